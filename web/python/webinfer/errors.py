@@ -1,0 +1,103 @@
+"""Every error that webinfer raises on purpose.
+
+Each message names the object, what was found, what was needed, and what to do. After an error the
+next valid call works.
+"""
+
+from __future__ import annotations
+
+
+class WebinferError(Exception):
+    """Base of all typed errors; `code` is stable and safe to compare."""
+
+    code = "error"
+
+
+class ModelFormatError(WebinferError):
+    """The bytes are not a model, or the model breaks a rule of its format."""
+
+    code = "model-format"
+
+
+class UnsupportedOpError(WebinferError):
+    """The model needs operators, types or options that webinfer lacks.
+
+    `problems` lists every one of them, not the first.
+    """
+
+    code = "unsupported-op"
+
+    def __init__(self, problems: list[str]) -> None:
+        self.problems = list(problems)
+        head = f"{len(self.problems)} thing(s) in this model are not supported:"
+        super().__init__("\n  ".join([head, *self.problems]))
+
+
+class ShapeError(WebinferError):
+    """Shapes, types or attributes of an operator do not fit together."""
+
+    code = "shape"
+
+
+class InputError(WebinferError):
+    """An input given to `run` has the wrong name, type, shape or length."""
+
+    code = "input"
+
+
+class LimitError(WebinferError):
+    """Something is larger than a limit of the engine or of the device."""
+
+    code = "limit"
+
+    def __init__(self, what: str, found: int, limit: int, todo: str) -> None:
+        self.what, self.found, self.limit = what, found, limit
+        super().__init__(f"{what}: needs {found}, the limit is {limit}; {todo}")
+
+
+class IntegrityError(WebinferError):
+    """Bytes do not have the hash that was promised."""
+
+    code = "integrity"
+
+
+class BackendUnavailableError(WebinferError):
+    """A backend cannot run here; the message says why and what would help."""
+
+    code = "backend-unavailable"
+
+
+class DeviceLostError(WebinferError):
+    """The GPU device was lost; the session can be restored."""
+
+    code = "device-lost"
+
+
+class GpuError(WebinferError):
+    """The GPU refused a shader, a buffer or a command."""
+
+    code = "gpu"
+
+
+class KernelError(WebinferError):
+    """A WASM kernel trapped or the kernel module does not match this engine."""
+
+    code = "kernel"
+
+
+class IsolationError(WebinferError):
+    """Threads were asked for in a page that is not cross-origin isolated."""
+
+    code = "isolation"
+
+
+class OutOfMemoryError(WebinferError):
+    """Memory for tensors could not be had."""
+
+    code = "out-of-memory"
+
+
+class ClosedError(WebinferError):
+    """The session was closed."""
+
+    code = "closed"

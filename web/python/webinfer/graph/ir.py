@@ -1,0 +1,217 @@
+"""Values, nodes, graphs: NHWC, static shapes, one writer per value, nodes in topological order."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from webinfer.dtypes import DType
+from webinfer.errors import ShapeError
+
+
+@dataclass(frozen=True, slots=True)
+class Quantization:
+    """Affine quantisation: real = scale * (stored - zero_point).
+
+    `axis` is None for one scale, else the dimension that the scales run along.
+    """
+
+    scales: tuple[float, ...]
+    zero_points: tuple[int, ...]
+    axis: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TensorType:
+    """Shape, element type and, for quantised tensors, the scale."""
+
+    shape: tuple[int, ...]
+    dtype: DType = DType.FLOAT32
+    quant: Quantization | None = None
+
+    @property
+    def size(self) -> int:
+        """Elements."""
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    def __str__(self) -> str:
+        dims = "x".join(map(str, self.shape)) or "scalar"
+        if self.quant is None:
+            return f"{self.dtype}[{dims}]"
+        scales = self.quant.scales
+        scale = f"{scales[0]:.6g}" if len(scales) == 1 else f"{len(scales)} scales"
+        return f"{self.dtype}[{dims}]*{scale}"
+
+
+@dataclass(frozen=True, slots=True)
+class Sparsity:
+    """TFLite's sparse storage of a constant: how `data` spreads over the dense shape.
+
+    `formats` per traversed dimension: ("dense", size) or ("csr", segments, indices).
+    """
+
+    traversal_order: tuple[int, ...]
+    block_map: tuple[int, ...]
+    formats: tuple[tuple[Any, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Constant:
+    """Bytes of a constant as the model file holds them (a view, not a copy).
+
+    `stored` may be narrower than the value's own type: float16 weights of a float32 value stay
+    float16 until a backend packs them.
+    """
+
+    data: memoryview
+    stored: DType
+    sparsity: Sparsity | None = None
+
+
+class Value:
+    """One tensor of a graph. Compared by identity; the name is for people only."""
+
+    __slots__ = ("constant", "name", "type")
+
+    def __init__(self, name: str, type: TensorType, constant: Constant | None = None) -> None:
+        self.name, self.type, self.constant = name, type, constant
+
+    @property
+    def is_constant(self) -> bool:
+        return self.constant is not None
+
+    def numbers(self) -> tuple[Any, ...]:
+        """The elements of a small dense constant, in row-major order (shapes, axes, paddings)."""
+        if self.constant is None or self.constant.sparsity is not None:
+            raise ShapeError(f"{self.name!r} must be a dense constant to be read at load time")
+        count = self.type.size
+        if count > 65536:
+            raise ShapeError(f"{self.name!r} has {count} elements, too many to read at load time")
+        return struct.unpack(f"<{count}{self.constant.stored.format}", self.constant.data)
+
+    def __repr__(self) -> str:
+        return f"Value({self.name!r}, {self.type})"
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Work of one node: floating-point or integer operations, and bytes read plus written."""
+
+    flops: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One test of an operator: input types, attributes, and how to draw the inputs.
+
+    `low`, `high` bound the uniform draw; `constant` lists the inputs that are weights;
+    `values` fixes inputs by position.
+    """
+
+    label: str
+    inputs: tuple[TensorType | None, ...]
+    attrs: Any
+    low: float = -3.0
+    high: float = 3.0
+    constant: tuple[int, ...] = ()
+    values: dict[int, Sequence[float]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """How far a backend may be from the reference: |got - want| <= absolute + relative * |want|."""
+
+    absolute: float = 0.0
+    relative: float = 0.0
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Op:
+    """An operator: declared once in `ops/`, looked up by every other room."""
+
+    name: str
+    attrs: type
+    infer: Callable[[Sequence[TensorType | None], Any], tuple[TensorType, ...]]
+    cost: Callable[[Sequence[TensorType | None], Sequence[TensorType], Any], Cost]
+    tolerance: Tolerance
+    cases: tuple[Case, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Op({self.name})"
+
+
+class Node:
+    """One application of an operator. `inputs` holds None where an optional input is absent."""
+
+    __slots__ = ("attrs", "inputs", "label", "op", "outputs")
+
+    def __init__(
+        self, op: Op, inputs: Iterable[Value | None], outputs: Iterable[Value], attrs: Any, label: str = ""
+    ) -> None:
+        self.op, self.attrs, self.label = op, attrs, label
+        self.inputs: list[Value | None] = list(inputs)
+        self.outputs: list[Value] = list(outputs)
+
+    @property
+    def output(self) -> Value:
+        """The only output."""
+        (value,) = self.outputs
+        return value
+
+    def __repr__(self) -> str:
+        return f"Node({self.op.name}, {self.label!r})"
+
+
+class Graph:
+    """A model: inputs, outputs and nodes in topological order."""
+
+    __slots__ = ("inputs", "name", "nodes", "outputs")
+
+    def __init__(self, name: str, inputs: Iterable[Value], outputs: Iterable[Value], nodes: Iterable[Node]) -> None:
+        self.name = name
+        self.inputs: list[Value] = list(inputs)
+        self.outputs: list[Value] = list(outputs)
+        self.nodes: list[Node] = list(nodes)
+
+    def producers(self) -> dict[Value, Node]:
+        """The node that writes each value."""
+        return {value: node for node in self.nodes for value in node.outputs}
+
+    def consumers(self) -> dict[Value, list[Node]]:
+        """The nodes that read each value, in order; a node that reads it twice stands twice."""
+        readers: dict[Value, list[Node]] = {}
+        for node in self.nodes:
+            for value in node.inputs:
+                if value is not None:
+                    readers.setdefault(value, []).append(node)
+        return readers
+
+    def replace(self, old: Value, new: Value) -> None:
+        """Makes every reader of `old`, the graph's outputs included, read `new`."""
+        for node in self.nodes:
+            node.inputs = [new if value is old else value for value in node.inputs]
+        self.outputs = [new if value is old else value for value in self.outputs]
+
+
+def apply(op: Op, inputs: Sequence[Value | None], attrs: Any, label: str = "", name: str = "") -> Node:
+    """A node with freshly inferred outputs.
+
+    Raises:  ShapeError if the inputs do not fit.
+    """
+    types = op.infer([None if value is None else value.type for value in inputs], attrs)
+    stem = name or label or op.name
+    outputs = [Value(stem if len(types) == 1 else f"{stem}:{i}", type) for i, type in enumerate(types)]
+    return Node(op, inputs, outputs, attrs, label or stem)

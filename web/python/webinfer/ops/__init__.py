@@ -1,0 +1,9 @@
+"""The operators: attributes, shape inference, cost, tolerance and test cases, declared once.
+
+One file per family. Knows nothing of formats, backends or devices; imports only graph and the leaves.
+"""
+
+from webinfer.ops import conv, elementwise, movement, pool, resize
+from webinfer.ops.registry import OPS
+
+__all__ = ["OPS", "conv", "elementwise", "movement", "pool", "resize"]

@@ -1,0 +1,32 @@
+"""Activations that operators carry in their epilogue."""
+
+from __future__ import annotations
+
+import enum
+
+
+class Activation(enum.StrEnum):
+    """What happens to a result before it is stored. PRELU reads a per-channel slope input."""
+
+    NONE = "none"
+    RELU = "relu"
+    RELU6 = "relu6"
+    RELU_N1_TO_1 = "relu_n1_to_1"
+    PRELU = "prelu"
+    HARD_SWISH = "hard_swish"
+    SIGMOID = "sigmoid"
+    TANH = "tanh"
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """The clamp that this activation is, or None if it is not a clamp."""
+        return _BOUNDS.get(self)
+
+
+INFINITY = float("inf")
+_BOUNDS = {
+    Activation.NONE: (-INFINITY, INFINITY),
+    Activation.RELU: (0.0, INFINITY),
+    Activation.RELU6: (0.0, 6.0),
+    Activation.RELU_N1_TO_1: (-1.0, 1.0),
+}

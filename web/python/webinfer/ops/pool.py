@@ -1,0 +1,74 @@
+"""Pooling over windows of an NHWC image."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from webinfer.dtypes import DType
+from webinfer.errors import ShapeError
+from webinfer.graph.ir import Case, Cost, Op, TensorType
+from webinfer.ops.activation import Activation
+from webinfer.ops.conv import window_size
+from webinfer.ops.registry import DOT_PRODUCT, EXACT, declare, moved_bytes, need
+
+Inputs = Sequence[TensorType | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Pool2dAttrs:
+    """Resolved attributes. Every window must touch at least one real pixel."""
+
+    window: tuple[int, int]  # (KH, KW)
+    stride: tuple[int, int] = (1, 1)  # (SH, SW)
+    pads: tuple[int, int, int, int] = (0, 0, 0, 0)  # (top, bottom, left, right)
+    dilation: tuple[int, int] = (1, 1)
+    activation: Activation = Activation.NONE  # NONE, RELU, RELU6 or RELU_N1_TO_1
+
+
+def pool_shape(name: str, inputs: Inputs, a: Pool2dAttrs) -> tuple[int, int, int, int]:
+    """Shape of y.
+
+    Shapes:  x [N, IH, IW, C] -> y [N, OH, OW, C]
+    Raises:  ShapeError if no window fits or a pad is as large as the window.
+    """
+    x = need(name, "x", inputs[0], 4)
+    reach = [(k - 1) * d + 1 for k, d in zip(a.window, a.dilation, strict=True)]
+    if max(a.pads[:2]) >= max(reach[0], 1) or max(a.pads[2:]) >= max(reach[1], 1):
+        raise ShapeError(f"{name}: pads {a.pads} reach past the window {a.window}: a window could hold only padding")
+    oh = window_size(name, x.shape[1], a.pads[0], a.pads[1], a.window[0], a.dilation[0], a.stride[0])
+    ow = window_size(name, x.shape[2], a.pads[2], a.pads[3], a.window[1], a.dilation[1], a.stride[1])
+    return (x.shape[0], oh, ow, x.shape[3])
+
+
+def _infer(name: str):  # type: ignore[no-untyped-def]
+    def infer(inputs: Inputs, a: Pool2dAttrs) -> tuple[TensorType, ...]:
+        x = need(name, "x", inputs[0], 4)
+        return (TensorType(pool_shape(name, inputs, a), x.dtype, x.quant),)
+
+    return infer
+
+
+def cost(inputs: Inputs, outputs: Sequence[TensorType], a: Pool2dAttrs) -> Cost:
+    return Cost(outputs[0].size * a.window[0] * a.window[1], moved_bytes(inputs, outputs))
+
+
+def _cases(low: float) -> tuple[Case, ...]:
+    def case(label: str, shape: tuple[int, ...], dtype: DType = DType.FLOAT32, **attrs: object) -> Case:
+        return Case(label, (TensorType(shape, dtype),), Pool2dAttrs(**attrs), low=low, high=0.5)  # type: ignore[arg-type]
+
+    return (
+        case("plain", (1, 4, 4, 4), window=(2, 2), stride=(2, 2)),
+        case("odd size, one-sided pad", (1, 5, 5, 8), window=(2, 2), stride=(2, 2), pads=(0, 1, 0, 1)),
+        case("overlapping window", (2, 6, 7, 4), window=(3, 3), stride=(1, 2), pads=(1, 1, 1, 1)),
+        case("odd channels", (1, 5, 6, 7), window=(2, 3), stride=(1, 1)),
+        case("whole image", (1, 7, 5, 12), window=(7, 5)),
+        case("dilated", (1, 8, 8, 4), window=(2, 2), dilation=(3, 2)),
+        case("relu", (1, 4, 4, 4), window=(2, 2), activation=Activation.RELU),
+    )
+
+
+MAX_POOL2D = declare(Op("max_pool2d", Pool2dAttrs, _infer("max_pool2d"), cost, EXACT, _cases(-6.0)))
+AVERAGE_POOL2D = declare(
+    Op("average_pool2d", Pool2dAttrs, _infer("average_pool2d"), cost, DOT_PRODUCT, _cases(-1.0))
+)
