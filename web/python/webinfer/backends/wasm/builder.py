@@ -1,0 +1,176 @@
+"""Collects the steps of a plan while lowerings describe nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+
+from webinfer.dtypes import DType
+from webinfer.graph.ir import Graph, Node, Value
+from webinfer.plan.blocks import Argument, Block, Kind, Ref, Step
+from webinfer.plan.placement import place
+
+COMPUTE = {DType.FLOAT16: DType.FLOAT32}  # no float16 arithmetic in WebAssembly: held as float32
+LOAD_STEP = -1  # the moment before the first step: inputs are written
+
+
+def compute_itemsize(dtype: DType) -> int:
+    """Bytes of one element as the kernels hold it."""
+    return COMPUTE.get(dtype, dtype).itemsize
+
+
+@dataclass(slots=True)
+class Part:
+    """One of the two programs: its steps and the blocks that they use."""
+
+    steps: list[Step] = field(default_factory=list)
+    blocks: dict[Block, None] = field(default_factory=dict)
+
+    def touch(self, block: Block, step: int) -> None:
+        if block.kind is not Kind.CONSTANT:
+            block.touch(step)
+            self.blocks[block] = None
+
+
+class Builder:
+    """What a lowering may ask for. `prepare` runs once at load, `run` once an inference.
+
+    Nodes whose inputs are all constants are lowered into `prepare` without knowing it.
+    """
+
+    def __init__(self, graph: Graph, isa: str, choices: Mapping[str, str] | None = None) -> None:
+        self.graph, self.isa = graph, isa
+        self.choices: Mapping[str, str] = choices or {}
+        self.prepare_part, self.run_part = Part(), Part()
+        self.constants: dict[Block, memoryview | None] = {}  # None: a prepare step writes it
+        self.staged: dict[Block, memoryview] = {}
+        self._refs: dict[Value, Ref] = {}
+        self._packed: dict[Hashable, Block] = {}
+        self._staged_refs: dict[Value, Ref] = {}
+        self._folded: set[Value] = set()
+        self._node_index, self._to_prepare = -1, False
+        self.why: dict[int, str] = {}
+        self.boundary_refs: dict[tuple[Value, str], Ref] = {}
+        self._placed = place(graph, self._sizes())
+
+    def _sizes(self) -> dict[Value, int]:
+        """Elements' bytes of every value that the run program computes or reads as input."""
+        folded = self._find_folded()
+        sizes = {v: compute_itemsize(v.type.dtype) for v in self.graph.inputs if v.type.dtype not in COMPUTE}
+        for node in self.graph.nodes:
+            sizes.update({v: compute_itemsize(v.type.dtype) for v in node.outputs if v not in folded})
+        return sizes
+
+    def _find_folded(self) -> set[Value]:
+        for node in self.graph.nodes:
+            if all(v is None or v.is_constant or v in self._folded for v in node.inputs):
+                self._folded.update(node.outputs)
+        return self._folded
+
+    # ----- what lowerings call
+
+    def ref(self, value: Value) -> Ref:
+        """Where the value lies: dense, row-major, in its compute type."""
+        found = self._refs.get(value)
+        if found is None:
+            found = self._refs[value] = self._make_ref(value)
+        return found
+
+    def weights(self, value: Value) -> Ref:
+        """The constant's bytes as the file stores them; only prepare steps may read them."""
+        found = self._staged_refs.get(value)
+        if found is None:
+            assert value.constant is not None
+            block = Block(value.name, len(value.constant.data), Kind.STAGED)
+            self.staged[block] = value.constant.data
+            found = self._staged_refs[value] = Ref(block)
+        return found
+
+    def staged_bytes(self, key: str, data: bytes) -> Ref:
+        """Bytes that only prepare steps read (tables of a packing, metadata of a sparse constant)."""
+        block = Block(key, len(data), Kind.STAGED)
+        self.staged[block] = memoryview(data)
+        return Ref(block)
+
+    def table(self, key: Hashable, data: bytes) -> Ref:
+        """Constant bytes that steps read (strides, lookup tables), stored once per key."""
+        block = self._packed.get(key)
+        if block is None:
+            block = self._packed[key] = Block(f"table {key}", len(data), Kind.CONSTANT)
+            self.constants[block] = memoryview(data)
+        return Ref(block)
+
+    def packed(self, key: Hashable, nbytes: int) -> tuple[Ref, bool]:
+        """A block that lives for ever; True if it is new and prepare steps must fill it."""
+        block = self._packed.get(key)
+        if block is not None:
+            return Ref(block), False
+        block = self._packed[key] = Block(f"packed {len(self._packed)}", nbytes, Kind.CONSTANT)
+        self.constants[block] = None
+        return Ref(block), True
+
+    def scratch(self, nbytes: int) -> Ref:
+        """Bytes that live while this node runs."""
+        return Ref(Block("scratch", nbytes, Kind.ARENA))
+
+    def prepare(self, kernel: str, *args: Argument, units: int = 0) -> None:
+        """A step that runs once, at load."""
+        self._append(self.prepare_part, kernel, args, units)
+
+    def step(self, kernel: str, *args: Argument, units: int = 0) -> None:
+        """A step of every inference (of the load, for a node of constants)."""
+        self._append(self.prepare_part if self._to_prepare else self.run_part, kernel, args, units)
+
+    def because(self, reason: str) -> None:
+        """Notes for people why this node is lowered as it is."""
+        self.why[self._node_index] = reason
+
+    # ----- what the executor calls
+
+    def enter(self, node: Node, index: int) -> None:
+        """The node that the next calls belong to."""
+        self._node_index = index
+        self._to_prepare = bool(node.outputs) and all(v in self._folded for v in node.outputs)
+
+    def boundary(self) -> None:
+        """The next calls belong to no node: conversions at the API."""
+        self._node_index, self._to_prepare = -1, False
+
+    def keep_alive(self, ref: Ref, step: int) -> None:
+        """Extends a block's life to a step of the run program."""
+        self.run_part.touch(ref.block, step)
+
+    def _append(self, part: Part, kernel: str, args: tuple[Argument, ...], units: int) -> None:
+        at = len(part.steps)
+        for arg in args:
+            if isinstance(arg, Ref):
+                part.touch(arg.block, at)
+        part.steps.append(Step(kernel, args, units, self._node_index))
+
+    def _make_ref(self, value: Value) -> Ref:
+        if value in self._placed:
+            owner, offset = self._placed[value]
+            return self.ref(owner) + offset
+        nbytes = value.type.size * compute_itemsize(value.type.dtype)
+        if value.is_constant:
+            return self._constant_ref(value, nbytes)
+        if value in self._folded:
+            block = Block(value.name, nbytes, Kind.CONSTANT)
+            self.constants[block] = None
+            return Ref(block)
+        return Ref(Block(value.name, nbytes, Kind.ARENA))
+
+    def _constant_ref(self, value: Value, nbytes: int) -> Ref:
+        constant = value.constant
+        assert constant is not None
+        block = Block(value.name, nbytes, Kind.CONSTANT)
+        ref = Ref(block)
+        compute = COMPUTE.get(value.type.dtype, value.type.dtype)
+        if constant.stored is compute and constant.sparsity is None:
+            self.constants[block] = constant.data
+        else:
+            self.constants[block] = None
+            from webinfer.backends.wasm.lowerings.constants import expand_constant
+
+            expand_constant(self, value, ref)
+        return ref

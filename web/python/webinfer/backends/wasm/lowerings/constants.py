@@ -1,0 +1,70 @@
+"""Constants and API tensors whose stored form differs from the form that kernels compute in."""
+
+from __future__ import annotations
+
+import struct
+
+from webinfer.backends.wasm.builder import COMPUTE, Builder
+from webinfer.dtypes import DType
+from webinfer.errors import UnsupportedOpError
+from webinfer.graph.ir import Sparsity, Value
+from webinfer.plan.blocks import Block, Kind, Ref
+
+
+def expand_constant(builder: Builder, value: Value, target: Ref) -> None:
+    """Prepare steps that write a constant's dense compute form to `target`."""
+    constant = value.constant
+    assert constant is not None
+    source = builder.weights(value)
+    count = len(constant.data) // constant.stored.itemsize
+    compute = COMPUTE.get(value.type.dtype, value.type.dtype)
+    if constant.stored is DType.FLOAT16 and compute is DType.FLOAT32:
+        widened = target if constant.sparsity is None else builder.scratch(4 * count)
+        builder.prepare("f16_to_f32", source, widened, count, units=max(count // 4, 1))
+        source = widened
+    elif constant.stored is not compute:
+        raise UnsupportedOpError([f"constant {value.name!r} is stored as {constant.stored} and used as {compute}"])
+    if constant.sparsity is not None:
+        table = builder.staged_bytes(f"sparsity of {value.name}", pack_sparsity(value.type.shape, constant.sparsity))
+        builder.prepare(f"b{8 * compute.itemsize}_densify", source, table, target, value.type.size)
+
+
+def pack_sparsity(shape: tuple[int, ...], sparsity: Sparsity) -> bytes:
+    """The words that the densify kernels walk.
+
+    Words (int32): dense rank, traversed rank, block rank; shape; traversal order; block map; then for
+    each traversed dimension: 0, size or 1, segments count, indices count, segments, indices.
+    """
+    words: list[int] = [len(shape), len(sparsity.traversal_order), len(sparsity.block_map)]
+    words += [*shape, *sparsity.traversal_order, *sparsity.block_map]
+    for entry in sparsity.formats:
+        if entry[0] == "dense":
+            words += [0, entry[1]]
+        else:
+            words += [1, len(entry[1]), len(entry[2]), *entry[1], *entry[2]]
+    return struct.pack(f"<{len(words)}i", *words)
+
+
+def widen_input(builder: Builder, value: Value) -> Ref:
+    """Where the API writes an input; float16 gets a block of its own and a step that widens it."""
+    return _boundary(builder, value, "input")
+
+
+def narrow_output(builder: Builder, value: Value) -> Ref:
+    """Where the API reads an output; float16 gets a step that narrows it."""
+    return _boundary(builder, value, "output")
+
+
+def _boundary(builder: Builder, value: Value, side: str) -> Ref:
+    if value.type.dtype not in COMPUTE or value.type.size == 0:
+        return builder.ref(value)
+    known = builder.boundary_refs.get((value, side))
+    if known is None:
+        known = Ref(Block(f"{value.name} at the API", value.type.nbytes, Kind.ARENA))
+        builder.boundary_refs[(value, side)] = known
+        units = max(value.type.size // 4, 1)
+        if side == "input":
+            builder.step("f16_to_f32", known, builder.ref(value), value.type.size, units=units)
+        else:
+            builder.step("f32_to_f16", builder.ref(value), known, value.type.size, units=units)
+    return known

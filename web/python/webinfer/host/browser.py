@@ -1,0 +1,150 @@
+"""The host in Pyodide: WebAssembly, WebGPU, fetch and images of the browser."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import js
+from pyodide.ffi import JsException, JsProxy, to_js
+
+from webinfer.errors import BackendUnavailableError, InputError, ModelFormatError
+from webinfer.host.interface import Capability, Kernels, Progress, ProgressEvent
+from webinfer.host.kernels_browser import best_build, open_kernels
+
+IMAGE_CLASSES = ("ImageBitmap", "VideoFrame", "HTMLVideoElement", "HTMLImageElement", "HTMLCanvasElement", "OffscreenCanvas")
+
+
+class BrowserHost:
+    """A page or a worker with Pyodide (host.interface.Host).
+
+    `assets` maps logical names ("kernels/webinfer-simd128.wasm") to same-origin URLs.
+    """
+
+    name = "browser"
+
+    def __init__(self, assets: Mapping[str, str] | None = None) -> None:
+        self.assets: dict[str, str] = dict(assets or {})
+        self._gpu: Any = None
+        self._canvas: Any = None
+        self._context: Any = None
+
+    def configure(self, assets: Mapping[str, str]) -> None:
+        """Takes over the page's manifest."""
+        self.assets.update(assets)
+
+    def asset(self, name: str) -> str:
+        """The URL of an asset.
+
+        Raises:  BackendUnavailableError if the page's manifest does not name it
+        """
+        if name not in self.assets:
+            raise BackendUnavailableError(f"the page's manifest does not name {name!r}; rebuild the site")
+        return self.assets[name]
+
+    def now_ms(self) -> float:
+        """A monotonic clock."""
+        return float(js.performance.now())
+
+    async def pause(self) -> None:
+        """Lets messages and painting run."""
+        await asyncio.sleep(0)
+
+    async def fetch(self, url: str, progress: Progress | None = None) -> memoryview:
+        """The bytes of a URL, or of a model that the manifest names.
+
+        Raises:  ModelFormatError saying what could not be fetched and why
+        """
+        url = self.assets.get(f"models/{url}.tflite", url)
+        try:
+            response = await js.fetch(url)
+            if not response.ok:
+                raise ModelFormatError(f"cannot fetch {url!r}: HTTP {response.status} {response.statusText}")
+            return await _read_body(response, progress)
+        except JsException as error:
+            raise ModelFormatError(f"cannot fetch {url!r}: {error}; check the address and the network") from error
+
+    async def kernels(self, isa: str | None = None) -> Kernels:
+        """A new kernel instance, the best build that this engine accepts unless one is named."""
+        chosen = isa or best_build()
+        return await open_kernels(self.asset(f"kernels/webinfer-{chosen}.wasm"), chosen)
+
+    async def gpu(self) -> Any:
+        """The shared GPU device.
+
+        Raises:  BackendUnavailableError with the reason and what would help
+        """
+        if self._gpu is None or self._gpu.lost:
+            from webinfer.host.gpu_browser import open_device
+
+            self._gpu = await open_device()
+        return self._gpu
+
+    def capabilities(self) -> Sequence[Capability]:
+        """Every feature that matters, present or not, with reason and fix."""
+        build = best_build()
+        isolated = bool(js.crossOriginIsolated)
+        gpu = getattr(js.navigator, "gpu", None) is not None
+        ml = getattr(js.navigator, "ml", None) is not None
+        return [
+            Capability("wasm", True, value=f"{build} build"),
+            Capability(
+                "isolated", isolated, "" if isolated else "the page is not cross-origin isolated, so one thread is used",
+                "" if isolated else "send Cross-Origin-Opener-Policy: same-origin and Cross-Origin-Embedder-Policy: require-corp",
+            ),
+            Capability("threads", isolated, "" if isolated else "needs an isolated page", value=str(js.navigator.hardwareConcurrency)),
+            Capability("webgpu", gpu, "" if gpu else "navigator.gpu is missing", "" if gpu else "use a browser with WebGPU over https or localhost"),
+            Capability("webnn", ml, "" if ml else "navigator.ml is missing", "" if ml else "enable WebNN in the browser's flags"),
+        ]  # fmt: skip
+
+    def image(self, source: Any) -> tuple[int, int, Any] | None:
+        """(width, height, RGBA8) of ImageData or anything a canvas can draw, or None.
+
+        The pixels stay in JavaScript: a typed array that `Kernels.write` copies without a detour.
+        """
+        if not isinstance(source, JsProxy):
+            return None
+        kind = str(getattr(source.constructor, "name", ""))
+        if kind == "ImageData":
+            return int(source.width), int(source.height), source.data
+        if kind not in IMAGE_CLASSES:
+            return None
+        width, height = _size(source)
+        if width < 1 or height < 1:
+            raise InputError(f"the {kind} has no pixels ({width}x{height}); wait until it is loaded")
+        if self._canvas is None:
+            self._canvas = js.OffscreenCanvas.new(width, height)
+            options = to_js({"willReadFrequently": True}, dict_converter=js.Object.fromEntries)
+            self._context = self._canvas.getContext("2d", options)
+        if (self._canvas.width, self._canvas.height) != (width, height):
+            self._canvas.width, self._canvas.height = width, height
+        self._context.clearRect(0, 0, width, height)
+        self._context.drawImage(source, 0, 0)
+        return width, height, self._context.getImageData(0, 0, width, height).data
+
+    def storage(self) -> Mapping[str, str]:
+        """Nothing outlives the page here yet."""
+        return {}
+
+
+def _size(source: Any) -> tuple[int, int]:
+    for width, height in (("displayWidth", "displayHeight"), ("videoWidth", "videoHeight"), ("naturalWidth", "naturalHeight"), ("width", "height")):
+        if getattr(source, width, None) is not None:
+            return int(getattr(source, width)), int(getattr(source, height))
+    return 0, 0
+
+
+async def _read_body(response: Any, progress: Progress | None) -> memoryview:
+    total = int(response.headers.get("Content-Length") or 0)
+    if progress is None or response.body is None:
+        data: memoryview = (await response.arrayBuffer()).to_memoryview()
+        return data
+    reader, parts, done = response.body.getReader(), bytearray(), 0
+    while True:
+        chunk = await reader.read()
+        if chunk.done:
+            return memoryview(bytes(parts))
+        parts += chunk.value.to_memoryview()
+        done += int(chunk.value.byteLength)
+        progress(ProgressEvent("model", done, max(total, done) if total else 0))

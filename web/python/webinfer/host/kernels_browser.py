@@ -1,0 +1,128 @@
+"""Kernel instances in the browser: the module in its own memory, beside Pyodide's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import js
+from pyodide.ffi import JsException, JsProxy, to_js
+
+from webinfer.errors import BackendUnavailableError, ClosedError, KernelError, OutOfMemoryError
+
+PAGE = 65536  # bytes
+MAX_PAGES = 32768  # 2 GiB
+FIRST_PAGES = 16
+
+_HEADER = "00 61 73 6d 01 00 00 00 01 05 01 60 00 01 7b 03 02 01 00 "
+# Two one-function modules that only an engine with the feature accepts: i8x16.splat, f32x4.relaxed_madd.
+_PROBES = {
+    "relaxed": _HEADER + "0a 13 01 11 00 41 00 fd 0f 41 00 fd 0f 41 00 fd 0f fd 85 02 0b",
+    "simd128": _HEADER + "0a 08 01 06 00 41 00 fd 0f 0b",
+}
+_modules: dict[str, Any] = {}
+
+
+def best_build() -> str:
+    """The best kernel build that this WebAssembly engine accepts."""
+    for isa, probe in _PROBES.items():
+        if js.WebAssembly.validate(to_js(bytes.fromhex(probe))):
+            return isa
+    return "scalar"
+
+
+async def open_kernels(url: str, isa: str) -> BrowserKernels:
+    """A new instance of the build at `url`; the compiled module is kept for the next one.
+
+    Raises:  BackendUnavailableError if the module cannot be fetched or compiled
+    """
+    try:
+        if url not in _modules:
+            response = await js.fetch(url)
+            if not response.ok:
+                raise BackendUnavailableError(f"kernel module {url}: HTTP {response.status}; check the server")
+            _modules[url] = await js.WebAssembly.compileStreaming(response)
+        memory = js.WebAssembly.Memory.new(to_js({"initial": FIRST_PAGES, "maximum": MAX_PAGES}, dict_converter=js.Object.fromEntries))
+        imports = js.Object.new()
+        imports.env = js.Object.new()
+        imports.env.memory = memory
+        instance = await js.WebAssembly.instantiate(_modules[url], imports)
+    except JsException as error:
+        raise BackendUnavailableError(f"kernel module {url} does not start: {error}; check that the server sends application/wasm") from error
+    return BrowserKernels(isa, instance.exports, memory)
+
+
+class BrowserKernels:
+    """One instance with a linear memory of its own (host.interface.Kernels)."""
+
+    def __init__(self, isa: str, exports: Any, memory: Any) -> None:
+        self.isa = isa
+        self._exports, self._memory = exports, memory
+        self._functions: dict[str, Any] = {}
+        self.heap_base = int(exports.__heap_base.value)
+        self._bytes = js.Uint8Array.new(memory.buffer)
+
+    def _live(self) -> Any:
+        if self._memory is None:
+            raise ClosedError("this kernel instance is closed; load the model again")
+        return self._bytes
+
+    def size(self) -> int:
+        """Bytes of memory now."""
+        return int(self._live().byteLength)
+
+    def grow(self, nbytes: int) -> None:
+        """Makes the memory at least this large.
+
+        Raises:  OutOfMemoryError with what is needed and what there is
+        """
+        missing = -(-(nbytes - self.size()) // PAGE)
+        if missing <= 0:
+            return
+        try:
+            self._memory.grow(missing)
+        except JsException as error:
+            raise OutOfMemoryError(
+                f"kernel memory needs {nbytes} bytes, has {self.size()} and cannot grow; close other sessions or use a smaller model"
+            ) from error
+        self._bytes = js.Uint8Array.new(self._memory.buffer)
+
+    def _check(self, address: int, nbytes: int) -> Any:
+        view = self._live()
+        if address < 0 or address + nbytes > view.byteLength:
+            raise KernelError(f"bytes {address}..{address + nbytes} lie outside the memory of {view.byteLength} bytes")
+        return view
+
+    def read(self, address: int, nbytes: int) -> memoryview:
+        """A copy of the bytes."""
+        data: memoryview = self._check(address, nbytes).subarray(address, address + nbytes).to_memoryview()
+        return data
+
+    def write(self, address: int, data: Any) -> None:
+        """Copies a C-contiguous buffer or a JavaScript typed array into the memory."""
+        if isinstance(data, JsProxy):
+            self._check(address, int(data.byteLength)).set(data, address)
+            return
+        view = memoryview(data).cast("B")
+        self._check(address, view.nbytes).subarray(address, address + view.nbytes).assign(view)
+
+    def call(self, name: str, *args: int | float) -> Any:
+        """Calls an exported kernel.
+
+        Raises:  KernelError if it traps or does not exist
+        """
+        self._live()
+        function = self._functions.get(name)
+        if function is None:
+            function = getattr(self._exports, name, None)
+            if function is None:
+                raise KernelError(f"the kernel module has no function {name!r}; rebuild the kernels")
+            self._functions[name] = function
+        try:
+            return function(*args)
+        except JsException as error:
+            raise KernelError(f"kernel {name} trapped: {error}") from error
+
+    def close(self) -> None:
+        """Lets the instance and its memory go."""
+        self._functions.clear()
+        self._memory = self._exports = self._bytes = None

@@ -1,0 +1,122 @@
+"""Kernel instances in CPython, through wasmtime."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import wasmtime
+
+from webinfer.errors import BackendUnavailableError, ClosedError, KernelError, OutOfMemoryError
+
+PAGE = 65536  # bytes
+MAX_PAGES = 32768  # 2 GiB
+
+
+@lru_cache(maxsize=1)
+def _engine() -> wasmtime.Engine:
+    config = wasmtime.Config()
+    config.wasm_simd = True
+    config.wasm_relaxed_simd = True
+    config.cache = True
+    return wasmtime.Engine(config)
+
+
+def kernel_folder() -> Path:
+    """Where the built kernel modules lie: $WEBINFER_KERNELS, inside the wheel, or the checkout's build."""
+    named = os.environ.get("WEBINFER_KERNELS")
+    package = Path(__file__).resolve().parent.parent
+    places = [Path(named)] if named else [package / "_kernels", package.parents[2] / "build" / "kernels"]
+    for place in places:
+        if (place / "webinfer-scalar.wasm").is_file():
+            return place
+    raise BackendUnavailableError(
+        f"no kernel module in {', '.join(map(str, places))}; run `python3 -m build_scripts kernels` in the checkout"
+    )
+
+
+@lru_cache(maxsize=3)
+def _module(isa: str) -> wasmtime.Module:
+    return wasmtime.Module.from_file(_engine(), str(kernel_folder() / f"webinfer-{isa}.wasm"))
+
+
+class NativeKernels:
+    """One instance with a linear memory of its own (host.interface.Kernels)."""
+
+    def __init__(self, isa: str) -> None:
+        module = _module(isa)
+        self.isa = isa
+        self._store: wasmtime.Store | None = wasmtime.Store(_engine())
+        wanted = next(i.type for i in module.imports if i.name == "memory")
+        assert isinstance(wanted, wasmtime.MemoryType)
+        limits = wasmtime.Limits(wanted.limits.min, wanted.limits.max or MAX_PAGES)
+        self._memory = wasmtime.Memory(self._store, wasmtime.MemoryType(limits))
+        self._exports = wasmtime.Instance(self._store, module, [self._memory]).exports(self._store)
+        base = self._exports["__heap_base"]
+        assert isinstance(base, wasmtime.Global)
+        self.heap_base = int(base.value(self._store))
+
+    def _live(self) -> wasmtime.Store:
+        if self._store is None:
+            raise ClosedError("this kernel instance is closed; load the model again")
+        return self._store
+
+    def size(self) -> int:
+        """Bytes of memory now."""
+        return self._memory.data_len(self._live())
+
+    def grow(self, nbytes: int) -> None:
+        """Makes the memory at least this large.
+
+        Raises:  OutOfMemoryError with what is needed and what there is
+        """
+        store = self._live()
+        missing = -(-(nbytes - self.size()) // PAGE)
+        if missing <= 0:
+            return
+        try:
+            self._memory.grow(store, missing)
+        except wasmtime.WasmtimeError as error:
+            raise OutOfMemoryError(
+                f"kernel memory needs {nbytes} bytes, has {self.size()} and cannot grow ({error}); use a smaller model"
+            ) from error
+
+    def _pointer(self, address: int, nbytes: int) -> int:
+        store = self._live()
+        if address < 0 or address + nbytes > self._memory.data_len(store):
+            raise KernelError(f"bytes {address}..{address + nbytes} lie outside the memory of {self.size()} bytes")
+        base = ctypes.cast(self._memory.data_ptr(store), ctypes.c_void_p).value
+        assert base is not None
+        return base + address
+
+    def read(self, address: int, nbytes: int) -> memoryview:
+        """A copy of the bytes."""
+        return memoryview(bytearray(ctypes.string_at(self._pointer(address, nbytes), nbytes)))
+
+    def write(self, address: int, data: Any) -> None:
+        """Copies any C-contiguous buffer into the memory."""
+        view = memoryview(data).cast("B")
+        target = (ctypes.c_char * view.nbytes).from_address(self._pointer(address, view.nbytes))
+        memoryview(target).cast("B")[:] = view
+
+    def call(self, name: str, *args: int | float) -> Any:
+        """Calls an exported kernel.
+
+        Raises:  KernelError if it traps or does not exist
+        """
+        function = self._exports.get(name)
+        if not isinstance(function, wasmtime.Func):
+            raise KernelError(f"the kernel module has no function {name!r}; rebuild the kernels")
+        try:
+            return function(self._live(), *args)
+        except (wasmtime.Trap, wasmtime.WasmtimeError) as error:
+            raise KernelError(f"kernel {name} trapped: {error}") from error
+
+    def close(self) -> None:
+        """Lets the instance and its memory go."""
+        if self._store is not None:
+            self._store.close()
+            self._store = None

@@ -1,0 +1,110 @@
+"""The host in CPython: wasmtime for kernels, wgpu for shaders, files and the network."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from webinfer.errors import BackendUnavailableError, ModelFormatError
+from webinfer.host.interface import Capability, Kernels, Progress, ProgressEvent
+
+CHUNK = 1 << 18  # bytes between two progress reports
+BUILDS = ("relaxed", "simd128", "scalar")
+
+
+class NativeHost:
+    """CPython on an ordinary machine (host.interface.Host)."""
+
+    name = "native"
+
+    def __init__(self) -> None:
+        self._gpu: Any = None
+
+    def now_ms(self) -> float:
+        """A monotonic clock."""
+        return time.perf_counter() * 1e3
+
+    async def pause(self) -> None:
+        """Lets other tasks run."""
+        await asyncio.sleep(0)
+
+    async def fetch(self, url: str, progress: Progress | None = None) -> memoryview:
+        """The bytes of a path or of an http(s) URL.
+
+        Raises:  ModelFormatError saying what could not be read and why
+        """
+        if not url.startswith(("http://", "https://")):
+            try:
+                data = Path(url).read_bytes()
+            except OSError as error:
+                raise ModelFormatError(f"cannot read {url!r}: {error.strerror}; give the path of a model file") from error
+            if progress is not None:
+                progress(ProgressEvent("model", len(data), len(data)))
+            return memoryview(data)
+        return await asyncio.to_thread(_download, url, progress)
+
+    async def kernels(self, isa: str | None = None) -> Kernels:
+        """A new kernel instance; relaxed SIMD unless another build is named."""
+        if importlib.util.find_spec("wasmtime") is None:
+            raise BackendUnavailableError("the wasm backend needs wasmtime in CPython: pip install 'webinfer[native]'")
+        from webinfer.host.kernels_native import NativeKernels
+
+        if isa is not None and isa not in BUILDS:
+            raise BackendUnavailableError(f"no kernel build is called {isa!r}; there are {', '.join(BUILDS)}")
+        return NativeKernels(isa or BUILDS[0])
+
+    async def gpu(self) -> Any:
+        """The shared GPU device.
+
+        Raises:  BackendUnavailableError with the reason and what would help
+        """
+        if importlib.util.find_spec("wgpu") is None:
+            raise BackendUnavailableError("the webgpu backend needs wgpu in CPython: pip install 'webinfer[native]'")
+        if self._gpu is None or self._gpu.lost:
+            from webinfer.host.gpu_native import open_device
+
+            self._gpu = await open_device()
+        return self._gpu
+
+    def capabilities(self) -> Sequence[Capability]:
+        """Every feature that matters, present or not."""
+        found = []
+        for feature, module in (("wasm", "wasmtime"), ("webgpu", "wgpu"), ("numpy", "numpy")):
+            present = importlib.util.find_spec(module) is not None
+            found.append(
+                Capability(feature, present, "" if present else f"{module} is not installed", "" if present else f"pip install {module}")
+            )
+        return found
+
+    def image(self, source: Any) -> tuple[int, int, memoryview] | None:
+        """(width, height, RGBA8) of a Pillow image, or None."""
+        if not hasattr(source, "convert") or not hasattr(source, "tobytes"):
+            return None
+        rgba = source.convert("RGBA")
+        return rgba.width, rgba.height, memoryview(rgba.tobytes())
+
+    def storage(self) -> Mapping[str, str]:
+        """Nothing outlives the process here yet."""
+        return {}
+
+
+def _download(url: str, progress: Progress | None) -> memoryview:
+    try:
+        with urllib.request.urlopen(url, timeout=30) as response:
+            total = int(response.headers.get("Content-Length") or 0)
+            data = bytearray()
+            while chunk := response.read(CHUNK):
+                data += chunk
+                if progress is not None:
+                    progress(ProgressEvent("model", len(data), total))
+    except (urllib.error.URLError, TimeoutError) as error:
+        raise ModelFormatError(f"cannot download {url!r}: {error}") from error
+    if total and len(data) != total:
+        raise ModelFormatError(f"{url!r} ended after {len(data)} of {total} bytes; load it again")
+    return memoryview(data)

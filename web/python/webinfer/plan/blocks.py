@@ -1,0 +1,69 @@
+"""Blocks of memory and references into them, before anything has an address."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+ALIGNMENT = 16  # bytes: one v128
+SPARE = 16  # readable bytes after every block, so that kernels may load whole vectors at an end
+
+
+class Kind(enum.StrEnum):
+    """Where a block lives: `constant` for ever, `arena` while steps use it, `staged` only during load."""
+
+    CONSTANT = "constant"
+    ARENA = "arena"
+    STAGED = "staged"
+
+
+@dataclass(slots=True, eq=False)
+class Block:
+    """Contiguous bytes. `first` and `last` are the steps that use it, both included."""
+
+    name: str
+    nbytes: int
+    kind: Kind
+    first: int = 1 << 60
+    last: int = -1
+    address: int = -1
+
+    @property
+    def span(self) -> int:
+        """Bytes that the planner reserves: aligned, the spare bytes included."""
+        return (self.nbytes + SPARE + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
+
+    def touch(self, step: int) -> None:
+        """Records that a step uses this block."""
+        self.first, self.last = min(self.first, step), max(self.last, step)
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """A place inside a block, in bytes."""
+
+    block: Block
+    offset: int = 0
+
+    def __add__(self, nbytes: int) -> Ref:
+        return Ref(self.block, self.offset + nbytes)
+
+    @property
+    def address(self) -> int:
+        """The absolute address, once the block has one."""
+        if self.block.address < 0:
+            raise ValueError(f"block {self.block.name!r} has no address yet")
+        return self.block.address + self.offset
+
+
+Argument = Ref | int | float
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One call of a kernel. `units` is the work that threads may split; 0 means one thread does all."""
+
+    kernel: str
+    args: tuple[Argument, ...]
+    units: int
+    node: int  # index of the node in the graph, -1 for steps of the API boundary
