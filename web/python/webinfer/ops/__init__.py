@@ -3,7 +3,36 @@
 One file per family. Knows nothing of formats, backends or devices; imports only graph and the leaves.
 """
 
-from webinfer.ops import conv, elementwise, movement, pool, resize
+from webinfer.ops import (
+    conv,
+    elementwise,
+    gather,
+    landmarks,
+    matmul,
+    movement,
+    pattern,
+    pool,
+    pose,
+    reduce,
+    resize,
+    scan,
+    softmax,
+)
 from webinfer.ops.registry import OPS
 
-__all__ = ["OPS", "conv", "elementwise", "movement", "pool", "resize"]
+__all__ = [
+    "OPS",
+    "conv",
+    "elementwise",
+    "gather",
+    "landmarks",
+    "matmul",
+    "movement",
+    "pattern",
+    "pool",
+    "pose",
+    "reduce",
+    "resize",
+    "scan",
+    "softmax",
+]

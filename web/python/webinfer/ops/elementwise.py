@@ -103,6 +103,16 @@ TAN = _unary("tan", Tolerance(1e-5, 2e-5, "sin over cos"), -1.3, 1.3)
 TANH = _unary("tanh", TRANSCENDENTAL)
 
 
+def _class_test(name: str) -> Op:
+    strange = (0.0, float("nan"), 1.5, float("inf"), -float("inf"), -0.0, 3e38)
+    case = Case("special values", (TensorType((7,)),), UnaryAttrs(), values={0: strange})
+    return declare(Op(name, UnaryAttrs, _unary_infer(name, True), elementwise_cost, EXACT, (case,)))
+
+
+IS_INFINITE = _class_test("is_infinite")
+IS_NAN = _class_test("is_nan")
+
+
 def _binary_infer(name: str, to_bool: bool):  # type: ignore[no-untyped-def]
     def infer(inputs: Inputs, a: BinaryAttrs) -> tuple[TensorType, ...]:
         x, y = need(name, "a", inputs[0]), need(name, "b", inputs[1])

@@ -61,6 +61,11 @@ class PadAttrs:
 
 
 @dataclass(frozen=True, slots=True)
+class ReverseAttrs:
+    axes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class BlockAttrs:
     block: int
 
@@ -156,6 +161,13 @@ def _x(*shape: int) -> tuple[TensorType, ...]:
     return (TensorType(shape),)
 
 
+def _reverse(inputs: Inputs, a: ReverseAttrs) -> tuple[TensorType, ...]:
+    x = need("reverse", "x", inputs[0])
+    if len(set(a.axes)) != len(a.axes) or any(not 0 <= axis < x.rank for axis in a.axes):
+        raise ShapeError(f"reverse: axes {a.axes} are not distinct axes of {x.shape}")
+    return (TensorType(x.shape, x.dtype, x.quant),)
+
+
 def _op(name: str, attrs: type, infer: Callable[[Inputs, Any], tuple[TensorType, ...]], *cases: Case) -> Op:
     return declare(Op(name, attrs, infer, move_cost, EXACT, cases))
 
@@ -194,6 +206,12 @@ DEPTH_TO_SPACE = _op("depth_to_space", BlockAttrs, _depth_to_space, Case("2", _x
 SPACE_TO_DEPTH = _op("space_to_depth", BlockAttrs, _space_to_depth, Case("2", _x(1, 4, 6, 3), BlockAttrs(2)), Case("3, batch 2", _x(2, 6, 3, 2), BlockAttrs(3)))
 
 
+REVERSE = _op(
+    "reverse", ReverseAttrs, _reverse,
+    Case("rows", _x(3, 4), ReverseAttrs((0,))), Case("outer and inner", _x(2, 3, 5), ReverseAttrs((0, 2))), Case("none", _x(2, 3), ReverseAttrs(())),
+)  # fmt: skip
+
+
 def _copy_transpose(x: TensorType, y: TensorType, a: TransposeAttrs) -> list[StridedCopy]:
     strides = row_major(x.shape)
     return [StridedCopy(0, y.shape, 0, tuple(strides[i] for i in a.perm), 0, row_major(y.shape))]
@@ -217,6 +235,13 @@ def _copy_tile(x: TensorType, y: TensorType, a: TileAttrs) -> list[StridedCopy]:
     return [StridedCopy(0, shape, 0, strides, 0, row_major(shape))]
 
 
+def _copy_reverse(x: TensorType, y: TensorType, a: ReverseAttrs) -> list[StridedCopy]:
+    strides = row_major(x.shape)
+    start = sum((x.shape[axis] - 1) * strides[axis] for axis in a.axes)
+    source = tuple(-s if i in a.axes else s for i, s in enumerate(strides))
+    return [StridedCopy(0, y.shape, start, source, 0, row_major(y.shape))]
+
+
 def _copy_depth_to_space(x: TensorType, y: TensorType, a: BlockAttrs) -> list[StridedCopy]:
     n, h, w, c = x.shape
     b, depth = a.block, c // (a.block * a.block)
@@ -232,6 +257,7 @@ def _copy_space_to_depth(x: TensorType, y: TensorType, a: BlockAttrs) -> list[St
 _ONE_INPUT: dict[str, Callable[[TensorType, TensorType, Any], list[StridedCopy]]] = {
     "depth_to_space": _copy_depth_to_space,
     "expand": _copy_expand,
+    "reverse": _copy_reverse,
     "slice": _copy_slice,
     "space_to_depth": _copy_space_to_depth,
     "tile": _copy_tile,

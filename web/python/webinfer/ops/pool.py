@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from webinfer.dtypes import DType
 from webinfer.errors import ShapeError
-from webinfer.graph.ir import Case, Cost, Op, TensorType
+from webinfer.graph.ir import Case, Cost, Op, TensorType, Tolerance
 from webinfer.ops.activation import Activation
 from webinfer.ops.conv import window_size
-from webinfer.ops.registry import DOT_PRODUCT, EXACT, declare, moved_bytes, need
+from webinfer.ops.registry import DOT_PRODUCT, EXACT, declare, move_cost, moved_bytes, need
 
 Inputs = Sequence[TensorType | None]
 
@@ -24,6 +24,19 @@ class Pool2dAttrs:
     pads: tuple[int, int, int, int] = (0, 0, 0, 0)  # (top, bottom, left, right)
     dilation: tuple[int, int] = (1, 1)
     activation: Activation = Activation.NONE  # NONE, RELU, RELU6 or RELU_N1_TO_1
+
+
+@dataclass(frozen=True, slots=True)
+class MaxUnpool2dAttrs:
+    """Undoes max_pool_with_argmax2d: x goes to the tap that won, the rest of y is zero.
+
+    Where windows overlap, the last x in row-major order wins. A tap outside y is dropped.
+    """
+
+    window: tuple[int, int]
+    stride: tuple[int, int]
+    pads: tuple[int, int]  # (top, left) of the pooling
+    size: tuple[int, int]  # (OH, OW)
 
 
 def pool_shape(name: str, inputs: Inputs, a: Pool2dAttrs) -> tuple[int, int, int, int]:
@@ -72,3 +85,47 @@ MAX_POOL2D = declare(Op("max_pool2d", Pool2dAttrs, _infer("max_pool2d"), cost, E
 AVERAGE_POOL2D = declare(
     Op("average_pool2d", Pool2dAttrs, _infer("average_pool2d"), cost, DOT_PRODUCT, _cases(-1.0))
 )
+L2_POOL2D = declare(  # sqrt(sum of squares), padding counts as zero
+    Op(
+        "l2_pool2d", Pool2dAttrs, _infer("l2_pool2d"), cost,
+        Tolerance(absolute=2e-5, relative=1e-5, reason="the order of a float32 sum is free"), _cases(-1.0),
+    )
+)  # fmt: skip
+
+
+def _infer_argmax(inputs: Inputs, a: Pool2dAttrs) -> tuple[TensorType, ...]:
+    """Types of the maxima and of the taps that won: ky * KW + kx + 0.1, as float32.
+
+    Source:  MediaPipe's max_pool_argmax.cc, whose taps are floats that readers truncate
+    """
+    name = "max_pool_with_argmax2d"
+    x = need(name, "x", inputs[0], 4)
+    if a.dilation != (1, 1):
+        raise ShapeError(f"{name}: dilation {a.dilation} must be (1, 1)")
+    shape = pool_shape(name, inputs, a)
+    return TensorType(shape, x.dtype, x.quant), TensorType(shape)
+
+
+def _infer_unpool(inputs: Inputs, a: MaxUnpool2dAttrs) -> tuple[TensorType, ...]:
+    """Shapes:  x and taps [N, IH, IW, C] -> y [N, OH, OW, C]"""
+    x, taps = need("max_unpool2d", "x", inputs[0], 4), need("max_unpool2d", "taps", inputs[1], 4)
+    if x.shape != taps.shape or not taps.dtype.is_float:
+        raise ShapeError(f"max_unpool2d: x {x} and taps {taps} do not fit; taps are floats")
+    if min(*a.window, *a.stride, *a.size) < 1 or min(a.pads) < 0:
+        raise ShapeError(f"max_unpool2d: {a} needs positive sizes")
+    return (TensorType((x.shape[0], *a.size, x.shape[3]), x.dtype, x.quant),)
+
+
+_TAPS = tuple(n + 0.1 for n in (0, 3, 1, 2, 2, 1, 0, 0, 3, 3, 1, 2, 0, 1, 2, 3, 1, 0))
+MAX_POOL_WITH_ARGMAX2D = declare(
+    Op("max_pool_with_argmax2d", Pool2dAttrs, _infer_argmax, cost, EXACT, tuple(c for c in _cases(-6.0) if c.label != "dilated"))
+)
+MAX_UNPOOL2D = declare(
+    Op(
+        "max_unpool2d", MaxUnpool2dAttrs, _infer_unpool, move_cost, EXACT,
+        (
+            Case("windows side by side", (TensorType((1, 3, 2, 3)), TensorType((1, 3, 2, 3))), MaxUnpool2dAttrs((2, 2), (2, 2), (0, 0), (6, 4)), values={1: _TAPS}),
+            Case("overlapping windows, padded", (TensorType((1, 3, 3, 2)), TensorType((1, 3, 3, 2))), MaxUnpool2dAttrs((2, 2), (1, 1), (1, 1), (3, 3)), values={1: _TAPS}),
+        ),
+    )
+)  # fmt: skip

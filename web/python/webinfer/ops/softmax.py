@@ -1,0 +1,57 @@
+"""Softmax and its logarithm along one axis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from webinfer.dtypes import DType
+from webinfer.errors import ShapeError
+from webinfer.graph.ir import Case, Cost, Op, Quantization, TensorType, Tolerance
+from webinfer.ops.registry import declare, moved_bytes, need
+
+Inputs = Sequence[TensorType | None]
+
+
+@dataclass(frozen=True, slots=True)
+class SoftmaxAttrs:
+    """softmax: e^(beta*x) / sum e^(beta*x) along `axis`; log_softmax is its logarithm."""
+
+    axis: int
+    beta: float = 1.0
+    out_type: tuple[DType, Quantization | None] | None = None
+
+
+def _infer(name: str) -> Callable[[Inputs, SoftmaxAttrs], tuple[TensorType, ...]]:
+    def infer(inputs: Inputs, a: SoftmaxAttrs) -> tuple[TensorType, ...]:
+        x = need(name, "x", inputs[0])
+        if not 0 <= a.axis < x.rank:
+            raise ShapeError(f"{name}: axis {a.axis} is not an axis of {x.shape}")
+        return (TensorType(x.shape, *a.out_type) if a.out_type else TensorType(x.shape, x.dtype),)
+
+    return infer
+
+
+def cost(inputs: Inputs, outputs: Sequence[TensorType], a: SoftmaxAttrs) -> Cost:
+    return Cost(5 * outputs[0].size, moved_bytes(inputs, outputs))
+
+
+def _cases(low: float, high: float) -> tuple[Case, ...]:
+    def case(label: str, shape: tuple[int, ...], attrs: SoftmaxAttrs, low: float = low, high: float = high) -> Case:
+        return Case(label, (TensorType(shape),), attrs, low=low, high=high)
+
+    return (
+        case("rows", (3, 8), SoftmaxAttrs(1)),
+        case("odd rows", (5, 21), SoftmaxAttrs(1)),
+        case("vector", (1001,), SoftmaxAttrs(0)),
+        case("one element", (4, 1), SoftmaxAttrs(1)),
+        case("first axis", (6, 5), SoftmaxAttrs(0)),
+        case("middle axis", (2, 5, 3, 4), SoftmaxAttrs(1)),
+        case("beta", (3, 8), SoftmaxAttrs(1, 0.5)),
+        case("values whose exponential overflows", (2, 9), SoftmaxAttrs(1), 60.0, 200.0),
+    )
+
+
+_TOLERANCE = Tolerance(absolute=4e-6, relative=2e-5, reason="an exponential, a free sum and a quotient")
+SOFTMAX = declare(Op("softmax", SoftmaxAttrs, _infer("softmax"), cost, _TOLERANCE, _cases(-4.0, 4.0)))
+LOG_SOFTMAX = declare(Op("log_softmax", SoftmaxAttrs, _infer("log_softmax"), cost, _TOLERANCE, _cases(-4.0, 4.0)))
