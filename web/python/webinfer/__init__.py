@@ -1,0 +1,109 @@
+"""webinfer: machine-learning inference in the browser, from Python.
+
+    session = await webinfer.load("model.tflite")
+    outputs = await session.run({"input": image})
+
+The same package runs in Pyodide and in CPython. Public names are those of `__all__`.
+"""
+
+from typing import TYPE_CHECKING
+
+from webinfer.errors import (
+    BackendUnavailableError,
+    ClosedError,
+    DeviceLostError,
+    GpuError,
+    InputError,
+    IntegrityError,
+    IsolationError,
+    KernelError,
+    LimitError,
+    ModelFormatError,
+    OutOfMemoryError,
+    ShapeError,
+    UnsupportedOpError,
+    WebinferError,
+)
+
+if TYPE_CHECKING:
+    from webinfer import tasks
+    from webinfer.host.interface import Capability, ProgressEvent
+    from webinfer.session import Session, TensorInfo, load
+    from webinfer.tensor import Tensor
+
+__all__`.
+"""
+
+from webinfer.errors import (
+    BackendUnavailableError,
+    ClosedError,
+    DeviceLostError,
+    GpuError,
+    InputError,
+    IntegrityError,
+    IsolationError,
+    KernelError,
+    LimitError,
+    ModelFormatError,
+    OutOfMemoryError,
+    ShapeError,
+    UnsupportedOpError,
+    WebinferError,
+)
+from webinfer.host import current as _current_host
+from webinfer.host.interface import Capability, ProgressEvent
+from webinfer.session import Session, TensorInfo, load
+from webinfer.tensor import Tensor
+
+__all__ = [
+    "BackendUnavailableError",
+    "Capability",
+    "ClosedError",
+    "DeviceLostError",
+    "GpuError",
+    "InputError",
+    "IntegrityError",
+    "IsolationError",
+    "KernelError",
+    "LimitError",
+    "ModelFormatError",
+    "OutOfMemoryError",
+    "ProgressEvent",
+    "Session",
+    "ShapeError",
+    "Tensor",
+    "TensorInfo",
+    "UnsupportedOpError",
+    "WebinferError",
+    "capabilities",
+    "load",
+    "tasks",
+]
+
+
+def capabilities() -> "list[Capability]":
+    """Every feature that matters here: present, or the reason why not and what would help."""
+    from webinfer.host import current
+
+    return list(current().capabilities())
+
+
+_HOMES = {
+    "Capability": "webinfer.host.interface",
+    "ProgressEvent": "webinfer.host.interface",
+    "Session": "webinfer.session",
+    "Tensor": "webinfer.tensor",
+    "TensorInfo": "webinfer.session",
+    "load": "webinfer.session",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Public names are imported on first use, so that the leaves stay cheap to import."""
+    import importlib
+
+    if name == "tasks":
+        return importlib.import_module("webinfer.tasks")
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'webinfer' has no attribute {name!r}")

@@ -12,6 +12,7 @@ from pyodide.ffi import JsException, JsProxy, to_js
 from webinfer.errors import BackendUnavailableError, InputError, ModelFormatError
 from webinfer.host.interface import Capability, Kernels, Progress, ProgressEvent
 from webinfer.host.kernels_browser import best_build, open_kernels
+from webinfer.models import MODELS
 
 IMAGE_CLASSES = ("ImageBitmap", "VideoFrame", "HTMLVideoElement", "HTMLImageElement", "HTMLCanvasElement", "OffscreenCanvas")
 
@@ -52,11 +53,10 @@ class BrowserHost:
         await asyncio.sleep(0)
 
     async def fetch(self, url: str, progress: Progress | None = None) -> memoryview:
-        """The bytes of a URL, or of a model that the manifest names.
+        """The bytes of a URL.
 
         Raises:  ModelFormatError saying what could not be fetched and why
         """
-        url = self.assets.get(f"models/{url}.tflite", url)
         try:
             response = await js.fetch(url)
             if not response.ok:
@@ -64,6 +64,10 @@ class BrowserHost:
             return await _read_body(response, progress)
         except JsException as error:
             raise ModelFormatError(f"cannot fetch {url!r}: {error}; check the address and the network") from error
+
+    def locate(self, model: str) -> str:
+        """The URL of a known model in the page's manifest."""
+        return self.asset(f"models/{MODELS[model].file}.tflite")
 
     async def kernels(self, isa: str | None = None) -> Kernels:
         """A new kernel instance, the best build that this engine accepts unless one is named."""

@@ -80,6 +80,9 @@ class Host(Protocol):
     async def fetch(self, url: str, progress: Progress | None = None) -> memoryview:
         """The bytes of a URL or, natively, of a path; raises ModelFormatError naming what was found."""
 
+    def locate(self, model: str) -> str:
+        """The path or URL of a known model; raises ModelFormatError if there is none."""
+
     async def kernels(self, isa: str | None = None) -> Kernels:
         """A new kernel instance, the best build that this engine of WebAssembly runs unless named."""
 

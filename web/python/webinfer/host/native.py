@@ -13,6 +13,7 @@ from typing import Any
 
 from webinfer.errors import BackendUnavailableError, ModelFormatError
 from webinfer.host.interface import Capability, Kernels, Progress, ProgressEvent
+from webinfer.models import find_model
 
 CHUNK = 1 << 18  # bytes between two progress reports
 BUILDS = ("relaxed", "simd128", "scalar")
@@ -48,6 +49,10 @@ class NativeHost:
                 progress(ProgressEvent("model", len(data), len(data)))
             return memoryview(data)
         return await asyncio.to_thread(_download, url, progress)
+
+    def locate(self, model: str) -> str:
+        """The path of a known model on this machine."""
+        return str(find_model(model))
 
     async def kernels(self, isa: str | None = None) -> Kernels:
         """A new kernel instance; relaxed SIMD unless another build is named."""

@@ -1,0 +1,114 @@
+"""Which backend runs a graph: an order to try, or the fastest by measurement on this device."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from webinfer.backends.base import Executor
+from webinfer.errors import BackendUnavailableError, GpuError, InputError, LimitError, UnsupportedOpError
+from webinfer.graph.ir import Graph
+from webinfer.host.interface import Host, Progress
+
+log = logging.getLogger("webinfer")
+BACKENDS = ("webgpu", "wasm", "webnn", "reference")
+AUTO = ("webgpu", "wasm")  # candidates of the calibration
+CALIBRATION_RUNS = 5
+FALLBACK_ERRORS = (BackendUnavailableError, UnsupportedOpError, LimitError, GpuError)
+
+
+@dataclass(slots=True)
+class Attempt:
+    """An executor, and in one sentence why it was chosen."""
+
+    executor: Executor
+    reason: str
+
+
+def order_of(backend: str | Sequence[str]) -> list[str]:
+    """The backends to try, in order; ["auto"] asks for a measurement.
+
+    Raises:  InputError if a name is unknown
+    """
+    names = [backend] if isinstance(backend, str) else list(backend)
+    if unknown := [n for n in names if n not in (*BACKENDS, "auto")]:
+        raise InputError(f"no backend is called {unknown[0]!r}; there are auto, {', '.join(BACKENDS)}")
+    if not names or ("auto" in names and len(names) > 1):
+        raise InputError(f"backend={names!r}: give one name, 'auto', or a list of names without 'auto'")
+    return names
+
+
+async def choose(graph: Graph, host: Host, order: Sequence[str], strict: bool, progress: Progress | None) -> Attempt:
+    """The graph compiled on the backend that the order names, or that is fastest for ["auto"].
+
+    Raises:  the first backend's error if `strict`, else the last one's
+    """
+    if list(order) == ["auto"]:
+        return await _measure(graph, host, progress)
+    refused: list[str] = []
+    for i, name in enumerate(order):
+        try:
+            executor = await _build(name, graph, host, progress)
+        except FALLBACK_ERRORS as error:
+            if strict or i == len(order) - 1:
+                raise
+            refused.append(f"{name}: {error}")
+            log.warning("%s falls back from %s: %s", graph.name, name, error)
+            continue
+        reason = f"{name} was asked for" if not refused else f"{name}, because {'; '.join(refused)}"
+        return Attempt(executor, reason)
+    raise InputError("no backend was named")
+
+
+async def _build(name: str, graph: Graph, host: Host, progress: Progress | None) -> Executor:
+    try:
+        backend = importlib.import_module(f"webinfer.backends.{name}")
+        build = backend.build
+    except ModuleNotFoundError as error:
+        if error.name and error.name.startswith("webinfer"):
+            raise BackendUnavailableError(f"backend {name} is not part of this build of webinfer") from error
+        raise BackendUnavailableError(f"backend {name} needs {error.name}: pip install {error.name}") from error
+    except AttributeError as error:
+        raise BackendUnavailableError(f"backend {name} is not part of this build of webinfer") from error
+    executor: Executor = await build(graph, host, progress)
+    return executor
+
+
+async def _measure(graph: Graph, host: Host, progress: Progress | None) -> Attempt:
+    """Builds every candidate that is worth it, times a few runs, keeps the fastest."""
+    timed: list[tuple[float, Executor]] = []
+    notes: list[str] = []
+    for name in reversed(AUTO):
+        try:
+            if name == "webgpu" and (await host.gpu()).is_fallback:
+                notes.append("webgpu would run on a software adapter")
+                continue
+            executor = await _build(name, graph, host, progress)
+            timed.append((await _time(graph, host, executor), executor))
+        except FALLBACK_ERRORS as error:
+            notes.append(f"{name} cannot run it: {error}")
+    if not timed:
+        raise BackendUnavailableError(f"no backend can run {graph.name!r}: {'; '.join(notes)}")
+    timed.sort(key=lambda pair: pair[0])
+    for _, loser in timed[1:]:
+        loser.close()
+    figures = ", ".join(f"{e.backend} {ms:.2f} ms" for ms, e in timed)
+    reason = f"auto chose {timed[0][1].backend}: measured {figures}" + "".join(f"; {note}" for note in notes)
+    if notes:
+        log.warning("%s: %s", graph.name, reason)
+    return Attempt(timed[0][1], reason)
+
+
+async def _time(graph: Graph, host: Host, executor: Executor) -> float:
+    """Median milliseconds of a run on zeros, after one that warms up."""
+    inputs = {v.name: memoryview(bytes(v.type.nbytes)) for v in graph.inputs}
+    await executor.run(inputs)
+    times = []
+    for _ in range(CALIBRATION_RUNS):
+        start = host.now_ms()
+        await executor.run(inputs)
+        times.append(host.now_ms() - start)
+    return statistics.median(times)

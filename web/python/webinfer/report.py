@@ -1,0 +1,169 @@
+"""What a session tells about itself: plan, profile and comparison, each a table, JSON or a picture."""
+
+from __future__ import annotations
+
+import json
+from array import array
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from html import escape
+
+from webinfer.backends.base import Executor, MemoryReport, PlanRow
+from webinfer.dtypes import DType
+from webinfer.graph.ir import Value
+from webinfer.tensor import Tensor
+
+
+def _table(head: list[str], rows: list[list[str]]) -> str:
+    widths = [max(len(line[i]) for line in [head, *rows]) for i in range(len(head))]
+    lines = ["  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip() for line in [head, *rows]]
+    return "\n".join([lines[0], "  ".join("-" * w for w in widths), *lines[1:]])
+
+
+@dataclass(frozen=True, slots=True)
+class PlanReport:
+    """The plan of a session; `str()` is a table, `rows` the data."""
+
+    model: str
+    backend: str
+    choice: str
+    rows: list[PlanRow]
+    memory: MemoryReport
+
+    def __str__(self) -> str:
+        head = ["#", "op", "backend", "kernel", "shapes", "MFLOP", "kB", "why"]
+        rows = [
+            [str(r.index), r.op, r.backend, r.kernel, r.shapes, f"{r.flops / 1e6:.2f}", f"{r.bytes / 1e3:.0f}", r.why]
+            for r in self.rows
+        ]
+        memory = f"constants {self.memory.constants} bytes, arena {self.memory.arena} bytes (at least {self.memory.arena_bound})"
+        return f"{self.model} on {self.backend}: {self.choice}\n{memory}\n{_table(head, rows)}"
+
+    def json(self) -> str:
+        """The plan as JSON."""
+        return json.dumps(asdict(self))
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Milliseconds of each step of a plan."""
+
+    model: str
+    backend: str
+    rows: list[PlanRow]
+    times_ms: list[float]
+
+    @property
+    def total_ms(self) -> float:
+        """The sum over all steps."""
+        return sum(self.times_ms)
+
+    def __str__(self) -> str:
+        head = ["#", "op", "kernel", "shapes", "ms", "share", "GFLOP/s", "GB/s"]
+        rows = [
+            [
+                str(r.index), r.op, r.kernel, r.shapes, f"{ms:.4f}", f"{100 * ms / (self.total_ms or 1):.1f} %",
+                f"{r.flops / (ms or 1e-9) / 1e6:.1f}", f"{r.bytes / (ms or 1e-9) / 1e6:.1f}",
+            ]
+            for r, ms in zip(self.rows, self.times_ms, strict=True)
+        ]  # fmt: skip
+        return f"{self.model} on {self.backend}: {self.total_ms:.3f} ms in {len(self.rows)} steps\n{_table(head, rows)}"
+
+    def json(self) -> str:
+        """The profile as JSON."""
+        steps = [{**asdict(r), "ms": ms} for r, ms in zip(self.rows, self.times_ms, strict=True)]
+        return json.dumps({"model": self.model, "backend": self.backend, "total_ms": self.total_ms, "steps": steps})
+
+    def svg(self, width: int = 720) -> str:
+        """A bar for each step, longest time widest, as an SVG picture."""
+        longest, row, left = max([*self.times_ms, 1e-9]), 16, 250
+        bars = []
+        for i, (r, ms) in enumerate(zip(self.rows, self.times_ms, strict=True)):
+            y, length = 28 + i * row, (width - left - 90) * ms / longest
+            bars.append(
+                f'<text x="{left - 6}" y="{y + 11}" text-anchor="end">{escape(f"{r.index} {r.kernel}"[:40])}</text>'
+                f'<rect x="{left}" y="{y + 2}" width="{length:.1f}" height="{row - 4}" rx="2"/>'
+                f'<text x="{left + length + 6:.1f}" y="{y + 11}">{ms:.3f} ms</text>'
+            )
+        height = 40 + row * len(self.rows)
+        title = escape(f"{self.model} on {self.backend}: {self.total_ms:.2f} ms")
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" aria-label="{title}" '
+            f'font-family="system-ui, sans-serif" font-size="10" fill="currentColor"><text x="8" y="16" font-size="13">{title}</text>'
+            f'<g fill-opacity="0.75">{"".join(bars)}</g></svg>'
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How far one tensor is from the other backend's. `relative` is by the tensor's range."""
+
+    label: str
+    op: str
+    value: str
+    max_abs: float
+    relative: float
+    within: bool
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyReport:
+    """Every tensor that both backends computed, in the order of the graph."""
+
+    backend: str
+    against: str
+    tolerance: float
+    differences: list[Difference]
+
+    @property
+    def first(self) -> Difference | None:
+        """The first tensor that differs by more than the tolerance."""
+        return next((d for d in self.differences if not d.within), None)
+
+    @property
+    def ok(self) -> bool:
+        """True if at least one tensor was compared and none differs."""
+        return bool(self.differences) and self.first is None
+
+    def __str__(self) -> str:
+        verdict = "agree" if self.ok else "have no tensor in common"
+        if self.first is not None:
+            verdict = f"differ first at {self.first.label} ({self.first.op}) by {self.first.max_abs:.3g}, {self.first.relative:.3g} of its range"
+        rows = [[d.label, d.op, f"{d.max_abs:.3g}", f"{d.relative:.3g}", "ok" if d.within else "DIFFERS"] for d in self.differences]
+        return f"{self.backend} and {self.against} {verdict}\n{_table(['step', 'op', 'max abs', 'of range', ''], rows)}"
+
+
+def distance(got: Tensor, want: Tensor) -> tuple[float, float]:
+    """(largest absolute difference, that relative to the range of `want`); not-a-number counts as infinite."""
+    a, b = got.tolist(), want.tolist()
+    if not a:
+        return 0.0, 0.0
+    worst = 0.0
+    for p, q in zip(a, b, strict=True):
+        if p == q or (p != p and q != q):
+            continue
+        off = abs(p - q)
+        worst = max(worst, off if off == off else float("inf"))
+    finite = [q for q in b if abs(q) < float("inf")] or [0.0]
+    low, high = min(finite), max(finite)
+    span = max(high - low, abs(high), abs(low)) or 1.0
+    return worst, worst / span
+
+
+async def compare_backends(mine: Executor, other: Executor, inputs: Mapping[str, memoryview], tolerance: float) -> VerifyReport:
+    """Runs both backends node by node and compares every tensor that both name."""
+    wanted: dict[Value, Tensor] = {value: tensor async for _, value, tensor in other.probe(inputs)}
+    differences = []
+    async for node, value, tensor in mine.probe(inputs):
+        want = wanted.get(value)
+        if want is None:
+            continue
+        if want.dtype is not tensor.dtype and DType.FLOAT16 in (want.dtype, tensor.dtype):
+            want, tensor = _as_float32(want), _as_float32(tensor)
+        absolute, relative = distance(tensor, want)
+        differences.append(Difference(node.label, node.op.name, value.name, absolute, relative, relative <= tolerance))
+    return VerifyReport(mine.backend, other.backend, tolerance, differences)
+
+
+def _as_float32(tensor: Tensor) -> Tensor:
+    return Tensor(array("f", tensor.tolist()), tensor.shape, DType.FLOAT32)

@@ -1,0 +1,276 @@
+"""Sessions: a model loaded on one backend, with its plan, its profile and its self-check."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from types import TracebackType
+from typing import Any
+
+from webinfer.backends.base import Executor, MemoryReport
+from webinfer.choice import Attempt, BACKENDS, choose, order_of
+from webinfer.dtypes import DType
+from webinfer.errors import ClosedError, DeviceLostError, InputError, ModelFormatError
+from webinfer.flags import debug, debug_level
+from webinfer.graph.ir import Graph, Quantization, Value
+from webinfer.graph.printer import format_graph
+from webinfer.host import current
+from webinfer.host.interface import Host, Progress, ProgressEvent
+from webinfer.importers import read_model
+from webinfer.models import MODELS, check_integrity
+from webinfer.passes.pipeline import optimize
+from webinfer.report import PlanReport, Profile, VerifyReport, compare_backends
+from webinfer.tensor import Tensor, buffer_of
+
+log = logging.getLogger("webinfer")
+LOSSES_BEFORE_FALLBACK = 2
+
+
+@dataclass(frozen=True, slots=True)
+class TensorInfo:
+    """One input or output of a model."""
+
+    name: str
+    dtype: DType
+    shape: tuple[int, ...]
+    quantization: Quantization | None
+
+
+async def load(
+    source: Any,
+    *,
+    backend: str | Sequence[str] = "auto",
+    strict: bool = False,
+    progress: Progress | None = None,
+    host: Host | None = None,
+) -> Session:
+    """A session that runs the model.
+
+    `source` is bytes, a path, a URL or the name of a known model. `backend` is "auto" (the fastest
+    measured on this device), one of "webgpu", "wasm", "reference", or a list to try in order.
+    With `strict` a backend that cannot run the whole model is an error, never a reason to fall back.
+
+    Raises:  ModelFormatError, UnsupportedOpError, BackendUnavailableError, LimitError, OutOfMemoryError
+    """
+    host = host or current()
+    order = order_of(backend)
+    data, name = await _read(source, host, progress)
+    graph = read_model(data, name)
+    debug(5, f"imported\n{format_graph(graph)}" if debug_level() >= 5 else "")
+    for rewrite, count in optimize(graph):
+        debug(3, f"pass {rewrite}: {count} rewrites")
+    if progress is not None:
+        progress(ProgressEvent("compile", 0, 1, "steps"))
+    attempt = await choose(graph, host, order, strict, progress)
+    if progress is not None:
+        progress(ProgressEvent("compile", 1, 1, "steps"))
+    debug(1, f"{graph.name}: {attempt.reason}")
+    return Session(graph, host, attempt, order, strict)
+
+
+async def _read(source: Any, host: Host, progress: Progress | None) -> tuple[memoryview, str]:
+    if isinstance(source, (str, PurePath)):
+        text = str(source)
+        if text not in MODELS:
+            return await host.fetch(text, progress), PurePath(text.split("?")[0]).stem
+        data = await host.fetch(host.locate(text), progress)
+        check_integrity(text, data)
+        return data, text
+    try:
+        return memoryview(source).cast("B"), "model"
+    except TypeError:
+        raise ModelFormatError(f"a model cannot be read from a {type(source).__name__}; give bytes, a path or a URL") from None
+
+
+class Session:
+    """A loaded model. Runs are queued; after an error the next valid call works.
+
+    Usable as a context manager; `close()` frees the memory of kernels and GPU.
+    """
+
+    def __init__(self, graph: Graph, host: Host, attempt: Attempt, order: Sequence[str], strict: bool) -> None:
+        self._graph, self._host, self._order, self._strict = graph, host, list(order), strict
+        self._attempt: Attempt | None = attempt
+        self._lock = asyncio.Lock()
+        self._losses, self._stale = 0, False
+        self.inputs = [_info(v) for v in graph.inputs]
+        self.outputs = [_info(v) for v in graph.outputs]
+
+    # ----- what runs where
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self._graph.name
+
+    @property
+    def backend(self) -> str:
+        """The backend in use."""
+        return self.executor.backend
+
+    @property
+    def choice(self) -> str:
+        """Why this backend: one sentence."""
+        return self._live().reason
+
+    @property
+    def executor(self) -> Executor:
+        """The compiled graph, for tasks that work in its memory."""
+        return self._live().executor
+
+    @property
+    def host(self) -> Host:
+        """Where this session runs."""
+        return self._host
+
+    def _live(self) -> Attempt:
+        if self._attempt is None:
+            raise ClosedError(f"the session of {self._graph.name!r} is closed; load the model again")
+        return self._attempt
+
+    def plan(self) -> PlanReport:
+        """The plan step by step: operator, backend, kernel, shapes, work, bytes and why."""
+        return PlanReport(self._graph.name, self.backend, self.choice, list(self.executor.rows()), self.memory())
+
+    def memory(self) -> MemoryReport:
+        """Bytes of constants and arena."""
+        return self.executor.memory()
+
+    def graph_text(self) -> str:
+        """The optimised graph as text."""
+        return format_graph(self._graph)
+
+    # ----- running
+
+    async def run(self, inputs: Mapping[str, Any] | Any) -> dict[str, Tensor]:
+        """The outputs by name, each a new tensor.
+
+        `inputs` maps names to arrays, buffers or tensors; a model with one input also takes that alone.
+
+        Raises:  InputError, DeviceLostError, KernelError, ClosedError
+        """
+        buffers = self._buffers(inputs)
+        async with self._lock:
+            await self._revive()
+            try:
+                return await self.executor.run(buffers)
+            except DeviceLostError:
+                self._losses, self._stale = self._losses + 1, True
+                raise
+
+    async def warmup(self) -> None:
+        """Runs once on zeros, so that the first real run is as fast as the next."""
+        await self.run({i.name: bytes(_nbytes(i)) for i in self.inputs})
+
+    def _buffers(self, inputs: Mapping[str, Any] | Any) -> dict[str, memoryview]:
+        names = [i.name for i in self.inputs]
+        if not isinstance(inputs, Mapping):
+            if len(names) != 1:
+                raise InputError(f"{self.name!r} has {len(names)} inputs; give a mapping with {', '.join(names)}")
+            inputs = {names[0]: inputs}
+        if unknown := sorted(set(inputs) - set(names)):
+            raise InputError(f"{self.name!r} has no input {', '.join(map(repr, unknown))}; its inputs are {', '.join(names)}")
+        if missing := [n for n in names if n not in inputs]:
+            raise InputError(f"{self.name!r} needs input {', '.join(map(repr, missing))}")
+        return {i.name: buffer_of(inputs[i.name], i.shape, i.dtype, i.name) for i in self.inputs}
+
+    async def _revive(self) -> None:
+        """After a lost device: one rebuild on the same backend, then the next of the order."""
+        self._live()
+        if not self._stale:
+            return
+        order = self._order
+        if self._losses >= LOSSES_BEFORE_FALLBACK and not self._strict:
+            order = [b for b in order if b != self.backend] or ["wasm"]
+        await self.restore(order)
+
+    async def restore(self, order: Sequence[str] | None = None) -> None:
+        """Builds the session anew, as after the loss of a device."""
+        attempt = self._live()
+        attempt.executor.close()
+        self._attempt = await choose(self._graph, self._host, order or self._order, self._strict, None)
+        self._stale = False
+        if self._losses:
+            self._attempt.reason += f" (rebuilt after {self._losses} lost device(s))"
+            log.warning("%s: %s", self.name, self._attempt.reason)
+
+    # ----- looking inside
+
+    async def profile(self, inputs: Mapping[str, Any] | None = None, rounds: int = 5) -> Profile:
+        """Time, GFLOP/s and bytes of each step: a table, JSON and a picture (`.svg()`)."""
+        buffers = self._buffers(inputs) if inputs is not None else self._zeros()
+        async with self._lock:
+            await self._revive()
+            rows = list(self.executor.rows())
+            return Profile(self.name, self.backend, rows, await self.executor.profile(buffers, rounds))
+
+    async def verify(
+        self, against: str = "reference", inputs: Mapping[str, Any] | None = None, tolerance: float = 1e-3
+    ) -> VerifyReport:
+        """Every intermediate result compared with another backend; names the first that differs.
+
+        `tolerance` is relative to the range of each tensor.
+        """
+        if against not in BACKENDS:
+            raise InputError(f"cannot verify against {against!r}; choose one of {', '.join(BACKENDS)}")
+        buffers = self._buffers(inputs) if inputs is not None else self._noise()
+        async with self._lock:
+            await self._revive()
+            other = await choose(self._graph, self._host, [against], True, None)
+            try:
+                return await compare_backends(self.executor, other.executor, buffers, tolerance)
+            finally:
+                other.executor.close()
+
+    def _zeros(self) -> dict[str, memoryview]:
+        return {i.name: memoryview(bytes(_nbytes(i))) for i in self.inputs}
+
+    def _noise(self) -> dict[str, memoryview]:
+        """Seeded noise in [-1, 1) for floats, in the whole range for bytes, zeros else."""
+        import random
+        from array import array
+
+        source, buffers = random.Random(0), {}
+        for info in self.inputs:
+            count = _nbytes(info) // info.dtype.itemsize
+            if info.dtype is DType.FLOAT32:
+                words = array("I", source.randbytes(4 * count))
+                data: Any = array("f", (w / 2147483648.0 - 1.0 for w in words))
+            elif info.dtype.itemsize == 1 and info.dtype is not DType.BOOL:
+                data = source.randbytes(count)
+            else:
+                data = bytes(_nbytes(info))
+            buffers[info.name] = memoryview(data).cast("B")
+        return buffers
+
+    # ----- the end
+
+    def close(self) -> None:
+        """Frees the session; a second call does nothing."""
+        if self._attempt is not None:
+            self._attempt.executor.close()
+            self._attempt = None
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = "closed" if self._attempt is None else self.backend
+        return f"Session({self.name!r}, {state})"
+
+
+def _info(value: Value) -> TensorInfo:
+    return TensorInfo(value.name, value.type.dtype, value.type.shape, value.type.quant)
+
+
+def _nbytes(info: TensorInfo) -> int:
+    count = info.dtype.itemsize
+    for size in info.shape:
+        count *= size
+    return count
