@@ -31,30 +31,6 @@ if TYPE_CHECKING:
     from webinfer.session import Session, TensorInfo, load
     from webinfer.tensor import Tensor
 
-__all__`.
-"""
-
-from webinfer.errors import (
-    BackendUnavailableError,
-    ClosedError,
-    DeviceLostError,
-    GpuError,
-    InputError,
-    IntegrityError,
-    IsolationError,
-    KernelError,
-    LimitError,
-    ModelFormatError,
-    OutOfMemoryError,
-    ShapeError,
-    UnsupportedOpError,
-    WebinferError,
-)
-from webinfer.host import current as _current_host
-from webinfer.host.interface import Capability, ProgressEvent
-from webinfer.session import Session, TensorInfo, load
-from webinfer.tensor import Tensor
-
 __all__ = [
     "BackendUnavailableError",
     "Capability",
