@@ -76,9 +76,15 @@ def _parse_args(name: str, args: list[str]) -> tuple[tuple[str, str], ...]:
 
 
 def _rows(data: dict[str, list[dict[str, object]]]) -> Iterator[Row]:
+    entries: dict[object, dict[str, object]] = {}
     for entry in data.get("kernel", []):
+        if "like" in entry:
+            if entry["like"] not in entries or "args" in entry or "split" in entry:
+                raise KernelListError(f"{entry}: like must name an earlier kernel and replaces args and split")
+            model = entries[entry["like"]]
+            entry |= {key: model[key] for key in ("args", "split") if key in model}
         names = entry.get("names") or [entry.get("name")]
-        unknown = set(entry) - {"name", "names", "source", "args", "split"}
+        unknown = set(entry) - {"name", "names", "source", "args", "split", "like"}
         if unknown or not isinstance(names, list) or ("names" in entry and "source" not in entry):
             raise KernelListError(f"{names}: unknown keys {sorted(unknown)}, or names without source")
         for name in names:
@@ -87,6 +93,7 @@ def _rows(data: dict[str, list[dict[str, object]]]) -> Iterator[Row]:
             args = entry.get("args")
             if not isinstance(args, list):
                 raise KernelListError(f"{name}: args is missing")
+            entries[name] = entry
             source = str(entry.get("source", f"{name}.c"))
             yield Row(name, source, _parse_args(name, args), str(entry.get("split", "")))
 

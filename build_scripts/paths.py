@@ -1,0 +1,37 @@
+"""Where everything lies. Nothing else in the project spells these paths."""
+
+import os
+import tomllib
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = ROOT / "build"
+VENV = ROOT / ".venv"
+VENV_PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+WEB = ROOT / "web"
+ENGINE = WEB / "python" / "webinfer"
+NODE_MODULES = WEB / "node_modules"
+KERNELS = BUILD / "kernels"
+WHEELS = BUILD / "wheels"
+BROWSER_WHEELS = BUILD / "browser_wheels"
+MODELS = BUILD / "models"
+IMAGES = BUILD / "images"
+SITE = BUILD / "site"
+
+
+def configuration() -> dict[str, Any]:
+    """The parsed pyproject.toml."""
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        return tomllib.load(file)
+
+
+def settings() -> dict[str, Any]:
+    """The table tool.webinfer of pyproject.toml."""
+    table: dict[str, Any] = configuration()["tool"]["webinfer"]
+    return table
+
+
+def version() -> str:
+    """The version of this checkout."""
+    return str(configuration()["project"]["version"])

@@ -1,0 +1,34 @@
+"""The step and the verb around the kernel compiler."""
+
+from pathlib import Path
+
+from build_scripts.errors import BuildError
+from build_scripts.paths import ENGINE, KERNELS, ROOT
+from build_scripts.steps import Step
+
+KERNEL_TABLE = ENGINE / "backends" / "wasm" / "kernel_table.py"
+SOURCES = ROOT / "kernels_wasm"
+
+
+def kernels_step() -> Step:
+    """The step that compiles kernels_wasm/ and generates the engine's kernel table."""
+    builds = tuple(KERNELS / f"webinfer-{isa}.wasm" for isa in ("scalar", "simd128", "relaxed"))
+    return Step(
+        "kernels", "compile the WASM kernels with zig cc",
+        inputs=lambda: [SOURCES / "kernels.toml", SOURCES / "src", SOURCES / "include", Path(__file__).with_name("kernels.py")],
+        outputs=(*builds, KERNEL_TABLE), action=_build, stamp=KERNELS / ".stamp",
+    )  # fmt: skip
+
+
+def _build() -> None:
+    from build_scripts import kernels
+
+    if kernels.main([]):
+        raise BuildError("the WASM kernels could not be built; the compiler says why above")
+
+
+def run(argv: list[str]) -> int:
+    """Compiles the kernels with the options of `kernels.py`."""
+    from build_scripts import kernels
+
+    return kernels.main(argv)

@@ -1,0 +1,34 @@
+"""The verbs. A new one is one row here and a module with `run(argv) -> int`."""
+
+from dataclasses import dataclass
+from importlib import import_module
+
+
+@dataclass(frozen=True)
+class Verb:
+    """One verb: its module, the dependency groups that its module imports, and what it does."""
+
+    module: str
+    groups: tuple[str, ...]
+    what: str
+
+    def run(self, argv: list[str]) -> int:
+        """The exit status of the verb."""
+        status: int = import_module(self.module).run(argv)
+        return status
+
+
+BASE = ("server", "build")
+ALL = ("server", "build", "browser", "native", "test")
+
+VERBS: dict[str, Verb] = {
+    "demo": Verb("build_scripts.demo", BASE, "set up, build, serve the demo; `--headless` detects and prints"),
+    "test": Verb("build_scripts.run_tests", ALL, "the same set-up and Chromium, then every check and every test"),
+    "check": Verb("build_scripts.check", ALL, "format, lint, types, sizes, tables, layers and ring 0; `--fix` repairs"),
+    "setup": Verb("build_scripts.setup", BASE, "everything that demo does before it serves"),
+    "kernels": Verb("build_scripts.setup_kernels", BASE, "compile the WASM kernels"),
+    "wheel": Verb("build_scripts.wheel", (), "build the engine's wheel"),
+    "lock": Verb("build_scripts.lock", (), "resolve the pins again and write the constraints file"),
+    "sizes": Verb("build_scripts.sizes", (), "sizes of files and products against their budgets"),
+    "tables": Verb("build_scripts.tables", (), "check the README's generated tables; `--write` renews them"),
+}

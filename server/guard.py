@@ -1,0 +1,91 @@
+"""What holds for every request: accepted hosts, request id, security headers, one log line."""
+
+import logging
+import secrets
+import time
+from typing import Any
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from server.problems import problem
+from server.settings import Settings
+
+log = logging.getLogger("webinfer.access")
+
+CONTENT_SECURITY_POLICY = "; ".join(
+    [
+        "default-src 'self'",
+        "script-src 'self' 'wasm-unsafe-eval'",
+        "worker-src 'self'",
+        "img-src 'self' blob: data:",
+        "media-src 'self' blob:",
+        "connect-src 'self'",
+        "style-src 'self'",
+        "object-src 'none'",
+        "base-uri 'none'",
+        "frame-ancestors 'none'",
+    ]
+)
+HEADERS = {
+    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(self)",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+ISOLATION = {"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Embedder-Policy": "require-corp"}
+
+
+class Guard:
+    """The outermost ASGI layer."""
+
+    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+        self.app, self.settings = app, settings
+        headers = {**HEADERS, **(ISOLATION if settings.isolated else {})}
+        self.headers = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers, or hands on with an id and the headers added to what comes back."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        scope["request_id"] = secrets.token_hex(8)
+        begin, status, started = time.monotonic(), 500, False
+
+        async def send_guarded(message: Message) -> None:
+            nonlocal status, started
+            if message["type"] == "http.response.start":
+                status, started = message["status"], True
+                identity = (b"x-request-id", scope["request_id"].encode())
+                message["headers"] = [*message.get("headers", []), *self.headers, identity]
+            await send(message)
+
+        app = self._refusal(scope) or self.app
+        try:
+            await app(scope, receive, send_guarded)
+        except Exception:
+            log.exception("request %s failed", scope["request_id"])
+            if started:  # the client must see a broken answer, not a short one that looks whole
+                raise
+            await problem(500, scope["request_id"])(scope, receive, send_guarded)
+        finally:
+            elapsed = 1000 * (time.monotonic() - begin)
+            log.info("%s %r %s %.1f ms %s", scope["method"], scope["path"], status, elapsed, scope["request_id"])
+
+    def _refusal(self, scope: Scope) -> ASGIApp | None:
+        """Guards against DNS rebinding (a foreign Host that resolves to loopback) and endless paths."""
+        if _host_of(scope) not in self.settings.hosts:
+            return problem(400, scope["request_id"])
+        if len(scope["path"]) > self.settings.largest_path:
+            return problem(404, scope["request_id"])
+        return None
+
+
+def _host_of(scope: Any) -> str:
+    values = [value for name, value in scope["headers"] if name == b"host"]
+    if len(values) != 1:
+        return ""
+    host: str = values[0].decode("latin-1").lower()
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.partition(":")[0]

@@ -1,0 +1,37 @@
+"""Errors as JSON problem bodies: a code, a sentence and the request's id; never a stack or a path."""
+
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+TITLES = {
+    400: ("bad-request", "The request could not be understood."),
+    404: ("not-found", "There is nothing at this address."),
+    405: ("method-not-allowed", "This address does not take that method."),
+    416: ("range-not-satisfiable", "The range lies outside of the file."),
+    422: ("invalid", "A value in the request is not valid."),
+}
+MEDIA_TYPE = "application/problem+json"
+
+
+def problem(status: int, request_id: str, headers: dict[str, str] | None = None) -> JSONResponse:
+    """The response for a status."""
+    code, title = TITLES.get(status, ("internal", "Something went wrong on the server."))
+    body = {"code": code, "title": title, "status": status, "request_id": request_id}
+    return JSONResponse(body, status, headers={"Cache-Control": "no-store", **(headers or {})}, media_type=MEDIA_TYPE)
+
+
+def add_problem_handlers(app: FastAPI) -> None:
+    """Makes every error of the app a problem body."""
+
+    async def on_http(request: Request, error: Any) -> JSONResponse:
+        return problem(error.status_code, request.scope.get("request_id", ""), error.headers)
+
+    async def on_invalid(request: Request, error: Any) -> JSONResponse:
+        return problem(422, request.scope.get("request_id", ""))
+
+    app.add_exception_handler(HTTPException, on_http)
+    app.add_exception_handler(RequestValidationError, on_invalid)

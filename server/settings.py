@@ -1,0 +1,20 @@
+"""Everything that can be set about the server."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The server's settings; the defaults serve this checkout's build on loopback."""
+
+    site: Path = ROOT / "build" / "site"  # folder with manifest.json and assets/
+    templates: Path = ROOT / "server" / "templates"  # folder of Jinja2 templates
+    isolated: bool = True  # send COOP and COEP, so that pages may share memory between threads
+    hosts: frozenset[str] = field(default=frozenset({"127.0.0.1", "localhost", "::1"}))  # accepted Host names, no port
+    hashed_max_age_s: int = 31_536_000  # seconds that a file with a hash in its name may be kept
+    largest_path: int = 1024  # characters of a request's path
+    keep_alive_s: int = 5  # seconds that an idle connection is kept
+    most_connections: int = 256  # connections at a time; more are answered with 503
