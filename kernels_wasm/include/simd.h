@@ -23,6 +23,14 @@
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
+// Pins a value in a register here: clang may neither move its computation past this point nor rewrite a
+// pointer into base plus index. Inner loops need it, or their loads gather at the top and V8 runs out of registers.
+#if SIMD
+#define PIN(x) __asm__ volatile("" : "+r"(x))
+#else
+#define PIN(x) (void)(x)
+#endif
+
 typedef float v4f __attribute__((vector_size(16)));
 typedef int32_t v4i __attribute__((vector_size(16)));
 typedef uint32_t v4u __attribute__((vector_size(16)));

@@ -1,0 +1,66 @@
+// What ends a convolution or a product: y = act(sum + residual), the bias already in the sum.
+//
+//   residual    [pixels, residual_c]  or 0; channels from residual_c on count as zero
+//   slope       [channels], read when act is ACT_PRELU
+//   lo, hi      bounds of ACT_CLAMP; -inf and inf for none
+#pragma once
+
+#include "exp.h"
+#include "simd.h"
+
+enum { ACT_CLAMP = 0, ACT_PRELU = 1, ACT_HARD_SWISH = 2, ACT_SIGMOID = 3, ACT_TANH = 4 };
+
+typedef struct {
+  const float *residual;
+  int32_t residual_c;
+  const float *slope;
+  int32_t act;
+  float lo, hi;
+} Epilogue;
+
+INLINE v4f prelu(v4f v, v4f slope) { return v4f_select(v < v4f_splat(0.0f), v * slope, v); }
+
+INLINE v4f hard_swish(v4f v) {
+  const v4f gate = v4f_clamp(v + v4f_splat(3.0f), v4f_splat(0.0f), v4f_splat(6.0f));
+  return v * gate * v4f_splat(1.0f / 6.0f);
+}
+
+// One vector of results; `channel` is its first channel.
+INLINE v4f activate(v4f v, const Epilogue *e, int32_t channel) {
+  switch (e->act) {
+    case ACT_PRELU: return prelu(v, v4f_load(e->slope + channel));
+    case ACT_HARD_SWISH: return hard_swish(v);
+    case ACT_SIGMOID: return v4f_sigmoid(v);
+    case ACT_TANH: return v4f_tanh(v);
+    default: return v4f_clamp(v, v4f_splat(e->lo), v4f_splat(e->hi));
+  }
+}
+
+// The residual under one vector, zero where it has no channel.
+INLINE v4f residual_at(const Epilogue *e, int32_t pixel, int32_t channel) {
+  const int32_t left = e->residual_c - channel;
+  if (left <= 0) return v4f_splat(0.0f);
+  const float *p = e->residual + pixel * e->residual_c + channel;
+  return left >= 4 ? v4f_load(p) : v4f_load_first(p, left);
+}
+
+// Ends `count` channels of one pixel, any count: reads sums, padded to whole vectors, and writes y.
+static void finish_channels(const float *restrict sums, float *restrict y, int32_t pixel, int32_t channel,
+                            int32_t count, const Epilogue *e) {
+  for (int32_t c = 0; c < count; c += 4) {
+    v4f v = v4f_load(sums + c);
+    if (e->residual) v += residual_at(e, pixel, channel + c);
+    v = activate(v, e, channel + c);
+    if (count - c >= 4) {
+      v4f_store(y + c, v);
+    } else {
+      v4f_store_first(y + c, v, count - c);
+    }
+  }
+}
+
+// True if `count` channels from `channel` on need neither a partial residual nor a rare activation.
+INLINE int is_plain(const Epilogue *e, int32_t channel, int32_t count) {
+  const int whole = !e->residual || channel + count <= e->residual_c || channel >= e->residual_c;
+  return whole && e->act <= ACT_PRELU;
+}
