@@ -216,7 +216,7 @@ class Session:
         """
         if against not in BACKENDS:
             raise InputError(f"cannot verify against {against!r}; choose one of {', '.join(BACKENDS)}")
-        buffers = self._buffers(inputs) if inputs is not None else self._noise()
+        buffers = self._buffers(inputs) if inputs is not None else self.noise()
         async with self._lock:
             await self._revive()
             other = await choose(self._graph, self._host, [against], True, None)
@@ -228,8 +228,8 @@ class Session:
     def _zeros(self) -> dict[str, memoryview]:
         return {i.name: memoryview(bytes(_nbytes(i))) for i in self.inputs}
 
-    def _noise(self) -> dict[str, memoryview]:
-        """Seeded noise in [-1, 1) for floats, in the whole range for bytes, zeros else."""
+    def noise(self) -> dict[str, memoryview]:
+        """Inputs for a trial: seeded noise in [-1, 1) for floats, whole-range bytes, zeros else."""
         import random
         from array import array
 

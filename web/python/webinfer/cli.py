@@ -1,0 +1,140 @@
+"""The command line: `webinfer inspect | run | bench | verify`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import statistics
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from webinfer.errors import InputError, WebinferError
+from webinfer.session import Session, load
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one verb; the exit status is 0, 1 for a check that failed, 2 for a typed error."""
+    args = _parser().parse_args(argv)
+    try:
+        status: int = asyncio.run(args.verb(args))
+    except WebinferError as error:
+        print(f"webinfer: {error}", file=sys.stderr)
+        return 2
+    return status
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="webinfer", description="machine-learning inference in the browser, from Python")
+    verbs = parser.add_subparsers(required=True, metavar="VERB")
+    for name, verb, text in (
+        ("inspect", _inspect, "print a model's inputs, outputs, graph and plan"),
+        ("run", _run, "run a model on .npy files, or on seeded noise"),
+        ("bench", _bench, "time a model and each of its steps"),
+        ("verify", _verify, "compare every intermediate result with another backend"),
+    ):
+        sub = verbs.add_parser(name, help=text, description=text)
+        sub.add_argument("model", help="a model file, a URL, or the name of a known model")
+        sub.add_argument("--backend", default="wasm", help="auto, wasm, webgpu, reference, or several with commas (default: %(default)s)")
+        sub.add_argument("--strict", action="store_true", help="never fall back to another backend")
+        sub.set_defaults(verb=verb)
+        if name == "inspect":
+            sub.add_argument("--graph", action="store_true", help="print the optimised graph")
+            sub.add_argument("--json", action="store_true", help="print the plan as JSON")
+        if name == "run":
+            sub.add_argument("inputs", nargs="*", metavar="NAME=FILE.npy")
+            sub.add_argument("--output", type=Path, help="folder for the outputs as .npy files")
+        if name == "bench":
+            sub.add_argument("--rounds", type=int, default=20, help="timed runs (default: %(default)s)")
+            sub.add_argument("--svg", type=Path, help="write the profile as a picture")
+        if name == "verify":
+            sub.add_argument("--against", default="reference", help="the other backend (default: %(default)s)")
+            sub.add_argument("--tolerance", type=float, default=1e-3, help="of each tensor's range (default: %(default)s)")
+    return parser
+
+
+async def _load(args: argparse.Namespace) -> Session:
+    backend = args.backend.split(",") if "," in args.backend else args.backend
+    return await load(args.model, backend=backend, strict=args.strict)
+
+
+async def _inspect(args: argparse.Namespace) -> int:
+    with await _load(args) as session:
+        if args.json:
+            print(session.plan().json())
+            return 0
+        for kind, infos in (("input", session.inputs), ("output", session.outputs)):
+            for info in infos:
+                scale = f", scale {info.quantization.scales[0]:.6g}, zero {info.quantization.zero_points[0]}" if info.quantization else ""
+                print(f"{kind} {info.name}: {info.dtype} {list(info.shape)}{scale}")
+        if args.graph:
+            print(session.graph_text())
+        print(session.plan())
+    return 0
+
+
+async def _run(args: argparse.Namespace) -> int:
+    with await _load(args) as session:
+        outputs = await session.run(_read_inputs(session, args.inputs))
+        for name, tensor in outputs.items():
+            values = tensor.tolist()
+            head = ", ".join(f"{v:.6g}" for v in values[:8])
+            print(f"{name}: {tensor.dtype} {list(tensor.shape)} min {min(values):.6g} max {max(values):.6g} [{head}, ...]")
+            if args.output is not None:
+                _save(args.output, name, tensor)
+    return 0
+
+
+def _read_inputs(session: Session, given: Sequence[str]) -> Any:
+    if not given:
+        return session.noise()
+    arrays = {}
+    for item in given:
+        name, _, file = item.partition("=")
+        if not file:
+            raise InputError(f"{item!r} is not NAME=FILE.npy")
+        import numpy as np
+
+        try:
+            arrays[name] = np.load(file, allow_pickle=False)
+        except (OSError, ValueError) as error:
+            raise InputError(f"cannot read {file!r}: {error}") from error
+    return arrays
+
+
+def _save(folder: Path, name: str, tensor: Any) -> None:
+    import numpy as np
+
+    folder.mkdir(parents=True, exist_ok=True)
+    stem = "".join(c if c.isalnum() or c in "-_" else "_" for c in name)[:80]
+    np.save(folder / f"{stem}.npy", tensor.numpy())
+
+
+async def _bench(args: argparse.Namespace) -> int:
+    with await _load(args) as session:
+        inputs = session.noise()
+        await session.run(inputs)
+        times = []
+        for _ in range(max(args.rounds, 1)):
+            start = session.host.now_ms()
+            await session.run(inputs)
+            times.append(session.host.now_ms() - start)
+        print(f"{session.name} on {session.backend}: median {statistics.median(times):.3f} ms, min {min(times):.3f} ms of {len(times)} runs")
+        profile = await session.profile(inputs)
+        print(profile)
+        if args.svg is not None:
+            args.svg.write_text(profile.svg())
+    return 0
+
+
+async def _verify(args: argparse.Namespace) -> int:
+    with await _load(args) as session:
+        report = await session.verify(args.against, tolerance=args.tolerance)
+        print(json.dumps({"ok": report.ok}) if report.ok else report)
+        return 0 if report.ok else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

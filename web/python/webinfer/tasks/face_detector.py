@@ -1,0 +1,140 @@
+"""Faces in an image: box, score and six keypoints, in pixels of the image."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+from webinfer.errors import InputError, ModelFormatError
+from webinfer.host import current
+from webinfer.host.interface import Host, Progress
+from webinfer.session import Session, load
+from webinfer.tasks.image import Letterbox, prepare_image, read_image
+from webinfer.tasks.ssd import BACK, FULL_RANGE, SHORT_RANGE, Detection, SsdDecoder, SsdOptions
+from webinfer.tasks.workspace import Workspace
+
+KEYPOINTS = ("right_eye", "left_eye", "nose_tip", "mouth", "right_ear", "left_ear")
+VARIANTS = {(o.size, o.anchors): o for o in (SHORT_RANGE, BACK, FULL_RANGE)}
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A rectangle in pixels of the image; it may reach past the image's edge."""
+
+    left: float
+    top: float
+    width: float
+    height: float
+
+
+@dataclass(frozen=True, slots=True)
+class Face:
+    """One face. Keypoint names are from the person's own side: `right_eye` is theirs."""
+
+    box: Box
+    score: float
+    keypoints: dict[str, tuple[float, float]]
+
+
+class FaceDetector:
+    """Finds faces with a BlazeFace model. Make one with `await FaceDetector.create()`."""
+
+    def __init__(self, session: Session, options: SsdOptions, workspace: Workspace, min_score: float) -> None:
+        self.session, self.options, self.min_score = session, options, min_score
+        self.times = {"prepare_ms": 0.0, "infer_ms": 0.0, "decode_ms": 0.0}
+        self._workspace = workspace
+        self._decoder = SsdDecoder(workspace, options)
+        self._input = session.inputs[0].name
+        self._regressors, self._scores = _output_names(session, options)
+
+    @classmethod
+    async def create(
+        cls,
+        model: Any = "blazeface_short_range",
+        *,
+        backend: str | Sequence[str] = "auto",
+        min_score: float = 0.5,
+        strict: bool = False,
+        progress: Progress | None = None,
+        host: Host | None = None,
+    ) -> FaceDetector:
+        """A detector that is ready: its first detection is as fast as the next.
+
+        `model` is any BlazeFace face detector: a known name, bytes, a path or a URL.
+
+        Raises:  InputError if `min_score` is not in 0..1; what `webinfer.load` raises;
+                 ModelFormatError if the model is not a BlazeFace face detector
+        """
+        if not 0.0 <= min_score <= 1.0:
+            raise InputError(f"min_score is {min_score}, needs a number from 0 to 1")
+        host = host or current()
+        session = await load(model, backend=backend, strict=strict, progress=progress, host=host)
+        try:
+            options = _recognise(session)
+            detector = cls(session, options, Workspace(await host.kernels()), min_score)
+            await session.warmup()
+        except BaseException:
+            session.close()
+            raise
+        return detector
+
+    async def detect(self, image: Any) -> list[Face]:
+        """The faces in an image, best score first.
+
+        `image` is anything `webinfer.tasks.image.read_image` takes: a Pillow image, an H x W x 3 or
+        H x W x 4 array of uint8, or in the browser ImageData, ImageBitmap, VideoFrame or a canvas.
+
+        Raises:  InputError if it is none of these or has no pixels
+        """
+        clock = self.session.host.now_ms
+        start = clock()
+        picture = read_image(image, self.session.host)
+        size = self.options.size
+        box = Letterbox.fit(picture.width, picture.height, size, size)
+        tensor = prepare_image(self._workspace, picture, box, scale=2 / 255, offset=-1.0)
+        prepared = clock()
+        outputs = await self.session.run({self._input: tensor})
+        inferred = clock()
+        found = self._decoder.decode(outputs[self._regressors], outputs[self._scores], self.min_score)
+        faces = [_to_pixels(d, box) for d in found]
+        end = clock()
+        self.times = {"prepare_ms": prepared - start, "infer_ms": inferred - prepared, "decode_ms": end - inferred}
+        return faces
+
+    def close(self) -> None:
+        """Frees the model and the kernels' memory; a second call does nothing."""
+        self.session.close()
+        self._workspace.close()
+
+    def __enter__(self) -> FaceDetector:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+
+def _recognise(session: Session) -> SsdOptions:
+    shapes = [i.shape for i in session.inputs]
+    anchors = {o.shape[1] for o in session.outputs if len(o.shape) == 3}
+    if len(shapes) == 1 and len(shapes[0]) == 4 and len(anchors) == 1 and shapes[0][3] == 3:
+        options = VARIANTS.get((shapes[0][1], anchors.pop()))
+        if options is not None and shapes[0] == (1, options.size, options.size, 3):
+            return options
+    known = ", ".join(f"{o.size}x{o.size} with {o.anchors} anchors" for o in VARIANTS.values())
+    raise ModelFormatError(f"{session.name!r} is not a BlazeFace face detector: inputs {shapes}; known are {known}")
+
+
+def _output_names(session: Session, options: SsdOptions) -> tuple[str, str]:
+    by_width = {o.shape[-1]: o.name for o in session.outputs}
+    return by_width[options.coordinates], by_width[1]
+
+
+def _to_pixels(d: Detection, box: Letterbox) -> Face:
+    left, top = box.to_image(d.left, d.top)
+    right, bottom = box.to_image(d.right, d.bottom)
+    points = {name: box.to_image(*point) for name, point in zip(KEYPOINTS, d.keypoints, strict=True)}
+    return Face(Box(left, top, right - left, bottom - top), min(max(d.score, 0.0), 1.0), points)
+
+
