@@ -16,7 +16,7 @@ from webinfer.dtypes import DType
 from webinfer.errors import ClosedError, DeviceLostError, InputError, ModelFormatError
 from webinfer.flags import debug, debug_level
 from webinfer.graph.ir import Graph, Quantization, Value
-from webinfer.graph.printer import format_graph
+from webinfer.graph.printer import print_graph
 from webinfer.host import current
 from webinfer.host.interface import Host, Progress, ProgressEvent
 from webinfer.importers import read_model
@@ -59,7 +59,7 @@ async def load(
     order = order_of(backend)
     data, name = await _read(source, host, progress)
     graph = read_model(data, name)
-    debug(5, f"imported\n{format_graph(graph)}" if debug_level() >= 5 else "")
+    debug(5, f"imported\n{print_graph(graph)}" if debug_level() >= 5 else "")
     for rewrite, count in optimize(graph):
         debug(3, f"pass {rewrite}: {count} rewrites")
     if progress is not None:
@@ -141,7 +141,7 @@ class Session:
 
     def graph_text(self) -> str:
         """The optimised graph as text."""
-        return format_graph(self._graph)
+        return print_graph(self._graph)
 
     # ----- running
 
