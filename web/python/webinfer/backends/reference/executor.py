@@ -1,0 +1,119 @@
+"""Runs a graph node by node in NumPy."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from webinfer.backends.base import MemoryReport, PlanRow, shapes_text
+from webinfer.backends.reference.arrays import Array, constant_array
+from webinfer.backends.reference.lowerings import LOWERINGS
+from webinfer.errors import ClosedError, ShapeError
+from webinfer.graph.ir import Graph, Node, Value
+from webinfer.host.interface import Host, Progress
+from webinfer.tensor import Tensor
+
+
+async def build(graph: Graph, host: Host, progress: Progress | None = None) -> ReferenceExecutor:
+    """The graph, ready to be interpreted."""
+    return ReferenceExecutor(graph, host)
+
+
+def compute(node: Node, inputs: list[Array | None]) -> list[Array]:
+    """The node's results.
+
+    Raises:  ShapeError if a result is not of the type that inference promised
+    """
+    with np.errstate(all="ignore"):  # infinities and NaN are results like any other
+        results = [np.ascontiguousarray(y).reshape(v.type.shape) for y, v in zip(LOWERINGS[node.op](inputs, node), node.outputs, strict=True)]
+    for y, value in zip(results, node.outputs, strict=True):
+        if y.dtype.name != value.type.dtype.value:
+            raise ShapeError(f"{node.label}: reference of {node.op.name} made {y.dtype}, inference says {value.type}")
+    return results
+
+
+class ReferenceExecutor:
+    """A graph that NumPy runs (backends.base.Executor)."""
+
+    backend = "reference"
+
+    def __init__(self, graph: Graph, host: Host) -> None:
+        self.graph: Graph | None = graph
+        self._host = host
+        self._constants: dict[Value, Array] = {}
+
+    def _steps(self, inputs: Mapping[str, memoryview], values: dict[Value, Array]) -> Iterator[Node]:
+        graph = self._graph()
+        for value in graph.inputs:
+            type = value.type
+            values[value] = np.frombuffer(inputs[value.name], type.dtype.value).reshape(type.shape)
+        for node in graph.nodes:
+            arrays = [None if v is None else self._array(v, values) for v in node.inputs]
+            values.update(zip(node.outputs, compute(node, arrays), strict=True))
+            yield node
+
+    def _graph(self) -> Graph:
+        if self.graph is None:
+            raise ClosedError("this session was closed; load the model again")
+        return self.graph
+
+    def _array(self, value: Value, values: dict[Value, Array]) -> Array:
+        if not value.is_constant:
+            return values[value]
+        found = self._constants.get(value)
+        if found is None:
+            found = self._constants[value] = constant_array(value)
+        return found
+
+    async def run(self, inputs: Mapping[str, memoryview]) -> dict[str, Tensor]:
+        """The outputs by name."""
+        values: dict[Value, Array] = {}
+        for _ in self._steps(inputs, values):
+            pass
+        return {v.name: _tensor(v, self._array(v, values)) for v in self._graph().outputs}
+
+    async def probe(self, inputs: Mapping[str, memoryview]) -> AsyncIterator[tuple[Node, Value, Tensor]]:
+        """Runs node by node and yields every result as it is computed."""
+        values: dict[Value, Array] = {}
+        for node in self._steps(inputs, values):
+            for value in node.outputs:
+                yield node, value, _tensor(value, values[value])
+
+    def rows(self) -> Sequence[PlanRow]:
+        """The graph's nodes, one a row."""
+        rows = []
+        for i, node in enumerate(self._graph().nodes):
+            cost = node.op.cost([v.type if v else None for v in node.inputs], [v.type for v in node.outputs], node.attrs)
+            rows.append(PlanRow(i, node.label, node.op.name, "reference", "numpy", shapes_text(node), cost.flops, cost.bytes, "the definition"))
+        return rows
+
+    def memory(self) -> MemoryReport:
+        """Bytes of constants and of all values; NumPy shares no memory between values."""
+        graph = self._graph()
+        constants = {v for node in graph.nodes for v in node.inputs if v is not None and v.is_constant}
+        total = sum(v.type.nbytes for node in graph.nodes for v in node.outputs)
+        return MemoryReport(sum(v.type.nbytes for v in constants), total, total)
+
+    async def profile(self, inputs: Mapping[str, memoryview], rounds: int) -> list[float]:
+        """Median milliseconds of each node."""
+        times: list[list[float]] = [[] for _ in self._graph().nodes]
+        for _ in range(rounds):
+            start = self._host.now_ms()
+            for i, _node in enumerate(self._steps(inputs, {})):
+                now = self._host.now_ms()
+                times[i].append(now - start)
+                start = now
+            await self._host.pause()
+        return [statistics.median(t) for t in times]
+
+    def close(self) -> None:
+        """Frees the constants."""
+        self.graph = None
+        self._constants.clear()
+
+
+def _tensor(value: Value, array: Array) -> Tensor:
+    data = memoryview(np.ascontiguousarray(array).reshape(-1)).cast("B") if array.size else b""
+    return Tensor(data, value.type.shape, value.type.dtype, value.type.quant)

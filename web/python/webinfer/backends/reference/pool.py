@@ -1,0 +1,131 @@
+"""Pooling over windows and resampling of images."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from webinfer.backends.reference import quantized
+from webinfer.backends.reference.arrays import Array, Compute, Inputs, required, rounded, wide
+from webinfer.backends.reference.elementwise import activate
+from webinfer.graph.ir import Node, Op
+from webinfer.ops import pool as ops
+from webinfer.ops import resize
+
+
+def _windows(x: Array, node: Node, fill: float) -> Array:
+    """The taps of every window.
+
+    Shapes:  x [N, IH, IW, C] -> [N, OH, OW, C, KH*KW], taps in row-major order
+    """
+    a, (n, oh, ow, c) = node.attrs, node.outputs[0].type.shape
+    top, bottom, left, right = a.pads
+    x = np.pad(x, ((0, 0), (top, bottom), (left, right), (0, 0)), constant_values=fill)
+    taps = [
+        x[:, ky * a.dilation[0] :: a.stride[0], kx * a.dilation[1] :: a.stride[1]][:, :oh, :ow]
+        for ky in range(a.window[0])
+        for kx in range(a.window[1])
+    ]
+    return np.stack(taps, axis=-1).reshape(n, oh, ow, c, len(taps))
+
+
+def max_pool(inputs: Inputs, node: Node) -> list[Array]:
+    x = required(inputs[0])
+    lowest = -math.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
+    y = _windows(x, node, lowest).max(axis=-1)
+    if quantized.is_quantized(node):
+        return [rounded(quantized.clamped(y, node.attrs.activation, node.output.type), node.output.type)]
+    return [rounded(activate(y, node.attrs.activation), node.output.type)]
+
+
+def average_pool(inputs: Inputs, node: Node) -> list[Array]:
+    """Padding neither adds to the sum nor to the count."""
+    x = required(inputs[0])
+    count = _windows(np.ones((1, *x.shape[1:])), node_of(node), 0.0).sum(axis=-1)
+    if quantized.is_quantized(node):
+        return [quantized.average(_windows(x.astype(np.int64), node, 0).sum(axis=-1), count.astype(np.int64), node)]
+    y = _windows(wide(x), node, 0.0).sum(axis=-1) / count
+    return [rounded(activate(y, node.attrs.activation), node.output.type)]
+
+
+def node_of(node: Node) -> Node:
+    """The node with a batch of one."""
+    from webinfer.graph.ir import TensorType, Value
+
+    shape = (1, *node.output.type.shape[1:])
+    return Node(node.op, [], [Value("one", TensorType(shape))], node.attrs)
+
+
+def l2_pool(inputs: Inputs, node: Node) -> list[Array]:
+    x = wide(required(inputs[0]))
+    y = np.sqrt(_windows(x * x, node, 0.0).sum(axis=-1))
+    return [rounded(activate(y, node.attrs.activation), node.output.type)]
+
+
+def max_pool_with_argmax(inputs: Inputs, node: Node) -> list[Array]:
+    windows = _windows(required(inputs[0]), node, -math.inf)
+    taps = windows.argmax(axis=-1).astype(np.float32) + np.float32(0.1)
+    y = activate(windows.max(axis=-1), node.attrs.activation)
+    return [rounded(y, node.outputs[0].type), rounded(taps, node.outputs[1].type)]
+
+
+def max_unpool(inputs: Inputs, node: Node) -> list[Array]:
+    x, taps, a = required(inputs[0]), required(inputs[1]).astype(np.int64), node.attrs
+    n, h, w, c = x.shape
+    _, oh, ow, _ = node.output.type.shape
+    b, iy, ix, ch = np.indices(x.shape)
+    oy = iy * a.stride[0] - a.pads[0] + taps // a.window[1]
+    ox = ix * a.stride[1] - a.pads[1] + taps % a.window[1]
+    y = np.zeros(node.output.type.shape, x.dtype)
+    inside = (oy >= 0) & (oy < oh) & (ox >= 0) & (ox < ow)
+    y[b[inside], oy[inside], ox[inside], ch[inside]] = x[inside]  # in row-major order: the last one stays
+    return [y]
+
+
+def positions(size: int, count: int, a: resize.ResizeAttrs) -> Array:
+    """Where each output sample lies on an input axis of `size` pixels, not yet clamped."""
+    at = np.arange(count, dtype=np.float64)
+    if a.align_corners:
+        return at * ((size - 1) / (count - 1)) if count > 1 else at
+    return (at + 0.5) * (size / count) - 0.5 if a.half_pixel_centers else at * (size / count)
+
+
+def resize_bilinear(inputs: Inputs, node: Node) -> list[Array]:
+    x, a = required(inputs[0]), node.attrs
+    if quantized.is_quantized(node) or x.dtype.kind != "f":
+        return [quantized.resize_bilinear(x, node)]
+    y = wide(x)
+    for axis, count in ((1, a.size[0]), (2, a.size[1])):
+        size = y.shape[axis]
+        at = np.clip(positions(size, count, a), 0, size - 1)
+        low = np.floor(at).astype(np.int64)
+        weight = (at - low).reshape([-1 if i == axis else 1 for i in range(4)])
+        y = np.take(y, low, axis) * (1 - weight) + np.take(y, np.minimum(low + 1, size - 1), axis) * weight
+    return [rounded(y, node.output.type)]
+
+
+def resize_nearest(inputs: Inputs, node: Node) -> list[Array]:
+    """Aligned corners round half up; half pixel centers round the position, others take the floor.
+
+    Source:  tensorflow/lite/kernels/internal/reference/resize_nearest_neighbor.h
+    """
+    y, a = required(inputs[0]), node.attrs
+    for axis, count in ((1, a.size[0]), (2, a.size[1])):
+        size = y.shape[axis]
+        at = positions(size, count, a)
+        if a.align_corners or a.half_pixel_centers:
+            at = np.floor(at + 0.5)
+        y = np.take(y, np.clip(np.floor(at), 0, size - 1).astype(np.int64), axis)
+    return [y]
+
+
+LOWERINGS: dict[Op, Compute] = {
+    ops.AVERAGE_POOL2D: average_pool,
+    ops.L2_POOL2D: l2_pool,
+    ops.MAX_POOL2D: max_pool,
+    ops.MAX_POOL_WITH_ARGMAX2D: max_pool_with_argmax,
+    ops.MAX_UNPOOL2D: max_unpool,
+    resize.RESIZE_BILINEAR: resize_bilinear,
+    resize.RESIZE_NEAREST: resize_nearest,
+}

@@ -1,0 +1,187 @@
+"""PoseNet's decoder, in float32 and in one fixed order, so that a kernel can agree bit for bit.
+
+Where libcoral leaves a choice to the C++ library (equal scores in its heap and its sorts), the
+candidate that was found first wins. Poses beyond the count are zero.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from webinfer.backends.reference.arrays import Array, Compute, Inputs, required
+from webinfer.graph.ir import Node, Op
+from webinfer.ops import pose as ops
+from webinfer.ops.pose import EDGES, KEYPOINTS
+
+F = np.float32
+ONE = F(1.0)
+REFINEMENTS, MASK_REFINEMENTS = 5, 2
+_FORWARD = (
+    (0, 1), (1, 3), (0, 2), (2, 4), (0, 5), (5, 7), (7, 9), (5, 11), (11, 13), (13, 15),
+    (0, 6), (6, 8), (8, 10), (6, 12), (12, 14), (14, 16),
+)  # fmt: skip
+_EDGES = _FORWARD + tuple((child, parent) for parent, child in _FORWARD)
+CHILDREN = [[(child, edge) for edge, (parent, child) in enumerate(_EDGES) if parent == k] for k in range(KEYPOINTS)]
+
+Point = tuple[np.float32, np.float32]  # y, x in heat-map cells
+
+
+@dataclass(frozen=True)
+class Maps:
+    """The four inputs in heat-map cells.
+
+    Shapes:  heat [H, W, 17], short [H, W, 34], middle [H, W, 64]
+    """
+
+    heat: Array
+    short: Array
+    middle: Array
+
+    @property
+    def size(self) -> tuple[int, int]:
+        return self.heat.shape[0], self.heat.shape[1]
+
+
+def _clamp(v: np.float32, size: int) -> np.float32:
+    return F(min(max(v, F(0.0)), F(size - 1)))
+
+
+def sample(map: Array, point: Point, channels: tuple[int, ...]) -> list[np.float32]:
+    """The map between its pixels, bilinearly, at a point inside it."""
+    h, w = map.shape[:2]
+    (y, x), (top, left) = point, (math.floor(_clamp(point[0], h)), math.floor(_clamp(point[1], w)))
+    bottom, right = math.ceil(_clamp(y, h)), math.ceil(_clamp(x, w))
+    wy, wx = F(y - F(top)), F(x - F(left))
+    return [
+        F((ONE - wy) * ((ONE - wx) * map[top, left, c] + wx * map[top, right, c]))
+        + F(wy * ((ONE - wx) * map[bottom, left, c] + wx * map[bottom, right, c]))
+        for c in channels
+    ]
+
+
+def _moved(map: Array, point: Point, channels: tuple[int, int]) -> Point:
+    dy, dx = sample(map, point, channels)
+    return _clamp(point[0] + dy, map.shape[0]), _clamp(point[1] + dx, map.shape[1])
+
+
+def _candidates(maps: Maps, least: np.float32) -> list[tuple[np.float32, int, Point, int]]:
+    """(-score, order, point, keypoint) of every local maximum of 3x3 cells, as a heap."""
+    h, w = maps.size
+    padded = np.pad(maps.heat, ((1, 1), (1, 1), (0, 0)), constant_values=-np.inf)
+    top = np.max([padded[dy : dy + h, dx : dx + w] for dy in range(3) for dx in range(3)], axis=0)
+    found = []
+    for order, (y, x, k) in enumerate(np.argwhere((maps.heat >= least) & (maps.heat >= top))):
+        dy, dx = maps.short[y, x, k], maps.short[y, x, KEYPOINTS + k]
+        found.append((-maps.heat[y, x, k], order, (_clamp(F(y) + dy, h), _clamp(F(x) + dx, w)), int(k)))
+    heapq.heapify(found)
+    return found
+
+
+def _decode(maps: Maps, root: Point, keypoint: int) -> tuple[Array, Array]:
+    """Keypoints [17, 2] and their scores [17], found by walking the skeleton from the root."""
+    points, scores = np.full((KEYPOINTS, 2), -1.0, F), np.full(KEYPOINTS, -1e5, F)
+    done: set[int] = set()
+    queue = [(-sample(maps.heat, root, (keypoint,))[0], 0, root, keypoint)]
+    order = 1
+    while queue:
+        score, _, point, k = heapq.heappop(queue)
+        if k in done:
+            continue
+        points[k], scores[k] = point, -score
+        done.add(k)
+        for child, edge in CHILDREN[k]:
+            if child in done:
+                continue
+            # Source: posenet_decoder.cc moves only edges above 16 by one block, edge 16 itself stays.
+            channel = edge + EDGES if edge > EDGES else edge
+            at = _moved(maps.middle, point, (channel, EDGES + channel))
+            for _ in range(REFINEMENTS):
+                at = _moved(maps.short, at, (child, KEYPOINTS + child))
+            heapq.heappush(queue, (-sample(maps.heat, at, (child,))[0], order, at, child))
+            order += 1
+    return points, scores
+
+
+def _near(a: Array, b: Array, squared: np.float32) -> Array:
+    d = (b - a).astype(F)
+    return np.asarray((d[..., 0] * d[..., 0] + d[..., 1] * d[..., 1]) <= squared)
+
+
+def _mean_score(scores: Array, hidden: Array) -> np.float32:
+    total = F(0.0)
+    for k in np.argsort(-scores, kind="stable"):
+        if not hidden[k]:
+            total = F(total + scores[k])
+    return F(total / F(KEYPOINTS))
+
+
+def _sigmoid(x: Array) -> Array:
+    return np.asarray(ONE / (ONE + np.exp(-x.astype(F))), F)
+
+
+def find_poses(maps: Maps, a: ops.PosenetDecoderAttrs) -> list[tuple[np.float32, Array, Array]]:
+    """(score, points, keypoint scores) of every pose, best first, points in heat-map cells."""
+    threshold, radius = F(a.score_threshold), F(F(a.nms_radius) / F(a.stride))
+    squared = F(radius * radius)
+    least = F(-math.log(1.0 / (float(threshold) + 1e-6) - 1.0)) if threshold < 1 else F(np.inf)
+    queue, poses = _candidates(maps, least), list[tuple[np.float32, Array, Array]]()
+    while queue and len(poses) < a.max_detections:
+        _, _, point, k = heapq.heappop(queue)
+        if any(_near(np.array(point, F), points[k], squared) for _, points, _ in poses):
+            continue
+        points, logits = _decode(maps, point, k)
+        scores = _sigmoid(logits)
+        mean = _mean_score(scores, np.zeros(KEYPOINTS, bool))
+        if mean >= threshold:
+            poses.append((mean, points, scores))
+    poses.sort(key=lambda pose: -pose[0])
+    kept = []
+    for i, (_, points, scores) in enumerate(poses):
+        hidden = np.zeros(KEYPOINTS, bool)
+        for _, earlier, _ in poses[:i]:
+            hidden |= _near(points, earlier, squared)
+        kept.append((_mean_score(scores, hidden), points, scores))
+    kept.sort(key=lambda pose: -pose[0])
+    return [pose for pose in kept if pose[0] >= threshold]
+
+
+def _masks(longs: Array, keypoints: Array, a: ops.PosenetDecoderAttrs) -> Array:
+    """1 where the pixel's long offsets lead to that pose, for all poses at once.
+
+    Shapes:  longs [H, W, 34], keypoints [P, 17, 2] in image pixels -> [P, H, W]
+    """
+    h, w = longs.shape[:2]
+    cells = [[(F(y), F(x)) for x in range(w)] for y in range(h)]
+    masks = np.zeros((len(keypoints), h, w), F)
+    for y in range(h):
+        for x in range(w):
+            embedding = np.empty((KEYPOINTS, 2), F)
+            for k in range(KEYPOINTS):
+                at = cells[y][x]
+                for _ in range(MASK_REFINEMENTS + 1):
+                    at = _moved(longs, at, (k, KEYPOINTS + k))
+                embedding[k] = at[0] * F(a.stride), at[1] * F(a.stride)
+            d = (keypoints - embedding).astype(F)
+            distance = (d[..., 0] * d[..., 0] + d[..., 1] * d[..., 1]).astype(F)
+            masks[np.argmin(np.cumsum(distance, axis=1, dtype=F)[:, -1]), y, x] = 1.0
+    return masks
+
+
+def decode(inputs: Inputs, node: Node) -> list[Array]:
+    a, cell = node.attrs, F(1.0 / node.attrs.stride)
+    maps = Maps(required(inputs[0])[0], required(inputs[1])[0] * cell, required(inputs[2])[0] * cell)
+    outputs = [np.zeros(value.type.shape, F) for value in node.outputs]
+    poses = find_poses(maps, a)
+    for i, (score, points, scores) in enumerate(poses):
+        outputs[0][0, i], outputs[1][0, i], outputs[2][0, i] = points * F(a.stride), scores, score
+    outputs[3][0] = len(poses)
+    if len(outputs) > 4 and poses:
+        outputs[4][0, : len(poses)] = _masks(required(inputs[3])[0] * cell, outputs[0][0, : len(poses)], a)
+    return outputs
+
+
+LOWERINGS: dict[Op, Compute] = {ops.POSENET_DECODER: decode}

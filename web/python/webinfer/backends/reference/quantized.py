@@ -1,0 +1,217 @@
+"""Arithmetic on quantised tensors: exact integers, then one rounding that is defined to the bit.
+
+The rounding is the one of ai-edge-litert with its default delegate (XNNPACK): a sum is multiplied
+by one float32 scale and rounded to the nearest integer, ties to even. What that delegate leaves to
+TFLite's own kernels (softmax, mean, resize) follows those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from webinfer.backends.reference.arrays import Array, Inputs, required
+from webinfer.errors import ShapeError
+from webinfer.graph.ir import Node, Quantization, TensorType
+from webinfer.ops.activation import Activation
+
+F = np.float32
+
+
+def is_quantized(node: Node) -> bool:
+    """Whether the node computes on integers that stand for real numbers."""
+    x, y = node.inputs[0], node.outputs[0]
+    return x is not None and _scaled(x.type) and _scaled(y.type)
+
+
+def _scaled(type: TensorType) -> bool:
+    return type.quant is not None and not type.dtype.is_float
+
+
+def scale_of(type: TensorType) -> np.float32:
+    """The only scale of a quantised type.
+
+    Raises:  ShapeError if there is none or one for each channel.
+    """
+    if type.quant is None or len(type.quant.scales) != 1:
+        raise ShapeError(f"{type}: needs exactly one scale")
+    return F(type.quant.scales[0])
+
+
+def zero_of(type: TensorType) -> int:
+    """The zero point that goes with `scale_of`."""
+    return type.quant.zero_points[0] if type.quant and type.quant.zero_points else 0
+
+
+def _spread(quant: Quantization, rank: int) -> tuple[Array, Array]:
+    """Scales and zero points, shaped to broadcast over a tensor of that rank."""
+    shape = [1] * rank
+    if quant.axis is not None and len(quant.scales) > 1:
+        shape[quant.axis] = -1
+    zeros = quant.zero_points or (0,) * len(quant.scales)
+    scales, zero_points = np.array(quant.scales, F), np.array(zeros, np.int64)
+    if len(quant.scales) == 1:
+        return scales.reshape([1] * rank), zero_points[:1].reshape([1] * rank)
+    return scales.reshape(shape), np.resize(zero_points, len(quant.scales)).reshape(shape)
+
+
+def real(x: Array, type: TensorType) -> Array:
+    """The real numbers, as float64: scale * (stored - zero point)."""
+    assert type.quant is not None
+    scales, zeros = _spread(type.quant, x.ndim)
+    return np.asarray((x.astype(np.int64) - zeros) * scales.astype(np.float64))
+
+
+def float_weights(inputs: Inputs, node: Node) -> Array:
+    """The second operand of a float product; quantised weights become the reals they stand for."""
+    w, value = required(inputs[1]), node.inputs[1]
+    assert value is not None
+    return real(w, value.type) if _scaled(value.type) else w.astype(np.float64)
+
+
+def operands(inputs: Inputs, node: Node) -> tuple[Array, Array]:
+    """Both operands of a product, zero points taken off, as exact integers in float64."""
+    pair = []
+    for array, value in zip(inputs[:2], node.inputs[:2], strict=True):
+        assert value is not None
+        if value.type.quant is None:
+            raise ShapeError(f"{node.op.name}: {value.name!r} is {value.type} without a scale")
+        x = required(array)
+        pair.append((x.astype(np.int64) - _spread(value.type.quant, x.ndim)[1]).astype(np.float64))
+    return pair[0], pair[1]
+
+
+def bounds(activation: Activation, type: TensorType) -> tuple[int, int]:
+    """Smallest and largest stored result: the element type's range, cut by a clamp."""
+    low, high = type.dtype.range
+    if activation.bounds is None:
+        raise ShapeError(f"activation {activation} is not defined on quantised tensors")
+    scale, zero = scale_of(type), zero_of(type)
+    lowest, highest = activation.bounds
+    if np.isfinite(lowest):
+        low = max(low, zero + int(np.rint(F(lowest) / scale)))
+    if np.isfinite(highest):
+        high = min(high, zero + int(np.rint(F(highest) / scale)))
+    return low, high
+
+
+def clamped(y: Array, activation: Activation, type: TensorType) -> Array:
+    """Stored integers, saturated to the result's bounds."""
+    return np.clip(y, *bounds(activation, type)).astype(type.dtype.value)
+
+
+def scaled(acc: Array, scale: Array | np.float32, activation: Activation, type: TensorType) -> Array:
+    """round(float32(acc) * scale) + zero point, saturated."""
+    nearest = np.rint(acc.astype(F) * scale).astype(np.int64)
+    return clamped(nearest + zero_of(type), activation, type)
+
+
+def _product_scale(node: Node) -> Array:
+    """One float32 factor for each output channel: x's scale times w's over y's."""
+    x, w, y = node.inputs[0], node.inputs[1], node.output
+    assert x is not None and w is not None and w.type.quant is not None
+    return np.asarray(scale_of(x.type) * np.array(w.type.quant.scales, F) / scale_of(y.type), F)
+
+
+def requantized(acc: Array, bias: Array | None, node: Node) -> Array:
+    """Stored result of an integer product. Shapes:  acc [..., CO] exact integers"""
+    if any(v is not None for v in node.inputs[3:]):
+        raise ShapeError(f"{node.op.name}: residual and slope are not defined on quantised tensors")
+    if bias is not None:
+        acc = acc + bias.reshape(-1)
+    return scaled(acc, _product_scale(node), node.attrs.activation, node.output.type)
+
+
+def quantize(x: Array, node: Node) -> Array:
+    """Stored integers of floats, or of integers with another scale."""
+    source, type = node.inputs[0], node.output.type
+    assert source is not None
+    if _scaled(source.type):
+        return _rescaled(x, source.type, type)
+    low, high = type.dtype.range
+    with np.errstate(invalid="ignore"):
+        nearest = np.rint(x.astype(F) * (F(1.0) / scale_of(type)))
+    nearest = np.clip(np.nan_to_num(nearest, nan=0.0), low - zero_of(type), high - zero_of(type))
+    return (nearest.astype(np.int64) + zero_of(type)).astype(type.dtype.value)
+
+
+def _rescaled(x: Array, source: TensorType, type: TensorType) -> Array:
+    return scaled(x.astype(np.int64) - zero_of(source), scale_of(source) / scale_of(type), Activation.NONE, type)
+
+
+def unary(formula: Callable[[Array], Array], x: Array, node: Node) -> Array:
+    """The formula of the real numbers, stored again."""
+    source, type = node.inputs[0], node.output.type
+    assert source is not None
+    y = formula(real(x, source.type)) / float(scale_of(type))
+    low, high = type.dtype.range
+    return np.clip(np.rint(y) + zero_of(type), low, high).astype(type.dtype.value)
+
+
+def _sum(x: Array, y: Array, node: Node, sign: int) -> Array:
+    """x ± y with fixed-point factors of 21 bits."""
+    a, b = node.inputs
+    assert a is not None and b is not None
+    out = scale_of(node.output.type)
+    factors = [scale_of(a.type) / out, scale_of(b.type) / out]
+    shift = 20 - int(np.floor(np.log2(max(factors))))
+    p, q = (int(np.rint(np.float64(f) * 2.0**shift)) for f in factors)
+    acc = p * (x.astype(np.int64) - zero_of(a.type)) + sign * q * (y.astype(np.int64) - zero_of(b.type))
+    nearest = (acc + (1 << (shift - 1))) >> shift
+    return clamped(nearest + zero_of(node.output.type), node.attrs.activation, node.output.type)
+
+
+def binary(formula: Callable[[Array, Array], Array], x: Array, y: Array, node: Node) -> Array:
+    """A sum or a product in integers; any other formula on the real numbers, stored again."""
+    a, b, type = node.inputs[0], node.inputs[1], node.output.type
+    assert a is not None and b is not None
+    if node.op.name in ("add", "sub"):
+        return _sum(x, y, node, 1 if node.op.name == "add" else -1)
+    if node.op.name == "mul":
+        product = (x.astype(np.int64) - zero_of(a.type)) * (y.astype(np.int64) - zero_of(b.type))
+        scale = F(scale_of(a.type) * scale_of(b.type)) / scale_of(type)
+        return scaled(product, scale, node.attrs.activation, type)
+    result = formula(real(x, a.type), real(y, b.type))
+    if type.quant is None:
+        return result.astype(type.dtype.value)
+    stored = np.rint(result / float(scale_of(type))) + zero_of(type)
+    return clamped(stored, node.attrs.activation, type)
+
+
+def average(total: Array, count: Array, node: Node) -> Array:
+    """Sums of stored values over counts, halves away from zero."""
+    nearest = np.where(total >= 0, (total + count // 2) // count, -((-total + count // 2) // count))
+    return clamped(nearest, node.attrs.activation, node.output.type)
+
+
+def reduce(formula: Callable[[Array, tuple[int, ...], bool], Array], x: Array, node: Node) -> Array:
+    """The reduction of the real numbers, stored again."""
+    source, type, a = node.inputs[0], node.output.type, node.attrs
+    assert source is not None
+    y = np.asarray(formula(real(x, source.type), a.axes, a.keep_dims)) / float(scale_of(type))
+    return clamped(np.rint(y) + zero_of(type), Activation.NONE, type)
+
+
+def softmax(x: Array, node: Node) -> Array:
+    """Softmax of the real numbers, stored again."""
+    source, type, a = node.inputs[0], node.output.type, node.attrs
+    assert source is not None
+    shifted = a.beta * (real(x, source.type) - real(x, source.type).max(axis=a.axis, keepdims=True))
+    total = np.sum(np.exp(shifted), axis=a.axis, keepdims=True)
+    y = shifted - np.log(total) if node.op.name == "log_softmax" else np.exp(shifted) / total
+    return clamped(np.rint(y / float(scale_of(type))) + zero_of(type), Activation.NONE, type)
+
+
+def resize_bilinear(x: Array, node: Node) -> Array:
+    """Bilinear samples of stored values, rounded to the nearest."""
+    from webinfer.backends.reference.pool import positions
+
+    y, a, info = x.astype(np.float64), node.attrs, np.iinfo(x.dtype)
+    for axis, count in ((1, a.size[0]), (2, a.size[1])):
+        size = y.shape[axis]
+        at = np.clip(positions(size, count, a), 0, size - 1)
+        low = np.floor(at).astype(np.int64)
+        weight = (at - low).reshape([-1 if i == axis else 1 for i in range(4)])
+        y = np.take(y, low, axis) * (1 - weight) + np.take(y, np.minimum(low + 1, size - 1), axis) * weight
+    return np.clip(np.rint(y), info.min, info.max).astype(x.dtype)

@@ -1,0 +1,96 @@
+"""Reductions, positions of extremes, softmax, running sums, the largest elements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from webinfer.backends.reference import quantized
+from webinfer.backends.reference.arrays import Array, Compute, Inputs, required, rounded, wide
+from webinfer.graph.ir import Node, Op
+from webinfer.ops import reduce as ops
+from webinfer.ops import scan, softmax
+
+Axes = tuple[int, ...]
+
+
+def _log_sum_exp(x: Array, axes: Axes, keep: bool) -> Array:
+    if not axes:
+        return x
+    top = np.max(x, axis=axes, keepdims=True)
+    top = np.where(np.isfinite(top), top, 0.0)
+    y = top + np.log(np.sum(np.exp(x - top), axis=axes, keepdims=True))
+    return y if keep else np.squeeze(y, axis=axes)
+
+
+def _mean(x: Array, axes: Axes, keep: bool) -> Array:
+    count = int(np.prod([x.shape[i] for i in axes]))
+    total = np.sum(x, axis=axes, keepdims=keep)
+    return total / count if x.dtype.kind == "f" else (np.sign(total) * (np.abs(total) // count)).astype(x.dtype)
+
+
+REDUCE: dict[Op, Callable[[Array, Axes, bool], Array]] = {
+    ops.REDUCE_ALL: lambda x, axes, keep: np.all(x, axis=axes, keepdims=keep),
+    ops.REDUCE_ANY: lambda x, axes, keep: np.any(x, axis=axes, keepdims=keep),
+    ops.REDUCE_L1: lambda x, axes, keep: np.sum(np.abs(x), axis=axes, keepdims=keep),
+    ops.REDUCE_L2: lambda x, axes, keep: np.sqrt(np.sum(x * x, axis=axes, keepdims=keep)),
+    ops.REDUCE_LOG_SUM: lambda x, axes, keep: np.log(np.sum(x, axis=axes, keepdims=keep)),
+    ops.REDUCE_LOG_SUM_EXP: _log_sum_exp,
+    ops.REDUCE_MAX: lambda x, axes, keep: np.max(x, axis=axes, keepdims=keep),
+    ops.REDUCE_MEAN: _mean,
+    ops.REDUCE_MIN: lambda x, axes, keep: np.min(x, axis=axes, keepdims=keep),
+    ops.REDUCE_PRODUCT: lambda x, axes, keep: np.prod(x, axis=axes, keepdims=keep),
+    ops.REDUCE_SUM: lambda x, axes, keep: np.sum(x, axis=axes, keepdims=keep),
+    ops.REDUCE_SUM_SQUARE: lambda x, axes, keep: np.sum(x * x, axis=axes, keepdims=keep),
+}
+
+
+def reduce(inputs: Inputs, node: Node) -> list[Array]:
+    x, a = required(inputs[0]), node.attrs
+    if quantized.is_quantized(node) and node.op not in (ops.REDUCE_MAX, ops.REDUCE_MIN):
+        return [quantized.reduce(REDUCE[node.op], x, node)]
+    return [rounded(np.asarray(REDUCE[node.op](wide(x), a.axes, a.keep_dims)), node.output.type)]
+
+
+def arg(inputs: Inputs, node: Node) -> list[Array]:
+    find = np.argmax if node.op is ops.ARG_MAX else np.argmin
+    return [rounded(np.asarray(find(required(inputs[0]), axis=node.attrs.axis)), node.output.type)]
+
+
+def softmax_(inputs: Inputs, node: Node) -> list[Array]:
+    x, a = required(inputs[0]), node.attrs
+    if quantized.is_quantized(node):
+        return [quantized.softmax(x, node)]
+    shifted = a.beta * (wide(x) - np.max(wide(x), axis=a.axis, keepdims=True))
+    total = np.sum(np.exp(shifted), axis=a.axis, keepdims=True)
+    y = shifted - np.log(total) if node.op is softmax.LOG_SOFTMAX else np.exp(shifted) / total
+    return [rounded(y, node.output.type)]
+
+
+def cumulative_sum(inputs: Inputs, node: Node) -> list[Array]:
+    x, a = wide(required(inputs[0])), node.attrs
+    if a.reversed:
+        x = np.flip(x, a.axis)
+    y = np.cumsum(x, axis=a.axis, dtype=x.dtype)
+    if a.exclusive:
+        y = y - x
+    return [rounded(np.flip(y, a.axis) if a.reversed else y, node.output.type)]
+
+
+def top_k(inputs: Inputs, node: Node) -> list[Array]:
+    x = required(inputs[0])
+    falling = -x.astype(np.float64) if x.dtype.kind == "f" else -x.astype(np.int64)
+    order = np.argsort(falling, axis=-1, kind="stable")[..., : node.attrs.k]
+    return [np.take_along_axis(x, order, axis=-1), rounded(order, node.outputs[1].type)]
+
+
+LOWERINGS: dict[Op, Compute] = {
+    **dict.fromkeys(REDUCE, reduce),
+    ops.ARG_MAX: arg,
+    ops.ARG_MIN: arg,
+    scan.CUMULATIVE_SUM: cumulative_sum,
+    scan.TOP_K: top_k,
+    softmax.LOG_SOFTMAX: softmax_,
+    softmax.SOFTMAX: softmax_,
+}
