@@ -1,0 +1,112 @@
+"""Graphs as text, for people, tests and the DEBUG ladder.
+
+Names come from model files and are not trusted: `safe_name` is what may be shown.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from typing import Any
+
+from webinfer.dtypes import DType
+from webinfer.graph.ir import Graph, Node, Quantization, Value
+
+_LONGEST = 40
+_MOST_NUMBERS = 6
+_PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./-")
+_BY_X = frozenset({"stride", "dilation", "window", "size", "shape", "repeats"})
+
+
+def safe_name(name: str, longest: int = _LONGEST) -> str:
+    """The name with everything but letters, digits and `_ . / -` of ASCII written as `{hex}`, cut to length."""
+    head = name[: longest + 1]
+    safe = "".join(c if c in _PLAIN else f"{{{ord(c):x}}}" for c in head)
+    return safe if len(safe) <= longest else safe[: longest - 1] + "~"
+
+
+def print_graph(graph: Graph) -> str:
+    """The graph, one node a line, with inferred types; attributes at their defaults are left out."""
+    names = _Names()
+    inputs = ", ".join(f"%{names.of(v)}: {v.type}" for v in graph.inputs)
+    lines = [f"graph {safe_name(graph.name)}({inputs}) {{"]
+    lines += [f"  {_node_line(node, names)}" for node in graph.nodes]
+    lines.append("  return " + ", ".join(_operand(v, names) for v in graph.outputs))
+    lines.append("}")
+    return "\n".join(lines) + "\n"
+
+
+class _Names:
+    """One printable name for each value, told apart by a number where two would be the same."""
+
+    def __init__(self) -> None:
+        self._names: dict[Value, str] = {}
+        self._counts: dict[str, int] = {}
+
+    def of(self, value: Value) -> str:
+        if value not in self._names:
+            stem = name = safe_name(value.name) or "v"
+            while name in self._counts:
+                self._counts[stem] += 1
+                name = f"{stem}.{self._counts[stem]}"
+            self._counts[name] = 1
+            self._names[value] = name
+        return self._names[value]
+
+
+def _node_line(node: Node, names: _Names) -> str:
+    present = list(node.inputs)
+    while present and present[-1] is None:
+        present.pop()
+    operands = ", ".join(_operand(v, names) for v in present)
+    attrs = "".join(f" {word}" for word in attr_words(node.attrs))
+    results = ", ".join(f"%{names.of(v)}" for v in node.outputs)
+    types = ", ".join(str(v.type) for v in node.outputs)
+    return f"{results} = {node.op.name}({operands}){attrs} -> {types}"
+
+
+def _operand(value: Value | None, names: _Names) -> str:
+    if value is None:
+        return "none"
+    constant = value.constant
+    if constant is None:
+        return f"%{names.of(value)}"
+    dims = "x".join(map(str, value.type.shape))
+    sparse = "sparse " if constant.sparsity is not None else ""
+    stored = "" if constant.stored is DType.FLOAT32 else f"{constant.stored} "
+    quant = "" if value.type.quant is None else str(value.type).partition("]")[2]
+    numbers = ""
+    if not sparse and value.type.size <= _MOST_NUMBERS:
+        numbers = "{" + ", ".join(_number(n) for n in value.numbers()) + "}"
+    return f"const {sparse}{stored}[{dims}]{quant}{numbers}"
+
+
+def attr_words(attrs: Any) -> list[str]:
+    """The attributes that differ from their defaults, as words; enum members and true flags stand bare."""
+    words = []
+    for field in dataclasses.fields(attrs):
+        value = getattr(attrs, field.name)
+        if field.name == "out_type" or (field.default is not dataclasses.MISSING and value == field.default):
+            continue  # the result's type says what out_type says
+        if value is True:
+            words.append(field.name)
+        elif isinstance(value, enum.StrEnum) and not isinstance(value, DType):
+            words.append(str(value))
+        else:
+            words.append(f"{field.name}={_attr(field.name, value)}")
+    return words
+
+
+def _attr(name: str, value: Any) -> str:
+    if isinstance(value, tuple):
+        parts = [_attr("", v) for v in value]
+        text = ("x" if name in _BY_X else ",").join(parts)
+        return text or "()"
+    if isinstance(value, Quantization):
+        return f"{len(value.scales)} scales" if len(value.scales) > 1 else f"{value.scales[0]:.6g}"
+    return safe_name(value) if type(value) is str else _number(value)
+
+
+def _number(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+

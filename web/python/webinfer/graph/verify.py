@@ -1,0 +1,68 @@
+"""The rules that every graph keeps, before and after each pass."""
+
+from __future__ import annotations
+
+from webinfer.errors import ShapeError
+from webinfer.graph.ir import Graph, Node, Value
+from webinfer.graph.printer import safe_name
+
+
+def verify(graph: Graph) -> None:
+    """Nothing, if the graph is sound: one writer a value, written before read, types as inferred.
+
+    Raises:  ShapeError naming the node and the rule.
+    """
+    known: set[Value] = set()
+    for value in graph.inputs:
+        if value in known or value.is_constant:
+            raise ShapeError(f"graph input {_show(value)} is {'a constant' if value.is_constant else 'listed twice'}")
+        known.add(value)
+    for node in graph.nodes:
+        _check_inputs(node, known)
+        _check_types(node)
+        for value in node.outputs:
+            if value in known or value.is_constant:
+                raise ShapeError(f"{_where(node)} writes {_show(value)}, which is constant or written before")
+            known.add(value)
+    for value in graph.outputs:
+        if value not in known and not value.is_constant:
+            raise ShapeError(f"graph output {_show(value)} is written by no node")
+        _check_constant(value)
+
+
+def _check_inputs(node: Node, known: set[Value]) -> None:
+    for value in node.inputs:
+        if value is None:
+            continue
+        if value.is_constant:
+            _check_constant(value)
+        elif value not in known:
+            raise ShapeError(f"{_where(node)} reads {_show(value)}, which is written later or never")
+
+
+def _check_types(node: Node) -> None:
+    if not isinstance(node.attrs, node.op.attrs):
+        raise ShapeError(f"{_where(node)} has {type(node.attrs).__name__}, needs {node.op.attrs.__name__}")
+    found = tuple(value.type for value in node.outputs)
+    inferred = node.op.infer([None if v is None else v.type for v in node.inputs], node.attrs)
+    if found != inferred:
+        raise ShapeError(
+            f"{_where(node)} is typed {', '.join(map(str, found))}; its inputs make {', '.join(map(str, inferred))}"
+        )
+
+
+def _check_constant(value: Value) -> None:
+    constant = value.constant
+    if constant is None or constant.sparsity is not None:
+        return  # sparse storage is checked against its own levels by the importer
+    needed = value.type.size * constant.stored.itemsize
+    if constant.data.nbytes != needed:
+        raise ShapeError(f"constant {_show(value)} has {constant.data.nbytes} bytes, needs {needed}")
+
+
+def _where(node: Node) -> str:
+    return f"{node.op.name} {safe_name(node.label)}"
+
+
+def _show(value: Value) -> str:
+    return f"{safe_name(value.name)} ({value.type})"

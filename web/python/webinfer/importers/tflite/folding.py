@@ -1,0 +1,125 @@
+"""Small integer arithmetic on constants, done while importing.
+
+Models with dynamic sizes compute shapes: SHAPE → STRIDED_SLICE → PACK → RESHAPE. The graph's shapes are
+static, so these must be known before the next operator's shape can be inferred. Weights are never folded.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import operator
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from webinfer.dtypes import DType
+from webinfer.graph.ir import Constant, Node, TensorType, Value
+from webinfer.ops.movement import strided_copies
+
+_MOST_ELEMENTS = 1024
+_FOLDED = (DType.INT32, DType.INT64, DType.BOOL)
+_Number = Callable[..., Any]
+
+
+def _floor_div(a: int, b: int) -> int | None:
+    return None if b == 0 else a // b
+
+
+def _divide(a: int, b: int) -> int | None:
+    return None if b == 0 else int(math.copysign(abs(a) // abs(b), a * b)) if a * b else 0
+
+
+_ELEMENTWISE: dict[str, _Number] = {
+    "abs": abs, "add": operator.add, "div": _divide, "equal": operator.eq, "floor_div": _floor_div,
+    "floor_mod": lambda a, b: None if b == 0 else a % b, "greater": operator.gt, "greater_equal": operator.ge,
+    "less": operator.lt, "less_equal": operator.le, "maximum": max, "minimum": min, "mul": operator.mul,
+    "neg": operator.neg, "not_equal": operator.ne, "square": lambda a: a * a, "sub": operator.sub,
+    "where": lambda c, a, b: a if c else b,
+}  # fmt: skip
+_REDUCTIONS: dict[str, Callable[[Sequence[Any]], Any]] = {
+    "reduce_all": all, "reduce_any": any, "reduce_max": max, "reduce_min": min, "reduce_product": math.prod,
+    "reduce_sum": sum,
+}  # fmt: skip
+
+
+def fold(node: Node) -> Value | None:
+    """The node's result as a constant, or None if it is not small integer work on constants."""
+    y = node.outputs[0].type
+    if len(node.outputs) != 1 or y.dtype not in _FOLDED or y.size > _MOST_ELEMENTS:
+        return None
+    inputs: list[Value] = []
+    for value in node.inputs:
+        if value is None or value.constant is None or value.constant.sparsity is not None:
+            return None
+        if value.type.dtype not in _FOLDED or value.type.size > _MOST_ELEMENTS:
+            return None
+        inputs.append(value)
+    numbers = _compute(node, inputs, y)
+    if numbers is None or any(n is None for n in numbers):
+        return None
+    low, high = y.dtype.range
+    if any(not low <= int(n) <= high for n in numbers):
+        return None  # overflow is left to the kernels, which wrap as TFLite's do
+    data = struct.pack(f"<{len(numbers)}{y.dtype.format}", *numbers)
+    return Value(node.outputs[0].name, y, Constant(memoryview(data), y.dtype))
+
+
+def _compute(node: Node, inputs: list[Value], y: TensorType) -> list[Any] | None:
+    name = node.op.name
+    if name in ("reshape", "identity", "cast"):
+        convert = bool if y.dtype is DType.BOOL else int
+        return [convert(n) for n in inputs[0].numbers()]
+    if name in _ELEMENTWISE:
+        if getattr(node.attrs, "activation", "none") != "none":
+            return None
+        spread = [_spread(value, y.shape) for value in inputs]
+        return [_ELEMENTWISE[name](*operands) for operands in zip(*spread, strict=True)]
+    if name in _REDUCTIONS:
+        return _reduce(_REDUCTIONS[name], inputs[0], node.attrs.axes, y)
+    if name == "gather":
+        return _gather(inputs[0], inputs[1], node.attrs.axis) if node.attrs.batch_dims == 0 else None
+    return _copy(node, inputs, y)
+
+
+def _copy(node: Node, inputs: list[Value], y: TensorType) -> list[Any] | None:
+    copies = strided_copies(node.op, [value.type for value in inputs], y, node.attrs)
+    if copies is None:
+        return None
+    result: list[Any] = [getattr(node.attrs, "value", 0)] * y.size
+    sources = [value.numbers() for value in inputs]
+    for copy in copies:
+        for index in itertools.product(*map(range, copy.shape)):
+            source = copy.source_offset + sum(map(operator.mul, index, copy.source_strides))
+            target = copy.target_offset + sum(map(operator.mul, index, copy.target_strides))
+            result[target] = sources[copy.source][source]
+    return [int(n) for n in result]
+
+
+def _spread(value: Value, shape: tuple[int, ...]) -> list[Any]:
+    """The numbers broadcast to a shape."""
+    numbers, own = value.numbers(), (1,) * (len(shape) - value.type.rank) + value.type.shape
+    strides, step = [], 1
+    for size in reversed(own):
+        strides.append(0 if size == 1 else step)
+        step *= size
+    strides.reverse()
+    return [numbers[sum(map(operator.mul, index, strides))] for index in itertools.product(*map(range, shape))]
+
+
+def _reduce(combine: Callable[[Sequence[Any]], Any], x: Value, axes: tuple[int, ...], y: TensorType) -> list[Any]:
+    groups: dict[tuple[int, ...], list[Any]] = {}
+    for index, number in zip(itertools.product(*map(range, x.type.shape)), x.numbers(), strict=True):
+        groups.setdefault(tuple(0 if i in axes else n for i, n in enumerate(index)), []).append(number)
+    return [combine(groups[key]) for key in sorted(groups)] if groups else [combine([])] * y.size
+
+
+def _gather(x: Value, positions: Value, axis: int) -> list[Any] | None:
+    size = x.type.shape[axis]
+    wanted = [p + size if p < 0 else p for p in positions.numbers()]
+    if any(not 0 <= p < size for p in wanted):
+        return None
+    inner = math.prod(x.type.shape[axis + 1 :])
+    outer = math.prod(x.type.shape[:axis])
+    numbers = x.numbers()
+    return [numbers[(o * size + p) * inner + i] for o in range(outer) for p in wanted for i in range(inner)]

@@ -1,0 +1,274 @@
+"""A TFLite file as plain records, every index, size and number checked: the verifier at the door.
+
+What leaves this module needs no further range check: indices point at something, constants have the
+bytes that their shapes need, scales are positive, each tensor has one writer and is written before
+it is read. What an operator makes of it is for the converters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from webinfer.dtypes import DType
+from webinfer.errors import LimitError, ModelFormatError
+from webinfer.graph.ir import Quantization, Sparsity
+from webinfer.graph.printer import safe_name
+from webinfer.importers.flatbuffer import Reader, Table
+from webinfer.importers.tflite import quantization, sparsity
+from webinfer.importers.tflite.schema import CUSTOM, DTYPES, OPERATORS, OPTIONS, SCHEMA, TENSOR_TYPES
+
+MAX_TENSORS = 100_000
+MAX_OPERATORS = 100_000
+MAX_SUBGRAPHS = 1_000
+MAX_RANK = 8
+MAX_TENSOR_BYTES = 2**31 - 1  # one tensor must fit a wasm32 memory
+
+
+@dataclass(slots=True)
+class TensorInfo:
+    """One tensor; `data` is None unless it is a constant, `dtype` is None if we lack the type."""
+
+    index: int
+    name: str
+    shape: tuple[int, ...]
+    type_name: str
+    dtype: DType | None
+    data: memoryview | None
+    quant: Quantization | None
+    sparsity: Sparsity | None
+    signature: tuple[int, ...]
+    is_variable: bool
+    ranked: bool
+
+    def __str__(self) -> str:
+        return f"tensor {self.index} {safe_name(self.name)}"
+
+
+@dataclass(slots=True)
+class OperatorInfo:
+    """One operator; an absent optional input is -1. `options` is None if the file has none."""
+
+    index: int
+    name: str
+    custom: bool
+    version: int
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    intermediates: tuple[int, ...]
+    options: Table | None
+    custom_options: memoryview
+
+    def __str__(self) -> str:
+        return f"operator {self.index} {safe_name(self.name)}"
+
+
+@dataclass(slots=True)
+class SubgraphInfo:
+    name: str
+    tensors: list[TensorInfo]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    operators: list[OperatorInfo]
+
+
+def read_subgraphs(data: memoryview, name: str) -> list[SubgraphInfo]:
+    """The subgraphs of a TFLite file; the first is the one that runs.
+
+    Raises:  ModelFormatError naming the place and what was found; LimitError for absurd sizes.
+    """
+    model = Reader(data, name, SCHEMA).root("Model")
+    if model.number("version") != 3:
+        raise ModelFormatError(f"{name}: TFLite schema version {model.number('version')}, only version 3 is in use")
+    _within("subgraphs", model.count("subgraphs"), MAX_SUBGRAPHS)
+    _within("buffers", model.count("buffers"), MAX_TENSORS)
+    _within("operator codes", model.count("operator_codes"), MAX_OPERATORS)
+    buffers = model.tables("buffers")
+    codes = [_read_code(code) for code in model.tables("operator_codes")]
+    tables = model.tables("subgraphs")
+    _within("tensors", sum(t.count("tensors") for t in tables), MAX_TENSORS)
+    _within("operators", sum(t.count("operators") for t in tables), MAX_OPERATORS)
+    if not tables:
+        raise ModelFormatError(f"{name}: the model has no subgraph, so there is nothing to run")
+    views: dict[int, memoryview] = {}
+    subgraphs = [_read_subgraph(table, buffers, views, codes) for table in tables]
+    _check_extras(model, subgraphs, len(buffers))
+    return subgraphs
+
+
+def _within(what: str, found: int, limit: int) -> None:
+    if found > limit:
+        raise LimitError(f"the model's number of {what}", found, limit, "use a smaller model")
+
+
+def check_index(value: int, count: int, what: str, optional: bool = False) -> int:
+    """The index itself.
+
+    Raises:  ModelFormatError unless 0 <= value < count, or -1 where the position is optional.
+    """
+    if not (-1 if optional else 0) <= value < count:
+        allowed = f"-1 or 0 to {count - 1}" if optional else f"0 to {count - 1}" if count else "none, as there are none"
+        raise ModelFormatError(f"{what} is {value}, allowed: {allowed}; the file is damaged, get it again")
+    return value
+
+
+def _read_code(code: Table) -> tuple[str, bool, int]:
+    # Old writers use the int8 field, new ones the int32 field: the larger one counts.
+    number = max(code.number("deprecated_builtin_code"), code.number("builtin_code"))
+    if number == CUSTOM:
+        return code.text("custom_code") or "(unnamed)", True, code.number("version")
+    known = 0 <= number < len(OPERATORS)
+    return OPERATORS[number] if known else f"BUILTIN_{number}", False, code.number("version")
+
+
+def _read_subgraph(
+    table: Table, buffers: list[Table], views: dict[int, memoryview], codes: list[tuple[str, bool, int]]
+) -> SubgraphInfo:
+    tensors = [_read_tensor(i, t, buffers, views) for i, t in enumerate(table.tables("tensors"))]
+    count = len(tensors)
+    inputs = tuple(check_index(i, count, f"graph input {k}") for k, i in enumerate(table.numbers("inputs")))
+    outputs = tuple(check_index(i, count, f"graph output {k}") for k, i in enumerate(table.numbers("outputs")))
+    operators = [_read_operator(i, t, codes, count) for i, t in enumerate(table.tables("operators"))]
+    subgraph = SubgraphInfo(table.text("name"), tensors, inputs, outputs, operators)
+    _check_order(subgraph)
+    return subgraph
+
+
+def _read_tensor(index: int, table: Table, buffers: list[Table], views: dict[int, memoryview]) -> TensorInfo:
+    what = f"tensor {index} {safe_name(table.text('name'))}"
+    code = table.number("type")
+    type_name = TENSOR_TYPES[code] if 0 <= code < len(TENSOR_TYPES) else f"type {code}"
+    dtype = DTYPES.get(code)
+    shape = _read_shape(table, what, dtype)
+    buffer = check_index(table.number("buffer"), len(buffers), f"{what}: buffer") if buffers else 0
+    data: memoryview | None = None
+    if buffers:
+        if buffer not in views:
+            views[buffer] = _buffer_bytes(buffers[buffer], buffer)
+        data = views[buffer] if len(views[buffer]) else None
+    scheme = table.table("sparsity")
+    layout = sparsity.read(scheme, shape, what) if scheme is not None and data is not None else None
+    if data is not None and dtype is not None:
+        needed = (sparsity.stored(layout) if layout else _size(shape)) * dtype.itemsize
+        if len(data) != needed:
+            raise ModelFormatError(f"{what}: {type_name} of shape {shape} needs {needed} bytes, its buffer has {len(data)}")
+    quant = quantization.read(table.table("quantization"), shape, dtype, what)
+    signature = table.numbers("shape_signature")
+    if signature and shape and (len(signature) != len(shape) or any(s not in (-1, d) for s, d in zip(signature, shape, strict=True))):
+        raise ModelFormatError(f"{what}: shape {shape} contradicts its signature {signature}")
+    return TensorInfo(
+        index, table.text("name"), shape, type_name, dtype, data, quant, layout, signature,
+        table.flag("is_variable"), bool(shape) or table.flag("has_rank"),
+    )  # fmt: skip
+
+
+def _read_shape(table: Table, what: str, dtype: DType | None) -> tuple[int, ...]:
+    if table.count("shape") > MAX_RANK:
+        raise LimitError(f"{what}: rank", table.count("shape"), MAX_RANK, "use tensors of fewer dimensions")
+    shape = table.numbers("shape")
+    if any(d < 0 for d in shape):
+        raise ModelFormatError(f"{what}: shape {shape} has a negative size")
+    check_bytes(shape, dtype, what)
+    return shape
+
+
+def check_bytes(shape: Sequence[int], dtype: DType | None, what: str) -> None:
+    """Nothing, if a tensor of this shape can be held.
+
+    Raises:  LimitError if it is too large; a zero does not hide a huge other size.
+    """
+    size = dtype.itemsize if dtype is not None else 1
+    for d in shape:
+        size *= max(d, 1)
+    if size > MAX_TENSOR_BYTES:
+        raise LimitError(f"{what}: bytes of shape {tuple(shape)}", size, MAX_TENSOR_BYTES, "use a smaller input or model")
+
+
+def _size(shape: tuple[int, ...]) -> int:
+    size = 1
+    for d in shape:
+        size *= d
+    return size
+
+
+def _buffer_bytes(table: Table, index: int) -> memoryview:
+    data = table.blob("data")
+    if len(data):
+        return data
+    # Models over 2 GB keep their buffers behind the flatbuffer: offset and size count from the file's start.
+    offset, size = table.number("offset"), table.number("size")
+    if offset <= 1 or not size:  # 1 is a writer's placeholder
+        return data
+    return _file_range(table.reader, offset, size, f"buffer {index}")
+
+
+def _file_range(reader: Reader, offset: int, size: int, what: str) -> memoryview:
+    if size > reader.size or offset > reader.size - size:
+        raise ModelFormatError(
+            f"{reader.name}: {what} would be bytes {offset} to {offset + size} of a file of {reader.size}; the file is cut off"
+        )
+    return reader.data[offset : offset + size]
+
+
+def _read_operator(index: int, table: Table, codes: list[tuple[str, bool, int]], tensors: int) -> OperatorInfo:
+    code = check_index(table.number("opcode_index"), len(codes), f"operator {index}: opcode_index")
+    name, custom, version = codes[code]
+    what = f"operator {index} {safe_name(name)}"
+    inputs = tuple(
+        check_index(i, tensors, f"{what}: input {k}", optional=True) for k, i in enumerate(table.numbers("inputs"))
+    )
+    outputs = tuple(check_index(i, tensors, f"{what}: output {k}") for k, i in enumerate(table.numbers("outputs")))
+    intermediates = tuple(
+        check_index(i, tensors, f"{what}: intermediate {k}") for k, i in enumerate(table.numbers("intermediates"))
+    )
+    kind = OPTIONS.get(table.number("builtin_options_type"))
+    options = table.table("builtin_options", kind) if kind else None
+    custom_options = table.blob("custom_options")
+    offset, size = table.number("large_custom_options_offset"), table.number("large_custom_options_size")
+    if offset > 1 and size and not len(custom_options):
+        custom_options = _file_range(table.reader, offset, size, f"{what}: large custom options")
+    return OperatorInfo(index, name, custom, version, inputs, outputs, intermediates, options, custom_options)
+
+
+def _check_order(graph: SubgraphInfo) -> None:
+    """One writer for each tensor, none for constants and inputs, and nothing read before it is written."""
+    written = bytearray(len(graph.tensors))
+    for tensor in graph.tensors:
+        written[tensor.index] = tensor.data is not None or tensor.is_variable or 0 in tensor.shape
+    seen: set[int] = set()
+    for index in graph.inputs:
+        tensor = graph.tensors[index]
+        if index in seen or tensor.data is not None:
+            problem = "is a constant" if tensor.data is not None else "is listed twice"
+            raise ModelFormatError(f"graph input {tensor} {problem}; the file is damaged, get it again")
+        seen.add(index)
+        written[index] = True
+    for op in graph.operators:
+        for index in op.inputs:
+            if index >= 0 and not written[index]:
+                raise ModelFormatError(f"{op} reads {graph.tensors[index]}, which nothing has written before")
+        for index in op.outputs:
+            tensor = graph.tensors[index]
+            if index in seen or tensor.data is not None:
+                problem = "a constant" if tensor.data is not None else "an input of the graph or the output of another"
+                raise ModelFormatError(f"{op} writes {tensor}, which is {problem}")
+            seen.add(index)
+            written[index] = True
+    for index in graph.outputs:
+        if not written[index]:
+            raise ModelFormatError(f"graph output {graph.tensors[index]} is written by no operator")
+
+
+def _check_extras(model: Table, subgraphs: list[SubgraphInfo], buffers: int) -> None:
+    _within("metadata entries", model.count("metadata"), MAX_TENSORS)
+    for k, entry in enumerate(model.tables("metadata")):
+        check_index(entry.number("buffer"), buffers, f"metadata {k}: buffer")
+    for k, index in enumerate(model.numbers("metadata_buffer")):
+        check_index(index, buffers, f"metadata_buffer {k}")
+    _within("signatures", model.count("signature_defs"), MAX_SUBGRAPHS)
+    for k, signature in enumerate(model.tables("signature_defs")):
+        graph = check_index(signature.number("subgraph_index"), len(subgraphs), f"signature {k}: subgraph_index")
+        for side in ("inputs", "outputs"):
+            _within(f"{side} of signature {k}", signature.count(side), MAX_TENSORS)
+            for entry in signature.tables(side):
+                check_index(entry.number("tensor_index"), len(subgraphs[graph].tensors), f"signature {k}: tensor_index")

@@ -1,0 +1,231 @@
+"""One TFLite operator on its way into the graph: what converters see and say."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from webinfer.dtypes import DType
+from webinfer.errors import ModelFormatError
+from webinfer.graph.ir import Constant, Graph, Node, Op, Quantization, TensorType, Value, apply
+from webinfer.graph.printer import safe_name
+from webinfer.importers.tflite.folding import fold
+from webinfer.importers.tflite.model import OperatorInfo, SubgraphInfo, check_bytes
+from webinfer.importers.tflite.schema import ACTIVATIONS, SCHEMA
+from webinfer.ops import elementwise as ew
+from webinfer.ops import movement
+from webinfer.ops.activation import Activation
+
+MAX_FOLDED = 200_000  # elements that may be computed while importing one model
+QUANTIZED = (DType.INT8, DType.UINT8, DType.INT16)
+_ACTIVATIONS = {
+    "NONE": Activation.NONE, "RELU": Activation.RELU, "RELU6": Activation.RELU6,
+    "RELU_N1_TO_1": Activation.RELU_N1_TO_1, "TANH": Activation.TANH,
+}  # fmt: skip
+
+
+class Refusal(Exception):
+    """A converter cannot say this operator in the IR; the message is the reason."""
+
+
+@dataclass(slots=True)
+class Conversion:
+    """What the operators of one model share: the graph so far, the value of each tensor."""
+
+    subgraph: SubgraphInfo
+    graph: Graph
+    values: list[Value | None]
+    folding_left: int = MAX_FOLDED
+
+
+class Operation:
+    """An operator with its inputs as values. Converters build nodes with `emit` and return the outputs."""
+
+    __slots__ = ("_conversion", "_first", "_kind", "_values", "info", "tensors")
+
+    def __init__(self, info: OperatorInfo, conversion: Conversion, kind: str) -> None:
+        self.info, self.tensors = info, conversion.subgraph.tensors
+        self._conversion, self._values, self._kind = conversion, conversion.values, kind
+        self._first = len(conversion.graph.nodes)
+
+    # ---- inputs
+
+    @property
+    def count(self) -> int:
+        """How many inputs are listed, absent ones included."""
+        return len(self.info.inputs)
+
+    def optional(self, i: int) -> Value | None:
+        """Input i, or None if it is absent."""
+        if i >= self.count or self.info.inputs[i] < 0:
+            return None
+        index = self.info.inputs[i]
+        tensor = self.tensors[index]
+        if tensor.dtype is None:
+            self.refuse(f"input {i} has type {tensor.type_name}")
+        value = self._values[index]
+        if value is None:
+            if tensor.is_variable:
+                self.refuse(f"input {i} is a variable that lives from run to run")
+            data = tensor.data if tensor.data is not None else memoryview(b"")
+            kind = TensorType(tensor.shape, tensor.dtype, tensor.quant)
+            value = self._values[index] = Value(tensor.name, kind, Constant(data, tensor.dtype, tensor.sparsity))
+        return value
+
+    def value(self, i: int) -> Value:
+        """Input i, which must be there."""
+        value = self.optional(i)
+        if value is None:
+            raise ModelFormatError(f"{self.info}: input {i} is missing; {self.count} are listed")
+        return value
+
+    def values(self) -> list[Value]:
+        """All inputs."""
+        return [self.value(i) for i in range(self.count)]
+
+    def constants(self, i: int) -> tuple[Any, ...]:
+        """The numbers of input i, which must be known now and small."""
+        value = self.value(i)
+        if value.constant is None:
+            self.refuse(f"input {i} is computed at run time; shapes, axes and sizes must be constants")
+        if value.type.size > 65536 or value.constant.sparsity is not None:
+            self.refuse(f"input {i} of {value.type} is too large for a shape, an axis or a size")
+        return value.numbers()
+
+    def axes(self, i: int, rank: int) -> tuple[int, ...]:
+        """The numbers of input i as axes from 0, each once."""
+        return tuple(dict.fromkeys(self.axis(a, rank) for a in self.constants(i)))
+
+    def axis(self, axis: int, rank: int) -> int:
+        """An axis counted from 0, as -1 is the last."""
+        if not -rank <= axis < rank:
+            raise ModelFormatError(f"{self.info}: axis {axis} is not one of {rank} axes")
+        return axis % rank
+
+    # ---- options
+
+    def number(self, name: str) -> int:
+        """An integer option; its default if the file has no options for this operator."""
+        table = self._options()
+        return int(SCHEMA[self._kind][name].default) if table is None else int(table.number(name))
+
+    def real(self, name: str) -> float:
+        """A float option."""
+        table = self._options()
+        return float(SCHEMA[self._kind][name].default) if table is None else float(table.real(name))
+
+    def flag(self, name: str) -> bool:
+        """A boolean option."""
+        table = self._options()
+        return bool(SCHEMA[self._kind][name].default) if table is None else bool(table.flag(name))
+
+    def list(self, name: str) -> tuple[int, ...]:
+        """A vector option."""
+        table = self._options()
+        return () if table is None else table.numbers(name)
+
+    def _options(self) -> Any:
+        table = self.info.options
+        return table if table is not None and table.kind == self._kind else None
+
+    def activation(self, allowed: Sequence[Activation] | None = None) -> Activation:
+        """The fused activation; refuses those that the operator of the IR does not carry."""
+        code = self.number("fused_activation_function")
+        name = ACTIVATIONS[code] if 0 <= code < len(ACTIVATIONS) else f"number {code}"
+        activation = _ACTIVATIONS.get(name)
+        if activation is None or (allowed is not None and activation not in allowed):
+            self.refuse(f"fused activation {name}")
+        return activation
+
+    # ---- outputs
+
+    @property
+    def output_count(self) -> int:
+        return len(self.info.outputs)
+
+    def declared(self, i: int = 0) -> TensorType:
+        """The type that the file gives output i. Its shape is only a hint."""
+        if i >= self.output_count:
+            raise ModelFormatError(f"{self.info}: output {i} is missing; {self.output_count} are listed")
+        tensor = self.tensors[self.info.outputs[i]]
+        if tensor.dtype is None:
+            self.refuse(f"output {i} has type {tensor.type_name}")
+        return TensorType(tensor.shape, tensor.dtype, tensor.quant)
+
+    def out_type(self, i: int = 0) -> tuple[DType, Quantization | None] | None:
+        """What `out_type` of the attributes must say: None unless output i is quantised."""
+        declared = self.declared(i)
+        if declared.dtype not in QUANTIZED:
+            return None
+        if declared.quant is None:
+            raise ModelFormatError(f"{self.info}: output {i} is {declared.dtype} and has no scale")
+        return declared.dtype, declared.quant
+
+    def quantized(self, value: Value) -> bool:
+        """Whether the value is quantised; an int8, uint8 or int16 operand without a scale is an error."""
+        if value.type.dtype not in QUANTIZED:
+            return False
+        if value.type.quant is None:
+            raise ModelFormatError(f"{self.info}: {safe_name(value.name)} is {value.type.dtype} and has no scale")
+        return True
+
+    def emit(self, op: Op, inputs: Sequence[Value | None], attrs: Any) -> Value:
+        """The only result of a new node."""
+        (value,) = self.emit_all(op, inputs, attrs)
+        return value
+
+    def emit_all(self, op: Op, inputs: Sequence[Value | None], attrs: Any) -> list[Value]:
+        """The results of a new node; small integer work on constants is done at once."""
+        stem = self.tensors[self.info.outputs[0]].name if self.info.outputs else self.info.name
+        node: Node = apply(op, inputs, attrs, label=safe_name(stem), name=stem)
+        for value in node.outputs:
+            check_bytes(value.type.shape, value.type.dtype, f"{self.info}: result")
+        if self._conversion.folding_left > 0:
+            folded = fold(node)
+            if folded is not None:
+                self._conversion.folding_left -= folded.type.size + 1
+                return [folded]
+        self._conversion.graph.nodes.append(node)
+        return node.outputs
+
+    def made(self, value: Value) -> bool:
+        """Whether the value is a result of a node that this operator emitted."""
+        return any(value in node.outputs for node in self._conversion.graph.nodes[self._first :])
+
+    def refuse(self, reason: str) -> NoReturn:
+        """Ends the conversion of this operator."""
+        raise Refusal(reason)
+
+    # ---- building blocks
+
+    def constant(self, numbers: Sequence[float], dtype: DType, shape: tuple[int, ...] | None = None) -> Value:
+        """A new constant, of rank 1 unless a shape is given."""
+        shape = (len(numbers),) if shape is None else shape
+        packed = struct.pack(f"<{len(numbers)}{dtype.format}", *numbers)
+        return Value("constant", TensorType(shape, dtype), Constant(memoryview(packed), dtype))
+
+    def reshape(self, x: Value, shape: Sequence[int]) -> Value:
+        """x with another shape; x itself if it has it already."""
+        if x.type.shape == tuple(shape):
+            return x
+        return self.emit(movement.RESHAPE, [x], movement.ReshapeAttrs(tuple(shape)))
+
+    def as_float(self, x: Value) -> Value:
+        """x in float32: float16 and quantised values pass through DEQUANTIZE."""
+        if x.type.dtype is DType.FLOAT32:
+            return x
+        if x.type.dtype is not DType.FLOAT16:
+            self.quantized(x)
+        return self.emit(ew.DEQUANTIZE, [x], ew.CastAttrs(DType.FLOAT32))
+
+    def in_float(self, compute: Callable[[list[Value]], Value], inputs: list[Value]) -> Value:
+        """`compute` on the inputs in float32, brought back to the declared type if that is quantised."""
+        y = compute([self.as_float(x) if x.type.dtype in QUANTIZED else x for x in inputs])
+        out = self.out_type()
+        return y if out is None else self.emit(ew.QUANTIZE, [y], ew.CastAttrs(*out))
+
+
+Convert = Callable[[Operation], Value | Sequence[Value]]
+Row = tuple[Convert, str]  # the converter and the name of its options' table, "" if it has none

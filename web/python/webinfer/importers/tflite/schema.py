@@ -1,0 +1,159 @@
+"""The numbers of TFLite's file format: tables with their slots, enums, operators.
+
+Source: tensorflow v2.18.0, tensorflow/compiler/mlir/lite/schema/schema.fbs (file identifier "TFL3").
+A test compares every row with the `tflite` package of that version.
+"""
+
+from __future__ import annotations
+
+from webinfer.dtypes import DType
+from webinfer.importers.flatbuffer import Field
+
+IDENTIFIER = b"TFL3"
+
+# Each word is one slot, in order: name:kind, or name:kind=default. "-" is a slot nobody may read.
+_TABLES = {
+    "Model": "version:u32 operator_codes:[OperatorCode] subgraphs:[SubGraph] description:str buffers:[Buffer] "
+             "metadata_buffer:[i32] metadata:[Metadata] signature_defs:[SignatureDef]",
+    "OperatorCode": "deprecated_builtin_code:i8 custom_code:str version:i32=1 builtin_code:i32",
+    "SubGraph": "tensors:[Tensor] inputs:[i32] outputs:[i32] operators:[Operator] name:str debug_metadata_index:i32=-1",
+    "Buffer": "data:[u8] offset:u64 size:u64",
+    "Metadata": "name:str buffer:u32",
+    "SignatureDef": "inputs:[TensorMap] outputs:[TensorMap] signature_key:str - subgraph_index:u32",
+    "TensorMap": "name:str tensor_index:u32",
+    "Tensor": "shape:[i32] type:i8 buffer:u32 name:str quantization:QuantizationParameters is_variable:bool "
+              "sparsity:SparsityParameters shape_signature:[i32] has_rank:bool variant_tensors:[VariantSubType]",
+    "VariantSubType": "shape:[i32] type:i8 has_rank:bool",
+    "QuantizationParameters": "min:[f32] max:[f32] scale:[f32] zero_point:[i64] details_type:u8 details:union "
+                              "quantized_dimension:i32",
+    "SparsityParameters": "traversal_order:[i32] block_map:[i32] dim_metadata:[DimensionMetadata]",
+    "DimensionMetadata": "format:i8 dense_size:i32 array_segments_type:u8 array_segments:union "
+                         "array_indices_type:u8 array_indices:union",
+    "Int32Vector": "values:[i32]",
+    "Uint16Vector": "values:[u16]",
+    "Uint8Vector": "values:[u8]",
+    "Operator": "opcode_index:u32 inputs:[i32] outputs:[i32] builtin_options_type:u8 builtin_options:union "
+                "custom_options:[u8] custom_options_format:i8 mutating_variable_inputs:[bool] intermediates:[i32] "
+                "large_custom_options_offset:u64 large_custom_options_size:u64 builtin_options_2_type:u8 "
+                "builtin_options_2:union debug_metadata_index:i32=-1",
+    "AddOptions": "fused_activation_function:i8 pot_scale_int16:bool=1",
+    "ArgMaxOptions": "output_type:i8",
+    "ArgMinOptions": "output_type:i8",
+    "BatchMatMulOptions": "adj_x:bool adj_y:bool asymmetric_quantize_inputs:bool",
+    "BidirectionalSequenceLSTMOptions": "fused_activation_function:i8 cell_clip:f32 proj_clip:f32 merge_outputs:bool "
+                                        "time_major:bool=1 asymmetric_quantize_inputs:bool",
+    "BidirectionalSequenceRNNOptions": "time_major:bool fused_activation_function:i8 merge_outputs:bool "
+                                       "asymmetric_quantize_inputs:bool",
+    "CastOptions": "in_data_type:i8 out_data_type:i8",
+    "ConcatenationOptions": "axis:i32 fused_activation_function:i8",
+    "Conv2DOptions": "padding:i8 stride_w:i32 stride_h:i32 fused_activation_function:i8 dilation_w_factor:i32=1 "
+                     "dilation_h_factor:i32=1 quantized_bias_type:i8",
+    "CumsumOptions": "exclusive:bool reverse:bool",
+    "DepthToSpaceOptions": "block_size:i32",
+    "DepthwiseConv2DOptions": "padding:i8 stride_w:i32 stride_h:i32 depth_multiplier:i32 fused_activation_function:i8 "
+                              "dilation_w_factor:i32=1 dilation_h_factor:i32=1",
+    "DivOptions": "fused_activation_function:i8",
+    "FakeQuantOptions": "min:f32 max:f32 num_bits:i32 narrow_range:bool",
+    "FullyConnectedOptions": "fused_activation_function:i8 weights_format:i8 keep_num_dims:bool "
+                             "asymmetric_quantize_inputs:bool quantized_bias_type:i8",
+    "GatherOptions": "axis:i32 batch_dims:i32",
+    "GeluOptions": "approximate:bool",
+    "IfOptions": "then_subgraph_index:i32 else_subgraph_index:i32",
+    "L2NormOptions": "fused_activation_function:i8",
+    "LSTMOptions": "fused_activation_function:i8 cell_clip:f32 proj_clip:f32 kernel_type:i8 "
+                   "asymmetric_quantize_inputs:bool",
+    "LeakyReluOptions": "alpha:f32",
+    "LocalResponseNormalizationOptions": "radius:i32 bias:f32 alpha:f32 beta:f32",
+    "MirrorPadOptions": "mode:i8",
+    "MulOptions": "fused_activation_function:i8",
+    "OneHotOptions": "axis:i32",
+    "PackOptions": "values_count:i32 axis:i32",
+    "Pool2DOptions": "padding:i8 stride_w:i32 stride_h:i32 filter_width:i32 filter_height:i32 "
+                     "fused_activation_function:i8",
+    "RNNOptions": "fused_activation_function:i8 asymmetric_quantize_inputs:bool",
+    "ReducerOptions": "keep_dims:bool",
+    "ReshapeOptions": "new_shape:[i32]",
+    "ResizeBilinearOptions": "- - align_corners:bool half_pixel_centers:bool",
+    "ResizeNearestNeighborOptions": "align_corners:bool half_pixel_centers:bool",
+    "ReverseSequenceOptions": "seq_dim:i32 batch_dim:i32",
+    "SVDFOptions": "rank:i32 fused_activation_function:i8 asymmetric_quantize_inputs:bool",
+    "SequenceRNNOptions": "time_major:bool fused_activation_function:i8 asymmetric_quantize_inputs:bool",
+    "ShapeOptions": "out_type:i8",
+    "SoftmaxOptions": "beta:f32",
+    "SpaceToDepthOptions": "block_size:i32",
+    "SplitOptions": "num_splits:i32",
+    "SplitVOptions": "num_splits:i32",
+    "SqueezeOptions": "squeeze_dims:[i32]",
+    "StridedSliceOptions": "begin_mask:i32 end_mask:i32 ellipsis_mask:i32 new_axis_mask:i32 shrink_axis_mask:i32 "
+                           "offset:bool",
+    "SubOptions": "fused_activation_function:i8 pot_scale_int16:bool=1",
+    "TransposeConvOptions": "padding:i8 stride_w:i32 stride_h:i32 fused_activation_function:i8 quantized_bias_type:i8",
+    "UnidirectionalSequenceLSTMOptions": "fused_activation_function:i8 cell_clip:f32 proj_clip:f32 time_major:bool "
+                                         "asymmetric_quantize_inputs:bool diagonal_recurrent_tensors:bool",
+    "UnpackOptions": "num:i32 axis:i32",
+    "WhileOptions": "cond_subgraph_index:i32 body_subgraph_index:i32",
+}  # fmt: skip
+
+
+def _fields(words: str) -> dict[str, Field]:
+    fields = {}
+    for slot, word in enumerate(words.split()):
+        if word != "-":
+            name, _, rest = word.partition(":")
+            kind, _, default = rest.partition("=")
+            fields[name] = Field(slot, kind, int(default or 0))
+    return fields
+
+
+SCHEMA = {kind: _fields(words) for kind, words in _TABLES.items()}
+
+# Members of the union BuiltinOptions that we read, by their tag.
+OPTIONS = {
+    1: "Conv2DOptions", 2: "DepthwiseConv2DOptions", 5: "Pool2DOptions", 6: "SVDFOptions", 7: "RNNOptions",
+    8: "FullyConnectedOptions", 9: "SoftmaxOptions", 10: "ConcatenationOptions", 11: "AddOptions", 12: "L2NormOptions",
+    13: "LocalResponseNormalizationOptions", 14: "LSTMOptions", 15: "ResizeBilinearOptions", 17: "ReshapeOptions",
+    19: "SpaceToDepthOptions", 21: "MulOptions", 23: "GatherOptions", 27: "ReducerOptions", 28: "SubOptions",
+    29: "DivOptions", 30: "SqueezeOptions", 31: "SequenceRNNOptions", 32: "StridedSliceOptions", 35: "SplitOptions",
+    37: "CastOptions", 40: "ArgMaxOptions", 49: "TransposeConvOptions", 55: "ShapeOptions", 57: "ArgMinOptions",
+    58: "FakeQuantOptions", 59: "PackOptions", 61: "OneHotOptions", 64: "UnpackOptions",
+    69: "BidirectionalSequenceLSTMOptions", 70: "BidirectionalSequenceRNNOptions",
+    71: "UnidirectionalSequenceLSTMOptions", 74: "ResizeNearestNeighborOptions", 75: "LeakyReluOptions",
+    77: "MirrorPadOptions", 79: "SplitVOptions", 87: "ReverseSequenceOptions", 92: "IfOptions", 93: "WhileOptions",
+    94: "DepthToSpaceOptions", 101: "BatchMatMulOptions", 102: "CumsumOptions", 116: "GeluOptions",
+}  # fmt: skip
+
+# BuiltinOperator, in the order of its values.
+OPERATORS = (
+    "ADD AVERAGE_POOL_2D CONCATENATION CONV_2D DEPTHWISE_CONV_2D DEPTH_TO_SPACE DEQUANTIZE EMBEDDING_LOOKUP FLOOR "
+    "FULLY_CONNECTED HASHTABLE_LOOKUP L2_NORMALIZATION L2_POOL_2D LOCAL_RESPONSE_NORMALIZATION LOGISTIC "
+    "LSH_PROJECTION LSTM MAX_POOL_2D MUL RELU RELU_N1_TO_1 RELU6 RESHAPE RESIZE_BILINEAR RNN SOFTMAX SPACE_TO_DEPTH "
+    "SVDF TANH CONCAT_EMBEDDINGS SKIP_GRAM CALL CUSTOM EMBEDDING_LOOKUP_SPARSE PAD UNIDIRECTIONAL_SEQUENCE_RNN GATHER "
+    "BATCH_TO_SPACE_ND SPACE_TO_BATCH_ND TRANSPOSE MEAN SUB DIV SQUEEZE UNIDIRECTIONAL_SEQUENCE_LSTM STRIDED_SLICE "
+    "BIDIRECTIONAL_SEQUENCE_RNN EXP TOPK_V2 SPLIT LOG_SOFTMAX DELEGATE BIDIRECTIONAL_SEQUENCE_LSTM CAST PRELU MAXIMUM "
+    "ARG_MAX MINIMUM LESS NEG PADV2 GREATER GREATER_EQUAL LESS_EQUAL SELECT SLICE SIN TRANSPOSE_CONV SPARSE_TO_DENSE "
+    "TILE EXPAND_DIMS EQUAL NOT_EQUAL LOG SUM SQRT RSQRT SHAPE POW ARG_MIN FAKE_QUANT REDUCE_PROD REDUCE_MAX PACK "
+    "LOGICAL_OR ONE_HOT LOGICAL_AND LOGICAL_NOT UNPACK REDUCE_MIN FLOOR_DIV REDUCE_ANY SQUARE ZEROS_LIKE FILL "
+    "FLOOR_MOD RANGE RESIZE_NEAREST_NEIGHBOR LEAKY_RELU SQUARED_DIFFERENCE MIRROR_PAD ABS SPLIT_V UNIQUE CEIL "
+    "REVERSE_V2 ADD_N GATHER_ND COS WHERE RANK ELU REVERSE_SEQUENCE MATRIX_DIAG QUANTIZE MATRIX_SET_DIAG ROUND "
+    "HARD_SWISH IF WHILE NON_MAX_SUPPRESSION_V4 NON_MAX_SUPPRESSION_V5 SCATTER_ND SELECT_V2 DENSIFY SEGMENT_SUM "
+    "BATCH_MATMUL PLACEHOLDER_FOR_GREATER_OP_CODES CUMSUM CALL_ONCE BROADCAST_TO RFFT2D CONV_3D IMAG REAL COMPLEX_ABS "
+    "HASHTABLE HASHTABLE_FIND HASHTABLE_IMPORT HASHTABLE_SIZE REDUCE_ALL CONV_3D_TRANSPOSE VAR_HANDLE READ_VARIABLE "
+    "ASSIGN_VARIABLE BROADCAST_ARGS RANDOM_STANDARD_NORMAL BUCKETIZE RANDOM_UNIFORM MULTINOMIAL GELU "
+    "DYNAMIC_UPDATE_SLICE RELU_0_TO_1 UNSORTED_SEGMENT_PROD UNSORTED_SEGMENT_MAX UNSORTED_SEGMENT_SUM ATAN2 "
+    "UNSORTED_SEGMENT_MIN SIGN BITCAST BITWISE_XOR RIGHT_SHIFT"
+).split()  # fmt: skip
+CUSTOM = OPERATORS.index("CUSTOM")
+
+# TensorType, in the order of its values.
+TENSOR_TYPES = (
+    "FLOAT32 FLOAT16 INT32 UINT8 INT64 STRING BOOL INT16 COMPLEX64 INT8 FLOAT64 COMPLEX128 UINT64 RESOURCE VARIANT "
+    "UINT32 UINT16 INT4 BFLOAT16"
+).split()  # fmt: skip
+DTYPES = {i: DType[name] for i, name in enumerate(TENSOR_TYPES) if name in DType.__members__}
+
+ACTIVATIONS = ("NONE", "RELU", "RELU_N1_TO_1", "RELU6", "TANH", "SIGN_BIT")
+PADDINGS = ("SAME", "VALID")
+MIRROR_PAD_MODES = ("reflect", "symmetric")
+DENSE, SPARSE_CSR = 0, 1
+INDEX_VECTORS = {1: "Int32Vector", 2: "Uint16Vector", 3: "Uint8Vector"}
+SHUFFLED_WEIGHTS = 1  # FullyConnectedOptionsWeightsFormat.SHUFFLED4x16INT8
