@@ -1,0 +1,146 @@
+// Downloads that report bytes as they come, one request each.
+//
+// Pyodide fetches its runtime and its wheels itself. While `counting` runs, the worker's `fetch` is
+// wrapped: the response is passed on untouched and a clone of it is counted, so nothing is downloaded
+// twice and the browser can still compile the WebAssembly module while it streams in.
+
+const STAGES = { pyodide: "Python", python: "Engine", kernels: "Kernels" }; // folder of the manifest -> stage
+
+/** A file that could not be had; `code` is "download". */
+export class DownloadError extends Error {
+  code = "download";
+
+  constructor(name, url, found) {
+    super(`${name} could not be downloaded from ${url}: ${found}. Check the connection and that the server serves the whole site, then try again.`);
+  }
+}
+
+/** The files of the manifest (URLs are absolute here), with progress per stage. `report({stage, done, total, unit})`. */
+export class Downloads {
+  #files = new Map(); // absolute URL -> {name, bytes}
+  #stages = new Map(); // stage -> {done, total}
+  #expected = new Set(); // absolute URLs whose bytes are in a total
+  #counted = new Set();
+  #failures = [];
+  #report;
+
+  constructor(manifest, report) {
+    this.#report = report;
+    this.manifest = manifest;
+    for (const [name, file] of Object.entries(manifest)) this.#files.set(this.url(name), { name, bytes: file.bytes });
+  }
+
+  /** Whether the manifest has the file. */
+  has(name) {
+    return Object.hasOwn(this.manifest, name);
+  }
+
+  /** The absolute URL of a file of the manifest. */
+  url(name) {
+    if (!this.has(name)) throw new Error(`${name} is not in this site's manifest; build the site again`);
+    return new URL(this.manifest[name].url).href;
+  }
+
+  /** Puts whole stages into the totals before their first byte. */
+  expect(...stages) {
+    for (const [url, { name }] of this.#files) {
+      if (stages.includes(STAGES[name.split("/")[0]])) this.#expect(url);
+    }
+  }
+
+  /** Ends a stage: what was expected and not asked for was not needed. */
+  complete(stage) {
+    const totals = this.#stages.get(stage);
+    totals.total = totals.done;
+    this.#say(stage);
+  }
+
+  /** The namespace of a JavaScript module of the manifest. */
+  async module(name) {
+    const url = this.url(name);
+    try {
+      const namespace = await import(url);
+      if (!this.#counted.has(url)) this.#add(url, this.manifest[name].bytes); // `import` shows no bytes on the way
+      this.#counted.add(url);
+      return namespace;
+    } catch (error) {
+      throw this.#failed(new DownloadError(name, url, error.message));
+    }
+  }
+
+  /** What `work` returns, with every fetch of a known file counted meanwhile. */
+  async counting(work) {
+    const original = self.fetch;
+    self.fetch = (input, options) => {
+      const url = new URL(input instanceof Request ? input.url : input, self.location.href).href;
+      return this.#files.has(url) ? this.#fetch(original.bind(self), url, options) : original.call(self, input, options);
+    };
+    try {
+      return await work();
+    } catch (error) {
+      throw this.#failures[0] ?? error; // the missing file is the cause, what broke on it is not
+    } finally {
+      self.fetch = original;
+    }
+  }
+
+  /** Throws the first failed download, if there was one. */
+  check() {
+    if (this.#failures.length) throw this.#failures[0];
+  }
+
+  async #fetch(fetch, url, options) {
+    const { name } = this.#files.get(url);
+    let response;
+    try {
+      response = await fetch(url, options);
+    } catch (error) {
+      throw this.#failed(new DownloadError(name, url, error.message));
+    }
+    if (!response.ok) throw this.#failed(new DownloadError(name, url, `the server answered ${response.status}`));
+    if (!this.#counted.has(url) && response.body) {
+      this.#counted.add(url);
+      this.#count(url, response.clone().body).catch(() => {}); // the reader of the original sees the error
+    }
+    return response;
+  }
+
+  #failed(error) {
+    this.#failures.push(error);
+    return error;
+  }
+
+  async #count(url, body) {
+    const reader = body.getReader();
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      this.#add(url, value.byteLength);
+    }
+  }
+
+  /** The stage of a file, which counts in its total from now on; undefined if it has none. */
+  #expect(url) {
+    const { name, bytes } = this.#files.get(url);
+    const stage = STAGES[name.split("/")[0]];
+    if (!stage || this.#expected.has(url)) return stage;
+    this.#expected.add(url);
+    const totals = this.#stages.get(stage) ?? { done: 0, total: 0 };
+    this.#stages.set(stage, totals);
+    totals.total += bytes;
+    this.#say(stage);
+    return stage;
+  }
+
+  #add(url, bytes) {
+    const stage = this.#expect(url);
+    if (!stage) return;
+    const totals = this.#stages.get(stage);
+    totals.done = Math.min(totals.done + bytes, totals.total);
+    this.#say(stage);
+  }
+
+  #say(stage) {
+    this.#report({ stage, ...this.#stages.get(stage), unit: "bytes" });
+  }
+}

@@ -1,0 +1,154 @@
+// The page's end of the engine worker: messages, the newest picture first, and a supervisor.
+//
+// Messages, version 1. To the worker: start {manifest, backend, model, debug}, detect {id, image},
+// select {backend}, plan {}, ping {}, close {}. From it: progress {stage, done, total, unit},
+// ready {backend, reason, notice, capabilities}, result {id, ...}, plan {columns, rows}, pong {},
+// error {id?, code, message, fatal?, died?}.
+
+const VERSION = 1;
+const PING_MS = 2_000;
+const SILENT_STARTING = 60; // unanswered pings: compiling Python's runtime can take a slow phone a minute
+const SILENT_READY = 15;
+const RESTARTS = 1;
+
+/**
+ * Runs one engine worker. `on` has: progress, ready, result, plan, error, restarting (each gets the message;
+ * result also gets the tag that its picture came with).
+ */
+export class EngineClient {
+  #url;
+  #settings;
+  #on;
+  #worker = null;
+  #timer = 0;
+  #unanswered = 0;
+  #restarts = 0;
+  #id = 0;
+  #flying = null; // {id, tag} of the picture that the worker has
+  #waiting = null; // {image, tag} that goes next; a newer one takes its place
+  ready = false;
+
+  constructor(url, settings, on) {
+    this.#url = url;
+    this.#settings = settings;
+    this.#on = on;
+  }
+
+  /** Whether a picture handed in now would start at once. */
+  get idle() {
+    return this.ready && !this.#flying && !this.#waiting;
+  }
+
+  /** Starts the worker, anew if there is one. */
+  start() {
+    this.#end();
+    this.#worker = new Worker(this.#url, { type: "module", name: "webinfer engine" });
+    this.#worker.onmessage = ({ data }) => this.#receive(data);
+    this.#worker.onerror = (event) => {
+      event.preventDefault();
+      this.#fail("worker", `The engine's worker failed: ${event.message ?? `its script ${this.#url} could not be loaded`}.`, this.ready);
+    };
+    this.#timer = setInterval(() => this.#ping(), PING_MS);
+    this.#post("start", this.#settings);
+  }
+
+  /** A start on the user's wish: the supervisor's budget is fresh again. */
+  restart() {
+    this.#restarts = 0;
+    this.start();
+  }
+
+  /** Hands in a picture (ImageBitmap or VideoFrame, transferred). The newest wins over those that wait. */
+  detect(image, tag) {
+    this.#waiting?.image.close();
+    this.#waiting = { image, tag };
+    this.#next();
+  }
+
+  /** Drops the picture that waits, if any. */
+  drop() {
+    this.#waiting?.image.close();
+    this.#waiting = null;
+  }
+
+  /** Changes the backend; `ready` follows. Starts the engine if it had given up. */
+  select(backend) {
+    this.#settings = { ...this.#settings, backend };
+    if (!this.#worker) return this.restart();
+    this.ready = false; // until the worker says so again; it takes its messages in order
+    this.#post("select", { backend });
+  }
+
+  /** Asks for the plan; `plan` follows. */
+  plan() {
+    if (this.ready) this.#post("plan");
+  }
+
+  #post(type, fields = {}, transfer = []) {
+    this.#worker.postMessage({ v: VERSION, type, ...fields }, transfer);
+  }
+
+  #next() {
+    if (!this.ready || this.#flying || !this.#waiting) return;
+    const { image, tag } = this.#waiting;
+    this.#waiting = null;
+    this.#flying = { id: ++this.#id, tag };
+    this.#post("detect", { id: this.#id, image }, [image]);
+  }
+
+  #receive(message) {
+    this.#unanswered = 0;
+    if (message.type === "pong") return;
+    if (message.v !== VERSION) return this.#fail("protocol", "The page and its engine are of different versions; reload the page.", false);
+    if (message.type === "error") return this.#error(message);
+    if (message.type === "ready") {
+      this.ready = true;
+      this.#on.ready(message);
+    } else if (message.type === "result") {
+      const { tag } = this.#flying ?? {};
+      this.#flying = null;
+      this.#on.result(message, tag);
+    } else {
+      this.#on[message.type]?.(message);
+    }
+    this.#next();
+  }
+
+  #error(message) {
+    if (message.fatal) return this.#fail(message.code, message.message, message.died);
+    if (message.id !== undefined) this.#flying = null;
+    this.#on.error(message);
+    this.#next();
+  }
+
+  #ping() {
+    const limit = this.ready ? SILENT_READY : SILENT_STARTING;
+    // Ticks are counted, not seconds: a laptop that slept must not find its engine declared dead.
+    if (this.#unanswered >= limit) {
+      this.#fail("engine-silent", `The engine has not answered for ${(limit * PING_MS) / 1000} seconds.`, true);
+      return;
+    }
+    this.#unanswered += 1;
+    this.#post("ping");
+  }
+
+  #fail(code, message, restartable) {
+    this.#end();
+    if (restartable && this.#restarts < RESTARTS) {
+      this.#restarts += 1;
+      this.#on.restarting({ code, message });
+      this.start();
+    } else {
+      this.#on.error({ code, message, fatal: true });
+    }
+  }
+
+  #end() {
+    clearInterval(this.#timer);
+    this.#worker?.terminate();
+    this.#worker = null;
+    this.#unanswered = 0;
+    this.#flying = null;
+    this.ready = false;
+  }
+}

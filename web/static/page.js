@@ -1,0 +1,230 @@
+// The demo page: pictures in, faces out. What happens to a picture is the engine's business.
+
+import { Camera, grab } from "./camera.js";
+import { drawFaces } from "./drawing.js";
+import { EngineClient } from "./engine_client.js";
+import * as panels from "./panels.js";
+import { bitmapOf, openPicture, watchDropsAndPastes } from "./picture.js";
+
+const byId = (id) => document.getElementById(id);
+const root = document.documentElement;
+const BACKENDS = ["auto", "webgpu", "wasm"];
+const TITLES = {
+  "backend-unavailable": "This backend cannot run here",
+  "bad-image": "That is not a picture",
+  "camera-busy": "The camera is not available",
+  "camera-denied": "The camera is not allowed",
+  "no-camera": "There is no camera",
+  "device-lost": "The graphics processor was lost",
+  download: "A part of the engine could not be loaded",
+  "engine-died": "The engine stopped",
+  "engine-silent": "The engine does not answer",
+  "model-format": "The model cannot be read",
+  "model-unknown": "There is no such model",
+  "out-of-memory": "There is not enough memory",
+  worker: "The engine could not start",
+};
+
+const parameters = new URLSearchParams(location.search);
+let current = null; // what the stage shows: {kind: "sample" | "picture" | "camera", image: () => Promise}
+let shown = { picture: null, faces: [], mirrored: false }; // what the overlay shows
+let opened = 0; // counts pictures asked for: only the last one may appear
+let count = 0;
+let firstMs = null;
+let frameTimes = [];
+
+function readManifest() {
+  const { assets: files } = JSON.parse(byId("manifest").textContent);
+  for (const file of Object.values(files)) file.url = new URL(file.url, document.baseURI).href;
+  return files;
+}
+
+function settings() {
+  const asked = parameters.get("backend") ?? "auto";
+  const debug = Number(parameters.get("debug") ?? 0);
+  return {
+    manifest: readManifest(),
+    backend: BACKENDS.includes(asked) ? asked : "auto",
+    model: parameters.get("model") ?? root.dataset.model,
+    debug: Number.isInteger(debug) && debug >= 0 && debug <= 5 ? debug : 0,
+  };
+}
+
+function fail({ code = "page", message }, { retry = false, severe = true } = {}) {
+  root.dataset.webinferError = JSON.stringify({ code, message });
+  panels.showMessage({ title: TITLES[code] ?? "Something went wrong", text: message, retry, severe });
+}
+
+function forgetError() {
+  delete root.dataset.webinferError;
+  panels.hideMessage();
+}
+
+function redraw() {
+  drawFaces(byId("overlay"), shown.picture, shown.faces, shown.mirrored);
+}
+
+/** Shows one of the three media and forgets what was found in the one before. */
+function showMedium(id, source) {
+  for (const other of ["sample", "picture", "video"]) byId(other).hidden = other !== id;
+  current = source;
+  shown = { picture: null, faces: [], mirrored: false };
+  redraw();
+  panels.showNothing();
+  if (source.kind !== "camera") camera.stop();
+  byId("camera").setAttribute("aria-pressed", String(source.kind === "camera"));
+  byId("camera").textContent = source.kind === "camera" ? "Stop the camera" : "Start the camera";
+  frameTimes = [];
+  panels.showRate(null);
+}
+
+async function detectCurrent() {
+  const source = current;
+  if (source.kind === "camera") return;
+  const image = await source.image();
+  if (source === current) engine.detect(image, source);
+  else image.close();
+}
+
+async function showSample() {
+  opened += 1;
+  const sample = byId("sample");
+  showMedium("sample", { kind: "sample", image: () => bitmapOf(sample) });
+  try {
+    await sample.decode();
+    await detectCurrent();
+  } catch {
+    fail({ code: "download", message: `The sample photo could not be loaded from ${sample.src}. Choose a picture of your own.` });
+  }
+}
+
+async function showFile(file) {
+  const turn = ++opened;
+  let bitmap;
+  try {
+    bitmap = await openPicture(file);
+  } catch (error) {
+    if (turn === opened) fail(error);
+    return;
+  }
+  if (turn !== opened) return bitmap.close();
+  forgetError();
+  const canvas = byId("picture");
+  canvas.width = bitmap.width;
+  canvas.height = bitmap.height;
+  canvas.getContext("2d").drawImage(bitmap, 0, 0);
+  bitmap.close();
+  canvas.setAttribute("aria-label", file.name ? `Your picture ${file.name}` : "Your picture");
+  showMedium("picture", { kind: "picture", image: () => bitmapOf(canvas) });
+  await detectCurrent();
+}
+
+async function toggleCamera() {
+  opened += 1;
+  if (camera.running) return showSample();
+  try {
+    const source = { kind: "camera" };
+    if (!(await camera.start())) return;
+    forgetError();
+    showMedium("video", source);
+    engine.drop();
+  } catch (error) {
+    fail(error);
+  }
+}
+
+/** A camera frame: looked at if the engine has nothing to do, else let go, so that no queue grows. */
+async function onFrame(video) {
+  const source = current;
+  if (source?.kind !== "camera" || !engine.idle) return;
+  const image = await grab(video);
+  if (source === current && engine.idle) engine.detect(image, source);
+  else image.close();
+}
+
+function rate(now) {
+  frameTimes = [...frameTimes.filter((time) => now - time < 2000), now];
+  const span = now - frameTimes[0];
+  return span > 0 ? ((frameTimes.length - 1) * 1000) / span : null;
+}
+
+function onResult(result, source) {
+  count += 1;
+  firstMs ??= performance.now();
+  const { backend, reason, image, faces, times } = result;
+  root.dataset.webinferResult = JSON.stringify({ backend, reason, image, faces, times, first_ms: firstMs, count, source: source?.kind });
+  if (source !== current) return; // of a picture that is no longer shown
+  shown = { picture: image, faces, mirrored: source.kind === "camera" && camera.mirrored };
+  redraw();
+  panels.showFaces(faces);
+  panels.showTimes(times);
+  if (source.kind === "camera") panels.showRate(rate(performance.now()));
+}
+
+function onReady({ backend, reason, notice, capabilities }) {
+  progress.end();
+  panels.showBackend(`Runs on ${backend}: ${reason}`);
+  panels.showCapabilities(capabilities);
+  if (notice) fail(notice, { severe: false });
+  if (byId("plan-box").open) engine.plan();
+  if (engine.idle) detectCurrent().catch(fail); // else a picture is on its way already
+}
+
+function onError({ code, message, fatal }) {
+  if (fatal) {
+    progress.end();
+    panels.showBackend("The engine is not running.");
+  }
+  fail({ code, message }, { retry: Boolean(fatal) });
+}
+
+function onRestarting({ code, message }) {
+  progress.begin("Starting the engine again");
+  fail({ code, message: `${message} It is being started again.` }, { severe: false });
+}
+
+const chosen = settings();
+const progress = new panels.Progress();
+const engine = new EngineClient(chosen.manifest["static/engine_worker.js"].url, chosen, {
+  progress: (message) => progress.show(message),
+  ready: onReady,
+  result: onResult,
+  plan: panels.showPlan,
+  error: onError,
+  restarting: onRestarting,
+});
+const camera = new Camera(byId("video"), (video) => onFrame(video).catch((error) => fail(error)), (error) => {
+  fail(error);
+  showSample();
+});
+
+byId("pick").addEventListener("click", () => byId("file").click());
+byId("file").addEventListener("change", ({ target }) => {
+  const [file] = target.files;
+  target.value = ""; // so that the same file can be chosen again
+  if (file) showFile(file);
+});
+byId("camera").addEventListener("click", toggleCamera);
+byId("use-sample").addEventListener("click", () => {
+  forgetError();
+  showSample();
+});
+byId("dismiss").addEventListener("click", forgetError);
+byId("retry").addEventListener("click", () => {
+  forgetError();
+  progress.begin("Starting the engine");
+  engine.restart();
+});
+byId("plan-box").addEventListener("toggle", ({ target }) => target.open && engine.plan());
+byId("backends").addEventListener("change", ({ target }) => {
+  forgetError();
+  panels.showBackend(`Changing to ${target.value} …`);
+  engine.select(target.value);
+});
+byId("backends").querySelector(`[value=${chosen.backend}]`).checked = true;
+watchDropsAndPastes(byId("stage"), showFile, fail);
+new ResizeObserver(redraw).observe(byId("stage"));
+
+progress.begin("Starting the engine");
+engine.start();
+showSample();

@@ -1,0 +1,144 @@
+// The panels beside the picture: progress, message, results, capabilities, plan. Text only, never HTML:
+// names in a model or a file are shown as they are.
+
+const byId = (id) => document.getElementById(id);
+
+function element(tag, text, className) {
+  const made = document.createElement(tag);
+  if (text !== undefined) made.textContent = text;
+  if (className) made.className = className;
+  return made;
+}
+
+/** Sets a text only when it differs: a live region must not repeat itself thirty times a second. */
+function say(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+
+const megabytes = (bytes) => (bytes / 1e6).toLocaleString("en", { minimumFractionDigits: 1, maximumFractionDigits: 1 });
+
+const named = (stage) => stage.charAt(0).toUpperCase() + stage.slice(1);
+
+/** Bytes and stages while Python, kernels and model load. */
+export class Progress {
+  #stages = new Map(); // name -> {done, total, unit, row}
+
+  begin(title) {
+    this.#stages.clear();
+    byId("stages").replaceChildren();
+    byId("progress").value = 0;
+    byId("loading-title").textContent = title;
+    byId("loading").hidden = false;
+    byId("progress-text").textContent = "Waiting for the first byte";
+  }
+
+  show({ stage, done, total, unit }) {
+    let entry = this.#stages.get(stage);
+    if (!entry) {
+      entry = { row: element("li", named(stage)) };
+      this.#stages.set(stage, entry);
+      byId("stages").append(entry.row);
+    }
+    Object.assign(entry, { done, total, unit });
+    entry.row.classList.toggle("done", total > 0 && done >= total);
+    byId("progress").value = this.#fraction();
+    byId("progress-text").textContent = this.#text(stage, entry);
+  }
+
+  end() {
+    byId("loading").hidden = true;
+  }
+
+  /** Downloads are nine tenths of the bar, the steps after them the rest. */
+  #fraction() {
+    const sums = { bytes: [0, 0], steps: [0, 0] };
+    for (const { done, total, unit } of this.#stages.values()) {
+      const sum = sums[unit] ?? sums.steps;
+      sum[0] += done;
+      sum[1] += total;
+    }
+    const part = ([done, total], otherwise) => (total ? done / total : otherwise);
+    return 0.9 * part(sums.bytes, 1) + 0.1 * part(sums.steps, 0);
+  }
+
+  #text(stage, { done, total, unit }) {
+    const downloads = [...this.#stages.values()].filter((entry) => entry.unit === "bytes");
+    if (unit !== "bytes") return total > 1 ? `${named(stage)}: ${done} of ${total}` : `${named(stage)} …`;
+    const sum = (key) => downloads.reduce((all, entry) => all + entry[key], 0);
+    return `${named(stage)}: ${megabytes(sum("done"))} of ${megabytes(sum("total"))} MB in all`;
+  }
+}
+
+/** The one place for messages; `retry` shows the button. */
+export function showMessage({ title, text, retry = false, severe = true }) {
+  byId("message").classList.toggle("mild", !severe);
+  byId("message-title").textContent = title;
+  byId("message-text").textContent = text;
+  byId("retry").hidden = !retry;
+  byId("message").hidden = false;
+}
+
+export function hideMessage() {
+  byId("message").hidden = true;
+}
+
+/** Faces as a list for readers of the page and of the screen. */
+export function showFaces(faces) {
+  say(byId("found"), `Faces found: ${faces.length}`);
+  const rows = faces.map(({ box, score }, index) => {
+    const row = element("li");
+    row.append(element("strong", `Face ${index + 1}`), element("span", `${(score * 100).toFixed(1)} %`, "score"));
+    const [left, top, width, height] = [box.left, box.top, box.width, box.height].map(Math.round);
+    row.append(element("span", `${width} × ${height} at ${left}, ${top}`, "quiet"));
+    return row;
+  });
+  byId("faces").replaceChildren(...rows);
+}
+
+export function showNothing() {
+  say(byId("found"), "Faces found: –");
+  byId("faces").replaceChildren();
+}
+
+export function showTimes({ prepare_ms, infer_ms, decode_ms }) {
+  byId("prepare").textContent = prepare_ms.toFixed(1);
+  byId("infer").textContent = infer_ms.toFixed(1);
+  byId("decode").textContent = decode_ms.toFixed(1);
+}
+
+/** Frames per second, or null for none. */
+export function showRate(rate) {
+  byId("fps").textContent = rate === null ? "–" : rate.toFixed(1);
+}
+
+export function showBackend(text) {
+  say(byId("backend"), text);
+}
+
+/** Capabilities: {name, present, value, reason, fix}. */
+export function showCapabilities(capabilities) {
+  const rows = capabilities.map(({ name, present, value, reason, fix }) => {
+    const row = element("li", undefined, present ? "present" : "absent");
+    row.append(element("strong", name), element("span", present ? value || "yes" : "no", "value"));
+    if (reason) row.append(element("p", reason));
+    if (fix) row.append(element("p", fix, "quiet"));
+    return row;
+  });
+  byId("capabilities").replaceChildren(...rows);
+}
+
+/** A plan as a table: {columns: [name], rows: [[cell]], summary}. */
+export function showPlan({ columns, rows, summary }) {
+  const table = element("table");
+  if (summary) table.append(element("caption", summary));
+  const head = element("tr");
+  for (const name of columns) head.append(Object.assign(element("th", name), { scope: "col" }));
+  table.append(element("thead"), element("tbody"));
+  table.tHead.append(head);
+  for (const cells of rows) {
+    const row = element("tr");
+    for (const cell of cells) row.append(element("td", String(cell)));
+    table.tBodies[0].append(row);
+  }
+  byId("plan").replaceChildren(table);
+}

@@ -1,0 +1,65 @@
+// Pictures from files, drops and the clipboard.
+
+const LONGEST = 4096; // pixels; more would only cost memory, no detector looks that closely
+
+/** A file that is not a picture; `code` is "bad-image". */
+export class PictureError extends Error {
+  code = "bad-image";
+}
+
+/** `image` (anything that createImageBitmap takes) as a bitmap of at most LONGEST pixels a side. */
+export async function bitmapOf(image) {
+  const bitmap = await createImageBitmap(image);
+  const scale = LONGEST / Math.max(bitmap.width, bitmap.height);
+  if (scale >= 1) return bitmap;
+  const resizeWidth = Math.max(1, Math.round(bitmap.width * scale));
+  const resizeHeight = Math.max(1, Math.round(bitmap.height * scale));
+  try {
+    return await createImageBitmap(bitmap, { resizeWidth, resizeHeight, resizeQuality: "medium" });
+  } finally {
+    bitmap.close();
+  }
+}
+
+/** The picture in a file, turned upright as its EXIF data says; throws PictureError. */
+export async function openPicture(file) {
+  const name = file.name ? `“${file.name}”` : "This";
+  const wanted = "Choose a JPEG, PNG, WebP, AVIF, GIF or BMP picture.";
+  if (file.size === 0) throw new PictureError(`${name} is empty (0 bytes). ${wanted}`);
+  try {
+    return await bitmapOf(file);
+  } catch {
+    const kind = file.type || "unknown type";
+    const size = `${file.size.toLocaleString("en")} bytes`;
+    throw new PictureError(`${name} (${kind}, ${size}) is not a picture that this browser can read. ${wanted}`);
+  }
+}
+
+/** Calls `take(file)` for the first file that is dropped or pasted on the page. */
+export function watchDropsAndPastes(stage, take, refuse) {
+  const hasFiles = (event) => event.dataTransfer?.types.includes("Files");
+  let depth = 0; // dragenter and dragleave also come from every child
+  addEventListener("dragenter", (event) => {
+    if (!hasFiles(event)) return;
+    depth += 1;
+    stage.classList.add("dropping");
+  });
+  addEventListener("dragleave", (event) => {
+    if (!hasFiles(event)) return;
+    depth = Math.max(0, depth - 1);
+    if (!depth) stage.classList.remove("dropping");
+  });
+  addEventListener("dragover", (event) => event.preventDefault());
+  addEventListener("drop", (event) => {
+    event.preventDefault(); // or the browser would leave the page for the file
+    depth = 0;
+    stage.classList.remove("dropping");
+    const [file] = event.dataTransfer.files;
+    if (file) take(file);
+    else refuse(new PictureError("What was dropped is not a file. Save the picture first, then drop the file."));
+  });
+  addEventListener("paste", (event) => {
+    const [file] = event.clipboardData?.files ?? [];
+    if (file) take(file);
+  });
+}
