@@ -12,12 +12,10 @@
 #pragma once
 
 #include "epilogue.h"
+#include "zeros.h"
 
 #define NV (NR / 4)
-#define ZEROS 256            // channels that a padded tap can stand for at once
-#define PANEL_BYTES 16384    // of weights that are used for all pixels before the next ones
-
-__attribute__((weak)) const float conv2d_zeros[ZEROS + 4] = {0};
+#define PANEL_BYTES 16384  // of weights that are used for all pixels before the next ones
 
 typedef struct {
   const float *restrict x;
@@ -81,7 +79,7 @@ INLINE void add_taps(v4f acc[MR][NV], const Conv *c, const Rows *rows, int32_t g
       UNROLL for (int r = 0; r < MR; r++) {
         const int32_t iy = rows->iy[r] + ky * c->dh, ix = rows->ix[r] + kx * c->dw;
         zero[r] = !rows->inside && ((uint32_t)iy >= (uint32_t)c->ih || (uint32_t)ix >= (uint32_t)c->iw);
-        a[r] = zero[r] ? conv2d_zeros : rows->image[r] + (iy * c->iw + ix) * c->x_stride + group * c->ci;
+        a[r] = zero[r] ? zeros : rows->image[r] + (iy * c->iw + ix) * c->x_stride + group * c->ci;
       }
       if (rows->inside) {
         w = multiply(acc, a, w, taps * c->ci);

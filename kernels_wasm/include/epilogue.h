@@ -5,7 +5,7 @@
 //   lo, hi      bounds of ACT_CLAMP; -inf and inf for none
 #pragma once
 
-#include "exp.h"
+#include "math.h"
 #include "simd.h"
 
 enum { ACT_CLAMP = 0, ACT_PRELU = 1, ACT_HARD_SWISH = 2, ACT_SIGMOID = 3, ACT_TANH = 4 };

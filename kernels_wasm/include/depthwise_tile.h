@@ -1,0 +1,103 @@
+// Depthwise convolution of a fixed window: B neighbouring output pixels by 4 channels in registers.
+// Included by src/f32_depthwise_nhwc_<K>x<K>_s<S>.c, which define K, S, B and KERNEL.
+//
+//   x   [n, ih, iw, x_stride]      read: a pixel's c channels lie at its start
+//   w   [ceil(c/4)][4 + K*K*4]     f32_pack_depthwise_weights's blocks: bias, then the taps
+//   y   [n, oh, ow, y_stride]      written: the first c channels of each pixel
+//   Needs: kh = kw = K, sh = sw = S, dh = dw = 1 (the arguments stand for the general kernel);
+//          y overlaps neither x nor w.  Padded taps count as zero.
+//
+// Each window row brings K weights into registers and streams (B-1)*S + K columns past B sums.
+// Units: output rows, n * oh.
+#pragma once
+
+#include "epilogue.h"
+#include "zeros.h"
+
+#define COLUMNS ((B - 1) * S + K)
+#define BLOCK_SIZE (4 + K * K * 4)
+
+typedef struct {
+  const float *restrict x;
+  const float *restrict w;
+  float *restrict y;
+  int32_t ih, iw, c, x_stride, oh, ow, y_stride, pad_top, pad_left;
+  Epilogue e;
+} Depthwise;
+
+// Sums of B outputs; `corner` is where the window of the first one begins, rows [first, last) of it are inside.
+INLINE void add_rows(v4f acc[B], const Depthwise *d, const float *corner, const float *w, int32_t first, int32_t last,
+                     int32_t ix, int inside) {
+  NO_UNROLL for (int32_t ky = first; ky < last; ky++) {
+    v4f tap[K];
+    UNROLL for (int kx = 0; kx < K; kx++) tap[kx] = v4f_load(w + (ky * K + kx) * 4);
+    const float *p = corner + ky * d->iw * d->x_stride;
+    UNROLL for (int j = 0; j < COLUMNS; j++) {
+      const float *from = inside || (uint32_t)(ix + j) < (uint32_t)d->iw ? p : zeros;
+      const v4f column = v4f_load(from);
+      UNROLL for (int b = 0; b < B; b++) {
+        const int kx = j - b * S;
+        if (kx < 0 || kx >= K) continue;
+        acc[b] = v4f_madd(column, tap[kx], acc[b]);
+        PIN(acc[b]);
+      }
+      p += d->x_stride;
+      PIN(p);
+    }
+  }
+}
+
+// Stores `count` outputs of the 4 channels from `channel` on.
+INLINE void store_block(v4f acc[B], const Depthwise *d, float *y, int32_t pixel, int32_t count, int32_t channel) {
+  const Epilogue *e = &d->e;
+  if (LIKELY(channel + 4 <= d->c && !e->residual && e->act == ACT_CLAMP)) {
+    const v4f lo = v4f_splat(e->lo), hi = v4f_splat(e->hi);
+    UNROLL for (int b = 0; b < B; b++) {
+      if (b < count) v4f_store(y, v4f_clamp(acc[b], lo, hi));
+      y += d->y_stride;
+    }
+    return;
+  }
+  float sums[B][4];
+  UNROLL for (int b = 0; b < B; b++) v4f_store(sums[b], acc[b]);
+  const int32_t channels = d->c - channel < 4 ? d->c - channel : 4;
+  for (int32_t b = 0; b < count; b++) finish_channels(sums[b], y + b * d->y_stride, pixel + b, channel, channels, e);
+}
+
+// One block of B output pixels, all channels.
+INLINE void run_block(const Depthwise *d, int32_t row, int32_t ox, int32_t count, int inside) {
+  const int32_t image = row / d->oh, oy = row - image * d->oh;
+  const int32_t iy = oy * S - d->pad_top, ix = ox * S - d->pad_left;
+  const int32_t first = iy < 0 ? -iy : 0, last = d->ih - iy < K ? d->ih - iy : K;
+  const float *corner = d->x + ((image * d->ih + iy) * d->iw + ix) * d->x_stride, *w = d->w;
+  float *y = d->y + (row * d->ow + ox) * d->y_stride;
+  NO_UNROLL for (int32_t channel = 0; channel < d->c; channel += 4) {
+    v4f acc[B];
+    const v4f bias = v4f_load(w);
+    UNROLL for (int b = 0; b < B; b++) acc[b] = bias;
+    add_rows(acc, d, corner + channel, w + 4, first, last, ix, inside);
+    store_block(acc, d, y + channel, row * d->ow + ox, count, channel);
+    w += BLOCK_SIZE;
+  }
+}
+
+void KERNEL(const float *restrict x, const float *restrict w, float *restrict y, int32_t n, int32_t ih, int32_t iw,
+            int32_t c, int32_t x_stride, int32_t oh, int32_t ow, int32_t y_stride, int32_t kh, int32_t kw, int32_t sh,
+            int32_t sw, int32_t dh, int32_t dw, int32_t pad_top, int32_t pad_left, const float *residual,
+            int32_t residual_c, const float *slope, int32_t act, float lo, float hi, int32_t begin, int32_t end) {
+  (void)n, (void)kh, (void)kw, (void)sh, (void)sw, (void)dh, (void)dw;
+  const Depthwise d = {x, w, y, ih, iw, c, x_stride, oh, ow, y_stride, pad_top, pad_left, {residual, residual_c, slope, act, lo, hi}};
+  for (int32_t row = begin; row < end; row++) {
+    for (int32_t ox = 0; ox < ow; ox += B) {
+      // The last block moves back over pixels that are done already, so that it is whole.
+      const int32_t start = ow - ox >= B || ow < B ? ox : ow - B;
+      const int32_t count = ow < B ? ow : B;
+      const int32_t ix = start * S - pad_left;
+      if (ix >= 0 && ix + COLUMNS <= iw) {
+        run_block(&d, row, start, count, 1);
+      } else {
+        run_block(&d, row, start, count, 0);
+      }
+    }
+  }
+}
