@@ -13,7 +13,7 @@ from webinfer.dtypes import DType
 from webinfer.graph.ir import Graph, Node, Quantization, Value
 
 _LONGEST = 40
-_MOST_NUMBERS = 6
+_MOST_NUMBERS = 4
 _PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./-")
 _BY_X = frozenset({"stride", "dilation", "window", "size", "shape", "repeats"})
 

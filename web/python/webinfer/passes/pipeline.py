@@ -1,0 +1,43 @@
+"""The passes in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from webinfer import flags
+from webinfer.graph.ir import Graph
+from webinfer.graph.printer import print_graph
+from webinfer.graph.verify import verify
+from webinfer.passes.dequantize_constants import dequantize_constants
+from webinfer.passes.eliminate_dead import eliminate_dead
+from webinfer.passes.fold_moves import fold_moves
+from webinfer.passes.fold_pads import fold_pads
+from webinfer.passes.fuse_activation import fuse_activation
+from webinfer.passes.fuse_channel_pad_add import fuse_channel_pad_add
+from webinfer.passes.fuse_residual import fuse_residual
+from webinfer.passes.share_constants import share_constants
+
+Pass = Callable[[Graph], int]
+
+PIPELINE: tuple[Pass, ...] = (
+    dequantize_constants,
+    share_constants,
+    fold_moves,
+    fold_pads,
+    fuse_residual,  # before activations: conv + bias, then residual, then activation
+    fuse_channel_pad_add,
+    fuse_activation,
+    eliminate_dead,
+)
+
+
+def optimize(graph: Graph, passes: tuple[Pass, ...] = PIPELINE) -> list[tuple[str, int]]:
+    """The name of each pass and how often it rewrote the graph, in order."""
+    counts = []
+    for rewrite in passes:
+        count = rewrite(graph)
+        counts.append((rewrite.__name__, count))
+        if flags.debug_level() >= 5:
+            verify(graph)
+            flags.debug(5, f"after {rewrite.__name__}, {count} rewrites\n{print_graph(graph)}")
+    return counts

@@ -1,0 +1,54 @@
+"""Who reads what, and replacing values in one walk."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container
+
+from webinfer.graph.ir import Graph, Node, Value
+
+
+def use_counts(graph: Graph) -> Counter[Value]:
+    """How often each value is read; being an output of the graph counts as one more."""
+    counts = Counter(value for node in graph.nodes for value in node.inputs if value is not None)
+    counts.update(graph.outputs)
+    return counts
+
+
+def single_producers(graph: Graph) -> dict[Value, Node]:
+    """The writer of each value that exactly one reader wants and that is no output of the graph.
+
+    Such a node may be merged into its reader.
+    """
+    counts, outputs = use_counts(graph), set(graph.outputs)
+    return {
+        node.outputs[0]: node
+        for node in graph.nodes
+        if len(node.outputs) == 1 and counts[node.outputs[0]] == 1 and node.outputs[0] not in outputs
+    }
+
+
+def resolve(value: Value, replacements: dict[Value, Value]) -> Value:
+    """What the value is replaced by in the end; the chain is shortened for the next call."""
+    path = []
+    while value in replacements:
+        path.append(value)
+        value = replacements[value]
+    for passed in path:
+        replacements[passed] = value
+    return value
+
+
+def substitute(graph: Graph, replacements: dict[Value, Value]) -> None:
+    """Makes every reader of a key read its value instead; chains of replacements are followed."""
+    if not replacements:
+        return
+
+    for node in graph.nodes:
+        node.inputs = [None if value is None else resolve(value, replacements) for value in node.inputs]
+    graph.outputs = [resolve(value, replacements) for value in graph.outputs]
+
+
+def remove(graph: Graph, nodes: Container[Node]) -> None:
+    """Takes nodes out of the graph; their results must have no reader left."""
+    graph.nodes = [node for node in graph.nodes if node not in nodes]
