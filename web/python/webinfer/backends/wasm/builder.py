@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 
 from webinfer.dtypes import DType
@@ -174,3 +174,6 @@ class Builder:
 
             expand_constant(self, value, ref)
         return ref
+
+
+Lower = Callable[[Node, Builder], None]  # describes one node to a builder

@@ -20,7 +20,7 @@ def expand_constant(builder: Builder, value: Value, target: Ref) -> None:
     compute = COMPUTE.get(value.type.dtype, value.type.dtype)
     if constant.stored is DType.FLOAT16 and compute is DType.FLOAT32:
         widened = target if constant.sparsity is None else builder.scratch(4 * count)
-        builder.prepare("f16_to_f32", source, widened, count, units=max(count // 4, 1))
+        builder.prepare("f16_to_f32", source, widened, units=count)
         source = widened
     elif constant.stored is not compute:
         raise UnsupportedOpError([f"constant {value.name!r} is stored as {constant.stored} and used as {compute}"])
@@ -62,9 +62,8 @@ def _boundary(builder: Builder, value: Value, side: str) -> Ref:
     if known is None:
         known = Ref(Block(f"{value.name} at the API", value.type.nbytes, Kind.ARENA))
         builder.boundary_refs[(value, side)] = known
-        units = max(value.type.size // 4, 1)
         if side == "input":
-            builder.step("f16_to_f32", known, builder.ref(value), value.type.size, units=units)
+            builder.step("f16_to_f32", known, builder.ref(value), units=value.type.size)
         else:
-            builder.step("f32_to_f16", builder.ref(value), known, value.type.size, units=units)
+            builder.step("f32_to_f16", builder.ref(value), known, units=value.type.size)
     return known

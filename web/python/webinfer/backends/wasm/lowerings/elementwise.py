@@ -1,0 +1,191 @@
+"""Elementwise operators: float32 in vectors, int32 and int64 as they are, narrower integers widened."""
+
+from __future__ import annotations
+
+import math
+import struct
+
+from webinfer.backends.wasm.builder import Builder, Lower, compute_itemsize
+from webinfer.backends.wasm.lowerings.cast import F32, compute_dtype, convert, converted, copy, present
+from webinfer.backends.wasm.lowerings.nest import broadcast_nest
+from webinfer.dtypes import DType
+from webinfer.errors import UnsupportedOpError
+from webinfer.graph.ir import Node, Op, Value
+from webinfer.ops import elementwise as ops
+from webinfer.ops.activation import Activation
+from webinfer.plan.blocks import Ref
+
+INFINITY = math.inf
+I32, I64, U64, BOOL = DType.INT32, DType.INT64, DType.UINT64, DType.BOOL
+WIDENED = {DType.INT8: I32, DType.UINT8: I32, DType.INT16: I32, DType.BOOL: I32, DType.UINT32: I64}
+SHORT = {F32: "f32", I32: "i32", I64: "i64", U64: "u64"}
+
+_FLOAT_UNARY = {
+    op: f"f32_{op.name}"
+    for op in (
+        ops.ABS, ops.CEIL, ops.COS, ops.ELU, ops.ERF, ops.EXP, ops.FLOOR, ops.GELU, ops.HARD_SIGMOID, ops.HARD_SWISH,
+        ops.LEAKY_RELU, ops.LINEAR, ops.LOG, ops.NEG, ops.RECIPROCAL, ops.ROUND_EVEN, ops.RSQRT, ops.SIGMOID,
+        ops.SIGN, ops.SIN, ops.SOFTPLUS, ops.SOFTSIGN, ops.SQRT, ops.SQUARE, ops.TAN, ops.TANH,
+    )
+}  # fmt: skip
+_INTEGER_UNARY = {ops.ABS, ops.NEG, ops.SIGN, ops.SQUARE}
+_WHOLE_ALREADY = {ops.CEIL, ops.FLOOR, ops.ROUND_EVEN}
+_CLAMPS = {ops.RELU: Activation.RELU, ops.RELU6: Activation.RELU6, ops.RELU_N1_TO_1: Activation.RELU_N1_TO_1}
+_CLASS_TESTS = (ops.IS_INFINITE, ops.IS_NAN)
+_ACTIVATIONS = {
+    Activation.HARD_SWISH: "f32_hard_swish", Activation.SIGMOID: "f32_sigmoid", Activation.TANH: "f32_tanh",
+}  # fmt: skip
+_BINARY = (
+    ops.ADD, ops.DIV, ops.FLOOR_DIV, ops.FLOOR_MOD, ops.MAXIMUM, ops.MINIMUM, ops.MUL, ops.POW, ops.PRELU,
+    ops.SQUARED_DIFFERENCE, ops.SUB,
+)  # fmt: skip
+_COMPARISONS = (ops.EQUAL, ops.GREATER, ops.GREATER_EQUAL, ops.LESS, ops.LESS_EQUAL, ops.NOT_EQUAL)
+_LOGIC = {ops.LOGICAL_AND: "b8_and", ops.LOGICAL_OR: "b8_or", ops.LOGICAL_XOR: "b8_xor"}
+# Arithmetic that wraps is the same for both signs.
+_SIGN_FREE = {ops.ADD, ops.MUL, ops.NEG, ops.SQUARE, ops.SQUARED_DIFFERENCE, ops.SUB}
+
+
+def refuse(op: Op, dtype: DType) -> UnsupportedOpError:
+    """The error of an operator that has no kernel for a type."""
+    return UnsupportedOpError([f"no kernel for {dtype}; cast to float32 first"])
+
+
+def clamp_bounds(node: Node) -> tuple[float, float] | None:
+    """The bounds of an operator that is a clamp."""
+    if node.op is ops.CLAMP:
+        return node.attrs.a, node.attrs.b
+    return None if node.op not in _CLAMPS else _CLAMPS[node.op].bounds
+
+
+def unary(node: Node, builder: Builder) -> None:
+    x, y = present(node.inputs[0]), node.output
+    dtype, bounds, n = compute_dtype(x), clamp_bounds(node), x.type.size
+    source, target = builder.ref(x), builder.ref(y)
+    if node.op is ops.IDENTITY or (node.op in _WHOLE_ALREADY and dtype is not F32):
+        copy(builder, source, target, n * dtype.itemsize)
+    elif dtype is F32:
+        if bounds is not None:
+            builder.step("f32_clamp", source, target, *bounds, units=n)
+        else:
+            builder.step(_FLOAT_UNARY[node.op], source, target, node.attrs.a, node.attrs.b, units=n)
+    elif bounds is not None:
+        clip(builder, source, target, dtype, bounds, n)
+    elif node.op in _INTEGER_UNARY:
+        _integer_unary(node, builder, dtype)
+    else:
+        raise refuse(node.op, dtype)
+
+
+def _integer_unary(node: Node, builder: Builder, dtype: DType) -> None:
+    x, y = present(node.inputs[0]), node.output
+    wide = I64 if dtype is U64 and node.op in _SIGN_FREE else WIDENED.get(dtype, dtype)
+    if wide not in (I32, I64):
+        raise refuse(node.op, dtype)
+    source = builder.ref(x) if dtype is U64 else converted(builder, x, wide)
+    _narrowed(builder, y, dtype, wide, lambda target: builder.step(
+        f"{SHORT[wide]}_{node.op.name}", source, target, units=x.type.size))  # fmt: skip
+
+
+def _narrowed(builder: Builder, y: Value, dtype: DType, wide: DType, compute: object) -> None:
+    """Lets `compute` write y, or a wider scratch that is cut to y's type afterwards."""
+    assert callable(compute)
+    if wide.itemsize == dtype.itemsize:
+        compute(builder.ref(y))
+        return
+    scratch = builder.scratch(y.type.size * wide.itemsize)
+    compute(scratch)
+    convert(builder, scratch, wide, builder.ref(y), dtype, y.type.size)
+
+
+def clip(builder: Builder, source: Ref, target: Ref, dtype: DType, bounds: tuple[float, float], n: int) -> None:
+    """Clamps integers; the bounds are cut to what the type can hold."""
+    low, high = dtype.range
+    lo = low if bounds[0] <= low else math.ceil(bounds[0])
+    hi = high if bounds[1] >= high else math.floor(bounds[1])
+    wide = dtype if dtype is U64 else WIDENED.get(dtype, dtype)
+    data = struct.pack(f"<2{wide.format}", lo, hi)
+    table = builder.table(("bounds", wide, data), data)
+    kernel = f"{SHORT[wide]}_clip"
+    if wide is dtype:
+        builder.step(kernel, source, target, table, units=n)
+        return
+    scratch = builder.scratch(n * wide.itemsize)
+    convert(builder, source, dtype, scratch, wide, n)
+    builder.step(kernel, scratch, scratch, table, units=n)
+    convert(builder, scratch, wide, target, dtype, n)
+
+
+def class_test(node: Node, builder: Builder) -> None:
+    x, y = present(node.inputs[0]), node.output
+    if compute_dtype(x) is F32:
+        builder.step(f"f32_{node.op.name}", builder.ref(x), builder.ref(y), units=x.type.size)
+    else:
+        builder.step("b8_fill", builder.ref(y), 0, 0, units=y.type.size)
+
+
+def logical_not(node: Node, builder: Builder) -> None:
+    x = present(node.inputs[0])
+    dtype = compute_dtype(x)
+    prefix = "f32" if dtype is F32 else f"b{8 * dtype.itemsize}"
+    builder.step(f"{prefix}_is_zero", builder.ref(x), builder.ref(node.output), units=x.type.size)
+
+
+def binary(node: Node, builder: Builder) -> None:
+    a, b, y = present(node.inputs[0]), present(node.inputs[1]), node.output
+    dtype, activation = compute_dtype(a), node.attrs.activation
+    table = broadcast_nest(builder, y.type.shape, a.type.shape, b.type.shape)
+    if dtype is F32:
+        lo, hi = activation.bounds or (-INFINITY, INFINITY)
+        builder.step(f"f32_{node.op.name}", builder.ref(a), builder.ref(b), builder.ref(y), table, lo, hi, units=y.type.size)
+        if activation in _ACTIVATIONS:
+            builder.step(_ACTIVATIONS[activation], builder.ref(y), builder.ref(y), 0.0, 0.0, units=y.type.size)
+        elif activation.bounds is None:
+            raise UnsupportedOpError([f"activation {activation} needs a slope"])
+        return
+    wide = I64 if dtype is U64 and node.op in _SIGN_FREE else WIDENED.get(dtype, dtype)
+    if wide not in (I32, I64) or node.op is ops.PRELU or activation.bounds is None:
+        raise refuse(node.op, dtype)
+    refs = [builder.ref(v) if dtype is U64 else converted(builder, v, wide) for v in (a, b)]
+    _narrowed(builder, y, dtype, wide, lambda target: builder.step(
+        f"{SHORT[wide]}_{node.op.name}", *refs, target, table, units=y.type.size))  # fmt: skip
+    if activation is not Activation.NONE:
+        clip(builder, builder.ref(y), builder.ref(y), dtype, activation.bounds, y.type.size)
+
+
+def comparison(node: Node, builder: Builder) -> None:
+    a, b, y = present(node.inputs[0]), present(node.inputs[1]), node.output
+    dtype = compute_dtype(a)
+    wide = WIDENED.get(dtype, dtype)
+    if wide is U64 and node.op in (ops.EQUAL, ops.NOT_EQUAL):
+        wide = I64  # equal bits are equal numbers
+    if wide is U64:
+        raise refuse(node.op, dtype)
+    refs = [builder.ref(v) if dtype is U64 else converted(builder, v, wide) for v in (a, b)]
+    table = broadcast_nest(builder, y.type.shape, a.type.shape, b.type.shape)
+    builder.step(f"{SHORT[wide]}_{node.op.name}", *refs, builder.ref(y), table, units=y.type.size)
+
+
+def logic(node: Node, builder: Builder) -> None:
+    a, b, y = present(node.inputs[0]), present(node.inputs[1]), node.output
+    refs = [builder.ref(v) if compute_itemsize(v.type.dtype) == 1 else converted(builder, v, BOOL) for v in (a, b)]
+    table = broadcast_nest(builder, y.type.shape, a.type.shape, b.type.shape)
+    builder.step(_LOGIC[node.op], *refs, builder.ref(y), table, units=y.type.size)
+
+
+def where(node: Node, builder: Builder) -> None:
+    c, x, z = (present(v) for v in node.inputs)
+    y = node.output
+    table = broadcast_nest(builder, y.type.shape, c.type.shape, x.type.shape, z.type.shape)
+    kernel = f"b{8 * compute_itemsize(y.type.dtype)}_where"
+    builder.step(kernel, *map(builder.ref, (c, x, z, y)), table, units=y.type.size)
+
+
+LOWERINGS: dict[Op, Lower] = {
+    **dict.fromkeys([*_FLOAT_UNARY, *_CLAMPS, ops.CLAMP, ops.IDENTITY], unary),
+    **dict.fromkeys(_CLASS_TESTS, class_test),
+    **dict.fromkeys(_BINARY, binary),
+    **dict.fromkeys(_COMPARISONS, comparison),
+    **dict.fromkeys(_LOGIC, logic),
+    ops.LOGICAL_NOT: logical_not,
+    ops.WHERE: where,
+}

@@ -1,0 +1,105 @@
+"""Operators that move elements: strided copies, fills, and padding by mirrors."""
+
+from __future__ import annotations
+
+import struct
+
+from webinfer.backends.wasm.builder import COMPUTE, Builder, Lower, compute_itemsize
+from webinfer.backends.wasm.lowerings.cast import copy, present
+from webinfer.backends.wasm.lowerings.nest import DEEPEST, nest
+from webinfer.dtypes import DType
+from webinfer.errors import UnsupportedOpError
+from webinfer.graph.ir import Node, Op
+from webinfer.ops import movement as ops
+from webinfer.ops.strided import StridedCopy, row_major
+from webinfer.plan.blocks import Ref
+
+
+def strided_copy(builder: Builder, part: StridedCopy, source: Ref, target: Ref, itemsize: int) -> None:
+    """One step for one copy of the plan in ops/strided.py."""
+    if len(part.shape) > DEEPEST:
+        raise UnsupportedOpError([f"a copy of {len(part.shape)} dimensions, at most {DEEPEST} are possible"])
+    count = 1
+    for size in part.shape:
+        count *= size
+    table = nest(builder, part.shape, part.source_strides, part.target_strides)
+    from_ref, to_ref = source + part.source_offset * itemsize, target + part.target_offset * itemsize
+    dense = table == nest(builder, (count,), (1,), (1,))
+    if from_ref != to_ref or not dense:
+        builder.step(f"b{8 * itemsize}_copy", from_ref, to_ref, table, units=count)
+
+
+def fill(builder: Builder, target: Ref, dtype: DType, value: float, count: int) -> None:
+    """Sets elements to one value, given in stored units."""
+    compute = COMPUTE.get(dtype, dtype)
+    number = float(value) if compute.is_float else bool(value) if compute is DType.BOOL else int(value)
+    bits = struct.pack(f"<{compute.format}", number).ljust(8, b"\0")
+    low, high = struct.unpack("<ii", bits)
+    builder.step(f"b{8 * compute.itemsize}_fill", target, low, high, units=count)
+
+
+def moved(node: Node, builder: Builder) -> None:
+    """Any operator that ops/movement.py says as strided copies."""
+    inputs, y = [present(v) for v in node.inputs], node.output
+    parts = ops.strided_copies(node.op, [v.type for v in inputs], y.type, node.attrs)
+    assert parts is not None
+    itemsize = compute_itemsize(y.type.dtype)
+    for part in parts:
+        strided_copy(builder, part, builder.ref(inputs[part.source]), builder.ref(y), itemsize)
+
+
+def reshape(node: Node, builder: Builder) -> None:
+    y = node.output
+    copy(builder, builder.ref(present(node.inputs[0])), builder.ref(y), y.type.size * compute_itemsize(y.type.dtype))
+
+
+def pad(node: Node, builder: Builder) -> None:
+    x, y, a = present(node.inputs[0]), node.output, node.attrs
+    if a.mode == "constant":
+        if any(a.before) or any(a.after):
+            fill(builder, builder.ref(y), y.type.dtype, a.value, y.type.size)
+        moved(node, builder)
+        return
+    # The image goes to its place, then each axis in turn mirrors what the axes before it have completed.
+    itemsize, strides = compute_itemsize(y.type.dtype), row_major(y.type.shape)
+    corner = sum(p * s for p, s in zip(a.before, strides, strict=True))
+    inner = StridedCopy(0, x.type.shape, 0, row_major(x.type.shape), corner, strides)
+    strided_copy(builder, inner, builder.ref(x), builder.ref(y), itemsize)
+    for axis in range(x.type.rank):
+        for part in _mirrors(node, axis):
+            strided_copy(builder, part, builder.ref(y), builder.ref(y), itemsize)
+
+
+def _mirrors(node: Node, axis: int) -> list[StridedCopy]:
+    """Copies inside y that fill both ends of one axis."""
+    x, y, a = present(node.inputs[0]).type, node.output.type, node.attrs
+    strides, step = row_major(y.shape), row_major(y.shape)[axis]
+    # Axes before this one are whole, axes behind it only where the image lies.
+    shape = [y.shape[i] if i < axis else x.shape[i] for i in range(x.rank)]
+    corner = sum(a.before[i] * strides[i] for i in range(axis + 1, x.rank))
+    first, last = a.before[axis], a.before[axis] + x.shape[axis] - 1
+    skip = 1 if a.mode == "reflect" else 0
+    source = tuple((0 if a.mode == "edge" else -s) if i == axis else s for i, s in enumerate(strides))
+    parts = []
+    for count, target, start in (
+        (a.before[axis], 0, first if a.mode == "edge" else first + skip + a.before[axis] - 1),
+        (a.after[axis], last + 1, last if a.mode == "edge" else last - skip),
+    ):
+        if count:
+            shape[axis] = count
+            parts.append(StridedCopy(0, tuple(shape), corner + start * step, source, corner + target * step, strides))
+    return parts
+
+
+LOWERINGS: dict[Op, Lower] = {
+    ops.CONCAT: moved,
+    ops.DEPTH_TO_SPACE: moved,
+    ops.EXPAND: moved,
+    ops.PAD: pad,
+    ops.RESHAPE: reshape,
+    ops.REVERSE: moved,
+    ops.SLICE: moved,
+    ops.SPACE_TO_DEPTH: moved,
+    ops.TILE: moved,
+    ops.TRANSPOSE: moved,
+}

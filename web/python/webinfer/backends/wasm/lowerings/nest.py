@@ -1,0 +1,53 @@
+"""Loop nests: what kernels walk when operands are strided or broadcast (kernels_wasm/include/walk.h)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+from webinfer.backends.wasm.builder import Builder
+from webinfer.ops.strided import row_major
+from webinfer.plan.blocks import Ref
+
+DEEPEST = 16  # dimensions that walk.h can hold
+Strides = tuple[int, ...]
+
+
+def broadcast_strides(shape: Sequence[int], target: Sequence[int]) -> Strides:
+    """Strides of a dense tensor that is stretched to `target`."""
+    padded = (1,) * (len(target) - len(shape)) + tuple(shape)
+    return tuple(0 if size == 1 else step for size, step in zip(padded, row_major(padded), strict=True))
+
+
+def coalesced(shape: Sequence[int], strides: Sequence[Strides]) -> tuple[list[int], list[list[int]]]:
+    """The same nest with size-1 dimensions dropped and mergeable neighbours merged; never empty."""
+    sizes: list[int] = []
+    steps: list[list[int]] = [[] for _ in strides]
+    for axis, size in enumerate(shape):
+        if size == 1:
+            continue
+        own = [s[axis] for s in strides]
+        if sizes and all(kept[-1] == size * step for kept, step in zip(steps, own, strict=True)):
+            sizes[-1] *= size
+            for kept, step in zip(steps, own, strict=True):
+                kept[-1] = step
+        else:
+            sizes.append(size)
+            for kept, step in zip(steps, own, strict=True):
+                kept.append(step)
+    return (sizes, steps) if sizes else ([1], [[1] for _ in strides])
+
+
+def nest(builder: Builder, shape: Sequence[int], *strides: Strides) -> Ref:
+    """The table of a loop nest over operands with these strides, in elements."""
+    sizes, steps = coalesced(shape, strides)
+    if len(sizes) > DEEPEST:
+        raise ValueError(f"a loop nest of {len(sizes)} dimensions is deeper than {DEEPEST}")
+    words = [len(sizes), *sizes, *(step for operand in steps for step in operand)]
+    data = struct.pack(f"<{len(words)}i", *words)
+    return builder.table(("nest", data), data)
+
+
+def broadcast_nest(builder: Builder, target: Sequence[int], *shapes: Sequence[int]) -> Ref:
+    """The nest of dense operands that broadcast to `target`."""
+    return nest(builder, target, *(broadcast_strides(shape, target) for shape in shapes))
