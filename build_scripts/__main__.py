@@ -2,7 +2,7 @@
 
 import sys
 
-if sys.version_info < (3, 11):
+if sys.version_info < (3, 11):  # noqa: UP036
     sys.exit("webinfer needs Python 3.11 or newer; this is Python %d.%d" % sys.version_info[:2])  # noqa: UP031
 
 from build_scripts import main

@@ -9,8 +9,9 @@ from typing import Any
 
 from build_scripts.environment import pip
 from build_scripts.errors import BuildError
-from build_scripts.paths import BROWSER_WHEELS, NODE_MODULES, WHEELS, settings, version
+from build_scripts.paths import BROWSER_WHEELS, BUILD, NODE_MODULES, WHEELS, settings, version
 from build_scripts.steps import Step
+from build_scripts.wheel import wheel_name
 
 LOCK = "pyodide-lock.json"
 
@@ -29,7 +30,7 @@ def lock_step() -> Step:
     return Step(
         "pyodide lock", "name our wheels in Pyodide's lock file",
         inputs=lambda: [NODE_MODULES / "pyodide" / LOCK, BROWSER_WHEELS, WHEELS, Path(__file__)],
-        outputs=(WHEELS / LOCK,), action=_write_lock, stamp=WHEELS / ".." / "stamps" / "lock",
+        outputs=(WHEELS / LOCK,), action=_write_lock, stamp=BUILD / "stamps" / "lock",
     )  # fmt: skip
 
 
@@ -82,7 +83,7 @@ def _write_lock() -> None:
     Written here and not by PyPI's pyodide-lock: its 0.1.2 refuses the lock of Pyodide 314
     (it demands info.version, which is gone, and forbids the new field `tool`).
     """
-    packages = {"webinfer": _row("webinfer", version(), WHEELS / f"webinfer-{version()}-py3-none-any.whl", ["webinfer"], ["jinja2"])}
+    packages = {"webinfer": _row("webinfer", version(), WHEELS / wheel_name(), ["webinfer"], ["jinja2"])}
     for name, entry in settings()["downloads"].items():
         packages[name] = _row(name, entry["version"], _wheel_of(name), entry["imports"], entry["depends"])
     lock = {**_pyodide_lock(), "packages": packages}

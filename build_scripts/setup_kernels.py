@@ -8,6 +8,7 @@ from build_scripts.steps import Step
 
 KERNEL_TABLE = ENGINE / "backends" / "wasm" / "kernel_table.py"
 SOURCES = ROOT / "kernels_wasm"
+COMPILER = Path(__file__).with_name("kernels.py")
 
 
 def kernels_step() -> Step:
@@ -15,7 +16,7 @@ def kernels_step() -> Step:
     builds = tuple(KERNELS / f"webinfer-{isa}.wasm" for isa in ("scalar", "simd128", "relaxed"))
     return Step(
         "kernels", "compile the WASM kernels with zig cc",
-        inputs=lambda: [SOURCES / "kernels.toml", SOURCES / "src", SOURCES / "include", Path(__file__).with_name("kernels.py")],
+        inputs=lambda: [SOURCES / "kernels.toml", SOURCES / "src", SOURCES / "include", COMPILER],
         outputs=(*builds, KERNEL_TABLE), action=_build, stamp=KERNELS / ".stamp",
     )  # fmt: skip
 

@@ -112,5 +112,6 @@ def run(argv: list[str]) -> int:
     """Builds the wheel and prints where it lies and how large it is."""
     build_browser_wheel()
     path = WHEELS / wheel_name()
-    print(f"{path.relative_to(ROOT)}  {path.stat().st_size} bytes  sha256 {hashlib.sha256(path.read_bytes()).hexdigest()}")
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    print(f"{path.relative_to(ROOT)}  {path.stat().st_size} bytes  sha256 {digest}")
     return 0

@@ -1,0 +1,118 @@
+"""What the build makes: the wheel, the lock, the site and the models."""
+
+import base64
+import hashlib
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from build_scripts.models import packed_files
+from build_scripts.paths import BROWSER_WHEELS, ENGINE, MODELS, ROOT, SITE, WEB, WHEELS
+from build_scripts.wheel import _engine_files, wheel_name, write_wheel
+from server.manifest import read_manifest
+
+needs_build = pytest.mark.skipif(
+    not (SITE / "manifest.json").is_file(), reason="the site was not built: python3 -m build_scripts setup"
+)
+
+
+def test_two_wheels_of_the_same_engine_are_the_same_bytes(tmp_path: Path) -> None:
+    members = dict(_engine_files())
+    write_wheel(tmp_path / "first.whl", members)
+    write_wheel(tmp_path / "second.whl", dict(reversed(members.items())))
+    assert (tmp_path / "first.whl").read_bytes() == (tmp_path / "second.whl").read_bytes()
+
+
+def test_the_wheel_records_every_member_with_its_hash(tmp_path: Path) -> None:
+    path = tmp_path / wheel_name()
+    write_wheel(path, {"webinfer/__init__.py": b"x = 1\n", "webinfer/_shaders/a.wgsl": b"// a\n"})
+    with zipfile.ZipFile(path) as wheel:
+        names = wheel.namelist()
+        record = next(name for name in names if name.endswith(".dist-info/RECORD"))
+        rows = [line.rsplit(",", 2) for line in wheel.read(record).decode().splitlines()]
+        assert sorted(row[0] for row in rows) == sorted(names)
+        for name, digest, size in rows:
+            if name != record:
+                data = wheel.read(name)
+                expected = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+                assert (digest, int(size)) == (f"sha256={expected}", len(data))
+
+
+def test_the_wheel_holds_the_engine_and_its_shaders_and_nothing_else() -> None:
+    names = [name for name, _ in _engine_files()]
+    python = {f"webinfer/{path.relative_to(ENGINE).as_posix()}" for path in ENGINE.rglob("*.py")}
+    shaders = {f"webinfer/_shaders/{path.name}" for path in (WEB / "shaders").glob("*.wgsl")}
+    assert python | shaders <= set(names)
+    assert not [name for name in names if "__pycache__" in name or name.endswith(".pyc")]
+
+
+@needs_build
+def test_the_lock_names_wheels_that_are_served_beside_it_with_their_hashes() -> None:
+    lock = json.loads((WHEELS / "pyodide-lock.json").read_text())
+    manifest = read_manifest(SITE)
+    folder = manifest.folders["python"]
+    assert manifest.urls["python/pyodide-lock.json"] == f"{folder}pyodide-lock.json"
+    for name, row in lock["packages"].items():
+        assert row["file_name"].endswith("-py3-none-any.whl"), f"{name} needs a platform that no browser is"
+        assert manifest.assets[folder + row["file_name"]].sha256 == row["sha256"]
+        assert set(row["depends"]) <= set(lock["packages"])
+
+
+@needs_build
+def test_markupsafe_for_the_browser_holds_no_machine_code() -> None:
+    with zipfile.ZipFile(next(BROWSER_WHEELS.glob("markupsafe-*.whl"))) as wheel:
+        assert not [name for name in wheel.namelist() if name.endswith((".so", ".pyd", ".dylib"))]
+
+
+@needs_build
+def test_every_file_of_the_site_has_the_hash_and_name_that_the_manifest_says() -> None:
+    rows = json.loads((SITE / "manifest.json").read_text())["assets"]
+    for logical, row in rows.items():
+        data = (SITE / row["url"].lstrip("/")).read_bytes()
+        assert hashlib.sha256(data).hexdigest() == row["sha256"], logical
+        kind = logical.split("/")[0]
+        assert row["sha256"][:16] in row["url"] or row["url"].startswith(f"/assets/{kind}-"), logical
+
+
+@needs_build
+def test_compressed_variants_unpack_to_the_file() -> None:
+    import gzip
+
+    import brotli
+
+    for asset in read_manifest(SITE).assets.values():
+        unpackers = {"br": brotli.decompress, "gzip": gzip.decompress}
+        for encoding, variant in asset.encodings.items():
+            assert hashlib.sha256(unpackers[encoding](variant.read_bytes())).hexdigest() == asset.sha256
+
+
+@needs_build
+def test_the_packed_face_detector_is_the_published_one() -> None:
+    """The face_mesh package carries a second copy; its bytes prove that ranges are read rightly."""
+    folder = WEB / "node_modules/@mediapipe/face_mesh"
+    table = packed_files((folder / "face_mesh_solution_packed_assets_loader.js").read_text())
+    begin, end = table["face_detection_short_range.tflite"]
+    packed = (folder / "face_mesh_solution_packed_assets.data").read_bytes()[begin:end]
+    assert packed == (MODELS / "face_detection_short_range.tflite").read_bytes()
+
+
+def test_the_npm_lock_pins_every_package_by_hash_and_names_no_host() -> None:
+    lock = json.loads((WEB / "package-lock.json").read_text())
+    packages = {name: row for name, row in lock["packages"].items() if name}
+    assert packages
+    assert all(row["integrity"].startswith("sha512-") for row in packages.values())
+    assert not [name for name, row in packages.items() if "resolved" in row]
+
+
+def test_no_pin_is_loose() -> None:
+    from build_scripts.environment import constraints_file, requirements
+    from build_scripts.paths import configuration
+
+    loose = [name for name in requirements(configuration()["dependency-groups"]) if "==" not in name]
+    assert not loose
+    lines = [line for line in constraints_file().read_text().splitlines() if not line.startswith("#")]
+    assert lines
+    assert all("==" in line for line in lines)
+    assert (ROOT / ".ci" / "run").read_text().rstrip().endswith("exec python3 -m build_scripts test")

@@ -1,0 +1,94 @@
+"""The command line: verbs, ports, the headless verdict, sizes and tables."""
+
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from build_scripts import sizes, tables
+from build_scripts.headless import Outcome, intersection_over_union, readable, verdict
+from build_scripts.paths import ROOT
+from build_scripts.serving import address_of, bound_socket
+from build_scripts.verbs import VERBS
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_every_verb_has_a_module_with_run(name: str) -> None:
+    assert callable(import_module(VERBS[name].module).run)
+
+
+@pytest.mark.parametrize(
+    ("argv", "status", "text"), [([], 2, "demo"), (["--help"], 0, "demo"), (["nope"], 2, "no verb")]
+)
+def test_a_wrong_command_line_lists_the_verbs(argv: list[str], status: int, text: str) -> None:
+    done = subprocess.run([sys.executable, "-m", "build_scripts", *argv], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == status
+    assert text in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_taken_port_gives_the_next_free_one() -> None:
+    first = bound_socket(0)
+    port = first.getsockname()[1]
+    second = bound_socket(port)
+    assert port < second.getsockname()[1] < port + 50
+    assert address_of(second).startswith("http://127.0.0.1:")
+    first.close()
+    second.close()
+
+
+def outcome(backend: str, left: float = 10.0, used: str = "", faces: int = 1) -> Outcome:
+    box = {"left": left, "top": 20.0, "width": 100.0, "height": 100.0}
+    result: dict[str, Any] = {"backend": used or backend, "faces": [{"box": box, "score": 0.9}] * faces}
+    return Outcome(backend, result, "")
+
+
+def test_two_backends_that_agree_are_green() -> None:
+    assert verdict([outcome("wasm"), outcome("webgpu", left=11)]) == 0
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        outcome("webgpu", left=60),
+        outcome("webgpu", used="wasm"),
+        outcome("webgpu", faces=0),
+        Outcome("webgpu", None, "engine-start: no"),
+        Outcome("webgpu", outcome("webgpu").result, "an error in the console"),
+    ],
+    ids=["far apart", "fell back", "no face", "failed", "console"],
+)
+def test_anything_else_is_red(second: Outcome) -> None:
+    assert verdict([outcome("wasm"), second]) == 1
+
+
+def test_overlap_of_boxes() -> None:
+    a = {"left": 0.0, "top": 0.0, "width": 2.0, "height": 2.0}
+    assert intersection_over_union(a, a) == 1
+    assert intersection_over_union(a, {**a, "left": 1.0}) == pytest.approx(1 / 3)
+    assert intersection_over_union(a, {**a, "top": 5.0}) == 0
+
+
+def test_a_failure_is_readable_in_both_of_its_forms() -> None:
+    assert readable('{"code": "no-gpu", "message": "none"}') == "no-gpu: none"
+    assert readable("plain") == "plain"
+
+
+def test_a_file_over_its_hard_budget_is_red(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "long.py").write_text("x = 1\n" * 501)
+    (tmp_path / "short.py").write_text("def f():\n" + "    x = 1\n" * 50)
+    monkeypatch.setattr(sizes, "ROOT", tmp_path)
+    red = {m.name for m in sizes.file_measures([tmp_path / "long.py", tmp_path / "short.py"]) if m.red}
+    assert red == {"long.py", "short.py:f"}
+
+
+def test_a_table_is_renewed_between_its_marks_only() -> None:
+    text = "before\n<!-- table: debug -->\nold\n<!-- end -->\n<!-- table: verbs -->\n<!-- end -->\nafter"
+    fresh = tables.renewed(text)
+    assert fresh.startswith("before\n<!-- table: debug -->\n| `DEBUG=`")
+    assert fresh.endswith("<!-- end -->\nafter")
+    assert "old" not in fresh
+    assert tables.renewed(fresh) == fresh

@@ -1,0 +1,139 @@
+"""The page, the headers that hold for everything, and errors as problem bodies."""
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+from fastapi.testclient import TestClient
+
+from server.app import create_app
+from server.settings import Settings
+
+
+def island_of(text: str) -> dict[str, object]:
+    match = re.search(r'<script type="application/json" id="manifest">(.*?)</script>', text, re.DOTALL)
+    assert match
+    parsed: dict[str, object] = json.loads(match[1])
+    return parsed
+
+
+def test_the_page_names_its_scripts_by_hashed_address(client: TestClient) -> None:
+    answer = client.get("/")
+    assert answer.status_code == 200
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert 'src="/assets/static-1/page.js"' in answer.text
+    assert "<title>webinfer 1.2.3</title>" in answer.text
+
+
+def test_the_page_carries_the_manifest_without_file_names_of_the_server(client: TestClient) -> None:
+    data = island_of(client.get("/").text)
+    assert data["engine"] == "1.2.3"
+    assert data["isolated"] is True
+    assert set(data["assets"]["models/m.tflite"]) == {"url", "bytes", "sha256"}  # type: ignore[index]
+    assert data == {**client.get("/api/manifest").json(), "isolated": True}
+
+
+def test_no_name_in_the_manifest_can_end_the_script_element(settings: Settings) -> None:
+    path = settings.site / "manifest.json"
+    path.write_text(path.read_text().replace("models/m.tflite", "models/</script><b>&.tflite"))
+    text = TestClient(create_app(settings), base_url="http://localhost").get("/").text
+    assert text.count("</script>") == 2
+    assert "models/</script><b>&.tflite" in island_of(text)["assets"]  # type: ignore[operator]
+
+
+def test_the_page_is_revalidated_every_time(client: TestClient) -> None:
+    answer = client.get("/")
+    assert answer.headers["cache-control"] == "no-cache"
+    again = client.get("/", headers={"if-none-match": answer.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+
+
+SECURITY = {
+    "cross-origin-resource-policy": "same-origin",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "permissions-policy": "camera=(self)",
+}
+
+
+@pytest.mark.parametrize("path", ["/", "/healthz", "/assets/models/m-1.tflite", "/nothing-here"])
+def test_every_answer_carries_the_security_headers(client: TestClient, path: str) -> None:
+    answer = client.get(path)
+    assert {name: answer.headers.get(name) for name in SECURITY} == SECURITY
+    assert answer.headers["cross-origin-opener-policy"] == "same-origin"
+    assert answer.headers["cross-origin-embedder-policy"] == "require-corp"
+    assert re.fullmatch("[0-9a-f]{16}", answer.headers["x-request-id"])
+
+
+def test_the_content_security_policy_allows_no_inline_code_and_no_eval(client: TestClient) -> None:
+    policy = dict(part.strip().split(" ", 1) for part in client.get("/").headers["content-security-policy"].split(";"))
+    assert policy["script-src"] == "'self' 'wasm-unsafe-eval'"
+    assert policy["worker-src"] == policy["connect-src"] == policy["style-src"] == policy["default-src"] == "'self'"
+    assert policy["object-src"] == policy["base-uri"] == policy["frame-ancestors"] == "'none'"
+    assert not any("'unsafe-" in value for value in policy.values())
+
+
+def test_isolation_can_be_left_out(settings: Settings) -> None:
+    client = TestClient(create_app(replace(settings, isolated=False)), base_url="http://localhost")
+    answer = client.get("/")
+    assert "cross-origin-opener-policy" not in answer.headers
+    assert "cross-origin-embedder-policy" not in answer.headers
+    assert island_of(answer.text)["isolated"] is False
+
+
+def test_health_says_what_is_served(client: TestClient) -> None:
+    assert client.get("/healthz").json() == {"status": "ok", "engine": "1.2.3", "assets": 3}
+
+
+def test_an_unknown_address_is_a_problem_with_the_request_id(client: TestClient) -> None:
+    answer = client.get("/nothing-here")
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.json() == {
+        "code": "not-found",
+        "title": "There is nothing at this address.",
+        "status": 404,
+        "request_id": answer.headers["x-request-id"],
+    }
+
+
+@pytest.mark.parametrize("path", ["/", "/healthz", "/api/manifest", "/assets/models/m-1.tflite"])
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
+def test_other_methods_are_refused_by_name(client: TestClient, method: str, path: str) -> None:
+    answer = client.request(method, path)
+    assert answer.status_code == 405
+    assert answer.json()["code"] == "method-not-allowed"
+    assert set(answer.headers["allow"].replace(" ", "").split(",")) == {"GET", "HEAD"}
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "", "localhost.evil.example:8000"])
+def test_a_foreign_host_name_is_refused(client: TestClient, host: str) -> None:
+    answer = client.get("/", headers={"host": host})
+    assert (answer.status_code, answer.json()["code"]) == (400, "bad-request")
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1:8000", "[::1]:9", "LOCALHOST:1"])
+def test_loopback_host_names_are_accepted(client: TestClient, host: str) -> None:
+    assert client.get("/healthz", headers={"host": host}).status_code == 200
+
+
+def test_a_failure_inside_shows_no_stack(settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
+    app = create_app(settings)
+
+    @app.get("/broken")
+    def broken() -> None:
+        raise RuntimeError("a secret detail")
+
+    client = TestClient(app, base_url="http://localhost", raise_server_exceptions=False)
+    answer = client.get("/broken")
+    assert (answer.status_code, answer.json()["code"]) == (500, "internal")
+    assert "secret" not in answer.text
+    assert answer.json()["request_id"] in caplog.text
+
+
+def test_each_request_leaves_one_line(client: TestClient, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", logger="webinfer.access")
+    client.get("/healthz")
+    lines = [record.getMessage() for record in caplog.records if record.name == "webinfer.access"]
+    assert len(lines) == 1
+    assert lines[0].startswith("GET '/healthz' 200 ")

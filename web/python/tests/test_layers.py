@@ -1,0 +1,201 @@
+"""Who may import whom. The table is the design's; the imports are read from the files themselves."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+ENGINE = ROOT / "web" / "python" / "webinfer"
+
+LEAVES = {"errors", "dtypes", "flags", "tensor"}
+EVERYTHING = {"*"}
+BACKEND = LEAVES | {"ops", "graph", "plan", "codegen", "host.interface", "backends.base"}
+# room -> what it may import besides itself; a name admits what lies below it
+ALLOWED = {
+    **dict.fromkeys(LEAVES, LEAVES),
+    "graph": LEAVES,
+    "ops": LEAVES | {"graph"},
+    "importers": LEAVES | {"graph", "ops"},
+    "passes": LEAVES | {"graph", "ops"},
+    "plan": LEAVES | {"graph", "ops"},
+    "codegen": LEAVES,
+    "backends": BACKEND,  # backends/__init__.py and base.py; the packages below follow
+    "backends.reference": BACKEND,
+    "backends.wasm": BACKEND,
+    "backends.webgpu": BACKEND,
+    "backends.webnn": BACKEND,
+    "host": LEAVES | {"models"},
+    "models": LEAVES,  # names and hashes, no code of the engine
+    "tune": LEAVES | {"graph", "ops", "plan"},
+    "tasks": EVERYTHING,
+    "choice": EVERYTHING,
+    "report": EVERYTHING,
+    "session": EVERYTHING,
+    "package": EVERYTHING,
+    "cli": EVERYTHING,
+    "__init__": EVERYTHING,
+    "__main__": EVERYTHING,
+}
+PLATFORM = {"js", "pyodide", "pyodide_js", "_pyodide", "wasmtime", "wgpu"}
+LAZY_NUMPY = {"tensor", "cli"}  # where numpy may be imported inside a function, for those who have it
+STANDARD_OR_JINJA = {"jinja2", "markupsafe"}
+BANNED_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "manager"}
+
+
+def python_files(*roots: Path) -> list[Path]:
+    return [path for root in roots for path in sorted(root.rglob("*.py")) if "__pycache__" not in path.parts]
+
+
+def module_of(path: Path) -> str:
+    """The dotted name below webinfer; a package's own file carries the package's name."""
+    parts = list(path.relative_to(ENGINE).with_suffix("").parts)
+    if parts[-1] == "__init__" and len(parts) > 1:
+        parts.pop()
+    return ".".join(parts)
+
+
+def room_of(module: str) -> str:
+    """The row of ALLOWED that a module belongs to; "" if there is none."""
+    fitting = [room for room in ALLOWED if module == room or module.startswith(room + ".")]
+    return max(fitting, key=len, default="")
+
+
+def imports_of(path: Path, package: str = "") -> Iterator[tuple[str, bool]]:
+    """Each imported dotted name, and whether the import runs when the module is loaded.
+
+    Imports under `if TYPE_CHECKING` do not count: nothing runs, and a leaf may speak of a type.
+    """
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    unseen = {id(inner) for node in ast.walk(tree) if _is_type_checking(node) for inner in ast.walk(node)}
+    lazy = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        for inner in ast.walk(node)
+    }
+    for node in (node for node in ast.walk(tree) if id(node) not in unseen):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name, id(node) not in lazy
+        elif isinstance(node, ast.ImportFrom):
+            base = _absolute(node, package)
+            for alias in node.names:
+                yield f"{base}.{alias.name}", id(node) not in lazy
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "import_module":
+            first = node.args[0] if node.args else None
+            if isinstance(first, ast.Constant) and isinstance(first.value, str):
+                yield first.value, False
+
+
+def _is_type_checking(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"
+
+
+def _absolute(node: ast.ImportFrom, package: str) -> str:
+    if not node.level:
+        return node.module or ""
+    parents = package.split(".")[: len(package.split(".")) - node.level + 1]
+    return ".".join([*parents, *([node.module] if node.module else [])])
+
+
+def engine_imports(path: Path) -> Iterator[tuple[str, bool]]:
+    inside = path.relative_to(ENGINE).parent.as_posix().replace("/", ".")
+    yield from imports_of(path, "webinfer" if inside == "." else f"webinfer.{inside}")
+
+
+def complaints_about(module: str, imported: str) -> str:
+    """Why a module may not import this webinfer name; "" if it may."""
+    room = room_of(module)
+    allowed = ALLOWED[room] | {room}
+    target = imported.removeprefix("webinfer").lstrip(".")
+    if "*" in allowed or any(target == name or target.startswith(name + ".") for name in allowed):
+        return ""
+    return f"{module} imports {imported}; {room} may import {', '.join(sorted(allowed))}"
+
+
+@pytest.mark.parametrize("path", python_files(ENGINE), ids=module_of)
+def test_a_room_imports_only_what_the_table_allows(path: Path) -> None:
+    module = module_of(path)
+    assert room_of(module), f"{module} belongs to no room of the layer table; is it in the right folder?"
+    names = [name for name, _ in engine_imports(path) if name.split(".")[0] == "webinfer"]
+    found = [text for name in names if (text := complaints_about(module, name))]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("path", python_files(ENGINE), ids=module_of)
+def test_the_platform_is_reached_through_host_only(path: Path) -> None:
+    module = module_of(path)
+    tops = {name.split(".")[0] for name, _ in engine_imports(path)}
+    if room_of(module) != "host" or module == "host.interface":
+        assert not tops & PLATFORM, f"{module} imports {sorted(tops & PLATFORM)}; only host/ may"
+
+
+@pytest.mark.parametrize("path", python_files(ENGINE), ids=module_of)
+def test_the_engine_needs_the_standard_library_and_jinja2_only(path: Path) -> None:
+    import sys
+
+    module = module_of(path)
+    known = set(sys.stdlib_module_names) | STANDARD_OR_JINJA | {"webinfer"}
+    if room_of(module) == "host":
+        known |= PLATFORM
+    for name, at_load in engine_imports(path):
+        top = name.split(".")[0]
+        if top == "numpy":
+            lazy = module in LAZY_NUMPY and not at_load
+            assert lazy or module.startswith("backends.reference"), f"{module} imports numpy"
+        else:
+            assert top in known, f"{module} imports {name}, which no user of the engine has to have"
+
+
+def test_the_server_knows_nothing_of_tensors() -> None:
+    for path in python_files(ROOT / "server"):
+        tops = {name.split(".")[0] for name, _ in imports_of(path)}
+        assert not tops & {"webinfer", "numpy", "build_scripts"}, path
+
+
+def test_build_scripts_do_not_import_third_parties_before_the_environment_stands() -> None:
+    import sys
+
+    early = "__init__ __main__ environment errors lock main paths sizes steps tables verbs wheel"
+    for name in early.split():
+        path = ROOT / "build_scripts" / f"{name}.py"
+        tops = {found.split(".")[0] for found, _ in imports_of(path)}
+        assert tops <= set(sys.stdlib_module_names) | {"build_scripts"}, path
+
+
+def test_end_to_end_tests_see_the_engine_from_outside() -> None:
+    folder = ROOT / "e2e_tests"
+    for path in python_files(folder):
+        inner = [name for name, _ in imports_of(path) if name.startswith("webinfer.")]
+        public = ("webinfer.tasks", "webinfer.load", "webinfer.capabilities")
+        assert all(name.startswith(public) for name in inner), f"{path}: {inner}"
+
+
+def test_no_file_has_a_name_that_says_nothing() -> None:
+    rooms = "web/python web/static web/shaders server build_scripts e2e_tests kernels_wasm".split()
+    found = [path for room in rooms for path in (ROOT / room).rglob("*")]
+    files = [path for path in found if path.is_file() and not {"__pycache__", "node_modules"} & set(path.parts)]
+    named = [path for path in files if set(path.stem.lower().replace("-", "_").split("_")) & BANNED_NAMES]
+    assert not named
+
+
+def test_every_package_says_what_the_room_is_for() -> None:
+    for path in python_files(ENGINE, ROOT / "server", ROOT / "build_scripts"):
+        if path.name == "__init__.py" and "tests" not in path.parts:
+            assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))), f"{path} has no docstring"
+
+
+@pytest.mark.parametrize(
+    ("module", "imported"),
+    [
+        ("graph.ir", "webinfer.ops"),
+        ("passes.fold", "webinfer.importers"),
+        ("backends.wasm.executor", "webinfer.backends.webgpu"),
+        ("backends.wasm.executor", "webinfer.host.native"),
+        ("errors", "webinfer.graph"),
+    ],
+)
+def test_the_table_itself_forbids_what_the_design_forbids(module: str, imported: str) -> None:
+    assert complaints_about(module, imported)
