@@ -1,0 +1,254 @@
+"""Loads a schedule onto a device and replays it. Knows no operator."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import AsyncIterator, Mapping, Sequence
+
+from webinfer.backends.base import MemoryReport, PlanRow, shapes_text
+from webinfer.backends.webgpu.dispatch import Target
+from webinfer.backends.webgpu.memory import Block, Home, Region, assign_pooled, busiest
+from webinfer.backends.webgpu.schedule import (
+    Schedule,
+    Step,
+    dispatches_of,
+    make_schedule,
+    release_after_load,
+)
+from webinfer.codegen.prelude import Access, pack
+from webinfer.codegen.templates import Shader, render
+from webinfer.errors import ClosedError, DeviceLostError
+from webinfer.flags import debug, debug_level
+from webinfer.graph.ir import Graph, Node, TensorType, Value
+from webinfer.host.gpu import DispatchSpec, GpuDevice, GpuProgram, PipelineSpec, Span
+from webinfer.host.interface import Host, Progress, ProgressEvent
+from webinfer.tensor import Tensor
+
+REBUILDS = 1  # a session restores itself once; a device that is lost again is no place to stay
+
+
+async def build(
+    graph: Graph, host: Host, progress: Progress | None = None, *, choices: Mapping[str, str] | None = None
+) -> WebGpuExecutor:
+    """A graph compiled for the GPU of this host.
+
+    Raises:  BackendUnavailableError; UnsupportedOpError listing every node; LimitError; OutOfMemoryError; GpuError
+    """
+    device: GpuDevice = await host.gpu()
+    target = Target(dict(device.limits), device.features, device.software, choices or {})
+    schedule = make_schedule(graph, target)
+    release_after_load(schedule)
+    executor = WebGpuExecutor(schedule, host, device)
+    await executor.load(progress)
+    return executor
+
+
+class WebGpuExecutor:
+    """A schedule on a device (backends.base.Executor)."""
+
+    backend = "webgpu"
+
+    def __init__(self, schedule: Schedule, host: Host, device: GpuDevice) -> None:
+        self.graph = schedule.graph
+        self._schedule, self._host, self._device = schedule, host, device
+        self._program: GpuProgram | None = None
+        self._closed, self._rebuilds = False, 0
+        self._sizes = self._assign()
+        steps = schedule.prepare + schedule.run
+        self._shaders = [_shader(step) for step in steps]
+        self._base = len(schedule.prepare)
+
+    # ----- loading
+
+    def _assign(self) -> list[int]:
+        """Numbers the buffers: resident, then pooled, then staged ones; their bytes."""
+        blocks = self._schedule.blocks
+        sizes: list[int] = []
+
+        def own_buffers(home: Home) -> None:
+            for block in blocks:
+                if block.home is home:
+                    block.buffer = len(sizes)
+                    sizes.append(block.nbytes)
+
+        own_buffers(Home.RESIDENT)
+        sizes += assign_pooled([b for b in blocks if b.home is Home.POOLED], len(sizes))
+        own_buffers(Home.STAGED)
+        return sizes
+
+    async def load(self, progress: Progress | None = None) -> None:
+        """Creates pipelines and buffers, uploads constants, runs what runs once."""
+        schedule, device = self._schedule, self._device
+        steps = schedule.prepare + schedule.run
+        specs = [
+            PipelineSpec(shader.name, shader.code, _binding_kinds(step))
+            for shader, step in zip(self._shaders, steps, strict=True)
+        ]
+        for spec in dict.fromkeys(specs) if debug_level() >= 4 else ():
+            debug(4, f"{spec.label}\n{spec.code}")
+        _report(progress, "shaders", 0, len(set(specs)))
+        numbers = await device.pipelines(specs)
+        _report(progress, "shaders", len(set(specs)), len(set(specs)))
+        uniforms, spans = _uniforms(steps, device.limits["minUniformBufferOffsetAlignment"], len(self._sizes))
+        dispatches = [
+            DispatchSpec(shader.name, number, _spans(step) + span, step.dispatch.groups)
+            for step, shader, number, span in zip(steps, self._shaders, numbers, spans, strict=True)
+        ]
+        program = await device.program(schedule.graph.name, self._sizes, uniforms, dispatches)
+        try:
+            await self._prepare(program, progress)
+        except BaseException:
+            program.close()
+            raise
+        self._program = program
+
+    async def _prepare(self, program: GpuProgram, progress: Progress | None) -> None:
+        blocks = [b for b in self._schedule.blocks if b.data is not None]
+        total, done = sum(b.nbytes for b in blocks), 0
+        for block in blocks:
+            program.write(block.buffer, block.data)
+            done += block.nbytes
+            _report(progress, "weights", done, total, "bytes")
+        if self._base:
+            await program.run(0, self._base, [])
+        program.free([b.buffer for b in self._schedule.blocks if b.home is Home.STAGED], self._base)
+
+    async def _ready(self) -> GpuProgram:
+        """The program, restored once if its device was lost since the last run."""
+        if self._closed:
+            raise ClosedError(f"the session of {self.graph.name!r} is closed; load the model again")
+        if self._device.lost or self._program is None:
+            if self._rebuilds >= REBUILDS:
+                raise DeviceLostError(f"the GPU was lost again ({self._device.lost}); use the wasm backend")
+            self._rebuilds += 1
+            debug(1, f"webgpu: device lost ({self._device.lost}), the session of {self.graph.name!r} is restored")
+            self._device, self._program = await self._host.gpu(), None
+            await self.load()
+        assert self._program is not None
+        return self._program
+
+    # ----- running
+
+    def _write(self, program: GpuProgram, inputs: Mapping[str, memoryview]) -> None:
+        for name, region in self._schedule.inputs.items():
+            program.write(region.block.buffer, inputs[name])
+
+    async def run(self, inputs: Mapping[str, memoryview]) -> dict[str, Tensor]:
+        """The outputs by name: one submit, one readback, whatever the model's size."""
+        program = await self._ready()
+        self._write(program, inputs)
+        outputs = [(v, r) for v, r in self._schedule.outputs if v.type.size]
+        reads = [_span_of(region, value.type.nbytes) for value, region in outputs]
+        data = await program.run(self._base, len(self._schedule.run), reads)
+        found = {value: bytes_ for (value, _), bytes_ in zip(outputs, data, strict=True)}
+        return {v.name: _tensor(found.get(v, memoryview(b"")), v.type) for v, _ in self._schedule.outputs}
+
+    async def probe(self, inputs: Mapping[str, memoryview]) -> AsyncIterator[tuple[Node, Value, Tensor]]:
+        """Runs node by node and yields every result as it is computed."""
+        program = await self._ready()
+        self._write(program, inputs)
+        done, steps = 0, self._schedule.run
+        for index, node in enumerate(self.graph.nodes):
+            first = done
+            while done < len(steps) and steps[done].node <= index:
+                done += 1
+            regions = [(v, self._schedule.values.get(v)) for v in node.outputs]
+            shown = [(v, r) for v, r in regions if r is not None and r.block.home is Home.POOLED]
+            reads = [_span_of(region, value.type.nbytes) for value, region in shown]
+            data = await program.run(self._base + first, done - first, reads)
+            for (value, _), bytes_ in zip(shown, data, strict=True):
+                yield node, value, _tensor(bytes_, value.type)
+
+    async def profile(self, inputs: Mapping[str, memoryview], rounds: int) -> list[float]:
+        """Median milliseconds of each row of `rows()`, from many repeats of a dispatch in one submit."""
+        program = await self._ready()
+        self._write(program, inputs)
+        times: list[list[float]] = [[] for _ in self._schedule.run]
+        for _ in range(rounds):
+            idle = await program.time(self._base, 0, 1)
+            for i, samples in enumerate(times):
+                repeats = 8
+                while True:
+                    elapsed = max(await program.time(self._base + i, 1, repeats) * repeats - idle, 0.0)
+                    if elapsed >= 2.0 or repeats >= 1024:
+                        break
+                    repeats *= 4
+                samples.append(elapsed / repeats)
+            await self._host.pause()
+        return [statistics.median(samples) for samples in times]
+
+    # ----- looking inside
+
+    def rows(self) -> Sequence[PlanRow]:
+        """The plan, dispatch by dispatch."""
+        rows, counts = [], dispatches_of(self._schedule.run)
+        for i, step in enumerate(self._schedule.run):
+            node = self.graph.nodes[step.node]
+            cost = node.op.cost([v.type if v else None for v in node.inputs], [v.type for v in node.outputs], node.attrs)
+            share = counts[step.node]
+            rows.append(
+                PlanRow(
+                    i, node.label, node.op.name, "webgpu", step.dispatch.shader, shapes_text(node),
+                    cost.flops // share, cost.bytes // share, step.dispatch.why,
+                )
+            )  # fmt: skip
+        return rows
+
+    def memory(self) -> MemoryReport:
+        """Bytes of resident and of pooled buffers, and the bound that no pool can go below."""
+        blocks = self._schedule.blocks
+        pooled = [b for b in blocks if b.home is Home.POOLED]
+        resident = sum(b.nbytes for b in blocks if b.home is Home.RESIDENT)
+        numbers = {b.buffer for b in pooled}
+        return MemoryReport(resident, sum(self._sizes[n] for n in numbers), busiest(pooled))
+
+    def close(self) -> None:
+        """Frees the buffers; the device is shared and stays."""
+        self._closed = True
+        if self._program is not None:
+            self._program.close()
+            self._program = None
+
+
+def _shader(step: Step) -> Shader:
+    dispatch = step.dispatch
+    slots = [b.slot for b in dispatch.bindings]
+    return render(dispatch.shader, dispatch.variables, slots, dispatch.params)
+
+
+def _binding_kinds(step: Step) -> tuple[str, ...]:
+    kinds = tuple("read" if b.slot.access is Access.READ else "write" for b in step.dispatch.bindings)
+    return (*kinds, "uniform") if step.dispatch.params else kinds
+
+
+def _spans(step: Step) -> tuple[Span, ...]:
+    return tuple(Span(r.block.buffer, r.offset, r.nbytes) for r in step.regions)
+
+
+def _span_of(region: Region, nbytes: int) -> Span:
+    return Span(region.block.buffer, region.offset, nbytes)
+
+
+def _uniforms(steps: Sequence[Step], alignment: int, buffer: int) -> tuple[bytes, list[tuple[Span, ...]]]:
+    """The uniform buffer's bytes (equal parameters stored once) and each step's place in it."""
+    out, known, spans = bytearray(), dict[bytes, Span](), list[tuple[Span, ...]]()
+    for step in steps:
+        data = pack(step.dispatch.params)
+        if not data:
+            spans.append(())
+            continue
+        if data not in known:
+            out += bytes(-len(out) % alignment)
+            known[data] = Span(buffer, len(out), len(data))
+            out += data
+        spans.append((known[data],))
+    return bytes(out), spans
+
+
+def _tensor(data: memoryview, type: TensorType) -> Tensor:
+    return Tensor(data, type.shape, type.dtype, type.quant)
+
+
+def _report(progress: Progress | None, stage: str, done: int, total: int, unit: str = "steps") -> None:
+    if progress is not None:
+        progress(ProgressEvent(stage, done, total, unit))

@@ -1,0 +1,163 @@
+"""Operators that move elements: strided copies, padding, concatenation."""
+
+from __future__ import annotations
+
+import enum
+import struct
+from collections.abc import Sequence
+
+from webinfer.backends.webgpu.dispatch import (
+    WORKGROUP,
+    Binding,
+    Dispatch,
+    Source,
+    Target,
+    groups_for,
+    operand,
+    read,
+    source_dtype,
+    update,
+    write,
+)
+from webinfer.codegen.elements import Element, bits_of
+from webinfer.codegen.prelude import DIMS, Param, i32, i32x8, u32, u32x8
+from webinfer.dtypes import DType
+from webinfer.errors import UnsupportedOpError
+from webinfer.graph.ir import Node, Value
+from webinfer.ops.movement import PadAttrs, strided_copies
+from webinfer.ops.strided import StridedCopy, row_major
+
+
+class PadMode(enum.StrEnum):
+    """How padding continues an image."""
+
+    EDGE = "edge"
+    REFLECT = "reflect"
+    SYMMETRIC = "symmetric"
+
+
+def element_bits(value: float, dtype: DType) -> int:
+    """The bits of one element as an unsigned number."""
+    number = float(value) if dtype.is_float else int(value)
+    return int.from_bytes(struct.pack(f"<{dtype.format}", number), "little")
+
+
+def _source_size(source: Source) -> int:
+    shape = source.type.shape if hasattr(source, "type") else source.shape  # type: ignore[union-attr]
+    size = 1
+    for n in shape:
+        size *= n
+    return size
+
+
+def _by_target(copy: StridedCopy) -> list[tuple[int, int, int]]:
+    """(size, source stride, target stride), outermost of the target first."""
+    dims = zip(copy.shape, copy.source_strides, copy.target_strides, strict=True)
+    return sorted(dims, key=lambda dim: -dim[2]) or [(1, 1, 1)]
+
+
+def _in_quads(copy: StridedCopy, dims: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, int]] | None:
+    """The dimensions counted in quads, or None if quads would be torn."""
+    *outer, (size, source, target) = dims
+    aligned = all(s % 4 == 0 and t % 4 == 0 for _, s, t in outer)
+    if (source, target) != (1, 1) or size % 4 or copy.source_offset % 4 or copy.target_offset % 4 or not aligned:
+        return None
+    return [*((n, s // 4, t // 4) for n, s, t in outer), (size // 4, 1, 1)]
+
+
+def copy_dispatch(x: Source, y: Source, copy: StridedCopy, target: Target, fill: int | None = None) -> Dispatch:
+    """One copy; `fill` is what the rest of y holds (its bits), None leaves the rest alone."""
+    dims = _by_target(copy)
+    if len(dims) > DIMS:
+        raise UnsupportedOpError([f"a copy over {len(dims)} dimensions; webgpu copies have at most {DIMS}"])
+    bits = bits_of(source_dtype(x))
+    quads = _in_quads(copy, dims)
+    size = _source_size(y)
+    if quads is not None and (fill is None or _box(dims) == size):
+        return _quad_copy(read("x", x, bits), write("y", y, bits), quads, copy, target)
+    last = copy.target_offset + sum((n - 1) * t for n, _, t in dims)
+    first_quad, end_quad = (copy.target_offset // 4, last // 4 + 1) if fill is None else (0, -(-size // 4))
+    low, high = (fill or 0) & 0xFFFFFFFF, (fill or 0) >> 32
+    params = (
+        *_dims(dims),
+        *u32(quads=end_quad - first_quad, first_quad=first_quad, target_offset=copy.target_offset),
+        *u32(fill=low, fill_high=high),
+        *i32(source_offset=copy.source_offset),
+    )
+    y_binding = update("y", y, bits) if fill is None else write("y", y, bits)
+    wide = bits is Element.BITS64
+    variables = {"workgroup": WORKGROUP, "rank": len(dims), "update": fill is None, "wide": wide}
+    groups = groups_for(end_quad - first_quad, target)
+    return Dispatch("strided_copy", variables, (read("x", x, bits), y_binding), params, groups, "element by element")
+
+
+def _quad_copy(
+    x: Binding, y: Binding, quads: Sequence[tuple[int, int, int]], copy: StridedCopy, target: Target
+) -> Dispatch:
+    count = _box(quads)
+    params = (
+        *_dims(quads),
+        *u32(quads=count, target_offset=copy.target_offset // 4),
+        *i32(source_offset=copy.source_offset // 4),
+    )
+    variables = {"workgroup": WORKGROUP, "rank": len(quads)}
+    return Dispatch("strided_copy_vec4", variables, (x, y), params, groups_for(count, target), "four at a time")
+
+
+def _box(dims: Sequence[tuple[int, int, int]]) -> int:
+    count = 1
+    for n, _, _ in dims:
+        count *= n
+    return count
+
+
+def _dims(dims: Sequence[tuple[int, int, int]]) -> tuple[Param, ...]:
+    size, source, target = zip(*dims, strict=True)
+    return (*u32x8(size=size, target_stride=target), *i32x8(source_stride=source))
+
+
+def strided(node: Node, target: Target) -> list[Dispatch]:
+    """transpose, slice, expand, tile, depth_to_space and their kin: one copy that fills y."""
+    x, y = operand(node, 0), node.output
+    copies = strided_copies(node.op, [x.type], y.type, node.attrs)
+    if copies is None:
+        raise UnsupportedOpError([f"{node.op.name} is not a strided copy"])
+    return [copy_dispatch(x, y, copy, target, 0) for copy in copies]
+
+
+def concat(node: Node, target: Target) -> list[Dispatch]:
+    """A copy for each input that does not already lie in the result."""
+    sources = [operand(node, i) for i in range(len(node.inputs))]
+    copies = strided_copies(node.op, [v.type for v in sources], node.output.type, node.attrs) or []
+    return [copy_dispatch(sources[copy.source], node.output, copy, target) for copy in copies]
+
+
+def reshape(node: Node, target: Target) -> list[Dispatch]:
+    """A plain copy, which the schedule drops where the result shares its input's bytes."""
+    size = node.output.type.size
+    return [copy_dispatch(operand(node, 0), node.output, StridedCopy(0, (size,), 0, (1,), 0, (1,)), target, 0)]
+
+
+def pad(node: Node, target: Target) -> list[Dispatch]:
+    """Constant padding is a copy into a filled result."""
+    x, y, a = operand(node, 0), node.output, node.attrs
+    if a.mode != "constant":
+        return [_mirrored_pad(x, y, a, target)]
+    fill = element_bits(a.value, y.type.dtype)
+    copies = strided_copies(node.op, [x.type], y.type, a)
+    empty = StridedCopy(0, (0,), 0, (1,), 0, (1,))  # nothing to copy: all of y is fill
+    return [copy_dispatch(x, y, copy, target, fill) for copy in copies or [empty]]
+
+
+def _mirrored_pad(x: Value, y: Value, a: PadAttrs, target: Target) -> Dispatch:
+    if y.type.rank > DIMS:
+        raise UnsupportedOpError([f"pad of rank {y.type.rank}; webgpu pads have rank {DIMS} at most"])
+    bits = bits_of(x.type.dtype)
+    variables = {"workgroup": WORKGROUP, "rank": y.type.rank, "mode": PadMode(a.mode)}
+    params = (
+        *u32x8(size=y.type.shape, x_size=x.type.shape, x_stride=row_major(x.type.shape)),
+        *i32x8(before=a.before),
+        *u32(count=y.type.size),
+    )
+    groups = groups_for(-(-y.type.size // 4), target)
+    return Dispatch("pad_mirrored", variables, (read("x", x, bits), write("y", y, bits)), params, groups, a.mode)

@@ -1,0 +1,83 @@
+"""Blocks of GPU memory and the buffers they share.
+
+Every block lies at the start of a buffer of its own or of one that is free by then: a buffer is never
+read and written by one dispatch. (An arena of one buffer would be.)
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+class Home(enum.StrEnum):
+    """Where a block lives: `resident` for ever, `pooled` while steps use it, `staged` only during load."""
+
+    RESIDENT = "resident"
+    POOLED = "pooled"
+    STAGED = "staged"
+
+
+@dataclass(slots=True, eq=False)
+class Block:
+    """Bytes of one tensor. `first` and `last` are the run steps that use it, both included."""
+
+    label: str
+    nbytes: int
+    home: Home
+    data: memoryview | None = None
+    first: int = 1 << 60
+    last: int = -2
+    buffer: int = -1
+
+    def touch(self, step: int) -> None:
+        """Records that a run step uses this block."""
+        self.first, self.last = min(self.first, step), max(self.last, step)
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Bytes of a block."""
+
+    block: Block
+    offset: int
+    nbytes: int
+
+
+def assign_pooled(blocks: Sequence[Block], first_buffer: int) -> list[int]:
+    """Gives pooled blocks buffers numbered from `first_buffer`; the buffers' bytes.
+
+    In order of first use each block takes the smallest free buffer that holds it, else enlarges the
+    largest free one, else a new one.
+    """
+    sizes: list[int] = []
+    free_from: list[int] = []  # first step at which the buffer is free
+    for block in sorted(blocks, key=lambda b: (b.first, -b.nbytes)):
+        free = [i for i, step in enumerate(free_from) if step <= block.first]
+        fitting = [i for i in free if sizes[i] >= block.nbytes]
+        if fitting:
+            chosen = min(fitting, key=lambda i: sizes[i])
+        elif free:
+            chosen = max(free, key=lambda i: sizes[i])
+            sizes[chosen] = block.nbytes
+        else:
+            chosen = len(sizes)
+            sizes.append(block.nbytes)
+            free_from.append(0)
+        free_from[chosen] = block.last + 1
+        block.buffer = first_buffer + chosen
+    return sizes
+
+
+def busiest(blocks: Sequence[Block]) -> int:
+    """Bytes that live at the busiest step: no plan needs less."""
+    changes: dict[int, int] = {}
+    for block in blocks:
+        changes[block.first] = changes.get(block.first, 0) + block.nbytes
+        changes[block.last + 1] = changes.get(block.last + 1, 0) - block.nbytes
+    live = peak = 0
+    for step in sorted(changes):
+        live += changes[step]
+        peak = max(peak, live)
+    return peak

@@ -1,0 +1,224 @@
+"""From a graph to steps over blocks: lowers every node, finds what can be computed once at load."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+
+from webinfer.backends.webgpu.dispatch import (
+    Derived,
+    Dispatch,
+    Literal,
+    Scratch,
+    Source,
+    Stored,
+    Target,
+    source_dtype,
+)
+from webinfer.backends.webgpu.lowerings import LOWERINGS, UNSUPPORTED
+from webinfer.backends.webgpu.lowerings.constants import expand
+from webinfer.backends.webgpu.memory import Block, Home, Region
+from webinfer.backends.webgpu.placement import place
+from webinfer.codegen.elements import storage_bytes
+from webinfer.codegen.prelude import Access
+from webinfer.errors import LimitError, UnsupportedOpError
+from webinfer.graph.ir import Graph, Node, Value
+
+JOINING = ("concat", "reshape")  # their copies are dropped where source and target share an owner
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A dispatch on regions; `node` is the index in the graph."""
+
+    dispatch: Dispatch
+    regions: tuple[Region, ...]
+    node: int
+
+
+@dataclass(slots=True)
+class Schedule:
+    """What runs once at load and what runs every time, on which blocks."""
+
+    graph: Graph
+    target: Target
+    prepare: list[Step] = field(default_factory=list)
+    run: list[Step] = field(default_factory=list)
+    blocks: list[Block] = field(default_factory=list)
+    inputs: dict[str, Region] = field(default_factory=dict)
+    outputs: list[tuple[Value, Region]] = field(default_factory=list)
+    values: dict[Value, Region] = field(default_factory=dict)
+
+
+def fold(graph: Graph) -> set[Value]:
+    """Values that depend on constants only."""
+    folded: set[Value] = set()
+    for node in graph.nodes:
+        if all(v is None or v.is_constant or v in folded for v in node.inputs):
+            folded.update(node.outputs)
+    return folded
+
+
+def make_schedule(graph: Graph, target: Target) -> Schedule:
+    """The steps of a graph.
+
+    Raises:  UnsupportedOpError listing every node that cannot run; LimitError
+    """
+    builder = _Builder(graph, target)
+    problems: list[str] = []
+    for value in graph.inputs:
+        builder.enter_input(value)
+    for index, node in enumerate(graph.nodes):
+        if any(v.type.size for v in node.outputs):
+            try:
+                builder.add(index, node)
+            except UnsupportedOpError as error:
+                problems += [f"{node.label}: {node.op.name} on webgpu: {problem}" for problem in error.problems]
+    if problems:
+        raise UnsupportedOpError(problems)
+    builder.finish()
+    return builder.schedule
+
+
+class _Builder:
+    """Collects steps while nodes are lowered."""
+
+    def __init__(self, graph: Graph, target: Target) -> None:
+        self.graph, self.target = graph, target
+        self.schedule = Schedule(graph, target)
+        self.folded = fold(graph)
+        self.placed = place(graph, self.folded, target.limits["minStorageBufferOffsetAlignment"])
+        self._regions: dict[Hashable, Region] = {}
+
+    def enter_input(self, value: Value) -> None:
+        region = self._region(value, self.schedule.run)
+        region.block.touch(-1)
+        self.schedule.inputs[value.name] = region
+
+    def add(self, index: int, node: Node) -> None:
+        lower = LOWERINGS.get(node.op)
+        if lower is None:
+            raise UnsupportedOpError([UNSUPPORTED.get(node.op, "no lowering")])
+        for dispatch in lower(node, self.target):
+            if node.op.name in JOINING and self._in_place(dispatch):
+                continue
+            constant = all(v in self.folded for v in node.outputs)
+            self._append(index, dispatch, self.schedule.prepare if constant else self.schedule.run)
+
+    def finish(self) -> None:
+        schedule = self.schedule
+        for value in self.graph.outputs:
+            region = self._region(value, schedule.run)
+            region.block.touch(len(schedule.run))
+            schedule.outputs.append((value, region))
+        schedule.values = {v: r for v, r in self._regions.items() if isinstance(v, Value)}
+
+    def _in_place(self, dispatch: Dispatch) -> bool:
+        owners = set()
+        for binding in dispatch.bindings:
+            if not isinstance(binding.source, Value):
+                return False
+            owners.add(self.placed.get(binding.source, (binding.source, 0))[0])
+        return len(owners) == 1
+
+    def _append(self, index: int, dispatch: Dispatch, part: list[Step]) -> None:
+        regions = tuple(self._region(b.source, part, index) for b in dispatch.bindings)
+        for region in regions:
+            if region.nbytes > self.target.limits["maxStorageBufferBindingSize"]:
+                limit = self.target.limits["maxStorageBufferBindingSize"]
+                raise LimitError(f"tensor {region.block.label!r} in bytes", region.nbytes, limit, "use the wasm backend")
+            if part is self.schedule.run:
+                region.block.touch(len(part))
+        storages = self.target.limits["maxStorageBuffersPerShaderStage"]
+        if len(regions) > storages:
+            raise LimitError(f"bindings of {dispatch.shader}", len(regions), storages, "use the wasm backend")
+        part.append(Step(dispatch, regions, index))
+
+    def _region(self, source: Source, part: list[Step], index: int = -1) -> Region:
+        key: Hashable = source.key if isinstance(source, Derived) else source
+        if isinstance(source, Stored):
+            key = ("stored", source.value)
+        found = self._regions.get(key)
+        if found is None:
+            found = self._make(source, part, index)
+            self._regions[key] = found
+            if isinstance(source, Derived):
+                self._derive(source, found, index)
+            elif isinstance(source, Value) and source.constant is not None and found.block.data is None:
+                self._expand(source, index)
+        return found
+
+    def _make(self, source: Source, part: list[Step], index: int) -> Region:
+        if isinstance(source, Value):
+            return self._value_region(source, part, index)
+        if isinstance(source, Stored):
+            assert source.value.constant is not None
+            data = source.value.constant.data
+            return self._new(source.value.name, len(data), source_dtype(source).itemsize, Home.STAGED, data)
+        itemsize = source.dtype.itemsize
+        if isinstance(source, Literal):
+            return self._new("literal", len(source.data), itemsize, Home.RESIDENT, memoryview(source.data))
+        count = 1
+        for n in source.shape:
+            count *= n
+        home = Home.POOLED
+        if isinstance(source, Derived):
+            home = Home.RESIDENT if self._is_constant(source) else Home.POOLED
+        elif part is self.schedule.prepare:
+            home = Home.STAGED
+        return self._new("derived" if isinstance(source, Derived) else "scratch", count * itemsize, itemsize, home)
+
+    def _value_region(self, value: Value, part: list[Step], index: int) -> Region:
+        itemsize = value.type.dtype.itemsize
+        if value in self.placed:
+            owner, offset = self.placed[value]
+            whole = self._region(owner, part, index)
+            return Region(whole.block, offset, storage_bytes(value.type.nbytes, itemsize))
+        if value.constant is None:
+            home = Home.RESIDENT if value in self.folded else Home.POOLED
+            return self._new(value.name, value.type.nbytes, itemsize, home)
+        same = value.constant.stored is value.type.dtype and value.constant.sparsity is None
+        return self._new(value.name, value.type.nbytes, itemsize, Home.RESIDENT, value.constant.data if same else None)
+
+    def _new(self, label: str, nbytes: int, itemsize: int, home: Home, data: memoryview | None = None) -> Region:
+        size = storage_bytes(nbytes, itemsize)
+        limit = self.target.limits["maxBufferSize"]
+        if size > limit:
+            raise LimitError(f"tensor {label!r} in bytes", size, limit, "use the wasm backend")
+        block = Block(label, size, home, data)
+        self.schedule.blocks.append(block)
+        return Region(block, 0, size)
+
+    def _is_constant(self, source: Source) -> bool:
+        if isinstance(source, Value):
+            return source.is_constant or source in self.folded
+        if isinstance(source, Derived):
+            reads = [b.source for d in source.make(source) for b in d.bindings if b.slot.access is Access.READ]
+            return all(self._is_constant(r) for r in reads)
+        return not isinstance(source, Scratch)
+
+    def _derive(self, source: Derived, region: Region, index: int) -> None:
+        part = self.schedule.prepare if region.block.home is Home.RESIDENT else self.schedule.run
+        for dispatch in source.make(source):
+            self._append(index, dispatch, part)
+
+    def _expand(self, value: Value, index: int) -> None:
+        for dispatch in expand(value, self.target):
+            self._append(index, dispatch, self.schedule.prepare)
+
+
+def release_after_load(schedule: Schedule) -> None:
+    """Marks blocks that only the load reads (weights before packing) as staged."""
+    used = {region.block for step in schedule.run for region in step.regions}
+    used |= {region.block for _, region in schedule.outputs}
+    for block in schedule.blocks:
+        if block.home is Home.RESIDENT and block not in used:
+            block.home = Home.STAGED
+
+
+def dispatches_of(steps: Sequence[Step]) -> dict[int, int]:
+    """Dispatches of each node."""
+    counts: dict[int, int] = {}
+    for step in steps:
+        counts[step.node] = counts.get(step.node, 0) + 1
+    return counts

@@ -1,0 +1,181 @@
+"""The head of every shader, generated from its signature: bindings, accessors, Params and their bytes.
+
+Each binding `x` gives `x_t` (one value), `x_v` (four of them), `load_x(i)` for element i, `load4_x(q)` for
+the quad 4q..4q+3; a written one also `store4_y(q, v)`, and `store_y(i, v)` if it is bound word by word.
+Parameters are either a uniform or, when baked, constants of the text: the shader reads `params.name` both ways.
+"""
+
+from __future__ import annotations
+
+import enum
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from webinfer.codegen.elements import Element, layout_of, scalar_layout
+
+DIMS = 8  # entries of an array parameter
+
+
+class Access(enum.StrEnum):
+    """What a shader does with a binding. UPDATE reads and writes."""
+
+    READ = "read"
+    WRITE = "write"
+    UPDATE = "update"
+
+
+class ParamType(enum.StrEnum):
+    """Types of parameters; the `X8` ones are arrays of `DIMS` values, read by `name_at(d)`."""
+
+    U32 = "u32"
+    I32 = "i32"
+    F32 = "f32"
+    U32X8 = "u32x8"
+    I32X8 = "i32x8"
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One storage binding. `single` binds 32-bit elements word by word, so that each can be stored alone."""
+
+    name: str
+    element: Element
+    access: Access
+    single: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """One parameter and its value."""
+
+    name: str
+    type: ParamType
+    value: int | float | tuple[int, ...]
+
+    @property
+    def is_array(self) -> bool:
+        return self.type in (ParamType.U32X8, ParamType.I32X8)
+
+
+def u32(**values: int) -> tuple[Param, ...]:
+    """Counts."""
+    return tuple(Param(name, ParamType.U32, value) for name, value in values.items())
+
+
+def i32(**values: int) -> tuple[Param, ...]:
+    """Numbers that may be negative."""
+    return tuple(Param(name, ParamType.I32, value) for name, value in values.items())
+
+
+def f32(**values: float) -> tuple[Param, ...]:
+    """Real numbers."""
+    return tuple(Param(name, ParamType.F32, float(value)) for name, value in values.items())
+
+
+def u32x8(**values: Sequence[int]) -> tuple[Param, ...]:
+    """Up to eight counts a name, filled up with zeros."""
+    return tuple(Param(name, ParamType.U32X8, _filled(name, value)) for name, value in values.items())
+
+
+def i32x8(**values: Sequence[int]) -> tuple[Param, ...]:
+    """Up to eight numbers a name, filled up with zeros."""
+    return tuple(Param(name, ParamType.I32X8, _filled(name, value)) for name, value in values.items())
+
+
+def _filled(name: str, values: Sequence[int]) -> tuple[int, ...]:
+    if len(values) > DIMS:
+        raise ValueError(f"parameter {name} has {len(values)} entries, at most {DIMS} fit")
+    return tuple(values) + (0,) * (DIMS - len(values))
+
+
+def _ordered(params: Sequence[Param]) -> list[Param]:
+    """Arrays first: they need 16-byte alignment, words pack behind them without holes."""
+    return sorted(params, key=lambda p: not p.is_array)
+
+
+def pack(params: Sequence[Param]) -> bytes:
+    """The bytes of the uniform struct that `prelude` declares for the same parameters."""
+    out = bytearray()
+    for param in _ordered(params):
+        letter = {"u": "I", "i": "i", "f": "f"}[param.type[0]]
+        if isinstance(param.value, tuple):
+            out += struct.pack(f"<{DIMS}{letter}", *param.value)
+        else:
+            out += struct.pack(f"<{letter}", param.value)
+    return bytes(out) + bytes(-len(out) % 16)
+
+
+def number(value: int | float, kind: str) -> str:
+    """A WGSL literal.
+
+    Raises:  ValueError for infinities and NaN, which WGSL cannot write
+    """
+    if kind == "u32":
+        return f"{int(value)}u"
+    if kind == "i32":
+        return f"i32({int(value)})"
+    value = float(value)
+    if value != value or value in (float("inf"), float("-inf")):
+        raise ValueError(f"{value} cannot stand in WGSL text; leave the step out instead")
+    return f"f32({value!r})"
+
+
+def _type(param: Param) -> str:
+    return f"array<vec4<{param.type[:3]}>, {DIMS // 4}>" if param.is_array else str(param.type)
+
+
+def _literal(param: Param) -> str:
+    if not isinstance(param.value, tuple):
+        return number(param.value, param.type)
+    kind = param.type[:3]
+    words = [number(n, kind) for n in param.value]
+    quads = [f"vec4<{kind}>({', '.join(words[i : i + 4])})" for i in range(0, DIMS, 4)]
+    return f"{_type(param)}({', '.join(quads)})"
+
+
+def _params_text(params: Sequence[Param], binding: int, baked: bool) -> list[str]:
+    if not params:
+        return []
+    ordered = _ordered(params)
+    lines = ["struct Params {", *(f"    {p.name}: {_type(p)}," for p in ordered), "}"]
+    if baked:
+        lines.append(f"const params = Params({', '.join(_literal(p) for p in ordered)});")
+    else:
+        lines.append(f"@group(0) @binding({binding}) var<uniform> params: Params;")
+    for param in ordered:
+        if param.is_array:
+            kind = param.type[:3]
+            lines.append(f"fn {param.name}_at(d: u32) -> {kind} {{ return params.{param.name}[d >> 2u][d & 3u]; }}")
+    return lines
+
+
+def _slot_text(slot: Slot, binding: int) -> list[str]:
+    layout = scalar_layout(slot.element) if slot.single else layout_of(slot.element)
+    mode = "read" if slot.access is Access.READ else "read_write"
+    x = f"{slot.name}_words"
+    lines = [
+        f"@group(0) @binding({binding}) var<storage, {mode}> {x}: array<{layout.word}>;",
+        f"alias {slot.name}_t = {layout.scalar};",
+        f"alias {slot.name}_v = {layout.quad};",
+    ]
+    if slot.access is not Access.WRITE:
+        lines.append(f"fn load_{slot.name}(i: u32) -> {layout.scalar} {{ {layout.load} }}")
+        lines.append(f"fn load4_{slot.name}(q: u32) -> {layout.quad} {{ {layout.load4} }}")
+    if slot.access is not Access.READ:
+        lines.append(f"fn store4_{slot.name}(q: u32, v: {layout.quad}) {{ {layout.store4} }}")
+        if slot.single:
+            lines.append(f"fn store_{slot.name}(i: u32, v: {layout.scalar}) {{ $x[i] = v; }}")
+    return [line.replace("$x", x) for line in lines]
+
+
+def prelude(slots: Sequence[Slot], params: Sequence[Param], baked: bool = False) -> str:
+    """The WGSL head: storage bindings in order, then the parameters.
+
+    Baked parameters are constants of the text; otherwise they are the uniform at the last binding.
+    """
+    lines = ["// Generated from the lowering's signature."]
+    for binding, slot in enumerate(slots):
+        lines += _slot_text(slot, binding)
+    lines += _params_text(params, len(slots), baked)
+    return "\n".join(lines)

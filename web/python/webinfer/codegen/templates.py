@@ -1,0 +1,121 @@
+"""WGSL files rendered by Jinja2: `$$` line statements, `{$ $}` blocks, `{{ }}` values.
+
+Values are integers, booleans, finite floats and enum words, never code; what a file needs beyond them
+comes from the generated prelude. The text is found inside the wheel or, in a checkout, in web/shaders.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import jinja2
+import jinja2.meta
+
+from webinfer.codegen.prelude import Param, Slot, prelude
+
+Variable = int | float | bool | enum.StrEnum
+
+
+@dataclass(frozen=True, slots=True)
+class Shader:
+    """A rendered shader. Equal digests mean equal text, hence one pipeline."""
+
+    name: str
+    code: str
+    digest: str
+
+
+def shader_folder() -> Path:
+    """Where the templates lie.
+
+    Raises:  FileNotFoundError naming both places
+    """
+    package = Path(__file__).resolve().parents[1]
+    inside, checkout = package / "_shaders", package.parents[1] / "shaders"
+    for folder in (inside, checkout):
+        if folder.is_dir():
+            return folder
+    raise FileNotFoundError(f"no shaders: neither {inside} nor {checkout} exists; reinstall webinfer")
+
+
+@functools.cache
+def _environment() -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(shader_folder()),
+        line_statement_prefix="$$",
+        block_start_string="{$",
+        block_end_string="$}",
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,
+        finalize=_written,
+    )
+
+
+def _written(value: object) -> object:
+    """How a value stands in WGSL: booleans in lower case."""
+    return str(value).lower() if isinstance(value, bool) else value
+
+
+@functools.cache
+def _source(name: str) -> tuple[str, ...]:
+    """The text of a template and of all that it includes."""
+    environment = _environment()
+    assert environment.loader is not None
+    text = environment.loader.get_source(environment, name)[0]
+    parts = [text]
+    for part in sorted(jinja2.meta.find_referenced_templates(environment.parse(text)), key=str):
+        if part is None:
+            raise ValueError(f"{name}: the name of an include must be a plain text")
+        parts += _source(part)
+    return tuple(parts)
+
+
+def check_variables(name: str, variables: Mapping[str, Variable]) -> None:
+    """Refuses values that could carry code.
+
+    Raises:  TypeError or ValueError naming shader and variable
+    """
+    for key, value in variables.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(f"shader {name}: {key} is {value}, which WGSL cannot write")
+        if isinstance(value, str) and not isinstance(value, enum.StrEnum):
+            raise TypeError(f"shader {name}: {key} is text; give a number, a boolean or an enum word")
+        if not isinstance(value, int | float | enum.StrEnum):
+            raise TypeError(f"shader {name}: {key} is a {type(value).__name__}; give a number, a boolean or an enum word")
+
+
+def digest(name: str, variables: Mapping[str, Variable], head: str) -> str:
+    """The pipeline key: a hash of the text, its includes, the sorted variables and the prelude."""
+    hasher = hashlib.sha256()
+    words = [f"{key}={type(value).__name__}:{value!r}" for key, value in sorted(variables.items())]
+    for part in (name, *_source(f"{name}.wgsl"), *words, head):
+        data = part.encode()
+        hasher.update(len(data).to_bytes(4, "little") + data)
+    return hasher.hexdigest()
+
+
+_rendered: dict[str, Shader] = {}
+
+
+def render(
+    name: str, variables: Mapping[str, Variable], slots: Sequence[Slot], params: Sequence[Param], baked: bool = False
+) -> Shader:
+    """The shader `name` for these variables and this signature.
+
+    Raises:  TypeError or ValueError for a variable that is not plain; jinja2.UndefinedError for a missing one
+    """
+    check_variables(name, variables)
+    head = prelude(slots, params, baked)
+    key = digest(name, variables, head)
+    if key not in _rendered:
+        code = _environment().get_template(f"{name}.wgsl").render(**variables, prelude=head)
+        _rendered[key] = Shader(name, code, key)
+    return _rendered[key]

@@ -1,0 +1,226 @@
+"""The GPU of CPython: wgpu-py over Vulkan, Metal, D3D12 or Mesa's software driver."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import wgpu
+
+from webinfer.errors import BackendUnavailableError, DeviceLostError, GpuError, OutOfMemoryError
+from webinfer.host.gpu import RAISED_LIMITS, STAGING_RING, WANTED_FEATURES, DispatchSpec, PipelineSpec, Span
+
+_BINDING_TYPE = {"read": "read-only-storage", "write": "storage", "uniform": "uniform"}
+
+
+def _dashed(name: str) -> str:
+    """WebGPU's `maxBufferSize` as wgpu-py writes it."""
+    return "".join(f"-{c.lower()}" if c.isupper() else c for c in name)
+
+
+async def open_device() -> NativeDevice:
+    """A device on the best adapter.
+
+    Raises:  BackendUnavailableError with the reason
+    """
+    try:
+        adapter = wgpu.gpu.request_adapter_sync(power_preference="high-performance")
+    except Exception as error:
+        raise BackendUnavailableError(f"no GPU adapter: {error}; install a Vulkan driver (Mesa's lavapipe will do)") from error
+    if adapter is None:
+        raise BackendUnavailableError("no GPU adapter; install a Vulkan driver (Mesa's lavapipe will do)")
+    limits = {_dashed(name): adapter.limits[_dashed(name)] for name in RAISED_LIMITS if _dashed(name) in adapter.limits}
+    features = [name for name in WANTED_FEATURES if name in adapter.features]
+    try:
+        device = adapter.request_device_sync(label="webinfer", required_features=features, required_limits=limits)
+    except Exception as error:
+        raise BackendUnavailableError(f"adapter {adapter.info['device']} gives no device: {error}") from error
+    return NativeDevice(adapter, device, frozenset(features))
+
+
+class NativeDevice:
+    """A wgpu device (host.gpu.GpuDevice)."""
+
+    def __init__(self, adapter: Any, device: Any, features: frozenset[str]) -> None:
+        self.name = str(adapter.info["device"])
+        self.software = adapter.info["adapter_type"] == "CPU"
+        self.features = features
+        self.limits: Mapping[str, int] = _camel_limits(device.limits)
+        self._device, self._lost = device, ""
+        self._numbers: dict[PipelineSpec, int] = {}
+        self._pipelines: list[tuple[Any, Any]] = []  # (pipeline, bind group layout)
+        self._layouts: dict[tuple[str, ...], Any] = {}
+
+    @property
+    def lost(self) -> str:
+        """Why the device is gone, or the empty text."""
+        return self._lost
+
+    def close(self) -> None:
+        """Destroys the device."""
+        if not self._lost:
+            self._lost = "closed"
+            self._device.destroy()
+
+    def check(self) -> Any:
+        """The wgpu device, while it lives."""
+        if self._lost:
+            raise DeviceLostError(f"GPU {self.name} was lost: {self._lost}; run again to restore the session")
+        return self._device
+
+    async def pipelines(self, specs: Sequence[PipelineSpec]) -> list[int]:
+        """A number for each spec."""
+        device = self.check()
+        for spec in specs:
+            if spec not in self._numbers:
+                self._pipelines.append(self._create(device, spec))
+                self._numbers[spec] = len(self._pipelines) - 1
+        return [self._numbers[spec] for spec in specs]
+
+    def _create(self, device: Any, spec: PipelineSpec) -> tuple[Any, Any]:
+        layout = self._layouts.get(spec.bindings)
+        if layout is None:
+            layout = self._layouts[spec.bindings] = device.create_bind_group_layout(
+                entries=[
+                    {"binding": i, "visibility": wgpu.ShaderStage.COMPUTE, "buffer": {"type": _BINDING_TYPE[kind]}}
+                    for i, kind in enumerate(spec.bindings)
+                ]
+            )
+        try:
+            module = device.create_shader_module(label=spec.label, code=spec.code)
+            pipeline = device.create_compute_pipeline(
+                label=spec.label,
+                layout=device.create_pipeline_layout(bind_group_layouts=[layout]),
+                compute={"module": module, "entry_point": "main"},
+            )
+        except wgpu.GPUError as error:
+            raise GpuError(f"shader {spec.label} on {self.name}: {error}") from error
+        return pipeline, layout
+
+    def pipeline(self, number: int) -> tuple[Any, Any]:
+        """A pipeline and its bind group layout."""
+        return self._pipelines[number]
+
+    async def program(
+        self, label: str, buffers: Sequence[int], uniforms: bytes, dispatches: Sequence[DispatchSpec]
+    ) -> NativeProgram:
+        """A program over new buffers."""
+        self.check()
+        try:
+            return NativeProgram(self, label, buffers, uniforms, dispatches)
+        except wgpu.GPUOutOfMemoryError as error:
+            total = sum(buffers)
+            raise OutOfMemoryError(f"{label}: GPU {self.name} has no room for {total} bytes: {error}") from error
+        except wgpu.GPUError as error:
+            raise GpuError(f"{label} on {self.name}: {error}") from error
+
+
+class NativeProgram:
+    """Buffers and recorded dispatches (host.gpu.GpuProgram)."""
+
+    def __init__(
+        self, owner: NativeDevice, label: str, buffers: Sequence[int], uniforms: bytes, dispatches: Sequence[DispatchSpec]
+    ) -> None:
+        self._owner, self._label = owner, label
+        self._device = device = owner.check()
+        usage = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
+        self._buffers = [device.create_buffer(size=size, usage=usage) for size in buffers]
+        flags = wgpu.BufferUsage.UNIFORM | wgpu.BufferUsage.COPY_DST
+        uniform = device.create_buffer(size=max(16, len(uniforms)), usage=flags)
+        if uniforms:
+            device.queue.write_buffer(uniform, 0, uniforms)
+        self._buffers.append(uniform)
+        self._steps = [(owner.pipeline(d.pipeline)[0], self._group(d), d.groups) for d in dispatches]
+        self._staging: dict[int, list[Any]] = {}
+
+    def _group(self, dispatch: DispatchSpec) -> Any:
+        entries = [
+            {"binding": i, "resource": {"buffer": self._buffers[s.buffer], "offset": s.offset, "size": s.nbytes}}
+            for i, s in enumerate(dispatch.bindings)
+        ]
+        layout = self._owner.pipeline(dispatch.pipeline)[1]
+        return self._device.create_bind_group(label=dispatch.label, layout=layout, entries=entries)
+
+    def write(self, buffer: int, data: Any) -> None:
+        """Copies bytes to the start of a buffer."""
+        view = memoryview(data).cast("B")
+        if view.nbytes % 4:
+            view = memoryview(view.tobytes() + bytes(-view.nbytes % 4))
+        if view.nbytes:
+            self._owner.check().queue.write_buffer(self._buffers[buffer], 0, view)
+
+    def free(self, buffers: Sequence[int], dispatches: int) -> None:
+        """Lets buffers go that only the first dispatches used."""
+        self._steps[:dispatches] = [(None, None, (0, 0, 0))] * dispatches
+        for number in buffers:
+            self._buffers[number].destroy()
+
+    def _encode(self, encoder: Any, first: int, count: int, repeats: int = 1) -> None:
+        compute = encoder.begin_compute_pass()
+        for _ in range(repeats):
+            for pipeline, group, groups in self._steps[first : first + count]:
+                compute.set_pipeline(pipeline)
+                compute.set_bind_group(0, group)
+                compute.dispatch_workgroups(*groups)
+        compute.end()
+
+    async def run(self, first: int, count: int, reads: Sequence[Span]) -> list[memoryview]:
+        """Submits a range and reads back."""
+        device = self._owner.check()
+        try:
+            encoder = device.create_command_encoder()
+            if count:
+                self._encode(encoder, first, count)
+            offsets, total = [], 0
+            for span in reads:
+                offsets.append(total)
+                total += -(-span.nbytes // 16) * 16
+            staging = self._take_staging(max(total, 16))
+            for span, at in zip(reads, offsets, strict=True):
+                size = -(-span.nbytes // 4) * 4
+                if size:
+                    encoder.copy_buffer_to_buffer(self._buffers[span.buffer], span.offset, staging, at, size)
+            device.queue.submit([encoder.finish()])
+            staging.map_sync("READ")
+            data = staging.read_mapped()
+            staging.unmap()
+        except wgpu.GPUError as error:
+            raise GpuError(f"{self._label} on {self._owner.name}: {error}") from error
+        ring = self._staging.setdefault(max(total, 16), [])
+        if len(ring) < STAGING_RING:
+            ring.append(staging)
+        return [data[at : at + span.nbytes] for span, at in zip(reads, offsets, strict=True)]
+
+    def _take_staging(self, size: int) -> Any:
+        ring = self._staging.get(size)
+        if ring:
+            return ring.pop()
+        usage = wgpu.BufferUsage.MAP_READ | wgpu.BufferUsage.COPY_DST
+        return self._device.create_buffer(size=size, usage=usage)
+
+    async def time(self, first: int, count: int, repeats: int) -> float:
+        """Milliseconds of one pass over a range."""
+        device = self._owner.check()
+        encoder = device.create_command_encoder()
+        self._encode(encoder, first, count, repeats)
+        command = encoder.finish()
+        start = time.perf_counter()
+        device.queue.submit([command])
+        device.queue.on_submitted_work_done_sync()
+        return (time.perf_counter() - start) * 1e3 / repeats
+
+    def close(self) -> None:
+        """Frees everything."""
+        for buffer in self._buffers:
+            buffer.destroy()
+        self._buffers, self._steps, self._staging = [], [], {}
+
+
+def _camel_limits(limits: Mapping[str, int]) -> dict[str, int]:
+    """wgpu-py's `max-buffer-size` under WebGPU's names."""
+    out = {}
+    for name, value in limits.items():
+        head, *tail = name.split("-")
+        out[head + "".join(word.capitalize() for word in tail)] = value
+    return out

@@ -1,0 +1,25 @@
+// _activation: `activate(v)`, the activation that a step carries in its epilogue (not prelu: it needs a slope).
+
+$$ if activation == "relu"
+fn activate(v: vec4<f32>) -> vec4<f32> { return max(v, vec4<f32>(0.0)); }
+$$ elif activation == "relu6"
+fn activate(v: vec4<f32>) -> vec4<f32> { return clamp(v, vec4<f32>(0.0), vec4<f32>(6.0)); }
+$$ elif activation == "relu_n1_to_1"
+fn activate(v: vec4<f32>) -> vec4<f32> { return clamp(v, vec4<f32>(-1.0), vec4<f32>(1.0)); }
+$$ elif activation == "hard_swish"
+fn activate(v: vec4<f32>) -> vec4<f32> { return v * clamp(v + 3.0, vec4<f32>(0.0), vec4<f32>(6.0)) / 6.0; }
+$$ elif activation == "sigmoid"
+// exp(-|v|) never overflows.
+fn activate(v: vec4<f32>) -> vec4<f32> {
+    let e = exp(-abs(v));
+    return select(e, vec4<f32>(1.0), v >= vec4<f32>(0.0)) / (1.0 + e);
+}
+$$ elif activation == "tanh"
+// WGSL's own tanh overflows to NaN on some drivers.
+fn activate(v: vec4<f32>) -> vec4<f32> {
+    let e = exp(-2.0 * abs(v));
+    return sign(v) * (1.0 - e) / (1.0 + e);
+}
+$$ else
+fn activate(v: vec4<f32>) -> vec4<f32> { return v; }
+$$ endif

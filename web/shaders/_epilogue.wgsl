@@ -1,0 +1,35 @@
+// _epilogue: what happens to a sum of products before it is stored.
+//
+//   finish(sum, pixel, c4) = activation(sum + bias + residual) for channels 4*c4..4*c4+3 of a pixel
+//   residual [pixels, RC] may have fewer channels than y: the rest counts as 0.  slope belongs to prelu.
+
+{$ include "_activation.wgsl" $}
+$$ if residual == "quads"
+fn residual_at(pixel: u32, c4: u32) -> vec4<f32> {
+    if (c4 >= params.residual_c / 4u) { return vec4<f32>(0.0); }
+    return load4_residual(pixel * (params.residual_c / 4u) + c4);
+}
+$$ elif residual == "elements"
+fn residual_at(pixel: u32, c4: u32) -> vec4<f32> {
+    var v = vec4<f32>(0.0);
+    for (var lane = 0u; lane < 4u; lane++) {
+        let c = 4u * c4 + lane;
+        if (c < params.residual_c) { v[lane] = load_residual(pixel * params.residual_c + c); }
+    }
+    return v;
+}
+$$ endif
+
+fn finish(sum: vec4<f32>, pixel: u32, c4: u32) -> vec4<f32> {
+    var v = sum;
+    $$ if has_bias
+    v += load4_bias(c4);
+    $$ endif
+    $$ if residual != "none"
+    v += residual_at(pixel, c4);
+    $$ endif
+    $$ if activation == "prelu"
+    v = select(v * load4_slope(c4), v, v >= vec4<f32>(0.0));
+    $$ endif
+    return activate(v);
+}

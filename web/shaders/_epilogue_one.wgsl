@@ -1,0 +1,16 @@
+// _epilogue_one: as _epilogue, for a single channel c of a pixel, where quads would straddle groups or rows.
+
+{$ include "_activation.wgsl" $}
+fn finish_one(sum: f32, pixel: u32, c: u32) -> f32 {
+    var v = sum;
+    $$ if has_bias
+    v += load_bias(c);
+    $$ endif
+    $$ if residual != "none"
+    if (c < params.residual_c) { v += load_residual(pixel * params.residual_c + c); }
+    $$ endif
+    $$ if activation == "prelu"
+    v = select(v * load_slope(c), v, v >= 0.0);
+    $$ endif
+    return activate(vec4<f32>(v)).x;
+}

@@ -1,0 +1,52 @@
+// conv2d_1x1_vec4: a matrix product; one invocation computes TILE rows by four columns.
+//
+//   x  [rows, CI]             read four channels at a time
+//   w  [CI, ceil(CO/4)]       vec4 of output channels, packed at load, zeros behind CO
+//   y  [rows, CO]             written in quads, or one by one if CO % 4 != 0
+//   Needs: CI % 4 == 0, stride 1, no padding, one group.
+//   Dispatch: (ceil(rows/TILE) * ceil(CO/4) / WG), neighbours share their rows
+
+{{ prelude }}
+const WG: u32 = {{ workgroup }}u;
+const TILE: u32 = {{ tile }}u;
+{$ include "_epilogue.wgsl" $}
+
+@compute @workgroup_size(WG)
+fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
+    let index = gid.x + gid.y * groups.x * WG;
+    let c4 = index % params.co4;
+    let first = (index / params.co4) * TILE;
+    if (first >= params.pixels) { return; }
+
+    var at: array<u32, TILE>;
+    var sum: array<vec4<f32>, TILE>;
+    for (var t = 0u; t < TILE; t++) {
+        at[t] = min(first + t, params.pixels - 1u) * params.ci4;
+        sum[t] = vec4<f32>(0.0);
+    }
+    var tap = c4;
+    for (var k = 0u; k < params.ci4; k++) {
+        let w0 = load4_w(tap);
+        let w1 = load4_w(tap + params.co4);
+        let w2 = load4_w(tap + 2u * params.co4);
+        let w3 = load4_w(tap + 3u * params.co4);
+        tap += 4u * params.co4;
+        for (var t = 0u; t < TILE; t++) {
+            let v = load4_x(at[t] + k);
+            sum[t] += v.x * w0 + v.y * w1 + v.z * w2 + v.w * w3;
+        }
+    }
+    for (var t = 0u; t < TILE; t++) {
+        let pixel = first + t;
+        if (pixel < params.pixels) {
+            let v = finish(sum[t], pixel, c4);
+            $$ if co_quads
+            store4_y(pixel * params.co4 + c4, v);
+            $$ else
+            for (var lane = 0u; lane < min(4u, params.co - 4u * c4); lane++) {
+                store_y(pixel * params.co + 4u * c4 + lane, v[lane]);
+            }
+            $$ endif
+        }
+    }
+}
