@@ -84,12 +84,15 @@ class Tensor:
 def buffer_of(value: Any, shape: tuple[int, ...], dtype: DType, name: str) -> memoryview:
     """The bytes of anything array-like, its type, shape and length checked.
 
+    A flat buffer without a type of its own (bytes, array.array, memoryview) is taken as it lies.
+
     Raises:  InputError naming the input, what was found and what is needed.
     """
     found_dtype, found_shape = getattr(value, "dtype", None), getattr(value, "shape", None)
     if found_dtype is not None and str(found_dtype) != dtype.value:
         raise InputError(f"input {name!r} has type {found_dtype}, needs {dtype}; convert it first")
-    if found_shape is not None and tuple(found_shape) != shape:
+    flat_buffer = found_dtype is None and len(found_shape or ()) == 1
+    if found_shape is not None and not flat_buffer and tuple(found_shape) != shape:
         raise InputError(f"input {name!r} has shape {tuple(found_shape)}, needs {shape}")
     if isinstance(value, Tensor):
         return value._bytes

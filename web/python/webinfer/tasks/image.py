@@ -98,7 +98,7 @@ def prepare_image(workspace: Workspace, picture: Picture, box: Letterbox, *, sca
         raise InputError(f"the image has {have} bytes, {picture.width}x{picture.height} RGBA needs {nbytes}")
     image = workspace.put("image", picture.pixels, nbytes)
     tensor = workspace.area("tensor", 12 * box.width * box.height)
-    args = (image, tensor, picture.width, picture.height, 4 * picture.width, box.width, 0, *box.matrix(), scale, offset)
+    args = (image, tensor, picture.width, picture.height, 4 * picture.width, box.width, 0, *box.matrix(), float(scale), float(offset))
     workspace.call("u8_image_to_f32", args, box.height)
     return workspace.kernels.read(tensor, 12 * box.width * box.height)
 
