@@ -14,12 +14,13 @@ from webinfer.graph.ir import Graph, Node, Quantization, Value
 
 _LONGEST = 40
 _MOST_NUMBERS = 4
-_PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./-")
+_LONGEST_LIST = 16
+_PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./:-")
 _BY_X = frozenset({"stride", "dilation", "window", "size", "shape", "repeats"})
 
 
 def safe_name(name: str, longest: int = _LONGEST) -> str:
-    """The name with everything but letters, digits and `_ . / -` of ASCII written as `{hex}`, cut to length."""
+    """The name with everything but letters, digits and `_ . / : -` of ASCII written as `{hex}`, cut to length."""
     head = name[: longest + 1]
     safe = "".join(c if c in _PLAIN else f"{{{ord(c):x}}}" for c in head)
     return safe if len(safe) <= longest else safe[: longest - 1] + "~"
@@ -99,7 +100,9 @@ def attr_words(attrs: Any) -> list[str]:
 
 def _attr(name: str, value: Any) -> str:
     if isinstance(value, tuple):
-        parts = [_attr("", v) for v in value]
+        parts = [_attr("", v) for v in value[:_LONGEST_LIST]]
+        if len(value) > _LONGEST_LIST:
+            parts.append(f"and {len(value) - _LONGEST_LIST} more")
         text = ("x" if name in _BY_X else ",").join(parts)
         return text or "()"
     if isinstance(value, Quantization):

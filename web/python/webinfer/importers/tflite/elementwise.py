@@ -35,12 +35,12 @@ def _binary(target: Op, *, fused: bool = False, to_bool: bool = False, only_floa
 
     def convert(op: Operation) -> Value:
         operands = [op.value(0), op.value(1)]
+        if to_bool:
+            return op.emit(target, operands, ew.BinaryAttrs())
         activation = op.activation() if fused else Activation.NONE
         quantized = [op.quantized(v) for v in operands]
         if only_float and any(quantized):
-            return op.in_float(lambda v: op.emit(target, v, ew.BinaryAttrs()), operands)
-        if to_bool:
-            return op.emit(target, operands, ew.BinaryAttrs())
+            return op.in_float(lambda v: activate(op, op.emit(target, v, ew.BinaryAttrs()), activation), operands)
         if activation in _CLAMPS:
             return op.emit(target, operands, ew.BinaryAttrs(activation, op.out_type()))
         if any(quantized):

@@ -179,7 +179,8 @@ class Operation:
     def emit_all(self, op: Op, inputs: Sequence[Value | None], attrs: Any) -> list[Value]:
         """The results of a new node; small integer work on constants is done at once."""
         stem = self.tensors[self.info.outputs[0]].name if self.info.outputs else self.info.name
-        node: Node = apply(op, inputs, attrs, label=safe_name(stem), name=stem)
+        # `_bind` renames what becomes a tensor of the file; the names of steps in between stay as they are here
+        node: Node = apply(op, inputs, attrs, label=safe_name(stem), name=f"{stem}/{op.name}")
         for value in node.outputs:
             check_bytes(value.type.shape, value.type.dtype, f"{self.info}: result")
         if self._conversion.folding_left > 0:
