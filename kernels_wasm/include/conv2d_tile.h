@@ -11,10 +11,9 @@
 // Units: groups * ceil(n*oh*ow / MR) * ceil(co / NR) tiles, in an order that keeps weights in the first cache.
 #pragma once
 
-#include "epilogue.h"
+#include "product_tile.h"
 #include "zeros.h"
 
-#define NV (NR / 4)
 #define PANEL_BYTES 16384  // of weights that are used for all pixels before the next ones
 
 typedef struct {
@@ -32,41 +31,6 @@ typedef struct {
   int32_t iy[MR], ix[MR];
   int inside;  // no row's window leaves the image
 } Rows;
-
-// One k: acc += a[.][at] * w[at][.]
-INLINE void multiply_one(v4f acc[MR][NV], const float *const a[MR], const float *w, int at) {
-  v4f b[NV];
-  UNROLL for (int j = 0; j < NV; j++) b[j] = v4f_load(w + at * NR + 4 * j);
-  UNROLL for (int r = 0; r < MR; r++) {
-    const v4f s = v4f_load_splat(a[r] + at);
-    UNROLL for (int j = 0; j < NV; j++) acc[r][j] = v4f_madd(s, b[j], acc[r][j]);
-  }
-  UNROLL for (int r = 0; r < MR; r++) {
-    UNROLL for (int j = 0; j < NV; j++) PIN(acc[r][j]);
-  }
-}
-
-// acc += rows[MR][length] * w[length][NR]; the weights' end.
-INLINE const float *multiply(v4f acc[MR][NV], const float *const rows[MR], const float *w, int32_t length) {
-  const float *a[MR];
-  UNROLL for (int r = 0; r < MR; r++) a[r] = rows[r];
-  int32_t k = length;
-  NO_UNROLL for (; k >= 4; k -= 4) {
-    UNROLL for (int r = 0; r < MR; r++) PIN(a[r]);
-    PIN(w);
-    UNROLL for (int u = 0; u < 4; u++) multiply_one(acc, a, w, u);
-    UNROLL for (int r = 0; r < MR; r++) a[r] += 4;
-    w += 4 * NR;
-  }
-  NO_UNROLL for (; k > 0; k--) {
-    UNROLL for (int r = 0; r < MR; r++) PIN(a[r]);
-    PIN(w);
-    multiply_one(acc, a, w, 0);
-    UNROLL for (int r = 0; r < MR; r++) a[r]++;
-    w += NR;
-  }
-  return w;
-}
 
 // Adds every tap. Taps of one window row are one run of memory when all of them are inside the image.
 INLINE void add_taps(v4f acc[MR][NV], const Conv *c, const Rows *rows, int32_t group, const float *w) {
@@ -92,45 +56,6 @@ INLINE void add_taps(v4f acc[MR][NV], const Conv *c, const Rows *rows, int32_t g
       }
     }
   }
-}
-
-// Stores one tile: rows beyond `count` are copies of the last one and stay unwritten.
-INLINE void store_tile(v4f acc[MR][NV], const Conv *c, int32_t pixel, int32_t count, int32_t column, int32_t channel) {
-  const Epilogue *e = &c->e;
-  float *y = c->y + pixel * c->y_stride + channel;
-  const int32_t columns = c->co - column < NR ? c->co - column : NR;
-  if (LIKELY(columns == NR && is_plain(e, channel, NR))) {
-    if (e->residual && channel < e->residual_c) {
-      const float *p = e->residual + pixel * e->residual_c + channel;
-      UNROLL for (int r = 0; r < MR; r++) {
-        UNROLL for (int j = 0; j < NV; j++) acc[r][j] += v4f_load(p + 4 * j);
-        p += r + 1 < count ? e->residual_c : 0;
-      }
-    }
-    if (e->act == ACT_PRELU) {
-      UNROLL for (int j = 0; j < NV; j++) {
-        const v4f slope = v4f_load(e->slope + channel + 4 * j);
-        UNROLL for (int r = 0; r < MR; r++) acc[r][j] = prelu(acc[r][j], slope);
-      }
-    } else {
-      const v4f lo = v4f_splat(e->lo), hi = v4f_splat(e->hi);
-      UNROLL for (int r = 0; r < MR; r++) {
-        UNROLL for (int j = 0; j < NV; j++) acc[r][j] = v4f_clamp(acc[r][j], lo, hi);
-      }
-    }
-    UNROLL for (int r = 0; r < MR; r++) {
-      if (r < count) {
-        UNROLL for (int j = 0; j < NV; j++) v4f_store(y + 4 * j, acc[r][j]);
-      }
-      y += c->y_stride;
-    }
-    return;
-  }
-  float sums[MR][NR];
-  UNROLL for (int r = 0; r < MR; r++) {
-    UNROLL for (int j = 0; j < NV; j++) v4f_store(&sums[r][4 * j], acc[r][j]);
-  }
-  for (int32_t r = 0; r < count; r++) finish_channels(sums[r], y + r * c->y_stride, pixel + r, channel, columns, e);
 }
 
 // The windows of the tile that starts at `pixel`; rows past the last pixel repeat it.
@@ -185,16 +110,15 @@ INLINE void run_tiles(const Conv *c, int32_t begin, int32_t end) {
     for (; panel < first + width && unit < end; panel++, unit++) {
       const float *w = c->w + (group * panels + panel) * panel_size;
       v4f acc[MR][NV];
-      UNROLL for (int j = 0; j < NV; j++) {
-        const v4f bias = v4f_load(w + 4 * j);
-        UNROLL for (int r = 0; r < MR; r++) acc[r][j] = bias;
-      }
+      start_tile(acc, w);
       if (pointwise) {
         multiply(acc, a, w + NR, c->ci);
       } else {
         add_taps(acc, c, &rows, group, w + NR);
       }
-      store_tile(acc, c, pixel, count, panel * NR, group * c->co + panel * NR);
+      const int32_t channel = group * c->co + panel * NR;
+      const Target to = {c->y + pixel * c->y_stride + channel, c->y_stride, pixel, 1};
+      store_tile(acc, &c->e, &to, count, channel, c->co - panel * NR);
     }
     panel = first;
     if (++tile < tiles) continue;
