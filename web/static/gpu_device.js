@@ -1,0 +1,142 @@
+// A GPU device and its pipelines, created from plain data under error scopes. Knows no operator: Python says
+// what is made (host/gpu_browser.py). Errors carry their kind in `name`. Programs: gpu_program.js.
+
+const SCOPES = ["internal", "out-of-memory", "validation"];
+const BINDING_TYPES = { read: "read-only-storage", write: "storage", uniform: "uniform" };
+
+function failure(kind, message) {
+  const error = new Error(message);
+  error.name = kind;
+  return error;
+}
+
+/**
+ * The adapter's device. `wishes`: JSON {features, limits, ring}; what the adapter lacks is left out.
+ * `Program` is the class of gpu_program.js.
+ */
+export async function openDevice(wishes, Program) {
+  const { features, limits, ring } = JSON.parse(wishes);
+  const gpu = globalThis.navigator?.gpu;
+  if (!gpu) throw failure("Unavailable", "this browser has no WebGPU (navigator.gpu is missing)");
+  const adapter = await gpu.requestAdapter({ powerPreference: "high-performance" });
+  if (!adapter) throw failure("Unavailable", "the browser has WebGPU but offers no adapter");
+  const requiredFeatures = features.filter((name) => adapter.features.has(name));
+  const requiredLimits = {};
+  for (const name of limits) if (adapter.limits[name] !== undefined) requiredLimits[name] = adapter.limits[name];
+  let device;
+  try {
+    device = await adapter.requestDevice({ label: "webinfer", requiredFeatures, requiredLimits });
+  } catch (error) {
+    throw failure("Unavailable", `the adapter gives no device: ${error.message}`);
+  }
+  return new Device(adapter, device, ring, Program);
+}
+
+class Device {
+  constructor(adapter, device, ring, Program) {
+    this.Program = Program;
+    this.gpu = device;
+    this.ring = ring;
+    this.lost = "";
+    this.errors = [];
+    this.pipelines = [];
+    this.layouts = new Map();
+    this.adapterInfo = adapter.info ?? {};
+    this.whenLost = device.lost.then((info) => {
+      this.lost = `${info.reason || "unknown"}: ${info.message || "no message"}`;
+    });
+    device.addEventListener("uncapturederror", (event) => this.errors.push(event.error.message));
+  }
+
+  /** JSON of what Python may know. */
+  describe() {
+    const { vendor, architecture, device, description, isFallbackAdapter } = this.adapterInfo;
+    const limits = {};
+    for (const name in this.gpu.limits) limits[name] = Number(this.gpu.limits[name]);
+    const features = [...this.gpu.features];
+    return JSON.stringify({ vendor, architecture, device, description, isFallbackAdapter, limits, features });
+  }
+
+  failure(kind, message) {
+    return failure(kind, message);
+  }
+
+  check() {
+    if (this.lost) throw failure("DeviceLost", this.lost);
+  }
+
+  raiseUncaptured() {
+    if (this.errors.length) throw failure("Refused", this.errors.splice(0).join("; "));
+  }
+
+  /** Runs `action` inside error scopes of every kind; throws what they caught. */
+  async scoped(action) {
+    this.check();
+    for (const scope of SCOPES) this.gpu.pushErrorScope(scope);
+    let value, problem;
+    try {
+      value = action();
+    } catch (error) {
+      problem = error;
+    }
+    const caught = await Promise.all(SCOPES.map(() => this.gpu.popErrorScope().catch(() => null)));
+    const error = caught.find(Boolean);
+    this.check();
+    if (error instanceof GPUOutOfMemoryError) throw failure("OutOfMemory", error.message);
+    if (error || problem) throw failure("Refused", (error ?? problem).message);
+    return value;
+  }
+
+  layout(bindings) {
+    const key = bindings.join();
+    if (!this.layouts.has(key)) {
+      const entries = bindings.map((kind, binding) => ({
+        binding,
+        visibility: GPUShaderStage.COMPUTE,
+        buffer: { type: BINDING_TYPES[kind] },
+      }));
+      this.layouts.set(key, this.gpu.createBindGroupLayout({ entries }));
+    }
+    return this.layouts.get(key);
+  }
+
+  /** Creates the pipelines of JSON [{label, code, bindings}] in parallel; the number of the first. */
+  async createPipelines(json) {
+    const specs = JSON.parse(json);
+    const settled = await this.scoped(() => Promise.allSettled(specs.map((spec) => this.createPipeline(spec))));
+    this.check();
+    const failed = settled.findIndex((result) => result.status === "rejected");
+    if (failed >= 0) throw failure("Refused", `shader ${specs[failed].label}: ${settled[failed].reason.message}`);
+    const first = this.pipelines.length;
+    for (const result of settled) this.pipelines.push(result.value);
+    return first;
+  }
+
+  async createPipeline({ label, code, bindings }) {
+    const layout = this.layout(bindings);
+    const module = this.gpu.createShaderModule({ label, code });
+    const pipeline = await this.gpu.createComputePipelineAsync({
+      label,
+      layout: this.gpu.createPipelineLayout({ bindGroupLayouts: [layout] }),
+      compute: { module, entryPoint: "main" },
+    });
+    return { pipeline, layout };
+  }
+
+  /** A program of JSON {label, buffers: sizes, dispatches: [{label, pipeline, bindings, groups}]}. */
+  async createProgram(json, uniforms) {
+    const recipe = JSON.parse(json);
+    const program = new this.Program(this, recipe.label);
+    try {
+      await this.scoped(() => program.create(recipe, uniforms));
+    } catch (error) {
+      program.close();
+      throw error;
+    }
+    return program;
+  }
+
+  close() {
+    this.gpu.destroy();
+  }
+}
