@@ -14,7 +14,7 @@ from webinfer.dtypes import DType
 from webinfer.errors import ShapeError
 from webinfer.graph.ir import Case, Cost, Op, Quantization, TensorType
 from webinfer.ops.activation import Activation
-from webinfer.ops.registry import DOT_PRODUCT, declare, moved_bytes, need
+from webinfer.ops.registry import DOT_PRODUCT, declare, eight_bit, moved_bytes, need
 
 Inputs = Sequence[TensorType | None]
 
@@ -162,6 +162,23 @@ def _conv_case(label: str, x: TensorType, w: TensorType, *extras: TensorType | N
     return Case(label, inputs, Conv2dAttrs(**attrs), constant=weights)  # type: ignore[arg-type]
 
 
+def quantized_conv_case(
+    label: str, x: tuple[int, ...], w: tuple[int, ...], dtype: DType, axis: int | None, channels: int,
+    attrs: type = Conv2dAttrs, **extra: object,
+) -> Case:  # fmt: skip
+    """An 8-bit case; `axis` is the weights' channel axis where each channel has a scale of its own."""
+    x_type = eight_bit(x, 0.047, 3, dtype)
+    if axis is None:
+        w_type = eight_bit(w, 0.0113, -7 if dtype is DType.UINT8 else 0, dtype)
+    else:
+        scales = tuple(0.006 + 0.0011 * (i % 7) for i in range(channels))
+        w_type = TensorType(w, dtype, Quantization(scales, (0,) * channels, axis))
+    y = eight_bit((), 0.093, -11, dtype)
+    inputs = (x_type, w_type, TensorType((channels,), DType.INT32))
+    low, high = (0, 255) if dtype is DType.UINT8 else (-127, 127)
+    return Case(label, inputs, attrs(out_type=(dtype, y.quant), **extra), low=low, high=high, constant=(1, 2))
+
+
 CONV2D = declare(
     Op(
         "conv2d", Conv2dAttrs, infer_conv2d, cost_conv2d, DOT_PRODUCT,
@@ -184,6 +201,12 @@ CONV2D = declare(
             _conv_case("residual, relu", _t(1, 4, 5, 8), _t(12, 1, 1, 8), _t(12), _t(1, 4, 5, 12), activation=Activation.RELU),
             _conv_case("narrow residual", _t(1, 4, 5, 8), _t(12, 1, 1, 8), _t(12), _t(1, 4, 5, 8), activation=Activation.RELU),
             _conv_case("narrow odd residual, 3x3", _t(1, 4, 5, 8), _t(13, 3, 3, 8), _t(13), _t(1, 4, 5, 6), pads=(1, 1, 1, 1)),
+            quantized_conv_case("uint8, 1x1", (1, 5, 6, 16), (24, 1, 1, 16), DType.UINT8, None, 24),
+            quantized_conv_case("uint8, 3x3 same, relu6", (1, 6, 5, 8), (8, 3, 3, 8), DType.UINT8, None, 8, pads=(1, 1, 1, 1), activation=Activation.RELU6),
+            quantized_conv_case("uint8, image, odd channels", (1, 9, 9, 3), (21, 3, 3, 3), DType.UINT8, None, 21, stride=(2, 2), pads=(0, 1, 0, 1)),
+            quantized_conv_case("int8, a scale for each channel", (1, 5, 6, 16), (24, 1, 1, 16), DType.INT8, 0, 24, activation=Activation.RELU),
+            quantized_conv_case("int8, 3x3, odd channels", (2, 5, 4, 7), (5, 3, 3, 7), DType.INT8, 0, 5, pads=(1, 1, 1, 1)),
+            quantized_conv_case("int8, dilated groups", (1, 7, 7, 8), (6, 3, 3, 4), DType.INT8, None, 6, groups=2, dilation=(2, 2), pads=(2, 2, 2, 2)),
         ),
     )
 )  # fmt: skip
@@ -203,6 +226,10 @@ DEPTHWISE_CONV2D = declare(
             _conv_case("no bias, 2x4 window", _t(1, 6, 6, 4), _t(1, 2, 4, 4)),
             _conv_case("relu6", _t(1, 6, 6, 8), _t(1, 3, 3, 8), _t(8), pads=(1, 1, 1, 1), activation=Activation.RELU6),
             _conv_case("prelu", _t(1, 6, 6, 8), _t(1, 3, 3, 8), _t(8), None, _t(8), activation=Activation.PRELU),
+            quantized_conv_case("uint8, 3x3 same", (1, 6, 5, 16), (1, 3, 3, 16), DType.UINT8, None, 16, pads=(1, 1, 1, 1), activation=Activation.RELU6),
+            quantized_conv_case("uint8, stride 2, odd channels", (1, 7, 8, 5), (1, 3, 3, 5), DType.UINT8, None, 5, stride=(2, 2), pads=(1, 1, 0, 1)),
+            quantized_conv_case("int8, a scale for each channel", (1, 6, 6, 8), (1, 3, 3, 8), DType.INT8, 3, 8, pads=(1, 1, 1, 1)),
+            quantized_conv_case("int8, multiplier 2, dilated", (1, 9, 7, 4), (1, 3, 3, 8), DType.INT8, None, 8, dilation=(2, 1), pads=(2, 2, 1, 1)),
             _conv_case("map smaller than the window", _t(1, 2, 2, 8), _t(1, 5, 5, 8), _t(8), pads=(2, 2, 2, 2)),
         ),
     )
@@ -222,6 +249,8 @@ CONV_TRANSPOSE2D = declare(
             _transpose_case("3x3 stride 2, cut", _t(1, 3, 4, 8), _t(6, 3, 3, 8), _t(6), stride=(2, 2), pads=(0, 1, 0, 1)),
             _transpose_case("3x3 stride 1, no bias", _t(2, 3, 3, 4), _t(4, 3, 3, 4), pads=(1, 1, 1, 1)),
             _transpose_case("groups", _t(1, 3, 3, 4), _t(3, 2, 2, 4), stride=(2, 2), groups=2),
+            quantized_conv_case("uint8", (1, 4, 3, 8), (6, 3, 3, 8), DType.UINT8, None, 6, ConvTranspose2dAttrs, stride=(2, 2), pads=(0, 1, 0, 1)),
+            quantized_conv_case("int8, a scale for each channel", (1, 3, 3, 8), (5, 2, 2, 8), DType.INT8, 0, 5, ConvTranspose2dAttrs, stride=(2, 2)),
             _transpose_case("dilated, padded output", _t(1, 3, 3, 4), _t(5, 2, 3, 4), stride=(2, 3), dilation=(2, 2), output_padding=(1, 1)),
         ),
     )

@@ -16,6 +16,7 @@ from webinfer.ops.registry import (
     TRANSCENDENTAL,
     broadcast,
     declare,
+    eight_bit,
     elementwise_cost,
     need,
 )
@@ -66,7 +67,28 @@ def _unary(name: str, tolerance: Tolerance, low: float = -4.0, high: float = 4.0
         for a in attrs or (UnaryAttrs(),)
         for label, shape in (("vec", (2, 3, 4)), ("odd", (7,)), ("scalar", ()))
     )
+    if name in _EIGHT_BIT:
+        cases += _eight_bit_unary(*_EIGHT_BIT[name], attrs[0] if attrs else UnaryAttrs())
     return declare(Op(name, UnaryAttrs, _unary_infer(name, to_bool), elementwise_cost, tolerance, cases))
+
+
+# Scale and zero point (from the middle) of the results of operators that quantised models use.
+_EIGHT_BIT = {
+    "abs": (0.047, 3), "elu": (0.051, -20), "exp": (2.9, -60), "gelu": (0.047, -20), "hard_swish": (0.031, -40),
+    "leaky_relu": (0.041, -20), "relu": (0.047, 3), "relu6": (0.041, -60), "rsqrt": (0.05, -3),
+    "sigmoid": (1 / 256, -128), "tanh": (1 / 128, 0),
+}  # fmt: skip
+
+
+def _eight_bit_unary(scale: float, zero: int, a: UnaryAttrs) -> tuple[Case, ...]:
+    """Every stored value once, for each of the two types."""
+    cases = []
+    for dtype in (DType.UINT8, DType.INT8):
+        low, high = dtype.range
+        attrs = UnaryAttrs(a.a, a.b, (dtype, eight_bit((), scale, zero, dtype).quant))
+        x = eight_bit((257,), 0.047, 3, dtype)
+        cases.append(Case(f"{dtype}", (x,), attrs, values={0: (*range(low, high + 1), low)}))
+    return tuple(cases)
 
 
 ABS = _unary("abs", EXACT)
@@ -138,6 +160,22 @@ _PAIRS = (
 )
 
 
+_EIGHT_BIT_BINARY = (
+    (DType.UINT8, (1, 3, 5, 8), Activation.NONE),
+    (DType.UINT8, (1, 3, 5, 8), Activation.RELU6),
+    (DType.INT8, (1, 3, 5, 8), Activation.RELU),
+    (DType.INT8, (8,), Activation.NONE),
+    (DType.INT8, (1, 1, 1, 1), Activation.NONE),
+    (DType.UINT8, (1, 1, 1, 8), Activation.NONE),
+)
+
+
+def _eight_bit_binary(dtype: DType, b: tuple[int, ...], activation: Activation) -> Case:
+    pair = (eight_bit((1, 3, 5, 8), 0.0513, 3, dtype), eight_bit(b, 0.0317, -4, dtype))
+    attrs = BinaryAttrs(activation, (dtype, eight_bit((), 0.0719, 1, dtype).quant))
+    return Case(f"{dtype} with {b}, {activation}", pair, attrs, low=dtype.range[0], high=dtype.range[1])
+
+
 def _binary(name: str, tolerance: Tolerance, *, low: float = -4.0, high: float = 4.0, dtypes: tuple[DType, ...] = (F32,), to_bool: bool = False, activations: tuple[Activation, ...] = ()) -> Op:
     cases = [
         Case(f"{label} {dtype}", (TensorType(a, dtype), TensorType(b, dtype)), BinaryAttrs(), low=low, high=high)
@@ -148,6 +186,8 @@ def _binary(name: str, tolerance: Tolerance, *, low: float = -4.0, high: float =
         Case(f"{activation}", (TensorType((1, 3, 5, 8)), TensorType((1, 3, 5, 8))), BinaryAttrs(activation))
         for activation in activations
     ]
+    if name in ("add", "mul", "sub"):
+        cases += [_eight_bit_binary(dtype, b, activation) for dtype, b, activation in _EIGHT_BIT_BINARY]
     return declare(Op(name, BinaryAttrs, _binary_infer(name, to_bool), elementwise_cost, tolerance, tuple(cases)))
 
 
@@ -230,6 +270,7 @@ QUANTIZE = declare(
             Case("to int8, saturating", (TensorType((3, 7)),), CastAttrs(DType.INT8, _Q), low=-9, high=9),
             Case("to uint8, saturating", (TensorType((3, 8)),), CastAttrs(DType.UINT8, _Q), low=-9, high=19),
             Case("uint8 to int8", (TensorType((3, 8), DType.UINT8, Quantization((0.05,), (131,))),), CastAttrs(DType.INT8, _Q), low=0, high=255),
+            Case("int8 to another scale", (eight_bit((3, 21), 0.0513, -5),), CastAttrs(DType.INT8, Quantization((0.0317,), (7,))), low=-128, high=127),
         ),
     )
 )  # fmt: skip

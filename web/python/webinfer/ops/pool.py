@@ -10,7 +10,7 @@ from webinfer.errors import ShapeError
 from webinfer.graph.ir import Case, Cost, Op, TensorType, Tolerance
 from webinfer.ops.activation import Activation
 from webinfer.ops.conv import window_size
-from webinfer.ops.registry import DOT_PRODUCT, EXACT, declare, move_cost, moved_bytes, need
+from webinfer.ops.registry import DOT_PRODUCT, EXACT, declare, eight_bit, move_cost, moved_bytes, need
 
 Inputs = Sequence[TensorType | None]
 
@@ -81,9 +81,24 @@ def _cases(low: float) -> tuple[Case, ...]:
     )
 
 
-MAX_POOL2D = declare(Op("max_pool2d", Pool2dAttrs, _infer("max_pool2d"), cost, EXACT, _cases(-6.0)))
+def _eight_bit_cases() -> tuple[Case, ...]:
+    def case(label: str, shape: tuple[int, ...], dtype: DType, **attrs: object) -> Case:
+        low, high = dtype.range
+        return Case(label, (eight_bit(shape, 0.047, 5, dtype),), Pool2dAttrs(**attrs), low=low, high=high)  # type: ignore[arg-type]
+
+    return (
+        case("uint8", (1, 7, 6, 16), DType.UINT8, window=(3, 3), stride=(2, 2), pads=(1, 1, 1, 0)),
+        case("uint8, whole image, relu6", (1, 7, 7, 12), DType.UINT8, window=(7, 7), activation=Activation.RELU6),
+        case("int8, odd channels", (2, 5, 6, 7), DType.INT8, window=(2, 3), stride=(1, 2)),
+        case("int8, relu", (1, 4, 4, 8), DType.INT8, window=(2, 2), stride=(2, 2), activation=Activation.RELU),
+    )
+
+
+MAX_POOL2D = declare(
+    Op("max_pool2d", Pool2dAttrs, _infer("max_pool2d"), cost, EXACT, _cases(-6.0) + _eight_bit_cases())
+)
 AVERAGE_POOL2D = declare(
-    Op("average_pool2d", Pool2dAttrs, _infer("average_pool2d"), cost, DOT_PRODUCT, _cases(-1.0))
+    Op("average_pool2d", Pool2dAttrs, _infer("average_pool2d"), cost, DOT_PRODUCT, _cases(-1.0) + _eight_bit_cases())
 )
 L2_POOL2D = declare(  # sqrt(sum of squares), padding counts as zero
     Op(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from webinfer.dtypes import DType
 from webinfer.errors import ShapeError
 from webinfer.graph.ir import Case, Cost, Op, Quantization, TensorType, Tolerance
-from webinfer.ops.registry import EXACT, declare, moved_bytes, need
+from webinfer.ops.registry import EXACT, declare, eight_bit, moved_bytes, need
 
 Inputs = Sequence[TensorType | None]
 F32, I32, U8, I8, BOOL = DType.FLOAT32, DType.INT32, DType.UINT8, DType.INT8, DType.BOOL
@@ -79,15 +79,27 @@ _SHAPES: tuple[tuple[str, tuple[int, ...], ReduceAttrs], ...] = (
 )
 
 
+def _eight_bit_cases(scale: float) -> tuple[Case, ...]:
+    def case(label: str, shape: tuple[int, ...], dtype: DType, axes: tuple[int, ...], keep: bool) -> Case:
+        y = eight_bit((), scale, 5, dtype).quant
+        return Case(label, (eight_bit(shape, 0.0473, -9, dtype),), ReduceAttrs(axes, keep, (dtype, y)), low=dtype.range[0], high=dtype.range[1])
+
+    return (
+        case("uint8, image", (2, 7, 5, 8), U8, (1, 2), True),
+        case("int8, odd last axis", (4, 9), I8, (1,), False),
+    )
+
+
 def _reduce(
-    name: str, tolerance: Tolerance, low: float = -3.0, high: float = 3.0, dtypes: tuple[DType, ...] = (F32,)
-) -> Op:
+    name: str, tolerance: Tolerance, low: float = -3.0, high: float = 3.0, dtypes: tuple[DType, ...] = (F32,),
+    quantized: tuple[Case, ...] = (),
+) -> Op:  # fmt: skip
     cases = tuple(
         Case(f"{label} {dtype}", (TensorType(shape, dtype),), attrs, low=low, high=high)
         for dtype in dtypes
         for label, shape, attrs in _SHAPES[: None if dtype is dtypes[0] else 5]
     )
-    return declare(Op(name, ReduceAttrs, _infer(name, BOOL in dtypes), cost, tolerance, cases))
+    return declare(Op(name, ReduceAttrs, _infer(name, BOOL in dtypes), cost, tolerance, cases + quantized))
 
 
 REDUCE_ALL = _reduce("reduce_all", EXACT, dtypes=(BOOL,))
@@ -97,12 +109,12 @@ REDUCE_L2 = _reduce("reduce_l2", SUM)  # sqrt(sum x^2)
 REDUCE_LOG_SUM = _reduce("reduce_log_sum", SUM, 0.1, 3.0)  # log(sum x)
 REDUCE_LOG_SUM_EXP = _reduce("reduce_log_sum_exp", SUM)  # log(sum e^x)
 REDUCE_MAX = _reduce("reduce_max", EXACT, -9, -1, dtypes=(F32, I32, I8))
-REDUCE_MEAN = _reduce("reduce_mean", SUM)
+REDUCE_MEAN = _reduce("reduce_mean", SUM, quantized=_eight_bit_cases(0.0317))
 REDUCE_MIN = _reduce("reduce_min", EXACT, 1, 9, dtypes=(F32, I32, U8))
 REDUCE_PRODUCT = _reduce(
     "reduce_product", Tolerance(1e-6, 1e-4, "a rounding for each of some hundred factors"), 0.97, 1.04
 )
-REDUCE_SUM = _reduce("reduce_sum", SUM, dtypes=(F32, I32))
+REDUCE_SUM = _reduce("reduce_sum", SUM, dtypes=(F32, I32), quantized=_eight_bit_cases(0.713))
 REDUCE_SUM_SQUARE = _reduce("reduce_sum_square", SUM)
 
 

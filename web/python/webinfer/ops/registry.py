@@ -6,8 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from webinfer.dtypes import DType
 from webinfer.errors import ShapeError
-from webinfer.graph.ir import Cost, Op, TensorType, Tolerance
+from webinfer.graph.ir import Cost, Op, Quantization, TensorType, Tolerance
 
 OPS: dict[str, Op] = {}
 
@@ -71,3 +72,9 @@ def broadcast(op: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
 
 def product(shape: Sequence[int]) -> int:
     return math.prod(shape)
+
+
+def eight_bit(shape: tuple[int, ...], scale: float, zero: int = 0, dtype: DType = DType.INT8) -> TensorType:
+    """The type of a quantised tensor; `zero` counts from the middle of the element type's range."""
+    middle = 128 if dtype is DType.UINT8 else 0
+    return TensorType(shape, dtype, Quantization((scale,), (middle + zero,)))

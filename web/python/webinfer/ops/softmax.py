@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from webinfer.dtypes import DType
 from webinfer.errors import ShapeError
 from webinfer.graph.ir import Case, Cost, Op, Quantization, TensorType, Tolerance
-from webinfer.ops.registry import declare, moved_bytes, need
+from webinfer.ops.registry import declare, eight_bit, moved_bytes, need
 
 Inputs = Sequence[TensorType | None]
 
@@ -52,6 +52,20 @@ def _cases(low: float, high: float) -> tuple[Case, ...]:
     )
 
 
+def _eight_bit_cases(scale: float, zero: int) -> tuple[Case, ...]:
+    def case(label: str, shape: tuple[int, ...], dtype: DType, step: float) -> Case:
+        low, high = dtype.range
+        y = eight_bit((), scale, zero, dtype).quant
+        return Case(label, (eight_bit(shape, step, 3, dtype),), SoftmaxAttrs(len(shape) - 1, 1.0, (dtype, y)), low=low, high=high)
+
+    return (
+        case("uint8, long row", (2, 1001), DType.UINT8, 0.117),
+        case("uint8, odd rows", (5, 21), DType.UINT8, 0.047),
+        case("int8", (3, 8), DType.INT8, 0.047),
+        case("int8, steep", (4, 10), DType.INT8, 0.9),
+    )
+
+
 _TOLERANCE = Tolerance(absolute=4e-6, relative=2e-5, reason="an exponential, a free sum and a quotient")
-SOFTMAX = declare(Op("softmax", SoftmaxAttrs, _infer("softmax"), cost, _TOLERANCE, _cases(-4.0, 4.0)))
-LOG_SOFTMAX = declare(Op("log_softmax", SoftmaxAttrs, _infer("log_softmax"), cost, _TOLERANCE, _cases(-4.0, 4.0)))
+SOFTMAX = declare(Op("softmax", SoftmaxAttrs, _infer("softmax"), cost, _TOLERANCE, _cases(-4.0, 4.0) + _eight_bit_cases(1 / 256, -128)))
+LOG_SOFTMAX = declare(Op("log_softmax", SoftmaxAttrs, _infer("log_softmax"), cost, _TOLERANCE, _cases(-4.0, 4.0) + _eight_bit_cases(16 / 256, 127)))

@@ -93,7 +93,7 @@ def positions(size: int, count: int, a: resize.ResizeAttrs) -> Array:
 
 def resize_bilinear(inputs: Inputs, node: Node) -> list[Array]:
     x, a = required(inputs[0]), node.attrs
-    if quantized.is_quantized(node) or x.dtype.kind != "f":
+    if x.dtype.kind != "f":
         return [quantized.resize_bilinear(x, node)]
     y = wide(x)
     for axis, count in ((1, a.size[0]), (2, a.size[1])):

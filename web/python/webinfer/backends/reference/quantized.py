@@ -15,8 +15,11 @@ from webinfer.backends.reference.arrays import Array, Inputs, required
 from webinfer.errors import ShapeError
 from webinfer.graph.ir import Node, Quantization, TensorType
 from webinfer.ops.activation import Activation
+from webinfer.ops.lookup import lookup_table
+from webinfer.ops.resize import ResizeAttrs
 
 F = np.float32
+FIXED_POINT = ("hard_swish", "leaky_relu")  # the delegate's and TFLite's own integer forms
 
 
 def is_quantized(node: Node) -> bool:
@@ -141,12 +144,15 @@ def _rescaled(x: Array, source: TensorType, type: TensorType) -> Array:
 
 
 def unary(formula: Callable[[Array], Array], x: Array, node: Node) -> Array:
-    """The formula of the real numbers, stored again."""
+    """The formula of the real numbers, stored again; two operators have a fixed-point form."""
     source, type = node.inputs[0], node.output.type
     assert source is not None
+    if node.op.name in FIXED_POINT:
+        table = np.frombuffer(lookup_table(node.op.name, node.attrs, source.type, type), type.dtype.value)
+        return np.asarray(table[x.view(np.uint8)])
     y = formula(real(x, source.type)) / float(scale_of(type))
     low, high = type.dtype.range
-    return np.clip(np.rint(y) + zero_of(type), low, high).astype(type.dtype.value)
+    return np.clip(np.rint(np.nan_to_num(y, nan=0.0)) + zero_of(type), low, high).astype(type.dtype.value)
 
 
 def _sum(x: Array, y: Array, node: Node, sign: int) -> Array:
@@ -186,9 +192,14 @@ def average(total: Array, count: Array, node: Node) -> Array:
 
 
 def reduce(formula: Callable[[Array, tuple[int, ...], bool], Array], x: Array, node: Node) -> Array:
-    """The reduction of the real numbers, stored again."""
+    """A sum or a mean in integers; any other reduction on the real numbers, stored again."""
     source, type, a = node.inputs[0], node.output.type, node.attrs
     assert source is not None
+    if node.op.name in ("reduce_sum", "reduce_mean"):
+        count = x.size // max(type.size, 1) if node.op.name == "reduce_mean" else 1
+        total = np.sum(x.astype(np.int64) - zero_of(source.type), axis=a.axes, keepdims=a.keep_dims)
+        scale = scale_of(source.type) / F(scale_of(type) * F(count))
+        return scaled(np.asarray(total), scale, Activation.NONE, type)
     y = np.asarray(formula(real(x, source.type), a.axes, a.keep_dims)) / float(scale_of(type))
     return clamped(np.rint(y) + zero_of(type), Activation.NONE, type)
 
@@ -204,14 +215,27 @@ def softmax(x: Array, node: Node) -> Array:
 
 
 def resize_bilinear(x: Array, node: Node) -> Array:
-    """Bilinear samples of stored values, rounded to the nearest."""
-    from webinfer.backends.reference.pool import positions
+    """Bilinear samples of stored values with weights of 11 bits, halves up.
 
-    y, a, info = x.astype(np.float64), node.attrs, np.iinfo(x.dtype)
+    Positions and weights are float32, as the delegate computes them.
+    """
+    a, y = node.attrs, x.astype(np.int64)
     for axis, count in ((1, a.size[0]), (2, a.size[1])):
-        size = y.shape[axis]
-        at = np.clip(positions(size, count, a), 0, size - 1)
-        low = np.floor(at).astype(np.int64)
-        weight = (at - low).reshape([-1 if i == axis else 1 for i in range(4)])
-        y = np.take(y, low, axis) * (1 - weight) + np.take(y, np.minimum(low + 1, size - 1), axis) * weight
-    return np.clip(np.rint(y), info.min, info.max).astype(x.dtype)
+        low, high, weight = _taps(x.shape[axis], count, a)
+        near = np.take(y, low, axis)
+        y = near * 2048 + (np.take(y, high, axis) - near) * weight.reshape([-1 if i == axis else 1 for i in range(4)])
+    return ((y + (1 << 21)) >> 22).astype(x.dtype)
+
+
+def _taps(size: int, count: int, a: ResizeAttrs) -> tuple[Array, Array, Array]:
+    """Both neighbours of every output sample along one axis, and the weight of the second in 2048ths."""
+    at = np.arange(count, dtype=F)
+    if a.align_corners and count > 1:
+        at = at * (F(size - 1) / F(count - 1))
+    elif a.half_pixel_centers:
+        at = (at + F(0.5)) * (F(size) / F(count)) - F(0.5)
+    else:
+        at = at * (F(size) / F(count))
+    at = np.minimum(np.maximum(at, F(0.0)), F(size - 1)).astype(F)
+    low = np.floor(at).astype(np.int64)
+    return low, np.minimum(low + 1, size - 1), np.rint((at - low.astype(F)) * F(2048.0)).astype(np.int64)
