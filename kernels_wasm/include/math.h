@@ -20,6 +20,10 @@ INLINE v4f v4f_copysign(v4f a, v4f b) {
   return (v4f)(((v4i)a & ~sign) | ((v4i)b & sign));
 }
 
+// The larger and the smaller; a NaN in either operand wins, as in NumPy.
+INLINE v4f v4f_larger(v4f a, v4f b) { return v4f_select(b == b, v4f_select(a < b, b, a), b); }
+INLINE v4f v4f_smaller(v4f a, v4f b) { return v4f_select(b == b, v4f_select(b < a, b, a), b); }
+
 // p * 2^n for -252 <= n <= 254, rounded once.
 INLINE v4f v4f_scale_by_power(v4f p, v4i n) {
   const v4i half = n >> 1, rest = n - half;

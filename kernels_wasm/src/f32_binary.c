@@ -5,6 +5,7 @@
 //   nest  int32    the loop nest of include/walk.h over a and b; inner strides are 0 or 1
 //
 // Split by elements of y.
+#include "math.h"
 #include "pow.h"
 #include "walk.h"
 
@@ -40,10 +41,6 @@ INLINE const float *row_operand(const float *p, int32_t step, float *copies) {
     }                                                                                                    \
   }
 
-// A NaN in either operand wins, as in NumPy.
-INLINE v4f larger(v4f a, v4f b) { return v4f_select(b == b, v4f_select(a < b, b, a), b); }
-INLINE v4f smaller(v4f a, v4f b) { return v4f_select(b == b, v4f_select(b < a, b, a), b); }
-
 // a modulo b with the sign of b. The quotient of two float32 in float64 is never rounded across an integer below 2^28;
 // larger ones are taken off in pieces.
 static __attribute__((noinline)) float modulo(float a, float b) {
@@ -70,8 +67,8 @@ BINARY(add, a + b)
 BINARY(div, a / b)
 BINARY(floor_div, each_lane(floor_quotient, a, b))
 BINARY(floor_mod, each_lane(modulo, a, b))
-BINARY(maximum, larger(a, b))
-BINARY(minimum, smaller(a, b))
+BINARY(maximum, v4f_larger(a, b))
+BINARY(minimum, v4f_smaller(a, b))
 BINARY(mul, a * b)
 BINARY(pow, v4f_pow(a, b))
 BINARY(prelu, v4f_select(a >= 0.0f, a, a * b))

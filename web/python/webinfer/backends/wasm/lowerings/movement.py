@@ -29,13 +29,17 @@ def strided_copy(builder: Builder, part: StridedCopy, source: Ref, target: Ref, 
         builder.step(f"b{8 * itemsize}_copy", from_ref, to_ref, table, units=count)
 
 
-def fill(builder: Builder, target: Ref, dtype: DType, value: float, count: int) -> None:
-    """Sets elements to one value, given in stored units."""
+def fill_words(dtype: DType, value: float) -> tuple[int, int]:
+    """One element as the kernels hold it: its low and its high 32 bits."""
     compute = COMPUTE.get(dtype, dtype)
     number = float(value) if compute.is_float else bool(value) if compute is DType.BOOL else int(value)
-    bits = struct.pack(f"<{compute.format}", number).ljust(8, b"\0")
-    low, high = struct.unpack("<ii", bits)
-    builder.step(f"b{8 * compute.itemsize}_fill", target, low, high, units=count)
+    low, high = struct.unpack("<ii", struct.pack(f"<{compute.format}", number).ljust(8, b"\0"))
+    return low, high
+
+
+def fill(builder: Builder, target: Ref, dtype: DType, value: float, count: int) -> None:
+    """Sets elements to one value, given in stored units."""
+    builder.step(f"b{8 * compute_itemsize(dtype)}_fill", target, *fill_words(dtype, value), units=count)
 
 
 def moved(node: Node, builder: Builder) -> None:

@@ -1,0 +1,17 @@
+// Folding the four lanes of a vector into one value, and vectors of which only some lanes count.
+#pragma once
+
+#include "simd.h"
+
+// The first `count` lanes of a, the others from b.
+INLINE v4f v4f_first_lanes(v4f a, int32_t count, v4f b) {
+  return v4f_select((v4i){0, 1, 2, 3} < count, a, b);
+}
+
+// JOIN of all four lanes, in every lane.
+#define FOLD(JOIN, a)                                                     \
+  __extension__({                                                         \
+    const v4f fold_all = (a);                                             \
+    const v4f fold_2 = JOIN(fold_all, __builtin_shufflevector(fold_all, fold_all, 2, 3, 0, 1)); \
+    JOIN(fold_2, __builtin_shufflevector(fold_2, fold_2, 1, 0, 3, 2));    \
+  })

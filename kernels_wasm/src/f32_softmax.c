@@ -1,0 +1,77 @@
+// Softmax, its logarithm, and log(sum e^x), along one axis. The largest element is taken off first, so that
+// nothing overflows.
+//
+//   x     [outer, r, inner]  read, up to 12 bytes past its end
+//   y     [outer, r, inner]  written (log_sum_exp: [outer, inner]); no overlap
+//   beta  factor of x
+//
+// Split by lines (outer * inner).
+#include "lanes.h"
+#include "math.h"
+
+INLINE v4f plus(v4f a, v4f b) { return a + b; }
+
+enum { SOFTMAX, LOG_SOFTMAX, LOG_SUM_EXP };
+
+// One row of r neighbouring elements; y has one element for LOG_SUM_EXP.
+INLINE void one_row(const float *x, float *y, int32_t r, float beta, int kind) {
+  const v4f lowest = v4f_splat(-INFINITE), none = v4f_splat(0.0f);
+  v4f top = lowest, sum = none;
+  NO_UNROLL for (int32_t k = 0; k < r; k += 4) top = v4f_larger(top, v4f_first_lanes(v4f_load(x + k), r - k, lowest));
+  top = FOLD(v4f_larger, top);
+  // An infinite top would make the differences NaN where they are not.
+  if (kind == LOG_SUM_EXP) top = v4f_select(v4f_abs(top) == INFINITE, none, top);
+  NO_UNROLL for (int32_t k = 0; k < r; k += 4) {
+    const v4f e = v4f_exp((v4f_load(x + k) - top) * beta);
+    sum += v4f_first_lanes(e, r - k, none);
+    if (kind == SOFTMAX) v4f_store_first(y + k, e, r - k < 4 ? r - k : 4);
+  }
+  sum = FOLD(plus, sum);
+  const v4f log_sum = v4f_log(sum), factor = 1.0f / sum;
+  if (kind == LOG_SUM_EXP) {
+    y[0] = (top + log_sum)[0];
+    return;
+  }
+  NO_UNROLL for (int32_t k = 0; k < r; k += 4) {
+    const v4f v = kind == SOFTMAX ? v4f_load(y + k) * factor : (v4f_load(x + k) - top) * beta - log_sum;
+    v4f_store_first(y + k, v, r - k < 4 ? r - k : 4);
+  }
+}
+
+// Up to four neighbouring lines whose elements are `inner` apart.
+INLINE void four_lines(const float *x, float *y, int32_t r, int32_t inner, int32_t lines, float beta, int kind) {
+  const v4f none = v4f_splat(0.0f);
+  v4f top = v4f_splat(-INFINITE), sum = none;
+  NO_UNROLL for (int32_t k = 0; k < r; k++) top = v4f_larger(top, v4f_load(x + k * inner));
+  if (kind == LOG_SUM_EXP) top = v4f_select(v4f_abs(top) == INFINITE, none, top);
+  NO_UNROLL for (int32_t k = 0; k < r; k++) sum += v4f_exp((v4f_load(x + k * inner) - top) * beta);
+  const v4f log_sum = v4f_log(sum), factor = 1.0f / sum;
+  if (kind == LOG_SUM_EXP) {
+    v4f_store_first(y, top + log_sum, lines);
+    return;
+  }
+  NO_UNROLL for (int32_t k = 0; k < r; k++) {
+    const v4f shifted = (v4f_load(x + k * inner) - top) * beta;
+    v4f_store_first(y + k * inner, kind == SOFTMAX ? v4f_exp(shifted) * factor : shifted - log_sum, lines);
+  }
+}
+
+#define LINES(NAME, KIND, RESULTS)                                                                     \
+  void NAME(const float *restrict x, float *restrict y, int32_t r, int32_t inner, float beta, int32_t begin, \
+            int32_t end) {                                                                             \
+    for (int32_t i = begin, n; i < end; i += n) {                                                      \
+      const int32_t outer = i / inner, column = i % inner, rest = inner - column;                      \
+      n = rest < end - i ? rest : end - i;                                                             \
+      n = n < 4 ? n : 4;                                                                               \
+      float *to = y + outer * (RESULTS) * inner + column;                                              \
+      if (inner == 1) {                                                                                \
+        one_row(x + i * r, to, r, beta, KIND);                                                         \
+      } else {                                                                                         \
+        four_lines(x + outer * r * inner + column, to, r, inner, n, beta, KIND);                       \
+      }                                                                                                \
+    }                                                                                                  \
+  }
+
+LINES(f32_log_softmax, LOG_SOFTMAX, r)
+LINES(f32_reduce_log_sum_exp, LOG_SUM_EXP, 1)
+LINES(f32_softmax, SOFTMAX, r)

@@ -1,0 +1,129 @@
+"""Reads and writes at positions that are tensors, one-hot rows and triangles."""
+
+from __future__ import annotations
+
+import math
+import struct
+
+from webinfer.backends.wasm.builder import Builder, Lower, compute_itemsize
+from webinfer.backends.wasm.lowerings.cast import F32, compute_dtype, convert, copy, present
+from webinfer.backends.wasm.lowerings.elementwise import I32, I64, refuse
+from webinfer.backends.wasm.lowerings.movement import fill, fill_words
+from webinfer.backends.wasm.lowerings.reduce import lines_of
+from webinfer.graph.ir import Node, Op, Value
+from webinfer.ops import gather as ops
+from webinfer.ops import pattern
+from webinfer.ops.strided import row_major
+from webinfer.plan.blocks import Ref
+
+
+def positions_ref(builder: Builder, value: Value) -> Ref:
+    """Positions as int32; what int32 cannot hold lies outside every tensor anyway and saturates."""
+    dtype, n = value.type.dtype, value.type.size
+    if dtype is I32:
+        return builder.ref(value)
+    wide, target = builder.ref(value), builder.scratch(4 * n)
+    if dtype.itemsize < 4:
+        convert(builder, wide, dtype, target, I32, n)
+        return target
+    scratch = builder.scratch(8 * n)
+    convert(builder, wide, dtype, scratch, I64, n)
+    bounds = struct.pack("<qq", *I32.range)
+    builder.step("i64_clip", scratch, scratch, builder.table(("bounds", I64, bounds), bounds), units=n)
+    convert(builder, scratch, I64, target, I32, n)
+    return target
+
+
+def gather(node: Node, builder: Builder) -> None:
+    x, p, y, a = present(node.inputs[0]), present(node.inputs[1]), node.output, node.attrs
+    outer = math.prod(x.type.shape[a.batch_dims : a.axis])
+    count = math.prod(p.type.shape[a.batch_dims :])
+    _, size, inner = lines_of(x.type.shape, a.axis)
+    row = inner * compute_itemsize(x.type.dtype)
+    refs = (builder.ref(x), positions_ref(builder, p), builder.ref(y))
+    builder.step("b8_gather", *refs, outer, size, count, row, units=y.type.size // inner)
+
+
+def _elements(node: Node) -> tuple[int, int, int]:
+    """(size, count, inner) along the axis of the node."""
+    x, p = present(node.inputs[0]).type.shape, present(node.inputs[1]).type.shape
+    return x[node.attrs.axis], p[node.attrs.axis], math.prod(x[node.attrs.axis + 1 :])
+
+
+def gather_elements(node: Node, builder: Builder) -> None:
+    x, p, y = present(node.inputs[0]), present(node.inputs[1]), node.output
+    kernel = f"b{8 * compute_itemsize(x.type.dtype)}_gather_elements"
+    refs = (builder.ref(x), positions_ref(builder, p), builder.ref(y))
+    builder.step(kernel, *refs, *_elements(node), units=y.type.size)
+
+
+def _axes_table(builder: Builder, shape: tuple[int, ...], depth: int) -> Ref:
+    """(size, stride in rows) of the leading axes that a position names."""
+    words = [n for pair in zip(shape[:depth], row_major(shape[:depth]), strict=True) for n in pair]
+    data = struct.pack(f"<{len(words)}i", *words)
+    return builder.table(("axes", data), data)
+
+
+def gather_nd(node: Node, builder: Builder) -> None:
+    x, p, y, batch = present(node.inputs[0]), present(node.inputs[1]), node.output, node.attrs.batch_dims
+    depth, rest = p.type.shape[-1], x.type.shape[batch:]
+    itemsize = compute_itemsize(x.type.dtype)
+    row = math.prod(rest[depth:]) * itemsize
+    count = math.prod(p.type.shape[batch:-1])
+    refs = (builder.ref(x), positions_ref(builder, p), builder.ref(y), _axes_table(builder, rest, depth))
+    builder.step("b8_gather_nd", *refs, depth, count, math.prod(rest) * itemsize, row, units=p.type.size // depth)
+
+
+def scatter_elements(node: Node, builder: Builder) -> None:
+    x, p, u = (present(v) for v in node.inputs)
+    itemsize, target = compute_itemsize(x.type.dtype), builder.ref(node.output)
+    copy(builder, builder.ref(x), target, x.type.size * itemsize)
+    if u.type.size:
+        kernel = f"b{8 * itemsize}_scatter_elements"
+        builder.step(kernel, positions_ref(builder, p), builder.ref(u), target, *_elements(node), u.type.size)
+
+
+def scatter_nd(node: Node, builder: Builder) -> None:
+    x, p, u = (present(v) for v in node.inputs)
+    dtype, depth, target = compute_dtype(x), p.type.shape[-1], builder.ref(node.output)
+    row, kernel = math.prod(x.type.shape[depth:]), "b8_scatter_nd"
+    if node.attrs.add:
+        if dtype is not F32 and dtype.itemsize != 4:
+            raise refuse(node.op, dtype)
+        kernel = "f32_scatter_nd_add" if dtype is F32 else "i32_scatter_nd_add"
+    else:
+        row *= dtype.itemsize
+    copy(builder, builder.ref(x), target, x.type.size * dtype.itemsize)
+    if u.type.size:
+        table = _axes_table(builder, x.type.shape, depth)
+        refs = (positions_ref(builder, p), builder.ref(u), target, table)
+        builder.step(kernel, *refs, depth, p.type.size // depth, row)
+
+
+def one_hot(node: Node, builder: Builder) -> None:
+    x, y, a = present(node.inputs[0]), node.output, node.attrs
+    fill(builder, builder.ref(y), a.dtype, a.off, y.type.size)
+    inner = math.prod(x.type.shape[a.axis :])
+    low, high = fill_words(a.dtype, a.on)
+    kernel = f"b{8 * compute_itemsize(a.dtype)}_one_hot"
+    builder.step(kernel, positions_ref(builder, x), builder.ref(y), a.depth, inner, low, high, units=x.type.size)
+
+
+def triangular(node: Node, builder: Builder) -> None:
+    x, y, a = present(node.inputs[0]), node.output, node.attrs
+    rows, columns = x.type.shape[-2:]
+    # Beyond the corners a diagonal changes nothing; clamped, it fits int32.
+    diagonal = max(-rows - 1, min(columns + 1, a.diagonal))
+    kernel = f"b{8 * compute_itemsize(x.type.dtype)}_triangular"
+    builder.step(kernel, builder.ref(x), builder.ref(y), rows, columns, int(a.upper), diagonal, units=x.type.size // columns)
+
+
+LOWERINGS: dict[Op, Lower] = {
+    ops.GATHER: gather,
+    ops.GATHER_ELEMENTS: gather_elements,
+    ops.GATHER_ND: gather_nd,
+    pattern.ONE_HOT: one_hot,
+    ops.SCATTER_ELEMENTS: scatter_elements,
+    ops.SCATTER_ND: scatter_nd,
+    pattern.TRIANGULAR: triangular,
+}

@@ -1,0 +1,158 @@
+"""Operators along axes: reductions, positions of extremes, softmax, running sums, largest elements."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Sequence
+from itertools import groupby
+
+from webinfer.backends.wasm.builder import Builder, Lower
+from webinfer.backends.wasm.lowerings.cast import F32, compute_dtype, convert, converted, present
+from webinfer.backends.wasm.lowerings.elementwise import BOOL, I32, I64, SHORT, U64, WIDENED, refuse
+from webinfer.backends.wasm.lowerings.movement import strided_copy
+from webinfer.backends.wasm.lowerings.nest import nest
+from webinfer.dtypes import DType
+from webinfer.errors import UnsupportedOpError
+from webinfer.graph.ir import Node, Op
+from webinfer.ops import reduce as ops
+from webinfer.ops import scan, softmax
+from webinfer.ops.strided import StridedCopy, coalesce, row_major
+from webinfer.plan.blocks import Ref
+
+Lines = tuple[int, int, int]  # outer, r, inner
+_INTEGER = {
+    ops.REDUCE_L1: ("abs", "sum"), ops.REDUCE_MAX: ("", "max"), ops.REDUCE_MEAN: ("", "sum"), ops.REDUCE_MIN: ("", "min"),
+    ops.REDUCE_PRODUCT: ("", "product"), ops.REDUCE_SUM: ("", "sum"), ops.REDUCE_SUM_SQUARE: ("square", "sum"),
+}  # fmt: skip
+
+
+def lines_of(shape: Sequence[int], axis: int) -> Lines:
+    """The shape as (outer, r, inner) around one axis."""
+    return math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
+
+
+def gathered_axes(builder: Builder, source: Ref, shape: Sequence[int], axes: Sequence[int], itemsize: int) -> tuple[Ref, Lines]:
+    """The tensor as lines along the axes: where it lies already if they are neighbours, else transposed."""
+    kinds = [(i in axes, n) for i, n in enumerate(shape) if n != 1]
+    groups = [(kind, math.prod(n for _, n in group)) for kind, group in groupby(kinds, key=lambda k: k[0])]
+    middle = [i for i, (reduced, _) in enumerate(groups) if reduced]
+    if not middle:
+        return source, (math.prod(shape), 1, 1)
+    if len(middle) == 1:
+        at = middle[0]
+        return source, (math.prod(n for _, n in groups[:at]), groups[at][1], math.prod(n for _, n in groups[at + 1 :]))
+    order = [i for i in range(len(shape)) if i not in axes] + sorted(axes)
+    turned, strides = [shape[i] for i in order], row_major(shape)
+    target = builder.scratch(math.prod(shape) * itemsize)
+    part = StridedCopy(0, tuple(turned), 0, tuple(strides[i] for i in order), 0, row_major(turned))
+    strided_copy(builder, coalesce(part), source, target, itemsize)
+    r = math.prod(shape[i] for i in axes)
+    return target, (math.prod(shape) // max(r, 1), r, 1)
+
+
+def reduce(node: Node, builder: Builder) -> None:
+    x, y, a = present(node.inputs[0]), node.output, node.attrs
+    dtype = compute_dtype(x)
+    if dtype is not F32 and dtype is not BOOL:
+        _reduce_integers(node, builder, dtype)
+        return
+    source, (_, r, inner) = gathered_axes(builder, builder.ref(x), x.type.shape, a.axes, dtype.itemsize)
+    target, units = builder.ref(y), y.type.size
+    if dtype is BOOL and node.op not in (ops.REDUCE_ALL, ops.REDUCE_ANY):
+        raise refuse(node.op, dtype)
+    if dtype is BOOL:
+        builder.step(f"b8_{node.op.name}", source, target, r, inner, units=units)
+    else:
+        factor = 1.0 if node.op is ops.REDUCE_LOG_SUM_EXP else float(r)
+        builder.step(f"f32_{node.op.name}", source, target, r, inner, factor, units=units)
+
+
+def _reduce_integers(node: Node, builder: Builder, dtype: DType) -> None:
+    x, y = present(node.inputs[0]), node.output
+    if node.op not in _INTEGER or dtype is U64:
+        raise refuse(node.op, dtype)
+    before, kernel = _INTEGER[node.op]
+    mean = node.op is ops.REDUCE_MEAN
+    wide = I64 if mean else WIDENED.get(dtype, dtype)  # the sum of a mean must not wrap
+    source = converted(builder, x, wide)
+    if before:
+        taken = builder.scratch(x.type.size * wide.itemsize)
+        builder.step(f"{SHORT[wide]}_{before}", source, taken, units=x.type.size)
+        source = taken
+    source, (_, r, inner) = gathered_axes(builder, source, x.type.shape, node.attrs.axes, wide.itemsize)
+    n = y.type.size
+    target = builder.ref(y) if wide is dtype else builder.scratch(n * wide.itemsize)
+    builder.step(f"{SHORT[wide]}_reduce_{kernel}", source, target, r, inner, units=n)
+    if mean:
+        count = builder.table(("i64", r), struct.pack("<q", r))
+        builder.step("i64_div", target, count, target, nest(builder, (n,), (1,), (0,)), units=n)
+    if wide is not dtype:
+        convert(builder, target, wide, builder.ref(y), dtype, n)
+
+
+def arg(node: Node, builder: Builder) -> None:
+    x, y = present(node.inputs[0]), node.output
+    dtype = compute_dtype(x)
+    wide = WIDENED.get(dtype, dtype)
+    if wide is U64:
+        raise refuse(node.op, dtype)
+    _, r, inner = lines_of(x.type.shape, node.attrs.axis)
+    n = y.type.size
+    target = builder.ref(y) if y.type.dtype is I32 else builder.scratch(4 * n)
+    builder.step(f"{SHORT[wide]}_{node.op.name}", converted(builder, x, wide), target, r, inner, units=n)
+    if y.type.dtype is not I32:
+        convert(builder, target, I32, builder.ref(y), y.type.dtype, n)
+
+
+def softmax_(node: Node, builder: Builder) -> None:
+    x, y = present(node.inputs[0]), node.output
+    if compute_dtype(x) is not F32:
+        raise refuse(node.op, x.type.dtype)
+    outer, r, inner = lines_of(x.type.shape, node.attrs.axis)
+    builder.step(f"f32_{node.op.name}", builder.ref(x), builder.ref(y), r, inner, node.attrs.beta, units=outer * inner)
+
+
+def cumulative_sum(node: Node, builder: Builder) -> None:
+    x, y, a = present(node.inputs[0]), node.output, node.attrs
+    dtype = compute_dtype(x)
+    wide = I64 if dtype is U64 else WIDENED.get(dtype, dtype)
+    outer, r, inner = lines_of(x.type.shape, a.axis)
+    source = builder.ref(x) if dtype is U64 else converted(builder, x, wide)
+    target = builder.ref(y) if wide.itemsize == dtype.itemsize else builder.scratch(y.type.size * wide.itemsize)
+    flags = (int(a.exclusive), int(a.reversed))
+    builder.step(f"{SHORT[wide]}_cumulative_sum", source, target, r, inner, *flags, units=outer * inner)
+    if wide.itemsize != dtype.itemsize:
+        convert(builder, target, wide, builder.ref(y), dtype, y.type.size)
+
+
+def top_k(node: Node, builder: Builder) -> None:
+    x, (values, positions) = present(node.inputs[0]), node.outputs
+    dtype, k = compute_dtype(x), node.attrs.k
+    wide = WIDENED.get(dtype, dtype)
+    if wide is U64:
+        raise refuse(node.op, dtype)
+    rows, r, _ = lines_of(x.type.shape, x.type.rank - 1)
+    if r > 1 << 16 and k > 64:
+        raise UnsupportedOpError([f"top_k of {k} out of {r} would take too long; 64 is the most for rows above {1 << 16}"])
+    best = builder.ref(values) if wide is dtype else builder.scratch(values.type.size * wide.itemsize)
+    builder.step(f"{SHORT[wide]}_top_k", converted(builder, x, wide), best, builder.ref(positions), r, k, units=rows)
+    if wide is not dtype:
+        convert(builder, best, wide, builder.ref(values), dtype, values.type.size)
+
+
+LOWERINGS: dict[Op, Lower] = {
+    **dict.fromkeys(
+        (
+            ops.REDUCE_ALL, ops.REDUCE_ANY, ops.REDUCE_L1, ops.REDUCE_L2, ops.REDUCE_LOG_SUM, ops.REDUCE_LOG_SUM_EXP,
+            ops.REDUCE_MAX, ops.REDUCE_MEAN, ops.REDUCE_MIN, ops.REDUCE_PRODUCT, ops.REDUCE_SUM, ops.REDUCE_SUM_SQUARE,
+        ),
+        reduce,
+    ),
+    ops.ARG_MAX: arg,
+    ops.ARG_MIN: arg,
+    scan.CUMULATIVE_SUM: cumulative_sum,
+    scan.TOP_K: top_k,
+    softmax.LOG_SOFTMAX: softmax_,
+    softmax.SOFTMAX: softmax_,
+}  # fmt: skip
