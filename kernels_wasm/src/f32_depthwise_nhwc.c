@@ -7,13 +7,7 @@
 //
 // Units: output rows, n * oh.
 #include "epilogue.h"
-
-// The window positions [first, last) of one axis that lie inside the image.
-INLINE void inside_taps(int32_t at, int32_t size, int32_t window, int32_t dilation, int32_t *first, int32_t *last) {
-  *first = at < 0 ? (-at + dilation - 1) / dilation : 0;
-  const int32_t end = (size - at + dilation - 1) / dilation;
-  *last = end < window ? end : window;
-}
+#include "window.h"
 
 void f32_depthwise_nhwc(const float *restrict x, const float *restrict w, float *restrict y, int32_t n, int32_t ih,
                         int32_t iw, int32_t c, int32_t x_stride, int32_t oh, int32_t ow, int32_t y_stride, int32_t kh,
@@ -21,33 +15,27 @@ void f32_depthwise_nhwc(const float *restrict x, const float *restrict w, float 
                         const float *residual, int32_t residual_c, const float *slope, int32_t act, float lo, float hi,
                         int32_t begin, int32_t end) {
   (void)n;
+  const Window window = {ih, iw, x_stride, oh, ow, kh, kw, sh, sw, dh, dw, pad_top, pad_left};
   const Epilogue e = {residual, residual_c, slope, act, lo, hi};
   const int32_t block = 4 + kh * kw * 4;
-  for (int32_t row = begin; row < end; row++) {
-    const int32_t image = row / oh, iy = (row - image * oh) * sh - pad_top;
-    int32_t top, bottom;
-    inside_taps(iy, ih, kh, dh, &top, &bottom);
-    for (int32_t ox = 0; ox < ow; ox++) {
-      const int32_t ix = ox * sw - pad_left, pixel = row * ow + ox;
-      int32_t left, right;
-      inside_taps(ix, iw, kw, dw, &left, &right);
-      for (int32_t channel = 0; channel < c; channel += 8) {
-        const float *first = w + channel / 4 * block, *second = channel + 4 < c ? first + block : first;
-        const int32_t step = channel + 4 < c ? 4 : 0;
-        v4f sum0 = v4f_load(first), sum1 = v4f_load(second);
-        for (int32_t ky = top; ky < bottom; ky++) {
-          const float *p = x + ((image * ih + iy + ky * dh) * iw + ix + left * dw) * x_stride + channel;
-          for (int32_t kx = left; kx < right; kx++, p += dw * x_stride) {
-            const int32_t tap = 4 + (ky * kw + kx) * 4;
-            sum0 = v4f_madd(v4f_load(p), v4f_load(first + tap), sum0);
-            sum1 = v4f_madd(v4f_load(p + step), v4f_load(second + tap), sum1);
-          }
+  for (int32_t pixel = begin * ow; pixel < end * ow; pixel++) {
+    const Taps t = find_taps(&window, pixel);
+    for (int32_t channel = 0; channel < c; channel += 8) {
+      const float *first = w + channel / 4 * block, *second = channel + 4 < c ? first + block : first;
+      const int32_t step = channel + 4 < c ? 4 : 0;
+      v4f sum0 = v4f_load(first), sum1 = v4f_load(second);
+      for (int32_t ky = t.top; ky < t.bottom; ky++) {
+        const float *p = x + tap_row(&window, &t, ky) + channel;
+        for (int32_t kx = t.left; kx < t.right; kx++, p += dw * x_stride) {
+          const int32_t tap = 4 + (ky * kw + kx) * 4;
+          sum0 = v4f_madd(v4f_load(p), v4f_load(first + tap), sum0);
+          sum1 = v4f_madd(v4f_load(p + step), v4f_load(second + tap), sum1);
         }
-        float sums[8];
-        v4f_store(sums, sum0);
-        v4f_store(sums + 4, sum1);
-        finish_channels(sums, y + pixel * y_stride + channel, pixel, channel, c - channel < 8 ? c - channel : 8, &e);
       }
+      float sums[8];
+      v4f_store(sums, sum0);
+      v4f_store(sums + 4, sum1);
+      finish_channels(sums, y + pixel * y_stride + channel, pixel, channel, c - channel < 8 ? c - channel : 8, &e);
     }
   }
 }
