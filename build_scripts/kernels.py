@@ -27,7 +27,15 @@ GENERATED = ROOT / "build" / "generated"
 MODULES = ROOT / "build" / "kernels"
 TABLE = ROOT / "web" / "python" / "webinfer" / "backends" / "wasm" / "kernel_table.py"
 
-BUILDS = {"scalar": ["-mno-simd128"], "simd128": ["-msimd128"], "relaxed": ["-msimd128", "-mrelaxed-simd"]}
+BUILDS = {
+    "scalar": ["-mno-simd128"],
+    "simd128": ["-msimd128"],
+    "relaxed": ["-msimd128", "-mrelaxed-simd"],
+    "simd128-threads": ["-msimd128", "-matomics"],
+    "relaxed-threads": ["-msimd128", "-mrelaxed-simd", "-matomics"],
+}
+THREAD_EXPORTS = ("team_run", "team_work", "team_dismiss")  # only in the builds with threads
+SHARED_BYTES = 2**31  # what a shared memory may grow to; the host may ask for less
 STACK_BYTES = 64 * 1024
 LARGEST_GZIP_BYTES = 150_000
 ARG_TYPES = {"ptr": "void *", "i32": "int32_t", "f32": "float"}
@@ -162,14 +170,25 @@ static void step(const int32_t *p, int32_t thread, int32_t threads) {{
   }}
 }}
 
-void run(const int32_t *program, int32_t first, int32_t count, int32_t thread, int32_t threads) {{
+static void check(const int32_t *program) {{
   if (program[0] != {MAGIC} || program[1] != {VERSION}) __builtin_trap();
-  const int32_t *p = program + {HEADER_WORDS};
-  const int32_t last = first + count < program[2] ? first + count : program[2];
-  for (int32_t i = 0; i < last; i++, p += p[1]) {{
-    if (i >= first) step(p, thread, threads);
-  }}
 }}
+
+// The record with this number.
+static const int32_t *find(const int32_t *program, int32_t number) {{
+  const int32_t *p = program + {HEADER_WORDS};
+  for (int32_t i = 0; i < number && i < program[2]; i++) p += p[1];
+  return p;
+}}
+
+void run(const int32_t *program, int32_t first, int32_t count, int32_t thread, int32_t threads) {{
+  check(program);
+  const int32_t *p = find(program, first);
+  const int32_t last = first + count < program[2] ? first + count : program[2];
+  for (int32_t i = first; i < last; i++, p += p[1]) step(p, thread, threads);
+}}
+
+#include "team.h"
 """
 
 
@@ -253,7 +272,7 @@ def compile_module(rows: list[Row], build: str, force: bool = False) -> Path:
     command = [
         sys.executable, "-m", "ziglang", "cc", *COMPILE_FLAGS, *BUILDS[build], f"-I{SOURCES / 'include'}",
         *sources, str(GENERATED / "dispatch.c"), *LINK_FLAGS,
-        *(f"-Wl,--export={row.name}" for row in rows), "-o", str(fresh),
+        *(f"-Wl,--export={row.name}" for row in rows), *_thread_flags(build), "-o", str(fresh),
     ]  # fmt: skip
     cache = {"ZIG_GLOBAL_CACHE_DIR": str(ROOT / "build" / "zig"), "ZIG_LOCAL_CACHE_DIR": str(ROOT / "build" / "zig")}
     done = subprocess.run(command, check=False, env={**os.environ, **cache}, cwd=ROOT, stderr=subprocess.PIPE, text=True)
@@ -265,11 +284,18 @@ def compile_module(rows: list[Row], build: str, force: bool = False) -> Path:
     return target
 
 
+def _thread_flags(build: str) -> list[str]:
+    if not build.endswith("-threads"):
+        return []
+    exports = [f"-Wl,--export={name}" for name in THREAD_EXPORTS]
+    return ["-Wl,--shared-memory", f"-Wl,--max-memory={SHARED_BYTES}", *exports]
+
+
 def main(argv: list[str] | None = None) -> int:
     """0 when the modules stand and none is larger than allowed."""
     parser = argparse.ArgumentParser(prog="kernels", description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--force", action="store_true", help="compile even if nothing changed")
-    parser.add_argument("--only", choices=sorted(BUILDS), help="one build instead of all three")
+    parser.add_argument("--only", choices=sorted(BUILDS), help="one build instead of all")
     parser.add_argument("--no-compile", action="store_true", help="only write the generated files")
     options = parser.parse_args(argv)
     try:
@@ -287,7 +313,7 @@ def _compile_and_report(rows: list[Row], options: argparse.Namespace) -> int:
         data = compile_module(rows, build, options.force).read_bytes()
         packed = len(gzip.compress(data, 9))
         too_large += packed > LARGEST_GZIP_BYTES
-        print(f"kernels {build:8} {len(rows)} kernels  {len(data):8,} bytes  gzip {packed:8,} bytes")
+        print(f"kernels {build:15} {len(rows)} kernels  {len(data):8,} bytes  gzip {packed:8,} bytes")
     if too_large:
         print(f"a kernel module is larger than {LARGEST_GZIP_BYTES:,} bytes gzip", file=sys.stderr)
     return 1 if too_large else 0

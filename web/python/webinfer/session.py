@@ -11,9 +11,9 @@ from types import TracebackType
 from typing import Any
 
 from webinfer.backends.base import Executor, MemoryReport
-from webinfer.choice import Attempt, BACKENDS, choose, order_of
+from webinfer.choice import BACKENDS, Attempt, choose, order_of
 from webinfer.dtypes import DType
-from webinfer.errors import ClosedError, DeviceLostError, InputError, ModelFormatError
+from webinfer.errors import ClosedError, DeviceLostError, InputError, KernelError, ModelFormatError
 from webinfer.flags import debug, debug_level
 from webinfer.graph.ir import Graph, Quantization, Value
 from webinfer.graph.printer import print_graph
@@ -159,6 +159,9 @@ class Session:
                 return await self.executor.run(buffers)
             except DeviceLostError:
                 self._losses, self._stale = self._losses + 1, True
+                raise
+            except KernelError:  # the kernel instance is gone: the next run has a new one
+                self._stale = True
                 raise
 
     async def warmup(self) -> None:

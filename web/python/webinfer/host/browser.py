@@ -12,6 +12,7 @@ from pyodide.ffi import JsException, JsProxy, to_js
 from webinfer.errors import BackendUnavailableError, InputError, ModelFormatError
 from webinfer.host.interface import Capability, Kernels, Progress, ProgressEvent
 from webinfer.host.kernels_browser import best_build, open_kernels
+from webinfer.host.kernels_team import open_team
 from webinfer.models import MODELS
 
 IMAGE_CLASSES = ("ImageBitmap", "VideoFrame", "HTMLVideoElement", "HTMLImageElement", "HTMLCanvasElement", "OffscreenCanvas")
@@ -69,10 +70,30 @@ class BrowserHost:
         """The URL of a known model in the page's manifest."""
         return self.asset(f"models/{MODELS[model].file}.tflite")
 
-    async def kernels(self, isa: str | None = None) -> Kernels:
-        """A new kernel instance, the best build that this engine accepts unless one is named."""
+    async def kernels(self, isa: str | None = None, threads: int | None = 1) -> Kernels:
+        """A new kernel instance: the best build that this engine accepts unless one is named.
+
+        More than one thread needs a cross-origin isolated worker; elsewhere there is one.
+        """
         chosen = isa or best_build()
+        wanted = self.default_threads() if threads is None else threads
+        if wanted > 1 and chosen != "scalar" and not self.why_one_thread():
+            url = self.asset(f"kernels/webinfer-{chosen}-threads.wasm")
+            return await open_team(url, self.asset("static/kernels_worker.js"), chosen, wanted)
         return await open_kernels(self.asset(f"kernels/webinfer-{chosen}.wasm"), chosen)
+
+    def default_threads(self) -> int:
+        """Threads that suit the machine: its cores up to four, half of them above, at most eight."""
+        cores = int(js.navigator.hardwareConcurrency or 1)
+        return cores if cores <= 4 else max(4, min(cores // 2, 8))
+
+    def why_one_thread(self) -> str:
+        """Why threads cannot be had here, or "" if they can."""
+        if not js.crossOriginIsolated:
+            return "the page is not cross-origin isolated"
+        if getattr(js, "WorkerGlobalScope", None) is None:
+            return "the engine runs on the page's main thread, which must not wait"
+        return ""
 
     async def gpu(self) -> Any:
         """The shared GPU device.
@@ -88,7 +109,7 @@ class BrowserHost:
     def capabilities(self) -> Sequence[Capability]:
         """Every feature that matters, present or not, with reason and fix."""
         build = best_build()
-        isolated = bool(js.crossOriginIsolated)
+        isolated, alone = bool(js.crossOriginIsolated), self.why_one_thread()
         gpu = getattr(js.navigator, "gpu", None) is not None
         ml = getattr(js.navigator, "ml", None) is not None
         return [
@@ -97,7 +118,7 @@ class BrowserHost:
                 "isolated", isolated, "" if isolated else "the page is not cross-origin isolated, so one thread is used",
                 "" if isolated else "send Cross-Origin-Opener-Policy: same-origin and Cross-Origin-Embedder-Policy: require-corp",
             ),
-            Capability("threads", isolated, "" if isolated else "needs an isolated page", value=str(js.navigator.hardwareConcurrency)),
+            Capability("threads", not alone, alone, "" if not alone else "isolate the page and run the engine in a worker", str(self.default_threads() if not alone else 1)),
             Capability("webgpu", gpu, "" if gpu else "navigator.gpu is missing", "" if gpu else "use a browser with WebGPU over https or localhost"),
             Capability("webnn", ml, "" if ml else "navigator.ml is missing", "" if ml else "enable WebNN in the browser's flags"),
         ]  # fmt: skip

@@ -45,6 +45,7 @@ class Kernels(Protocol):
     """
 
     isa: str  # "scalar", "simd128" or "relaxed"
+    threads: int  # that `run` uses
     heap_base: int  # first address that the module itself does not use
 
     def size(self) -> int:
@@ -62,8 +63,11 @@ class Kernels(Protocol):
     def call(self, name: str, *args: int | float) -> Any:
         """Calls an exported kernel; raises KernelError if it traps."""
 
+    def run(self, program: int, first: int, count: int) -> None:
+        """Runs records of a program on all threads; raises KernelError if it traps or a thread is lost."""
+
     def close(self) -> None:
-        """Lets the instance go."""
+        """Lets the instance and its threads go."""
 
 
 class Host(Protocol):
@@ -83,8 +87,11 @@ class Host(Protocol):
     def locate(self, model: str) -> str:
         """The path or URL of a known model; raises ModelFormatError if there is none."""
 
-    async def kernels(self, isa: str | None = None) -> Kernels:
-        """A new kernel instance, the best build that this engine of WebAssembly runs unless named."""
+    async def kernels(self, isa: str | None = None, threads: int | None = 1) -> Kernels:
+        """A new kernel instance, the best build that this engine of WebAssembly runs unless named.
+
+        `threads` None means what suits the machine; where threads cannot be had there is one.
+        """
 
     async def gpu(self) -> Any:
         """The shared GPU device (host.gpu.GpuDevice); raises BackendUnavailableError with the reason."""

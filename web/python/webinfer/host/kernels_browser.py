@@ -35,27 +35,50 @@ async def open_kernels(url: str, isa: str) -> BrowserKernels:
 
     Raises:  BackendUnavailableError if the module cannot be fetched or compiled
     """
+    module = await compiled(url)
+    memory = js.WebAssembly.Memory.new(options(initial=FIRST_PAGES, maximum=MAX_PAGES))
+    return BrowserKernels(isa, await instance(url, module, memory), memory)
+
+
+async def compiled(url: str) -> Any:
+    """The compiled module at `url`.
+
+    Raises:  BackendUnavailableError if it cannot be fetched or compiled
+    """
     try:
         if url not in _modules:
             response = await js.fetch(url)
             if not response.ok:
                 raise BackendUnavailableError(f"kernel module {url}: HTTP {response.status}; check the server")
             _modules[url] = await js.WebAssembly.compileStreaming(response)
-        memory = js.WebAssembly.Memory.new(to_js({"initial": FIRST_PAGES, "maximum": MAX_PAGES}, dict_converter=js.Object.fromEntries))
-        imports = js.Object.new()
-        imports.env = js.Object.new()
-        imports.env.memory = memory
-        instance = await js.WebAssembly.instantiate(_modules[url], imports)
     except JsException as error:
-        raise BackendUnavailableError(f"kernel module {url} does not start: {error}; check that the server sends application/wasm") from error
-    return BrowserKernels(isa, instance.exports, memory)
+        raise BackendUnavailableError(
+            f"kernel module {url} does not start: {error}; check that the server sends application/wasm"
+        ) from error
+    return _modules[url]
+
+
+async def instance(url: str, module: Any, memory: Any) -> Any:
+    """The exports of a new instance over this memory."""
+    imports = js.Object.new()
+    imports.env = js.Object.new()
+    imports.env.memory = memory
+    try:
+        return (await js.WebAssembly.instantiate(module, imports)).exports
+    except JsException as error:
+        raise BackendUnavailableError(f"kernel module {url} does not start: {error}") from error
+
+
+def options(**fields: Any) -> Any:
+    """A JavaScript object with these fields."""
+    return to_js(fields, dict_converter=js.Object.fromEntries)
 
 
 class BrowserKernels:
     """One instance with a linear memory of its own (host.interface.Kernels)."""
 
     def __init__(self, isa: str, exports: Any, memory: Any) -> None:
-        self.isa = isa
+        self.isa, self.threads = isa, 1
         self._exports, self._memory = exports, memory
         self._functions: dict[str, Any] = {}
         self.heap_base = int(exports.__heap_base.value)
@@ -121,6 +144,13 @@ class BrowserKernels:
             return function(*args)
         except JsException as error:
             raise KernelError(f"kernel {name} trapped: {error}") from error
+
+    def run(self, program: int, first: int, count: int) -> None:
+        """Runs records of a program on one thread.
+
+        Raises:  KernelError if one traps
+        """
+        self.call("run", program, first, count, 0, 1)
 
     def close(self) -> None:
         """Lets the instance and its memory go."""

@@ -48,7 +48,7 @@ class NativeKernels:
 
     def __init__(self, isa: str) -> None:
         module = _module(isa)
-        self.isa = isa
+        self.isa, self.threads = isa, 1
         self._store: wasmtime.Store | None = wasmtime.Store(_engine())
         wanted = next(i.type for i in module.imports if i.name == "memory")
         assert isinstance(wanted, wasmtime.MemoryType)
@@ -114,6 +114,13 @@ class NativeKernels:
             return function(self._live(), *args)
         except (wasmtime.Trap, wasmtime.WasmtimeError) as error:
             raise KernelError(f"kernel {name} trapped: {error}") from error
+
+    def run(self, program: int, first: int, count: int) -> None:
+        """Runs records of a program.
+
+        Raises:  KernelError if one traps
+        """
+        self.call("run", program, first, count, 0, 1)
 
     def close(self) -> None:
         """Lets the instance and its memory go."""

@@ -54,8 +54,8 @@ class NativeHost:
         """The path of a known model on this machine."""
         return str(find_model(model))
 
-    async def kernels(self, isa: str | None = None) -> Kernels:
-        """A new kernel instance; relaxed SIMD unless another build is named."""
+    async def kernels(self, isa: str | None = None, threads: int | None = 1) -> Kernels:
+        """A new kernel instance of one thread; relaxed SIMD unless another build is named."""
         if importlib.util.find_spec("wasmtime") is None:
             raise BackendUnavailableError("the wasm backend needs wasmtime in CPython: pip install 'webinfer[native]'")
         from webinfer.host.kernels_native import NativeKernels

@@ -27,13 +27,14 @@ async def build(
     progress: Progress | None = None,
     *,
     isa: str | None = None,
+    threads: int | None = None,
     choices: Mapping[str, str] | None = None,
 ) -> WasmExecutor:
     """A graph compiled for the kernel module of this host.
 
     Raises:  UnsupportedOpError listing every node that has no kernel; LimitError; OutOfMemoryError
     """
-    kernels = await host.kernels(isa)
+    kernels = await host.kernels(isa, threads)
     return WasmExecutor(graph, host, kernels, _lower(graph, kernels.isa, choices), progress)
 
 
@@ -69,6 +70,7 @@ class WasmExecutor:
         self, graph: Graph, host: Host, kernels: Kernels, builder: Builder, progress: Progress | None = None
     ) -> None:
         self.graph, self.isa, self._host = graph, kernels.isa, host
+        self._build = f"{kernels.isa} build, {kernels.threads} thread{'s' * (kernels.threads > 1)}"
         self._kernels: Kernels | None = kernels
         self._input_refs = {v.name: widen_input(builder, v) for v in graph.inputs}
         self._output_refs = [(v, narrow_output(builder, v)) for v in graph.outputs]
@@ -102,7 +104,7 @@ class WasmExecutor:
         self._fill(builder, kernels, progress)
         if builder.prepare_part.steps:
             kernels.write(prepare_end, program.encode(builder.prepare_part.steps, KERNELS))
-            kernels.call("run", prepare_end, 0, len(builder.prepare_part.steps), 0, 1)
+            kernels.run(prepare_end, 0, len(builder.prepare_part.steps))
         kernels.write(self._program, program.encode(self._steps, KERNELS))
 
     def _fill(self, builder: Builder, kernels: Kernels, progress: Progress | None) -> None:
@@ -132,7 +134,7 @@ class WasmExecutor:
     def _call(self, kernels: Kernels, first: int, count: int) -> None:
         """Runs steps; after a trap the instance is of no use and is let go."""
         try:
-            kernels.call("run", self._program, first, count, 0, 1)
+            kernels.run(self._program, first, count)
         except KernelError:
             self.close()
             raise
@@ -180,7 +182,7 @@ class WasmExecutor:
                 continue
             cost = node.op.cost([v.type if v else None for v in node.inputs], [v.type for v in node.outputs], node.attrs)
             share = counts[step.node]
-            why = self._why.get(step.node, f"{self.isa} build")
+            why = self._why.get(step.node, self._build)
             rows.append(
                 PlanRow(i, node.label, node.op.name, "wasm", step.kernel, shapes_text(node), cost.flops // share, cost.bytes // share, why)
             )
@@ -213,7 +215,7 @@ class WasmExecutor:
                 while elapsed < 0.2 and repeats < 4096:
                     start = host.now_ms()
                     for _ in range(repeats):
-                        kernels.call("run", self._program, i, 1, 0, 1)
+                        kernels.run(self._program, i, 1)
                     elapsed = host.now_ms() - start
                     if elapsed < 0.2:
                         repeats *= 4

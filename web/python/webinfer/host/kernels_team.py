@@ -1,0 +1,124 @@
+"""Kernel instances with threads: one shared memory, workers that walk the program with thread 0."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import js
+from pyodide.ffi import JsException, create_proxy
+
+from webinfer.errors import BackendUnavailableError, KernelError
+from webinfer.host.kernels_browser import FIRST_PAGES, PAGE, BrowserKernels, compiled, instance, options
+
+MAX_BYTES = (2**31, 2**30, 2**29)  # ladder of what a shared memory may grow to; some devices refuse much
+TEAM_BYTES = 512  # struct Team of kernels_wasm/include/team.h, with room
+NAPS_WORD = 65  # its field naps_allowed
+STACK_BYTES = 65536
+NAP_MS = 2
+DEADLINE_MS = 10_000  # without an answer from a thread
+START_SECONDS = 10.0
+
+
+async def open_team(url: str, worker_url: str, isa: str, threads: int) -> TeamKernels:
+    """A new instance of the threaded build at `url` with `threads` - 1 workers, all of them ready.
+
+    Raises:  BackendUnavailableError if memory, module or a worker cannot be had
+    """
+    module = await compiled(url)
+    memory = _shared_memory()
+    kernels = TeamKernels(isa, await instance(url, module, memory), memory, threads)
+    kernels.prepare(module, worker_url)
+    try:
+        await kernels.start_workers()
+    except BaseException:
+        kernels.close()
+        raise
+    return kernels
+
+
+def _shared_memory() -> Any:
+    for limit in MAX_BYTES:
+        try:
+            return js.WebAssembly.Memory.new(options(initial=FIRST_PAGES, maximum=limit // PAGE, shared=True))
+        except JsException as error:
+            reason = error
+    raise BackendUnavailableError(f"no shared memory can be had: {reason}; use threads=1")
+
+
+class TeamKernels(BrowserKernels):
+    """One instance with workers. A thread that stays silent ends the run in a KernelError; the next
+    run has a new team."""
+
+    def __init__(self, isa: str, exports: Any, memory: Any, threads: int) -> None:
+        super().__init__(isa, exports, memory)
+        self.threads = threads
+        self._workers: list[Any] = []
+        self._team = (self.heap_base + 63) // 64 * 64
+        self._stacks = self._team + TEAM_BYTES
+        self.heap_base = self._stacks + (threads - 1) * STACK_BYTES
+        self._module: Any = None
+        self._worker_url = ""
+        self.grow(self.heap_base)
+
+    def prepare(self, module: Any, worker_url: str) -> None:
+        """Takes what new workers need."""
+        self._module, self._worker_url = module, worker_url
+
+    async def start_workers(self) -> None:
+        """Starts the workers of a fresh team and waits until each has entered it.
+
+        Raises:  BackendUnavailableError if one does not
+        """
+        self._words().fill(0, self._team // 4, (self._team + TEAM_BYTES) // 4)
+        self._words()[self._team // 4 + NAPS_WORD] = DEADLINE_MS // NAP_MS
+        waiting = [self._start_worker(thread) for thread in range(1, self.threads)]
+        try:
+            await asyncio.wait_for(asyncio.gather(*waiting), START_SECONDS)
+        except (TimeoutError, RuntimeError) as error:
+            raise BackendUnavailableError(f"kernel threads do not start: {error or 'no answer'}; use threads=1") from error
+
+    def _start_worker(self, thread: int) -> asyncio.Future[None]:
+        worker = js.Worker.new(self._worker_url, options(type="module", name=f"kernels {thread}"))
+        answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def on_message(event: Any) -> None:
+            if answer.done():
+                return
+            if event.type == "message" and event.data.type == "ready":
+                answer.set_result(None)
+            else:
+                answer.set_exception(RuntimeError(str(getattr(event, "message", "") or event.data.message)))
+
+        listener = create_proxy(on_message)
+        worker.addEventListener("message", listener)
+        worker.addEventListener("error", listener)
+        self._workers.append((worker, listener))
+        stack_top = self._stacks + thread * STACK_BYTES
+        message = options(team=self._team, thread=thread, jobs=0, stackTop=stack_top)
+        message.module, message.memory = self._module, self._memory
+        worker.postMessage(message)
+        return answer
+
+    def _words(self) -> Any:
+        return js.Uint32Array.new(self._memory.buffer)
+
+    def run(self, program: int, first: int, count: int) -> None:
+        """Runs records of a program on all threads.
+
+        Raises:  KernelError if one traps or a thread does not answer within the deadline
+        """
+        if self.call("team_run", self._team, program, first, count, self.threads) != 0:
+            self._end_workers()
+            raise KernelError(f"a kernel thread did not answer within {DEADLINE_MS} ms; the session must be rebuilt")
+
+    def _end_workers(self) -> None:
+        for worker, listener in self._workers:
+            worker.terminate()
+            listener.destroy()
+        self._workers.clear()
+
+    def close(self) -> None:
+        """Lets the instance, its memory and its threads go."""
+        self._end_workers()
+        super().close()

@@ -1,0 +1,15 @@
+// One thread of a kernel team: an instance of the shared module that walks the programs thread 0 starts.
+// It blocks inside WebAssembly for as long as the team lives; the owner ends it with terminate().
+
+self.addEventListener("message", async ({ data }) => {
+  const { module, memory, team, thread, jobs, stackTop } = data;
+  try {
+    const { exports } = await WebAssembly.instantiate(module, { env: { memory } });
+    exports.__stack_pointer.value = stackTop;
+    self.postMessage({ type: "ready", thread });
+    exports.team_work(team, thread, jobs);
+    self.postMessage({ type: "left", thread });
+  } catch (error) {
+    self.postMessage({ type: "failed", thread, message: String(error) });
+  }
+}, { once: true });
