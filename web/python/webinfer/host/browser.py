@@ -79,7 +79,7 @@ class BrowserHost:
         wanted = self.default_threads() if threads is None else threads
         if wanted > 1 and chosen != "scalar" and not self.why_one_thread():
             url = self.asset(f"kernels/webinfer-{chosen}-threads.wasm")
-            return await open_team(url, self.asset("static/kernels_worker.js"), chosen, wanted)
+            return await open_team(url, self.asset("static/thread_worker.js"), chosen, wanted)
         return await open_kernels(self.asset(f"kernels/webinfer-{chosen}.wasm"), chosen)
 
     def default_threads(self) -> int:
