@@ -12,14 +12,14 @@ from collections.abc import Mapping, Sequence
 from webinfer.errors import ModelFormatError, ShapeError, UnsupportedOpError
 from webinfer.graph.ir import Graph, Node, TensorType, Value
 from webinfer.graph.printer import safe_name
-from webinfer.importers.tflite import custom, elementwise, movement, products, reductions, windows
+from webinfer.importers.tflite import blocks, custom, elementwise, movement, products, recurrent, reductions, windows
 from webinfer.importers.tflite.model import OperatorInfo, TensorInfo, check_bytes, read_subgraphs
 from webinfer.importers.tflite.operation import QUANTIZED, Conversion, Operation, Refusal, Row
 from webinfer.ops import elementwise as ew
 
 CONVERTERS: dict[str, Row] = {
-    **elementwise.CONVERTERS, **movement.CONVERTERS, **products.CONVERTERS, **reductions.CONVERTERS,
-    **windows.CONVERTERS,
+    **blocks.CONVERTERS, **elementwise.CONVERTERS, **movement.CONVERTERS, **products.CONVERTERS,
+    **recurrent.CONVERTERS, **reductions.CONVERTERS, **windows.CONVERTERS,
 }  # fmt: skip
 
 

@@ -90,7 +90,7 @@ def _pack(op: Operation) -> Value:
 def cut(op: Operation, x: Value, axis: int, start: int, size: int) -> Value:
     """x[start : start + size] along one axis."""
     starts, sizes = [0] * x.type.rank, list(x.type.shape)
-    starts[axis], sizes[axis] = start, size
+    starts[axis], sizes[axis] = start if 0 not in sizes and size else 0, size
     return op.emit(mv.SLICE, [x], mv.SliceAttrs(tuple(starts), tuple(sizes), (1,) * x.type.rank))
 
 

@@ -97,12 +97,16 @@ def _depthwise(op: Operation) -> Value:
     return op.emit(conv.DEPTHWISE_CONV2D, [x, w, bias_of(op, 2, x)], _conv_attrs(op, x, w, 1))
 
 
-def transposed_pads(size: int, outputs: int, window: int, stride: int, same: bool) -> tuple[int, int, int]:
+def _transposed_pads(op: Operation, size: int, outputs: int, window: int, stride: int) -> tuple[int, int, int]:
     """What to cut before and after one axis of a full transposed convolution, and what to add after it.
 
     Source:  tensorflow v2.18, lite/kernels/padding.h: the padding of the convolution from y to x
+    Raises:  ModelFormatError if that convolution would not make x's size
     """
+    same = _padding(op) == "SAME"
     windows = -(-outputs // stride) if same else (outputs + stride - window) // stride
+    if windows != size:
+        raise ModelFormatError(f"{op.info}: a result of {outputs} along an axis belongs to an x of {windows}, not {size}")
     before = max((windows - 1) * stride + window - outputs, 0) // 2
     after = (size - 1) * stride + window - before - outputs
     return before, max(after, 0), max(-after, 0)
@@ -114,9 +118,8 @@ def _transpose_conv(op: Operation) -> Value:
     if len(shape) != 4 or x.type.rank != 4 or w.type.rank != 4 or min(shape) < 1:
         raise ModelFormatError(f"{op.info}: result {shape}, x {x.type.shape}, weights {w.type.shape} must have rank 4")
     sh, sw = positive(op, "stride_h", "stride_w")
-    same = _padding(op) == "SAME"
-    top, bottom, extra_h = transposed_pads(x.type.shape[1], shape[1], w.type.shape[1], sh, same)
-    left, right, extra_w = transposed_pads(x.type.shape[2], shape[2], w.type.shape[2], sw, same)
+    top, bottom, extra_h = _transposed_pads(op, x.type.shape[1], shape[1], w.type.shape[1], sh)
+    left, right, extra_w = _transposed_pads(op, x.type.shape[2], shape[2], w.type.shape[2], sw)
     allowed = _CONV if op.out_type() is None else _CLAMPS
     attrs = conv.ConvTranspose2dAttrs(
         (sh, sw), (top, bottom, left, right), output_padding=(extra_h, extra_w),

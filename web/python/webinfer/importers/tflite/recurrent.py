@@ -1,0 +1,183 @@
+"""Recurrent layers, unrolled: every time step becomes nodes of the graph.
+
+The state starts at zero in every run. LiteRT keeps it from run to run unless it is told to reset, which
+is what a stateless layer's users do; its first run is ours.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from webinfer.dtypes import DType
+from webinfer.errors import ModelFormatError
+from webinfer.graph.ir import Op, Value
+from webinfer.importers.tflite.movement import cut
+from webinfer.importers.tflite.operation import Operation, Row
+from webinfer.importers.tflite.windows import activate
+from webinfer.ops import elementwise as ew
+from webinfer.ops import matmul
+from webinfer.ops import movement as mv
+
+_MOST_STEPS = 1024
+# Inputs of UNIDIRECTIONAL_SEQUENCE_LSTM. Gates in the file's order: input, forget, cell, output.
+_INPUT_WEIGHTS, _RECURRENT_WEIGHTS, _PEEPHOLES, _BIASES = 1, 5, 9, 12
+_PROJECTION, _PROJECTION_BIAS, _OUTPUT_STATE, _CELL_STATE, _NORMS = 16, 17, 18, 19, 20
+
+
+def _binary(op: Operation, kind: Op, a: Value, b: Value) -> Value:
+    return op.emit(kind, [a, b], ew.BinaryAttrs())
+
+
+def _product(op: Operation, x: Value, w: Value, bias: Value | None = None) -> Value:
+    """x [M, K] times w [N, K] transposed."""
+    return op.emit(matmul.MATMUL, [x, w, bias], matmul.MatmulAttrs(transpose_b=True))
+
+
+def _float_input(op: Operation, i: int) -> Value | None:
+    value = op.optional(i)
+    return None if value is None else op.as_float(value)
+
+
+def _steps(op: Operation, time_major: bool) -> tuple[Value, int, int]:
+    """x as rows [T*B, K] in order of time, with T and B."""
+    x = op.value(0)
+    if x.type.dtype is not DType.FLOAT32:
+        op.refuse(f"x of type {x.type.dtype}")
+    if x.type.rank != 3:
+        raise ModelFormatError(f"{op.info}: x has shape {x.type.shape}, needs rank 3")
+    if not time_major:
+        x = op.emit(mv.TRANSPOSE, [x], mv.TransposeAttrs((1, 0, 2)))
+    steps, batch, width = x.type.shape
+    if not 1 <= steps <= _MOST_STEPS:
+        op.refuse(f"{steps} time steps; 1 to {_MOST_STEPS} can be unrolled")
+    return op.reshape(x, (steps * batch, width)), steps, batch
+
+
+def _joined(op: Operation, outputs: list[Value], time_major: bool) -> Value:
+    """[B, N] of every step as one tensor of rank 3."""
+    rows = [op.reshape(y, (1, *y.type.shape)) for y in outputs]
+    y = op.emit(mv.CONCAT, rows, mv.ConcatAttrs(0))
+    return y if time_major else op.emit(mv.TRANSPOSE, [y], mv.TransposeAttrs((1, 0, 2)))
+
+
+def _starts_at_zero(op: Operation, i: int) -> None:
+    index = op.info.inputs[i] if i < op.count else -1
+    if index >= 0 and not op.tensors[index].is_variable:
+        op.refuse(f"a state (input {i}) that is given from outside")
+
+
+@dataclass(slots=True)
+class _Gates:
+    """One time step's gates before their functions, [B, N] each; `given` is None with a coupled input gate."""
+
+    given: Value | None
+    forget: Value
+    cell: Value
+    output: Value
+
+
+class _Lstm:
+    """The layer's weights, and one step after another."""
+
+    def __init__(self, op: Operation) -> None:
+        self.op = op
+        if any(op.optional(i) is not None for i in range(_NORMS, op.count)):
+            op.refuse("layer normalisation")
+        _starts_at_zero(op, _OUTPUT_STATE)
+        _starts_at_zero(op, _CELL_STATE)
+        self.coupled = op.optional(_INPUT_WEIGHTS) is None
+        first = 1 if self.coupled else 0
+        self.weights = self._stack(_INPUT_WEIGHTS, first)
+        self.recurrent = self._stack(_RECURRENT_WEIGHTS, first)
+        self.bias = self._stack(_BIASES, first)
+        self.size = self.weights.type.shape[0] // (4 - first)
+        self.peepholes = [_float_input(op, _PEEPHOLES + i) for i in range(3)]
+        self.projection = _float_input(op, _PROJECTION)
+        self.projection_bias = _float_input(op, _PROJECTION_BIAS)
+        self.cell_clip, self.projection_clip = op.real("cell_clip"), op.real("proj_clip")
+        self.activation = op.activation()
+
+    def _stack(self, start: int, first: int) -> Value:
+        """The gates' constants one above the other, so that one product makes all gates."""
+        parts = [self.op.as_float(self.op.value(start + i)) for i in range(first, 4)]
+        return self.op.emit(mv.CONCAT, parts, mv.ConcatAttrs(0))
+
+    def gates(self, rows: Value, hidden: Value | None) -> _Gates:
+        """Gates from x's share of them, [B, gates * N], and the state before."""
+        op = self.op
+        if hidden is not None:
+            rows = _binary(op, ew.ADD, rows, _product(op, hidden, self.recurrent))
+        parts = [cut(op, rows, 1, i * self.size, self.size) for i in range(rows.type.shape[1] // self.size)]
+        return _Gates(None if self.coupled else parts[0], *parts[-3:])
+
+    def step(self, gates: _Gates, cell: Value | None) -> tuple[Value, Value]:
+        """The next output and cell state."""
+        op = self.op
+        forget = self._sigmoid(self._peep(gates.forget, cell, 1))
+        if gates.given is None:
+            given = op.emit(ew.LINEAR, [forget], ew.UnaryAttrs(-1.0, 1.0))
+        else:
+            given = self._sigmoid(self._peep(gates.given, cell, 0))
+        fresh = _binary(op, ew.MUL, given, activate(op, gates.cell, self.activation))
+        if cell is not None:
+            fresh = _binary(op, ew.ADD, _binary(op, ew.MUL, forget, cell), fresh)
+        fresh = _clipped(op, fresh, self.cell_clip)
+        opened = self._sigmoid(self._peep(gates.output, fresh, 2))
+        hidden = _binary(op, ew.MUL, opened, activate(op, fresh, self.activation))
+        if self.projection is not None:
+            hidden = _clipped(op, _product(op, hidden, self.projection, self.projection_bias), self.projection_clip)
+        return hidden, fresh
+
+    def _sigmoid(self, x: Value) -> Value:
+        return self.op.emit(ew.SIGMOID, [x], ew.UnaryAttrs())
+
+    def _peep(self, gate: Value, cell: Value | None, i: int) -> Value:
+        weights = self.peepholes[i]
+        if weights is None or cell is None:
+            return gate
+        return _binary(self.op, ew.ADD, gate, _binary(self.op, ew.MUL, cell, weights))
+
+
+def _clipped(op: Operation, x: Value, limit: float) -> Value:
+    if not math.isfinite(limit) or limit < 0:
+        raise ModelFormatError(f"{op.info}: a clip of {limit} must not be negative")
+    return op.emit(ew.CLAMP, [x], ew.UnaryAttrs(-limit, limit)) if limit else x
+
+
+def _sequence_lstm(op: Operation) -> Value:
+    time_major = op.flag("time_major")
+    x, steps, batch = _steps(op, time_major)
+    lstm = _Lstm(op)
+    rows = _product(op, x, lstm.weights, lstm.bias)
+    hidden: Value | None = None
+    cell: Value | None = None
+    outputs: list[Value] = []
+    for t in range(steps):
+        hidden, cell = lstm.step(lstm.gates(cut(op, rows, 0, t * batch, batch), hidden), cell)
+        outputs.append(hidden)
+    return _joined(op, outputs, time_major)
+
+
+def _sequence_rnn(op: Operation) -> Value:
+    """h = act(x W + h R + b)."""
+    time_major = op.flag("time_major")
+    _starts_at_zero(op, 4)
+    x, steps, batch = _steps(op, time_major)
+    recurrent, activation = op.as_float(op.value(2)), op.activation()
+    rows = _product(op, x, op.as_float(op.value(1)), op.as_float(op.value(3)))
+    hidden: Value | None = None
+    outputs: list[Value] = []
+    for t in range(steps):
+        total = cut(op, rows, 0, t * batch, batch)
+        if hidden is not None:
+            total = _binary(op, ew.ADD, total, _product(op, hidden, recurrent))
+        hidden = activate(op, total, activation)
+        outputs.append(hidden)
+    return _joined(op, outputs, time_major)
+
+
+CONVERTERS: dict[str, Row] = {
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": (_sequence_lstm, "UnidirectionalSequenceLSTMOptions"),
+    "UNIDIRECTIONAL_SEQUENCE_RNN": (_sequence_rnn, "SequenceRNNOptions"),
+}
