@@ -1,0 +1,105 @@
+"""The verb `bench`: webinfer and its rivals in one page, on the same models, interleaved."""
+
+import argparse
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from build_scripts.errors import BuildError
+from build_scripts.node import npm_ci
+from build_scripts.paths import BUILD, MODELS, ROOT
+from build_scripts.setup import set_up
+from build_scripts.steps import Step, run_steps
+
+HOME = ROOT / "e2e_tests" / "benchmarks"
+OUTPUT = BUILD / "bench"
+ZOO = ROOT.parent / "shared" / "models"
+SYSTEMS = ("webinfer", "litertjs", "ortweb", "tfjs", "native")
+THREADS = (1, 2)
+LEAST_ROUNDS = 5
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One column of the benchmark: a system on a backend with a number of threads."""
+
+    system: str
+    backend: str
+    threads: int
+
+
+def run(argv: list[str]) -> int:
+    """0 when the benchmark ran to its end, whatever single systems could not do."""
+    options = parse(argv)
+    set_up()
+    run_steps([rivals_step()])
+    from build_scripts.bench_run import measure, pack_static
+
+    if options.static:
+        return pack_static(options, entries_of(options))
+    if options.report:
+        from build_scripts.bench_report import report_log
+
+        return report_log(Path(options.report), options.json)
+    return measure(options, entries_of(options))
+
+
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    """The command line, checked."""
+    parser = argparse.ArgumentParser(prog="python3 -m build_scripts bench", description=__doc__)
+    zoo = ZOO if ZOO.is_dir() else MODELS
+    parser.add_argument("--models", type=Path, default=zoo, help="a folder of .tflite files (ONNX twins in its onnx/)")
+    parser.add_argument("--only", help="comma-separated names of models of that folder")
+    parser.add_argument("--systems", default=",".join(SYSTEMS), help=f"comma-separated, of {', '.join(SYSTEMS)}")
+    parser.add_argument("--threads", type=int, action="append", help="a thread count; may be repeated (default 1 and 2)")
+    parser.add_argument("--rounds", type=int, default=LEAST_ROUNDS, help="rounds in which every system has its turn")
+    parser.add_argument("--turn-ms", type=float, default=120, help="about how long a turn lasts")
+    parser.add_argument("--backend", choices=("wasm", "webgpu"), default="wasm")
+    parser.add_argument("--json", type=Path, help=f"where the JSON goes (default {OUTPUT.relative_to(ROOT)}/bench.json)")
+    parser.add_argument("--static", type=Path, help="write a site that needs no server of ours, and measure nothing")
+    parser.add_argument("--report", type=Path, help="make JSON, table and chart from lines that a static site posted")
+    parser.add_argument("--screenshot", type=Path, help="also write a picture of the finished page")
+    options = parser.parse_args(argv)
+    options.systems = options.systems.split(",")
+    if unknown := [name for name in options.systems if name not in SYSTEMS]:
+        raise BuildError(f"there is no system {unknown[0]!r}; there are {', '.join(SYSTEMS)}")
+    if options.rounds < 1:
+        raise BuildError(f"--rounds {options.rounds}: at least one round is needed")
+    options.threads = options.threads or ([0] if options.backend == "webgpu" else list(THREADS))
+    return options
+
+
+def entries_of(options: argparse.Namespace) -> list[Entry]:
+    """The columns, those with fewer threads first."""
+    entries = []
+    for threads in options.threads:
+        for system in options.systems:
+            if system == "native":
+                if options.backend == "wasm" and not options.static:
+                    entries.append(Entry("native", "cpu", threads))
+                continue
+            entries.append(Entry(system, options.backend, threads))
+            if system == "tfjs" and options.backend == "wasm" and threads == 1:
+                entries.append(Entry("tfjs", "cpu", 1))
+    return entries
+
+
+def rivals_step() -> Step:
+    """The step that installs the rivals from npm."""
+    modules = HOME / "node_modules"
+    return Step(
+        "rivals", "npm ci in e2e_tests/benchmarks/: LiteRT.js, ONNX Runtime Web, TF.js",
+        inputs=lambda: [HOME / "package.json", HOME / "package-lock.json"],
+        outputs=(modules / "@litertjs" / "core" / "dist" / "index.js",), action=lambda: npm_ci(HOME),
+        stamp=modules / ".webinfer-stamp",
+    )  # fmt: skip
+
+
+def write_json(target: Path, data: object) -> None:
+    """The data as indented JSON, whole or not at all."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")
+    temporary.write_text(json.dumps(data, indent=1) + "\n")
+    temporary.replace(target)

@@ -1,0 +1,83 @@
+"""Serves the benchmark's folder on loopback and takes what its page posts."""
+
+import contextlib
+import functools
+import http.server
+import json
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+LARGEST_POST = 1 << 20  # bytes
+POLICY = (
+    "default-src 'self'; script-src 'self' 'wasm-unsafe-eval' blob:; worker-src 'self' blob:; "
+    "connect-src 'self' blob: data:; img-src 'self' data:"  # TF.js makes its thread workers from blobs
+)
+HEADERS = {
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Embedder-Policy": "require-corp",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-cache",
+}
+Answer = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+class _Handler(http.server.SimpleHTTPRequestHandler):
+    extensions_map = {  # noqa: RUF012 - the base class's own name and form
+        **http.server.SimpleHTTPRequestHandler.extensions_map,
+        ".js": "text/javascript", ".mjs": "text/javascript", ".wasm": "application/wasm", ".json": "application/json",
+    }  # fmt: skip
+    protocol_version = "HTTP/1.1"
+
+    def __init__(self, *args: Any, reports: "queue.Queue[list[Any]]", native: Answer | None, **kwargs: Any) -> None:
+        self._reports, self._native = reports, native
+        super().__init__(*args, **kwargs)
+
+    def do_POST(self) -> None:
+        length = int(self.headers.get("Content-Length") or 0)
+        if length > LARGEST_POST:
+            self.send_error(413)
+            return
+        body = json.loads(self.rfile.read(length))
+        if self.path == "/log":
+            self._reports.put(body)
+            self._reply({})
+        elif self.path == "/native" and self._native is not None:
+            self._reply(self._native(body))
+        else:
+            self.send_error(404)
+
+    def _reply(self, value: dict[str, Any]) -> None:
+        data = json.dumps(value).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def end_headers(self) -> None:
+        for name, value in HEADERS.items():
+            self.send_header(name, value)
+        super().end_headers()
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Silence: a line a request would cost the runs their quiet."""
+
+
+@contextlib.contextmanager
+def serving(site: Path, native: Answer | None) -> Iterator[tuple[str, "queue.Queue[list[Any]]"]]:
+    """The address, and the queue of what the page reports, while the block runs."""
+    reports: queue.Queue[list[Any]] = queue.Queue()
+    handler = functools.partial(_Handler, directory=str(site), reports=reports, native=native)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}", reports
+    finally:
+        server.shutdown()
+        server.server_close()

@@ -1,0 +1,89 @@
+// The page: reads config.json, runs every model, shows what comes, posts it to /log.
+
+import { measureModel, measurePeak } from "./conductor.js";
+
+const status = document.getElementById("status");
+const table = document.getElementById("results");
+
+async function report(key, value) {
+  await fetch("/log", { method: "POST", body: JSON.stringify([key, value]) });
+}
+
+function tell(text) {
+  status.textContent = text;
+}
+
+const title = (entry) => [entry.system, entry.backend, entry.threads ? `${entry.threads} thr.` : ""].filter(Boolean).join(" ");
+
+function head(entries) {
+  const row = table.createTHead().insertRow();
+  for (const text of ["model", ...entries.map(title)]) {
+    const cell = document.createElement("th");
+    cell.scope = "col";
+    cell.textContent = text;
+    row.append(cell);
+  }
+}
+
+function show(model, rows) {
+  const line = table.tBodies[0].insertRow();
+  const name = document.createElement("th");
+  name.scope = "row";
+  name.textContent = model.name;
+  line.append(name);
+  const best = Math.min(...rows.map((row) => row.median_ms ?? Infinity));
+  for (const row of rows) {
+    const cell = line.insertCell();
+    cell.textContent = row.error ? "–" : row.median_ms.toFixed(row.median_ms < 10 ? 2 : 1);
+    cell.title = row.error ?? `min ${row.min_ms.toFixed(2)} ms, first ${row.first_ms.toFixed(0)} ms, difference ${row.max_abs_diff}`;
+    cell.className = row.error ? "missing" : row.median_ms === best ? "best" : "";
+  }
+}
+
+/** ?models=a,b&systems=x,y&rounds=3 narrow what config.json asks for. */
+function narrowed(config) {
+  const asked = new URL(location.href).searchParams;
+  const list = (name) => asked.get(name)?.split(",");
+  const models = list("models"), systems = list("systems");
+  return {
+    ...config,
+    rounds: Number(asked.get("rounds") ?? config.rounds),
+    models: config.models.filter((model) => !models || models.includes(model.name)),
+    entries: config.entries.filter((entry) => !systems || systems.includes(entry.system)),
+  };
+}
+
+async function adapterInfo() {
+  const adapter = await navigator.gpu?.requestAdapter({ powerPreference: "high-performance" });
+  if (!adapter) return null;
+  const { vendor, architecture, device, description } = adapter.info;
+  return { vendor, architecture, device, description };
+}
+
+async function run() {
+  const config = narrowed(await (await fetch("config.json")).json());
+  const needsGpu = config.entries.some((entry) => entry.backend === "webgpu");
+  await report("about", {
+    browser: navigator.userAgent, isolated: crossOriginIsolated, threads: navigator.hardwareConcurrency,
+    adapter: needsGpu ? await adapterInfo() : null,
+  });
+  head(config.entries);
+  tell("measuring what a core can do");
+  await report("wasm_peak_gflops", await measurePeak(40));
+  for (const model of config.models) {
+    const rows = await measureModel(model, config, tell);
+    show(model, rows);
+    for (const row of rows) await report("row", row);
+  }
+  await report("wasm_peak_gflops", await measurePeak(40)); // once more: the machine may have changed its clock
+  tell(`done: ${config.models.length} models`);
+}
+
+run().then(
+  () => report("done", true),
+  async (error) => {
+    tell(`stopped: ${error.message}`);
+    await report("failed", String(error.stack ?? error));
+    await report("done", false);
+  },
+);

@@ -1,0 +1,137 @@
+// Runs the benchmark: every system in a worker of its own, one model after the other, all systems interleaved.
+
+const CLASSIC = new Set(["litertjs", "tfjs"]);
+const LIMIT_MS = 300_000; // for one call; a system that hangs becomes an error row
+
+/** A worker with one system, called by message. */
+class Remote {
+  #calls = new Map();
+  #next = 1;
+
+  constructor(system) {
+    const url = new URL(`./worker.js?system=${system}`, import.meta.url);
+    this.worker = new Worker(url, { type: CLASSIC.has(system) ? "classic" : "module", name: system });
+    this.#calls.set(0, null);
+    this.ready = new Promise((resolve, reject) => this.#calls.set(0, { resolve, reject }));
+    this.worker.onmessage = ({ data }) => {
+      const call = this.#calls.get(data.id);
+      this.#calls.delete(data.id);
+      if ("error" in data) call?.reject(new Error(data.error));
+      else call?.resolve(data.value);
+    };
+    this.worker.onerror = (event) => {
+      event.preventDefault();
+      for (const call of this.#calls.values()) call?.reject(new Error(event.message || "the worker died"));
+    };
+  }
+
+  async call(method, options = {}) {
+    await this.ready;
+    const id = this.#next++;
+    let clock;
+    const answer = new Promise((resolve, reject) => {
+      this.#calls.set(id, { resolve, reject });
+      clock = setTimeout(() => reject(new Error(`${method} took more than ${LIMIT_MS / 1000} s`)), LIMIT_MS);
+      this.worker.postMessage({ id, method, options });
+    });
+    return answer.finally(() => clearTimeout(clock));
+  }
+
+  end() {
+    this.worker.terminate();
+  }
+}
+
+/** Native LiteRT behind the server: the same calls, answered by Python. */
+class Native {
+  constructor(entry) {
+    this.entry = entry;
+  }
+
+  async call(method, options = {}) {
+    const body = JSON.stringify({ ...options, model: options.model?.name, threads: this.entry.threads, method });
+    const answer = await (await fetch("native", { method: "POST", body })).json();
+    if (answer.error) throw new Error(answer.error);
+    return answer.value;
+  }
+
+  end() {
+    this.call("close").catch(() => {});
+  }
+}
+
+const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+export function median(list) {
+  const sorted = [...list].sort((a, b) => a - b), middle = sorted.length >> 1;
+  return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+}
+
+async function open(entry, model, config, row) {
+  const begin = performance.now();
+  const remote = entry.system === "native" ? new Native(entry) : new Remote(entry.system);
+  try {
+    const { version } = await remote.call("start", entry);
+    row.version = version;
+    row.start_ms = performance.now() - begin;
+    Object.assign(row, await remote.call("load", { model }));
+    const { last_ms } = await remote.call("warm", { ms: config.warm_ms, runs: config.warm_runs });
+    row.runs = Math.max(1, Math.min(config.most_runs, Math.ceil(config.turn_ms / last_ms)));
+    return remote;
+  } catch (error) {
+    remote.end();
+    throw error;
+  }
+}
+
+/** One model: rows of all entries, failed ones with their error. `tell` hears what happens. */
+export async function measureModel(model, config, tell) {
+  const rows = config.entries.map((entry) => ({ model: model.name, ...entry }));
+  const remotes = new Map(), times = new Map();
+  const attempt = async (row, work) => {
+    try {
+      await work();
+    } catch (error) {
+      row.error = String(error.message ?? error);
+      remotes.get(row)?.end();
+      remotes.delete(row);
+    }
+  };
+  for (const [i, row] of rows.entries()) {
+    tell(`${model.name}: starting ${row.system} ${row.backend} ${row.threads || ""}`);
+    await attempt(row, async () => remotes.set(row, await open(config.entries[i], model, config, row)));
+    times.set(row, []);
+  }
+  for (let round = 0; round < config.rounds; round++) {
+    tell(`${model.name}: round ${round + 1} of ${config.rounds}`);
+    const shift = round % rows.length; // nobody always follows the same neighbour
+    for (const row of [...rows.slice(shift), ...rows.slice(0, shift)]) {
+      if (!remotes.has(row)) continue;
+      await pause(config.pause_ms); // threads of the one before fall asleep
+      await attempt(row, async () => times.get(row).push(await remotes.get(row).call("turn", { runs: row.runs })));
+    }
+  }
+  for (const row of rows) await attempt(row, () => finish(row, remotes.get(row), times.get(row)));
+  return rows;
+}
+
+async function finish(row, remote, rounds) {
+  if (!remote) return;
+  const all = rounds.flat();
+  row.median_ms = median(all);
+  row.min_ms = Math.min(...all);
+  row.round_ms = rounds.map(median);
+  row.samples = all.length;
+  Object.assign(row, await remote.call("state"));
+  await remote.call("close");
+  remote.end();
+}
+
+/** GFLOP/s of one core in this browser. */
+export async function measurePeak(runs) {
+  const remote = new Remote("peak");
+  await remote.call("start", {});
+  const gflops = await remote.call("measure", { runs });
+  remote.end();
+  return gflops;
+}

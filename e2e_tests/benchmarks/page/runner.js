@@ -1,0 +1,97 @@
+// The worker's end of the benchmark: starts a system, loads a model, times runs. The same for every system.
+//
+// A system module exports  start({threads, backend}) -> system,  system.load(model, files) -> session,
+// session.run(inputs) -> [{name, data}], where inputs are typed arrays in the model's order and data is a typed
+// array that the caller owns; close(); heapBytes() if it holds memory that is not WebAssembly's.
+// A session may bring its own times(inputs, runs) where the timed loop belongs in another language.
+
+import { compare, typed } from "./compare.js";
+import { wasmBytes, watchMemories } from "./memory_watch.js";
+
+const SYSTEMS = new Set(["webinfer", "litertjs", "ortweb", "tfjs", "peak"]);
+
+let system = null, session = null, inputs = null;
+
+async function bytesOf(url) {
+  const response = await fetch(url);
+  if (!response.ok) throw new Error(`${url}: HTTP ${response.status}`);
+  return response.arrayBuffer();
+}
+
+async function tensors(list) {
+  return Promise.all(list.map(async (item) => ({ ...item, data: typed(item.dtype, await bytesOf(item.file)) })));
+}
+
+/** Loads and runs once. Files are here before the clock starts: the network is not what is measured. */
+async function load({ model }) {
+  const names = system.files(model);
+  const files = Object.fromEntries(await Promise.all(Object.entries(names).map(async ([key, url]) => [key, await bytesOf(url)])));
+  const given = await tensors(model.inputs);
+  const wanted = await tensors(model.outputs);
+  inputs = given.map((item) => item.data);
+  const begin = performance.now();
+  session = await system.load(model, files);
+  const loaded = performance.now();
+  const outputs = await session.run(inputs);
+  const first = performance.now();
+  const difference = wanted.length ? compare(outputs, wanted) : { max_abs_diff: null, max_rel_diff: null };
+  return { load_ms: loaded - begin, first_ms: first - begin, ...difference, note: session.note ?? "" };
+}
+
+async function times(runs) {
+  if (session.times) return session.times(inputs, runs);
+  const list = [];
+  for (let i = 0; i < runs; i++) {
+    const begin = performance.now();
+    await session.run(inputs);
+    list.push(performance.now() - begin);
+  }
+  return list;
+}
+
+/** Runs until both bounds are reached, or three times the time bound; the last time says what a run costs. */
+async function warm({ ms, runs }) {
+  const begin = performance.now();
+  let last = 0, done = 0;
+  for (;;) {
+    [last] = await times(1);
+    done++;
+    const spent = performance.now() - begin;
+    if ((done >= runs && spent >= ms) || spent >= 3 * ms) return { runs: done, last_ms: last };
+  }
+}
+
+function downloads() {
+  const files = new Map();
+  for (const entry of performance.getEntriesByType("resource")) files.set(entry.name, entry.decodedBodySize);
+  return Object.fromEntries(files);
+}
+
+const METHODS = {
+  load,
+  warm,
+  turn: ({ runs }) => times(runs),
+  measure: (options) => system.measure(options),
+  state: () => ({ memory_bytes: wasmBytes() + (system.heapBytes?.() ?? 0), downloads: downloads() }),
+  close: () => session?.close(),
+};
+
+/** Answers the conductor's calls: {id, method, options} -> {id, value} or {id, error}. */
+export async function serve(name) {
+  if (!SYSTEMS.has(name)) throw new Error(`the benchmark has no system ${name}`);
+  watchMemories();
+  performance.setResourceTimingBufferSize(2000);
+  const start = async (options) => {
+    const module = await import(`./systems/${name}.js`);
+    system = await module.start(options);
+    return { version: system.version };
+  };
+  self.addEventListener("message", async ({ data: { id, method, options } }) => {
+    try {
+      self.postMessage({ id, value: await { start, ...METHODS }[method](options) });
+    } catch (error) {
+      self.postMessage({ id, error: String(error?.message ?? error) });
+    }
+  });
+  self.postMessage({ id: 0, value: "ready" });
+}

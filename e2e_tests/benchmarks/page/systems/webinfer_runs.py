@@ -1,0 +1,62 @@
+"""Runs of a webinfer session in the benchmark's worker: from JavaScript's typed arrays to typed arrays."""
+
+import inspect
+import json
+from importlib.metadata import PackageNotFoundError, version as version_of
+
+import js
+import webinfer
+from pyodide.ffi import to_js
+from webinfer.host import current
+
+
+def version():
+    try:
+        return version_of("webinfer")
+    except PackageNotFoundError:
+        return "(version unknown)"
+
+
+def configure(urls):
+    current().configure(json.loads(urls))
+
+
+class Runs:
+    """A loaded model."""
+
+    def __init__(self, session, note):
+        self.session, self.note = session, note
+        self.names = [info.name for info in session.inputs]
+
+    async def run(self, inputs):
+        """[name, typed array] of each output."""
+        outputs = await self._once(list(inputs))
+        return to_js([[name, data] for name, data in outputs])
+
+    async def times(self, inputs, runs):
+        """Milliseconds of each run. The loop is here because a user of this library writes it here."""
+        arrays, times, now = list(inputs), [], js.performance.now
+        for _ in range(runs):
+            begin = now()
+            await self._once(arrays)
+            times.append(now() - begin)
+        return to_js(times)
+
+    async def _once(self, arrays):
+        feeds = {name: array.to_memoryview() for name, array in zip(self.names, arrays, strict=True)}
+        results = await self.session.run(feeds)
+        return [(name, to_js(tensor.memoryview())) for name, tensor in results.items()]
+
+    def close(self):
+        self.session.close()
+
+
+async def open_session(data, backend, threads):
+    """The model on exactly this backend; with the thread count where the engine can be told."""
+    options = {}
+    if "threads" in inspect.signature(webinfer.load).parameters and backend == "wasm":
+        options["threads"] = threads
+    elif threads > 1:
+        raise RuntimeError("this webinfer runs on one thread only")
+    session = await webinfer.load(data.to_bytes(), backend=backend, strict=True, **options)
+    return Runs(session, "")
