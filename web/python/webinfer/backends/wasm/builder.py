@@ -109,6 +109,10 @@ class Builder:
         self.constants[block] = None
         return Ref(block), True
 
+    def is_fixed(self, value: Value) -> bool:
+        """Whether the value is known once the model is loaded: a constant, or computed from constants."""
+        return value.is_constant or value in self._folded
+
     def scratch(self, nbytes: int) -> Ref:
         """Bytes that live while this node runs."""
         return Ref(Block("scratch", nbytes, Kind.ARENA))

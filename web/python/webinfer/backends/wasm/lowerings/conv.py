@@ -1,0 +1,207 @@
+"""Convolutions in float32: register tiles chosen by shape, weights packed once where they are constant.
+
+A tuner overrides the choice: `candidates` lists the tiles of a node, `tuning_key` names its shape in
+`Builder.choices`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from webinfer.backends.wasm.builder import Builder, Lower
+from webinfer.backends.wasm.lowerings.cast import present
+from webinfer.backends.wasm.lowerings.constants import expand_constant
+from webinfer.dtypes import DType
+from webinfer.errors import UnsupportedOpError
+from webinfer.graph.ir import Node, Op, Value
+from webinfer.ops import conv as ops
+from webinfer.ops.activation import Activation
+from webinfer.plan.blocks import Argument, Ref
+
+# Rows x columns of each tile, and the share of a core's peak that it reaches when it is full.
+TILES = {"4x8": 1.0, "3x12": 0.98, "2x16": 0.99, "8x4": 0.7, "1x32": 0.8}
+TRANSPOSE_TILES = {"4x8": 1.0, "8x4": 0.7}
+WINDOWS = {(3, 1): "3x3_s1", (3, 2): "3x3_s2", (5, 1): "5x5_s1", (5, 2): "5x5_s2"}
+ACTS = {Activation.PRELU: 1, Activation.HARD_SWISH: 2, Activation.SIGMOID: 3, Activation.TANH: 4}
+
+
+@dataclass(frozen=True, slots=True)
+class DenseWeights:
+    """How a weight tensor is read by f32_pack_conv_weights. Strides in elements, sizes of one group."""
+
+    groups: int
+    co: int
+    taps: int
+    ci: int
+    group_stride: int
+    out_stride: int
+    tap_stride: int
+
+
+def _rows_columns(tile: str) -> tuple[int, int]:
+    rows, columns = tile.split("x")
+    return int(rows), int(columns)
+
+
+def tile_work(tile: str, share: float, pixels: int, co: int) -> float:
+    """Multiplications that a tile spends on the product, padding included, over the speed it reaches."""
+    rows, columns = _rows_columns(tile)
+    return -(-pixels // rows) * rows * -(-co // columns) * columns / share
+
+
+def _pixels(node: Node) -> int:
+    n, oh, ow, _ = node.output.type.shape
+    return n * oh * ow
+
+
+def tuning_key(node: Node) -> str:
+    """What a tuned choice is filed under: the operator and everything that its speed depends on."""
+    x, w, a = present(node.inputs[0]).type.shape, present(node.inputs[1]).type.shape, node.attrs
+    return f"{node.op.name} x{x} w{w} s{a.stride} d{a.dilation} p{a.pads} g{a.groups}".replace(" ", "")
+
+
+def candidates(node: Node) -> list[str]:
+    """Tiles worth timing for a dense convolution, the default first; empty where there is no choice."""
+    if node.op is not ops.CONV2D:
+        return []
+    pixels, co = _pixels(node), node.output.type.shape[3] // node.attrs.groups
+    ranked = sorted(TILES, key=lambda tile: tile_work(tile, TILES[tile], pixels, co))
+    least = tile_work(ranked[0], TILES[ranked[0]], pixels, co)
+    return [tile for tile in ranked if tile_work(tile, TILES[tile], pixels, co) <= 2 * least]
+
+
+def require_float(node: Node) -> None:
+    """Raises UnsupportedOpError unless data and weights are floats."""
+    for value in node.inputs[:3]:
+        if value is not None and not value.type.dtype.is_float:
+            raise UnsupportedOpError([f"no kernel for {value.type} ({value.name!r}); only float32 and float16"])
+
+
+def epilogue(node: Node, builder: Builder) -> tuple[Argument, ...]:
+    """The arguments that end every convolution: residual, its channels, slope, activation, bounds."""
+    residual, slope = (list(node.inputs[3:5]) + [None] * 2)[:2]
+    activation = node.attrs.activation
+    lo, hi = activation.bounds or (-math.inf, math.inf)
+    return (
+        builder.ref(residual) if residual is not None else 0,
+        residual.type.shape[3] if residual is not None else 0,
+        builder.ref(slope) if slope is not None else 0,
+        ACTS.get(activation, 0), lo, hi,
+    )  # fmt: skip
+
+
+def _stored(builder: Builder, value: Value, fixed: bool) -> tuple[Ref, int]:
+    """Where a pack kernel reads weights, and whether they lie there as float16."""
+    constant = value.constant
+    if constant is None or not fixed:
+        return builder.ref(value), 0
+    if constant.sparsity is None:
+        return builder.weights(value), int(constant.stored is DType.FLOAT16)
+    dense = builder.scratch(4 * value.type.size)
+    expand_constant(builder, value, dense)
+    return dense, 0
+
+
+def _pack(node: Node, builder: Builder, kernel: str, key: tuple[object, ...], size: int, units: int) -> Ref:
+    """The node's weights and bias in a kernel's layout: packed at load, or every time if they can change."""
+    w, bias = present(node.inputs[1]), node.inputs[2] if len(node.inputs) > 2 else None
+    fixed = builder.is_fixed(w) and (bias is None or builder.is_fixed(bias))
+    target, is_new = builder.packed((kernel, w, bias, key), 4 * size) if fixed else (builder.scratch(4 * size), True)
+    if is_new:
+        source, stored_f16 = _stored(builder, w, fixed)
+        put = builder.prepare if fixed else builder.step
+        put(kernel, source, builder.ref(bias) if bias is not None else 0, target, *key, stored_f16, units=units)  # type: ignore[arg-type]
+    return target
+
+
+def pack_dense(node: Node, builder: Builder, weights: DenseWeights, columns: int) -> Ref:
+    """Column panels of the node's weights."""
+    panels = weights.groups * -(-weights.co // columns)
+    size = panels * (columns + weights.taps * weights.ci * columns)
+    key = (weights.co, weights.taps, weights.ci, columns, weights.group_stride, weights.out_stride, weights.tap_stride)
+    return _pack(node, builder, "f32_pack_conv_weights", key, size, panels)
+
+
+def _choose(node: Node, builder: Builder, tiles: dict[str, float], co: int) -> str:
+    chosen = builder.choices.get(tuning_key(node))
+    if chosen in tiles:
+        return chosen
+    return min(tiles, key=lambda tile: tile_work(tile, tiles[tile], _pixels(node), co))
+
+
+def _dense(node: Node, builder: Builder, weights: DenseWeights, window: tuple[int, int]) -> None:
+    """A dense or grouped convolution as steps."""
+    x, a = present(node.inputs[0]), node.attrs
+    (n, ih, iw, channels), (_, oh, ow, _) = x.type.shape, node.output.type.shape
+    tile = _choose(node, builder, TILES, weights.co)
+    rows, columns = _rows_columns(tile)
+    packed = pack_dense(node, builder, weights, columns)
+    total = weights.groups * weights.co
+    builder.step(
+        f"f32_conv2d_nhwc_{tile}", builder.ref(x), packed, builder.ref(node.output), n, ih, iw, weights.ci, channels,
+        oh, ow, weights.co, total, *window, *a.stride, *a.dilation, a.pads[0], a.pads[2], *epilogue(node, builder),
+        units=weights.groups * -(-weights.co // columns) * -(-_pixels(node) // rows),
+    )  # fmt: skip
+    builder.because(f"{tile} tile, {builder.isa} build")
+
+
+def conv2d(node: Node, builder: Builder) -> None:
+    require_float(node)
+    co, kh, kw, ci = present(node.inputs[1]).type.shape
+    groups = node.attrs.groups
+    if ci == 1 and groups == co > 1:
+        _depthwise(node, builder, (kh, kw), 1, kh * kw)
+        return
+    depth = kh * kw * ci
+    _dense(node, builder, DenseWeights(groups, co // groups, kh * kw, ci, co // groups * depth, depth, ci), (kh, kw))
+
+
+def depthwise_conv2d(node: Node, builder: Builder) -> None:
+    require_float(node)
+    _, kh, kw, co = present(node.inputs[1]).type.shape
+    ci = present(node.inputs[0]).type.shape[3]
+    if co == ci:
+        _depthwise(node, builder, (kh, kw), co, 1)
+    else:
+        _dense(node, builder, DenseWeights(ci, co // ci, kh * kw, 1, co // ci, 1, co), (kh, kw))
+
+
+def _depthwise(node: Node, builder: Builder, window: tuple[int, int], tap_stride: int, channel_stride: int) -> None:
+    """One filter a channel."""
+    x, a, (kh, kw) = present(node.inputs[0]), node.attrs, window
+    (n, ih, iw, c), (_, oh, ow, _) = x.type.shape, node.output.type.shape
+    blocks = -(-c // 4)
+    key = (c, kh * kw, tap_stride, channel_stride)
+    packed = _pack(node, builder, "f32_pack_depthwise_weights", key, blocks * 4 * (1 + kh * kw), blocks)
+    square = kh == kw and a.stride[0] == a.stride[1] and a.dilation == (1, 1)
+    variant = WINDOWS.get((kh, a.stride[0])) if square else None
+    builder.step(
+        f"f32_depthwise_nhwc_{variant}" if variant else "f32_depthwise_nhwc",
+        builder.ref(x), packed, builder.ref(node.output), n, ih, iw, c, c, oh, ow, c, kh, kw,
+        *a.stride, *a.dilation, a.pads[0], a.pads[2], *epilogue(node, builder), units=n * oh,
+    )  # fmt: skip
+    builder.because(f"{'fixed' if variant else 'any'} window, {builder.isa} build")
+
+
+def conv_transpose2d(node: Node, builder: Builder) -> None:
+    require_float(node)
+    x, a = present(node.inputs[0]), node.attrs
+    co, kh, kw, channels = present(node.inputs[1]).type.shape
+    ci = channels // a.groups
+    (n, ih, iw, _), (_, oh, ow, _) = x.type.shape, node.output.type.shape
+    tile = _choose(node, builder, TRANSPOSE_TILES, co)
+    weights = DenseWeights(a.groups, co, kh * kw, ci, ci, kh * kw * channels, channels)
+    packed = pack_dense(node, builder, weights, _rows_columns(tile)[1])
+    builder.step(
+        f"f32_conv_transpose2d_nhwc_{tile}", builder.ref(x), packed, builder.ref(node.output), n, ih, iw, ci, oh, ow,
+        co, a.groups, kh, kw, *a.stride, *a.dilation, a.pads[0], a.pads[2], *epilogue(node, builder), units=n * oh,
+    )  # fmt: skip
+    builder.because(f"{tile} tile, {builder.isa} build")
+
+
+LOWERINGS: dict[Op, Lower] = {
+    ops.CONV2D: conv2d,
+    ops.CONV_TRANSPOSE2D: conv_transpose2d,
+    ops.DEPTHWISE_CONV2D: depthwise_conv2d,
+}
