@@ -81,7 +81,7 @@ class BrowserKernels:
         self.isa, self.threads = isa, 1
         self._exports, self._memory = exports, memory
         self._functions: dict[str, Any] = {}
-        self.heap_base = int(exports.__heap_base.value)
+        self.heap_base = int(getattr(exports, "__heap_base").value)  # noqa: B009 - a plain attribute would be mangled
         self._bytes = js.Uint8Array.new(memory.buffer)
 
     def _live(self) -> Any:
