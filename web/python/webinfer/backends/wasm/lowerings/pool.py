@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 from webinfer.backends.wasm.builder import Builder, Lower
 from webinfer.backends.wasm.lowerings.cast import compute_dtype, present
 from webinfer.dtypes import DType
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, Op
 from webinfer.ops import pool as ops
+from webinfer.ops.activation import Activation
 from webinfer.plan.blocks import Argument
 
 F32 = DType.FLOAT32
@@ -34,10 +37,10 @@ def _pixels(node: Node) -> int:
 
 
 def _float_bounds(node: Node) -> tuple[float, float]:
-    bounds = node.attrs.activation.bounds
-    if bounds is None:
-        raise UnsupportedOpError([f"activation {node.attrs.activation} after pooling; apply it as an operator of its own"])
-    return bounds
+    activation: Activation = node.attrs.activation
+    if activation.bounds is None:
+        raise UnsupportedOpError([f"activation {activation} after pooling; apply it as an operator of its own"])
+    return activation.bounds
 
 
 def pool2d(node: Node, builder: Builder) -> None:
@@ -59,8 +62,8 @@ def _integer_bounds(node: Node) -> tuple[int, int]:
     type, (lowest, highest) = node.output.type, _float_bounds(node)
     low, high = type.dtype.range
     scale, zero = (type.quant.scales[0], (*type.quant.zero_points, 0)[0]) if type.quant else (1.0, 0)
-    lo = low if lowest < low * scale else max(low, zero + round(lowest / scale))
-    hi = high if highest > high * scale else min(high, zero + round(highest / scale))
+    lo = max(low, zero + round(lowest / scale)) if math.isfinite(lowest) else low
+    hi = min(high, zero + round(highest / scale)) if math.isfinite(highest) else high
     if type.dtype not in BOUNDED and (lo, hi) != (low, high):
         raise UnsupportedOpError([f"activation {node.attrs.activation} on {type}; apply it as an operator of its own"])
     return (lo, hi) if type.dtype in BOUNDED else (0, 0)
