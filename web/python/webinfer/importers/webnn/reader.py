@@ -164,14 +164,19 @@ def _operand(name: str, description: Mapping[str, Any]) -> Value:
     type = TensorType(tuple(shape), dtype)
     if not description.get("constant"):
         return Value(name, type)
-    numbers = description.get("data")
+    return Value(name, type, Constant(memoryview(_elements(name, description.get("data"), type)), dtype))
+
+
+def _elements(name: str, numbers: Any, type: TensorType) -> bytes:
+    """A constant's bytes; a single number fills the whole shape."""
+    if isinstance(numbers, (int, float)):
+        numbers = [numbers]
     if not isinstance(numbers, Sequence):
         raise ModelFormatError(f"constant {name!r} has no data")
-    if len(numbers) == 1 and type.size > 1:
-        numbers = list(numbers) * type.size
-    if len(numbers) != type.size:
+    if len(numbers) not in (1, type.size):
         raise ModelFormatError(f"constant {name!r} has {len(numbers)} numbers, its shape {type.shape} needs {type.size}")
-    return Value(name, type, Constant(memoryview(pack(numbers, dtype)), dtype))
+    data = pack(numbers, type.dtype)
+    return data * type.size if len(numbers) == 1 else data
 
 
 def _call(operator: Mapping[str, Any]) -> Call:

@@ -92,7 +92,10 @@ def _arg(r: Reader, c: Call) -> Value:
 
 
 def _softmax(r: Reader, c: Call) -> Value:
-    return r.emit(sm.SOFTMAX, [r.value(c, "input")], sm.SoftmaxAttrs(c.need("axis")))
+    """Before the axis became an argument, softmax took a matrix and worked on its rows."""
+    x = r.value(c, "input")
+    axis = c.get("axis", 1) if x.type.rank == 2 else c.need("axis")
+    return r.emit(sm.SOFTMAX, [x], sm.SoftmaxAttrs(axis))
 
 
 def _matmul(r: Reader, c: Call) -> Value:
