@@ -7,20 +7,57 @@ from collections.abc import Sequence
 
 from webinfer.plan.blocks import Block
 
-GREEDY_LIMIT = 2000  # blocks; above it the quadratic planner gives way to the linear one
+GREEDY_LIMIT = 800  # blocks; above it the quadratic planner gives way to the linear one
 
 
 def assign(blocks: Sequence[Block]) -> int:
     """Gives every block an address inside an arena that starts at 0; the arena's bytes.
 
-    Blocks that live at the same time never overlap. Large blocks are placed first, each in the
-    smallest gap that holds it.
+    Blocks that live at the same time never overlap. No order of placing is best for every graph: a few
+    are tried and the tightest is kept.
     """
     if len(blocks) > GREEDY_LIMIT:
         return _assign_in_time_order(blocks)
+    bound = lower_bound(blocks)
+    best, addresses = -1, [0] * len(blocks)
+    for order in (_by_size, _by_breadth, _by_time):
+        total = _place(order(blocks))
+        if best < 0 or total < best:
+            best, addresses = total, [b.address for b in blocks]
+        if best <= bound:
+            break
+    for block, address in zip(blocks, addresses, strict=True):
+        block.address = address
+    return max(best, 0)
+
+
+def _by_size(blocks: Sequence[Block]) -> list[Block]:
+    return sorted(blocks, key=lambda b: (-b.span, b.first))
+
+
+def _by_time(blocks: Sequence[Block]) -> list[Block]:
+    return sorted(blocks, key=lambda b: (b.first, -b.span))
+
+
+def _by_breadth(blocks: Sequence[Block]) -> list[Block]:
+    """Blocks of the busiest step first, then those of the next busiest."""
+    live: dict[int, list[Block]] = {}
+    for block in blocks:
+        for step in {block.first, block.last}:
+            live.setdefault(step, [])
+    for block in blocks:
+        for step, there in live.items():
+            if block.first <= step <= block.last:
+                there.append(block)
+    busiest = sorted(live.values(), key=lambda there: -sum(b.span for b in there))
+    ordered = dict.fromkeys(b for there in busiest for b in sorted(there, key=lambda b: -b.span))
+    return list(ordered)
+
+
+def _place(ordered: Sequence[Block]) -> int:
     placed: list[Block] = []  # sorted by address
     total = 0
-    for block in sorted(blocks, key=lambda b: (-b.span, b.first)):
+    for block in ordered:
         block.address = _best_gap(placed, block)
         bisect.insort(placed, block, key=lambda b: b.address)
         total = max(total, block.address + block.span)
