@@ -35,8 +35,6 @@ def measure(options: argparse.Namespace, entries: Sequence[Entry]) -> int:
     begin = time.monotonic()
     with serving(site, native.answer) as (address, reports):
         _drive(address, reports, options, collected, len(entries))
-    for model in models:
-        collected.describe(model.name, model.quantised, model.flops)
     print(f"\nmeasured in {time.monotonic() - begin:.0f} s")
     write_all(collected, options.json or OUTPUT / "bench.json")
     return 0 if collected.ended and not collected.failure else 1

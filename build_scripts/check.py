@@ -22,8 +22,8 @@ RING_0 = (
 def static_stages(fix: bool = False) -> list[Stage]:
     """Format, lint, types, sizes and tables; with `fix` what can be repaired is."""
     python = sys.executable
-    formatter = [python, "-m", "ruff", "format", *([] if fix else ["--check"]), "."]
-    linter = [python, "-m", "ruff", "check", *(["--fix"] if fix else []), "."]
+    formatter = [python, "-m", "ruff", "format", "--output-format=concise", *([] if fix else ["--check"]), "."]
+    linter = [python, "-m", "ruff", "check", "--output-format=concise", *(["--fix"] if fix else []), "."]
     return [
         Stage("format", lambda: command(formatter)),
         Stage("lint", lambda: command(linter)),

@@ -11,6 +11,8 @@ from pathlib import Path
 from build_scripts.errors import BuildError
 from build_scripts.paths import BUILD, ROOT
 
+_locked = False  # whether this process holds the checkout's lock
+
 
 @dataclass(frozen=True)
 class Step:
@@ -84,7 +86,8 @@ def _run_step(step: Step) -> None:
 @contextlib.contextmanager
 def _one_at_a_time() -> Iterator[None]:
     """Two commands started together must not build into each other's folders."""
-    if os.name == "nt":
+    global _locked
+    if os.name == "nt" or _locked:  # a step may run steps of its own
         yield
         return
     import fcntl
@@ -96,4 +99,8 @@ def _one_at_a_time() -> Iterator[None]:
         except BlockingIOError:
             print("  waiting for another build_scripts command in this checkout ...")
             fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+        _locked = True
+        try:
+            yield
+        finally:
+            _locked = False

@@ -29,6 +29,7 @@ VERBS: dict[str, Verb] = {
     "kernels": Verb("build_scripts.setup_kernels", BASE, "compile the WASM kernels"),
     "wheel": Verb("build_scripts.wheel", (), "build the engine's wheel"),
     "bench": Verb("build_scripts.bench", ALL, "webinfer and its rivals in one page, interleaved: JSON, table, chart"),
+    "mutate": Verb("build_scripts.mutate", ALL, "damaged model files give a result or a typed error, nothing else"),
     "lock": Verb("build_scripts.lock", (), "resolve the pins again and write the constraints file"),
     "sizes": Verb("build_scripts.sizes", (), "sizes of files and products against their budgets"),
     "tables": Verb("build_scripts.tables", (), "check the README's generated tables; `--write` renews them"),

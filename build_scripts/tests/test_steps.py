@@ -69,6 +69,14 @@ def test_a_step_without_its_output_is_an_error_that_names_it(folder: Path) -> No
         run_steps([step])
 
 
+def test_a_step_may_run_steps_of_its_own(folder: Path) -> None:
+    log: list[str] = []
+    inner = make_step(folder, log)
+    outer = Step("outer", "nest", lambda: [], (), lambda: run_steps([inner]), folder / ".outer")
+    run_steps([outer])
+    assert log == ["ran"]
+
+
 def test_a_digest_sees_names_and_contents_but_no_caches(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("x")
     first = digest_of(tmp_path)
