@@ -47,7 +47,9 @@ class Writer:
         self.graph.tensors.append(tensor)
         return len(self.graph.tensors) - 1
 
-    def input(self, name: str, shape: Sequence[int], dtype: str = "float32", quant: Quant | None = None, **fields: Any) -> int:
+    def input(
+        self, name: str, shape: Sequence[int], dtype: str = "float32", quant: Quant | None = None, **fields: Any
+    ) -> int:
         """An input of the graph."""
         index = self.tensor(name, shape, dtype, quant, **fields)
         self.graph.inputs.append(index)
@@ -79,7 +81,9 @@ class Writer:
                 assert hasattr(node.builtinOptions, _camel(name)), name
                 setattr(node.builtinOptions, _camel(name), value)
 
-    def custom(self, name: str, inputs: Sequence[int], outputs: Sequence[int], options: bytes = b"", version: int = 1) -> None:
+    def custom(
+        self, name: str, inputs: Sequence[int], outputs: Sequence[int], options: bytes = b"", version: int = 1
+    ) -> None:
         """A custom operator with raw options."""
         node = self._operator(schema.BuiltinOperator.CUSTOM, name, inputs, outputs, version)
         node.customOptions = np.frombuffer(options, np.uint8)

@@ -77,7 +77,7 @@ def _operand(value: Value | None, names: _Names) -> str:
     stored = "" if constant.stored is DType.FLOAT32 else f"{constant.stored} "
     quant = "" if value.type.quant is None else str(value.type).partition("]")[2]
     numbers = ""
-    if not sparse and value.type.size <= _MOST_NUMBERS:
+    if not sparse and not quant and value.type.size <= _MOST_NUMBERS:
         numbers = "{" + ", ".join(_number(n) for n in value.numbers()) + "}"
     return f"const {sparse}{stored}[{dims}]{quant}{numbers}"
 
@@ -112,4 +112,3 @@ def _attr(name: str, value: Any) -> str:
 
 def _number(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
-

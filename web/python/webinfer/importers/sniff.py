@@ -38,7 +38,7 @@ def _describe(data: memoryview) -> str:
     for magic, what in _MAGIC:
         if head.startswith(magic):
             return what
-    if size >= 8 and data[4:7] == b"TFL":
+    if size >= 8 and head[4:7] == b"TFL":
         return f"a TFLite file of version {chr(head[7])!r}, only version 3 is in use"
     if _is_onnx(head):
         return "an ONNX model (protobuf); convert it to TFLite"
@@ -51,4 +51,9 @@ def _describe(data: memoryview) -> str:
 
 def _is_onnx(head: bytes) -> bool:
     """Whether this is a protobuf whose first field is a small ir_version followed by ONNX's next fields."""
-    return len(head) > 4 and head[0] == 0x08 and 1 <= head[1] <= 32 and head[2] in (0x12, 0x1A, 0x22, 0x28, 0x32, 0x3A, 0x42)
+    return (
+        len(head) > 4
+        and head[0] == 0x08
+        and 1 <= head[1] <= 32
+        and head[2] in (0x12, 0x1A, 0x22, 0x28, 0x32, 0x3A, 0x42)
+    )

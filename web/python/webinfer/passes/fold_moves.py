@@ -17,7 +17,7 @@ def fold_moves(graph: Graph) -> int:
     count = 0
     for node in graph.nodes:
         node.inputs = [None if v is None else resolve(v, replacements) for v in node.inputs]
-        count += _shorten(node, producers)
+        count += _simplify(node) + _shorten(node, producers)
         source = node.inputs[0] if node.inputs else None
         if source is None or not _changes_nothing(node, source):
             continue
@@ -56,6 +56,18 @@ def _changes_nothing(node: Node, source: Value) -> bool:
     if op in (mv.DEPTH_TO_SPACE, mv.SPACE_TO_DEPTH):
         return bool(a.block == 1)
     return op is mv.TILE
+
+
+def _simplify(node: Node) -> int:
+    """1 if a transpose that only moves axes of size 1 became a reshape."""
+    if node.op is not mv.TRANSPOSE:
+        return 0
+    shape = node.output.type.shape  # the axis of x behind each axis of y is perm
+    moved = [axis for axis, size in zip(node.attrs.perm, shape, strict=True) if size != 1]
+    if moved != sorted(moved) or node.attrs.perm == tuple(range(len(shape))):
+        return 0
+    node.op, node.attrs = mv.RESHAPE, mv.ReshapeAttrs(shape)
+    return 1
 
 
 def _shorten(node: Node, producers: dict[Value, Node]) -> int:

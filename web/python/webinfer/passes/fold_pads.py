@@ -68,11 +68,12 @@ def _never_wins(pad: Node, producers: dict[Value, Node]) -> bool:
     writer = producers.get(source)
     if pad.attrs.value > 0 or writer is None:
         return False
-    return writer.op in _NOT_NEGATIVE_OPS or getattr(writer.attrs, "activation", None) in _NOT_NEGATIVE
+    activation: Activation = getattr(writer.attrs, "activation", Activation.NONE)
+    return writer.op in _NOT_NEGATIVE_OPS or activation in _NOT_NEGATIVE
 
 
 def _within_window(node: Node, pad: Node) -> bool:
     """Whether no window would hold padding only, which a maximum must not see."""
     top, bottom, left, right = _sum(node, pad)
     reach = [(k - 1) * d + 1 for k, d in zip(node.attrs.window, node.attrs.dilation, strict=True)]
-    return max(top, bottom) < reach[0] and max(left, right) < reach[1]
+    return bool(max(top, bottom) < reach[0] and max(left, right) < reach[1])

@@ -36,7 +36,12 @@ def _space_to_batch(op: Operation) -> Value:
     outer = [size // block for size, block in zip(space, blocks, strict=True)]
     pairs = [part for size, block in zip(outer, blocks, strict=True) for part in (size, block)]
     x = op.reshape(x, (n, *pairs, *inner))
-    perm = (*range(2, 2 * len(blocks) + 1, 2), 0, *range(1, 2 * len(blocks), 2), *range(2 * len(blocks) + 1, x.type.rank))
+    perm = (
+        *range(2, 2 * len(blocks) + 1, 2),
+        0,
+        *range(1, 2 * len(blocks), 2),
+        *range(2 * len(blocks) + 1, x.type.rank),
+    )
     x = op.emit(mv.TRANSPOSE, [x], mv.TransposeAttrs(perm))
     return op.reshape(x, (n * math.prod(blocks), *outer, *inner))
 

@@ -102,12 +102,15 @@ def _bind(operation: Operation, produced: list[Value], conversion: Conversion) -
     info = operation.info
     if len(produced) < len(info.outputs):
         raise ModelFormatError(f"{info}: {len(info.outputs)} outputs are listed, the operator has {len(produced)}")
+    made = operation.made()
     for i, (index, value) in enumerate(zip(info.outputs, produced, strict=False)):
         tensor, declared = conversion.subgraph.tensors[index], operation.declared(i)
         if value.type.dtype is not declared.dtype:
-            raise ModelFormatError(f"{info}: output {i} is declared {declared.dtype}, its inputs make {value.type.dtype}")
+            raise ModelFormatError(
+                f"{info}: output {i} is declared {declared.dtype}, its inputs make {value.type.dtype}"
+            )
         _check_scale(operation, value, declared)
-        if operation.made(value):
+        if value in made:
             value.name = tensor.name
         conversion.values[index] = value
 
@@ -161,7 +164,9 @@ def _add_outputs(conversion: Conversion) -> None:
     for index, name in zip(subgraph.outputs, names, strict=True):
         value = conversion.values[index]
         if value is None:  # a constant that no operator reads
-            reader = Operation(OperatorInfo(-1, "output", False, 1, (index,), (), (), None, memoryview(b"")), conversion, "")
+            reader = Operation(
+                OperatorInfo(-1, "output", False, 1, (index,), (), (), None, memoryview(b"")), conversion, ""
+            )
             value = reader.value(0)
         if value not in produced or value in taken or value.name != subgraph.tensors[index].name:
             copy = Value(name, value.type)

@@ -144,9 +144,7 @@ def _transform_tensor(op: Operation) -> Value:
 
 def _transform_landmarks(op: Operation) -> Value:
     _version_2(op)
-    return op.emit(
-        landmarks.TRANSFORM_LANDMARKS, [op.value(0), op.value(1)], landmarks.TransformLandmarksAttrs()
-    )
+    return op.emit(landmarks.TRANSFORM_LANDMARKS, [op.value(0), op.value(1)], landmarks.TransformLandmarksAttrs())
 
 
 def _posenet_decoder(op: Operation) -> list[Value]:

@@ -12,6 +12,7 @@ from webinfer.importers.tflite.windows import activate
 from webinfer.ops import elementwise as ew
 from webinfer.ops import movement
 from webinfer.ops.activation import Activation
+from webinfer.ops.registry import NoAttrs
 
 _CLAMPS = (Activation.NONE, Activation.RELU, Activation.RELU6, Activation.RELU_N1_TO_1)
 
@@ -93,7 +94,7 @@ def _select(op: Operation) -> Value:
     condition, x, y = op.values()[:3]
     if op.info.name == "SELECT" and condition.type.rank == 1 and x.type.rank > 1:
         condition = op.reshape(condition, (*condition.type.shape, *(1 for _ in x.type.shape[1:])))
-    return op.emit(ew.WHERE, [condition, x, y], ew.NoAttrs())
+    return op.emit(ew.WHERE, [condition, x, y], NoAttrs())
 
 
 def _cast(op: Operation) -> Value:

@@ -151,10 +151,16 @@ def _read_tensor(index: int, table: Table, buffers: list[Table], views: dict[int
     if data is not None and dtype is not None:
         needed = (sparsity.stored(layout) if layout else _size(shape)) * dtype.itemsize
         if len(data) != needed:
-            raise ModelFormatError(f"{what}: {type_name} of shape {shape} needs {needed} bytes, its buffer has {len(data)}")
+            raise ModelFormatError(
+                f"{what}: {type_name} of shape {shape} needs {needed} bytes, its buffer has {len(data)}"
+            )
     quant = quantization.read(table.table("quantization"), shape, dtype, what)
     signature = table.numbers("shape_signature")
-    if signature and shape and (len(signature) != len(shape) or any(s not in (-1, d) for s, d in zip(signature, shape, strict=True))):
+    if (
+        signature
+        and shape
+        and (len(signature) != len(shape) or any(s not in (-1, d) for s, d in zip(signature, shape, strict=True)))
+    ):
         raise ModelFormatError(f"{what}: shape {shape} contradicts its signature {signature}")
     return TensorInfo(
         index, table.text("name"), shape, type_name, dtype, data, quant, layout, signature,
@@ -181,7 +187,9 @@ def check_bytes(shape: Sequence[int], dtype: DType | None, what: str) -> None:
     for d in shape:
         size *= max(d, 1)
     if size > MAX_TENSOR_BYTES:
-        raise LimitError(f"{what}: bytes of shape {tuple(shape)}", size, MAX_TENSOR_BYTES, "use a smaller input or model")
+        raise LimitError(
+            f"{what}: bytes of shape {tuple(shape)}", size, MAX_TENSOR_BYTES, "use a smaller input or model"
+        )
 
 
 def _size(shape: tuple[int, ...]) -> int:
@@ -205,7 +213,7 @@ def _buffer_bytes(table: Table, index: int) -> memoryview:
 def _file_range(reader: Reader, offset: int, size: int, what: str) -> memoryview:
     if size > reader.size or offset > reader.size - size:
         raise ModelFormatError(
-            f"{reader.name}: {what} would be bytes {offset} to {offset + size} of a file of {reader.size}; the file is cut off"
+            f"{reader.name}: {what} would be bytes {offset} to {offset + size}, the file has {reader.size}"
         )
     return reader.data[offset : offset + size]
 
@@ -232,31 +240,30 @@ def _read_operator(index: int, table: Table, codes: list[tuple[str, bool, int]],
 
 def _check_order(graph: SubgraphInfo) -> None:
     """One writer for each tensor, none for constants and inputs, and nothing read before it is written."""
-    written = bytearray(len(graph.tensors))
+    written = bytearray(len(graph.tensors))  # what may be read
+    seen: set[int] = set()  # what has a writer
     for tensor in graph.tensors:
         written[tensor.index] = tensor.data is not None or tensor.is_variable or 0 in tensor.shape
-    seen: set[int] = set()
     for index in graph.inputs:
-        tensor = graph.tensors[index]
-        if index in seen or tensor.data is not None:
-            problem = "is a constant" if tensor.data is not None else "is listed twice"
-            raise ModelFormatError(f"graph input {tensor} {problem}; the file is damaged, get it again")
-        seen.add(index)
-        written[index] = True
+        _write(graph.tensors[index], "the graph", seen, written)
     for op in graph.operators:
         for index in op.inputs:
             if index >= 0 and not written[index]:
                 raise ModelFormatError(f"{op} reads {graph.tensors[index]}, which nothing has written before")
         for index in op.outputs:
-            tensor = graph.tensors[index]
-            if index in seen or tensor.data is not None:
-                problem = "a constant" if tensor.data is not None else "an input of the graph or the output of another"
-                raise ModelFormatError(f"{op} writes {tensor}, which is {problem}")
-            seen.add(index)
-            written[index] = True
+            _write(graph.tensors[index], op, seen, written)
     for index in graph.outputs:
         if not written[index]:
             raise ModelFormatError(f"graph output {graph.tensors[index]} is written by no operator")
+
+
+def _write(tensor: TensorInfo, writer: object, seen: set[int], written: bytearray) -> None:
+    if tensor.data is not None:
+        raise ModelFormatError(f"{writer} writes {tensor}, which is a constant; the file is damaged, get it again")
+    if tensor.index in seen:
+        raise ModelFormatError(f"{writer} writes {tensor}, which is written before; each tensor has one writer")
+    seen.add(tensor.index)
+    written[tensor.index] = True
 
 
 def _check_extras(model: Table, subgraphs: list[SubgraphInfo], buffers: int) -> None:

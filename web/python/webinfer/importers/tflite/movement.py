@@ -19,7 +19,7 @@ from webinfer.ops import resize
 
 def _reshape(op: Operation) -> Value:
     x = op.value(0)
-    wanted = op.constants(1) if op.optional(1) is not None else op.list("new_shape")
+    wanted = op.constants(1) if op.optional(1) is not None else op.vector("new_shape")
     if op.optional(1) is None and wanted == (0,):
         wanted = ()  # how old writers say scalar
     if wanted.count(-1) > 1 or any(d < -1 for d in wanted):
@@ -33,7 +33,7 @@ def _reshape(op: Operation) -> Value:
 
 
 def _squeeze(op: Operation) -> Value:
-    x, wanted = op.value(0), op.list("squeeze_dims")
+    x, wanted = op.value(0), op.vector("squeeze_dims")
     axes = {op.axis(a, x.type.rank) for a in wanted} if wanted else {i for i, d in enumerate(x.type.shape) if d == 1}
     if any(x.type.shape[a] != 1 for a in axes):
         raise ModelFormatError(f"{op.info}: axes {wanted} of {x.type.shape} do not all have size 1")
@@ -99,7 +99,7 @@ def _unpack(op: Operation) -> list[Value]:
     axis = op.axis(op.number("axis"), x.type.rank)
     if op.number("num") != x.type.shape[axis] or op.output_count != op.number("num"):
         raise ModelFormatError(
-            f"{op.info}: num is {op.number('num')}, axis {axis} of {x.type.shape} and {op.output_count} outputs must agree"
+            f"{op.info}: num is {op.number('num')}, needs axis {axis} of {x.type.shape} and {op.output_count} outputs"
         )
     rest = (*x.type.shape[:axis], *x.type.shape[axis + 1 :])
     return [op.reshape(cut(op, x, axis, i, 1), rest) for i in range(op.output_count)]
@@ -108,7 +108,7 @@ def _unpack(op: Operation) -> list[Value]:
 def _split_into(op: Operation, x: Value, axis: int, sizes: Sequence[int]) -> list[Value]:
     if sum(sizes) != x.type.shape[axis] or len(sizes) != op.output_count or min(sizes, default=0) < 0:
         raise ModelFormatError(
-            f"{op.info}: sizes {tuple(sizes)} for {op.output_count} outputs do not add up to axis {axis} of {x.type.shape}"
+            f"{op.info}: sizes {tuple(sizes)}, {op.output_count} in number, do not make axis {axis} of {x.type.shape}"
         )
     starts = itertools.accumulate(sizes, initial=0)
     return [cut(op, x, axis, start, size) for start, size in zip(starts, sizes, strict=False)]
@@ -141,7 +141,9 @@ def _slice(op: Operation) -> Value:
 def _paddings(op: Operation, x: Value, i: int = 1) -> tuple[tuple[int, ...], tuple[int, ...]]:
     numbers = op.constants(i)
     if op.value(i).type.shape != (x.type.rank, 2) or min(numbers, default=0) < 0:
-        raise ModelFormatError(f"{op.info}: paddings {numbers} of shape {op.value(i).type.shape} do not fit {x.type.shape}")
+        raise ModelFormatError(
+            f"{op.info}: paddings {numbers} of shape {op.value(i).type.shape} do not fit {x.type.shape}"
+        )
     return tuple(numbers[0::2]), tuple(numbers[1::2])
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from webinfer.dtypes import DType
-from webinfer.errors import ModelFormatError
+from webinfer.errors import LimitError, ModelFormatError
 from webinfer.graph.ir import Constant, Graph, Node, Op, Quantization, TensorType, Value, apply
 from webinfer.graph.printer import safe_name
 from webinfer.importers.tflite.folding import fold
@@ -18,6 +18,7 @@ from webinfer.ops import elementwise as ew
 from webinfer.ops import movement
 from webinfer.ops.activation import Activation
 
+MAX_NODES = 200_000
 MAX_FOLDED = 200_000  # elements that may be computed while importing one model
 QUANTIZED = (DType.INT8, DType.UINT8, DType.INT16)
 _ACTIVATIONS = {
@@ -121,7 +122,7 @@ class Operation:
         table = self._options()
         return bool(SCHEMA[self._kind][name].default) if table is None else bool(table.flag(name))
 
-    def list(self, name: str) -> tuple[int, ...]:
+    def vector(self, name: str) -> tuple[int, ...]:
         """A vector option."""
         table = self._options()
         return () if table is None else table.numbers(name)
@@ -188,12 +189,14 @@ class Operation:
             if folded is not None:
                 self._conversion.folding_left -= folded.type.size + 1
                 return [folded]
+        if len(self._conversion.graph.nodes) >= MAX_NODES:
+            raise LimitError(f"{self.info}: nodes of the graph", MAX_NODES + 1, MAX_NODES, "use a smaller model")
         self._conversion.graph.nodes.append(node)
         return node.outputs
 
-    def made(self, value: Value) -> bool:
-        """Whether the value is a result of a node that this operator emitted."""
-        return any(value in node.outputs for node in self._conversion.graph.nodes[self._first :])
+    def made(self) -> set[Value]:
+        """The results of all nodes that this operator emitted."""
+        return {value for node in self._conversion.graph.nodes[self._first :] for value in node.outputs}
 
     def refuse(self, reason: str) -> NoReturn:
         """Ends the conversion of this operator."""

@@ -70,7 +70,9 @@ def _local_response(op: Operation) -> Value:
     """x / (bias + alpha * sum of x^2 over 2*radius + 1 channels)^beta: the sum as an average over a padded row."""
     x, radius = op.value(0), op.number("radius")
     if x.type.rank != 4 or not 0 <= radius <= 65536:
-        raise ModelFormatError(f"{op.info}: x has shape {x.type.shape}, needs rank 4; radius {radius} must not be negative")
+        raise ModelFormatError(
+            f"{op.info}: x has shape {x.type.shape}, needs rank 4; radius {radius} must not be negative"
+        )
     n, h, w, c = x.type.shape
     squares = op.reshape(op.emit(ew.SQUARE, [x], ew.UnaryAttrs()), (n, h * w, c, 1))
     wide = op.emit(mv.PAD, [squares], mv.PadAttrs((0, 0, radius, 0), (0, 0, radius, 0)))

@@ -30,7 +30,9 @@ def read(table: Table, shape: tuple[int, ...], what: str) -> Sparsity:
     levels = rank + len(blocks)
     metadata = table.tables("dim_metadata")
     if sorted(order) != list(range(levels)) or len(metadata) != levels:
-        raise ModelFormatError(f"{what}: sparse traversal order {order} with {len(metadata)} levels, needs {levels} in all")
+        raise ModelFormatError(
+            f"{what}: sparse traversal order {order} with {len(metadata)} levels, needs {levels} in all"
+        )
     if any(not 0 <= b < rank for b in blocks) or len(set(blocks)) != len(blocks):
         raise ModelFormatError(f"{what}: sparse block map {blocks} does not name different axes of {shape}")
     sizes = _level_sizes(order, blocks, shape, metadata, what)
@@ -76,7 +78,9 @@ def _level_sizes(
         sizes[axis] = shape[axis] // block
     for level, entry in zip(order, metadata, strict=True):
         if entry.number("format") == DENSE and entry.number("dense_size") != sizes[level]:
-            raise ModelFormatError(f"{what}: sparse level {level} has size {entry.number('dense_size')}, needs {sizes[level]}")
+            raise ModelFormatError(
+                f"{what}: sparse level {level} has size {entry.number('dense_size')}, needs {sizes[level]}"
+            )
     return sizes
 
 
@@ -93,6 +97,8 @@ def _indices(entry: Table, name: str, what: str) -> memoryview:
 def _check_csr(segments: memoryview, indices: memoryview, parents: int, size: int, what: str) -> None:
     bounds = segments.tolist()
     if len(bounds) != parents + 1 or bounds[0] != 0 or bounds[-1] != len(indices) or sorted(bounds) != bounds:
-        raise ModelFormatError(f"{what}: {len(bounds)} sparse segments do not divide {len(indices)} indices among {parents}")
+        raise ModelFormatError(
+            f"{what}: {len(bounds)} sparse segments do not divide {len(indices)} indices among {parents}"
+        )
     if len(indices) and not (min(indices) >= 0 and max(indices) < size):
         raise ModelFormatError(f"{what}: a sparse index of {min(indices)} to {max(indices)} leaves a level of {size}")

@@ -106,7 +106,9 @@ def _transposed_pads(op: Operation, size: int, outputs: int, window: int, stride
     same = _padding(op) == "SAME"
     windows = -(-outputs // stride) if same else (outputs + stride - window) // stride
     if windows != size:
-        raise ModelFormatError(f"{op.info}: a result of {outputs} along an axis belongs to an x of {windows}, not {size}")
+        raise ModelFormatError(
+            f"{op.info}: a result of {outputs} along an axis belongs to an x of {windows}, not {size}"
+        )
     before = max((windows - 1) * stride + window - outputs, 0) // 2
     after = (size - 1) * stride + window - before - outputs
     return before, max(after, 0), max(-after, 0)

@@ -1,0 +1,117 @@
+"""Damaged files: what becomes of a model whose bytes were changed at random or cut off."""
+
+from __future__ import annotations
+
+import random
+import struct
+import time
+import traceback
+import tracemalloc
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from webinfer.errors import WebinferError
+from webinfer.graph.verify import verify
+from webinfer.importers import read_model
+from webinfer.passes.pipeline import optimize
+
+SLOWEST_S = 5.0
+MOST_BYTES = 256 * 2**20
+_WORDS = (0, 1, -1, -2, 2**31 - 1, -(2**31), 255, 65535, 65536, 7, 100_000)
+
+
+@dataclass
+class Tally:
+    """Outcomes of many attempts."""
+
+    results: int = 0
+    errors: Counter[str] = field(default_factory=Counter)
+    others: list[str] = field(default_factory=list)
+    slowest_s: float = 0.0
+    most_bytes: int = 0
+
+    @property
+    def count(self) -> int:
+        return self.results + sum(self.errors.values()) + len(self.others)
+
+
+def attempt(data: bytes, label: str, tally: Tally) -> None:
+    """Imports, optimises and verifies; anything but a graph or a typed error within bounds counts as other."""
+    tracemalloc.reset_peak()
+    before = tracemalloc.get_traced_memory()[0]
+    start = time.perf_counter()
+    try:
+        graph = read_model(data, "damaged")
+        optimize(graph)
+        verify(graph)
+        outcome = ""
+    except WebinferError as error:
+        outcome = error.code
+    except Exception:
+        tally.others.append(f"{label}: {traceback.format_exc(limit=-3)}")
+        outcome = "other"
+    seconds = time.perf_counter() - start
+    used = tracemalloc.get_traced_memory()[1] - before
+    tally.slowest_s, tally.most_bytes = max(tally.slowest_s, seconds), max(tally.most_bytes, used)
+    if seconds > SLOWEST_S or used > MOST_BYTES:
+        tally.others.append(f"{label}: took {seconds:.2f} s and {used} bytes")
+    elif outcome == "":
+        tally.results += 1
+    elif outcome != "other":
+        tally.errors[outcome] += 1
+
+
+def mutants(data: bytes, count: int, seed: int) -> Iterator[tuple[str, bytes]]:
+    """`count` damaged copies, each with the words that make it again."""
+    for i in range(count):
+        rng = random.Random(f"{seed}:{i}")
+        copy = bytearray(data)
+        for _ in range(rng.choice((1, 1, 1, 1, 2, 4))):
+            _damage(copy, rng)
+        yield f"seed {seed} mutation {i}", bytes(copy)
+
+
+def truncations(data: bytes) -> Iterator[tuple[str, bytes]]:
+    """The file cut off after each of its bytes."""
+    for size in range(len(data)):
+        yield f"cut to {size} bytes", data[:size]
+
+
+def _damage(copy: bytearray, rng: random.Random) -> None:
+    if not copy:
+        return
+    at = rng.randrange(len(copy))
+    kind = rng.choice((0, 0, 0, 1, 1, 2, 2, 2, 3, 3, 4, 5, 6))
+    if kind == 0:
+        copy[at] ^= 1 << rng.randrange(8)
+    elif kind == 1:
+        copy[at] = rng.randrange(256)
+    elif kind == 2 and len(copy) >= 4:  # an aligned word: most fields are one
+        word = rng.choice((*_WORDS, len(copy), len(copy) - 4, rng.randrange(len(copy))))
+        struct.pack_into("<i", copy, at % (len(copy) - 3) // 4 * 4, word)
+    elif kind == 3 and len(copy) >= 4:
+        place = at % (len(copy) - 3) // 4 * 4
+        (word,) = struct.unpack_from("<I", copy, place)
+        struct.pack_into("<I", copy, place, (word + rng.choice((-4, -1, 1, 4))) % 2**32)
+    elif kind == 4:  # some bytes from elsewhere
+        size, source = rng.randrange(1, 33), rng.randrange(len(copy))
+        copy[at : at + size] = copy[source : source + size]
+    elif kind == 5:
+        del copy[at : at + rng.randrange(1, 9)]
+    else:
+        copy[at:at] = bytes(rng.randrange(256) for _ in range(rng.randrange(1, 9)))
+
+
+def survey(models: dict[str, bytes], count: int, seed: int) -> Tally:
+    """Outcomes of `count` mutations, shared out among the models."""
+    tally = Tally()
+    tracemalloc.start()
+    try:
+        for k, (name, data) in enumerate(models.items()):
+            share = count // len(models) + (k < count % len(models))
+            for label, damaged in mutants(data, share, seed):
+                attempt(damaged, f"{name}, {label}", tally)
+    finally:
+        tracemalloc.stop()
+    return tally

@@ -1,0 +1,194 @@
+"""Quantised operators: int8 and uint8, one scale a tensor or one a channel."""
+
+from __future__ import annotations
+
+import numpy as np
+from tests.importers.runs import (
+    Q8,
+    Q8Y,
+    QU,
+    RNG,
+    S1,
+    S2,
+    SAME,
+    VALID,
+    Run,
+    bias32,
+    f,
+    per_channel,
+    real,
+    weights8,
+    whole,
+)
+
+
+def _quantized() -> list[Run]:
+    x8, y8 = ((1, 7, 6, 4), "int8", Q8), lambda *s: (s, "int8", Q8Y)
+    xu = ((1, 7, 6, 4), "uint8", QU)
+    w, wu = (
+        (weights8(6, 3, 3, 4), per_channel(6, 0)),
+        (RNG.integers(0, 256, (6, 3, 3, 4)).astype(np.uint8), (0.01, 130)),
+    )
+    d = (weights8(1, 3, 3, 4), per_channel(4, 3))
+    relu = {"fused_activation_function": 1}
+    wide = {"low": -128, "high": 128}
+    byte = {"low": 0, "high": 256}
+    return [
+        Run("CONV_2D", [x8, w, bias32(6)], [y8(1, 7, 6, 6)], {**SAME, **S1}, "int8 per channel", version=3, **wide),
+        Run("CONV_2D", [x8, w, bias32(6)], [y8(1, 4, 3, 6)], {**SAME, **S2, **relu}, "int8 relu", version=3, **wide),
+        Run("CONV_2D", [xu, wu, bias32(6)], [((1, 5, 4, 6), "uint8", (0.06, 99))], {**VALID, **S1}, "uint8", **byte),
+        Run(
+            "DEPTHWISE_CONV_2D",
+            [x8, d, bias32(4)],
+            [y8(1, 7, 6, 4)],
+            {**SAME, **S1, "depth_multiplier": 1},
+            "int8",
+            version=3,
+            **wide,
+        ),
+        Run(
+            "FULLY_CONNECTED",
+            [((2, 8), "int8", Q8), (weights8(5, 8), (0.01, 0)), bias32(5)],
+            [y8(2, 5)],
+            {},
+            "int8",
+            version=4,
+            **wide,
+        ),
+        Run(
+            "FULLY_CONNECTED",
+            [f(2, 8), (weights8(5, 8), (0.01, 0)), real(5)],
+            [f(2, 5)],
+            {},
+            "float by int8 weights",
+            version=3,
+            tolerance=2e-2,
+        ),
+        Run("ADD", [x8, ((1, 7, 6, 4), "int8", (0.03, 7))], [y8(1, 7, 6, 4)], {}, "int8", version=2, **wide),
+        Run("ADD", [xu, xu], [((1, 7, 6, 4), "uint8", (0.03, 110))], relu, "uint8 relu", **byte),
+        Run("MUL", [x8, ((1, 7, 6, 4), "int8", (0.03, 7))], [y8(1, 7, 6, 4)], {}, "int8", version=2, **wide),
+        Run("SUB", [x8, ((1, 7, 6, 4), "int8", (0.03, 7))], [y8(1, 7, 6, 4)], {}, "int8", version=2, **wide),
+        Run(
+            "CONCATENATION",
+            [((2, 3), "uint8", QU), ((2, 2), "uint8", (0.02, 100))],
+            [((2, 5), "uint8", QU)],
+            {"axis": 1},
+            "uint8, two scales",
+            **byte,
+        ),
+        Run(
+            "AVERAGE_POOL_2D",
+            [x8],
+            [((1, 4, 3, 4), "int8", Q8)],
+            {**SAME, **S2, "filter_height": 3, "filter_width": 3},
+            "int8",
+            version=2,
+            **wide,
+        ),
+        Run(
+            "MAX_POOL_2D",
+            [xu],
+            [((1, 4, 3, 4), "uint8", QU)],
+            {**SAME, **S2, "filter_height": 3, "filter_width": 3},
+            "uint8",
+            **byte,
+        ),
+        Run("MEAN", [x8, whole(1, 2)], [((1, 4), "int8", Q8Y)], {}, "int8", version=2, **wide),
+        Run(
+            "SOFTMAX",
+            [((2, 9), "int8", (0.1, 3))],
+            [((2, 9), "int8", (1 / 256, -128))],
+            {"beta": 1.0},
+            "int8",
+            version=2,
+            **wide,
+        ),
+        Run(
+            "SOFTMAX", [((2, 9), "uint8", (0.1, 3))], [((2, 9), "uint8", (1 / 256, 0))], {"beta": 1.0}, "uint8", **byte
+        ),
+        Run(
+            "LOGISTIC",
+            [((2, 9), "int8", (0.05, 3))],
+            [((2, 9), "int8", (1 / 256, -128))],
+            {},
+            "int8",
+            version=2,
+            **wide,
+        ),
+        Run("TANH", [((2, 9), "int8", (0.05, 3))], [((2, 9), "int8", (1 / 128, 0))], {}, "int8", version=2, **wide),
+        Run("HARD_SWISH", [((2, 9), "int8", (0.05, 3))], [((2, 9), "int8", (0.04, -40))], {}, "int8", **wide),
+        Run("RELU", [x8], [((1, 7, 6, 4), "int8", (0.01, -128))], {}, "int8", version=2, **wide),
+        Run("LEAKY_RELU", [x8], [y8(1, 7, 6, 4)], {"alpha": 0.2}, "int8", version=2, **wide),
+        Run("PRELU", [x8, (weights8(1, 1, 4), (0.01, 0))], [y8(1, 7, 6, 4)], {}, "int8", exact=0.85, **wide),
+        Run("QUANTIZE", [f(3, 7)], [((3, 7), "int8", Q8)], {}, "float to int8"),
+        Run(
+            "QUANTIZE",
+            [((3, 7), "uint8", (0.05, 130))],
+            [((3, 7), "int8", (0.03, 2))],
+            {},
+            "uint8 to int8",
+            version=2,
+            **byte,
+        ),
+        Run("DEQUANTIZE", [((3, 7), "int8", Q8)], [f(3, 7)], {}, "int8", version=2, **wide),
+        Run(
+            "PAD",
+            [x8, np.array([[0, 0], [1, 1], [1, 1], [0, 0]], np.int32)],
+            [((1, 9, 8, 4), "int8", Q8)],
+            {},
+            "int8 zero point",
+            version=2,
+            **wide,
+        ),
+        Run("RESIZE_BILINEAR", [x8, whole(14, 12)], [((1, 14, 12, 4), "int8", Q8)], {}, "int8", version=2, **wide),
+        Run(
+            "RESIZE_NEAREST_NEIGHBOR",
+            [x8, whole(14, 12)],
+            [((1, 14, 12, 4), "int8", Q8)],
+            {},
+            "int8",
+            version=2,
+            **wide,
+        ),
+        Run("MAXIMUM", [x8, x8], [((1, 7, 6, 4), "int8", Q8)], {}, "int8", version=2, **wide),
+        Run("SUM", [x8, whole(1, 2)], [((1, 4), "int8", (0.4, 5))], {}, "int8", version=2, **wide),
+        Run(
+            "GATHER",
+            [((5, 3), "int8", Q8), whole(4, 0)],
+            [((2, 3), "int8", Q8)],
+            {"axis": 0},
+            "int8",
+            version=2,
+            **wide,
+        ),
+        Run(
+            "BATCH_MATMUL",
+            [((2, 3, 4), "int8", Q8), ((2, 4, 5), "int8", (0.03, 4))],
+            [((2, 3, 5), "int8", (0.04, 1))],
+            {},
+            "int8",
+            version=3,
+            **wide,
+        ),
+        Run(
+            "TRANSPOSE_CONV",
+            [whole(1, 14, 12, 6), (weights8(6, 3, 3, 4), per_channel(6, 0)), x8, bias32(6)],
+            [y8(1, 14, 12, 6)],
+            {**SAME, **S2},
+            "int8",
+            version=3,
+            **wide,
+        ),
+        Run(
+            "L2_NORMALIZATION",
+            [((2, 9), "int8", (0.05, 3))],
+            [((2, 9), "int8", (1 / 128, 0))],
+            {},
+            "int8",
+            version=2,
+            **wide,
+        ),
+    ]
+
+
+QUANTIZED_RUNS = _quantized()
