@@ -83,7 +83,7 @@ async def _measure(graph: Graph, host: Host, progress: Progress | None) -> Attem
     notes: list[str] = []
     for name in reversed(AUTO):
         try:
-            if name == "webgpu" and (await host.gpu()).is_fallback:
+            if name == "webgpu" and (await host.gpu()).software:
                 notes.append("webgpu would run on a software adapter")
                 continue
             executor = await _build(name, graph, host, progress)
