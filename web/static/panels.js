@@ -62,10 +62,8 @@ export class Progress {
   }
 
   #text(stage, { done, total, unit }) {
-    const downloads = [...this.#stages.values()].filter((entry) => entry.unit === "bytes");
-    if (unit !== "bytes") return total > 1 ? `${named(stage)}: ${done} of ${total}` : `${named(stage)} …`;
-    const sum = (key) => downloads.reduce((all, entry) => all + entry[key], 0);
-    return `${named(stage)}: ${megabytes(sum("done"))} of ${megabytes(sum("total"))} MB in all`;
+    if (unit === "bytes") return `${named(stage)}: ${megabytes(done)} of ${megabytes(total)} MB`;
+    return total > 1 ? `${named(stage)}: ${done} of ${total}` : `${named(stage)} …`;
   }
 }
 

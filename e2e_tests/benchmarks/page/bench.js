@@ -3,6 +3,7 @@
 import { measureModel, measurePeak } from "./conductor.js";
 
 const status = document.getElementById("status");
+const progress = document.getElementById("progress");
 const table = document.getElementById("results");
 
 async function report(key, value) {
@@ -13,16 +14,21 @@ function tell(text) {
   status.textContent = text;
 }
 
-const title = (entry) => [entry.system, entry.backend, entry.threads ? `${entry.threads} thr.` : ""].filter(Boolean).join(" ");
+const NAMES = { litertjs: "LiteRT.js", ortweb: "ORT-web", tfjs: "TF.js", native: "native LiteRT" };
+
+const threads = ({ threads }) => (threads ? `${threads} thread${threads > 1 ? "s" : ""}` : "");
+
+function headCell(row, ...lines) {
+  const cell = document.createElement("th");
+  cell.scope = "col";
+  for (const line of lines) cell.append(line, document.createElement("br"));
+  row.append(cell);
+}
 
 function head(entries) {
   const row = table.createTHead().insertRow();
-  for (const text of ["model", ...entries.map(title)]) {
-    const cell = document.createElement("th");
-    cell.scope = "col";
-    cell.textContent = text;
-    row.append(cell);
-  }
+  headCell(row, "model");
+  for (const entry of entries) headCell(row, NAMES[entry.system] ?? entry.system, entry.backend, threads(entry));
 }
 
 function show(model, rows) {
@@ -31,12 +37,12 @@ function show(model, rows) {
   name.scope = "row";
   name.textContent = model.name;
   line.append(name);
-  const best = Math.min(...rows.map((row) => row.median_ms ?? Infinity));
+  const best = (count) => Math.min(...rows.filter((row) => row.threads === count && row.system !== "native").map((row) => row.median_ms ?? Infinity));
   for (const row of rows) {
     const cell = line.insertCell();
     cell.textContent = row.error ? "–" : row.median_ms.toFixed(row.median_ms < 10 ? 2 : 1);
     cell.title = row.error ?? `min ${row.min_ms.toFixed(2)} ms, first ${row.first_ms.toFixed(0)} ms, difference ${row.max_abs_diff}`;
-    cell.className = row.error ? "missing" : row.median_ms === best ? "best" : "";
+    cell.className = row.error ? "missing" : row.median_ms === best(row.threads) ? "best" : "";
   }
 }
 
@@ -70,12 +76,16 @@ async function run() {
   head(config.entries);
   tell("measuring what a core can do");
   await report("wasm_peak_gflops", await measurePeak(40));
-  for (const model of config.models) {
+  progress.max = config.models.length;
+  for (const [i, model] of config.models.entries()) {
+    progress.value = i;
     const rows = await measureModel(model, config, tell);
     show(model, rows);
+    await report("model", { name: model.name, quantised: model.quantised, flops: model.flops });
     for (const row of rows) await report("row", row);
   }
   await report("wasm_peak_gflops", await measurePeak(40)); // once more: the machine may have changed its clock
+  progress.value = config.models.length;
   tell(`done: ${config.models.length} models`);
 }
 

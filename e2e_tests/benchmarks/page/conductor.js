@@ -11,7 +11,6 @@ class Remote {
   constructor(system) {
     const url = new URL(`./worker.js?system=${system}`, import.meta.url);
     this.worker = new Worker(url, { type: CLASSIC.has(system) ? "classic" : "module", name: system });
-    this.#calls.set(0, null);
     this.ready = new Promise((resolve, reject) => this.#calls.set(0, { resolve, reject }));
     this.worker.onmessage = ({ data }) => {
       const call = this.#calls.get(data.id);
@@ -26,15 +25,16 @@ class Remote {
   }
 
   async call(method, options = {}) {
-    await this.ready;
-    const id = this.#next++;
     let clock;
-    const answer = new Promise((resolve, reject) => {
-      this.#calls.set(id, { resolve, reject });
+    const late = new Promise((_, reject) => {
       clock = setTimeout(() => reject(new Error(`${method} took more than ${LIMIT_MS / 1000} s`)), LIMIT_MS);
-      this.worker.postMessage({ id, method, options });
     });
-    return answer.finally(() => clearTimeout(clock));
+    const answer = this.ready.then(() => new Promise((resolve, reject) => {
+      const id = this.#next++;
+      this.#calls.set(id, { resolve, reject });
+      this.worker.postMessage({ id, method, options });
+    }));
+    return Promise.race([answer, late]).finally(() => clearTimeout(clock));
   }
 
   end() {
@@ -74,7 +74,9 @@ async function open(entry, model, config, row) {
     const { version } = await remote.call("start", entry);
     row.version = version;
     row.start_ms = performance.now() - begin;
-    Object.assign(row, await remote.call("load", { model }));
+    const { note, ...figures } = await remote.call("load", { model });
+    Object.assign(row, figures, note ? { note } : {});
+    row.first_ms = row.start_ms + row.load_ms + row.first_run_ms; // some runtimes start only when they load
     const { last_ms } = await remote.call("warm", { ms: config.warm_ms, runs: config.warm_runs });
     row.runs = Math.max(1, Math.min(config.most_runs, Math.ceil(config.turn_ms / last_ms)));
     return remote;
@@ -111,18 +113,31 @@ export async function measureModel(model, config, tell) {
       await attempt(row, async () => times.get(row).push(await remotes.get(row).call("turn", { runs: row.runs })));
     }
   }
-  for (const row of rows) await attempt(row, () => finish(row, remotes.get(row), times.get(row)));
+  for (const row of rows) await attempt(row, () => finish(row, remotes.get(row), times.get(row), config.sizes));
   return rows;
 }
 
-async function finish(row, remote, rounds) {
+/** Bytes that the system's own files took, compressed as a server would send them and as they are. */
+function transferred(downloads, sizes) {
+  let bytes = 0, bytes_raw = 0;
+  for (const [url, size] of Object.entries(downloads)) {
+    const path = url.slice(new URL(".", import.meta.url).href.length);
+    if (!(path in sizes)) continue; // the benchmark's own
+    bytes += sizes[path];
+    bytes_raw += size;
+  }
+  return bytes ? { bytes, bytes_raw } : { bytes: null, bytes_raw: null };
+}
+
+async function finish(row, remote, rounds, sizes) {
   if (!remote) return;
   const all = rounds.flat();
   row.median_ms = median(all);
   row.min_ms = Math.min(...all);
   row.round_ms = rounds.map(median);
   row.samples = all.length;
-  Object.assign(row, await remote.call("state"));
+  const { downloads, memory_bytes } = await remote.call("state");
+  Object.assign(row, { memory_bytes }, transferred(downloads, sizes));
   await remote.call("close");
   remote.end();
 }

@@ -35,7 +35,7 @@ async function load({ model }) {
   const outputs = await session.run(inputs);
   const first = performance.now();
   const difference = wanted.length ? compare(outputs, wanted) : { max_abs_diff: null, max_rel_diff: null };
-  return { load_ms: loaded - begin, first_ms: first - begin, ...difference, note: session.note ?? "" };
+  return { load_ms: loaded - begin, first_run_ms: first - loaded, ...difference, note: session.note ?? "" };
 }
 
 async function times(runs) {
@@ -76,6 +76,12 @@ const METHODS = {
   close: () => session?.close(),
 };
 
+/** What an error says; of a Python traceback the last line. */
+function wordsOf(error) {
+  const text = String(error?.message ?? error).trim();
+  return text.startsWith("Traceback") ? text.split("\n").filter((line) => /^\S/.test(line)).at(-1) : text;
+}
+
 /** Answers the conductor's calls: {id, method, options} -> {id, value} or {id, error}. */
 export async function serve(name) {
   if (!SYSTEMS.has(name)) throw new Error(`the benchmark has no system ${name}`);
@@ -90,7 +96,7 @@ export async function serve(name) {
     try {
       self.postMessage({ id, value: await { start, ...METHODS }[method](options) });
     } catch (error) {
-      self.postMessage({ id, error: String(error?.message ?? error) });
+      self.postMessage({ id, error: wordsOf(error) });
     }
   });
   self.postMessage({ id: 0, value: "ready" });

@@ -69,6 +69,7 @@ class EngineWorker:
         self._detector: Detector | None = None
         self._model = ""
         self._notice: dict[str, str] | None = None
+        self._reported: dict[str, int] = {}  # stage -> the last progress told
 
     async def start(self, model: str, backend: str, debug: int, assets: str) -> None:
         """Loads the model; answers with `progress` and `ready`.
@@ -159,6 +160,10 @@ class EngineWorker:
         )
 
     def _progress(self, event: ProgressEvent) -> None:
+        before = self._reported.get(event.stage, -1)
+        if before <= event.done < min(event.total, before + event.total // 50):
+            return  # a page shows no more than fifty steps of a bar
+        self._reported[event.stage] = event.done
         self._send("progress", stage=event.stage, done=event.done, total=event.total, unit=event.unit)
 
     def _error(self, error: Exception, **fields: Any) -> None:

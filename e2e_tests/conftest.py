@@ -1,0 +1,160 @@
+"""The server process, the browsers and the page fixtures of the end-to-end tests."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+from playwright.sync_api import Browser, Playwright, Route, sync_playwright
+
+from build_scripts.chromium import launch_options
+from build_scripts.errors import BuildError
+from build_scripts.paths import IMAGES, ROOT, SITE
+from e2e_tests.pages import DemoPage
+
+CI = os.environ.get("WEBINFER_CI") == "1"
+ADAPTER = """async () => {
+  const adapter = await navigator.gpu?.requestAdapter();
+  return adapter ? `${adapter.info.vendor} ${adapter.info.architecture} ${adapter.info.description}`.trim() : "none";
+}"""
+
+
+def _missing(what: str) -> Any:
+    """Skips, or fails where CI promised that nothing is missing."""
+    return pytest.fail(what) if CI else pytest.skip(what)
+
+
+@pytest.fixture(scope="session")
+def playwright() -> Iterator[Playwright]:
+    """Playwright's driver."""
+    with sync_playwright() as driver:
+        yield driver
+
+
+def _serve(*options: str) -> Iterator[str]:
+    if not (SITE / "manifest.json").is_file():
+        _missing("the site is not built: python3 -m build_scripts setup")
+    command = [sys.executable, "-m", "e2e_tests.serve", *options]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        address = process.stdout.readline().strip()
+        assert address, "the server ended at once"
+        yield address
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+@pytest.fixture(scope="session")
+def address() -> Iterator[str]:
+    """The address of a server as users start it."""
+    yield from _serve()
+
+
+@pytest.fixture(scope="session")
+def bare_address() -> Iterator[str]:
+    """The address of a server that does not isolate its pages."""
+    yield from _serve("--not-isolated")
+
+
+def _launch(playwright: Playwright, *more: str, **options: Any) -> Iterator[Browser]:
+    try:
+        chosen = launch_options(**options)
+    except BuildError as error:
+        _missing(str(error))
+    browser = playwright.chromium.launch(**{**chosen, "args": [*chosen["args"], *more]})
+    yield browser
+    browser.close()
+
+
+@pytest.fixture(scope="session")
+def browser(playwright: Playwright) -> Iterator[Browser]:
+    """Chromium with WebGPU, by a software adapter where there is no other."""
+    yield from _launch(playwright)
+
+
+@pytest.fixture(scope="session")
+def browser_without_gpu(playwright: Playwright) -> Iterator[Browser]:
+    """Chromium that offers no WebGPU."""
+    yield from _launch(playwright, "--disable-features=WebGPU,WebGPUService", "--disable-gpu", webgpu=False)
+
+
+@pytest.fixture(scope="session")
+def browser_with_camera(playwright: Playwright) -> Iterator[Browser]:
+    """Chromium whose camera shows its test pattern: a pie that fills."""
+    yield from _launch(playwright, fake_camera=True)
+
+
+@pytest.fixture(scope="session")
+def photo() -> Path:
+    """The sample photo: one face."""
+    path = IMAGES / "astronaut.png"
+    return path if path.is_file() else _missing(f"{path} is missing: python3 -m build_scripts setup")
+
+
+@pytest.fixture(scope="session")
+def browser_that_films_the_photo(
+    playwright: Playwright, photo: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Browser]:
+    """Chromium whose camera sees the sample photo, as a YUV4MPEG2 film of two frames."""
+    luma, blue, red = Image.open(photo).convert("RGB").convert("YCbCr").split()
+    half = (luma.width // 2, luma.height // 2)
+    planes = luma.tobytes() + blue.resize(half).tobytes() + red.resize(half).tobytes()
+    film = tmp_path_factory.mktemp("film") / "photo.y4m"
+    head = f"YUV4MPEG2 W{luma.width} H{luma.height} F30:1 Ip A1:1 C420jpeg\n".encode()
+    film.write_bytes(head + 2 * (b"FRAME\n" + planes))
+    yield from _launch(playwright, f"--use-file-for-fake-video-capture={film}", fake_camera=True)
+
+
+@pytest.fixture
+def demo(browser: Browser, address: str) -> Iterator[Callable[..., DemoPage]]:
+    """Opens demo pages, `demo("?backend=wasm", browser=..., **context options)`; closes them afterwards.
+
+    `broken` answers requests that fit a glob in its own way. A page that complained (console,
+    script or GPU error) fails the test, unless the test expected it and emptied `complaints`.
+    """
+    opened: list[DemoPage] = []
+
+    def open_demo(
+        query: str = "",
+        *,
+        browser: Browser = browser,
+        address: str = address,
+        broken: tuple[str, Callable[[Route], None]] | None = None,
+        **options: Any,
+    ) -> DemoPage:
+        page = DemoPage(browser, address, query, **options)
+        opened.append(page)
+        if broken:
+            page.context.route(*broken)
+        return page.open()
+
+    yield open_demo
+    complaints = [complaint for page in opened for complaint in page.complaints]
+    for page in opened:
+        page.close()
+    assert not complaints, complaints
+
+
+def pytest_report_header() -> str:
+    """The browser and the GPU adapter that the tests will see."""
+    try:
+        options = launch_options()
+        with sync_playwright() as driver:
+            browser = driver.chromium.launch(**options)
+            page = browser.new_page()
+            page.route("**/*", lambda route: route.fulfill(body="<!doctype html>", content_type="text/html"))
+            page.goto("http://localhost/")  # WebGPU needs a secure context
+            adapter = page.evaluate(ADAPTER)
+            version = browser.version
+            browser.close()
+        return f"e2e: Chromium {version}, WebGPU adapter: {adapter}"
+    except BuildError as error:
+        return f"e2e: no browser: {error}"

@@ -1,0 +1,157 @@
+"""The demo page as its users see it, with an ear on everything that goes wrong in it."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page
+
+LIMIT_S = 120  # a cold start on a busy machine with a software adapter
+GPU_TROUBLE = re.compile(
+    r"uncaptured|GPUValidationError|GPUInternalError|GPUOutOfMemoryError|\[Invalid ", re.IGNORECASE
+)
+
+# Playwright's drop needs a DataTransfer that was made inside the page.
+DROP = """([name, type, base64]) => {
+  const bytes = Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
+  const data = new DataTransfer();
+  data.items.add(new File([bytes], name, { type }));
+  for (const kind of ["dragenter", "dragover", "drop"]) {
+    const event = new DragEvent(kind, { bubbles: true, cancelable: true, dataTransfer: data });
+    document.getElementById("stage").dispatchEvent(event);
+  }
+}"""
+PASTE = """([name, type, base64]) => {
+  const bytes = Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
+  const data = new DataTransfer();
+  data.items.add(new File([bytes], name, { type }));
+  document.dispatchEvent(new ClipboardEvent("paste", { bubbles: true, clipboardData: data }));
+}"""
+
+
+class DemoPage:
+    """One tab with the demo page; `complaints` are the errors of its console, its scripts and its GPU."""
+
+    def __init__(self, browser: Browser, address: str, query: str = "", **context_options: Any) -> None:
+        self.context: BrowserContext = browser.new_context(**context_options)
+        self.page: Page = self.context.new_page()
+        self.address, self.query = address, query
+        self.complaints: list[str] = []
+        self.console: list[str] = []
+        self.page.on("console", self._heard)
+        self.page.on("pageerror", lambda error: self.complaints.append(f"page error: {error}"))
+
+    def _heard(self, message: ConsoleMessage) -> None:
+        self.console.append(f"{message.type}: {message.text}")
+        if message.type == "error" or GPU_TROUBLE.search(message.text):
+            self.complaints.append(f"console {message.type}: {message.text}")
+
+    def open(self) -> DemoPage:
+        """The page, opened; nothing has been waited for."""
+        self.page.goto(f"{self.address}/{self.query}")
+        return self
+
+    def close(self) -> None:
+        """Closes the tab and its context."""
+        self.context.close()
+
+    # ----- what the page says
+
+    def _dataset(self, name: str) -> dict[str, Any] | None:
+        text = self.page.evaluate(f"document.documentElement.dataset.{name} ?? null")
+        return json.loads(text) if text else None
+
+    @property
+    def result(self) -> dict[str, Any] | None:
+        """The newest detection."""
+        return self._dataset("webinferResult")
+
+    @property
+    def error(self) -> dict[str, Any] | None:
+        """The error that is shown."""
+        return self._dataset("webinferError")
+
+    @property
+    def count(self) -> int:
+        """Detections so far."""
+        return self.result["count"] if self.result else 0
+
+    def text(self, selector: str) -> str:
+        """The visible text of an element."""
+        return self.page.locator(selector).inner_text()
+
+    # ----- waiting; the strict CSP forbids Playwright's wait_for_function
+
+    def wait_for(self, what: str, ask: Callable[[], Any], limit_s: float = LIMIT_S) -> Any:
+        """The first true answer of `ask`."""
+        deadline = time.monotonic() + limit_s
+        while time.monotonic() < deadline:
+            answer = ask()
+            if answer:
+                return answer
+            self.page.wait_for_timeout(50)
+        tail = "\n".join(self.console[-20:])
+        raise AssertionError(f"no {what} within {limit_s} s; error shown: {self.error}; console:\n{tail}")
+
+    def wait_for_result(self, after: int = 0) -> dict[str, Any]:
+        """The first detection whose number is greater than `after`; an error on the page ends the wait."""
+
+        def ask() -> dict[str, Any] | None:
+            result = self.result
+            if result and result["count"] > after:
+                return result
+            error = self.error
+            assert not error or "again" in error["message"], f"the page shows {error}"
+            return None
+
+        found: dict[str, Any] = self.wait_for("result", ask)
+        return found
+
+    def wait_for_error(self, code: str) -> dict[str, Any]:
+        """The error with this code, once it is shown."""
+
+        def ask() -> dict[str, Any] | None:
+            error = self.error
+            return error if error and error["code"] == code else None
+
+        error: dict[str, Any] = self.wait_for(f"error {code}", ask)
+        assert self.page.locator("#message").is_visible()
+        assert error["message"] in self.text("#message").replace("\xa0", " ")
+        return error
+
+    def wait_until_ready(self) -> None:
+        """Waits until the engine has said what it runs on."""
+        self.wait_for("engine", lambda: self.text("#backend").startswith("Runs on"))
+
+    # ----- what a user does
+
+    def choose(self, *files: Path) -> None:
+        """Picks a file through the button and the browser's own dialogue."""
+        with self.page.expect_file_chooser() as chooser:
+            self.page.get_by_role("button", name="Choose a picture").click()
+        chooser.value.set_files([str(file) for file in files])
+
+    def drop(self, name: str, media_type: str, base64: str) -> None:
+        """Drops a file on the picture."""
+        self.page.evaluate(DROP, [name, media_type, base64])
+
+    def paste(self, name: str, media_type: str, base64: str) -> None:
+        """Pastes a file."""
+        self.page.evaluate(PASTE, [name, media_type, base64])
+
+    def select_backend(self, name: str) -> None:
+        """Chooses a backend by its label."""
+        self.page.get_by_role("radio", name=name, exact=True).check(force=True)
+
+
+def overlap(a: dict[str, float], b: dict[str, float]) -> float:
+    """Intersection over union of two boxes."""
+    width = min(a["left"] + a["width"], b["left"] + b["width"]) - max(a["left"], b["left"])
+    height = min(a["top"] + a["height"], b["top"] + b["height"]) - max(a["top"], b["top"])
+    shared = max(width, 0.0) * max(height, 0.0)
+    return shared / (a["width"] * a["height"] + b["width"] * b["height"] - shared)

@@ -1,0 +1,82 @@
+"""The webcam: faces in frames, frames per second, and a readable reason when there is no camera."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from playwright.sync_api import Browser
+
+from e2e_tests.pages import DemoPage
+
+Demo = Callable[..., DemoPage]
+NO_CAMERA = "navigator.mediaDevices.getUserMedia = () => Promise.reject(new DOMException('none here', 'NotFoundError'))"
+CAMERAS_STOPPED = "document.getElementById('video').srcObject === null"
+
+
+def _start(page: DemoPage) -> None:
+    page.page.get_by_role("button", name="Start the camera").click()
+    page.wait_for("camera", lambda: page.page.locator("#video").is_visible())
+
+
+def _wait_for_frames(page: DemoPage, number: int) -> dict:
+    count = page.count
+    return page.wait_for_result(after=count + number)
+
+
+def test_frames_are_searched_and_counted(demo: Demo, browser_with_camera: Browser) -> None:
+    page = demo("?backend=wasm", browser=browser_with_camera)
+    page.wait_for_result()
+    _start(page)
+    result = _wait_for_frames(page, 10)
+    assert result["source"] == "camera"
+    assert result["image"]["width"] >= 320
+    page.wait_for("frames per second", lambda: page.text("#fps") != "–" and float(page.text("#fps")) > 1)
+
+
+def test_the_face_before_the_camera_is_found(demo: Demo, browser_that_films_the_photo: Browser) -> None:
+    page = demo("?backend=wasm", browser=browser_that_films_the_photo)
+    page.wait_for_result()
+    _start(page)
+    result = _wait_for_frames(page, 3)
+    assert result["source"] == "camera"
+    assert len(result["faces"]) == 1
+    width, height = result["image"]["width"], result["image"]["height"]
+    x, y = result["faces"][0]["keypoints"]["nose_tip"]
+    assert 0.35 < x / width < 0.55
+    assert 0.15 < y / height < 0.4
+
+
+def test_webgpu_searches_camera_frames(demo: Demo, browser_that_films_the_photo: Browser) -> None:
+    page = demo("?backend=webgpu", browser=browser_that_films_the_photo)
+    assert page.wait_for_result()["backend"] == "webgpu"
+    _start(page)
+    assert len(_wait_for_frames(page, 2)["faces"]) == 1
+
+
+def test_the_camera_can_be_stopped_and_started_again(demo: Demo, browser_with_camera: Browser) -> None:
+    page = demo("?backend=wasm", browser=browser_with_camera)
+    page.wait_for_result()
+    _start(page)
+    _wait_for_frames(page, 2)
+    page.page.get_by_role("button", name="Stop the camera").click()
+    result = page.wait_for("sample", lambda: page.result if page.result["source"] == "sample" else None)
+    assert len(result["faces"]) == 1
+    assert page.page.evaluate(CAMERAS_STOPPED)
+    _start(page)
+    _wait_for_frames(page, 2)
+
+
+def test_a_missing_camera_is_said(demo: Demo) -> None:
+    page = demo("?backend=wasm")
+    page.wait_for_result()
+    page.page.evaluate(NO_CAMERA)
+    page.page.get_by_role("button", name="Start the camera").click()
+    assert "No camera was found" in page.wait_for_error("no-camera")["message"]
+    assert page.page.locator("#sample").is_visible()
+
+
+def test_a_forbidden_camera_is_said(demo: Demo) -> None:
+    page = demo("?backend=wasm")
+    page.wait_for_result()
+    page.page.get_by_role("button", name="Start the camera").click()  # headless Chromium denies what nobody granted
+    assert "may not use the camera" in page.wait_for_error("camera-denied")["message"]

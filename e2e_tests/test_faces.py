@@ -1,0 +1,129 @@
+"""A face is found in the sample photo, on every backend, and the page tells how."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from e2e_tests.pages import DemoPage, overlap
+
+Demo = Callable[..., DemoPage]
+KEYPOINTS = {"left_eye", "right_eye", "nose_tip", "mouth", "left_ear", "right_ear"}
+# Where eyes, nose and mouth are in the photo by eye, to within PIXELS: an independent look at the truth.
+SEEN = {"right_eye": (202, 101), "left_eye": (246, 104), "nose_tip": (223, 127), "mouth": (222, 145)}
+PIXELS = 8
+results: dict[str, dict] = {}
+
+
+@pytest.mark.parametrize("backend", ["wasm", "webgpu"])
+def test_the_face_in_the_sample_photo_is_found(demo: Demo, backend: str) -> None:
+    result = demo(f"?backend={backend}").wait_for_result()
+    assert result["backend"] == backend, result["reason"]
+    assert len(result["faces"]) == 1
+    face = result["faces"][0]
+    assert face["score"] > 0.8
+    assert set(face["keypoints"]) == KEYPOINTS
+    for name, (x, y) in SEEN.items():
+        assert face["keypoints"][name] == pytest.approx((x, y), abs=PIXELS), name
+    assert all(time >= 0 for time in result["times"].values())
+    assert result["times"]["infer_ms"] > 0
+    results[backend] = result
+
+
+def test_the_backends_agree(demo: Demo) -> None:
+    for backend in {"wasm", "webgpu"} - set(results):
+        results[backend] = demo(f"?backend={backend}").wait_for_result()
+    one, other = (results[backend]["faces"][0] for backend in ("wasm", "webgpu"))
+    assert overlap(one["box"], other["box"]) >= 0.98
+    assert one["score"] == pytest.approx(other["score"], abs=0.01)
+
+
+def test_auto_runs_and_says_why(demo: Demo) -> None:
+    page = demo()
+    result = page.wait_for_result()
+    assert result["backend"] in ("wasm", "webgpu")
+    assert result["reason"]
+    assert result["reason"] in page.text("#backend")
+
+
+def test_the_backend_can_be_changed_while_the_page_is_open(demo: Demo) -> None:
+    page = demo("?backend=wasm")
+    first = page.wait_for_result()
+    page.select_backend("WebGPU")
+    second = page.wait_for_result(after=first["count"])
+    assert (first["backend"], second["backend"]) == ("wasm", "webgpu")
+    assert overlap(first["faces"][0]["box"], second["faces"][0]["box"]) >= 0.98
+
+
+def test_the_photo_is_there_before_the_engine(demo: Demo) -> None:
+    page = demo("?backend=wasm")
+    page.page.locator("#sample").evaluate("(image) => image.decode()")
+    assert page.page.locator("#sample").is_visible()
+    assert page.result is None
+    assert page.page.locator("#progress").is_visible()
+    page.wait_for_result()
+    assert page.page.locator("#progress").is_hidden()
+
+
+def test_loading_shows_bytes_and_stages(demo: Demo) -> None:
+    page = demo("?backend=wasm")
+    seen: list[tuple[float, str]] = []
+
+    def look() -> bool:
+        value, text = page.page.evaluate(
+            "[document.getElementById('progress').value, document.getElementById('progress-text').textContent]"
+        )
+        seen.append((value, text))
+        return page.result is not None
+
+    page.wait_for("result", look)
+    assert any(" MB" in text for _, text in seen)
+    assert max(value for value, _ in seen) > 0.5
+    stages = page.page.evaluate("[...document.querySelectorAll('#stages li')].map((row) => row.textContent)")
+    assert {"Python", "Engine", "Kernels", "Model"} <= set(stages)
+
+
+def test_a_second_visit_works_from_the_cache(demo: Demo) -> None:
+    page = demo("?backend=wasm")
+    before = page.wait_for_result()
+    page.page.reload()
+    after = page.wait_for_result()
+    assert after["faces"][0]["box"] == pytest.approx(before["faces"][0]["box"])
+    assert after["count"] == 1
+
+
+def test_the_result_is_readable_without_seeing_the_picture(demo: Demo) -> None:
+    page = demo("?backend=wasm")
+    result = page.wait_for_result()
+    status = page.page.get_by_role("status").filter(has_text="Faces found")
+    assert status.inner_text() == "Faces found: 1"
+    box = result["faces"][0]["box"]
+    assert f"{round(box['width'])} × {round(box['height'])}" in page.text("#faces")
+    for name in ("prepare", "infer", "decode"):
+        assert float(page.text(f"#{name}")) == pytest.approx(result["times"][f"{name}_ms"], abs=0.051)
+
+
+def test_boxes_are_drawn_over_the_face(demo: Demo) -> None:
+    page = demo("?backend=wasm", device_scale_factor=2)
+    box = page.wait_for_result()["faces"][0]["box"]
+    drawn = page.page.evaluate(
+        """() => {
+          const canvas = document.getElementById("overlay");
+          const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+          const xs = [], ys = [];
+          for (let i = 3; i < data.length; i += 4) {
+            if (data[i]) { xs.push(((i - 3) / 4) % canvas.width); ys.push(Math.floor((i - 3) / 4 / canvas.width)); }
+          }
+          const scale = Math.min(canvas.width, canvas.height) / 512; // the photo is 512 x 512
+          const left = (canvas.width - 512 * scale) / 2, top = (canvas.height - 512 * scale) / 2;
+          const least = (v) => v.reduce((a, b) => Math.min(a, b)), most = (v) => v.reduce((a, b) => Math.max(a, b));
+          const crisp = canvas.width === 2 * canvas.clientWidth;
+          const [right, bottom] = [(most(xs) - left) / scale, (most(ys) - top) / scale];
+          return { crisp, left: (least(xs) - left) / scale, right, bottom };
+        }"""
+    )
+    assert drawn["crisp"]
+    assert drawn["left"] == pytest.approx(box["left"], abs=4)
+    assert drawn["right"] == pytest.approx(box["left"] + box["width"], abs=4)
+    assert drawn["bottom"] == pytest.approx(box["top"] + box["height"], abs=4)

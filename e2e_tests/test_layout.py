@@ -1,0 +1,116 @@
+"""The page on narrow and wide screens, light and dark, by keyboard and for screen readers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from e2e_tests.pages import DemoPage
+
+Demo = Callable[..., DemoPage]
+FOCUS = "document.activeElement.id || document.activeElement.value || document.activeElement.tagName"
+RATIO = """(selector) => {
+  const node = document.querySelector(selector);
+  const rgb = (text) => text.match(/[\\d.]+/g).map(Number);
+  let ground = [0, 0, 0, 0];
+  for (let at = node; at && !ground[3]; at = at.parentElement) {
+    const [r, g, b, a = 1] = rgb(getComputedStyle(at).backgroundColor);
+    ground = [r, g, b, a];
+  }
+  const light = ([r, g, b]) => [r, g, b].map((c) => c / 255)
+    .map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+  const [a, b] = [light(rgb(getComputedStyle(node).color)), light(ground)].sort((x, y) => y - x);
+  return (a + 0.05) / (b + 0.05);
+}"""
+
+
+@pytest.mark.parametrize("width", [360, 768, 1600])
+def test_nothing_is_wider_than_the_screen(demo: Demo, width: int) -> None:
+    page = demo("?backend=wasm", viewport={"width": width, "height": 780})
+    page.wait_for_result()
+    for box in ("capabilities-box", "plan-box"):
+        page.page.locator(f"#{box} summary").click()
+    page.wait_for("plan", lambda: page.page.locator("#plan table").count())
+    assert page.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") == 0
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_texts_stand_out_from_their_ground(demo: Demo, scheme: str) -> None:
+    page = demo("?backend=wasm", color_scheme=scheme)
+    page.wait_for_result()
+    for selector in ("h1", ".top p", "#pick", "#camera", "#found", "#backend", ".number dt", ".number output", ".hint"):
+        assert page.page.evaluate(RATIO, selector) >= 4.5, selector
+    grounds = page.page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+    assert (sum(map(int, grounds[4:-1].split(","))) < 200) == (scheme == "dark")
+
+
+def test_everything_can_be_reached_and_used_by_keyboard(demo: Demo) -> None:
+    page = demo("?backend=wasm")
+    count = page.wait_for_result()["count"]
+    keyboard, order = page.page.keyboard, []
+    for _ in range(9):
+        keyboard.press("Tab")
+        order.append(page.page.evaluate(FOCUS))
+    assert order[1:5] == ["pick", "camera", "use-sample", "wasm"], order
+    page.page.locator("#use-sample").focus()
+    keyboard.press("Enter")
+    count = page.wait_for_result(after=count)["count"]
+    page.page.locator("#backends input[value=wasm]").focus()
+    keyboard.press("ArrowLeft")  # to WebGPU
+    assert page.wait_for_result(after=count)["backend"] == "webgpu"
+    page.page.locator("#plan-box summary").focus()
+    keyboard.press("Space")
+    page.wait_for("plan", lambda: page.page.locator("#plan table").count())
+
+
+def test_focus_is_visible(demo: Demo) -> None:
+    page = demo("?backend=wasm")
+    for selector in ("#pick", "#camera", "#plan-box summary"):
+        page.page.locator(selector).focus()
+        page.page.keyboard.press("Shift+Tab")
+        page.page.keyboard.press("Tab")
+        width = page.page.evaluate("getComputedStyle(document.activeElement).outlineWidth")
+        assert float(width.removesuffix("px")) >= 2, selector
+
+
+def test_controls_and_pictures_have_names(demo: Demo) -> None:
+    page = demo("?backend=wasm")
+    page.wait_for_result()
+    assert page.page.get_by_role("group", name="Run on").get_by_role("radio").count() == 3
+    for name in ("Choose a picture", "Start the camera", "Sample photo"):
+        assert page.page.get_by_role("button", name=name).count() == 1
+    assert page.page.get_by_role("img", name="sample photo").count() == 1
+    assert page.page.get_by_role("list", name="Faces").get_by_role("listitem").count() == 1
+
+
+def test_the_plan_is_a_table_with_every_step(demo: Demo) -> None:
+    page = demo("?backend=wasm")
+    page.wait_for_result()
+    page.page.locator("#plan-box summary").click()
+    page.wait_for("plan", lambda: page.page.locator("#plan table").count())
+    heads = page.page.locator("#plan th").all_inner_texts()
+    assert {"op", "backend", "kernel", "why"} <= set(heads)
+    rows = page.page.locator("#plan tbody tr").count()
+    assert rows > 10
+    assert f"{rows} steps" in page.text("#plan caption")
+
+
+def test_the_page_answers_while_the_engine_starts(demo: Demo) -> None:
+    page = demo("?backend=wasm")
+    page.page.evaluate(
+        """() => {
+          self.longest = 0;
+          let last = performance.now();
+          const tick = () => {
+            const now = performance.now();
+            self.longest = Math.max(self.longest, now - last);
+            last = now;
+            setTimeout(tick, 10);
+          };
+          tick();
+        }"""
+    )
+    page.wait_for_result()
+    assert page.page.evaluate("self.longest") < 1000  # ms without an answer; Python alone starts for longer

@@ -1,0 +1,149 @@
+"""Pictures come in by the file dialogue, by dropping and by pasting; what is no picture is refused readably."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from e2e_tests.pages import DemoPage
+
+Demo = Callable[..., DemoPage]
+ORIENTATION = 0x0112  # EXIF tag
+TURNED_RIGHT = 6  # "the top is on the right-hand side of the stored rows"
+
+
+def _base64(path: Path) -> str:
+    return base64.b64encode(path.read_bytes()).decode()
+
+
+def _centre(face: dict) -> tuple[float, float]:
+    box = face["box"]
+    return box["left"] + box["width"] / 2, box["top"] + box["height"] / 2
+
+
+@pytest.fixture
+def moved_photo(photo: Path, tmp_path: Path) -> Path:
+    """The sample photo on a wider, grey ground, 200 pixels to the right and 100 down."""
+    ground = Image.new("RGB", (900, 700), (128, 128, 128))
+    ground.paste(Image.open(photo).convert("RGB"), (200, 100))
+    path = tmp_path / "moved.jpg"
+    ground.save(path, quality=95)
+    return path
+
+
+def test_a_chosen_file_is_shown_and_searched(demo: Demo, moved_photo: Path) -> None:
+    page = demo("?backend=wasm")
+    first = page.wait_for_result()
+    page.choose(moved_photo)
+    result = page.wait_for_result(after=first["count"])
+    assert result["source"] == "picture"
+    assert result["image"] == {"width": 900, "height": 700}
+    x, y = _centre(first["faces"][0])
+    assert _centre(result["faces"][0]) == pytest.approx((x + 200, y + 100), abs=12)
+    assert page.page.locator("#picture").is_visible()
+    assert page.page.locator("#sample").is_hidden()
+
+
+def test_the_same_file_can_be_chosen_twice(demo: Demo, moved_photo: Path) -> None:
+    page = demo("?backend=wasm")
+    count = page.wait_for_result()["count"]
+    for _ in range(2):
+        page.choose(moved_photo)
+        count = page.wait_for_result(after=count)["count"]
+
+
+def test_a_file_chosen_before_the_engine_is_ready_is_searched_then(demo: Demo, moved_photo: Path) -> None:
+    page = demo("?backend=wasm")
+    page.choose(moved_photo)
+    result = page.wait_for(
+        "result of the file", lambda: page.result if (page.result or {}).get("source") == "picture" else None
+    )
+    assert result["image"]["width"] == 900
+    assert len(result["faces"]) == 1
+
+
+def test_a_picture_can_be_dropped(demo: Demo, moved_photo: Path) -> None:
+    page = demo("?backend=wasm")
+    count = page.wait_for_result()["count"]
+    page.drop("moved.jpg", "image/jpeg", _base64(moved_photo))
+    assert len(page.wait_for_result(after=count)["faces"]) == 1
+    assert page.page.evaluate("document.getElementById('stage').className") == "stage"
+
+
+def test_a_picture_can_be_pasted(demo: Demo, moved_photo: Path) -> None:
+    page = demo("?backend=wasm")
+    count = page.wait_for_result()["count"]
+    page.paste("image.png", "image/jpeg", _base64(moved_photo))
+    assert page.wait_for_result(after=count)["image"]["width"] == 900
+
+
+def test_a_picture_that_says_it_lies_on_its_side_is_turned_upright(demo: Demo, photo: Path, tmp_path: Path) -> None:
+    page = demo("?backend=wasm")
+    first = page.wait_for_result()
+    turned = Image.open(photo).convert("RGB").resize((512, 512)).rotate(90)
+    exif = Image.Exif()
+    exif[ORIENTATION] = TURNED_RIGHT
+    turned.save(tmp_path / "turned.jpg", quality=95, exif=exif)
+    page.choose(tmp_path / "turned.jpg")
+    result = page.wait_for_result(after=first["count"])
+    assert _centre(result["faces"][0]) == pytest.approx(_centre(first["faces"][0]), abs=6)
+
+
+def test_an_enormous_picture_is_made_smaller(demo: Demo, photo: Path, tmp_path: Path) -> None:
+    Image.open(photo).convert("RGB").resize((6000, 6000)).save(tmp_path / "enormous.jpg")
+    page = demo("?backend=wasm")
+    count = page.wait_for_result()["count"]
+    page.choose(tmp_path / "enormous.jpg")
+    result = page.wait_for_result(after=count)
+    assert result["image"] == {"width": 4096, "height": 4096}
+    assert len(result["faces"]) == 1
+
+
+def test_a_picture_without_a_face_says_zero(demo: Demo, tmp_path: Path) -> None:
+    Image.new("RGB", (64, 48), (20, 120, 220)).save(tmp_path / "blue.png")
+    page = demo("?backend=wasm")
+    count = page.wait_for_result()["count"]
+    page.choose(tmp_path / "blue.png")
+    assert page.wait_for_result(after=count)["faces"] == []
+    assert page.text("#found") == "Faces found: 0"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("notes.txt", b"These are words.", "not a picture"),
+        ("page.png", b"<!doctype html><title>404</title>", "not a picture"),
+        ("empty.png", b"", "is empty (0 bytes)"),
+        ("half.png", None, "not a picture"),
+    ],
+)
+def test_what_is_no_picture_is_refused_and_the_next_picture_works(
+    demo: Demo, photo: Path, moved_photo: Path, tmp_path: Path, name: str, content: bytes | None, said: str
+) -> None:
+    bad = tmp_path / name
+    bad.write_bytes(photo.read_bytes()[:40] if content is None else content)
+    page = demo("?backend=wasm")
+    count = page.wait_for_result()["count"]
+    page.choose(bad)
+    error = page.wait_for_error("bad-image")
+    assert said in error["message"]
+    assert name in error["message"]
+    page.choose(moved_photo)
+    assert page.wait_for_result(after=count)["image"]["width"] == 900
+    assert page.error is None
+    assert page.page.locator("#message").is_hidden()
+
+
+def test_a_message_can_be_closed(demo: Demo, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("words")
+    page = demo("?backend=wasm")
+    page.wait_for_result()
+    page.choose(tmp_path / "notes.txt")
+    page.wait_for_error("bad-image")
+    page.page.get_by_role("button", name="Close").click()
+    assert page.page.locator("#message").is_hidden()
+    assert page.error is None

@@ -1,0 +1,129 @@
+"""What the page does when something is missing or breaks: it says so readably, and goes on where it can."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Route
+
+from e2e_tests.pages import DemoPage
+
+Demo = Callable[..., DemoPage]
+SILENCE_S = 60
+
+
+@pytest.mark.parametrize("query", ["", "?backend=webgpu"])
+def test_without_webgpu_the_page_runs_on_wasm_and_says_so(demo: Demo, browser_without_gpu: Browser, query: str) -> None:
+    page = demo(query, browser=browser_without_gpu)
+    page.wait_until_ready()
+    result = page.wait_for("result", lambda: page.result)
+    assert result["backend"] == "wasm"
+    assert len(result["faces"]) == 1
+    assert "webgpu" in result["reason"].lower()
+    if query:
+        assert "wasm" in page.wait_for_error("backend-unavailable")["message"]
+    page.page.locator("#capabilities-box summary").click()
+    assert "webgpu" in page.text("#capabilities .absent:has(strong:text('webgpu'))").lower()
+
+
+def test_without_isolation_the_page_works_and_says_why_it_has_one_thread(demo: Demo, bare_address: str) -> None:
+    page = demo("?backend=wasm", address=bare_address)
+    assert page.page.evaluate("crossOriginIsolated") is False
+    assert len(page.wait_for_result()["faces"]) == 1
+    page.page.locator("#capabilities-box summary").click()
+    text = page.text("#capabilities")
+    assert "one thread" in text
+    assert "Cross-Origin-Opener-Policy" in text
+
+
+def test_the_page_is_isolated_as_served(demo: Demo) -> None:
+    assert demo("?backend=wasm").page.evaluate("crossOriginIsolated") is True
+
+
+@pytest.mark.parametrize("file", ["pyodide.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "engine_worker.js"])
+def test_a_missing_file_is_named_and_trying_again_helps(demo: Demo, file: str) -> None:
+    page = demo(broken=(f"**/{file}", lambda route: route.fulfill(status=404, body="not here")))
+    error = page.wait_for("error", lambda: page.error)
+    assert error["code"] == ("worker" if file == "engine_worker.js" else "download")
+    assert file in error["message"]
+    page.context.unroute(f"**/{file}")
+    page.page.get_by_role("button", name="Try again").click()
+    assert len(page.wait_for_result()["faces"]) == 1
+    page.complaints.clear()  # the browser reports the 404 itself
+
+
+def test_a_broken_connection_is_said(demo: Demo) -> None:
+    page = demo(broken=("**/pyodide.asm.wasm", lambda route: route.abort("connectionreset")))
+    assert "pyodide.asm.wasm" in page.wait_for_error("download")["message"]
+    page.complaints.clear()
+
+
+def test_an_unknown_model_is_answered_with_the_names_there_are(demo: Demo) -> None:
+    page = demo("?model=no_such_model")
+    message = page.wait_for_error("model-unknown")["message"]
+    assert "no_such_model" in message
+    assert "blazeface_short_range" in message
+
+
+def test_html_in_an_address_stays_text(demo: Demo) -> None:
+    page = demo("?model=<img src=x onerror=alert(1)>")
+    assert "<img src=x" in page.wait_for_error("model-unknown")["message"]
+    assert page.page.locator("#message img").count() == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "content"), [("empty", b""), ("HTML", b"<!doctype html><p>404"), ("random bytes", bytes(range(256)) * 40)]
+)
+def test_a_model_that_is_none_is_refused(demo: Demo, name: str, content: bytes) -> None:
+    def answer(route: Route) -> None:
+        route.fulfill(status=200, body=content, content_type="application/octet-stream")
+
+    page = demo(broken=("**/*.tflite", answer))
+    error = page.wait_for("error", lambda: page.error)
+    assert error["code"] in ("model-format", "integrity"), name
+    page.context.unroute("**/*.tflite")
+    page.page.get_by_role("button", name="Try again").click()
+    assert len(page.wait_for_result()["faces"]) == 1
+
+
+def test_a_dead_interpreter_is_replaced(demo: Demo, photo: Path) -> None:
+    page = demo("?backend=wasm")
+    count = page.wait_for_result()["count"]
+    engine = page.page.workers[0]
+    # Reads outside of the interpreter's memory: a WebAssembly trap, after which Pyodide refuses to go on.
+    engine.evaluate("try { pyodide.runPython('import ctypes; ctypes.string_at(0xFFFFFFF0, 64)') } catch {}")
+    page.choose(photo)
+    said = page.wait_for("message", lambda: page.error)
+    assert said["code"] == "engine-died"
+    assert "started again" in said["message"]
+    result = page.wait_for_result(after=count)
+    assert result["source"] == "picture"
+    assert len(result["faces"]) == 1
+    page.complaints.clear()  # Pyodide prints its end to the console
+
+
+def test_a_silent_engine_is_replaced(demo: Demo, photo: Path) -> None:
+    page = demo("?backend=wasm")
+    count = page.wait_for_result()["count"]
+    page.page.workers[0].evaluate("self.close()")  # ends without a word to the page
+    page.choose(photo)
+    said = page.wait_for("message", lambda: page.error, SILENCE_S)
+    assert said["code"] == "engine-silent"
+    assert page.wait_for_result(after=count)["source"] == "picture"
+
+
+def test_a_page_of_another_version_is_told_to_reload(demo: Demo) -> None:
+    page = demo("?backend=wasm")
+    page.wait_for_result()
+    answer = page.page.evaluate(
+        """() => new Promise((resolve) => {
+          const worker = new Worker(JSON.parse(document.getElementById("manifest").textContent)
+            .assets["static/engine_worker.js"].url, { type: "module" });
+          worker.onmessage = ({ data }) => { worker.terminate(); resolve(data); };
+          worker.postMessage({ v: 99, type: "start" });
+        })"""
+    )
+    assert answer["code"] == "protocol"
+    assert "reload" in answer["message"]
