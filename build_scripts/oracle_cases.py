@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from webinfer.errors import UnsupportedOpError, WebinferError
+from webinfer.errors import LimitError, UnsupportedOpError, WebinferError
 from webinfer.graph.ir import Graph
 from webinfer.importers.webnn import read_graph
 
@@ -77,6 +77,8 @@ async def judge(host: Any, backend: str, cases: Sequence[Case]) -> list[dict[str
     for (case, _), outcome in zip(ready, outcomes, strict=True):
         if isinstance(outcome, UnsupportedOpError):
             rows.append(_row(backend, case, "unsupported", outcome.problems[0]))
+        elif isinstance(outcome, LimitError):
+            rows.append(_row(backend, case, "unsupported", str(outcome)))
         elif isinstance(outcome, Exception):
             rows.append(_row(backend, case, "wrong", f"{type(outcome).__name__}: {outcome}"))
         else:
