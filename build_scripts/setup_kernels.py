@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from build_scripts.errors import BuildError
+from build_scripts.kernels import BUILDS
 from build_scripts.paths import ENGINE, KERNELS, ROOT
 from build_scripts.steps import Step
 
@@ -13,7 +14,7 @@ COMPILER = Path(__file__).with_name("kernels.py")
 
 def kernels_step() -> Step:
     """The step that compiles kernels_wasm/ and generates the engine's kernel table."""
-    builds = tuple(KERNELS / f"webinfer-{isa}.wasm" for isa in ("scalar", "simd128", "relaxed"))
+    builds = tuple(KERNELS / f"webinfer-{build}.wasm" for build in BUILDS)
     return Step(
         "kernels", "compile the WASM kernels with zig cc",
         inputs=lambda: [SOURCES / "kernels.toml", SOURCES / "src", SOURCES / "include", COMPILER],
