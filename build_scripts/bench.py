@@ -3,13 +3,14 @@
 import argparse
 import json
 import os
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from build_scripts.errors import BuildError
 from build_scripts.node import npm_ci
-from build_scripts.paths import BUILD, MODELS, ROOT
+from build_scripts.paths import BUILD, ENGINE, MODELS, ROOT
 from build_scripts.setup import set_up
 from build_scripts.steps import Step, run_steps
 
@@ -35,6 +36,7 @@ def run(argv: list[str]) -> int:
     options = parse(argv)
     set_up()
     run_steps([rivals_step()])
+    sys.path.insert(0, str(ENGINE.parent))  # the engine of this checkout exports graphs for TF.js
     from build_scripts.bench_run import measure, pack_static
 
     if options.static:
@@ -53,11 +55,12 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--models", type=Path, default=zoo, help="a folder of .tflite files (ONNX twins in its onnx/)")
     parser.add_argument("--only", help="comma-separated names of models of that folder")
     parser.add_argument("--systems", default=",".join(SYSTEMS), help=f"comma-separated, of {', '.join(SYSTEMS)}")
-    parser.add_argument("--threads", type=int, action="append", help="a thread count; may be repeated (default 1 and 2)")
+    parser.add_argument("--threads", type=int, action="append", help="a thread count, repeatable (default 1 and 2)")
     parser.add_argument("--rounds", type=int, default=LEAST_ROUNDS, help="rounds in which every system has its turn")
     parser.add_argument("--turn-ms", type=float, default=120, help="about how long a turn lasts")
     parser.add_argument("--backend", choices=("wasm", "webgpu"), default="wasm")
-    parser.add_argument("--json", type=Path, help=f"where the JSON goes (default {OUTPUT.relative_to(ROOT)}/bench.json)")
+    where = f"where the JSON goes, table and chart beside it (default {OUTPUT.relative_to(ROOT)}/bench.json)"
+    parser.add_argument("--json", type=Path, help=where)
     parser.add_argument("--static", type=Path, help="write a site that needs no server of ours, and measure nothing")
     parser.add_argument("--report", type=Path, help="make JSON, table and chart from lines that a static site posted")
     parser.add_argument("--screenshot", type=Path, help="also write a picture of the finished page")

@@ -5,10 +5,12 @@ from html import escape
 from typing import Any
 
 COLOURS = {"webinfer": "#c2410c", "litertjs": "#1d4ed8", "ortweb": "#047857", "tfjs": "#7c3aed", "native": "#6b7280"}
-TITLES = {"webinfer": "webinfer", "litertjs": "LiteRT.js", "ortweb": "ONNX Runtime Web", "tfjs": "TF.js", "native": "native LiteRT"}
+TITLES = {"litertjs": "LiteRT.js", "ortweb": "ONNX Runtime Web", "tfjs": "TF.js", "native": "native LiteRT"}
 LABELS, PANEL, LINE, TOP, GAP = 230, 430, 26, 96, 36  # pixels
+NAMESPACE = 'xmlns="http://www.w3.org/2000/svg"'
 STYLE = """
-text { font: 12px system-ui, sans-serif; fill: #1b1f24 } .quiet { fill: #5c6570 } .title { font-size: 16px; font-weight: 600 }
+text { font: 12px system-ui, sans-serif; fill: #1b1f24 } .quiet { fill: #5c6570 }
+.title { font-size: 16px; font-weight: 600 }
 .grid { stroke: #e3e8ee } .row { stroke: #d3dae2 } .ground { fill: #ffffff }
 @media (prefers-color-scheme: dark) { text { fill: #e6e9ee } .quiet { fill: #9aa4b1 } .ground { fill: #14181d }
 .grid { stroke: #262d36 } .row { stroke: #39424d } }
@@ -21,16 +23,19 @@ def chart(report: dict[str, Any]) -> str:
     models = list(dict.fromkeys(row["model"] for row in rows))
     panels = sorted({row["threads"] for row in rows})
     if not rows:
-        return '<svg xmlns="http://www.w3.org/2000/svg" width="300" height="40"><text x="8" y="24">nothing ran</text></svg>\n'
+        return f'<svg {NAMESPACE} width="300" height="40"><text x="8" y="24">nothing ran</text></svg>\n'
     low = 10 ** math.floor(math.log10(min(row["median_ms"] for row in rows)))
     high = 10 ** math.ceil(math.log10(max(row["median_ms"] for row in rows)) + 1e-9)
     width, height = LABELS + len(panels) * (PANEL + GAP), TOP + LINE * len(models) + 40
-    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
-             f'role="img" aria-label="Median inference time of each system and model"><style>{STYLE}</style>',
-             f'<rect class="ground" width="{width}" height="{height}"/>',
-             '<text class="title" x="16" y="26">Median time of one inference, milliseconds</text>',
-             f'<text class="quiet" x="16" y="44">{escape(report["machine"])}; {escape(report["browser"])}; {escape(report["date"][:10])}</text>',
-             *_legend(rows)]  # fmt: skip
+    where = f"{report['machine']}; {report['browser']}; {report['date'][:10]}"
+    parts = [
+        f'<svg {NAMESPACE} viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" ',
+        f'aria-label="Median inference time of each system and model"><style>{STYLE}</style>',
+        f'<rect class="ground" width="{width}" height="{height}"/>',
+        '<text class="title" x="16" y="26">Median time of one inference, milliseconds</text>',
+        f'<text class="quiet" x="16" y="44">{escape(where)}</text>',
+        *_legend(rows),
+    ]
     for i, model in enumerate(models):
         y = TOP + LINE * i + LINE / 2
         parts.append(f'<text x="{LABELS - 12}" y="{y + 4}" text-anchor="end">{escape(model)}</text>')
@@ -46,11 +51,13 @@ def _legend(rows: list[dict[str, Any]]) -> list[str]:
         name = f"{TITLES.get(system, system)} ({backend})"
         parts.append(_mark(system, backend, x + 5, 60))
         parts.append(f'<text x="{x + 16}" y="64">{escape(name)}</text>')
-        x += 34 + round(6.6 * len(name))
+        x += 40 + round(7.2 * len(name))
     return parts
 
 
-def _panel(rows: list[dict[str, Any]], models: list[str], left: int, low: float, high: float, threads: int) -> list[str]:
+def _panel(
+    rows: list[dict[str, Any]], models: list[str], left: int, low: float, high: float, threads: int
+) -> list[str]:
     """Grid, axis and marks of one thread count."""
     bottom = TOP + LINE * len(models)
     span = math.log10(high / low)
@@ -61,9 +68,9 @@ def _panel(rows: list[dict[str, Any]], models: list[str], left: int, low: float,
     heading = f"{threads} thread{'s' if threads > 1 else ''}" if threads else "GPU"
     parts = [f'<text x="{left}" y="{TOP - 8}">{heading}</text>']
     for exponent in range(round(math.log10(low)), round(math.log10(high)) + 1):
-        x = place(10.0**exponent)
+        x, number = place(10.0**exponent), f"{10.0**exponent:g}"
         parts.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{bottom}"/>')
-        parts.append(f'<text class="quiet" x="{x:.1f}" y="{bottom + 18}" text-anchor="middle">{10.0**exponent:g}</text>')
+        parts.append(f'<text class="quiet" x="{x:.1f}" y="{bottom + 18}" text-anchor="middle">{number}</text>')
     for i, model in enumerate(models):
         y = TOP + LINE * i + LINE / 2
         parts.append(f'<line class="row" x1="{left}" x2="{left + PANEL}" y1="{y}" y2="{y}" stroke-dasharray="1 3"/>')
@@ -74,7 +81,8 @@ def _panel(rows: list[dict[str, Any]], models: list[str], left: int, low: float,
 
 
 def _tip(row: dict[str, Any]) -> str:
-    return f"{row['model']}: {TITLES.get(row['system'], row['system'])} {row['backend']} {row['median_ms']:.2f} ms (min {row['min_ms']:.2f})"
+    system = TITLES.get(row["system"], row["system"])
+    return f"{row['model']}: {system} {row['backend']} {row['median_ms']:.2f} ms (min {row['min_ms']:.2f})"
 
 
 def _mark(system: str, backend: str, x: float, y: float) -> str:

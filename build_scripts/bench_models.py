@@ -1,5 +1,6 @@
-"""What the benchmark knows of each model: seeded inputs, the reference's outputs, work, and its forms for the rivals."""
+"""What the benchmark knows of each model: seeded inputs, reference outputs, work, and its forms for the rivals."""
 
+import asyncio
 import zlib
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -10,6 +11,7 @@ import numpy as np
 from build_scripts.bench_native import Array, NativeModel
 from build_scripts.bench_tfjs import export_graph
 from build_scripts.errors import BuildError
+from webinfer.errors import WebinferError
 
 
 @dataclass
@@ -72,11 +74,10 @@ def prepare(path: Path, site: Path) -> ModelEntry:
     else:
         raise BuildError(f"{path.name}: neither LiteRT ({native_why}) nor webinfer ({why}) reads it")
     arrays = [_noise(name, i, dtype, shape) for i, (_, dtype, shape) in enumerate(specs)]
-    inputs = [_write(site, f"{name}.in{i}", spec[0], array) for i, (spec, array) in enumerate(zip(specs, arrays, strict=True))]
-    outputs = []
-    if native is not None:
-        for i, (detail, array) in enumerate(zip(native.outputs, native.run(arrays), strict=True)):
-            outputs.append(_write(site, f"{name}.out{i}", detail["name"], array))
+    names = [spec[0] for spec in specs]
+    results = _reference(native, graph, dict(zip(names, arrays, strict=True)))
+    inputs = [_write(site, f"{name}.in{i}", names[i], array) for i, array in enumerate(arrays)]
+    outputs = [_write(site, f"{name}.out{i}", *result) for i, result in enumerate(results)]
     entry = ModelEntry(name, f"models/{path.name}", _quantised(specs), inputs, outputs, arrays=arrays)
     twin = path.parent / "onnx" / f"{name}.onnx"
     if twin.is_file():
@@ -89,7 +90,6 @@ def prepare(path: Path, site: Path) -> ModelEntry:
 
 def _graph(data: bytes, name: str) -> tuple[Any, str]:
     """The imported and optimised graph, or why there is none."""
-    from webinfer.errors import WebinferError
     from webinfer.importers import read_model
     from webinfer.passes.pipeline import optimize
 
@@ -106,6 +106,27 @@ def _native(path: Path) -> tuple[NativeModel | None, str]:
         return NativeModel(path, 1), ""
     except (RuntimeError, ValueError) as error:  # a custom operator that LiteRT lacks
         return None, str(error)
+
+
+def _reference(native: NativeModel | None, graph: Any, inputs: dict[str, Array]) -> list[tuple[str, Array]]:
+    """Outputs by LiteRT, else by webinfer's NumPy backend, else none: then nothing can be compared."""
+    if native is not None:
+        return [(d["name"], array) for d, array in zip(native.outputs, native.run(list(inputs.values())), strict=True)]
+    if graph is None:
+        return []
+    from webinfer.backends.reference import build
+
+    async def compute() -> dict[str, Any]:
+        from webinfer.host import current
+
+        executor = await build(graph, current())
+        return dict(await executor.run({name: memoryview(array.tobytes()) for name, array in inputs.items()}))
+
+    try:
+        return [(name, tensor.numpy()) for name, tensor in asyncio.run(compute()).items()]
+    except WebinferError as error:
+        print(f"  {graph.name}: no reference outputs: {error}")
+        return []
 
 
 def _noise(name: str, index: int, dtype: str, shape: list[int]) -> Array:

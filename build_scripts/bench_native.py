@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from ai_edge_litert.interpreter import Interpreter
+from ai_edge_litert.interpreter import Interpreter  # type: ignore[import-untyped]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

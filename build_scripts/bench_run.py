@@ -4,7 +4,6 @@ import argparse
 import os
 import platform
 import queue
-import sys
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -18,7 +17,6 @@ from build_scripts.bench_server import serving
 from build_scripts.bench_site import assemble, configure
 from build_scripts.chromium import launch_options
 from build_scripts.errors import BuildError
-from build_scripts.paths import ROOT
 
 SILENCE_S = 900  # longest wait for the next report of the page
 HEARTBEAT_MS = 1000
@@ -51,7 +49,6 @@ def pack_static(options: argparse.Namespace, entries: Sequence[Entry]) -> int:
 
 def prepared(options: argparse.Namespace, entries: Sequence[Entry], site: Path) -> list[ModelEntry]:
     """The site, with every model of the folder that anything can read."""
-    sys.path.insert(0, str(ROOT / "web" / "python"))  # the engine of this checkout exports graphs for TF.js
     assemble(site, options.backend)
     models = []
     for path in models_in(options.models, options.only):

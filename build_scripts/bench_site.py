@@ -32,18 +32,23 @@ RIVALS: dict[str, dict[str, str]] = {
     },
     "ortweb": {
         name: f"onnxruntime-web/dist/{name}"
-        for name in ("ort.wasm.min.mjs", "ort-wasm-simd-threaded.mjs", "ort-wasm-simd-threaded.wasm",
-                     "ort.webgpu.min.mjs", "ort-wasm-simd-threaded.asyncify.mjs", "ort-wasm-simd-threaded.asyncify.wasm")
+        for name in (
+            *("ort.wasm.min.mjs", "ort-wasm-simd-threaded.mjs", "ort-wasm-simd-threaded.wasm"),
+            *("ort.webgpu.min.mjs", "ort-wasm-simd-threaded.asyncify.mjs", "ort-wasm-simd-threaded.asyncify.wasm"),
+        )
     },
     "tfjs": {
         "tf-core.min.js": f"{TFJS}core/dist/tf-core.min.js",
-        **{f"tf-backend-{b}.min.js": f"{TFJS}backend-{b}/dist/tf-backend-{b}.min.js" for b in ("cpu", "wasm", "webgpu")},
+        **{
+            f"tf-backend-{kind}.min.js": f"{TFJS}backend-{kind}/dist/tf-backend-{kind}.min.js"
+            for kind in ("cpu", "wasm", "webgpu")
+        },
         **{
             f"tfjs-backend-wasm{build}.wasm": f"{TFJS}backend-wasm/dist/tfjs-backend-wasm{build}.wasm"
             for build in ("", "-simd", "-threaded-simd")
         },
     },
-}  # fmt: skip
+}
 ONLY_FOR = {  # files that one backend alone needs
     "wasm": ("ort.wasm.min.mjs", "ort-wasm-simd-threaded.mjs", "ort-wasm-simd-threaded.wasm",
              "wasm/litert_wasm_threaded_internal.js", "wasm/litert_wasm_threaded_internal.wasm",
@@ -77,7 +82,7 @@ def configure(site: Path, models: Sequence[ModelEntry], entries: Sequence[Entry]
 
 def _copy_script(source: Path, target: Path) -> None:
     if not source.is_file():
-        raise BuildError(f"{source.relative_to(HOME)} is missing; delete e2e_tests/benchmarks/node_modules and start again")
+        raise BuildError(f"{source.relative_to(HOME)} is missing; delete {MODULES} and start again")
     target.parent.mkdir(parents=True, exist_ok=True)
     if target.suffix == ".js" and "litertjs" in target.parts:
         text = source.read_text()

@@ -2,6 +2,7 @@
 
 const CLASSIC = new Set(["litertjs", "tfjs"]);
 const LIMIT_MS = 300_000; // for one call; a system that hangs becomes an error row
+const MOST_DIFFERENCE = 0.05; // of an output's range; what is further off does not compute this model
 
 /** A worker with one system, called by message. */
 class Remote {
@@ -76,6 +77,9 @@ async function open(entry, model, config, row) {
     row.start_ms = performance.now() - begin;
     const { note, ...figures } = await remote.call("load", { model });
     Object.assign(row, figures, note ? { note } : {});
+    if (row.max_rel_diff > MOST_DIFFERENCE) {
+      throw new Error(`outputs differ by up to ${row.max_abs_diff} from the reference, ${(100 * row.max_rel_diff).toFixed(0)} % of their range`);
+    }
     row.first_ms = row.start_ms + row.load_ms + row.first_run_ms; // some runtimes start only when they load
     const { last_ms } = await remote.call("warm", { ms: config.warm_ms, runs: config.warm_runs });
     row.runs = Math.max(1, Math.min(config.most_runs, Math.ceil(config.turn_ms / last_ms)));

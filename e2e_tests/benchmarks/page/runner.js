@@ -76,10 +76,12 @@ const METHODS = {
   close: () => session?.close(),
 };
 
-/** What an error says; of a Python traceback the last line. */
+/** What an error says; of a Python traceback the exception alone. */
 function wordsOf(error) {
   const text = String(error?.message ?? error).trim();
-  return text.startsWith("Traceback") ? text.split("\n").filter((line) => /^\S/.test(line)).at(-1) : text;
+  if (!text.startsWith("Traceback")) return text;
+  const lines = text.split("\n");
+  return lines.slice(lines.findLastIndex((line) => /^\S/.test(line))).join(" ").replace(/\s+/g, " ");
 }
 
 /** Answers the conductor's calls: {id, method, options} -> {id, value} or {id, error}. */

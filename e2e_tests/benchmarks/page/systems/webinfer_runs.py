@@ -2,11 +2,13 @@
 
 import inspect
 import json
-from importlib.metadata import PackageNotFoundError, version as version_of
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as version_of
 
 import js
-import webinfer
 from pyodide.ffi import to_js
+
+import webinfer
 from webinfer.host import current
 
 

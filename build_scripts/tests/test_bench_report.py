@@ -1,0 +1,76 @@
+"""The benchmark's report: ratios, failed rows, table and chart."""
+
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from build_scripts.bench import entries_of, parse
+from build_scripts.bench_chart import chart
+from build_scripts.bench_report import Collected, complete, markdown
+from build_scripts.errors import BuildError
+
+
+def row(model: str, system: str, threads: int, median: float, **more: Any) -> dict[str, Any]:
+    times = {"median_ms": median, "min_ms": median / 2, "start_ms": 1, "load_ms": 2, "first_run_ms": 3, "first_ms": 6}
+    return {"model": model, "system": system, "backend": "wasm", "threads": threads, **times, **more}
+
+
+@pytest.fixture
+def collected() -> Collected:
+    found = Collected("a machine", "2026-01-02T03:04:05+00:00", {"rounds": 5}, browser="a <browser>")
+    for name, quantised in (("face", False), ("pose", False), ("bytes", True)):
+        found.take("model", {"name": name, "quantised": quantised, "flops": 2_000_000})
+    found.take("wasm_peak_gflops", 40.0)
+    found.take("wasm_peak_gflops", 58.0)
+    for model, ours, theirs in (("face", 1.0, 2.0), ("pose", 2.0, 16.0), ("bytes", 3.0, 3.0)):
+        found.take("row", row(model, "webinfer", 1, ours, max_abs_diff=1e-5))
+        found.take("row", row(model, "litertjs", 1, theirs, max_abs_diff=0.0))
+    found.take("row", {"model": "face", "system": "ortweb", "backend": "wasm", "threads": 1, "error": "no twin"})
+    found.take("done", True)
+    return found
+
+
+def test_ratios_are_geometric_means_of_each_kind_of_model(collected: Collected) -> None:
+    rows = complete(collected)["summary"]
+    means = {(item["models"], item["system"]): item["geometric_mean"] for item in rows}
+    assert means == pytest.approx({("float", "litertjs"): 4.0, ("quantised", "litertjs"): 1.0})
+    assert rows[0]["least"] == pytest.approx(2.0)
+
+
+def test_a_failed_row_keeps_its_reason_and_has_null_figures(collected: Collected) -> None:
+    (failed,) = [found for found in complete(collected)["rows"] if found.get("error")]
+    assert failed["error"] == "no twin"
+    assert failed["median_ms"] is failed["bytes"] is failed["max_abs_diff"] is None
+    assert "- face: ORT-web wasm 1 thr.: no twin" in markdown(complete(collected))
+
+
+def test_the_best_peak_counts_and_gives_gflops(collected: Collected) -> None:
+    report = complete(collected)
+    assert report["wasm_peak_gflops"] == 58.0
+    assert report["rows"][0]["gflops"] == pytest.approx(2.0)
+
+
+def test_the_chart_is_well_formed_and_has_a_mark_for_every_time(collected: Collected) -> None:
+    tree = ElementTree.fromstring(chart(complete(collected)))
+    titles = [element.text or "" for element in tree.iter("{http://www.w3.org/2000/svg}title")]
+    assert len(titles) == 6
+    assert "pose: LiteRT.js wasm 16.00 ms (min 8.00)" in titles
+
+
+def test_a_chart_of_nothing_is_still_a_picture() -> None:
+    assert ElementTree.fromstring(chart(complete(Collected("", "", {})))).tag.endswith("svg")
+
+
+def test_native_and_plain_javascript_stand_where_they_make_sense() -> None:
+    names = [(entry.system, entry.backend, entry.threads) for entry in entries_of(parse(["--threads", "2"]))]
+    assert ("native", "cpu", 2) in names
+    assert ("tfjs", "cpu", 1) not in names
+    gpu = entries_of(parse(["--backend", "webgpu"]))
+    assert {entry.backend for entry in gpu} == {"webgpu"}
+    assert "native" not in {entry.system for entry in gpu}
+
+
+def test_an_unknown_system_is_named() -> None:
+    with pytest.raises(BuildError, match="no system 'jax'"):
+        parse(["--systems", "webinfer,jax"])
