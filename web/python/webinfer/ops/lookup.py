@@ -28,8 +28,12 @@ def _reciprocal(x: float) -> float:
     return 1.0 / x if x else math.inf
 
 
+def _root(x: float) -> float:
+    return math.sqrt(x) if x >= 0 else math.nan
+
+
 def _log(x: float) -> float:
-    return math.log(x) if x > 0 else -math.inf
+    return math.log(x) if x > 0 else -math.inf if x == 0 else math.nan
 
 
 FORMULAS: dict[str, Formula] = {
@@ -52,13 +56,13 @@ FORMULAS: dict[str, Formula] = {
     ew.RELU6.name: lambda x, a: min(max(x, 0.0), 6.0),
     ew.RELU_N1_TO_1.name: lambda x, a: min(max(x, -1.0), 1.0),
     ew.ROUND_EVEN.name: lambda x, a: round(x),
-    ew.RSQRT.name: lambda x, a: _reciprocal(math.sqrt(max(x, 0.0))),
+    ew.RSQRT.name: lambda x, a: _reciprocal(_root(x)),
     ew.SIGMOID.name: lambda x, a: _sigmoid(x),
     ew.SIGN.name: lambda x, a: (x > 0) - (x < 0),
     ew.SIN.name: lambda x, a: math.sin(x),
     ew.SOFTPLUS.name: lambda x, a: max(x, 0.0) + math.log1p(math.exp(-abs(x))),
     ew.SOFTSIGN.name: lambda x, a: x / (1.0 + abs(x)),
-    ew.SQRT.name: lambda x, a: math.sqrt(max(x, 0.0)),
+    ew.SQRT.name: lambda x, a: _root(x),
     ew.SQUARE.name: lambda x, a: x * x,
     ew.TAN.name: lambda x, a: math.tan(x),
     ew.TANH.name: lambda x, a: math.tanh(x),
@@ -66,7 +70,7 @@ FORMULAS: dict[str, Formula] = {
 
 
 def lookup_table(op: str, attrs: UnaryAttrs, x: TensorType, y: TensorType) -> bytes:
-    """256 stored results, at the positions of the stored bytes.
+    """256 stored results, at the positions of the stored bytes; "quantize" changes the scale.
 
     Raises:  ShapeError if the types are not 8-bit with one scale each, or the operator has no formula.
     """
@@ -75,6 +79,8 @@ def lookup_table(op: str, attrs: UnaryAttrs, x: TensorType, y: TensorType) -> by
         stored = _hard_swish(x, source, target)
     elif op == ew.LEAKY_RELU.name:
         stored = _leaky_relu(x, source, target, attrs.a)
+    elif op == ew.QUANTIZE.name:
+        stored = _rescale(x, y, source, target)
     elif op in FORMULAS:
         stored = lambda q: _store(FORMULAS[op](source[0] * (q - source[1]), attrs) / target[0]) + target[1]  # noqa: E731
     else:
@@ -110,6 +116,15 @@ def _leaky_relu(x: TensorType, source: tuple[float, int], target: tuple[float, i
         return ((d * (steep if d >= 0 else flat) + 128) >> 8) + target[1]
 
     return stored
+
+
+def _rescale(x: TensorType, y: TensorType, source: tuple[float, int], target: tuple[float, int]) -> Callable[[int], int]:
+    """Between tensors of one type XNNPACK's factor of 8 fractional bits, else the nearest integer."""
+    ratio = _f32(source[0] / target[0])
+    factor = round(256 * ratio)
+    if x.dtype is y.dtype and 2.0**-8 <= ratio < 128.0:
+        return lambda q: (((q - source[1]) * factor + 128) >> 8) + target[1]
+    return lambda q: _store(_f32((q - source[1]) * ratio)) + target[1]
 
 
 def _hard_swish(x: TensorType, source: tuple[float, int], target: tuple[float, int]) -> Callable[[int], int]:

@@ -15,6 +15,7 @@ from webinfer.backends.reference.arrays import Array, Inputs, required
 from webinfer.errors import ShapeError
 from webinfer.graph.ir import Node, Quantization, TensorType
 from webinfer.ops.activation import Activation
+from webinfer.ops.elementwise import UnaryAttrs
 from webinfer.ops.lookup import lookup_table
 from webinfer.ops.resize import ResizeAttrs
 
@@ -140,6 +141,9 @@ def quantize(x: Array, node: Node) -> Array:
 
 
 def _rescaled(x: Array, source: TensorType, type: TensorType) -> Array:
+    if max(source.dtype.itemsize, type.dtype.itemsize) == 1 and len(type.quant.scales if type.quant else ()) == 1:
+        table = np.frombuffer(lookup_table("quantize", UnaryAttrs(), source, type), type.dtype.value)
+        return np.asarray(table[x.view(np.uint8)])
     return scaled(x.astype(np.int64) - zero_of(source), scale_of(source) / scale_of(type), Activation.NONE, type)
 
 
