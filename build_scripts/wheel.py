@@ -1,7 +1,8 @@
 """The engine's wheel: pure Python, byte-identical when nothing changed. Also pip's build backend.
 
-The browser's wheel holds the engine and its shaders. The wheel that pip builds from a checkout
-holds the compiled kernels too, because a native installation has no server to fetch them from.
+The browser's wheel holds the engine and its shaders, without what no browser can run. The wheel that
+pip builds from a checkout holds all of the engine, and the compiled kernels too, because a native
+installation has no server to fetch them from.
 """
 
 import base64
@@ -16,6 +17,16 @@ from typing import Any
 from build_scripts.paths import ENGINE, KERNELS, ROOT, WEB, WHEELS, configuration, version
 from build_scripts.steps import Step, files_below
 
+# Left out of the browser's wheel: the command line, the native host, and the reference backend, which needs
+# NumPy. Asking for one of them there is a BackendUnavailableError, not a crash.
+CPYTHON_ONLY = (
+    "webinfer/__main__.py",
+    "webinfer/cli.py",
+    "webinfer/backends/reference/",
+    "webinfer/host/gpu_native.py",
+    "webinfer/host/kernels_native.py",
+    "webinfer/host/native.py",
+)
 EPOCH = (1980, 1, 1, 0, 0, 0)
 SHADERS = WEB / "shaders"
 
@@ -39,14 +50,18 @@ def build_browser_wheel() -> None:
     WHEELS.mkdir(parents=True, exist_ok=True)
     for old in WHEELS.glob("webinfer-*.whl"):
         old.unlink()
-    write_wheel(WHEELS / wheel_name(), dict(_engine_files()))
+    write_wheel(WHEELS / wheel_name(), browser_members())
+
+
+def browser_members() -> dict[str, bytes]:
+    """The members of the browser's wheel, without its metadata."""
+    return {name: data for name, data in engine_files() if not name.startswith(CPYTHON_ONLY)}
 
 
 def write_wheel(path: Path, members: dict[str, bytes]) -> None:
     """Writes a wheel of these members plus its metadata; same members, same bytes."""
     info = f"webinfer-{version()}.dist-info"
     members = {**members, f"{info}/METADATA": _metadata(), f"{info}/WHEEL": _wheel_file()}
-    members[f"{info}/entry_points.txt"] = b"[console_scripts]\nwebinfer = webinfer.cli:main\n"
     members[f"{info}/licenses/LICENSE"] = (ROOT / "LICENSE").read_bytes()
     record = [f"{name},sha256={_record_digest(data)},{len(data)}" for name, data in sorted(members.items())]
     record_name = f"{info}/RECORD"
@@ -60,7 +75,7 @@ def write_wheel(path: Path, members: dict[str, bytes]) -> None:
             archive.writestr(entry, data)
 
 
-def _engine_files() -> Iterator[tuple[str, bytes]]:
+def engine_files() -> Iterator[tuple[str, bytes]]:
     for file in files_below(ENGINE):
         yield f"webinfer/{file.relative_to(ENGINE).as_posix()}", file.read_bytes()
     for file in files_below(SHADERS):
@@ -102,7 +117,8 @@ def get_requires_for_build_wheel(config_settings: Any = None) -> list[str]:
 def build_wheel(wheel_directory: str, config_settings: Any = None, metadata_directory: str | None = None) -> str:
     """The file name of a wheel with kernels, written into wheel_directory (PEP 517)."""
     subprocess.run([sys.executable, "-m", "build_scripts.kernels"], cwd=ROOT, check=True)
-    members = dict(_engine_files())
+    members = dict(engine_files())
+    members[f"webinfer-{version()}.dist-info/entry_points.txt"] = b"[console_scripts]\nwebinfer = webinfer.cli:main\n"
     members.update({f"webinfer/_kernels/{file.name}": file.read_bytes() for file in sorted(KERNELS.glob("*.wasm"))})
     write_wheel(Path(wheel_directory) / wheel_name(), members)
     return wheel_name()

@@ -10,7 +10,7 @@ import pytest
 
 from build_scripts.models import packed_files
 from build_scripts.paths import BROWSER_WHEELS, ENGINE, MODELS, ROOT, SITE, WEB, WHEELS
-from build_scripts.wheel import _engine_files, wheel_name, write_wheel
+from build_scripts.wheel import browser_members, engine_files, wheel_name, write_wheel
 from server.manifest import read_manifest
 
 needs_build = pytest.mark.skipif(
@@ -19,7 +19,7 @@ needs_build = pytest.mark.skipif(
 
 
 def test_two_wheels_of_the_same_engine_are_the_same_bytes(tmp_path: Path) -> None:
-    members = dict(_engine_files())
+    members = browser_members()
     write_wheel(tmp_path / "first.whl", members)
     write_wheel(tmp_path / "second.whl", dict(reversed(members.items())))
     assert (tmp_path / "first.whl").read_bytes() == (tmp_path / "second.whl").read_bytes()
@@ -40,12 +40,19 @@ def test_the_wheel_records_every_member_with_its_hash(tmp_path: Path) -> None:
                 assert (digest, int(size)) == (f"sha256={expected}", len(data))
 
 
-def test_the_wheel_holds_the_engine_and_its_shaders_and_nothing_else() -> None:
-    names = [name for name, _ in _engine_files()]
+def test_a_wheel_holds_the_engine_and_its_shaders_and_nothing_else() -> None:
+    names = {name for name, _ in engine_files()}
     python = {f"webinfer/{path.relative_to(ENGINE).as_posix()}" for path in ENGINE.rglob("*.py")}
     shaders = {f"webinfer/_shaders/{path.name}" for path in (WEB / "shaders").glob("*.wgsl")}
-    assert python | shaders <= set(names)
+    assert python | shaders <= names
     assert not [name for name in names if "__pycache__" in name or name.endswith(".pyc")]
+
+
+def test_the_browsers_wheel_leaves_out_only_what_needs_cpython() -> None:
+    left_out = {name for name, _ in engine_files()} - set(browser_members())
+    assert {"webinfer/cli.py", "webinfer/host/native.py"} <= left_out
+    assert all(name.split("/")[1] in ("__main__.py", "cli.py", "host", "backends") for name in left_out)
+    assert not [name for name in left_out if name.startswith(("webinfer/backends/wasm", "webinfer/backends/webgpu"))]
 
 
 @needs_build
