@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 
 from webinfer.dtypes import DType
-from webinfer.graph.ir import Graph, Node, Value
+from webinfer.graph.ir import Graph, Node, TensorType, Value
 from webinfer.plan.blocks import Argument, Block, Kind, Ref, Step
 from webinfer.plan.placement import place
 
@@ -48,6 +48,7 @@ class Builder:
         self._packed: dict[Hashable, Block] = {}
         self._staged_refs: dict[Value, Ref] = {}
         self._folded: set[Value] = set()
+        self._derived: dict[Hashable, Value] = {}
         self._node_index, self._to_prepare = -1, False
         self.why: dict[int, str] = {}
         self.boundary_refs: dict[tuple[Value, str], Ref] = {}
@@ -108,6 +109,15 @@ class Builder:
         block = self._packed[key] = Block(f"packed {len(self._packed)}", nbytes, Kind.CONSTANT)
         self.constants[block] = None
         return Ref(block), True
+
+    def derived(self, key: Hashable, type: TensorType, name: str) -> tuple[Value, bool]:
+        """A value that lives for ever under this key; True if it is new and prepare steps must fill it."""
+        known = self._derived.get(key)
+        if known is not None:
+            return known, False
+        value = self._derived[key] = Value(name, type)
+        self._folded.add(value)
+        return value, True
 
     def is_fixed(self, value: Value) -> bool:
         """Whether the value is known once the model is loaded: a constant, or computed from constants."""

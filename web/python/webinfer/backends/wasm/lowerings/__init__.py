@@ -4,22 +4,53 @@ A lowering picks kernels and their arguments; it computes nothing and looks at n
 row stands in `UNSUPPORTED` with the reason.
 """
 
-from webinfer.backends.wasm.builder import Lower
-from webinfer.backends.wasm.lowerings import cast, conv, elementwise, gather, movement, pool, reduce, resize
-from webinfer.graph.ir import Op
+from webinfer.backends.wasm.builder import Builder, Lower
+from webinfer.backends.wasm.lowerings import (
+    cast,
+    conv,
+    elementwise,
+    gather,
+    matmul,
+    movement,
+    pool,
+    quantized,
+    quantized_conv,
+    reduce,
+    resize,
+)
+from webinfer.backends.wasm.lowerings.affine import is_quantized
+from webinfer.backends.wasm.lowerings.float_weights import with_float_weights
+from webinfer.graph.ir import Node, Op
 from webinfer.ops import OPS
 
-_ALL: dict[Op, Lower] = {
+_PLAIN: dict[Op, Lower] = {
     **cast.LOWERINGS,
-    **conv.LOWERINGS,
+    **{op: with_float_weights(lower) for op, lower in {**conv.LOWERINGS, **matmul.LOWERINGS}.items()},
     **elementwise.LOWERINGS,
     **gather.LOWERINGS,
     **movement.LOWERINGS,
     **pool.LOWERINGS,
+    **quantized.PLAIN,
     **reduce.LOWERINGS,
     **resize.LOWERINGS,
 }
-LOWERINGS: dict[Op, Lower] = dict(sorted(_ALL.items(), key=lambda row: row[0].name))
+_QUANTIZED: dict[Op, Lower] = {**quantized.QUANTIZED, **quantized_conv.QUANTIZED}
+
+
+def _by_type(plain: Lower, stored: Lower) -> Lower:
+    """Integers that stand for real numbers take the second way."""
+
+    def lower(node: Node, builder: Builder) -> None:
+        (stored if is_quantized(node) else plain)(node, builder)
+
+    return lower
+
+
+LOWERINGS: dict[Op, Lower] = {
+    op: _by_type(_PLAIN[op], _QUANTIZED[op]) if op in _QUANTIZED else _PLAIN[op]
+    for _, op in sorted(OPS.items())
+    if op in _PLAIN
+}
 UNSUPPORTED: dict[Op, str] = {op: "no kernel yet" for _, op in sorted(OPS.items()) if op not in LOWERINGS}
 
 __all__ = ["LOWERINGS", "UNSUPPORTED"]

@@ -136,7 +136,9 @@ def binary(node: Node, builder: Builder) -> None:
     table = broadcast_nest(builder, y.type.shape, a.type.shape, b.type.shape)
     if dtype is F32:
         lo, hi = activation.bounds or (-INFINITY, INFINITY)
-        builder.step(f"f32_{node.op.name}", builder.ref(a), builder.ref(b), builder.ref(y), table, lo, hi, units=y.type.size)
+        builder.step(
+            f"f32_{node.op.name}", builder.ref(a), builder.ref(b), builder.ref(y), table, lo, hi, units=y.type.size
+        )
         if activation in _ACTIVATIONS:
             builder.step(_ACTIVATIONS[activation], builder.ref(y), builder.ref(y), 0.0, 0.0, units=y.type.size)
         elif activation.bounds is None:

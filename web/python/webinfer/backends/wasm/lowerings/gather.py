@@ -115,7 +115,9 @@ def triangular(node: Node, builder: Builder) -> None:
     # Beyond the corners a diagonal changes nothing; clamped, it fits int32.
     diagonal = max(-rows - 1, min(columns + 1, a.diagonal))
     kernel = f"b{8 * compute_itemsize(x.type.dtype)}_triangular"
-    builder.step(kernel, builder.ref(x), builder.ref(y), rows, columns, int(a.upper), diagonal, units=x.type.size // columns)
+    builder.step(
+        kernel, builder.ref(x), builder.ref(y), rows, columns, int(a.upper), diagonal, units=x.type.size // columns
+    )
 
 
 LOWERINGS: dict[Op, Lower] = {

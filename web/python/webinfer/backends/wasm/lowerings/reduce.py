@@ -22,8 +22,9 @@ from webinfer.plan.blocks import Ref
 
 Lines = tuple[int, int, int]  # outer, r, inner
 _INTEGER = {
-    ops.REDUCE_L1: ("abs", "sum"), ops.REDUCE_MAX: ("", "max"), ops.REDUCE_MEAN: ("", "sum"), ops.REDUCE_MIN: ("", "min"),
-    ops.REDUCE_PRODUCT: ("", "product"), ops.REDUCE_SUM: ("", "sum"), ops.REDUCE_SUM_SQUARE: ("square", "sum"),
+    ops.REDUCE_L1: ("abs", "sum"), ops.REDUCE_MAX: ("", "max"), ops.REDUCE_MEAN: ("", "sum"),
+    ops.REDUCE_MIN: ("", "min"), ops.REDUCE_PRODUCT: ("", "product"),
+    ops.REDUCE_SUM: ("", "sum"), ops.REDUCE_SUM_SQUARE: ("square", "sum"),
 }  # fmt: skip
 
 
@@ -32,7 +33,9 @@ def lines_of(shape: Sequence[int], axis: int) -> Lines:
     return math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
 
 
-def gathered_axes(builder: Builder, source: Ref, shape: Sequence[int], axes: Sequence[int], itemsize: int) -> tuple[Ref, Lines]:
+def gathered_axes(
+    builder: Builder, source: Ref, shape: Sequence[int], axes: Sequence[int], itemsize: int
+) -> tuple[Ref, Lines]:
     """The tensor as lines along the axes: where it lies already if they are neighbours, else transposed."""
     kinds = [(i in axes, n) for i, n in enumerate(shape) if n != 1]
     groups = [(kind, math.prod(n for _, n in group)) for kind, group in groupby(kinds, key=lambda k: k[0])]
@@ -134,7 +137,9 @@ def top_k(node: Node, builder: Builder) -> None:
         raise refuse(node.op, dtype)
     rows, r, _ = lines_of(x.type.shape, x.type.rank - 1)
     if r > 1 << 16 and k > 64:
-        raise UnsupportedOpError([f"top_k of {k} out of {r} would take too long; 64 is the most for rows above {1 << 16}"])
+        raise UnsupportedOpError(
+            [f"top_k of {k} out of {r} would take too long; 64 is the most for rows above {1 << 16}"]
+        )
     best = builder.ref(values) if wide is dtype else builder.scratch(values.type.size * wide.itemsize)
     builder.step(f"{SHORT[wide]}_top_k", converted(builder, x, wide), best, builder.ref(positions), r, k, units=rows)
     if wide is not dtype:

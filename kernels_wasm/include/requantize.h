@@ -1,0 +1,36 @@
+// Exact integer sums to stored 8-bit results: y = clamp(round(float32(sum) * scale), lo, hi) + zero, ties to even.
+//
+// Bytes are handled as uint8. A signed tensor is one whose bytes are flipped by 0x80 when they come and go; its
+// zero point is then 128 larger.
+#pragma once
+
+#include "simd.h"
+
+typedef struct {
+  float lo, hi;   // bounds of the result before the zero point is added
+  int32_t zero;   // of the uint8 form
+  int32_t flip;   // 0x80 for int8 results, else 0
+} Stored;
+
+INLINE v4i requantize(v4i sums, v4f scale, const Stored *s) {
+  const v4f y = v4f_round_even(v4f_from_i32(sums) * scale);
+  return v4i_from_f32(v4f_clamp(y, v4f_splat(s->lo), v4f_splat(s->hi))) + s->zero;
+}
+
+// Eight results as bytes in the low half.
+INLINE v16u stored_bytes(v4i low, v4i high, const Stored *s) {
+  const v8s shorts = v8s_narrow(low, high);
+  return v16u_narrow(shorts, shorts) ^ (uint8_t)s->flip;
+}
+
+// The first `count` (1 to 8) bytes.
+INLINE void store_bytes(uint8_t *y, v16u bytes, int32_t count) {
+  if (LIKELY(count >= 8)) {
+    v8ub_store(y, __builtin_shufflevector(bytes, bytes, 0, 1, 2, 3, 4, 5, 6, 7));
+  } else {
+    for (int32_t i = 0; i < count; i++) y[i] = bytes[i];
+  }
+}
+
+// Eight bytes as shorts 0..255.
+INLINE v8s load_shorts(const uint8_t *x, int32_t flip) { return v8s_widen_u(v8ub_load(x) ^ (uint8_t)flip); }

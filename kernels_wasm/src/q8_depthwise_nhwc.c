@@ -1,0 +1,53 @@
+// Quantised depthwise convolution, NHWC, any window, one output for each channel.
+//
+//   x  [n, ih, iw, c]  bytes, read up to 7 bytes past the end      w  panels of q8_pack_weights with ci = 1
+//   y  [n, oh, ow, c]  bytes, written                              pad  [c + 8] bytes of x's stored zero, read
+//   x_flip, y_flip     0x80 for int8, 0 for uint8                  lo, hi, y_zero  as in requantize.h
+//
+// Needs: kh * kw <= 256; x and y do not overlap. Split by output rows (n * oh).
+#include "requantize.h"
+
+enum { COLUMNS = 8, HEAD = 32, MOST_TAPS = 256 };
+
+// Eight channels of one pixel; taps come in pairs so that one instruction multiplies and adds two of them.
+INLINE void eight_channels(const uint8_t *const *taps, int32_t pairs, int32_t channel, const int16_t *panel,
+                           int32_t x_flip, uint8_t *y, int32_t columns, const Stored *stored) {
+  v4i low = v4i_load(panel), high = v4i_load(panel + 8);
+  const v4f scale_low = v4f_load(panel + 16), scale_high = v4f_load(panel + 24);
+  const int16_t *w = panel + HEAD;
+  NO_UNROLL for (int32_t p = 0; p < pairs; p++, taps += 2, w += 2 * COLUMNS) {
+    const v8s a = load_shorts(taps[0] + channel, x_flip), b = load_shorts(taps[1] + channel, x_flip);
+    low += v4i_dot_i16(__builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11), v8s_load(w));
+    high += v4i_dot_i16(__builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15), v8s_load(w + COLUMNS));
+  }
+  low = requantize(low, scale_low, stored);
+  high = requantize(high, scale_high, stored);
+  store_bytes(y + channel, stored_bytes(low, high, stored), columns);
+}
+
+void q8_depthwise_nhwc(const uint8_t *restrict x, const int16_t *restrict w, uint8_t *restrict y,
+                       const uint8_t *restrict pad, int32_t ih, int32_t iw, int32_t c, int32_t oh, int32_t ow, int32_t kh,
+                       int32_t kw, int32_t sh, int32_t sw, int32_t dh, int32_t dw, int32_t pad_top, int32_t pad_left,
+                       int32_t x_flip, int32_t y_zero, int32_t y_flip, float lo, float hi, int32_t begin, int32_t end) {
+  const Stored stored = {lo, hi, y_zero, y_flip};
+  const int32_t count = kh * kw, pairs = (count + 1) / 2, panel_size = HEAD + pairs * 2 * COLUMNS;
+  const uint8_t *taps[MOST_TAPS + 1];
+  taps[count] = pad;  // an odd last tap has zero weights
+  for (int32_t row = begin; row < end; row++) {
+    const int32_t image = row / oh, top = row % oh * sh - pad_top;
+    for (int32_t ox = 0; ox < ow; ox++) {
+      const int32_t left = ox * sw - pad_left;
+      for (int32_t t = 0; t < count; t++) {
+        const int32_t iy = top + t / kw * dh, ix = left + t % kw * dw;
+        const int32_t inside = iy >= 0 && iy < ih && ix >= 0 && ix < iw;
+        taps[t] = inside ? x + ((image * ih + iy) * iw + ix) * c : pad;
+      }
+      uint8_t *to = y + (row * ow + ox) * c;
+      const int16_t *panel = w;
+      for (int32_t channel = 0; channel < c; channel += COLUMNS, panel += panel_size) {
+        const int32_t left_over = c - channel;
+        eight_channels(taps, pairs, channel, panel, x_flip, to, left_over < COLUMNS ? left_over : COLUMNS, &stored);
+      }
+    }
+  }
+}

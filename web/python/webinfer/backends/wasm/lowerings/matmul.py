@@ -1,0 +1,101 @@
+"""Matrix products in float32: the tiles of the 1x1 convolution, weights packed once where they are constant."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import product
+
+from webinfer.backends.wasm.builder import Builder, Lower
+from webinfer.backends.wasm.lowerings.cast import F32, compute_dtype, present
+from webinfer.backends.wasm.lowerings.conv import ACTS, TILES, tile_work
+from webinfer.backends.wasm.lowerings.movement import fill, strided_copy
+from webinfer.backends.wasm.lowerings.nest import broadcast_strides
+from webinfer.dtypes import DType
+from webinfer.errors import UnsupportedOpError
+from webinfer.graph.ir import Node, Op, TensorType, Value
+from webinfer.ops import matmul as ops
+from webinfer.ops.strided import StridedCopy, coalesce, row_major
+from webinfer.plan.blocks import Ref
+
+MOST_BATCHES = 4096  # products that one node may become
+
+
+def batches(
+    a: TensorType, b: TensorType, y: TensorType, sizes: tuple[int, int, int]
+) -> Iterator[tuple[int, int, int, int]]:
+    """(rows, first element of a, of b, of y) of each product; one product where b is the same for all.
+
+    Raises:  UnsupportedOpError if there are too many
+    """
+    m, k, n = sizes
+    lead = y.shape[:-2]
+    if math.prod(b.shape[:-2]) == 1 and math.prod(a.shape[:-2]) == math.prod(lead):
+        yield m * math.prod(lead), 0, 0, 0
+        return
+    if math.prod(lead) > MOST_BATCHES:
+        raise UnsupportedOpError([f"a product of {math.prod(lead)} pairs of matrices; at most {MOST_BATCHES}"])
+    steps_a, steps_b = broadcast_strides(a.shape[:-2], lead), broadcast_strides(b.shape[:-2], lead)
+    for i, index in enumerate(product(*map(range, lead))):
+        at_a = sum(p * q for p, q in zip(index, steps_a, strict=True)) * m * k
+        at_b = sum(p * q for p, q in zip(index, steps_b, strict=True)) * k * n
+        yield m, at_a, at_b, i * m * n
+
+
+def transposed(builder: Builder, value: Value, itemsize: int) -> Ref:
+    """The value with its last two axes swapped."""
+    *lead, rows, columns = value.type.shape
+    strides = row_major(value.type.shape)
+    shape = (*lead, columns, rows)
+    part = StridedCopy(0, shape, 0, (*strides[:-2], strides[-1], strides[-2]), 0, row_major(shape))
+    target = builder.scratch(value.type.size * itemsize)
+    strided_copy(builder, coalesce(part), builder.ref(value), target, itemsize)
+    return target
+
+
+def matmul(node: Node, builder: Builder) -> None:
+    a, b, y, attrs = present(node.inputs[0]), present(node.inputs[1]), node.output, node.attrs
+    if compute_dtype(a) is not F32 or compute_dtype(b) is not F32:
+        raise UnsupportedOpError([f"no product of {a.type} and {b.type}; cast to float32 first"])
+    sizes = ops.matrix_sizes([None if v is None else v.type for v in node.inputs], attrs)
+    if sizes[1] == 0:
+        fill(builder, builder.ref(y), y.type.dtype, 0.0, y.type.size)
+        return
+    source = transposed(builder, a, 4) if attrs.transpose_a else builder.ref(a)
+    lo, hi = attrs.activation.bounds or (-math.inf, math.inf)
+    end = (0, 0, 0, ACTS.get(attrs.activation, 0), lo, hi)
+    _, k, n = sizes
+    for rows, at_a, at_b, at_y in batches(a.type, b.type, y.type, sizes):
+        tile = min(TILES, key=lambda t: tile_work(t, TILES[t], rows, n))
+        height, width = map(int, tile.split("x"))
+        packed = _pack(node, builder, sizes, width, at_b)
+        builder.step(
+            f"f32_conv2d_nhwc_{tile}", source + 4 * at_a, packed, builder.ref(y) + 4 * at_y, 1, 1, rows, k, k,
+            1, rows, n, n, 1, 1, 1, 1, 1, 1, 0, 0, *end, units=-(-n // width) * -(-rows // height),
+        )  # fmt: skip
+        builder.because(f"{tile} tile, {builder.isa} build")
+
+
+def _pack(node: Node, builder: Builder, sizes: tuple[int, int, int], width: int, first: int) -> Ref:
+    """Column panels of one matrix b and the bias, packed at load, or every time if they can change."""
+    b, bias = present(node.inputs[1]), node.inputs[2] if len(node.inputs) > 2 else None
+    _, k, n = sizes
+    # Rows of b are taps of one channel each, or, transposed, one tap of k channels.
+    layout = (n, 1, k, width, 0, k, 0) if node.attrs.transpose_b else (n, k, 1, width, 0, 1, n)
+    panels = -(-n // width)
+    nbytes = 4 * panels * (width + k * width)
+    fixed = builder.is_fixed(b) and (bias is None or builder.is_fixed(bias))
+    key = ("matmul", b, bias, layout, first)
+    target, is_new = builder.packed(key, nbytes) if fixed else (builder.scratch(nbytes), True)
+    if is_new:
+        constant = b.constant if fixed else None
+        plain = constant is not None and constant.sparsity is None
+        stored_f16 = plain and constant is not None and constant.stored is DType.FLOAT16
+        source = (builder.weights(b) if plain else builder.ref(b)) + first * (2 if stored_f16 else 4)
+        put = builder.prepare if fixed else builder.step
+        bias_ref = builder.ref(bias) if bias is not None else 0
+        put("f32_pack_conv_weights", source, bias_ref, target, *layout, int(stored_f16), units=panels)
+    return target
+
+
+LOWERINGS: dict[Op, Lower] = {ops.MATMUL: matmul}

@@ -1,0 +1,239 @@
+"""Quantised tensors: to and from floats, functions of one byte, sums, products, softmax, reductions.
+
+Rounding is the reference backend's, which is ai-edge-litert's. What has no integer kernel goes through
+float32: dequantised, computed, quantised again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import struct
+from collections.abc import Callable
+
+from webinfer.backends.wasm.builder import Builder, Lower
+from webinfer.backends.wasm.lowerings import reduce as float_reduce
+from webinfer.backends.wasm.lowerings.affine import (
+    EIGHT_BIT,
+    byte_zero,
+    f32,
+    flip_of,
+    floats,
+    integers,
+    is_stored,
+    scale_of,
+    stored,
+    zeros_of,
+)  # fmt: skip
+from webinfer.backends.wasm.lowerings.cast import F32, compute_dtype, copy, present
+from webinfer.backends.wasm.lowerings.elementwise import binary, unary
+from webinfer.backends.wasm.lowerings.nest import broadcast_nest
+from webinfer.dtypes import DType
+from webinfer.errors import ShapeError, UnsupportedOpError
+from webinfer.graph.ir import Node, Op, TensorType, Value
+from webinfer.ops import elementwise as ops
+from webinfer.ops import reduce as reduce_ops
+from webinfer.ops import softmax as softmax_ops
+from webinfer.ops.lookup import lookup_table
+from webinfer.plan.blocks import Ref
+
+_SHORT = {DType.INT8: "i8", DType.UINT8: "u8", DType.INT16: "i16", DType.INT32: "i32"}
+
+
+def _channels(type: TensorType) -> tuple[int, int]:
+    """(channels, elements that lie together in one channel) of the scales."""
+    assert type.quant is not None
+    count = len(type.quant.scales)
+    if count == 1:
+        return 1, max(type.size, 1)
+    return count, math.prod(type.shape[(type.quant.axis or 0) + 1 :])
+
+
+def _short(dtype: DType) -> str:
+    if dtype not in _SHORT:
+        raise UnsupportedOpError([f"{dtype} is not a quantised type; needs {', '.join(_SHORT)}"])
+    return _SHORT[dtype]
+
+
+def dequantize_steps(
+    builder: Builder, put: Callable[..., None], value: Value, source: Ref, target: Ref, factor: float = 1.0
+) -> None:
+    """Puts the step that writes the real numbers of a stored tensor, divided by `factor`."""
+    assert value.type.quant is not None
+    channels, inner = _channels(value.type)
+    scales = floats(builder, [f32(f32(s) / factor) for s in value.type.quant.scales])
+    zeros = integers(builder, zeros_of(value.type, channels))
+    put(f"{_short(value.type.dtype)}_dequantize", source, target, scales, zeros, channels, inner, units=value.type.size)
+
+
+def dequantized(builder: Builder, value: Value, target: Ref, factor: float = 1.0) -> None:
+    """Writes the real numbers of a stored tensor, divided by `factor`."""
+    dequantize_steps(builder, builder.step, value, builder.ref(value), target, factor)
+
+
+def quantized(builder: Builder, source: Ref, value: Value, scaled: bool = False) -> None:
+    """Writes real numbers as a stored tensor; `scaled` ones are divided by its scale already."""
+    assert value.type.quant is not None
+    channels, inner = _channels(value.type)
+    inverses = floats(builder, [1.0 if scaled else f32(1.0 / f32(s)) for s in value.type.quant.scales])
+    zeros = integers(builder, zeros_of(value.type, channels))
+    kernel = f"{_short(value.type.dtype)}_quantize"
+    builder.step(kernel, source, builder.ref(value), inverses, zeros, channels, inner, units=value.type.size)
+
+
+def dequantize(node: Node, builder: Builder) -> None:
+    x, y = present(node.inputs[0]), node.output
+    if compute_dtype(x) is F32:
+        copy(builder, builder.ref(x), builder.ref(y), 4 * x.type.size)
+    else:
+        dequantized(builder, x, builder.ref(y))
+
+
+def quantize(node: Node, builder: Builder) -> None:
+    x, y = present(node.inputs[0]), node.output
+    if compute_dtype(x) is F32:
+        quantized(builder, builder.ref(x), y)
+    elif not is_stored(x.type):
+        raise UnsupportedOpError([f"{x.type} has no scale; cast to float32 first"])
+    elif x.type.dtype in EIGHT_BIT and y.type.dtype in EIGHT_BIT:
+        _lookup(builder, x, y, lookup_table(node.op.name, ops.UnaryAttrs(), x.type, y.type))
+    else:
+        scratch = builder.scratch(4 * x.type.size)
+        dequantized(builder, x, scratch, scale_of(y.type))
+        quantized(builder, scratch, y, scaled=True)
+
+
+def _lookup(builder: Builder, x: Value, y: Value, table: bytes) -> None:
+    ref = builder.table(("bytes", table), table)
+    builder.step("b8_lookup", builder.ref(x), builder.ref(y), ref, units=x.type.size)
+
+
+def table_unary(node: Node, builder: Builder) -> None:
+    x, y = present(node.inputs[0]), node.output
+    if x.type.dtype not in EIGHT_BIT or y.type.dtype not in EIGHT_BIT:
+        through_float(unary)(node, builder)
+        return
+    try:
+        table = lookup_table(node.op.name, node.attrs, x.type, y.type)
+    except ShapeError as error:
+        raise UnsupportedOpError([str(error)]) from None
+    _lookup(builder, x, y, table)
+
+
+def through_float(lower: Lower) -> Lower:
+    """The lowering of the float operator between a dequantisation and a quantisation."""
+
+    def lower_through(node: Node, builder: Builder) -> None:
+        inputs = [_as_float(builder, v) if v is not None and is_stored(v.type) else v for v in node.inputs]
+        outputs = [Value(v.name, TensorType(v.type.shape)) if is_stored(v.type) else v for v in node.outputs]
+        attrs = node.attrs
+        if getattr(attrs, "out_type", None) is not None:
+            attrs = dataclasses.replace(attrs, out_type=None)
+        lower(Node(node.op, inputs, outputs, attrs, node.label), builder)
+        for real, y in zip(outputs, node.outputs, strict=True):
+            if real is not y:
+                quantized(builder, builder.ref(real), y)
+
+    return lower_through
+
+
+def _as_float(builder: Builder, value: Value) -> Value:
+    real = Value(value.name, TensorType(value.type.shape))
+    dequantized(builder, value, builder.ref(real))
+    return real
+
+
+def add(node: Node, builder: Builder) -> None:
+    """Sums and differences with fixed-point factors of 21 bits."""
+    a, b, y = present(node.inputs[0]), present(node.inputs[1]), node.output
+    if not _one_byte_type(node):
+        through_float(binary)(node, builder)
+        return
+    out = scale_of(y.type)
+    factors = [f32(scale_of(v.type) / out) for v in (a, b)]
+    shift = 20 - math.floor(math.log2(max(factors)))
+    p, q = (round(f * 2.0**shift) for f in factors)
+    if not 1 <= shift <= 30:  # scales too far apart for 32-bit sums
+        through_float(binary)(node, builder)
+        return
+    s = stored(y.type, node.attrs.activation)
+    builder.step(
+        "q8_add", builder.ref(a), builder.ref(b), builder.ref(y),
+        broadcast_nest(builder, y.type.shape, a.type.shape, b.type.shape),
+        byte_zero(a.type), byte_zero(b.type), s.zero, s.flip, p, q if node.op is ops.ADD else -q, shift, s.lo, s.hi,
+        units=y.type.size,
+    )  # fmt: skip
+
+
+def mul(node: Node, builder: Builder) -> None:
+    a, b, y = present(node.inputs[0]), present(node.inputs[1]), node.output
+    if not _one_byte_type(node):
+        through_float(binary)(node, builder)
+        return
+    s = stored(y.type, node.attrs.activation)
+    scale = f32(f32(scale_of(a.type) * scale_of(b.type)) / scale_of(y.type))
+    builder.step(
+        "q8_mul", builder.ref(a), builder.ref(b), builder.ref(y),
+        broadcast_nest(builder, y.type.shape, a.type.shape, b.type.shape),
+        byte_zero(a.type), byte_zero(b.type), s.zero, s.flip, scale, s.lo, s.hi, units=y.type.size,
+    )  # fmt: skip
+
+
+def _one_byte_type(node: Node) -> bool:
+    """Whether both operands and the result have the same 8-bit type."""
+    types = {v.type.dtype for v in (*node.inputs, *node.outputs) if v is not None}
+    return len(types) == 1 and types <= set(EIGHT_BIT)
+
+
+def softmax(node: Node, builder: Builder) -> None:
+    x, y, a = present(node.inputs[0]), node.output, node.attrs
+    outer, r, inner = float_reduce.lines_of(x.type.shape, a.axis)
+    s, step = stored(y.type), -a.beta * scale_of(x.type)
+    data = struct.pack("<256d", *(math.exp(step * distance) for distance in range(256)))
+    table = builder.table(("exp", data), data)
+    args = (r, inner, flip_of(x.type), s.zero, s.flip, scale_of(y.type), s.lo, s.hi)
+    builder.step("q8_softmax", builder.ref(x), builder.ref(y), table, *args, units=outer * inner)
+
+
+def reduce(node: Node, builder: Builder) -> None:
+    """Sums and means in integers; extremes compare stored numbers; anything else goes through float32."""
+    x, y, a = present(node.inputs[0]), node.output, node.attrs
+    if node.op in (reduce_ops.REDUCE_MAX, reduce_ops.REDUCE_MIN):
+        float_reduce.reduce(node, builder)
+        return
+    if node.op not in (reduce_ops.REDUCE_SUM, reduce_ops.REDUCE_MEAN) or x.type.dtype not in EIGHT_BIT:
+        through_float(float_reduce.reduce)(node, builder)
+        return
+    source, (_, r, inner) = float_reduce.gathered_axes(builder, builder.ref(x), x.type.shape, a.axes, 1)
+    count = r if node.op is reduce_ops.REDUCE_MEAN else 1
+    scale = f32(scale_of(x.type) / f32(scale_of(y.type) * f32(count)))
+    s = stored(y.type)
+    args = (r, inner, byte_zero(x.type), flip_of(x.type), s.zero, s.flip, scale, s.lo, s.hi)
+    builder.step("q8_reduce_sum", source, builder.ref(y), *args, units=y.type.size)
+
+
+_TABLES = (
+    ops.ABS, ops.CEIL, ops.CLAMP, ops.COS, ops.ELU, ops.ERF, ops.EXP, ops.FLOOR, ops.GELU, ops.HARD_SIGMOID,
+    ops.HARD_SWISH, ops.LEAKY_RELU, ops.LINEAR, ops.LOG, ops.NEG, ops.RECIPROCAL, ops.RELU, ops.RELU6,
+    ops.RELU_N1_TO_1, ops.ROUND_EVEN, ops.RSQRT, ops.SIGMOID, ops.SIGN, ops.SIN, ops.SOFTPLUS, ops.SOFTSIGN, ops.SQRT,
+    ops.SQUARE, ops.TAN, ops.TANH,
+)  # fmt: skip
+_REDUCTIONS = (
+    reduce_ops.REDUCE_L1, reduce_ops.REDUCE_L2, reduce_ops.REDUCE_LOG_SUM, reduce_ops.REDUCE_LOG_SUM_EXP,
+    reduce_ops.REDUCE_MAX, reduce_ops.REDUCE_MEAN, reduce_ops.REDUCE_MIN, reduce_ops.REDUCE_PRODUCT,
+    reduce_ops.REDUCE_SUM, reduce_ops.REDUCE_SUM_SQUARE,
+)  # fmt: skip
+_THROUGH_FLOAT = (
+    ops.DIV, ops.FLOOR_DIV, ops.FLOOR_MOD, ops.MAXIMUM, ops.MINIMUM, ops.POW, ops.PRELU, ops.SQUARED_DIFFERENCE,
+)  # fmt: skip
+PLAIN: dict[Op, Lower] = {ops.DEQUANTIZE: dequantize, ops.QUANTIZE: quantize}
+QUANTIZED: dict[Op, Lower] = {
+    **dict.fromkeys(_TABLES, table_unary),
+    **dict.fromkeys(_REDUCTIONS, reduce),
+    **dict.fromkeys(_THROUGH_FLOAT, through_float(binary)),
+    softmax_ops.LOG_SOFTMAX: through_float(float_reduce.softmax_),
+    ops.ADD: add,
+    ops.MUL: mul,
+    softmax_ops.SOFTMAX: softmax,
+    ops.SUB: add,
+}

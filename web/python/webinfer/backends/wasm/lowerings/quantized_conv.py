@@ -1,0 +1,234 @@
+"""Convolutions and matrix products of 8-bit tensors: exact integer sums, one rounding at the end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from webinfer.backends.wasm.builder import Builder, Lower
+from webinfer.backends.wasm.lowerings.affine import (
+    EIGHT_BIT,
+    byte_zero,
+    f32,
+    flip_of,
+    floats,
+    integers,
+    is_stored,
+    scale_of,
+    stored,
+    zeros_of,
+)  # fmt: skip
+from webinfer.backends.wasm.lowerings.cast import present
+from webinfer.backends.wasm.lowerings.matmul import batches, transposed
+from webinfer.backends.wasm.lowerings.movement import fill, strided_copy
+from webinfer.dtypes import DType
+from webinfer.errors import UnsupportedOpError
+from webinfer.graph.ir import Node, Op, Value
+from webinfer.ops import conv as ops
+from webinfer.ops import matmul as matmul_ops
+from webinfer.ops.strided import StridedCopy, coalesce, row_major
+from webinfer.plan.blocks import Ref
+
+COLUMNS, ROWS, HEAD_BYTES = 8, 4, 64  # of kernels_wasm/src/q8_conv2d_nhwc.c
+MOST_TAPS = 256  # of kernels_wasm/src/q8_depthwise_nhwc.c
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """How a weight tensor is read by q8_pack_weights: sizes, strides and first element, all in elements."""
+
+    co: int
+    taps: int
+    ci: int
+    out_stride: int
+    tap_stride: int
+    ci_stride: int
+    first: int = 0
+    first_out: int = 0  # of bias and scales
+
+    @property
+    def packed_bytes(self) -> int:
+        pairs = (self.taps * self.ci + 1) // 2
+        return -(-self.co // COLUMNS) * (HEAD_BYTES + pairs * 4 * COLUMNS)
+
+
+def require_bytes(node: Node) -> None:
+    """Raises UnsupportedOpError unless data, weights and result are 8-bit and the bias is int32."""
+    x, w, bias = [*node.inputs, None][:3]
+    y = node.output
+    for value in (x, w, y):
+        if value is None or not is_stored(value.type) or value.type.dtype not in EIGHT_BIT:
+            raise UnsupportedOpError([f"no integer kernel for {value and value.type}; data and weights must be 8-bit"])
+    if bias is not None and bias.type.dtype is not DType.INT32:
+        raise UnsupportedOpError([f"bias is {bias.type.dtype}, integer kernels need int32"])
+    if any(v is not None for v in node.inputs[3:]):
+        raise UnsupportedOpError(["residual and slope are not defined on quantised tensors"])
+
+
+def pack(node: Node, builder: Builder, weights: Weights) -> Ref:
+    """Panels of the weights with their biases and factors: packed at load, or every time if they can change."""
+    x, w, bias = present(node.inputs[0]), present(node.inputs[1]), [*node.inputs, None][2]
+    assert w.type.quant is not None
+    fixed = builder.is_fixed(w) and (bias is None or builder.is_fixed(bias))
+    total = max(weights.first_out + weights.co, len(w.type.quant.scales))
+    own = slice(weights.first_out, weights.first_out + weights.co)
+    steps = (
+        [f32(s) for s in w.type.quant.scales] if len(w.type.quant.scales) > 1 else [f32(w.type.quant.scales[0])] * total
+    )
+    scale_x, scale_y = scale_of(x.type), scale_of(node.output.type)
+    scales = floats(builder, [f32(f32(scale_x * s) / scale_y) for s in steps[own]])
+    zeros = integers(builder, zeros_of(w.type, total)[own])
+    key = ("q8", w, bias, weights, scales, zeros, byte_zero(x.type))
+    target, is_new = (
+        builder.packed(key, weights.packed_bytes) if fixed else (builder.scratch(weights.packed_bytes), True)
+    )
+    if is_new:
+        put = builder.prepare if fixed else builder.step
+        plain = w.constant is not None and w.constant.sparsity is None and fixed
+        source = (builder.weights(w) if plain else builder.ref(w)) + weights.first
+        put(
+            "q8_pack_weights", source, 0 if bias is None else builder.ref(bias) + 4 * weights.first_out, scales, zeros,
+            target, weights.co, weights.taps, weights.ci, weights.out_stride, weights.tap_stride, weights.ci_stride,
+            int(w.type.dtype is DType.INT8), byte_zero(x.type), units=-(-weights.co // COLUMNS),
+        )  # fmt: skip
+    return target
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The geometry of a dense convolution over one group of channels."""
+
+    image: tuple[int, int, int]  # n, ih, iw
+    size: tuple[int, int]  # oh, ow
+    kernel: tuple[int, int]
+    stride: tuple[int, int] = (1, 1)
+    dilation: tuple[int, int] = (1, 1)
+    pads: tuple[int, int] = (0, 0)  # top, left
+
+
+def _convolve(
+    node: Node,
+    builder: Builder,
+    source: Ref,
+    target: Ref,
+    packed: Ref,
+    window: Window,
+    ci: int,
+    strides: tuple[int, int],
+    co: int,
+) -> None:
+    """One dense convolution. `strides` are the channels of a pixel of x and of y."""
+    x, s = present(node.inputs[0]), stored(node.output.type, node.attrs.activation)
+    pixels = window.image[0] * window.size[0] * window.size[1]
+    builder.step(
+        "q8_conv2d_nhwc", source, packed, target, *window.image, ci, strides[0], *window.size, co, strides[1],
+        *window.kernel, *window.stride, *window.dilation, *window.pads, byte_zero(x.type), flip_of(x.type),
+        s.zero, s.flip, s.lo, s.hi, units=-(-pixels // ROWS),
+    )  # fmt: skip
+    builder.because(f"8-bit, {ROWS}x{COLUMNS} tile, {builder.isa} build")
+
+
+def conv2d(node: Node, builder: Builder) -> None:
+    require_bytes(node)
+    x, y, a = present(node.inputs[0]), node.output, node.attrs
+    co, kh, kw, ci = present(node.inputs[1]).type.shape
+    (n, ih, iw, channels), (_, oh, ow, _) = x.type.shape, y.type.shape
+    window = Window((n, ih, iw), (oh, ow), (kh, kw), a.stride, a.dilation, (a.pads[0], a.pads[2]))
+    part, depth = co // a.groups, kh * kw * ci
+    for g in range(a.groups):
+        weights = Weights(part, kh * kw, ci, depth, ci, 1, g * part * depth, g * part)
+        packed = pack(node, builder, weights)
+        refs = (builder.ref(x) + g * ci, builder.ref(y) + g * part, packed)
+        _convolve(node, builder, *refs, window, ci, (channels, co), part)
+
+
+def depthwise_conv2d(node: Node, builder: Builder) -> None:
+    require_bytes(node)
+    x, y, a = present(node.inputs[0]), node.output, node.attrs
+    _, kh, kw, co = present(node.inputs[1]).type.shape
+    (n, ih, iw, ci), (_, oh, ow, _) = x.type.shape, y.type.shape
+    if kh * kw > MOST_TAPS:
+        raise UnsupportedOpError([f"8-bit depthwise window {kh}x{kw}; at most {MOST_TAPS} taps"])
+    source = builder.ref(x)
+    if co != ci:  # each output channel gets its own copy of its input channel
+        source = builder.scratch(n * ih * iw * co)
+        wide = (n * ih * iw * ci, co // ci)
+        strided_copy(builder, StridedCopy(0, wide, 0, (1, 0), 0, row_major(wide)), builder.ref(x), source, 1)
+    packed = pack(node, builder, Weights(co, kh * kw, 1, 1, co, 0))
+    padding = bytes([byte_zero(x.type) ^ flip_of(x.type)]) * (co + COLUMNS)
+    s = stored(y.type, a.activation)
+    builder.step(
+        "q8_depthwise_nhwc", source, packed, builder.ref(y), builder.table(("padding", padding), padding), ih, iw, co,
+        oh, ow, kh, kw, *a.stride, *a.dilation, a.pads[0], a.pads[2], flip_of(x.type),
+        s.zero, s.flip, s.lo, s.hi, units=n * oh,
+    )  # fmt: skip
+
+
+def conv_transpose2d(node: Node, builder: Builder) -> None:
+    """A convolution over the image with zeros between its pixels, the window turned round."""
+    require_bytes(node)
+    x, y, a = present(node.inputs[0]), node.output, node.attrs
+    part, kh, kw, channels = present(node.inputs[1]).type.shape
+    (n, _, _, _), (_, oh, ow, co) = x.type.shape, y.type.shape
+    ih, iw = oh + (kh - 1) * a.dilation[0], ow + (kw - 1) * a.dilation[1]
+    spread = _spread(builder, x, a, (ih, iw), (kh, kw))
+    window = Window((n, ih, iw), (oh, ow), (kh, kw), dilation=a.dilation)
+    ci, depth = channels // a.groups, kh * kw * channels
+    for g in range(a.groups):
+        last_tap = (kh * kw - 1) * channels
+        weights = Weights(part, kh * kw, ci, depth, -channels, 1, last_tap + g * ci, 0)
+        refs = (spread + g * ci, builder.ref(y) + g * part, pack(_group(node, g, part), builder, weights))
+        _convolve(node, builder, *refs, window, ci, (channels, co), part)
+
+
+def _group(node: Node, group: int, part: int) -> Node:
+    """The node as one group's packing sees it. All groups share the weights' scales, not the bias."""
+    if (group == 0 and node.attrs.groups == 1) or len(node.inputs) < 3 or node.inputs[2] is None:
+        return node
+    raise UnsupportedOpError([f"8-bit transposed convolution with bias in {node.attrs.groups} groups of {part}"])
+
+
+def _spread(
+    builder: Builder, x: Value, a: ops.ConvTranspose2dAttrs, size: tuple[int, int], kernel: tuple[int, int]
+) -> Ref:
+    """x's pixels `stride` apart in an image of zeros, placed so that a plain convolution reads them."""
+    n, ih, iw, c = x.type.shape
+    target = builder.scratch(n * size[0] * size[1] * c)
+    zero = byte_zero(x.type) - flip_of(x.type)
+    fill(builder, target, x.type.dtype, zero, n * size[0] * size[1] * c)
+    spans = []
+    for axis, count in enumerate((ih, iw)):
+        start = (kernel[axis] - 1) * a.dilation[axis] - a.pads[2 * axis]
+        step = a.stride[axis]
+        first = max(0, -(start // step)) if start < 0 else 0
+        last = min(count, (size[axis] - 1 - start) // step + 1)
+        spans.append((first, max(last - first, 0), start + first * step))
+    (y0, rows, top), (x0, columns, left) = spans
+    if not rows or not columns:
+        return target
+    strides = (size[0] * size[1] * c, a.stride[0] * size[1] * c, a.stride[1] * c, 1)
+    part = StridedCopy(
+        0, (n, rows, columns, c), (y0 * iw + x0) * c, row_major(x.type.shape), (top * size[1] + left) * c, strides
+    )
+    strided_copy(builder, coalesce(part), builder.ref(x), target, 1)
+    return target
+
+
+def matmul(node: Node, builder: Builder) -> None:
+    require_bytes(node)
+    a, b, y, attrs = present(node.inputs[0]), present(node.inputs[1]), node.output, node.attrs
+    m, k, n = matmul_ops.matrix_sizes([None if v is None else v.type for v in node.inputs], attrs)
+    source = transposed(builder, a, 1) if attrs.transpose_a else builder.ref(a)
+    steps = (k, 1) if attrs.transpose_b else (1, n)
+    for rows, at_a, at_b, at_y in batches(a.type, b.type, y.type, (m, k, n)):
+        weights = Weights(n, 1, k, steps[0], 0, steps[1], at_b)
+        window = Window((1, 1, rows), (1, rows), (1, 1))
+        packed = pack(node, builder, weights)
+        _convolve(node, builder, source + at_a, builder.ref(y) + at_y, packed, window, k, (k, n), n)
+
+
+QUANTIZED: dict[Op, Lower] = {
+    ops.CONV2D: conv2d,
+    ops.CONV_TRANSPOSE2D: conv_transpose2d,
+    ops.DEPTHWISE_CONV2D: depthwise_conv2d,
+    matmul_ops.MATMUL: matmul,
+}
