@@ -86,9 +86,9 @@ def test_a_file_over_its_hard_budget_is_red(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_a_table_is_renewed_between_its_marks_only() -> None:
-    text = "before\n<!-- table: debug -->\nold\n<!-- end -->\n<!-- table: verbs -->\n<!-- end -->\nafter"
+    text = "before\n<!-- table: debug -->\nstale words\n<!-- end -->\n<!-- table: verbs -->\n<!-- end -->\nafter"
     fresh = tables.renewed(text)
     assert fresh.startswith("before\n<!-- table: debug -->\n| `DEBUG=`")
     assert fresh.endswith("<!-- end -->\nafter")
-    assert "old" not in fresh
+    assert "stale words" not in fresh
     assert tables.renewed(fresh) == fresh
