@@ -8,7 +8,7 @@ from typing import Any
 
 from webinfer.backends.base import MemoryReport, PlanRow, shapes_text
 from webinfer.backends.wasm.builder import COMPUTE, LOAD_STEP, Builder
-from webinfer.backends.wasm.kernel_table import KERNELS
+from webinfer.backends.wasm.kernel_table import ABI, KERNELS
 from webinfer.backends.wasm.lowerings import LOWERINGS, UNSUPPORTED
 from webinfer.backends.wasm.lowerings.constants import narrow_output, widen_input
 from webinfer.errors import ClosedError, KernelError, LimitError, UnsupportedOpError
@@ -35,6 +35,9 @@ async def build(
     Raises:  UnsupportedOpError listing every node that has no kernel; LimitError; OutOfMemoryError
     """
     kernels = await host.kernels(isa, threads)
+    if (found := kernels.call("abi")) != ABI:
+        kernels.close()
+        raise KernelError(f"the kernel module has interface {found}, the engine needs {ABI}; rebuild both together")
     return WasmExecutor(graph, host, kernels, _lower(graph, kernels.isa, choices), progress)
 
 
