@@ -3,7 +3,12 @@
 //   finish(sum, pixel, c4) = activation(sum + bias + residual) for channels 4*c4..4*c4+3 of a pixel
 //   residual [pixels, RC] may have fewer channels than y: the rest counts as 0.  slope belongs to prelu.
 
+$$ if quantized
+{$ include "_requantize.wgsl" $}
+$$ else
 {$ include "_activation.wgsl" $}
+fn input1(i: u32) -> x_t { return load_x(i); }
+fn input4(q: u32) -> x_v { return load4_x(q); }
 $$ if residual == "quads"
 fn residual_at(pixel: u32, c4: u32) -> vec4<f32> {
     if (c4 >= params.residual_c / 4u) { return vec4<f32>(0.0); }
@@ -33,3 +38,4 @@ fn finish(sum: vec4<f32>, pixel: u32, c4: u32) -> vec4<f32> {
     $$ endif
     return activate(v);
 }
+$$ endif

@@ -1,6 +1,10 @@
 // _epilogue_one: as _epilogue, for a single channel c of a pixel, where quads would straddle groups or rows.
 
+$$ if quantized
+{$ include "_requantize.wgsl" $}
+$$ else
 {$ include "_activation.wgsl" $}
+fn input1(i: u32) -> x_t { return load_x(i); }
 fn finish_one(sum: f32, pixel: u32, c: u32) -> f32 {
     var v = sum;
     $$ if has_bias
@@ -14,3 +18,4 @@ fn finish_one(sum: f32, pixel: u32, c: u32) -> f32 {
     $$ endif
     return activate(vec4<f32>(v)).x;
 }
+$$ endif

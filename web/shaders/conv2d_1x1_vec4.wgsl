@@ -19,10 +19,10 @@ fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) 
     if (first >= params.pixels) { return; }
 
     var at: array<u32, TILE>;
-    var sum: array<vec4<f32>, TILE>;
+    var sum: array<w_v, TILE>;
     for (var t = 0u; t < TILE; t++) {
         at[t] = min(first + t, params.pixels - 1u) * params.ci4;
-        sum[t] = vec4<f32>(0.0);
+        sum[t] = w_v();
     }
     var tap = c4;
     for (var k = 0u; k < params.ci4; k++) {
@@ -32,7 +32,7 @@ fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) 
         let w3 = load4_w(tap + 3u * params.co4);
         tap += 4u * params.co4;
         for (var t = 0u; t < TILE; t++) {
-            let v = load4_x(at[t] + k);
+            let v = input4(at[t] + k);
             sum[t] += v.x * w0 + v.y * w1 + v.z * w2 + v.w * w3;
         }
     }

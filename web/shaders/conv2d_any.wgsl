@@ -28,7 +28,7 @@ fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) 
     let n = pixel / (params.oh * params.ow);
     let top = i32((pixel / params.ow) % params.oh * params.stride_h) - params.pad_top;
     let left = i32(pixel % params.ow * params.stride_w) - params.pad_left;
-    var sum = vec4<f32>(0.0);
+    var sum = w_v();
     for (var ky = 0u; ky < KH; ky++) {
         let iy = top + i32(ky * params.dilation_h);
         if (iy < 0 || iy >= i32(params.ih)) { continue; }
@@ -38,7 +38,7 @@ fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) 
             let at = ((n * params.ih + u32(iy)) * params.iw + u32(ix)) * params.ci + group * params.cg;
             let tap = ((group * KH + ky) * KW + kx) * params.cg * params.og4 + column % params.og4;
             for (var k = 0u; k < params.cg; k++) {
-                sum += load_x(at + k) * load4_w(tap + k * params.og4);
+                sum += input1(at + k) * load4_w(tap + k * params.og4);
             }
         }
     }

@@ -23,13 +23,13 @@ fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) 
     var base: array<u32, TILE>;
     var top: array<i32, TILE>;
     var left: array<i32, TILE>;
-    var sum: array<vec4<f32>, TILE>;
+    var sum: array<w_v, TILE>;
     for (var t = 0u; t < TILE; t++) {
         let pixel = min(first + t, params.pixels - 1u);
         base[t] = pixel / (params.oh * params.ow) * params.ih;
         top[t] = i32((pixel / params.ow) % params.oh * params.stride_h) - params.pad_top;
         left[t] = i32(pixel % params.ow * params.stride_w) - params.pad_left;
-        sum[t] = vec4<f32>(0.0);
+        sum[t] = w_v();
     }
     for (var ky = 0u; ky < KH; ky++) {
         for (var kx = 0u; kx < KW; kx++) {
@@ -50,7 +50,7 @@ fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) 
                 let w3 = load4_w(tap + 3u * params.co4);
                 tap += 4u * params.co4;
                 for (var t = 0u; t < TILE; t++) {
-                    let v = select(vec4<f32>(0.0), load4_x(at[t] + k), inside[t]);
+                    let v = select(x_v(), input4(at[t] + k), inside[t]);
                     sum[t] += v.x * w0 + v.y * w1 + v.z * w2 + v.w * w3;
                 }
             }

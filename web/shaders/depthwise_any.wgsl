@@ -17,7 +17,7 @@ fn element(i: u32) -> y_t {
     let n = pixel / (params.oh * params.ow);
     let top = i32((pixel / params.ow) % params.oh * params.stride_h) - params.pad_top;
     let left = i32(pixel % params.ow * params.stride_w) - params.pad_left;
-    var sum = 0.0;
+    var sum = w_t();
     for (var ky = 0u; ky < KH; ky++) {
         let iy = top + i32(ky * params.dilation_h);
         if (iy < 0 || iy >= i32(params.ih)) { continue; }
@@ -25,7 +25,7 @@ fn element(i: u32) -> y_t {
             let ix = left + i32(kx * params.dilation_w);
             if (ix < 0 || ix >= i32(params.iw)) { continue; }
             let at = ((n * params.ih + u32(iy)) * params.iw + u32(ix)) * params.ci + co / params.multiplier;
-            sum += load_x(at) * load_w((ky * KW + kx) * params.co + co);
+            sum += input1(at) * load_w((ky * KW + kx) * params.co + co);
         }
     }
     return finish_one(sum, pixel, co);

@@ -25,8 +25,8 @@ fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) 
     let n = row / params.oh;
     let top = i32(row % params.oh * params.stride_h) - params.pad_top;
     let left = i32(ox * params.stride_w) - params.pad_left;
-    var sum: array<vec4<f32>, TILE>;
-    for (var t = 0u; t < TILE; t++) { sum[t] = vec4<f32>(0.0); }
+    var sum: array<w_v, TILE>;
+    for (var t = 0u; t < TILE; t++) { sum[t] = w_v(); }
     for (var ky = 0u; ky < KH; ky++) {
         let iy = top + i32(ky * params.dilation_h);
         if (iy < 0 || iy >= i32(params.ih)) { continue; }
@@ -36,7 +36,7 @@ fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) 
             for (var t = 0u; t < TILE; t++) {
                 let ix = left + i32(t * params.stride_w + kx * params.dilation_w);
                 if (ix >= 0 && ix < i32(params.iw)) {
-                    sum[t] += load4_x((line + u32(ix)) * params.co4 + c4) * w;
+                    sum[t] += input4((line + u32(ix)) * params.co4 + c4) * w;
                 }
             }
         }

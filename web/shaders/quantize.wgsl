@@ -1,6 +1,7 @@
-// quantize: y = saturate(round_even(x / scale) + zero_point), four consecutive elements an invocation.
+// quantize: y = saturate(round_even(x * inverse) + zero_point), four consecutive elements an invocation.
 //
-//   x [count] float, y [count] integer; scales and zero_points [channels], channel = (i / inner) % channels
+//   x [count] float, y [count] integer; inverse (1 / scale) and zero_points [channels],
+//   channel = (i / inner) % channels; NaN gives the zero point
 //   Dispatch: (ceil(count / 4) / WG)
 
 {{ prelude }}
@@ -8,8 +9,9 @@ const WG: u32 = {{ workgroup }}u;
 
 fn element(i: u32) -> y_t {
     let channel = (i / params.inner) % params.channels;
-    let v = round(load_x(i) / load_scales(channel)) + f32(load_zero_points(channel));
-    return y_t(clamp(v, params.low, params.high));
+    let zero = f32(load_zero_points(channel));
+    let v = round(f32(load_x(i)) * load_inverse(channel));
+    return y_t(clamp(select(0.0, v, v == v), params.low - zero, params.high - zero) + zero);
 }
 
 {$ include "_each_element.wgsl" $}

@@ -102,8 +102,7 @@ class _Builder:
         for dispatch in lower(node, self.target):
             if node.op.name in JOINING and self._in_place(dispatch):
                 continue
-            constant = all(v in self.folded for v in node.outputs)
-            self._append(index, dispatch, self.schedule.prepare if constant else self.schedule.run)
+            self._append(index, dispatch, self._part(node, dispatch))
 
     def finish(self) -> None:
         schedule = self.schedule
@@ -112,6 +111,18 @@ class _Builder:
             region.block.touch(len(schedule.run))
             schedule.outputs.append((value, region))
         schedule.values = {v: r for v, r in self._regions.items() if isinstance(v, Value)}
+
+    def _part(self, node: Node, dispatch: Dispatch) -> list[Step]:
+        """Load or run: what reads only constants runs once, be it a whole node or one of its dispatches."""
+        constant = all(v in self.folded for v in node.outputs)
+        if not constant and all(b.slot.access is not Access.UPDATE for b in dispatch.bindings):
+            written = [b.source for b in dispatch.bindings if b.slot.access is Access.WRITE]
+            reads = [b.source for b in dispatch.bindings if b.slot.access is Access.READ]
+            passing = all(isinstance(w, Value) and w not in node.outputs for w in written)
+            if passing and reads and all(self._is_constant(r) for r in reads):
+                self.folded.update(w for w in written if isinstance(w, Value))
+                constant = True
+        return self.schedule.prepare if constant else self.schedule.run
 
     def _in_place(self, dispatch: Dispatch) -> bool:
         owners = set()
@@ -165,7 +176,7 @@ class _Builder:
         if isinstance(source, Derived):
             home = Home.RESIDENT if self._is_constant(source) else Home.POOLED
         elif part is self.schedule.prepare:
-            home = Home.STAGED
+            home = Home.RESIDENT  # until `release_after_load`
         return self._new("derived" if isinstance(source, Derived) else "scratch", count * itemsize, itemsize, home)
 
     def _value_region(self, value: Value, part: list[Step], index: int) -> Region:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 import math
-import struct
 from collections.abc import Sequence
 
 from webinfer.backends.webgpu.dispatch import (
@@ -17,18 +16,28 @@ from webinfer.backends.webgpu.dispatch import (
     read,
     write,
 )
+from webinfer.backends.webgpu.lowerings.conversion import (
+    INT_MAX,
+    cast_dispatch,
+    dequantize_dispatch,
+    is_quantized,
+    on_reals,
+    quantize_dispatch,
+    rescale_dispatch,
+)
+from webinfer.backends.webgpu.lowerings.geometry import merged
+from webinfer.backends.webgpu.lowerings.quantized import quantized_product, quantized_sum
 from webinfer.codegen.elements import Element, bits_of
-from webinfer.codegen.prelude import DIMS, f32, u32, u32x8
+from webinfer.codegen.prelude import f32, u32, u32x8
 from webinfer.codegen.templates import Variable
 from webinfer.dtypes import DType
-from webinfer.errors import UnsupportedOpError
-from webinfer.graph.ir import Node, Quantization, Value
+from webinfer.errors import ShapeError, UnsupportedOpError
+from webinfer.graph.ir import Node, Value
 from webinfer.ops.activation import Activation
 from webinfer.ops.elementwise import UnaryAttrs
-from webinfer.ops.strided import row_major
+from webinfer.ops.lookup import lookup_table
 
 FLOAT_MAX = 3.4028234663852886e38
-INT_MAX = 2147483520.0  # the largest float32 that fits int32
 
 
 class Formula(enum.StrEnum):
@@ -109,6 +118,7 @@ INTEGER_BINARY = {
     "add", "div", "equal", "floor_div", "floor_mod", "greater", "greater_equal", "less", "less_equal", "logical_and",
     "logical_or", "logical_xor", "maximum", "minimum", "mul", "not_equal", "pow", "prelu", "squared_difference", "sub",
 }  # fmt: skip
+ROUNDING = {"ceil", "floor", "round_even"}  # integers are whole already
 OWN_INTEGER_ROW = {"floor_div", "floor_mod", "pow"}
 
 
@@ -136,8 +146,10 @@ def _clamp_row(a: UnaryAttrs, integer: bool) -> tuple[Formula, float, float]:
 def unary(node: Node, target: Target) -> list[Dispatch]:
     x, y, a = operand(node, 0), node.output, node.attrs
     name = node.op.name
-    if x.type.quant is not None and name not in ("identity",):
-        raise UnsupportedOpError([f"{name} of quantised {x.type}"])
+    if is_quantized(x) and is_quantized(y) and name != "identity":
+        return [_lookup(node, target)]
+    if not x.type.dtype.is_float and name in ROUNDING:
+        name = "identity"
     if not x.type.dtype.is_float and name not in INTEGER_UNARY:
         raise UnsupportedOpError([f"{name} of {x.type.dtype}; it is defined for floats"])
     row, low, high = Formula(name), a.a, a.b
@@ -150,32 +162,16 @@ def unary(node: Node, target: Target) -> list[Dispatch]:
     return [Dispatch("elementwise_unary", variables, bindings, params, groups_for(-(-y.type.size // 4), target))]
 
 
-def merged(shape: Sequence[int], *inputs: Sequence[int]) -> tuple[list[int], list[list[int]]]:
-    """Sizes of y's dimensions and each input's strides there, neighbours merged where all inputs allow.
-
-    Raises:  UnsupportedOpError if more than 8 dimensions remain
-    """
-    rank = len(shape)
-    strides = []
-    for dims in inputs:
-        padded = (1,) * (rank - len(dims)) + tuple(dims)
-        strides.append([0 if d == 1 else s for d, s in zip(padded, row_major(padded), strict=True)])
-    sizes: list[int] = []
-    out: list[list[int]] = [[] for _ in inputs]
-    for d in range(rank):
-        if shape[d] == 1:
-            continue
-        if sizes and all(o[-1] == s[d] * shape[d] for o, s in zip(out, strides, strict=True)):
-            sizes[-1] *= shape[d]
-            for o, s in zip(out, strides, strict=True):
-                o[-1] = s[d]
-        else:
-            sizes.append(shape[d])
-            for o, s in zip(out, strides, strict=True):
-                o.append(s[d])
-    if len(sizes) > DIMS:
-        raise UnsupportedOpError([f"broadcast over {len(sizes)} dimensions; webgpu has at most {DIMS}"])
-    return sizes or [1], [o or [1] for o in out]
+def _lookup(node: Node, target: Target) -> Dispatch:
+    """Any formula of 8-bit stored values: a table of 256 results."""
+    x, y = operand(node, 0), node.output
+    try:
+        table = Literal(lookup_table(node.op.name, node.attrs, x.type, y.type), y.type.dtype)
+    except ShapeError as error:
+        raise UnsupportedOpError([str(error)]) from error
+    bindings = (read("x", x), read("table", table), write("y", y))
+    groups = groups_for(-(-y.type.size // 4), target)
+    return Dispatch("lookup", {"workgroup": WORKGROUP}, bindings, u32(count=y.type.size), groups, "256 results")
 
 
 def _access(sizes: Sequence[int], a: Sequence[int], b: Sequence[int]) -> Access:
@@ -185,11 +181,18 @@ def _access(sizes: Sequence[int], a: Sequence[int], b: Sequence[int]) -> Access:
     return Access.ROW if aligned else Access.EACH
 
 
-def binary(node: Node, target: Target) -> list[Dispatch]:
+def binary(node: Node, target: Target) -> Sequence[Dispatch]:
+    if all(is_quantized(v) for v in (*node.inputs[:2], node.output)):
+        if node.op.name in ("add", "sub"):
+            return [quantized_sum(node, target)]
+        if node.op.name == "mul":
+            return [quantized_product(node, target)]
+    return on_reals(_binary)(node, target)
+
+
+def _binary(node: Node, target: Target) -> list[Dispatch]:
     a, b, y = operand(node, 0), operand(node, 1), node.output
     name, dtype = node.op.name, a.type.dtype
-    if a.type.quant is not None or b.type.quant is not None:
-        raise UnsupportedOpError([f"{name} of quantised {a.type}"])
     if not dtype.is_float and name not in INTEGER_BINARY:
         raise UnsupportedOpError([f"{name} of {dtype}; it is defined for floats"])
     activation = node.attrs.activation
@@ -217,51 +220,31 @@ def where(node: Node, target: Target) -> list[Dispatch]:
     return [Dispatch("where", {"workgroup": WORKGROUP, "rank": len(sizes)}, bindings, params, groups)]
 
 
-class CastRule(enum.StrEnum):
-    """What a conversion must take care of."""
-
-    PLAIN = "plain"
-    SATURATE = "saturate"
-    TO_BOOL = "to_bool"
-
-
 def cast(node: Node, target: Target) -> list[Dispatch]:
     return [cast_dispatch(operand(node, 0), node.output, target)]
 
 
-def cast_dispatch(x: Value, y: Value, target: Target) -> Dispatch:
-    """x converted to y's type, element by element."""
-    source, wanted = x.type.dtype, y.type.dtype
-    rule, low, high = CastRule.PLAIN, 0.0, 0.0
-    if wanted is DType.BOOL:
-        rule = CastRule.TO_BOOL
-    elif source.is_float and not wanted.is_float:
-        rule = CastRule.SATURATE
-        smallest, largest = wanted.range
-        low = max(float(smallest), -2147483648.0)
-        high = min(float(largest), 4294967040.0 if wanted in (DType.UINT32, DType.UINT64) else INT_MAX)
-    params = (*u32(count=y.type.size), *f32(low=low, high=high))
-    variables: dict[str, Variable] = {"workgroup": WORKGROUP, "rule": rule}
-    return Dispatch("cast", variables, (read("x", x), write("y", y)), params, groups_for(-(-y.type.size // 4), target))
-
-
-def _scales(quant: Quantization, shape: Sequence[int]) -> tuple[Literal, Literal, int, int]:
-    """Scales and zero points as bytes, their count, and the elements that share one in a row."""
-    count = len(quant.scales)
-    zeros = quant.zero_points if len(quant.zero_points) == count else (quant.zero_points[:1] or (0,)) * count
-    inner = 1
-    if quant.axis is not None and count > 1:
-        inner = math.prod(shape[quant.axis + 1 :])
-    scales = Literal(struct.pack(f"<{count}f", *quant.scales))
-    return scales, Literal(struct.pack(f"<{count}i", *zeros), DType.INT32), count, inner
-
-
 def dequantize(node: Node, target: Target) -> list[Dispatch]:
     x, y = operand(node, 0), node.output
-    if x.type.quant is None:
+    if not is_quantized(x):
         return [cast_dispatch(x, y, target)]
-    scales, zeros, channels, inner = _scales(x.type.quant, x.type.shape)
-    bindings = (read("x", x), read("scales", scales), read("zero_points", zeros), write("y", y))
-    params = u32(count=y.type.size, channels=channels, inner=inner)
-    groups = groups_for(-(-y.type.size // 4), target)
-    return [Dispatch("dequantize", {"workgroup": WORKGROUP}, bindings, params, groups)]
+    return [dequantize_dispatch(x, y, target)]
+
+
+def quantize(node: Node, target: Target) -> list[Dispatch]:
+    x, y = operand(node, 0), node.output
+    return [rescale_dispatch(x, y, target) if is_quantized(x) else quantize_dispatch(x, y, target)]
+
+
+def class_test(node: Node, target: Target) -> list[Dispatch]:
+    """is_nan and is_infinite, by bits."""
+    x, y = operand(node, 0), node.output
+    if not x.type.dtype.is_float:
+        raise UnsupportedOpError([f"{node.op.name} of {x.type.dtype}; it is defined for floats"])
+    half = x.type.dtype is DType.FLOAT16
+    variables: dict[str, Variable] = {
+        "workgroup": WORKGROUP, "kind": Formula(node.op.name), "magnitude": 0x7FFF if half else 0x7FFFFFFF,
+        "infinite": 0x7C00 if half else 0x7F800000,
+    }  # fmt: skip
+    bindings = (read("x", x, bits_of(x.type.dtype)), write("y", y))
+    return [Dispatch("class_test", variables, bindings, u32(count=y.type.size), groups_for(-(-y.type.size // 4), target))]

@@ -1,0 +1,207 @@
+"""Running a lowering in another element type: inputs converted, results converted back.
+
+For kernels that store elements one by one (which types that share words cannot) and for operators on
+quantised tensors that are defined on the real numbers.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+import struct
+from collections.abc import Callable, Sequence
+
+from webinfer.backends.webgpu.dispatch import (
+    WORKGROUP,
+    Dispatch,
+    Literal,
+    Lower,
+    Target,
+    groups_for,
+    operand,
+    read,
+    write,
+)
+from webinfer.codegen.prelude import f32, i32, u32
+from webinfer.codegen.templates import Variable
+from webinfer.dtypes import DType
+from webinfer.errors import UnsupportedOpError
+from webinfer.graph.ir import Node, Quantization, TensorType, Value
+
+WIDE = {
+    DType.FLOAT16: DType.FLOAT32, DType.INT8: DType.INT32, DType.UINT8: DType.INT32, DType.INT16: DType.INT32,
+    DType.BOOL: DType.INT32, DType.INT64: DType.INT32, DType.UINT64: DType.UINT32,
+}  # fmt: skip
+INT_MAX = 2147483520.0  # the largest float32 that fits int32
+
+
+class CastRule(enum.StrEnum):
+    """What a conversion must take care of."""
+
+    PLAIN = "plain"
+    SATURATE = "saturate"
+    TO_BOOL = "to_bool"
+
+
+def cast_dispatch(x: Value, y: Value, target: Target) -> Dispatch:
+    """x converted to y's type, element by element."""
+    source, wanted = x.type.dtype, y.type.dtype
+    rule, low, high = CastRule.PLAIN, 0.0, 0.0
+    if wanted is DType.BOOL:
+        rule = CastRule.TO_BOOL
+    elif source.is_float and not wanted.is_float:
+        rule = CastRule.SATURATE
+        smallest, largest = wanted.range
+        low = max(float(smallest), -2147483648.0)
+        high = min(float(largest), 4294967040.0 if wanted in (DType.UINT32, DType.UINT64) else INT_MAX)
+    params = (*u32(count=y.type.size), *f32(low=low, high=high))
+    variables: dict[str, Variable] = {"workgroup": WORKGROUP, "rule": rule}
+    return Dispatch("cast", variables, (read("x", x), write("y", y)), params, groups_for(-(-y.type.size // 4), target))
+
+
+def float32(value: float) -> float:
+    """The nearest float32."""
+    return float(struct.unpack("<f", struct.pack("<f", value))[0])
+
+
+def is_quantized(value: Value | None) -> bool:
+    """Whether the value's integers stand for real numbers."""
+    return value is not None and value.type.quant is not None and not value.type.dtype.is_float
+
+
+def scale_of(value: Value) -> float:
+    """The only scale of a quantised value, as float32.
+
+    Raises:  UnsupportedOpError if there is one for each channel
+    """
+    quant = value.type.quant
+    if quant is None or len(quant.scales) != 1:
+        raise UnsupportedOpError([f"{value.name!r} is {value.type}; this step needs exactly one scale"])
+    return float32(quant.scales[0])
+
+
+def zero_of(value: Value) -> int:
+    """The zero point that goes with `scale_of`."""
+    quant = value.type.quant
+    return quant.zero_points[0] if quant is not None and quant.zero_points else 0
+
+
+def scale_literals(quant: Quantization, shape: Sequence[int]) -> tuple[list[float], list[int], int]:
+    """Scales, zero points, and how many elements in a row share one."""
+    count = len(quant.scales)
+    zeros = list(quant.zero_points) or [0]
+    zeros = zeros if len(zeros) == count else zeros[:1] * count
+    inner = math.prod(shape[quant.axis + 1 :]) if quant.axis is not None and count > 1 else 1
+    return [float32(s) for s in quant.scales], zeros, inner
+
+
+def floats(values: Sequence[float]) -> Literal:
+    """Float32 bytes, filled up to whole quads."""
+    return Literal(struct.pack(f"<{len(values)}f", *values))
+
+
+def ints(values: Sequence[int]) -> Literal:
+    """Int32 bytes."""
+    return Literal(struct.pack(f"<{len(values)}i", *values), DType.INT32)
+
+
+def dequantize_dispatch(x: Value, y: Value, target: Target) -> Dispatch:
+    """The real numbers that x stands for."""
+    assert x.type.quant is not None
+    scales, zeros, inner = scale_literals(x.type.quant, x.type.shape)
+    bindings = (read("x", x), read("scales", floats(scales)), read("zero_points", ints(zeros)), write("y", y))
+    params = u32(count=y.type.size, channels=len(scales), inner=inner)
+    groups = groups_for(-(-y.type.size // 4), target)
+    return Dispatch("dequantize", {"workgroup": WORKGROUP}, bindings, params, groups, "to real numbers")
+
+
+def quantize_dispatch(x: Value, y: Value, target: Target) -> Dispatch:
+    """x in y's scale: the nearest integer, ties to even, saturated."""
+    assert y.type.quant is not None
+    scales, zeros, inner = scale_literals(y.type.quant, y.type.shape)
+    inverse = floats([float32(1.0 / s) if s else 0.0 for s in scales])
+    low, high = y.type.dtype.range
+    bindings = (read("x", x), read("inverse", inverse), read("zero_points", ints(zeros)), write("y", y))
+    params = (
+        *u32(count=y.type.size, channels=len(scales), inner=inner),
+        *f32(low=max(float(low), -2147483520.0), high=min(float(high), 2147483520.0)),
+    )
+    groups = groups_for(-(-y.type.size // 4), target)
+    return Dispatch("quantize", {"workgroup": WORKGROUP}, bindings, params, groups, "to stored integers")
+
+
+def rescale_dispatch(x: Value, y: Value, target: Target) -> Dispatch:
+    """Stored integers of one scale in another one."""
+    low, high = y.type.dtype.range
+    params = (
+        *u32(count=y.type.size),
+        *f32(scale=float32(scale_of(x) / scale_of(y))),
+        *i32(x_zero=zero_of(x), y_zero=zero_of(y), low=low, high=high),
+    )
+    groups = groups_for(-(-y.type.size // 4), target)
+    return Dispatch("requantize", {"workgroup": WORKGROUP}, (read("x", x), write("y", y)), params, groups, "another scale")
+
+
+Convert = Callable[[Value, Value, Target], Dispatch]
+
+
+def _through(
+    node: Node, target: Target, lower: Lower, inner_type: Callable[[Value], TensorType], into: Convert, back: Convert
+) -> list[Dispatch]:
+    """The node between conversions of every value whose type changes."""
+    before: list[Dispatch] = []
+    known: dict[Value, Value] = {}
+    inputs: list[Value | None] = []
+    for value in node.inputs:
+        if value is None or inner_type(value) == value.type:
+            inputs.append(value)
+            continue
+        if value not in known:
+            known[value] = Value(value.name, inner_type(value))
+            before.append(into(value, known[value], target))
+        inputs.append(known[value])
+    outputs = [v if inner_type(v) == v.type else Value(v.name, inner_type(v)) for v in node.outputs]
+    inner = Node(node.op, inputs, outputs, node.attrs, node.label)
+    after = [back(i, o, target) for i, o in zip(outputs, node.outputs, strict=True) if i is not o]
+    return [*before, *lower(inner, target), *after]
+
+
+def in_words(lower: Lower) -> Lower:
+    """The lowering for every type: narrow ones are computed in 32 bits and stored narrow again."""
+
+    def wide(node: Node, target: Target) -> list[Dispatch]:
+        def inner(value: Value) -> TensorType:
+            return TensorType(value.type.shape, WIDE.get(value.type.dtype, value.type.dtype), value.type.quant)
+
+        return _through(node, target, lower, inner, cast_dispatch, cast_dispatch)
+
+    return wide
+
+
+def on_reals(lower: Lower) -> Lower:
+    """The lowering for quantised tensors too: real numbers in between."""
+
+    def real(node: Node, target: Target) -> Sequence[Dispatch]:
+        if not any(is_quantized(v) for v in (*node.inputs, *node.outputs)):
+            return lower(node, target)
+
+        def inner(value: Value) -> TensorType:
+            return TensorType(value.type.shape) if is_quantized(value) else value.type
+
+        return _through(node, target, lower, inner, dequantize_dispatch, quantize_dispatch)
+
+    return real
+
+
+def real_weights(lower: Lower) -> Lower:
+    """The lowering of a float product whose second operand is quantised: it becomes real at load."""
+
+    def real(node: Node, target: Target) -> Sequence[Dispatch]:
+        w = operand(node, 1)
+        if not is_quantized(w) or is_quantized(node.inputs[0]):
+            return lower(node, target)
+        weights = Value(w.name, TensorType(w.type.shape))
+        inner = Node(node.op, [node.inputs[0], weights, *node.inputs[2:]], node.outputs, node.attrs, node.label)
+        return [dequantize_dispatch(w, weights, target), *lower(inner, target)]
+
+    return real

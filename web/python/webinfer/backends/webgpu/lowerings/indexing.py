@@ -1,0 +1,112 @@
+"""Reads and writes at positions that are tensors; one-hot rows and triangles."""
+
+from __future__ import annotations
+
+import enum
+import math
+
+from webinfer.backends.webgpu.dispatch import WORKGROUP, Dispatch, Target, groups_for, operand, read, write
+from webinfer.backends.webgpu.lowerings.geometry import split_at
+from webinfer.backends.webgpu.lowerings.movement import element_bits
+from webinfer.codegen.elements import Element, bits_of
+from webinfer.codegen.prelude import i32, u32, u32x8
+from webinfer.codegen.templates import Variable
+from webinfer.dtypes import DType
+from webinfer.graph.ir import Node, Value
+
+
+class Positions(enum.StrEnum):
+    """Whether positions may count from the end."""
+
+    SIGNED = "signed"
+    UNSIGNED = "unsigned"
+
+
+def _variables(positions: Value, **more: Variable) -> dict[str, Variable]:
+    unsigned = positions.type.dtype in (DType.UINT32, DType.UINT64)
+    return {"workgroup": WORKGROUP, "positions": Positions.UNSIGNED if unsigned else Positions.SIGNED, **more}
+
+
+def gather(node: Node, target: Target) -> list[Dispatch]:
+    x, p, y, a = operand(node, 0), operand(node, 1), node.output, node.attrs
+    b = a.batch_dims
+    params = u32(
+        count=y.type.size, outer=math.prod(x.type.shape[b : a.axis]), depth=x.type.shape[a.axis],
+        inner=math.prod(x.type.shape[a.axis + 1 :]), picks=math.prod(p.type.shape[b:]),
+    )  # fmt: skip
+    bits = bits_of(x.type.dtype)
+    bindings = (read("x", x, bits), read("positions", p), write("y", y, bits))
+    return [Dispatch("gather", _variables(p), bindings, params, groups_for(-(-y.type.size // 4), target))]
+
+
+def gather_elements(node: Node, target: Target) -> list[Dispatch]:
+    x, p, y = operand(node, 0), operand(node, 1), node.output
+    _, depth, inner = split_at(x.type.shape, node.attrs.axis)
+    params = u32(count=y.type.size, depth=depth, inner=inner, picks=p.type.shape[node.attrs.axis])
+    bits = bits_of(x.type.dtype)
+    bindings = (read("x", x, bits), read("positions", p), write("y", y, bits))
+    return [Dispatch("gather_elements", _variables(p), bindings, params, groups_for(-(-y.type.size // 4), target))]
+
+
+def gather_nd(node: Node, target: Target) -> list[Dispatch]:
+    x, p, y, b = operand(node, 0), operand(node, 1), node.output, node.attrs.batch_dims
+    depth = p.type.shape[-1]
+    params = (
+        *u32x8(size=x.type.shape[b : b + depth]),
+        *u32(count=y.type.size, inner=math.prod(x.type.shape[b + depth :]), picks=math.prod(p.type.shape[b:-1])),
+    )
+    bits = bits_of(x.type.dtype)
+    bindings = (read("x", x, bits), read("positions", p), write("y", y, bits))
+    groups = groups_for(-(-y.type.size // 4), target)
+    return [Dispatch("gather_nd", _variables(p, depth=depth), bindings, params, groups)]
+
+
+def scatter_elements(node: Node, target: Target) -> list[Dispatch]:
+    x, p, u, y = operand(node, 0), operand(node, 1), operand(node, 2), node.output
+    _, depth, inner = split_at(x.type.shape, node.attrs.axis)
+    params = u32(count=y.type.size, depth=depth, inner=inner, picks=p.type.shape[node.attrs.axis])
+    bits = bits_of(x.type.dtype)
+    bindings = (read("x", x, bits), read("positions", p), read("updates", u, bits), write("y", y, bits))
+    groups = groups_for(-(-y.type.size // 4), target)
+    return [Dispatch("scatter_elements", _variables(p), bindings, params, groups)]
+
+
+def scatter_nd(node: Node, target: Target) -> list[Dispatch]:
+    x, p, u, y = operand(node, 0), operand(node, 1), operand(node, 2), node.output
+    depth = p.type.shape[-1]
+    inner = math.prod(x.type.shape[depth:])
+    params = (
+        *u32x8(size=x.type.shape[:depth]),
+        *u32(count=y.type.size, inner=inner, picks=math.prod(p.type.shape[:-1])),
+    )
+    bits = None if node.attrs.add else bits_of(x.type.dtype)
+    bindings = (read("x", x, bits), read("positions", p), read("updates", u, bits), write("y", y, bits))
+    variables = _variables(p, depth=depth, add=node.attrs.add)
+    return [Dispatch("scatter_nd", variables, bindings, params, groups_for(-(-y.type.size // 4), target))]
+
+
+def one_hot(node: Node, target: Target) -> list[Dispatch]:
+    x, y, a = operand(node, 0), node.output, node.attrs
+    _, depth, inner = split_at(y.type.shape, a.axis)
+    bits = bits_of(y.type.dtype)
+    on, off = element_bits(a.on, y.type.dtype), element_bits(a.off, y.type.dtype)
+    low = 0xFFFFFFFF
+    params = (
+        *u32(count=y.type.size, depth=depth, inner=inner, on=on & low, on_high=on >> 32),
+        *u32(off=off & low, off_high=off >> 32),
+    )
+    variables: dict[str, Variable] = {"workgroup": WORKGROUP, "wide": bits is Element.BITS64}
+    bindings = (read("x", x), write("y", y, bits))
+    return [Dispatch("one_hot", variables, bindings, params, groups_for(-(-y.type.size // 4), target))]
+
+
+def triangular(node: Node, target: Target) -> list[Dispatch]:
+    x, y, a = operand(node, 0), node.output, node.attrs
+    bits = bits_of(x.type.dtype)
+    params = (
+        *u32(count=y.type.size, rows=x.type.shape[-2], columns=x.type.shape[-1]),
+        *i32(diagonal=a.diagonal),
+    )
+    variables: dict[str, Variable] = {"workgroup": WORKGROUP, "upper": a.upper}
+    bindings = (read("x", x, bits), write("y", y, bits))
+    return [Dispatch("triangular", variables, bindings, params, groups_for(-(-y.type.size // 4), target))]

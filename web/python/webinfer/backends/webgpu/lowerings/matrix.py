@@ -1,0 +1,69 @@
+"""Matrix products: one shared right operand is a 1x1 convolution, everything else goes element by element."""
+
+from __future__ import annotations
+
+import math
+
+from webinfer.backends.webgpu.dispatch import WORKGROUP, Dispatch, Target, groups_for, operand, read, write
+from webinfer.backends.webgpu.lowerings.conversion import is_quantized, real_weights, zero_of
+from webinfer.backends.webgpu.lowerings.geometry import merged
+from webinfer.backends.webgpu.lowerings.products import destination, packed_columns, product, tile_for
+from webinfer.codegen.prelude import i32, u32, u32x8
+from webinfer.errors import UnsupportedOpError
+from webinfer.graph.ir import Node
+from webinfer.ops.matmul import matrix_sizes
+from webinfer.ops.strided import StridedCopy
+
+
+def _matmul(node: Node, target: Target) -> list[Dispatch]:
+    x, y, a = operand(node, 0), operand(node, 1), node.attrs
+    m, k, n = matrix_sizes([x.type, y.type], a)
+    shared = math.prod(y.type.shape[:-2]) == 1 and not a.transpose_a
+    if not shared or k == 0:
+        return [_matmul_any(node, target)]
+    rows, n4 = math.prod(x.type.shape[:-2]) * m, -(-n // 4)
+    p = product(node, target)
+    strides = (1, k) if a.transpose_b else (n, 1)
+    copy = StridedCopy(0, (k, n), 0, strides, 0, (n4 * 4, 1))
+    weights = packed_columns(p.w, copy, (k, n4 * 4), ("matrix", a.transpose_b), target)
+    place, after = destination(node.output, target, single=bool(n % 4))
+    bindings = (read("x", x), read("w", weights), *p.bindings, place)
+    if k % 4:
+        variables = p.variables | {"workgroup": WORKGROUP, "kh": 1, "kw": 1, "og_quads": n % 4 == 0}
+        sizes = (
+            *u32(pixels=rows, groups=1, ci=k, cg=k, og=n, og4=n4, ih=1, iw=rows, oh=1, ow=rows),
+            *u32(stride_h=1, stride_w=1, dilation_h=1, dilation_w=1),
+            *i32(pad_top=0, pad_left=0),
+        )
+        main = Dispatch("conv2d_any", variables, bindings, (*sizes, *p.params), groups_for(rows * n4, target), "odd inner size")
+        return [*p.before, main, *after]
+    tile = tile_for(rows, n4, target)
+    variables = p.variables | {"workgroup": WORKGROUP, "tile": tile, "co_quads": n % 4 == 0}
+    sizes = u32(pixels=rows, ci4=k // 4, co4=n4, co=n)
+    groups = groups_for(-(-rows // tile) * n4, target)
+    main = Dispatch("conv2d_1x1_vec4", variables, bindings, (*sizes, *p.params), groups, f"{tile} rows")
+    return [*p.before, main, *after]
+
+
+def _matmul_any(node: Node, target: Target) -> Dispatch:
+    x, y, out, a = operand(node, 0), operand(node, 1), node.output, node.attrs
+    m, k, n = matrix_sizes([x.type, y.type], a)
+    p = product(node, target)
+    if is_quantized(x) and len(y.type.quant.scales) > 1 and any(y.type.quant.zero_points):  # type: ignore[union-attr]
+        raise UnsupportedOpError(["matmul of batches with a zero point for each column"])
+    sizes, (x_batch, y_batch) = merged(out.type.shape[:-2], x.type.shape[:-2], y.type.shape[:-2])
+    # `merged` gives strides over the batch axes alone: one step is a whole matrix.
+    params = (
+        *u32(count=out.type.size, m=m, n=n, k=k),
+        *u32x8(size=sizes, a_batch=[s * m * k for s in x_batch], b_batch=[s * k * n for s in y_batch]),
+        *u32(a_row=1 if a.transpose_a else k, a_step=m if a.transpose_a else 1),
+        *u32(b_column=k if a.transpose_b else 1, b_step=1 if a.transpose_b else n),
+        *i32(b_zero=zero_of(y) if is_quantized(y) else 0),
+        *p.params,
+    )
+    variables = p.variables | {"workgroup": WORKGROUP, "rank": len(sizes)}
+    bindings = (read("x", x), read("b", y), *p.bindings, write("y", out))
+    return Dispatch("matmul_any", variables, bindings, params, groups_for(-(-out.type.size // 4), target), "batches")
+
+
+matmul = real_weights(_matmul)

@@ -1,0 +1,99 @@
+"""What convolutions and matrix products share: epilogues, packed weights, where results are stored."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from webinfer.backends.webgpu.dispatch import Binding, Derived, Dispatch, Source, Target, operand, present, read, write
+from webinfer.backends.webgpu.lowerings.conversion import WIDE, cast_dispatch, is_quantized
+from webinfer.backends.webgpu.lowerings.movement import copy_dispatch
+from webinfer.backends.webgpu.lowerings.quantized import centered, product_epilogue
+from webinfer.codegen.prelude import Param, u32
+from webinfer.codegen.templates import Variable
+from webinfer.errors import UnsupportedOpError
+from webinfer.graph.ir import Node, TensorType, Value
+from webinfer.ops.strided import StridedCopy
+
+BUSY = {False: 16384, True: 64}  # invocations that fill a device: hardware, software
+
+
+class Residual(enum.StrEnum):
+    """How the epilogue reads its residual."""
+
+    NONE = "none"
+    QUADS = "quads"
+    ELEMENTS = "elements"
+
+
+@dataclass(slots=True)
+class Product:
+    """A sum of products on its way: shader variables, extra bindings, parameters, dispatches around it.
+
+    `w` are the weights as the kernel computes with them: their own, or centred int32 ones.
+    """
+
+    w: Value
+    variables: dict[str, Variable]
+    bindings: list[Binding]
+    params: tuple[Param, ...]
+    before: list[Dispatch] = field(default_factory=list)
+
+
+def product(node: Node, target: Target) -> Product:
+    """The epilogue of a node with inputs x, w, bias, residual, slope, and its weights.
+
+    Raises:  UnsupportedOpError for mixtures of real and quantised operands
+    """
+    x, w, y = operand(node, 0), operand(node, 1), node.output
+    kinds = {is_quantized(v) for v in (x, w, y)}
+    if len(kinds) > 1 or x.type.dtype.is_float is is_quantized(x):
+        raise UnsupportedOpError([f"{node.op.name} of {x.type} and {w.type} into {y.type}"])
+    has_bias = present(node, 2) is not None
+    variables: dict[str, Variable] = {
+        "has_bias": has_bias, "residual": Residual.NONE, "activation": node.attrs.activation, "quantized": is_quantized(x),
+    }  # fmt: skip
+    if is_quantized(x):
+        extras, numbers = product_epilogue(node)
+        wide, dispatch = centered(w, target)
+        return Product(wide, variables, extras, numbers, [dispatch])
+    values = (("bias", present(node, 2)), ("residual", present(node, 3)), ("slope", present(node, 4)))
+    bindings = [read(name, value) for name, value in values if value is not None]
+    residual = present(node, 3)
+    params: tuple[Param, ...] = ()
+    if residual is not None:
+        channels = residual.type.shape[-1]
+        variables["residual"] = Residual.ELEMENTS if channels % 4 else Residual.QUADS
+        params = u32(residual_c=channels)
+    return Product(w, variables, bindings, params)
+
+
+def destination(y: Value, target: Target, *, single: bool) -> tuple[Binding, list[Dispatch]]:
+    """Where a kernel stores y, one by one if `single`, and what is left to do then.
+
+    Types that share words are stored as 32-bit values first.
+    """
+    dtype = y.type.dtype
+    if not single or dtype not in WIDE:
+        return write("y", y, single=single), []
+    wide = Value(y.name, TensorType(y.type.shape, WIDE[dtype]))
+    return write("y", wide, single=True), [cast_dispatch(wide, y, target)]
+
+
+def packed_columns(w: Source, copy: StridedCopy, shape: tuple[int, ...], key: object, target: Target) -> Derived:
+    """Weights with output channels innermost, four by four, zeros behind the last; once per source and key."""
+
+    def make(derived: Derived) -> Sequence[Dispatch]:
+        return [copy_dispatch(w, derived, copy, target, fill=0)]
+
+    dtype = w.type.dtype if isinstance(w, Value) else getattr(w, "dtype")  # noqa: B009 - Derived and Scratch have one
+    return Derived(("columns", w, key), shape, make, dtype)
+
+
+def tile_for(pixels: int, quads: int, target: Target, largest: int = 4) -> int:
+    """Pixels an invocation computes: as many as leave the device busy."""
+    tile = largest
+    while tile > 1 and -(-pixels // tile) * quads < BUSY[target.software]:
+        tile //= 2
+    return tile

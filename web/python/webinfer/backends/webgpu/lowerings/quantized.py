@@ -1,0 +1,96 @@
+"""Integer arithmetic on quantised tensors, rounded as ai-edge-litert's default delegate rounds."""
+
+from __future__ import annotations
+
+import math
+
+from webinfer.backends.webgpu.dispatch import WORKGROUP, Binding, Dispatch, Target, groups_for, operand, read, write
+from webinfer.backends.webgpu.lowerings.conversion import float32, floats, ints, scale_literals, scale_of, zero_of
+from webinfer.backends.webgpu.lowerings.geometry import merged
+from webinfer.codegen.prelude import Param, f32, i32, u32, u32x8
+from webinfer.dtypes import DType
+from webinfer.errors import UnsupportedOpError
+from webinfer.graph.ir import Node, TensorType, Value
+from webinfer.ops.activation import Activation
+
+
+def stored_bounds(activation: Activation, y: Value) -> tuple[int, int]:
+    """Smallest and largest stored result: the element type's range, cut by a clamp.
+
+    Raises:  UnsupportedOpError for activations that are no clamp
+    """
+    low, high = y.type.dtype.range
+    if activation.bounds is None:
+        raise UnsupportedOpError([f"activation {activation} on quantised tensors"])
+    scale, zero = scale_of(y), zero_of(y)
+    lowest, highest = activation.bounds
+    if math.isfinite(lowest):
+        low = max(low, zero + round(float32(lowest / scale)))
+    if math.isfinite(highest):
+        high = min(high, zero + round(float32(highest / scale)))
+    return low, high
+
+
+def centered(w: Value, target: Target) -> tuple[Value, Dispatch]:
+    """Weights without their zero points as int32, and the dispatch that makes them (at load, if constant)."""
+    assert w.type.quant is not None
+    _, zeros, inner = scale_literals(w.type.quant, w.type.shape)
+    wide = Value(w.name, TensorType(w.type.shape, DType.INT32))
+    bindings = (read("x", w), read("zero_points", ints(zeros)), write("y", wide))
+    params = u32(count=w.type.size, channels=len(zeros), inner=inner)
+    groups = groups_for(-(-w.type.size // 4), target)
+    return wide, Dispatch("center_weights", {"workgroup": WORKGROUP}, bindings, params, groups, "zero points off")
+
+
+def product_epilogue(node: Node) -> tuple[list[Binding], tuple[Param, ...]]:
+    """Bindings and parameters of `_requantize` for an integer product of inputs 0 and 1 with bias 2."""
+    x, w, y = operand(node, 0), operand(node, 1), node.output
+    if any(v is not None for v in node.inputs[3:]):
+        raise UnsupportedOpError([f"{node.op.name}: residual and slope on quantised tensors"])
+    assert w.type.quant is not None
+    sx, sy, channels = scale_of(x), scale_of(y), y.type.shape[-1]
+    scales = [float32(float32(sx * float32(s)) / sy) for s in w.type.quant.scales]
+    if len(scales) == 1:
+        scales *= channels
+    low, high = stored_bounds(node.attrs.activation, y)
+    bindings = [read("scale", floats(scales))]
+    if len(node.inputs) > 2 and node.inputs[2] is not None:
+        bindings.append(read("bias", node.inputs[2]))
+    return bindings, i32(x_zero=zero_of(x), y_zero=zero_of(y), low=low, high=high)
+
+
+def quantized_sum(node: Node, target: Target) -> Dispatch:
+    """a + b or a - b in fixed point with factors of 21 bits."""
+    a, b, y = operand(node, 0), operand(node, 1), node.output
+    factors = [float32(scale_of(a) / scale_of(y)), float32(scale_of(b) / scale_of(y))]
+    shift = 20 - math.floor(math.log2(max(factors)))
+    if not 1 <= shift <= 30:
+        raise UnsupportedOpError([f"{node.op.name}: scales {factors} of the inputs over the result's are out of range"])
+    p, q = (round(f * 2.0**shift) for f in factors)
+    low, high = stored_bounds(node.attrs.activation, y)
+    sizes, (a_stride, b_stride) = merged(y.type.shape, a.type.shape, b.type.shape)
+    params = (
+        *u32x8(size=sizes, a_stride=a_stride, b_stride=b_stride),
+        *u32(count=y.type.size, shift=shift),
+        *i32(a_factor=p, b_factor=q if node.op.name == "add" else -q, half=1 << (shift - 1)),
+        *i32(a_zero=zero_of(a), b_zero=zero_of(b), y_zero=zero_of(y), low=low, high=high),
+    )
+    bindings = (read("a", a), read("b", b), write("y", y))
+    groups = groups_for(-(-y.type.size // 4), target)
+    return Dispatch("quantized_sum", {"workgroup": WORKGROUP, "rank": len(sizes)}, bindings, params, groups, "fixed point")
+
+
+def quantized_product(node: Node, target: Target) -> Dispatch:
+    """a * b in integers, rounded once."""
+    a, b, y = operand(node, 0), operand(node, 1), node.output
+    low, high = stored_bounds(node.attrs.activation, y)
+    sizes, (a_stride, b_stride) = merged(y.type.shape, a.type.shape, b.type.shape)
+    params = (
+        *u32x8(size=sizes, a_stride=a_stride, b_stride=b_stride),
+        *u32(count=y.type.size),
+        *f32(scale=float32(float32(scale_of(a) * scale_of(b)) / scale_of(y))),
+        *i32(a_zero=zero_of(a), b_zero=zero_of(b), y_zero=zero_of(y), low=low, high=high),
+    )
+    bindings = (read("a", a), read("b", b), write("y", y))
+    groups = groups_for(-(-y.type.size // 4), target)
+    return Dispatch("quantized_product", {"workgroup": WORKGROUP, "rank": len(sizes)}, bindings, params, groups, "integers")

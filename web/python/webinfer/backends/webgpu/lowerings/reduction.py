@@ -1,0 +1,154 @@
+"""Reductions over axes, positions of extremes, softmax, running sums, the largest elements."""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Sequence
+
+from webinfer.backends.webgpu.dispatch import WORKGROUP, Dispatch, Target, groups_for, operand, read, write
+from webinfer.backends.webgpu.lowerings.conversion import (
+    float32,
+    in_words,
+    is_quantized,
+    on_reals,
+    scale_of,
+    zero_of,
+)
+from webinfer.backends.webgpu.lowerings.geometry import merged_strides, split_at
+from webinfer.codegen.prelude import Param, f32, i32, u32, u32x8
+from webinfer.codegen.templates import Variable
+from webinfer.dtypes import DType
+from webinfer.graph.ir import Node, Value
+from webinfer.ops.strided import row_major
+
+LONG_ROW = 256  # elements from which a workgroup shares one row
+FLOAT_MAX = 3.4028234663852886e38
+
+
+class Reduction(enum.StrEnum):
+    """Rows of _reduce.wgsl."""
+
+    ALL = "all"
+    ANY = "any"
+    L1 = "l1"
+    L2 = "l2"
+    LOG_SUM = "log_sum"
+    LOG_SUM_EXP = "log_sum_exp"
+    MAX = "max"
+    MEAN = "mean"
+    MIN = "min"
+    PRODUCT = "product"
+    QUANTIZED_SUM = "quantized_sum"
+    SUM = "sum"
+    SUM_SQUARE = "sum_square"
+
+
+def reduce(node: Node, target: Target) -> Sequence[Dispatch]:
+    x, y, name = operand(node, 0), node.output, node.op.name
+    if is_quantized(x) and is_quantized(y):
+        if name in ("reduce_sum", "reduce_mean"):
+            return [_reduce(node, target, Reduction.QUANTIZED_SUM, _rounding(node))]
+        if name in ("reduce_max", "reduce_min") and x.type.quant == y.type.quant:
+            return _plain(node, target)
+    return on_reals(_plain)(node, target)
+
+
+def _rounding(node: Node) -> tuple[Param, ...]:
+    x, y = operand(node, 0), node.output
+    count = x.type.size // max(y.type.size, 1) if node.op.name == "reduce_mean" else 1
+    low, high = y.type.dtype.range
+    scale = float32(scale_of(x) / float32(scale_of(y) * count))
+    return (*f32(scale=scale), *i32(x_zero=zero_of(x), y_zero=zero_of(y), low=low, high=high))
+
+
+def _extremes(dtype: DType) -> tuple[Param, ...]:
+    """Numbers below and above all others of a type, as its kernel computes with it."""
+    if dtype.is_float:
+        return f32(lowest=-FLOAT_MAX, highest=FLOAT_MAX)
+    if dtype in (DType.UINT32, DType.UINT64):
+        return u32(lowest=0, highest=2**32 - 1)
+    return i32(lowest=-(2**31), highest=2**31 - 1)
+
+
+def _plain(node: Node, target: Target) -> list[Dispatch]:
+    x = operand(node, 0)
+    row = Reduction(node.op.name.removeprefix("reduce_"))
+    extra = _extremes(x.type.dtype) if row in (Reduction.MAX, Reduction.MIN) else ()
+    return [_reduce(node, target, row, extra)]
+
+
+def _reduce(node: Node, target: Target, row: Reduction, extra: tuple[Param, ...]) -> Dispatch:
+    x, y, axes = operand(node, 0), node.output, node.attrs.axes
+    shape, strides = x.type.shape, row_major(x.type.shape)
+    kept = [i for i in range(len(shape)) if i not in axes]
+    reduced = math.prod(shape[i] for i in axes)
+    last = sorted(axes) == list(range(len(kept), len(shape)))
+    words = y.type.dtype in (DType.FLOAT32, DType.INT32, DType.UINT32)
+    if last and words and reduced % 4 == 0 and reduced >= LONG_ROW:
+        params = (*u32(rows=y.type.size, reduced=reduced), *extra)
+        variables: dict[str, Variable] = {"workgroup": WORKGROUP, "op": row}
+        bindings = (read("x", x), write("y", y, single=True))
+        return Dispatch("reduce_workgroup", variables, bindings, params, groups_for(y.type.size, target, 1), "long rows")
+    kept_size, kept_stride = merged_strides([shape[i] for i in kept], [strides[i] for i in kept])
+    reduced_size, reduced_stride = merged_strides([shape[i] for i in sorted(axes)], [strides[i] for i in sorted(axes)])
+    quads = kept_stride[-1] == 1 and kept_size[-1] % 4 == 0 and all(s % 4 == 0 for s in (*kept_stride[:-1], *reduced_stride))
+    quads = quads and reduced > 1
+    params = (
+        *u32x8(kept_size=kept_size, kept_stride=kept_stride, reduced_size=reduced_size, reduced_stride=reduced_stride),
+        *u32(count=y.type.size, reduced=reduced),
+        *extra,
+    )
+    variables = {"workgroup": WORKGROUP, "op": row, "kept": len(kept_size), "reduced": len(reduced_size), "row": quads}
+    groups = groups_for(-(-y.type.size // 4), target)
+    return Dispatch("reduce_each", variables, (read("x", x), write("y", y)), params, groups, "quads" if quads else "elements")
+
+
+def arg_extreme(node: Node, target: Target) -> list[Dispatch]:
+    x, y = operand(node, 0), node.output
+    _, depth, inner = split_at(x.type.shape, node.attrs.axis)
+    variables: dict[str, Variable] = {
+        "workgroup": WORKGROUP, "largest": node.op.name == "arg_max", "float": x.type.dtype.is_float,
+    }  # fmt: skip
+    params = u32(count=y.type.size, depth=depth, inner=inner)
+    bindings = (read("x", x), write("y", y))
+    return [Dispatch("arg_extreme", variables, bindings, params, groups_for(-(-y.type.size // 4), target))]
+
+
+def _softmax(node: Node, target: Target) -> list[Dispatch]:
+    x, y, a = operand(node, 0), node.output, node.attrs
+    outer, depth, inner = split_at(x.type.shape, a.axis)
+    variables: dict[str, Variable] = {"workgroup": WORKGROUP, "logarithm": node.op.name == "log_softmax"}
+    params = (*u32(lines=outer * inner, depth=depth, inner=inner), *f32(beta=a.beta))
+    bindings = (read("x", x), write("y", y, single=True))
+    if depth >= LONG_ROW:
+        groups = groups_for(outer * inner, target, 1)
+        return [Dispatch("softmax_workgroup", variables, bindings, params, groups, "a workgroup a line")]
+    groups = groups_for(outer * inner, target)
+    return [Dispatch("softmax_lines", variables, bindings, params, groups, "an invocation a line")]
+
+
+softmax = on_reals(in_words(_softmax))
+
+
+def _cumulative_sum(node: Node, target: Target) -> list[Dispatch]:
+    x, y, a = operand(node, 0), node.output, node.attrs
+    outer, depth, inner = split_at(x.type.shape, a.axis)
+    variables: dict[str, Variable] = {"workgroup": WORKGROUP, "exclusive": a.exclusive, "backwards": a.reversed}
+    params = u32(lines=outer * inner, depth=depth, inner=inner)
+    bindings = (read("x", x), write("y", y, single=True))
+    return [Dispatch("cumulative_sum", variables, bindings, params, groups_for(outer * inner, target))]
+
+
+cumulative_sum = in_words(_cumulative_sum)
+
+
+def _top_k(node: Node, target: Target) -> list[Dispatch]:
+    x: Value = operand(node, 0)
+    values, positions = node.outputs
+    params = u32(count=x.type.size, depth=x.type.shape[-1], k=node.attrs.k)
+    bindings = (read("x", x), write("y", values, single=True), write("positions", positions, single=True))
+    return [Dispatch("top_k", {"workgroup": WORKGROUP}, bindings, params, groups_for(x.type.size, target))]
+
+
+top_k = in_words(_top_k)
