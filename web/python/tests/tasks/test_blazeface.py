@@ -1,0 +1,182 @@
+"""BlazeFace on photos: raw outputs against ai-edge-litert, boxes against a detector built on them.
+
+The models come from npm (build/models) and, where the folder lies beside the checkout, from ../shared/models.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tests.ops.case_graphs import run
+from tests.ops.targets import TARGETS, Target
+from webinfer.host import current
+from webinfer.models import MODELS, find_model
+from webinfer.session import load
+from webinfer.tasks import Face, FaceDetector
+from webinfer.tasks.image import Letterbox, prepare_image, read_image
+from webinfer.tasks.workspace import Workspace
+
+ROOT = Path(__file__).resolve().parents[4]
+SHARED = ROOT.parent / "shared"
+NAMES = ("blazeface_short_range", "blazeface_front_2020", "blazeface_back_2021", "blazeface_full_range")
+PHOTOS = ("astronaut.png", "face.jpg", "couple.jpg", "grace_hopper.bmp")
+CLOSE = {"astronaut.png": 1, "face.jpg": 2, "grace_hopper.bmp": 1}  # photos with near faces
+BOUND = 1e-3  # largest absolute difference of a raw output
+ROUNDING = 1e-6  # of the range: back_2021's logits reach 9,600, where LiteRT's own kernels differ by 4e-3
+OVERLAP = 0.98  # intersection over union of a box
+
+
+def model_path(name: str) -> Path:
+    shared = SHARED / "models" / f"{name}.tflite"
+    if shared.is_file():
+        return shared
+    if name not in MODELS:
+        pytest.skip(f"{name}.tflite is not in ../shared/models and no npm package brings it")
+    return find_model(name)
+
+
+def photo_path(name: str) -> Path | None:
+    places = [folder / name for folder in (ROOT / "build" / "images", SHARED / "images")]
+    return next((path for path in places if path.is_file()), None)
+
+
+def photo(name: str) -> Image.Image:
+    path = photo_path(name)
+    if path is None:
+        pytest.skip(f"photo {name} is not in build/images or ../shared/images")
+    return Image.open(path).convert("RGB")
+
+
+def photos() -> list[Image.Image]:
+    return [photo(name) for name in PHOTOS if photo_path(name) is not None]
+
+
+@lru_cache(maxsize=1)
+def workspace() -> Workspace:
+    return Workspace(run(current().kernels()))
+
+
+def prepared(picture: Image.Image, size: int) -> np.ndarray[Any, Any]:
+    box = Letterbox.fit(picture.width, picture.height, size, size)
+    data = prepare_image(workspace(), read_image(picture, current()), box, scale=2 / 255, offset=-1.0)
+    return np.frombuffer(data, np.float32).reshape(1, size, size, 3)
+
+
+@lru_cache(maxsize=16)
+def litert(path: Path) -> Any:
+    from ai_edge_litert.interpreter import Interpreter
+
+    interpreter = Interpreter(str(path), num_threads=1)
+    interpreter.allocate_tensors()
+    return interpreter
+
+
+def litert_outputs(path: Path, x: np.ndarray[Any, Any]) -> dict[str, np.ndarray[Any, Any]]:
+    interpreter = litert(path)
+    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x)
+    interpreter.invoke()
+    return {d["name"]: interpreter.get_tensor(d["index"]).copy() for d in interpreter.get_output_details()}
+
+
+def sigmoid(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    result: np.ndarray[Any, Any] = 1 / (1 + np.exp(-np.clip(x, -100, 100)))
+    return result
+
+
+def anchors(size: int, count: int) -> np.ndarray[Any, Any]:
+    layers = {(128, 896): ((8, 2), (16, 6)), (256, 896): ((16, 2), (32, 6)), (192, 2304): ((4, 1),)}[size, count]
+    centres = []
+    for stride, per_cell in layers:
+        line = (np.arange(size // stride) + 0.5) / (size // stride)
+        grid = np.stack(np.meshgrid(line, line), -1).reshape(-1, 2)
+        centres.append(np.repeat(grid, per_cell, axis=0))
+    return np.concatenate(centres)
+
+
+def expected_boxes(outputs: dict[str, np.ndarray[Any, Any]], size: int, box: Letterbox) -> list[tuple[float, ...]]:
+    """(left, top, right, bottom, score) in pixels: decoding and weighted suppression in NumPy."""
+    raw, logits = sorted((o[0] for o in outputs.values()), key=lambda o: -o.shape[-1])
+    scores = sigmoid(logits[:, 0].astype(np.float64))
+    centre = raw[:, :2] / size + anchors(size, len(raw))
+    corners = np.concatenate([centre - raw[:, 2:4] / size / 2, centre + raw[:, 2:4] / size / 2], axis=1)
+    alive, found = [i for i in np.argsort(-scores, kind="stable") if scores[i] >= 0.5], []
+    while alive:
+        best = alive[0]
+        near = [i for i in alive if i == best or iou(corners[i], corners[best]) > 0.3]
+        mean = np.average(corners[near], axis=0, weights=scores[near])
+        found.append((*box.to_image(*mean[:2]), *box.to_image(*mean[2:]), float(scores[best])))
+        alive = [i for i in alive if i not in near]
+    return found
+
+
+def iou(a: Any, b: Any) -> float:
+    w, h = min(a[2], b[2]) - max(a[0], b[0]), min(a[3], b[3]) - max(a[1], b[1])
+    if w <= 0 or h <= 0:
+        return 0.0
+    return float(w * h / ((a[2] - a[0]) * (a[3] - a[1]) + (b[2] - b[0]) * (b[3] - b[1]) - w * h))
+
+
+def corners(face: Face) -> tuple[float, float, float, float]:
+    b = face.box
+    return b.left, b.top, b.left + b.width, b.top + b.height
+
+
+DEFAULTS = [t for t in TARGETS if dict(t.options).get("isa", "relaxed") == "relaxed"]
+
+
+@pytest.mark.parametrize("target", DEFAULTS, ids=str)
+@pytest.mark.parametrize("name", NAMES)
+def test_raw_outputs_are_litert_s(target: Target, name: str, record_property: Any) -> None:
+    target.demand()
+    path = model_path(name)
+    size = int(litert(path).get_input_details()[0]["shape"][1])
+    inputs = [prepared(picture, size) for picture in photos()]
+    cases = [(x, litert_outputs(path, x)) for x in inputs]
+
+    async def worst() -> tuple[float, float]:
+        off = over = 0.0
+        with await load(path, backend=target.backend, strict=True) as session:
+            for x, want in cases:
+                got = await session.run(x)
+                for n in want:
+                    difference = float(np.abs(got[n].numpy() - want[n]).max())
+                    off = max(off, difference)
+                    over = max(over, difference / max(BOUND, ROUNDING * float(np.ptp(want[n]))))
+        return off, over
+
+    found, over = run(worst())
+    record_property("max_abs_difference", found)
+    print(f"{name} on {target}: max abs difference {found:.2e}")
+    assert over <= 1
+
+
+@pytest.mark.parametrize("file", PHOTOS)
+@pytest.mark.parametrize("name", NAMES)
+def test_boxes_are_those_of_a_detector_on_litert_s_outputs(name: str, file: str) -> None:
+    path, picture = model_path(name), photo(file)
+
+    async def detect() -> tuple[list[Face], int]:
+        with await FaceDetector.create(path, backend="wasm") as detector:
+            return await detector.detect(picture), detector.options.size
+
+    faces, size = run(detect())
+    outputs = litert_outputs(path, prepared(picture, size))
+    want = expected_boxes(outputs, size, Letterbox.fit(picture.width, picture.height, size, size))
+    assert len(faces) == len(want)
+    if name == "blazeface_short_range" and file in CLOSE:
+        assert len(faces) == CLOSE[file]
+    for face, expected in zip(faces, want, strict=True):
+        assert iou(corners(face), expected[:4]) >= OVERLAP
+        assert face.score == pytest.approx(expected[4], abs=1e-4)
+
+
+def test_ci_has_the_sample_photo() -> None:
+    if os.environ.get("WEBINFER_CI"):
+        assert (ROOT / "build" / "images" / "astronaut.png").is_file()
