@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from ai_edge_litert import schema_py_generated as schema
-
 from tests.importers.tflite_writer import Array, Writer
 
 _RNG = np.random.default_rng(3)

@@ -149,7 +149,10 @@ class Table:
             return ""
         what = f"{self.kind}.{name}"
         start, count = self.reader.vector(at, 1, what)
+        if start + count >= self.reader.size:  # a string ends with a zero byte
+            raise self.reader.error(start, f"{what} of {count} bytes has no end")
         count = min(count, _LONGEST_NAME)
+        self.reader.spend(count, at, what)
         return str(self.reader.data[start : start + count], "utf-8", "replace")
 
     def blob(self, name: str) -> memoryview:

@@ -11,6 +11,7 @@ from webinfer.ops.activation import Activation
 
 _NOT_NEGATIVE = (Activation.RELU, Activation.RELU6, Activation.SIGMOID)
 _NOT_NEGATIVE_OPS = (ew.RELU, ew.RELU6, ew.SIGMOID, ew.ABS, ew.SQUARE)
+_LARGEST = 65536  # kernels count in 32 bits, and a padding that large is no padding
 _LOWEST = -3e38  # as writers say minus infinity
 
 
@@ -29,7 +30,7 @@ def fold_pads(graph: Graph) -> int:
             fits = _never_wins(pad, producers) and _within_window(node, pad)
         else:
             continue
-        if fits:
+        if fits and max(_sum(node, pad)) <= _LARGEST:
             node.inputs[0] = pad.inputs[0]
             node.attrs = dataclasses.replace(node.attrs, pads=_sum(node, pad))
             count += 1

@@ -14,7 +14,7 @@ from webinfer.errors import ModelFormatError
 from webinfer.graph.ir import Value
 from webinfer.importers.flexbuffer import read_map
 from webinfer.importers.tflite.operation import Operation, Row
-from webinfer.importers.tflite.windows import same_pads, weights_of
+from webinfer.importers.tflite.windows import MAX_STEP, same_pads, weights_of
 from webinfer.ops import conv, landmarks, pool, pose
 from webinfer.ops.activation import Activation
 
@@ -56,8 +56,8 @@ def _struct(op: Operation, count: int) -> tuple[int, ...]:
     numbers = struct.unpack_from(f"<{count}i", data, 0)
     if numbers[0] not in (_SAME, _VALID):
         raise ModelFormatError(f"{op.info}: padding is {numbers[0]}, must be 1 (SAME) or 2 (VALID)")
-    if min(numbers[1:5]) < 1:
-        raise ModelFormatError(f"{op.info}: strides and window are {numbers[1:5]}, must be at least 1")
+    if not 1 <= min(numbers[1:5]) <= max(numbers[1:5]) <= MAX_STEP:
+        raise ModelFormatError(f"{op.info}: strides and window are {numbers[1:5]}, allowed are 1 to {MAX_STEP}")
     return numbers
 
 

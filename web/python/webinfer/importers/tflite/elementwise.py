@@ -83,15 +83,15 @@ def _prelu(op: Operation) -> Value:
 
 
 def _add_n(op: Operation) -> Value:
-    first, *rest = op.values()
-    for value in rest:
+    first = op.value(0)
+    for value in op.values()[1:]:
         first = op.emit(ew.ADD, [first, value], ew.BinaryAttrs())
     return first
 
 
 def _select(op: Operation) -> Value:
     """SELECT broadcasts a condition of rank 1 along the first axis, SELECT_V2 as NumPy does."""
-    condition, x, y = op.values()[:3]
+    condition, x, y = op.value(0), op.value(1), op.value(2)
     if op.info.name == "SELECT" and condition.type.rank == 1 and x.type.rank > 1:
         condition = op.reshape(condition, (*condition.type.shape, *(1 for _ in x.type.shape[1:])))
     return op.emit(ew.WHERE, [condition, x, y], NoAttrs())

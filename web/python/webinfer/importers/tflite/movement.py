@@ -42,10 +42,7 @@ def _squeeze(op: Operation) -> Value:
 
 def _expand_dims(op: Operation) -> Value:
     x = op.value(0)
-    numbers = op.constants(1)
-    if len(numbers) != 1:
-        raise ModelFormatError(f"{op.info}: axis is {numbers}, must be one number")
-    axis = op.axis(numbers[0], x.type.rank + 1)
+    axis = op.axis(op.scalar(1), x.type.rank + 1)
     return op.emit(mv.RESHAPE, [x], mv.ReshapeAttrs((*x.type.shape[:axis], 1, *x.type.shape[axis:])))
 
 
@@ -116,7 +113,7 @@ def _split_into(op: Operation, x: Value, axis: int, sizes: Sequence[int]) -> lis
 
 def _split(op: Operation) -> list[Value]:
     x, count = op.value(1), op.number("num_splits")
-    (axis,) = op.axes(0, x.type.rank) or (0,)
+    axis = op.axis(op.scalar(0), x.type.rank)
     if count < 1 or x.type.shape[axis] % count:
         raise ModelFormatError(f"{op.info}: axis {axis} of {x.type.shape} does not split into {count} equal parts")
     return _split_into(op, x, axis, [x.type.shape[axis] // count] * count)
@@ -124,7 +121,7 @@ def _split(op: Operation) -> list[Value]:
 
 def _split_v(op: Operation) -> list[Value]:
     x, sizes = op.value(0), list(op.constants(1))
-    (axis,) = op.axes(2, x.type.rank) or (0,)
+    axis = op.axis(op.scalar(2), x.type.rank)
     if sizes.count(-1) == 1:
         sizes[sizes.index(-1)] = x.type.shape[axis] - sum(s for s in sizes if s != -1)
     return _split_into(op, x, axis, sizes)
@@ -151,7 +148,9 @@ def _pad(op: Operation) -> Value:
     x = op.value(0)
     value = float(x.type.quant.zero_points[0]) if x.type.quant is not None and x.type.dtype in QUANTIZED else 0.0
     if op.info.name == "PADV2" and op.optional(2) is not None:
-        (value,) = op.constants(2)
+        value = op.scalar(2)
+    if math.isnan(value):
+        raise ModelFormatError(f"{op.info}: the padding is no number")
     return op.emit(mv.PAD, [x], mv.PadAttrs(*_paddings(op, x), float(value)))
 
 
@@ -193,7 +192,7 @@ def _rank(op: Operation) -> Value:
 
 
 def _range(op: Operation) -> Value:
-    (start,), (limit,), (delta,) = op.constants(0), op.constants(1), op.constants(2)
+    start, limit, delta = op.scalar(0), op.scalar(1), op.scalar(2)
     if delta == 0 or not all(map(math.isfinite, (start, limit, delta))):
         raise ModelFormatError(f"{op.info}: no range goes from {start} to {limit} by {delta}")
     count = max(math.ceil((limit - start) / delta), 0)

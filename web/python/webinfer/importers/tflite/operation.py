@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -95,6 +96,13 @@ class Operation:
             self.refuse(f"input {i} of {value.type} is too large for a shape, an axis or a size")
         return value.numbers()
 
+    def scalar(self, i: int) -> Any:
+        """The only number of input i."""
+        numbers = self.constants(i)
+        if len(numbers) != 1:
+            raise ModelFormatError(f"{self.info}: input {i} holds {len(numbers)} numbers, needs one")
+        return numbers[0]
+
     def axes(self, i: int, rank: int) -> tuple[int, ...]:
         """The numbers of input i as axes from 0, each once."""
         return tuple(dict.fromkeys(self.axis(a, rank) for a in self.constants(i)))
@@ -113,9 +121,12 @@ class Operation:
         return int(SCHEMA[self._kind][name].default) if table is None else int(table.number(name))
 
     def real(self, name: str) -> float:
-        """A float option."""
+        """A float option, which must be finite."""
         table = self._options()
-        return float(SCHEMA[self._kind][name].default) if table is None else float(table.real(name))
+        value = float(SCHEMA[self._kind][name].default) if table is None else float(table.real(name))
+        if not math.isfinite(value):
+            raise ModelFormatError(f"{self.info}: {name} is {value}, must be a finite number")
+        return value
 
     def flag(self, name: str) -> bool:
         """A boolean option."""

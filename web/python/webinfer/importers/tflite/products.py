@@ -69,7 +69,7 @@ def _scatter_nd(op: Operation) -> Value:
 
 def _one_hot(op: Operation) -> Value:
     x = op.value(0)
-    (depth,), (on,), (off,) = op.constants(1), op.constants(2), op.constants(3)
+    depth, on, off = op.scalar(1), op.scalar(2), op.scalar(3)
     axis = op.axis(op.number("axis"), x.type.rank + 1)
     return op.emit(pattern.ONE_HOT, [x], pattern.OneHotAttrs(depth, axis, on, off, op.value(2).type.dtype))
 

@@ -31,11 +31,9 @@ def _reduce(target: Op, only_float: bool = False) -> Convert:
 def _arg(target: Op) -> Convert:
     def convert(op: Operation) -> Value:
         x = op.value(0)
-        axes = op.axes(1, x.type.rank)
-        if len(axes) != 1:
-            raise ModelFormatError(f"{op.info}: axis is {axes}, must be one number")
+        axis = op.axis(op.scalar(1), x.type.rank)
         dtype = DTYPES.get(op.number("output_type"), DType.INT32)
-        return op.emit(target, [x], reduce.ArgAttrs(axes[0], False, dtype if dtype is DType.INT64 else DType.INT32))
+        return op.emit(target, [x], reduce.ArgAttrs(axis, False, dtype if dtype is DType.INT64 else DType.INT32))
 
     return convert
 
@@ -85,19 +83,15 @@ def _local_response(op: Operation) -> Value:
 
 def _cumsum(op: Operation) -> Value:
     x = op.value(0)
-    axes = op.axes(1, x.type.rank)
-    if len(axes) != 1:
-        raise ModelFormatError(f"{op.info}: axis is {axes}, must be one number")
-    return op.emit(scan.CUMULATIVE_SUM, [x], scan.CumulativeSumAttrs(axes[0], op.flag("exclusive"), op.flag("reverse")))
+    axis = op.axis(op.scalar(1), x.type.rank)
+    return op.emit(scan.CUMULATIVE_SUM, [x], scan.CumulativeSumAttrs(axis, op.flag("exclusive"), op.flag("reverse")))
 
 
 def _top_k(op: Operation) -> list[Value]:
-    x, numbers = op.value(0), op.constants(1)
-    if len(numbers) != 1:
-        raise ModelFormatError(f"{op.info}: k is {numbers}, must be one number")
+    x, k = op.value(0), op.scalar(1)
     if x.type.dtype in QUANTIZED:
         op.quantized(x)
-    return op.emit_all(scan.TOP_K, [x], scan.TopKAttrs(numbers[0]))
+    return op.emit_all(scan.TOP_K, [x], scan.TopKAttrs(k))
 
 
 CONVERTERS: dict[str, Row] = {

@@ -11,16 +11,18 @@ from webinfer.ops import conv, pool
 from webinfer.ops import elementwise as ew
 from webinfer.ops.activation import Activation
 
+MAX_STEP = 65536
+MAX_REACH = 2**24
 _CLAMPS = (Activation.NONE, Activation.RELU, Activation.RELU6, Activation.RELU_N1_TO_1)
 _CONV = (*_CLAMPS, Activation.TANH)
 
 
 def positive(op: Operation, *names: str) -> tuple[int, ...]:
-    """The options, each at least 1."""
+    """The options, each at least 1 and small enough for the kernels' 32-bit arithmetic."""
     numbers = tuple(op.number(name) for name in names)
     for name, number in zip(names, numbers, strict=True):
-        if number < 1:
-            raise ModelFormatError(f"{op.info}: {name} is {number}, must be at least 1")
+        if not 1 <= number <= MAX_STEP:
+            raise ModelFormatError(f"{op.info}: {name} is {number}, allowed are 1 to {MAX_STEP}")
     return numbers
 
 
@@ -76,6 +78,8 @@ def _conv_attrs(op: Operation, x: Value, w: Value, groups: int) -> conv.Conv2dAt
     if w.type.rank != 4:
         raise ModelFormatError(f"{op.info}: weights have shape {w.type.shape}, need rank 4")
     sh, sw, dh, dw = positive(op, "stride_h", "stride_w", "dilation_h_factor", "dilation_w_factor")
+    if max(w.type.shape[1] * dh, w.type.shape[2] * dw) > MAX_REACH:
+        raise ModelFormatError(f"{op.info}: a window of {w.type.shape[1:3]} with dilation {(dh, dw)} reaches too far")
     pads = _pads(op, x, w.type.shape[1:3], (sh, sw), (dh, dw))
     allowed = _CONV if op.out_type() is None else _CLAMPS
     return conv.Conv2dAttrs((sh, sw), pads, (dh, dw), groups, op.activation(allowed), op.out_type())
