@@ -166,7 +166,8 @@ def _lookup(node: Node, target: Target) -> Dispatch:
     """Any formula of 8-bit stored values: a table of 256 results."""
     x, y = operand(node, 0), node.output
     try:
-        table = Literal(lookup_table(node.op.name, node.attrs, x.type, y.type), y.type.dtype)
+        attrs = node.attrs if isinstance(node.attrs, UnaryAttrs) else UnaryAttrs()
+        table = Literal(lookup_table(node.op.name, attrs, x.type, y.type), y.type.dtype)
     except ShapeError as error:
         raise UnsupportedOpError([str(error)]) from error
     bindings = (read("x", x), read("table", table), write("y", y))
@@ -233,7 +234,11 @@ def dequantize(node: Node, target: Target) -> list[Dispatch]:
 
 def quantize(node: Node, target: Target) -> list[Dispatch]:
     x, y = operand(node, 0), node.output
-    return [rescale_dispatch(x, y, target) if is_quantized(x) else quantize_dispatch(x, y, target)]
+    if not is_quantized(x):
+        return [quantize_dispatch(x, y, target)]
+    narrow = max(x.type.dtype.itemsize, y.type.dtype.itemsize) == 1
+    one_scale = y.type.quant is not None and len(y.type.quant.scales) == 1
+    return [_lookup(node, target) if narrow and one_scale else rescale_dispatch(x, y, target)]
 
 
 def class_test(node: Node, target: Target) -> list[Dispatch]:
