@@ -8,6 +8,15 @@ INLINE v4f v4f_first_lanes(v4f a, int32_t count, v4f b) {
   return v4f_select((v4i){0, 1, 2, 3} < count, a, b);
 }
 
+// Stores the first `count` lanes, all of them from 4 on.
+INLINE void v4f_store_lanes(float *p, v4f a, int32_t count) {
+  if (LIKELY(count >= 4)) {
+    v4f_store(p, a);
+  } else {
+    v4f_store_first(p, a, count);
+  }
+}
+
 // JOIN of all four lanes, in every lane.
 #define FOLD(JOIN, a)                                                     \
   __extension__({                                                         \

@@ -5,6 +5,7 @@
 //   nest  int32    the loop nest of include/walk.h over a and b; inner strides are 0 or 1
 //
 // Split by elements of y.
+#include "lanes.h"
 #include "math.h"
 #include "pow.h"
 #include "walk.h"
@@ -32,11 +33,7 @@ INLINE const float *row_operand(const float *p, int32_t step, float *copies) {
       NO_UNROLL for (int32_t rest = n; rest > 0; rest -= 4, ap += a_step, bp += b_step, yp += 4) {       \
         const v4f a = v4f_load(ap), b = v4f_load(bp);                                                    \
         const v4f y = v4f_clamp(FORMULA, lo, hi);                                                        \
-        if (LIKELY(rest >= 4)) {                                                                         \
-          v4f_store(yp, y);                                                                              \
-        } else {                                                                                         \
-          v4f_store_first(yp, y, rest);                                                                  \
-        }                                                                                                \
+        v4f_store_lanes(yp, y, rest);                                                                    \
       }                                                                                                  \
     }                                                                                                    \
   }

@@ -53,11 +53,7 @@ INLINE v4f times(v4f a, v4f b) { return a * b; }
       const float *p = x + i;                                                                           \
       NO_UNROLL for (int32_t k = 0; k < r; k++, p += inner) a = JOIN(a, NAME##_take(v4f_load(p)));      \
       a = NAME##_end(a, count);                                                                         \
-      if (columns - i >= 4) {                                                                           \
-        v4f_store(y + i, a);                                                                            \
-      } else {                                                                                          \
-        v4f_store_first(y + i, a, columns - i);                                                         \
-      }                                                                                                 \
+      v4f_store_lanes(y + i, a, columns - i);                                                           \
     }                                                                                                   \
   }                                                                                                     \
   void f32_reduce_##NAME(const float *restrict x, float *restrict y, int32_t r, int32_t inner, float count, \

@@ -24,7 +24,7 @@ INLINE void one_row(const float *x, float *y, int32_t r, float beta, int kind) {
   NO_UNROLL for (int32_t k = 0; k < r; k += 4) {
     const v4f e = v4f_exp((v4f_load(x + k) - top) * beta);
     sum += v4f_first_lanes(e, r - k, none);
-    if (kind == SOFTMAX) v4f_store_first(y + k, e, r - k < 4 ? r - k : 4);
+    if (kind == SOFTMAX) v4f_store_lanes(y + k, e, r - k);
   }
   sum = FOLD(plus, sum);
   const v4f log_sum = v4f_log(sum), factor = 1.0f / sum;
@@ -34,7 +34,7 @@ INLINE void one_row(const float *x, float *y, int32_t r, float beta, int kind) {
   }
   NO_UNROLL for (int32_t k = 0; k < r; k += 4) {
     const v4f v = kind == SOFTMAX ? v4f_load(y + k) * factor : (v4f_load(x + k) - top) * beta - log_sum;
-    v4f_store_first(y + k, v, r - k < 4 ? r - k : 4);
+    v4f_store_lanes(y + k, v, r - k);
   }
 }
 
@@ -47,12 +47,12 @@ INLINE void four_lines(const float *x, float *y, int32_t r, int32_t inner, int32
   NO_UNROLL for (int32_t k = 0; k < r; k++) sum += v4f_exp((v4f_load(x + k * inner) - top) * beta);
   const v4f log_sum = v4f_log(sum), factor = 1.0f / sum;
   if (kind == LOG_SUM_EXP) {
-    v4f_store_first(y, top + log_sum, lines);
+    v4f_store_lanes(y, top + log_sum, lines);
     return;
   }
   NO_UNROLL for (int32_t k = 0; k < r; k++) {
     const v4f shifted = (v4f_load(x + k * inner) - top) * beta;
-    v4f_store_first(y + k * inner, kind == SOFTMAX ? v4f_exp(shifted) * factor : shifted - log_sum, lines);
+    v4f_store_lanes(y + k * inner, kind == SOFTMAX ? v4f_exp(shifted) * factor : shifted - log_sum, lines);
   }
 }
 

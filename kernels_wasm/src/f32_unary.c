@@ -4,6 +4,7 @@
 //   a, b        the constants of the formula
 //
 // Split by elements.
+#include "lanes.h"
 #include "math.h"
 #include "trig.h"
 
@@ -14,11 +15,7 @@
     NO_UNROLL for (int32_t i = begin; i < end; i += 4) {                                                 \
       const v4f x = v4f_load(from + i);                                                                  \
       const v4f y = FORMULA;                                                                             \
-      if (LIKELY(i + 4 <= end)) {                                                                        \
-        v4f_store(to + i, y);                                                                            \
-      } else {                                                                                           \
-        v4f_store_first(to + i, y, end - i);                                                             \
-      }                                                                                                  \
+      v4f_store_lanes(to + i, y, end - i);                                                               \
     }                                                                                                    \
   }
 
