@@ -1,0 +1,85 @@
+"""The model table: its comparison, its inputs, its verdicts on real models."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from build_scripts import zoo
+from build_scripts.zoo_judge import Verdict, compare, feeds
+from webinfer.dtypes import DType
+
+
+@dataclass
+class Info:
+    name: str
+    shape: tuple[int, ...]
+    dtype: DType
+
+
+def _verdict(got: list[float], want: list[float], dtype: str = "float32") -> Verdict:
+    verdict = Verdict()
+    compare(np.array(got, dtype), np.array(want, dtype), verdict)
+    return verdict
+
+
+def test_floats_are_compared_to_the_range_of_the_output() -> None:
+    assert _verdict([0.0, 100.05], [0.0, 100.0]).problem() == ""
+    assert "of the range" in _verdict([0.0, 100.2], [0.0, 100.0]).problem()
+
+
+def test_a_nan_is_out_of_bounds_unless_both_have_it() -> None:
+    assert _verdict([np.nan, 1.0], [np.nan, 1.0]).problem() == ""
+    assert _verdict([np.nan, 1.0], [0.5, 1.0]).problem()
+
+
+def test_integers_may_be_off_by_one_but_rarely() -> None:
+    want = list(range(1000))
+    few, many, far = ([n + (i in wrong) * step for i, n in enumerate(want)] for wrong, step in ((range(5), 1), (range(6), 1), (range(1), 2)))
+    assert _verdict(few, want, "int32").problem() == ""
+    assert _verdict(many, want, "int32").problem()
+    assert _verdict(far, want, "int32").problem()
+
+
+def test_another_shape_is_wrong() -> None:
+    assert "must be float32[2]" in _verdict([1.0], [1.0, 2.0]).problem()
+
+
+def test_inputs_are_photos_and_noise_for_images_and_noise_for_the_rest(tmp_path: Path) -> None:
+    from PIL import Image
+
+    Image.new("RGB", (9, 7), (255, 0, 128)).save(tmp_path / "photo.png")
+    photo, noise = feeds([Info("image", (1, 4, 6, 3), DType.INT8)], tmp_path)
+    assert photo["image"].reshape(-1, 3)[0].tolist() == [127, -128, 0]
+    assert noise["image"].shape == (1, 4, 6, 3)
+    assert noise["image"].min() < -100
+    (only,) = feeds([Info("ids", (1, 5), DType.INT32)], tmp_path)
+    assert only["ids"].dtype == np.int32
+
+
+def test_a_file_that_is_no_model_is_refused_with_the_reason(tmp_path: Path) -> None:
+    (tmp_path / "page.tflite").write_text("<!doctype html><title>not found</title>")
+    table = tmp_path / "table.json"
+    assert zoo.run(["--models", str(tmp_path), "--backend", "wasm", "--json", str(table)]) == 0
+    (row,) = json.loads(table.read_text())["rows"]
+    assert (row["status"], row["judge"]) == ("refused", "reference")
+    assert row["error"].startswith("ModelFormatError")
+
+
+def test_an_empty_folder_is_said_to_be_empty(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert zoo.run(["--models", str(tmp_path)]) == 2
+    assert "no .tflite model" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("backend", zoo.BACKENDS)
+def test_real_models_are_right(backend: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = zoo.SHARED / "models"
+    if not folder.is_dir():
+        pytest.skip(f"the models are not here: {folder}")
+    table = tmp_path / "table.json"
+    status = zoo.run(["--backend", backend, "--json", str(table)])
+    rows = json.loads(table.read_text())["rows"]
+    assert rows
+    assert status == 0, capsys.readouterr().out
