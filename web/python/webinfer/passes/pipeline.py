@@ -10,6 +10,7 @@ from webinfer.graph.printer import print_graph
 from webinfer.graph.verify import verify
 from webinfer.passes.dequantize_constants import dequantize_constants
 from webinfer.passes.eliminate_dead import eliminate_dead
+from webinfer.passes.fold_dilation import fold_dilation
 from webinfer.passes.fold_moves import fold_moves
 from webinfer.passes.fold_pads import fold_pads
 from webinfer.passes.fuse_activation import fuse_activation
@@ -22,6 +23,7 @@ Pass = Callable[[Graph], int]
 PIPELINE: tuple[Pass, ...] = (
     dequantize_constants,
     share_constants,
+    fold_dilation,  # before moves: it knows the chains as the importer writes them
     fold_moves,
     fold_pads,
     fuse_residual,  # before activations: conv + bias, then residual, then activation
