@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 from webinfer.backends.base import Executor
 from webinfer.errors import BackendUnavailableError, GpuError, InputError, LimitError, UnsupportedOpError
-from webinfer.graph.ir import Graph
+from webinfer.graph.ir import Graph, Node
 from webinfer.host.interface import Host, Progress
+from webinfer.partition import PartitionedExecutor, Piece, cut
 
 log = logging.getLogger("webinfer")
 BACKENDS = ("webgpu", "wasm", "webnn", "reference")
@@ -50,8 +51,13 @@ async def choose(graph: Graph, host: Host, order: Sequence[str], strict: bool, p
         return await _measure(graph, host, progress)
     refused: list[str] = []
     for i, name in enumerate(order):
+        others = [n for n in order[i + 1 :] or ("wasm",) if n != name]
         try:
             executor = await _build(name, graph, host, progress)
+        except UnsupportedOpError as error:
+            if strict or not error.nodes or not others:
+                raise
+            return await _divide(graph, host, name, others[0], error, progress)
         except FALLBACK_ERRORS as error:
             if strict or i == len(order) - 1:
                 raise
@@ -61,6 +67,25 @@ async def choose(graph: Graph, host: Host, order: Sequence[str], strict: bool, p
         reason = f"{name} was asked for" if not refused else f"{name}, because {'; '.join(refused)}"
         return Attempt(executor, reason)
     raise InputError("no backend was named")
+
+
+async def _divide(
+    graph: Graph, host: Host, name: str, other: str, error: UnsupportedOpError, progress: Progress | None
+) -> Attempt:
+    """The graph on two backends: `other` runs what `name` refused. Costs a copy at every cut."""
+    pieces = cut(graph, error.nodes)
+    parts: list[tuple[Piece, Executor]] = []
+    try:
+        for piece in pieces:
+            parts.append((piece, await _build(name if piece.home else other, piece.graph, host, progress)))
+    except BaseException:
+        for _, executor in parts:
+            executor.close()
+        raise
+    labels = {node.label: problem for node, problem in zip(error.nodes, error.problems, strict=False) if isinstance(node, Node)}
+    text = f"{name} for all but {len(error.nodes)} of {len(graph.nodes)} nodes, which run on {other}: {'; '.join(error.problems[:3])}"
+    log.warning("%s: %s", graph.name, text)
+    return Attempt(PartitionedExecutor(graph, parts, labels), text)
 
 
 async def _build(name: str, graph: Graph, host: Host, progress: Progress | None) -> Executor:

@@ -6,6 +6,8 @@ next valid call works.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class WebinferError(Exception):
     """Base of all typed errors; `code` is stable and safe to compare."""
@@ -22,13 +24,14 @@ class ModelFormatError(WebinferError):
 class UnsupportedOpError(WebinferError):
     """The model needs operators, types or options that webinfer lacks.
 
-    `problems` lists every one of them, not the first.
+    `problems` lists every one of them, not the first; `nodes` holds the graph's nodes that a backend
+    refused, where a backend raised it.
     """
 
     code = "unsupported-op"
 
-    def __init__(self, problems: list[str]) -> None:
-        self.problems = list(problems)
+    def __init__(self, problems: list[str], nodes: Sequence[object] = ()) -> None:
+        self.problems, self.nodes = list(problems), list(nodes)
         head = f"{len(self.problems)} thing(s) in this model are not supported:"
         super().__init__("\n  ".join([head, *self.problems]))
 

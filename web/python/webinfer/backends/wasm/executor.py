@@ -46,6 +46,7 @@ def _lower(graph: Graph, isa: str, choices: Mapping[str, str] | None) -> Builder
     for value in graph.inputs:
         builder.keep_alive(widen_input(builder, value), LOAD_STEP)
     problems: list[str] = []
+    refused: list[Node] = []
     for index, node in enumerate(graph.nodes):
         if all(v.type.size == 0 for v in node.outputs):
             continue
@@ -53,13 +54,13 @@ def _lower(graph: Graph, isa: str, choices: Mapping[str, str] | None) -> Builder
         lower = LOWERINGS.get(node.op)
         try:
             if lower is None:
-                problems.append(f"{node.label}: {node.op.name} on wasm: {UNSUPPORTED.get(node.op, 'no lowering')}")
-            else:
-                lower(node, builder)
+                raise UnsupportedOpError([UNSUPPORTED.get(node.op, "no lowering")])
+            lower(node, builder)
         except UnsupportedOpError as error:
             problems += [f"{node.label}: {node.op.name} on wasm: {problem}" for problem in error.problems]
+            refused.append(node)
     if problems:
-        raise UnsupportedOpError(problems)
+        raise UnsupportedOpError(problems, refused)
     builder.boundary()
     return builder
 

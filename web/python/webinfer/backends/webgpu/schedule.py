@@ -66,6 +66,7 @@ def make_schedule(graph: Graph, target: Target) -> Schedule:
     """
     builder = _Builder(graph, target)
     problems: list[str] = []
+    refused: list[Node] = []
     for value in graph.inputs:
         builder.enter_input(value)
     for index, node in enumerate(graph.nodes):
@@ -74,8 +75,9 @@ def make_schedule(graph: Graph, target: Target) -> Schedule:
                 builder.add(index, node)
             except UnsupportedOpError as error:
                 problems += [f"{node.label}: {node.op.name} on webgpu: {problem}" for problem in error.problems]
+                refused.append(node)
     if problems:
-        raise UnsupportedOpError(problems)
+        raise UnsupportedOpError(problems, refused)
     builder.finish()
     return builder.schedule
 
@@ -114,14 +116,15 @@ class _Builder:
 
     def _part(self, node: Node, dispatch: Dispatch) -> list[Step]:
         """Load or run: what reads only constants runs once, be it a whole node or one of its dispatches."""
+        written = [b.source for b in dispatch.bindings if b.slot.access is not Access.READ]
+        inner = [w for w in written if isinstance(w, Value) and w not in node.outputs]
         constant = all(v in self.folded for v in node.outputs)
-        if not constant and all(b.slot.access is not Access.UPDATE for b in dispatch.bindings):
-            written = [b.source for b in dispatch.bindings if b.slot.access is Access.WRITE]
+        if not constant and len(inner) == len(written):
             reads = [b.source for b in dispatch.bindings if b.slot.access is Access.READ]
-            passing = all(isinstance(w, Value) and w not in node.outputs for w in written)
-            if passing and reads and all(self._is_constant(r) for r in reads):
-                self.folded.update(w for w in written if isinstance(w, Value))
-                constant = True
+            updated = any(b.slot.access is Access.UPDATE for b in dispatch.bindings)
+            constant = bool(reads) and not updated and all(self._is_constant(r) for r in reads)
+        if constant:
+            self.folded.update(inner)
         return self.schedule.prepare if constant else self.schedule.run
 
     def _in_place(self, dispatch: Dispatch) -> bool:

@@ -1,0 +1,65 @@
+import math
+
+import numpy as np
+from tests.ops.case_graphs import run
+from tests.session.graphs import diamond
+
+from webinfer.backends import reference, wasm
+from webinfer.graph.verify import verify
+from webinfer.host.native import NativeHost
+from webinfer.partition import PartitionedExecutor, cut
+
+
+def test_a_graph_without_refusals_is_one_piece() -> None:
+    pieces = cut(diamond(), [])
+    assert [p.home for p in pieces] == [True]
+    assert len(pieces[0].graph.nodes) == 4
+
+
+def test_a_refused_branch_is_a_piece_between_two() -> None:
+    graph = diamond()
+    pieces = cut(graph, [graph.nodes[2]])
+    assert [([n.label for n in p.graph.nodes], p.home) for p in pieces] == [
+        (["first", "left"], True),
+        (["right"], False),
+        (["joined"], True),
+    ]
+    for piece in pieces:
+        verify(piece.graph)
+
+
+def test_a_refused_first_node_makes_the_preferred_backend_wait() -> None:
+    graph = diamond()
+    assert [p.home for p in cut(graph, [graph.nodes[0]])] == [False, True]
+
+
+def test_pieces_hand_over_what_later_ones_and_the_caller_need() -> None:
+    graph = diamond()
+    first = cut(graph, [graph.nodes[2]])[0].graph
+    assert {v.name for v in first.outputs} == {"first", "left"}
+
+
+def test_values_with_one_name_are_told_apart() -> None:
+    graph = diamond()
+    for node in graph.nodes[1:3]:
+        node.output.name = "same"
+    cut(graph, [graph.nodes[2]])
+    assert len({v.name for node in graph.nodes for v in node.outputs}) == 4
+
+
+def test_two_backends_together_give_the_whole_result() -> None:
+    graph, host = diamond(), NativeHost()
+    parts = []
+    for piece in cut(graph, [graph.nodes[2]]):
+        parts.append((piece, run((reference if piece.home else wasm).build(piece.graph, host))))
+    executor = PartitionedExecutor(graph, parts, {"right": "the reference lacks it"})
+    x = np.linspace(-2, 2, 12, dtype=np.float32).reshape(2, 6)
+    outputs = run(executor.run({"x": memoryview(x.tobytes())}))
+    np.testing.assert_allclose(outputs["joined"].numpy(), -abs(x) + np.exp(abs(x)), rtol=1e-6)
+    np.testing.assert_array_equal(outputs["first"].numpy(), abs(x))
+    rows = executor.rows()
+    assert [r.backend for r in rows] == ["reference", "reference", "wasm", "reference"]
+    assert rows[2].why == "the reference lacks it"
+    assert executor.backend == "reference+wasm"
+    assert all(math.isfinite(t) for t in run(executor.profile({"x": memoryview(x.tobytes())}, 1)))
+    executor.close()
