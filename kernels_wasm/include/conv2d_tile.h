@@ -110,11 +110,11 @@ INLINE void run_tiles(const Conv *c, int32_t begin, int32_t end) {
     for (; panel < first + width && unit < end; panel++, unit++) {
       const float *w = c->w + (group * panels + panel) * panel_size;
       v4f acc[MR][NV];
-      start_tile(acc, w);
+      const float *taps = start_tile(acc, w);
       if (pointwise) {
-        multiply(acc, a, w + NR, c->ci);
+        multiply(acc, a, taps, c->ci);
       } else {
-        add_taps(acc, c, &rows, group, w + NR);
+        add_taps(acc, c, &rows, group, taps);
       }
       const int32_t channel = group * c->co + panel * NR;
       const Target to = {c->y + pixel * c->y_stride + channel, c->y_stride, pixel, 1};

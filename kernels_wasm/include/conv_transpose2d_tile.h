@@ -65,8 +65,8 @@ INLINE void run_row(const Transposed *t, int32_t row) {
         const int32_t channel = group * t->co + column;
         const Target to = {t->y + pixel * channels + channel, t->sw * channels, pixel, t->sw};
         v4f acc[MR][NV];
-        start_tile(acc, w);
-        add_taps(acc, t, row, ox, group, w + NR);
+        const float *taps = start_tile(acc, w);
+        add_taps(acc, t, row, ox, group, taps);
         store_tile(acc, &t->e, &to, left < MR ? left : MR, channel, t->co - column);
       }
     }

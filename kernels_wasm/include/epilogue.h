@@ -59,8 +59,9 @@ static void finish_channels(const float *restrict sums, float *restrict y, int32
   }
 }
 
-// True if `count` channels from `channel` on need neither a partial residual nor a rare activation.
-INLINE int is_plain(const Epilogue *e, int32_t channel, int32_t count) {
+// True if `count` channels from `channel` on can end in registers: the residual lies under all of them or none, and
+// the activation is a short one.
+INLINE int ends_in_registers(const Epilogue *e, int32_t channel, int32_t count) {
   const int whole = !e->residual || channel + count <= e->residual_c || channel >= e->residual_c;
-  return whole && e->act <= ACT_PRELU;
+  return whole && e->act <= ACT_HARD_SWISH;
 }

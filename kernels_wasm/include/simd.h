@@ -228,7 +228,9 @@ INLINE v4i v4i_dot4_i8_i7(v16s a, v16s b, v4i c) {
 
 // ---- tails: the first `count` (1 to 3) lanes only
 INLINE void v4f_store_first(float *p, v4f a, int32_t count) {
-  for (int32_t i = 0; i < count; i++) p[i] = a[i];
+  p[0] = a[0];
+  if (count > 1) p[1] = a[1];
+  if (count > 2) p[2] = a[2];
 }
 INLINE v4f v4f_load_first(const float *p, int32_t count) {
   v4f a = {p[0], 0.0f, 0.0f, 0.0f};

@@ -13,10 +13,14 @@ typedef struct {
   int32_t image, iy, ix, top, bottom, left, right;
 } Taps;
 
-INLINE int32_t first_tap(int32_t at, int32_t dilation) { return at < 0 ? (dilation - 1 - at) / dilation : 0; }
+// Both ask for a division only where taps are dilated: it would be the dearest part of a small window.
+INLINE int32_t first_tap(int32_t at, int32_t dilation) {
+  if (at >= 0) return 0;
+  return dilation == 1 ? -at : (dilation - 1 - at) / dilation;
+}
 
 INLINE int32_t end_tap(int32_t at, int32_t size, int32_t window, int32_t dilation) {
-  const int32_t end = (size - at + dilation - 1) / dilation;
+  const int32_t end = dilation == 1 ? size - at : (size - at + dilation - 1) / dilation;
   return end < window ? end : window;
 }
 

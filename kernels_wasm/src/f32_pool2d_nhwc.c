@@ -12,34 +12,51 @@
 #define UNIT_CHANNELS 64
 enum { MAX, AVERAGE, L2 };
 
-INLINE v4f pool_channels(const int kind, const float *x, const Window *w, const Taps *t, int32_t count_padding) {
-  v4f total = v4f_splat(kind == MAX ? -__builtin_inff() : 0.0f);
+#define WIDE 4  // vectors of channels that walk a window together
+
+// y = the window's pool of `vectors` neighbouring vectors of channels.
+INLINE void pool_channels(const int kind, const int vectors, v4f total[WIDE], const float *x, const Window *w,
+                          const Taps *t, int32_t count_padding) {
+  UNROLL for (int v = 0; v < vectors; v++) total[v] = v4f_splat(kind == MAX ? -__builtin_inff() : 0.0f);
   for (int32_t ky = t->top; ky < t->bottom; ky++) {
     const float *p = x + tap_row(w, t, ky);
-    for (int32_t kx = t->left; kx < t->right; kx++, p += w->dw * w->c) {
-      const v4f value = v4f_load(p);
-      total = kind == MAX ? v4f_max(total, value) : kind == AVERAGE ? total + value : v4f_madd(value, value, total);
+    NO_UNROLL for (int32_t kx = t->left; kx < t->right; kx++, p += w->dw * w->c) {
+      UNROLL for (int v = 0; v < vectors; v++) {
+        const v4f value = v4f_load(p + 4 * v);
+        if (kind == MAX) total[v] = v4f_max(total[v], value);
+        if (kind == AVERAGE) total[v] = total[v] + value;
+        if (kind == L2) total[v] = v4f_madd(value, value, total[v]);
+      }
     }
   }
-  if (kind == L2) return v4f_sqrt(total);
-  if (kind == MAX) return total;
-  return total / v4f_splat((float)(count_padding ? w->kh * w->kw : count_taps(t)));
+  const v4f count = v4f_splat((float)(count_padding ? w->kh * w->kw : count_taps(t)));
+  UNROLL for (int v = 0; v < vectors; v++) {
+    if (kind == AVERAGE) total[v] = total[v] / count;
+    if (kind == L2) total[v] = v4f_sqrt(total[v]);
+  }
 }
 
-INLINE void pool_unit(const int kind, const float *x, float *y, const Window *w, int32_t count_padding, float lo, float hi,
-                      int32_t unit) {
+INLINE void pool_unit(const int kind, const float *x, float *y, const Window *w, int32_t count_padding, float lo,
+                      float hi, int32_t unit) {
   const int32_t blocks = (w->c + UNIT_CHANNELS - 1) / UNIT_CHANNELS;
-  const int32_t pixel = unit / blocks, first = (unit - pixel * blocks) * UNIT_CHANNELS;
+  const int32_t pixel = blocks == 1 ? unit : unit / blocks, first = (unit - pixel * blocks) * UNIT_CHANNELS;
   const int32_t end = first + UNIT_CHANNELS < w->c ? first + UNIT_CHANNELS : w->c;
   const Taps t = find_taps(w, pixel);
-  for (int32_t channel = first; channel < end; channel += 4) {
-    const v4f pooled = pool_channels(kind, x + channel, w, &t, count_padding);
-    const v4f result = v4f_clamp(pooled, v4f_splat(lo), v4f_splat(hi));
-    float *out = y + pixel * w->c + channel;
-    if (w->c - channel >= 4) {
-      v4f_store(out, result);
+  const v4f least = v4f_splat(lo), most = v4f_splat(hi);
+  float *out = y + pixel * w->c;
+  v4f total[WIDE];
+  int32_t channel = first;
+  for (; channel + 4 * WIDE <= end; channel += 4 * WIDE) {
+    pool_channels(kind, WIDE, total, x + channel, w, &t, count_padding);
+    UNROLL for (int v = 0; v < WIDE; v++) v4f_store(out + channel + 4 * v, v4f_clamp(total[v], least, most));
+  }
+  for (; channel < end; channel += 4) {
+    pool_channels(kind, 1, total, x + channel, w, &t, count_padding);
+    const v4f result = v4f_clamp(total[0], least, most);
+    if (end - channel >= 4) {
+      v4f_store(out + channel, result);
     } else {
-      v4f_store_first(out, result, w->c - channel);
+      v4f_store_first(out + channel, result, end - channel);
     }
   }
 }

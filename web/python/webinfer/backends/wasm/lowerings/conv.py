@@ -20,7 +20,8 @@ from webinfer.ops.activation import Activation
 from webinfer.plan.blocks import Argument, Ref
 
 # Rows x columns of each tile, and the share of a core's peak that it reaches when it is full.
-TILES = {"4x8": 1.0, "3x12": 0.98, "2x16": 0.99, "8x4": 0.7, "1x32": 0.8}
+TILES = {"4x8": 1.0, "3x12": 0.98, "2x16": 0.99, "8x4": 0.7, "4x1": 0.45, "1x32": 0.8}
+IMAGES = {(3, 2): "image_3x3_s2", (5, 2): "image_5x5_s2"}  # (window, stride) of the tiles for 3 channels
 TRANSPOSE_TILES = {"4x8": 1.0, "8x4": 0.7}
 WINDOWS = {(3, 1): "3x3_s1", (3, 2): "3x3_s2", (5, 1): "5x5_s1", (5, 2): "5x5_s2"}
 ACTS = {Activation.PRELU: 1, Activation.HARD_SWISH: 2, Activation.SIGMOID: 3, Activation.TANH: 4}
@@ -37,6 +38,8 @@ class DenseWeights:
     group_stride: int
     out_stride: int
     tap_stride: int
+    inner: int = 1  # neighbouring outputs that are inner_stride apart
+    inner_stride: int = 0
 
 
 def _rows_columns(tile: str) -> tuple[int, int]:
@@ -119,7 +122,10 @@ def pack_dense(node: Node, builder: Builder, weights: DenseWeights, columns: int
     """Column panels of the node's weights."""
     panels = weights.groups * -(-weights.co // columns)
     size = panels * (columns + weights.taps * weights.ci * columns)
-    key = (weights.co, weights.taps, weights.ci, columns, weights.group_stride, weights.out_stride, weights.tap_stride)
+    key = (
+        weights.co, weights.taps, weights.ci, columns, weights.group_stride, weights.out_stride, weights.inner,
+        weights.inner_stride, weights.tap_stride, node.output.type.shape[3],
+    )  # fmt: skip
     return _pack(node, builder, "f32_pack_conv_weights", key, size, panels)
 
 
@@ -134,16 +140,25 @@ def _dense(node: Node, builder: Builder, weights: DenseWeights, window: tuple[in
     """A dense or grouped convolution as steps."""
     x, a = present(node.inputs[0]), node.attrs
     (n, ih, iw, channels), (_, oh, ow, _) = x.type.shape, node.output.type.shape
-    tile = _choose(node, builder, TILES, weights.co)
-    rows, columns = _rows_columns(tile)
+    image = _image_tile(node, window, channels)
+    tile = image or _choose(node, builder, TILES, weights.co)
+    rows, columns = (1, 8) if image else _rows_columns(tile)
     packed = pack_dense(node, builder, weights, columns)
     total = weights.groups * weights.co
+    tiles = weights.groups * -(-weights.co // columns) * -(-_pixels(node) // rows)
     builder.step(
         f"f32_conv2d_nhwc_{tile}", builder.ref(x), packed, builder.ref(node.output), n, ih, iw, weights.ci, channels,
         oh, ow, weights.co, total, *window, *a.stride, *a.dilation, a.pads[0], a.pads[2], *epilogue(node, builder),
-        units=weights.groups * -(-weights.co // columns) * -(-_pixels(node) // rows),
+        units=n * oh if image else tiles,
     )  # fmt: skip
     builder.because(f"{tile} tile, {builder.isa} build")
+
+
+def _image_tile(node: Node, window: tuple[int, int], channels: int) -> str | None:
+    """The tile for images of 3 channels, if there is one for this window."""
+    a = node.attrs
+    square = window[0] == window[1] and a.stride[0] == a.stride[1] and a.dilation == (1, 1) and a.groups == 1
+    return IMAGES.get((window[0], a.stride[0])) if channels == 3 and square and node.op is ops.CONV2D else None
 
 
 def conv2d(node: Node, builder: Builder) -> None:
@@ -186,6 +201,9 @@ def _depthwise(node: Node, builder: Builder, window: tuple[int, int], tap_stride
 
 def conv_transpose2d(node: Node, builder: Builder) -> None:
     require_float(node)
+    if _windows_are_apart(node):
+        _transpose_apart(node, builder)
+        return
     x, a = present(node.inputs[0]), node.attrs
     co, kh, kw, channels = present(node.inputs[1]).type.shape
     ci = channels // a.groups
@@ -198,6 +216,29 @@ def conv_transpose2d(node: Node, builder: Builder) -> None:
         co, a.groups, kh, kw, *a.stride, *a.dilation, a.pads[0], a.pads[2], *epilogue(node, builder), units=n * oh,
     )  # fmt: skip
     builder.because(f"{tile} tile, {builder.isa} build")
+
+
+def _windows_are_apart(node: Node) -> bool:
+    """Whether every output pixel has one tap, and nothing in the epilogue depends on its channel."""
+    a: ops.ConvTranspose2dAttrs = node.attrs
+    plain = a.groups == 1 and a.dilation == (1, 1) and not any(a.pads) and not any(a.output_padding)
+    window = present(node.inputs[1]).type.shape[1:3]
+    return plain and window == a.stride and all(v is None for v in node.inputs[3:])
+
+
+def _transpose_apart(node: Node, builder: Builder) -> None:
+    """One product for each row of the window; its columns are the window's columns and the outputs."""
+    x, a = present(node.inputs[0]), node.attrs
+    co, kh, kw, ci = present(node.inputs[1]).type.shape
+    n, ih, iw, _ = x.type.shape
+    tile = _choose(node, builder, TRANSPOSE_TILES, kw * co)
+    weights = DenseWeights(kh, kw * co, 1, ci, kw * ci, ci, 0, co, kh * kw * ci)
+    packed = pack_dense(node, builder, weights, _rows_columns(tile)[1])
+    builder.step(
+        f"f32_conv_transpose2d_nhwc_apart_{tile}", builder.ref(x), packed, builder.ref(node.output), n, ih, iw, ci, co,
+        *a.stride, *epilogue(node, builder)[3:], units=n * ih * kh,
+    )  # fmt: skip
+    builder.because(f"{tile} tile, windows do not overlap, {builder.isa} build")
 
 
 LOWERINGS: dict[Op, Lower] = {

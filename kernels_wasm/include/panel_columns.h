@@ -1,0 +1,58 @@
+// The inner loop of the tiles with NR columns in lanes. Included by product_tile.h.
+#pragma once
+
+// acc = the panel's biases in every row; the weights behind them
+INLINE const float *start_tile(v4f acc[MR][NV], const float *panel) {
+  UNROLL for (int j = 0; j < NV; j++) {
+    const v4f bias = v4f_load(panel + 4 * j);
+    UNROLL for (int r = 0; r < MR; r++) acc[r][j] = bias;
+  }
+  return panel + NR;
+}
+
+// One k: acc += a[.][at] * w[at][.]. The pins keep each load beside its use: loaded all at once, the values of a
+// tall or wide tile would not fit the registers.
+INLINE void multiply_one(v4f acc[MR][NV], const float *a[MR], const float *w, int at) {
+#if MR == 1
+  const v4f s = v4f_load_splat(a[0] + at);
+  UNROLL for (int j = 0; j < NV; j++) {
+    PIN(w);
+    acc[0][j] = v4f_madd(s, v4f_load(w + at * NR + 4 * j), acc[0][j]);
+    PIN(acc[0][j]);
+  }
+#else
+  v4f b[NV];
+  UNROLL for (int j = 0; j < NV; j++) b[j] = v4f_load(w + at * NR + 4 * j);
+  UNROLL for (int r = 0; r < MR; r++) {
+    PIN(a[r]);
+    const v4f s = v4f_load_splat(a[r] + at);
+    UNROLL for (int j = 0; j < NV; j++) {
+      acc[r][j] = v4f_madd(s, b[j], acc[r][j]);
+      PIN(acc[r][j]);
+    }
+  }
+#endif
+}
+
+// acc += rows[MR][length] * w[length][NR]; the weights' end.
+INLINE const float *multiply(v4f acc[MR][NV], const float *const rows[MR], const float *w, int32_t length) {
+  const float *a[MR];
+  UNROLL for (int r = 0; r < MR; r++) a[r] = rows[r];
+  int32_t k = length;
+  NO_UNROLL for (; k >= 4; k -= 4) {
+    PIN(w);
+    UNROLL for (int u = 0; u < 4; u++) multiply_one(acc, a, w, u);
+    UNROLL for (int r = 0; r < MR; r++) a[r] += 4;
+    w += 4 * NR;
+  }
+  NO_UNROLL for (; k > 0; k--) {
+    PIN(w);
+    multiply_one(acc, a, w, 0);
+    UNROLL for (int r = 0; r < MR; r++) a[r]++;
+    w += NR;
+  }
+  return w;
+}
+
+// The sums are complete as they stand.
+INLINE void finish_sums(v4f acc[MR][NV]) { (void)acc; }
