@@ -2,16 +2,25 @@
 
 {$ include "_math.wgsl" $}
 {$ include "_erf.wgsl" $}
+$$ if is_float
+// WGSL's min and max may lose a NaN.
+fn keep_nan(x: x_v, v: x_v) -> x_v {
+    return select(v, x, (bitcast<vec4<u32>>(x) & vec4<u32>(0x7fffffffu)) > vec4<u32>(0x7f800000u));
+}
+$$ else
+fn keep_nan(x: x_v, v: x_v) -> x_v { return v; }
+$$ endif
+
 $$ if op == "abs"
 fn unary(x: x_v) -> y_v { return abs(x); }
 $$ elif op == "ceil"
 fn unary(x: x_v) -> y_v { return ceil(x); }
 $$ elif op == "clamp"
-fn unary(x: x_v) -> y_v { return clamp(x, x_v(vec4<f32>(params.a)), x_v(vec4<f32>(params.b))); }
+fn unary(x: x_v) -> y_v { return keep_nan(x, clamp(x, x_v(params.a), x_v(params.b))); }
 $$ elif op == "clamp_high"
-fn unary(x: x_v) -> y_v { return min(x, x_v(vec4<f32>(params.b))); }
+fn unary(x: x_v) -> y_v { return keep_nan(x, min(x, x_v(params.b))); }
 $$ elif op == "clamp_low"
-fn unary(x: x_v) -> y_v { return max(x, x_v(vec4<f32>(params.a))); }
+fn unary(x: x_v) -> y_v { return keep_nan(x, max(x, x_v(params.a))); }
 $$ elif op == "cos"
 fn unary(x: x_v) -> y_v { return quarter_sin(x, 1); }
 $$ elif op == "elu"
@@ -43,11 +52,11 @@ fn unary(x: x_v) -> y_v { return -x; }
 $$ elif op == "reciprocal"
 fn unary(x: x_v) -> y_v { return 1.0 / x; }
 $$ elif op == "relu"
-fn unary(x: x_v) -> y_v { return max(x, x_v()); }
+fn unary(x: x_v) -> y_v { return keep_nan(x, max(x, x_v())); }
 $$ elif op == "relu6"
-fn unary(x: x_v) -> y_v { return clamp(x, x_v(0), x_v(6)); }
+fn unary(x: x_v) -> y_v { return keep_nan(x, clamp(x, x_v(0), x_v(6))); }
 $$ elif op == "relu_n1_to_1"
-fn unary(x: x_v) -> y_v { return clamp(x, x_v(-1), x_v(1)); }
+fn unary(x: x_v) -> y_v { return keep_nan(x, clamp(x, x_v(-1), x_v(1))); }
 $$ elif op == "round_even"
 fn unary(x: x_v) -> y_v { return round(x); }
 $$ elif op == "rsqrt"

@@ -82,9 +82,9 @@ def write(name: str, source: Source, element: Element | None = None, *, single: 
     return Binding(Slot(name, element or element_of(source_dtype(source)), Access.WRITE, single), source)
 
 
-def update(name: str, source: Source, element: Element | None = None) -> Binding:
+def update(name: str, source: Source, element: Element | None = None, *, single: bool = False) -> Binding:
     """A binding that the shader reads and writes."""
-    return Binding(Slot(name, element or element_of(source_dtype(source)), Access.UPDATE), source)
+    return Binding(Slot(name, element or element_of(source_dtype(source)), Access.UPDATE, single), source)
 
 
 @dataclass(frozen=True, slots=True)

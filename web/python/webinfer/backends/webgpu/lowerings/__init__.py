@@ -12,6 +12,7 @@ from webinfer.backends.webgpu.lowerings import (
     landmarks,
     matrix,
     movement,
+    pose,
     reduction,
 )
 from webinfer.graph.ir import Op
@@ -77,6 +78,7 @@ _BY_NAME: dict[str, Lower] = {
     "not_equal": elementwise.binary,
     "one_hot": indexing.one_hot,
     "pad": movement.pad,
+    "posenet_decoder": pose.posenet_decoder,
     "pow": elementwise.binary,
     "prelu": elementwise.binary,
     "quantize": elementwise.quantize,

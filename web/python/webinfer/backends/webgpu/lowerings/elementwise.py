@@ -17,7 +17,6 @@ from webinfer.backends.webgpu.dispatch import (
     write,
 )
 from webinfer.backends.webgpu.lowerings.conversion import (
-    INT_MAX,
     cast_dispatch,
     dequantize_dispatch,
     is_quantized,
@@ -28,7 +27,7 @@ from webinfer.backends.webgpu.lowerings.conversion import (
 from webinfer.backends.webgpu.lowerings.geometry import merged
 from webinfer.backends.webgpu.lowerings.quantized import quantized_product, quantized_sum
 from webinfer.codegen.elements import Element, bits_of
-from webinfer.codegen.prelude import f32, u32, u32x8
+from webinfer.codegen.prelude import Param, f32, i32, u32, u32x8
 from webinfer.codegen.templates import Variable
 from webinfer.dtypes import DType
 from webinfer.errors import ShapeError, UnsupportedOpError
@@ -38,6 +37,9 @@ from webinfer.ops.elementwise import UnaryAttrs
 from webinfer.ops.lookup import lookup_table
 
 FLOAT_MAX = 3.4028234663852886e38
+WORD = 2**32 - 1
+WORD_RANGE = {False: (-(2.0**31), 2.0**31 - 1), True: (0.0, 2.0**32 - 1)}
+UNSIGNED_WORDS = (DType.UINT32, DType.UINT64)
 
 
 class Formula(enum.StrEnum):
@@ -127,20 +129,37 @@ def _unsigned_as_signed(value: Value, op: str) -> Element | None:
     return Element.I32 if op == "neg" and value.type.dtype is DType.UINT32 else None
 
 
-def _clamp_row(a: UnaryAttrs, integer: bool) -> tuple[Formula, float, float]:
-    """The row and finite bounds of a clamp; infinite bounds are left out, WGSL assumes finite numbers."""
+def _clamp_row(a: UnaryAttrs, dtype: DType) -> tuple[Formula, tuple[Param, ...]]:
+    """The row and bounds of a clamp; bounds that cut nothing are left out: WGSL assumes finite numbers."""
     low, high = a.a, a.b
-    if integer:
-        low = max(math.ceil(low), -INT_MAX) if math.isfinite(low) else low
-        high = min(math.floor(high), INT_MAX) if math.isfinite(high) else high
-    has_low, has_high = low > -FLOAT_MAX, high < FLOAT_MAX
+    smallest, largest = (-FLOAT_MAX, FLOAT_MAX) if dtype.is_float else WORD_RANGE[dtype in UNSIGNED_WORDS]
+    has_low, has_high = low > smallest, high < largest
     row = {
         (True, True): Formula.CLAMP,
         (True, False): Formula.CLAMP_LOW,
         (False, True): Formula.CLAMP_HIGH,
         (False, False): Formula.IDENTITY,
     }[has_low, has_high]
-    return row, low if has_low else 0.0, high if has_high else 0.0
+    low, high = max(min(low, largest), smallest), max(min(high, largest), smallest)
+    if dtype.is_float:
+        return row, f32(a=low, b=high)
+    bounds = {"a": math.ceil(low), "b": math.floor(high)}
+    return row, u32(**bounds) if dtype in UNSIGNED_WORDS else i32(**bounds)
+
+
+def _wide_clamp(node: Node, target: Target) -> Dispatch:
+    """A clamp of 64-bit integers in both their words."""
+    x, y, a = operand(node, 0), node.output, node.attrs
+    smallest, largest = x.type.dtype.range
+    low = max(math.ceil(a.a), smallest) if math.isfinite(a.a) else smallest
+    high = min(math.floor(a.b), largest) if math.isfinite(a.b) else largest
+    words = {
+        "low": low & WORD, "low_high": (low >> 32) & WORD, "high": high & WORD, "high_high": (high >> 32) & WORD,
+    }  # fmt: skip
+    bindings = (read("x", x, Element.BITS64), write("y", y, Element.BITS64))
+    variables: dict[str, Variable] = {"workgroup": WORKGROUP, "signed": x.type.dtype is DType.INT64}
+    params = u32(count=y.type.size, **words)
+    return Dispatch("clamp_wide", variables, bindings, params, groups_for(-(-y.type.size // 4), target), "64 bits")
 
 
 def unary(node: Node, target: Target) -> list[Dispatch]:
@@ -152,12 +171,14 @@ def unary(node: Node, target: Target) -> list[Dispatch]:
         name = "identity"
     if not x.type.dtype.is_float and name not in INTEGER_UNARY:
         raise UnsupportedOpError([f"{name} of {x.type.dtype}; it is defined for floats"])
-    row, low, high = Formula(name), a.a, a.b
+    if name == "clamp" and x.type.dtype.itemsize == 8:
+        return [_wide_clamp(node, target)]
+    row, numbers = Formula(name), f32(a=a.a, b=a.b)
     if row is Formula.CLAMP:
-        row, low, high = _clamp_row(a, not x.type.dtype.is_float)
+        row, numbers = _clamp_row(a, x.type.dtype)
     element = _unsigned_as_signed(x, name)
-    variables: dict[str, Variable] = {"workgroup": WORKGROUP, "op": row}
-    params = (*u32(count=y.type.size), *f32(a=low, b=high))
+    variables: dict[str, Variable] = {"workgroup": WORKGROUP, "op": row, "is_float": x.type.dtype.is_float}
+    params = (*u32(count=y.type.size), *numbers)
     bindings = (read("x", x, element), write("y", y, element))
     return [Dispatch("elementwise_unary", variables, bindings, params, groups_for(-(-y.type.size // 4), target))]
 

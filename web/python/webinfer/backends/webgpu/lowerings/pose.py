@@ -1,0 +1,73 @@
+"""PoseNet's decoder: local maxima, a walk along the skeleton from each, ranks, masks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from webinfer.backends.webgpu.dispatch import (
+    WORKGROUP,
+    Dispatch,
+    Scratch,
+    Target,
+    groups_for,
+    operand,
+    present,
+    read,
+    update,
+    write,
+)
+from webinfer.backends.webgpu.lowerings.conversion import float32
+from webinfer.codegen.prelude import f32, u32
+from webinfer.errors import UnsupportedOpError
+from webinfer.graph.ir import Node
+from webinfer.ops.pose import KEYPOINTS, PosenetDecoderAttrs
+
+RECORD = 52  # numbers of a pose in _posenet.wgsl
+NEVER = 3.4028234663852886e38  # heat that no cell has
+
+
+def posenet_decoder(node: Node, target: Target) -> Sequence[Dispatch]:
+    heat, short, middle, a = operand(node, 0), operand(node, 1), operand(node, 2), node.attrs
+    if any(v is not None and v.type.dtype.itemsize != 4 for v in node.inputs):
+        raise UnsupportedOpError([f"posenet_decoder of {heat.type}; it is defined for float32"])
+    _, h, w, _ = heat.type.shape
+    candidates = Scratch(heat.type.shape)
+    poses = Scratch((1 + (a.max_detections + 1) * RECORD,))  # one more: a pose is written before it is judged
+    radius = float32(float32(a.nms_radius) / a.stride)
+    cell = f32(cell=float32(1.0 / a.stride))
+    judge = (*u32(max_detections=a.max_detections), *f32(squared_radius=float32(radius * radius), threshold=a.score_threshold))
+    every = {"workgroup": WORKGROUP}
+    search = (
+        read("candidates", candidates), read("heat", heat), read("short", short), read("middle", middle),
+        update("poses", poses, single=True),
+    )  # fmt: skip
+    keypoints, scores, pose_scores, found = node.outputs[:4]
+    results = (
+        read("poses", poses), write("keypoints", keypoints, single=True), write("scores", scores, single=True),
+        write("pose_scores", pose_scores, single=True), write("found", found),
+    )  # fmt: skip
+    count = heat.type.size
+    dispatches = [
+        Dispatch(
+            "posenet_candidates", every, (read("x", heat), write("y", candidates)),
+            (*u32(count=count, h=h, w=w), *f32(least=_least_heat(a))), groups_for(-(-count // 4), target),
+        ),
+        Dispatch("posenet_search", every, search, (*u32(count=count, h=h, w=w), *judge, *cell), (1, 1, 1)),
+        Dispatch("posenet_rank", {}, results, (*judge, *f32(stride=a.stride)), (1, 1, 1)),
+    ]  # fmt: skip
+    longs = present(node, 3)
+    if longs is not None:
+        bindings = (read("x", longs), read("keypoints", keypoints), read("found", found), write("y", node.outputs[4], single=True))
+        params = (*u32(h=h, w=w, max_detections=a.max_detections), *cell, *f32(stride=a.stride))
+        dispatches.append(Dispatch("posenet_masks", every, bindings, params, groups_for(h * w, target)))
+    assert keypoints.type.shape[2] == KEYPOINTS
+    return dispatches
+
+
+def _least_heat(a: PosenetDecoderAttrs) -> float:
+    """The logit of the score threshold."""
+    if a.score_threshold >= 1:
+        return NEVER
+    ratio = 1.0 / (max(a.score_threshold, 0.0) + 1e-6) - 1.0
+    return float32(-math.log(ratio)) if ratio > 0 else NEVER
