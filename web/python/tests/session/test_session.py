@@ -1,0 +1,239 @@
+"""What a session promises its user, on a model of three operators."""
+
+from __future__ import annotations
+
+import json
+from array import array
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.importers.tflite_writer import Writer
+from tests.ops.case_graphs import run
+
+import webinfer
+from webinfer import choice
+from webinfer.backends.wasm import WasmExecutor
+from webinfer.errors import (
+    BackendUnavailableError,
+    ClosedError,
+    DeviceLostError,
+    InputError,
+    KernelError,
+    ModelFormatError,
+)
+from webinfer.session import Session
+
+WEIGHTS = np.linspace(-1, 1, 4 * 3 * 3 * 2, dtype=np.float32).reshape(4, 3, 3, 2)
+
+
+def model() -> bytes:
+    """conv2d 3x3 (SAME, RELU), max_pool2d 2x2, reshape."""
+    w = Writer()
+    x = w.input("image", (1, 6, 6, 2))
+    kernel, bias = w.constant("kernel", WEIGHTS), w.constant("bias", np.float32([0.1, 0.2, 0.3, 0.4]))
+    convolved, pooled, flat = (w.tensor(n, s) for n, s in (("c", (1, 6, 6, 4)), ("p", (1, 3, 3, 4)), ("y", (1, 36))))
+    w.node("CONV_2D", [x, kernel, bias], [convolved], padding=0, stride_w=1, stride_h=1, fused_activation_function=1)
+    w.node("MAX_POOL_2D", [convolved], [pooled], padding=1, stride_w=2, stride_h=2, filter_width=2, filter_height=2)
+    w.node("RESHAPE", [pooled, w.constant("shape", np.int32([1, 36]))], [flat])
+    return w.finish(flat)
+
+
+IMAGE = np.random.default_rng(0).normal(size=(1, 6, 6, 2)).astype(np.float32)
+
+
+def opened(backend: Any = "wasm", **options: Any) -> Session:
+    return run(webinfer.load(model(), backend=backend, **options))
+
+
+def test_arrays_buffers_and_tensors_give_the_same() -> None:
+    with opened() as session:
+        want = run(session.run({"image": IMAGE}))["y"].numpy()
+        assert want.shape == (1, 36)
+        tensor = webinfer.Tensor(IMAGE.tobytes(), (1, 6, 6, 2), session.inputs[0].dtype)
+        for form in (IMAGE.tobytes(), array("f", IMAGE.ravel().tolist()), memoryview(IMAGE), tensor):
+            np.testing.assert_array_equal(run(session.run(form))["y"].numpy(), want)
+
+
+def test_two_backends_agree() -> None:
+    with opened("wasm") as fast, opened("reference") as slow:
+        got, want = (run(s.run(IMAGE))["y"].numpy() for s in (fast, slow))
+    np.testing.assert_allclose(got, want, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"picture": IMAGE}, "no input 'picture'; its inputs are image"),
+        ({}, "needs input 'image'"),
+        (IMAGE.astype(np.float64), "has type float64, needs float32"),
+        (IMAGE[:, :5], r"has shape \(1, 5, 6, 2\), needs \(1, 6, 6, 2\)"),
+        (b"123", "has 3 bytes, needs 288"),
+        (array("d", [0.0] * 36), "holds d, needs float32|holds float64"),
+        ("text", "give an array"),
+    ],
+)
+def test_a_wrong_input_is_named_and_the_next_run_works(given: Any, message: str) -> None:
+    with opened() as session:
+        with pytest.raises(InputError, match=message):
+            run(session.run(given))
+        assert run(session.run(IMAGE))["y"].shape == (1, 36)
+
+
+def test_a_closed_session_says_so() -> None:
+    session = opened()
+    session.close()
+    session.close()
+    with pytest.raises(ClosedError, match="load the model again"):
+        run(session.run(IMAGE))
+    assert "closed" in repr(session)
+
+
+def test_the_plan_names_backend_kernel_shapes_and_reason() -> None:
+    with opened() as session:
+        plan = session.plan()
+        assert [row.op for row in plan.rows] == ["conv2d", "max_pool2d"]
+        assert plan.rows[0].shapes == "1x6x6x2, 4x3x3x2, 4 -> 1x6x6x4"
+        assert plan.rows[0].flops == 2 * 6 * 6 * 4 * 3 * 3 * 2
+        assert "wasm was asked for" in str(plan)
+        assert json.loads(plan.json())["rows"][0]["backend"] == "wasm"
+        assert session.memory().arena >= session.memory().arena_bound > 0
+
+
+def test_the_profile_is_a_table_json_and_a_picture() -> None:
+    with opened() as session:
+        profile = run(session.profile({"image": IMAGE}, rounds=1))
+        assert len(profile.times_ms) == len(session.plan().rows)
+        assert profile.total_ms > 0
+        assert json.loads(profile.json())["steps"][0]["ms"] > 0
+        assert profile.svg().count("<rect") == 2
+        assert "GFLOP/s" in str(profile)
+
+
+def test_verify_finds_no_difference_and_names_one_when_there_is() -> None:
+    with opened() as session:
+        report = run(session.verify("reference"))
+        assert report.ok, report
+        executor = session.executor
+        assert isinstance(executor, WasmExecutor)
+        at = executor.output_address("y")
+        original = executor._call
+
+        def spoiled(kernels: Any, first: int, count: int) -> None:
+            original(kernels, first, count)
+            kernels.write(at, np.float32([1e6]).tobytes())
+
+        executor._call = spoiled  # type: ignore[method-assign]
+        report = run(session.verify("reference"))
+    assert not report.ok
+    assert report.first is not None
+    assert report.first.op == "max_pool2d"
+    assert "differ first at" in str(report)
+
+
+@pytest.mark.parametrize("data", [b"", b"TFL3", b"<!doctype html><title>404</title>", bytes(range(256)) * 4])
+def test_a_bad_file_is_refused_and_a_good_one_loads_after_it(data: bytes) -> None:
+    with pytest.raises(ModelFormatError):
+        run(webinfer.load(data, backend="wasm"))
+    opened().close()
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ModelFormatError, match=r"nowhere\.tflite"):
+        run(webinfer.load(tmp_path / "nowhere.tflite"))
+
+
+def test_something_that_is_no_model_is_named() -> None:
+    with pytest.raises(ModelFormatError, match="cannot be read from a dict"):
+        run(webinfer.load({}))
+
+
+@pytest.mark.parametrize(("backend", "message"), [("cuda", "no backend is called 'cuda'"), ([], "give one name"), (["auto", "wasm"], "without 'auto'")])
+def test_a_wrong_backend_is_named(backend: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        opened(backend)
+
+
+def test_a_backend_that_is_missing_gives_way_with_the_reason(caplog: pytest.LogCaptureFixture) -> None:
+    with opened(["webnn", "wasm"]) as session:
+        assert session.backend == "wasm"
+        assert "webnn" in session.choice
+        assert "falls back from webnn" in caplog.text
+
+
+def test_strict_refuses_to_give_way() -> None:
+    with pytest.raises(BackendUnavailableError, match="webnn"):
+        opened(["webnn", "wasm"], strict=True)
+
+
+def test_progress_reports_every_stage(tmp_path: Path) -> None:
+    path = tmp_path / "small.tflite"
+    path.write_bytes(model())
+    seen: list[webinfer.ProgressEvent] = []
+    run(webinfer.load(path, backend="wasm", progress=seen.append)).close()
+    assert [e.stage for e in seen][0] == "model"
+    assert {"compile", "weights"} <= {e.stage for e in seen}
+    assert all(e.done <= e.total for e in seen)
+
+
+class Faulty:
+    """An executor whose runs fail as often as told."""
+
+    def __init__(self, executor: Any, error: Exception, times: int) -> None:
+        self._executor, self._error, self.times = executor, error, times
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._executor, name)
+
+    async def run(self, inputs: Any) -> Any:
+        if self.times:
+            self.times -= 1
+            raise self._error
+        return await self._executor.run(inputs)
+
+
+def spoil(session: Session, error: Exception) -> None:
+    attempt = session._live()
+    attempt.executor = Faulty(attempt.executor, error, 1)  # type: ignore[assignment]
+
+
+def test_a_trapped_kernel_fails_one_run_and_the_next_has_a_new_instance() -> None:
+    with opened() as session:
+        want = run(session.run(IMAGE))["y"].numpy()
+        spoil(session, KernelError("trapped"))
+        with pytest.raises(KernelError):
+            run(session.run(IMAGE))
+        np.testing.assert_array_equal(run(session.run(IMAGE))["y"].numpy(), want)
+
+
+def test_a_device_lost_twice_is_left_for_the_next_backend() -> None:
+    session = opened(["reference", "wasm"])
+    for _ in range(2):
+        spoil(session, DeviceLostError("lost"))
+        with pytest.raises(DeviceLostError):
+            run(session.run(IMAGE))
+        assert run(session.run(IMAGE))["y"].shape == (1, 36)
+    assert session.backend == "wasm"
+    assert "rebuilt after 2 lost" in session.choice
+    session.close()
+
+
+def test_auto_measures_and_says_what_it_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choice, "AUTO", ("reference", "wasm"))
+    with opened("auto") as session:
+        assert session.choice.startswith(f"auto chose {session.backend}: measured")
+        assert "reference" in session.choice
+        assert "wasm" in session.choice
+
+
+def test_runs_at_the_same_time_are_queued() -> None:
+    import asyncio
+
+    async def many(session: Session) -> list[Any]:
+        return await asyncio.gather(*(session.run(IMAGE * k) for k in range(6)))
+
+    with opened() as session:
+        results = run(many(session))
+        for k, outputs in enumerate(results):
+            np.testing.assert_array_equal(outputs["y"].numpy(), run(session.run(IMAGE * k))["y"].numpy())
