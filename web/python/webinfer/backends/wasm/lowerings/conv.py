@@ -124,7 +124,7 @@ def pack_dense(node: Node, builder: Builder, weights: DenseWeights, columns: int
     size = panels * (columns + weights.taps * weights.ci * columns)
     key = (
         weights.co, weights.taps, weights.ci, columns, weights.group_stride, weights.out_stride, weights.inner,
-        weights.inner_stride, weights.tap_stride, node.output.type.shape[3],
+        weights.inner_stride, weights.tap_stride, node.output.type.shape[-1],
     )  # fmt: skip
     return _pack(node, builder, "f32_pack_conv_weights", key, size, panels)
 

@@ -8,10 +8,9 @@ from itertools import product
 
 from webinfer.backends.wasm.builder import Builder, Lower
 from webinfer.backends.wasm.lowerings.cast import F32, compute_dtype, present
-from webinfer.backends.wasm.lowerings.conv import ACTS, TILES, tile_work
+from webinfer.backends.wasm.lowerings.conv import ACTS, TILES, DenseWeights, pack_dense, tile_work
 from webinfer.backends.wasm.lowerings.movement import fill, strided_copy
 from webinfer.backends.wasm.lowerings.nest import broadcast_strides
-from webinfer.dtypes import DType
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, Op, TensorType, Value
 from webinfer.ops import matmul as ops
@@ -65,37 +64,28 @@ def matmul(node: Node, builder: Builder) -> None:
     lo, hi = attrs.activation.bounds or (-math.inf, math.inf)
     end = (0, 0, 0, ACTS.get(attrs.activation, 0), lo, hi)
     _, k, n = sizes
-    for rows, at_a, at_b, at_y in batches(a.type, b.type, y.type, sizes):
-        tile = min(TILES, key=lambda t: tile_work(t, TILES[t], rows, n))
-        height, width = map(int, tile.split("x"))
-        packed = _pack(node, builder, sizes, width, at_b)
+    products = list(batches(a.type, b.type, y.type, sizes))
+    rows = products[0][0]
+    tile = min(TILES, key=lambda t: tile_work(t, TILES[t], rows, n))
+    height, width = map(int, tile.split("x"))
+    packed, panel_bytes = _pack(node, builder, sizes, width), 4 * width * (k + 1)
+    for _, at_a, at_b, at_y in products:
+        panels = packed + at_b // (k * n) * -(-n // width) * panel_bytes
         builder.step(
-            f"f32_conv2d_nhwc_{tile}", source + 4 * at_a, packed, builder.ref(y) + 4 * at_y, 1, 1, rows, k, k,
+            f"f32_conv2d_nhwc_{tile}", source + 4 * at_a, panels, builder.ref(y) + 4 * at_y, 1, 1, rows, k, k,
             1, rows, n, n, 1, 1, 1, 1, 1, 1, 0, 0, *end, units=-(-n // width) * -(-rows // height),
         )  # fmt: skip
-        builder.because(f"{tile} tile, {builder.isa} build")
+    builder.because(f"{tile} tile, {builder.isa} build")
 
 
-def _pack(node: Node, builder: Builder, sizes: tuple[int, int, int], width: int, first: int) -> Ref:
-    """Column panels of one matrix b and the bias, packed at load, or every time if they can change."""
-    b, bias = present(node.inputs[1]), node.inputs[2] if len(node.inputs) > 2 else None
+def _pack(node: Node, builder: Builder, sizes: tuple[int, int, int], width: int) -> Ref:
+    """Column panels of every matrix of b, one after the other, each with the bias."""
     _, k, n = sizes
+    count = math.prod(present(node.inputs[1]).type.shape[:-2])
     # Rows of b are taps of one channel each, or, transposed, one tap of k channels.
-    layout = (n, 1, k, width, 0, k, 0) if node.attrs.transpose_b else (n, k, 1, width, 0, 1, n)
-    panels = -(-n // width)
-    nbytes = 4 * panels * (width + k * width)
-    fixed = builder.is_fixed(b) and (bias is None or builder.is_fixed(bias))
-    key = ("matmul", b, bias, layout, first)
-    target, is_new = builder.packed(key, nbytes) if fixed else (builder.scratch(nbytes), True)
-    if is_new:
-        constant = b.constant if fixed else None
-        plain = constant is not None and constant.sparsity is None
-        stored_f16 = plain and constant is not None and constant.stored is DType.FLOAT16
-        source = (builder.weights(b) if plain else builder.ref(b)) + first * (2 if stored_f16 else 4)
-        put = builder.prepare if fixed else builder.step
-        bias_ref = builder.ref(bias) if bias is not None else 0
-        put("f32_pack_conv_weights", source, bias_ref, target, *layout, int(stored_f16), units=panels)
-    return target
+    transpose = node.attrs.transpose_b
+    weights = DenseWeights(count, n, 1, k, k * n, k, 0) if transpose else DenseWeights(count, n, k, 1, k * n, 1, n)
+    return pack_dense(node, builder, weights, width)
 
 
 LOWERINGS: dict[Op, Lower] = {ops.MATMUL: matmul}

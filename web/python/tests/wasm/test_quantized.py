@@ -1,0 +1,145 @@
+"""8-bit arithmetic at sizes that the models at hand do not have, against the reference to the bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.ops.case_graphs import problem
+from tests.ops.targets import Target
+from tests.wasm.memory import BUILDS
+from tests.wasm.test_moves import check
+from webinfer.dtypes import DType
+from webinfer.graph.ir import Case, Quantization, TensorType
+from webinfer.ops import conv, matmul, movement
+from webinfer.ops import elementwise as ew
+from webinfer.ops import reduce as red
+from webinfer.ops.activation import Activation
+from webinfer.ops.conv import Conv2dAttrs, ConvTranspose2dAttrs, quantized_conv_case
+from webinfer.ops.matmul import MatmulAttrs
+
+U8, I8 = DType.UINT8, DType.INT8
+
+
+def _type(shape: tuple[int, ...], dtype: DType, scale: float, zero: int) -> TensorType:
+    return TensorType(shape, dtype, Quantization((scale,), (zero,)))
+
+
+@pytest.mark.parametrize("target", BUILDS, ids=str)
+def test_dense_convolutions_of_any_size(target: Target) -> None:
+    rng = np.random.default_rng(7)
+    cases = [
+        quantized_conv_case("longer than one block", (1, 4, 5, 260), (11, 3, 3, 260), U8, None, 11, pads=(1, 1, 1, 1)),
+        quantized_conv_case("longer, odd, one pixel", (1, 1, 1, 4099), (9, 1, 1, 4099), I8, 0, 9),
+        quantized_conv_case("one channel each", (1, 3, 3, 1), (1, 2, 2, 1), U8, None, 1),
+        quantized_conv_case("wide window, one row", (2, 1, 30, 3), (17, 1, 9, 3), I8, 0, 17, pads=(0, 0, 4, 4)),
+    ]
+    for i in range(24):
+        ci, co, kh, kw, ih, iw = (int(n) for n in rng.integers(1, (20, 20, 4, 4, 9, 9)))
+        pads = tuple(int(n) for n in rng.integers(0, (kh, kh, kw, kw)))
+        if ih + pads[0] + pads[1] < kh or iw + pads[2] + pads[3] < kw:
+            continue
+        stride, dtype = (int(rng.integers(1, 4)), int(rng.integers(1, 4))), (U8, I8)[i % 2]
+        label = f"{i}: {(ih, iw, ci)} {(co, kh, kw)} {pads} {stride}"
+        shapes = ((1, ih, iw, ci), (co, kh, kw, ci))
+        cases.append(
+            quantized_conv_case(label, *shapes, dtype, 0 if i % 4 == 3 else None, co, pads=pads, stride=stride)
+        )
+    check(conv.CONV2D, cases, target)
+
+
+@pytest.mark.parametrize("target", BUILDS, ids=str)
+def test_depthwise_convolutions_of_any_size(target: Target) -> None:
+    cases = [
+        quantized_conv_case(
+            f"{c} {k} {s}",
+            (2, 7, 6, c),
+            (1, *k, c),
+            (U8, I8)[c % 2],
+            None,
+            c,
+            pads=(k[0] // 2,) * 2 + (k[1] // 2,) * 2,
+            stride=s,
+        )
+        for c in (1, 7, 8, 9, 33)
+        for k in ((1, 1), (2, 3), (5, 5))
+        for s in ((1, 1), (2, 3))
+    ]
+    check(conv.DEPTHWISE_CONV2D, cases, target)
+
+
+@pytest.mark.parametrize("target", BUILDS, ids=str)
+def test_transposed_convolutions_cut_and_pad(target: Target) -> None:
+    def case(label: str, dtype: DType, **attrs: object) -> Case:
+        return quantized_conv_case(label, (2, 3, 4, 5), (7, 3, 2, 5), dtype, None, 7, ConvTranspose2dAttrs, **attrs)
+
+    cases = [
+        case("plain", U8), case("stride 2 by 3", I8, stride=(2, 3)), case("cut", U8, stride=(2, 2), pads=(2, 1, 1, 0)),
+        case("cut deeper than the window", I8, stride=(3, 3), pads=(4, 3, 3, 2)),
+        case("output padding, dilated", U8, stride=(2, 2), dilation=(2, 3), output_padding=(1, 1)),
+    ]  # fmt: skip
+    check(conv.CONV_TRANSPOSE2D, cases, target)
+
+
+@pytest.mark.parametrize("target", BUILDS, ids=str)
+def test_products_of_two_variables_and_of_transposed_operands(target: Target) -> None:
+    def case(label: str, a: tuple[int, ...], b: tuple[int, ...], dtype: DType, **attrs: object) -> Case:
+        out = MatmulAttrs(out_type=(dtype, Quantization((0.9,), (4,))), **attrs)  # type: ignore[arg-type]
+        low, high = dtype.range
+        return Case(label, (_type(a, dtype, 0.05, 3), _type(b, dtype, 0.11, -2)), out, low=low, high=high)
+
+    cases = [
+        case("plain", (5, 7), (7, 9), U8), case("both transposed", (7, 5), (9, 7), I8, transpose_a=True, transpose_b=True),
+        case("batches", (3, 1, 4, 6), (2, 6, 5), I8), case("one matrix for all", (4, 3, 8), (8, 8), U8),
+        case("relu", (6, 8), (8, 3), I8, activation=Activation.RELU),
+    ]  # fmt: skip
+    check(matmul.MATMUL, cases, target)
+
+
+@pytest.mark.parametrize("target", BUILDS, ids=str)
+def test_sums_and_products_of_stretched_operands(target: Target) -> None:
+    shapes = (
+        ((3, 5, 7), (3, 5, 7)),
+        ((3, 5, 7), (7,)),
+        ((3, 1, 7), (5, 1)),
+        ((9,), ()),
+        ((2, 3, 1), (1, 4)),
+        ((17, 3), (17, 1)),
+    )
+    for op in (ew.ADD, ew.SUB, ew.MUL):
+        cases = [
+            Case(
+                f"{a} {b} {dtype} {activation}", (_type(a, dtype, 0.031, 2), _type(b, dtype, 0.2, -9)),
+                ew.BinaryAttrs(activation, (dtype, Quantization((0.17,), (1,)))), low=dtype.range[0], high=dtype.range[1],
+            )
+            for a, b in shapes
+            for dtype in (U8, I8)
+            for activation in (Activation.NONE, Activation.RELU6)
+        ]  # fmt: skip
+        check(op, cases, target)
+
+
+@pytest.mark.parametrize("target", BUILDS, ids=str)
+def test_means_over_any_axes(target: Target) -> None:
+    out = (I8, Quantization((0.02,), (-5,)))
+    cases = [
+        Case(f"{axes}", (_type((3, 4, 5, 6), I8, 0.03, 7),), red.ReduceAttrs(axes, True, out), low=-128, high=127)
+        for axes in ((0,), (1,), (3,), (1, 2), (0, 3), (0, 1, 2, 3), (1, 3))
+    ]
+    check(red.REDUCE_MEAN, cases, target)
+
+
+@pytest.mark.parametrize("target", BUILDS, ids=str)
+def test_padding_holds_the_zero_point(target: Target) -> None:
+    x = _type((1, 3, 2, 3), I8, 0.05, -7)
+    attrs = movement.PadAttrs((0, 1, 1, 0), (0, 2, 0, 1), -7.0)
+    p = problem(movement.PAD, Case("zero point", (x,), attrs, low=-128, high=127))
+    assert p.want[0][0, 0, 0, 0] == -7
+    check(movement.PAD, [p.case], target)
+
+
+def test_the_cases_reach_both_ends_of_the_result() -> None:
+    case = quantized_conv_case("reach", (1, 6, 6, 8), (8, 3, 3, 8), U8, None, 8)
+    assert isinstance(case.attrs, Conv2dAttrs)
+    want = problem(conv.CONV2D, case).want[0]
+    assert (want.min(), want.max()) == (0, 255)
