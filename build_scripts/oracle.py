@@ -1,7 +1,8 @@
 """`oracle`: the WebNN conformance cases on every backend, judged by their own tolerances.
 
 Prints per backend and operator how many cases are right, unsupported and wrong; a case is disputed if
-its expected numbers contradict the operator's formula. Exits 0 only if none is wrong. The cases are data beside the checkout (../shared/webnn_cases) or in the folder named by --cases.
+its expected numbers contradict the operator's formula. Exits 0 only if none is wrong. The cases are
+data beside the checkout (../shared/webnn_cases) or in the folder named by --cases.
 """
 
 import argparse
@@ -81,7 +82,10 @@ def _print(rows: Sequence[Mapping[str, Any]], verbose: bool) -> None:
             print(f"{row['backend']}: {row['verdict']}: {row['case']}: {row['why']}")
     print(f"{'backend':10} {'operator':24} {'right':>6} {'unsupported':>12} {'disputed':>9} {'wrong':>6}")
     for (backend, operator), count in sorted(counts.items()):
-        print(f"{backend:10} {operator:24} {count['right']:6} {count['unsupported']:12} {count['disputed']:9} {count['wrong']:6}")
+        print(
+            f"{backend:10} {operator:24} {count['right']:6} {count['unsupported']:12} "
+            f"{count['disputed']:9} {count['wrong']:6}"
+        )
     for backend in dict.fromkeys(row["backend"] for row in rows):
         mine = [row for row in rows if row["backend"] == backend]
         total = Counter(row["verdict"] for row in mine)

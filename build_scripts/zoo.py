@@ -60,7 +60,9 @@ def _parse(argv: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="zoo", description=__doc__)
     parser.add_argument("--models", type=Path, default=SHARED / "models", help="folder of .tflite files")
     parser.add_argument("--images", type=Path, default=SHARED / "images", help="folder of photos to feed")
-    parser.add_argument("--backend", action="append", choices=[*BACKENDS, "reference"], help="only this backend; may be repeated")
+    parser.add_argument(
+        "--backend", action="append", choices=[*BACKENDS, "reference"], help="only this backend; may be repeated"
+    )
     parser.add_argument("--only", action="append", help="only models whose name holds this word; may be repeated")
     parser.add_argument("--json", type=Path, help="write the table to this file")
     return parser.parse_args(argv)
@@ -70,7 +72,10 @@ async def _run(models: Sequence[Path], backends: Sequence[str], images: Path) ->
     from webinfer.host.native import NativeHost
 
     host, rows = NativeHost(), list[Row]()
-    print(f"{'model':36} {'backend':9} {'status':8} {'judge':10} {'rel diff':>9} {'exact':>8} {'arena':>11} {'bound':>6} {'steps':>6} {'constants':>10} {'load ms':>8} {'run ms':>8}")
+    print(
+        f"{'model':36} {'backend':9} {'status':8} {'judge':10} {'rel diff':>9} {'exact':>8} "
+        f"{'arena':>11} {'/bound':>7} {'steps':>6} {'constants':>10} {'load ms':>8} {'run ms':>8}"
+    )
     with Judge() as judge:
         for model in models:
             for row in await _model_rows(host, model, backends, images, judge):
@@ -158,8 +163,10 @@ def _print(row: Row) -> None:
 
     bound = row.arena_bytes / row.arena_bound if row.arena_bytes and row.arena_bound else None
     print(
-        f"{row.model:36} {row.backend:9} {row.status:8} {row.judge:10} {number(row.max_rel_diff, '9.1e'):>9} {number(row.exact_share, '8.4f'):>8} "
-        f"{number(row.arena_bytes, ',d'):>11} {number(bound, '.2f'):>6} {number(row.steps, 'd'):>6} {number(row.constant_bytes, ',d'):>10} "
+        f"{row.model:36} {row.backend:9} {row.status:8} {row.judge:10} "
+        f"{number(row.max_rel_diff, '9.1e'):>9} {number(row.exact_share, '8.4f'):>8} "
+        f"{number(row.arena_bytes, ',d'):>11} {number(bound, '.2f'):>7} {number(row.steps, 'd'):>6} "
+        f"{number(row.constant_bytes, ',d'):>10} "
         f"{number(row.load_ms, '.0f'):>8} {number(row.run_ms, '.1f'):>8}"
     )
     if row.error:

@@ -49,7 +49,7 @@ class Judge:
 
 
 def _interpreter(model: Path) -> Any:
-    from ai_edge_litert.interpreter import Interpreter
+    from ai_edge_litert.interpreter import Interpreter  # type: ignore[import-untyped]
 
     interpreter = Interpreter(model_path=str(model), num_threads=1)
     interpreter.allocate_tensors()
@@ -136,7 +136,8 @@ class Verdict:
         if self.float_diff is not None and not self.float_diff <= FLOAT_LIMIT:
             return f"floats differ by {self.float_diff:.2e} of the range, allowed {FLOAT_LIMIT}"
         if self.count and (self.exact / self.count < EXACT_LIMIT or self.farthest > 1):
-            return f"{self.exact} of {self.count} integers exact, one is off by {self.farthest}; allowed {EXACT_LIMIT} and 1"
+            share = f"{self.exact} of {self.count} integers exact"
+            return f"{share}, one is off by {self.farthest}; allowed {EXACT_LIMIT} and 1"
         return ""
 
 

@@ -47,7 +47,9 @@ def test_an_unknown_operator_is_unsupported_by_name() -> None:
     assert (row["verdict"], row["why"]) == ("unsupported", "operator blend")
 
 
-@pytest.mark.parametrize(("a", "b", "distance"), [(1.0, 1.0, 0), (0.0, -0.0, 0), (1e-45, -1e-45, 2), (1.0, 1.0 + 2**-22, 2)])
+@pytest.mark.parametrize(
+    ("a", "b", "distance"), [(1.0, 1.0, 0), (0.0, -0.0, 0), (1e-45, -1e-45, 2), (1.0, 1.0 + 2**-22, 2)]
+)
 def test_ulps_count_the_numbers_between(a: float, b: float, distance: int) -> None:
     assert ulps(np.array([a], np.float32), np.array([b], np.float32))[0] == distance
 
@@ -71,7 +73,10 @@ def test_computed_tolerance_adds_up_over_the_operators() -> None:
         {"name": "softmax", "arguments": [{"input": "c"}], "outputs": "y"},
     ]
     inputs = {**case.graph["inputs"], "w": {"descriptor": {"shape": [1, 1, 3, 3], "dataType": "float32"}}}
-    assert tolerance(Case("made", "n", {**case.graph, "inputs": inputs, "operators": operators}, {"dynamic": "f"})) == ("ULP", 36.0)
+    assert tolerance(Case("made", "n", {**case.graph, "inputs": inputs, "operators": operators}, {"dynamic": "f"})) == (
+        "ULP",
+        36.0,
+    )
 
 
 @pytest.mark.parametrize("backend", oracle.BACKENDS)

@@ -37,7 +37,10 @@ def test_a_nan_is_out_of_bounds_unless_both_have_it() -> None:
 
 def test_integers_may_be_off_by_one_but_rarely() -> None:
     want = list(range(1000))
-    few, many, far = ([n + (i in wrong) * step for i, n in enumerate(want)] for wrong, step in ((range(5), 1), (range(6), 1), (range(1), 2)))
+    few, many, far = (
+        [n + (i in wrong) * step for i, n in enumerate(want)]
+        for wrong, step in ((range(5), 1), (range(6), 1), (range(1), 2))
+    )
     assert _verdict(few, want, "int32").problem() == ""
     assert _verdict(many, want, "int32").problem()
     assert _verdict(far, want, "int32").problem()

@@ -12,7 +12,9 @@ from webinfer.backends.reference import LOWERINGS as REFERENCE
 from webinfer.ops import OPS
 
 ROOM = Path(webinfer.backends.__file__).parent
-BACKENDS = sorted(p.name for p in ROOM.iterdir() if (p / "lowerings.py").is_file() or (p / "lowerings" / "__init__.py").is_file())
+BACKENDS = sorted(
+    p.name for p in ROOM.iterdir() if (p / "lowerings.py").is_file() or (p / "lowerings" / "__init__.py").is_file()
+)
 
 
 def test_the_reference_defines_every_operator() -> None:
@@ -24,7 +26,9 @@ def test_tables_are_disjoint_and_complete(backend: str) -> None:
     tables = importlib.import_module(f"webinfer.backends.{backend}.lowerings")
     lowered, refused = set(tables.LOWERINGS), set(tables.UNSUPPORTED)
     assert not lowered & refused, f"{backend}: both lowered and refused: {lowered & refused}"
-    assert lowered | refused == set(OPS.values()), f"{backend}: neither lowered nor refused: {set(OPS.values()) - lowered - refused}"
+    assert lowered | refused == set(OPS.values()), (
+        f"{backend}: neither lowered nor refused: {set(OPS.values()) - lowered - refused}"
+    )
     assert all(reason.strip() for reason in tables.UNSUPPORTED.values())
 
 

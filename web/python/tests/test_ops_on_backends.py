@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from functools import lru_cache
+from functools import cache, lru_cache
 from types import ModuleType
 from typing import Any
 
@@ -28,7 +28,7 @@ def _module(target: Target) -> tuple[ModuleType, Any]:
     return backend, lowerings
 
 
-@lru_cache(maxsize=None)
+@cache
 def _results(target: Target, name: str) -> dict[str, Outcome]:
     """Outcomes of all cases of one operator, by label: one build instead of dozens."""
     op = OPS[name]

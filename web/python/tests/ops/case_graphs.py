@@ -71,7 +71,9 @@ def _value(op: Op, case: Case, index: int, array: Array) -> Value:
 Outcome = list[Array] | UnsupportedOpError
 
 
-async def outcomes(backend: ModuleType, host: Any, problems: Sequence[Problem], options: Mapping[str, Any]) -> list[Outcome]:
+async def outcomes(
+    backend: ModuleType, host: Any, problems: Sequence[Problem], options: Mapping[str, Any]
+) -> list[Outcome]:
     """What the backend makes of each case. All in one graph; one by one if some are unsupported."""
     try:
         return list(await _run_together(backend, host, problems, options))
@@ -81,13 +83,24 @@ async def outcomes(backend: ModuleType, host: Any, problems: Sequence[Problem], 
     return [outcome for p in problems for outcome in await outcomes(backend, host, [p], options)]
 
 
-async def _run_together(backend: ModuleType, host: Any, problems: Sequence[Problem], options: Mapping[str, Any]) -> list[list[Array]]:
-    inputs = {v: a for p in problems for v, a in zip(p.node.inputs, p.arrays, strict=True) if v is not None and not v.is_constant}
+async def _run_together(
+    backend: ModuleType, host: Any, problems: Sequence[Problem], options: Mapping[str, Any]
+) -> list[list[Array]]:
+    inputs = {
+        v: a
+        for p in problems
+        for v, a in zip(p.node.inputs, p.arrays, strict=True)
+        if v is not None and not v.is_constant
+    }
     outputs = [v for p in problems for v in p.node.outputs]
     graph = Graph("cases", inputs, outputs, [p.node for p in problems])
     executor = await backend.build(graph, host, **options)
     try:
-        views = {v.name: memoryview(np.ascontiguousarray(a).reshape(-1)).cast("B") if a.size else memoryview(b"") for v, a in inputs.items() if a is not None}
+        views = {
+            v.name: memoryview(np.ascontiguousarray(a).reshape(-1)).cast("B") if a.size else memoryview(b"")
+            for v, a in inputs.items()
+            if a is not None
+        }
         results = await executor.run(views)
         return [[results[v.name].numpy().copy() for v in p.node.outputs] for p in problems]
     finally:

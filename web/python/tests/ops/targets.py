@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 
 import pytest
 
@@ -39,7 +39,7 @@ TARGETS = (
 )
 
 
-@lru_cache(maxsize=None)
+@cache
 def missing_reason(target: Target) -> str:
     """Why the backend cannot run here, or an empty text."""
     from tests.ops.case_graphs import run

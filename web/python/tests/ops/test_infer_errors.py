@@ -52,7 +52,8 @@ BAD: tuple[tuple[str, tuple[TensorType | None, ...], Any, str], ...] = (
     ("conv2d", (t(1, 2, 2, 4), t(8, 3, 3, 4)), Conv2dAttrs(), "does not fit input 2"),
     ("conv2d", (t(1, 4, 4, 4), t(8, 3, 3, 4)), Conv2dAttrs(stride=(0, 1)), "must be positive"),
     ("conv2d", (t(1, 4, 4, 4), t(8, 1, 1, 4), t(7)), Conv2dAttrs(), "needs 8 elements"),
-    ("conv2d", (t(1, 4, 4, 4), t(8, 1, 1, 4), t(8), None, None), Conv2dAttrs(activation=Activation.PRELU), "belong together"),
+    ("conv2d", (t(1, 4, 4, 4), t(8, 1, 1, 4), t(8), None, None), Conv2dAttrs(activation=Activation.PRELU),
+        "belong together"),
     ("conv2d", (t(1, 4, 4, 4), t(8, 1, 1, 4), None, t(1, 4, 4, 9)), Conv2dAttrs(), "does not fit result"),
     ("conv2d", (t(1, 4, 4, 4), None), Conv2dAttrs(), "input w is missing"),
     ("depthwise_conv2d", (t(1, 4, 4, 3), t(1, 3, 3, 4)), Conv2dAttrs(), "do not fit input"),
@@ -102,15 +103,19 @@ BAD: tuple[tuple[str, tuple[TensorType | None, ...], Any, str], ...] = (
     ("top_k", (t(2, 3),), TopKAttrs(4), "cannot be taken"),
     ("one_hot", (t(2),), OneHotAttrs(3, 1), "needs int32"),
     ("triangular", (t(2),), TriangularAttrs(), "two axes"),
-    ("landmarks_to_transform_matrix", (t(1, 5, 3),), LandmarksToTransformMatrixAttrs(0, 5, (1,), (2, 2)), "is not one of 5"),
+    ("landmarks_to_transform_matrix", (t(1, 5, 3),), LandmarksToTransformMatrixAttrs(0, 5, (1,), (2, 2)),
+        "is not one of 5"),
     ("transform_tensor_bilinear", (t(1, 4, 4, 2), t(1, 3, 3)), TransformTensorAttrs((2, 2)), "needs (1, 4, 4)"),
     ("transform_landmarks", (t(1, 4, 4), t(1, 4, 4)), TransformLandmarksAttrs(), "2 or 3 numbers"),
-    ("posenet_decoder", (t(1, 4, 4, 17), t(1, 4, 4, 34), t(1, 4, 4, 34)), PosenetDecoderAttrs(3, 0.5, 16, 10.0), "middle offsets"),
+    ("posenet_decoder", (t(1, 4, 4, 17), t(1, 4, 4, 34), t(1, 4, 4, 34)), PosenetDecoderAttrs(3, 0.5, 16,
+        10.0), "middle offsets"),
 )  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "inputs", "attrs", "says"), BAD, ids=[f"{row[0]}-{n}" for n, row in enumerate(BAD)])
-def test_what_does_not_fit_is_refused_in_words(name: str, inputs: tuple[TensorType | None, ...], attrs: Any, says: str) -> None:
+def test_what_does_not_fit_is_refused_in_words(
+    name: str, inputs: tuple[TensorType | None, ...], attrs: Any, says: str
+) -> None:
     with pytest.raises(ShapeError) as raised:
         OPS[name].infer(inputs, attrs)
     assert str(raised.value).startswith(name)
@@ -137,7 +142,10 @@ def test_every_case_draws_inputs_inside_the_type() -> None:
 
 
 def test_a_quantised_result_carries_its_scale() -> None:
-    x, w = TensorType((1, 2, 2, 4), DType.INT8, Quantization((0.5,), (0,))), TensorType((3, 1, 1, 4), DType.INT8, Quantization((0.1,), (0,)))
+    x, w = (
+        TensorType((1, 2, 2, 4), DType.INT8, Quantization((0.5,), (0,))),
+        TensorType((3, 1, 1, 4), DType.INT8, Quantization((0.1,), (0,))),
+    )
     out = (DType.INT8, Quantization((0.25,), (7,)))
     (y,) = OPS["conv2d"].infer((x, w), Conv2dAttrs(out_type=out))
     assert (y.dtype, y.quant) == out

@@ -30,7 +30,11 @@ def _quant(type: TensorType) -> Any:
     q = type.quant
     if q is None:
         return None
-    return (np.array(q.scales, np.float32), list(q.zero_points), q.axis) if q.axis is not None else (q.scales[0], q.zero_points[0])
+    return (
+        (np.array(q.scales, np.float32), list(q.zero_points), q.axis)
+        if q.axis is not None
+        else (q.scales[0], q.zero_points[0])
+    )
 
 
 def _given(p: Problem, index: int) -> Any:
@@ -65,7 +69,12 @@ def _window(p: Problem) -> dict[str, Any]:
         same += [total // 2, total - total // 2]
     if any(a.pads) and (tuple(same) != a.pads or oh != -(-ih // a.stride[0]) or ow != -(-iw // a.stride[1])):
         pytest.skip(f"TFLite cannot say pads {a.pads}")
-    return {"padding": 0 if any(a.pads) else 1, "stride_h": a.stride[0], "stride_w": a.stride[1], "fused_activation_function": ACTIVATION[a.activation]}
+    return {
+        "padding": 0 if any(a.pads) else 1,
+        "stride_h": a.stride[0],
+        "stride_w": a.stride[1],
+        "fused_activation_function": ACTIVATION[a.activation],
+    }
 
 
 def _conv(p: Problem) -> Build:
@@ -78,7 +87,7 @@ def _conv(p: Problem) -> Build:
 
 
 def _conv_transpose(p: Problem) -> Build:
-    a, (_, h, w, _) = p.case.attrs, p.node.output.type.shape
+    a, h = p.case.attrs, p.node.output.type.shape[1]
     shape = np.array(p.node.output.type.shape, np.int32)
     same = h == p.node.inputs[0].type.shape[1] * a.stride[0]
     options = {"padding": 0 if any(a.pads) or same else 1, "stride_h": a.stride[0], "stride_w": a.stride[1]}
@@ -86,7 +95,12 @@ def _conv_transpose(p: Problem) -> Build:
 
 
 def _matmul(p: Problem) -> Build:
-    return "FULLY_CONNECTED", [_given(p, 0), _given(p, 1), _bias(p)], {"fused_activation_function": ACTIVATION[p.case.attrs.activation]}, 4
+    return (
+        "FULLY_CONNECTED",
+        [_given(p, 0), _given(p, 1), _bias(p)],
+        {"fused_activation_function": ACTIVATION[p.case.attrs.activation]},
+        4,
+    )
 
 
 def _pool(name: str) -> Callable[[Problem], Build]:
@@ -98,7 +112,12 @@ def _pool(name: str) -> Callable[[Problem], Build]:
 
 
 def _reduce(name: str) -> Callable[[Problem], Build]:
-    return lambda p: (name, [_given(p, 0), np.array(p.case.attrs.axes, np.int32)], {"keep_dims": p.case.attrs.keep_dims}, 2)
+    return lambda p: (
+        name,
+        [_given(p, 0), np.array(p.case.attrs.axes, np.int32)],
+        {"keep_dims": p.case.attrs.keep_dims},
+        2,
+    )
 
 
 def _resize(p: Problem) -> Build:
@@ -109,7 +128,12 @@ def _resize(p: Problem) -> Build:
 
 
 def _binary(p: Problem) -> Build:
-    return p.node.op.name.upper(), [_given(p, 0), _given(p, 1)], {"fused_activation_function": ACTIVATION[p.case.attrs.activation]}, 2
+    return (
+        p.node.op.name.upper(),
+        [_given(p, 0), _given(p, 1)],
+        {"fused_activation_function": ACTIVATION[p.case.attrs.activation]},
+        2,
+    )
 
 
 BUILDS: dict[str, Callable[[Problem], Build]] = {

@@ -22,7 +22,9 @@ def perform(copy: StridedCopy, source: np.ndarray, target: np.ndarray) -> None:
         target[t] = source[s]
 
 
-@pytest.mark.parametrize(("name", "case"), [pytest.param(n, c, id=f"{n}-{c.label}") for n in MOVES for c in OPS[n].cases])
+@pytest.mark.parametrize(
+    ("name", "case"), [pytest.param(n, c, id=f"{n}-{c.label}") for n in MOVES for c in OPS[n].cases]
+)
 def test_copies_move_what_the_reference_moves(name: str, case: Case) -> None:
     op: Op = OPS[name]
     p = problem(op, case)
@@ -51,11 +53,16 @@ def test_coalescing_keeps_what_strides_keep_apart() -> None:
 
 
 def test_a_scalar_is_one_copy_of_one_element() -> None:
-    (copy,) = movement.strided_copies(movement.EXPAND, [TensorType(())], TensorType((3,)), movement.ExpandAttrs((3,))) or []
+    (copy,) = (
+        movement.strided_copies(movement.EXPAND, [TensorType(())], TensorType((3,)), movement.ExpandAttrs((3,))) or []
+    )
     assert copy.shape == (3,)
     assert copy.source_strides == (0,)
 
 
 def test_nothing_to_copy_for_an_empty_result() -> None:
     attrs = movement.SliceAttrs((0,), (0,), (1,))
-    assert movement.strided_copies(movement.SLICE, [TensorType((3,), DType.INT8)], TensorType((0,), DType.INT8), attrs) == []
+    assert (
+        movement.strided_copies(movement.SLICE, [TensorType((3,), DType.INT8)], TensorType((0,), DType.INT8), attrs)
+        == []
+    )

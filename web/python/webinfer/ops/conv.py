@@ -49,7 +49,8 @@ def window_size(op: str, size: int, before: int, after: int, kernel: int, dilati
     """
     if min(kernel, dilation, stride) < 1 or min(before, after) < 0:
         raise ShapeError(
-            f"{op}: window {kernel}, dilation {dilation} and stride {stride} must be positive, pads {before}, {after} not negative"
+            f"{op}: window {kernel}, dilation {dilation} and stride {stride} must be positive, "
+            f"pads {before}, {after} not negative"
         )
     reach = (kernel - 1) * dilation + 1
     out = (size + before + after - reach) // stride + 1
@@ -188,7 +189,8 @@ CONV2D = declare(
             _conv_case("1x1, no bias, batch 2", _t(2, 3, 3, 4), _t(4, 1, 1, 4)),
             _conv_case("3x3 same", _t(1, 7, 6, 4), _t(8, 3, 3, 4), _t(8), pads=(1, 1, 1, 1)),
             _conv_case("3x3, odd channels", _t(1, 5, 5, 3), _t(7, 3, 3, 3), _t(7), pads=(1, 1, 1, 1)),
-            _conv_case("5x5 stride 2, one-sided pad", _t(1, 9, 9, 3), _t(24, 5, 5, 3), _t(24), stride=(2, 2), pads=(1, 2, 1, 2)),
+            _conv_case("5x5 stride 2, one-sided pad", _t(1, 9, 9, 3), _t(24, 5, 5, 3), _t(24), stride=(2, 2),
+                pads=(1, 2, 1, 2)),
             _conv_case("stride 2 by 1", _t(1, 8, 5, 4), _t(4, 2, 3, 4), _t(4), stride=(2, 1)),
             _conv_case("dilated", _t(1, 9, 8, 4), _t(8, 3, 3, 4), _t(8), dilation=(2, 3), pads=(2, 2, 3, 3)),
             _conv_case("groups", _t(1, 5, 4, 8), _t(6, 3, 3, 4), _t(6), groups=2, pads=(1, 1, 1, 1)),
@@ -198,15 +200,23 @@ CONV2D = declare(
             _conv_case("prelu", _t(1, 4, 5, 8), _t(12, 1, 1, 8), _t(12), None, _t(12), activation=Activation.PRELU),
             _conv_case("hard_swish", _t(1, 4, 5, 4), _t(8, 1, 1, 4), _t(8), activation=Activation.HARD_SWISH),
             _conv_case("sigmoid", _t(1, 4, 5, 4), _t(8, 1, 1, 4), _t(8), activation=Activation.SIGMOID),
-            _conv_case("residual, relu", _t(1, 4, 5, 8), _t(12, 1, 1, 8), _t(12), _t(1, 4, 5, 12), activation=Activation.RELU),
-            _conv_case("narrow residual", _t(1, 4, 5, 8), _t(12, 1, 1, 8), _t(12), _t(1, 4, 5, 8), activation=Activation.RELU),
-            _conv_case("narrow odd residual, 3x3", _t(1, 4, 5, 8), _t(13, 3, 3, 8), _t(13), _t(1, 4, 5, 6), pads=(1, 1, 1, 1)),
+            _conv_case("residual, relu", _t(1, 4, 5, 8), _t(12, 1, 1, 8), _t(12), _t(1, 4, 5, 12),
+                activation=Activation.RELU),
+            _conv_case("narrow residual", _t(1, 4, 5, 8), _t(12, 1, 1, 8), _t(12), _t(1, 4, 5, 8),
+                activation=Activation.RELU),
+            _conv_case("narrow odd residual, 3x3", _t(1, 4, 5, 8), _t(13, 3, 3, 8), _t(13), _t(1, 4, 5, 6),
+                pads=(1, 1, 1, 1)),
             quantized_conv_case("uint8, 1x1", (1, 5, 6, 16), (24, 1, 1, 16), DType.UINT8, None, 24),
-            quantized_conv_case("uint8, 3x3 same, relu6", (1, 6, 5, 8), (8, 3, 3, 8), DType.UINT8, None, 8, pads=(1, 1, 1, 1), activation=Activation.RELU6),
-            quantized_conv_case("uint8, image, odd channels", (1, 9, 9, 3), (21, 3, 3, 3), DType.UINT8, None, 21, stride=(2, 2), pads=(0, 1, 0, 1)),
-            quantized_conv_case("int8, a scale for each channel", (1, 5, 6, 16), (24, 1, 1, 16), DType.INT8, 0, 24, activation=Activation.RELU),
-            quantized_conv_case("int8, 3x3, odd channels", (2, 5, 4, 7), (5, 3, 3, 7), DType.INT8, 0, 5, pads=(1, 1, 1, 1)),
-            quantized_conv_case("int8, dilated groups", (1, 7, 7, 8), (6, 3, 3, 4), DType.INT8, None, 6, groups=2, dilation=(2, 2), pads=(2, 2, 2, 2)),
+            quantized_conv_case("uint8, 3x3 same, relu6", (1, 6, 5, 8), (8, 3, 3, 8), DType.UINT8, None, 8,
+                pads=(1, 1, 1, 1), activation=Activation.RELU6),
+            quantized_conv_case("uint8, image, odd channels", (1, 9, 9, 3), (21, 3, 3, 3), DType.UINT8, None,
+                21, stride=(2, 2), pads=(0, 1, 0, 1)),
+            quantized_conv_case("int8, a scale for each channel", (1, 5, 6, 16), (24, 1, 1, 16), DType.INT8, 0,
+                24, activation=Activation.RELU),
+            quantized_conv_case("int8, 3x3, odd channels", (2, 5, 4, 7), (5, 3, 3, 7), DType.INT8, 0, 5,
+                pads=(1, 1, 1, 1)),
+            quantized_conv_case("int8, dilated groups", (1, 7, 7, 8), (6, 3, 3, 4), DType.INT8, None, 6,
+                groups=2, dilation=(2, 2), pads=(2, 2, 2, 2)),
         ),
     )
 )  # fmt: skip
@@ -216,7 +226,8 @@ DEPTHWISE_CONV2D = declare(
         "depthwise_conv2d", Conv2dAttrs, infer_depthwise, cost_depthwise, DOT_PRODUCT,
         (
             _conv_case("3x3 same", _t(1, 7, 6, 8), _t(1, 3, 3, 8), _t(8), pads=(1, 1, 1, 1)),
-            _conv_case("3x3 stride 2, one-sided pad", _t(1, 8, 8, 24), _t(1, 3, 3, 24), _t(24), stride=(2, 2), pads=(0, 1, 0, 1)),
+            _conv_case("3x3 stride 2, one-sided pad", _t(1, 8, 8, 24), _t(1, 3, 3, 24), _t(24), stride=(2, 2),
+                pads=(0, 1, 0, 1)),
             _conv_case("5x5", _t(1, 9, 10, 12), _t(1, 5, 5, 12), _t(12), pads=(2, 2, 2, 2)),
             _conv_case("5x5 stride 2", _t(1, 9, 10, 12), _t(1, 5, 5, 12), _t(12), stride=(2, 2), pads=(1, 2, 1, 2)),
             _conv_case("odd channels", _t(1, 5, 5, 7), _t(1, 3, 3, 7), _t(7), pads=(1, 1, 1, 1)),
@@ -226,10 +237,14 @@ DEPTHWISE_CONV2D = declare(
             _conv_case("no bias, 2x4 window", _t(1, 6, 6, 4), _t(1, 2, 4, 4)),
             _conv_case("relu6", _t(1, 6, 6, 8), _t(1, 3, 3, 8), _t(8), pads=(1, 1, 1, 1), activation=Activation.RELU6),
             _conv_case("prelu", _t(1, 6, 6, 8), _t(1, 3, 3, 8), _t(8), None, _t(8), activation=Activation.PRELU),
-            quantized_conv_case("uint8, 3x3 same", (1, 6, 5, 16), (1, 3, 3, 16), DType.UINT8, None, 16, pads=(1, 1, 1, 1), activation=Activation.RELU6),
-            quantized_conv_case("uint8, stride 2, odd channels", (1, 7, 8, 5), (1, 3, 3, 5), DType.UINT8, None, 5, stride=(2, 2), pads=(1, 1, 0, 1)),
-            quantized_conv_case("int8, a scale for each channel", (1, 6, 6, 8), (1, 3, 3, 8), DType.INT8, 3, 8, pads=(1, 1, 1, 1)),
-            quantized_conv_case("int8, multiplier 2, dilated", (1, 9, 7, 4), (1, 3, 3, 8), DType.INT8, None, 8, dilation=(2, 1), pads=(2, 2, 1, 1)),
+            quantized_conv_case("uint8, 3x3 same", (1, 6, 5, 16), (1, 3, 3, 16), DType.UINT8, None, 16,
+                pads=(1, 1, 1, 1), activation=Activation.RELU6),
+            quantized_conv_case("uint8, stride 2, odd channels", (1, 7, 8, 5), (1, 3, 3, 5), DType.UINT8, None,
+                5, stride=(2, 2), pads=(1, 1, 0, 1)),
+            quantized_conv_case("int8, a scale for each channel", (1, 6, 6, 8), (1, 3, 3, 8), DType.INT8, 3, 8,
+                pads=(1, 1, 1, 1)),
+            quantized_conv_case("int8, multiplier 2, dilated", (1, 9, 7, 4), (1, 3, 3, 8), DType.INT8, None, 8,
+                dilation=(2, 1), pads=(2, 2, 1, 1)),
             _conv_case("map smaller than the window", _t(1, 2, 2, 8), _t(1, 5, 5, 8), _t(8), pads=(2, 2, 2, 2)),
         ),
     )
@@ -246,12 +261,16 @@ CONV_TRANSPOSE2D = declare(
         "conv_transpose2d", ConvTranspose2dAttrs, infer_transpose, cost_transpose, DOT_PRODUCT,
         (
             _transpose_case("2x2 stride 2", _t(1, 4, 5, 16), _t(1, 2, 2, 16), _t(1), stride=(2, 2)),
-            _transpose_case("3x3 stride 2, cut", _t(1, 3, 4, 8), _t(6, 3, 3, 8), _t(6), stride=(2, 2), pads=(0, 1, 0, 1)),
+            _transpose_case("3x3 stride 2, cut", _t(1, 3, 4, 8), _t(6, 3, 3, 8), _t(6), stride=(2, 2), pads=(0,
+                1, 0, 1)),
             _transpose_case("3x3 stride 1, no bias", _t(2, 3, 3, 4), _t(4, 3, 3, 4), pads=(1, 1, 1, 1)),
             _transpose_case("groups", _t(1, 3, 3, 4), _t(3, 2, 2, 4), stride=(2, 2), groups=2),
-            quantized_conv_case("uint8", (1, 4, 3, 8), (6, 3, 3, 8), DType.UINT8, None, 6, ConvTranspose2dAttrs, stride=(2, 2), pads=(0, 1, 0, 1)),
-            quantized_conv_case("int8, a scale for each channel", (1, 3, 3, 8), (5, 2, 2, 8), DType.INT8, 0, 5, ConvTranspose2dAttrs, stride=(2, 2)),
-            _transpose_case("dilated, padded output", _t(1, 3, 3, 4), _t(5, 2, 3, 4), stride=(2, 3), dilation=(2, 2), output_padding=(1, 1)),
+            quantized_conv_case("uint8", (1, 4, 3, 8), (6, 3, 3, 8), DType.UINT8, None, 6,
+                ConvTranspose2dAttrs, stride=(2, 2), pads=(0, 1, 0, 1)),
+            quantized_conv_case("int8, a scale for each channel", (1, 3, 3, 8), (5, 2, 2, 8), DType.INT8, 0, 5,
+                ConvTranspose2dAttrs, stride=(2, 2)),
+            _transpose_case("dilated, padded output", _t(1, 3, 3, 4), _t(5, 2, 3, 4), stride=(2, 3),
+                dilation=(2, 2), output_padding=(1, 1)),
         ),
     )
 )  # fmt: skip

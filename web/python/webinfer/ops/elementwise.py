@@ -11,9 +11,9 @@ from webinfer.graph.ir import Case, Op, Quantization, TensorType, Tolerance
 from webinfer.ops.activation import Activation
 from webinfer.ops.registry import (
     EXACT,
-    NoAttrs,
     ONE_ROUNDING,
     TRANSCENDENTAL,
+    NoAttrs,
     broadcast,
     declare,
     eight_bit,
@@ -61,7 +61,9 @@ def _unary_infer(name: str, to_bool: bool):  # type: ignore[no-untyped-def]
     return infer
 
 
-def _unary(name: str, tolerance: Tolerance, low: float = -4.0, high: float = 4.0, *attrs: UnaryAttrs, to_bool: bool = False) -> Op:
+def _unary(
+    name: str, tolerance: Tolerance, low: float = -4.0, high: float = 4.0, *attrs: UnaryAttrs, to_bool: bool = False
+) -> Op:
     cases = tuple(
         Case(f"{label} {a}" if attrs else label, (TensorType(shape),), a, low=low, high=high)
         for a in attrs or (UnaryAttrs(),)
@@ -176,7 +178,16 @@ def _eight_bit_binary(dtype: DType, b: tuple[int, ...], activation: Activation) 
     return Case(f"{dtype} with {b}, {activation}", pair, attrs, low=dtype.range[0], high=dtype.range[1])
 
 
-def _binary(name: str, tolerance: Tolerance, *, low: float = -4.0, high: float = 4.0, dtypes: tuple[DType, ...] = (F32,), to_bool: bool = False, activations: tuple[Activation, ...] = ()) -> Op:
+def _binary(
+    name: str,
+    tolerance: Tolerance,
+    *,
+    low: float = -4.0,
+    high: float = 4.0,
+    dtypes: tuple[DType, ...] = (F32,),
+    to_bool: bool = False,
+    activations: tuple[Activation, ...] = (),
+) -> Op:
     cases = [
         Case(f"{label} {dtype}", (TensorType(a, dtype), TensorType(b, dtype)), BinaryAttrs(), low=low, high=high)
         for dtype in dtypes
@@ -257,7 +268,8 @@ CAST = declare(
         (
             _cast_case(F32, I32, -9, 9), _cast_case(F32, DType.UINT8, -9, 300), _cast_case(F32, DType.INT8, -200, 200),
             _cast_case(I32, F32), _cast_case(DType.UINT8, F32, 0, 255), _cast_case(DType.INT8, F32, -128, 127),
-            _cast_case(BOOL, F32), _cast_case(F32, BOOL), _cast_case(F32, DType.INT64, -9, 9), _cast_case(DType.INT64, F32),
+            _cast_case(BOOL, F32), _cast_case(F32, BOOL), _cast_case(F32, DType.INT64, -9, 9),
+                _cast_case(DType.INT64, F32),
             _cast_case(F32, DType.FLOAT16), _cast_case(DType.FLOAT16, F32),
         ),
     )
@@ -269,8 +281,10 @@ QUANTIZE = declare(
         (
             Case("to int8, saturating", (TensorType((3, 7)),), CastAttrs(DType.INT8, _Q), low=-9, high=9),
             Case("to uint8, saturating", (TensorType((3, 8)),), CastAttrs(DType.UINT8, _Q), low=-9, high=19),
-            Case("uint8 to int8", (TensorType((3, 8), DType.UINT8, Quantization((0.05,), (131,))),), CastAttrs(DType.INT8, _Q), low=0, high=255),
-            Case("int8 to another scale", (eight_bit((3, 21), 0.0513, -5),), CastAttrs(DType.INT8, Quantization((0.0317,), (7,))), low=-128, high=127),
+            Case("uint8 to int8", (TensorType((3, 8), DType.UINT8, Quantization((0.05,), (131,))),),
+                CastAttrs(DType.INT8, _Q), low=0, high=255),
+            Case("int8 to another scale", (eight_bit((3, 21), 0.0513, -5),), CastAttrs(DType.INT8,
+                Quantization((0.0317,), (7,))), low=-128, high=127),
         ),
     )
 )  # fmt: skip

@@ -99,8 +99,10 @@ LANDMARKS_TO_TRANSFORM_MATRIX = declare(
     Op(
         "landmarks_to_transform_matrix", LandmarksToTransformMatrixAttrs, _to_matrix, elementwise_cost, _GEOMETRY,
         (
-            Case("turned", (TensorType((1, 5, 3)),), LandmarksToTransformMatrixAttrs(0, 1, (0, 1, 2, 3), (16, 12), (1.5, 1.25)), values={0: _FACE}),
-            Case("backwards, target angle", (TensorType((1, 5, 3)),), LandmarksToTransformMatrixAttrs(1, 2, (4, 3, 2), (8, 8), target_radians=0.5), values={0: _FACE}),
+            Case("turned", (TensorType((1, 5, 3)),), LandmarksToTransformMatrixAttrs(0, 1, (0, 1, 2, 3), (16,
+                12), (1.5, 1.25)), values={0: _FACE}),
+            Case("backwards, target angle", (TensorType((1, 5, 3)),), LandmarksToTransformMatrixAttrs(1, 2, (4,
+                3, 2), (8, 8), target_radians=0.5), values={0: _FACE}),
         ),
     )
 )  # fmt: skip
@@ -109,9 +111,12 @@ TRANSFORM_TENSOR_BILINEAR = declare(
         "transform_tensor_bilinear", TransformTensorAttrs, _transform_tensor, _sample_cost,
         Tolerance(1e-5, 1e-5, "the positions are rounded before they weigh"),
         (
-            Case("turned, partly outside", (TensorType((1, 9, 10, 8)), TensorType((1, 4, 4))), TransformTensorAttrs((7, 8)), values={1: _TURNED}),
-            Case("odd channels", (TensorType((1, 9, 10, 3)), TensorType((1, 4, 4))), TransformTensorAttrs((8, 9)), values={1: _STRAIGHT}),
-            Case("corners aligned", (TensorType((1, 9, 10, 4)), TensorType((1, 4, 4))), TransformTensorAttrs((7, 8), False), values={1: _TURNED}),
+            Case("turned, partly outside", (TensorType((1, 9, 10, 8)), TensorType((1, 4, 4))),
+                TransformTensorAttrs((7, 8)), values={1: _TURNED}),
+            Case("odd channels", (TensorType((1, 9, 10, 3)), TensorType((1, 4, 4))), TransformTensorAttrs((8,
+                9)), values={1: _STRAIGHT}),
+            Case("corners aligned", (TensorType((1, 9, 10, 4)), TensorType((1, 4, 4))),
+                TransformTensorAttrs((7, 8), False), values={1: _TURNED}),
         ),
     )
 )  # fmt: skip
@@ -119,9 +124,12 @@ TRANSFORM_LANDMARKS = declare(
     Op(
         "transform_landmarks", TransformLandmarksAttrs, _transform_landmarks, elementwise_cost, _GEOMETRY,
         (
-            Case("plane", (TensorType((1, 7, 2)), TensorType((1, 4, 4))), TransformLandmarksAttrs(), values={1: _TURNED}),
-            Case("space", (TensorType((1, 5, 3)), TensorType((1, 4, 4))), TransformLandmarksAttrs(), values={1: _TURNED}),
-            Case("scaled translation", (TensorType((1, 5, 2)), TensorType((1, 4, 4))), TransformLandmarksAttrs(16.0), values={1: _TURNED}),
+            Case("plane", (TensorType((1, 7, 2)), TensorType((1, 4, 4))), TransformLandmarksAttrs(),
+                values={1: _TURNED}),
+            Case("space", (TensorType((1, 5, 3)), TensorType((1, 4, 4))), TransformLandmarksAttrs(),
+                values={1: _TURNED}),
+            Case("scaled translation", (TensorType((1, 5, 2)), TensorType((1, 4, 4))),
+                TransformLandmarksAttrs(16.0), values={1: _TURNED}),
         ),
     )
 )  # fmt: skip

@@ -106,7 +106,9 @@ def _store(y: float) -> int:
     return round(min(max(y, -1e6), 1e6)) if y == y else 0
 
 
-def _leaky_relu(x: TensorType, source: tuple[float, int], target: tuple[float, int], slope: float) -> Callable[[int], int]:
+def _leaky_relu(
+    x: TensorType, source: tuple[float, int], target: tuple[float, int], slope: float
+) -> Callable[[int], int]:
     """XNNPACK's factors of 8 fractional bits."""
     ratio = _f32(source[0] / target[0])
     steep, flat = round(256 * ratio), round(_f32(256 * _f32(ratio * _f32(slope))))
@@ -118,7 +120,9 @@ def _leaky_relu(x: TensorType, source: tuple[float, int], target: tuple[float, i
     return stored
 
 
-def _rescale(x: TensorType, y: TensorType, source: tuple[float, int], target: tuple[float, int]) -> Callable[[int], int]:
+def _rescale(
+    x: TensorType, y: TensorType, source: tuple[float, int], target: tuple[float, int]
+) -> Callable[[int], int]:
     """Between tensors of one type XNNPACK's factor of 8 fractional bits, else the nearest integer."""
     ratio = _f32(source[0] / target[0])
     factor = round(256 * ratio)

@@ -64,7 +64,9 @@ def cost(inputs: Inputs, outputs: Sequence[TensorType], a: MatmulAttrs) -> Cost:
     return Cost(2 * matrix_sizes(inputs, a)[1] * outputs[0].size, moved_bytes(inputs, outputs))
 
 
-def _case(label: str, a: tuple[int, ...], b: tuple[int, ...], bias: int = 0, weights: bool = True, **attrs: object) -> Case:
+def _case(
+    label: str, a: tuple[int, ...], b: tuple[int, ...], bias: int = 0, weights: bool = True, **attrs: object
+) -> Case:
     inputs = (TensorType(a), TensorType(b), *((TensorType((bias,)),) if bias else ()))
     constant = tuple(range(1, len(inputs))) if weights else ()
     return Case(label, inputs, MatmulAttrs(**attrs), constant=constant)  # type: ignore[arg-type]
@@ -77,7 +79,8 @@ MATMUL = declare(
             _case("matrix", (8, 16), (16, 12)),
             _case("odd sizes", (5, 7), (7, 3)),
             _case("fully connected", (1, 33), (20, 33), 20, transpose_b=True),
-            _case("fully connected, batch and rank 3", (2, 3, 8), (7, 8), 7, transpose_b=True, activation=Activation.RELU),
+            _case("fully connected, batch and rank 3", (2, 3, 8), (7, 8), 7, transpose_b=True,
+                activation=Activation.RELU),
             _case("relu6, both bounds", (6, 24), (24, 8), 8, activation=Activation.RELU6),
             _case("sigmoid", (2, 8), (8, 5), 5, activation=Activation.SIGMOID),
             _case("tanh", (2, 8), (8, 5), activation=Activation.TANH),
@@ -89,8 +92,10 @@ MATMUL = declare(
             _case("one row, one column", (1, 9), (9, 1)),
             _case("inner size one", (4, 1), (1, 6)),
             _case("large", (40, 70), (70, 50), 50),
-            quantized_conv_case("uint8, fully connected", (3, 40), (24, 40), DType.UINT8, None, 24, MatmulAttrs, transpose_b=True, activation=Activation.RELU),
-            quantized_conv_case("int8, a scale for each row, odd sizes", (2, 33), (7, 33), DType.INT8, 0, 7, MatmulAttrs, transpose_b=True),
+            quantized_conv_case("uint8, fully connected", (3, 40), (24, 40), DType.UINT8, None, 24,
+                MatmulAttrs, transpose_b=True, activation=Activation.RELU),
+            quantized_conv_case("int8, a scale for each row, odd sizes", (2, 33), (7, 33), DType.INT8, 0, 7,
+                MatmulAttrs, transpose_b=True),
         ),
     )
 )  # fmt: skip

@@ -119,7 +119,11 @@ def _concat(inputs: Inputs, a: ConcatAttrs) -> tuple[TensorType, ...]:
         raise ShapeError(f"concat: axis {a.axis} is not an axis of {first.shape}")
     for t in tensors[1:]:
         others = zip(first.shape, t.shape, strict=False)
-        if t.rank != first.rank or t.dtype is not first.dtype or any(p != q for i, (p, q) in enumerate(others) if i != a.axis):
+        if (
+            t.rank != first.rank
+            or t.dtype is not first.dtype
+            or any(p != q for i, (p, q) in enumerate(others) if i != a.axis)
+        ):
             raise ShapeError(f"concat on axis {a.axis}: {first} and {t} do not fit")
     shape = list(first.shape)
     shape[a.axis] = sum(t.shape[a.axis] for t in tensors)
@@ -178,7 +182,8 @@ RESHAPE = _op(
 )  # fmt: skip
 TRANSPOSE = _op(
     "transpose", TransposeAttrs, _transpose,
-    Case("matrix", _x(3, 5), TransposeAttrs((1, 0))), Case("nchw to nhwc", _x(2, 3, 4, 5), TransposeAttrs((0, 2, 3, 1))),
+    Case("matrix", _x(3, 5), TransposeAttrs((1, 0))), Case("nchw to nhwc", _x(2, 3, 4, 5), TransposeAttrs((0,
+        2, 3, 1))),
     Case("rank 5", _x(2, 3, 1, 4, 2), TransposeAttrs((4, 0, 3, 2, 1))),
 )  # fmt: skip
 SLICE = _op(
@@ -188,27 +193,50 @@ SLICE = _op(
 )  # fmt: skip
 EXPAND = _op(
     "expand", ExpandAttrs, _expand,
-    Case("rows", _x(1, 5), ExpandAttrs((3, 5))), Case("new axes", _x(3, 1), ExpandAttrs((2, 3, 4))), Case("scalar", _x(), ExpandAttrs((3, 3))),
+    Case("rows", _x(1, 5), ExpandAttrs((3, 5))), Case("new axes", _x(3, 1), ExpandAttrs((2, 3, 4))),
+        Case("scalar", _x(), ExpandAttrs((3, 3))),
 )  # fmt: skip
-TILE = _op("tile", TileAttrs, _tile, Case("both axes", _x(2, 3), TileAttrs((2, 3))), Case("rank 4", _x(1, 2, 1, 3), TileAttrs((2, 1, 3, 2))))
+TILE = _op(
+    "tile",
+    TileAttrs,
+    _tile,
+    Case("both axes", _x(2, 3), TileAttrs((2, 3))),
+    Case("rank 4", _x(1, 2, 1, 3), TileAttrs((2, 1, 3, 2))),
+)
 CONCAT = _op(
     "concat", ConcatAttrs, _concat,
-    Case("channels", (*_x(1, 2, 3, 4), *_x(1, 2, 3, 8)), ConcatAttrs(3)), Case("odd rows", (*_x(1, 5, 3), *_x(1, 2, 3), *_x(1, 1, 3)), ConcatAttrs(1)),
+    Case("channels", (*_x(1, 2, 3, 4), *_x(1, 2, 3, 8)), ConcatAttrs(3)), Case("odd rows", (*_x(1, 5, 3),
+        *_x(1, 2, 3), *_x(1, 1, 3)), ConcatAttrs(1)),
     Case("first axis", (*_x(2, 3), *_x(1, 3)), ConcatAttrs(0)),
 )  # fmt: skip
 PAD = _op(
     "pad", PadAttrs, _pad,
-    Case("image", _x(1, 3, 4, 4), PadAttrs((0, 1, 2, 0), (0, 2, 0, 0))), Case("channels", _x(1, 3, 4, 6), PadAttrs((0, 0, 0, 0), (0, 0, 0, 5), 1.5)),
-    Case("edge", _x(3, 4), PadAttrs((2, 1), (1, 3), mode="edge")), Case("reflect", _x(3, 4), PadAttrs((2, 1), (1, 3), mode="reflect")),
+    Case("image", _x(1, 3, 4, 4), PadAttrs((0, 1, 2, 0), (0, 2, 0, 0))), Case("channels", _x(1, 3, 4, 6),
+        PadAttrs((0, 0, 0, 0), (0, 0, 0, 5), 1.5)),
+    Case("edge", _x(3, 4), PadAttrs((2, 1), (1, 3), mode="edge")), Case("reflect", _x(3, 4), PadAttrs((2, 1),
+        (1, 3), mode="reflect")),
     Case("symmetric", _x(3, 4), PadAttrs((3, 1), (1, 4), mode="symmetric")),
 )  # fmt: skip
-DEPTH_TO_SPACE = _op("depth_to_space", BlockAttrs, _depth_to_space, Case("2", _x(1, 2, 3, 12), BlockAttrs(2)), Case("3, batch 2", _x(2, 2, 1, 9), BlockAttrs(3)))
-SPACE_TO_DEPTH = _op("space_to_depth", BlockAttrs, _space_to_depth, Case("2", _x(1, 4, 6, 3), BlockAttrs(2)), Case("3, batch 2", _x(2, 6, 3, 2), BlockAttrs(3)))
+DEPTH_TO_SPACE = _op(
+    "depth_to_space",
+    BlockAttrs,
+    _depth_to_space,
+    Case("2", _x(1, 2, 3, 12), BlockAttrs(2)),
+    Case("3, batch 2", _x(2, 2, 1, 9), BlockAttrs(3)),
+)
+SPACE_TO_DEPTH = _op(
+    "space_to_depth",
+    BlockAttrs,
+    _space_to_depth,
+    Case("2", _x(1, 4, 6, 3), BlockAttrs(2)),
+    Case("3, batch 2", _x(2, 6, 3, 2), BlockAttrs(3)),
+)
 
 
 REVERSE = _op(
     "reverse", ReverseAttrs, _reverse,
-    Case("rows", _x(3, 4), ReverseAttrs((0,))), Case("outer and inner", _x(2, 3, 5), ReverseAttrs((0, 2))), Case("none", _x(2, 3), ReverseAttrs(())),
+    Case("rows", _x(3, 4), ReverseAttrs((0,))), Case("outer and inner", _x(2, 3, 5), ReverseAttrs((0, 2))),
+        Case("none", _x(2, 3), ReverseAttrs(())),
 )  # fmt: skip
 
 
@@ -220,7 +248,11 @@ def _copy_transpose(x: TensorType, y: TensorType, a: TransposeAttrs) -> list[Str
 def _copy_slice(x: TensorType, y: TensorType, a: SliceAttrs) -> list[StridedCopy]:
     strides = row_major(x.shape)
     start = sum(p * q for p, q in zip(a.starts, strides, strict=True))
-    return [StridedCopy(0, y.shape, start, tuple(p * q for p, q in zip(a.steps, strides, strict=True)), 0, row_major(y.shape))]
+    return [
+        StridedCopy(
+            0, y.shape, start, tuple(p * q for p, q in zip(a.steps, strides, strict=True)), 0, row_major(y.shape)
+        )
+    ]
 
 
 def _copy_expand(x: TensorType, y: TensorType, a: ExpandAttrs) -> list[StridedCopy]:

@@ -133,14 +133,23 @@ def _infer_unpool(inputs: Inputs, a: MaxUnpool2dAttrs) -> tuple[TensorType, ...]
 
 _TAPS = tuple(n + 0.1 for n in (0, 3, 1, 2, 2, 1, 0, 0, 3, 3, 1, 2, 0, 1, 2, 3, 1, 0))
 MAX_POOL_WITH_ARGMAX2D = declare(
-    Op("max_pool_with_argmax2d", Pool2dAttrs, _infer_argmax, cost, EXACT, tuple(c for c in _cases(-6.0) if c.label != "dilated"))
+    Op(
+        "max_pool_with_argmax2d",
+        Pool2dAttrs,
+        _infer_argmax,
+        cost,
+        EXACT,
+        tuple(c for c in _cases(-6.0) if c.label != "dilated"),
+    )
 )
 MAX_UNPOOL2D = declare(
     Op(
         "max_unpool2d", MaxUnpool2dAttrs, _infer_unpool, move_cost, EXACT,
         (
-            Case("windows side by side", (TensorType((1, 3, 2, 3)), TensorType((1, 3, 2, 3))), MaxUnpool2dAttrs((2, 2), (2, 2), (0, 0), (6, 4)), values={1: _TAPS}),
-            Case("overlapping windows, padded", (TensorType((1, 3, 3, 2)), TensorType((1, 3, 3, 2))), MaxUnpool2dAttrs((2, 2), (1, 1), (1, 1), (3, 3)), values={1: _TAPS}),
+            Case("windows side by side", (TensorType((1, 3, 2, 3)), TensorType((1, 3, 2, 3))),
+                MaxUnpool2dAttrs((2, 2), (2, 2), (0, 0), (6, 4)), values={1: _TAPS}),
+            Case("overlapping windows, padded", (TensorType((1, 3, 3, 2)), TensorType((1, 3, 3, 2))),
+                MaxUnpool2dAttrs((2, 2), (1, 1), (1, 1), (3, 3)), values={1: _TAPS}),
         ),
     )
 )  # fmt: skip

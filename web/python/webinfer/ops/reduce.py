@@ -82,7 +82,13 @@ _SHAPES: tuple[tuple[str, tuple[int, ...], ReduceAttrs], ...] = (
 def _eight_bit_cases(scale: float) -> tuple[Case, ...]:
     def case(label: str, shape: tuple[int, ...], dtype: DType, axes: tuple[int, ...], keep: bool) -> Case:
         y = eight_bit((), scale, 5, dtype).quant
-        return Case(label, (eight_bit(shape, 0.0473, -9, dtype),), ReduceAttrs(axes, keep, (dtype, y)), low=dtype.range[0], high=dtype.range[1])
+        return Case(
+            label,
+            (eight_bit(shape, 0.0473, -9, dtype),),
+            ReduceAttrs(axes, keep, (dtype, y)),
+            low=dtype.range[0],
+            high=dtype.range[1],
+        )
 
     return (
         case("uint8, image", (2, 7, 5, 8), U8, (1, 2), True),

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from webinfer.dtypes import DType
 from webinfer.errors import ShapeError
 from webinfer.graph.ir import Case, Cost, Op, TensorType
-from webinfer.dtypes import DType
 from webinfer.ops.registry import DOT_PRODUCT, EXACT, declare, eight_bit, moved_bytes, need
 
 Inputs = Sequence[TensorType | None]
@@ -52,12 +52,18 @@ _CASES = (
 )
 _EIGHT_BIT = (
     Case("uint8", (eight_bit((1, 5, 4, 8), 0.05, 0, DType.UINT8),), ResizeAttrs((9, 11)), low=0, high=255),
-    Case("uint8, half pixel", (eight_bit((1, 5, 4, 8), 0.05, 0, DType.UINT8),), ResizeAttrs((13, 7), False, True), low=0, high=255),
-    Case("int8, aligned, odd channels", (eight_bit((2, 5, 4, 3), 0.05),), ResizeAttrs((7, 9), True), low=-128, high=127),
+    Case(
+        "uint8, half pixel",
+        (eight_bit((1, 5, 4, 8), 0.05, 0, DType.UINT8),),
+        ResizeAttrs((13, 7), False, True),
+        low=0,
+        high=255,
+    ),
+    Case(
+        "int8, aligned, odd channels", (eight_bit((2, 5, 4, 3), 0.05),), ResizeAttrs((7, 9), True), low=-128, high=127
+    ),
 )
 RESIZE_BILINEAR = declare(
     Op("resize_bilinear", ResizeAttrs, _infer("resize_bilinear"), cost, DOT_PRODUCT, _CASES + _EIGHT_BIT)
 )
-RESIZE_NEAREST = declare(
-    Op("resize_nearest", ResizeAttrs, _infer("resize_nearest"), cost, EXACT, _CASES + _EIGHT_BIT)
-)
+RESIZE_NEAREST = declare(Op("resize_nearest", ResizeAttrs, _infer("resize_nearest"), cost, EXACT, _CASES + _EIGHT_BIT))

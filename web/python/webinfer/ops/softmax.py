@@ -56,7 +56,13 @@ def _eight_bit_cases(scale: float, zero: int) -> tuple[Case, ...]:
     def case(label: str, shape: tuple[int, ...], dtype: DType, step: float) -> Case:
         low, high = dtype.range
         y = eight_bit((), scale, zero, dtype).quant
-        return Case(label, (eight_bit(shape, step, 3, dtype),), SoftmaxAttrs(len(shape) - 1, 1.0, (dtype, y)), low=low, high=high)
+        return Case(
+            label,
+            (eight_bit(shape, step, 3, dtype),),
+            SoftmaxAttrs(len(shape) - 1, 1.0, (dtype, y)),
+            low=low,
+            high=high,
+        )
 
     return (
         case("uint8, long row", (2, 1001), DType.UINT8, 0.117),
@@ -67,5 +73,23 @@ def _eight_bit_cases(scale: float, zero: int) -> tuple[Case, ...]:
 
 
 _TOLERANCE = Tolerance(absolute=4e-6, relative=2e-5, reason="an exponential, a free sum and a quotient")
-SOFTMAX = declare(Op("softmax", SoftmaxAttrs, _infer("softmax"), cost, _TOLERANCE, _cases(-4.0, 4.0) + _eight_bit_cases(1 / 256, -128)))
-LOG_SOFTMAX = declare(Op("log_softmax", SoftmaxAttrs, _infer("log_softmax"), cost, _TOLERANCE, _cases(-4.0, 4.0) + _eight_bit_cases(16 / 256, 127)))
+SOFTMAX = declare(
+    Op(
+        "softmax",
+        SoftmaxAttrs,
+        _infer("softmax"),
+        cost,
+        _TOLERANCE,
+        _cases(-4.0, 4.0) + _eight_bit_cases(1 / 256, -128),
+    )
+)
+LOG_SOFTMAX = declare(
+    Op(
+        "log_softmax",
+        SoftmaxAttrs,
+        _infer("log_softmax"),
+        cost,
+        _TOLERANCE,
+        _cases(-4.0, 4.0) + _eight_bit_cases(16 / 256, 127),
+    )
+)

@@ -41,4 +41,6 @@ def coalesce(copy: StridedCopy) -> StridedCopy:
         else:
             dims.append([size, s, t])
     shape, sources, targets = zip(*dims, strict=True) if dims else ((), (), ())
-    return StridedCopy(copy.source, tuple(shape), copy.source_offset, tuple(sources), copy.target_offset, tuple(targets))
+    return StridedCopy(
+        copy.source, tuple(shape), copy.source_offset, tuple(sources), copy.target_offset, tuple(targets)
+    )

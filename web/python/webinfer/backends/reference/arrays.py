@@ -57,7 +57,9 @@ def constant_array(value: Value) -> Array:
     if constant.sparsity is not None:
         flat = densified(flat, value.type.shape, constant.sparsity)
     if flat.size != value.type.size:
-        raise ShapeError(f"constant {value.name!r} holds {flat.size} elements, its shape {value.type.shape} needs {value.type.size}")
+        raise ShapeError(
+            f"constant {value.name!r} holds {flat.size} elements, its shape {value.type.shape} needs {value.type.size}"
+        )
     return flat.astype(value.type.dtype.value, copy=False).reshape(value.type.shape)
 
 

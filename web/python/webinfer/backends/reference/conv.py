@@ -47,7 +47,14 @@ def _transposed(x: Array, w: Array, node: Node) -> Array:
     a, (n, ih, iw, ci) = node.attrs, x.shape
     (per_group, kh, kw, _), (sh, sw), (dh, dw) = w.shape, a.stride, a.dilation
     _, oh, ow, co = node.output.type.shape
-    full = np.zeros((n, (ih - 1) * sh + (kh - 1) * dh + 1 + a.output_padding[0], (iw - 1) * sw + (kw - 1) * dw + 1 + a.output_padding[1], co))
+    full = np.zeros(
+        (
+            n,
+            (ih - 1) * sh + (kh - 1) * dh + 1 + a.output_padding[0],
+            (iw - 1) * sw + (kw - 1) * dw + 1 + a.output_padding[1],
+            co,
+        )
+    )
     group = ci // a.groups
     for ky in range(kh):
         for kx in range(kw):
@@ -80,7 +87,11 @@ def convolution(inputs: Inputs, node: Node) -> list[Array]:
 def matmul(inputs: Inputs, node: Node) -> list[Array]:
     a, bias = node.attrs, inputs[2] if len(inputs) > 2 else None
     exact = quantized.is_quantized(node)
-    x, y = quantized.operands(inputs, node) if exact else (wide(required(inputs[0])), quantized.float_weights(inputs, node))
+    x, y = (
+        quantized.operands(inputs, node)
+        if exact
+        else (wide(required(inputs[0])), quantized.float_weights(inputs, node))
+    )
     if a.transpose_a:
         x = np.swapaxes(x, -1, -2)
     if a.transpose_b:

@@ -9,7 +9,6 @@ import numpy as np
 
 from webinfer.backends.reference import quantized
 from webinfer.backends.reference.arrays import Array, Compute, Inputs, required, rounded, saturated, wide
-from webinfer.dtypes import DType
 from webinfer.graph.ir import Node, Op
 from webinfer.ops import elementwise as ops
 from webinfer.ops.activation import Activation
@@ -55,8 +54,8 @@ def _clamp(x: Array, a: float, b: float) -> Array:
         info = np.iinfo(x.dtype)
         low = math.ceil(max(a, float(info.min)))
         high = int(info.max) if b >= float(info.max) else math.floor(b)
-        return np.minimum(np.maximum(x, x.dtype.type(low)), x.dtype.type(high))
-    return np.minimum(np.maximum(x, a), b)
+        return np.asarray(np.minimum(np.maximum(x, x.dtype.type(low)), x.dtype.type(high)))
+    return np.asarray(np.minimum(np.maximum(x, a), b))
 
 
 UNARY: dict[Op, Callable[[Array, float, float], Array]] = {

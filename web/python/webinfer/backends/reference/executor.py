@@ -27,7 +27,10 @@ def compute(node: Node, inputs: list[Array | None]) -> list[Array]:
     Raises:  ShapeError if a result is not of the type that inference promised
     """
     with np.errstate(all="ignore"):  # infinities and NaN are results like any other
-        results = [np.ascontiguousarray(y).reshape(v.type.shape) for y, v in zip(LOWERINGS[node.op](inputs, node), node.outputs, strict=True)]
+        results = [
+            np.ascontiguousarray(y).reshape(v.type.shape)
+            for y, v in zip(LOWERINGS[node.op](inputs, node), node.outputs, strict=True)
+        ]
     for y, value in zip(results, node.outputs, strict=True):
         if y.dtype.name != value.type.dtype.value:
             raise ShapeError(f"{node.label}: reference of {node.op.name} made {y.dtype}, inference says {value.type}")
@@ -85,8 +88,22 @@ class ReferenceExecutor:
         """The graph's nodes, one a row."""
         rows = []
         for i, node in enumerate(self._graph().nodes):
-            cost = node.op.cost([v.type if v else None for v in node.inputs], [v.type for v in node.outputs], node.attrs)
-            rows.append(PlanRow(i, node.label, node.op.name, "reference", "numpy", shapes_text(node), cost.flops, cost.bytes, "the definition"))
+            cost = node.op.cost(
+                [v.type if v else None for v in node.inputs], [v.type for v in node.outputs], node.attrs
+            )
+            rows.append(
+                PlanRow(
+                    i,
+                    node.label,
+                    node.op.name,
+                    "reference",
+                    "numpy",
+                    shapes_text(node),
+                    cost.flops,
+                    cost.bytes,
+                    "the definition",
+                )
+            )
         return rows
 
     def memory(self) -> MemoryReport:
@@ -115,5 +132,5 @@ class ReferenceExecutor:
 
 
 def _tensor(value: Value, array: Array) -> Tensor:
-    data = memoryview(np.ascontiguousarray(array).reshape(-1)).cast("B") if array.size else b""
+    data = memoryview(np.ascontiguousarray(array).tobytes())
     return Tensor(data, value.type.shape, value.type.dtype, value.type.quant)

@@ -32,7 +32,10 @@ def gather_elements(inputs: Inputs, node: Node) -> list[Array]:
 def _nd_index(x: Array, positions: Array, batch_dims: int) -> tuple[Array, ...]:
     depth = positions.shape[-1]
     leading = positions.shape[:-1]
-    batch = [np.arange(n).reshape([-1 if i == j else 1 for j in range(len(leading))]) for i, n in enumerate(leading[:batch_dims])]
+    batch = [
+        np.arange(n).reshape([-1 if i == j else 1 for j in range(len(leading))])
+        for i, n in enumerate(leading[:batch_dims])
+    ]
     return (*batch, *(_inside(positions[..., i], x.shape[batch_dims + i]) for i in range(depth)))
 
 

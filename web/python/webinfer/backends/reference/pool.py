@@ -9,7 +9,7 @@ import numpy as np
 from webinfer.backends.reference import quantized
 from webinfer.backends.reference.arrays import Array, Compute, Inputs, required, rounded, wide
 from webinfer.backends.reference.elementwise import activate
-from webinfer.graph.ir import Node, Op
+from webinfer.graph.ir import Node, Op, TensorType, Value
 from webinfer.ops import pool as ops
 from webinfer.ops import resize
 
@@ -42,17 +42,15 @@ def max_pool(inputs: Inputs, node: Node) -> list[Array]:
 def average_pool(inputs: Inputs, node: Node) -> list[Array]:
     """Padding neither adds to the sum nor to the count."""
     x = required(inputs[0])
-    count = _windows(np.ones((1, *x.shape[1:])), node_of(node), 0.0).sum(axis=-1)
+    count = _windows(np.ones((1, *x.shape[1:])), _one_image(node), 0.0).sum(axis=-1)
     if quantized.is_quantized(node):
         return [quantized.average(_windows(x.astype(np.int64), node, 0).sum(axis=-1), count.astype(np.int64), node)]
     y = _windows(wide(x), node, 0.0).sum(axis=-1) / count
     return [rounded(activate(y, node.attrs.activation), node.output.type)]
 
 
-def node_of(node: Node) -> Node:
+def _one_image(node: Node) -> Node:
     """The node with a batch of one."""
-    from webinfer.graph.ir import TensorType, Value
-
     shape = (1, *node.output.type.shape[1:])
     return Node(node.op, [], [Value("one", TensorType(shape))], node.attrs)
 
@@ -72,9 +70,8 @@ def max_pool_with_argmax(inputs: Inputs, node: Node) -> list[Array]:
 
 def max_unpool(inputs: Inputs, node: Node) -> list[Array]:
     x, taps, a = required(inputs[0]), required(inputs[1]).astype(np.int64), node.attrs
-    n, h, w, c = x.shape
     _, oh, ow, _ = node.output.type.shape
-    b, iy, ix, ch = np.indices(x.shape)
+    b, iy, ix, ch = (np.asarray(index) for index in np.indices(x.shape))
     oy = iy * a.stride[0] - a.pads[0] + taps // a.window[1]
     ox = ix * a.stride[1] - a.pads[1] + taps % a.window[1]
     y = np.zeros(node.output.type.shape, x.dtype)

@@ -114,7 +114,9 @@ def scaled(acc: Array, scale: Array | np.float32, activation: Activation, type: 
 def _product_scale(node: Node) -> Array:
     """One float32 factor for each output channel: x's scale times w's over y's."""
     x, w, y = node.inputs[0], node.inputs[1], node.output
-    assert x is not None and w is not None and w.type.quant is not None
+    assert x is not None
+    assert w is not None
+    assert w.type.quant is not None
     return np.asarray(scale_of(x.type) * np.array(w.type.quant.scales, F) / scale_of(y.type), F)
 
 
@@ -137,7 +139,7 @@ def quantize(x: Array, node: Node) -> Array:
     with np.errstate(invalid="ignore"):
         nearest = np.rint(x.astype(F) * (F(1.0) / scale_of(type)))
     nearest = np.clip(np.nan_to_num(nearest, nan=0.0), low - zero_of(type), high - zero_of(type))
-    return (nearest.astype(np.int64) + zero_of(type)).astype(type.dtype.value)
+    return np.asarray(nearest.astype(np.int64) + zero_of(type), type.dtype.value)
 
 
 def _rescaled(x: Array, source: TensorType, type: TensorType) -> Array:
@@ -156,13 +158,14 @@ def unary(formula: Callable[[Array], Array], x: Array, node: Node) -> Array:
         return np.asarray(table[x.view(np.uint8)])
     y = formula(real(x, source.type)) / float(scale_of(type))
     low, high = type.dtype.range
-    return np.clip(np.rint(np.nan_to_num(y, nan=0.0)) + zero_of(type), low, high).astype(type.dtype.value)
+    return np.asarray(np.clip(np.rint(np.nan_to_num(y, nan=0.0)) + zero_of(type), low, high).astype(type.dtype.value))
 
 
 def _sum(x: Array, y: Array, node: Node, sign: int) -> Array:
     """x ± y with fixed-point factors of 21 bits."""
     a, b = node.inputs
-    assert a is not None and b is not None
+    assert a is not None
+    assert b is not None
     out = scale_of(node.output.type)
     factors = [scale_of(a.type) / out, scale_of(b.type) / out]
     shift = 20 - int(np.floor(np.log2(max(factors))))
@@ -175,7 +178,8 @@ def _sum(x: Array, y: Array, node: Node, sign: int) -> Array:
 def binary(formula: Callable[[Array, Array], Array], x: Array, y: Array, node: Node) -> Array:
     """A sum or a product in integers; any other formula on the real numbers, stored again."""
     a, b, type = node.inputs[0], node.inputs[1], node.output.type
-    assert a is not None and b is not None
+    assert a is not None
+    assert b is not None
     if node.op.name in ("add", "sub"):
         return _sum(x, y, node, 1 if node.op.name == "add" else -1)
     if node.op.name == "mul":

@@ -21,13 +21,15 @@ def _log_sum_exp(x: Array, axes: Axes, keep: bool) -> Array:
     top = np.max(x, axis=axes, keepdims=True)
     top = np.where(np.isfinite(top), top, 0.0)
     y = top + np.log(np.sum(np.exp(x - top), axis=axes, keepdims=True))
-    return y if keep else np.squeeze(y, axis=axes)
+    return np.asarray(y if keep else np.squeeze(y, axis=axes))
 
 
 def _mean(x: Array, axes: Axes, keep: bool) -> Array:
     count = int(np.prod([x.shape[i] for i in axes]))
     total = np.sum(x, axis=axes, keepdims=keep)
-    return total / count if x.dtype.kind == "f" else (np.sign(total) * (np.abs(total) // count)).astype(x.dtype)
+    if x.dtype.kind == "f":
+        return np.asarray(total / count)
+    return np.asarray(np.sign(total) * (np.abs(total) // count), x.dtype)
 
 
 REDUCE: dict[Op, Callable[[Array, Axes, bool], Array]] = {

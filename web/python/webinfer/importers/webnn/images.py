@@ -37,7 +37,10 @@ def conv2d(r: Reader, c: Call) -> Value:
     x = _enter(r, r.value(c, "input"), layout)
     w = _filter(r, r.value(c, "filter"), c.get("filterLayout", "oihw"), FILTERS)
     attrs = conv.Conv2dAttrs(
-        tuple(c.get("strides", (1, 1))), tuple(c.get("padding", (0, 0, 0, 0))), tuple(c.get("dilations", (1, 1))), groups
+        tuple(c.get("strides", (1, 1))),
+        tuple(c.get("padding", (0, 0, 0, 0))),
+        tuple(c.get("dilations", (1, 1))),
+        groups,
     )
     op = conv.CONV2D
     if groups == x.type.shape[3] and w.type.shape[3] == 1 and groups > 1:  # every group is one channel
@@ -56,7 +59,14 @@ def conv_transpose2d(r: Reader, c: Call) -> Value:
         extra = tuple(
             size - ((n - 1) * s + (k - 1) * d + 1 - before - after)
             for size, n, s, k, d, before, after in zip(
-                c.get("outputSizes"), x.type.shape[1:3], stride, w.type.shape[1:3], dilation, pads[::2], pads[1::2], strict=True
+                c.get("outputSizes"),
+                x.type.shape[1:3],
+                stride,
+                w.type.shape[1:3],
+                dilation,
+                pads[::2],
+                pads[1::2],
+                strict=True,
             )
         )
         if any(not 0 <= p < s for p, s in zip(extra, stride, strict=True)):
@@ -82,7 +92,7 @@ def _pool(op: Op) -> Handler:
                 count = c.get("outputSizes")[axis]
             # The last window decides how far the padding at the end reaches.
             pads[2 * axis + 1] = max(after, (count - 1) * stride[axis] + reach - size - before)
-        attrs = pool.Pool2dAttrs(window, stride, tuple(pads), dilation)  # type: ignore[arg-type]
+        attrs = pool.Pool2dAttrs(window, stride, tuple(pads), dilation)
         return _leave(r, r.emit(op, [x], attrs), layout)
 
     return handler

@@ -88,7 +88,9 @@ class Reader:
     def number(self, number: float, like: Value) -> Value:
         """A scalar constant of the element type of `like`."""
         dtype = like.type.dtype
-        return Value(f"{self._label}/{number}", TensorType((), dtype), Constant(memoryview(pack([number], dtype)), dtype))
+        return Value(
+            f"{self._label}/{number}", TensorType((), dtype), Constant(memoryview(pack([number], dtype)), dtype)
+        )
 
     def zeros(self, shape: tuple[int, ...], like: Value) -> Value:
         """Zeros of the element type of `like`."""
@@ -104,7 +106,9 @@ class Reader:
 
     def reshape(self, x: Value, shape: Sequence[int]) -> Value:
         """The operand in that shape; itself if it already is."""
-        return x if x.type.shape == tuple(shape) else self.emit(movement.RESHAPE, [x], movement.ReshapeAttrs(tuple(shape)))
+        return (
+            x if x.type.shape == tuple(shape) else self.emit(movement.RESHAPE, [x], movement.ReshapeAttrs(tuple(shape)))
+        )
 
     def transpose(self, x: Value, perm: Sequence[int]) -> Value:
         """The operand with axes in that order; itself if they already are."""
@@ -174,7 +178,9 @@ def _elements(name: str, numbers: Any, type: TensorType) -> bytes:
     if not isinstance(numbers, Sequence):
         raise ModelFormatError(f"constant {name!r} has no data")
     if len(numbers) not in (1, type.size):
-        raise ModelFormatError(f"constant {name!r} has {len(numbers)} numbers, its shape {type.shape} needs {type.size}")
+        raise ModelFormatError(
+            f"constant {name!r} has {len(numbers)} numbers, its shape {type.shape} needs {type.size}"
+        )
     data = pack(numbers, type.dtype)
     return data * type.size if len(numbers) == 1 else data
 

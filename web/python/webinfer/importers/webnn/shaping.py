@@ -30,7 +30,9 @@ def expand(r: Reader, c: Call) -> Value:
 
 
 def gather(r: Reader, c: Call) -> Value:
-    return r.emit(gather_ops.GATHER, [r.value(c, "input"), r.value(c, "indices")], gather_ops.GatherAttrs(c.get("axis", 0)))
+    return r.emit(
+        gather_ops.GATHER, [r.value(c, "input"), r.value(c, "indices")], gather_ops.GatherAttrs(c.get("axis", 0))
+    )
 
 
 def gather_elements(r: Reader, c: Call) -> Value:
@@ -56,7 +58,9 @@ def pad(r: Reader, c: Call) -> Value:
     mode = PAD_MODES.get(c.get("mode", "constant"))
     if mode is None:
         raise ShapeError(f"pad mode {c.get('mode')!r} is not one of {sorted(PAD_MODES)}")
-    attrs = movement.PadAttrs(tuple(c.need("beginningPadding")), tuple(c.need("endingPadding")), c.get("value", 0), mode)
+    attrs = movement.PadAttrs(
+        tuple(c.need("beginningPadding")), tuple(c.need("endingPadding")), c.get("value", 0), mode
+    )
     return r.emit(movement.PAD, [r.value(c, "input")], attrs)
 
 
@@ -152,6 +156,6 @@ def quantize(r: Reader, c: Call) -> Value:
 HANDLERS: dict[str, Handler] = {
     "cast": cast, "concat": concat, "cumulativeSum": cumulative_sum, "dequantizeLinear": dequantize, "expand": expand,
     "gather": gather, "gatherElements": gather_elements, "gatherND": gather_nd, "pad": pad, "quantizeLinear": quantize,
-    "reshape": reshape, "reverse": reverse, "scatterElements": scatter_elements, "scatterND": scatter_nd, "slice": slice_,
-    "split": split, "tile": tile, "transpose": transpose, "triangular": triangular, "where": where,
+    "reshape": reshape, "reverse": reverse, "scatterElements": scatter_elements, "scatterND": scatter_nd,
+    "slice": slice_, "split": split, "tile": tile, "transpose": transpose, "triangular": triangular, "where": where,
 }  # fmt: skip
