@@ -30,7 +30,7 @@ VERBS: dict[str, Verb] = {
     "wheel": Verb("build_scripts.wheel", (), "build the engine's wheel"),
     "bench": Verb("build_scripts.bench", ALL, "webinfer and its rivals in one page, interleaved: JSON, table, chart"),
     "mutate": Verb("build_scripts.mutate", ALL, "damaged model files give a result or a typed error, nothing else"),
-    "oracle": Verb("build_scripts.oracle", ALL, "the WebNN conformance cases on every backend: right, unsupported, wrong"),
+    "oracle": Verb("build_scripts.oracle", ALL, "the WebNN cases on every backend: right, unsupported, wrong"),
     "zoo": Verb("build_scripts.zoo", ALL, "every .tflite model of a folder on every backend, judged by LiteRT"),
     "lock": Verb("build_scripts.lock", (), "resolve the pins again and write the constraints file"),
     "sizes": Verb("build_scripts.sizes", (), "sizes of files and products against their budgets"),
