@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import numpy as np
-
 from tests.ops.case_graphs import run
 from tests.ops.targets import TARGETS
+
 from webinfer.host.interface import Kernels
 from webinfer.host.native import NativeHost
 
@@ -18,7 +18,7 @@ GUARD = 64  # bytes before and after every block
 PATTERN = 0xA5
 
 
-@lru_cache(maxsize=None)
+@cache
 def _kernels(isa: str) -> Kernels:
     kernels: Kernels = run(NativeHost().kernels(isa))
     return kernels

@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-
 from tests.ops.targets import Target
 from tests.wasm.memory import BUILDS, Array, Memory
 

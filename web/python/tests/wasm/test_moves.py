@@ -6,10 +6,10 @@ import itertools
 
 import numpy as np
 import pytest
-
 from tests.ops.case_graphs import Array, difference, outcomes, problem, run
 from tests.ops.targets import Target
 from tests.wasm.memory import BUILDS
+
 from webinfer.backends import wasm
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Case, Constant, Graph, Node, Op, Sparsity, TensorType, Value, apply

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
 from tests.ops.case_graphs import problem
 from tests.ops.targets import Target
 from tests.wasm.memory import BUILDS
 from tests.wasm.test_moves import check
+
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Case, Quantization, TensorType
 from webinfer.ops import conv, matmul, movement
@@ -89,7 +89,8 @@ def test_products_of_two_variables_and_of_transposed_operands(target: Target) ->
         return Case(label, (_type(a, dtype, 0.05, 3), _type(b, dtype, 0.11, -2)), out, low=low, high=high)
 
     cases = [
-        case("plain", (5, 7), (7, 9), U8), case("both transposed", (7, 5), (9, 7), I8, transpose_a=True, transpose_b=True),
+        case("plain", (5, 7), (7, 9), U8),
+        case("both transposed", (7, 5), (9, 7), I8, transpose_a=True, transpose_b=True),
         case("batches", (3, 1, 4, 6), (2, 6, 5), I8), case("one matrix for all", (4, 3, 8), (8, 8), U8),
         case("relu", (6, 8), (8, 3), I8, activation=Activation.RELU),
     ]  # fmt: skip
@@ -110,7 +111,8 @@ def test_sums_and_products_of_stretched_operands(target: Target) -> None:
         cases = [
             Case(
                 f"{a} {b} {dtype} {activation}", (_type(a, dtype, 0.031, 2), _type(b, dtype, 0.2, -9)),
-                ew.BinaryAttrs(activation, (dtype, Quantization((0.17,), (1,)))), low=dtype.range[0], high=dtype.range[1],
+                ew.BinaryAttrs(activation, (dtype, Quantization((0.17,), (1,)))),
+                low=dtype.range[0], high=dtype.range[1],
             )
             for a, b in shapes
             for dtype in (U8, I8)

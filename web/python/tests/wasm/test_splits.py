@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from tests.ops.case_graphs import Problem, problem, run
 from tests.ops.targets import Target
 from tests.wasm.memory import BUILDS
+
 from webinfer.backends import wasm
 from webinfer.backends.wasm.lowerings import LOWERINGS
 from webinfer.graph.ir import Graph, Op
