@@ -31,6 +31,7 @@ ALLOWED = {
     "tune": LEAVES | {"graph", "ops", "plan"},
     "tasks": EVERYTHING,
     "choice": EVERYTHING,
+    "partition": EVERYTHING,
     "report": EVERYTHING,
     "session": EVERYTHING,
     "package": EVERYTHING,

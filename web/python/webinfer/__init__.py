@@ -26,6 +26,8 @@ from webinfer.errors import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from webinfer import tasks
     from webinfer.host.interface import Capability, ProgressEvent
     from webinfer.session import Session, TensorInfo, load
@@ -52,6 +54,7 @@ __all__ = [
     "UnsupportedOpError",
     "WebinferError",
     "capabilities",
+    "configure",
     "load",
     "tasks",
 ]
@@ -62,6 +65,16 @@ def capabilities() -> "list[Capability]":
     from webinfer.host import current
 
     return list(current().capabilities())
+
+
+def configure(assets: "Mapping[str, str]") -> None:
+    """Tells the engine in a browser where its files are: logical names ("kernels/...") and URLs."""
+    from webinfer.host import current
+
+    host = current()
+    if not hasattr(host, "configure"):
+        raise InputError(f"the {host.name} host finds its files itself; configure belongs to a browser")
+    host.configure(assets)
 
 
 _HOMES = {

@@ -77,13 +77,19 @@ async def _divide(
     parts: list[tuple[Piece, Executor]] = []
     try:
         for piece in pieces:
-            parts.append((piece, await _build(name if piece.home else other, piece.graph, host, progress)))
+            executor = await _build(name if piece.home else other, piece.graph, host, progress)
+            parts.append((piece, executor))
     except BaseException:
         for _, executor in parts:
             executor.close()
         raise
-    labels = {node.label: problem for node, problem in zip(error.nodes, error.problems, strict=False) if isinstance(node, Node)}
-    text = f"{name} for all but {len(error.nodes)} of {len(graph.nodes)} nodes, which run on {other}: {'; '.join(error.problems[:3])}"
+    labels = {
+        node.label: problem
+        for node, problem in zip(error.nodes, error.problems, strict=False)
+        if isinstance(node, Node)
+    }
+    count = f"{len(error.nodes)} of {len(graph.nodes)} nodes"
+    text = f"{name} for all but {count}, which run on {other}: {'; '.join(error.problems[:3])}"
     log.warning("%s: %s", graph.name, text)
     return Attempt(PartitionedExecutor(graph, parts, labels), text)
 

@@ -27,7 +27,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="webinfer", description="machine-learning inference in the browser, from Python")
+    parser = argparse.ArgumentParser(
+        prog="webinfer", description="machine-learning inference in the browser, from Python"
+    )
     verbs = parser.add_subparsers(required=True, metavar="VERB")
     for name, verb, text in (
         ("inspect", _inspect, "print a model's inputs, outputs, graph and plan"),
@@ -37,7 +39,11 @@ def _parser() -> argparse.ArgumentParser:
     ):
         sub = verbs.add_parser(name, help=text, description=text)
         sub.add_argument("model", help="a model file, a URL, or the name of a known model")
-        sub.add_argument("--backend", default="wasm", help="auto, wasm, webgpu, reference, or several with commas (default: %(default)s)")
+        sub.add_argument(
+            "--backend",
+            default="wasm",
+            help="auto, wasm, webgpu, reference, or several with commas (default: %(default)s)",
+        )
         sub.add_argument("--strict", action="store_true", help="never fall back to another backend")
         sub.set_defaults(verb=verb)
         if name == "inspect":
@@ -51,7 +57,9 @@ def _parser() -> argparse.ArgumentParser:
             sub.add_argument("--svg", type=Path, help="write the profile as a picture")
         if name == "verify":
             sub.add_argument("--against", default="reference", help="the other backend (default: %(default)s)")
-            sub.add_argument("--tolerance", type=float, default=1e-3, help="of each tensor's range (default: %(default)s)")
+            sub.add_argument(
+                "--tolerance", type=float, default=1e-3, help="of each tensor's range (default: %(default)s)"
+            )
     return parser
 
 
@@ -67,7 +75,11 @@ async def _inspect(args: argparse.Namespace) -> int:
             return 0
         for kind, infos in (("input", session.inputs), ("output", session.outputs)):
             for info in infos:
-                scale = f", scale {info.quantization.scales[0]:.6g}, zero {info.quantization.zero_points[0]}" if info.quantization else ""
+                scale = (
+                    f", scale {info.quantization.scales[0]:.6g}, zero {info.quantization.zero_points[0]}"
+                    if info.quantization
+                    else ""
+                )
                 print(f"{kind} {info.name}: {info.dtype} {list(info.shape)}{scale}")
         if args.graph:
             print(session.graph_text())
@@ -81,7 +93,9 @@ async def _run(args: argparse.Namespace) -> int:
         for name, tensor in outputs.items():
             values = tensor.tolist()
             head = ", ".join(f"{v:.6g}" for v in values[:8])
-            print(f"{name}: {tensor.dtype} {list(tensor.shape)} min {min(values):.6g} max {max(values):.6g} [{head}, ...]")
+            print(
+                f"{name}: {tensor.dtype} {list(tensor.shape)} min {min(values):.6g} max {max(values):.6g} [{head}, ...]"
+            )
             if args.output is not None:
                 _save(args.output, name, tensor)
     return 0
@@ -121,7 +135,8 @@ async def _bench(args: argparse.Namespace) -> int:
             start = session.host.now_ms()
             await session.run(inputs)
             times.append(session.host.now_ms() - start)
-        print(f"{session.name} on {session.backend}: median {statistics.median(times):.3f} ms, min {min(times):.3f} ms of {len(times)} runs")
+        figures = f"median {statistics.median(times):.3f} ms, min {min(times):.3f} ms of {len(times)} runs"
+        print(f"{session.name} on {session.backend}: {figures}")
         profile = await session.profile(inputs)
         print(profile)
         if args.svg is not None:

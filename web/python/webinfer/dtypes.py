@@ -25,9 +25,9 @@ class DType(enum.StrEnum):
         return _ITEMSIZE[self]
 
     @property
-    def format(self) -> str:
+    def letter(self) -> str:
         """The `struct` letter of one element (little-endian by our convention)."""
-        return _FORMAT[self]
+        return _LETTER[self]
 
     @property
     def is_float(self) -> bool:
@@ -48,7 +48,7 @@ _ITEMSIZE = {
     DType.FLOAT32: 4, DType.FLOAT16: 2, DType.INT8: 1, DType.UINT8: 1, DType.INT16: 2,
     DType.INT32: 4, DType.UINT32: 4, DType.INT64: 8, DType.UINT64: 8, DType.BOOL: 1,
 }  # fmt: skip
-_FORMAT = {
+_LETTER = {
     DType.FLOAT32: "f", DType.FLOAT16: "e", DType.INT8: "b", DType.UINT8: "B", DType.INT16: "h",
     DType.INT32: "i", DType.UINT32: "I", DType.INT64: "q", DType.UINT64: "Q", DType.BOOL: "?",
 }  # fmt: skip

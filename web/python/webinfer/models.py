@@ -19,19 +19,42 @@ class KnownModel:
     name: str
     file: str
     task: str
+    source: str  # npm package
     sha256: str
-    source: str
     licence: str = LICENCE
 
 
 _ROWS = (
-    ("blazeface_short_range", "face_detection_short_range", "face detection", "3bc182eb9f33925d9e58b5c8d59308a760f4adea8f282370e428c51212c26633", "@mediapipe/face_detection"),
-    ("blazeface_full_range", "face_detection_full_range", "face detection", "99bf9494d84f50acc6617d89873f71bf6635a841ea699c17cb3377f9507cfec3", "@mediapipe/face_detection"),
-    ("blazeface_full_range_sparse", "face_detection_full_range_sparse", "face detection", "671dd2f9ed11a78436fc21cc42357a803dfc6f73e9fb86541be942d5716c2dce", "@mediapipe/face_detection"),
-    ("face_mesh", "face_landmark", "face mesh", "1055cb9d4a9ca8b8c688902a3a5194311138ba256bcc94e336d8373a5f30c814", "@mediapipe/face_mesh"),
-    ("face_mesh_attention", "face_landmark_with_attention", "face mesh", "883b7411747bac657c30c462d305d312e9dec6adbf8b85e2f5d8d722fca9455d", "@mediapipe/face_mesh"),
-    ("selfie_segmentation", "selfie_segmentation", "segmentation", "8d13b7fae74af625c641226813616a2117bd6bca19eb3b75574621fc08557f27", "@mediapipe/selfie_segmentation"),
-    ("selfie_segmentation_landscape", "selfie_segmentation_landscape", "segmentation", "4aafe6223bb8dac6fac8ca8ed56852870a33051ef3f6238822d282a109962894", "@mediapipe/selfie_segmentation"),
+    (
+        "blazeface_short_range", "face_detection_short_range", "face detection", "@mediapipe/face_detection",
+        "3bc182eb9f33925d9e58b5c8d59308a760f4adea8f282370e428c51212c26633",
+    ),
+    (
+        "blazeface_full_range", "face_detection_full_range", "face detection", "@mediapipe/face_detection",
+        "99bf9494d84f50acc6617d89873f71bf6635a841ea699c17cb3377f9507cfec3",
+    ),
+    (
+        "blazeface_full_range_sparse",
+        "face_detection_full_range_sparse", "face detection", "@mediapipe/face_detection",
+        "671dd2f9ed11a78436fc21cc42357a803dfc6f73e9fb86541be942d5716c2dce",
+    ),
+    (
+        "face_mesh", "face_landmark", "face mesh", "@mediapipe/face_mesh",
+        "1055cb9d4a9ca8b8c688902a3a5194311138ba256bcc94e336d8373a5f30c814",
+    ),
+    (
+        "face_mesh_attention", "face_landmark_with_attention", "face mesh", "@mediapipe/face_mesh",
+        "883b7411747bac657c30c462d305d312e9dec6adbf8b85e2f5d8d722fca9455d",
+    ),
+    (
+        "selfie_segmentation", "selfie_segmentation", "segmentation", "@mediapipe/selfie_segmentation",
+        "8d13b7fae74af625c641226813616a2117bd6bca19eb3b75574621fc08557f27",
+    ),
+    (
+        "selfie_segmentation_landscape",
+        "selfie_segmentation_landscape", "segmentation", "@mediapipe/selfie_segmentation",
+        "4aafe6223bb8dac6fac8ca8ed56852870a33051ef3f6238822d282a109962894",
+    ),
 )  # fmt: skip
 MODELS = {row[0]: KnownModel(*row) for row in _ROWS}
 

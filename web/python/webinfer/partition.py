@@ -36,7 +36,7 @@ def cut(graph: Graph, refused: Sequence[object]) -> list[Piece]:
         earliest = max((level.get(v, 0) for v in node.inputs if v is not None), default=0)
         own = earliest + (earliest % 2 != parity)
         pieces.setdefault(own, []).append(node)
-        level.update({v: own for v in node.outputs})
+        level.update(dict.fromkeys(node.outputs, own))
     _name_apart(graph)
     return [Piece(_piece(graph, nodes, level, number), number % 2 == 0) for number, nodes in sorted(pieces.items())]
 

@@ -36,7 +36,8 @@ class PlanReport:
             [str(r.index), r.op, r.backend, r.kernel, r.shapes, f"{r.flops / 1e6:.2f}", f"{r.bytes / 1e3:.0f}", r.why]
             for r in self.rows
         ]
-        memory = f"constants {self.memory.constants} bytes, arena {self.memory.arena} bytes (at least {self.memory.arena_bound})"
+        m = self.memory
+        memory = f"constants {m.constants} bytes, arena {m.arena} bytes (at least {m.arena_bound})"
         return f"{self.model} on {self.backend}: {self.choice}\n{memory}\n{_table(head, rows)}"
 
     def json(self) -> str:
@@ -89,7 +90,8 @@ class Profile:
         title = escape(f"{self.model} on {self.backend}: {self.total_ms:.2f} ms")
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" aria-label="{title}" '
-            f'font-family="system-ui, sans-serif" font-size="10" fill="currentColor"><text x="8" y="16" font-size="13">{title}</text>'
+            f'font-family="system-ui, sans-serif" font-size="10" fill="currentColor">'
+            f'<text x="8" y="16" font-size="13">{title}</text>'
             f'<g fill-opacity="0.75">{"".join(bars)}</g></svg>'
         )
 
@@ -128,8 +130,14 @@ class VerifyReport:
     def __str__(self) -> str:
         verdict = "agree" if self.ok else "have no tensor in common"
         if self.first is not None:
-            verdict = f"differ first at {self.first.label} ({self.first.op}) by {self.first.max_abs:.3g}, {self.first.relative:.3g} of its range"
-        rows = [[d.label, d.op, f"{d.max_abs:.3g}", f"{d.relative:.3g}", "ok" if d.within else "DIFFERS"] for d in self.differences]
+            first = self.first
+            verdict = (
+                f"differ first at {first.label} ({first.op}) by {first.max_abs:.3g}, {first.relative:.3g} of its range"
+            )
+        rows = [
+            [d.label, d.op, f"{d.max_abs:.3g}", f"{d.relative:.3g}", "ok" if d.within else "DIFFERS"]
+            for d in self.differences
+        ]
         return f"{self.backend} and {self.against} {verdict}\n{_table(['step', 'op', 'max abs', 'of range', ''], rows)}"
 
 
@@ -150,7 +158,9 @@ def distance(got: Tensor, want: Tensor) -> tuple[float, float]:
     return worst, worst / span
 
 
-async def compare_backends(mine: Executor, other: Executor, inputs: Mapping[str, memoryview], tolerance: float) -> VerifyReport:
+async def compare_backends(
+    mine: Executor, other: Executor, inputs: Mapping[str, memoryview], tolerance: float
+) -> VerifyReport:
     """Runs both backends node by node and compares every tensor that both name."""
     wanted: dict[Value, Tensor] = {value: tensor async for _, value, tensor in other.probe(inputs)}
     differences = []

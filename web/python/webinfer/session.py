@@ -82,7 +82,9 @@ async def _read(source: Any, host: Host, progress: Progress | None) -> tuple[mem
     try:
         return memoryview(source).cast("B"), "model"
     except TypeError:
-        raise ModelFormatError(f"a model cannot be read from a {type(source).__name__}; give bytes, a path or a URL") from None
+        raise ModelFormatError(
+            f"a model cannot be read from a {type(source).__name__}; give bytes, a path or a URL"
+        ) from None
 
 
 class Session:
@@ -175,7 +177,9 @@ class Session:
                 raise InputError(f"{self.name!r} has {len(names)} inputs; give a mapping with {', '.join(names)}")
             inputs = {names[0]: inputs}
         if unknown := sorted(set(inputs) - set(names)):
-            raise InputError(f"{self.name!r} has no input {', '.join(map(repr, unknown))}; its inputs are {', '.join(names)}")
+            raise InputError(
+                f"{self.name!r} has no input {', '.join(map(repr, unknown))}; its inputs are {', '.join(names)}"
+            )
         if missing := [n for n in names if n not in inputs]:
             raise InputError(f"{self.name!r} needs input {', '.join(map(repr, missing))}")
         return {i.name: buffer_of(inputs[i.name], i.shape, i.dtype, i.name) for i in self.inputs}
@@ -260,7 +264,9 @@ class Session:
     def __enter__(self) -> Session:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def __repr__(self) -> str:

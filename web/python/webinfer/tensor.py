@@ -24,9 +24,7 @@ class Tensor:
 
     __slots__ = ("_bytes", "dtype", "quant", "shape")
 
-    def __init__(
-        self, data: Any, shape: tuple[int, ...], dtype: DType, quant: Quantization | None = None
-    ) -> None:
+    def __init__(self, data: Any, shape: tuple[int, ...], dtype: DType, quant: Quantization | None = None) -> None:
         self._bytes = memoryview(data).cast("B")
         self.shape, self.dtype, self.quant = shape, dtype, quant
         count = 1
@@ -43,10 +41,10 @@ class Tensor:
         """The elements as little-endian bytes."""
         return self._bytes.tobytes()
 
-    def memoryview(self) -> memoryview:
+    def flat(self) -> memoryview:
         """The elements, flat and typed (float16 comes as bytes where Python cannot cast to it)."""
         try:
-            return self._bytes.cast(self.dtype.format)  # type: ignore[call-overload,no-any-return]
+            return self._bytes.cast(self.dtype.letter)  # type: ignore[call-overload,no-any-return]
         except ValueError:
             return self._bytes
 
@@ -54,7 +52,7 @@ class Tensor:
         """The elements as one flat list."""
         import struct
 
-        return list(struct.unpack(f"<{self.nbytes // self.dtype.itemsize}{self.dtype.format}", self._bytes))
+        return list(struct.unpack(f"<{self.nbytes // self.dtype.itemsize}{self.dtype.letter}", self._bytes))
 
     def numpy(self) -> np.ndarray[Any, Any]:
         """A NumPy array over the same bytes; NumPy must be installed."""
@@ -69,11 +67,11 @@ class Tensor:
         return array.copy() if copy else array
 
     def __buffer__(self, flags: int, /) -> memoryview:
-        return self.memoryview() if not self.shape or 0 in self.shape else self._shaped()
+        return self.flat() if not self.shape or 0 in self.shape else self._shaped()
 
     def _shaped(self) -> memoryview:
         try:
-            return self._bytes.cast(self.dtype.format, self.shape)  # type: ignore[call-overload,no-any-return]
+            return self._bytes.cast(self.dtype.letter, self.shape)  # type: ignore[call-overload,no-any-return]
         except ValueError:
             return self._bytes
 

@@ -41,9 +41,7 @@ def test_a_small_block_goes_into_the_smallest_gap() -> None:
 @pytest.mark.parametrize("count", [50, 400, 2600])
 def test_random_lifetimes_never_overlap_and_stay_near_the_bound(count: int) -> None:
     draw = random.Random(count)
-    spec = []
-    for step in range(count):
-        spec.append((draw.randrange(1, 5000), step, step + draw.choice([1, 1, 1, 2, 9])))
+    spec = [(draw.randrange(1, 5000), step, step + draw.choice([1, 1, 1, 2, 9])) for step in range(count)]
     blocks = blocks_of(spec)
     total = arena.assign(blocks)
     assert overlaps(blocks) == []

@@ -5,7 +5,7 @@ from webinfer.plan.placement import place
 
 
 def sizes(graph: Graph) -> dict[Value, int]:
-    return {v: 4 for node in graph.nodes for v in node.outputs} | {v: 4 for v in graph.inputs}
+    return {v: 4 for node in graph.nodes for v in node.outputs} | dict.fromkeys(graph.inputs, 4)
 
 
 def two_heads(rows: int) -> Graph:
@@ -35,7 +35,9 @@ def test_an_unaligned_part_keeps_its_own_bytes() -> None:
     graph.nodes[-1].inputs.reverse()
     odd = Value("odd", TensorType((1, 3, 2)))
     joined = apply(CONCAT, [odd, graph.nodes[3].output], ConcatAttrs(1))
-    placed = place(Graph("odd", [odd], [joined.output], [*graph.nodes[:4], joined]), sizes(graph) | {joined.output: 4, odd: 4})
+    placed = place(
+        Graph("odd", [odd], [joined.output], [*graph.nodes[:4], joined]), sizes(graph) | {joined.output: 4, odd: 4}
+    )
     assert placed[odd] == (joined.output, 0)
     assert placed.get(graph.nodes[2].output, (None, 0))[0] is not joined.output
 

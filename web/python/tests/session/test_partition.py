@@ -49,9 +49,8 @@ def test_values_with_one_name_are_told_apart() -> None:
 
 def test_two_backends_together_give_the_whole_result() -> None:
     graph, host = diamond(), NativeHost()
-    parts = []
-    for piece in cut(graph, [graph.nodes[2]]):
-        parts.append((piece, run((reference if piece.home else wasm).build(piece.graph, host))))
+    pieces = cut(graph, [graph.nodes[2]])
+    parts = [(piece, run((reference if piece.home else wasm).build(piece.graph, host))) for piece in pieces]
     executor = PartitionedExecutor(graph, parts, {"right": "the reference lacks it"})
     x = np.linspace(-2, 2, 12, dtype=np.float32).reshape(2, 6)
     outputs = run(executor.run({"x": memoryview(x.tobytes())}))

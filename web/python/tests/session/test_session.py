@@ -149,7 +149,10 @@ def test_something_that_is_no_model_is_named() -> None:
         run(webinfer.load({}))
 
 
-@pytest.mark.parametrize(("backend", "message"), [("cuda", "no backend is called 'cuda'"), ([], "give one name"), (["auto", "wasm"], "without 'auto'")])
+@pytest.mark.parametrize(
+    ("backend", "message"),
+    [("cuda", "no backend is called 'cuda'"), ([], "give one name"), (["auto", "wasm"], "without 'auto'")],
+)
 def test_a_wrong_backend_is_named(backend: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         opened(backend)
@@ -172,7 +175,7 @@ def test_progress_reports_every_stage(tmp_path: Path) -> None:
     path.write_bytes(model())
     seen: list[webinfer.ProgressEvent] = []
     run(webinfer.load(path, backend="wasm", progress=seen.append)).close()
-    assert [e.stage for e in seen][0] == "model"
+    assert seen[0].stage == "model"
     assert {"compile", "weights"} <= {e.stage for e in seen}
     assert all(e.done <= e.total for e in seen)
 

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
-
 from tests.ops.case_graphs import run
 from tests.ops.targets import TARGETS, Target
+
 from webinfer.host import current
 from webinfer.models import MODELS, find_model
 from webinfer.session import load

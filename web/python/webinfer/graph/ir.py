@@ -98,7 +98,7 @@ class Value:
         count = self.type.size
         if count > 65536:
             raise ShapeError(f"{self.name!r} has {count} elements, too many to read at load time")
-        return struct.unpack(f"<{count}{self.constant.stored.format}", self.constant.data)
+        return struct.unpack(f"<{count}{self.constant.stored.letter}", self.constant.data)
 
     def __repr__(self) -> str:
         return f"Value({self.name!r}, {self.type})"

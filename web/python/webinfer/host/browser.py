@@ -15,7 +15,14 @@ from webinfer.host.kernels_browser import best_build, open_kernels
 from webinfer.host.kernels_team import open_team
 from webinfer.models import MODELS
 
-IMAGE_CLASSES = ("ImageBitmap", "VideoFrame", "HTMLVideoElement", "HTMLImageElement", "HTMLCanvasElement", "OffscreenCanvas")
+IMAGE_CLASSES = (
+    "ImageBitmap",
+    "VideoFrame",
+    "HTMLVideoElement",
+    "HTMLImageElement",
+    "HTMLCanvasElement",
+    "OffscreenCanvas",
+)
 
 
 class BrowserHost:
@@ -114,13 +121,16 @@ class BrowserHost:
         ml = getattr(js.navigator, "ml", None) is not None
         return [
             Capability("wasm", True, value=f"{build} build"),
-            Capability(
-                "isolated", isolated, "" if isolated else "the page is not cross-origin isolated, so one thread is used",
-                "" if isolated else "send Cross-Origin-Opener-Policy: same-origin and Cross-Origin-Embedder-Policy: require-corp",
+            _capability(
+                "isolated", isolated, "the page is not cross-origin isolated, so one thread is used",
+                "send Cross-Origin-Opener-Policy: same-origin and Cross-Origin-Embedder-Policy: require-corp",
             ),
-            Capability("threads", not alone, alone, "" if not alone else "isolate the page and run the engine in a worker", str(self.default_threads() if not alone else 1)),
-            Capability("webgpu", gpu, "" if gpu else "navigator.gpu is missing", "" if gpu else "use a browser with WebGPU over https or localhost"),
-            Capability("webnn", ml, "" if ml else "navigator.ml is missing", "" if ml else "enable WebNN in the browser's flags"),
+            _capability(
+                "threads", not alone, alone, "isolate the page and run the engine in a worker",
+                str(self.default_threads()) if not alone else "1",
+            ),
+            _capability("webgpu", gpu, "navigator.gpu is missing", "use a browser with WebGPU over https or localhost"),
+            _capability("webnn", ml, "navigator.ml is missing", "enable WebNN in the browser's flags"),
         ]  # fmt: skip
 
     def image(self, source: Any) -> tuple[int, int, Any] | None:
@@ -153,8 +163,18 @@ class BrowserHost:
         return {}
 
 
+def _capability(name: str, present: bool, reason: str, fix: str, value: str = "") -> Capability:
+    """The capability; reason and fix only where it is absent."""
+    return Capability(name, present, "" if present else reason, "" if present else fix, value)
+
+
 def _size(source: Any) -> tuple[int, int]:
-    for width, height in (("displayWidth", "displayHeight"), ("videoWidth", "videoHeight"), ("naturalWidth", "naturalHeight"), ("width", "height")):
+    for width, height in (
+        ("displayWidth", "displayHeight"),
+        ("videoWidth", "videoHeight"),
+        ("naturalWidth", "naturalHeight"),
+        ("width", "height"),
+    ):
         if getattr(source, width, None) is not None:
             return int(getattr(source, width)), int(getattr(source, height))
     return 0, 0

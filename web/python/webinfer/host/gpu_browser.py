@@ -20,16 +20,19 @@ async def open_device() -> BrowserDevice:
 
     Raises:  BackendUnavailableError with the reason
     """
-    door = getattr(getattr(js, "webinfer", None), "gpu", None)
+    door: Any = getattr(getattr(js, "webinfer", None), "gpu", None)
     if getattr(door, "gpu_device", None) is None or getattr(door, "gpu_program", None) is None:
         raise BackendUnavailableError(
-            "the page did not load static/gpu_device.js and static/gpu_program.js; start the engine through engine_worker.js"
+            "the page did not load static/gpu_device.js and static/gpu_program.js; "
+            "start the engine through engine_worker.js"
         )
     wishes = json.dumps({"features": WANTED_FEATURES, "limits": RAISED_LIMITS, "ring": STAGING_RING})
     try:
         device = await door.gpu_device.openDevice(wishes, door.gpu_program.Program)
     except JsException as error:
-        raise BackendUnavailableError(f"webgpu: {_text(error)}; use a browser with WebGPU or the wasm backend") from error
+        raise BackendUnavailableError(
+            f"webgpu: {_text(error)}; use a browser with WebGPU or the wasm backend"
+        ) from error
     return BrowserDevice(device)
 
 

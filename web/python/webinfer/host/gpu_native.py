@@ -27,7 +27,9 @@ async def open_device() -> NativeDevice:
     try:
         adapter = wgpu.gpu.request_adapter_sync(power_preference="high-performance")
     except Exception as error:
-        raise BackendUnavailableError(f"no GPU adapter: {error}; install a Vulkan driver (Mesa's lavapipe will do)") from error
+        raise BackendUnavailableError(
+            f"no GPU adapter: {error}; install a Vulkan driver (Mesa's lavapipe will do)"
+        ) from error
     if adapter is None:
         raise BackendUnavailableError("no GPU adapter; install a Vulkan driver (Mesa's lavapipe will do)")
     limits = {_dashed(name): adapter.limits[_dashed(name)] for name in RAISED_LIMITS if _dashed(name) in adapter.limits}
@@ -120,7 +122,12 @@ class NativeProgram:
     """Buffers and recorded dispatches (host.gpu.GpuProgram)."""
 
     def __init__(
-        self, owner: NativeDevice, label: str, buffers: Sequence[int], uniforms: bytes, dispatches: Sequence[DispatchSpec]
+        self,
+        owner: NativeDevice,
+        label: str,
+        buffers: Sequence[int],
+        uniforms: bytes,
+        dispatches: Sequence[DispatchSpec],
     ) -> None:
         self._owner, self._label = owner, label
         self._device = device = owner.check()

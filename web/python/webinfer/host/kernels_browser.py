@@ -81,7 +81,7 @@ class BrowserKernels:
         self.isa, self.threads = isa, 1
         self._exports, self._memory = exports, memory
         self._functions: dict[str, Any] = {}
-        self.heap_base = int(getattr(exports, "__heap_base").value)  # noqa: B009 - a plain attribute would be mangled
+        self.heap_base = int(getattr(exports, "__heap_base").value)
         self._bytes = js.Uint8Array.new(memory.buffer)
 
     def _live(self) -> Any:
@@ -105,7 +105,8 @@ class BrowserKernels:
             self._memory.grow(missing)
         except JsException as error:
             raise OutOfMemoryError(
-                f"kernel memory needs {nbytes} bytes, has {self.size()} and cannot grow; close other sessions or use a smaller model"
+                f"kernel memory needs {nbytes} bytes, has {self.size()} and cannot grow; "
+                "close other sessions or use a smaller model"
             ) from error
         self._bytes = js.Uint8Array.new(self._memory.buffer)
 

@@ -66,7 +66,7 @@ class NativeKernels:
 
     def size(self) -> int:
         """Bytes of memory now."""
-        return self._memory.data_len(self._live())
+        return int(self._memory.data_len(self._live()))
 
     def grow(self, nbytes: int) -> None:
         """Makes the memory at least this large.

@@ -76,7 +76,9 @@ class TeamKernels(BrowserKernels):
         try:
             await asyncio.wait_for(asyncio.gather(*waiting), START_SECONDS)
         except (TimeoutError, RuntimeError) as error:
-            raise BackendUnavailableError(f"kernel threads do not start: {error or 'no answer'}; use threads=1") from error
+            raise BackendUnavailableError(
+                f"kernel threads do not start: {str(error) or 'no answer'}; use threads=1"
+            ) from error
 
     def _start_worker(self, thread: int) -> asyncio.Future[None]:
         worker = js.Worker.new(self._worker_url, options(type="module", name=f"kernels {thread}"))

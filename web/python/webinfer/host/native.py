@@ -44,7 +44,9 @@ class NativeHost:
             try:
                 data = Path(url).read_bytes()
             except OSError as error:
-                raise ModelFormatError(f"cannot read {url!r}: {error.strerror}; give the path of a model file") from error
+                raise ModelFormatError(
+                    f"cannot read {url!r}: {error.strerror}; give the path of a model file"
+                ) from error
             if progress is not None:
                 progress(ProgressEvent("model", len(data), len(data)))
             return memoryview(data)
@@ -83,7 +85,12 @@ class NativeHost:
         for feature, module in (("wasm", "wasmtime"), ("webgpu", "wgpu"), ("numpy", "numpy")):
             present = importlib.util.find_spec(module) is not None
             found.append(
-                Capability(feature, present, "" if present else f"{module} is not installed", "" if present else f"pip install {module}")
+                Capability(
+                    feature,
+                    present,
+                    "" if present else f"{module} is not installed",
+                    "" if present else f"pip install {module}",
+                )
             )
         return found
 

@@ -182,13 +182,27 @@ class WasmExecutor:
         for i, step in enumerate(self._steps):
             node = self.graph.nodes[step.node] if step.node >= 0 else None
             if node is None:
-                rows.append(PlanRow(i, "api", "cast", "wasm", step.kernel, "", 0, 0, "float16 at the API, float32 inside"))
+                rows.append(
+                    PlanRow(i, "api", "cast", "wasm", step.kernel, "", 0, 0, "float16 at the API, float32 inside")
+                )
                 continue
-            cost = node.op.cost([v.type if v else None for v in node.inputs], [v.type for v in node.outputs], node.attrs)
+            cost = node.op.cost(
+                [v.type if v else None for v in node.inputs], [v.type for v in node.outputs], node.attrs
+            )
             share = counts[step.node]
             why = self._why.get(step.node, self._build)
             rows.append(
-                PlanRow(i, node.label, node.op.name, "wasm", step.kernel, shapes_text(node), cost.flops // share, cost.bytes // share, why)
+                PlanRow(
+                    i,
+                    node.label,
+                    node.op.name,
+                    "wasm",
+                    step.kernel,
+                    shapes_text(node),
+                    cost.flops // share,
+                    cost.bytes // share,
+                    why,
+                )
             )
         return rows
 
