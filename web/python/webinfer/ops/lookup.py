@@ -87,7 +87,7 @@ def lookup_table(op: str, attrs: UnaryAttrs, x: TensorType, y: TensorType) -> by
         raise ShapeError(f"{op}: there is no formula for quantised tensors")
     low, high = y.dtype.range
     results = [min(max(stored(_value(byte, x.dtype)), low), high) for byte in range(256)]
-    return struct.pack(f"256{y.dtype.format}", *results)
+    return struct.pack(f"256{y.dtype.letter}", *results)
 
 
 def _affine(op: str, type: TensorType) -> tuple[float, int]:

@@ -61,7 +61,7 @@ def fold(node: Node) -> Value | None:
     low, high = y.dtype.range
     if any(not low <= int(n) <= high for n in numbers):
         return None  # overflow is left to the kernels, which wrap as TFLite's do
-    data = struct.pack(f"<{len(numbers)}{y.dtype.format}", *numbers)
+    data = struct.pack(f"<{len(numbers)}{y.dtype.letter}", *numbers)
     return Value(node.outputs[0].name, y, Constant(memoryview(data), y.dtype))
 
 

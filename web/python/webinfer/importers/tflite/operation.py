@@ -218,7 +218,7 @@ class Operation:
     def constant(self, numbers: Sequence[float], dtype: DType, shape: tuple[int, ...] | None = None) -> Value:
         """A new constant, of rank 1 unless a shape is given."""
         shape = (len(numbers),) if shape is None else shape
-        packed = struct.pack(f"<{len(numbers)}{dtype.format}", *numbers)
+        packed = struct.pack(f"<{len(numbers)}{dtype.letter}", *numbers)
         return Value("constant", TensorType(shape, dtype), Constant(memoryview(packed), dtype))
 
     def reshape(self, x: Value, shape: Sequence[int]) -> Value:

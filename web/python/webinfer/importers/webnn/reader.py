@@ -147,13 +147,13 @@ class Reader:
 def pack(numbers: Sequence[float], dtype: DType) -> bytes:
     """The numbers as little-endian elements; floats beyond the type become infinities."""
     if not dtype.is_float:
-        return struct.pack(f"<{len(numbers)}{dtype.format}", *(int(n) for n in numbers))
+        return struct.pack(f"<{len(numbers)}{dtype.letter}", *(int(n) for n in numbers))
     try:
-        return struct.pack(f"<{len(numbers)}{dtype.format}", *numbers)
+        return struct.pack(f"<{len(numbers)}{dtype.letter}", *numbers)
     except OverflowError:
         limit = 65520.0 if dtype is DType.FLOAT16 else 3.4028235677973366e38
         safe = [math.copysign(math.inf, n) if abs(n) >= limit else n for n in numbers]
-        return struct.pack(f"<{len(numbers)}{dtype.format}", *safe)
+        return struct.pack(f"<{len(numbers)}{dtype.letter}", *safe)
 
 
 def _operand(name: str, description: Mapping[str, Any]) -> Value:
