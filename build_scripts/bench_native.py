@@ -60,7 +60,7 @@ class NativeSystem:
         model, inputs = self._live[name, threads], self._inputs[name]
         if method == "warm":
             return _warm(model, inputs, float(call["ms"]), int(call["runs"]))
-        return [_timed(model, inputs) for _ in range(int(call["runs"]))]
+        return {"times": [_timed(model, inputs) for _ in range(int(call["runs"]))]}
 
     def _load(self, name: str, threads: int) -> dict[str, Any]:
         begin = time.perf_counter()

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -146,7 +147,9 @@ def report_log(log: Path, target: Path | None) -> int:
             raise BuildError(f"{log}: not a report of the benchmark's page: {line[:80]} ({error})") from error
     adapter = collected.about.get("adapter") or {}
     collected.machine = " ".join(str(v) for v in adapter.values() if v) or "unknown machine"
-    collected.browser = str(collected.about.get("browser", "unknown browser"))
+    agent = str(collected.about.get("browser", "unknown browser"))
+    named = re.search(r"\w*Chrome/[\d.]+", agent)
+    collected.browser = named[0] if named else agent
     collected.date = str(collected.about.get("date", ""))
     write_all(collected, target or log.with_suffix(".json"))
     return 0 if collected.ended and not collected.failure else 1
@@ -165,12 +168,15 @@ def markdown(report: dict[str, Any]) -> str:
             *_table(models, columns, by_place, _median_cell)]  # fmt: skip
     sections = (
         ("GFLOP/s reached", _gflops_cell),
+        ("Outputs left on the GPU, ms until it has finished", lambda row: _number(row, "kept_median_ms")),
+        ("Frames in flight, ms a frame with readback", lambda row: _number(row, "flight_ms")),
         ("Time to first inference, ms (start of the runtime + load + first run)", _first_cell),
         ("Kilobytes downloaded, gzip · peak megabytes of WebAssembly memory", _bytes_cell),
         ("Largest difference from native LiteRT", _difference_cell),
     )
     for heading, cell in sections:
-        text += ["", f"## {heading}", "", *_table(models, columns, by_place, cell)]
+        if any(cell(row) != "–" for row in rows):
+            text += ["", f"## {heading}", "", *_table(models, columns, by_place, cell)]
     return "\n".join([*text, *_failures(rows)]) + "\n"
 
 
@@ -210,6 +216,10 @@ def _median_cell(row: Row) -> str:
 
 def _gflops_cell(row: Row) -> str:
     return f"{row['gflops']:.1f}" if row.get("gflops") else "–"
+
+
+def _number(row: Row, key: str) -> str:
+    return f"{row[key]:.2f}" if row.get(key) else "–"
 
 
 def _first_cell(row: Row) -> str:

@@ -22,6 +22,7 @@ SILENCE_S = 900  # longest wait for the next report of the page
 HEARTBEAT_MS = 1000
 PAUSE_MS = 40
 WARM = {"warm_ms": 300, "warm_runs": 10, "most_runs": 60}
+TURNS = {"wasm": {"least_runs": 1, "lanes": 0}, "webgpu": {"least_runs": 10, "lanes": 4}}  # lanes: frames in flight
 
 
 def measure(options: argparse.Namespace, entries: Sequence[Entry]) -> int:
@@ -56,7 +57,7 @@ def prepared(options: argparse.Namespace, entries: Sequence[Entry], site: Path) 
             models.append(prepare(path, site))
         except BuildError as error:
             print(f"  left out: {error}")
-    configure(site, models, entries, **_settings(options), pause_ms=PAUSE_MS, **WARM)
+    configure(site, models, entries, **_settings(options), pause_ms=PAUSE_MS, **WARM, **TURNS[options.backend])
     print(f"  {len(models)} models, {len(entries)} columns, {options.rounds} rounds")
     return models
 

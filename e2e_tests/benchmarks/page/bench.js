@@ -70,7 +70,7 @@ async function run() {
   const config = narrowed(await (await fetch("config.json")).json());
   const needsGpu = config.entries.some((entry) => entry.backend === "webgpu");
   await report("about", {
-    browser: navigator.userAgent, isolated: crossOriginIsolated, threads: navigator.hardwareConcurrency,
+    browser: navigator.userAgent, date: new Date().toISOString().slice(0, 19), isolated: crossOriginIsolated, threads: navigator.hardwareConcurrency,
     adapter: needsGpu ? await adapterInfo() : null,
   });
   head(config.entries);

@@ -82,7 +82,7 @@ async function open(entry, model, config, row) {
     }
     row.first_ms = row.start_ms + row.load_ms + row.first_run_ms; // some runtimes start only when they load
     const { last_ms } = await remote.call("warm", { ms: config.warm_ms, runs: config.warm_runs });
-    row.runs = Math.max(1, Math.min(config.most_runs, Math.ceil(config.turn_ms / last_ms)));
+    row.runs = Math.max(config.least_runs, Math.min(config.most_runs, Math.ceil(config.turn_ms / last_ms)));
     return remote;
   } catch (error) {
     remote.end();
@@ -93,7 +93,7 @@ async function open(entry, model, config, row) {
 /** One model: rows of all entries, failed ones with their error. `tell` hears what happens. */
 export async function measureModel(model, config, tell) {
   const rows = config.entries.map((entry) => ({ model: model.name, ...entry }));
-  const remotes = new Map(), times = new Map();
+  const remotes = new Map(), turns = new Map();
   const attempt = async (row, work) => {
     try {
       await work();
@@ -106,7 +106,7 @@ export async function measureModel(model, config, tell) {
   for (const [i, row] of rows.entries()) {
     tell(`${model.name}: starting ${row.system} ${row.backend} ${row.threads || ""}`);
     await attempt(row, async () => remotes.set(row, await open(config.entries[i], model, config, row)));
-    times.set(row, []);
+    turns.set(row, []);
   }
   for (let round = 0; round < config.rounds; round++) {
     tell(`${model.name}: round ${round + 1} of ${config.rounds}`);
@@ -114,10 +114,10 @@ export async function measureModel(model, config, tell) {
     for (const row of [...rows.slice(shift), ...rows.slice(0, shift)]) {
       if (!remotes.has(row)) continue;
       await pause(config.pause_ms); // threads of the one before fall asleep
-      await attempt(row, async () => times.get(row).push(await remotes.get(row).call("turn", { runs: row.runs })));
+      await attempt(row, async () => turns.get(row).push(await remotes.get(row).call("turn", { runs: row.runs, lanes: config.lanes })));
     }
   }
-  for (const row of rows) await attempt(row, () => finish(row, remotes.get(row), times.get(row), config.sizes));
+  for (const row of rows) await attempt(row, () => finish(row, remotes.get(row), turns.get(row), config.sizes));
   return rows;
 }
 
@@ -133,13 +133,23 @@ function transferred(downloads, sizes) {
   return bytes ? { bytes, bytes_raw } : { bytes: null, bytes_raw: null };
 }
 
-async function finish(row, remote, rounds, sizes) {
-  if (!remote) return;
-  const all = rounds.flat();
+/** Adds the figures of all turns to the row. */
+function digest(row, turns) {
+  const all = turns.flatMap((turn) => turn.times);
   row.median_ms = median(all);
   row.min_ms = Math.min(...all);
-  row.round_ms = rounds.map(median);
+  row.round_ms = turns.map((turn) => median(turn.times));
   row.samples = all.length;
+  const kept = turns.flatMap((turn) => turn.kept ?? []), flights = turns.map((turn) => turn.flight_ms).filter(Boolean);
+  if (kept.length) Object.assign(row, { kept_median_ms: median(kept), kept_min_ms: Math.min(...kept) });
+  if (flights.length) row.flight_ms = median(flights);
+  const note = turns.find((turn) => turn.note)?.note;
+  if (note) row.note = note;
+}
+
+async function finish(row, remote, turns, sizes) {
+  if (!remote) return;
+  digest(row, turns);
   const { downloads, memory_bytes } = await remote.call("state");
   Object.assign(row, { memory_bytes }, transferred(downloads, sizes));
   await remote.call("close");

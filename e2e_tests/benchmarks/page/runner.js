@@ -3,7 +3,8 @@
 // A system module exports  start({threads, backend}) -> system,  system.load(model, files) -> session,
 // session.run(inputs) -> [{name, data}], where inputs are typed arrays in the model's order and data is a typed
 // array that the caller owns; close(); heapBytes() if it holds memory that is not WebAssembly's.
-// A session may bring its own times(inputs, runs) where the timed loop belongs in another language.
+// A session may bring its own times(inputs, runs) where the timed loop belongs in another language; on a GPU also
+// keep(inputs), a run whose outputs stay there, prepare() for that, and flight(inputs, runs, lanes), overlapping runs.
 
 import { compare, typed } from "./compare.js";
 import { wasmBytes, watchMemories } from "./memory_watch.js";
@@ -49,6 +50,47 @@ async function times(runs) {
   return list;
 }
 
+/** Milliseconds of runs whose outputs stay on the GPU, each until the GPU has finished; null if that cannot be had. */
+async function keptTimes(runs) {
+  if (!session.keep) return null;
+  const list = [];
+  for (let i = 0; i < runs; i++) {
+    const begin = performance.now();
+    await session.keep(inputs);
+    list.push(performance.now() - begin);
+  }
+  return list;
+}
+
+/** Milliseconds a run while several overlap, outputs read back. */
+async function flight(runs, lanes) {
+  const begin = performance.now();
+  if (session.flight) await session.flight(inputs, runs, lanes);
+  else {
+    let left = runs;
+    const lane = async () => {
+      while (left-- > 0) await session.run(inputs);
+    };
+    await Promise.all(Array.from({ length: lanes }, lane));
+  }
+  return (performance.now() - begin) / runs;
+}
+
+/** One turn: {times} and, where asked for, {kept, flight_ms}. What fails besides `times` is null with its reason. */
+async function turn({ runs, lanes }) {
+  const result = { times: await times(runs) };
+  if (!lanes) return result;
+  try {
+    await session.prepare?.();
+    session.prepare = null;
+    result.kept = await keptTimes(runs);
+    result.flight_ms = await flight(Math.max(runs, 2 * lanes), lanes);
+  } catch (error) {
+    result.note = wordsOf(error);
+  }
+  return result;
+}
+
 /** Runs until both bounds are reached, or three times the time bound; the last time says what a run costs. */
 async function warm({ ms, runs }) {
   const begin = performance.now();
@@ -70,7 +112,7 @@ function downloads() {
 const METHODS = {
   load,
   warm,
-  turn: ({ runs }) => times(runs),
+  turn,
   measure: (options) => system.measure(options),
   state: () => ({ memory_bytes: wasmBytes() + (system.heapBytes?.() ?? 0), downloads: downloads() }),
   close: () => session?.close(),

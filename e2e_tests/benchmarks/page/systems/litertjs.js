@@ -35,6 +35,14 @@ async function open(litert, bytes, threads, backend) {
       for (const tensor of given) tensor.delete();
       return outputs;
     },
+    ...(backend === "webgpu" ? { keep: (inputs) => keep(litert, model, details, inputs) } : {}),
     close: () => model.delete(),
   };
+}
+
+async function keep(litert, model, details, inputs) {
+  const given = inputs.map((data, i) => new litert.Tensor(data, [...details[i].shape]));
+  const results = await model.run(given);
+  await litert.getWebGpuDevice().queue.onSubmittedWorkDone();
+  for (const tensor of [...given, ...results]) tensor.delete();
 }

@@ -20,20 +20,38 @@ export async function start({ threads, backend }) {
 }
 
 async function open(ort, model, bytes, backend) {
-  const session = await ort.InferenceSession.create(bytes, { executionProviders: [backend] });
-  const names = session.inputNames;
+  const options = { executionProviders: [backend] };
+  const session = await ort.InferenceSession.create(bytes, options);
+  const feed = (inputs) => Object.fromEntries(session.inputNames.map(
+    (name, i) => [name, new ort.Tensor(model.inputs[i].dtype, inputs[i], model.inputs[i].shape)]));
+  let keeping = null;
+  const run = async (inputs) => {
+    const results = await session.run(feed(inputs));
+    const outputs = [];
+    for (const name of session.outputNames) {
+      outputs.push({ name, data: await results[name].getData() });
+      results[name].dispose();
+    }
+    return outputs;
+  };
   return {
-    async run(inputs) {
-      const feeds = {};
-      for (const [i, name] of names.entries()) feeds[name] = new ort.Tensor(model.inputs[i].dtype, inputs[i], model.inputs[i].shape);
-      const results = await session.run(feeds);
-      const outputs = [];
-      for (const name of session.outputNames) {
-        outputs.push({ name, data: await results[name].getData() });
-        results[name].dispose();
-      }
-      return outputs;
+    run,
+    async flight(inputs, runs) { // overlapping runs of a session never return
+      for (let i = 0; i < runs; i++) await run(inputs);
     },
-    close: () => session.release(),
+    ...(backend === "webgpu" ? {
+      async prepare() { // where outputs lie is fixed for a session
+        keeping = await ort.InferenceSession.create(bytes, { ...options, preferredOutputLocation: "gpu-buffer" });
+      },
+      async keep(inputs) {
+        const results = await keeping.run(feed(inputs));
+        await (await ort.env.webgpu.device).queue.onSubmittedWorkDone();
+        for (const result of Object.values(results)) result.dispose();
+      },
+    } : {}),
+    async close() {
+      await session.release();
+      await keeping?.release();
+    },
   };
 }

@@ -44,6 +44,7 @@ function open(tf, model, files) {
       tf.dispose(results);
       return data.map((values, i) => ({ name: model.outputs[i]?.name, data: values }));
     },
+    ...(tf.getBackend() === "webgpu" ? { keep: (inputs) => keep(tf, () => forward(tf, graph, constants, model, inputs)) } : {}),
     close: () => tf.dispose([...constants.values()]),
   };
 }
@@ -61,4 +62,11 @@ function forward(tf, graph, constants, model, inputs) {
     }
   }
   return graph.outputs.map((id) => tf.keep(values.get(id).clone()));
+}
+
+async function keep(tf, compute) {
+  const results = tf.tidy(compute);
+  tf.backend().submitQueue();
+  await tf.backend().device.queue.onSubmittedWorkDone();
+  tf.dispose(results);
 }

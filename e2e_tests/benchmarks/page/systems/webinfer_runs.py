@@ -9,7 +9,6 @@ import js
 from pyodide.ffi import to_js
 
 import webinfer
-from webinfer.host import current
 
 
 def version():
@@ -20,7 +19,7 @@ def version():
 
 
 def configure(urls):
-    current().configure(json.loads(urls))
+    webinfer.configure(json.loads(urls))
 
 
 class Runs:
@@ -47,7 +46,7 @@ class Runs:
     async def _once(self, arrays):
         feeds = {name: array.to_memoryview() for name, array in zip(self.names, arrays, strict=True)}
         results = await self.session.run(feeds)
-        return [(name, to_js(tensor.memoryview())) for name, tensor in results.items()]
+        return [(name, to_js(tensor.flat())) for name, tensor in results.items()]
 
     def close(self):
         self.session.close()
