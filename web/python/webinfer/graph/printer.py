@@ -72,14 +72,14 @@ def _operand(value: Value | None, names: _Names) -> str:
     constant = value.constant
     if constant is None:
         return f"%{names.of(value)}"
-    dims = "x".join(map(str, value.type.shape))
+    dims = "[" + "x".join(map(str, value.type.shape)) + "]" if value.type.shape else ""
     sparse = "sparse " if constant.sparsity is not None else ""
     stored = "" if constant.stored is DType.FLOAT32 else f"{constant.stored} "
     quant = "" if value.type.quant is None else str(value.type).partition("]")[2]
     numbers = ""
     if not sparse and not quant and value.type.size <= _MOST_NUMBERS:
         numbers = "{" + ", ".join(_number(n) for n in value.numbers()) + "}"
-    return f"const {sparse}{stored}[{dims}]{quant}{numbers}"
+    return f"const {sparse}{stored}{dims}{quant}{numbers}"
 
 
 def attr_words(attrs: Any) -> list[str]:

@@ -64,7 +64,8 @@ class _Bytes:
         """The number or vector whose inline value is at `at`; None for other types."""
         kind, own_width = packed >> 2, 1 << (packed & 3)
         if kind in (_INT, _UINT, _FLOAT, _BOOL):
-            return self.numbers(kind, at, 1, width)[0]
+            (number,) = self.numbers(kind, at, 1, width)
+            return bool(number) if kind == _BOOL else number
         if kind in _INDIRECT:
             return self.numbers(_INDIRECT[kind], self.target(at, width), 1, own_width)[0]
         if kind in _VECTORS:
@@ -90,7 +91,7 @@ class _Bytes:
     def target(self, at: int, width: int) -> int:
         """Where the offset at `at`, which counts backwards, points."""
         found = at - self.unsigned(at, width)
-        if not 0 <= found < at:
+        if not 0 <= found <= at:
             raise self.error(f"an offset at byte {at} points to byte {found}")
         return found
 

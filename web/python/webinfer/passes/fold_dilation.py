@@ -49,7 +49,9 @@ def fold_dilation(graph: Graph) -> int:
             continue
         attrs = dataclasses.replace(node.attrs, dilation=before.block, pads=pads)
         fused = Node(node.op, [before.image, *node.inputs[1:]], [after.image], attrs, node.label)
-        if tuple(v.type for v in fused.outputs) != fused.op.infer([v and v.type for v in fused.inputs], attrs):
+        if tuple(v.type for v in fused.outputs) != fused.op.infer(
+            [None if v is None else v.type for v in fused.inputs], attrs
+        ):
             continue
         graph.nodes[places[after.nodes[-1]]] = fused
         merged.update((node, *after.nodes[:-1]))  # the chain before it may have other readers

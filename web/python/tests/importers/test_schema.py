@@ -1,0 +1,49 @@
+"""The numbers of the file format, compared with the schema that LiteRT ships."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from ai_edge_litert import schema_py_generated as schema
+
+from webinfer.importers.tflite import schema as ours
+
+
+def _numbers(name: str) -> dict[str, int]:
+    return {key: value for key, value in vars(getattr(schema, name)).items() if isinstance(value, int)}
+
+
+def test_operators_types_and_small_enums() -> None:
+    operators = _numbers("BuiltinOperator")
+    assert all(operators[name] == i for i, name in enumerate(ours.OPERATORS))
+    assert operators["CUSTOM"] == ours.CUSTOM
+    types = _numbers("TensorType")
+    assert all(types[name] == i for i, name in enumerate(ours.TENSOR_TYPES))
+    assert all(_numbers("ActivationFunctionType")[name] == i for i, name in enumerate(ours.ACTIVATIONS))
+    assert all(_numbers("Padding")[name] == i for i, name in enumerate(ours.PADDINGS))
+    assert all(_numbers("MirrorPadMode")[name.upper()] == i for i, name in enumerate(ours.MIRROR_PAD_MODES))
+    assert (ours.DENSE, ours.SPARSE_CSR) == (
+        _numbers("DimensionType")["DENSE"],
+        _numbers("DimensionType")["SPARSE_CSR"],
+    )
+    assert _numbers("SparseIndexVector") == {"NONE": 0, **{name: tag for tag, name in ours.INDEX_VECTORS.items()}}
+    assert _numbers("FullyConnectedOptionsWeightsFormat")["SHUFFLED4x16INT8"] == ours.SHUFFLED_WEIGHTS
+
+
+def test_options_have_the_tags_of_the_union() -> None:
+    tags = _numbers("BuiltinOptions")
+    assert {tag: name for name, tag in tags.items() if name in ours.OPTIONS.values()} == ours.OPTIONS
+
+
+@pytest.mark.parametrize("table", sorted(ours.SCHEMA))
+def test_every_field_has_its_slot_and_default(table: str) -> None:
+    blank = vars(getattr(schema, f"{table}T")())
+    for name, field in ours.SCHEMA[table].items():
+        camel = re.sub(r"_(\w)", lambda match: match[1].upper(), name)
+        reader = getattr(getattr(schema, table), camel[0].upper() + camel[1:])
+        offsets = [c for c in reader.__code__.co_consts if isinstance(c, int) and not isinstance(c, bool) and c >= 4]
+        assert 4 + 2 * field.slot in offsets, f"{table}.{name} is not slot {field.slot}"
+        default = blank[camel]
+        if default is not None and not isinstance(default, list | str | bytes):
+            assert default == field.default, f"{table}.{name}"
