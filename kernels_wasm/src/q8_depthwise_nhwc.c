@@ -9,20 +9,45 @@
 
 enum { COLUMNS = 8, HEAD = 32, MOST_TAPS = 256 };
 
-// Eight channels of one pixel; taps come in pairs so that one instruction multiplies and adds two of them.
-INLINE void eight_channels(const uint8_t *const *taps, int32_t pairs, int32_t channel, const int16_t *panel,
-                           int32_t x_flip, uint8_t *y, int32_t columns, const Stored *stored) {
-  v4i low = v4i_load(panel), high = v4i_load(panel + 8);
-  const v4f scale_low = v4f_load(panel + 16), scale_high = v4f_load(panel + 24);
-  const int16_t *w = panel + HEAD;
-  NO_UNROLL for (int32_t p = 0; p < pairs; p++, taps += 2, w += 2 * COLUMNS) {
-    const v8s a = load_shorts(taps[0] + channel, x_flip), b = load_shorts(taps[1] + channel, x_flip);
-    low += v4i_dot_i16(__builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11), v8s_load(w));
-    high += v4i_dot_i16(__builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15), v8s_load(w + COLUMNS));
+// All channels of one pixel, eight at a time; taps come in pairs so that one instruction multiplies and adds two of them.
+INLINE void one_pixel(const uint8_t *const *taps, const int32_t pairs, int32_t channels, const int16_t *panel,
+                      const int32_t x_flip, uint8_t *y, const Stored *stored) {
+  for (int32_t c = 0; c < channels; c += COLUMNS, panel += HEAD + pairs * 2 * COLUMNS) {
+    v4i low = v4i_load(panel), high = v4i_load(panel + 8);
+    const int16_t *w = panel + HEAD;
+    NO_UNROLL for (int32_t p = 0; p < pairs; p++, w += 2 * COLUMNS) {
+      const v8s a = load_shorts(taps[2 * p] + c, x_flip), b = load_shorts(taps[2 * p + 1] + c, x_flip);
+      low += v4i_dot_i16(__builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11), v8s_load(w));
+      high += v4i_dot_i16(__builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15), v8s_load(w + COLUMNS));
+    }
+    low = requantize(low, v4f_load(panel + 16), stored);
+    high = requantize(high, v4f_load(panel + 24), stored);
+    store_bytes(y + c, stored_bytes(low, high, stored), channels - c);
   }
-  low = requantize(low, scale_low, stored);
-  high = requantize(high, scale_high, stored);
-  store_bytes(y + channel, stored_bytes(low, high, stored), columns);
+}
+
+// A window of 3x3 has its pointers in registers and its five pairs unrolled.
+INLINE void one_pixel_3x3(const uint8_t *const *t, int32_t channels, const int16_t *panel, const int32_t x_flip,
+                          uint8_t *y, const Stored *stored) {
+  const uint8_t *p0 = t[0], *p1 = t[1], *p2 = t[2], *p3 = t[3], *p4 = t[4], *p5 = t[5], *p6 = t[6], *p7 = t[7], *p8 = t[8];
+  for (int32_t c = 0; c < channels; c += COLUMNS, panel += HEAD + 10 * COLUMNS) {
+    v4i low = v4i_load(panel), high = v4i_load(panel + 8);
+#define PAIR(I, P, Q)                                                                                     \
+  {                                                                                                       \
+    const v8s a = load_shorts(P + c, x_flip), b = Q;                                                      \
+    low += v4i_dot_i16(__builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11), v8s_load(panel + HEAD + 16 * I)); \
+    high += v4i_dot_i16(__builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15), v8s_load(panel + HEAD + 16 * I + 8)); \
+  }
+    PAIR(0, p0, load_shorts(p1 + c, x_flip))
+    PAIR(1, p2, load_shorts(p3 + c, x_flip))
+    PAIR(2, p4, load_shorts(p5 + c, x_flip))
+    PAIR(3, p6, load_shorts(p7 + c, x_flip))
+    PAIR(4, p8, (v8s){})
+#undef PAIR
+    low = requantize(low, v4f_load(panel + 16), stored);
+    high = requantize(high, v4f_load(panel + 24), stored);
+    store_bytes(y + c, stored_bytes(low, high, stored), channels - c);
+  }
 }
 
 void q8_depthwise_nhwc(const uint8_t *restrict x, const int16_t *restrict w, uint8_t *restrict y,
@@ -30,7 +55,7 @@ void q8_depthwise_nhwc(const uint8_t *restrict x, const int16_t *restrict w, uin
                        int32_t kw, int32_t sh, int32_t sw, int32_t dh, int32_t dw, int32_t pad_top, int32_t pad_left,
                        int32_t x_flip, int32_t y_zero, int32_t y_flip, float lo, float hi, int32_t begin, int32_t end) {
   const Stored stored = {lo, hi, y_zero, y_flip};
-  const int32_t count = kh * kw, pairs = (count + 1) / 2, panel_size = HEAD + pairs * 2 * COLUMNS;
+  const int32_t count = kh * kw, pairs = (count + 1) / 2;
   const uint8_t *taps[MOST_TAPS + 1];
   taps[count] = pad;  // an odd last tap has zero weights
   for (int32_t row = begin; row < end; row++) {
@@ -43,10 +68,12 @@ void q8_depthwise_nhwc(const uint8_t *restrict x, const int16_t *restrict w, uin
         taps[t] = inside ? x + ((image * ih + iy) * iw + ix) * c : pad;
       }
       uint8_t *to = y + (row * ow + ox) * c;
-      const int16_t *panel = w;
-      for (int32_t channel = 0; channel < c; channel += COLUMNS, panel += panel_size) {
-        const int32_t left_over = c - channel;
-        eight_channels(taps, pairs, channel, panel, x_flip, to, left_over < COLUMNS ? left_over : COLUMNS, &stored);
+      if (count == 9 && x_flip) {
+        one_pixel_3x3(taps, c, w, 0x80, to, &stored);
+      } else if (count == 9) {
+        one_pixel_3x3(taps, c, w, 0, to, &stored);
+      } else {
+        one_pixel(taps, pairs, c, w, x_flip, to, &stored);
       }
     }
   }

@@ -103,7 +103,7 @@ def clip(builder: Builder, source: Ref, target: Ref, dtype: DType, bounds: tuple
     lo = low if bounds[0] <= low else math.ceil(bounds[0])
     hi = high if bounds[1] >= high else math.floor(bounds[1])
     wide = dtype if dtype is U64 else WIDENED.get(dtype, dtype)
-    data = struct.pack(f"<2{wide.format}", lo, hi)
+    data = struct.pack(f"<2{wide.letter}", lo, hi)
     table = builder.table(("bounds", wide, data), data)
     kernel = f"{SHORT[wide]}_clip"
     if wide is dtype:

@@ -33,7 +33,7 @@ def fill_words(dtype: DType, value: float) -> tuple[int, int]:
     """One element as the kernels hold it: its low and its high 32 bits."""
     compute = COMPUTE.get(dtype, dtype)
     number = float(value) if compute.is_float else bool(value) if compute is DType.BOOL else int(value)
-    low, high = struct.unpack("<ii", struct.pack(f"<{compute.format}", number).ljust(8, b"\0"))
+    low, high = struct.unpack("<ii", struct.pack(f"<{compute.letter}", number).ljust(8, b"\0"))
     return low, high
 
 
