@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from webinfer.dtypes import DType
-from webinfer.errors import ModelFormatError, UnsupportedOpError
+from webinfer.errors import LimitError, ModelFormatError, UnsupportedOpError
 from webinfer.graph.printer import print_graph
 from webinfer.graph.verify import verify
 from webinfer.importers.webnn import read_graph
@@ -70,9 +70,9 @@ def test_integers_are_dequantised_by_blocks() -> None:
         "%y/cast.1 = cast(%x) dtype=float32 -> float32[2x4]",
         "%y/cast.2 = cast(const int8 [1x1]{3}) dtype=float32 -> float32[1x1]",
         "%y/sub.3 = sub(%y/cast.1, %y/cast.2) -> float32[2x4]",
-        "%y/reshape.4 = reshape(const [2x2]{0.5, 0.25, 1, 2}) shape=2,1,2,1 -> float32[2x1x2x1]",
-        "%y/expand.5 = expand(%y/reshape.4) shape=2,1,2,2 -> float32[2x1x2x2]",
-        "%y/reshape.6 = reshape(%y/expand.5) shape=2,4 -> float32[2x4]",
+        "%y/reshape.4 = reshape(const [2x2]{0.5, 0.25, 1, 2}) shape=2x1x2x1 -> float32[2x1x2x1]",
+        "%y/expand.5 = expand(%y/reshape.4) shape=2x1x2x2 -> float32[2x1x2x2]",
+        "%y/reshape.6 = reshape(%y/expand.5) shape=2x4 -> float32[2x4]",
         "%y = mul(%y/sub.3, %y/reshape.6) -> float32[2x4]",
         "return %y",
     ]
@@ -152,6 +152,12 @@ def test_everything_unsupported_is_listed_at_once() -> None:
             inputLayout="chwn"), "neither nchw nor nhwc"),
         (one("pad", {"x": operand(4)}, {"input": "x"}, {"beginningPadding": [1]}, {"endingPadding": [1]},
             mode="wrap"), "pad mode 'wrap'"),
+        (one("gather", {"x": operand(4), "i": operand(1, dtype="int32")}, {"input": "x"}, {"indices": "i"},
+            axis="first"), "gather -> y"),
+        (one("slice", {"x": operand(4)}, {"input": "x"}, {"starts": [0]}, {"sizes": [4]}, strides=[0]), "slice -> y"),
+        (one("relu", {"x": operand(2, data=["a", "b"])}, {"input": "x"}), "not made of numbers"),
+        (one("relu", {"x": operand(1, dtype="uint8", data=[300])}, {"input": "x"}),
+            "not made of numbers of type uint8"),
         ({"inputs": {"x": operand(2)}, "operators": [], "outputs": ["y"]}, "computed by no operator"),
         ({"inputs": {}, "operators": [{"name": "relu", "arguments": []}], "outputs": []}, "names no output"),
     ],
@@ -160,6 +166,11 @@ def test_what_does_not_fit_is_refused_in_words(described: Described, says: str) 
     with pytest.raises(ModelFormatError) as raised:
         read_graph(described)
     assert says in str(raised.value)
+
+
+def test_a_constant_too_large_for_memory_is_refused_before_it_is_made() -> None:
+    with pytest.raises(LimitError, match="constant 'x' in bytes"):
+        read_graph(one("relu", {"x": operand(100_000, 100_000, data=1.0)}, {"input": "x"}))
 
 
 def test_numbers_beyond_a_float_type_become_infinite() -> None:

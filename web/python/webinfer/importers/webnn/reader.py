@@ -9,12 +9,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from webinfer.dtypes import DType
-from webinfer.errors import ModelFormatError, ShapeError, UnsupportedOpError
+from webinfer.errors import LimitError, ModelFormatError, ShapeError, UnsupportedOpError
 from webinfer.graph.ir import Constant, Graph, Node, Op, TensorType, Value, apply
 from webinfer.ops import movement
 from webinfer.ops.elementwise import CAST, IDENTITY, CastAttrs, UnaryAttrs
 
 MAX_OPERATORS = 100_000
+MAX_CONSTANT_BYTES = 2**31
+# What arguments of a wrong type, sign or length lead to; all are the description's fault.
+BAD_ARGUMENTS = (
+    ShapeError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError, struct.error,
+)  # fmt: skip
 DTYPES = {d.value: d for d in DType if d is not DType.BOOL and d is not DType.INT16}
 
 
@@ -181,7 +186,12 @@ def _elements(name: str, numbers: Any, type: TensorType) -> bytes:
         raise ModelFormatError(
             f"constant {name!r} has {len(numbers)} numbers, its shape {type.shape} needs {type.size}"
         )
-    data = pack(numbers, type.dtype)
+    if type.nbytes > MAX_CONSTANT_BYTES:
+        raise LimitError(f"constant {name!r} in bytes", type.nbytes, MAX_CONSTANT_BYTES, "use a smaller constant")
+    try:
+        data = pack(numbers, type.dtype)
+    except BAD_ARGUMENTS as error:
+        raise ModelFormatError(f"constant {name!r} is not made of numbers of type {type.dtype}: {error}") from error
     return data * type.size if len(numbers) == 1 else data
 
 
@@ -224,7 +234,7 @@ def read_graph(description: Mapping[str, Any], name: str = "webnn") -> Graph:
     for call in calls:
         try:
             reader.read(call, OPERATORS[call.name])
-        except (ShapeError, TypeError, ValueError, IndexError) as error:
+        except BAD_ARGUMENTS as error:
             raise ModelFormatError(f"{call.name} -> {', '.join(call.outputs)}: {error}") from error
     wanted = description.get("outputs") or description.get("expectedOutputs") or {}
     missing = [output for output in wanted if output not in reader.values]
