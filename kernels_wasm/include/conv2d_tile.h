@@ -25,29 +25,38 @@ typedef struct {
   Epilogue e;
 } Conv;
 
-// Where a tile's rows read: `base` for a 1x1 window, else the corner of each row's window.
+// The corners of the windows of a tile's rows.
 typedef struct {
   const float *image[MR];
   int32_t iy[MR], ix[MR];
-  int inside;  // no row's window leaves the image
 } Rows;
 
-// Adds every tap. Taps of one window row are one run of memory when all of them are inside the image.
-INLINE void add_taps(v4f acc[MR][NV], const Conv *c, const Rows *rows, int32_t group, const float *w) {
-  const int whole_rows = rows->inside && c->dw == 1 && c->x_stride == c->ci;
-  const int32_t taps = whole_rows ? c->kw : 1;
+// Adds every tap of MR neighbours whose windows lie inside one image: `corner` is where the first one begins.
+// The taps of a window row are one run of memory where neither dilation nor other groups lie between them.
+INLINE void add_inside(v4f acc[MR][NV], const Conv *c, const float *corner, const float *w) {
+  const int32_t taps = c->dw == 1 && c->x_stride == c->ci ? c->kw : 1;
   for (int32_t ky = 0; ky < c->kh; ky++) {
     for (int32_t kx = 0; kx < c->kw; kx += taps) {
+      const float *a[MR], *p = corner + (ky * c->dh * c->iw + kx * c->dw) * c->x_stride;
+      UNROLL for (int r = 0; r < MR; r++) {
+        a[r] = p;
+        p += c->sw * c->x_stride;
+      }
+      w = multiply(acc, a, w, taps * c->ci);
+    }
+  }
+}
+
+// Adds every tap of rows that may leave the image.
+INLINE void add_taps(v4f acc[MR][NV], const Conv *c, const Rows *rows, int32_t group, const float *w) {
+  for (int32_t ky = 0; ky < c->kh; ky++) {
+    for (int32_t kx = 0; kx < c->kw; kx++) {
       const float *a[MR];
       int32_t zero[MR];
       UNROLL for (int r = 0; r < MR; r++) {
         const int32_t iy = rows->iy[r] + ky * c->dh, ix = rows->ix[r] + kx * c->dw;
-        zero[r] = !rows->inside && ((uint32_t)iy >= (uint32_t)c->ih || (uint32_t)ix >= (uint32_t)c->iw);
+        zero[r] = (uint32_t)iy >= (uint32_t)c->ih || (uint32_t)ix >= (uint32_t)c->iw;
         a[r] = zero[r] ? zeros : rows->image[r] + (iy * c->iw + ix) * c->x_stride + group * c->ci;
-      }
-      if (rows->inside) {
-        w = multiply(acc, a, w, taps * c->ci);
-        continue;
       }
       for (int32_t done = 0; done < c->ci; done += ZEROS) {
         const int32_t length = c->ci - done < ZEROS ? c->ci - done : ZEROS;
@@ -58,34 +67,70 @@ INLINE void add_taps(v4f acc[MR][NV], const Conv *c, const Rows *rows, int32_t g
   }
 }
 
-// The windows of the tile that starts at `pixel`; rows past the last pixel repeat it.
-INLINE void find_rows(Rows *rows, const Conv *c, int32_t pixel) {
-  const int32_t row = pixel / c->ow;
-  int32_t ox = pixel - row * c->ow, image = row / c->oh, oy = row - image * c->oh;
-  rows->inside = 1;
-  UNROLL for (int r = 0; r < MR; r++) {
-    const int32_t iy = oy * c->sh - c->pad_top, ix = ox * c->sw - c->pad_left;
-    rows->image[r] = c->x + image * c->ih * c->iw * c->x_stride;
-    rows->iy[r] = iy;
-    rows->ix[r] = ix;
-    rows->inside &= iy >= 0 && ix >= 0 && iy + (c->kh - 1) * c->dh < c->ih && ix + (c->kw - 1) * c->dw < c->iw;
-    if (pixel + r + 1 < c->pixels && ++ox == c->ow) {
-      ox = 0;
-      if (++oy == c->oh) {
-        oy = 0;
-        image++;
-      }
+// An output pixel by its coordinates.
+typedef struct {
+  int32_t image, oy, ox;
+} Place;
+
+INLINE Place find_place(const Conv *c, int32_t pixel) {
+  const int32_t row = pixel / c->ow, image = row / c->oh;
+  return (Place){image, row - image * c->oh, pixel - row * c->ow};
+}
+
+INLINE void step_place(const Conv *c, Place *p, int32_t pixels) {
+  p->ox += pixels;
+  while (p->ox >= c->ow) {
+    p->ox -= c->ow;
+    if (++p->oy == c->oh) {
+      p->oy = 0;
+      p->image++;
     }
   }
 }
 
-INLINE void run_tiles(const Conv *c, int32_t begin, int32_t end) {
-  const int32_t depth = c->kh * c->kw * c->ci;
-  const int32_t panel_size = NR + depth * NR;
+// The corner of the first window if the tile's MR rows are neighbours inside one image, else 0.
+INLINE const float *find_corner(const Conv *c, const Place *p) {
+  const int32_t iy = p->oy * c->sh - c->pad_top, ix = p->ox * c->sw - c->pad_left;
+  const int32_t bottom = iy + (c->kh - 1) * c->dh, right = ix + (MR - 1) * c->sw + (c->kw - 1) * c->dw;
+  if (iy < 0 || ix < 0 || bottom >= c->ih || right >= c->iw || p->ox + MR > c->ow) return 0;
+  return c->x + ((p->image * c->ih + iy) * c->iw + ix) * c->x_stride;
+}
+
+// The windows of the tile's rows one by one; rows past the last pixel repeat it.
+INLINE void find_rows(Rows *rows, const Conv *c, Place p, int32_t count) {
+  UNROLL for (int r = 0; r < MR; r++) {
+    rows->image[r] = c->x + p.image * c->ih * c->iw * c->x_stride;
+    rows->iy[r] = p.oy * c->sh - c->pad_top;
+    rows->ix[r] = p.ox * c->sw - c->pad_left;
+    if (r + 1 < count) step_place(c, &p, 1);
+  }
+}
+
+// The tile at one panel of columns; `a` are its rows where there is one tap.
+INLINE void run_panel(const Conv *c, const int one_tap, const Place *place, const float *corner, const float *const a[MR], int32_t tile,
+                      int32_t group, int32_t panel, const float *panel_weights) {
+  const int32_t pixel = tile * MR, count = c->pixels - pixel < MR ? c->pixels - pixel : MR;
+  const int32_t channel = group * c->co + panel * NR;
+  v4f acc[MR][NV];
+  const float *w = start_tile(acc, panel_weights);
+  if (one_tap) {
+    multiply(acc, a, w, c->ci);
+  } else if (corner) {
+    add_inside(acc, c, corner + group * c->ci, w);
+  } else {
+    Rows rows;
+    find_rows(&rows, c, *place, count);
+    add_taps(acc, c, &rows, group, w);
+  }
+  const Target to = {c->y + pixel * c->y_stride + channel, c->y_stride, pixel, 1};
+  store_tile(acc, &c->e, &to, count, channel, c->co - panel * NR);
+}
+
+INLINE void run_tiles(const Conv *c, const int one_tap, int32_t begin, int32_t end) {
+  const int32_t panel_size = NR + c->kh * c->kw * c->ci * NR;
   const int32_t panels = (c->co + NR - 1) / NR, tiles = (c->pixels + MR - 1) / MR;
   const int32_t fitting = PANEL_BYTES / (panel_size * 4);
   const int32_t block = fitting < 1 ? 1 : fitting < panels ? fitting : panels;
-  const int pointwise = c->kh * c->kw == 1 && c->sh == 1 && c->sw == 1 && c->oh == c->ih && c->ow == c->iw;
 
   // Unit -> group, block of panels, tile, panel in the block; from there on the counters step.
   int32_t unit = begin;
@@ -94,35 +139,28 @@ INLINE void run_tiles(const Conv *c, int32_t begin, int32_t end) {
   rest -= first * tiles;
   int32_t width = panels - first < block ? panels - first : block;
   int32_t tile = rest / width, panel = first + rest % width;
+  Place place = find_place(c, tile * MR);
 
   while (unit < end) {
-    const int32_t pixel = tile * MR;
-    const int32_t count = c->pixels - pixel < MR ? c->pixels - pixel : MR;
-    Rows rows;
-    const float *a[MR];
-    if (pointwise) {
+    const float *corner = 0, *a[MR];
+    if (one_tap) {
+      const int32_t last = c->pixels - 1;
       UNROLL for (int r = 0; r < MR; r++) {
-        a[r] = c->x + (pixel + (r < count ? r : count - 1)) * c->x_stride + group * c->ci;
+        const int32_t pixel = tile * MR + r < last ? tile * MR + r : last;
+        a[r] = c->x + pixel * c->x_stride + group * c->ci;
       }
     } else {
-      find_rows(&rows, c, pixel);
+      corner = find_corner(c, &place);
+      UNROLL for (int r = 0; r < MR; r++) a[r] = corner;
     }
     for (; panel < first + width && unit < end; panel++, unit++) {
-      const float *w = c->w + (group * panels + panel) * panel_size;
-      v4f acc[MR][NV];
-      const float *taps = start_tile(acc, w);
-      if (pointwise) {
-        multiply(acc, a, taps, c->ci);
-      } else {
-        add_taps(acc, c, &rows, group, taps);
-      }
-      const int32_t channel = group * c->co + panel * NR;
-      const Target to = {c->y + pixel * c->y_stride + channel, c->y_stride, pixel, 1};
-      store_tile(acc, &c->e, &to, count, channel, c->co - panel * NR);
+      run_panel(c, one_tap, &place, corner, a, tile, group, panel, c->w + (group * panels + panel) * panel_size);
     }
     panel = first;
+    if (!one_tap) step_place(c, &place, MR);
     if (++tile < tiles) continue;
     tile = 0;
+    place = (Place){0, 0, 0};
     first += width;
     if (first == panels) {
       first = 0;
@@ -133,11 +171,24 @@ INLINE void run_tiles(const Conv *c, int32_t begin, int32_t end) {
   }
 }
 
+// 1x1, stride 1, no pads: a product of matrices. A function of its own has the registers for itself.
+static __attribute__((noinline)) void run_matrix(const Conv *c, int32_t begin, int32_t end) {
+  run_tiles(c, 1, begin, end);
+}
+
+static __attribute__((noinline)) void run_windows(const Conv *c, int32_t begin, int32_t end) {
+  run_tiles(c, 0, begin, end);
+}
+
 void KERNEL(const float *restrict x, const float *restrict w, float *restrict y, int32_t n, int32_t ih, int32_t iw,
             int32_t ci, int32_t x_stride, int32_t oh, int32_t ow, int32_t co, int32_t y_stride, int32_t kh, int32_t kw,
             int32_t sh, int32_t sw, int32_t dh, int32_t dw, int32_t pad_top, int32_t pad_left, const float *residual,
             int32_t residual_c, const float *slope, int32_t act, float lo, float hi, int32_t begin, int32_t end) {
   const Conv c = {x,  w,  y,  x_stride, y_stride, n * oh * ow, ih, iw,      ci,       oh, ow,
                   co, kh, kw, sh,       sw,       dh,          dw, pad_top, pad_left, {residual, residual_c, slope, act, lo, hi}};
-  run_tiles(&c, begin, end);
+  if (kh * kw == 1 && sh == 1 && sw == 1 && oh == ih && ow == iw) {
+    run_matrix(&c, begin, end);
+  } else {
+    run_windows(&c, begin, end);
+  }
 }

@@ -7,6 +7,13 @@
 
 #define NV ((NR + 3) / 4)  // vectors of a row of sums
 
+#define EACH_SUM(STATEMENT)                  \
+  UNROLL for (int r = 0; r < MR; r++) {      \
+    UNROLL for (int j = 0; j < NV; j++) {    \
+      STATEMENT;                             \
+    }                                        \
+  }
+
 #if NR == 1
 #include "dot_rows.h"
 #else
@@ -31,18 +38,25 @@ INLINE void add_residual(v4f acc[MR][NV], const Epilogue *e, const Target *to, i
   }
 }
 
-// The activations that ends_in_registers allows.
+// The activations that ends_in_registers allows. An infinite bound is not worth its instructions.
 INLINE void activate_tile(v4f acc[MR][NV], const Epilogue *e, int32_t channel, int32_t columns) {
-  const v4f lo = v4f_splat(e->lo), hi = v4f_splat(e->hi);
-  UNROLL for (int j = 0; j < NV; j++) {
-    const v4f slope = e->act == ACT_PRELU && 4 * j < columns ? v4f_load(e->slope + channel + 4 * j) : lo;
-    if (e->act == ACT_CLAMP) {
-      UNROLL for (int r = 0; r < MR; r++) acc[r][j] = v4f_clamp(acc[r][j], lo, hi);
-    } else if (e->act == ACT_PRELU) {
-      UNROLL for (int r = 0; r < MR; r++) acc[r][j] = prelu(acc[r][j], slope);
-    } else {
-      UNROLL for (int r = 0; r < MR; r++) acc[r][j] = hard_swish(acc[r][j]);
+  if (LIKELY(e->act == ACT_CLAMP)) {
+    if (e->lo > -__builtin_inff()) {
+      const v4f lo = v4f_splat(e->lo);
+      EACH_SUM(acc[r][j] = v4f_max(acc[r][j], lo));
     }
+    if (e->hi < __builtin_inff()) {
+      const v4f hi = v4f_splat(e->hi);
+      EACH_SUM(acc[r][j] = v4f_min(acc[r][j], hi));
+    }
+  } else if (e->act == ACT_PRELU) {
+    v4f slope[NV];
+    UNROLL for (int j = 0; j < NV; j++) {
+      slope[j] = 4 * j < columns ? v4f_load(e->slope + channel + 4 * j) : v4f_splat(0.0f);
+    }
+    EACH_SUM(acc[r][j] = prelu(acc[r][j], slope[j]));
+  } else {
+    EACH_SUM(acc[r][j] = hard_swish(acc[r][j]));
   }
 }
 
