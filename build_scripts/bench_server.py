@@ -68,13 +68,19 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
         """Silence: a line a request would cost the runs their quiet."""
 
 
+class _Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Silence: a browser that closes drops its connections."""
+
+
 @contextlib.contextmanager
 def serving(site: Path, native: Answer | None) -> Iterator[tuple[str, "queue.Queue[list[Any]]"]]:
     """The address, and the queue of what the page reports, while the block runs."""
     reports: queue.Queue[list[Any]] = queue.Queue()
     handler = functools.partial(_Handler, directory=str(site), reports=reports, native=native)
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    server.daemon_threads = True
+    server = _Server(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield f"http://127.0.0.1:{server.server_address[1]}", reports
