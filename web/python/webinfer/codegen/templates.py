@@ -89,7 +89,9 @@ def check_variables(name: str, variables: Mapping[str, Variable]) -> None:
         if isinstance(value, str) and not isinstance(value, enum.StrEnum):
             raise TypeError(f"shader {name}: {key} is text; give a number, a boolean or an enum word")
         if not isinstance(value, int | float | enum.StrEnum):
-            raise TypeError(f"shader {name}: {key} is a {type(value).__name__}; give a number, a boolean or an enum word")
+            raise TypeError(
+                f"shader {name}: {key} is a {type(value).__name__}; give a number, a boolean or an enum word"
+            )
 
 
 def digest(name: str, variables: Mapping[str, Variable], head: str) -> str:

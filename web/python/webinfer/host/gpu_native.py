@@ -209,13 +209,19 @@ class NativeProgram:
     async def time(self, first: int, count: int, repeats: int) -> float:
         """Milliseconds of one pass over a range."""
         device = self._owner.check()
+        # wgpu-py 0.32 cannot wait for submitted work (its callback has the wrong type): map a few bytes instead.
+        staging = self._take_staging(16)
         encoder = device.create_command_encoder()
         self._encode(encoder, first, count, repeats)
+        encoder.copy_buffer_to_buffer(self._buffers[0], 0, staging, 0, 16)
         command = encoder.finish()
         start = time.perf_counter()
         device.queue.submit([command])
-        device.queue.on_submitted_work_done_sync()
-        return (time.perf_counter() - start) * 1e3 / repeats
+        staging.map_sync("READ")
+        elapsed = time.perf_counter() - start
+        staging.unmap()
+        self._staging.setdefault(16, []).append(staging)
+        return elapsed * 1e3 / repeats
 
     def close(self) -> None:
         """Frees everything."""

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 
 from webinfer.backends.base import MemoryReport, PlanRow, shapes_text
 from webinfer.backends.webgpu.dispatch import Target
-from webinfer.backends.webgpu.memory import Block, Home, Region, assign_pooled, busiest
+from webinfer.backends.webgpu.memory import Home, Region, assign_pooled, busiest
 from webinfer.backends.webgpu.schedule import (
     Schedule,
     Step,
@@ -184,7 +184,9 @@ class WebGpuExecutor:
         rows, counts = [], dispatches_of(self._schedule.run)
         for i, step in enumerate(self._schedule.run):
             node = self.graph.nodes[step.node]
-            cost = node.op.cost([v.type if v else None for v in node.inputs], [v.type for v in node.outputs], node.attrs)
+            cost = node.op.cost(
+                [v.type if v else None for v in node.inputs], [v.type for v in node.outputs], node.attrs
+            )
             share = counts[step.node]
             rows.append(
                 PlanRow(

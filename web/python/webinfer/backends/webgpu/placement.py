@@ -49,7 +49,11 @@ def _join_reshape(node: Node, parents: Placed, computed: set[Value], graph: Grap
         return
     if source in computed and source not in parents:
         parents[source] = (target, 0)
-    elif target not in parents and (source in computed or source in graph.inputs) and _resolve(source, parents)[0] is not target:
+    elif (
+        target not in parents
+        and (source in computed or source in graph.inputs)
+        and _resolve(source, parents)[0] is not target
+    ):
         parents[target] = (source, 0)
 
 

@@ -140,7 +140,9 @@ class _Builder:
         for region in regions:
             if region.nbytes > self.target.limits["maxStorageBufferBindingSize"]:
                 limit = self.target.limits["maxStorageBufferBindingSize"]
-                raise LimitError(f"tensor {region.block.label!r} in bytes", region.nbytes, limit, "use the wasm backend")
+                raise LimitError(
+                    f"tensor {region.block.label!r} in bytes", region.nbytes, limit, "use the wasm backend"
+                )
             if part is self.schedule.run:
                 region.block.touch(len(part))
         storages = self.target.limits["maxStorageBuffersPerShaderStage"]

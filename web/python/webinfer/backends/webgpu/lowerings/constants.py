@@ -23,7 +23,9 @@ def expand(value: Value, target: Target) -> Sequence[Dispatch]:
     params = (*u32(count=value.type.size), *f32(low=0.0, high=0.0))
     bindings = (read("x", Stored(value)), write("y", value))
     groups = groups_for(-(-value.type.size // 4), target)
-    return [Dispatch("cast", {"workgroup": WORKGROUP, "rule": CastRule.PLAIN}, bindings, params, groups, "stored narrower")]
+    return [
+        Dispatch("cast", {"workgroup": WORKGROUP, "rule": CastRule.PLAIN}, bindings, params, groups, "stored narrower")
+    ]
 
 
 def _densify(value: Value, sparsity: Sparsity, target: Target) -> list[Dispatch]:
@@ -50,7 +52,11 @@ def _densify(value: Value, sparsity: Sparsity, target: Target) -> list[Dispatch]
     )
     y = Value(value.name, TensorType(value.type.shape, WIDE[dtype])) if dtype in WIDE else value
     table = ints(tables or [0])
-    bindings = (read("x", Stored(value)), read("tables", type(table)(table.data, DType.UINT32)), write("y", y, single=True))
+    bindings = (
+        read("x", Stored(value)),
+        read("tables", type(table)(table.data, DType.UINT32)),
+        write("y", y, single=True),
+    )
     variables = {"workgroup": WORKGROUP, "levels": levels}
     main = Dispatch("densify", variables, bindings, params, groups_for(count, target), "stored sparse")
     return [main] if y is value else [main, cast_dispatch(y, value, target)]

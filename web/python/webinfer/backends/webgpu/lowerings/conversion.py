@@ -139,7 +139,9 @@ def rescale_dispatch(x: Value, y: Value, target: Target) -> Dispatch:
         *i32(x_zero=zero_of(x), y_zero=zero_of(y), low=low, high=high),
     )
     groups = groups_for(-(-y.type.size // 4), target)
-    return Dispatch("requantize", {"workgroup": WORKGROUP}, (read("x", x), write("y", y)), params, groups, "another scale")
+    return Dispatch(
+        "requantize", {"workgroup": WORKGROUP}, (read("x", x), write("y", y)), params, groups, "another scale"
+    )
 
 
 Convert = Callable[[Value, Value, Target], Dispatch]

@@ -229,7 +229,9 @@ def _binary(node: Node, target: Target) -> list[Dispatch]:
     }  # fmt: skip
     params = (*u32(count=y.type.size), *u32x8(size=sizes, a_stride=a_stride, b_stride=b_stride))
     groups = groups_for(-(-y.type.size // 4), target)
-    return [Dispatch("elementwise_binary", variables, (read("a", a), read("b", b), write("y", y)), params, groups, access)]
+    return [
+        Dispatch("elementwise_binary", variables, (read("a", a), read("b", b), write("y", y)), params, groups, access)
+    ]
 
 
 def where(node: Node, target: Target) -> list[Dispatch]:
@@ -273,4 +275,6 @@ def class_test(node: Node, target: Target) -> list[Dispatch]:
         "infinite": 0x7C00 if half else 0x7F800000,
     }  # fmt: skip
     bindings = (read("x", x, bits_of(x.type.dtype)), write("y", y))
-    return [Dispatch("class_test", variables, bindings, u32(count=y.type.size), groups_for(-(-y.type.size // 4), target))]
+    return [
+        Dispatch("class_test", variables, bindings, u32(count=y.type.size), groups_for(-(-y.type.size // 4), target))
+    ]

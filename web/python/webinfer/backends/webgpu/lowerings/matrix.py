@@ -35,7 +35,9 @@ def _matmul(node: Node, target: Target) -> list[Dispatch]:
             *u32(stride_h=1, stride_w=1, dilation_h=1, dilation_w=1),
             *i32(pad_top=0, pad_left=0),
         )
-        main = Dispatch("conv2d_any", variables, bindings, (*sizes, *p.params), groups_for(rows * n4, target), "odd inner size")
+        main = Dispatch(
+            "conv2d_any", variables, bindings, (*sizes, *p.params), groups_for(rows * n4, target), "odd inner size"
+        )
         return [*p.before, main, *after]
     tile = tile_for(rows, n4, target)
     variables = p.variables | {"workgroup": WORKGROUP, "tile": tile, "co_quads": n % 4 == 0}

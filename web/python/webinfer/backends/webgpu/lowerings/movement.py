@@ -21,6 +21,7 @@ from webinfer.backends.webgpu.dispatch import (
 )
 from webinfer.codegen.elements import Element, bits_of
 from webinfer.codegen.prelude import DIMS, Param, i32, i32x8, u32, u32x8
+from webinfer.codegen.templates import Variable
 from webinfer.dtypes import DType
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, Value
@@ -39,7 +40,7 @@ class PadMode(enum.StrEnum):
 def element_bits(value: float, dtype: DType) -> int:
     """The bits of one element as an unsigned number."""
     number = float(value) if dtype.is_float else int(value)
-    return int.from_bytes(struct.pack(f"<{dtype.format}", number), "little")
+    return int.from_bytes(struct.pack(f"<{dtype.letter}", number), "little")
 
 
 def _source_size(source: Source) -> int:
@@ -153,7 +154,7 @@ def _mirrored_pad(x: Value, y: Value, a: PadAttrs, target: Target) -> Dispatch:
     if y.type.rank > DIMS:
         raise UnsupportedOpError([f"pad of rank {y.type.rank}; webgpu pads have rank {DIMS} at most"])
     bits = bits_of(x.type.dtype)
-    variables = {"workgroup": WORKGROUP, "rank": y.type.rank, "mode": PadMode(a.mode)}
+    variables: dict[str, Variable] = {"workgroup": WORKGROUP, "rank": y.type.rank, "mode": PadMode(a.mode)}
     params = (
         *u32x8(size=y.type.shape, x_size=x.type.shape, x_stride=row_major(x.type.shape)),
         *i32x8(before=a.before),

@@ -36,7 +36,10 @@ def posenet_decoder(node: Node, target: Target) -> Sequence[Dispatch]:
     poses = Scratch((1 + (a.max_detections + 1) * RECORD,))  # one more: a pose is written before it is judged
     radius = float32(float32(a.nms_radius) / a.stride)
     cell = f32(cell=float32(1.0 / a.stride))
-    judge = (*u32(max_detections=a.max_detections), *f32(squared_radius=float32(radius * radius), threshold=a.score_threshold))
+    judge = (
+        *u32(max_detections=a.max_detections),
+        *f32(squared_radius=float32(radius * radius), threshold=a.score_threshold),
+    )
     every = {"workgroup": WORKGROUP}
     search = (
         read("candidates", candidates), read("heat", heat), read("short", short), read("middle", middle),
@@ -58,7 +61,12 @@ def posenet_decoder(node: Node, target: Target) -> Sequence[Dispatch]:
     ]  # fmt: skip
     longs = present(node, 3)
     if longs is not None:
-        bindings = (read("x", longs), read("keypoints", keypoints), read("found", found), write("y", node.outputs[4], single=True))
+        bindings = (
+            read("x", longs),
+            read("keypoints", keypoints),
+            read("found", found),
+            write("y", node.outputs[4], single=True),
+        )
         params = (*u32(h=h, w=w, max_detections=a.max_detections), *cell, *f32(stride=a.stride))
         dispatches.append(Dispatch("posenet_masks", every, bindings, params, groups_for(h * w, target)))
     assert keypoints.type.shape[2] == KEYPOINTS

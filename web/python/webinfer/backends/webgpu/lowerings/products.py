@@ -52,7 +52,8 @@ def product(node: Node, target: Target) -> Product:
         raise UnsupportedOpError([f"{node.op.name} of {x.type} and {w.type} into {y.type}"])
     has_bias = present(node, 2) is not None
     variables: dict[str, Variable] = {
-        "has_bias": has_bias, "residual": Residual.NONE, "activation": node.attrs.activation, "quantized": is_quantized(x),
+        "has_bias": has_bias, "residual": Residual.NONE, "activation": node.attrs.activation,
+        "quantized": is_quantized(x),
     }  # fmt: skip
     if is_quantized(x):
         extras, numbers = product_epilogue(node)

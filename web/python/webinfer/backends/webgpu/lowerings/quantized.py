@@ -77,7 +77,9 @@ def quantized_sum(node: Node, target: Target) -> Dispatch:
     )
     bindings = (read("a", a), read("b", b), write("y", y))
     groups = groups_for(-(-y.type.size // 4), target)
-    return Dispatch("quantized_sum", {"workgroup": WORKGROUP, "rank": len(sizes)}, bindings, params, groups, "fixed point")
+    return Dispatch(
+        "quantized_sum", {"workgroup": WORKGROUP, "rank": len(sizes)}, bindings, params, groups, "fixed point"
+    )
 
 
 def quantized_product(node: Node, target: Target) -> Dispatch:
@@ -93,4 +95,6 @@ def quantized_product(node: Node, target: Target) -> Dispatch:
     )
     bindings = (read("a", a), read("b", b), write("y", y))
     groups = groups_for(-(-y.type.size // 4), target)
-    return Dispatch("quantized_product", {"workgroup": WORKGROUP, "rank": len(sizes)}, bindings, params, groups, "integers")
+    return Dispatch(
+        "quantized_product", {"workgroup": WORKGROUP, "rank": len(sizes)}, bindings, params, groups, "integers"
+    )

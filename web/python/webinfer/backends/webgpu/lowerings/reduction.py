@@ -89,10 +89,16 @@ def _reduce(node: Node, target: Target, row: Reduction, extra: tuple[Param, ...]
         params = (*u32(rows=y.type.size, reduced=reduced), *extra)
         variables: dict[str, Variable] = {"workgroup": WORKGROUP, "op": row}
         bindings = (read("x", x), write("y", y, single=True))
-        return Dispatch("reduce_workgroup", variables, bindings, params, groups_for(y.type.size, target, 1), "long rows")
+        return Dispatch(
+            "reduce_workgroup", variables, bindings, params, groups_for(y.type.size, target, 1), "long rows"
+        )
     kept_size, kept_stride = merged_strides([shape[i] for i in kept], [strides[i] for i in kept])
     reduced_size, reduced_stride = merged_strides([shape[i] for i in sorted(axes)], [strides[i] for i in sorted(axes)])
-    quads = kept_stride[-1] == 1 and kept_size[-1] % 4 == 0 and all(s % 4 == 0 for s in (*kept_stride[:-1], *reduced_stride))
+    quads = (
+        kept_stride[-1] == 1
+        and kept_size[-1] % 4 == 0
+        and all(s % 4 == 0 for s in (*kept_stride[:-1], *reduced_stride))
+    )
     quads = quads and reduced > 1
     params = (
         *u32x8(kept_size=kept_size, kept_stride=kept_stride, reduced_size=reduced_size, reduced_stride=reduced_stride),
@@ -101,7 +107,9 @@ def _reduce(node: Node, target: Target, row: Reduction, extra: tuple[Param, ...]
     )
     variables = {"workgroup": WORKGROUP, "op": row, "kept": len(kept_size), "reduced": len(reduced_size), "row": quads}
     groups = groups_for(-(-y.type.size // 4), target)
-    return Dispatch("reduce_each", variables, (read("x", x), write("y", y)), params, groups, "quads" if quads else "elements")
+    return Dispatch(
+        "reduce_each", variables, (read("x", x), write("y", y)), params, groups, "quads" if quads else "elements"
+    )
 
 
 def arg_extreme(node: Node, target: Target) -> list[Dispatch]:

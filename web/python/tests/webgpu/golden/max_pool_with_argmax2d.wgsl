@@ -1,0 +1,79 @@
+// max_pool_with_argmax2d: the largest element of each window and the tap it came from (ky*KW + kx + 0.1).
+//
+//   x [N, IH, IW, C], y and taps [N, OH, OW, C]; four consecutive output elements an invocation
+//   Padded taps never win; the first of equals does.
+//   Dispatch: (ceil(N*OH*OW*C / 4) / WG)
+
+// Generated from the lowering's signature.
+@group(0) @binding(0) var<storage, read> x_words: array<vec4<f32>>;
+alias x_t = f32;
+alias x_v = vec4<f32>;
+fn load_x(i: u32) -> f32 { return x_words[i >> 2u][i & 3u]; }
+fn load4_x(q: u32) -> vec4<f32> { return x_words[q]; }
+@group(0) @binding(1) var<storage, read_write> y_words: array<vec4<f32>>;
+alias y_t = f32;
+alias y_v = vec4<f32>;
+fn store4_y(q: u32, v: vec4<f32>) { y_words[q] = v; }
+@group(0) @binding(2) var<storage, read_write> taps_words: array<vec4<f32>>;
+alias taps_t = f32;
+alias taps_v = vec4<f32>;
+fn store4_taps(q: u32, v: vec4<f32>) { taps_words[q] = v; }
+struct Params {
+    count: u32,
+    c: u32,
+    ih: u32,
+    iw: u32,
+    oh: u32,
+    ow: u32,
+    stride_h: u32,
+    stride_w: u32,
+    pad_top: i32,
+    pad_left: i32,
+}
+@group(0) @binding(3) var<uniform> params: Params;
+const WG: u32 = 64u;
+const KH: u32 = 2u;
+const KW: u32 = 2u;
+const LOWEST: f32 = -3.4028234663852886e38;
+// _activation: `activate(v)`, the activation that a step carries in its epilogue (not prelu: it needs a slope).
+
+fn activate(v: vec4<f32>) -> vec4<f32> { return v; }
+
+// (largest, tap) for output element i.
+fn winner(i: u32) -> vec2<f32> {
+    let c = i % params.c;
+    let pixel = i / params.c;
+    let n = pixel / (params.oh * params.ow);
+    let top = i32((pixel / params.ow) % params.oh * params.stride_h) - params.pad_top;
+    let left = i32(pixel % params.ow * params.stride_w) - params.pad_left;
+    var best = vec2<f32>(LOWEST, -1.0);
+    for (var ky = 0u; ky < KH; ky++) {
+        let iy = top + i32(ky);
+        if (iy < 0 || iy >= i32(params.ih)) { continue; }
+        for (var kx = 0u; kx < KW; kx++) {
+            let ix = left + i32(kx);
+            if (ix < 0 || ix >= i32(params.iw)) { continue; }
+            let v = load_x(((n * params.ih + u32(iy)) * params.iw + u32(ix)) * params.c + c);
+            if (v > best.x || best.y < 0.0) { best = vec2<f32>(v, f32(ky * KW + kx)); }
+        }
+    }
+    return best;
+}
+
+@compute @workgroup_size(WG)
+fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
+    let quad = gid.x + gid.y * groups.x * WG;
+    if (4u * quad >= params.count) { return; }
+    var v = vec4<f32>(0.0);
+    var tap = vec4<f32>(0.0);
+    for (var lane = 0u; lane < 4u; lane++) {
+        let i = 4u * quad + lane;
+        if (i < params.count) {
+            let found = winner(i);
+            v[lane] = found.x;
+            tap[lane] = found.y + 0.1;
+        }
+    }
+    store4_y(quad, activate(v));
+    store4_taps(quad, tap);
+}

@@ -1,0 +1,63 @@
+// reduce_workgroup: one workgroup reduces one row of x together, for long rows and few results.
+//
+//   x [ROWS, D] read in quads, y [ROWS] of a 32-bit type
+//   Needs: D % 4 == 0.
+//   Dispatch: (ROWS) workgroups
+
+// Generated from the lowering's signature.
+@group(0) @binding(0) var<storage, read> x_words: array<vec4<f32>>;
+alias x_t = f32;
+alias x_v = vec4<f32>;
+fn load_x(i: u32) -> f32 { return x_words[i >> 2u][i & 3u]; }
+fn load4_x(q: u32) -> vec4<f32> { return x_words[q]; }
+@group(0) @binding(1) var<storage, read_write> y_words: array<f32>;
+alias y_t = f32;
+alias y_v = vec4<f32>;
+fn store4_y(q: u32, v: vec4<f32>) { y_words[4u * q] = v.x; y_words[4u * q + 1u] = v.y; y_words[4u * q + 2u] = v.z; y_words[4u * q + 3u] = v.w; }
+fn store_y(i: u32, v: f32) { y_words[i] = v; }
+struct Params {
+    rows: u32,
+    reduced: u32,
+}
+@group(0) @binding(2) var<uniform> params: Params;
+const WG: u32 = 64u;
+// _reduce: what a reduction does with each element. acc_v holds four running results.
+//
+//   x_v four elements of x; start(), step(acc, x), join(acc, acc) merges two partial results, across(acc) the
+//   four of one; finish(acc) of params.reduced elements
+
+// (largest so far, sum of e^(x - largest)) in one pass.
+struct acc_v { top: vec4<f32>, sum: vec4<f32> }
+fn start() -> acc_v { return acc_v(vec4<f32>(-3.4028234663852886e38), vec4<f32>(0.0)); }
+fn join(a: acc_v, b: acc_v) -> acc_v {
+    let top = max(a.top, b.top);
+    return acc_v(top, a.sum * exp(a.top - top) + b.sum * exp(b.top - top));
+}
+fn step(a: acc_v, x: x_v) -> acc_v { return join(a, acc_v(x, vec4<f32>(1.0))); }
+fn across(a: acc_v) -> acc_v {
+    let top = max(max(a.top.x, a.top.y), max(a.top.z, a.top.w));
+    return acc_v(vec4<f32>(top), vec4<f32>(dot(a.sum * exp(a.top - top), vec4<f32>(1.0))));
+}
+fn finish(a: acc_v) -> y_v { return a.top + log(a.sum); }
+
+var<workgroup> partial: array<acc_v, WG>;
+
+@compute @workgroup_size(WG)
+fn main(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) local: u32,
+) {
+    // Spare workgroups of a folded dispatch repeat the last row: no barrier may stand behind a return.
+    let row = min(group.x + group.y * groups.x, params.rows - 1u);
+    let quads = params.reduced / 4u;
+    var acc = start();
+    for (var q = local; q < quads; q += WG) { acc = step(acc, load4_x(row * quads + q)); }
+    partial[local] = acc;
+    workgroupBarrier();
+    for (var half = WG / 2u; half > 0u; half /= 2u) {
+        if (local < half) { partial[local] = join(partial[local], partial[local + half]); }
+        workgroupBarrier();
+    }
+    if (local == 0u) { store_y(row, finish(across(partial[0])).x); }
+}

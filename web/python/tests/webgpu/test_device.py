@@ -1,0 +1,249 @@
+"""The backend on a real adapter: other limits, other heuristics, errors, losses, looking inside."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.ops.case_graphs import difference, outcomes, problem, run
+from tests.ops.targets import Target as RingTarget
+from tests.webgpu.extra_cases import EXTRA
+from tests.webgpu.test_schedule import relu, weights
+
+from webinfer.backends import webgpu
+from webinfer.dtypes import DType
+from webinfer.errors import ClosedError, DeviceLostError, GpuError, OutOfMemoryError, UnsupportedOpError
+from webinfer.graph.ir import Case, Constant, Graph, Op, Sparsity, TensorType, Value, apply
+from webinfer.host.gpu import PipelineSpec, Span
+from webinfer.host.native import NativeHost
+from webinfer.ops import OPS
+from webinfer.ops.conv import Conv2dAttrs
+from webinfer.ops.elementwise import BinaryAttrs
+
+HOST = NativeHost()
+KERNELS_WITH_CHOICES = (
+    "conv2d",
+    "depthwise_conv2d",
+    "conv_transpose2d",
+    "matmul",
+    "add",
+    "concat",
+    "softmax",
+    "transpose",
+)
+
+
+@pytest.fixture(autouse=True)
+def _adapter() -> None:
+    RingTarget("webgpu").demand()
+
+
+class Disguised:
+    """The real device with other facts about it."""
+
+    def __init__(self, device: Any, **facts: Any) -> None:
+        self._device = device
+        self.__dict__.update(facts)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._device, name)
+
+
+class HostWith:
+    """The native host with another device."""
+
+    def __init__(self, *devices: Any) -> None:
+        self._devices = list(devices)
+
+    async def gpu(self) -> Any:
+        return self._devices.pop(0) if len(self._devices) > 1 else self._devices[0]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(HOST, name)
+
+
+def small_limits() -> HostWith:
+    """A device that says it is hardware and folds every longer dispatch."""
+    device = run(HOST.gpu())
+    limits = {**device.limits, "maxComputeWorkgroupsPerDimension": 5}
+    return HostWith(Disguised(device, limits=limits, software=not device.software))
+
+
+def assert_right(op: Op, cases: Sequence[Case], host: Any) -> None:
+    problems = [problem(op, case) for case in cases]
+    for p, outcome in zip(problems, run(outcomes(webgpu, host, problems, {})), strict=True):
+        assert not isinstance(outcome, UnsupportedOpError), outcome
+        for got, want in zip(outcome, p.want, strict=True):
+            wrong = difference(got, want, p)
+            assert not wrong, f"{op.name}, {p.case.label}: {wrong}"
+
+
+@pytest.mark.parametrize(("op", "case"), [pytest.param(op, case, id=f"{op.name}-{case.label}") for op, case in EXTRA])
+def test_shaders_that_no_operators_case_reaches(op: Op, case: Case) -> None:
+    assert_right(op, [case], HOST)
+
+
+@pytest.mark.parametrize("name", KERNELS_WITH_CHOICES)
+def test_folded_dispatches_and_the_other_heuristics_give_the_same(name: str) -> None:
+    assert_right(OPS[name], OPS[name].cases, small_limits())
+
+
+def test_sparse_constants_are_spread_right() -> None:
+    rng = np.random.default_rng(3)
+    dense = rng.normal(size=(6, 8)).astype(np.float16)
+    dense[rng.uniform(size=(6, 8)) < 0.7] = 0
+    segments, indices, stored = [0], [], []
+    for row in dense:
+        (columns,) = np.nonzero(row)
+        indices += columns.tolist()
+        stored += row[columns].tolist()
+        segments.append(len(indices))
+    sparsity = Sparsity((0, 1), (), (("dense", 6), ("csr", tuple(segments), tuple(indices))))
+    data = memoryview(np.array(stored, np.float16).tobytes())
+    w = Value("w", TensorType((6, 8)), Constant(data, DType.FLOAT16, sparsity))
+    assert np.array_equal(_sum_with(w), dense.astype(np.float32))
+
+
+def test_sparse_blocks_are_spread_right() -> None:
+    """4x1 blocks along the first axis, as TFLite stores pruned 1x1 convolutions."""
+    dense = np.arange(32, dtype=np.float32).reshape(8, 4)
+    dense[0:4, [1, 3]] = 0
+    dense[4:8, [0, 1]] = 0
+    stored = np.concatenate([dense[0:4, 0], dense[0:4, 2], dense[4:8, 2], dense[4:8, 3]])
+    formats = (("dense", 2), ("csr", (0, 2, 4), (0, 2, 2, 3)), ("dense", 4))
+    sparsity = Sparsity((0, 1, 2), (0,), formats)
+    w = Value("w", TensorType((8, 4)), Constant(memoryview(stored.tobytes()), DType.FLOAT32, sparsity))
+    assert np.array_equal(_sum_with(w), dense)
+
+
+def _sum_with(w: Value) -> Any:
+    x = Value("x", w.type)
+    total = apply(OPS["add"], [x, w], BinaryAttrs(), "add")
+    executor = run(webgpu.build(Graph("g", [x], total.outputs, [total]), HOST))
+    found = run(executor.run({"x": memoryview(bytes(w.type.nbytes))}))
+    executor.close()
+    return found[total.output.name].numpy()
+
+
+def small_net() -> Graph:
+    x = Value("x", TensorType((1, 5, 6, 8)))
+    conv = apply(OPS["conv2d"], [x, weights("w", (8, 1, 1, 8), DType.FLOAT16)], Conv2dAttrs(), "conv")
+    last = relu(conv.output, "last")
+    return Graph("small", [x], last.outputs, [conv, last])
+
+
+INPUT = {"x": memoryview(np.linspace(-1, 1, 240, dtype=np.float32).tobytes())}
+
+
+def test_probe_gives_every_result_and_the_last_is_the_runs() -> None:
+    executor = run(webgpu.build(small_net(), HOST))
+
+    async def probe() -> list[tuple[str, bytes]]:
+        return [(node.label, tensor.tobytes()) async for node, _, tensor in executor.probe(INPUT)]
+
+    seen = run(probe())
+    assert [label for label, _ in seen] == ["conv", "last"]
+    assert seen[1][1] == run(executor.run(INPUT))["last"].tobytes()
+    assert np.array_equal(np.maximum(np.frombuffer(seen[0][1], np.float32), 0), np.frombuffer(seen[1][1], np.float32))
+
+
+def test_rows_and_times_go_together() -> None:
+    executor = run(webgpu.build(small_net(), HOST))
+    rows, times = executor.rows(), run(executor.profile(INPUT, 2))
+    assert [row.kernel for row in rows] == ["conv2d_1x1_vec4", "elementwise_unary"]
+    assert len(times) == len(rows)
+    assert all(t >= 0 for t in times)
+    memory = executor.memory()
+    assert memory.arena >= memory.arena_bound > 0
+    assert memory.constants == 8 * 8 * 4
+
+
+def test_results_do_not_depend_on_earlier_runs() -> None:
+    executor = run(webgpu.build(small_net(), HOST))
+    first = run(executor.run(INPUT))["last"].tobytes()
+    run(executor.run({"x": memoryview(bytes(960))}))
+    assert run(executor.run(INPUT))["last"].tobytes() == first
+
+
+def test_equal_kernels_of_two_models_share_a_pipeline() -> None:
+    device = run(HOST.gpu())
+    run(webgpu.build(small_net(), HOST))
+    before = len(device._pipelines)
+    run(webgpu.build(small_net(), HOST))
+    assert len(device._pipelines) == before
+
+
+def test_a_closed_session_says_so() -> None:
+    executor = run(webgpu.build(small_net(), HOST))
+    executor.close()
+    executor.close()
+    with pytest.raises(ClosedError, match="'small' is closed"):
+        run(executor.run(INPUT))
+
+
+def test_a_broken_shader_is_named_and_the_device_stays_usable() -> None:
+    device = run(HOST.gpu())
+    with pytest.raises(GpuError, match="shader broken"):
+        run(device.pipelines([PipelineSpec("broken", "fn main() { this is not WGSL }", ())]))
+    executor = run(webgpu.build(small_net(), HOST))
+    assert run(executor.run(INPUT))["last"].shape == (1, 5, 6, 8)
+
+
+def test_buffers_beyond_all_memory_are_a_typed_error_and_a_smaller_model_runs() -> None:
+    device = run(HOST.gpu())
+    with pytest.raises((OutOfMemoryError, GpuError)):
+        run(device.program("huge", [1 << 44], b"", []))
+    assert run(run(webgpu.build(small_net(), HOST)).run(INPUT))
+
+
+def test_readback_gives_the_bytes_that_were_written() -> None:
+    device = run(HOST.gpu())
+    program = run(device.program("echo", [32, 16], b"", []))
+    program.write(0, struct.pack("<5f", 1, 2, 3, 4, 5))
+    program.write(1, b"\x01\x02\x03")
+    data = run(program.run(0, 0, [Span(0, 4, 8), Span(1, 0, 3)]))
+    assert [bytes(d) for d in data] == [struct.pack("<2f", 2, 3), b"\x01\x02\x03"]
+    program.close()
+
+
+class Losing:
+    """A device that is lost in the run after `good` good ones."""
+
+    def __init__(self, device: Any, good: int) -> None:
+        self._device, self._good, self.lost = device, good, ""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._device, name)
+
+    async def program(self, *args: Any) -> Any:
+        real = await self._device.program(*args)
+        return Disguised(real, run=self._run(real))
+
+    def _run(self, real: Any) -> Any:
+        async def run_or_lose(first: int, count: int, reads: Sequence[Span]) -> list[memoryview]:
+            if reads:
+                self._good -= 1
+            if self._good < 0:
+                self.lost = "unknown: pulled out"
+                raise DeviceLostError(self.lost)
+            found: list[memoryview] = await real.run(first, count, reads)
+            return found
+
+        return run_or_lose
+
+
+def test_a_loss_fails_the_run_in_flight_and_the_next_one_is_restored_once() -> None:
+    device = run(HOST.gpu())
+    host = HostWith(Losing(device, 1), Losing(device, 1))
+    executor = run(webgpu.build(small_net(), host))
+    first = run(executor.run(INPUT))["last"].tobytes()
+    with pytest.raises(DeviceLostError, match="pulled out"):
+        run(executor.run(INPUT))
+    assert run(executor.run(INPUT))["last"].tobytes() == first
+    with pytest.raises(DeviceLostError, match="pulled out"):
+        run(executor.run(INPUT))
+    with pytest.raises(DeviceLostError, match="lost again"):
+        run(executor.run(INPUT))

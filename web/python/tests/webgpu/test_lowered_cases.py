@@ -1,0 +1,141 @@
+"""What every case of every operator becomes, without a device."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.ops.case_graphs import draw
+from tests.webgpu.extra_cases import EXTRA
+
+from webinfer.backends.webgpu.dispatch import Target
+from webinfer.backends.webgpu.memory import Home
+from webinfer.backends.webgpu.schedule import Schedule, Step, make_schedule
+from webinfer.codegen.prelude import Access, prelude
+from webinfer.codegen.templates import render, shader_folder
+from webinfer.graph.ir import Case, Constant, Graph, Op, Value, apply
+from webinfer.ops import OPS
+
+LIMITS = {
+    "maxComputeWorkgroupsPerDimension": 65535,
+    "maxStorageBufferBindingSize": 1 << 27,
+    "maxBufferSize": 1 << 28,
+    "maxStorageBuffersPerShaderStage": 8,
+    "minStorageBufferOffsetAlignment": 256,
+    "minUniformBufferOffsetAlignment": 256,
+}
+HARDWARE, SOFTWARE = Target(LIMITS), Target(LIMITS, software=True)
+GOLDEN = Path(__file__).parent / "golden"
+ALL = [(op, case) for op in OPS.values() for case in op.cases] + list(EXTRA)
+CASES = [pytest.param(op, case, id=f"{op.name}-{case.label}") for op, case in ALL]
+# Shader -> the case whose rendering is kept: each shows another part of the generator.
+GOLDEN_CASES = {
+    "conv2d_1x1_vec4": ("conv2d", "residual, relu"),
+    "conv2d_vec4": ("conv2d", "relu6, both bounds"),
+    "conv2d_any": ("conv2d", "3x3, odd channels"),
+    "depthwise_vec4": ("depthwise_conv2d", "prelu"),
+    "elementwise_binary": ("add", "channels b float32"),
+    "max_pool_with_argmax2d": ("max_pool_with_argmax2d", "plain"),
+    "pool2d_vec4": ("average_pool2d", "uint8"),
+    "reduce_workgroup": ("reduce_log_sum_exp", "a workgroup a row, float32"),
+    "softmax_workgroup": ("softmax", "vector"),
+    "strided_copy": ("concat", "odd rows"),
+}
+
+
+def schedule_of(op: Op, case: Case, target: Target = HARDWARE) -> Schedule:
+    """The case as a scheduled graph of one node."""
+    values: list[Value | None] = []
+    for i, (type, array) in enumerate(zip(case.inputs, draw(op, case), strict=True)):
+        if type is None or array is None:
+            values.append(None)
+            continue
+        data = Constant(memoryview(array.tobytes()), type.dtype) if i in case.constant else None
+        values.append(Value(f"input {i}", type, data))
+    node = apply(op, values, case.attrs, op.name)
+    inputs = [v for v in values if v is not None and not v.is_constant]
+    return make_schedule(Graph(op.name, inputs, node.outputs, [node]), target)
+
+
+def steps_of(schedule: Schedule) -> Iterator[Step]:
+    yield from schedule.prepare
+    yield from schedule.run
+
+
+def text_of(step: Step, baked: bool = False) -> str:
+    dispatch = step.dispatch
+    slots = [b.slot for b in dispatch.bindings]
+    return render(dispatch.shader, dispatch.variables, slots, dispatch.params, baked).code
+
+
+@pytest.mark.parametrize(("op", "case"), CASES)
+def test_no_dispatch_reads_and_writes_one_buffer(op: Op, case: Case) -> None:
+    for step in steps_of(schedule_of(op, case)):
+        pairs = list(zip(step.dispatch.bindings, step.regions, strict=True))
+        written = {region.block for b, region in pairs if b.slot.access is not Access.READ}
+        assert not written & {region.block for b, region in pairs if b.slot.access is Access.READ}
+
+
+@pytest.mark.parametrize(("op", "case"), CASES)
+def test_dispatches_stay_within_the_limits_of_every_device(op: Op, case: Case) -> None:
+    for step in steps_of(schedule_of(op, case)):
+        assert len(step.regions) <= LIMITS["maxStorageBuffersPerShaderStage"]
+        assert all(1 <= n <= LIMITS["maxComputeWorkgroupsPerDimension"] for n in step.dispatch.groups)
+        assert all(r.offset % LIMITS["minStorageBufferOffsetAlignment"] == 0 for r in step.regions)
+
+
+@pytest.mark.parametrize(("op", "case"), CASES)
+def test_every_rendering_uses_every_binding_and_leaves_no_template(op: Op, case: Case) -> None:
+    for step in steps_of(schedule_of(op, case)):
+        text = text_of(step)
+        assert not re.search(r"\{\{|\$\$|\{\$", text)
+        head = prelude([b.slot for b in step.dispatch.bindings], step.dispatch.params)
+        body = text.replace(head, "")
+        for binding in step.dispatch.bindings:
+            assert re.search(rf"\b(load|load4|store|store4)_{binding.slot.name}\(", body), binding.slot.name
+
+
+@pytest.mark.parametrize(("op", "case"), CASES)
+def test_constants_are_prepared_once_and_never_at_run_time(op: Op, case: Case) -> None:
+    schedule = schedule_of(op, case)
+    for step in schedule.run:
+        assert step.dispatch.shader not in ("center_weights", "densify")
+    if all(i in case.constant for i, t in enumerate(case.inputs) if t is not None):
+        assert not schedule.run
+
+
+def test_every_shader_is_used_by_some_case() -> None:
+    used = {
+        step.dispatch.shader
+        for op, case in ALL
+        for target in (HARDWARE, SOFTWARE)
+        for step in steps_of(schedule_of(op, case, target))
+    }
+    names = {path.stem for path in shader_folder().glob("*.wgsl") if not path.name.startswith("_")}
+    assert names - used <= {"densify"}, "only sparse constants, which no case has, need densify"
+
+
+@pytest.mark.parametrize("shader", sorted(GOLDEN_CASES))
+def test_golden_renderings_change_only_on_purpose(shader: str) -> None:
+    """Set WEBINFER_UPDATE_GOLDEN=1 to write them anew, then read the difference."""
+    name, label = GOLDEN_CASES[shader]
+    case = next(c for op, c in ALL if op.name == name and c.label == label)
+    step = next(s for s in steps_of(schedule_of(OPS[name], case)) if s.dispatch.shader == shader)
+    path, text = GOLDEN / f"{shader}.wgsl", text_of(step)
+    if os.environ.get("WEBINFER_UPDATE_GOLDEN") == "1":
+        path.write_text(text)
+    assert path.read_text() == text
+
+
+def test_reshape_costs_nothing() -> None:
+    op = OPS["reshape"]
+    assert not schedule_of(op, op.cases[0]).run
+
+
+def test_results_live_in_pooled_buffers() -> None:
+    op = OPS["relu"]
+    schedule = schedule_of(op, op.cases[0])
+    assert [region.block.home for _, region in schedule.outputs] == [Home.POOLED]
