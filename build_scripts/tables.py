@@ -2,7 +2,9 @@
 
 import ast
 import re
+import sys
 from collections.abc import Callable
+from importlib import import_module
 
 from build_scripts.errors import BuildError
 from build_scripts.paths import ENGINE, ROOT
@@ -25,8 +27,30 @@ def debug_table() -> str:
     raise BuildError("webinfer/flags.py has no table LEVELS, from which the README's debug table comes")
 
 
+def operators_table() -> str:
+    """How many operators each backend runs and each format brings, and by name what is refused."""
+    sys.path.insert(0, str(ENGINE.parent))
+    try:
+        operators = import_module("webinfer.ops").OPS
+        rows = ["| backend | operators | refuses |", "|---|---|---|"]
+        for backend in ("wasm", "webgpu"):
+            tables = import_module(f"webinfer.backends.{backend}.lowerings")
+            refused = "; ".join(f"`{op.name}`: {why}" for op, why in tables.UNSUPPORTED.items()) or "none"
+            rows.append(f"| {backend} | {len(tables.LOWERINGS)} of {len(operators)} | {refused} |")
+        webnn = import_module("webinfer.importers.webnn.tables").OPERATORS
+        tflite = import_module("webinfer.importers.tflite.convert").CONVERTERS
+    except ModuleNotFoundError as error:
+        raise BuildError(f"the operator table needs {error.name}; run `python3 -m build_scripts kernels`") from error
+    finally:
+        sys.path.remove(str(ENGINE.parent))
+    formats = ["", "| format | operators read | refuses |", "|---|---|---|"]
+    formats.append(f"| TensorFlow Lite | {len(tflite)} | every other operator, all of a model's in one error |")
+    formats.append(f"| WebNN graphs | {len(webnn)} | data types `int4` and `uint4` |")
+    return "\n".join([*rows, *formats])
+
+
 # A new table is one row here and its two marks in the README.
-TABLES: dict[str, Callable[[], str]] = {"debug": debug_table, "verbs": verbs_table}
+TABLES: dict[str, Callable[[], str]] = {"debug": debug_table, "operators": operators_table, "verbs": verbs_table}
 
 
 def renewed(text: str) -> str:

@@ -49,7 +49,7 @@ class Judge:
 
 
 def _interpreter(model: Path) -> Any:
-    from ai_edge_litert.interpreter import Interpreter  # type: ignore[import-untyped]
+    from ai_edge_litert.interpreter import Interpreter
 
     interpreter = Interpreter(model_path=str(model), num_threads=1)
     interpreter.allocate_tensors()
