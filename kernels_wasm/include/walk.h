@@ -38,8 +38,7 @@ static __attribute__((noinline)) void walk_start(Walk *w, const int32_t *nest, i
   w->column = w->index[w->rank - 1];
 }
 
-// Moves to the start of the next row.
-static __attribute__((noinline)) void walk_next_row(Walk *w) {
+static __attribute__((noinline)) void walk_turn(Walk *w) {
   const int32_t rank = w->rank;
   for (int32_t k = 0; k < w->operands; k++) w->offset[k] -= w->column * walk_step(w, k);
   w->column = 0;
@@ -49,6 +48,16 @@ static __attribute__((noinline)) void walk_next_row(Walk *w) {
     for (int32_t k = 0; k < w->operands; k++) w->offset[k] += steps * w->strides[k * rank + d];
     if (!whole) return;
     w->index[d] = 0;
+  }
+}
+
+// Moves to the start of the next row. Two dimensions, the most frequent nest, need no counting.
+INLINE void walk_next_row(Walk *w) {
+  if (LIKELY(w->rank == 2)) {
+    for (int32_t k = 0; k < w->operands; k++) w->offset[k] += w->strides[2 * k] - w->column * w->strides[2 * k + 1];
+    w->column = 0;
+  } else {
+    walk_turn(w);
   }
 }
 

@@ -14,16 +14,42 @@ void b8_lookup(const uint8_t *x, uint8_t *y, const uint8_t *table, int32_t begin
   for (int32_t i = begin; i < end; i++) y[i] = table[x[i]];
 }
 
+// Up to eight neighbouring lines of r bytes, `inner` apart.
+static void sum_columns(const uint8_t *x, uint8_t *y, int32_t r, int32_t inner, int32_t columns, int32_t x_zero,
+                        int32_t x_flip, float scale, const Stored *stored) {
+  v4i low = v4i_splat(-r * x_zero), high = low;
+  NO_UNROLL for (int32_t k = 0; k < r; k++, x += inner) {
+    const v8s shorts = load_shorts(x, x_flip);
+    low += v4i_widen_low(shorts);
+    high += v4i_widen_high(shorts);
+  }
+  low = requantize(low, v4f_splat(scale), stored);
+  high = requantize(high, v4f_splat(scale), stored);
+  store_bytes(y, stored_bytes(low, high, stored), columns);
+}
+
+// One row of r neighbouring bytes.
+static void sum_row(const uint8_t *x, uint8_t *y, int32_t r, int32_t x_zero, int32_t x_flip, float scale,
+                    const Stored *stored) {
+  int32_t total = -r * x_zero;
+  for (int32_t k = 0; k < r; k++) total += x[k] ^ x_flip;
+  const v4i result = requantize(v4i_splat(total), v4f_splat(scale), stored);
+  store_bytes(y, stored_bytes(result, result, stored), 1);
+}
+
 void q8_reduce_sum(const uint8_t *restrict x, uint8_t *restrict y, int32_t r, int32_t inner, int32_t x_zero,
                    int32_t x_flip, int32_t y_zero, int32_t y_flip, float scale, float lo, float hi, int32_t begin,
                    int32_t end) {
   const Stored stored = {lo, hi, y_zero, y_flip};
-  for (int32_t i = begin; i < end; i++) {
-    const uint8_t *p = x + i / inner * r * inner + i % inner;
-    int32_t total = 0;
-    for (int32_t k = 0; k < r; k++) total += p[k * inner] ^ x_flip;
-    const v4i sums = v4i_splat(total - r * x_zero);
-    y[i] = (uint8_t)(requantize(sums, v4f_splat(scale), &stored)[0] ^ y_flip);
+  for (int32_t i = begin, n; i < end; i += n) {
+    const int32_t column = i % inner, rest = inner - column;
+    n = rest < end - i ? rest : end - i;
+    n = n < 8 ? n : 8;
+    if (inner == 1) {
+      sum_row(x + i * r, y + i, r, x_zero, x_flip, scale, &stored);
+    } else {
+      sum_columns(x + i / inner * r * inner + column, y + i, r, inner, n, x_zero, x_flip, scale, &stored);
+    }
   }
 }
 
