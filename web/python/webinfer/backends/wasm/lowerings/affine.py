@@ -43,11 +43,14 @@ def is_quantized(node: Node) -> bool:
 def scale_of(type: TensorType) -> float:
     """The only scale.
 
-    Raises:  UnsupportedOpError if the type has none or one for each channel
+    Raises:  UnsupportedOpError if the type has none, one for each channel, or one that is not a positive number
     """
     if type.quant is None or len(type.quant.scales) != 1:
         raise UnsupportedOpError([f"{type} needs exactly one scale here"])
-    return f32(type.quant.scales[0])
+    scale = f32(type.quant.scales[0])
+    if not 0 < scale < math.inf:
+        raise UnsupportedOpError([f"{type} has the scale {scale}, needs a positive number"])
+    return scale
 
 
 def zero_of(type: TensorType) -> int:
@@ -84,10 +87,15 @@ def stored_bounds(type: TensorType, activation: Activation) -> tuple[int, int]:
     scale, zero = scale_of(type), zero_of(type)
     lowest, highest = activation.bounds
     if math.isfinite(lowest):
-        low = max(low, zero + round(f32(f32(lowest) / scale)))
+        low = max(low, zero + _steps(lowest, scale))
     if math.isfinite(highest):
-        high = min(high, zero + round(f32(f32(highest) / scale)))
+        high = min(high, zero + _steps(highest, scale))
     return low, high
+
+
+def _steps(x: float, scale: float) -> int:
+    """How many steps of the scale a number is away from zero; far away is far enough."""
+    return round(max(-(2.0**31), min(f32(f32(x) / scale), 2.0**31)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import math
 import struct
 
 from webinfer.backends.wasm.builder import Builder, Lower, compute_itemsize
+from webinfer.backends.wasm.lowerings.affine import f32
 from webinfer.backends.wasm.lowerings.cast import F32, compute_dtype, convert, converted, copy, present
 from webinfer.backends.wasm.lowerings.nest import broadcast_nest
 from webinfer.dtypes import DType
@@ -65,9 +66,9 @@ def unary(node: Node, builder: Builder) -> None:
         copy(builder, source, target, n * dtype.itemsize)
     elif dtype is F32:
         if bounds is not None:
-            builder.step("f32_clamp", source, target, *bounds, units=n)
+            builder.step("f32_clamp", source, target, *map(f32, bounds), units=n)
         else:
-            builder.step(_FLOAT_UNARY[node.op], source, target, node.attrs.a, node.attrs.b, units=n)
+            builder.step(_FLOAT_UNARY[node.op], source, target, f32(node.attrs.a), f32(node.attrs.b), units=n)
     elif bounds is not None:
         clip(builder, source, target, dtype, bounds, n)
     elif node.op in _INTEGER_UNARY:
@@ -99,6 +100,8 @@ def _narrowed(builder: Builder, y: Value, dtype: DType, wide: DType, compute: ob
 
 def clip(builder: Builder, source: Ref, target: Ref, dtype: DType, bounds: tuple[float, float], n: int) -> None:
     """Clamps integers; the bounds are cut to what the type can hold."""
+    if any(bound != bound for bound in bounds):
+        raise UnsupportedOpError([f"a clamp of {dtype} to {bounds[0]}..{bounds[1]}"])
     low, high = dtype.range
     lo = low if bounds[0] <= low else math.ceil(bounds[0])
     hi = high if bounds[1] >= high else math.floor(bounds[1])

@@ -6,7 +6,7 @@ import struct
 
 from webinfer.backends.wasm.builder import COMPUTE, Builder, Lower, compute_itemsize
 from webinfer.backends.wasm.lowerings.cast import copy, present
-from webinfer.backends.wasm.lowerings.nest import DEEPEST, nest
+from webinfer.backends.wasm.lowerings.nest import nest
 from webinfer.dtypes import DType
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, Op
@@ -17,8 +17,6 @@ from webinfer.plan.blocks import Ref
 
 def strided_copy(builder: Builder, part: StridedCopy, source: Ref, target: Ref, itemsize: int) -> None:
     """One step for one copy of the plan in ops/strided.py."""
-    if len(part.shape) > DEEPEST:
-        raise UnsupportedOpError([f"a copy of {len(part.shape)} dimensions, at most {DEEPEST} are possible"])
     count = 1
     for size in part.shape:
         count *= size
@@ -30,10 +28,16 @@ def strided_copy(builder: Builder, part: StridedCopy, source: Ref, target: Ref, 
 
 
 def fill_words(dtype: DType, value: float) -> tuple[int, int]:
-    """One element as the kernels hold it: its low and its high 32 bits."""
+    """One element as the kernels hold it: its low and its high 32 bits.
+
+    Raises:  UnsupportedOpError if the type cannot hold the value
+    """
     compute = COMPUTE.get(dtype, dtype)
-    number = float(value) if compute.is_float else bool(value) if compute is DType.BOOL else int(value)
-    low, high = struct.unpack("<ii", struct.pack(f"<{compute.letter}", number).ljust(8, b"\0"))
+    try:
+        number = float(value) if compute.is_float else bool(value) if compute is DType.BOOL else int(value)
+        low, high = struct.unpack("<ii", struct.pack(f"<{compute.letter}", number).ljust(8, b"\0"))
+    except (OverflowError, ValueError, struct.error):
+        raise UnsupportedOpError([f"the value {value} does not fit {dtype}"]) from None
     return low, high
 
 

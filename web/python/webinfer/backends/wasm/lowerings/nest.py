@@ -6,6 +6,7 @@ import struct
 from collections.abc import Sequence
 
 from webinfer.backends.wasm.builder import Builder
+from webinfer.errors import UnsupportedOpError
 from webinfer.ops.strided import row_major
 from webinfer.plan.blocks import Ref
 
@@ -39,10 +40,13 @@ def coalesced(shape: Sequence[int], strides: Sequence[Strides]) -> tuple[list[in
 
 
 def nest(builder: Builder, shape: Sequence[int], *strides: Strides) -> Ref:
-    """The table of a loop nest over operands with these strides, in elements."""
+    """The table of a loop nest over operands with these strides, in elements.
+
+    Raises:  UnsupportedOpError if it is too deep for the kernels
+    """
     sizes, steps = coalesced(shape, strides)
     if len(sizes) > DEEPEST:
-        raise ValueError(f"a loop nest of {len(sizes)} dimensions is deeper than {DEEPEST}")
+        raise UnsupportedOpError([f"a loop nest of {len(sizes)} dimensions; at most {DEEPEST} are possible"])
     words = [len(sizes), *sizes, *(step for operand in steps for step in operand)]
     data = struct.pack(f"<{len(words)}i", *words)
     return builder.table(("nest", data), data)

@@ -75,6 +75,8 @@ def quantized(builder: Builder, source: Ref, value: Value, scaled: bool = False)
     """Writes real numbers as a stored tensor; `scaled` ones are divided by its scale already."""
     assert value.type.quant is not None
     channels, inner = _channels(value.type)
+    if any(not f32(s) > 0 for s in value.type.quant.scales):
+        raise UnsupportedOpError([f"{value.type} has a scale that is not positive"])
     inverses = floats(builder, [1.0 if scaled else f32(1.0 / f32(s)) for s in value.type.quant.scales])
     zeros = integers(builder, zeros_of(value.type, channels))
     kernel = f"{_short(value.type.dtype)}_quantize"
@@ -96,28 +98,29 @@ def quantize(node: Node, builder: Builder) -> None:
     elif not is_stored(x.type):
         raise UnsupportedOpError([f"{x.type} has no scale; cast to float32 first"])
     elif x.type.dtype in EIGHT_BIT and y.type.dtype in EIGHT_BIT:
-        _lookup(builder, x, y, lookup_table(node.op.name, ops.UnaryAttrs(), x.type, y.type))
+        _lookup(builder, node, ops.UnaryAttrs())
     else:
         scratch = builder.scratch(4 * x.type.size)
         dequantized(builder, x, scratch, scale_of(y.type))
         quantized(builder, scratch, y, scaled=True)
 
 
-def _lookup(builder: Builder, x: Value, y: Value, table: bytes) -> None:
-    ref = builder.table(("bytes", table), table)
-    builder.step("b8_lookup", builder.ref(x), builder.ref(y), ref, units=x.type.size)
+def _lookup(builder: Builder, node: Node, attrs: ops.UnaryAttrs) -> None:
+    """One step that replaces each byte by another."""
+    x, y = present(node.inputs[0]), node.output
+    try:
+        table = lookup_table(node.op.name, attrs, x.type, y.type)
+    except (ShapeError, ArithmeticError, ValueError) as error:
+        raise UnsupportedOpError([f"no table from {x.type} to {y.type}: {error}"]) from None
+    builder.step("b8_lookup", builder.ref(x), builder.ref(y), builder.table(("bytes", table), table), units=x.type.size)
 
 
 def table_unary(node: Node, builder: Builder) -> None:
     x, y = present(node.inputs[0]), node.output
-    if x.type.dtype not in EIGHT_BIT or y.type.dtype not in EIGHT_BIT:
+    if x.type.dtype in EIGHT_BIT and y.type.dtype in EIGHT_BIT:
+        _lookup(builder, node, node.attrs)
+    else:
         through_float(unary)(node, builder)
-        return
-    try:
-        table = lookup_table(node.op.name, node.attrs, x.type, y.type)
-    except ShapeError as error:
-        raise UnsupportedOpError([str(error)]) from None
-    _lookup(builder, x, y, table)
 
 
 def through_float(lower: Lower) -> Lower:
@@ -187,6 +190,9 @@ def _one_byte_type(node: Node) -> bool:
 
 def softmax(node: Node, builder: Builder) -> None:
     x, y, a = present(node.inputs[0]), node.output, node.attrs
+    if not 0 < a.beta * scale_of(x.type) < math.inf:
+        through_float(float_reduce.softmax_)(node, builder)
+        return
     outer, r, inner = float_reduce.lines_of(x.type.shape, a.axis)
     s, step = stored(y.type), -a.beta * scale_of(x.type)
     data = struct.pack("<256d", *(math.exp(step * distance) for distance in range(256)))
