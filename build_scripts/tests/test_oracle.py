@@ -1,6 +1,7 @@
 """The oracle measures distances as the suite does, and no backend gets a case wrong."""
 
 import asyncio
+import os
 from pathlib import Path
 from typing import Any
 
@@ -85,4 +86,6 @@ def test_no_case_is_wrong(backend: str, tmp_path: Path, capsys: pytest.CaptureFi
         pytest.skip(f"the WebNN cases are not here: {oracle.CASES}")
     status = oracle.run(["--backend", backend, "--json", str(tmp_path / "rows.json")])
     said = capsys.readouterr().out
+    if "cannot run here" in said and os.environ.get("WEBINFER_CI") != "1":
+        pytest.skip(said.splitlines()[0])
     assert status == 0, "\n".join(line for line in said.splitlines() if ": wrong: " in line or "cannot run" in line)

@@ -1,6 +1,7 @@
 """The model table: its comparison, its inputs, its verdicts on real models."""
 
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -76,13 +77,13 @@ def test_an_empty_folder_is_said_to_be_empty(tmp_path: Path, capsys: pytest.Capt
     assert "no .tflite model" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("backend", zoo.BACKENDS)
-def test_real_models_are_right(backend: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = zoo.SHARED / "models"
+def test_real_models_are_right(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder, table = zoo.SHARED / "models", tmp_path / "table.json"
     if not folder.is_dir():
         pytest.skip(f"the models are not here: {folder}")
-    table = tmp_path / "table.json"
-    status = zoo.run(["--backend", backend, "--json", str(table)])
+    zoo.run(["--json", str(table)])
     rows = json.loads(table.read_text())["rows"]
+    if os.environ.get("WEBINFER_CI") != "1":  # a machine without a GPU driver still judges the other backend
+        rows = [row for row in rows if not row["error"].startswith("BackendUnavailableError")]
     assert rows
-    assert status == 0, capsys.readouterr().out
+    assert all(row["status"] == "right" for row in rows), capsys.readouterr().out

@@ -149,26 +149,32 @@ def find_poses(maps: Maps, a: ops.PosenetDecoderAttrs) -> list[tuple[np.float32,
     return [pose for pose in kept if pose[0] >= threshold]
 
 
+def _embedding(longs: Array, k: int, stride: int) -> Array:
+    """Where each pixel's long offsets of one keypoint lead, in image pixels. Shapes:  -> [H, W, 2]"""
+    h, w = longs.shape[:2]
+    channels = longs[..., [k, KEYPOINTS + k]]
+    y, x = (np.asarray(axis, F) for axis in np.mgrid[0:h, 0:w])
+    for _ in range(MASK_REFINEMENTS + 1):  # `sample`, for all pixels at once
+        top, left = np.floor(y).astype(int), np.floor(x).astype(int)
+        bottom, right = np.ceil(y).astype(int), np.ceil(x).astype(int)
+        wy, wx = (y - top.astype(F))[..., None], (x - left.astype(F))[..., None]
+        upper = (ONE - wx) * channels[top, left] + wx * channels[top, right]
+        lower = (ONE - wx) * channels[bottom, left] + wx * channels[bottom, right]
+        step = (ONE - wy) * upper + wy * lower
+        y, x = np.clip(y + step[..., 0], F(0), F(h - 1)), np.clip(x + step[..., 1], F(0), F(w - 1))
+    return np.stack([y, x], axis=-1) * F(stride)
+
+
 def _masks(longs: Array, keypoints: Array, a: ops.PosenetDecoderAttrs) -> Array:
-    """1 where the pixel's long offsets lead to that pose, for all poses at once.
+    """1 where the pixel's long offsets lead to that pose: squared distances, summed in keypoint order.
 
     Shapes:  longs [H, W, 34], keypoints [P, 17, 2] in image pixels -> [P, H, W]
     """
-    h, w = longs.shape[:2]
-    cells = [[(F(y), F(x)) for x in range(w)] for y in range(h)]
-    masks = np.zeros((len(keypoints), h, w), F)
-    for y in range(h):
-        for x in range(w):
-            embedding = np.empty((KEYPOINTS, 2), F)
-            for k in range(KEYPOINTS):
-                at = cells[y][x]
-                for _ in range(MASK_REFINEMENTS + 1):
-                    at = _moved(longs, at, (k, KEYPOINTS + k))
-                embedding[k] = at[0] * F(a.stride), at[1] * F(a.stride)
-            d = (keypoints - embedding).astype(F)
-            distance = (d[..., 0] * d[..., 0] + d[..., 1] * d[..., 1]).astype(F)
-            masks[np.argmin(np.cumsum(distance, axis=1, dtype=F)[:, -1]), y, x] = 1.0
-    return masks
+    distance = np.zeros((len(keypoints), *longs.shape[:2]), F)
+    for k in range(KEYPOINTS):
+        d = keypoints[:, k, None, None] - _embedding(longs, k, a.stride)
+        distance += d[..., 0] * d[..., 0] + d[..., 1] * d[..., 1]
+    return np.asarray(distance.argmin(axis=0) == np.arange(len(keypoints))[:, None, None], F)
 
 
 def decode(inputs: Inputs, node: Node) -> list[Array]:
