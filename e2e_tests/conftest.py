@@ -93,6 +93,12 @@ def browser_with_camera(playwright: Playwright) -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session")
+def browser_that_denies_the_camera(playwright: Playwright) -> Iterator[Browser]:
+    """Chromium with a camera that no page may use."""
+    yield from _launch(playwright, "--use-fake-device-for-media-stream", "--deny-permission-prompts")
+
+
+@pytest.fixture(scope="session")
 def photo() -> Path:
     """The sample photo: one face."""
     path = IMAGES / "astronaut.png"

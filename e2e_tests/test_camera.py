@@ -9,7 +9,6 @@ from playwright.sync_api import Browser
 from e2e_tests.pages import DemoPage
 
 Demo = Callable[..., DemoPage]
-NO_CAMERA = "navigator.mediaDevices.getUserMedia = () => Promise.reject(new DOMException('none here', 'NotFoundError'))"
 CAMERAS_STOPPED = "document.getElementById('video').srcObject === null"
 
 
@@ -68,15 +67,12 @@ def test_the_camera_can_be_stopped_and_started_again(demo: Demo, browser_with_ca
 
 def test_a_missing_camera_is_said(demo: Demo) -> None:
     page = demo("?backend=wasm")
-    page.wait_for_result()
-    page.page.evaluate(NO_CAMERA)
     page.page.get_by_role("button", name="Start the camera").click()
     assert "No camera was found" in page.wait_for_error("no-camera")["message"]
     assert page.page.locator("#sample").is_visible()
 
 
-def test_a_forbidden_camera_is_said(demo: Demo) -> None:
-    page = demo("?backend=wasm")
-    page.wait_for_result()
-    page.page.get_by_role("button", name="Start the camera").click()  # headless Chromium denies what nobody granted
+def test_a_forbidden_camera_is_said(demo: Demo, browser_that_denies_the_camera: Browser) -> None:
+    page = demo("?backend=wasm", browser=browser_that_denies_the_camera)
+    page.page.get_by_role("button", name="Start the camera").click()
     assert "may not use the camera" in page.wait_for_error("camera-denied")["message"]

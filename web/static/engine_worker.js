@@ -13,6 +13,11 @@ function post(type, fields = {}) {
   self.postMessage({ v: VERSION, type, ...fields });
 }
 
+/** Tells the page that nothing more will come from this worker. */
+function died(message) {
+  post("error", { code: "engine-died", message, fatal: true, died: true });
+}
+
 /** What Python and the platform modules find as `globalThis.webinfer`. */
 async function openDoor(downloads) {
   const door = { asset: (name) => downloads.url(name), has: (name) => downloads.has(name), gpu: {}, kernels: {} };
@@ -53,6 +58,7 @@ async function start({ manifest, backend, model, debug }) {
     if (!pyodide.loadedPackages.webinfer) throw new Error("Python started, but the engine's wheel did not load");
     downloads.complete("Engine");
     self.pyodide = pyodide; // for the console of this worker
+    pyodide._api.on_fatal = (error) => died(`The Python interpreter ended: ${error.message}.`); // no promise would say so
     const { EngineWorker } = pyodide.pyimport("webinfer.host.worker");
     const { FaceDetector } = pyodide.pyimport("webinfer.tasks");
     const answer = (json) => self.postMessage(JSON.parse(json));
@@ -80,24 +86,20 @@ const HANDLERS = {
 };
 
 /**
- * Python turns its own exceptions into error messages, so whatever arrives here after the start is the
- * end of the interpreter: the page is told to replace this worker.
+ * Python turns its own exceptions into error messages, so whatever arrives here once it runs is the end of
+ * the interpreter.
  */
 async function handle(message) {
+  if (message.v !== VERSION || !Object.hasOwn(HANDLERS, message.type)) {
+    const text = `the page speaks version ${message.v} (“${message.type}”), the engine ${VERSION}; reload the page`;
+    post("error", { code: "protocol", message: text, fatal: true });
+    return;
+  }
   try {
-    if (message.v !== VERSION || !Object.hasOwn(HANDLERS, message.type)) {
-      const text = `the page speaks version ${message.v} (“${message.type}”), the engine ${VERSION}; reload the page`;
-      post("error", { code: "protocol", message: text, fatal: true });
-      return;
-    }
-    if (!engine && message.type !== "start" && message.type !== "close") {
-      throw Object.assign(new Error("the engine has not started"), { code: "not-started" });
-    }
     await HANDLERS[message.type](message);
   } catch (error) {
-    const died = engine !== null;
-    const code = died ? "engine-died" : error.code ?? "engine-start";
-    post("error", { id: message.id, code, message: String(error.message ?? error), fatal: true, died });
+    if (engine) died(`The Python interpreter ended: ${error.message}.`);
+    else post("error", { code: error.code ?? "engine-start", message: String(error.message ?? error), fatal: true });
   }
 }
 

@@ -36,6 +36,7 @@ class BrowserHost:
     def __init__(self, assets: Mapping[str, str] | None = None) -> None:
         self.assets: dict[str, str] = dict(assets or {})
         self._gpu: Any = None
+        self._no_gpu = ""  # why no device could be had, once it was tried
         self._canvas: Any = None
         self._context: Any = None
 
@@ -110,14 +111,20 @@ class BrowserHost:
         if self._gpu is None or self._gpu.lost:
             from webinfer.host.gpu_browser import open_device
 
-            self._gpu = await open_device()
+            try:
+                self._gpu = await open_device()
+            except BackendUnavailableError as error:
+                self._no_gpu = str(error)
+                raise
+            self._no_gpu = ""
         return self._gpu
 
     def capabilities(self) -> Sequence[Capability]:
         """Every feature that matters, present or not, with reason and fix."""
         build = best_build()
         isolated, alone = bool(js.crossOriginIsolated), self.why_one_thread()
-        gpu = getattr(js.navigator, "gpu", None) is not None
+        offered = getattr(js.navigator, "gpu", None) is not None
+        no_gpu = self._no_gpu if offered else "navigator.gpu is missing"
         ml = getattr(js.navigator, "ml", None) is not None
         return [
             Capability("wasm", True, value=f"{build} build"),
@@ -129,7 +136,7 @@ class BrowserHost:
                 "threads", not alone, alone, "isolate the page and run the engine in a worker",
                 str(self.default_threads()) if not alone else "1",
             ),
-            _capability("webgpu", gpu, "navigator.gpu is missing", "use a browser with WebGPU over https or localhost"),
+            _capability("webgpu", not no_gpu, no_gpu, "use a browser with WebGPU over https or localhost"),
             _capability("webnn", ml, "navigator.ml is missing", "enable WebNN in the browser's flags"),
         ]  # fmt: skip
 
