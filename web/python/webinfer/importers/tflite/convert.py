@@ -9,16 +9,26 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from webinfer.errors import ModelFormatError, ShapeError, UnsupportedOpError
+from webinfer.errors import LimitError, ModelFormatError, ShapeError, UnsupportedOpError
 from webinfer.graph.ir import Graph, Node, TensorType, Value
 from webinfer.graph.printer import safe_name
-from webinfer.importers.tflite import blocks, custom, elementwise, movement, products, recurrent, reductions, windows
+from webinfer.importers.tflite import (
+    blocks,
+    control,
+    custom,
+    elementwise,
+    movement,
+    products,
+    recurrent,
+    reductions,
+    windows,
+)
 from webinfer.importers.tflite.model import OperatorInfo, TensorInfo, check_bytes, read_subgraphs
-from webinfer.importers.tflite.operation import QUANTIZED, Conversion, Operation, Refusal, Row
+from webinfer.importers.tflite.operation import MAX_CONVERTED, QUANTIZED, Conversion, Model, Operation, Refusal, Row
 from webinfer.ops import elementwise as ew
 
 CONVERTERS: dict[str, Row] = {
-    **blocks.CONVERTERS, **elementwise.CONVERTERS, **movement.CONVERTERS, **products.CONVERTERS,
+    **blocks.CONVERTERS, **control.CONVERTERS, **elementwise.CONVERTERS, **movement.CONVERTERS, **products.CONVERTERS,
     **recurrent.CONVERTERS, **reductions.CONVERTERS, **windows.CONVERTERS,
 }  # fmt: skip
 
@@ -29,17 +39,34 @@ def read_tflite(data: memoryview, name: str, shapes: Mapping[str, Sequence[int]]
     Raises:  ModelFormatError if the file breaks a rule; UnsupportedOpError listing everything that is
              not supported; ShapeError if `shapes` does not fit the model; LimitError for absurd sizes.
     """
-    subgraph = read_subgraphs(data, name)[0]
-    graph = Graph(name, [], [], [])
-    conversion = Conversion(subgraph, graph, [None] * len(subgraph.tensors))
+    model = Model(read_subgraphs(data, name), Graph(name, [], [], []), _run)
+    conversion = Conversion(model, 0, [None] * len(model.subgraphs[0].tensors))
     problems = _Problems()
     _add_inputs(conversion, shapes, problems)
-    for info in subgraph.operators:
+    for info in conversion.subgraph.operators:
         _convert(info, conversion, problems)
     if problems.found:
         raise UnsupportedOpError(problems.lines())
     _add_outputs(conversion)
-    return graph
+    return model.graph
+
+
+def _run(model: Model, number: int, inputs: list[Value]) -> list[Value]:
+    """The outputs of a subgraph: a loop's condition or body, or a branch."""
+    conversion = Conversion(model, number, [None] * len(model.subgraphs[number].tensors))
+    for index, value in zip(conversion.subgraph.inputs, inputs, strict=True):
+        conversion.values[index] = value
+    problems = _Problems()
+    for info in conversion.subgraph.operators:
+        _convert(info, conversion, problems)
+    if problems.found:
+        raise Refusal(*(f"subgraph {number}: {line}" for line in problems.lines()))
+    return [_reader(conversion, index).value(0) for index in conversion.subgraph.outputs]
+
+
+def _reader(conversion: Conversion, index: int) -> Operation:
+    """An operator that reads one tensor: how an output gets its value, which may be a constant."""
+    return Operation(OperatorInfo(-1, "output", False, 1, (index,), (), (), None, memoryview(b"")), conversion, "")
 
 
 class _Problems:
@@ -64,6 +91,9 @@ def _places(indices: list[int]) -> str:
 
 
 def _convert(info: OperatorInfo, conversion: Conversion, problems: _Problems) -> None:
+    conversion.model.operators_left -= 1
+    if conversion.model.operators_left < 0:
+        raise LimitError("operators to read, loops unrolled", MAX_CONVERTED + 1, MAX_CONVERTED, "use a smaller model")
     row = custom.CONVERTERS.get(info.name) if info.custom else CONVERTERS.get(info.name)
     guessed = not problems.tainted.isdisjoint(info.inputs)
     if row is None:
@@ -77,10 +107,11 @@ def _convert(info: OperatorInfo, conversion: Conversion, problems: _Problems) ->
             if guessed:
                 problems.tainted.update(info.outputs)
             else:
-                problems.add(info, str(refusal))
+                for reason in refusal.reasons:
+                    problems.add(info, reason)
         except (ModelFormatError, ShapeError) as error:
             if not guessed:
-                raise _located(error, info, conversion.graph.name) from error
+                raise _located(error, info, conversion.model.graph.name) from error
             problems.tainted.update(info.outputs)
     for index in info.outputs:
         if conversion.values[index] is None:  # a stand-in, so that what follows is looked at too
@@ -137,7 +168,7 @@ def _add_inputs(conversion: Conversion, shapes: Mapping[str, Sequence[int]], pro
         value = _declared(tensor)
         value.name, value.type = name, TensorType(shape, value.type.dtype, value.type.quant)
         conversion.values[tensor.index] = value
-        conversion.graph.inputs.append(value)
+        conversion.model.graph.inputs.append(value)
         if tensor.dtype is None:
             problems.found.setdefault(f"input {safe_name(name)}: type {tensor.type_name}", []).append(0)
 
@@ -157,17 +188,14 @@ def _bound_shape(tensor: TensorInfo, name: str, wanted: Sequence[int] | None) ->
 
 def _add_outputs(conversion: Conversion) -> None:
     """Every output is a value of its own that carries the tensor's name."""
-    graph, subgraph = conversion.graph, conversion.subgraph
+    graph, subgraph = conversion.model.graph, conversion.subgraph
     produced = {value for node in graph.nodes for value in node.outputs}
     names = unique_names([subgraph.tensors[i].name or f"output_{k}" for k, i in enumerate(subgraph.outputs)])
     taken: set[Value] = set()
     for index, name in zip(subgraph.outputs, names, strict=True):
         value = conversion.values[index]
         if value is None:  # a constant that no operator reads
-            reader = Operation(
-                OperatorInfo(-1, "output", False, 1, (index,), (), (), None, memoryview(b"")), conversion, ""
-            )
-            value = reader.value(0)
+            value = _reader(conversion, index).value(0)
         if value not in produced or value in taken or value.name != subgraph.tensors[index].name:
             copy = Value(name, value.type)
             attrs = ew.UnaryAttrs()

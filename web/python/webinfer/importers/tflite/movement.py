@@ -69,6 +69,8 @@ def _concat(op: Operation) -> Value:
         op.refuse("a fused activation")
     if parts[0].type.quant is not None:
         parts = [requantized(op, x) for x in parts]
+    if any(x.type.rank > axis and x.type.shape[axis] == 0 for x in parts):  # nothing to copy from those
+        parts = [x for x in parts if x.type.rank <= axis or x.type.shape[axis]] or parts[:1]
     return op.emit(mv.CONCAT, parts, mv.ConcatAttrs(axis))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from webinfer.dtypes import DType
@@ -13,13 +13,15 @@ from webinfer.errors import LimitError, ModelFormatError
 from webinfer.graph.ir import Constant, Graph, Node, Op, Quantization, TensorType, Value, apply
 from webinfer.graph.printer import safe_name
 from webinfer.importers.tflite.folding import fold
-from webinfer.importers.tflite.model import OperatorInfo, SubgraphInfo, check_bytes
+from webinfer.importers.tflite.model import OperatorInfo, SubgraphInfo, check_bytes, check_index
 from webinfer.importers.tflite.schema import ACTIVATIONS, SCHEMA
 from webinfer.ops import elementwise as ew
 from webinfer.ops import movement
 from webinfer.ops.activation import Activation
 
 MAX_NODES = 200_000
+MAX_CONVERTED = 200_000  # operators, each turn of a loop counted
+MAX_DEPTH = 8  # of loops and branches
 MAX_FOLDED = 200_000  # elements that may be computed while importing one model
 QUANTIZED = (DType.INT8, DType.UINT8, DType.INT16)
 _ACTIVATIONS = {
@@ -29,17 +31,37 @@ _ACTIVATIONS = {
 
 
 class Refusal(Exception):
-    """A converter cannot say this operator in the IR; the message is the reason."""
+    """A converter cannot say this operator in the IR; `reasons` says why."""
+
+    def __init__(self, *reasons: str) -> None:
+        super().__init__("; ".join(reasons))
+        self.reasons = reasons
+
+
+@dataclass(slots=True)
+class Model:
+    """What is shared while one model is read: its subgraphs, the graph so far, and what may still be done."""
+
+    subgraphs: list[SubgraphInfo]
+    graph: Graph
+    run: Callable[[Model, int, list[Value]], list[Value]]  # converts a subgraph with these inputs
+    folding_left: int = MAX_FOLDED
+    operators_left: int = MAX_CONVERTED
+    depth: int = 0
+    constants: dict[int, dict[int, Value]] = field(default_factory=dict)  # by subgraph and tensor
 
 
 @dataclass(slots=True)
 class Conversion:
-    """What the operators of one model share: the graph so far, the value of each tensor."""
+    """One subgraph on its way into the graph, with the value of each of its tensors."""
 
-    subgraph: SubgraphInfo
-    graph: Graph
+    model: Model
+    number: int
     values: list[Value | None]
-    folding_left: int = MAX_FOLDED
+
+    @property
+    def subgraph(self) -> SubgraphInfo:
+        return self.model.subgraphs[self.number]
 
 
 class Operation:
@@ -50,7 +72,7 @@ class Operation:
     def __init__(self, info: OperatorInfo, conversion: Conversion, kind: str) -> None:
         self.info, self.tensors = info, conversion.subgraph.tensors
         self._conversion, self._values, self._kind = conversion, conversion.values, kind
-        self._first = len(conversion.graph.nodes)
+        self._first = len(conversion.model.graph.nodes)
 
     # ---- inputs
 
@@ -72,8 +94,11 @@ class Operation:
             if tensor.is_variable:
                 self.refuse(f"input {i} is a variable that lives from run to run")
             data = tensor.data if tensor.data is not None else memoryview(b"")
-            kind = TensorType(tensor.shape, tensor.dtype, tensor.quant)
-            value = self._values[index] = Value(tensor.name, kind, Constant(data, tensor.dtype, tensor.sparsity))
+            known = self._conversion.model.constants.setdefault(self._conversion.number, {})
+            if index not in known:
+                kind = TensorType(tensor.shape, tensor.dtype, tensor.quant)
+                known[index] = Value(tensor.name, kind, Constant(data, tensor.dtype, tensor.sparsity))
+            value = self._values[index] = known[index]
         return value
 
     def value(self, i: int) -> Value:
@@ -195,19 +220,38 @@ class Operation:
         node: Node = apply(op, inputs, attrs, label=safe_name(stem), name=f"{stem}/{op.name}")
         for value in node.outputs:
             check_bytes(value.type.shape, value.type.dtype, f"{self.info}: result")
-        if self._conversion.folding_left > 0:
+        model = self._conversion.model
+        if model.folding_left > 0:
             folded = fold(node)
             if folded is not None:
-                self._conversion.folding_left -= folded.type.size + 1
+                model.folding_left -= folded.type.size + 1
                 return [folded]
-        if len(self._conversion.graph.nodes) >= MAX_NODES:
+        if len(model.graph.nodes) >= MAX_NODES:
             raise LimitError(f"{self.info}: nodes of the graph", MAX_NODES + 1, MAX_NODES, "use a smaller model")
-        self._conversion.graph.nodes.append(node)
+        model.graph.nodes.append(node)
         return node.outputs
 
     def made(self) -> set[Value]:
         """The results of all nodes that this operator emitted."""
-        return {value for node in self._conversion.graph.nodes[self._first :] for value in node.outputs}
+        return {value for node in self._conversion.model.graph.nodes[self._first :] for value in node.outputs}
+
+    def run(self, option: str, inputs: list[Value]) -> list[Value]:
+        """The outputs of the subgraph that an option names, with these inputs."""
+        model, number = self._conversion.model, self.number(option)
+        check_index(number, len(model.subgraphs), f"{self.info}: {option}")
+        if len(inputs) != len(model.subgraphs[number].inputs):
+            raise ModelFormatError(
+                f"{self.info}: {len(inputs)} values, subgraph {number} has {len(model.subgraphs[number].inputs)} inputs"
+            )
+        if model.depth >= MAX_DEPTH:
+            raise LimitError(
+                f"{self.info}: depth of loops and branches", MAX_DEPTH + 1, MAX_DEPTH, "use a simpler model"
+            )
+        model.depth += 1
+        try:
+            return model.run(model, number, inputs)
+        finally:
+            model.depth -= 1
 
     def refuse(self, reason: str) -> NoReturn:
         """Ends the conversion of this operator."""

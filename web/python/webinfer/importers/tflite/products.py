@@ -5,7 +5,7 @@ from __future__ import annotations
 from webinfer.dtypes import DType
 from webinfer.errors import ModelFormatError
 from webinfer.graph.ir import Value
-from webinfer.importers.tflite.movement import expand
+from webinfer.importers.tflite.movement import cut, expand
 from webinfer.importers.tflite.operation import Operation, Row
 from webinfer.importers.tflite.schema import SHUFFLED_WEIGHTS
 from webinfer.importers.tflite.windows import bias_of, weights_of
@@ -46,6 +46,9 @@ def _gather(op: Operation) -> Value:
     x, positions = op.value(0), op.value(1)
     axis, batch = op.axis(op.number("axis"), x.type.rank), op.number("batch_dims")
     batch = op.axis(batch, positions.type.rank) if batch < 0 else batch
+    if positions.type.shape == () and positions.constant is not None and x.constant is None:
+        at = op.axis(op.scalar(1), x.type.shape[axis])  # one known row is a slice
+        return op.reshape(cut(op, x, axis, at, 1), (*x.type.shape[:axis], *x.type.shape[axis + 1 :]))
     return op.emit(gather.GATHER, [x, positions], gather.GatherAttrs(axis, batch))
 
 
