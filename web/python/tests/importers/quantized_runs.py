@@ -188,6 +188,31 @@ def _quantized() -> list[Run]:
             version=2,
             **wide,
         ),
+        Run("GREATER", [x8, y8(1, 7, 6, 4)], [((1, 7, 6, 4), "bool")], {}, "int8, two scales", version=2, **wide),
+        Run("EQUAL", [x8, x8], [((1, 7, 6, 4), "bool")], {}, "int8", version=2, **wide),
+        Run(
+            "SQUARED_DIFFERENCE",
+            [x8, y8(1, 1, 1, 4)],
+            [((1, 7, 6, 4), "int8", (0.2, -128))],
+            {},
+            "int8",
+            version=2,
+            **wide,
+        ),
+        Run("GELU", [x8], [((1, 7, 6, 4), "int8", (0.02, -120))], {}, "int8", version=2, **wide),
+        Run("EXP", [x8], [((1, 7, 6, 4), "int8", (0.05, -128))], {}, "int8", version=2, **wide),
+        Run("REDUCE_MAX", [x8, whole(3)], [((1, 7, 6), "int8", Q8)], {}, "int8", version=2, **wide),
+        Run("ARG_MAX", [x8, whole(3)], [((1, 7, 6), "int64")], {"output_type": 4}, "int8", version=2, **wide),
+        Run("TRANSPOSE", [x8, whole(0, 3, 1, 2)], [((1, 4, 7, 6), "int8", Q8)], {}, "int8", version=2, **wide),
+        Run(
+            "SPACE_TO_BATCH_ND",
+            [((1, 4, 4, 2), "int8", Q8), whole(2, 2), np.array([[0, 0], [0, 2]], np.int32)],
+            [((4, 2, 3, 2), "int8", Q8)],
+            {},
+            "int8",
+            version=2,
+            **wide,
+        ),
     ]
 
 

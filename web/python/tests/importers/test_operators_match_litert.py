@@ -28,8 +28,8 @@ from webinfer.passes.pipeline import optimize
 RUNS = [*FLOAT_RUNS, *QUANTIZED_RUNS]
 
 
-def draw(run: Run, shape: tuple[int, ...], dtype: str) -> Array:
-    rng = np.random.default_rng(len(str(run)))
+def draw(run: Run, shape: tuple[int, ...], dtype: str, seed: int) -> Array:
+    rng = np.random.default_rng(seed)
     if dtype == "float32":
         return rng.uniform(run.low, run.high, shape).astype(np.float32)
     low, high = (int(run.low), int(run.high)) if run.high > run.low else (0, 1)
@@ -79,7 +79,7 @@ def same(got: Array, want: Array, run: Run) -> None:
 def test_operator_is_read_as_litert_means_it(run: Run) -> None:
     data = single(run.op, run.inputs, run.outputs, run.version, **run.options)
     graph = read_model(data, "one_op")
-    arrays = [draw(run, v.type.shape, v.type.dtype.value) for v in graph.inputs]
+    arrays = [draw(run, v.type.shape, v.type.dtype.value, i) for i, v in enumerate(graph.inputs)]
     wanted = judged(data, arrays)
     for got, want in zip(computed(graph, arrays), wanted, strict=True):
         same(got, want, run)

@@ -37,6 +37,8 @@ def _binary(target: Op, *, fused: bool = False, to_bool: bool = False, only_floa
     def convert(op: Operation) -> Value:
         operands = [op.value(0), op.value(1)]
         if to_bool:
+            if operands[0].type.quant != operands[1].type.quant:  # equal scales keep the order of stored numbers
+                operands = [op.as_float(v) for v in operands]
             return op.emit(target, operands, ew.BinaryAttrs())
         activation = op.activation() if fused else Activation.NONE
         quantized = [op.quantized(v) for v in operands]
