@@ -194,7 +194,7 @@ def _binary(
         for label, a, b in _PAIRS
     ]
     cases += [
-        Case(f"{activation}", (TensorType((1, 3, 5, 8)), TensorType((1, 3, 5, 8))), BinaryAttrs(activation))
+        Case(f"{activation}", (TensorType((1, 3, 5, 8)), TensorType((1, 3, 5, 8))), BinaryAttrs(activation), -6.0, 6.0)
         for activation in activations
     ]
     if name in ("add", "mul", "sub"):

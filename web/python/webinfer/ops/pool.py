@@ -82,15 +82,17 @@ def _cases(low: float) -> tuple[Case, ...]:
 
 
 def _eight_bit_cases() -> tuple[Case, ...]:
-    def case(label: str, shape: tuple[int, ...], dtype: DType, **attrs: object) -> Case:
+    def case(label: str, shape: tuple[int, ...], dtype: DType, scale: float, zero: int, **attrs: object) -> Case:
         low, high = dtype.range
-        return Case(label, (eight_bit(shape, 0.047, 5, dtype),), Pool2dAttrs(**attrs), low=low, high=high)  # type: ignore[arg-type]
+        return Case(label, (eight_bit(shape, scale, zero, dtype),), Pool2dAttrs(**attrs), low=low, high=high)  # type: ignore[arg-type]
 
+    relu, relu6 = Activation.RELU, Activation.RELU6
     return (
-        case("uint8", (1, 7, 6, 16), DType.UINT8, window=(3, 3), stride=(2, 2), pads=(1, 1, 1, 0)),
-        case("uint8, whole image, relu6", (1, 7, 7, 12), DType.UINT8, window=(7, 7), activation=Activation.RELU6),
-        case("int8, odd channels", (2, 5, 6, 7), DType.INT8, window=(2, 3), stride=(1, 2)),
-        case("int8, relu", (1, 4, 4, 8), DType.INT8, window=(2, 2), stride=(2, 2), activation=Activation.RELU),
+        case("uint8", (1, 7, 6, 16), DType.UINT8, 0.047, 5, window=(3, 3), stride=(2, 2), pads=(1, 1, 1, 0)),
+        case("uint8, whole image", (1, 7, 7, 12), DType.UINT8, 0.047, 5, window=(7, 7)),
+        case("uint8, relu6, both bounds", (1, 8, 8, 12), DType.UINT8, 0.1, 0, window=(2, 2), activation=relu6),
+        case("int8, odd channels", (2, 5, 6, 7), DType.INT8, 0.047, 5, window=(2, 3), stride=(1, 2)),
+        case("int8, relu", (1, 8, 8, 8), DType.INT8, 0.047, 70, window=(2, 2), stride=(2, 2), activation=relu),
     )
 
 
