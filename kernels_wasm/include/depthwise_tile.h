@@ -14,6 +14,11 @@
 
 #include "epilogue.h"
 
+#if !SIMD  // four scalars a vector: whole blocks would be too large to ship
+#undef B
+#define B 2
+#endif
+
 #define COLUMNS ((B - 1) * S + K)
 #define BLOCK_SIZE (4 + K * K * 4)
 
