@@ -69,10 +69,27 @@ def _unary(
         for a in attrs or (UnaryAttrs(),)
         for label, shape in (("vec", (2, 3, 4)), ("odd", (7,)), ("scalar", ()))
     )
+    if name in _SPECIAL:
+        numbers = _SPECIAL[name]
+        special = Case(
+            "special values", (TensorType((len(numbers),)),), attrs[0] if attrs else UnaryAttrs(), values={0: numbers}
+        )
+        cases += (special,)
+    if name == "logical_not":
+        cases += (Case("facts", (TensorType((3, 5), BOOL),), UnaryAttrs()),)
     if name in _EIGHT_BIT:
         cases += _eight_bit_unary(*_EIGHT_BIT[name], attrs[0] if attrs else UnaryAttrs())
     return declare(Op(name, UnaryAttrs, _unary_infer(name, to_bool), elementwise_cost, tolerance, cases))
 
+
+# Values where a formula changes its branch, saturates or ties.
+_SPECIAL = {
+    "ceil": (-0.5, 0.0, 2.0, -2.0, 8388609.0), "erf": (-6.0, 6.0, 0.0, 1e-3), "exp": (-100.0, 0.0, 88.0),
+    "floor": (-0.5, 0.0, 2.0, -2.0, 8388609.0), "gelu": (-12.0, 12.0, 0.0), "hard_swish": (-5.0, -3.0, 0.0, 3.0, 5.0),
+    "logical_not": (0.0, 1.0, -2.0, 0.0, 1e-30), "relu6": (-0.5, 0.0, 5.5, 6.0, 7.0),
+    "round_even": (0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 0.49999997, 8388609.0), "sigmoid": (-100.0, 0.0, 100.0),
+    "sign": (0.0, 2.0, -3.0, -0.0), "softplus": (-50.0, 0.0, 50.0, 100.0), "tanh": (-90.0, -12.0, 1e-4, 0.0, 12.0, 90.0),
+}  # fmt: skip
 
 # Scale and zero point (from the middle) of the results of operators that quantised models use.
 _EIGHT_BIT = {
@@ -178,6 +195,19 @@ def _eight_bit_binary(dtype: DType, b: tuple[int, ...], activation: Activation) 
     return Case(f"{dtype} with {b}, {activation}", pair, attrs, low=dtype.range[0], high=dtype.range[1])
 
 
+_TIES = ((1, 2, -1, 0, -3), (1, 3, -2, 0, -3))
+_SIGNS = ((7, -7, 7, -7, 6, -6, 0), (2, 2, -2, -2, 3, 3, 5))
+_SPECIAL_PAIRS = {
+    "div": _SIGNS, "equal": _TIES, "floor_div": _SIGNS, "floor_mod": _SIGNS, "greater": _TIES, "greater_equal": _TIES,
+    "less": _TIES, "less_equal": _TIES, "not_equal": _TIES, "pow": ((-2, -2, 0, 3, 0, 1), (2, 3, 2, 1, 0, 5)),
+}  # fmt: skip
+
+
+def _special_pair(dtype: DType, a: tuple[float, ...], b: tuple[float, ...]) -> Case:
+    types = (TensorType((len(a),), dtype), TensorType((len(b),), dtype))
+    return Case(f"special values {dtype}", types, BinaryAttrs(), values={0: a, 1: b})
+
+
 def _binary(
     name: str,
     tolerance: Tolerance,
@@ -197,6 +227,8 @@ def _binary(
         Case(f"{activation}", (TensorType((1, 3, 5, 8)), TensorType((1, 3, 5, 8))), BinaryAttrs(activation), -6.0, 6.0)
         for activation in activations
     ]
+    if name in _SPECIAL_PAIRS:
+        cases += [_special_pair(dtype, *_SPECIAL_PAIRS[name]) for dtype in dtypes]
     if name in ("add", "mul", "sub"):
         cases += [_eight_bit_binary(dtype, b, activation) for dtype, b, activation in _EIGHT_BIT_BINARY]
     return declare(Op(name, BinaryAttrs, _binary_infer(name, to_bool), elementwise_cost, tolerance, tuple(cases)))
@@ -206,13 +238,16 @@ _CLAMPS = (Activation.RELU, Activation.RELU6, Activation.RELU_N1_TO_1)
 ADD = _binary("add", ONE_ROUNDING, dtypes=(F32, I32), activations=_CLAMPS)
 SUB = _binary("sub", ONE_ROUNDING, dtypes=(F32, I32), activations=_CLAMPS)
 MUL = _binary("mul", ONE_ROUNDING, dtypes=(F32, I32), activations=_CLAMPS)
-DIV = _binary("div", Tolerance(1e-6, 1e-6, "2.5 ULP in WGSL"), low=0.3, high=4.0)
+# An integer quotient is cut towards zero; by zero it is 0.
+DIV = _binary("div", Tolerance(1e-6, 1e-6, "2.5 ULP in WGSL"), low=1.3, high=9.0, dtypes=(F32, I32))
 MAXIMUM = _binary("maximum", EXACT, dtypes=(F32, I32))
 MINIMUM = _binary("minimum", EXACT, dtypes=(F32, I32))
-POW = _binary("pow", Tolerance(1e-5, 2e-5, "exp2(y * log2(x))"), low=0.2, high=3.0)
-SQUARED_DIFFERENCE = _binary("squared_difference", Tolerance(2e-6, 2e-6, "two roundings"))
-FLOOR_DIV = _binary("floor_div", EXACT, low=0.3, high=9.0)
-FLOOR_MOD = _binary("floor_mod", Tolerance(2e-6, 2e-6, "division and product rounded"), low=0.3, high=9.0)
+POW = _binary("pow", Tolerance(1e-5, 2e-5, "exp2(y * log2(x))"), low=0.2, high=3.0, dtypes=(F32, I32))
+SQUARED_DIFFERENCE = _binary("squared_difference", Tolerance(2e-6, 2e-6, "two roundings"), dtypes=(F32, I32))
+FLOOR_DIV = _binary("floor_div", EXACT, low=1.3, high=9.0, dtypes=(F32, I32))
+FLOOR_MOD = _binary(
+    "floor_mod", Tolerance(2e-6, 2e-6, "division and product rounded"), low=1.3, high=9.0, dtypes=(F32, I32)
+)
 PRELU = _binary("prelu", ONE_ROUNDING)  # a if a >= 0 else a*b
 EQUAL = _binary("equal", EXACT, to_bool=True, dtypes=(F32, I32))
 NOT_EQUAL = _binary("not_equal", EXACT, to_bool=True, dtypes=(F32, I32))
