@@ -66,6 +66,17 @@ def test_every_permutation_of_four_axes_is_right(target: Target) -> None:
 
 
 @pytest.mark.parametrize("target", BUILDS, ids=str)
+def test_planes_turn_in_blocks_and_their_edges(target: Target) -> None:
+    shapes = (((17, 9), (1, 0)), ((3, 8, 12), (0, 2, 1)), ((2, 5, 6, 7), (0, 3, 1, 2)), ((5, 4, 3, 6), (3, 1, 2, 0)))
+    cases = [
+        Case(f"{shape} {perm} {dtype}", (TensorType(shape, dtype),), movement.TransposeAttrs(perm), low=-99, high=99)
+        for shape, perm in shapes
+        for dtype in (DType.FLOAT32, DType.INT32, DType.INT64)
+    ]
+    check(movement.TRANSPOSE, cases, target)
+
+
+@pytest.mark.parametrize("target", BUILDS, ids=str)
 def test_deep_loop_nests_are_walked_in_order(target: Target) -> None:
     eight = TensorType((2, 3, 2, 2, 3, 2, 2, 2))
     check(movement.TRANSPOSE, [Case("rank 8", (eight,), movement.TransposeAttrs((7, 0, 5, 2, 6, 1, 4, 3)))], target)

@@ -132,6 +132,19 @@ def test_means_over_any_axes(target: Target) -> None:
 
 
 @pytest.mark.parametrize("target", BUILDS, ids=str)
+def test_float_convolutions_take_stored_weights(target: Target) -> None:
+    x, bias = TensorType((1, 6, 5, 8)), TensorType((8,))
+    each = Quantization(tuple(0.01 + 0.002 * i for i in range(8)), (0,) * 8, 0)
+    last = Quantization(each.scales, each.zero_points, 3)
+    for op, w in (
+        (conv.CONV2D, TensorType((8, 3, 3, 8), I8, each)),
+        (conv.CONV2D, _type((8, 1, 1, 8), U8, 0.02, 120)),
+        (conv.DEPTHWISE_CONV2D, TensorType((1, 3, 3, 8), I8, last)),
+    ):
+        check(op, [Case(f"{w}", (x, w, bias), Conv2dAttrs(), low=-3, high=3, constant=(1, 2))], target)
+
+
+@pytest.mark.parametrize("target", BUILDS, ids=str)
 def test_padding_holds_the_zero_point(target: Target) -> None:
     x = _type((1, 3, 2, 3), I8, 0.05, -7)
     attrs = movement.PadAttrs((0, 1, 1, 0), (0, 2, 0, 1), -7.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 
 from webinfer.backends.wasm.builder import COMPUTE, Builder, Lower, compute_itemsize
@@ -14,17 +15,43 @@ from webinfer.ops import movement as ops
 from webinfer.ops.strided import StridedCopy, row_major
 from webinfer.plan.blocks import Ref
 
+SMALLEST = 4  # rows and columns of a plane that is worth the blocked transpose
+
 
 def strided_copy(builder: Builder, part: StridedCopy, source: Ref, target: Ref, itemsize: int) -> None:
     """One step for one copy of the plan in ops/strided.py."""
-    count = 1
-    for size in part.shape:
-        count *= size
+    count = math.prod(part.shape)
     table = nest(builder, part.shape, part.source_strides, part.target_strides)
     from_ref, to_ref = source + part.source_offset * itemsize, target + part.target_offset * itemsize
     dense = table == nest(builder, (count,), (1,), (1,))
-    if from_ref != to_ref or not dense:
+    if itemsize == 4 and _is_transpose(part):
+        _transpose(builder, part, from_ref, to_ref)
+    elif from_ref != to_ref or not dense:
         builder.step(f"b{8 * itemsize}_copy", from_ref, to_ref, table, units=count)
+
+
+def _turned_axis(part: StridedCopy) -> int:
+    """The axis, not the last, whose elements are neighbours in the source; -1 if there is none."""
+    return max((i for i, s in enumerate(part.source_strides[:-1]) if s == 1 and part.shape[i] >= SMALLEST), default=-1)
+
+
+def _is_transpose(part: StridedCopy) -> bool:
+    """Whether rows of the target are columns of the source, in planes worth a blocked kernel."""
+    if len(part.shape) < 2 or part.target_strides[-1] != 1 or part.shape[-1] < SMALLEST:
+        return False
+    return part.source_strides[-1] not in (0, 1) and _turned_axis(part) >= 0
+
+
+def _transpose(builder: Builder, part: StridedCopy, source: Ref, target: Ref) -> None:
+    """A step that turns planes; the axes beside the two of a plane are walked."""
+    axis = _turned_axis(part)
+    outer = [i for i in range(len(part.shape) - 1) if i != axis]
+    shape = [part.shape[i] for i in outer]
+    strides = [tuple(s[i] for i in outer) for s in (part.source_strides, part.target_strides)]
+    rows, columns = part.shape[axis], part.shape[-1]
+    steps = (part.source_strides[-1], part.target_strides[axis])
+    table = nest(builder, shape, *strides)
+    builder.step("b32_transpose", source, target, table, rows, columns, *steps, units=math.prod(shape) * -(-rows // 4))
 
 
 def fill_words(dtype: DType, value: float) -> tuple[int, int]:
