@@ -38,13 +38,14 @@ def _survey(options: argparse.Namespace) -> tuple[Any, list[str]]:
     for folder in (ROOT / "web" / "python", ROOT):  # the engine and its tests, from the checkout
         if str(folder) not in sys.path:
             sys.path.insert(0, str(folder))
-    from tests.importers.mutations import survey
+    from tests.importers.mutations import PLANS, survey
     from tests.importers.sample_models import SAMPLES
 
     if options.model is not None:
         models = {options.model.name: options.model.read_bytes()}
     else:
         models = {name: make() for name, make in SAMPLES.items()}
+    print(f"import, passes, verification{', planning for wasm' if PLANS else '; no kernel table, so no planning'}")
     return survey(models, options.count, options.seed), list(models)
 
 

@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from tests.importers import paper_host
+
 from webinfer.errors import WebinferError
 from webinfer.graph.verify import verify
 from webinfer.importers import read_model
@@ -18,6 +20,7 @@ from webinfer.passes.pipeline import optimize
 
 SLOWEST_S = 5.0
 MOST_BYTES = 256 * 2**20
+PLANS = paper_host.can_plan()
 _WORDS = (0, 1, -1, -2, 2**31 - 1, -(2**31), 255, 65535, 65536, 7, 100_000)
 
 
@@ -37,7 +40,7 @@ class Tally:
 
 
 def attempt(data: bytes, label: str, tally: Tally) -> None:
-    """Imports, optimises and verifies; anything but a graph or a typed error within bounds counts as other."""
+    """Imports, optimises, verifies and plans; all but a plan or a typed error within bounds counts as other."""
     tracemalloc.reset_peak()
     before = tracemalloc.get_traced_memory()[0]
     start = time.perf_counter()
@@ -45,6 +48,8 @@ def attempt(data: bytes, label: str, tally: Tally) -> None:
         graph = read_model(data, "damaged")
         optimize(graph)
         verify(graph)
+        if PLANS:
+            paper_host.plan(graph)
         outcome = ""
     except WebinferError as error:
         outcome = error.code

@@ -157,4 +157,31 @@ def custom() -> bytes:
     return w.finish(y)
 
 
-SAMPLES = {"residual": residual, "quantized": quantized, "sparse": sparse, "shapes": shapes, "custom": custom}
+def loop() -> bytes:
+    """A counted loop of three turns around a product."""
+    w = Writer()
+    x, start = w.input("x", (2, 3)), w.constant("start", np.array(0, np.int32))
+    count, y = w.tensor("count", (), "int32"), w.tensor("y", (2, 3))
+    w.node("WHILE", [start, x], [count, y], cond_subgraph_index=1, body_subgraph_index=2)
+    w.graph.outputs = [y]
+    w.begin_subgraph()
+    i, _ = w.input("i", (), "int32"), w.input("v", (2, 3))
+    w.node("LESS", [i, w.constant("limit", np.array(3, np.int32))], [less := w.tensor("less", (), "bool")])
+    w.graph.outputs = [less]
+    w.begin_subgraph()
+    i, v = w.input("i", (), "int32"), w.input("v", (2, 3))
+    more, grown = w.tensor("more", (), "int32"), w.tensor("grown", (2, 3))
+    w.node("ADD", [i, w.constant("step", np.array(1, np.int32))], [more])
+    w.node("FULLY_CONNECTED", [v, w.constant("turn", _real(3, 3)), -1], [grown])
+    w.graph.outputs = [more, grown]
+    return w.finish()
+
+
+SAMPLES = {
+    "residual": residual,
+    "quantized": quantized,
+    "sparse": sparse,
+    "shapes": shapes,
+    "custom": custom,
+    "loop": loop,
+}

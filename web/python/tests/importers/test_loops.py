@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from ai_edge_litert import schema_py_generated as schema
 from tests.importers.test_operators_match_litert import computed, judged
 from tests.importers.tflite_writer import Writer
 
@@ -22,12 +21,9 @@ def _with_subgraphs(main: Body, *others: Body) -> bytes:
     w = Writer()
     main(w)
     for fill in others:
-        w.graph = schema.SubGraphT()
-        w.graph.tensors, w.graph.operators, w.graph.inputs, w.graph.outputs = [], [], [], []
-        w.model.subgraphs.append(w.graph)
+        w.begin_subgraph()
         fill(w)
-    w.graph = w.model.subgraphs[0]
-    return w.finish(*w.graph.outputs)
+    return w.finish()
 
 
 def _counted(limit: int, step: int = 1, condition: int = 1, body: int = 2) -> list[Body]:

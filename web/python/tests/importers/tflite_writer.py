@@ -26,9 +26,14 @@ class Writer:
         self.model = schema.ModelT()
         self.model.version, self.model.operatorCodes = 3, []
         self.model.buffers = [schema.BufferT()]
+        self.model.subgraphs = []
+        self.begin_subgraph()
+
+    def begin_subgraph(self) -> None:
+        """Makes a new subgraph the one that tensors and nodes go to; the first one is the model's."""
         self.graph = schema.SubGraphT()
         self.graph.tensors, self.graph.operators, self.graph.inputs, self.graph.outputs = [], [], [], []
-        self.model.subgraphs = [self.graph]
+        self.model.subgraphs.append(self.graph)
 
     def tensor(
         self, name: str, shape: Sequence[int], dtype: str = "float32", quant: Quant | None = None, **fields: Any
@@ -100,8 +105,9 @@ class Writer:
         return node
 
     def finish(self, *outputs: int) -> bytes:
-        """The file, with these outputs of the graph."""
-        self.graph.outputs = list(outputs)
+        """The file, with these outputs of the first subgraph; without any, as they were set."""
+        if outputs:
+            self.model.subgraphs[0].outputs = list(outputs)
         builder = flatbuffers.Builder(1024)
         builder.Finish(self.model.Pack(builder), b"TFL3")
         return bytes(builder.Output())
