@@ -8,13 +8,18 @@ data beside the checkout (../shared/webnn_cases) or in the folder named by --cas
 import argparse
 import asyncio
 import json
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from build_scripts.oracle_cases import Case, judge, load_cases
-from build_scripts.paths import ROOT
+from build_scripts.paths import ENGINE, ROOT
+from build_scripts.setup_kernels import kernels_step
+from build_scripts.steps import run_steps
+
+if TYPE_CHECKING:
+    from build_scripts.oracle_cases import Case
 
 CASES = ROOT.parent / "shared" / "webnn_cases"
 BACKENDS = ("reference", "wasm", "webgpu")
@@ -26,6 +31,11 @@ def run(argv: list[str]) -> int:
     if not options.cases.is_dir():
         print(f"no WebNN cases in {options.cases}; name their folder with --cases")
         return 2
+    run_steps([kernels_step()])
+    if str(ENGINE.parent) not in sys.path:
+        sys.path.insert(0, str(ENGINE.parent))  # the cases run on the engine of this checkout
+    from build_scripts.oracle_cases import load_cases
+
     cases = load_cases(options.cases, options.operator)
     rows, absent = asyncio.run(_run_backends(cases, options.backend or list(BACKENDS)))
     for backend, reason in absent.items():
@@ -47,7 +57,10 @@ def _parse(argv: list[str]) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-async def _run_backends(cases: Sequence[Case], backends: Sequence[str]) -> tuple[list[dict[str, Any]], dict[str, str]]:
+async def _run_backends(
+    cases: "Sequence[Case]", backends: Sequence[str]
+) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    from build_scripts.oracle_cases import judge
     from webinfer.errors import WebinferError
     from webinfer.host.native import NativeHost
 

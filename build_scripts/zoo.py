@@ -8,13 +8,16 @@ are judged by the NumPy reference. Exits 0 only if every model that LiteRT can r
 import argparse
 import asyncio
 import json
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from build_scripts.paths import ROOT
+from build_scripts.paths import ENGINE, ROOT
+from build_scripts.setup_kernels import kernels_step
+from build_scripts.steps import run_steps
 from build_scripts.zoo_judge import Array, Judge, Verdict, compare, feeds
 
 SHARED = ROOT.parent / "shared"
@@ -48,6 +51,9 @@ def run(argv: list[str]) -> int:
     if not models:
         print(f"no .tflite model in {options.models}; name a folder with --models")
         return 2
+    run_steps([kernels_step()])
+    if str(ENGINE.parent) not in sys.path:
+        sys.path.insert(0, str(ENGINE.parent))  # the models run on the engine of this checkout
     rows = asyncio.run(_run(models, options.backend or list(BACKENDS), options.images))
     if options.json:
         options.json.write_text(json.dumps({"rows": [asdict(row) for row in rows]}, indent=1))
