@@ -194,6 +194,8 @@ PARAMETERS: list[tuple[str, bytes, str]] = [
     ("reflect", single("MIRROR_PAD", [F, _ints([2, 0], [0, 0])], [F], mode=0), "larger"),
     ("symmetric", single("MIRROR_PAD", [F, _ints([3, 0], [0, 0])], [F], mode=1), "larger"),
     ("mirror mode", single("MIRROR_PAD", [F, _ints([1, 0], [0, 0])], [F], mode=9), "mode is 9"),
+    ("float shape", single("RESHAPE", [F, np.array([4, 3], np.float32)], [F]), "needs integers"),
+    ("float slice", single("SLICE", [F, np.zeros(2, np.float32), _ints(1, 1)], [F]), "needs integers"),
     ("negative pad", single("PAD", [F, _ints([-1, 0], [0, 0])], [F]), "paddings"),
     ("axis", single("SUM", [F, _ints(2)], [F]), "axis 2"),
     ("slice", single("SLICE", [F, _ints(1, 5), _ints(1, 3)], [F]), "leaves an axis"),

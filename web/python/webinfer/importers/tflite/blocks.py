@@ -14,7 +14,7 @@ from webinfer.ops import movement as mv
 
 def _block_options(op: Operation, x: Value) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
     """Block sizes, and what is padded or cropped before and after each blocked axis."""
-    blocks, edges = op.constants(1), op.constants(2)
+    blocks, edges = op.integers(1), op.integers(2)
     count = len(blocks)
     if x.type.rank < count + 1 or op.value(2).type.shape != (count, 2) or min((*blocks, 1)) < 1 or min((*edges, 0)) < 0:
         raise ModelFormatError(f"{op.info}: blocks {blocks} with edges {edges} do not fit {x.type.shape}")
@@ -70,7 +70,7 @@ def _batch_to_space(op: Operation) -> Value:
 
 def _dynamic_update_slice(op: Operation) -> Value:
     """x with the block at `starts` replaced; starts that lie too far out are moved in."""
-    x, part, starts = op.value(0), op.value(1), op.constants(2)
+    x, part, starts = op.value(0), op.value(1), op.integers(2)
     small, large = part.type.shape, x.type.shape
     if len(small) != len(large) or len(starts) != len(large) or any(s > d for s, d in zip(small, large, strict=True)):
         raise ModelFormatError(f"{op.info}: a part of {small} at {starts} does not fit {large}")
@@ -96,7 +96,7 @@ def _region(op: Operation, x: Value, ranges: Sequence[tuple[int, int]]) -> Value
 
 def _reverse_sequence(op: Operation) -> Value:
     """Each batch row with its first `length` elements reversed."""
-    x, lengths = op.value(0), op.constants(1)
+    x, lengths = op.value(0), op.integers(1)
     along, batch = op.axis(op.number("seq_dim"), x.type.rank), op.axis(op.number("batch_dim"), x.type.rank)
     size = x.type.shape[along]
     if len(lengths) != x.type.shape[batch] or along == batch or any(not 0 <= n <= size for n in lengths):

@@ -19,7 +19,7 @@ from webinfer.ops import resize
 
 def _reshape(op: Operation) -> Value:
     x = op.value(0)
-    wanted = op.constants(1) if op.optional(1) is not None else op.vector("new_shape")
+    wanted = op.integers(1) if op.optional(1) is not None else op.vector("new_shape")
     if op.optional(1) is None and wanted == (0,):
         wanted = ()  # how old writers say scalar
     if wanted.count(-1) > 1 or any(d < -1 for d in wanted):
@@ -42,13 +42,13 @@ def _squeeze(op: Operation) -> Value:
 
 def _expand_dims(op: Operation) -> Value:
     x = op.value(0)
-    axis = op.axis(op.scalar(1), x.type.rank + 1)
+    axis = op.axis(op.integer(1), x.type.rank + 1)
     return op.emit(mv.RESHAPE, [x], mv.ReshapeAttrs((*x.type.shape[:axis], 1, *x.type.shape[axis:])))
 
 
 def _transpose(op: Operation) -> Value:
     x = op.value(0)
-    perm = tuple(op.axis(a, x.type.rank) for a in op.constants(1))
+    perm = tuple(op.axis(a, x.type.rank) for a in op.integers(1))
     return op.emit(mv.TRANSPOSE, [x], mv.TransposeAttrs(perm))
 
 
@@ -115,22 +115,22 @@ def _split_into(op: Operation, x: Value, axis: int, sizes: Sequence[int]) -> lis
 
 def _split(op: Operation) -> list[Value]:
     x, count = op.value(1), op.number("num_splits")
-    axis = op.axis(op.scalar(0), x.type.rank)
+    axis = op.axis(op.integer(0), x.type.rank)
     if count < 1 or x.type.shape[axis] % count:
         raise ModelFormatError(f"{op.info}: axis {axis} of {x.type.shape} does not split into {count} equal parts")
     return _split_into(op, x, axis, [x.type.shape[axis] // count] * count)
 
 
 def _split_v(op: Operation) -> list[Value]:
-    x, sizes = op.value(0), list(op.constants(1))
-    axis = op.axis(op.scalar(2), x.type.rank)
+    x, sizes = op.value(0), list(op.integers(1))
+    axis = op.axis(op.integer(2), x.type.rank)
     if sizes.count(-1) == 1:
         sizes[sizes.index(-1)] = x.type.shape[axis] - sum(s for s in sizes if s != -1)
     return _split_into(op, x, axis, sizes)
 
 
 def _slice(op: Operation) -> Value:
-    x, starts, sizes = op.value(0), op.constants(1), op.constants(2)
+    x, starts, sizes = op.value(0), op.integers(1), op.integers(2)
     if not len(starts) == len(sizes) == x.type.rank:
         raise ModelFormatError(f"{op.info}: begin {starts} and size {sizes} do not fit {x.type.shape}")
     full = tuple(d - b if s == -1 else s for d, b, s in zip(x.type.shape, starts, sizes, strict=True))
@@ -138,7 +138,7 @@ def _slice(op: Operation) -> Value:
 
 
 def _paddings(op: Operation, x: Value, i: int = 1) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    numbers = op.constants(i)
+    numbers = op.integers(i)
     if op.value(i).type.shape != (x.type.rank, 2) or min(numbers, default=0) < 0:
         raise ModelFormatError(
             f"{op.info}: paddings {numbers} of shape {op.value(i).type.shape} do not fit {x.type.shape}"
@@ -164,7 +164,7 @@ def _mirror_pad(op: Operation) -> Value:
 
 
 def _tile(op: Operation) -> Value:
-    return op.emit(mv.TILE, [op.value(0)], mv.TileAttrs(tuple(op.constants(1))))
+    return op.emit(mv.TILE, [op.value(0)], mv.TileAttrs(tuple(op.integers(1))))
 
 
 def expand(op: Operation, x: Value, shape: Sequence[int]) -> Value:
@@ -175,11 +175,11 @@ def expand(op: Operation, x: Value, shape: Sequence[int]) -> Value:
 
 
 def _broadcast_to(op: Operation) -> Value:
-    return expand(op, op.value(0), op.constants(1))
+    return expand(op, op.value(0), op.integers(1))
 
 
 def _fill(op: Operation) -> Value:
-    return expand(op, op.reshape(op.value(1), ()), op.constants(0))
+    return expand(op, op.reshape(op.value(1), ()), op.integers(0))
 
 
 def _shape(op: Operation) -> Value:
@@ -195,6 +195,8 @@ def _rank(op: Operation) -> Value:
 
 def _range(op: Operation) -> Value:
     start, limit, delta = op.scalar(0), op.scalar(1), op.scalar(2)
+    if len({op.value(i).type.dtype for i in range(3)}) > 1:
+        raise ModelFormatError(f"{op.info}: start, limit and delta have different types")
     if delta == 0 or not all(map(math.isfinite, (start, limit, delta))):
         raise ModelFormatError(f"{op.info}: no range goes from {start} to {limit} by {delta}")
     count = max(math.ceil((limit - start) / delta), 0)
@@ -224,7 +226,7 @@ def _space_to_depth(op: Operation) -> Value:
 
 
 def _resize_attrs(op: Operation) -> resize.ResizeAttrs:
-    size = op.constants(1)
+    size = op.integers(1)
     if len(size) != 2:
         raise ModelFormatError(f"{op.info}: size is {size}, must be two numbers")
     return resize.ResizeAttrs((size[0], size[1]), op.flag("align_corners"), op.flag("half_pixel_centers"))

@@ -112,8 +112,29 @@ class Operation:
         """All inputs."""
         return [self.value(i) for i in range(self.count)]
 
-    def constants(self, i: int) -> tuple[Any, ...]:
-        """The numbers of input i, which must be known now and small."""
+    def integers(self, i: int) -> tuple[int, ...]:
+        """The numbers of input i, which must be known now, small and whole: a shape, axes, sizes."""
+        numbers = self._constants(i)
+        dtype = self.value(i).type.dtype
+        if dtype.is_float or dtype is DType.BOOL:
+            raise ModelFormatError(f"{self.info}: input {i} is {dtype}, needs integers")
+        return numbers
+
+    def integer(self, i: int) -> int:
+        """The only number of input i, a whole one."""
+        return int(self._single(i, self.integers(i)))
+
+    def scalar(self, i: int) -> int | float | bool:
+        """The only number of input i, of any type."""
+        number: int | float | bool = self._single(i, self._constants(i))
+        return number
+
+    def _single(self, i: int, numbers: tuple[Any, ...]) -> Any:
+        if len(numbers) != 1:
+            raise ModelFormatError(f"{self.info}: input {i} holds {len(numbers)} numbers, needs one")
+        return numbers[0]
+
+    def _constants(self, i: int) -> tuple[Any, ...]:
         value = self.value(i)
         if value.constant is None:
             self.refuse(f"input {i} is computed at run time; shapes, axes and sizes must be constants")
@@ -121,16 +142,9 @@ class Operation:
             self.refuse(f"input {i} of {value.type} is too large for a shape, an axis or a size")
         return value.numbers()
 
-    def scalar(self, i: int) -> Any:
-        """The only number of input i."""
-        numbers = self.constants(i)
-        if len(numbers) != 1:
-            raise ModelFormatError(f"{self.info}: input {i} holds {len(numbers)} numbers, needs one")
-        return numbers[0]
-
     def axes(self, i: int, rank: int) -> tuple[int, ...]:
         """The numbers of input i as axes from 0, each once."""
-        return tuple(dict.fromkeys(self.axis(a, rank) for a in self.constants(i)))
+        return tuple(dict.fromkeys(self.axis(a, rank) for a in self.integers(i)))
 
     def axis(self, axis: int, rank: int) -> int:
         """An axis counted from 0, as -1 is the last."""

@@ -47,7 +47,7 @@ def _gather(op: Operation) -> Value:
     axis, batch = op.axis(op.number("axis"), x.type.rank), op.number("batch_dims")
     batch = op.axis(batch, positions.type.rank) if batch < 0 else batch
     if positions.type.shape == () and positions.constant is not None and x.constant is None:
-        at = op.axis(op.scalar(1), x.type.shape[axis])  # one known row is a slice
+        at = op.axis(op.integer(1), x.type.shape[axis])  # one known row is a slice
         return op.reshape(cut(op, x, axis, at, 1), (*x.type.shape[:axis], *x.type.shape[axis + 1 :]))
     return op.emit(gather.GATHER, [x, positions], gather.GatherAttrs(axis, batch))
 
@@ -66,13 +66,13 @@ def _embedding_lookup(op: Operation) -> Value:
 def _scatter_nd(op: Operation) -> Value:
     """Updates are added up onto zeros."""
     positions, updates = op.value(0), op.value(1)
-    zeros = expand(op, op.constant([0], updates.type.dtype, ()), op.constants(2))
+    zeros = expand(op, op.constant([0], updates.type.dtype, ()), op.integers(2))
     return op.emit(gather.SCATTER_ND, [zeros, positions, updates], gather.ScatterNdAttrs(add=True))
 
 
 def _one_hot(op: Operation) -> Value:
     x = op.value(0)
-    depth, on, off = op.scalar(1), op.scalar(2), op.scalar(3)
+    depth, on, off = op.integer(1), op.scalar(2), op.scalar(3)
     axis = op.axis(op.number("axis"), x.type.rank + 1)
     return op.emit(pattern.ONE_HOT, [x], pattern.OneHotAttrs(depth, axis, on, off, op.value(2).type.dtype))
 

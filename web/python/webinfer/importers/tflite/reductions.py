@@ -31,7 +31,7 @@ def _reduce(target: Op, only_float: bool = False) -> Convert:
 def _arg(target: Op) -> Convert:
     def convert(op: Operation) -> Value:
         x = op.value(0)
-        axis = op.axis(op.scalar(1), x.type.rank)
+        axis = op.axis(op.integer(1), x.type.rank)
         dtype = DTYPES.get(op.number("output_type"), DType.INT32)
         return op.emit(target, [x], reduce.ArgAttrs(axis, False, dtype if dtype is DType.INT64 else DType.INT32))
 
@@ -83,12 +83,12 @@ def _local_response(op: Operation) -> Value:
 
 def _cumsum(op: Operation) -> Value:
     x = op.value(0)
-    axis = op.axis(op.scalar(1), x.type.rank)
+    axis = op.axis(op.integer(1), x.type.rank)
     return op.emit(scan.CUMULATIVE_SUM, [x], scan.CumulativeSumAttrs(axis, op.flag("exclusive"), op.flag("reverse")))
 
 
 def _top_k(op: Operation) -> list[Value]:
-    x, k = op.value(0), op.scalar(1)
+    x, k = op.value(0), op.integer(1)
     if x.type.dtype in QUANTIZED:
         op.quantized(x)
     return op.emit_all(scan.TOP_K, [x], scan.TopKAttrs(k))

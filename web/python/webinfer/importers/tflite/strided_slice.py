@@ -34,7 +34,7 @@ def strided_slice(op: Operation) -> Value:
 
     Source:  tensorflow v2.18, lite/kernels/internal/strided_slice_logic.h
     """
-    x, begin, end, steps = op.value(0), op.constants(1), op.constants(2), op.constants(3)
+    x, begin, end, steps = op.value(0), op.integers(1), op.integers(2), op.integers(3)
     if not len(begin) == len(end) == len(steps) or 0 in steps:
         raise ModelFormatError(f"{op.info}: begin {begin}, end {end}, strides {steps} do not belong together")
     ellipsis, new_axis = op.number("ellipsis_mask"), op.number("new_axis_mask")

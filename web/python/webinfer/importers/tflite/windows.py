@@ -119,7 +119,7 @@ def _transposed_pads(op: Operation, size: int, outputs: int, window: int, stride
 
 
 def _transpose_conv(op: Operation) -> Value:
-    shape, x = op.constants(0), op.value(2)
+    shape, x = op.integers(0), op.value(2)
     w = weights_of(op, x, op.value(1))
     if len(shape) != 4 or x.type.rank != 4 or w.type.rank != 4 or min(shape) < 1:
         raise ModelFormatError(f"{op.info}: result {shape}, x {x.type.shape}, weights {w.type.shape} must have rank 4")
