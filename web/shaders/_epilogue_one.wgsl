@@ -5,6 +5,7 @@ $$ if quantized
 $$ else
 {$ include "_activation.wgsl" $}
 fn input1(i: u32) -> x_t { return load_x(i); }
+fn input4(q: u32) -> x_v { return load4_x(q); }
 fn finish_one(sum: f32, pixel: u32, c: u32) -> f32 {
     var v = sum;
     $$ if has_bias

@@ -53,7 +53,7 @@ class Device {
     const { vendor, architecture, device, description, isFallbackAdapter } = this.adapterInfo;
     const limits = {};
     for (const name in this.gpu.limits) limits[name] = Number(this.gpu.limits[name]);
-    const features = [...this.gpu.features];
+    const features = [...this.gpu.features, ...(navigator.gpu.wgslLanguageFeatures ?? [])];
     return JSON.stringify({ vendor, architecture, device, description, isFallbackAdapter, limits, features });
   }
 

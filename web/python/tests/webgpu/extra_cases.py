@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Case, Op, Quantization, TensorType
 from webinfer.ops import OPS
+from webinfer.ops.activation import Activation
+from webinfer.ops.conv import Conv2dAttrs, quantized_conv_case
 from webinfer.ops.elementwise import CastAttrs, UnaryAttrs
 from webinfer.ops.matmul import MatmulAttrs
 from webinfer.ops.reduce import ReduceAttrs
@@ -28,6 +32,37 @@ def _clamped(label: str, dtype: DType, low: float, values: tuple[float, ...]) ->
     return OPS["clamp"], Case(label, (TensorType((len(values),), dtype),), attrs, values={0: values})
 
 
+def _conv(
+    label: str, x: tuple[int, ...], w: tuple[int, ...], dtype: DType = DType.FLOAT32, **attrs: Any
+) -> tuple[Op, Case]:
+    """A convolution of real numbers, or of uint8 with a scale for all."""
+    op = OPS["depthwise_conv2d" if w[0] == 1 and w[3] == x[3] != 1 else "conv2d"]
+    channels = w[3] if op.name == "depthwise_conv2d" else w[0]
+    if dtype is DType.UINT8:
+        return op, quantized_conv_case(label, x, w, dtype, None, channels, Conv2dAttrs, **attrs)
+    inputs = (TensorType(x, dtype), TensorType(w, dtype), TensorType((channels,), dtype))
+    return op, Case(label, inputs, Conv2dAttrs(**attrs), low=-1, high=1, constant=(1, 2))
+
+
+_SAME = {"pads": (1, 1, 1, 1)}
+# Maps so large that tiles of four pixels are chosen, widths that tiles do not divide.
+TILED = (
+    _conv("many pixels", (1, 19, 21, 8), (16, 1, 1, 8), activation=Activation.RELU6),
+    _conv("many pixels, uint8", (1, 19, 21, 8), (16, 1, 1, 8), DType.UINT8),
+    _conv("many pixels, float16", (1, 19, 21, 8), (16, 1, 1, 8), DType.FLOAT16),
+    _conv("many pixels, half a tile of columns", (2, 11, 13, 8), (12, 1, 1, 8)),
+    _conv("many pixels, 3x3", (1, 19, 21, 8), (12, 3, 3, 8), **_SAME),
+    _conv("picture", (2, 19, 22, 3), (8, 3, 3, 3), stride=(2, 2), pads=(0, 1, 0, 1)),
+    _conv("picture, uint8", (1, 18, 22, 3), (8, 3, 3, 3), DType.UINT8, dilation=(1, 2), pads=(1, 1, 2, 2)),
+    _conv("one output channel", (2, 9, 10, 8), (1, 3, 3, 8), **_SAME),
+    _conv("three output channels, stride 2", (1, 9, 11, 4), (3, 3, 3, 4), stride=(2, 2), pads=(0, 1, 1, 0)),
+    _conv("two output channels, uint8", (1, 9, 11, 4), (2, 3, 3, 4), DType.UINT8, **_SAME),
+    _conv("three output channels, float16", (1, 5, 6, 4), (3, 1, 1, 4), DType.FLOAT16),
+    _conv("many pixels", (1, 17, 19, 16), (1, 3, 3, 16), activation=Activation.RELU, **_SAME),
+    _conv("many pixels, 5x5, uint8", (1, 17, 19, 16), (1, 5, 5, 16), DType.UINT8, pads=(2, 2, 2, 2)),
+    _conv("many pixels, stride 2", (2, 17, 19, 16), (1, 3, 3, 16), stride=(2, 2), pads=(0, 1, 0, 1)),
+    _conv("many pixels, dilated", (1, 17, 19, 16), (1, 3, 3, 16), dilation=(2, 3), pads=(2, 2, 3, 3)),
+)
 EXTRA: tuple[tuple[Op, Case], ...] = (
     _reduced("reduce_sum"),
     _reduced("reduce_mean"),
@@ -42,5 +77,6 @@ EXTRA: tuple[tuple[Op, Case], ...] = (
     (OPS["quantize"], Case("int16 to another scale", (_SHORTS,), _SHORTS_OUT, low=-32768, high=32767)),
     (OPS["softmax"], Case("long middle axis", (TensorType((2, 300, 3)),), SoftmaxAttrs(1))),
     (OPS["softmax"], Case("float16", (TensorType((3, 9), DType.FLOAT16),), SoftmaxAttrs(1))),
+    *TILED,
     (OPS["matmul"], Case("float16, odd columns", _HALVES, MatmulAttrs(), constant=(1,), low=-1, high=1)),
 )

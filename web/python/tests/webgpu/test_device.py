@@ -66,10 +66,10 @@ class HostWith:
 
 
 def small_limits() -> HostWith:
-    """A device that says it is hardware and folds every longer dispatch."""
+    """A device that says it is hardware, has no features and folds every longer dispatch."""
     device = run(HOST.gpu())
-    limits = {**device.limits, "maxComputeWorkgroupsPerDimension": 5}
-    return HostWith(Disguised(device, limits=limits, software=not device.software))
+    limits = {**device.limits, "maxComputeWorkgroupsPerDimension": 40}
+    return HostWith(Disguised(device, limits=limits, software=not device.software, features=frozenset()))
 
 
 def assert_right(op: Op, cases: Sequence[Case], host: Any) -> None:

@@ -85,7 +85,7 @@ class GpuDevice(Protocol):
 
     name: str  # adapter, for people
     software: bool  # a CPU pretends to be a GPU
-    features: frozenset[str]
+    features: frozenset[str]  # of the device and of its WGSL
     limits: Mapping[str, int]  # by WebGPU's names
 
     @property

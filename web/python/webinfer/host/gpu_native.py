@@ -11,6 +11,7 @@ import wgpu
 from webinfer.errors import BackendUnavailableError, DeviceLostError, GpuError, OutOfMemoryError
 from webinfer.host.gpu import RAISED_LIMITS, STAGING_RING, WANTED_FEATURES, DispatchSpec, PipelineSpec, Span
 
+WGSL_FEATURES = ("packed_4x8_integer_dot_product",)  # what wgpu's compiler has beyond plain WGSL
 _BINDING_TYPE = {"read": "read-only-storage", "write": "storage", "uniform": "uniform"}
 
 
@@ -38,7 +39,7 @@ async def open_device() -> NativeDevice:
         device = adapter.request_device_sync(label="webinfer", required_features=features, required_limits=limits)
     except Exception as error:
         raise BackendUnavailableError(f"adapter {adapter.info['device']} gives no device: {error}") from error
-    return NativeDevice(adapter, device, frozenset(features))
+    return NativeDevice(adapter, device, frozenset((*features, *WGSL_FEATURES)))
 
 
 class NativeDevice:

@@ -55,6 +55,7 @@ const KW: u32 = 3u;
 
 fn activate(v: vec4<f32>) -> vec4<f32> { return v; }
 fn input1(i: u32) -> x_t { return load_x(i); }
+fn input4(q: u32) -> x_v { return load4_x(q); }
 fn finish_one(sum: f32, pixel: u32, c: u32) -> f32 {
     var v = sum;
     v += load_bias(c);

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from webinfer.backends.webgpu.dispatch import WORKGROUP, Derived, Dispatch, Target, groups_for, operand, read
 from webinfer.backends.webgpu.lowerings.conversion import real_weights
-from webinfer.backends.webgpu.lowerings.products import destination, packed_columns, product, tile_for
+from webinfer.backends.webgpu.lowerings.products import destination, packed_columns, packed_product, product, tile_for
 from webinfer.codegen.prelude import Param, i32, u32
 from webinfer.graph.ir import Node, Value
 from webinfer.ops.conv import Conv2dAttrs, ConvTranspose2dAttrs
@@ -35,8 +35,17 @@ def _conv2d(node: Node, target: Target) -> list[Dispatch]:
     x, y, a = operand(node, 0), node.output, node.attrs
     co, kh, kw, cg = operand(node, 1).type.shape
     n, oh, ow, _ = y.type.shape
+    pointwise = (kh, kw) == (1, 1) and a.stride == (1, 1) and not any(a.pads)
+    if pointwise and a.groups == 1:
+        packed = packed_product(node, (n * oh * ow, cg, co), target)
+        if packed is not None:
+            return [packed]
+    if a.groups == 1 and cg % 4 and co % 4 == 0:
+        return _conv2d_image(node, target)
     if a.groups != 1 or cg % 4:
         return _conv2d_any(node, target)
+    if co < 4:
+        return _conv2d_dot(node, target)
     p = product(node, target)
     pixels, co4 = n * oh * ow, -(-co // 4)
     tile = tile_for(pixels, co4, target)
@@ -45,11 +54,44 @@ def _conv2d(node: Node, target: Target) -> list[Dispatch]:
     variables = p.variables | {"workgroup": WORKGROUP, "tile": tile, "co_quads": co % 4 == 0}
     sizes = u32(pixels=pixels, ci4=cg // 4, co4=co4, co=co)
     groups = groups_for(-(-pixels // tile) * co4, target)
-    if (kh, kw) == (1, 1) and a.stride == (1, 1) and not any(a.pads):
+    if pointwise:
+        if tile == 4 and co % 8 == 0:
+            del variables["tile"], variables["co_quads"]
+            groups = groups_for(-(-pixels // 4) * (co4 // 2), target)
+            main = Dispatch("conv2d_1x1_4x8", variables, bindings, (*sizes, *p.params), groups, "1x1, many pixels")
+            return [*p.before, main, *after]
         main = Dispatch("conv2d_1x1_vec4", variables, bindings, (*sizes, *p.params), groups, f"1x1, {tile} rows")
     else:
         params = (*sizes, *image_params(x, y, a), *p.params)
         main = Dispatch("conv2d_vec4", variables | {"kh": kh, "kw": kw}, bindings, params, groups, f"{tile} pixels")
+    return [*p.before, main, *after]
+
+
+def _conv2d_image(node: Node, target: Target) -> list[Dispatch]:
+    x, y, a = operand(node, 0), node.output, node.attrs
+    co, kh, kw, ci = operand(node, 1).type.shape
+    n, oh, ow, _ = y.type.shape
+    p = product(node, target)
+    place, after = destination(y, target, single=False)
+    variables = p.variables | {"workgroup": WORKGROUP, "kh": kh, "kw": kw}
+    bindings = (read("x", x), read("w", _conv_columns(p.w, (co, kh, kw, ci), 1, target)), *p.bindings, place)
+    params = (*u32(rows=n * oh, ci=ci, co4=co // 4), *image_params(x, y, a), *p.params)
+    groups = groups_for(n * oh * -(-ow // 4) * (co // 4), target)
+    main = Dispatch("conv2d_image_4x4", variables, bindings, params, groups, f"{ci} input channels")
+    return [*p.before, main, *after]
+
+
+def _conv2d_dot(node: Node, target: Target) -> list[Dispatch]:
+    x, y, a = operand(node, 0), node.output, node.attrs
+    co, kh, kw, ci = operand(node, 1).type.shape
+    n, oh, ow, _ = y.type.shape
+    p = product(node, target)
+    place, after = destination(y, target, single=True)
+    variables = p.variables | {"workgroup": WORKGROUP, "kh": kh, "kw": kw}
+    params = (*u32(rows=n * oh, ci4=ci // 4, co=co), *image_params(x, y, a), *p.params)
+    groups = groups_for(n * oh * -(-ow // 4) * co, target)
+    bindings = (read("x", x), read("w", p.w), *p.bindings, place)
+    main = Dispatch("conv2d_dot_4x1", variables, bindings, params, groups, f"{co} output channels")
     return [*p.before, main, *after]
 
 
@@ -88,6 +130,12 @@ def _depthwise(node: Node, target: Target) -> list[Dispatch]:
         main = Dispatch("depthwise_any", variables, bindings, params, groups, "channels do not pair by four")
         return [*p.before, main, *after]
     tile = tile_for(ow, n * oh * (co // 4), target)
+    if tile == 4:
+        sliding = a.stride[1] == 1 and a.dilation[1] == 1
+        params = (*u32(rows=n * oh, co4=co // 4), *image_params(x, y, a), *p.params)
+        groups = groups_for(n * oh * -(-ow // 4) * (co // 4), target)
+        main = Dispatch("depthwise_4x1", variables | {"sliding": sliding}, bindings, params, groups, "4 pixels")
+        return [*p.before, main, *after]
     params = (*u32(rows=n * oh, co4=co // 4), *image_params(x, y, a), *p.params)
     groups = groups_for(n * oh * -(-ow // tile) * (co // 4), target)
     main = Dispatch("depthwise_vec4", variables | {"tile": tile}, bindings, params, groups, f"{tile} pixels")

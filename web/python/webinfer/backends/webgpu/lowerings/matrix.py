@@ -7,7 +7,7 @@ import math
 from webinfer.backends.webgpu.dispatch import WORKGROUP, Dispatch, Target, groups_for, operand, read, write
 from webinfer.backends.webgpu.lowerings.conversion import is_quantized, real_weights, zero_of
 from webinfer.backends.webgpu.lowerings.geometry import merged
-from webinfer.backends.webgpu.lowerings.products import destination, packed_columns, product, tile_for
+from webinfer.backends.webgpu.lowerings.products import destination, packed_columns, packed_product, product, tile_for
 from webinfer.codegen.prelude import i32, u32, u32x8
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node
@@ -22,6 +22,9 @@ def _matmul(node: Node, target: Target) -> list[Dispatch]:
     if not shared or k == 0:
         return [_matmul_any(node, target)]
     rows, n4 = math.prod(x.type.shape[:-2]) * m, -(-n // 4)
+    packed = packed_product(node, (rows, k, n), target) if a.transpose_b else None
+    if packed is not None:
+        return [packed]
     p = product(node, target)
     strides = (1, k) if a.transpose_b else (n, 1)
     copy = StridedCopy(0, (k, n), 0, strides, 0, (n4 * 4, 1))

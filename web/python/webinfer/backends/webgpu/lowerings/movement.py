@@ -66,12 +66,17 @@ def _in_quads(copy: StridedCopy, dims: Sequence[tuple[int, int, int]]) -> list[t
     return [*((n, s // 4, t // 4) for n, s, t in outer), (size // 4, 1, 1)]
 
 
-def copy_dispatch(x: Source, y: Source, copy: StridedCopy, target: Target, fill: int | None = None) -> Dispatch:
-    """One copy; `fill` is what the rest of y holds (its bits), None leaves the rest alone."""
+def copy_dispatch(
+    x: Source, y: Source, copy: StridedCopy, target: Target, fill: int | None = None, bits: Element | None = None
+) -> Dispatch:
+    """One copy; `fill` is what the rest of y holds (its bits), None leaves the rest alone.
+
+    `bits` moves other elements than those of x's type (words of four bytes).
+    """
     dims = _by_target(copy)
     if len(dims) > DIMS:
         raise UnsupportedOpError([f"a copy over {len(dims)} dimensions; webgpu copies have at most {DIMS}"])
-    bits = bits_of(source_dtype(x))
+    bits = bits or bits_of(source_dtype(x))
     quads = _in_quads(copy, dims)
     size = _source_size(y)
     if quads is not None and (fill is None or _box(dims) == size):
