@@ -57,15 +57,17 @@ INLINE void add_window(v4f acc[B], const Depthwise *d, const float *corner, cons
 // Ends and stores `count` outputs of the 4 channels from `channel` on.
 INLINE void store_block(v4f acc[B], const Depthwise *d, float *y, int32_t pixel, int32_t count, int32_t channel) {
   const Epilogue *e = &d->e;
-  if (LIKELY(channel + 4 <= d->c && !e->residual && e->act <= ACT_HARD_SWISH)) {
+  if (LIKELY(channel + 4 <= d->c && !e->residual)) {
     if (e->act == ACT_CLAMP) {
       const v4f lo = v4f_splat(e->lo), hi = v4f_splat(e->hi);
       UNROLL for (int b = 0; b < B; b++) acc[b] = v4f_clamp(acc[b], lo, hi);
     } else if (e->act == ACT_PRELU) {
       const v4f slope = v4f_load(e->slope + channel);
       UNROLL for (int b = 0; b < B; b++) acc[b] = prelu(acc[b], slope);
-    } else {
+    } else if (e->act == ACT_HARD_SWISH) {
       UNROLL for (int b = 0; b < B; b++) acc[b] = hard_swish(acc[b]);
+    } else {
+      UNROLL for (int b = 0; b < B; b++) acc[b] = activate_long(acc[b], e->act);
     }
     UNROLL for (int b = 0; b < B; b++) {
       if (b < count) v4f_store(y, acc[b]);

@@ -40,3 +40,15 @@ INLINE void finish_sums(v4f acc[MR][NV]) {
     acc[r][0] = pairs + __builtin_shufflevector(pairs, pairs, 1, 0, 3, 2);
   }
 }
+
+// The activation of every sum: those of four pixels are one vector.
+INLINE void activate_tile(v4f acc[MR][NV], const Epilogue *e, int32_t channel, int32_t columns) {
+  (void)columns;
+  v4f sums = {acc[0][0][0], acc[1][0][0], acc[2][0][0], acc[3][0][0]};
+  if (e->act == ACT_PRELU) {
+    sums = prelu(sums, v4f_splat(e->slope[channel]));
+  } else {
+    sums = activate(sums, e, channel);
+  }
+  UNROLL for (int r = 0; r < MR; r++) acc[r][0] = v4f_splat(sums[r]);
+}

@@ -25,13 +25,18 @@ INLINE v4f hard_swish(v4f v) {
   return v * gate * v4f_splat(1.0f / 6.0f);
 }
 
+// The long activations, out of line: inlined once a vector of a tile they would be most of its code.
+static __attribute__((noinline)) v4f activate_long(v4f v, int32_t act) {
+  return act == ACT_SIGMOID ? v4f_sigmoid(v) : v4f_tanh(v);
+}
+
 // One vector of results; `channel` is its first channel.
 INLINE v4f activate(v4f v, const Epilogue *e, int32_t channel) {
   switch (e->act) {
     case ACT_PRELU: return prelu(v, v4f_load(e->slope + channel));
     case ACT_HARD_SWISH: return hard_swish(v);
-    case ACT_SIGMOID: return v4f_sigmoid(v);
-    case ACT_TANH: return v4f_tanh(v);
+    case ACT_SIGMOID:
+    case ACT_TANH: return activate_long(v, e->act);
     default: return v4f_clamp(v, v4f_splat(e->lo), v4f_splat(e->hi));
   }
 }
@@ -59,9 +64,7 @@ static void finish_channels(const float *restrict sums, float *restrict y, int32
   }
 }
 
-// True if `count` channels from `channel` on can end in registers: the residual lies under all of them or none, and
-// the activation is a short one.
+// True if `count` channels from `channel` on can end in registers: the residual lies under all of them or none.
 INLINE int ends_in_registers(const Epilogue *e, int32_t channel, int32_t count) {
-  const int whole = !e->residual || channel + count <= e->residual_c || channel >= e->residual_c;
-  return whole && e->act <= ACT_HARD_SWISH;
+  return !e->residual || channel + count <= e->residual_c || channel >= e->residual_c;
 }

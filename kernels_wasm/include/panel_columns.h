@@ -56,3 +56,27 @@ INLINE const float *multiply(v4f acc[MR][NV], const float *const rows[MR], const
 
 // The sums are complete as they stand.
 INLINE void finish_sums(v4f acc[MR][NV]) { (void)acc; }
+
+// The activation of every sum. An infinite bound is not worth its instructions.
+INLINE void activate_tile(v4f acc[MR][NV], const Epilogue *e, int32_t channel, int32_t columns) {
+  if (LIKELY(e->act == ACT_CLAMP)) {
+    if (e->lo > -__builtin_inff()) {
+      const v4f lo = v4f_splat(e->lo);
+      EACH_SUM(acc[r][j] = v4f_max(acc[r][j], lo));
+    }
+    if (e->hi < __builtin_inff()) {
+      const v4f hi = v4f_splat(e->hi);
+      EACH_SUM(acc[r][j] = v4f_min(acc[r][j], hi));
+    }
+  } else if (e->act == ACT_PRELU) {
+    v4f slope[NV];
+    UNROLL for (int j = 0; j < NV; j++) {
+      slope[j] = 4 * j < columns ? v4f_load(e->slope + channel + 4 * j) : v4f_splat(0.0f);
+    }
+    EACH_SUM(acc[r][j] = prelu(acc[r][j], slope[j]));
+  } else if (e->act == ACT_HARD_SWISH) {
+    EACH_SUM(acc[r][j] = hard_swish(acc[r][j]));
+  } else {
+    EACH_SUM(acc[r][j] = activate_long(acc[r][j], e->act));
+  }
+}

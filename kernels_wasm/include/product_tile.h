@@ -38,28 +38,6 @@ INLINE void add_residual(v4f acc[MR][NV], const Epilogue *e, const Target *to, i
   }
 }
 
-// The activations that ends_in_registers allows. An infinite bound is not worth its instructions.
-INLINE void activate_tile(v4f acc[MR][NV], const Epilogue *e, int32_t channel, int32_t columns) {
-  if (LIKELY(e->act == ACT_CLAMP)) {
-    if (e->lo > -__builtin_inff()) {
-      const v4f lo = v4f_splat(e->lo);
-      EACH_SUM(acc[r][j] = v4f_max(acc[r][j], lo));
-    }
-    if (e->hi < __builtin_inff()) {
-      const v4f hi = v4f_splat(e->hi);
-      EACH_SUM(acc[r][j] = v4f_min(acc[r][j], hi));
-    }
-  } else if (e->act == ACT_PRELU) {
-    v4f slope[NV];
-    UNROLL for (int j = 0; j < NV; j++) {
-      slope[j] = 4 * j < columns ? v4f_load(e->slope + channel + 4 * j) : v4f_splat(0.0f);
-    }
-    EACH_SUM(acc[r][j] = prelu(acc[r][j], slope[j]));
-  } else {
-    EACH_SUM(acc[r][j] = hard_swish(acc[r][j]));
-  }
-}
-
 INLINE void store_rows(v4f acc[MR][NV], const Target *to, int32_t count, int32_t columns) {
   float *y = to->y;
   UNROLL for (int r = 0; r < MR; r++) {
