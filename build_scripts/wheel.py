@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from build_scripts.paths import ENGINE, KERNELS, ROOT, WEB, WHEELS, configuration, version
+from build_scripts.slim import slim
 from build_scripts.steps import Step, files_below
 
 # Left out of the browser's wheel: the command line, the native host, and the reference backend, which needs
@@ -29,6 +30,7 @@ CPYTHON_ONLY = (
 )
 EPOCH = (1980, 1, 1, 0, 0, 0)
 SHADERS = WEB / "shaders"
+SLIM = Path(__file__).with_name("slim.py")
 
 
 def wheel_name() -> str:
@@ -40,7 +42,7 @@ def wheel_step() -> Step:
     """The step that builds the browser's wheel."""
     return Step(
         "engine wheel", "pack the engine and its shaders",
-        inputs=lambda: [ENGINE, SHADERS, ROOT / "pyproject.toml", ROOT / "LICENSE", Path(__file__)],
+        inputs=lambda: [ENGINE, SHADERS, ROOT / "pyproject.toml", ROOT / "LICENSE", Path(__file__), SLIM],
         outputs=(WHEELS / wheel_name(),), action=build_browser_wheel, stamp=WHEELS / ".stamp",
     )  # fmt: skip
 
@@ -54,8 +56,9 @@ def build_browser_wheel() -> None:
 
 
 def browser_members() -> dict[str, bytes]:
-    """The members of the browser's wheel, without its metadata."""
-    return {name: data for name, data in engine_files() if not name.startswith(CPYTHON_ONLY)}
+    """The members of the browser's wheel, without its metadata; Python without comments and docstrings."""
+    chosen = {name: data for name, data in engine_files() if not name.startswith(CPYTHON_ONLY)}
+    return {name: slim(data) if name.endswith(".py") else data for name, data in chosen.items()}
 
 
 def write_wheel(path: Path, members: dict[str, bytes]) -> None:

@@ -11,7 +11,7 @@ ENGINE = ROOT / "web" / "python" / "webinfer"
 
 LEAVES = {"errors", "dtypes", "flags", "tensor"}
 EVERYTHING = {"*"}
-BACKEND = LEAVES | {"ops", "graph", "plan", "codegen", "host.interface", "backends.base"}
+BACKEND = LEAVES | {"ops", "graph", "plan", "codegen", "host.interface", "backends.base", "tune"}
 # room -> what it may import besides itself; a name admits what lies below it
 ALLOWED = {
     **dict.fromkeys(LEAVES, LEAVES),

@@ -21,6 +21,16 @@ CALIBRATION_RUNS = 5
 FALLBACK_ERRORS = (BackendUnavailableError, UnsupportedOpError, LimitError, GpuError)
 
 
+@dataclass(frozen=True, slots=True)
+class LoadOptions:
+    """What `load` was told besides the backend. `threads` None means what suits the machine."""
+
+    strict: bool = False
+    progress: Progress | None = None
+    threads: int | None = None
+    tuning_ms: float = 0.0  # budget for timing tiles on this device
+
+
 @dataclass(slots=True)
 class Attempt:
     """An executor, and in one sentence why it was chosen."""
@@ -42,24 +52,24 @@ def order_of(backend: str | Sequence[str]) -> list[str]:
     return names
 
 
-async def choose(graph: Graph, host: Host, order: Sequence[str], strict: bool, progress: Progress | None) -> Attempt:
+async def choose(graph: Graph, host: Host, order: Sequence[str], options: LoadOptions) -> Attempt:
     """The graph compiled on the backend that the order names, or that is fastest for ["auto"].
 
-    Raises:  the first backend's error if `strict`, else the last one's
+    Raises:  the first backend's error if `options.strict`, else the last one's
     """
     if list(order) == ["auto"]:
-        return await _measure(graph, host, progress)
+        return await _measure(graph, host, options)
     refused: list[str] = []
     for i, name in enumerate(order):
         others = [n for n in order[i + 1 :] or ("wasm",) if n != name]
         try:
-            executor = await _build(name, graph, host, progress)
+            executor = await _build(name, graph, host, options)
         except UnsupportedOpError as error:
-            if strict or not error.nodes or not others:
+            if options.strict or not error.nodes or not others:
                 raise
-            return await _divide(graph, host, name, others[0], error, progress)
+            return await _divide(graph, host, name, others[0], error, options)
         except FALLBACK_ERRORS as error:
-            if strict or i == len(order) - 1:
+            if options.strict or i == len(order) - 1:
                 raise
             refused.append(f"{name}: {error}")
             log.warning("%s falls back from %s: %s", graph.name, name, error)
@@ -70,14 +80,14 @@ async def choose(graph: Graph, host: Host, order: Sequence[str], strict: bool, p
 
 
 async def _divide(
-    graph: Graph, host: Host, name: str, other: str, error: UnsupportedOpError, progress: Progress | None
+    graph: Graph, host: Host, name: str, other: str, error: UnsupportedOpError, options: LoadOptions
 ) -> Attempt:
     """The graph on two backends: `other` runs what `name` refused. Costs a copy at every cut."""
     pieces = cut(graph, error.nodes)
     parts: list[tuple[Piece, Executor]] = []
     try:
         for piece in pieces:
-            executor = await _build(name if piece.home else other, piece.graph, host, progress)
+            executor = await _build(name if piece.home else other, piece.graph, host, options)
             parts.append((piece, executor))
     except BaseException:
         for _, executor in parts:
@@ -94,7 +104,7 @@ async def _divide(
     return Attempt(PartitionedExecutor(graph, parts, labels), text)
 
 
-async def _build(name: str, graph: Graph, host: Host, progress: Progress | None) -> Executor:
+async def _build(name: str, graph: Graph, host: Host, options: LoadOptions) -> Executor:
     try:
         backend = importlib.import_module(f"webinfer.backends.{name}")
         build = backend.build
@@ -104,11 +114,12 @@ async def _build(name: str, graph: Graph, host: Host, progress: Progress | None)
         raise BackendUnavailableError(f"backend {name} needs {error.name}: pip install {error.name}") from error
     except AttributeError as error:
         raise BackendUnavailableError(f"backend {name} is not part of this build of webinfer") from error
-    executor: Executor = await build(graph, host, progress)
+    extra = {"threads": options.threads, "tuning_ms": options.tuning_ms} if name == "wasm" else {}
+    executor: Executor = await build(graph, host, options.progress, **extra)
     return executor
 
 
-async def _measure(graph: Graph, host: Host, progress: Progress | None) -> Attempt:
+async def _measure(graph: Graph, host: Host, options: LoadOptions) -> Attempt:
     """Builds every candidate that is worth it, times a few runs, keeps the fastest."""
     timed: list[tuple[float, Executor]] = []
     notes: list[str] = []
@@ -117,7 +128,7 @@ async def _measure(graph: Graph, host: Host, progress: Progress | None) -> Attem
             if name == "webgpu" and (await host.gpu()).software:
                 notes.append("webgpu would run on a software adapter")
                 continue
-            executor = await _build(name, graph, host, progress)
+            executor = await _build(name, graph, host, options)
             timed.append((await _time(graph, host, executor), executor))
         except FALLBACK_ERRORS as error:
             notes.append(f"{name} cannot run it: {error}")

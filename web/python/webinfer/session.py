@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 from types import TracebackType
 from typing import Any
 
 from webinfer.backends.base import Executor, MemoryReport
-from webinfer.choice import BACKENDS, Attempt, choose, order_of
+from webinfer.choice import BACKENDS, Attempt, LoadOptions, choose, order_of
 from webinfer.dtypes import DType
 from webinfer.errors import ClosedError, DeviceLostError, InputError, KernelError, ModelFormatError
 from webinfer.flags import debug, debug_level
@@ -45,12 +45,16 @@ async def load(
     backend: str | Sequence[str] = "auto",
     strict: bool = False,
     progress: Progress | None = None,
+    threads: int | None = None,
+    tuning_ms: float = 0.0,
     host: Host | None = None,
 ) -> Session:
     """A session that runs the model.
 
     `source` is bytes, a path, a URL or the name of a known model. `backend` is "auto" (the fastest
     measured on this device), one of "webgpu", "wasm", "reference", or a list to try in order.
+    `threads` is for the wasm backend: None takes what suits the machine, where threads cannot be had
+    there is one. `tuning_ms` is a budget for timing kernels on this device; what was found is remembered.
     With `strict` a backend that cannot run the whole model is an error, never a reason to fall back.
 
     Raises:  ModelFormatError, UnsupportedOpError, BackendUnavailableError, LimitError, OutOfMemoryError
@@ -64,11 +68,12 @@ async def load(
         debug(3, f"pass {rewrite}: {count} rewrites")
     if progress is not None:
         progress(ProgressEvent("compile", 0, 1, "steps"))
-    attempt = await choose(graph, host, order, strict, progress)
+    options = LoadOptions(strict, progress, threads, tuning_ms)
+    attempt = await choose(graph, host, order, options)
     if progress is not None:
         progress(ProgressEvent("compile", 1, 1, "steps"))
     debug(1, f"{graph.name}: {attempt.reason}")
-    return Session(graph, host, attempt, order, strict)
+    return Session(graph, host, attempt, order, options)
 
 
 async def _read(source: Any, host: Host, progress: Progress | None) -> tuple[memoryview, str]:
@@ -93,8 +98,8 @@ class Session:
     Usable as a context manager; `close()` frees the memory of kernels and GPU.
     """
 
-    def __init__(self, graph: Graph, host: Host, attempt: Attempt, order: Sequence[str], strict: bool) -> None:
-        self._graph, self._host, self._order, self._strict = graph, host, list(order), strict
+    def __init__(self, graph: Graph, host: Host, attempt: Attempt, order: Sequence[str], options: LoadOptions) -> None:
+        self._graph, self._host, self._order, self._options = graph, host, list(order), options
         self._attempt: Attempt | None = attempt
         self._lock = asyncio.Lock()
         self._losses, self._stale = 0, False
@@ -190,7 +195,7 @@ class Session:
         if not self._stale:
             return
         order = self._order
-        if self._losses >= LOSSES_BEFORE_FALLBACK and not self._strict:
+        if self._losses >= LOSSES_BEFORE_FALLBACK and not self._options.strict:
             order = [b for b in order if b != self.backend] or ["wasm"]
         await self.restore(order)
 
@@ -198,7 +203,9 @@ class Session:
         """Builds the session anew, as after the loss of a device."""
         attempt = self._live()
         attempt.executor.close()
-        self._attempt = await choose(self._graph, self._host, order or self._order, self._strict, None)
+        self._attempt = await choose(
+            self._graph, self._host, order or self._order, replace(self._options, progress=None)
+        )
         self._stale = False
         if self._losses:
             self._attempt.reason += f" (rebuilt after {self._losses} lost device(s))"
@@ -226,7 +233,7 @@ class Session:
         buffers = self._buffers(inputs) if inputs is not None else self.noise()
         async with self._lock:
             await self._revive()
-            other = await choose(self._graph, self._host, [against], True, None)
+            other = await choose(self._graph, self._host, [against], LoadOptions(strict=True))
             try:
                 return await compare_backends(self.executor, other.executor, buffers, tolerance)
             finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,11 +11,13 @@ import js
 from pyodide.ffi import JsException, JsProxy, to_js
 
 from webinfer.errors import BackendUnavailableError, InputError, ModelFormatError
+from webinfer.flags import debug
 from webinfer.host.interface import Capability, Kernels, Progress, ProgressEvent
 from webinfer.host.kernels_browser import best_build, open_kernels
 from webinfer.host.kernels_team import open_team
 from webinfer.models import MODELS
 
+CACHE = "webinfer"  # name of the Cache API store
 IMAGE_CLASSES = (
     "ImageBitmap",
     "VideoFrame",
@@ -165,9 +168,26 @@ class BrowserHost:
         self._context.drawImage(source, 0, 0)
         return width, height, self._context.getImageData(0, 0, width, height).data
 
-    def storage(self) -> Mapping[str, str]:
-        """Nothing outlives the page here yet."""
-        return {}
+    def fingerprint(self) -> str:
+        """The browser's version and the processor as far as it tells."""
+        n = js.navigator
+        text = f"{n.userAgent} {n.hardwareConcurrency} {getattr(n, 'deviceMemory', 0)} {best_build()}"
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    async def recall(self, name: str) -> str | None:
+        """A text from this origin's cache; None where there is none or storage is switched off."""
+        try:
+            found = await (await js.caches.open(CACHE)).match(f"/{CACHE}/{name}")
+            return str(await found.text()) if found is not None else None
+        except (JsException, AttributeError):
+            return None
+
+    async def remember(self, name: str, text: str) -> None:
+        """Keeps a text in this origin's cache; a full or missing cache is no failure."""
+        try:
+            await (await js.caches.open(CACHE)).put(f"/{CACHE}/{name}", js.Response.new(text))
+        except (JsException, AttributeError) as error:
+            debug(1, f"cannot remember {name}: {error}")
 
 
 def _capability(name: str, present: bool, reason: str, fix: str, value: str = "") -> Capability:

@@ -6,7 +6,7 @@ else in the engine imports js, pyodide, wasmtime or wgpu.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -102,5 +102,11 @@ class Host(Protocol):
     def image(self, source: Any) -> tuple[int, int, memoryview] | None:
         """(width, height, RGBA8 rows) of a platform image, or None if `source` is not one."""
 
-    def storage(self) -> Mapping[str, str]:
-        """Small texts that outlive the process (tuning results); may be empty and unwritable."""
+    def fingerprint(self) -> str:
+        """A short text that differs where timings may: machine, browser or runtime."""
+
+    async def recall(self, name: str) -> str | None:
+        """A text remembered by this host, or None."""
+
+    async def remember(self, name: str, text: str) -> None:
+        """Keeps a small text beyond this process where that is possible; never raises."""

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import importlib.util
+import os
+import platform
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from webinfer.errors import BackendUnavailableError, ModelFormatError
+from webinfer.flags import debug
 from webinfer.host.interface import Capability, Kernels, Progress, ProgressEvent
 from webinfer.models import find_model
 
@@ -101,9 +105,40 @@ class NativeHost:
         rgba = source.convert("RGBA")
         return rgba.width, rgba.height, memoryview(rgba.tobytes())
 
-    def storage(self) -> Mapping[str, str]:
-        """Nothing outlives the process here yet."""
-        return {}
+    def fingerprint(self) -> str:
+        """The processor's model."""
+        return hashlib.sha256(f"{_processor()} wasmtime".encode()).hexdigest()[:16]
+
+    async def recall(self, name: str) -> str | None:
+        """A text remembered in the user's cache folder."""
+        try:
+            return (_cache_folder() / name).read_text(encoding="utf-8")
+        except (OSError, ValueError):
+            return None
+
+    async def remember(self, name: str, text: str) -> None:
+        """Keeps a text in the user's cache folder; a folder that cannot be written is no failure."""
+        folder = _cache_folder()
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            fresh = folder / f"{name}.{os.getpid()}.tmp"
+            fresh.write_text(text, encoding="utf-8")
+            fresh.replace(folder / name)
+        except OSError as error:
+            debug(1, f"cannot remember {name}: {error}")
+
+
+def _cache_folder() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "webinfer"
+
+
+def _processor() -> str:
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        text = ""
+    models = [line.partition(":")[2].strip() for line in text.splitlines() if line.startswith("model name")]
+    return models[0] if models else f"{platform.machine()} {platform.processor()}"
 
 
 def _download(url: str, progress: Progress | None) -> memoryview:

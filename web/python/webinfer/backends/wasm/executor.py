@@ -29,19 +29,28 @@ async def build(
     isa: str | None = None,
     threads: int | None = None,
     choices: Mapping[str, str] | None = None,
+    tuning_ms: float = 0.0,
 ) -> WasmExecutor:
     """A graph compiled for the kernel module of this host.
 
     Raises:  UnsupportedOpError listing every node that has no kernel; LimitError; OutOfMemoryError
     """
+    if choices is None and tuning_ms > 0:
+        from webinfer.backends.wasm.tuning import tuned_choices
+
+        choices = await tuned_choices(graph, host, isa, tuning_ms)
     kernels = await host.kernels(isa, threads)
     if (found := kernels.call("abi")) != ABI:
         kernels.close()
         raise KernelError(f"the kernel module has interface {found}, the engine needs {ABI}; rebuild both together")
-    return WasmExecutor(graph, host, kernels, _lower(graph, kernels.isa, choices), progress)
+    return WasmExecutor(graph, host, kernels, lower_graph(graph, kernels.isa, choices), progress)
 
 
-def _lower(graph: Graph, isa: str, choices: Mapping[str, str] | None) -> Builder:
+def lower_graph(graph: Graph, isa: str, choices: Mapping[str, str] | None) -> Builder:
+    """Every node as steps.
+
+    Raises:  UnsupportedOpError listing every node that has no kernel
+    """
     builder = Builder(graph, isa, choices)
     for value in graph.inputs:
         builder.keep_alive(widen_input(builder, value), LOAD_STEP)

@@ -1,0 +1,49 @@
+import pytest
+
+from build_scripts.slim import slim
+
+SOURCE = b'''"""A module.
+
+Of several lines.
+"""
+
+from __future__ import annotations  # first
+
+TEXT = """kept # not a comment"""
+
+
+class Thing:
+    """Only a docstring."""
+
+
+def f(x: int) -> str:
+    """Two
+    lines."""
+    # a comment of its own
+    return f"{x}#{x}"  # behind
+'''
+
+
+def test_comments_and_docstrings_go_and_lines_stay() -> None:
+    slimmed = slim(SOURCE)
+    assert b"comment of" not in slimmed
+    assert b"docstring" not in slimmed
+    assert b"kept # not a comment" in slimmed
+    assert len(slimmed.splitlines()) == len(SOURCE.splitlines())
+    for number, line in enumerate(SOURCE.splitlines()):
+        if b"return" in line or b"class" in line:
+            assert slimmed.splitlines()[number].strip() == line.split(b"  #")[0].strip()
+
+
+def test_the_program_does_the_same() -> None:
+    before: dict[str, object] = {}
+    after: dict[str, object] = {}
+    exec(SOURCE, before)
+    exec(slim(SOURCE), after)
+    assert after["f"](3) == before["f"](3) == "3#3"  # type: ignore[operator]
+    assert after["TEXT"] == before["TEXT"]
+
+
+def test_what_is_no_python_is_an_error() -> None:
+    with pytest.raises(SyntaxError):
+        slim(b"def f(:")
