@@ -21,12 +21,15 @@ export class Downloads {
   #stages = new Map(); // stage -> {done, total}
   #expected = new Set(); // absolute URLs whose bytes are in a total
   #counted = new Set();
-  #failures = [];
+  #broken;
+  #break; // rejects #broken
   #report;
 
   constructor(manifest, report) {
     this.#report = report;
     this.manifest = manifest;
+    this.#broken = new Promise((_, reject) => (this.#break = reject));
+    this.#broken.catch(() => {}); // whoever asked for the file hears of it too
     for (const [name, file] of Object.entries(manifest)) this.#files.set(this.url(name), { name, bytes: file.bytes });
   }
 
@@ -77,16 +80,17 @@ export class Downloads {
     };
     try {
       return await work();
-    } catch (error) {
-      throw this.#failures[0] ?? error; // the missing file is the cause, what broke on it is not
     } finally {
       self.fetch = original;
     }
   }
 
-  /** Throws the first failed download, if there was one. */
-  check() {
-    if (this.#failures.length) throw this.#failures[0];
+  /**
+   * What `promise` resolves to; rejects with the first download that fails before. Pyodide only prints that
+   * its runtime did not come, and then waits for ever.
+   */
+  unbroken(promise) {
+    return Promise.race([this.#broken, promise]);
   }
 
   async #fetch(fetch, url, options) {
@@ -106,7 +110,7 @@ export class Downloads {
   }
 
   #failed(error) {
-    this.#failures.push(error);
+    this.#break(error);
     return error;
   }
 

@@ -52,9 +52,8 @@ async function start({ manifest, backend, model, debug }) {
   downloads.expect("Python", "Engine");
   await openDoor(downloads);
   await downloads.counting(async () => {
-    const pyodide = await loadPython(downloads, debug);
+    const pyodide = await downloads.unbroken(loadPython(downloads, debug));
     startingPython(1);
-    downloads.check();
     if (!pyodide.loadedPackages.webinfer) throw new Error("Python started, but the engine's wheel did not load");
     downloads.complete("Engine");
     self.pyodide = pyodide; // for the console of this worker

@@ -32,6 +32,7 @@ let opened = 0; // counts pictures asked for: only the last one may appear
 let count = 0;
 let firstMs = null;
 let frameTimes = [];
+let restarted = null; // what to say once an engine that was replaced runs again
 
 function readManifest() {
   const { assets: files } = JSON.parse(byId("manifest").textContent);
@@ -165,7 +166,8 @@ function onReady({ backend, reason, notice, capabilities }) {
   progress.end();
   panels.showBackend(`Runs on ${backend}: ${reason}`);
   panels.showCapabilities(capabilities);
-  if (notice) fail(notice, { severe: false });
+  if (restarted ?? notice) fail(restarted ?? notice, { severe: false });
+  restarted = null;
   if (byId("plan-box").open) engine.plan();
   if (engine.idle) detectCurrent().catch(fail); // else a picture is on its way already
 }
@@ -180,6 +182,8 @@ function onError({ code, message, fatal }) {
 
 function onRestarting({ code, message }) {
   progress.begin("Starting the engine again");
+  panels.showBackend("The engine is being started again.");
+  restarted = { code, message: `${message} It was started again.` };
   fail({ code, message: `${message} It is being started again.` }, { severe: false });
 }
 
