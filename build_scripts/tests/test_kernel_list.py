@@ -1,0 +1,81 @@
+"""The one list of kernels: its grammar, its generated products, and the compiler's check of signatures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from build_scripts import kernels
+
+
+def rows(folder: Path, text: str, sources: tuple[str, ...] = ("one.c",)) -> list[kernels.Row]:
+    """The rows of a list whose sources exist."""
+    (folder / "src").mkdir()
+    for name in sources:
+        (folder / "src" / name).write_text("")
+    (folder / "kernels.toml").write_text(text)
+    return kernels.read_rows(folder / "kernels.toml")
+
+
+def row(name: str = "one", rest: str = 'args = ["x:ptr", "n:i32", "lo:f32"]') -> str:
+    return f'[[kernel]]\nname = "{name}"\n{rest}\n'
+
+
+def test_a_row_is_read_with_its_arguments(tmp_path: Path) -> None:
+    (found,) = rows(tmp_path, row(rest='args = ["x:ptr", "n:i32"]\nsplit = "rows"'))
+    assert found == kernels.Row("one", "one.c", (("x", "ptr"), ("n", "i32")), "rows")
+
+
+def test_a_family_shares_one_source(tmp_path: Path) -> None:
+    found = rows(tmp_path, '[[kernel]]\nnames = ["a", "b"]\nsource = "one.c"\nargs = []\n')
+    assert [(r.name, r.source) for r in found] == [("a", "one.c"), ("b", "one.c")]
+
+
+def test_like_takes_arguments_and_split(tmp_path: Path) -> None:
+    text = row(rest='args = ["x:ptr"]\nsplit = "rows"') + '[[kernel]]\nname = "two"\nlike = "one"\n'
+    first, second = rows(tmp_path, text, ("one.c", "two.c"))
+    assert (second.args, second.split) == (first.args, first.split)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (row() + row(), "twice"),
+        (row("One"), "grammar"),
+        (row("two"), "does not exist"),
+        (row(rest='args = ["x:double"]'), "x:double"),
+        (row(rest=""), "args is missing"),
+        (row(rest='args = []\nspeed = "fast"'), "speed"),
+        (row(rest='like = "none"'), "like"),
+        ('[[kernel]]\nnames = ["a"]\nargs = []\n', "without source"),
+    ],
+)
+def test_a_broken_row_is_named(tmp_path: Path, text: str, complaint: str) -> None:
+    with pytest.raises(kernels.KernelListError, match=complaint):
+        rows(tmp_path, text)
+
+
+def test_every_source_is_in_the_list() -> None:
+    assert kernels.unlisted_sources(kernels.read_rows()) == []
+
+
+def test_abi_changes_with_every_signature(tmp_path: Path) -> None:
+    one = kernels.Row("one", "one.c", (("x", "ptr"),), "")
+    others = [
+        kernels.Row("two", "one.c", (("x", "ptr"),), ""),
+        kernels.Row("one", "one.c", (("x", "i32"),), ""),
+        kernels.Row("one", "one.c", (("x", "ptr"),), "rows"),
+    ]
+    assert len({kernels.abi([r]) for r in (one, *others)}) == 4
+
+
+def test_split_kernels_get_their_share_and_others_run_once() -> None:
+    text = kernels.dispatch_source(
+        [
+            kernels.Row("one", "one.c", (("x", "ptr"), ("n", "i32"), ("lo", "f32")), "rows"),
+            kernels.Row("two", "two.c", (), ""),
+        ]
+    )
+    assert "case 0: one(POINTER(3), p[4], FLOAT(5), begin, end); return;" in text
+    assert "case 1: if (thread == 0) two(); return;" in text

@@ -1,0 +1,213 @@
+"""Every register tile at odd sizes: right results, and nothing written outside them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from tests.ops.targets import Target
+from tests.wasm.memory import BUILDS, Array, Memory
+
+from webinfer.backends.wasm.lowerings.conv import IMAGES, TILES, WINDOWS
+
+ACTIVATIONS = {"clamp": 0, "prelu": 1, "hard_swish": 2, "sigmoid": 3, "tanh": 4}
+THREADS = 3
+
+
+@dataclass(frozen=True)
+class Conv:
+    """One convolution; ci and co are those of one group."""
+
+    n: int = 1
+    size: tuple[int, int] = (5, 6)
+    ci: int = 8
+    co: int = 12
+    window: tuple[int, int] = (1, 1)
+    stride: tuple[int, int] = (1, 1)
+    pads: tuple[int, int, int, int] = (0, 0, 0, 0)
+    dilation: tuple[int, int] = (1, 1)
+    groups: int = 1
+    activation: str = "clamp"
+    residual: int = 0
+    bias: bool = True
+    stored: type = np.float32
+
+    @property
+    def out(self) -> tuple[int, int]:
+        spans = [s + a + b for s, a, b in zip(self.size, self.pads[::2], self.pads[1::2], strict=True)]
+        reach = [(k - 1) * d + 1 for k, d in zip(self.window, self.dilation, strict=True)]
+        return tuple((s - r) // t + 1 for s, r, t in zip(spans, reach, self.stride, strict=True))  # type: ignore[return-value]
+
+
+@dataclass(frozen=True)
+class Arrays:
+    x: Array
+    w: Array
+    bias: Array
+    residual: Array
+    slope: Array
+
+
+def draw(case: Conv) -> Arrays:
+    rng = np.random.default_rng(7)
+    channels = case.groups * case.co
+
+    def normal(*shape: int) -> Array:
+        return rng.normal(size=shape).astype(np.float32)
+
+    w = normal(channels, *case.window, case.ci).astype(case.stored)
+    x = normal(case.n, *case.size, case.groups * case.ci)
+    return Arrays(x, w, normal(channels), normal(case.n, *case.out, case.residual), normal(channels))
+
+
+def expected(case: Conv, a: Arrays) -> Array:
+    """The convolution in float64, tap by tap."""
+    (oh, ow), (sh, sw), (dh, dw) = case.out, case.stride, case.dilation
+    x = np.pad(a.x.astype(np.float64), ((0, 0), case.pads[:2], case.pads[2:], (0, 0)))
+    y = np.zeros((case.n, oh, ow, case.groups * case.co))
+    for ky, kx in np.ndindex(case.window):
+        pixels = x[:, ky * dh :: sh, kx * dw :: sw][:, :oh, :ow]
+        for g in range(case.groups):
+            inputs, outputs = slice(g * case.ci, (g + 1) * case.ci), slice(g * case.co, (g + 1) * case.co)
+            y[..., outputs] += pixels[..., inputs] @ a.w[outputs, ky, kx].T.astype(np.float64)
+    return activated(case, y + (a.bias if case.bias else 0), a)
+
+
+def activated(case: Conv, y: Array, a: Arrays) -> Array:
+    y[..., : case.residual] += a.residual
+    return {
+        "clamp": lambda: np.clip(y, -0.5, 1.0),
+        "prelu": lambda: np.where(y < 0, y * a.slope, y),
+        "hard_swish": lambda: y * np.clip(y + 3, 0, 6) / 6,
+        "sigmoid": lambda: 1 / (1 + np.exp(-y)),
+        "tanh": lambda: np.tanh(y),
+    }[case.activation]()
+
+
+def tail(case: Conv, memory: Memory, a: Arrays) -> tuple[int | float, ...]:
+    """The arguments that end every convolution."""
+    residual = memory.put(a.residual) if case.residual else 0
+    slope = memory.put(a.slope) if case.activation == "prelu" else 0
+    return residual, case.residual, slope, ACTIVATIONS[case.activation], -0.5, 1.0
+
+
+def shares(units: int) -> list[tuple[int, int]]:
+    """Begin and end of each thread's part, the last one first."""
+    return [(units * t // THREADS, units * (t + 1) // THREADS) for t in reversed(range(THREADS))]
+
+
+def dense(isa: str, tile: str, case: Conv, a: Arrays) -> Array:
+    """What pack and tile make of the arrays, in three parts."""
+    memory, image = Memory(isa), tile.startswith("image")
+    rows, columns = (1, 8) if image else map(int, tile.split("x"))
+    panels, depth = -(-case.co // columns), a.w[0].size
+    packed = memory.room(4 * case.groups * panels * columns * (1 + depth))
+    w, bias = memory.put(a.w), memory.put(a.bias) if case.bias else 0
+    pack = (case.co, depth // case.ci, case.ci, columns, case.co * depth, depth, 1, 0, case.ci, case.groups * case.co)
+    for part in shares(case.groups * panels):
+        memory.kernels.call("f32_pack_conv_weights", w, bias, packed, *pack, int(case.stored is np.float16), *part)
+    memory.get(packed, np.empty(case.groups * panels * columns * (1 + depth), np.float32))
+    y = np.empty((case.n, *case.out, case.groups * case.co), np.float32)
+    x, target, total = memory.put(a.x), memory.room(y.nbytes), case.groups * case.co
+    sizes = (case.n, *case.size, case.ci, case.groups * case.ci, *case.out, case.co, total)
+    args = (*sizes, *case.window, *case.stride, *case.dilation, case.pads[0], case.pads[2], *tail(case, memory, a))
+    pixels = case.n * case.out[0] * case.out[1]
+    for part in shares(case.n * case.out[0] if image else case.groups * panels * -(-pixels // rows)):
+        memory.kernels.call(f"f32_conv2d_nhwc_{tile}", x, packed, target, *args, *part)
+    return memory.get(target, y)
+
+
+def depthwise(isa: str, kernel: str, case: Conv, a: Arrays) -> Array:
+    """What pack and depthwise kernel make of the arrays, in three parts; one group is one channel."""
+    memory, c = Memory(isa), case.groups
+    taps, blocks = case.window[0] * case.window[1], -(-c // 4)
+    packed = memory.room(16 * blocks * (1 + taps))
+    w, bias = memory.put(a.w), memory.put(a.bias) if case.bias else 0
+    for part in shares(blocks):
+        stored_f16 = int(case.stored is np.float16)
+        memory.kernels.call("f32_pack_depthwise_weights", w, bias, packed, c, taps, 1, taps, stored_f16, *part)
+    memory.get(packed, np.empty(4 * blocks * (1 + taps), np.float32))
+    y = np.empty((case.n, *case.out, c), np.float32)
+    x, target = memory.put(a.x), memory.room(y.nbytes)
+    sizes = (case.n, *case.size, c, c, *case.out, c)
+    args = (*sizes, *case.window, *case.stride, *case.dilation, case.pads[0], case.pads[2], *tail(case, memory, a))
+    for part in shares(case.n * case.out[0]):
+        memory.kernels.call(kernel, x, packed, target, *args, *part)
+    return memory.get(target, y)
+
+
+def variations(control: Conv) -> list[Conv]:
+    """The control and one deviation each in what an epilogue or the weights can be."""
+    channels = control.groups * control.co
+    activations = [replace(control, activation=name, residual=r) for name in ACTIVATIONS for r in (0, channels // 2)]
+    return [
+        control, replace(control, bias=False), replace(control, stored=np.float16), *activations,
+        replace(control, residual=channels), replace(control, residual=1), replace(control, n=2),
+    ]  # fmt: skip
+
+
+WINDOWED = Conv(size=(7, 9), window=(3, 3), pads=(1, 1, 1, 1))
+DENSE = [
+    *variations(Conv()), *variations(Conv(ci=7, co=13)), *variations(replace(WINDOWED, co=5)),
+    Conv(ci=1, co=1), Conv(size=(1, 1), ci=300, co=37), Conv(n=2, size=(3, 3), ci=5, co=3), Conv(stride=(2, 2)),
+    Conv(pads=(1, 0, 0, 2)), replace(WINDOWED, ci=3, co=9), replace(WINDOWED, ci=260, co=4),
+    replace(WINDOWED, window=(5, 5), stride=(2, 2), pads=(1, 2, 1, 2), n=2), replace(WINDOWED, groups=3, ci=4, co=5),
+    replace(WINDOWED, dilation=(2, 3), pads=(2, 2, 3, 3)), replace(WINDOWED, dilation=(2, 3), groups=2),
+    replace(WINDOWED, window=(2, 3), stride=(2, 1), pads=(0, 0, 0, 0)), replace(WINDOWED, size=(2, 2), window=(3, 3)),
+]  # fmt: skip
+
+
+def compare(got: Array, case: Conv, a: Arrays) -> str:
+    """Empty, or how far the result is off. Bound: a few roundings of each product of the sum."""
+    want = expected(case, a)
+    error = float(np.max(np.abs(got - want) / (1 + np.abs(want))))
+    bound = 2e-6 * max(a.w[0].size, 16) ** 0.5
+    return "" if error < bound else f"{case} is off by {error:.2g}, allowed are {bound:.2g}"
+
+
+@pytest.mark.parametrize("target", BUILDS, ids=str)
+@pytest.mark.parametrize("tile", TILES)
+def test_dense_tiles_are_right_at_every_size(tile: str, target: Target) -> None:
+    target.demand()
+    isa = str(dict(target.options)["isa"])
+    problems = [(case, draw(case)) for case in DENSE]
+    assert not [text for case, a in problems if (text := compare(dense(isa, tile, case, a), case, a))]
+
+
+@pytest.mark.parametrize("target", BUILDS, ids=str)
+@pytest.mark.parametrize(("shape", "tile"), IMAGES.items(), ids=str)
+def test_image_tiles_are_right_at_every_size(shape: tuple[int, int], tile: str, target: Target) -> None:
+    target.demand()
+    isa, (k, s) = str(dict(target.options)["isa"]), shape
+    control = Conv(size=(9, 15), ci=3, co=13, window=(k, k), stride=(s, s), pads=(1, 1, 1, 1))
+    cases = variations(control)
+    for size in ((k, k), (16, 33), (31, 8)):
+        cases += [
+            replace(control, size=size, pads=pads, co=co)
+            for pads in ((0, 0, 0, 0), (0, 1, 0, 1), (k - 1,) * 4)
+            for co in (1, 16)
+        ]
+    problems = [(case, draw(case)) for case in cases]
+    assert not [text for case, a in problems if (text := compare(dense(isa, tile, case, a), case, a))]
+
+
+@pytest.mark.parametrize("target", BUILDS, ids=str)
+@pytest.mark.parametrize(("shape", "variant"), [*WINDOWS.items(), ((3, 1), ""), ((4, 2), "")], ids=str)
+def test_depthwise_windows_are_right_at_every_size(shape: tuple[int, int], variant: str, target: Target) -> None:
+    target.demand()
+    isa, (k, s) = str(dict(target.options)["isa"]), shape
+    kernel = f"f32_depthwise_nhwc_{variant}" if variant else "f32_depthwise_nhwc"
+    control = Conv(size=(7, 19), ci=1, co=1, groups=7, window=(k, k), stride=(s, s), pads=(1, 1, 1, 1))
+    cases = variations(control)
+    for size in ((k, k), (6, 8), (16, 33)):
+        cases += [
+            replace(control, size=size, pads=pads, groups=c)
+            for pads in ((0, 0, 0, 0), (0, 1, 0, 1), (k - 1,) * 4)
+            for c in (1, 4, 12)
+        ]
+    cases.append(replace(control, size=(2, 1), pads=(k - 1,) * 4))
+    if not variant:
+        cases += [replace(control, dilation=(2, 3), pads=(3, 2, 4, 1)), replace(control, window=(2, 4), stride=(1, 3))]
+    problems = [(case, draw(case)) for case in cases]
+    assert not [text for case, a in problems if (text := compare(depthwise(isa, kernel, case, a), case, a))]

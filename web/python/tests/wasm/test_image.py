@@ -1,0 +1,96 @@
+"""The kernel that lays a picture into a model's input: crop, rotation, letterbox, borders, normalisation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from tests.ops.targets import Target
+from tests.wasm.memory import BUILDS, Array, Memory
+
+BLACK, EDGE = 0, 1
+SPARE_PIXELS = 3  # at the end of each row, never to be seen
+
+
+@dataclass(frozen=True)
+class View:
+    """An output of `out` pixels; pixel (x, y) samples at (ax*x + ay*y + a0, bx*x + by*y + b0)."""
+
+    out: tuple[int, int]
+    matrix: tuple[float, float, float, float, float, float]
+    border: int = BLACK
+    scale: float = 2 / 255
+    offset: float = -1.0
+
+
+def picture(height: int, width: int) -> Array:
+    """RGBA rows with spare pixels of 255 behind them."""
+    rng = np.random.default_rng(3)
+    image = np.full((height, width + SPARE_PIXELS, 4), 255, np.uint8)
+    image[:, :width] = rng.integers(0, 256, (height, width, 4))
+    return image
+
+
+def expected(image: Array, view: View) -> Array:
+    """Bilinear samples in float64; outside the image lies black, or its edge goes on."""
+    height, width = image.shape[0], image.shape[1] - SPARE_PIXELS
+    rgb = image[:, :width, :3].astype(np.float64)
+    rows, columns = np.indices(view.out)
+    ax, ay, a0, bx, by, b0 = view.matrix
+    at_x, at_y = ax * columns + ay * rows + a0, bx * columns + by * rows + b0
+    x, y = np.floor(at_x).astype(int), np.floor(at_y).astype(int)
+
+    def texel(dy: int, dx: int) -> Array:
+        inside = (y + dy >= 0) & (y + dy < height) & (x + dx >= 0) & (x + dx < width)
+        found = rgb[np.clip(y + dy, 0, height - 1), np.clip(x + dx, 0, width - 1)]
+        return found if view.border == EDGE else found * inside[..., None]
+
+    wx, wy = (at_x - x)[..., None], (at_y - y)[..., None]
+    top = texel(0, 0) * (1 - wx) + texel(0, 1) * wx
+    bottom = texel(1, 0) * (1 - wx) + texel(1, 1) * wx
+    return view.offset + view.scale * (top * (1 - wy) + bottom * wy)
+
+
+def sampled(isa: str, image: Array, view: View) -> Array:
+    """What the kernel writes, its rows in two parts."""
+    memory, (oh, ow) = Memory(isa), view.out
+    y = np.empty((oh, ow, 3), np.float32)
+    source, target = memory.put(image), memory.room(y.nbytes)
+    size = (image.shape[1] - SPARE_PIXELS, image.shape[0], 4 * image.shape[1])
+    args = (source, target, *size, ow, view.border, *map(float, view.matrix), view.scale, view.offset)
+    for part in ((oh // 2, oh), (0, oh // 2)):
+        memory.kernels.call("u8_image_to_f32", *args, *part)
+    return memory.get(target, y)
+
+
+VIEWS = {
+    "as it is": View((7, 9), (1, 0, 0, 0, 1, 0)),
+    "smaller": View((4, 5), (1.75, 0, 0.375, 0, 1.75, 0.375)),
+    "larger": View((15, 20), (0.45, 0, -0.25, 0, 0.45, -0.25)),
+    "larger, edge goes on": View((15, 20), (0.45, 0, -0.25, 0, 0.45, -0.25), EDGE),
+    "letterbox": View((12, 12), (0.75, 0, -0.125, 0, 0.75, -1.125)),
+    "crop": View((3, 3), (1, 0, 2, 0, 1, 3)),
+    "a quarter turn": View((9, 7), (0, 1, 0, -1, 0, 6)),
+    "turned, edge goes on": View((8, 8), (0.8, -0.6, 2.2, 0.6, 0.8, -1.7), EDGE),
+    "far outside": View((2, 3), (1, 0, 1e9, 0, 1, -1e9)),
+    "far outside, edge goes on": View((2, 3), (1, 0, 1e9, 0, 1, -1e9), EDGE),
+    "other range": View((7, 9), (1, 0, 0, 0, 1, 0), scale=1 / 255, offset=0.0),
+    "one pixel": View((1, 1), (1, 0, 4.25, 0, 1, 3.5)),
+}
+
+
+@pytest.mark.parametrize("target", BUILDS, ids=str)
+@pytest.mark.parametrize("name", VIEWS)
+def test_pictures_are_sampled_as_the_map_says(name: str, target: Target) -> None:
+    target.demand()
+    isa, image, view = str(dict(target.options)["isa"]), picture(7, 9), VIEWS[name]
+    np.testing.assert_allclose(sampled(isa, image, view), expected(image, view), rtol=0, atol=3e-6)
+
+
+@pytest.mark.parametrize("target", BUILDS, ids=str)
+def test_a_picture_of_one_pixel_has_an_edge_everywhere(target: Target) -> None:
+    target.demand()
+    isa, image = str(dict(target.options)["isa"]), picture(1, 1)
+    view = View((3, 4), (0.5, 0, -1.0, 0, 0.5, -1.0), EDGE)
+    np.testing.assert_allclose(sampled(isa, image, view), expected(image, view), rtol=0, atol=3e-6)
