@@ -111,7 +111,9 @@ class FaceDetector:
     def __enter__(self) -> FaceDetector:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
 
@@ -136,5 +138,3 @@ def _to_pixels(d: Detection, box: Letterbox) -> Face:
     right, bottom = box.to_image(d.right, d.bottom)
     points = {name: box.to_image(*point) for name, point in zip(KEYPOINTS, d.keypoints, strict=True)}
     return Face(Box(left, top, right - left, bottom - top), min(max(d.score, 0.0), 1.0), points)
-
-

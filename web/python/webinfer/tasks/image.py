@@ -64,7 +64,9 @@ def read_image(source: Any, host: Host) -> Picture:
     if min(picture.width, picture.height) < 1:
         raise InputError(f"the image is {picture.width}x{picture.height} pixels; it needs at least one")
     if max(picture.width, picture.height) > LARGEST_SIDE:
-        raise LimitError("side of the image in pixels", max(picture.width, picture.height), LARGEST_SIDE, "scale it down first")
+        raise LimitError(
+            "side of the image in pixels", max(picture.width, picture.height), LARGEST_SIDE, "scale it down first"
+        )
     return picture
 
 
@@ -72,7 +74,9 @@ def _from_array(source: Any) -> Picture:
     try:
         view = memoryview(source)
     except TypeError:
-        raise InputError(f"a {type(source).__name__} is not an image; give a Pillow image or a uint8 array [H, W, 3 or 4]") from None
+        raise InputError(
+            f"a {type(source).__name__} is not an image; give a Pillow image or a uint8 array [H, W, 3 or 4]"
+        ) from None
     if view.format != "B" or view.ndim != 3 or view.shape is None or view.shape[2] not in (3, 4):
         raise InputError(f"an array {view.shape} of {view.format!r} is not an image; give uint8 [H, W, 3 or 4]")
     height, width, channels = view.shape
@@ -98,7 +102,18 @@ def prepare_image(workspace: Workspace, picture: Picture, box: Letterbox, *, sca
         raise InputError(f"the image has {have} bytes, {picture.width}x{picture.height} RGBA needs {nbytes}")
     image = workspace.put("image", picture.pixels, nbytes)
     tensor = workspace.area("tensor", 12 * box.width * box.height)
-    args = (image, tensor, picture.width, picture.height, 4 * picture.width, box.width, 0, *box.matrix(), float(scale), float(offset))
+    args = (
+        image,
+        tensor,
+        picture.width,
+        picture.height,
+        4 * picture.width,
+        box.width,
+        0,
+        *box.matrix(),
+        float(scale),
+        float(offset),
+    )
     workspace.call("u8_image_to_f32", args, box.height)
     return workspace.kernels.read(tensor, 12 * box.width * box.height)
 

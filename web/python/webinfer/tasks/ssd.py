@@ -74,7 +74,19 @@ class SsdDecoder:
         candidates = w.area("candidates", 4 * width * o.anchors)
         kept = w.area("kept", 4 * width * MAX_DETECTIONS)
         count = w.area("count", 4)
-        kernels.call("f32_ssd_decode", raw, logits, self._layers, candidates, count, len(o.layers), o.size, o.keypoints, o.score_clip, min_score)
+        kernels.call(
+            "f32_ssd_decode",
+            raw,
+            logits,
+            self._layers,
+            candidates,
+            count,
+            len(o.layers),
+            o.size,
+            o.keypoints,
+            o.score_clip,
+            min_score,
+        )
         kernels.call("f32_weighted_nms", candidates, kept, count, width, MAX_DETECTIONS, o.suppression)
         found = int.from_bytes(kernels.read(count, 4), "little")
         values = struct.unpack(f"<{found * width}f", kernels.read(kept, 4 * found * width)) if found else ()
