@@ -4,17 +4,33 @@ import math
 from html import escape
 from typing import Any
 
-COLOURS = {"webinfer": "#c2410c", "litertjs": "#1d4ed8", "ortweb": "#047857", "tfjs": "#7c3aed", "native": "#6b7280"}
+COLOURS = {  # on a light and on a dark ground
+    "webinfer": ("#c2410c", "#fb923c"),
+    "litertjs": ("#1d4ed8", "#60a5fa"),
+    "ortweb": ("#047857", "#34d399"),
+    "tfjs": ("#7c3aed", "#c4b5fd"),
+    "native": ("#6b7280", "#9ca3af"),
+}
 TITLES = {"litertjs": "LiteRT.js", "ortweb": "ONNX Runtime Web", "tfjs": "TF.js", "native": "native LiteRT"}
-LABELS, PANEL, LINE, TOP, GAP = 230, 430, 26, 96, 36  # pixels
+LABELS, PANEL, LINE, TOP, GAP = 268, 430, 26, 96, 36  # pixels
 NAMESPACE = 'xmlns="http://www.w3.org/2000/svg"'
-STYLE = """
-text { font: 12px system-ui, sans-serif; fill: #1b1f24 } .quiet { fill: #5c6570 }
-.title { font-size: 16px; font-weight: 600 }
-.grid { stroke: #e3e8ee } .row { stroke: #d3dae2 } .ground { fill: #ffffff }
-@media (prefers-color-scheme: dark) { text { fill: #e6e9ee } .quiet { fill: #9aa4b1 } .ground { fill: #14181d }
-.grid { stroke: #262d36 } .row { stroke: #39424d } }
-"""
+STYLE = (
+    "text{font:12px system-ui,sans-serif;fill:var(--ink)}.quiet{fill:var(--quiet)}"
+    ".title{font-size:16px;font-weight:600}.ground{fill:var(--ground)}.grid{stroke:var(--grid)}.row{stroke:var(--row)}"
+)
+GROUNDS = {
+    "light": {"ink": "#1b1f24", "quiet": "#5c6570", "ground": "#ffffff", "grid": "#e3e8ee", "row": "#d3dae2"},
+    "dark": {"ink": "#e6e9ee", "quiet": "#9aa4b1", "ground": "#14181d", "grid": "#262d36", "row": "#39424d"},
+}
+
+
+def _style() -> str:
+    schemes = []
+    for i, (scheme, colours) in enumerate(GROUNDS.items()):
+        every = {**colours, **{system: pair[i] for system, pair in COLOURS.items()}}
+        rule = f"svg{{{''.join(f'--{name}:{value};' for name, value in every.items())}}}"
+        schemes.append(rule if scheme == "light" else f"@media (prefers-color-scheme:{scheme}){{{rule}}}")
+    return "".join(schemes) + STYLE
 
 
 def chart(report: dict[str, Any]) -> str:
@@ -30,7 +46,7 @@ def chart(report: dict[str, Any]) -> str:
     where = f"{report['machine']}; {report['browser']}; {report['date'][:10]}"
     parts = [
         f'<svg {NAMESPACE} viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" ',
-        f'aria-label="Median inference time of each system and model"><style>{STYLE}</style>',
+        f'aria-label="Median inference time of each system and model"><style>{_style()}</style>',
         f'<rect class="ground" width="{width}" height="{height}"/>',
         '<text class="title" x="16" y="26">Median time of one inference, milliseconds</text>',
         f'<text class="quiet" x="16" y="44">{escape(where)}</text>',
@@ -87,15 +103,15 @@ def _tip(row: dict[str, Any]) -> str:
 
 def _mark(system: str, backend: str, x: float, y: float) -> str:
     """A shape and a colour, so that neither alone has to be told apart."""
-    colour = COLOURS.get(system, "#6b7280")
+    colour = f"var(--{system if system in COLOURS else 'native'})"
+    solid = f'style="fill:{colour}"'
     if system == "webinfer":
-        return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="6" fill="{colour}"/>'
+        return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="6" {solid}/>'
     if system == "native":
-        return f'<path d="M{x:.1f} {y - 7:.1f}v14" stroke="{colour}" stroke-width="3"/>'
+        return f'<path d="M{x:.1f} {y - 7:.1f}v14" style="stroke:{colour};stroke-width:3"/>'
     if system == "litertjs":
-        return f'<rect x="{x - 5:.1f}" y="{y - 5:.1f}" width="10" height="10" fill="{colour}"/>'
+        return f'<rect x="{x - 5:.1f}" y="{y - 5:.1f}" width="10" height="10" {solid}/>'
     if system == "ortweb":
-        return f'<path d="M{x:.1f} {y - 6:.1f}l6 11h-12z" fill="{colour}"/>'
-    hollow = backend == "cpu"
-    fill, stroke = ("none", colour) if hollow else (colour, "none")
-    return f'<path d="M{x:.1f} {y - 6:.1f}l6 6l-6 6l-6 -6z" fill="{fill}" stroke="{stroke}" stroke-width="1.5"/>'
+        return f'<path d="M{x:.1f} {y - 6:.1f}l6 11h-12z" {solid}/>'
+    paint = f'style="fill:none;stroke:{colour};stroke-width:1.5"' if backend == "cpu" else solid
+    return f'<path d="M{x:.1f} {y - 6:.1f}l6 6l-6 6l-6 -6z" {paint}/>'

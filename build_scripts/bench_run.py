@@ -1,11 +1,12 @@
 """Runs the benchmark's page in headless Chromium, or packs it as a site for another machine."""
 
 import argparse
+import contextlib
 import os
 import platform
 import queue
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,29 @@ TURNS = {"wasm": {"least_runs": 1, "lanes": 0}, "webgpu": {"least_runs": 10, "la
 
 def measure(options: argparse.Namespace, entries: Sequence[Entry]) -> int:
     """Writes JSON, table and chart; 0 when the page came to its end."""
+    with _alone():
+        return _measure(options, entries)
+
+
+@contextlib.contextmanager
+def _alone() -> Iterator[None]:
+    """Two benchmarks at once would measure each other."""
+    OUTPUT.mkdir(parents=True, exist_ok=True)
+    if os.name == "nt":
+        yield
+        return
+    import fcntl
+
+    with (OUTPUT / ".lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print("  waiting for another benchmark in this checkout ...")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _measure(options: argparse.Namespace, entries: Sequence[Entry]) -> int:
     site = OUTPUT / "site"
     models = prepared(options, entries, site)
     native = _native_system(options.models, models)

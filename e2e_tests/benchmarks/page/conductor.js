@@ -81,8 +81,8 @@ async function open(entry, model, config, row) {
       throw new Error(`outputs differ by up to ${row.max_abs_diff} from the reference, ${(100 * row.max_rel_diff).toFixed(0)} % of their range`);
     }
     row.first_ms = row.start_ms + row.load_ms + row.first_run_ms; // some runtimes start only when they load
-    const { last_ms } = await remote.call("warm", { ms: config.warm_ms, runs: config.warm_runs });
-    row.runs = Math.max(config.least_runs, Math.min(config.most_runs, Math.ceil(config.turn_ms / last_ms)));
+    const { run_ms } = await remote.call("warm", { ms: config.warm_ms, runs: config.warm_runs });
+    row.runs = Math.max(config.least_runs, Math.min(config.most_runs, Math.ceil(config.turn_ms / run_ms)));
     return remote;
   } catch (error) {
     remote.end();
