@@ -27,9 +27,9 @@ def _centre(face: dict) -> tuple[float, float]:
 
 @pytest.fixture
 def moved_photo(photo: Path, tmp_path: Path) -> Path:
-    """The sample photo on a wider, grey ground, 200 pixels to the right and 100 down."""
-    ground = Image.new("RGB", (900, 700), (128, 128, 128))
-    ground.paste(Image.open(photo).convert("RGB"), (200, 100))
+    """The upper left of the sample photo on a wider, grey ground, 100 pixels to the right and 30 down."""
+    ground = Image.new("RGB", (520, 440), (128, 128, 128))
+    ground.paste(Image.open(photo).convert("RGB").crop((0, 0, 400, 400)), (100, 30))
     path = tmp_path / "moved.jpg"
     ground.save(path, quality=95)
     return path
@@ -41,9 +41,9 @@ def test_a_chosen_file_is_shown_and_searched(demo: Demo, moved_photo: Path) -> N
     page.choose(moved_photo)
     result = page.wait_for_result(after=first["count"])
     assert result["source"] == "picture"
-    assert result["image"] == {"width": 900, "height": 700}
+    assert result["image"] == {"width": 520, "height": 440}
     x, y = _centre(first["faces"][0])
-    assert _centre(result["faces"][0]) == pytest.approx((x + 200, y + 100), abs=12)
+    assert _centre(result["faces"][0]) == pytest.approx((x + 100, y + 30), abs=8)
     assert page.page.locator("#picture").is_visible()
     assert page.page.locator("#sample").is_hidden()
 
@@ -62,7 +62,7 @@ def test_a_file_chosen_before_the_engine_is_ready_is_searched_then(demo: Demo, m
     result = page.wait_for(
         "result of the file", lambda: page.result if (page.result or {}).get("source") == "picture" else None
     )
-    assert result["image"]["width"] == 900
+    assert result["image"]["width"] == 520
     assert len(result["faces"]) == 1
 
 
@@ -78,7 +78,7 @@ def test_a_picture_can_be_pasted(demo: Demo, moved_photo: Path) -> None:
     page = demo("?backend=wasm")
     count = page.wait_for_result()["count"]
     page.paste("image.png", "image/jpeg", _base64(moved_photo))
-    assert page.wait_for_result(after=count)["image"]["width"] == 900
+    assert page.wait_for_result(after=count)["image"]["width"] == 520
 
 
 def test_a_picture_that_says_it_lies_on_its_side_is_turned_upright(demo: Demo, photo: Path, tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_what_is_no_picture_is_refused_and_the_next_picture_works(
     assert said in error["message"]
     assert name in error["message"]
     page.choose(moved_photo)
-    assert page.wait_for_result(after=count)["image"]["width"] == 900
+    assert page.wait_for_result(after=count)["image"]["width"] == 520
     assert page.error is None
     assert page.page.locator("#message").is_hidden()
 
