@@ -412,6 +412,13 @@ def test_unknown_element_type_is_refused_by_name(type_code: int) -> None:
     assert "input t0: type" in message
 
 
+@pytest.mark.parametrize("version", [0, -1, 9, INT_MAX])
+def test_unknown_version_is_refused_by_number(version: int) -> None:
+    data = edited(sample_models.residual(), _set("operatorCodes.1.version", version))
+    message = refused(data, UnsupportedOpError)
+    assert f"CONV_2D: version {version}; known are versions up to 8 (operator 1)" in message
+
+
 def test_names_are_neutralised_in_messages_and_kept_for_the_api() -> None:
     name = "</script>\u202e\n\"'" + "x" * 10_000
     w = Writer()

@@ -6,8 +6,11 @@ import re
 
 import pytest
 from ai_edge_litert import schema_py_generated as schema
+from ai_edge_litert.interpreter import Interpreter, OpResolverType
+from tests.importers.tflite_writer import Writer
 
 from webinfer.importers.tflite import schema as ours
+from webinfer.importers.tflite.convert import CONVERTERS
 
 
 def _numbers(name: str) -> dict[str, int]:
@@ -47,3 +50,23 @@ def test_every_field_has_its_slot_and_default(table: str) -> None:
         default = blank[camel]
         if default is not None and not isinstance(default, list | str | bytes):
             assert default == field.default, f"{table}.{name}"
+
+
+@pytest.mark.parametrize("op", sorted(CONVERTERS))
+def test_newest_version_is_the_one_that_litert_runs(op: str) -> None:
+    newest = ours.VERSIONS.get(op, 1)
+    assert _registered(op, newest)
+    assert not _registered(op, newest + 1)
+
+
+def _registered(op: str, version: int) -> bool:
+    w = Writer()
+    x, y = w.input("x", (1,)), w.tensor("y", (1,))
+    w.node(op, [x], [y], version)
+    try:
+        Interpreter(
+            model_content=w.finish(y), experimental_op_resolver_type=OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+        )
+    except (ValueError, RuntimeError) as error:
+        return "Didn't find op" not in str(error)
+    return True

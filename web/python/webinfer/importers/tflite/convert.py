@@ -25,6 +25,7 @@ from webinfer.importers.tflite import (
 )
 from webinfer.importers.tflite.model import OperatorInfo, TensorInfo, check_bytes, read_subgraphs
 from webinfer.importers.tflite.operation import MAX_CONVERTED, QUANTIZED, Conversion, Model, Operation, Refusal, Row
+from webinfer.importers.tflite.schema import VERSIONS
 from webinfer.ops import elementwise as ew
 
 CONVERTERS: dict[str, Row] = {
@@ -96,8 +97,9 @@ def _convert(info: OperatorInfo, conversion: Conversion, problems: _Problems) ->
         raise LimitError("operators to read, loops unrolled", MAX_CONVERTED + 1, MAX_CONVERTED, "use a smaller model")
     row = custom.CONVERTERS.get(info.name) if info.custom else CONVERTERS.get(info.name)
     guessed = not problems.tainted.isdisjoint(info.inputs)
-    if row is None:
-        problems.add(info, "a custom operator that webinfer does not know" if info.custom else "not supported")
+    obstacle = _obstacle(info)
+    if row is None or obstacle:
+        problems.add(info, obstacle)
     else:
         operation = Operation(info, conversion, row[1])
         try:
@@ -116,6 +118,16 @@ def _convert(info: OperatorInfo, conversion: Conversion, problems: _Problems) ->
     for index in info.outputs:
         if conversion.values[index] is None:  # a stand-in, so that what follows is looked at too
             conversion.values[index] = _declared(conversion.subgraph.tensors[index])
+
+
+def _obstacle(info: OperatorInfo) -> str:
+    """Why no converter can be asked, or nothing."""
+    if info.custom:
+        return "" if info.name in custom.CONVERTERS else "a custom operator that webinfer does not know"
+    if info.name not in CONVERTERS:
+        return "not supported"
+    newest = VERSIONS.get(info.name, 1)
+    return "" if 1 <= info.version <= newest else f"version {info.version}; known are versions up to {newest}"
 
 
 def _located(error: Exception, info: OperatorInfo, name: str) -> ModelFormatError:
