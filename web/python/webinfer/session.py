@@ -47,6 +47,7 @@ async def load(
     progress: Progress | None = None,
     threads: int | None = None,
     tuning_ms: float = 0.0,
+    shapes: Mapping[str, Sequence[int]] | None = None,
     host: Host | None = None,
 ) -> Session:
     """A session that runs the model.
@@ -55,14 +56,15 @@ async def load(
     measured on this device), one of "webgpu", "wasm", "reference", or a list to try in order.
     `threads` is for the wasm backend: None takes what suits the machine, where threads cannot be had
     there is one. `tuning_ms` is a budget for timing kernels on this device; what was found is remembered.
+    `shapes` binds the sizes of inputs, by name, that the model leaves open.
     With `strict` a backend that cannot run the whole model is an error, never a reason to fall back.
 
-    Raises:  ModelFormatError, UnsupportedOpError, BackendUnavailableError, LimitError, OutOfMemoryError
+    Raises:  ModelFormatError, UnsupportedOpError, ShapeError, BackendUnavailableError, LimitError, OutOfMemoryError
     """
     host = host or current()
     order = order_of(backend)
     data, name = await _read(source, host, progress)
-    graph = read_model(data, name)
+    graph = read_model(data, name, shapes)
     debug(5, f"imported\n{print_graph(graph)}" if debug_level() >= 5 else "")
     for rewrite, count in optimize(graph):
         debug(3, f"pass {rewrite}: {count} rewrites")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import numpy as np
 import pytest
 from tests.importers.sample_models import residual, shapes
 from tests.importers.test_operators_match_litert import computed
 from tests.importers.tflite_writer import Writer
 
+import webinfer
 from webinfer.errors import LimitError, ModelFormatError, ShapeError, UnsupportedOpError
 from webinfer.graph.printer import print_graph
 from webinfer.importers import read_model
@@ -117,3 +120,13 @@ def test_folding_stops_at_its_budget() -> None:
     y = w.tensor("y", (1000,), "int32")
     w.node("ADD", [x, total], [y])
     assert 150 < len(read_model(w.finish(y)).nodes) < 250
+
+
+def test_a_session_is_loaded_for_the_sizes_asked_for() -> None:
+    async def run() -> tuple[int, ...]:
+        session = await webinfer.load(shapes(), backend="reference", shapes={"words": (3, 5, 4)})
+        with session:
+            outputs = await session.run({"words": np.zeros((3, 5, 4), np.float32)})
+        return outputs["y"].shape
+
+    assert asyncio.run(run()) == (3, 15)
