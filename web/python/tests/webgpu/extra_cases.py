@@ -11,6 +11,7 @@ from webinfer.ops.activation import Activation
 from webinfer.ops.conv import Conv2dAttrs, quantized_conv_case
 from webinfer.ops.elementwise import CastAttrs, UnaryAttrs
 from webinfer.ops.matmul import MatmulAttrs
+from webinfer.ops.pool import Pool2dAttrs
 from webinfer.ops.reduce import ReduceAttrs
 from webinfer.ops.softmax import SoftmaxAttrs
 
@@ -24,6 +25,8 @@ def _reduced(name: str, type: TensorType = _LONG, low: float = -3.0, high: float
 
 
 _SHORTS_OUT = CastAttrs(DType.INT16, Quantization((0.03,), (7,)))
+_IMAGE = TensorType((2, 12, 13, 8))
+_ROWS = (TensorType((3, 128)), TensorType((40, 128)))
 _HALVES = (TensorType((3, 8), DType.FLOAT16), TensorType((8, 5), DType.FLOAT16))
 
 
@@ -63,6 +66,20 @@ TILED = (
     _conv("many pixels, stride 2", (2, 17, 19, 16), (1, 3, 3, 16), stride=(2, 2), pads=(0, 1, 0, 1)),
     _conv("many pixels, dilated", (1, 17, 19, 16), (1, 3, 3, 16), dilation=(2, 3), pads=(2, 2, 3, 3)),
 )
+# Small maps and long sums, which invocations share on real hardware.
+LONG_SUMS = (
+    _conv("long sum", (1, 3, 3, 96), (20, 1, 1, 96), activation=Activation.RELU),
+    _conv("long sum, odd channels", (2, 2, 3, 64), (13, 1, 1, 64)),
+    _conv("long sum, 3x3 stride 2", (1, 5, 6, 16), (36, 3, 3, 16), stride=(2, 2), pads=(1, 1, 0, 1)),
+    _conv("long sum, uint8", (1, 3, 3, 96), (36, 1, 1, 96), DType.UINT8),
+    _conv("long sum, uint8, odd channels", (1, 3, 3, 64), (7, 1, 1, 64), DType.UINT8),
+    _conv("long sum, float16", (1, 2, 3, 64), (12, 1, 1, 64), DType.FLOAT16),
+    (OPS["matmul"], Case("long sum", _ROWS, MatmulAttrs(transpose_b=True), constant=(1,), low=-1, high=1)),
+    (OPS["average_pool2d"], Case("whole large image", (_IMAGE,), Pool2dAttrs((12, 13)))),
+    (OPS["max_pool2d"], Case("whole large image", (_IMAGE,), Pool2dAttrs((12, 13)), low=-9, high=-1)),
+    (OPS["reduce_mean"], Case("whole large image", (TensorType((2, 12, 13, 12)),), ReduceAttrs((1, 2), True))),
+    (OPS["reduce_log_sum_exp"], Case("long columns", (TensorType((200, 4)),), ReduceAttrs((0,)))),
+)  # fmt: skip
 EXTRA: tuple[tuple[Op, Case], ...] = (
     _reduced("reduce_sum"),
     _reduced("reduce_mean"),
@@ -78,5 +95,6 @@ EXTRA: tuple[tuple[Op, Case], ...] = (
     (OPS["softmax"], Case("long middle axis", (TensorType((2, 300, 3)),), SoftmaxAttrs(1))),
     (OPS["softmax"], Case("float16", (TensorType((3, 9), DType.FLOAT16),), SoftmaxAttrs(1))),
     *TILED,
+    *LONG_SUMS,
     (OPS["matmul"], Case("float16, odd columns", _HALVES, MatmulAttrs(), constant=(1,), low=-1, high=1)),
 )

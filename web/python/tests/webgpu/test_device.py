@@ -65,11 +65,11 @@ class HostWith:
         return getattr(HOST, name)
 
 
-def small_limits() -> HostWith:
-    """A device that says it is hardware, has no features and folds every longer dispatch."""
+def disguised(**facts: Any) -> HostWith:
+    """A device that says it is hardware and folds every longer dispatch."""
     device = run(HOST.gpu())
     limits = {**device.limits, "maxComputeWorkgroupsPerDimension": 40}
-    return HostWith(Disguised(device, limits=limits, software=not device.software, features=frozenset()))
+    return HostWith(Disguised(device, limits=limits, software=False, **facts))
 
 
 def assert_right(op: Op, cases: Sequence[Case], host: Any) -> None:
@@ -84,11 +84,13 @@ def assert_right(op: Op, cases: Sequence[Case], host: Any) -> None:
 @pytest.mark.parametrize(("op", "case"), [pytest.param(op, case, id=f"{op.name}-{case.label}") for op, case in EXTRA])
 def test_shaders_that_no_operators_case_reaches(op: Op, case: Case) -> None:
     assert_right(op, [case], HOST)
+    assert_right(op, [case], disguised())
+    assert_right(op, [case], disguised(features=frozenset()))
 
 
 @pytest.mark.parametrize("name", KERNELS_WITH_CHOICES)
 def test_folded_dispatches_and_the_other_heuristics_give_the_same(name: str) -> None:
-    assert_right(OPS[name], OPS[name].cases, small_limits())
+    assert_right(OPS[name], OPS[name].cases, disguised())
 
 
 def test_sparse_constants_are_spread_right() -> None:

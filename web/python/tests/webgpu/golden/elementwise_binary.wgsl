@@ -36,6 +36,7 @@ const B_STEP: u32 = 1u;
 // _binary: one row an operator. x_v is four elements of a or b (one type), y_v of y.
 
 alias x_v = a_v;
+
 fn binary(a: x_v, b: x_v) -> y_v { return a + b; }
 fn activate(v: y_v) -> y_v { return v; }
 // Where element i of y lies in a (x) and in b (y).

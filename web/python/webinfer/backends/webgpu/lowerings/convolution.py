@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from webinfer.backends.webgpu.dispatch import WORKGROUP, Derived, Dispatch, Target, groups_for, operand, read
 from webinfer.backends.webgpu.lowerings.conversion import real_weights
-from webinfer.backends.webgpu.lowerings.products import destination, packed_columns, packed_product, product, tile_for
+from webinfer.backends.webgpu.lowerings.products import (
+    destination,
+    packed_columns,
+    packed_product,
+    product,
+    splits_sum,
+    tile_for,
+)
 from webinfer.codegen.prelude import Param, i32, u32
 from webinfer.graph.ir import Node, Value
 from webinfer.ops.conv import Conv2dAttrs, ConvTranspose2dAttrs
@@ -53,6 +60,13 @@ def _conv2d(node: Node, target: Target) -> list[Dispatch]:
     bindings = (read("x", x), read("w", _conv_columns(p.w, (co, kh, kw, cg), 1, target)), *p.bindings, place)
     variables = p.variables | {"workgroup": WORKGROUP, "tile": tile, "co_quads": co % 4 == 0}
     sizes = u32(pixels=pixels, ci4=cg // 4, co4=co4, co=co)
+    if splits_sum(pixels, co4, kh * kw * (cg // 4), target):
+        del variables["workgroup"], variables["tile"]
+        params = (*sizes, *image_params(x, y, a), *p.params)
+        groups = groups_for(-(-pixels // 4) * -(-co4 // 8), target, 1)
+        variables |= {"kw": kw, "taps": kh * kw}
+        main = Dispatch("conv2d_split_k", variables, bindings, params, groups, "eight share a sum")
+        return [*p.before, main, *after]
     groups = groups_for(-(-pixels // tile) * co4, target)
     if pointwise:
         if tile == 4 and co % 8 == 0:

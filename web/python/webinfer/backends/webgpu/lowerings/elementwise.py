@@ -53,6 +53,7 @@ class Formula(enum.StrEnum):
     CLAMP_LOW = "clamp_low"
     COS = "cos"
     DIV = "div"
+    DIV_INTEGER = "div_integer"
     ELU = "elu"
     EQUAL = "equal"
     ERF = "erf"
@@ -121,7 +122,7 @@ INTEGER_BINARY = {
     "logical_or", "logical_xor", "maximum", "minimum", "mul", "not_equal", "pow", "prelu", "squared_difference", "sub",
 }  # fmt: skip
 ROUNDING = {"ceil", "floor", "round_even"}  # integers are whole already
-OWN_INTEGER_ROW = {"floor_div", "floor_mod", "pow"}
+OWN_INTEGER_ROW = {"div", "floor_div", "floor_mod", "pow"}
 
 
 def _unsigned_as_signed(value: Value, op: str) -> Element | None:
@@ -225,7 +226,8 @@ def _binary(node: Node, target: Target) -> list[Dispatch]:
     access = _access(sizes, a_stride, b_stride)
     variables: dict[str, Variable] = {
         "workgroup": WORKGROUP, "op": row, "rank": len(sizes), "access": access, "a_step": a_stride[-1],
-        "b_step": b_stride[-1], "activation": activation, "has_activation": activation is not Activation.NONE,
+        "b_step": b_stride[-1],
+        "integer": not dtype.is_float, "activation": activation, "has_activation": activation is not Activation.NONE,
     }  # fmt: skip
     params = (*u32(count=y.type.size), *u32x8(size=sizes, a_stride=a_stride, b_stride=b_stride))
     groups = groups_for(-(-y.type.size // 4), target)

@@ -7,6 +7,7 @@ import enum
 from webinfer.backends.webgpu.dispatch import WORKGROUP, Dispatch, Target, groups_for, operand, read, write
 from webinfer.backends.webgpu.lowerings.conversion import float32, ints, is_quantized
 from webinfer.backends.webgpu.lowerings.quantized import stored_bounds
+from webinfer.backends.webgpu.lowerings.reduction import FLOAT_MAX, LONG_ROW, Reduction, columns_dispatch
 from webinfer.codegen.elements import bits_of
 from webinfer.codegen.prelude import Param, f32, i32, u32
 from webinfer.codegen.templates import Variable
@@ -27,6 +28,7 @@ class Pool(enum.StrEnum):
 
 
 _POOLS = {"average_pool2d": Pool.MEAN, "l2_pool2d": Pool.L2, "max_pool2d": Pool.MAX}
+_WHOLE = {Pool.L2: Reduction.L2, Pool.MAX: Reduction.MAX, Pool.MEAN: Reduction.MEAN}  # windows as large as the image
 _POOL_ACTIVATIONS = (Activation.NONE, Activation.RELU, Activation.RELU6, Activation.RELU_N1_TO_1)
 
 
@@ -49,6 +51,11 @@ def pool2d(node: Node, target: Target) -> list[Dispatch]:
         *i32(pad_top=a.pads[0], pad_left=a.pads[2]),
         *_pool_bounds(y, a.activation),
     )
+    whole = a.window == (ih, iw) and (oh, ow) == (1, 1) and a.activation is Activation.NONE
+    if whole and ih * iw >= LONG_ROW // 4 and c % 4 == 0 and kind in _WHOLE:
+        extra = f32(lowest=-FLOAT_MAX) if kind is Pool.MAX else ()
+        if dtype.is_float:
+            return [columns_dispatch(x, y, (x.type.shape[0], ih * iw, c), _WHOLE[kind], extra, target)]
     groups = groups_for(-(-y.type.size // 4), target)
     shader, why = ("pool2d_any", "odd channels") if c % 4 else ("pool2d_vec4", "channels by four")
     return [Dispatch(shader, variables, (read("x", x), write("y", y)), params, groups, why)]

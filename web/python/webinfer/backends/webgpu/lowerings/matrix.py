@@ -7,7 +7,14 @@ import math
 from webinfer.backends.webgpu.dispatch import WORKGROUP, Dispatch, Target, groups_for, operand, read, write
 from webinfer.backends.webgpu.lowerings.conversion import is_quantized, real_weights, zero_of
 from webinfer.backends.webgpu.lowerings.geometry import merged
-from webinfer.backends.webgpu.lowerings.products import destination, packed_columns, packed_product, product, tile_for
+from webinfer.backends.webgpu.lowerings.products import (
+    destination,
+    packed_columns,
+    packed_product,
+    product,
+    splits_sum,
+    tile_for,
+)
 from webinfer.codegen.prelude import i32, u32, u32x8
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node
@@ -41,6 +48,16 @@ def _matmul(node: Node, target: Target) -> list[Dispatch]:
         main = Dispatch(
             "conv2d_any", variables, bindings, (*sizes, *p.params), groups_for(rows * n4, target), "odd inner size"
         )
+        return [*p.before, main, *after]
+    if splits_sum(rows, n4, k // 4, target):
+        variables = p.variables | {"kw": 1, "taps": 1, "co_quads": n % 4 == 0}
+        sizes = (
+            *u32(pixels=rows, ci4=k // 4, co4=n4, co=n, ih=1, iw=rows, oh=1, ow=rows),
+            *u32(stride_h=1, stride_w=1, dilation_h=1, dilation_w=1),
+            *i32(pad_top=0, pad_left=0),
+        )
+        groups = groups_for(-(-rows // 4) * -(-n4 // 8), target, 1)
+        main = Dispatch("conv2d_split_k", variables, bindings, (*sizes, *p.params), groups, "eight share a sum")
         return [*p.before, main, *after]
     tile = tile_for(rows, n4, target)
     variables = p.variables | {"workgroup": WORKGROUP, "tile": tile, "co_quads": n % 4 == 0}

@@ -136,8 +136,21 @@ def packed_product(node: Node, shape: tuple[int, int, int], target: Target) -> D
     }  # fmt: skip
     params = (*u32(pixels=rows, ci4=ci // 4, co4=co // 4), *i32(w_zero=w_zero, x_zero=zero_of(x) - x_turn), *rest)
     bindings = (read("x", x, Element.U32), read("w", weights), *extras, write("y", y))
+    if splits_sum(rows, co // 4, ci // 4, target):
+        del variables["workgroup"]
+        groups = groups_for(-(-rows // 4) * -(-co // 32), target, 1)
+        return Dispatch("conv2d_1x1_packed_split_k", variables, bindings, params, groups, "eight share a sum")
     groups = groups_for(-(-rows // 4) * (co // 4), target)
     return Dispatch("conv2d_1x1_packed_4x4", variables, bindings, params, groups, "four channels a word")
+
+
+LONG_SUM = 16  # quads of input channels from which invocations share a sum
+
+
+def splits_sum(pixels: int, co4: int, quads: int, target: Target) -> bool:
+    """Whether eight invocations share each sum: few results, long sums, real hardware."""
+    few = -(-pixels // 4) * co4 < BUSY[False] // 4
+    return not target.software and few and quads >= LONG_SUM
 
 
 def tile_for(pixels: int, quads: int, target: Target, largest: int = 4) -> int:

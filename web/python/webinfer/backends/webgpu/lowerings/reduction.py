@@ -23,6 +23,7 @@ from webinfer.graph.ir import Node, Value
 from webinfer.ops.strided import row_major
 
 LONG_ROW = 256  # elements from which a workgroup shares one row
+FEW_RESULTS = 1 << 14  # elements up to which a workgroup reduces each four of them
 FLOAT_MAX = 3.4028234663852886e38
 
 
@@ -92,6 +93,9 @@ def _reduce(node: Node, target: Target, row: Reduction, extra: tuple[Param, ...]
         return Dispatch(
             "reduce_workgroup", variables, bindings, params, groups_for(y.type.size, target, 1), "long rows"
         )
+    columns = _columns(shape, sorted(axes))
+    if columns is not None and reduced >= LONG_ROW // 4 and y.type.size <= FEW_RESULTS:
+        return columns_dispatch(x, y, columns, row, extra, target)
     kept_size, kept_stride = merged_strides([shape[i] for i in kept], [strides[i] for i in kept])
     reduced_size, reduced_stride = merged_strides([shape[i] for i in sorted(axes)], [strides[i] for i in sorted(axes)])
     quads = (
@@ -110,6 +114,25 @@ def _reduce(node: Node, target: Target, row: Reduction, extra: tuple[Param, ...]
     return Dispatch(
         "reduce_each", variables, (read("x", x), write("y", y)), params, groups, "quads" if quads else "elements"
     )
+
+
+def _columns(shape: Sequence[int], axes: Sequence[int]) -> tuple[int, int, int] | None:
+    """(outer, depth, inner) if the axes are neighbours and whole quads lie behind them."""
+    if not axes or list(axes) != list(range(axes[0], axes[-1] + 1)):
+        return None
+    inner = math.prod(shape[axes[-1] + 1 :])
+    return None if inner % 4 else (math.prod(shape[: axes[0]]), math.prod(shape[a] for a in axes), inner)
+
+
+def columns_dispatch(
+    x: Value, y: Value, columns: tuple[int, int, int], row: Reduction, extra: tuple[Param, ...], target: Target
+) -> Dispatch:
+    """Long columns by one workgroup for each four of them."""
+    _, reduced, inner = columns
+    params = (*u32(count=y.type.size, reduced=reduced, inner=inner), *extra)
+    variables: dict[str, Variable] = {"workgroup": WORKGROUP, "op": row}
+    groups = groups_for(y.type.size // 4, target, 1)
+    return Dispatch("reduce_columns", variables, (read("x", x), write("y", y)), params, groups, "long columns")
 
 
 def arg_extreme(node: Node, target: Target) -> list[Dispatch]:
