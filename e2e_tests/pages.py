@@ -112,12 +112,12 @@ class DemoPage:
         found: dict[str, Any] = self.wait_for("result", ask)
         return found
 
-    def wait_for_error(self, code: str) -> dict[str, Any]:
-        """The error with this code, once it is shown."""
+    def wait_for_error(self, code: str, words: str = "") -> dict[str, Any]:
+        """The error with this code and these words, once it is shown."""
 
         def ask() -> dict[str, Any] | None:
             error = self.error
-            return error if error and error["code"] == code else None
+            return error if error and error["code"] == code and words in error["message"] else None
 
         error: dict[str, Any] = self.wait_for(f"error {code}", ask)
         assert self.page.locator("#message").is_visible()

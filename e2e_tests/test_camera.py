@@ -9,6 +9,10 @@ from playwright.sync_api import Browser
 from e2e_tests.pages import DemoPage
 
 Demo = Callable[..., DemoPage]
+HELD = """() => ({
+  objects: pyodide.runPython("import gc; gc.collect(); len(gc.get_objects())"),
+  bytes: pyodide._module.HEAP8.length,
+})"""
 CAMERAS_STOPPED = "document.getElementById('video').srcObject === null"
 
 
@@ -50,6 +54,19 @@ def test_webgpu_searches_camera_frames(demo: Demo, browser_that_films_the_photo:
     assert page.wait_for_result()["backend"] == "webgpu"
     _start(page)
     assert len(_wait_for_frames(page, 2)["faces"]) == 1
+
+
+def test_frames_leave_nothing_behind(demo: Demo, browser_that_films_the_photo: Browser) -> None:
+    page = demo("?backend=wasm", browser=browser_that_films_the_photo)
+    page.wait_for_result()
+    engine = page.page.workers[0]
+    _start(page)
+    _wait_for_frames(page, 20)
+    before = engine.evaluate(HELD)
+    _wait_for_frames(page, 150)
+    after = engine.evaluate(HELD)
+    assert after["bytes"] == before["bytes"]
+    assert after["objects"] - before["objects"] < 100  # a leak of one object a frame would be 150
 
 
 def test_the_camera_can_be_stopped_and_started_again(demo: Demo, browser_with_camera: Browser) -> None:

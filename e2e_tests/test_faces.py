@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from build_scripts.paths import MODELS
+from e2e_tests.litert_judge import litert_face
 from e2e_tests.pages import DemoPage, overlap
 
 Demo = Callable[..., DemoPage]
@@ -38,6 +41,18 @@ def test_the_backends_agree(demo: Demo) -> None:
     one, other = (results[backend]["faces"][0] for backend in ("wasm", "webgpu"))
     assert overlap(one["box"], other["box"]) >= 0.98
     assert one["score"] == pytest.approx(other["score"], abs=0.01)
+
+
+@pytest.mark.parametrize("backend", ["wasm", "webgpu"])
+def test_the_box_is_that_of_a_detector_on_litert_s_outputs(demo: Demo, photo: Path, backend: str) -> None:
+    pytest.importorskip("ai_edge_litert")
+    model = MODELS / "face_detection_short_range.tflite"
+    box, score = litert_face(model, photo)
+    result = results.get(backend) or demo(f"?backend={backend}").wait_for_result()
+    face = result["faces"][0]
+    print(f"{backend}: IoU with LiteRT {overlap(face['box'], box):.4f}, score {face['score']:.4f} and {score:.4f}")
+    assert overlap(face["box"], box) >= 0.98
+    assert face["score"] == pytest.approx(score, abs=0.01)
 
 
 def test_auto_runs_and_says_why(demo: Demo) -> None:

@@ -127,8 +127,8 @@ export function showCapabilities(capabilities) {
 
 /** A plan as a table: {columns: [name], rows: [[cell]], summary}. */
 export function showPlan({ columns, rows, summary }) {
+  byId("plan-summary").textContent = summary;
   const table = element("table");
-  if (summary) table.append(element("caption", summary));
   const head = element("tr");
   for (const name of columns) head.append(Object.assign(element("th", name), { scope: "col" }));
   table.append(element("thead"), element("tbody"));
