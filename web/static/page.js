@@ -128,6 +128,7 @@ async function toggleCamera() {
     if (!(await camera.start())) return;
     forgetError();
     showMedium("video", source);
+    byId("video").classList.toggle("back", !camera.mirrored);
     engine.drop();
   } catch (error) {
     fail(error);
