@@ -73,6 +73,16 @@ class Row:
         return f"{self.name}({','.join(kind for _, kind in self.args)}){'/split' if self.split else ''}"
 
 
+@dataclass(frozen=True)
+class Fresh:
+    """A module that is compiled but not in its place yet."""
+
+    module: Path
+    target: Path
+    stamp: Path
+    digest: str
+
+
 def _parse_args(name: str, args: list[str]) -> tuple[tuple[str, str], ...]:
     parsed = []
     for arg in args:
@@ -241,12 +251,6 @@ def write_if_changed(path: Path, text: str) -> bool:
     return True
 
 
-def generate(rows: list[Row]) -> None:
-    """Writes dispatch.c and kernel_table.py where they differ from the list."""
-    write_if_changed(GENERATED / "dispatch.c", dispatch_source(rows))
-    write_if_changed(TABLE, table_source(rows))
-
-
 def _digest(rows: list[Row], build: str) -> str:
     digest = hashlib.sha256(repr([COMPILE_FLAGS, LINK_FLAGS, BUILDS[build]]).encode())
     files = [*sorted((SOURCES / "src").iterdir()), *sorted((SOURCES / "include").iterdir())]
@@ -255,17 +259,15 @@ def _digest(rows: list[Row], build: str) -> str:
     return digest.hexdigest()
 
 
-def compile_module(rows: list[Row], build: str, force: bool = False) -> Path:
-    """The compiled module of one build, made only if an input has changed.
+def compile_module(rows: list[Row], build: str, force: bool = False) -> Fresh | None:
+    """One build compiled beside its place, or None where no input has changed.
 
     Raises:  CompileError on any error or warning: a linker warning means that a C function's arguments
              differ from its row.
     """
-    target = MODULES / f"webinfer-{build}.wasm"
-    stamp = GENERATED / f"{build}.digest"
-    digest = _digest(rows, build)
+    target, stamp, digest = module_path(build), GENERATED / f"{build}.digest", _digest(rows, build)
     if not force and target.is_file() and stamp.is_file() and stamp.read_text() == digest:
-        return target
+        return None
     MODULES.mkdir(parents=True, exist_ok=True)
     sources = sorted({str(SOURCES / "src" / row.source) for row in rows})
     fresh = target.with_suffix(f".{os.getpid()}.tmp")
@@ -280,9 +282,33 @@ def compile_module(rows: list[Row], build: str, force: bool = False) -> Path:
     if done.returncode or done.stderr.strip():
         fresh.unlink(missing_ok=True)
         raise CompileError(f"{build}: zig cc gave {done.returncode}\n{done.stderr}")
-    fresh.replace(target)
-    stamp.write_text(digest)
-    return target
+    return Fresh(fresh, target, stamp, digest)
+
+
+def module_path(build: str) -> Path:
+    """Where a build's module stands."""
+    return MODULES / f"webinfer-{build}.wasm"
+
+
+def compile_all(rows: list[Row], builds: list[str], force: bool = False) -> None:
+    """Brings modules and table up to date together: if one build fails, all of them stay as they were.
+
+    Raises:  CompileError
+    """
+    write_if_changed(GENERATED / "dispatch.c", dispatch_source(rows))
+    made: list[Fresh] = []
+    try:
+        for build in builds:
+            fresh = compile_module(rows, build, force)
+            made += [fresh] if fresh is not None else []
+    except CompileError:
+        for fresh in made:
+            fresh.module.unlink(missing_ok=True)
+        raise
+    for fresh in made:
+        fresh.module.replace(fresh.target)
+        fresh.stamp.write_text(fresh.digest)
+    write_if_changed(TABLE, table_source(rows))
 
 
 def _thread_flags(build: str) -> list[str]:
@@ -301,17 +327,19 @@ def main(argv: list[str] | None = None) -> int:
     options = parser.parse_args(argv)
     try:
         rows = read_rows()
-        generate(rows)
-        return _compile_and_report(rows, options)
+        builds = [] if options.no_compile else [options.only] if options.only else list(BUILDS)
+        compile_all(rows, builds, options.force)
     except (KernelListError, CompileError) as error:
         print(f"kernels: {error}", file=sys.stderr)
         return 1
+    return _report(rows, builds)
 
 
-def _compile_and_report(rows: list[Row], options: argparse.Namespace) -> int:
+def _report(rows: list[Row], builds: list[str]) -> int:
+    """1 if a module is larger than allowed."""
     too_large = 0
-    for build in [] if options.no_compile else [options.only] if options.only else list(BUILDS):
-        data = compile_module(rows, build, options.force).read_bytes()
+    for build in builds:
+        data = module_path(build).read_bytes()
         packed = len(gzip.compress(data, 9))
         too_large += packed > LARGEST_GZIP_BYTES
         print(f"kernels {build:15} {len(rows)} kernels  {len(data):8,} bytes  gzip {packed:8,} bytes")

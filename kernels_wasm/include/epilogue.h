@@ -50,8 +50,8 @@ INLINE v4f residual_at(const Epilogue *e, int32_t pixel, int32_t channel) {
 }
 
 // Ends `count` channels of one pixel, any count: reads sums, padded to whole vectors, and writes y.
-static void finish_channels(const float *restrict sums, float *restrict y, int32_t pixel, int32_t channel,
-                            int32_t count, const Epilogue *e) {
+static __attribute__((unused)) void finish_channels(const float *restrict sums, float *restrict y, int32_t pixel,
+                                                    int32_t channel, int32_t count, const Epilogue *e) {
   for (int32_t c = 0; c < count; c += 4) {
     v4f v = v4f_load(sums + c);
     if (e->residual) v += residual_at(e, pixel, channel + c);

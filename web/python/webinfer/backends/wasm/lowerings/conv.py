@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from webinfer.backends.wasm.builder import Builder, Lower
 from webinfer.backends.wasm.lowerings.cast import present
 from webinfer.backends.wasm.lowerings.constants import expand_constant
+from webinfer.backends.wasm.lowerings.sparse_conv import skips_zeros, sparse_conv2d
 from webinfer.dtypes import DType
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, Op, Value
@@ -167,6 +168,9 @@ def conv2d(node: Node, builder: Builder) -> None:
     groups = node.attrs.groups
     if ci == 1 and groups == co > 1:
         _depthwise(node, builder, (kh, kw), 1, kh * kw)
+        return
+    if skips_zeros(node, builder):
+        sparse_conv2d(node, builder, epilogue(node, builder))
         return
     depth = kh * kw * ci
     _dense(node, builder, DenseWeights(groups, co // groups, kh * kw, ci, co // groups * depth, depth, ci), (kh, kw))

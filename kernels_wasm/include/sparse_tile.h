@@ -1,0 +1,114 @@
+// A 1x1 convolution whose weights are mostly zero: P pixels by one output in registers, four outputs at a time.
+// Included by src/f32_sparse_conv2d_nhwc_<P>x4.c, which define P and KERNEL.
+//
+//   x        [pixels, ci]       read
+//   w        f32_pack_sparse_weights's words for P pixels
+//   y        [pixels, co]       written in full
+//   scratch  [ceil(pixels/P)][ci rounded up to 4][P]  written: each thread uses the part of its first block
+//   Needs: y overlaps neither x, w nor the residual.
+//
+// Lanes must run along pixels, or zeros could not be skipped one by one: a block of pixels is transposed first, and
+// results are transposed back four outputs at a time.
+// Units: blocks of P pixels, ceil(pixels / P).
+#pragma once
+
+#include "epilogue.h"
+
+#define PV (P / 4)
+
+typedef struct {
+  const float *restrict x;
+  const int32_t *restrict w;
+  float *restrict y;
+  int32_t pixels, ci, co;
+  Epilogue e;
+} Sparse;
+
+INLINE void transpose(v4f v[4]) {
+  const v4f a = __builtin_shufflevector(v[0], v[1], 0, 4, 1, 5), b = __builtin_shufflevector(v[2], v[3], 0, 4, 1, 5);
+  const v4f c = __builtin_shufflevector(v[0], v[1], 2, 6, 3, 7), d = __builtin_shufflevector(v[2], v[3], 2, 6, 3, 7);
+  v[0] = __builtin_shufflevector(a, b, 0, 1, 4, 5);
+  v[1] = __builtin_shufflevector(a, b, 2, 3, 6, 7);
+  v[2] = __builtin_shufflevector(c, d, 0, 1, 4, 5);
+  v[3] = __builtin_shufflevector(c, d, 2, 3, 6, 7);
+}
+
+// to[channel][P] = P pixels from `first` on; past the last one it is repeated.
+static void gather_block(float *to, const Sparse *s, int32_t first) {
+  for (int32_t p = 0; p < P; p += 4) {
+    const float *row[4];
+    UNROLL for (int i = 0; i < 4; i++) {
+      const int32_t pixel = first + p + i < s->pixels ? first + p + i : s->pixels - 1;
+      row[i] = s->x + pixel * s->ci;
+    }
+    for (int32_t c = 0; c < s->ci; c += 4) {
+      v4f v[4];
+      UNROLL for (int i = 0; i < 4; i++) v[i] = v4f_load(row[i] + c);
+      transpose(v);
+      UNROLL for (int i = 0; i < 4; i++) v4f_store(to + (c + i) * P + p, v[i]);
+    }
+  }
+}
+
+// sums[P] = bias + the entries of one output.
+INLINE void add_entries(float *sums, const float *block, const int32_t *entry, const int32_t *end, float bias) {
+  v4f acc[PV];
+  UNROLL for (int v = 0; v < PV; v++) acc[v] = v4f_splat(bias);
+  NO_UNROLL for (; entry != end; entry += 2) {
+    const float *p = block + entry[0];
+    const v4f weight = v4f_load_splat((const float *)entry + 1);
+    UNROLL for (int v = 0; v < PV; v++) {
+      PIN(p);
+      acc[v] = v4f_madd(weight, v4f_load(p + 4 * v), acc[v]);
+      PIN(acc[v]);
+    }
+  }
+  UNROLL for (int v = 0; v < PV; v++) v4f_store(sums + 4 * v, acc[v]);
+}
+
+// Ends four outputs of the block and stores them pixel by pixel.
+INLINE void store_outputs(float sums[4][P], const Sparse *s, int32_t first, int32_t channel) {
+  const Epilogue *e = &s->e;
+  const int32_t count = s->pixels - first < P ? s->pixels - first : P;
+  const int32_t channels = s->co - channel < 4 ? s->co - channel : 4;
+  for (int32_t p = 0; p < count; p += 4) {
+    v4f rows[4];
+    UNROLL for (int i = 0; i < 4; i++) rows[i] = v4f_load(&sums[i][p]);
+    transpose(rows);
+    UNROLL for (int i = 0; i < 4; i++) {
+      if (p + i < count) {
+        const int32_t pixel = first + p + i;
+        float *y = s->y + pixel * s->co + channel;
+        const v4f sum = e->residual ? rows[i] + residual_at(e, pixel, channel) : rows[i];
+        const v4f result = activate(sum, e, channel);
+        if (channels == 4) {
+          v4f_store(y, result);
+        } else {
+          v4f_store_first(y, result, channels);
+        }
+      }
+    }
+  }
+}
+
+void KERNEL(const float *restrict x, const int32_t *restrict w, float *restrict y, float *restrict scratch,
+            int32_t pixels, int32_t ci, int32_t co, const float *residual, int32_t residual_c, const float *slope,
+            int32_t act, float lo, float hi, int32_t begin, int32_t end) {
+  const Sparse s = {x, w, y, pixels, ci, co, {residual, residual_c, slope, act, lo, hi}};
+  const int32_t co4 = (co + 3) / 4 * 4, *entries = w + 2 * co4 + 1;
+  const float *biases = (const float *)(w + co4 + 1);
+  float *block = scratch + begin * ((ci + 3) / 4 * 4) * P;
+  for (int32_t unit = begin; unit < end; unit++) {
+    // The last block moves back over pixels that are done already, so that it is whole.
+    const int32_t first = pixels - unit * P >= P || pixels < P ? unit * P : pixels - P;
+    gather_block(block, &s, first);
+    for (int32_t channel = 0; channel < co; channel += 4) {
+      float sums[4][P];
+      for (int32_t i = 0; i < 4; i++) {
+        const int32_t o = channel + i;
+        add_entries(sums[i], block, entries + 2 * w[o], entries + 2 * w[o + 1], biases[o]);
+      }
+      store_outputs(sums, &s, first, channel);
+    }
+  }
+}

@@ -1,0 +1,29 @@
+// Packs the weights of a 1x1 convolution that are mostly zero for the f32_sparse_conv2d_nhwc_* kernels.
+//
+//   w     [co, ci]  read: dense float32
+//   bias  [co]      read; 0 = no bias
+//   y     written, 32-bit words: where each output's entries begin [co4 + 1], biases [co4], then two words an entry:
+//         channel * pixels and the weight; co4 is co rounded up to 4, and the outputs past co have no entries
+//   Needs: room for as many entries as w has values that are not zero; y overlaps neither w nor bias.
+#include "simd.h"
+
+void f32_pack_sparse_weights(const float *restrict w, const float *restrict bias, int32_t *restrict y, int32_t co,
+                             int32_t ci, int32_t pixels) {
+  const int32_t co4 = (co + 3) / 4 * 4;
+  float *biases = (float *)(y + co4 + 1);
+  int32_t *entry = y + 2 * co4 + 1;
+  int32_t count = 0;
+  for (int32_t o = 0; o < co4; o++) {
+    y[o] = count;
+    biases[o] = o < co && bias ? bias[o] : 0.0f;
+    for (int32_t c = 0; o < co && c < ci; c++) {
+      const float value = w[o * ci + c];
+      if (value == 0.0f) continue;
+      entry[0] = c * pixels;
+      entry[1] = __builtin_bit_cast(int32_t, value);
+      entry += 2;
+      count++;
+    }
+  }
+  y[co4] = count;
+}
