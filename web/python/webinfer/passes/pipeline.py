@@ -8,6 +8,7 @@ from webinfer import flags
 from webinfer.graph.ir import Graph
 from webinfer.graph.printer import print_graph
 from webinfer.graph.verify import verify
+from webinfer.passes.delay_upsampling import delay_upsampling
 from webinfer.passes.dequantize_constants import dequantize_constants
 from webinfer.passes.eliminate_dead import eliminate_dead
 from webinfer.passes.fold_dilation import fold_dilation
@@ -26,6 +27,7 @@ PIPELINE: tuple[Pass, ...] = (
     fold_dilation,  # before moves: it knows the chains as the importer writes them
     fold_moves,
     fold_pads,
+    delay_upsampling,  # before residuals: a residual has the larger size
     fuse_residual,  # before activations: conv + bias, then residual, then activation
     fuse_channel_pad_add,
     fuse_activation,

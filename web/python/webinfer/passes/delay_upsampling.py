@@ -1,0 +1,74 @@
+"""1x1 convolutions of an upsampled image run before the upsampling, on fewer pixels.
+
+A bilinear sample is a mean whose weights sum to one, so it does not matter whether channels are mixed
+and biases added before or after it. Activations stay behind.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from webinfer.dtypes import DType
+from webinfer.graph.ir import Graph, Node, Value, apply
+from webinfer.ops import conv, resize
+from webinfer.ops import elementwise as ew
+from webinfer.ops.activation import Activation
+from webinfer.passes.uses import remove, single_producers
+
+LEAST_SAVED = 32  # multiplications for each result; less would not pay for the activation's own walk
+_OPS = {
+    Activation.HARD_SWISH: ew.HARD_SWISH, Activation.RELU: ew.RELU, Activation.RELU6: ew.RELU6,
+    Activation.RELU_N1_TO_1: ew.RELU_N1_TO_1, Activation.SIGMOID: ew.SIGMOID, Activation.TANH: ew.TANH,
+}  # fmt: skip
+
+
+def delay_upsampling(graph: Graph) -> int:
+    """Number of convolutions that were moved before an upsampling that only they read."""
+    mergeable = single_producers(graph)
+    replaced: dict[Node, list[Node]] = {}
+    merged: set[Node] = set()
+    for node in graph.nodes:
+        source = node.inputs[0] if node.inputs else None
+        upsampling = mergeable.get(source) if source is not None else None
+        if upsampling is None or upsampling.op is not resize.RESIZE_BILINEAR or not _mixes_channels(node):
+            continue
+        if _saved(node, upsampling) >= LEAST_SAVED:
+            replaced[node] = _swapped(node, upsampling)
+            merged.add(upsampling)
+    graph.nodes = [new for node in graph.nodes for new in replaced.get(node, [node])]
+    remove(graph, merged)
+    return len(replaced)
+
+
+def _mixes_channels(node: Node) -> bool:
+    """Whether the node is a float32 convolution that sees one pixel at a time and can do without its activation."""
+    if node.op is not conv.CONV2D or any(v is not None for v in node.inputs[3:]):
+        return False
+    w, a = node.inputs[1], node.attrs
+    assert w is not None
+    one_pixel = w.type.shape[1:3] == (1, 1) and a.stride == (1, 1) and not any(a.pads)
+    plain = a.activation is Activation.NONE or a.activation in _OPS
+    return one_pixel and plain and node.output.type.dtype is DType.FLOAT32 and w.type.dtype.is_float
+
+
+def _saved(node: Node, upsampling: Node) -> float:
+    """Multiplications saved for each result of the convolution."""
+    x, w = upsampling.inputs[0], node.inputs[1]
+    assert x is not None
+    assert w is not None
+    (_, ih, iw, _), (_, oh, ow, _) = x.type.shape, upsampling.output.type.shape
+    return w.type.shape[3] * (1 - ih * iw / (oh * ow))
+
+
+def _swapped(node: Node, upsampling: Node) -> list[Node]:
+    """The convolution, the upsampling of its result, and its activation; the last one writes the node's output."""
+    activation: Activation = node.attrs.activation
+    attrs = dataclasses.replace(node.attrs, activation=Activation.NONE)
+    inputs: list[Value | None] = [upsampling.inputs[0], *node.inputs[1:]]
+    name = node.output.name
+    new = [apply(conv.CONV2D, inputs, attrs, node.label, f"{name}:small")]
+    new.append(apply(resize.RESIZE_BILINEAR, [new[0].output], upsampling.attrs, upsampling.label, f"{name}:large"))
+    if activation is not Activation.NONE:
+        new.append(apply(_OPS[activation], [new[1].output], ew.UnaryAttrs(), f"{node.label}:{activation}", name))
+    new[-1].outputs = node.outputs
+    return new
