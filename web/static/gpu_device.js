@@ -37,6 +37,7 @@ class Device {
     this.Program = Program;
     this.gpu = device;
     this.ring = ring;
+    this.patient = false; // true: wait without asking, for adapters that compute on the CPU
     this.lost = "";
     this.errors = [];
     this.pipelines = [];

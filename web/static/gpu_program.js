@@ -1,6 +1,8 @@
 // Programs of recorded dispatches on a device: buffers and bind groups made once, replayed by range with one
 // encoder, one pass and one submit; results come back through a ring of staging buffers. Knows no operator.
 
+import { settled } from "./gpu_wait.js";
+
 const LOSS_GRACE_MS = 100; // a failed map may be reported before the loss that caused it
 
 const delay = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -115,7 +117,8 @@ export class Program {
       if (this.proven) this.submit(first, count, reading, staging);
       else await this.device.scoped(() => this.submit(first, count, reading, staging));
       const mapped = staging.mapAsync(GPUMapMode.READ);
-      await Promise.race([mapped, this.device.whenLost]);
+      const waiting = this.device.patient ? mapped : settled(this.device.gpu.queue, mapped);
+      await Promise.race([waiting, this.device.whenLost]);
       this.device.check();
       await mapped;
       this.proven = true;
@@ -142,7 +145,7 @@ export class Program {
     this.encode(encoder, first, count, repeats);
     const start = performance.now();
     this.device.gpu.queue.submit([encoder.finish()]);
-    await this.device.gpu.queue.onSubmittedWorkDone();
+    await settled(this.device.gpu.queue, this.device.gpu.queue.onSubmittedWorkDone());
     this.device.check();
     return (performance.now() - start) / repeats;
   }

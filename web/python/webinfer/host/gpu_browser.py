@@ -62,6 +62,7 @@ class BrowserDevice:
         self.features: frozenset[str] = frozenset(facts["features"])
         self.limits: Mapping[str, int] = facts["limits"]
         self._device = device
+        device.patient = self.software
         self._numbers: dict[PipelineSpec, int] = {}
         self._closed = False
 
