@@ -4,35 +4,55 @@
 //   y  [n, oh, ow, c]  written in full
 //   how: RESAMPLE_PLAIN, RESAMPLE_CORNERS or RESAMPLE_HALF_PIXEL of resample.h.  Needs: y does not overlap x.
 //
+// A row that becomes wider is mixed vertically first: two input rows into one, then two pixels of that into one.
 // Units: output rows, n * oh.
 #include "resample.h"
 #include "simd.h"
 
-#define CHUNK 256  // output columns whose positions are computed once for all rows
+#define CHUNK 256        // output columns whose positions are computed once for all rows
+#define ROW_FLOATS 8192  // of a mixed row
 
 typedef struct {
   int32_t low, high;  // offsets of both input pixels in a row
   float weight;       // of the second
 } Column;
 
-INLINE v4f mix(v4f a, v4f b, v4f weight) { return a + (b - a) * weight; }
+INLINE v4f mix(v4f a, v4f b, v4f weight) { return v4f_madd(b - a, weight, a); }
 
-static void resize_pixels(const float *upper, const float *lower, float vertical, const Column *columns, int32_t count,
-                          float *y, int32_t c) {
-  const v4f wy = v4f_splat(vertical);
+INLINE void store_channels(float *y, v4f value, int32_t left) {
+  if (LIKELY(left >= 4)) {
+    v4f_store(y, value);
+  } else {
+    v4f_store_first(y, value, left);
+  }
+}
+
+// to[count] = upper + (lower - upper) * weight; may read and write up to 3 floats more
+static void mix_rows(const float *upper, const float *lower, float weight, float *to, int32_t count) {
+  const v4f w = v4f_splat(weight);
+  for (int32_t i = 0; i < count; i += 4) v4f_store(to + i, mix(v4f_load(upper + i), v4f_load(lower + i), w));
+}
+
+// Pixels of one mixed row.
+static void mix_pixels(const float *row, const Column *columns, int32_t count, float *y, int32_t c) {
   for (int32_t i = 0; i < count; i++, y += c) {
-    const float *p00 = upper + columns[i].low, *p01 = upper + columns[i].high;
-    const float *p10 = lower + columns[i].low, *p11 = lower + columns[i].high;
+    const float *low = row + columns[i].low, *high = row + columns[i].high;
+    const v4f w = v4f_splat(columns[i].weight);
+    for (int32_t k = 0; k < c; k += 4) store_channels(y + k, mix(v4f_load(low + k), v4f_load(high + k), w), c - k);
+  }
+}
+
+// Pixels straight from two rows.
+static void mix_both(const float *upper, const float *lower, float weight, const Column *columns, int32_t count,
+                     float *y, int32_t c) {
+  const v4f wy = v4f_splat(weight);
+  for (int32_t i = 0; i < count; i++, y += c) {
+    const int32_t low = columns[i].low, high = columns[i].high;
     const v4f wx = v4f_splat(columns[i].weight);
     for (int32_t k = 0; k < c; k += 4) {
-      const v4f top = mix(v4f_load(p00 + k), v4f_load(p01 + k), wx);
-      const v4f bottom = mix(v4f_load(p10 + k), v4f_load(p11 + k), wx);
-      const v4f value = mix(top, bottom, wy);
-      if (c - k >= 4) {
-        v4f_store(y + k, value);
-      } else {
-        v4f_store_first(y + k, value, c - k);
-      }
+      const v4f top = mix(v4f_load(upper + low + k), v4f_load(upper + high + k), wx);
+      const v4f bottom = mix(v4f_load(lower + low + k), v4f_load(lower + high + k), wx);
+      store_channels(y + k, mix(top, bottom, wy), c - k);
     }
   }
 }
@@ -41,6 +61,8 @@ void f32_resize_bilinear_nhwc(const float *restrict x, float *restrict y, int32_
                               int32_t oh, int32_t ow, int32_t how, int32_t begin, int32_t end) {
   (void)n;
   Column columns[CHUNK];
+  float mixed[ROW_FLOATS + 4];
+  const int rows_first = ow >= iw && ow <= CHUNK && iw * c <= ROW_FLOATS;
   for (int32_t first = 0; first < ow; first += CHUNK) {
     const int32_t count = ow - first < CHUNK ? ow - first : CHUNK;
     for (int32_t i = 0; i < count; i++) {
@@ -52,9 +74,14 @@ void f32_resize_bilinear_nhwc(const float *restrict x, float *restrict y, int32_
       const int32_t image = row / oh;
       const double at = resample_clamp(resample_position(row - image * oh, ih, oh, how), ih);
       const int32_t low = (int32_t)at, high = low + 1 < ih ? low + 1 : low;
-      const float *base = x + image * ih * iw * c;
-      resize_pixels(base + low * iw * c, base + high * iw * c, (float)(at - low), columns, count,
-                    y + (row * ow + first) * c, c);
+      const float *upper = x + (image * ih + low) * iw * c, *lower = x + (image * ih + high) * iw * c;
+      float *out = y + (row * ow + first) * c;
+      if (rows_first) {
+        mix_rows(upper, lower, (float)(at - low), mixed, iw * c);
+        mix_pixels(mixed, columns, count, out, c);
+      } else {
+        mix_both(upper, lower, (float)(at - low), columns, count, out, c);
+      }
     }
   }
 }
