@@ -1,4 +1,4 @@
-// Convolution of an RGB image, square window: 4 neighbouring output pixels by 8 channels in registers.
+// Convolution of an RGB image, square window: MR neighbouring output pixels by 8 channels in registers.
 // Included by src/f32_conv2d_nhwc_image_<K>x<K>_s<S>.c, which define K, S and KERNEL.
 //
 //   x         [n, ih, iw, 3]                    read
@@ -7,14 +7,26 @@
 //   Needs: ci = x_stride = 3, kh = kw = K, sh = sw = S, dh = dw = 1 (the arguments stand for the general kernel);
 //          y overlaps neither x, w nor the residual.  Padded taps count as zero.
 //
-// The window rows of 4 neighbours are one run of the image, so every value has a constant place in it. Where a window
+// The window rows of neighbours are one run of the image, so every value has a constant place in it. Where a window
 // leaves the image the runs are copied between zeros first.
 // Units: output rows, n * oh.
 #pragma once
 
+#if defined(__wasm_relaxed_simd__)
+#define MR 6  // what fits the registers, see product_tile.h
+#elif defined(__wasm_simd128__)
+#define MR 5
+#else
 #define MR 4
+#endif
 #define NR 8
 #include "product_tile.h"
+
+#if SIMD
+#define UNROLL_RUN UNROLL
+#else
+#define UNROLL_RUN NO_UNROLL  // four scalars a vector: whole runs would be too large to ship
+#endif
 
 #define RUN (K * 3)                      // floats of one window row
 #define STEP (S * 3)                     // floats between neighbouring windows
@@ -46,7 +58,7 @@ INLINE void add_window(v4f acc[MR][NV], const float *p, int32_t pitch, const flo
   NO_UNROLL for (int32_t ky = 0; ky < K; ky++) {
     PIN(p);
     PIN(w);
-    UNROLL for (int k = 0; k < RUN; k++) {
+    UNROLL_RUN for (int k = 0; k < RUN; k++) {
       const v4f b0 = v4f_load(w + k * NR), b1 = v4f_load(w + k * NR + 4);
       UNROLL for (int r = 0; r < MR; r++) {
         const v4f s = v4f_load_splat(p + r * STEP + k);

@@ -1,9 +1,15 @@
 // The register tile of all dense products: MR rows by NR columns of sums, fed from panels of NR columns.
 // Included once per file, after MR and NR are defined. acc + one row of weights + one value must fit 15 registers:
-// what spills runs at half the speed. NR = 1 lays the four lanes along the depth instead (dot_rows.h).
+// what spills runs at half the speed. 6x8 just fits where multiplication and addition are one instruction, 5x8 where
+// the product needs a register of its own. NR = 1 lays the four lanes along the depth instead (dot_rows.h).
 #pragma once
 
 #include "epilogue.h"
+
+#if !SIMD && !(MR == 4 && NR == 8)  // four scalars a vector: only the tile that this build chooses is worth its size
+#undef UNROLL
+#define UNROLL
+#endif
 
 #define NV ((NR + 3) / 4)  // vectors of a row of sums
 
