@@ -73,9 +73,10 @@ def tiles_of(isa: str) -> dict[str, float]:
     return {"relaxed": TILES, "simd128": UNFUSED_TILES, "scalar": SCALAR_TILES}[isa.removesuffix("-threads")]
 
 
-def candidates(node: Node, isa: str) -> list[str]:
+def candidates(node: Node, isa: str = "relaxed") -> list[str]:
     """Tiles worth timing for a dense convolution, the default first; empty where there is no choice."""
-    if node.op is not ops.CONV2D:
+    constant = node.inputs[1].constant if node.op is ops.CONV2D and node.inputs[1] is not None else None
+    if node.op is not ops.CONV2D or (constant is not None and constant.sparsity is not None):
         return []
     tiles, pixels, co = tiles_of(isa), _pixels(node), node.output.type.shape[3] // node.attrs.groups
     work = {tile: tile_work(tile, share, pixels, co) for tile, share in tiles.items()}
