@@ -101,12 +101,14 @@ class DemoPage:
     def wait_for_result(self, after: int = 0) -> dict[str, Any]:
         """The first detection whose number is greater than `after`; an error on the page ends the wait."""
 
+        earlier = self.error if after else None  # stays until the next picture is read
+
         def ask() -> dict[str, Any] | None:
             result = self.result
             if result and result["count"] > after:
                 return result
             error = self.error
-            assert not error or "again" in error["message"], f"the page shows {error}"
+            assert not error or error == earlier or "again" in error["message"], f"the page shows {error}"
             return None
 
         found: dict[str, Any] = self.wait_for("result", ask)
