@@ -66,27 +66,46 @@ INLINE void add_entries(float *sums, const float *block, const int32_t *entry, c
   UNROLL for (int v = 0; v < PV; v++) v4f_store(sums + 4 * v, acc[v]);
 }
 
+// Stores four outputs of a whole block that end in a clamp: the usual case, without a question for each pixel.
+INLINE void store_clamped(float sums[4][P], float *y, int32_t y_step, const float *residual, int32_t residual_step,
+                          float lo, float hi) {
+  const v4f least = v4f_splat(lo), most = v4f_splat(hi);
+  UNROLL for (int p = 0; p < P; p += 4) {
+    v4f rows[4];
+    UNROLL for (int i = 0; i < 4; i++) rows[i] = v4f_load(&sums[i][p]);
+    transpose(rows);
+    UNROLL for (int i = 0; i < 4; i++) {
+      const v4f sum = residual ? rows[i] + v4f_load(residual + (p + i) * residual_step) : rows[i];
+      v4f_store(y, v4f_clamp(sum, least, most));
+      y += y_step;
+    }
+  }
+}
+
 // Ends four outputs of the block and stores them pixel by pixel.
 INLINE void store_outputs(float sums[4][P], const Sparse *s, int32_t first, int32_t channel) {
   const Epilogue *e = &s->e;
   const int32_t count = s->pixels - first < P ? s->pixels - first : P;
   const int32_t channels = s->co - channel < 4 ? s->co - channel : 4;
-  for (int32_t p = 0; p < count; p += 4) {
-    v4f rows[4];
-    UNROLL for (int i = 0; i < 4; i++) rows[i] = v4f_load(&sums[i][p]);
-    transpose(rows);
-    UNROLL for (int i = 0; i < 4; i++) {
-      if (p + i < count) {
-        const int32_t pixel = first + p + i;
-        float *y = s->y + pixel * s->co + channel;
-        const v4f sum = e->residual ? rows[i] + residual_at(e, pixel, channel) : rows[i];
-        const v4f result = activate(sum, e, channel);
-        if (channels == 4) {
-          v4f_store(y, result);
-        } else {
-          v4f_store_first(y, result, channels);
-        }
-      }
+  if (LIKELY(count == P && channels == 4 && e->act == ACT_CLAMP && ends_in_registers(e, channel, 4))) {
+    float *y = s->y + first * s->co + channel;
+    if (e->residual && channel < e->residual_c) {
+      const float *residual = e->residual + first * e->residual_c + channel;
+      store_clamped(sums, y, s->co, residual, e->residual_c, e->lo, e->hi);
+    } else {
+      store_clamped(sums, y, s->co, 0, 0, e->lo, e->hi);
+    }
+    return;
+  }
+  for (int32_t p = 0; p < count; p++) {
+    v4f sum = {sums[0][p], sums[1][p], sums[2][p], sums[3][p]};
+    if (e->residual) sum += residual_at(e, first + p, channel);
+    const v4f result = activate(sum, e, channel);
+    float *y = s->y + (first + p) * s->co + channel;
+    if (channels == 4) {
+      v4f_store(y, result);
+    } else {
+      v4f_store_first(y, result, channels);
     }
   }
 }

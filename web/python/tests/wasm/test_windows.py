@@ -152,6 +152,8 @@ def test_sparse_weights_skip_only_zeros(target: Target) -> None:
         _sparse_problem("a block and a bit", 0.3, (1, 7, 7, 50), 9, Activation.RELU6),
         _sparse_problem("less than a block", 0.3, (1, 2, 3, 40), 6, PRELU),
         _sparse_problem("batch, odd channels", 0.1, (3, 5, 5, 101), 7, SIGMOID),
+        _sparse_problem("blocks of 48", 0.3, (1, 12, 12, 40), 10, Activation.NONE),
+        _sparse_problem("blocks of 32", 0.3, (1, 8, 8, 34), 8, Activation.HARD_SWISH),
         _sparse_problem("nothing stored", 0.0, (1, 6, 6, 33), 5, Activation.TANH),
     ]
     judge(run_all(problems, target))

@@ -9,9 +9,11 @@ from webinfer.graph.ir import Node
 from webinfer.plan.blocks import Argument
 
 # Measured in V8 on an x86-64 of 2025, in units of what the dense tiles spend on one channel of one output.
-ENTRY_COST = 1.45  # a weight that is not zero
-OUTPUT_COST = 17.0  # an output, however few entries it has
-BLOCKS = (28, 32)  # pixels that a kernel holds in registers: maps of 7, 14, 28, 56 and maps of 8, 16, 32
+OUTPUT_COST = 7.0  # an output, however few entries it has
+ENTRY_COST = 1.25  # a weight that is not zero
+FAR_ENTRY_COST = 1.9  # the same where a block of pixels is larger than the first cache
+NEAR_CHANNELS = 384  # up to here a block of pixels stays in the first cache
+BLOCKS = {28: 1.0, 32: 1.0, 48: 0.95}  # pixels that a kernel holds in registers, and its time for each of them
 
 
 def _stored_values(node: Node) -> int | None:
@@ -30,7 +32,14 @@ def skips_zeros(node: Node, builder: Builder) -> bool:
     if stored is None or not one_tap or (bias is not None and not builder.is_fixed(bias)):
         return False
     co, _, _, ci = w.type.shape
-    return OUTPUT_COST * co + ENTRY_COST * stored < ci * co
+    entry = ENTRY_COST if ci <= NEAR_CHANNELS else FAR_ENTRY_COST
+    return OUTPUT_COST * co + entry * stored < ci * co
+
+
+def block_size(pixels: int, channels: int) -> int:
+    """The block that spends least on the image: wide where it fits the first cache, with little padding."""
+    fitting = [p for p in BLOCKS if p <= 32 or channels * p <= NEAR_CHANNELS * 28]
+    return min(fitting, key=lambda p: -(-pixels // p) * p * BLOCKS[p])
 
 
 def sparse_conv2d(node: Node, builder: Builder, tail: tuple[Argument, ...]) -> None:
@@ -38,7 +47,7 @@ def sparse_conv2d(node: Node, builder: Builder, tail: tuple[Argument, ...]) -> N
     w, bias = present(node.inputs[1]), node.inputs[2] if len(node.inputs) > 2 else None
     n, oh, ow, co = node.output.type.shape
     pixels, ci, stored = n * oh * ow, w.type.shape[3], _stored_values(node) or 0
-    block = min(BLOCKS, key=lambda p: -(-pixels // p) * p / p**0.1)  # little padding, then wide
+    block = block_size(pixels, ci)
     packed, is_new = builder.packed(("sparse", w, bias, block), 4 * (2 * (co + 3) + 1 + 2 * stored))
     if is_new:
         dense = builder.scratch(4 * w.type.size)
