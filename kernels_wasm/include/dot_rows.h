@@ -44,11 +44,13 @@ INLINE void finish_sums(v4f acc[MR][NV]) {
 // The activation of every sum: those of four pixels are one vector.
 INLINE void activate_tile(v4f acc[MR][NV], const Epilogue *e, int32_t channel, int32_t columns) {
   (void)columns;
-  v4f sums = {acc[0][0][0], acc[1][0][0], acc[2][0][0], acc[3][0][0]};
-  if (e->act == ACT_PRELU) {
-    sums = prelu(sums, v4f_splat(e->slope[channel]));
-  } else {
-    sums = activate(sums, e, channel);
+  UNROLL for (int r = 0; r < MR; r += 4) {
+    v4f sums = {acc[r][0][0], acc[r + 1][0][0], acc[r + 2][0][0], acc[r + 3][0][0]};
+    if (e->act == ACT_PRELU) {
+      sums = prelu(sums, v4f_splat(e->slope[channel]));
+    } else {
+      sums = activate(sums, e, channel);
+    }
+    UNROLL for (int i = 0; i < 4; i++) acc[r + i][0] = v4f_splat(sums[i]);
   }
-  UNROLL for (int r = 0; r < MR; r++) acc[r][0] = v4f_splat(sums[r]);
 }
