@@ -9,8 +9,8 @@
 
 #if defined(__wasm_atomics__)
 
-#define SPINS 4000          // loads before a nap: some tens of microseconds
-#define JOB_SPINS 20000     // the same between programs
+#define SPINS 150000        // loads before a nap: some 100 microseconds; a nap costs more than a step of a small model
+#define JOB_SPINS 400000    // the same between programs: the pause of a caller that runs one after the other
 #define NAP_NS 2000000      // 2 ms, in nanoseconds
 #define LINE 16             // words of a cache line
 
