@@ -11,43 +11,68 @@
 
 #define BLACK 0
 
-INLINE v4f texel(const uint8_t *image, int32_t row_bytes, int32_t x, int32_t y) {
-  const uint8_t *p = image + y * row_bytes + 4 * x;
+typedef struct {
+  const uint8_t *restrict pixels;
+  int32_t width, height, row_bytes, border;
+} Image;
+
+// Two neighbouring texels, alpha in the last lane.
+INLINE void load_pair(const uint8_t *p, v4f pair[2]) {
+  const v8s wide = v8s_widen_u(v8ub_load(p));
+  pair[0] = v4f_from_i32(v4i_widen_low(wide));
+  pair[1] = v4f_from_i32(v4i_widen_high(wide));
+}
+
+// One texel that may lie outside.
+static v4f load_anywhere(const Image *image, int32_t x, int32_t y) {
+  if (image->border == BLACK && (x < 0 || y < 0 || x >= image->width || y >= image->height)) return v4f_splat(0.0f);
+  x = i32_clamp(x, 0, image->width - 1);
+  y = i32_clamp(y, 0, image->height - 1);
+  const uint8_t *p = image->pixels + y * image->row_bytes + 4 * x;
   return (v4f){p[0], p[1], p[2], 0.0f};
 }
 
-INLINE v4f texel_or_border(const uint8_t *image, int32_t width, int32_t height, int32_t row_bytes, int32_t x, int32_t y,
-                           int32_t border) {
-  if (border == BLACK && (x < 0 || y < 0 || x >= width || y >= height)) return v4f_splat(0.0f);
-  return texel(image, row_bytes, i32_clamp(x, 0, width - 1), i32_clamp(y, 0, height - 1));
+// The bilinear sample at `position` (x, y in the first two lanes).
+INLINE v4f sample(const Image *image, v4f position) {
+  const v4f whole = v4f_floor(position), weight = position - whole;
+  const v4i at = v4i_from_f32(whole);
+  const int32_t x = at[0], y = at[1];
+  v4f top[2], bottom[2];
+  if (LIKELY(x >= 0 && y >= 0 && x < image->width - 1 && y < image->height - 1)) {
+    const uint8_t *p = image->pixels + y * image->row_bytes + 4 * x;
+    load_pair(p, top);
+    load_pair(p + image->row_bytes, bottom);
+  } else {
+    // Clamped first: far outside, one more would overflow.
+    const int32_t near_x = i32_clamp(x, -2, image->width), near_y = i32_clamp(y, -2, image->height);
+    for (int32_t i = 0; i < 2; i++) {
+      top[i] = load_anywhere(image, near_x + i, near_y);
+      bottom[i] = load_anywhere(image, near_x + i, near_y + 1);
+    }
+  }
+  const v4f wx = __builtin_shufflevector(weight, weight, 0, 0, 0, 0);
+  const v4f wy = __builtin_shufflevector(weight, weight, 1, 1, 1, 1);
+  const v4f upper = v4f_madd(top[1] - top[0], wx, top[0]);
+  const v4f lower = v4f_madd(bottom[1] - bottom[0], wx, bottom[0]);
+  return v4f_madd(lower - upper, wy, upper);
 }
 
 void u8_image_to_f32(const uint8_t *restrict image, float *restrict y, int32_t width, int32_t height,
                      int32_t row_bytes, int32_t ow, int32_t border, float ax, float ay, float a0, float bx, float by,
                      float b0, float scale, float offset, int32_t begin, int32_t end) {
+  const Image source = {image, width, height, row_bytes, border};
+  const v4f step = {ax, bx, 0.0f, 0.0f}, factor = v4f_splat(scale), base = v4f_splat(offset);
   for (int32_t oy = begin; oy < end; oy++) {
+    const v4f start = {ay * (float)oy + a0, by * (float)oy + b0, 0.0f, 0.0f};
     float *out = y + oy * ow * 3;
-    for (int32_t ox = 0; ox < ow; ox++, out += 3) {
-      const float sx = ax * (float)ox + ay * (float)oy + a0, sy = bx * (float)ox + by * (float)oy + b0;
-      const float fx = __builtin_floorf(sx), fy = __builtin_floorf(sy);
-      const int32_t x0 = i32_from_f32(fx), y0 = i32_from_f32(fy);
-      const v4f wx = v4f_splat(sx - fx), wy = v4f_splat(sy - fy);
-      v4f t00, t01, t10, t11;
-      if (LIKELY(x0 >= 0 && y0 >= 0 && x0 < width - 1 && y0 < height - 1)) {
-        t00 = texel(image, row_bytes, x0, y0), t01 = texel(image, row_bytes, x0 + 1, y0);
-        t10 = texel(image, row_bytes, x0, y0 + 1), t11 = texel(image, row_bytes, x0 + 1, y0 + 1);
+    v4f column = v4f_splat(0.0f);  // counted in floats: V8 chains conversions from integers one behind the other
+    for (int32_t ox = 0; ox < ow; ox++, out += 3, column += v4f_splat(1.0f)) {
+      const v4f value = v4f_madd(sample(&source, step * column + start), factor, base);
+      if (LIKELY(ox + 1 < ow)) {
+        v4f_store(out, value);  // the fourth float is the next pixel's, which is still to come
       } else {
-        const int32_t xn = i32_clamp(x0, -2, width), yn = i32_clamp(y0, -2, height);
-        t00 = texel_or_border(image, width, height, row_bytes, xn, yn, border);
-        t01 = texel_or_border(image, width, height, row_bytes, xn + 1, yn, border);
-        t10 = texel_or_border(image, width, height, row_bytes, xn, yn + 1, border);
-        t11 = texel_or_border(image, width, height, row_bytes, xn + 1, yn + 1, border);
+        v4f_store_first(out, value, 3);
       }
-      const v4f top = t00 + wx * (t01 - t00), bottom = t10 + wx * (t11 - t10);
-      const v4f value = v4f_splat(offset) + v4f_splat(scale) * (top + wy * (bottom - top));
-      out[0] = value[0];
-      out[1] = value[1];
-      out[2] = value[2];
     }
   }
 }
