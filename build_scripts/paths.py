@@ -17,6 +17,7 @@ WHEELS = BUILD / "wheels"
 BROWSER_WHEELS = BUILD / "browser_wheels"
 MODELS = BUILD / "models"
 IMAGES = BUILD / "images"
+SNAPSHOT = BUILD / "snapshot"
 SITE = BUILD / "site"
 
 

@@ -7,6 +7,7 @@ from build_scripts.models import models_step, photo_step
 from build_scripts.node import npm_step
 from build_scripts.setup_kernels import kernels_step
 from build_scripts.site import site_step
+from build_scripts.snapshot import snapshot_step
 from build_scripts.steps import run_steps
 from build_scripts.wheel import wheel_step
 
@@ -16,6 +17,7 @@ STEPS = (
     wheel_step,
     browser_wheels_step,
     lock_step,
+    snapshot_step,
     models_step,
     photo_step,
     site_step,

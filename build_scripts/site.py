@@ -17,13 +17,26 @@ from pathlib import Path
 from typing import Any
 
 from build_scripts.downloads import LOCK
-from build_scripts.paths import BROWSER_WHEELS, BUILD, IMAGES, KERNELS, MODELS, NODE_MODULES, SITE, WEB, WHEELS, version
+from build_scripts.paths import (
+    BROWSER_WHEELS,
+    BUILD,
+    IMAGES,
+    KERNELS,
+    MODELS,
+    NODE_MODULES,
+    SITE,
+    SNAPSHOT,
+    WEB,
+    WHEELS,
+    version,
+)
 from build_scripts.steps import Step, files_below
 
 STATIC = WEB / "static"
 COMPRESSED = BUILD / "compressed"
 PYODIDE_FILES = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip")
 TYPES = {
+    ".bin": "application/octet-stream",
     ".css": "text/css; charset=utf-8",
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
@@ -51,7 +64,7 @@ class Asset:
 def site_step() -> Step:
     """The step that assembles build/site."""
     pyodide = [NODE_MODULES / "pyodide" / name for name in PYODIDE_FILES]
-    sources = [*pyodide, WHEELS, BROWSER_WHEELS, STATIC, KERNELS, MODELS, IMAGES, Path(__file__)]
+    sources = [*pyodide, WHEELS, BROWSER_WHEELS, STATIC, KERNELS, MODELS, IMAGES, SNAPSHOT, Path(__file__)]
     return Step(
         "site", "assemble and compress what the server serves", inputs=lambda: [version(), *sources],
         outputs=(SITE / "manifest.json",), action=assemble, stamp=BUILD / "stamps" / "site",
@@ -97,7 +110,7 @@ def _folders() -> Iterator[Asset]:
 
 
 def _single_files() -> Iterator[Asset]:
-    for kind, folder in (("models", MODELS), ("images", IMAGES)):
+    for kind, folder in (("models", MODELS), ("images", IMAGES), ("snapshot", SNAPSHOT)):
         for path in files_below(folder):
             if path.suffix in TYPES:
                 data = path.read_bytes()

@@ -1,10 +1,9 @@
 // Downloads that report bytes as they come, one request each.
 //
-// Pyodide fetches its runtime and its wheels itself. While `counting` runs, the worker's `fetch` is
-// wrapped: the response is passed on untouched and a clone of it is counted, so nothing is downloaded
-// twice and the browser can still compile the WebAssembly module while it streams in.
+// Pyodide and Python fetch some files themselves. While `counting` runs, the worker's `fetch` is wrapped:
+// the response is passed on untouched and a clone of it is counted, so nothing is downloaded twice.
 
-const STAGES = { pyodide: "Python", python: "Engine", kernels: "Kernels" }; // folder of the manifest -> stage
+const STAGES = { pyodide: "Python", python: "Engine", snapshot: "Engine", kernels: "Kernels" }; // folder -> stage
 
 /** A file that could not be had; `code` is "download". */
 export class DownloadError extends Error {
@@ -24,6 +23,7 @@ export class Downloads {
   #broken;
   #break; // rejects #broken
   #report;
+  #fetchPlain = self.fetch.bind(self);
 
   constructor(manifest, report) {
     this.#report = report;
@@ -44,11 +44,9 @@ export class Downloads {
     return new URL(this.manifest[name].url).href;
   }
 
-  /** Puts whole stages into the totals before their first byte. */
-  expect(...stages) {
-    for (const [url, { name }] of this.#files) {
-      if (stages.includes(STAGES[name.split("/")[0]])) this.#expect(url);
-    }
+  /** Puts files into the totals of their stages before their first byte. */
+  expect(...names) {
+    for (const name of names) this.#expect(this.url(name));
   }
 
   /** Ends a stage: what was expected and not asked for was not needed. */
@@ -63,12 +61,57 @@ export class Downloads {
     const url = this.url(name);
     try {
       const namespace = await import(url);
-      if (!this.#counted.has(url)) this.#add(url, this.manifest[name].bytes); // `import` shows no bytes on the way
-      this.#counted.add(url);
+      this.came(name); // `import` shows no bytes on the way
       return namespace;
     } catch (error) {
       throw this.#failed(new DownloadError(name, url, error.message));
     }
+  }
+
+  /** The bytes of a file of the manifest. */
+  async bytes(name) {
+    const response = await this.#ask(name);
+    const url = this.url(name);
+    const bytes = new Uint8Array(this.manifest[name].bytes);
+    const reader = response.body.getReader();
+    this.#counted.add(url);
+    for (let at = 0; ; ) {
+      const { done, value } = await reader.read();
+      if (done && at === bytes.length) return bytes;
+      if (done || at + value.length > bytes.length) throw new DownloadError(name, url, "it is of another length than the manifest says");
+      bytes.set(value, at);
+      at += value.length;
+      this.#add(url, value.length);
+    }
+  }
+
+  /**
+   * A compiled WebAssembly module of the manifest. The browser gets the response itself, nothing counts along:
+   * only so it finds the machine code that it kept from an earlier visit.
+   */
+  async compiled(name) {
+    const response = await this.#ask(name);
+    try {
+      const module = await WebAssembly.compileStreaming(response);
+      this.came(name);
+      return module;
+    } catch (error) {
+      throw new DownloadError(name, this.url(name), error.message);
+    }
+  }
+
+  /** Counts a file as a whole. */
+  came(name) {
+    const url = this.url(name);
+    if (!this.#counted.has(url)) this.#add(url, this.manifest[name].bytes);
+    this.#counted.add(url);
+  }
+
+  async #ask(name) {
+    const url = this.url(name);
+    const response = await this.#fetchPlain(url).catch((error) => { throw new DownloadError(name, url, error.message); });
+    if (!response.ok) throw new DownloadError(name, url, `the server answered ${response.status}`);
+    return response;
   }
 
   /** What `work` returns, with every fetch of a known file counted meanwhile. */
@@ -76,7 +119,7 @@ export class Downloads {
     const original = self.fetch;
     self.fetch = (input, options) => {
       const url = new URL(input instanceof Request ? input.url : input, self.location.href).href;
-      return this.#files.has(url) ? this.#fetch(original.bind(self), url, options) : original.call(self, input, options);
+      return this.#files.has(url) ? this.#fetch(url, options) : this.#fetchPlain(input, options);
     };
     try {
       return await work();
@@ -93,11 +136,11 @@ export class Downloads {
     return Promise.race([this.#broken, promise]);
   }
 
-  async #fetch(fetch, url, options) {
+  async #fetch(url, options) {
     const { name } = this.#files.get(url);
     let response;
     try {
-      response = await fetch(url, options);
+      response = await this.#fetchPlain(url, options);
     } catch (error) {
       throw this.#failed(new DownloadError(name, url, error.message));
     }

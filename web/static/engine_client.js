@@ -1,7 +1,7 @@
 // The page's end of the engine worker: messages, the newest picture first, and a supervisor.
 //
-// Messages, version 1. To the worker: start {manifest, backend, model, debug}, detect {id, image},
-// select {backend}, plan {}, ping {}, close {}. From it: progress {stage, done, total, unit},
+// Messages, version 1. To the worker: start {manifest, backend, model, debug, runtimeComes}, runtime {module},
+// detect {id, image}, select {backend}, plan {}, ping {}, close {}. From it: progress {stage, done, total, unit},
 // ready {backend, reason, notice, capabilities}, result {id, ...}, plan {columns, rows}, pong {},
 // error {id?, code, message, fatal?, died?}.
 
@@ -16,9 +16,9 @@ const RESTARTS = 1;
  * result also gets the tag that its picture came with).
  */
 export class EngineClient {
-  #url;
   #settings;
   #on;
+  #begun; // {worker, waiting}: a worker that has been told to start, and its events so far
   #worker = null;
   #timer = 0;
   #unanswered = 0;
@@ -28,9 +28,9 @@ export class EngineClient {
   #waiting = null; // {image, tag} that goes next; a newer one takes its place
   ready = false;
 
-  constructor(url, settings, on) {
-    this.#url = url;
+  constructor(settings, begun, on) {
     this.#settings = settings;
+    this.#begun = begun;
     this.#on = on;
   }
 
@@ -42,14 +42,22 @@ export class EngineClient {
   /** Starts the worker, anew if there is one. */
   start() {
     this.#end();
-    this.#worker = new Worker(this.#url, { type: "module", name: "webinfer engine" });
-    this.#worker.onmessage = ({ data }) => this.#receive(data);
-    this.#worker.onerror = (event) => {
+    const { worker, waiting } = this.#begun ?? this.#fresh();
+    this.#begun = null;
+    this.#worker = worker;
+    worker.onmessage = ({ data }) => this.#receive(data);
+    worker.onerror = (event) => {
       event.preventDefault();
-      this.#fail("worker", `The engine's worker failed: ${event.message ?? `its script ${this.#url} could not be loaded`}.`, this.ready);
+      this.#fail("worker", `The engine's worker failed: ${event.message ?? "its script engine_worker.js could not be loaded"}.`, this.ready);
     };
     this.#timer = setInterval(() => this.#ping(), PING_MS);
-    this.#post("start", this.#settings);
+    for (const event of waiting) worker[`on${event.type}`](event);
+  }
+
+  #fresh() {
+    const worker = new Worker(this.#settings.manifest["static/engine_worker.js"].url, { type: "module", name: "webinfer engine" });
+    worker.postMessage({ v: VERSION, type: "start", ...this.#settings });
+    return { worker, waiting: [] };
   }
 
   /** A start on the user's wish: the supervisor's budget is fresh again. */

@@ -2,12 +2,21 @@
 // It decides nothing: what a message means is settled there. The messages: see engine_client.js.
 
 import { Downloads } from "./downloads.js";
+import { settle, startPython } from "./python_start.js";
 
 const VERSION = 1;
 const MODULES = /^static\/((gpu|kernels)_\w+)\.js$/;
 
+const REHEARSALS = 120;
+const PAUSE_MS = 5;
+const SETTLED_MS = 1000; // after the start, when the first picture has been looked at
+
+let marking = true; // until the first result
+let runtimeCame; // resolves `runtime`
+const runtime = new Promise((resolve) => (runtimeCame = resolve)); // what the page compiled, or null
 let engine = null; // the Python object that answers messages
 let queue = Promise.resolve(); // one message at a time
+const begun = new Map(); // URL -> promise of what Python will ask for: bytes, a compiled module, a worker
 
 function post(type, fields = {}) {
   self.postMessage({ v: VERSION, type, ...fields });
@@ -20,7 +29,7 @@ function died(message) {
 
 /** What Python and the platform modules find as `globalThis.webinfer`. */
 async function openDoor(downloads) {
-  const door = { asset: (name) => downloads.url(name), has: (name) => downloads.has(name), gpu: {}, kernels: {} };
+  const door = { asset: (name) => downloads.url(name), has: (name) => downloads.has(name), begun, gpu: {}, kernels: {} };
   const names = Object.keys(downloads.manifest).filter((name) => MODULES.test(name));
   await Promise.all(names.map(async (name) => {
     const [, stem, room] = MODULES.exec(name);
@@ -29,42 +38,69 @@ async function openDoor(downloads) {
   self.webinfer = door;
 }
 
-async function loadPython(downloads, debug) {
-  downloads.module("pyodide/pyodide.asm.mjs").catch(() => {}); // Pyodide imports it too and reports the failure
-  const { loadPyodide } = await downloads.module("pyodide/pyodide.mjs");
-  return loadPyodide({
-    indexURL: new URL(".", downloads.url("pyodide/pyodide.mjs")).href,
-    lockFileURL: downloads.url("python/pyodide-lock.json"),
-    packages: ["webinfer"],
-    env: { DEBUG: String(debug), HOME: "/home/pyodide" },
-    stdout: (text) => console.log(text),
-    stderr: (text) => console.warn(text),
-  });
+/** Asks for what Python will ask for, as soon as it is known and long before Python runs. */
+function beginDownloads(downloads, { models, probes }, model, backend) {
+  const begin = (name, ask) => {
+    if (!downloads.has(name)) return;
+    const promise = ask(name);
+    promise.catch(() => {}); // Python asks again and reports the failure
+    begun.set(downloads.url(name), promise);
+  };
+  begin(models[model], (name) => downloads.bytes(name));
+  if (backend === "webgpu") return;
+  const build = Object.keys(probes).find((isa) => WebAssembly.validate(Uint8Array.from(probes[isa]))) ?? "scalar";
+  begin(`kernels/webinfer-${build}.wasm`, (name) => downloads.compiled(name));
+  if (!self.crossOriginIsolated || navigator.hardwareConcurrency < 2) return;
+  begin(`kernels/webinfer-${build}-threads.wasm`, (name) => downloads.compiled(name));
+  begin("static/thread_worker.js", async (name) => new Worker(downloads.url(name), { type: "module", name: "kernels 1" }));
+}
+
+/** Passes an answer of Python's on; the first ones are marked in the browser's timeline. */
+function tell(json) {
+  const message = JSON.parse(json);
+  if (marking) {
+    const { type, stage, done, total } = message;
+    performance.mark(`webinfer ${type === "progress" ? `${stage} ${done === total ? "done" : "begun"}` : type}`);
+    marking = type !== "result";
+  }
+  self.postMessage(message);
 }
 
 const startingPython = (done) => post("progress", { stage: "start Python", done, total: 1, unit: "steps" });
 
-async function start({ manifest, backend, model, debug }) {
+async function start({ manifest, backend, model, debug, runtimeComes }) {
+  performance.mark("webinfer begin");
   const downloads = new Downloads(manifest, (progress) => {
     post("progress", progress);
     if (progress.stage === "Python" && progress.done === progress.total) startingPython(0);
   });
-  downloads.expect("Python", "Engine");
-  await openDoor(downloads);
+  const foreseen = (snapshot) => beginDownloads(downloads, snapshot, model, backend);
   await downloads.counting(async () => {
-    const pyodide = await downloads.unbroken(loadPython(downloads, debug));
+    const [pyodide] = await Promise.all([startPython(downloads, debug, foreseen, runtimeComes ? runtime : null), openDoor(downloads)]);
     startingPython(1);
-    if (!pyodide.loadedPackages.webinfer) throw new Error("Python started, but the engine's wheel did not load");
     downloads.complete("Engine");
     self.pyodide = pyodide; // for the console of this worker
     pyodide._api.on_fatal = (error) => died(`The Python interpreter ended: ${error.message}.`); // no promise would say so
     const { EngineWorker } = pyodide.pyimport("webinfer.host.worker");
     const { FaceDetector } = pyodide.pyimport("webinfer.tasks");
-    const answer = (json) => self.postMessage(JSON.parse(json));
-    engine = EngineWorker(FaceDetector, answer);
+    performance.mark("webinfer python");
+    engine = EngineWorker(FaceDetector, tell);
     const urls = Object.fromEntries(Object.entries(manifest).map(([name, { url }]) => [name, url]));
     await engine.start(model, backend, debug, JSON.stringify(urls));
   });
+  setTimeout(() => settle(downloads, rehearse), SETTLED_MS);
+}
+
+/**
+ * Lets Python look at empty pictures in the pauses. Browsers keep the machine code of a runtime once enough of
+ * it is optimised; the next visit then begins with it.
+ */
+async function rehearse() {
+  for (let i = 0; i < REHEARSALS; i += 1) {
+    queue = queue.then(() => engine.rehearse(new ImageData(128, 128))).catch(() => {}); // nobody asked for it
+    await queue;
+    await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+  }
 }
 
 const HANDLERS = {
@@ -104,5 +140,6 @@ async function handle(message) {
 
 self.addEventListener("message", ({ data }) => {
   if (data.type === "ping") post("pong");
+  else if (data.type === "runtime") runtimeCame(data.module);
   else queue = queue.then(() => handle(data));
 });

@@ -8,7 +8,6 @@ import { bitmapOf, openPicture, watchDropsAndPastes } from "./picture.js";
 
 const byId = (id) => document.getElementById(id);
 const root = document.documentElement;
-const BACKENDS = ["auto", "webgpu", "wasm"];
 const TITLES = {
   "backend-unavailable": "This backend cannot run here",
   "bad-image": "That is not a picture",
@@ -25,7 +24,7 @@ const TITLES = {
   worker: "The engine could not start",
 };
 
-const parameters = new URLSearchParams(location.search);
+const { settings, ...begun } = globalThis.begun; // by first.js
 let current = null; // what the stage shows: {kind: "sample" | "picture" | "camera", image: () => Promise}
 let shown = { picture: null, faces: [], mirrored: false }; // what the overlay shows
 let opened = 0; // counts pictures asked for: only the last one may appear
@@ -33,23 +32,6 @@ let count = 0;
 let firstMs = null;
 let frameTimes = [];
 let restarted = null; // what to say once an engine that was replaced runs again
-
-function readManifest() {
-  const { assets: files } = JSON.parse(byId("manifest").textContent);
-  for (const file of Object.values(files)) file.url = new URL(file.url, document.baseURI).href;
-  return files;
-}
-
-function settings() {
-  const asked = parameters.get("backend") ?? "auto";
-  const debug = Number(parameters.get("debug") ?? 0);
-  return {
-    manifest: readManifest(),
-    backend: BACKENDS.includes(asked) ? asked : "auto",
-    model: parameters.get("model") ?? root.dataset.model,
-    debug: Number.isInteger(debug) && debug >= 0 && debug <= 5 ? debug : 0,
-  };
-}
 
 function fail({ code = "page", message }, { retry = false, severe = true } = {}) {
   root.dataset.webinferError = JSON.stringify({ code, message });
@@ -188,9 +170,8 @@ function onRestarting({ code, message }) {
   fail({ code, message: `${message} It is being started again.` }, { severe: false });
 }
 
-const chosen = settings();
 const progress = new panels.Progress();
-const engine = new EngineClient(chosen.manifest["static/engine_worker.js"].url, chosen, {
+const engine = new EngineClient(settings, begun, {
   progress: (message) => progress.show(message),
   ready: onReady,
   result: onResult,
@@ -226,7 +207,7 @@ byId("backends").addEventListener("change", ({ target }) => {
   panels.showBackend(`Changing to ${target.value} …`);
   engine.select(target.value);
 });
-byId("backends").querySelector(`[value=${chosen.backend}]`).checked = true;
+byId("backends").querySelector(`[value=${settings.backend}]`).checked = true;
 watchDropsAndPastes(byId("stage"), showFile, fail);
 new ResizeObserver(redraw).observe(byId("stage"));
 

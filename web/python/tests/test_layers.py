@@ -35,6 +35,7 @@ ALLOWED = {
     "report": EVERYTHING,
     "session": EVERYTHING,
     "package": EVERYTHING,
+    "preload": EVERYTHING,
     "cli": EVERYTHING,
     "__init__": EVERYTHING,
     "__main__": EVERYTHING,

@@ -9,9 +9,11 @@ from __future__ import annotations
 import enum
 import functools
 import hashlib
+import importlib.resources
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources.abc import Traversable
 from pathlib import Path
 
 import jinja2
@@ -31,13 +33,13 @@ class Shader:
     digest: str
 
 
-def shader_folder() -> Path:
-    """Where the templates lie.
+def shader_folder() -> Traversable:
+    """Where the templates lie: inside the package, which may be an archive, or in the checkout.
 
     Raises:  FileNotFoundError naming both places
     """
-    package = Path(__file__).resolve().parents[1]
-    inside, checkout = package / "_shaders", package.parents[1] / "shaders"
+    inside = importlib.resources.files("webinfer") / "_shaders"
+    checkout = Path(__file__).resolve().parents[3] / "shaders"
     for folder in (inside, checkout):
         if folder.is_dir():
             return folder
@@ -45,9 +47,15 @@ def shader_folder() -> Path:
 
 
 @functools.cache
+def _texts() -> dict[str, str]:
+    """File name → text of every template."""
+    return {file.name: file.read_text("utf-8") for file in shader_folder().iterdir() if file.name.endswith(".wgsl")}
+
+
+@functools.cache
 def _environment() -> jinja2.Environment:
     return jinja2.Environment(
-        loader=jinja2.FileSystemLoader(shader_folder()),
+        loader=jinja2.DictLoader(_texts()),
         line_statement_prefix="$$",
         block_start_string="{$",
         block_end_string="$}",
@@ -62,6 +70,12 @@ def _environment() -> jinja2.Environment:
 def _written(value: object) -> object:
     """How a value stands in WGSL: booleans in lower case."""
     return str(value).lower() if isinstance(value, bool) else value
+
+
+def preload_templates() -> None:
+    """Parses every template, so that rendering one reads and compiles nothing."""
+    for name in _texts():
+        _environment().get_template(name)
 
 
 @functools.cache

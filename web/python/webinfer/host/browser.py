@@ -12,6 +12,7 @@ from pyodide.ffi import JsException, JsProxy, to_js
 
 from webinfer.errors import BackendUnavailableError, InputError, ModelFormatError
 from webinfer.flags import debug
+from webinfer.host.begun import begun
 from webinfer.host.interface import Capability, Kernels, Progress, ProgressEvent
 from webinfer.host.kernels_browser import best_build, open_kernels
 from webinfer.host.kernels_team import open_team
@@ -69,6 +70,11 @@ class BrowserHost:
 
         Raises:  ModelFormatError saying what could not be fetched and why
         """
+        if (early := await begun(url)) is not None:
+            data: memoryview = early.to_memoryview()
+            if progress is not None:
+                progress(ProgressEvent("model", data.nbytes, data.nbytes))
+            return data
         try:
             response = await js.fetch(url)
             if not response.ok:

@@ -8,6 +8,7 @@ import js
 from pyodide.ffi import JsException, JsProxy, to_js
 
 from webinfer.errors import BackendUnavailableError, ClosedError, KernelError, OutOfMemoryError
+from webinfer.host.begun import begun
 
 PAGE = 65536  # bytes
 MAX_PAGES = 32768  # 2 GiB
@@ -15,7 +16,7 @@ FIRST_PAGES = 16
 
 _HEADER = "00 61 73 6d 01 00 00 00 01 05 01 60 00 01 7b 03 02 01 00 "
 # Two one-function modules that only an engine with the feature accepts: i8x16.splat, f32x4.relaxed_madd.
-_PROBES = {
+PROBES = {
     "relaxed": _HEADER + "0a 13 01 11 00 41 00 fd 0f 41 00 fd 0f 41 00 fd 0f fd 85 02 0b",
     "simd128": _HEADER + "0a 08 01 06 00 41 00 fd 0f 0b",
 }
@@ -24,7 +25,7 @@ _modules: dict[str, Any] = {}
 
 def best_build() -> str:
     """The best kernel build that this WebAssembly engine accepts."""
-    for isa, probe in _PROBES.items():
+    for isa, probe in PROBES.items():
         if js.WebAssembly.validate(to_js(bytes.fromhex(probe))):
             return isa
     return "scalar"
@@ -46,6 +47,8 @@ async def compiled(url: str) -> Any:
     Raises:  BackendUnavailableError if it cannot be fetched or compiled
     """
     try:
+        if url not in _modules and (module := await begun(url)) is not None:
+            _modules[url] = module
         if url not in _modules:
             response = await js.fetch(url)
             if not response.ok:

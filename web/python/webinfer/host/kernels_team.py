@@ -9,6 +9,7 @@ import js
 from pyodide.ffi import JsException, create_proxy
 
 from webinfer.errors import BackendUnavailableError, KernelError
+from webinfer.host.begun import begun
 from webinfer.host.kernels_browser import FIRST_PAGES, PAGE, BrowserKernels, compiled, instance, options
 
 MAX_BYTES = (2**31, 2**30, 2**29)  # ladder of what a shared memory may grow to; some devices refuse much
@@ -72,7 +73,8 @@ class TeamKernels(BrowserKernels):
         """
         self._words().fill(0, self._team // 4, (self._team + TEAM_BYTES) // 4)
         self._words()[self._team // 4 + NAPS_WORD] = DEADLINE_MS // NAP_MS
-        waiting = [self._start_worker(thread) for thread in range(1, self.threads)]
+        spare = await begun(self._worker_url)
+        waiting = [self._start_worker(thread, spare if thread == 1 else None) for thread in range(1, self.threads)]
         try:
             await asyncio.wait_for(asyncio.gather(*waiting), START_SECONDS)
         except (TimeoutError, RuntimeError) as error:
@@ -80,8 +82,8 @@ class TeamKernels(BrowserKernels):
                 f"kernel threads do not start: {str(error) or 'no answer'}; use threads=1"
             ) from error
 
-    def _start_worker(self, thread: int) -> asyncio.Future[None]:
-        worker = js.Worker.new(self._worker_url, options(type="module", name=f"kernels {thread}"))
+    def _start_worker(self, thread: int, spare: Any | None) -> asyncio.Future[None]:
+        worker = spare or js.Worker.new(self._worker_url, options(type="module", name=f"kernels {thread}"))
         answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def on_message(event: Any) -> None:

@@ -126,6 +126,11 @@ class EngineWorker:
         except Exception as error:
             self._error(error, id=number)
 
+    async def rehearse(self, image: Any) -> None:
+        """Looks at a platform image and answers nothing."""
+        if self._detector is not None:
+            await self._detector.detect(image)
+
     def plan(self) -> None:
         """Answers `plan`: a table of the session's steps."""
         try:

@@ -1,0 +1,105 @@
+"""The verb `startup`: from opening the page to its first result, on a first visit and on later ones, by phase."""
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from build_scripts.errors import BuildError
+from build_scripts.setup import set_up
+
+# mark of the worker -> what was done between the mark before and this one
+PHASES = {
+    "webinfer begin": "page, worker",
+    "webinfer runtime": "runtime compiled",
+    "webinfer snapshot": "snapshot read",
+    "webinfer instance": "runtime linked",
+    "webinfer python": "memory restored, Python",
+    "webinfer model done": "model read",
+    "webinfer compile begun": "import, passes",
+    "webinfer compile done": "plan, kernels",
+    "webinfer ready": "warm-up",
+    "webinfer result": "first detection",
+}
+TOTAL = "on the page"
+MARKS = """() => {
+  const marks = performance.getEntriesByType("mark").map(({ name, startTime }) => [name, startTime]);
+  return { origin: performance.timeOrigin, marks };
+}"""
+LIMIT_S = 120
+SETTLE_S = 8  # after the first visit: the page keeps its snapshot and rehearses, the browser keeps machine code
+LATER_S = 3  # after a later visit
+
+Times = dict[str, float]  # phase -> milliseconds since navigation at its end
+
+
+def run(argv: list[str]) -> int:
+    """Prints the table; the times are of this machine and whatever else it does meanwhile."""
+    parser = argparse.ArgumentParser(prog="python3 -m build_scripts startup")
+    parser.add_argument("--visits", type=int, default=5, help="first visits, each with a new profile, and later ones")
+    parser.add_argument("--backend", default="wasm", choices=("auto", "wasm", "webgpu"))
+    parser.add_argument("--json", type=Path, help="also write the times here")
+    options = parser.parse_args(argv)
+    set_up()
+    cold, warm = measure(options.visits, f"?backend={options.backend}")
+    print(table(cold, warm))
+    if options.json:
+        machine = {"machine": platform.processor() or platform.machine(), "cores": os.cpu_count()}
+        options.json.write_text(json.dumps({**machine, "unit": "ms", "first": cold, "later": warm}, indent=1) + "\n")
+    return 0
+
+
+def measure(visits: int, query: str) -> tuple[list[Times], list[Times]]:
+    """The times of first visits, and of later ones in the profile of the last first one."""
+    from playwright.sync_api import sync_playwright
+
+    from build_scripts.chromium import launch_options
+    from build_scripts.serving import running_server
+
+    cold, warm = [], []
+    options = launch_options(webgpu="wasm" not in query)
+    with running_server() as address, sync_playwright() as playwright:
+        for i in range(visits):
+            last = i == visits - 1
+            with tempfile.TemporaryDirectory() as folder:
+                context = playwright.chromium.launch_persistent_context(folder, **options)
+                cold.append(visit(context, address + "/" + query, SETTLE_S if last else 0))
+                warm = [visit(context, address + "/" + query, LATER_S) for _ in range(visits if last else 0)]
+                context.close()
+    return cold, warm
+
+
+def visit(context: Any, url: str, stay_s: float) -> Times:
+    """The times of one visit in a new tab that is closed `stay_s` after the result."""
+    page = context.new_page()
+    page.goto(url)
+    deadline = time.monotonic() + LIMIT_S
+    while not (data := page.evaluate("({...document.documentElement.dataset})")).get("webinferResult"):
+        if data.get("webinferError") or time.monotonic() > deadline:
+            raise BuildError(f"the page at {url} shows no result: {data.get('webinferError', 'nothing')}")
+        page.wait_for_timeout(20)
+    origin = page.evaluate("performance.timeOrigin")
+    seen = page.workers[0].evaluate(MARKS)
+    page.wait_for_timeout(1000 * stay_s)
+    page.close()
+    times = {PHASES[name]: at + seen["origin"] - origin for name, at in seen["marks"] if name in PHASES}
+    return {**times, TOTAL: json.loads(data["webinferResult"])["first_ms"]}
+
+
+def table(cold: list[Times], warm: list[Times]) -> str:
+    """Medians of the times at which each phase ended, and the range of the last."""
+    rows = [
+        f"\nmilliseconds since navigation, medians of {len(cold)}",
+        f"{'':26}{'first visit':>12}{'later visit':>12}",
+    ]
+    for phase in (*PHASES.values(), TOTAL):
+        figures = [[times[phase] for times in visits if phase in times] for visits in (cold, warm)]
+        cells = [f"{statistics.median(values):12.0f}" if values else f"{'–':>12}" for values in figures]
+        rows.append(f"{phase:26}" + "".join(cells))
+    ranges = [f"{min(v[TOTAL] for v in visits):.0f}–{max(v[TOTAL] for v in visits):.0f}" for visits in (cold, warm)]
+    return "\n".join([*rows, f"{'range':26}" + "".join(f"{text:>12}" for text in ranges)])

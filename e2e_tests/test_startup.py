@@ -1,0 +1,155 @@
+"""Python starts from the memory snapshot, from the kept one on later visits, and without one where it must."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Request, Route
+
+from e2e_tests.pages import DemoPage
+
+Demo = Callable[..., DemoPage]
+LONG_WAY = "Python starts the long way"
+KEPT = """async () => {
+  const root = await navigator.storage.getDirectory();
+  const folder = await root.getDirectoryHandle("webinfer", { create: true });
+  const sizes = {};
+  for await (const [name, handle] of folder.entries()) sizes[name] = (await handle.getFile()).size;
+  return sizes;
+}"""
+SPOIL = """async (names) => {
+  const folder = await (await navigator.storage.getDirectory()).getDirectoryHandle("webinfer");
+  for (const name of names) {
+    const writer = await (await folder.getFileHandle(name)).createWritable({ keepExistingData: true });
+    await writer.truncate(1_000_000);
+    await writer.close();
+  }
+}"""
+
+
+def took_the_long_way(page: DemoPage) -> bool:
+    return any(LONG_WAY in line for line in page.console)
+
+
+def files_asked_for(page: DemoPage) -> list[str]:
+    """The names of the files that the page and its worker ask for from now on."""
+    names: list[str] = []
+
+    def heard(request: Request) -> None:
+        names.append(request.url.split("?")[0].rsplit("/", 1)[-1])
+
+    page.context.on("request", heard)
+    return names
+
+
+def wait_until_kept(page: DemoPage) -> dict[str, int]:
+    """The sizes of what the browser keeps, once a snapshot is among it and the rehearsal is over."""
+
+    def ask() -> dict[str, int] | None:
+        sizes: dict[str, int] = page.page.evaluate(KEPT)
+        return sizes if any(name.endswith(".rehearsed") for name in sizes) else None
+
+    kept: dict[str, int] = page.wait_for("kept snapshot", ask)
+    return kept
+
+
+def test_a_first_visit_needs_neither_the_standard_library_nor_the_wheels(demo: Demo) -> None:
+    refused: list[str] = []
+
+    def refuse(route: Route) -> None:
+        refused.append(route.request.url)
+        route.abort()
+
+    page = demo("?backend=wasm&debug=1", broken=(re.compile(r"\.(whl|zip)$"), refuse))
+    assert len(page.wait_for_result()["faces"]) == 1
+    assert not took_the_long_way(page)
+    assert not refused
+
+
+def test_a_second_visit_reads_the_kept_snapshot(demo: Demo) -> None:
+    page = demo("?backend=wasm&debug=1")
+    first = page.wait_for_result()
+    kept = wait_until_kept(page)
+    assert max(kept.values()) > 1_000_000
+    names = files_asked_for(page)
+    page.page.reload()
+    second = page.wait_for_result()
+    assert second["faces"][0]["box"] == pytest.approx(first["faces"][0]["box"])
+    assert not [name for name in names if name in kept]
+    assert not took_the_long_way(page)
+
+
+def test_a_spoiled_kept_snapshot_is_downloaded_again(demo: Demo) -> None:
+    page = demo("?backend=wasm&debug=1")
+    page.wait_for_result()
+    snapshots = [name for name, size in wait_until_kept(page).items() if size]
+    page.page.evaluate(SPOIL, snapshots)
+    names = files_asked_for(page)
+    page.page.reload()
+    assert len(page.wait_for_result()["faces"]) == 1
+    assert [name for name in names if name in snapshots]
+    assert not took_the_long_way(page)
+
+
+def answer_with(body: bytes) -> Callable[[Route], None]:
+    return lambda route: route.fulfill(status=200, body=body, content_type="application/octet-stream")
+
+
+@pytest.mark.parametrize(
+    ("fate", "answer"),
+    [
+        ("absent", lambda route: route.fulfill(status=404, body="not here")),
+        ("unreachable", lambda route: route.abort("connectionreset")),
+        ("empty", answer_with(b"")),
+        ("another file", answer_with(b"<!doctype html>" * 1000)),
+        ("of another version", answer_with(b"WINS\x63\x00\x00\x00" + bytes(100))),
+    ],
+)
+def test_without_a_usable_snapshot_python_starts_the_long_way(
+    demo: Demo, fate: str, answer: Callable[[Route], None]
+) -> None:
+    page = demo("?backend=wasm&debug=1", broken=("**/snapshot/*.bin", answer))
+    assert len(page.wait_for_result()["faces"]) == 1, fate
+    assert took_the_long_way(page)
+    page.complaints[:] = [c for c in page.complaints if "404" not in c and "ERR_CONNECTION_RESET" not in c]
+
+
+def test_a_damaged_snapshot_is_not_restored(demo: Demo) -> None:
+    def damage(route: Route) -> None:
+        body = route.fetch().body()
+        route.fulfill(status=200, body=body[:-100_000], content_type="application/octet-stream")
+
+    page = demo("?backend=wasm&debug=1", broken=("**/snapshot/*.bin", damage))
+    assert len(page.wait_for_result()["faces"]) == 1
+    assert took_the_long_way(page)
+
+
+def test_nothing_is_said_of_the_snapshot_without_debug(demo: Demo) -> None:
+    page = demo("?backend=wasm", broken=("**/snapshot/*.bin", answer_with(b"")))
+    assert len(page.wait_for_result()["faces"]) == 1
+    assert not took_the_long_way(page)
+
+
+def test_python_still_has_its_whole_library(demo: Demo) -> None:
+    page = demo("?backend=wasm")
+    page.wait_for_result()
+    engine = page.page.workers[0]
+    assert engine.evaluate(
+        "pyodide.runPython('import tarfile, inspect; inspect.getsource(tarfile.TarInfo)')"
+    ).startswith("class")
+    assert "async def load" in engine.evaluate(
+        "pyodide.runPython('import webinfer.session as s; inspect.getsource(s)')"
+    )
+    code = "pyodide.loadPackage('micropip').then(() => pyodide.runPython('import micropip; micropip.__name__'))"
+    assert engine.evaluate(code) == "micropip"
+
+
+def test_restored_interpreters_do_not_share_their_chance(demo: Demo) -> None:
+    drawn = set()
+    for _ in range(2):
+        page = demo("?backend=wasm")
+        page.wait_for_result()
+        drawn.add(page.page.workers[0].evaluate("pyodide.runPython('import random; random.random()')"))
+    assert len(drawn) == 2

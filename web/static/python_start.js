@@ -1,0 +1,159 @@
+// Starts Python with the engine in it: from the memory snapshot that set-up made, or, where that cannot be
+// had or does not fit, the long way, by Pyodide's own start and the engine's wheels.
+
+import { forget, keep, keeps, kept } from "./kept_files.js";
+import { makeRoom, readSnapshot, restore } from "./python_snapshot.js";
+
+const RUNTIME = "pyodide/pyodide.asm.wasm";
+const LOADER = "pyodide/pyodide.mjs";
+const GLUE = "pyodide/pyodide.asm.mjs";
+const STDLIB = "pyodide/python_stdlib.zip";
+const LOCK = "python/pyodide-lock.json";
+const SNAPSHOT = "snapshot/webinfer.bin";
+
+let unkept = null; // the bytes of a snapshot that was downloaded
+
+/**
+ * Python with the engine imported or ready to be. All downloads begin at once; `foreseen` hears of the snapshot
+ * as soon as it has come. `files` are the Downloads, `debug` is the level of the ladder; `given` is a promise of the
+ * compiled runtime, or of null.
+ */
+export async function startPython(files, debug, foreseen, given) {
+  files.expect(RUNTIME, LOADER, GLUE, ...(files.has(SNAPSHOT) ? [SNAPSHOT] : [STDLIB]));
+  const runtime = theRuntime(files, given);
+  const saved = readSaved(files, foreseen);
+  for (const promise of [runtime, saved]) promise.catch(() => {}); // awaited below, when the modules have come
+  const [{ loadPyodide }, { default: create }] = await Promise.all([files.module(LOADER), files.module(GLUE)]);
+  const load = (options) => loadPyodide({
+    indexURL: new URL(".", files.url(LOADER)).href,
+    env: { DEBUG: String(debug), HOME: "/home/pyodide" },
+    stdout: (text) => console.log(text),
+    stderr: (text) => console.warn(text),
+    ...options,
+  });
+  const restored = fromSnapshot(files, { load, create, runtime, saved });
+  restored.catch(() => {}); // it may fail after the runtime has
+  await runtime; // without it there is no other way
+  try {
+    return await restored;
+  } catch (error) {
+    if (debug >= 1) console.info(`Python starts the long way, because its snapshot cannot be used: ${error.message}`);
+    return fromWheels(files, { load, runtime });
+  }
+}
+
+async function theRuntime(files, given) {
+  const module = (await given) ?? (await files.compiled(RUNTIME));
+  files.came(RUNTIME);
+  performance.mark("webinfer runtime");
+  return module;
+}
+
+async function readSaved(files, foreseen) {
+  const own = await kept(fileOf(files));
+  const bytes = own ?? (await files.bytes(SNAPSHOT));
+  try {
+    const snapshot = readSnapshot(bytes);
+    if (own) files.came(SNAPSHOT);
+    else unkept = bytes;
+    performance.mark("webinfer snapshot");
+    foreseen(snapshot);
+    return snapshot;
+  } catch (error) {
+    if (!own) throw error;
+    await forget();
+    return readSaved(files, foreseen);
+  }
+}
+
+/** The name under which the snapshot is kept; it holds the snapshot's hash. */
+const fileOf = (files) => files.url(SNAPSHOT).split("/").at(-1);
+
+/** For when nobody waits: keeps a snapshot that was downloaded, and rehearses once for each that is kept. */
+export async function settle(files, rehearse) {
+  if (unkept) {
+    await forget().catch(() => {}); // of a browser that keeps nothing
+    await keep(fileOf(files), unkept);
+    unkept = null;
+  }
+  const note = `${fileOf(files)}.rehearsed`;
+  if (!(await keeps(fileOf(files))) || (await keeps(note))) return;
+  await rehearse();
+  await keep(note, new Uint8Array());
+}
+
+/** A promise that is settled only if this one is rejected. */
+const failing = (promise) => promise.then(() => new Promise(() => {}));
+
+/** Begins before the runtime and the snapshot have come: the glue code alone takes long to compile. */
+async function fromSnapshot(files, { load, create, runtime, saved }) {
+  const present = saved.catch(() => new Promise(() => {}));
+  const room = async (instance) => makeRoom(await present, instance.exports.memory);
+  const work = () => load({
+    lockFileContents: present.then(({ lock }) => lock),
+    packageBaseUrl: new URL(".", files.url(LOCK)).href,
+    _loadSnapshot: new Uint8Array(1), // only says that there is one: what is restored, and how, is our own
+    async createPyodideModule(settings) {
+      const [module, snapshot] = await Promise.all([create(settings), present]);
+      if (module.API.config.BUILD_ID !== snapshot.build) throw new Error("it belongs to another build of Pyodide");
+      performance.mark("webinfer instance");
+      module.API.restoreSnapshot = () => restore(snapshot, module.HEAPU8);
+      return module;
+    },
+  });
+  const nothing = [files.url(RUNTIME), files.url(STDLIB)];
+  const pyodide = await handing({ runtime, nothing, room }, () => Promise.race([work(), failing(saved)]));
+  const { archives, packages } = await saved;
+  fetchArchivesWhenRead(pyodide, archives, files);
+  Object.assign(pyodide.loadedPackages, packages);
+  pyodide.pyimport("webinfer.preload").wake();
+  return pyodide;
+}
+
+async function fromWheels(files, { load, runtime }) {
+  const options = { lockFileURL: files.url(LOCK), packages: ["webinfer"] };
+  const pyodide = await files.unbroken(handing({ runtime, nothing: [files.url(RUNTIME)] }, () => load(options)));
+  if (!pyodide.loadedPackages.webinfer) throw new Error("Python started, but the engine's wheel did not load");
+  return pyodide;
+}
+
+/**
+ * What `work` returns. Meanwhile Pyodide gets the compiled runtime, whose instances are passed to `room` first,
+ * and nothing from the addresses in `nothing`. It wraps hundreds of functions of JavaScript in modules that
+ * differ by signature only: each of these is compiled once.
+ */
+async function handing({ runtime, nothing, room = () => {} }, work) {
+  const { fetch } = self;
+  const { instantiateStreaming, Module } = WebAssembly;
+  const wrappers = new Map();
+  self.fetch = (input, options) => (nothing.includes(String(input)) ? Promise.resolve(new Response("")) : fetch(input, options));
+  WebAssembly.instantiateStreaming = async (_, imports) => {
+    const module = await runtime;
+    const instance = await WebAssembly.instantiate(module, imports);
+    await room(instance);
+    return { module, instance };
+  };
+  WebAssembly.Module = new Proxy(Module, {
+    construct(target, [bytes]) {
+      const key = bytes.length < 200 ? bytes.join() : bytes;
+      if (!wrappers.has(key)) wrappers.set(key, new target(bytes));
+      return wrappers.get(key);
+    },
+  });
+  try {
+    return await work();
+  } finally {
+    self.fetch = fetch;
+    Object.assign(WebAssembly, { instantiateStreaming, Module });
+  }
+}
+
+/** The files that the restored modules came from: fetched if Python ever reads one, for sources or further modules. */
+function fetchArchivesWhenRead({ FS }, archives, files) {
+  for (const [path, name] of Object.entries(archives)) {
+    const at = path.lastIndexOf("/");
+    FS.mkdirTree(path.slice(0, at));
+    if (FS.analyzePath(path).exists) FS.unlink(path);
+    FS.createLazyFile(path.slice(0, at), path.slice(at + 1), files.url(name), true, false);
+  }
+}
