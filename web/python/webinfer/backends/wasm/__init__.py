@@ -4,6 +4,7 @@
 operator. Talks to the kernels only through host.interface.Kernels.
 """
 
-from webinfer.backends.wasm.executor import WasmExecutor, build
+from webinfer.backends.wasm.compilation import build
+from webinfer.backends.wasm.executor import WasmExecutor
 
 __all__ = ["WasmExecutor", "build"]

@@ -8,7 +8,7 @@ from typing import Any
 
 from webinfer.backends.base import MemoryReport, PlanRow, shapes_text
 from webinfer.backends.wasm.builder import COMPUTE, LOAD_STEP, Builder
-from webinfer.backends.wasm.kernel_table import ABI, KERNELS
+from webinfer.backends.wasm.kernel_table import KERNELS
 from webinfer.backends.wasm.lowerings import LOWERINGS, UNSUPPORTED
 from webinfer.backends.wasm.lowerings.constants import narrow_output, widen_input
 from webinfer.errors import ClosedError, KernelError, LimitError, UnsupportedOpError
@@ -19,31 +19,6 @@ from webinfer.plan.blocks import ALIGNMENT, Block, Kind, Ref, Step
 from webinfer.tensor import Tensor
 
 MEMORY_LIMIT = 2**31  # bytes of linear memory that one session may take
-
-
-async def build(
-    graph: Graph,
-    host: Host,
-    progress: Progress | None = None,
-    *,
-    isa: str | None = None,
-    threads: int | None = None,
-    choices: Mapping[str, str] | None = None,
-    tuning_ms: float = 0.0,
-) -> WasmExecutor:
-    """A graph compiled for the kernel module of this host.
-
-    Raises:  UnsupportedOpError listing every node that has no kernel; LimitError; OutOfMemoryError
-    """
-    if choices is None and tuning_ms > 0:
-        from webinfer.backends.wasm.tuning import tuned_choices
-
-        choices = await tuned_choices(graph, host, isa, tuning_ms)
-    kernels = await host.kernels(isa, threads)
-    if (found := kernels.call("abi")) != ABI:
-        kernels.close()
-        raise KernelError(f"the kernel module has interface {found}, the engine needs {ABI}; rebuild both together")
-    return WasmExecutor(graph, host, kernels, lower_graph(graph, kernels.isa, choices), progress)
 
 
 def lower_graph(graph: Graph, isa: str, choices: Mapping[str, str] | None) -> Builder:
