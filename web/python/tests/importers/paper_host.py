@@ -54,10 +54,10 @@ def plan(graph: Graph) -> None:
 
     Raises:  the backend's typed errors; AssertionError if it would write outside the memory.
     """
-    from webinfer.backends.wasm import executor
+    from webinfer.backends import wasm
     from webinfer.backends.wasm.kernel_table import ABI
 
-    asyncio.run(executor.build(graph, cast(Host, _PaperHost(ABI)))).close()
+    asyncio.run(wasm.build(graph, cast(Host, _PaperHost(ABI)))).close()
 
 
 def can_plan() -> bool:

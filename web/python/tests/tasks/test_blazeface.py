@@ -29,7 +29,7 @@ NAMES = ("blazeface_short_range", "blazeface_front_2020", "blazeface_back_2021",
 PHOTOS = ("astronaut.png", "face.jpg", "couple.jpg", "grace_hopper.bmp")
 CLOSE = {"astronaut.png": 1, "face.jpg": 2, "grace_hopper.bmp": 1}  # photos with near faces
 BOUND = 1e-3  # largest absolute difference of a raw output
-ROUNDING = 2e-6  # of the range: back_2021's logits reach 9,600, and LiteRT's own kernels differ by 1.1e-6 of it
+ROUNDING = 4e-6  # of the range: back_2021's logits reach 9,600, and LiteRT's own two kernel sets differ by 3.6e-6 of it
 OVERLAP = 0.98  # intersection over union of a box
 
 
