@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 from types import TracebackType
@@ -13,7 +13,7 @@ from typing import Any
 from webinfer.backends.base import Executor, MemoryReport
 from webinfer.choice import BACKENDS, Attempt, LoadOptions, choose, order_of
 from webinfer.dtypes import DType
-from webinfer.errors import ClosedError, DeviceLostError, InputError, KernelError, ModelFormatError
+from webinfer.errors import ClosedError, DeviceLostError, InputError, KernelError, ModelFormatError, ShapeError
 from webinfer.flags import debug, debug_level
 from webinfer.graph.ir import Graph, Quantization, Value
 from webinfer.graph.printer import print_graph
@@ -56,7 +56,7 @@ async def load(
     measured on this device), one of "webgpu", "wasm", "reference", or a list to try in order.
     `threads` is for the wasm backend: None takes what suits the machine, where threads cannot be had
     there is one. `tuning_ms` is a budget for timing kernels on this device; what was found is remembered.
-    `shapes` binds the sizes of inputs, by name, that the model leaves open.
+    `shapes` binds the sizes of inputs, by name, that the model leaves open; they may change from run to run.
     With `strict` a backend that cannot run the whole model is an error, never a reason to fall back.
 
     Raises:  ModelFormatError, UnsupportedOpError, ShapeError, BackendUnavailableError, LimitError, OutOfMemoryError
@@ -64,10 +64,11 @@ async def load(
     host = host or current()
     order = order_of(backend)
     data, name = await _read(source, host, progress)
-    graph = read_model(data, name, shapes)
-    debug(5, f"imported\n{print_graph(graph)}" if debug_level() >= 5 else "")
-    for rewrite, count in optimize(graph):
-        debug(3, f"pass {rewrite}: {count} rewrites")
+
+    def read(bound: Mapping[str, Sequence[int]] | None) -> Graph:
+        return _optimised(read_model(data, name, bound))
+
+    graph = read(shapes)
     if progress is not None:
         progress(ProgressEvent("compile", 0, 1, "steps"))
     options = LoadOptions(strict, progress, threads, tuning_ms)
@@ -75,7 +76,14 @@ async def load(
     if progress is not None:
         progress(ProgressEvent("compile", 1, 1, "steps"))
     debug(1, f"{graph.name}: {attempt.reason}")
-    return Session(graph, host, attempt, order, options)
+    return Session(graph, host, attempt, order, options, read if shapes else None)
+
+
+def _optimised(graph: Graph) -> Graph:
+    debug(5, f"imported\n{print_graph(graph)}" if debug_level() >= 5 else "")
+    for rewrite, count in optimize(graph):
+        debug(3, f"pass {rewrite}: {count} rewrites")
+    return graph
 
 
 async def _read(source: Any, host: Host, progress: Progress | None) -> tuple[memoryview, str]:
@@ -100,9 +108,18 @@ class Session:
     Usable as a context manager; `close()` frees the memory of kernels and GPU.
     """
 
-    def __init__(self, graph: Graph, host: Host, attempt: Attempt, order: Sequence[str], options: LoadOptions) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        host: Host,
+        attempt: Attempt,
+        order: Sequence[str],
+        options: LoadOptions,
+        read: Callable[[Mapping[str, Sequence[int]]], Graph] | None = None,
+    ) -> None:
         self._graph, self._host, self._order, self._options = graph, host, list(order), options
         self._attempt: Attempt | None = attempt
+        self._read_graph = read
         self._lock = asyncio.Lock()
         self._losses, self._stale = 0, False
         self.inputs = [_info(v) for v in graph.inputs]
@@ -158,11 +175,13 @@ class Session:
         """The outputs by name, each a new tensor.
 
         `inputs` maps names to arrays, buffers or tensors; a model with one input also takes that alone.
+        Where `shapes` were bound at load, arrays of another size make the plan anew.
 
-        Raises:  InputError, DeviceLostError, KernelError, ClosedError
+        Raises:  InputError, DeviceLostError, KernelError, ClosedError; what a new plan may raise
         """
-        buffers = self._buffers(inputs)
         async with self._lock:
+            await self._bind(inputs)
+            buffers = self._buffers(inputs)
             await self._revive()
             try:
                 return await self.executor.run(buffers)
@@ -172,6 +191,28 @@ class Session:
             except KernelError:  # the kernel instance is gone: the next run has a new one
                 self._stale = True
                 raise
+
+    async def _bind(self, inputs: Mapping[str, Any] | Any) -> None:
+        """A new plan if arrays of another size are given and the model allows them."""
+        given = inputs if isinstance(inputs, Mapping) else dict.fromkeys([i.name for i in self.inputs][:1], inputs)
+        found = {i.name: getattr(given.get(i.name), "shape", None) for i in self.inputs}
+        typed = {i.name: hasattr(given.get(i.name), "dtype") for i in self.inputs}
+        changed = {
+            i.name: tuple(shape)
+            for i in self.inputs
+            if (shape := found[i.name]) is not None and typed[i.name] and tuple(shape) != i.shape
+        }
+        if not changed or self._read_graph is None:
+            return
+        try:
+            graph = self._read_graph({i.name: changed.get(i.name, i.shape) for i in self.inputs})
+        except ShapeError:
+            return  # the model does not allow them: the check of the inputs says what is needed
+        attempt = await choose(graph, self._host, self._order, replace(self._options, progress=None))
+        self._live().executor.close()
+        self._graph, self._attempt, self._stale = graph, attempt, False
+        self.inputs = [_info(v) for v in graph.inputs]
+        self.outputs = [_info(v) for v in graph.outputs]
 
     async def warmup(self) -> None:
         """Runs once on zeros, so that the first real run is as fast as the next."""

@@ -240,3 +240,31 @@ def test_runs_at_the_same_time_are_queued() -> None:
         results = run(many(session))
         for k, outputs in enumerate(results):
             np.testing.assert_array_equal(outputs["y"].numpy(), run(session.run(IMAGE * k))["y"].numpy())
+
+
+def open_model() -> bytes:
+    """conv2d 3x3 (SAME) on an image whose height and width are left open."""
+    w = Writer()
+    x = w.input("image", (1, 1, 1, 2), shape_signature=[1, -1, -1, 2])
+    y = w.tensor("y", (1, 1, 1, 4), shape_signature=[1, -1, -1, 4])
+    kernel, bias = w.constant("kernel", WEIGHTS), w.constant("bias", np.float32([0.1, 0.2, 0.3, 0.4]))
+    w.node("CONV_2D", [x, kernel, bias], [y], padding=0, stride_w=1, stride_h=1)
+    return w.finish(y)
+
+
+def test_another_size_makes_another_plan_where_the_model_leaves_it_open() -> None:
+    draw = np.random.default_rng(1)
+    with run(webinfer.load(open_model(), backend="wasm", shapes={"image": (1, 6, 6, 2)})) as session:
+        for height, width in ((6, 6), (9, 5), (9, 5), (6, 6)):
+            image = draw.normal(size=(1, height, width, 2)).astype(np.float32)
+            got = run(session.run({"image": image}))["y"].numpy()
+            assert session.inputs[0].shape == image.shape
+            with run(webinfer.load(open_model(), backend="reference", shapes={"image": image.shape})) as judge:
+                np.testing.assert_allclose(got, run(judge.run(image))["y"].numpy(), atol=1e-5)
+
+
+def test_a_size_that_does_not_fit_leaves_the_plan_as_it_was() -> None:
+    with run(webinfer.load(open_model(), backend="wasm", shapes={"image": (1, 6, 6, 2)})) as session:
+        with pytest.raises(InputError, match=r"needs \(1, 6, 6, 2\)"):
+            run(session.run(np.zeros((1, 6, 6, 3), np.float32)))
+        assert run(session.run(IMAGE))["y"].shape == (1, 6, 6, 4)
