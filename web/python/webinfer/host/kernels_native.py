@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import os
+import weakref
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -43,6 +45,18 @@ def _module(isa: str) -> wasmtime.Module:
     return wasmtime.Module.from_file(_engine(), str(kernel_folder() / f"webinfer-{isa}.wasm"))
 
 
+_open: weakref.WeakSet[NativeKernels] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    """Frees instances before the interpreter takes wasmtime's functions away."""
+    for kernels in list(_open):
+        kernels.close()
+    _module.cache_clear()
+    _engine.cache_clear()
+
+
 class NativeKernels:
     """One instance with a linear memory of its own (host.interface.Kernels)."""
 
@@ -58,6 +72,7 @@ class NativeKernels:
         base = self._exports["__heap_base"]
         assert isinstance(base, wasmtime.Global)
         self.heap_base = int(base.value(self._store))
+        _open.add(self)
 
     def _live(self) -> wasmtime.Store:
         if self._store is None:
