@@ -29,7 +29,9 @@ VERBS: dict[str, Verb] = {
     "kernels": Verb("build_scripts.setup_kernels", BASE, "compile the WASM kernels"),
     "wheel": Verb("build_scripts.wheel", (), "build the engine's wheel"),
     "bench": Verb("build_scripts.bench", ALL, "webinfer and its rivals in one page, interleaved: JSON, table, chart"),
-    "startup": Verb("build_scripts.startup", (*BASE, "browser"), "time from opening the page to its first result, by phase"),
+    "startup": Verb(
+        "build_scripts.startup", (*BASE, "browser"), "time from opening the page to its first result, by phase"
+    ),
     "mutate": Verb("build_scripts.mutate", ALL, "damaged model files give a result or a typed error, nothing else"),
     "oracle": Verb("build_scripts.oracle", ALL, "the WebNN cases on every backend: right, unsupported, wrong"),
     "zoo": Verb("build_scripts.zoo", ALL, "every .tflite model of a folder on every backend, judged by LiteRT"),
