@@ -86,6 +86,7 @@ NODES = {  # operators left after the passes
         "resize_bilinear": 2,
         "add": 2,
         "reshape": 6,
+        "relu6": 2,
         "concat": 2,
     },
     "pose_landmarks_lite": {
