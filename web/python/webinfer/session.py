@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 from types import TracebackType
-from typing import Any
+from typing import Any, NoReturn
 
 from webinfer.backends.base import Executor, MemoryReport
 from webinfer.choice import BACKENDS, Attempt, LoadOptions, choose, order_of
@@ -194,6 +194,8 @@ class Session:
 
     async def _bind(self, inputs: Mapping[str, Any] | Any) -> None:
         """A new plan if arrays of another size are given and the model allows them."""
+        if self._read_graph is None:
+            return
         given = inputs if isinstance(inputs, Mapping) else dict.fromkeys([i.name for i in self.inputs][:1], inputs)
         found = {i.name: getattr(given.get(i.name), "shape", None) for i in self.inputs}
         typed = {i.name: hasattr(given.get(i.name), "dtype") for i in self.inputs}
@@ -202,7 +204,7 @@ class Session:
             for i in self.inputs
             if (shape := found[i.name]) is not None and typed[i.name] and tuple(shape) != i.shape
         }
-        if not changed or self._read_graph is None:
+        if not changed:
             return
         try:
             graph = self._read_graph({i.name: changed.get(i.name, i.shape) for i in self.inputs})
@@ -219,18 +221,23 @@ class Session:
         await self.run({i.name: bytes(_nbytes(i)) for i in self.inputs})
 
     def _buffers(self, inputs: Mapping[str, Any] | Any) -> dict[str, memoryview]:
-        names = [i.name for i in self.inputs]
         if not isinstance(inputs, Mapping):
-            if len(names) != 1:
-                raise InputError(f"{self.name!r} has {len(names)} inputs; give a mapping with {', '.join(names)}")
-            inputs = {names[0]: inputs}
+            if len(self.inputs) != 1:
+                names = ", ".join(i.name for i in self.inputs)
+                raise InputError(f"{self.name!r} has {len(self.inputs)} inputs; give a mapping with {names}")
+            inputs = {self.inputs[0].name: inputs}
+        if inputs.keys() != {i.name for i in self.inputs}:
+            self._refuse_names(inputs)
+        return {i.name: buffer_of(inputs[i.name], i.shape, i.dtype, i.name) for i in self.inputs}
+
+    def _refuse_names(self, inputs: Mapping[str, Any]) -> NoReturn:
+        names = [i.name for i in self.inputs]
         if unknown := sorted(set(inputs) - set(names)):
             raise InputError(
                 f"{self.name!r} has no input {', '.join(map(repr, unknown))}; its inputs are {', '.join(names)}"
             )
-        if missing := [n for n in names if n not in inputs]:
-            raise InputError(f"{self.name!r} needs input {', '.join(map(repr, missing))}")
-        return {i.name: buffer_of(inputs[i.name], i.shape, i.dtype, i.name) for i in self.inputs}
+        missing = ", ".join(repr(n) for n in names if n not in inputs)
+        raise InputError(f"{self.name!r} needs input {missing}")
 
     async def _revive(self) -> None:
         """After a lost device: one rebuild on the same backend, then the next of the order."""

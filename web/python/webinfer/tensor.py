@@ -86,14 +86,14 @@ def buffer_of(value: Any, shape: tuple[int, ...], dtype: DType, name: str) -> me
 
     Raises:  InputError naming the input, what was found and what is needed.
     """
+    if isinstance(value, Tensor) and value.dtype is dtype and value.shape == shape:
+        return value._bytes
     found_dtype, found_shape = getattr(value, "dtype", None), getattr(value, "shape", None)
     if found_dtype is not None and str(found_dtype) != dtype.value:
         raise InputError(f"input {name!r} has type {found_dtype}, needs {dtype}; convert it first")
     flat_buffer = found_dtype is None and len(found_shape or ()) == 1
     if found_shape is not None and not flat_buffer and tuple(found_shape) != shape:
         raise InputError(f"input {name!r} has shape {tuple(found_shape)}, needs {shape}")
-    if isinstance(value, Tensor):
-        return value._bytes
     try:
         view = memoryview(value)
     except TypeError:

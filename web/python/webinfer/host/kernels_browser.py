@@ -13,6 +13,7 @@ from webinfer.host.begun import begun
 PAGE = 65536  # bytes
 MAX_PAGES = 32768  # 2 GiB
 FIRST_PAGES = 16
+MOST_WINDOWS = 64
 
 _HEADER = "00 61 73 6d 01 00 00 00 01 05 01 60 00 01 7b 03 02 01 00 "
 # Two one-function modules that only an engine with the feature accepts: i8x16.splat, f32x4.relaxed_madd.
@@ -84,6 +85,7 @@ class BrowserKernels:
         self.isa, self.threads = isa, 1
         self._exports, self._memory = exports, memory
         self._functions: dict[str, Any] = {}
+        self._windows: dict[tuple[int, int], Any] = {}
         self.heap_base = int(getattr(exports, "__heap_base").value)
         self._bytes = js.Uint8Array.new(memory.buffer)
 
@@ -112,25 +114,34 @@ class BrowserKernels:
                 "close other sessions or use a smaller model"
             ) from error
         self._bytes = js.Uint8Array.new(self._memory.buffer)
+        self._windows.clear()
 
-    def _check(self, address: int, nbytes: int) -> Any:
-        view = self._live()
-        if address < 0 or address + nbytes > view.byteLength:
-            raise KernelError(f"bytes {address}..{address + nbytes} lie outside the memory of {view.byteLength} bytes")
-        return view
+    def _window(self, address: int, nbytes: int) -> Any:
+        """These bytes as a JavaScript array, kept for the next run, which asks for the same ones."""
+        window = self._windows.get((address, nbytes))
+        if window is None:
+            view = self._live()
+            if address < 0 or address + nbytes > view.byteLength:
+                raise KernelError(
+                    f"bytes {address}..{address + nbytes} lie outside the memory of {view.byteLength} bytes"
+                )
+            if len(self._windows) >= MOST_WINDOWS:
+                self._windows.clear()
+            window = self._windows[address, nbytes] = view.subarray(address, address + nbytes)
+        return window
 
     def read(self, address: int, nbytes: int) -> memoryview:
         """A copy of the bytes."""
-        data: memoryview = self._check(address, nbytes).subarray(address, address + nbytes).to_memoryview()
+        data: memoryview = self._window(address, nbytes).to_memoryview()
         return data
 
     def write(self, address: int, data: Any) -> None:
         """Copies a C-contiguous buffer or a JavaScript typed array into the memory."""
         if isinstance(data, JsProxy):
-            self._check(address, int(data.byteLength)).set(data, address)
+            self._window(address, int(data.byteLength)).set(data)
             return
-        view = memoryview(data).cast("B")
-        self._check(address, view.nbytes).subarray(address, address + view.nbytes).assign(view)
+        view = data if type(data) is memoryview and data.format == "B" else memoryview(data).cast("B")
+        self._window(address, view.nbytes).assign(view)
 
     def call(self, name: str, *args: int | float) -> Any:
         """Calls an exported kernel.
@@ -159,4 +170,5 @@ class BrowserKernels:
     def close(self) -> None:
         """Lets the instance and its memory go."""
         self._functions.clear()
+        self._windows.clear()
         self._memory = self._exports = self._bytes = None
