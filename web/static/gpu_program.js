@@ -1,6 +1,7 @@
 // Programs of recorded dispatches on a device: buffers and bind groups made once, replayed by range with one
 // encoder, one pass and one submit; results come back through a ring of staging buffers. Knows no operator.
 
+import { timed } from "./gpu_timing.js";
 import { settled } from "./gpu_wait.js";
 
 const LOSS_GRACE_MS = 100; // a failed map may be reported before the loss that caused it
@@ -61,8 +62,8 @@ export class Program {
     });
   }
 
-  encode(encoder, first, count, repeats = 1) {
-    const pass = encoder.beginComputePass();
+  encode(encoder, first, count, repeats = 1, options = null) {
+    const pass = encoder.beginComputePass(options ?? {});
     let current = null;
     for (let round = 0; round < repeats; round++) {
       for (let i = first; i < first + count; i++) {
@@ -139,15 +140,8 @@ export class Program {
   }
 
   /** Milliseconds of one pass over a range, averaged over the repeats of one submit. */
-  async time(first, count, repeats) {
-    this.device.check();
-    const encoder = this.device.gpu.createCommandEncoder();
-    this.encode(encoder, first, count, repeats);
-    const start = performance.now();
-    this.device.gpu.queue.submit([encoder.finish()]);
-    await settled(this.device.gpu.queue, this.device.gpu.queue.onSubmittedWorkDone());
-    this.device.check();
-    return (performance.now() - start) / repeats;
+  time(first, count, repeats) {
+    return timed(this, first, count, repeats);
   }
 
   /** Lets buffers go that only the first `dispatches` dispatches used. */

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import wgpu
+from wgpu.backends.wgpu_native import lib
 
 from webinfer.errors import BackendUnavailableError, DeviceLostError, GpuError, OutOfMemoryError
 from webinfer.host.gpu import RAISED_LIMITS, STAGING_RING, WANTED_FEATURES, DispatchSpec, PipelineSpec, Span
@@ -42,6 +44,19 @@ async def open_device() -> NativeDevice:
     return NativeDevice(adapter, device, frozenset((*features, *WGSL_FEATURES)))
 
 
+@dataclass(frozen=True, slots=True)
+class _Timer:
+    """Timestamps at the two ends of a pass, where they are resolved, nanoseconds of one tick."""
+
+    queries: Any
+    resolved: Any
+    period_ns: float
+
+    @property
+    def writes(self) -> dict[str, Any]:
+        return {"query_set": self.queries, "beginning_of_pass_write_index": 0, "end_of_pass_write_index": 1}
+
+
 class NativeDevice:
     """A wgpu device (host.gpu.GpuDevice)."""
 
@@ -54,6 +69,7 @@ class NativeDevice:
         self._numbers: dict[PipelineSpec, int] = {}
         self._pipelines: list[tuple[Any, Any]] = []  # (pipeline, bind group layout)
         self._layouts: dict[tuple[str, ...], Any] = {}
+        self._timer: _Timer | None = None
 
     @property
     def lost(self) -> str:
@@ -100,6 +116,16 @@ class NativeDevice:
         except wgpu.GPUError as error:
             raise GpuError(f"shader {spec.label} on {self.name}: {error}") from error
         return pipeline, layout
+
+    def timer(self) -> _Timer | None:
+        """Two timestamps to write into, None where the device has none."""
+        if self._timer is None and "timestamp-query" in self.features:
+            device = self.check()
+            usage = wgpu.BufferUsage.QUERY_RESOLVE | wgpu.BufferUsage.COPY_SRC
+            queries = device.create_query_set(type="timestamp", count=2)
+            period = float(lib.wgpuQueueGetTimestampPeriod(device.queue._internal))
+            self._timer = _Timer(queries, device.create_buffer(size=16, usage=usage), period)
+        return self._timer
 
     def pipeline(self, number: int) -> tuple[Any, Any]:
         """A pipeline and its bind group layout."""
@@ -164,8 +190,8 @@ class NativeProgram:
         for number in buffers:
             self._buffers[number].destroy()
 
-    def _encode(self, encoder: Any, first: int, count: int, repeats: int = 1) -> None:
-        compute = encoder.begin_compute_pass()
+    def _encode(self, encoder: Any, first: int, count: int, repeats: int = 1, stamps: Any = None) -> None:
+        compute = encoder.begin_compute_pass(timestamp_writes=stamps)
         for _ in range(repeats):
             for pipeline, group, groups in self._steps[first : first + count]:
                 compute.set_pipeline(pipeline)
@@ -208,20 +234,26 @@ class NativeProgram:
         return self._device.create_buffer(size=size, usage=usage)
 
     async def time(self, first: int, count: int, repeats: int) -> float:
-        """Milliseconds of one pass over a range."""
+        """Milliseconds of one pass over a range, by the GPU's timestamps where it has them."""
         device = self._owner.check()
+        timer = self._owner.timer()
         # wgpu-py 0.32 cannot wait for submitted work (its callback has the wrong type): map a few bytes instead.
         staging = self._take_staging(16)
         encoder = device.create_command_encoder()
-        self._encode(encoder, first, count, repeats)
-        encoder.copy_buffer_to_buffer(self._buffers[0], 0, staging, 0, 16)
+        self._encode(encoder, first, count, repeats, timer and timer.writes)
+        if timer:
+            encoder.resolve_query_set(timer.queries, 0, 2, timer.resolved, 0)
+        encoder.copy_buffer_to_buffer(timer.resolved if timer else self._buffers[0], 0, staging, 0, 16)
         command = encoder.finish()
         start = time.perf_counter()
         device.queue.submit([command])
         staging.map_sync("READ")
         elapsed = time.perf_counter() - start
+        begin, end = staging.read_mapped().cast("Q")
         staging.unmap()
         self._staging.setdefault(16, []).append(staging)
+        if timer and end > 0 and end >= begin:  # counters may jump backwards
+            elapsed = (end - begin) * timer.period_ns / 1e9
         return elapsed * 1e3 / repeats
 
     def close(self) -> None:
