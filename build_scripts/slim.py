@@ -1,4 +1,4 @@
-"""Python sources without what only people read, line for line: tracebacks keep their numbers."""
+"""Python sources without what only people and type checkers read, line for line: tracebacks keep their numbers."""
 
 import ast
 import io
@@ -6,17 +6,17 @@ import tokenize
 
 
 def slim(source: bytes) -> bytes:
-    """The same program without comments and docstrings, every statement on its old line."""
+    """The same program without comments, docstrings and types of functions, every statement on its old line."""
     text = source.decode()
     lines = source.splitlines(keepends=True)
-    cuts = [*_docstrings(text), *_comments(text)]
+    cuts = [*_docstrings(text), *_comments(text), *_types(text)]
     for row, column, end_row, end_column, instead in sorted(cuts, reverse=True):
         head, tail = lines[row][:column], lines[end_row][end_column:]
         lines[row : end_row + 1] = [head + instead + b"\n", *[b"\n"] * (end_row - row - 1), tail][: end_row - row + 1]
         if end_row == row:
             lines[row] = head + instead + tail
     stripped = b"".join(line.rstrip() + b"\n" for line in lines)
-    before, after = (ast.dump(_without_docstrings(ast.parse(t))) for t in (text, stripped))
+    before, after = (ast.dump(_bare(ast.parse(t))) for t in (text, stripped))
     if before != after:
         raise ValueError("slimming changed the program")
     return stripped
@@ -43,6 +43,24 @@ def _comments(text: str) -> list[Cut]:
     return cuts
 
 
+def _types(text: str) -> list[Cut]:
+    cuts: list[Cut] = []
+    lines = text.encode().splitlines()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.arg) and node.annotation is not None:
+            cuts += _on_one_line(node.lineno, node.col_offset + len(node.arg.encode()), node.annotation)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.returns is not None:
+            arrow = lines[node.returns.lineno - 1].rfind(b"->", 0, node.returns.col_offset)
+            cuts += _on_one_line(node.returns.lineno, arrow, node.returns) if arrow >= 0 else []
+    return cuts
+
+
+def _on_one_line(row: int, column: int, last: ast.expr) -> list[Cut]:
+    if row != last.end_lineno or last.end_col_offset is None:
+        return []
+    return [(row - 1, column, row - 1, last.end_col_offset, b"")]
+
+
 def _docstring_of(node: ast.AST) -> ast.Expr | None:
     if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) or not node.body:
         return None
@@ -53,9 +71,13 @@ def _docstring_of(node: ast.AST) -> ast.Expr | None:
     return first if is_text and isinstance(first, ast.Expr) else None
 
 
-def _without_docstrings(tree: ast.Module) -> ast.Module:
+def _bare(tree: ast.Module) -> ast.Module:
     for node in ast.walk(tree):
         first = _docstring_of(node)
         if first is not None:
             first.value = ast.Constant("")
+        if isinstance(node, ast.arg):
+            node.annotation = None
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            node.returns = None
     return tree

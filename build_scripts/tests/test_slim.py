@@ -33,6 +33,19 @@ def test_comments_and_docstrings_go_and_lines_stay() -> None:
     for number, line in enumerate(SOURCE.splitlines()):
         if b"return" in line or b"class" in line:
             assert slimmed.splitlines()[number].strip() == line.split(b"  #")[0].strip()
+    assert b"def f(x) :" in slimmed
+
+
+def test_types_of_functions_go_and_those_of_fields_stay() -> None:
+    source = b"class P:\n    x: int = 1\n\n\ndef f(a: dict[str, int], *b: int, c: int = 1) -> list[int]:\n    return []\n"
+    lines = slim(source).splitlines()
+    assert lines[1] == b"    x: int = 1"
+    assert lines[4].replace(b" ", b"") == b"deff(a,*b,c=1):"
+
+
+def test_types_over_several_lines_stay() -> None:
+    source = b"def f(\n    a: dict[\n        str, int\n    ],\n) -> tuple[\n    int,\n]:\n    return (1,)\n"
+    assert slim(source) == source
 
 
 def test_the_program_does_the_same() -> None:
