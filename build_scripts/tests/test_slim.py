@@ -37,7 +37,7 @@ def test_comments_and_docstrings_go_and_lines_stay() -> None:
 
 
 def test_types_of_functions_go_and_those_of_fields_stay() -> None:
-    source = b"class P:\n    x: int = 1\n\n\ndef f(a: dict[str, int], *b: int, c: int = 1) -> list[int]:\n    return []\n"
+    source = b"class P:\n    x: int = 1\n\n\ndef f(a: tuple[int, str], *b: int, c: int = 1) -> int:\n    return []\n"
     lines = slim(source).splitlines()
     assert lines[1] == b"    x: int = 1"
     assert lines[4].replace(b" ", b"") == b"deff(a,*b,c=1):"
