@@ -96,5 +96,9 @@ EXTRA: tuple[tuple[Op, Case], ...] = (
     (OPS["softmax"], Case("float16", (TensorType((3, 9), DType.FLOAT16),), SoftmaxAttrs(1))),
     *TILED,
     *LONG_SUMS,
+    (
+        OPS["matmul"],
+        Case("many rows", (TensorType((1027, 128)), TensorType((128, 260))), MatmulAttrs(), low=-1, high=1),
+    ),
     (OPS["matmul"], Case("float16, odd columns", _HALVES, MatmulAttrs(), constant=(1,), low=-1, high=1)),
 )

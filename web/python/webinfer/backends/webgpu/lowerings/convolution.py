@@ -9,10 +9,11 @@ from webinfer.backends.webgpu.lowerings.products import (
     packed_columns,
     packed_product,
     product,
-    splits_sum,
-    tile_for,
 )
+from webinfer.backends.webgpu.lowerings.tiled import TiledShape, tiled_product
+from webinfer.backends.webgpu.lowerings.variants import TILES, Tile, choose, is_pointwise
 from webinfer.codegen.prelude import Param, i32, u32
+from webinfer.codegen.templates import Variable
 from webinfer.graph.ir import Node, Value
 from webinfer.ops.conv import Conv2dAttrs, ConvTranspose2dAttrs
 from webinfer.ops.strided import StridedCopy
@@ -39,46 +40,61 @@ def _conv_columns(w: Value, shape: tuple[int, ...], groups: int, target: Target)
 
 
 def _conv2d(node: Node, target: Target) -> list[Dispatch]:
+    co, _, _, ci = operand(node, 1).type.shape
+    if node.attrs.groups == 1 and is_pointwise(node):
+        packed = packed_product(node, (node.output.type.size // co, ci, co), target)
+        if packed is not None:
+            return [packed]
+    variant = choose(node, target)
+    if variant in TILES:
+        return _conv2d_tiled(node, TILES[variant], target)
+    special = {"": _conv2d_any, "any": _conv2d_any, "image": _conv2d_image, "dot": _conv2d_dot}
+    return special[variant](node, target) if variant in special else _conv2d_quads(node, variant, target)
+
+
+def _conv2d_quads(node: Node, variant: str, target: Target) -> list[Dispatch]:
+    """Kernels that read four input channels at a time, without workgroup memory for them."""
     x, y, a = operand(node, 0), node.output, node.attrs
     co, kh, kw, cg = operand(node, 1).type.shape
     n, oh, ow, _ = y.type.shape
-    pointwise = (kh, kw) == (1, 1) and a.stride == (1, 1) and not any(a.pads)
-    if pointwise and a.groups == 1:
-        packed = packed_product(node, (n * oh * ow, cg, co), target)
-        if packed is not None:
-            return [packed]
-    if a.groups == 1 and cg % 4 and co % 4 == 0:
-        return _conv2d_image(node, target)
-    if a.groups != 1 or cg % 4:
-        return _conv2d_any(node, target)
-    if co < 4:
-        return _conv2d_dot(node, target)
     p = product(node, target)
     pixels, co4 = n * oh * ow, -(-co // 4)
-    tile = tile_for(pixels, co4, target)
     place, after = destination(y, target, single=bool(co % 4))
     bindings = (read("x", x), read("w", _conv_columns(p.w, (co, kh, kw, cg), 1, target)), *p.bindings, place)
-    variables = p.variables | {"workgroup": WORKGROUP, "tile": tile, "co_quads": co % 4 == 0}
+    variables: dict[str, Variable] = p.variables | {"co_quads": co % 4 == 0}
     sizes = u32(pixels=pixels, ci4=cg // 4, co4=co4, co=co)
-    if splits_sum(pixels, co4, kh * kw * (cg // 4), target):
-        del variables["workgroup"], variables["tile"]
-        params = (*sizes, *image_params(x, y, a), *p.params)
+    windows = (*sizes, *image_params(x, y, a), *p.params)
+    if variant == "split_k":
         groups = groups_for(-(-pixels // 4) * -(-co4 // 8), target, 1)
         variables |= {"kw": kw, "taps": kh * kw}
-        main = Dispatch("conv2d_split_k", variables, bindings, params, groups, "eight share a sum")
+        main = Dispatch("conv2d_split_k", variables, bindings, windows, groups, "eight share a sum")
         return [*p.before, main, *after]
+    variables["workgroup"] = WORKGROUP
+    if variant == "4x8":
+        del variables["co_quads"]
+        groups = groups_for(-(-pixels // 4) * (co4 // 2), target)
+        main = Dispatch("conv2d_1x1_4x8", variables, bindings, (*sizes, *p.params), groups, "1x1, many pixels")
+        return [*p.before, main, *after]
+    tile = int(variant.removeprefix("vec4_"))
+    variables["tile"] = tile
     groups = groups_for(-(-pixels // tile) * co4, target)
-    if pointwise:
-        if tile == 4 and co % 8 == 0:
-            del variables["tile"], variables["co_quads"]
-            groups = groups_for(-(-pixels // 4) * (co4 // 2), target)
-            main = Dispatch("conv2d_1x1_4x8", variables, bindings, (*sizes, *p.params), groups, "1x1, many pixels")
-            return [*p.before, main, *after]
+    if is_pointwise(node):
         main = Dispatch("conv2d_1x1_vec4", variables, bindings, (*sizes, *p.params), groups, f"1x1, {tile} rows")
     else:
-        params = (*sizes, *image_params(x, y, a), *p.params)
-        main = Dispatch("conv2d_vec4", variables | {"kh": kh, "kw": kw}, bindings, params, groups, f"{tile} pixels")
+        main = Dispatch("conv2d_vec4", variables | {"kh": kh, "kw": kw}, bindings, windows, groups, f"{tile} pixels")
     return [*p.before, main, *after]
+
+
+def _conv2d_tiled(node: Node, tile: Tile, target: Target) -> list[Dispatch]:
+    x, y, a = operand(node, 0), node.output, node.attrs
+    co, kh, kw, ci = operand(node, 1).type.shape
+    p = product(node, target)
+    weights = _conv_columns(p.w, (co, kh, kw, ci), 1, target)
+    pointwise = is_pointwise(node)
+    windows = () if pointwise else image_params(x, y, a)
+    return tiled_product(
+        node, p, weights, TiledShape(y.type.size // co, (kh, kw), ci, co, pointwise), tile, windows, target
+    )
 
 
 def _conv2d_image(node: Node, target: Target) -> list[Dispatch]:
@@ -143,13 +159,14 @@ def _depthwise(node: Node, target: Target) -> list[Dispatch]:
         groups = groups_for(-(-y.type.size // 4), target)
         main = Dispatch("depthwise_any", variables, bindings, params, groups, "channels do not pair by four")
         return [*p.before, main, *after]
-    tile = tile_for(ow, n * oh * (co // 4), target)
-    if tile == 4:
+    variant = choose(node, target)
+    if variant == "4x1":
         sliding = a.stride[1] == 1 and a.dilation[1] == 1
         params = (*u32(rows=n * oh, co4=co // 4), *image_params(x, y, a), *p.params)
         groups = groups_for(n * oh * -(-ow // 4) * (co // 4), target)
         main = Dispatch("depthwise_4x1", variables | {"sliding": sliding}, bindings, params, groups, "4 pixels")
         return [*p.before, main, *after]
+    tile = int(variant.removeprefix("vec4_"))
     params = (*u32(rows=n * oh, co4=co // 4), *image_params(x, y, a), *p.params)
     groups = groups_for(n * oh * -(-ow // tile) * (co // 4), target)
     main = Dispatch("depthwise_vec4", variables | {"tile": tile}, bindings, params, groups, f"{tile} pixels")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from webinfer.backends.webgpu.dispatch import WORKGROUP, Dispatch, Target, groups_for, operand, read, write
+from webinfer.backends.webgpu.dispatch import WORKGROUP, Dispatch, Source, Target, groups_for, operand, read, write
 from webinfer.backends.webgpu.lowerings.conversion import is_quantized, real_weights, zero_of
 from webinfer.backends.webgpu.lowerings.geometry import merged
 from webinfer.backends.webgpu.lowerings.products import (
@@ -12,9 +12,9 @@ from webinfer.backends.webgpu.lowerings.products import (
     packed_columns,
     packed_product,
     product,
-    splits_sum,
-    tile_for,
 )
+from webinfer.backends.webgpu.lowerings.tiled import TiledShape, tiled_product
+from webinfer.backends.webgpu.lowerings.variants import TILES, choose
 from webinfer.codegen.prelude import i32, u32, u32x8
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node
@@ -33,37 +33,40 @@ def _matmul(node: Node, target: Target) -> list[Dispatch]:
     if packed is not None:
         return [packed]
     p = product(node, target)
-    strides = (1, k) if a.transpose_b else (n, 1)
-    copy = StridedCopy(0, (k, n), 0, strides, 0, (n4 * 4, 1))
-    weights = packed_columns(p.w, copy, (k, n4 * 4), ("matrix", a.transpose_b), target)
+    weights: Source = p.w
+    if a.transpose_b or n % 4:  # else b lies as kernels read it
+        strides = (1, k) if a.transpose_b else (n, 1)
+        copy = StridedCopy(0, (k, n), 0, strides, 0, (n4 * 4, 1))
+        weights = packed_columns(p.w, copy, (k, n4 * 4), ("matrix", a.transpose_b), target)
+    variant = choose(node, target)
+    if variant in TILES:
+        return tiled_product(node, p, weights, TiledShape(rows, (1, 1), k, n, True), TILES[variant], (), target)
     place, after = destination(node.output, target, single=bool(n % 4))
     bindings = (read("x", x), read("w", weights), *p.bindings, place)
-    if k % 4:
+    flat = (
+        *u32(ih=1, iw=rows, oh=1, ow=rows, stride_h=1, stride_w=1, dilation_h=1, dilation_w=1),
+        *i32(pad_top=0, pad_left=0),
+    )
+    if variant == "any":
         variables = p.variables | {"workgroup": WORKGROUP, "kh": 1, "kw": 1, "og_quads": n % 4 == 0}
-        sizes = (
-            *u32(pixels=rows, groups=1, ci=k, cg=k, og=n, og4=n4, ih=1, iw=rows, oh=1, ow=rows),
-            *u32(stride_h=1, stride_w=1, dilation_h=1, dilation_w=1),
-            *i32(pad_top=0, pad_left=0),
-        )
-        main = Dispatch(
-            "conv2d_any", variables, bindings, (*sizes, *p.params), groups_for(rows * n4, target), "odd inner size"
-        )
+        params = (*u32(pixels=rows, groups=1, ci=k, cg=k, og=n, og4=n4), *flat, *p.params)
+        main = Dispatch("conv2d_any", variables, bindings, params, groups_for(rows * n4, target), "odd inner size")
         return [*p.before, main, *after]
-    if splits_sum(rows, n4, k // 4, target):
-        variables = p.variables | {"kw": 1, "taps": 1, "co_quads": n % 4 == 0}
-        sizes = (
-            *u32(pixels=rows, ci4=k // 4, co4=n4, co=n, ih=1, iw=rows, oh=1, ow=rows),
-            *u32(stride_h=1, stride_w=1, dilation_h=1, dilation_w=1),
-            *i32(pad_top=0, pad_left=0),
-        )
-        groups = groups_for(-(-rows // 4) * -(-n4 // 8), target, 1)
-        main = Dispatch("conv2d_split_k", variables, bindings, (*sizes, *p.params), groups, "eight share a sum")
-        return [*p.before, main, *after]
-    tile = tile_for(rows, n4, target)
-    variables = p.variables | {"workgroup": WORKGROUP, "tile": tile, "co_quads": n % 4 == 0}
     sizes = u32(pixels=rows, ci4=k // 4, co4=n4, co=n)
-    groups = groups_for(-(-rows // tile) * n4, target)
-    main = Dispatch("conv2d_1x1_vec4", variables, bindings, (*sizes, *p.params), groups, f"{tile} rows")
+    if variant == "split_k":
+        variables = p.variables | {"kw": 1, "taps": 1, "co_quads": n % 4 == 0}
+        groups = groups_for(-(-rows // 4) * -(-n4 // 8), target, 1)
+        params = (*sizes, *flat, *p.params)
+        main = Dispatch("conv2d_split_k", variables, bindings, params, groups, "eight share a sum")
+    elif variant == "4x8":
+        groups = groups_for(-(-rows // 4) * (n4 // 2), target)
+        variables = p.variables | {"workgroup": WORKGROUP}
+        main = Dispatch("conv2d_1x1_4x8", variables, bindings, (*sizes, *p.params), groups, "many rows")
+    else:
+        tile = int(variant.removeprefix("vec4_"))
+        variables = p.variables | {"workgroup": WORKGROUP, "tile": tile, "co_quads": n % 4 == 0}
+        groups = groups_for(-(-rows // tile) * n4, target)
+        main = Dispatch("conv2d_1x1_vec4", variables, bindings, (*sizes, *p.params), groups, f"{tile} rows")
     return [*p.before, main, *after]
 
 

@@ -22,6 +22,7 @@ from webinfer.backends.webgpu.dispatch import (
 from webinfer.backends.webgpu.lowerings.conversion import WIDE, cast_dispatch, is_quantized, zero_of
 from webinfer.backends.webgpu.lowerings.movement import copy_dispatch
 from webinfer.backends.webgpu.lowerings.quantized import centered, product_epilogue
+from webinfer.backends.webgpu.lowerings.variants import splits_sum
 from webinfer.codegen.elements import Element
 from webinfer.codegen.prelude import Param, i32, u32
 from webinfer.codegen.templates import Variable
@@ -29,8 +30,6 @@ from webinfer.dtypes import DType
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, TensorType, Value
 from webinfer.ops.strided import StridedCopy
-
-BUSY = {False: 16384, True: 64}  # invocations that fill a device: hardware, software
 
 
 class Residual(enum.StrEnum):
@@ -142,20 +141,3 @@ def packed_product(node: Node, shape: tuple[int, int, int], target: Target) -> D
         return Dispatch("conv2d_1x1_packed_split_k", variables, bindings, params, groups, "eight share a sum")
     groups = groups_for(-(-rows // 4) * (co // 4), target)
     return Dispatch("conv2d_1x1_packed_4x4", variables, bindings, params, groups, "four channels a word")
-
-
-LONG_SUM = 16  # quads of input channels from which invocations share a sum
-
-
-def splits_sum(pixels: int, co4: int, quads: int, target: Target) -> bool:
-    """Whether eight invocations share each sum: few results, long sums, real hardware."""
-    few = -(-pixels // 4) * co4 < BUSY[False] // 4
-    return not target.software and few and quads >= LONG_SUM
-
-
-def tile_for(pixels: int, quads: int, target: Target, largest: int = 4) -> int:
-    """Pixels an invocation computes: as many as leave the device busy."""
-    tile = largest
-    while tile > 1 and -(-pixels // tile) * quads < BUSY[target.software]:
-        tile //= 2
-    return tile

@@ -1,0 +1,97 @@
+"""Kernels that a tuner may choose: declared within limits, honoured, and right at sizes that no tile divides."""
+
+from __future__ import annotations
+
+import pytest
+from tests.ops.case_graphs import Problem, difference, outcomes, problem, run
+from tests.ops.targets import Target as RingTarget
+from tests.webgpu.extra_cases import EXTRA
+from tests.webgpu.test_lowered_cases import HARDWARE, LIMITS, SOFTWARE
+
+from webinfer.backends import webgpu
+from webinfer.backends.webgpu.dispatch import Target
+from webinfer.backends.webgpu.lowerings.variants import TILES, candidates, choose, tuning_key
+from webinfer.graph.ir import Case, Node, TensorType
+from webinfer.host.native import NativeHost
+from webinfer.ops import OPS
+from webinfer.ops.activation import Activation
+from webinfer.ops.conv import Conv2dAttrs
+from webinfer.ops.matmul import MatmulAttrs
+
+
+def _conv(label: str, x: tuple[int, ...], w: tuple[int, ...], residual: int = 0, **attrs: object) -> Problem:
+    pads = w[1] // 2
+    a = Conv2dAttrs(pads=(pads,) * 4, **attrs)  # type: ignore[arg-type]
+    inputs = [TensorType(x), TensorType(w), TensorType((w[0],))]
+    oh, ow = ((size - 1) // stride + 1 for size, stride in zip(x[1:3], a.stride, strict=True))
+    if residual:
+        inputs.append(TensorType((x[0], oh, ow, residual)))
+    return problem(OPS["conv2d"], Case(label, tuple(inputs), a, constant=(1, 2), low=-1, high=1))
+
+
+def _matmul(label: str, rows: int, inner: int, columns: int, **attrs: object) -> Problem:
+    b = (columns, inner) if attrs.get("transpose_b") else (inner, columns)
+    case = Case(label, (TensorType((rows, inner)), TensorType(b)), MatmulAttrs(**attrs), low=-1, high=1)  # type: ignore[arg-type]
+    return problem(OPS["matmul"], case)
+
+
+PROBLEMS = (
+    _matmul("tails everywhere", 131, 100, 140),
+    _matmul("odd everywhere, transposed", 67, 37, 45, transpose_b=True),
+    _conv("3x3, residual, relu", (2, 9, 11, 12), (72, 3, 3, 12), residual=68, activation=Activation.RELU),
+    _conv("3x3, odd channels, stride 2", (1, 13, 11, 7), (37, 3, 3, 7), stride=(2, 2)),
+)
+UNTILED = ("vec4_1", "vec4_2", "vec4_4", "4x8", "split_k", "4x1")
+
+
+def node_of(name: str, label: str) -> Node:
+    case = next(c for op, c in EXTRA if op.name == name and c.label == label)
+    return problem(OPS[name], case).node
+
+
+@pytest.mark.parametrize("name", TILES)
+def test_every_tile_is_right_at_sizes_that_it_does_not_divide(name: str) -> None:
+    RingTarget("webgpu").demand()
+    choices = {tuning_key(p.node): name for p in PROBLEMS}
+    found = run(outcomes(webgpu, NativeHost(), PROBLEMS, {"choices": choices}))
+    for p, (got,) in zip(PROBLEMS, found, strict=True):
+        assert not difference(got, p.want[0], p), p.case.label
+
+
+@pytest.mark.parametrize("name", UNTILED)
+def test_every_kernel_without_tiles_is_right(name: str) -> None:
+    RingTarget("webgpu").demand()
+    nodes = [problem(op, case) for op, case in EXTRA if op.name in ("conv2d", "matmul", "depthwise_conv2d")]
+    offered = [p for p in nodes if name in candidates(p.node, HARDWARE)]
+    assert offered
+    found = run(outcomes(webgpu, NativeHost(), offered, {"choices": {tuning_key(p.node): name for p in offered}}))
+    for p, (got,) in zip(offered, found, strict=True):
+        assert not difference(got, p.want[0], p), p.case.label
+
+
+def test_many_rows_are_tiled_on_hardware_only() -> None:
+    node = node_of("matmul", "many rows")
+    assert choose(node, HARDWARE) in TILES
+    assert choose(node, SOFTWARE) not in TILES
+
+
+def test_tiles_beyond_the_device_are_not_offered() -> None:
+    node = node_of("matmul", "many rows")
+    small = Target({**LIMITS, "maxComputeWorkgroupStorageSize": 8192, "maxComputeInvocationsPerWorkgroup": 64})
+    offered = [TILES[name] for name in candidates(node, small) if name in TILES]
+    assert offered
+    assert all(tile.nbytes <= 8192 and tile.workgroup <= 64 for tile in offered)
+
+
+def test_a_choice_is_honoured_and_a_wrong_one_is_not() -> None:
+    node = node_of("conv2d", "many pixels")
+    key = tuning_key(node)
+    assert choose(node, Target(LIMITS, choices={key: "vec4_1"})) == "vec4_1"
+    assert choose(node, Target(LIMITS, choices={key: "no such kernel"})) == candidates(node, HARDWARE)[0]
+    large = next(name for name, tile in TILES.items() if tile.nbytes > 16384)
+    assert choose(node, Target(LIMITS, choices={key: large})) == candidates(node, HARDWARE)[0]
+
+
+def test_keys_tell_shapes_and_epilogues_apart() -> None:
+    keys = {tuning_key(p.node) for p in PROBLEMS}
+    assert len(keys) == len(PROBLEMS)

@@ -1,0 +1,44 @@
+"""Products through workgroup memory: one shader for matrix products and for convolutions of any window."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from webinfer.backends.webgpu.dispatch import Dispatch, Source, Target, groups_for, operand, read
+from webinfer.backends.webgpu.lowerings.products import Product, destination
+from webinfer.backends.webgpu.lowerings.variants import Tile
+from webinfer.codegen.prelude import Param, u32
+from webinfer.codegen.templates import Variable
+from webinfer.graph.ir import Node
+
+
+@dataclass(frozen=True, slots=True)
+class TiledShape:
+    """rows x (window * ci) by (window * ci) x co. Where `pointwise`, rows of x are read as they lie."""
+
+    rows: int
+    window: tuple[int, int]
+    ci: int
+    co: int
+    pointwise: bool
+
+
+def tiled_product(
+    node: Node, p: Product, weights: Source, shape: TiledShape, tile: Tile, windows: Sequence[Param], target: Target
+) -> list[Dispatch]:
+    """The dispatches of a product by this tile; `windows` are the image parameters where x is gathered."""
+    place, after = destination(node.output, target, single=bool(shape.co % 4))
+    kh, kw = shape.window
+    variables: dict[str, Variable] = p.variables | {
+        "workgroup": tile.workgroup, "rows": tile.rows, "columns": tile.columns, "depth": tile.depth,
+        "per_rows": tile.per_rows, "per_columns": tile.per_columns, "buffers": tile.buffers,
+        "ci": shape.ci, "taps": kh * kw, "kw": kw, "pointwise": shape.pointwise, "quads": shape.ci % 4 == 0,
+        "ragged": kh * kw * shape.ci % tile.depth != 0, "co_quads": shape.co % 4 == 0,
+    }  # fmt: skip
+    co4 = -(-shape.co // 4)
+    params = (*u32(pixels=shape.rows, co4=co4, co=shape.co), *windows, *p.params)
+    groups = groups_for(-(-shape.rows // tile.rows) * -(-shape.co // tile.columns), target, 1)
+    bindings = (read("x", operand(node, 0)), read("w", weights), *p.bindings, place)
+    main = Dispatch("conv2d_tiled", variables, bindings, params, groups, tile.name)
+    return [*p.before, main, *after]

@@ -1,0 +1,210 @@
+"""The declared search space of products: which kernels and tiles may compute a node, the likely best first.
+
+`candidates` and `tuning_key` are what a tuner needs: it times the candidates of a node and puts the winner
+under the node's key into `Target.choices`, which the lowerings honour. What cannot run on the target is never
+offered; what a rough model of the device rules out is not offered either.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from webinfer.backends.webgpu.dispatch import Target, operand, present
+from webinfer.graph.ir import Node
+from webinfer.ops.matmul import matrix_sizes
+
+CORES = {False: 128, True: 1}  # of a large device: hardware, software
+BUSY = {False: 16384, True: 64}  # invocations that fill a device: hardware, software
+LONG_SUM = 16  # quads of input channels from which invocations share a sum
+OFFERED = 10  # tiles that a tuner is asked to time
+SLACK = 4.0  # a tile that the model calls this much slower than the best is not offered
+STEP_CYCLES = 400.0  # a slice of a sum takes no less: memory and two barriers answer no faster
+UNTILED_SHARE = 0.12  # of the device's peak that kernels without workgroup memory reach
+LEAST_LIMITS = {"maxComputeWorkgroupStorageSize": 16384, "maxComputeInvocationsPerWorkgroup": 256}
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A workgroup's share of a product: rows by columns of the result, `depth` products of each sum at a time.
+
+    An invocation computes `per_rows` by `per_columns`. `share` is the part of a core's peak that a full tile reaches.
+    """
+
+    rows: int
+    columns: int
+    depth: int
+    per_rows: int
+    per_columns: int
+    buffers: int
+    share: float
+
+    @property
+    def name(self) -> str:
+        return f"tiled_{self.rows}x{self.columns}x{self.depth}_{self.per_rows}x{self.per_columns}_{self.buffers}"
+
+    @property
+    def workgroup(self) -> int:
+        """Invocations."""
+        return self.rows // self.per_rows * (self.columns // self.per_columns)
+
+    @property
+    def nbytes(self) -> int:
+        """Workgroup memory."""
+        return 4 * self.buffers * self.depth * (self.rows + 4 + self.columns)
+
+    def fits(self, target: Target) -> bool:
+        """Whether the device has the memory and the invocations."""
+        limit = {name: target.limits.get(name, least) for name, least in LEAST_LIMITS.items()}
+        return (
+            self.nbytes <= limit["maxComputeWorkgroupStorageSize"]
+            and self.workgroup <= limit["maxComputeInvocationsPerWorkgroup"]
+        )
+
+    def cycles(self, rows: int, inner: int, columns: int) -> float:
+        """A core's cycles for [rows, inner] x [inner, columns], full waves of workgroups counted."""
+        groups = math.ceil(rows / self.rows) * math.ceil(columns / self.columns)
+        steps = math.ceil(inner / self.depth)
+        compute = steps * self.depth * self.rows * self.columns / (128 * self.share)
+        return math.ceil(groups / CORES[False]) * max(compute, steps * STEP_CYCLES)
+
+
+TILES: dict[str, Tile] = {
+    tile.name: tile
+    for tile in (
+        Tile(128, 128, 16, 8, 8, 2, 0.72),
+        Tile(128, 128, 16, 8, 8, 1, 0.70),
+        Tile(128, 128, 8, 8, 8, 2, 0.68),
+        Tile(128, 128, 8, 8, 8, 1, 0.62),
+        Tile(256, 128, 8, 16, 8, 2, 0.65),
+        Tile(128, 64, 16, 8, 8, 2, 0.62),
+        Tile(128, 64, 16, 8, 8, 1, 0.60),
+        Tile(64, 128, 16, 8, 8, 1, 0.60),
+        Tile(64, 64, 16, 8, 8, 2, 0.50),
+        Tile(64, 64, 16, 8, 4, 1, 0.50),
+        Tile(64, 64, 16, 4, 4, 1, 0.40),
+        Tile(128, 32, 16, 8, 4, 1, 0.42),
+        Tile(64, 32, 16, 4, 4, 1, 0.35),
+        Tile(32, 64, 16, 4, 4, 1, 0.35),
+        Tile(32, 32, 16, 4, 4, 1, 0.25),
+        Tile(32, 32, 32, 4, 4, 1, 0.28),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ProductShape:
+    """A dense product as matrices: rows by inner by columns."""
+
+    rows: int
+    inner: int
+    columns: int
+    inner_quads: bool  # input channels come in whole quads
+    pointwise: bool  # rows of x are read as they lie
+
+
+def is_pointwise(node: Node) -> bool:
+    """Whether a convolution is a product of x's rows as they lie."""
+    window, a = operand(node, 1).type.shape[1:3], node.attrs
+    return window == (1, 1) and a.stride == (1, 1) and not any(a.pads)
+
+
+def product_shape(node: Node) -> ProductShape | None:
+    """The matrices of a dense convolution or of a product with one right operand; None for everything else."""
+    x, w, y = operand(node, 0), operand(node, 1), node.output
+    if y.type.size == 0:
+        return None
+    if node.op.name == "conv2d" and node.attrs.groups == 1:
+        co, kh, kw, ci = w.type.shape
+        return ProductShape(y.type.size // co, kh * kw * ci, co, ci % 4 == 0, is_pointwise(node))
+    if node.op.name == "matmul" and not node.attrs.transpose_a and math.prod(w.type.shape[:-2]) == 1:
+        m, k, n = matrix_sizes([x.type, w.type], node.attrs)
+        return ProductShape(math.prod(x.type.shape[:-2]) * m, k, n, k % 4 == 0, True) if k else None
+    return None
+
+
+def tuning_key(node: Node) -> str:
+    """What a tuned choice is filed under: the operator and everything that its speed depends on."""
+    x, w, a = operand(node, 0).type, operand(node, 1).type, node.attrs
+    parts = [node.op.name, f"{x.dtype}", f"x{x.shape}", f"w{w.shape}"]
+    if node.op.name == "matmul":
+        parts.append(f"t{int(a.transpose_a)}{int(a.transpose_b)}")
+    else:
+        parts.append(f"s{a.stride} d{a.dilation} p{a.pads} g{a.groups}")
+    return " ".join([*parts, "+".join([str(a.activation), "residual"][: 1 + (present(node, 3) is not None)])])
+
+
+def candidates(node: Node, target: Target) -> tuple[str, ...]:
+    """Names of the kernels that may compute this node, the default first; empty where there is no choice."""
+    if node.op.name == "depthwise_conv2d":
+        return _depthwise_candidates(node, target)
+    if node.op.name not in ("conv2d", "matmul"):
+        return ()
+    shape = product_shape(node)
+    if shape is None:
+        return ()
+    plain = _untiled(node, shape, target)
+    if not all(v.type.dtype.is_float for v in (operand(node, 0), node.output)):
+        return plain[:1]
+    if target.software:
+        return plain
+    cycles = {
+        name: tile.cycles(shape.rows, shape.inner, shape.columns) for name, tile in TILES.items() if tile.fits(target)
+    }
+    if not cycles:
+        return plain
+    ranked = sorted(cycles, key=cycles.__getitem__)
+    best = cycles[ranked[0]]
+    tiles = tuple(name for name in ranked if cycles[name] <= SLACK * best)[:OFFERED]
+    untiled = shape.rows * shape.inner * shape.columns / (CORES[False] * 128 * UNTILED_SHARE)
+    return (*tiles, *plain) if best < untiled else (*plain, *tiles)
+
+
+def choose(node: Node, target: Target) -> str:
+    """The tuner's choice for a node if there is one and it may run here, else the default; "" without a choice."""
+    offered = candidates(node, target)
+    if not offered:
+        return ""
+    chosen = target.choices.get(tuning_key(node), offered[0])
+    return chosen if chosen in offered or (chosen in TILES and TILES[chosen].fits(target)) else offered[0]
+
+
+def _untiled(node: Node, shape: ProductShape, target: Target) -> tuple[str, ...]:
+    """Kernels that read storage only, by what the operands allow."""
+    quads, columns4 = shape.columns % 4 == 0, -(-shape.columns // 4)
+    if not shape.inner_quads:
+        return ("image",) if quads and node.op.name == "conv2d" else ("any",)
+    if shape.columns < 4 and node.op.name == "conv2d":
+        return ("dot",)
+    pixels = tile_for(shape.rows, columns4, target)
+    names = [f"vec4_{n}" for n in (pixels, *(n for n in (1, 2, 4) if n != pixels))]
+    if shape.pointwise and shape.columns % 8 == 0:
+        names.insert(0 if pixels == 4 and node.op.name == "conv2d" else len(names), "4x8")
+    if shape.inner >= 4 * LONG_SUM and not target.software:
+        names.insert(0 if splits_sum(shape.rows, columns4, shape.inner // 4, target) else len(names), "split_k")
+    return tuple(names)
+
+
+def _depthwise_candidates(node: Node, target: Target) -> tuple[str, ...]:
+    x, y = operand(node, 0), node.output
+    n, oh, ow, co = y.type.shape
+    if co % 4 or co != x.type.shape[3]:
+        return ()
+    pixels = tile_for(ow, n * oh * (co // 4), target)
+    names = ["4x1", "vec4_2", "vec4_1"]
+    first = "4x1" if pixels == 4 else f"vec4_{pixels}"
+    return (first, *(name for name in names if name != first))
+
+
+def splits_sum(pixels: int, co4: int, quads: int, target: Target) -> bool:
+    """Whether eight invocations share each sum: few results, long sums, real hardware."""
+    few = -(-pixels // 4) * co4 < BUSY[False] // 4
+    return not target.software and few and quads >= LONG_SUM
+
+
+def tile_for(pixels: int, quads: int, target: Target, largest: int = 4) -> int:
+    """Pixels an invocation computes: as many as leave the device busy."""
+    tile = largest
+    while tile > 1 and -(-pixels // tile) * quads < BUSY[target.software]:
+        tile //= 2
+    return tile

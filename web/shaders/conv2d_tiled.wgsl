@@ -1,0 +1,225 @@
+// conv2d_tiled: a convolution as a matrix product of gathered rows: a workgroup computes ROWS pixels by COLUMNS
+// output channels, each invocation PR pixels by PC channels in registers; both operands pass workgroup memory in
+// slices of DEPTH of the sum, the next slice on its way while one is multiplied.
+//
+//   x  [N, IH, IW, CI]           read in quads, or one by one if CI % 4 != 0
+//   w  [KH * KW * CI, CO/4]      vec4 of output channels, packed at load, zeros behind CO
+//   y  [N, OH, OW, CO]           written in quads, or one by one if CO % 4 != 0
+//   Needs: one group, real numbers.  Padded taps count as 0.
+//   The slice of x is stored transposed, four rows a vec4; lanes of 32 cover 8 quads of columns by 4 of rows.
+//   Dispatch: (ceil(pixels/ROWS) * ceil(CO/COLUMNS)) workgroups
+
+{{ prelude }}
+const WG: u32 = {{ workgroup }}u;
+const ROWS: u32 = {{ rows }}u;
+const QUADS: u32 = {{ columns // 4 }}u;
+const DEPTH: u32 = {{ depth }}u;
+const ACROSS: u32 = {{ columns // per_columns }}u; // invocations along the columns
+const DOWN: u32 = {{ rows // per_rows }}u;
+const KW: u32 = {{ kw }}u;
+const SUM: u32 = {{ taps * ci }}u; // products of one result
+const STEPS: u32 = (SUM + DEPTH - 1u) / DEPTH;
+const X_BLOCKS: u32 = ROWS / 4u * (DEPTH / 4u); // four rows by four products each
+const W_QUADS: u32 = DEPTH * QUADS;
+{$ include "_epilogue.wgsl" $}
+
+$$ set x_blocks = (rows * depth // 16 + workgroup - 1) // workgroup
+$$ set w_quads = (columns * depth // 4 + workgroup - 1) // workgroup
+$$ set x_partial = (rows * depth // 16) % workgroup != 0
+$$ set w_partial = (columns * depth // 4) % workgroup != 0
+// A row more than needed keeps transposing stores apart in memory banks.
+var<workgroup> x_tile: array<array<array<vec4<f32>, {{ rows // 4 + 1 }}>, DEPTH>, {{ buffers }}>;
+var<workgroup> w_tile: array<array<array<vec4<f32>, QUADS>, DEPTH>, {{ buffers }}>;
+
+$$ if pointwise
+// Where a row of x begins: in quads, or in elements where rows hold no whole quads.
+alias Row = u32;
+$$ if quads
+fn row_at(pixel: u32) -> Row { return min(pixel, params.pixels - 1u) * {{ ci // 4 }}u; }
+fn products_at(row: Row, k: u32) -> vec4<f32> {
+    $$ if ragged
+    return select(vec4<f32>(), input4(row + min(k, SUM - 4u) / 4u), vec4<bool>(k < SUM));
+    $$ else
+    return input4(row + k / 4u);
+    $$ endif
+}
+$$ else
+fn row_at(pixel: u32) -> Row { return min(pixel, params.pixels - 1u) * {{ ci }}u; }
+fn product_at(row: Row, k: u32) -> f32 { return select(0.0, input1(row + min(k, SUM - 1u)), k < SUM); }
+$$ endif
+$$ else
+// The pixel that a row looks at, without the tap: (first row of its image, top, left).
+alias Row = vec3<i32>;
+fn row_at(wanted: u32) -> Row {
+    let pixel = min(wanted, params.pixels - 1u);
+    return Row(
+        i32(pixel / (params.oh * params.ow) * params.ih),
+        i32((pixel / params.ow) % params.oh * params.stride_h) - params.pad_top,
+        i32(pixel % params.ow * params.stride_w) - params.pad_left,
+    );
+}
+struct Place { inside: bool, at: u32 }
+// The pixel of x under product k of a row.
+fn place_of(row: Row, k: u32) -> Place {
+    let tap = k / {{ ci }}u;
+    let iy = row.y + i32(tap / KW * params.dilation_h);
+    let ix = row.z + i32(tap % KW * params.dilation_w);
+    let inside = k < SUM && iy >= 0 && iy < i32(params.ih) && ix >= 0 && ix < i32(params.iw);
+    return Place(inside, select(0u, u32((row.x + iy) * i32(params.iw) + ix), inside));
+}
+$$ if quads
+fn products_at(row: Row, k: u32) -> vec4<f32> {
+    let p = place_of(row, k);
+    return select(vec4<f32>(), input4(p.at * {{ ci // 4 }}u + k % {{ ci }}u / 4u), vec4<bool>(p.inside));
+}
+$$ else
+fn product_at(row: Row, k: u32) -> f32 {
+    let p = place_of(row, k);
+    return select(0.0, input1(p.at * {{ ci }}u + k % {{ ci }}u), p.inside);
+}
+$$ endif
+$$ endif
+$$ if not quads
+fn products_at(row: Row, k: u32) -> vec4<f32> {
+    return vec4<f32>(product_at(row, k), product_at(row, k + 1u), product_at(row, k + 2u), product_at(row, k + 3u));
+}
+$$ endif
+
+fn weights_at(k: u32, c4: u32) -> vec4<f32> {
+    $$ if ragged
+    return select(vec4<f32>(), load4_w(min(k, SUM - 1u) * params.co4 + c4), vec4<bool>(k < SUM));
+    $$ else
+    return load4_w(k * params.co4 + c4);
+    $$ endif
+}
+
+fn put(pixel: u32, c4: u32, sum: vec4<f32>) {
+    if (pixel >= params.pixels || c4 >= params.co4) { return; }
+    let v = finish(sum, pixel, c4);
+    $$ if co_quads
+    store4_y(pixel * params.co4 + c4, v);
+    $$ else
+    for (var lane = 0u; lane < min(4u, params.co - 4u * c4); lane++) {
+        store_y(pixel * params.co + 4u * c4 + lane, v[lane]);
+    }
+    $$ endif
+}
+
+@compute @workgroup_size(WG)
+fn main(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) local: u32,
+) {
+    let blocks = (params.co4 + QUADS - 1u) / QUADS;
+    let index = group.x + group.y * groups.x;
+    let first_row = index / blocks * ROWS;
+    let first_quad = index % blocks * QUADS;
+    let lane = local % 32u;
+    $$ if columns // per_columns >= 8
+    let tx = local / 32u % (ACROSS / 8u) * 8u + lane % 8u;
+    let ty = local / 32u / (ACROSS / 8u) * 4u + lane / 8u;
+    $$ else
+    let tx = local % ACROSS;
+    let ty = local / ACROSS;
+    $$ endif
+
+    // What this invocation carries into workgroup memory.
+    $$ for b in range(x_blocks)
+    let x_row{{ b }} = (local + {{ b * workgroup }}u) / (DEPTH / 4u);
+    let x_k{{ b }} = (local + {{ b * workgroup }}u) % (DEPTH / 4u) * 4u;
+    $$ for i in range(4)
+    let x_at{{ b }}_{{ i }} = row_at(first_row + 4u * x_row{{ b }} + {{ i }}u);
+    var next_x{{ b }}_{{ i }} = vec4<f32>();
+    $$ endfor
+    $$ endfor
+    $$ for b in range(w_quads)
+    let w_k{{ b }} = (local + {{ b * workgroup }}u) / QUADS;
+    let w_c{{ b }} = (local + {{ b * workgroup }}u) % QUADS;
+    let w_at{{ b }} = min(first_quad + w_c{{ b }}, params.co4 - 1u);
+    var next_w{{ b }} = vec4<f32>();
+    $$ endfor
+    $$ for i in range(per_rows)
+    $$ for j in range(per_columns // 4)
+    var s{{ i }}_{{ j }} = vec4<f32>();
+    $$ endfor
+    $$ endfor
+
+    for (var step = 0u; step <= STEPS; step++) {
+        let slot = step % {{ buffers }}u;
+        let done = (step + {{ buffers - 1 }}u) % {{ buffers }}u;
+        if (step < STEPS) {
+            $$ for b in range(x_blocks)
+            $$ if x_partial
+            if (local + {{ b * workgroup }}u < X_BLOCKS) {
+            $$ else
+            {
+            $$ endif
+                $$ for i in range(4)
+                next_x{{ b }}_{{ i }} = products_at(x_at{{ b }}_{{ i }}, step * DEPTH + x_k{{ b }});
+                $$ endfor
+            }
+            $$ endfor
+            $$ for b in range(w_quads)
+            $$ if w_partial
+            if (local + {{ b * workgroup }}u < W_QUADS) {
+            $$ else
+            {
+            $$ endif
+                next_w{{ b }} = weights_at(step * DEPTH + w_k{{ b }}, w_at{{ b }});
+            }
+            $$ endfor
+        }
+        if (step > 0u) {
+            $$ for k in range(depth)
+            {
+                $$ for i in range(per_rows // 4)
+                let x{{ i }} = x_tile[done][{{ k }}][ty + {{ i }}u * DOWN];
+                $$ endfor
+                $$ for j in range(per_columns // 4)
+                let w{{ j }} = w_tile[done][{{ k }}][tx + {{ j }}u * ACROSS];
+                $$ endfor
+                $$ for i in range(per_rows)
+                $$ for j in range(per_columns // 4)
+                s{{ i }}_{{ j }} += x{{ i // 4 }}[{{ i % 4 }}] * w{{ j }};
+                $$ endfor
+                $$ endfor
+            }
+            $$ endfor
+        }
+        $$ if buffers == 1
+        workgroupBarrier();
+        $$ endif
+        $$ for b in range(x_blocks)
+        $$ if x_partial
+        if (local + {{ b * workgroup }}u < X_BLOCKS) {
+        $$ else
+        {
+        $$ endif
+            $$ for i in range(4)
+            x_tile[slot][x_k{{ b }} + {{ i }}u][x_row{{ b }}] =
+                vec4<f32>(next_x{{ b }}_0[{{ i }}], next_x{{ b }}_1[{{ i }}], next_x{{ b }}_2[{{ i }}], next_x{{ b }}_3[{{ i }}]);
+            $$ endfor
+        }
+        $$ endfor
+        $$ for b in range(w_quads)
+        $$ if w_partial
+        if (local + {{ b * workgroup }}u < W_QUADS) {
+        $$ else
+        {
+        $$ endif
+            w_tile[slot][w_k{{ b }}][w_c{{ b }}] = next_w{{ b }};
+        }
+        $$ endfor
+        workgroupBarrier();
+    }
+
+    $$ for i in range(per_rows)
+    $$ for j in range(per_columns // 4)
+    put(
+        first_row + 4u * (ty + {{ i // 4 }}u * DOWN) + {{ i % 4 }}u, first_quad + tx + {{ j }}u * ACROSS,
+        s{{ i }}_{{ j }},
+    );
+    $$ endfor
+    $$ endfor
+}
