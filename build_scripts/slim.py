@@ -1,4 +1,4 @@
-"""Python sources without what only people and type checkers read, line for line: tracebacks keep their numbers."""
+"""Sources without what only people and type checkers read, line for line: tracebacks keep their numbers."""
 
 import ast
 import io
@@ -20,6 +20,13 @@ def slim(source: bytes) -> bytes:
     if before != after:
         raise ValueError("slimming changed the program")
     return stripped
+
+
+def slim_shader(source: bytes) -> bytes:
+    """The same WGSL without comments, every statement on its old line. WGSL has no texts that `//` could stand in."""
+    if b"/*" in source:
+        raise ValueError("only comments that end with their line can be left out")
+    return b"".join(line.split(b"//")[0].rstrip() + b"\n" for line in source.splitlines())
 
 
 Cut = tuple[int, int, int, int, bytes]  # row, column, end row, end column (bytes, from 0), what stands there instead

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from build_scripts.paths import ENGINE, KERNELS, ROOT, WEB, WHEELS, configuration, version
-from build_scripts.slim import slim
+from build_scripts.slim import slim, slim_shader
 from build_scripts.steps import Step, files_below
 
 # Left out of the browser's wheel: the command line, the native host, and the reference backend, which needs
@@ -56,9 +56,10 @@ def build_browser_wheel() -> None:
 
 
 def browser_members() -> dict[str, bytes]:
-    """The members of the browser's wheel, without its metadata; Python without comments and docstrings."""
+    """The members of the browser's wheel, without its metadata; sources without what only people read."""
     chosen = {name: data for name, data in engine_files() if not name.startswith(CPYTHON_ONLY)}
-    return {name: slim(data) if name.endswith(".py") else data for name, data in chosen.items()}
+    slimmers = {".py": slim, ".wgsl": slim_shader}
+    return {name: slimmers.get(Path(name).suffix, bytes)(data) for name, data in chosen.items()}
 
 
 def write_wheel(path: Path, members: dict[str, bytes]) -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from build_scripts.slim import slim
+from build_scripts.slim import slim, slim_shader
 
 SOURCE = b'''"""A module.
 
@@ -60,3 +60,10 @@ def test_the_program_does_the_same() -> None:
 def test_what_is_no_python_is_an_error() -> None:
     with pytest.raises(SyntaxError):
         slim(b"def f(:")
+
+
+def test_shaders_lose_their_comments_and_keep_their_lines() -> None:
+    source = b"// head: y = x / 2.\n\n{{ prelude }}\n$$ if half\nlet y = x / 2.0;  // not x // 2\n$$ endif\n"
+    assert slim_shader(source) == b"\n\n{{ prelude }}\n$$ if half\nlet y = x / 2.0;\n$$ endif\n"
+    with pytest.raises(ValueError, match="end with their line"):
+        slim_shader(b"/* a\n b */")
