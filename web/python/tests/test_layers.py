@@ -30,8 +30,10 @@ ALLOWED = {
     "models": LEAVES,  # names and hashes, no code of the engine
     "tune": LEAVES | {"graph", "ops", "plan"},
     "tasks": EVERYTHING,
+    "builder": EVERYTHING,
     "choice": EVERYTHING,
     "partition": EVERYTHING,
+    "registration": EVERYTHING,
     "report": EVERYTHING,
     "session": EVERYTHING,
     "package": EVERYTHING,

@@ -29,7 +29,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from webinfer import tasks
+    from webinfer.builder import GraphBuilder
+    from webinfer.dtypes import DType
+    from webinfer.graph.ir import TensorType
     from webinfer.host.interface import Capability, ProgressEvent
+    from webinfer.registration import operators, register_operator, unregister_operator
     from webinfer.session import Session, TensorInfo, load
     from webinfer.tensor import Tensor
 
@@ -37,8 +41,10 @@ __all__ = [
     "BackendUnavailableError",
     "Capability",
     "ClosedError",
+    "DType",
     "DeviceLostError",
     "GpuError",
+    "GraphBuilder",
     "InputError",
     "IntegrityError",
     "IsolationError",
@@ -51,12 +57,16 @@ __all__ = [
     "ShapeError",
     "Tensor",
     "TensorInfo",
+    "TensorType",
     "UnsupportedOpError",
     "WebinferError",
     "capabilities",
     "configure",
     "load",
+    "operators",
+    "register_operator",
     "tasks",
+    "unregister_operator",
 ]
 
 
@@ -79,11 +89,17 @@ def configure(assets: "Mapping[str, str]") -> None:
 
 _HOMES = {
     "Capability": "webinfer.host.interface",
+    "DType": "webinfer.dtypes",
+    "GraphBuilder": "webinfer.builder",
     "ProgressEvent": "webinfer.host.interface",
     "Session": "webinfer.session",
     "Tensor": "webinfer.tensor",
     "TensorInfo": "webinfer.session",
+    "TensorType": "webinfer.graph.ir",
     "load": "webinfer.session",
+    "operators": "webinfer.registration",
+    "register_operator": "webinfer.registration",
+    "unregister_operator": "webinfer.registration",
 }
 
 

@@ -8,10 +8,12 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from webinfer.backends import python
 from webinfer.backends.base import Executor
 from webinfer.errors import BackendUnavailableError, GpuError, InputError, LimitError, UnsupportedOpError
 from webinfer.graph.ir import Graph, Node
 from webinfer.host.interface import Host, Progress
+from webinfer.ops.custom import CustomOp
 from webinfer.partition import PartitionedExecutor, Piece, cut
 
 log = logging.getLogger("webinfer")
@@ -61,13 +63,16 @@ async def choose(graph: Graph, host: Host, order: Sequence[str], options: LoadOp
         return await _measure(graph, host, options)
     refused: list[str] = []
     for i, name in enumerate(order):
-        others = [n for n in order[i + 1 :] or ("wasm",) if n != name]
         try:
             executor = await _build(name, graph, host, options)
         except UnsupportedOpError as error:
+            others = [n for n in order[i + 1 :] or _helpers(name, error.nodes) if n != name]
             if options.strict or not error.nodes or not others:
                 raise
-            return await _divide(graph, host, name, others[0], error, options)
+            try:
+                return await _divide(graph, host, name, others[0], error, options)
+            except BackendUnavailableError as missing:
+                raise error from missing
         except FALLBACK_ERRORS as error:
             if options.strict or i == len(order) - 1:
                 raise
@@ -77,6 +82,12 @@ async def choose(graph: Graph, host: Host, order: Sequence[str], options: LoadOp
         reason = f"{name} was asked for" if not refused else f"{name}, because {'; '.join(refused)}"
         return Attempt(executor, reason)
     raise InputError("no backend was named")
+
+
+def _helpers(name: str, refused: Sequence[object]) -> Sequence[str]:
+    """Who runs what a backend refused, where the caller named nobody: shaders of custom operators need a GPU."""
+    custom = all(isinstance(node, Node) and isinstance(node.op, CustomOp) for node in refused)
+    return ("wasm",) if name != "wasm" else ("webgpu",) if custom else ()
 
 
 async def _divide(
@@ -115,7 +126,12 @@ async def _build(name: str, graph: Graph, host: Host, options: LoadOptions) -> E
     except AttributeError as error:
         raise BackendUnavailableError(f"backend {name} is not part of this build of webinfer") from error
     extra = {"threads": options.threads, "tuning_ms": options.tuning_ms} if name == "wasm" else {}
-    executor: Executor = await build(graph, host, options.progress, **extra)
+    try:
+        executor: Executor = await build(graph, host, options.progress, **extra)
+    except UnsupportedOpError as error:
+        if options.strict or name == "python" or not error.nodes or not all(map(python.runs, error.nodes)):
+            raise
+        return (await _divide(graph, host, name, "python", error, options)).executor
     return executor
 
 

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any, NoReturn
 
 from webinfer.backends.base import Executor, MemoryReport
+from webinfer.builder import GraphBuilder
 from webinfer.choice import BACKENDS, Attempt, LoadOptions, choose, order_of
 from webinfer.dtypes import DType
 from webinfer.errors import ClosedError, DeviceLostError, InputError, KernelError, ModelFormatError, ShapeError
@@ -52,7 +53,7 @@ async def load(
 ) -> Session:
     """A session that runs the model.
 
-    `source` is bytes, a path, a URL or the name of a known model. `backend` is "auto" (the fastest
+    `source` is bytes, a path, a URL, the name of a known model or a `GraphBuilder`. `backend` is "auto" (the fastest
     measured on this device), one of "webgpu", "wasm", "reference", or a list to try in order.
     `threads` is for the wasm backend: None takes what suits the machine, where threads cannot be had
     there is one. `tuning_ms` is a budget for timing kernels on this device; what was found is remembered.
@@ -63,10 +64,13 @@ async def load(
     """
     host = host or current()
     order = order_of(backend)
-    data, name = await _read(source, host, progress)
+    built = isinstance(source, GraphBuilder)
+    data, name = (memoryview(b""), "") if built else await _read(source, host, progress)
+    if built and shapes:
+        raise InputError(f"{source.name!r} was built with its shapes; `shapes` is for models that leave sizes open")
 
     def read(bound: Mapping[str, Sequence[int]] | None) -> Graph:
-        return _optimised(read_model(data, name, bound))
+        return _optimised(source.graph() if built else read_model(data, name, bound))
 
     graph = read(shapes)
     if progress is not None:

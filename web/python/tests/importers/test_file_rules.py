@@ -397,7 +397,7 @@ def test_everything_unsupported_is_listed_at_once() -> None:
         read_model(w.finish(d), "strange.tflite")
     assert caught.value.problems == [
         "UNIQUE: not supported (operators 0, 3)",
-        "MyOwn{3c}script{3e}: a custom operator that webinfer does not know (operator 1)",
+        "MyOwn{3c}script{3e}: a custom operator; register_operator can add it (operator 1)",
     ]
     message = str(caught.value)
     assert "<script>" not in message

@@ -99,7 +99,7 @@ def test_what_a_body_lacks_is_listed() -> None:
         read_model(_with_subgraphs(main, test, turn))
     assert caught.value.problems == [
         "WHILE: subgraph 2: UNIQUE: not supported (operator 0) (operator 0)",
-        "WHILE: subgraph 2: Strange: a custom operator that webinfer does not know (operator 1) (operator 0)",
+        "WHILE: subgraph 2: Strange: a custom operator; register_operator can add it (operator 1) (operator 0)",
     ]
 
 

@@ -122,16 +122,18 @@ _rendered: dict[str, Shader] = {}
 
 
 def render(
-    name: str, variables: Mapping[str, Variable], slots: Sequence[Slot], params: Sequence[Param], baked: bool = False
-) -> Shader:
-    """The shader `name` for these variables and this signature.
+    name: str, variables: Mapping[str, Variable], slots: Sequence[Slot], params: Sequence[Param], baked: bool = False,
+    text: str = "",
+) -> Shader:  # fmt: skip
+    """The shader `name` for these variables and this signature. `text` is a custom operator's own WGSL: it comes first,
+    so that a compiler counts lines as its author does.
 
     Raises:  TypeError or ValueError for a variable that is not plain; jinja2.UndefinedError for a missing one
     """
     check_variables(name, variables)
     head = prelude(slots, params, baked)
-    key = digest(name, variables, head)
+    key = digest(name, variables, text + head)
     if key not in _rendered:
-        code = _environment().get_template(f"{name}.wgsl").render(**variables, prelude=head)
+        code = text + _environment().get_template(f"{name}.wgsl").render(**variables, prelude=head)
         _rendered[key] = Shader(name, code, key)
     return _rendered[key]

@@ -10,14 +10,22 @@ import numpy as np
 from webinfer.backends.base import MemoryReport, PlanRow, shapes_text
 from webinfer.backends.reference.arrays import Array, constant_array
 from webinfer.backends.reference.lowerings import LOWERINGS
-from webinfer.errors import ClosedError, ShapeError
+from webinfer.errors import ClosedError, ShapeError, UnsupportedOpError
 from webinfer.graph.ir import Graph, Node, Value
 from webinfer.host.interface import Host, Progress
+from webinfer.ops.custom import CustomOp
+from webinfer.ops.custom import compute as compute_custom
 from webinfer.tensor import Tensor
 
 
 async def build(graph: Graph, host: Host, progress: Progress | None = None) -> ReferenceExecutor:
-    """The graph, ready to be interpreted."""
+    """The graph, ready to be interpreted.
+
+    Raises:  UnsupportedOpError listing the custom operators without a reference function
+    """
+    refused = [node for node in graph.nodes if isinstance(node.op, CustomOp) and not node.op.reference]
+    if refused:
+        raise UnsupportedOpError([f"{n.label}: {n.op.name} was registered without reference" for n in refused], refused)
     return ReferenceExecutor(graph, host)
 
 
@@ -26,6 +34,8 @@ def compute(node: Node, inputs: list[Array | None]) -> list[Array]:
 
     Raises:  ShapeError if a result is not of the type that inference promised
     """
+    if isinstance(node.op, CustomOp):
+        return [tensor.numpy() for tensor in compute_custom(node, inputs)]
     with np.errstate(all="ignore"):  # infinities and NaN are results like any other
         results = [
             np.ascontiguousarray(y).reshape(v.type.shape)

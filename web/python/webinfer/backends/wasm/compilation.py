@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from webinfer.backends.wasm.executor import WasmExecutor, lower_graph
 from webinfer.backends.wasm.kernel_table import ABI
 from webinfer.backends.wasm.tuning import tuned_choices
-from webinfer.errors import KernelError
+from webinfer.errors import KernelError, UnsupportedOpError
 from webinfer.graph.ir import Graph
 from webinfer.host.interface import Host, Progress
 
@@ -32,4 +32,9 @@ async def build(
     if (found := kernels.call("abi")) != ABI:
         kernels.close()
         raise KernelError(f"the kernel module has interface {found}, the engine needs {ABI}; rebuild both together")
-    return WasmExecutor(graph, host, kernels, lower_graph(graph, kernels.isa, choices), progress)
+    try:
+        builder = lower_graph(graph, kernels.isa, choices)
+    except UnsupportedOpError:
+        kernels.close()
+        raise
+    return WasmExecutor(graph, host, kernels, builder, progress)

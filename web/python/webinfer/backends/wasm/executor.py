@@ -38,7 +38,7 @@ def lower_graph(graph: Graph, isa: str, choices: Mapping[str, str] | None) -> Bu
         lower = LOWERINGS.get(node.op)
         try:
             if lower is None:
-                raise UnsupportedOpError([UNSUPPORTED.get(node.op, "no lowering")])
+                raise UnsupportedOpError([UNSUPPORTED.get(node.op, "a custom operator, which has no kernel")])
             lower(node, builder)
         except UnsupportedOpError as error:
             problems += [f"{node.label}: {node.op.name} on wasm: {problem}" for problem in error.problems]

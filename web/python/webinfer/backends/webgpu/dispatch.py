@@ -89,7 +89,10 @@ def update(name: str, source: Source, element: Element | None = None, *, single:
 
 @dataclass(frozen=True, slots=True)
 class Dispatch:
-    """One dispatch: which shader with which variables, on what, how many workgroups. `why` is for people."""
+    """One dispatch: which shader with which variables, on what, how many workgroups. `why` is for people.
+
+    `text` is a custom operator's own WGSL, `label` its name.
+    """
 
     shader: str
     variables: Mapping[str, Variable]
@@ -97,6 +100,8 @@ class Dispatch:
     params: tuple[Param, ...]
     groups: tuple[int, int, int]
     why: str = ""
+    text: str = ""
+    label: str = ""
 
 
 @dataclass(frozen=True, slots=True)

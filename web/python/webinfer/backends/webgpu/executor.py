@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import replace
 
 from webinfer.backends.base import MemoryReport, PlanRow, shapes_text
 from webinfer.backends.webgpu.dispatch import Target
@@ -215,7 +216,8 @@ class WebGpuExecutor:
 def _shader(step: Step) -> Shader:
     dispatch = step.dispatch
     slots = [b.slot for b in dispatch.bindings]
-    return render(dispatch.shader, dispatch.variables, slots, dispatch.params)
+    shader = render(dispatch.shader, dispatch.variables, slots, dispatch.params, text=dispatch.text)
+    return replace(shader, name=dispatch.label or shader.name)
 
 
 def _binding_kinds(step: Step) -> tuple[str, ...]:

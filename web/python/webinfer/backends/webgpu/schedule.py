@@ -17,12 +17,14 @@ from webinfer.backends.webgpu.dispatch import (
 )
 from webinfer.backends.webgpu.lowerings import LOWERINGS, UNSUPPORTED
 from webinfer.backends.webgpu.lowerings.constants import expand
+from webinfer.backends.webgpu.lowerings.custom import custom
 from webinfer.backends.webgpu.memory import Block, Home, Region
 from webinfer.backends.webgpu.placement import place
 from webinfer.codegen.elements import storage_bytes
 from webinfer.codegen.prelude import Access
 from webinfer.errors import LimitError, UnsupportedOpError
 from webinfer.graph.ir import Graph, Node, Value
+from webinfer.ops.custom import CustomOp
 
 JOINING = ("concat", "reshape")  # their copies are dropped where source and target share an owner
 
@@ -98,7 +100,7 @@ class _Builder:
         self.schedule.inputs[value.name] = region
 
     def add(self, index: int, node: Node) -> None:
-        lower = LOWERINGS.get(node.op)
+        lower = custom if isinstance(node.op, CustomOp) else LOWERINGS.get(node.op)
         if lower is None:
             raise UnsupportedOpError([UNSUPPORTED.get(node.op, "no lowering")])
         for dispatch in lower(node, self.target):

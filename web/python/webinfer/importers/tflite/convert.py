@@ -95,7 +95,7 @@ def _convert(info: OperatorInfo, conversion: Conversion, problems: _Problems) ->
     conversion.model.operators_left -= 1
     if conversion.model.operators_left < 0:
         raise LimitError("operators to read, loops unrolled", MAX_CONVERTED + 1, MAX_CONVERTED, "use a smaller model")
-    row = custom.CONVERTERS.get(info.name) if info.custom else CONVERTERS.get(info.name)
+    row = custom.converter(info.name) if info.custom else CONVERTERS.get(info.name)
     guessed = not problems.tainted.isdisjoint(info.inputs)
     obstacle = _obstacle(info)
     if row is None or obstacle:
@@ -123,7 +123,7 @@ def _convert(info: OperatorInfo, conversion: Conversion, problems: _Problems) ->
 def _obstacle(info: OperatorInfo) -> str:
     """Why no converter can be asked, or nothing."""
     if info.custom:
-        return "" if info.name in custom.CONVERTERS else "a custom operator that webinfer does not know"
+        return "" if custom.converter(info.name) else "a custom operator; register_operator can add it"
     if info.name not in CONVERTERS:
         return "not supported"
     newest = VERSIONS.get(info.name, 1)

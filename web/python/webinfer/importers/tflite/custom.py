@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Mapping
 from typing import Any
 
 from webinfer.dtypes import DType
-from webinfer.errors import ModelFormatError
+from webinfer.errors import InputError, ModelFormatError
 from webinfer.graph.ir import Value
 from webinfer.importers.flexbuffer import read_map
 from webinfer.importers.tflite.operation import Operation, Row
 from webinfer.importers.tflite.windows import MAX_STEP, same_pads, weights_of
 from webinfer.ops import conv, landmarks, pool, pose
 from webinfer.ops.activation import Activation
+from webinfer.ops.custom import BY_CODE, attributes
 
 _SAME, _VALID = 1, 2  # TfLitePadding in C, where 0 is unknown
 _ACTIVATIONS = (Activation.NONE, Activation.RELU, Activation.RELU_N1_TO_1, Activation.RELU6)  # TfLiteFusedActivation
@@ -169,3 +171,28 @@ CONVERTERS: dict[str, Row] = {
     "TransformLandmarks": (_transform_landmarks, ""),
     "TransformTensorBilinear": (_transform_tensor, ""),
 }
+
+
+def _registered(op: Operation) -> list[Value]:
+    """An operator that the user registered: its options are a map of parameters, or the user reads them."""
+    custom = BY_CODE[op.info.name]
+    data = op.info.custom_options
+    options: Mapping[str, Any] = {}
+    if custom.read_options:
+        try:
+            options = custom.read_options(bytes(data))
+        except Exception as error:  # of the user's own code: any kind
+            kind = type(error).__name__
+            raise ModelFormatError(f"{op.info}: its options cannot be read: {kind}: {error}") from error
+    elif data:
+        options = read_map(data, str(op.info))
+    try:
+        attrs = attributes(custom, options)
+    except InputError as error:
+        raise ModelFormatError(f"{op.info}: {error}") from error
+    return op.emit_all(custom, op.values(), attrs)
+
+
+def converter(name: str) -> Row | None:
+    """The row of a custom operator; what the user registered comes first."""
+    return (_registered, "") if name in BY_CODE else CONVERTERS.get(name)
