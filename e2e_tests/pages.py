@@ -150,6 +150,15 @@ class DemoPage:
         """Chooses a backend by its label."""
         self.page.get_by_role("radio", name=name, exact=True).check(force=True)
 
+    def measure(self) -> None:
+        """Measures where the time goes and waits for the figure."""
+        self.page.get_by_role("button", name="Measure").click()
+        self.wait_for_profile()
+
+    def wait_for_profile(self) -> None:
+        """Waits for the figure of a measurement."""
+        self.wait_for("profile", lambda: self.page.locator("#profile").is_visible())
+
 
 def overlap(a: dict[str, float], b: dict[str, float]) -> float:
     """Intersection over union of two boxes."""

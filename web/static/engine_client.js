@@ -1,8 +1,9 @@
 // The page's end of the engine worker: messages, the newest picture first, and a supervisor.
 //
 // Messages, version 1. To the worker: start {manifest, backend, model, debug, runtimeComes}, runtime {module},
-// detect {id, image}, select {backend}, plan {}, ping {}, close {}. From it: progress {stage, done, total, unit},
-// ready {backend, reason, notice, capabilities}, result {id, ...}, plan {columns, rows}, pong {},
+// detect {id, image}, select {backend}, plan {}, profile {}, ping {}, close {}. From it: progress {stage, done, total, unit},
+// ready {backend, reason, notice, capabilities}, result {id, ...}, plan {columns, rows}, profiling {done, total},
+// profile {report, svg}, pong {},
 // error {id?, code, message, fatal?, died?}.
 
 const VERSION = 1;
@@ -12,7 +13,7 @@ const SILENT_READY = 15;
 const RESTARTS = 1;
 
 /**
- * Runs one engine worker. `on` has: progress, ready, result, plan, error, restarting (each gets the message;
+ * Runs one engine worker. `on` has: progress, ready, result, plan, profiling, profile, error, restarting (each gets the message;
  * result also gets the tag that its picture came with).
  */
 export class EngineClient {
@@ -90,6 +91,12 @@ export class EngineClient {
   /** Asks for the plan; `plan` follows. */
   plan() {
     if (this.ready) this.#post("plan");
+  }
+
+  /** Asks for a measurement; `profiling` and `profile` follow. Whether it could be asked for. */
+  profile() {
+    if (this.ready) this.#post("profile");
+    return this.ready;
   }
 
   #post(type, fields = {}, transfer = []) {

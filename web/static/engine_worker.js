@@ -114,6 +114,7 @@ const HANDLERS = {
   },
   select: ({ backend }) => engine.select(backend),
   plan: () => engine.plan(),
+  profile: () => engine.profile(),
   close: async () => {
     await engine?.close();
     self.close();

@@ -4,6 +4,7 @@ import { Camera, grab } from "./camera.js";
 import { drawFaces } from "./drawing.js";
 import { EngineClient } from "./engine_client.js";
 import * as panels from "./panels.js";
+import { ProfilePanel } from "./profile_panel.js";
 import { bitmapOf, openPicture, watchDropsAndPastes } from "./picture.js";
 
 const byId = (id) => document.getElementById(id);
@@ -147,6 +148,7 @@ function onResult(result, source) {
 
 function onReady({ backend, reason, notice, capabilities }) {
   progress.end();
+  profile.forget();
   panels.showBackend(`Runs on ${backend}: ${reason}`);
   panels.showCapabilities(capabilities);
   if (restarted ?? notice) fail(restarted ?? notice, { severe: false });
@@ -156,6 +158,7 @@ function onReady({ backend, reason, notice, capabilities }) {
 }
 
 function onError({ code, message, fatal }) {
+  profile.forget();
   if (fatal) {
     progress.end();
     panels.showBackend("The engine is not running.");
@@ -164,6 +167,7 @@ function onError({ code, message, fatal }) {
 }
 
 function onRestarting({ code, message }) {
+  profile.forget();
   progress.begin("Starting the engine again");
   panels.showBackend("The engine is being started again.");
   restarted = { code, message: `${message} It was started again.` };
@@ -176,9 +180,12 @@ const engine = new EngineClient(settings, begun, {
   ready: onReady,
   result: onResult,
   plan: panels.showPlan,
+  profiling: (message) => profile.progress(message),
+  profile: (message) => profile.show(message),
   error: onError,
   restarting: onRestarting,
 });
+const profile = new ProfilePanel(() => engine.profile());
 const camera = new Camera(byId("video"), (video) => onFrame(video).catch((error) => fail(error)), (error) => {
   fail(error);
   showSample();

@@ -120,6 +120,15 @@ class PartitionedExecutor:
             results |= await executor.run(own)
         return times
 
+    async def pass_ms(self, inputs: Mapping[str, memoryview], repeats: int) -> float:
+        """Milliseconds of all pieces' steps, once; the average of `repeats` passes."""
+        total, results = 0.0, dict[str, Tensor]()
+        for piece, executor in self._parts:
+            own = self._inputs(piece, inputs, results)
+            total += await executor.pass_ms(own, repeats)
+            results |= await executor.run(own)
+        return total
+
     def close(self) -> None:
         """Frees every piece."""
         for _, executor in self._parts:

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import statistics
 from array import array
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass
 from html import escape
+from typing import Any
 
 from webinfer.backends.base import Executor, MemoryReport, PlanRow
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Value
 from webinfer.tensor import Tensor
+
+SAMPLES = 5
+VISIBLE_MS = 5.0  # a coarse clock's steps of 0.1 ms are 2 % of it
+MOST_REPEATS = 256
 
 
 def _table(head: list[str], rows: list[list[str]]) -> str:
@@ -47,17 +53,24 @@ class PlanReport:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Milliseconds of each step of a plan."""
+    """Milliseconds of each step of a plan, of a whole run, and of its part outside them (checks, copies, waits)."""
 
     model: str
     backend: str
     rows: list[PlanRow]
     times_ms: list[float]
+    run_ms: float
+    overhead_ms: float
 
     @property
     def total_ms(self) -> float:
         """The sum over all steps."""
         return sum(self.times_ms)
+
+    def _title(self) -> str:
+        share = 100 * self.overhead_ms / (self.run_ms or 1)
+        outside = f"{self.overhead_ms:.3f} ms ({share:.1f} %) outside the kernels"
+        return f"{self.model} on {self.backend}: {self.run_ms:.3f} ms a run, {outside}"
 
     def __str__(self) -> str:
         head = ["#", "op", "kernel", "shapes", "ms", "share", "GFLOP/s", "GB/s"]
@@ -68,32 +81,56 @@ class Profile:
             ]
             for r, ms in zip(self.rows, self.times_ms, strict=True)
         ]  # fmt: skip
-        return f"{self.model} on {self.backend}: {self.total_ms:.3f} ms in {len(self.rows)} steps\n{_table(head, rows)}"
+        return f"{self._title()}\n{len(rows)} steps, one by one: {self.total_ms:.3f} ms\n{_table(head, rows)}"
 
     def json(self) -> str:
         """The profile as JSON."""
         steps = [{**asdict(r), "ms": ms} for r, ms in zip(self.rows, self.times_ms, strict=True)]
-        return json.dumps({"model": self.model, "backend": self.backend, "total_ms": self.total_ms, "steps": steps})
+        times = {"run_ms": self.run_ms, "overhead_ms": self.overhead_ms, "total_ms": self.total_ms}
+        return json.dumps({"model": self.model, "backend": self.backend, **times, "steps": steps})
 
     def svg(self, width: int = 720) -> str:
-        """A bar for each step, longest time widest, as an SVG picture."""
-        longest, row, left = max([*self.times_ms, 1e-9]), 16, 250
+        """A bar for each step and one for what is outside the kernels, longest time widest, as an SVG picture."""
+        steps = [(f"{r.index} {r.kernel}"[:40], ms) for r, ms in zip(self.rows, self.times_ms, strict=True)]
+        steps.append(("outside the kernels", self.overhead_ms))
+        longest, row, left = max(1e-9, *(ms for _, ms in steps)), 16, 250
         bars = []
-        for i, (r, ms) in enumerate(zip(self.rows, self.times_ms, strict=True)):
+        for i, (name, ms) in enumerate(steps):
             y, length = 28 + i * row, (width - left - 90) * ms / longest
             bars.append(
-                f'<text x="{left - 6}" y="{y + 11}" text-anchor="end">{escape(f"{r.index} {r.kernel}"[:40])}</text>'
+                f'<text x="{left - 6}" y="{y + 11}" text-anchor="end">{escape(name)}</text>'
                 f'<rect x="{left}" y="{y + 2}" width="{length:.1f}" height="{row - 4}" rx="2"/>'
                 f'<text x="{left + length + 6:.1f}" y="{y + 11}">{ms:.3f} ms</text>'
             )
-        height = 40 + row * len(self.rows)
-        title = escape(f"{self.model} on {self.backend}: {self.total_ms:.2f} ms")
+        height = 40 + row * len(steps)
+        title = escape(self._title())
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" aria-label="{title}" '
             f'font-family="system-ui, sans-serif" font-size="10" fill="currentColor">'
             f'<text x="8" y="16" font-size="13">{title}</text>'
             f'<g fill-opacity="0.75">{"".join(bars)}</g></svg>'
         )
+
+
+async def time_runs(
+    run: Callable[[Any], Awaitable[Any]],
+    executor: Executor,
+    inputs: Mapping[str, memoryview],
+    clock: Callable[[], float],
+) -> tuple[float, float]:
+    """Milliseconds of a whole run and of its part outside the kernels: medians of runs and bare passes in turns."""
+    repeats, whole, outside = 1, list[float](), list[float]()
+    while len(whole) < SAMPLES:
+        start = clock()
+        for _ in range(repeats):
+            await run(inputs)
+        elapsed = clock() - start
+        if elapsed < VISIBLE_MS and repeats < MOST_REPEATS:
+            repeats *= 2
+            continue
+        whole.append(elapsed / repeats)
+        outside.append(whole[-1] - await executor.pass_ms(inputs, repeats))
+    return statistics.median(whole), max(statistics.median(outside), 0.0)
 
 
 @dataclass(frozen=True, slots=True)

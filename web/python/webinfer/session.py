@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
@@ -23,7 +24,7 @@ from webinfer.host.interface import Host, Progress, ProgressEvent
 from webinfer.importers import read_model
 from webinfer.models import MODELS, check_integrity
 from webinfer.passes.pipeline import optimize
-from webinfer.report import PlanReport, Profile, VerifyReport, compare_backends
+from webinfer.report import PlanReport, Profile, VerifyReport, compare_backends, time_runs
 from webinfer.tensor import Tensor, buffer_of
 
 log = logging.getLogger("webinfer")
@@ -267,13 +268,22 @@ class Session:
 
     # ----- looking inside
 
-    async def profile(self, inputs: Mapping[str, Any] | None = None, rounds: int = 5) -> Profile:
-        """Time, GFLOP/s and bytes of each step: a table, JSON and a picture (`.svg()`)."""
+    async def profile(
+        self, inputs: Mapping[str, Any] | None = None, rounds: int = 5, progress: Progress | None = None
+    ) -> Profile:
+        """Time, GFLOP/s and bytes of each step, and the time outside them: a table, JSON and a picture (`.svg()`)."""
         buffers = self._buffers(inputs) if inputs is not None else self._zeros()
-        async with self._lock:
-            await self._revive()
-            rows = list(self.executor.rows())
-            return Profile(self.name, self.backend, rows, await self.executor.profile(buffers, rounds))
+        await self.run(buffers)  # revives the session, and lets code get warm
+        steps, runs = [], []
+        for done in range(rounds):
+            if progress is not None:
+                progress(ProgressEvent("profile", done, rounds, "steps"))
+            runs.append(await time_runs(self.run, self.executor, buffers, self._host.now_ms))
+            async with self._lock:
+                steps.append(await self.executor.profile(buffers, 1))
+        times = [statistics.median(step) for step in zip(*steps, strict=True)]
+        run_ms, overhead_ms = (statistics.median(samples) for samples in zip(*runs, strict=True))
+        return Profile(self.name, self.backend, list(self.executor.rows()), times, run_ms, overhead_ms)
 
     async def verify(
         self, against: str = "reference", inputs: Mapping[str, Any] | None = None, tolerance: float = 1e-3

@@ -107,7 +107,8 @@ def test_the_profile_is_a_table_json_and_a_picture() -> None:
         assert len(profile.times_ms) == len(session.plan().rows)
         assert profile.total_ms > 0
         assert json.loads(profile.json())["steps"][0]["ms"] > 0
-        assert profile.svg().count("<rect") == 2
+        assert profile.svg().count("<rect") == 3  # two steps and what is outside them
+        assert 0 <= profile.overhead_ms <= profile.run_ms == json.loads(profile.json())["run_ms"]
         assert "GFLOP/s" in str(profile)
 
 

@@ -59,6 +59,10 @@ class Executor(Protocol):
         """Median milliseconds of each row of `rows()`."""
         ...
 
+    async def pass_ms(self, inputs: Mapping[str, memoryview], repeats: int) -> float:
+        """Milliseconds of all steps, once, without the ways in and out; the average of `repeats` passes."""
+        ...
+
     def close(self) -> None:
         """Frees what the executor holds; a second call does nothing."""
         ...

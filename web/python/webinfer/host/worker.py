@@ -40,6 +40,9 @@ class Session(Protocol):
     def plan(self) -> Any:
         """The plan; its `rows` are dataclasses."""
 
+    async def profile(self, *, progress: Progress | None) -> Any:
+        """Where the time goes (report.Profile)."""
+
 
 class Detector(Protocol):
     """A task that finds things in pictures."""
@@ -139,6 +142,17 @@ class EngineWorker:
             rows = [[getattr(row, column) for column in columns] for row in report.rows]
             summary = f"{report.model} on {report.backend}: {len(rows)} steps. {report.choice}"
             self._send("plan", columns=columns, rows=rows, summary=summary)
+        except Exception as error:
+            self._error(error)
+
+    async def profile(self) -> None:
+        """Measures the session; answers `profiling` while it does and `profile` at the end."""
+        try:
+            session = self._live().session
+            report = await session.profile(
+                progress=lambda event: self._send("profiling", done=event.done, total=event.total)
+            )
+            self._send("profile", report=json.loads(report.json()), svg=report.svg())
         except Exception as error:
             self._error(error)
 

@@ -225,6 +225,14 @@ class WasmExecutor:
             await host.pause()
         return [statistics.median(t) for t in times]
 
+    async def pass_ms(self, inputs: Mapping[str, memoryview], repeats: int) -> float:
+        """Milliseconds of all steps in the kernels, once; the average of `repeats` passes."""
+        self._write_inputs(inputs)
+        start = self._host.now_ms()
+        for _ in range(repeats):
+            self.execute()
+        return (self._host.now_ms() - start) / repeats
+
     def close(self) -> None:
         """Lets the kernel instance and its memory go."""
         if self._kernels is not None:

@@ -178,6 +178,12 @@ class WebGpuExecutor:
             await self._host.pause()
         return [statistics.median(samples) for samples in times]
 
+    async def pass_ms(self, inputs: Mapping[str, memoryview], repeats: int) -> float:
+        """Milliseconds of all dispatches, once; the average of `repeats` passes."""
+        program = await self._ready()
+        self._write(program, inputs)
+        return await program.time(self._base, len(self._schedule.run), repeats)
+
     # ----- looking inside
 
     def rows(self) -> Sequence[PlanRow]:
