@@ -34,6 +34,8 @@ class Entry:
 def run(argv: list[str]) -> int:
     """0 when the benchmark ran to its end, whatever single systems could not do."""
     options = parse(argv)
+    if options.kernels:
+        return _kernel_site(options)
     set_up()
     run_steps([rivals_step()])
     sys.path.insert(0, str(ENGINE.parent))  # the engine of this checkout exports graphs for TF.js
@@ -46,6 +48,14 @@ def run(argv: list[str]) -> int:
 
         return report_log(Path(options.report), options.json)
     return measure(options, entries_of(options))
+
+
+def _kernel_site(options: argparse.Namespace) -> int:
+    sys.path.insert(0, str(ENGINE.parent))
+    from build_scripts.bench_kernels import write_kernel_site
+
+    print(f"{options.static}: {write_kernel_site(options.static, options.models)} cases; open kernels.html there")
+    return 0
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
@@ -62,12 +72,15 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     where = f"where the JSON goes, table and chart beside it (default {OUTPUT.relative_to(ROOT)}/bench.json)"
     parser.add_argument("--json", type=Path, help=where)
     parser.add_argument("--static", type=Path, help="write a site that needs no server of ours, and measure nothing")
+    parser.add_argument("--kernels", action="store_true", help="with --static: a site that times single GPU kernels")
     parser.add_argument("--report", type=Path, help="make JSON, table and chart from lines that a static site posted")
     parser.add_argument("--screenshot", type=Path, help="also write a picture of the finished page")
     options = parser.parse_args(argv)
     options.systems = options.systems.split(",")
     if unknown := [name for name in options.systems if name not in SYSTEMS]:
         raise BuildError(f"there is no system {unknown[0]!r}; there are {', '.join(SYSTEMS)}")
+    if options.kernels and not options.static:
+        raise BuildError("--kernels writes a site for the machine with the GPU: say where with --static DIR")
     if options.rounds < 1:
         raise BuildError(f"--rounds {options.rounds}: at least one round is needed")
     options.threads = options.threads or ([0] if options.backend == "webgpu" else list(THREADS))

@@ -171,21 +171,28 @@ fn main(
             $$ endfor
         }
         if (step > 0u) {
-            $$ for k in range(depth)
+            $$ if unroll == depth
+            const k = 0u;
             {
-                $$ for i in range(per_rows // 4)
-                let x{{ i }} = x_tile[done][{{ k }}][ty + {{ i }}u * DOWN];
-                $$ endfor
-                $$ for j in range(per_columns // 4)
-                let w{{ j }} = w_tile[done][{{ k }}][tx + {{ j }}u * ACROSS];
-                $$ endfor
-                $$ for i in range(per_rows)
-                $$ for j in range(per_columns // 4)
-                s{{ i }}_{{ j }} += x{{ i // 4 }}[{{ i % 4 }}] * w{{ j }};
-                $$ endfor
+            $$ else
+            for (var k = 0u; k < DEPTH; k += {{ unroll }}u) {
+            $$ endif
+                $$ for u in range(unroll)
+                {
+                    $$ for i in range(per_rows // 4)
+                    let x{{ i }} = x_tile[done][k + {{ u }}u][ty + {{ i }}u * DOWN];
+                    $$ endfor
+                    $$ for j in range(per_columns // 4)
+                    let w{{ j }} = w_tile[done][k + {{ u }}u][tx + {{ j }}u * ACROSS];
+                    $$ endfor
+                    $$ for i in range(per_rows)
+                    $$ for j in range(per_columns // 4)
+                    s{{ i }}_{{ j }} += x{{ i // 4 }}[{{ i % 4 }}] * w{{ j }};
+                    $$ endfor
+                    $$ endfor
+                }
                 $$ endfor
             }
-            $$ endfor
         }
         $$ if buffers == 1
         workgroupBarrier();

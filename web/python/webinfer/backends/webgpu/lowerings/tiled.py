@@ -32,7 +32,7 @@ def tiled_product(
     kh, kw = shape.window
     variables: dict[str, Variable] = p.variables | {
         "workgroup": tile.workgroup, "rows": tile.rows, "columns": tile.columns, "depth": tile.depth,
-        "per_rows": tile.per_rows, "per_columns": tile.per_columns, "buffers": tile.buffers,
+        "per_rows": tile.per_rows, "per_columns": tile.per_columns, "buffers": tile.buffers, "unroll": tile.unroll,
         "ci": shape.ci, "taps": kh * kw, "kw": kw, "pointwise": shape.pointwise, "quads": shape.ci % 4 == 0,
         "ragged": kh * kw * shape.ci % tile.depth != 0, "co_quads": shape.co % 4 == 0,
     }  # fmt: skip
