@@ -32,8 +32,8 @@ def _run_in_parts(executor: Any, views: dict[str, memoryview]) -> dict[str, byte
     kernels = executor._write_inputs(views)
     for step in range(len(executor._steps)):
         for thread in reversed(range(THREADS)):
-            kernels.call("run", executor._program, step, 1, thread, THREADS)
-    return {v.name: bytes(executor._tensor(kernels, ref, v.type).tobytes()) for v, ref in executor._output_refs}
+            kernels.call("run", executor.layout.program, step, 1, thread, THREADS)
+    return {p.name: bytes(executor._tensor(kernels, p.address, p.type).tobytes()) for p in executor.layout.outputs}
 
 
 @pytest.mark.parametrize("target", BUILDS[1:], ids=str)

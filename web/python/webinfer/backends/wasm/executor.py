@@ -1,8 +1,7 @@
-"""Runs a plan: inputs in, one call, outputs out. Knows no operator."""
+"""From a builder's steps to a plan that lies in memory. Knows no operator."""
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
@@ -11,7 +10,8 @@ from webinfer.backends.wasm.builder import COMPUTE, LOAD_STEP, Builder
 from webinfer.backends.wasm.kernel_table import KERNELS
 from webinfer.backends.wasm.lowerings import LOWERINGS, UNSUPPORTED
 from webinfer.backends.wasm.lowerings.constants import narrow_output, widen_input
-from webinfer.errors import ClosedError, KernelError, LimitError, UnsupportedOpError
+from webinfer.backends.wasm.placed import Layout, Place, PlacedPlan
+from webinfer.errors import LimitError, UnsupportedOpError
 from webinfer.graph.ir import Graph, Node, TensorType, Value
 from webinfer.host.interface import Host, Kernels, Progress, ProgressEvent
 from webinfer.plan import arena, program
@@ -49,32 +49,33 @@ def lower_graph(graph: Graph, isa: str, choices: Mapping[str, str] | None) -> Bu
     return builder
 
 
-class WasmExecutor:
-    """A plan in the memory of one kernel instance."""
-
-    backend = "wasm"
+class WasmExecutor(PlacedPlan):
+    """A graph's plan in the memory of one kernel instance, with the graph behind it."""
 
     def __init__(
         self, graph: Graph, host: Host, kernels: Kernels, builder: Builder, progress: Progress | None = None
     ) -> None:
-        self.graph, self.isa, self._host = graph, kernels.isa, host
+        self.graph = graph
         self._build = f"{kernels.isa} build, {kernels.threads} thread{'s' * (kernels.threads > 1)}"
-        self._kernels: Kernels | None = kernels
-        self._input_refs = {v.name: widen_input(builder, v) for v in graph.inputs}
-        self._output_refs = [(v, narrow_output(builder, v)) for v in graph.outputs]
-        end = len(builder.run_part.steps)
-        for _, ref in self._output_refs:
-            builder.keep_alive(ref, end)
         self._steps, self._why = builder.run_part.steps, builder.why
+        inputs = [(v, widen_input(builder, v)) for v in graph.inputs]
+        outputs = [(v, narrow_output(builder, v)) for v in graph.outputs]
+        for _, ref in outputs:
+            builder.keep_alive(ref, len(self._steps))
         self._refs = {v: builder.ref(v) for node in graph.nodes for v in node.outputs if v.type.size}
-        self._load(builder, kernels, progress)
+        program, fixed_end, top, memory = self._load(builder, kernels, progress)
+        places = [tuple(_place(v, ref) for v, ref in pairs) for pairs in (inputs, outputs)]
+        layout = Layout(graph.name, places[0], places[1], program, len(self._steps), fixed_end, top, memory)
+        super().__init__(layout, host, kernels)
 
     # ----- loading
 
-    def _load(self, builder: Builder, kernels: Kernels, progress: Progress | None) -> None:
+    def _load(
+        self, builder: Builder, kernels: Kernels, progress: Progress | None
+    ) -> tuple[int, int, int, MemoryReport]:
+        """Places and writes everything: the program's address, the ends of what stays and of all, the report."""
         constants_end = _stack(builder.constants, kernels.heap_base)
         words = sum(3 + len(KERNELS[s.kernel].args) if s.kernel in KERNELS else 0 for s in self._steps)
-        self._program = constants_end
         arena_base = _align(constants_end + 4 * (4 + words))
         arena_blocks = [b for b in builder.run_part.blocks if b.kind is Kind.ARENA]
         arena_bytes = _assign_at(arena_blocks, arena_base)
@@ -88,12 +89,13 @@ class WasmExecutor:
                 f"memory of model {self.graph.name!r} in bytes", top, MEMORY_LIMIT, "use a smaller model or input size"
             )
         kernels.grow(top)
-        self._memory = MemoryReport(constants_end - kernels.heap_base, arena_bytes, arena.lower_bound(arena_blocks))
         self._fill(builder, kernels, progress)
         if builder.prepare_part.steps:
             kernels.write(prepare_end, program.encode(builder.prepare_part.steps, KERNELS))
             kernels.run(prepare_end, 0, len(builder.prepare_part.steps))
-        kernels.write(self._program, program.encode(self._steps, KERNELS))
+        kernels.write(constants_end, program.encode(self._steps, KERNELS))
+        report = MemoryReport(constants_end - kernels.heap_base, arena_bytes, arena.lower_bound(arena_blocks))
+        return constants_end, arena_base, top, report
 
     def _fill(self, builder: Builder, kernels: Kernels, progress: Progress | None) -> None:
         sources = {**builder.constants, **builder.staged}
@@ -105,60 +107,7 @@ class WasmExecutor:
             if progress is not None:
                 progress(ProgressEvent("weights", done, total))
 
-    # ----- running
-
-    def _instance(self) -> Kernels:
-        if self._kernels is None:
-            raise ClosedError(f"the session of {self.graph.name!r} is closed; load the model again")
-        return self._kernels
-
-    def _write_inputs(self, inputs: Mapping[str, memoryview]) -> Kernels:
-        kernels = self._instance()
-        for name, ref in self._input_refs.items():
-            if len(inputs[name]):
-                kernels.write(ref.address, inputs[name])
-        return kernels
-
-    def _call(self, kernels: Kernels, first: int, count: int) -> None:
-        """Runs steps; after a trap the instance is of no use and is let go."""
-        try:
-            kernels.run(self._program, first, count)
-        except KernelError:
-            self.close()
-            raise
-
-    async def run(self, inputs: Mapping[str, memoryview]) -> dict[str, Tensor]:
-        """The outputs by name: one call of the kernel module, whatever the model's size."""
-        kernels = self._write_inputs(inputs)
-        self._call(kernels, 0, len(self._steps))
-        return {v.name: self._tensor(kernels, ref, v.type) for v, ref in self._output_refs}
-
-    def _tensor(self, kernels: Kernels, ref: Ref, type: TensorType) -> Tensor:
-        data = kernels.read(ref.address, type.nbytes) if type.nbytes else memoryview(b"")
-        return Tensor(data, type.shape, type.dtype, type.quant)
-
     # ----- looking inside
-
-    def input_address(self, name: str) -> int:
-        """Where an input lies, for kernels that write it in place (image preparation)."""
-        return self._input_refs[name].address
-
-    def output_address(self, name: str) -> int:
-        """Where an output lies after a run, for kernels that read it in place (decoding)."""
-        return next(ref.address for v, ref in self._output_refs if v.name == name)
-
-    def execute(self) -> None:
-        """Runs the plan on inputs that are already in place and leaves the outputs there."""
-        self._call(self._instance(), 0, len(self._steps))
-
-    @property
-    def kernels(self) -> Kernels:
-        """The kernel instance, for pre- and post-processing beside the model."""
-        return self._instance()
-
-    def memory(self) -> MemoryReport:
-        """Bytes of constants and arena, and the bound that no arena can go below."""
-        return self._memory
 
     def rows(self) -> Sequence[PlanRow]:
         """The plan, step by step."""
@@ -205,39 +154,11 @@ class WasmExecutor:
                 if ref is None or ref.block.kind is not Kind.ARENA or ref.block.address < 0:
                     continue
                 type = TensorType(value.type.shape, COMPUTE.get(value.type.dtype, value.type.dtype), value.type.quant)
-                yield node, value, self._tensor(kernels, ref, type)
+                yield node, value, self._tensor(kernels, ref.address, type)
 
-    async def profile(self, inputs: Mapping[str, memoryview], rounds: int) -> list[float]:
-        """Median milliseconds of each step; a step is repeated until the clock can see it."""
-        kernels, host = self._write_inputs(inputs), self._host
-        times: list[list[float]] = [[] for _ in self._steps]
-        for _ in range(rounds):
-            for i in range(len(self._steps)):
-                repeats, elapsed = 1, 0.0
-                while elapsed < 0.2 and repeats < 4096:
-                    start = host.now_ms()
-                    for _ in range(repeats):
-                        kernels.run(self._program, i, 1)
-                    elapsed = host.now_ms() - start
-                    if elapsed < 0.2:
-                        repeats *= 4
-                times[i].append(elapsed / repeats)
-            await host.pause()
-        return [statistics.median(t) for t in times]
 
-    async def pass_ms(self, inputs: Mapping[str, memoryview], repeats: int) -> float:
-        """Milliseconds of all steps in the kernels, once; the average of `repeats` passes."""
-        self._write_inputs(inputs)
-        start = self._host.now_ms()
-        for _ in range(repeats):
-            self.execute()
-        return (self._host.now_ms() - start) / repeats
-
-    def close(self) -> None:
-        """Lets the kernel instance and its memory go."""
-        if self._kernels is not None:
-            self._kernels.close()
-            self._kernels = None
+def _place(value: Value, ref: Ref) -> Place:
+    return Place(value.name, value.type, ref.address if value.type.nbytes else 0)
 
 
 def _align(nbytes: int) -> int:

@@ -1,0 +1,141 @@
+"""A plan that lies in the memory of a kernel instance, ready to run. Knows neither graph nor operator."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from webinfer.backends.base import MemoryReport
+from webinfer.errors import ClosedError, KernelError
+from webinfer.graph.ir import TensorType
+from webinfer.host.interface import Host, Kernels
+from webinfer.tensor import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an input or output lies; an empty tensor lies nowhere, at 0."""
+
+    name: str
+    type: TensorType
+    address: int
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What must be known of a plan to run it: addresses and sizes are bytes of the kernels' memory.
+
+    Constants and program fill the memory from the instance's heap to `fixed_end`; runs use it up to `top`.
+    """
+
+    name: str  # of the model
+    inputs: tuple[Place, ...]
+    outputs: tuple[Place, ...]
+    program: int
+    steps: int
+    fixed_end: int
+    top: int
+    memory: MemoryReport
+
+
+class PlacedPlan:
+    """Runs a plan: inputs in, one call, outputs out."""
+
+    backend = "wasm"
+
+    def __init__(self, layout: Layout, host: Host, kernels: Kernels) -> None:
+        self.layout, self.isa, self._host = layout, kernels.isa, host
+        self._kernels: Kernels | None = kernels
+
+    # ----- running
+
+    def _instance(self) -> Kernels:
+        if self._kernels is None:
+            raise ClosedError(f"the session of {self.layout.name!r} is closed; load the model again")
+        return self._kernels
+
+    def _write_inputs(self, inputs: Mapping[str, memoryview]) -> Kernels:
+        kernels = self._instance()
+        for place in self.layout.inputs:
+            if len(inputs[place.name]):
+                kernels.write(place.address, inputs[place.name])
+        return kernels
+
+    def _call(self, kernels: Kernels, first: int, count: int) -> None:
+        """Runs steps; after a trap the instance is of no use and is let go."""
+        try:
+            kernels.run(self.layout.program, first, count)
+        except KernelError:
+            self.close()
+            raise
+
+    async def run(self, inputs: Mapping[str, memoryview]) -> dict[str, Tensor]:
+        """The outputs by name: one call of the kernel module, whatever the model's size."""
+        kernels = self._write_inputs(inputs)
+        self._call(kernels, 0, self.layout.steps)
+        return {place.name: self._tensor(kernels, place.address, place.type) for place in self.layout.outputs}
+
+    def _tensor(self, kernels: Kernels, address: int, type: TensorType) -> Tensor:
+        data = kernels.read(address, type.nbytes) if type.nbytes else memoryview(b"")
+        return Tensor(data, type.shape, type.dtype, type.quant)
+
+    def input_address(self, name: str) -> int:
+        """Where an input lies, for kernels that write it in place (image preparation)."""
+        return next(place.address for place in self.layout.inputs if place.name == name)
+
+    def output_address(self, name: str) -> int:
+        """Where an output lies after a run, for kernels that read it in place (decoding)."""
+        return next(place.address for place in self.layout.outputs if place.name == name)
+
+    def execute(self) -> None:
+        """Runs the plan on inputs that are already in place and leaves the outputs there."""
+        self._call(self._instance(), 0, self.layout.steps)
+
+    @property
+    def kernels(self) -> Kernels:
+        """The kernel instance, for pre- and post-processing beside the model."""
+        return self._instance()
+
+    # ----- looking inside
+
+    def memory(self) -> MemoryReport:
+        """Bytes of constants and arena, and the bound that no arena can go below."""
+        return self.layout.memory
+
+    def fixed(self) -> memoryview:
+        """A copy of constants and program, which no run changes."""
+        kernels = self._instance()
+        return kernels.read(kernels.heap_base, self.layout.fixed_end - kernels.heap_base)
+
+    async def profile(self, inputs: Mapping[str, memoryview], rounds: int) -> list[float]:
+        """Median milliseconds of each step; a step is repeated until the clock can see it."""
+        kernels, host = self._write_inputs(inputs), self._host
+        times: list[list[float]] = [[] for _ in range(self.layout.steps)]
+        for _ in range(rounds):
+            for i in range(self.layout.steps):
+                repeats, elapsed = 1, 0.0
+                while elapsed < 0.2 and repeats < 4096:
+                    start = host.now_ms()
+                    for _ in range(repeats):
+                        kernels.run(self.layout.program, i, 1)
+                    elapsed = host.now_ms() - start
+                    if elapsed < 0.2:
+                        repeats *= 4
+                times[i].append(elapsed / repeats)
+            await host.pause()
+        return [statistics.median(t) for t in times]
+
+    async def pass_ms(self, inputs: Mapping[str, memoryview], repeats: int) -> float:
+        """Milliseconds of all steps in the kernels, once; the average of `repeats` passes."""
+        self._write_inputs(inputs)
+        start = self._host.now_ms()
+        for _ in range(repeats):
+            self.execute()
+        return (self._host.now_ms() - start) / repeats
+
+    def close(self) -> None:
+        """Lets the kernel instance and its memory go."""
+        if self._kernels is not None:
+            self._kernels.close()
+            self._kernels = None
