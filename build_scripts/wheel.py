@@ -18,8 +18,8 @@ from build_scripts.paths import ENGINE, KERNELS, ROOT, WEB, WHEELS, configuratio
 from build_scripts.slim import slim, slim_shader
 from build_scripts.steps import Step, files_below
 
-# Left out of the browser's wheel: the command line, the native host, and the reference backend, which needs
-# NumPy. Asking for one of them there is a BackendUnavailableError, not a crash.
+# Left out of the browser's wheel: the command line, the native host, the reader of the operator oracle's cases,
+# and the reference backend, which needs NumPy. Asking for one of them there is a typed error, not a crash.
 CPYTHON_ONLY = (
     "webinfer/__main__.py",
     "webinfer/cli.py",
@@ -27,6 +27,7 @@ CPYTHON_ONLY = (
     "webinfer/host/gpu_native.py",
     "webinfer/host/kernels_native.py",
     "webinfer/host/native.py",
+    "webinfer/importers/webnn/",
 )
 EPOCH = (1980, 1, 1, 0, 0, 0)
 SHADERS = WEB / "shaders"

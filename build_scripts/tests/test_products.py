@@ -48,11 +48,12 @@ def test_a_wheel_holds_the_engine_and_its_shaders_and_nothing_else() -> None:
     assert not [name for name in names if "__pycache__" in name or name.endswith(".pyc")]
 
 
-def test_the_browsers_wheel_leaves_out_only_what_needs_cpython() -> None:
+def test_the_browsers_wheel_leaves_out_only_what_no_page_uses() -> None:
     left_out = {name for name, _ in engine_files()} - set(browser_members())
     assert {"webinfer/cli.py", "webinfer/host/native.py"} <= left_out
-    assert all(name.split("/")[1] in ("__main__.py", "cli.py", "host", "backends") for name in left_out)
-    assert not [name for name in left_out if name.startswith(("webinfer/backends/wasm", "webinfer/backends/webgpu"))]
+    assert all(name.split("/")[1] in ("__main__.py", "cli.py", "host", "backends", "importers") for name in left_out)
+    kept = ("webinfer/backends/wasm", "webinfer/backends/webgpu", "webinfer/importers/tflite")
+    assert not [name for name in left_out if name.startswith(kept)]
 
 
 @needs_build

@@ -1,6 +1,8 @@
 // A GPU device and its pipelines, created from plain data under error scopes. Knows no operator: Python says
 // what is made (host/gpu_browser.py). Errors carry their kind in `name`. Programs: gpu_program.js.
 
+import { settled } from "./gpu_wait.js";
+
 const SCOPES = ["internal", "out-of-memory", "validation"];
 const BINDING_TYPES = { read: "read-only-storage", write: "storage", uniform: "uniform" };
 
@@ -8,6 +10,14 @@ function failure(kind, message) {
   const error = new Error(message);
   error.name = kind;
   return error;
+}
+
+/** A device that the page opened, for programs beside its own work. It stays the page's: it is never destroyed. */
+export function adoptDevice(gpu, wishes, Program) {
+  if (!(gpu instanceof GPUDevice)) throw failure("Refused", "not a GPUDevice");
+  const device = new Device({ info: gpu.adapterInfo }, gpu, JSON.parse(wishes).ring, Program);
+  device.close = () => {};
+  return device;
 }
 
 /**
@@ -39,12 +49,14 @@ class Device {
     this.ring = ring;
     this.patient = false; // true: wait without asking, for adapters that compute on the CPU
     this.lost = "";
+    this.waiting = new Set(); // what a loss refuses
     this.errors = [];
     this.pipelines = [];
     this.layouts = new Map();
     this.adapterInfo = adapter.info ?? {};
     this.whenLost = device.lost.then((info) => {
       this.lost = `${info.reason || "unknown"}: ${info.message || "no message"}`;
+      for (const refuse of this.waiting) refuse(failure("DeviceLost", this.lost));
     });
     device.addEventListener("uncapturederror", (event) => this.errors.push(event.error.message));
   }
@@ -64,6 +76,14 @@ class Device {
 
   check() {
     if (this.lost) throw failure("DeviceLost", this.lost);
+  }
+
+  /** Settles as `promise` does, or is refused when the device is lost: then some promises never settle. */
+  unlessLost(promise) {
+    return new Promise((resolve, reject) => {
+      this.waiting.add(reject);
+      promise.then(resolve, reject).finally(() => this.waiting.delete(reject));
+    });
   }
 
   raiseUncaptured() {
@@ -135,6 +155,33 @@ class Device {
       throw error;
     }
     return program;
+  }
+
+  /** Ends when everything submitted so far has been computed. */
+  async idle() {
+    const done = this.gpu.queue.onSubmittedWorkDone();
+    await this.unlessLost(this.patient ? done : settled(this.gpu.queue, done));
+  }
+
+  /** The first `nbytes` bytes of a GPUBuffer. */
+  async read(buffer, nbytes) {
+    this.check();
+    const size = Math.ceil(nbytes / 4) * 4;
+    const usage = GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST;
+    const staging = await this.scoped(() => {
+      const made = this.gpu.createBuffer({ size: Math.max(16, size), usage });
+      const encoder = this.gpu.createCommandEncoder();
+      encoder.copyBufferToBuffer(buffer, 0, made, 0, size);
+      this.gpu.queue.submit([encoder.finish()]);
+      return made;
+    });
+    try {
+      const mapped = staging.mapAsync(GPUMapMode.READ);
+      await this.unlessLost(this.patient ? mapped : settled(this.gpu.queue, mapped));
+      return new Uint8Array(staging.getMappedRange(), 0, nbytes).slice();
+    } finally {
+      staging.destroy();
+    }
   }
 
   close() {

@@ -25,6 +25,9 @@ export class Program {
     this.buffers = [];
     this.steps = [];
     this.readings = new Map();
+    this.incoming = [];
+    this.known = new WeakSet(); // buffers of others that were seen to fit
+    this.spare = new Map(); // bytes -> buffers for results that stay here
     this.proven = false;
   }
 
@@ -92,51 +95,113 @@ export class Program {
     return found;
   }
 
-  async takeStaging(reading) {
-    if (reading.free.length) return reading.free.pop();
-    if (reading.made >= this.device.ring) return new Promise((resolve) => reading.waiting.push(resolve));
+  /** undefined where a staging buffer for JSON `reads` is free, else a promise of one. */
+  room(reads) {
+    const reading = this.reading(reads);
+    if (reading.free.length) return undefined;
+    if (reading.made >= this.device.ring) {
+      return this.device.unlessLost(new Promise((resolve) => reading.waiting.push(resolve)));
+    }
     reading.made++;
     const usage = GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST;
-    return this.device.scoped(() => this.device.gpu.createBuffer({ size: Math.max(16, reading.total), usage }));
+    return this.device
+      .scoped(() => this.device.gpu.createBuffer({ size: Math.max(16, reading.total), usage }))
+      .then((staging) => void reading.free.push(staging), (error) => {
+        reading.made--;
+        throw error;
+      });
   }
 
-  submit(first, count, reading, staging) {
+  /** The next submit fills a buffer from a GPUBuffer first. */
+  take(buffer, source) {
+    this.incoming.push({ source, buffer, size: Math.min(source.size, this.buffers[buffer].size) & ~3 });
+  }
+
+  /** One encoder, one pass, one submit; `copyOut` adds what happens to the results. */
+  submit(first, count, copyOut) {
     const encoder = this.device.gpu.createCommandEncoder();
-    if (count) this.encode(encoder, first, count);
-    for (const { buffer, offset, size, at } of reading.copies) {
-      if (size) encoder.copyBufferToBuffer(this.buffers[buffer], offset, staging, at, size);
+    for (const { source, buffer, size } of this.incoming.splice(0)) {
+      encoder.copyBufferToBuffer(source, 0, this.buffers[buffer], 0, size);
     }
+    if (count) this.encode(encoder, first, count);
+    copyOut(encoder);
     this.device.gpu.queue.submit([encoder.finish()]);
   }
 
-  /** Submits a range; the bytes that `reads` names, each at a multiple of 16. Never resolves after a loss. */
-  async run(first, count, reads) {
+  /** Submits at once, under error scopes until a run has succeeded; a promise of what they say. */
+  submitChecked(first, count, copyOut) {
     this.device.check();
+    const strange = this.incoming.filter(({ source }) => !this.known.has(source));
+    for (const { source } of strange) this.known.add(source);
+    if (!this.proven || strange.length) return this.device.scoped(() => this.submit(first, count, copyOut));
+    this.submit(first, count, copyOut);
+    return null;
+  }
+
+  /**
+   * Submits a range at once, with a staging buffer that `room` found free. Calls `arrived(ticket, bytes, kind,
+   * message)` with the bytes that `reads` names, each at a multiple of 16, valid during the call, or with undefined
+   * and what went wrong.
+   */
+  start(first, count, reads, ticket, arrived) {
     const reading = this.reading(reads);
-    const staging = await this.takeStaging(reading);
+    const staging = reading.free.pop();
+    const copyOut = (encoder) => {
+      for (const { buffer, offset, size, at } of reading.copies) {
+        if (size) encoder.copyBufferToBuffer(this.buffers[buffer], offset, staging, at, size);
+      }
+    };
+    this.finish(this.submitChecked(first, count, copyOut), staging, (bytes) => arrived(ticket, bytes, "", ""))
+      .catch((error) => arrived(ticket, undefined, error.name === "Error" ? "Refused" : error.name, error.message))
+      .finally(() => {
+        reading.free.push(staging);
+        reading.waiting.shift()?.();
+      });
+  }
+
+  /** Waits for a staging buffer and shows its bytes. */
+  async finish(checked, staging, show) {
+    const { device } = this;
     try {
-      if (this.proven) this.submit(first, count, reading, staging);
-      else await this.device.scoped(() => this.submit(first, count, reading, staging));
       const mapped = staging.mapAsync(GPUMapMode.READ);
-      const waiting = this.device.patient ? mapped : settled(this.device.gpu.queue, mapped);
-      await Promise.race([waiting, this.device.whenLost]);
-      this.device.check();
-      await mapped;
+      mapped.catch(() => {}); // what was checked says more
+      if (checked) await checked;
+      await device.unlessLost(device.patient ? mapped : settled(device.gpu.queue, mapped));
       this.proven = true;
-      const bytes = new Uint8Array(staging.getMappedRange()).slice();
-      staging.unmap();
-      this.device.raiseUncaptured();
-      return bytes;
     } catch (error) {
-      await Promise.race([this.device.whenLost, delay(LOSS_GRACE_MS)]);
-      this.device.check();
-      this.device.raiseUncaptured();
-      throw this.device.failure(error.name === "Error" ? "Refused" : error.name, error.message);
-    } finally {
-      const next = reading.waiting.shift();
-      if (next) next(staging);
-      else reading.free.push(staging);
+      await Promise.race([device.whenLost, delay(LOSS_GRACE_MS)]);
+      device.check();
+      device.raiseUncaptured();
+      throw error;
     }
+    device.raiseUncaptured();
+    try {
+      show(new Uint8Array(staging.getMappedRange()));
+    } finally {
+      staging.unmap();
+    }
+  }
+
+  /** Submits a range; GPUBuffers of their own with what JSON `reads` names, to be given back with `release`. */
+  async keep(first, count, reads) {
+    const { copies } = this.reading(reads);
+    const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST;
+    const made = copies.map(({ size }) => {
+      const bytes = Math.max(16, size);
+      return this.spare.get(bytes)?.pop() ?? this.device.gpu.createBuffer({ label: `${this.label} result`, size: bytes, usage });
+    });
+    const checked = this.submitChecked(first, count, (encoder) => {
+      copies.forEach(({ buffer, offset, size }, i) => size && encoder.copyBufferToBuffer(this.buffers[buffer], offset, made[i], 0, size));
+    });
+    if (checked) await checked;
+    return made;
+  }
+
+  /** Takes back a buffer of `keep` for a later run. */
+  release(buffer) {
+    if (!this.buffers.length) return buffer.destroy();
+    if (!this.spare.has(buffer.size)) this.spare.set(buffer.size, []);
+    this.spare.get(buffer.size).push(buffer);
   }
 
   /** Milliseconds of one pass over a range, averaged over the repeats of one submit. */
@@ -153,8 +218,10 @@ export class Program {
   close() {
     for (const buffer of this.buffers) buffer.destroy();
     for (const { free } of this.readings.values()) for (const staging of free) staging.destroy();
+    for (const list of this.spare.values()) for (const buffer of list) buffer.destroy();
     this.buffers = [];
     this.steps = [];
     this.readings.clear();
+    this.spare.clear();
   }
 }

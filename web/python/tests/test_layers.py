@@ -35,6 +35,7 @@ ALLOWED = {
     "partition": EVERYTHING,
     "registration": EVERYTHING,
     "report": EVERYTHING,
+    "feeds": EVERYTHING,
     "session": EVERYTHING,
     "package": EVERYTHING,
     "preload": EVERYTHING,

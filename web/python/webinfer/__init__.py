@@ -31,10 +31,12 @@ if TYPE_CHECKING:
     from webinfer import tasks
     from webinfer.builder import GraphBuilder
     from webinfer.dtypes import DType
+    from webinfer.feeds import TensorInfo
     from webinfer.graph.ir import TensorType
+    from webinfer.host.gpu import GpuTensor
     from webinfer.host.interface import Capability, ProgressEvent
     from webinfer.registration import operators, register_operator, unregister_operator
-    from webinfer.session import Session, TensorInfo, load
+    from webinfer.session import Session, load
     from webinfer.tensor import Tensor
 
 __all__ = [
@@ -44,6 +46,7 @@ __all__ = [
     "DType",
     "DeviceLostError",
     "GpuError",
+    "GpuTensor",
     "GraphBuilder",
     "InputError",
     "IntegrityError",
@@ -67,6 +70,7 @@ __all__ = [
     "register_operator",
     "tasks",
     "unregister_operator",
+    "use_gpu",
 ]
 
 
@@ -87,14 +91,25 @@ def configure(assets: "Mapping[str, str]") -> None:
     host.configure(assets)
 
 
+def use_gpu(device: object) -> None:
+    """Runs later sessions on a GPUDevice of yours, so that they share buffers; None: on one of their own."""
+    from webinfer.host import current
+
+    host = current()
+    if not hasattr(host, "use_gpu"):
+        raise InputError(f"the {host.name} host opens its device itself; use_gpu belongs to a browser")
+    host.use_gpu(device)
+
+
 _HOMES = {
     "Capability": "webinfer.host.interface",
     "DType": "webinfer.dtypes",
+    "GpuTensor": "webinfer.host.gpu",
     "GraphBuilder": "webinfer.builder",
     "ProgressEvent": "webinfer.host.interface",
     "Session": "webinfer.session",
     "Tensor": "webinfer.tensor",
-    "TensorInfo": "webinfer.session",
+    "TensorInfo": "webinfer.feeds",
     "TensorType": "webinfer.graph.ir",
     "load": "webinfer.session",
     "operators": "webinfer.registration",

@@ -64,6 +64,8 @@ def _piece(graph: Graph, nodes: Sequence[Node], level: Mapping[Value, int], numb
 class PartitionedExecutor:
     """Pieces on two backends, run one after the other (backends.base.Executor)."""
 
+    overlaps = False
+
     def __init__(self, graph: Graph, parts: Sequence[tuple[Piece, Executor]], reasons: Mapping[str, str]) -> None:
         self.graph, self._parts, self._reasons = graph, list(parts), dict(reasons)
         self.backend = "+".join(dict.fromkeys(executor.backend for _, executor in parts))

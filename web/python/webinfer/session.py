@@ -5,40 +5,32 @@ from __future__ import annotations
 import asyncio
 import logging
 import statistics
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import PurePath
 from types import TracebackType
-from typing import Any, NoReturn
+from typing import Any, TypeVar
 
 from webinfer.backends.base import Executor, MemoryReport
 from webinfer.builder import GraphBuilder
 from webinfer.choice import BACKENDS, Attempt, LoadOptions, choose, order_of
-from webinfer.dtypes import DType
 from webinfer.errors import ClosedError, DeviceLostError, InputError, KernelError, ModelFormatError, ShapeError
+from webinfer.feeds import checked, info_of, noise, zeros
 from webinfer.flags import debug, debug_level
-from webinfer.graph.ir import Graph, Quantization, Value
+from webinfer.graph.ir import Graph
 from webinfer.graph.printer import print_graph
 from webinfer.host import current
+from webinfer.host.gpu import GpuTensor
 from webinfer.host.interface import Host, Progress, ProgressEvent
 from webinfer.importers import read_model
 from webinfer.models import MODELS, check_integrity
 from webinfer.passes.pipeline import optimize
 from webinfer.report import PlanReport, Profile, VerifyReport, compare_backends, time_runs
-from webinfer.tensor import Tensor, buffer_of
+from webinfer.tensor import Tensor
 
 log = logging.getLogger("webinfer")
 LOSSES_BEFORE_FALLBACK = 2
-
-
-@dataclass(frozen=True, slots=True)
-class TensorInfo:
-    """One input or output of a model."""
-
-    name: str
-    dtype: DType
-    shape: tuple[int, ...]
-    quantization: Quantization | None
+T = TypeVar("T")
 
 
 async def load(
@@ -126,9 +118,9 @@ class Session:
         self._attempt: Attempt | None = attempt
         self._read_graph = read
         self._lock = asyncio.Lock()
-        self._losses, self._stale = 0, False
-        self.inputs = [_info(v) for v in graph.inputs]
-        self.outputs = [_info(v) for v in graph.outputs]
+        self._losses, self._stale, self._flying = 0, False, 0
+        self.inputs = [info_of(v) for v in graph.inputs]
+        self.outputs = [info_of(v) for v in graph.outputs]
 
     # ----- what runs where
 
@@ -179,23 +171,55 @@ class Session:
     async def run(self, inputs: Mapping[str, Any] | Any) -> dict[str, Tensor]:
         """The outputs by name, each a new tensor.
 
-        `inputs` maps names to arrays, buffers or tensors; a model with one input also takes that alone.
-        Where `shapes` were bound at load, arrays of another size make the plan anew.
+        `inputs` maps names to arrays, buffers or tensors, on webgpu also to GpuTensors or GPUBuffers of the
+        same device; a model with one input also takes that alone. Where `shapes` were bound at load, arrays
+        of another size make the plan anew. On webgpu runs that are begun together overlap.
 
         Raises:  InputError, DeviceLostError, KernelError, ClosedError; what a new plan may raise
         """
         async with self._lock:
-            await self._bind(inputs)
-            buffers = self._buffers(inputs)
-            await self._revive()
-            try:
-                return await self.executor.run(buffers)
-            except DeviceLostError:
-                self._losses, self._stale = self._losses + 1, True
-                raise
-            except KernelError:  # the kernel instance is gone: the next run has a new one
+            executor, buffers = await self._prepared(inputs)
+            if not executor.overlaps:
+                return await self._watched(executor, executor.run(buffers))
+        return await self._watched(executor, executor.run(buffers))
+
+    async def run_on_gpu(self, inputs: Mapping[str, Any] | Any) -> dict[str, GpuTensor]:
+        """The outputs by name as buffers on the GPU: as `run`, but nothing is read back or waited for.
+
+        Raises:  InputError if the session does not run on webgpu; else as `run`
+        """
+        async with self._lock:
+            executor, buffers = await self._prepared(inputs)
+            keep = getattr(executor, "keep", None)
+            if keep is None:
+                raise InputError(f"{self.name!r} runs on {self.backend}; results stay on the GPU only on webgpu")
+        return await self._watched(executor, keep(buffers))
+
+    async def _prepared(self, inputs: Mapping[str, Any] | Any) -> tuple[Executor, dict[str, Any]]:
+        """What runs next, and its checked inputs."""
+        await self._bind(inputs)
+        buffers = self._buffers(inputs)
+        await self._revive()
+        return self.executor, buffers
+
+    async def _watched(self, executor: Executor, run: Awaitable[T]) -> T:
+        """Waits for a run; notes what it broke."""
+        self._flying += 1
+        try:
+            return await run
+        except (DeviceLostError, KernelError) as error:
+            current = self._attempt is not None and self._attempt.executor is executor
+            if current and not self._stale:  # runs that were lost together count once
+                self._losses += isinstance(error, DeviceLostError)
                 self._stale = True
-                raise
+            raise
+        finally:
+            self._flying -= 1
+
+    async def _landed(self) -> None:
+        """Waits for runs in flight: what follows changes what they work on."""
+        while self._flying:
+            await self._host.pause()
 
     async def _bind(self, inputs: Mapping[str, Any] | Any) -> None:
         """A new plan if arrays of another size are given and the model allows them."""
@@ -216,33 +240,18 @@ class Session:
         except ShapeError:
             return  # the model does not allow them: the check of the inputs says what is needed
         attempt = await choose(graph, self._host, self._order, replace(self._options, progress=None))
+        await self._landed()
         self._live().executor.close()
         self._graph, self._attempt, self._stale = graph, attempt, False
-        self.inputs = [_info(v) for v in graph.inputs]
-        self.outputs = [_info(v) for v in graph.outputs]
+        self.inputs = [info_of(v) for v in graph.inputs]
+        self.outputs = [info_of(v) for v in graph.outputs]
 
     async def warmup(self) -> None:
         """Runs once on zeros, so that the first real run is as fast as the next."""
-        await self.run({i.name: bytes(_nbytes(i)) for i in self.inputs})
+        await self.run(zeros(self.inputs))
 
-    def _buffers(self, inputs: Mapping[str, Any] | Any) -> dict[str, memoryview]:
-        if not isinstance(inputs, Mapping):
-            if len(self.inputs) != 1:
-                names = ", ".join(i.name for i in self.inputs)
-                raise InputError(f"{self.name!r} has {len(self.inputs)} inputs; give a mapping with {names}")
-            inputs = {self.inputs[0].name: inputs}
-        if inputs.keys() != {i.name for i in self.inputs}:
-            self._refuse_names(inputs)
-        return {i.name: buffer_of(inputs[i.name], i.shape, i.dtype, i.name) for i in self.inputs}
-
-    def _refuse_names(self, inputs: Mapping[str, Any]) -> NoReturn:
-        names = [i.name for i in self.inputs]
-        if unknown := sorted(set(inputs) - set(names)):
-            raise InputError(
-                f"{self.name!r} has no input {', '.join(map(repr, unknown))}; its inputs are {', '.join(names)}"
-            )
-        missing = ", ".join(repr(n) for n in names if n not in inputs)
-        raise InputError(f"{self.name!r} needs input {missing}")
+    def _buffers(self, inputs: Mapping[str, Any] | Any) -> dict[str, Any]:
+        return checked(inputs, self.inputs, self.name, self._host, self.executor)
 
     async def _revive(self) -> None:
         """After a lost device: one rebuild on the same backend, then the next of the order."""
@@ -272,7 +281,7 @@ class Session:
         self, inputs: Mapping[str, Any] | None = None, rounds: int = 5, progress: Progress | None = None
     ) -> Profile:
         """Time, GFLOP/s and bytes of each step, and the time outside them: a table, JSON and a picture (`.svg()`)."""
-        buffers = self._buffers(inputs) if inputs is not None else self._zeros()
+        buffers = self._buffers(inputs) if inputs is not None else zeros(self.inputs)
         await self.run(buffers)  # revives the session, and lets code get warm
         steps, runs = [], []
         for done in range(rounds):
@@ -280,6 +289,7 @@ class Session:
                 progress(ProgressEvent("profile", done, rounds, "steps"))
             runs.append(await time_runs(self.run, self.executor, buffers, self._host.now_ms))
             async with self._lock:
+                await self._landed()
                 steps.append(await self.executor.profile(buffers, 1))
         times = [statistics.median(step) for step in zip(*steps, strict=True)]
         run_ms, overhead_ms = (statistics.median(samples) for samples in zip(*runs, strict=True))
@@ -296,6 +306,7 @@ class Session:
             raise InputError(f"cannot verify against {against!r}; choose one of {', '.join(BACKENDS)}")
         buffers = self._buffers(inputs) if inputs is not None else self.noise()
         async with self._lock:
+            await self._landed()
             await self._revive()
             other = await choose(self._graph, self._host, [against], LoadOptions(strict=True))
             try:
@@ -303,26 +314,9 @@ class Session:
             finally:
                 other.executor.close()
 
-    def _zeros(self) -> dict[str, memoryview]:
-        return {i.name: memoryview(bytes(_nbytes(i))) for i in self.inputs}
-
     def noise(self) -> dict[str, memoryview]:
         """Inputs for a trial: seeded noise in [-1, 1) for floats, whole-range bytes, zeros else."""
-        import random
-        from array import array
-
-        source, buffers = random.Random(0), {}
-        for info in self.inputs:
-            count = _nbytes(info) // info.dtype.itemsize
-            if info.dtype is DType.FLOAT32:
-                words = array("I", source.randbytes(4 * count))
-                data: Any = array("f", (w / 2147483648.0 - 1.0 for w in words))
-            elif info.dtype.itemsize == 1 and info.dtype is not DType.BOOL:
-                data = source.randbytes(count)
-            else:
-                data = bytes(_nbytes(info))
-            buffers[info.name] = memoryview(data).cast("B")
-        return buffers
+        return noise(self.inputs)
 
     # ----- the end
 
@@ -343,14 +337,3 @@ class Session:
     def __repr__(self) -> str:
         state = "closed" if self._attempt is None else self.backend
         return f"Session({self.name!r}, {state})"
-
-
-def _info(value: Value) -> TensorInfo:
-    return TensorInfo(value.name, value.type.dtype, value.type.shape, value.type.quant)
-
-
-def _nbytes(info: TensorInfo) -> int:
-    count = info.dtype.itemsize
-    for size in info.shape:
-        count *= size
-    return count

@@ -48,6 +48,8 @@ async function open(python, bytes, threads, backend) {
     note: session.note,
     run: async (inputs) => Array.from(await session.run(inputs), ([name, data]) => ({ name, data })),
     times: async (inputs, runs) => Array.from(await session.times(inputs, runs)),
+    flight: (inputs, runs, lanes) => session.flight(inputs, runs, lanes),
+    ...(backend === "webgpu" ? { keep: (inputs) => session.keep(inputs) } : {}),
     close() {
       session.close();
       session.destroy();

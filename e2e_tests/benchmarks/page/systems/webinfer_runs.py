@@ -1,5 +1,6 @@
 """Runs of a webinfer session in the benchmark's worker: from JavaScript's typed arrays to typed arrays."""
 
+import asyncio
 import inspect
 import json
 from importlib.metadata import PackageNotFoundError
@@ -39,13 +40,32 @@ class Runs:
         arrays, times, now = list(inputs), [], js.performance.now
         for _ in range(runs):
             begin = now()
-            await self._once(arrays)
+            await self.session.run(self._feeds(arrays))
             times.append(now() - begin)
         return to_js(times)
 
+    async def keep(self, inputs):
+        """A run whose outputs stay on the GPU, until the GPU is done."""
+        kept = await self.session.run_on_gpu(self._feeds(list(inputs)))
+        await (await self.session.host.gpu()).idle()
+        for tensor in kept.values():
+            tensor.close()
+
+    async def flight(self, inputs, runs, lanes):
+        """Runs, so many of them at a time under way."""
+        arrays, left = list(inputs), iter(range(runs))
+
+        async def lane():
+            for _ in left:
+                await self.session.run(self._feeds(arrays))
+
+        await asyncio.gather(*(lane() for _ in range(lanes)))
+
+    def _feeds(self, arrays):
+        return {name: array.to_memoryview() for name, array in zip(self.names, arrays, strict=True)}
+
     async def _once(self, arrays):
-        feeds = {name: array.to_memoryview() for name, array in zip(self.names, arrays, strict=True)}
-        results = await self.session.run(feeds)
+        results = await self.session.run(self._feeds(arrays))
         return [(name, to_js(tensor.flat())) for name, tensor in results.items()]
 
     def close(self):

@@ -225,13 +225,13 @@ class Losing:
         return Disguised(real, run=self._run(real))
 
     def _run(self, real: Any) -> Any:
-        async def run_or_lose(first: int, count: int, reads: Sequence[Span]) -> list[memoryview]:
+        async def run_or_lose(first: int, count: int, reads: Sequence[Span], feeds: Any = ()) -> list[memoryview]:
             if reads:
                 self._good -= 1
             if self._good < 0:
                 self.lost = "unknown: pulled out"
                 raise DeviceLostError(self.lost)
-            found: list[memoryview] = await real.run(first, count, reads)
+            found: list[memoryview] = await real.run(first, count, reads, feeds)
             return found
 
         return run_or_lose

@@ -38,6 +38,7 @@ class Executor(Protocol):
     """A compiled graph on one backend."""
 
     backend: str
+    overlaps: bool  # whether a run may begin before the one before it has ended
 
     async def run(self, inputs: Mapping[str, memoryview]) -> dict[str, Tensor]:
         """The outputs by name. Inputs are checked bytes, one entry for each graph input."""

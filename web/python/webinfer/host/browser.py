@@ -13,6 +13,7 @@ from pyodide.ffi import JsException, JsProxy, to_js
 from webinfer.errors import BackendUnavailableError, InputError, ModelFormatError
 from webinfer.flags import debug
 from webinfer.host.begun import begun
+from webinfer.host.gpu import GpuTensor
 from webinfer.host.interface import Capability, Kernels, Progress, ProgressEvent
 from webinfer.host.kernels_browser import best_build, open_kernels
 from webinfer.host.kernels_team import open_team
@@ -40,6 +41,7 @@ class BrowserHost:
     def __init__(self, assets: Mapping[str, str] | None = None) -> None:
         self.assets: dict[str, str] = dict(assets or {})
         self._gpu: Any = None
+        self._own_gpu: Any = None  # a device of the page
         self._no_gpu = ""  # why no device could be had, once it was tried
         self._canvas: Any = None
         self._context: Any = None
@@ -121,12 +123,23 @@ class BrowserHost:
             from webinfer.host.gpu_browser import open_device
 
             try:
-                self._gpu = await open_device()
+                self._gpu = await open_device(self._own_gpu)
             except BackendUnavailableError as error:
                 self._no_gpu = str(error)
                 raise
             self._no_gpu = ""
         return self._gpu
+
+    def use_gpu(self, device: Any) -> None:
+        """Sessions that are loaded from now on run on this GPUDevice of the page, None: on one of their own."""
+        self._own_gpu, self._gpu = device, None
+
+    def gpu_buffer(self, value: Any) -> Any:
+        """The GPUBuffer where `value` is one or a GpuTensor, else None."""
+        if isinstance(value, GpuTensor):
+            return value.buffer
+        is_one = isinstance(value, JsProxy) and str(getattr(value.constructor, "name", "")) == "GPUBuffer"
+        return value if is_one else None
 
     def capabilities(self) -> Sequence[Capability]:
         """Every feature that matters, present or not, with reason and fix."""

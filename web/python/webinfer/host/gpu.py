@@ -6,9 +6,13 @@ one encoder, one pass and one submit each time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
+
+from webinfer.dtypes import DType
+from webinfer.errors import ClosedError
+from webinfer.tensor import Tensor
 
 # Limits that a device is asked to raise as far as its adapter goes, by their WebGPU names.
 RAISED_LIMITS = (
@@ -57,14 +61,28 @@ class GpuProgram(Protocol):
     """Buffers, bind groups and dispatches of one model on a device."""
 
     def write(self, buffer: int, data: Any) -> None:
-        """Copies bytes to the start of a buffer, ordered before the next run."""
+        """Copies bytes, or the contents of a GPU buffer of this device, to the start of a buffer."""
         ...
 
-    async def run(self, first: int, count: int, reads: Sequence[Span]) -> list[memoryview]:
-        """Submits dispatches first..first+count-1 and gives the bytes of `reads` after them.
+    async def run(
+        self, first: int, count: int, reads: Sequence[Span], feeds: Sequence[tuple[int, Any]] = ()
+    ) -> list[memoryview]:
+        """Writes `feeds`, submits dispatches first..first+count-1 and gives the bytes of `reads` after them.
+
+        Runs may overlap: each writes and submits without a pause between, in the order in which they come.
 
         Raises:  DeviceLostError; GpuError
         """
+        ...
+
+    async def keep(
+        self, first: int, count: int, reads: Sequence[Span], feeds: Sequence[tuple[int, Any]] = ()
+    ) -> list[Any]:
+        """As `run`, but each result stays on the device, in a GPU buffer of its own."""
+        ...
+
+    def release(self, buffer: Any) -> None:
+        """Takes back a buffer that `keep` gave."""
         ...
 
     def free(self, buffers: Sequence[int], dispatches: int) -> None:
@@ -109,6 +127,59 @@ class GpuDevice(Protocol):
         """
         ...
 
+    async def read(self, buffer: Any, nbytes: int) -> memoryview:
+        """The first bytes of a GPU buffer."""
+        ...
+
+    async def idle(self) -> None:
+        """Ends when everything submitted so far has been computed."""
+        ...
+
     def close(self) -> None:
         """Destroys the device."""
         ...
+
+
+class GpuTensor:
+    """A result that stays on the GPU: `buffer` is a GPUBuffer for shaders of your own or for the next model.
+
+    Elements lie in row-major order from byte 0. `close()` gives the buffer back to the session.
+    """
+
+    __slots__ = ("_buffer", "_device", "_release", "dtype", "shape")
+
+    def __init__(
+        self, buffer: Any, shape: tuple[int, ...], dtype: DType, device: GpuDevice, release: Callable[[Any], None]
+    ) -> None:
+        self._buffer, self.shape, self.dtype, self._device, self._release = buffer, shape, dtype, device, release
+
+    @property
+    def buffer(self) -> Any:
+        """The GPUBuffer."""
+        if self._buffer is None:
+            raise ClosedError("this GPU tensor was closed; run again for a new one")
+        return self._buffer
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the elements."""
+        count = self.dtype.itemsize
+        for size in self.shape:
+            count *= size
+        return count
+
+    async def read(self) -> Tensor:
+        """A copy in memory.
+
+        Raises:  DeviceLostError; ClosedError
+        """
+        return Tensor(await self._device.read(self.buffer, self.nbytes), self.shape, self.dtype)
+
+    def close(self) -> None:
+        """Gives the buffer back; a second call does nothing."""
+        if self._buffer is not None:
+            self._release(self._buffer)
+            self._buffer = None
+
+    def __repr__(self) -> str:
+        return f"GpuTensor({self.dtype}, shape={self.shape})"

@@ -7,16 +7,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 import js
-from pyodide.ffi import JsException
+from pyodide.ffi import JsException, JsProxy, create_proxy
 
-from webinfer.errors import BackendUnavailableError, DeviceLostError, GpuError, OutOfMemoryError
+from webinfer.errors import BackendUnavailableError, DeviceLostError, GpuError, OutOfMemoryError, WebinferError
 from webinfer.host.gpu import RAISED_LIMITS, STAGING_RING, WANTED_FEATURES, DispatchSpec, PipelineSpec, Span
+from webinfer.host.prompt import Prompt
 
 SOFTWARE_ADAPTERS = ("swiftshader", "llvmpipe", "lavapipe", "warp")
 
 
-async def open_device() -> BrowserDevice:
-    """A device on the browser's adapter.
+async def open_device(own: Any = None) -> BrowserDevice:
+    """A device on the browser's adapter, or `own`, a GPUDevice of the page.
 
     Raises:  BackendUnavailableError with the reason
     """
@@ -28,6 +29,8 @@ async def open_device() -> BrowserDevice:
         )
     wishes = json.dumps({"features": WANTED_FEATURES, "limits": RAISED_LIMITS, "ring": STAGING_RING})
     try:
+        if own is not None:
+            return BrowserDevice(door.gpu_device.adoptDevice(own, wishes, door.gpu_program.Program))
         device = await door.gpu_device.openDevice(wishes, door.gpu_program.Program)
     except JsException as error:
         raise BackendUnavailableError(
@@ -42,12 +45,16 @@ def _text(error: JsException) -> str:
 
 def _raise(error: JsException, what: str, adapter: str) -> NoReturn:
     """Raises the typed error that belongs to a JavaScript error's name."""
-    kind, text = str(getattr(error, "name", "")), _text(error)
+    raise _typed(str(getattr(error, "name", "")), _text(error), what, adapter) from error
+
+
+def _typed(kind: str, text: str, what: str, adapter: str) -> WebinferError:
+    """The typed error of a kind that the JavaScript side names."""
     if kind == "DeviceLost":
-        raise DeviceLostError(f"{what}: GPU {adapter} was lost ({text}); run again to restore the session") from error
+        return DeviceLostError(f"{what}: GPU {adapter} was lost ({text}); run again to restore the session")
     if kind == "OutOfMemory":
-        raise OutOfMemoryError(f"{what}: GPU {adapter} has no room: {text}") from error
-    raise GpuError(f"{what} on {adapter}: {text}") from error
+        return OutOfMemoryError(f"{what}: GPU {adapter} has no room: {text}")
+    return GpuError(f"{what} on {adapter}: {text}")
 
 
 class BrowserDevice:
@@ -103,6 +110,21 @@ class BrowserDevice:
             _raise(error, label, self.name)
         return BrowserProgram(program, label, self.name)
 
+    async def idle(self) -> None:
+        """Ends when everything submitted so far has been computed."""
+        try:
+            await self._device.idle()
+        except JsException as error:
+            _raise(error, "waiting for the GPU", self.name)
+
+    async def read(self, buffer: Any, nbytes: int) -> memoryview:
+        """The first bytes of a GPU buffer."""
+        try:
+            data: memoryview = (await self._device.read(buffer, nbytes)).to_memoryview()
+            return data
+        except JsException as error:
+            _raise(error, "reading a GPU buffer", self.name)
+
     def close(self) -> None:
         """Destroys the device."""
         if not self._closed:
@@ -116,31 +138,69 @@ class BrowserProgram:
     def __init__(self, program: Any, label: str, adapter: str) -> None:
         self._program, self._label, self._adapter = program, label, adapter
         self._reads: dict[tuple[Span, ...], str] = {}
+        self._pending: dict[int, Prompt] = {}
+        self._tickets = 0
+        self._door = create_proxy(self._arrived)
 
     def write(self, buffer: int, data: Any) -> None:
-        """Copies bytes to the start of a buffer."""
-        view = memoryview(data) if isinstance(data, bytes | bytearray) else data
+        """Copies bytes, or the contents of a GPUBuffer, to the start of a buffer."""
         try:
-            self._program.write(buffer, view)
+            if isinstance(data, JsProxy):
+                self._program.take(buffer, data)
+            else:
+                self._program.write(buffer, memoryview(data) if isinstance(data, bytes | bytearray) else data)
         except JsException as error:
             _raise(error, self._label, self._adapter)
 
-    async def run(self, first: int, count: int, reads: Sequence[Span]) -> list[memoryview]:
-        """Submits a range and reads back."""
+    def _text(self, reads: Sequence[Span]) -> str:
         key = tuple(reads)
-        text = self._reads.get(key)
-        if text is None:
-            text = self._reads[key] = json.dumps([(s.buffer, s.offset, s.nbytes) for s in reads])
+        if key not in self._reads:
+            self._reads[key] = json.dumps([(s.buffer, s.offset, s.nbytes) for s in reads])
+        return self._reads[key]
+
+    async def run(
+        self, first: int, count: int, reads: Sequence[Span], feeds: Sequence[tuple[int, Any]] = ()
+    ) -> list[memoryview]:
+        """Writes, submits and reads back."""
+        text = self._text(reads)
         try:
-            result = await self._program.run(first, count, text)
+            while (room := self._program.room(text)) is not None:
+                await room
+            for buffer, data in feeds:
+                self.write(buffer, data)
+            self._tickets = ticket = self._tickets + 1
+            self._program.start(first, count, text, ticket, self._door)
         except JsException as error:
             _raise(error, self._label, self._adapter)
-        data: memoryview = result.to_memoryview()
+        answer = self._pending[ticket] = Prompt()
+        data, kind, message = await answer
+        if data is None:
+            raise _typed(kind, message, self._label, self._adapter)
         out, at = [], 0
         for span in reads:
             out.append(data[at : at + span.nbytes])
             at += -(-span.nbytes // 16) * 16
         return out
+
+    def _arrived(self, ticket: int, data: Any, kind: str, message: str) -> None:
+        answer = self._pending.pop(ticket, None)
+        if answer is not None and not answer.done():
+            answer.set_result((data.to_memoryview() if data is not None else None, kind, message))
+
+    async def keep(
+        self, first: int, count: int, reads: Sequence[Span], feeds: Sequence[tuple[int, Any]] = ()
+    ) -> list[Any]:
+        """Writes and submits; the results' GPUBuffers."""
+        try:
+            for buffer, data in feeds:
+                self.write(buffer, data)
+            return list(await self._program.keep(first, count, self._text(reads)))
+        except JsException as error:
+            _raise(error, self._label, self._adapter)
+
+    def release(self, buffer: Any) -> None:
+        """Takes back a buffer that `keep` gave."""
+        self._program.release(buffer)
 
     def free(self, buffers: Sequence[int], dispatches: int) -> None:
         """Lets buffers go that only the first dispatches used."""
@@ -156,3 +216,5 @@ class BrowserProgram:
     def close(self) -> None:
         """Frees everything."""
         self._program.close()
+        if not self._pending:
+            self._door.destroy()

@@ -131,6 +131,18 @@ class NativeDevice:
         """A pipeline and its bind group layout."""
         return self._pipelines[number]
 
+    async def idle(self) -> None:
+        """Ends when everything submitted so far has been computed."""
+        # wgpu-py 0.32 cannot wait for submitted work: reading a few bytes waits for what came before.
+        device = self.check()
+        usage = wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
+        device.queue.read_buffer(device.create_buffer(size=16, usage=usage))
+
+    async def read(self, buffer: Any, nbytes: int) -> memoryview:
+        """The first bytes of a GPU buffer."""
+        data: memoryview = self.check().queue.read_buffer(buffer, 0, -(-nbytes // 4) * 4)
+        return data[:nbytes]
+
     async def program(
         self, label: str, buffers: Sequence[int], uniforms: bytes, dispatches: Sequence[DispatchSpec]
     ) -> NativeProgram:
@@ -177,7 +189,13 @@ class NativeProgram:
         return self._device.create_bind_group(label=dispatch.label, layout=layout, entries=entries)
 
     def write(self, buffer: int, data: Any) -> None:
-        """Copies bytes to the start of a buffer."""
+        """Copies bytes, or the contents of a GPU buffer, to the start of a buffer."""
+        if isinstance(data, wgpu.GPUBuffer):
+            encoder = self._owner.check().create_command_encoder()
+            target = self._buffers[buffer]
+            encoder.copy_buffer_to_buffer(data, 0, target, 0, min(data.size, target.size) // 4 * 4)
+            self._device.queue.submit([encoder.finish()])
+            return
         view = memoryview(data).cast("B")
         if view.nbytes % 4:
             view = memoryview(view.tobytes() + bytes(-view.nbytes % 4))
@@ -199,10 +217,14 @@ class NativeProgram:
                 compute.dispatch_workgroups(*groups)
         compute.end()
 
-    async def run(self, first: int, count: int, reads: Sequence[Span]) -> list[memoryview]:
-        """Submits a range and reads back."""
+    async def run(
+        self, first: int, count: int, reads: Sequence[Span], feeds: Sequence[tuple[int, Any]] = ()
+    ) -> list[memoryview]:
+        """Writes, submits a range and reads back."""
         device = self._owner.check()
         try:
+            for buffer, data in feeds:
+                self.write(buffer, data)
             encoder = device.create_command_encoder()
             if count:
                 self._encode(encoder, first, count)
@@ -225,6 +247,31 @@ class NativeProgram:
         if len(ring) < STAGING_RING:
             ring.append(staging)
         return [data[at : at + span.nbytes] for span, at in zip(reads, offsets, strict=True)]
+
+    async def keep(
+        self, first: int, count: int, reads: Sequence[Span], feeds: Sequence[tuple[int, Any]] = ()
+    ) -> list[Any]:
+        """Writes and submits; the results' buffers."""
+        device = self._owner.check()
+        usage = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
+        try:
+            for buffer, data in feeds:
+                self.write(buffer, data)
+            encoder = device.create_command_encoder()
+            self._encode(encoder, first, count)
+            made = []
+            for span in reads:
+                size = -(-span.nbytes // 4) * 4
+                made.append(device.create_buffer(size=max(16, size), usage=usage))
+                encoder.copy_buffer_to_buffer(self._buffers[span.buffer], span.offset, made[-1], 0, size)
+            device.queue.submit([encoder.finish()])
+        except wgpu.GPUError as error:
+            raise GpuError(f"{self._label} on {self._owner.name}: {error}") from error
+        return made
+
+    def release(self, buffer: Any) -> None:
+        """Takes back a buffer that `keep` gave."""
+        buffer.destroy()
 
     def _take_staging(self, size: int) -> Any:
         ring = self._staging.get(size)

@@ -96,6 +96,9 @@ class Host(Protocol):
     async def gpu(self) -> Any:
         """The shared GPU device (host.gpu.GpuDevice); raises BackendUnavailableError with the reason."""
 
+    def gpu_buffer(self, value: Any) -> Any:
+        """The platform's GPU buffer where `value` is one or a GpuTensor, else None."""
+
     def capabilities(self) -> Sequence[Capability]:
         """Every feature that matters, present or not."""
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from webinfer.errors import BackendUnavailableError, ModelFormatError
 from webinfer.flags import debug
+from webinfer.host.gpu import GpuTensor
 from webinfer.host.interface import Capability, Kernels, Progress, ProgressEvent
 from webinfer.models import find_model
 
@@ -82,6 +83,12 @@ class NativeHost:
 
             self._gpu = await open_device()
         return self._gpu
+
+    def gpu_buffer(self, value: Any) -> Any:
+        """The wgpu buffer where `value` is one or a GpuTensor, else None."""
+        if isinstance(value, GpuTensor):
+            return value.buffer
+        return value if type(value).__name__ == "GPUBuffer" else None
 
     def capabilities(self) -> Sequence[Capability]:
         """Every feature that matters, present or not."""

@@ -51,6 +51,7 @@ class ReferenceExecutor:
     """A graph that NumPy runs (backends.base.Executor)."""
 
     backend = "reference"
+    overlaps = False
 
     def __init__(self, graph: Graph, host: Host) -> None:
         self.graph: Graph | None = graph

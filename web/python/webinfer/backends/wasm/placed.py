@@ -43,6 +43,7 @@ class PlacedPlan:
     """Runs a plan: inputs in, one call, outputs out."""
 
     backend = "wasm"
+    overlaps = False
 
     def __init__(self, layout: Layout, host: Host, kernels: Kernels) -> None:
         self.layout, self.isa, self._host = layout, kernels.isa, host

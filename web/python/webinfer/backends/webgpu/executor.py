@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from webinfer.backends.base import MemoryReport, PlanRow, shapes_text
 from webinfer.backends.webgpu.dispatch import Target
@@ -21,7 +22,7 @@ from webinfer.codegen.templates import Shader, render
 from webinfer.errors import ClosedError, DeviceLostError
 from webinfer.flags import debug, debug_level
 from webinfer.graph.ir import Graph, Node, TensorType, Value
-from webinfer.host.gpu import DispatchSpec, GpuDevice, GpuProgram, PipelineSpec, Span
+from webinfer.host.gpu import DispatchSpec, GpuDevice, GpuProgram, GpuTensor, PipelineSpec, Span
 from webinfer.host.interface import Host, Progress, ProgressEvent
 from webinfer.tensor import Tensor
 
@@ -48,6 +49,7 @@ class WebGpuExecutor:
     """A schedule on a device (backends.base.Executor)."""
 
     backend = "webgpu"
+    overlaps = True
 
     def __init__(self, schedule: Schedule, host: Host, device: GpuDevice) -> None:
         self.graph = schedule.graph
@@ -130,19 +132,35 @@ class WebGpuExecutor:
 
     # ----- running
 
-    def _write(self, program: GpuProgram, inputs: Mapping[str, memoryview]) -> None:
-        for name, region in self._schedule.inputs.items():
-            program.write(region.block.buffer, inputs[name])
+    def _feeds(self, inputs: Mapping[str, Any]) -> list[tuple[int, Any]]:
+        return [(region.block.buffer, inputs[name]) for name, region in self._schedule.inputs.items()]
 
-    async def run(self, inputs: Mapping[str, memoryview]) -> dict[str, Tensor]:
-        """The outputs by name: one submit, one readback, whatever the model's size."""
+    def _write(self, program: GpuProgram, inputs: Mapping[str, Any]) -> None:
+        for buffer, data in self._feeds(inputs):
+            program.write(buffer, data)
+
+    def _results(self) -> tuple[list[Value], list[Span]]:
+        """Outputs that have elements, and where they lie."""
+        found = [(v, _span_of(region, v.type.nbytes)) for v, region in self._schedule.outputs if v.type.size]
+        return [v for v, _ in found], [span for _, span in found]
+
+    async def run(self, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
+        """The outputs by name: one submit, one readback, whatever the model's size. Runs may overlap."""
         program = await self._ready()
-        self._write(program, inputs)
-        outputs = [(v, r) for v, r in self._schedule.outputs if v.type.size]
-        reads = [_span_of(region, value.type.nbytes) for value, region in outputs]
-        data = await program.run(self._base, len(self._schedule.run), reads)
-        found = {value: bytes_ for (value, _), bytes_ in zip(outputs, data, strict=True)}
+        values, spans = self._results()
+        data = await program.run(self._base, len(self._schedule.run), spans, self._feeds(inputs))
+        found = dict(zip(values, data, strict=True))
         return {v.name: _tensor(found.get(v, memoryview(b"")), v.type) for v, _ in self._schedule.outputs}
+
+    async def keep(self, inputs: Mapping[str, Any]) -> dict[str, GpuTensor]:
+        """The outputs by name, each in a GPU buffer of its own; nothing is read back."""
+        program, device = await self._ready(), self._device
+        values, spans = self._results()
+        buffers = await program.keep(self._base, len(self._schedule.run), spans, self._feeds(inputs))
+        return {
+            v.name: GpuTensor(b, v.type.shape, v.type.dtype, device, program.release)
+            for v, b in zip(values, buffers, strict=True)
+        }
 
     async def probe(self, inputs: Mapping[str, memoryview]) -> AsyncIterator[tuple[Node, Value, Tensor]]:
         """Runs node by node and yields every result as it is computed."""

@@ -1,0 +1,104 @@
+"""What a session is fed with: its inputs' types, checks of what is given, trial data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from webinfer.backends.base import Executor
+from webinfer.dtypes import DType
+from webinfer.errors import InputError
+from webinfer.graph.ir import Quantization, Value
+from webinfer.host.gpu import GpuTensor
+from webinfer.host.interface import Host
+from webinfer.tensor import buffer_of
+
+
+@dataclass(frozen=True, slots=True)
+class TensorInfo:
+    """One input or output of a model."""
+
+    name: str
+    dtype: DType
+    shape: tuple[int, ...]
+    quantization: Quantization | None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the elements."""
+        count = self.dtype.itemsize
+        for size in self.shape:
+            count *= size
+        return count
+
+
+def info_of(value: Value) -> TensorInfo:
+    """A value of the graph as users see it."""
+    return TensorInfo(value.name, value.type.dtype, value.type.shape, value.type.quant)
+
+
+def checked(
+    inputs: Mapping[str, Any] | Any, infos: Sequence[TensorInfo], model: str, host: Host, executor: Executor
+) -> dict[str, Any]:
+    """For each input its bytes, or its buffer on the GPU.
+
+    Raises:  InputError naming the input, what was found and what is needed
+    """
+    if not isinstance(inputs, Mapping):
+        if len(infos) != 1:
+            names = ", ".join(i.name for i in infos)
+            raise InputError(f"{model!r} has {len(infos)} inputs; give a mapping with {names}")
+        inputs = {infos[0].name: inputs}
+    if inputs.keys() != {i.name for i in infos}:
+        _refuse_names(inputs, [i.name for i in infos], model)
+    found: dict[str, Any] = {}
+    for info in infos:
+        value = inputs[info.name]
+        buffer = host.gpu_buffer(value)
+        found[info.name] = (
+            buffer_of(value, info.shape, info.dtype, info.name)
+            if buffer is None
+            else _checked_on_gpu(value, buffer, info, executor)
+        )
+    return found
+
+
+def _refuse_names(inputs: Mapping[str, Any], names: Sequence[str], model: str) -> NoReturn:
+    if unknown := sorted(set(inputs) - set(names)):
+        raise InputError(f"{model!r} has no input {', '.join(map(repr, unknown))}; its inputs are {', '.join(names)}")
+    raise InputError(f"{model!r} needs input {', '.join(repr(n) for n in names if n not in inputs)}")
+
+
+def _checked_on_gpu(value: Any, buffer: Any, info: TensorInfo, executor: Executor) -> Any:
+    if not hasattr(executor, "keep"):
+        raise InputError(f"input {info.name!r} is on the GPU, the session on {executor.backend}; read it first")
+    if isinstance(value, GpuTensor) and (value.shape, value.dtype) != (info.shape, info.dtype):
+        raise InputError(f"input {info.name!r} is {value}, needs {info.dtype} {info.shape}")
+    if buffer.size < info.nbytes:
+        raise InputError(f"input {info.name!r} is a GPU buffer of {buffer.size} bytes, needs {info.nbytes}")
+    return buffer
+
+
+def zeros(infos: Sequence[TensorInfo]) -> dict[str, memoryview]:
+    """Inputs of zeros."""
+    return {i.name: memoryview(bytes(i.nbytes)) for i in infos}
+
+
+def noise(infos: Sequence[TensorInfo]) -> dict[str, memoryview]:
+    """Inputs for a trial: seeded noise in [-1, 1) for floats, whole-range bytes, zeros else."""
+    import random
+    from array import array
+
+    source, buffers = random.Random(0), {}
+    for info in infos:
+        count = info.nbytes // info.dtype.itemsize
+        if info.dtype is DType.FLOAT32:
+            words = array("I", source.randbytes(4 * count))
+            data: Any = array("f", (w / 2147483648.0 - 1.0 for w in words))
+        elif info.dtype.itemsize == 1 and info.dtype is not DType.BOOL:
+            data = source.randbytes(count)
+        else:
+            data = bytes(info.nbytes)
+        buffers[info.name] = memoryview(data).cast("B")
+    return buffers
