@@ -2,7 +2,10 @@
 
 import ast
 import io
+import re
 import tokenize
+
+UNCOMMENTED = re.compile(rb"(?:\{\{.*?\}\}|(?!//).)*")
 
 
 def slim(source: bytes) -> bytes:
@@ -23,10 +26,15 @@ def slim(source: bytes) -> bytes:
 
 
 def slim_shader(source: bytes) -> bytes:
-    """The same WGSL without comments, every statement on its old line. WGSL has no texts that `//` could stand in."""
+    """The same WGSL template without comments, every statement on its old line. In the template's own lines and
+    values `//` divides; WGSL has no texts that it could stand in."""
     if b"/*" in source:
         raise ValueError("only comments that end with their line can be left out")
-    return b"".join(line.split(b"//")[0].rstrip() + b"\n" for line in source.splitlines())
+    return b"".join(_before_comment(line).rstrip() + b"\n" for line in source.splitlines())
+
+
+def _before_comment(line: bytes) -> bytes:
+    return line if line.lstrip().startswith(b"$$") else UNCOMMENTED.match(line)[0]  # type: ignore[index]
 
 
 Cut = tuple[int, int, int, int, bytes]  # row, column, end row, end column (bytes, from 0), what stands there instead

@@ -67,3 +67,8 @@ def test_shaders_lose_their_comments_and_keep_their_lines() -> None:
     assert slim_shader(source) == b"\n\n{{ prelude }}\n$$ if half\nlet y = x / 2.0;\n$$ endif\n"
     with pytest.raises(ValueError, match="end with their line"):
         slim_shader(b"/* a\n b */")
+
+
+def test_divisions_of_templates_are_no_comments() -> None:
+    source = b"$$ set half = width // 2\nconst N = {{ width // 4 }}u; // quads, {{ of }} a row\n"
+    assert slim_shader(source) == b"$$ set half = width // 2\nconst N = {{ width // 4 }}u;\n"
