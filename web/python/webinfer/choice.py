@@ -7,6 +7,7 @@ import logging
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from webinfer.backends import python
 from webinfer.backends.base import Executor
@@ -125,7 +126,9 @@ async def _build(name: str, graph: Graph, host: Host, options: LoadOptions) -> E
         raise BackendUnavailableError(f"backend {name} needs {error.name}: pip install {error.name}") from error
     except AttributeError as error:
         raise BackendUnavailableError(f"backend {name} is not part of this build of webinfer") from error
-    extra = {"threads": options.threads, "tuning_ms": options.tuning_ms} if name == "wasm" else {}
+    extra: dict[str, Any] = {"threads": options.threads} if name == "wasm" else {}
+    if name in ("wasm", "webgpu"):
+        extra["tuning_ms"] = options.tuning_ms
     try:
         executor: Executor = await build(graph, host, options.progress, **extra)
     except UnsupportedOpError as error:

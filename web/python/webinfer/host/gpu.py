@@ -102,6 +102,7 @@ class GpuDevice(Protocol):
     """A device that this engine opened."""
 
     name: str  # adapter, for people
+    runtime: str  # what drives it, with its version
     software: bool  # a CPU pretends to be a GPU
     features: frozenset[str]  # of the device and of its WGSL
     limits: Mapping[str, int]  # by WebGPU's names

@@ -57,6 +57,15 @@ def _typed(kind: str, text: str, what: str, adapter: str) -> WebinferError:
     return GpuError(f"{what} on {adapter}: {text}")
 
 
+def _runtime(user_agent: str) -> str:
+    """The browser and its major version: "Chrome 156"."""
+    for mark, name in (("Firefox/", "Firefox"), ("Edg/", "Edge"), ("Chrome/", "Chrome"), ("Version/", "Safari")):
+        _, found, rest = user_agent.partition(mark)
+        if found:
+            return f"{name} {rest.split('.')[0]}"
+    return "unknown browser"
+
+
 class BrowserDevice:
     """A device of the browser (host.gpu.GpuDevice)."""
 
@@ -68,6 +77,7 @@ class BrowserDevice:
         self.software = bool(facts.get("isFallbackAdapter")) or software
         self.features: frozenset[str] = frozenset(facts["features"])
         self.limits: Mapping[str, int] = facts["limits"]
+        self.runtime = _runtime(str(js.navigator.userAgent))
         self._device = device
         device.patient = self.software
         self._numbers: dict[PipelineSpec, int] = {}

@@ -62,6 +62,7 @@ class NativeDevice:
 
     def __init__(self, adapter: Any, device: Any, features: frozenset[str]) -> None:
         self.name = str(adapter.info["device"])
+        self.runtime = f"wgpu {wgpu.__version__}"
         self.software = adapter.info["adapter_type"] == "CPU"
         self.features = features
         self.limits: Mapping[str, int] = _camel_limits(device.limits)

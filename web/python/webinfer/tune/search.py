@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+import math
+import statistics
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-ROUNDS = 3  # interleaved; the fastest of a candidate counts
+ROUNDS = 3  # interleaved; a candidate's median counts
 MARGIN = 0.03  # share by which a candidate must beat the default: less is noise
-LEAST_MS = 0.05  # a timing shorter than this is repeated until it is not
+HOPELESS = 1.5  # a candidate so many times slower than the fastest is timed once only
+MOST_REPEATS = 1 << 12
 
 
 class Run(Protocol):
     """One candidate, ready to run."""
 
-    def __call__(self, repeats: int) -> None:
-        """Runs it so many times."""
+    async def elapsed(self, repeats: int) -> float:
+        """Milliseconds of so many runs in a row."""
 
     def close(self) -> None:
         """Frees it."""
@@ -23,21 +26,22 @@ class Run(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What may be chosen under one key: candidates, the default first, and the work of the shape."""
+    """What may be chosen under one key: candidates, the default first, and the shape's share of the work."""
 
     key: str
     candidates: tuple[str, ...]
-    flops: int
+    weight: float
 
 
 @dataclass(frozen=True, slots=True)
 class Winner:
-    """The fastest candidate of a trial: its time, and the default's."""
+    """The fastest candidate of a trial, its time, and the default and its time."""
 
     key: str
     choice: str
     ms: float
     default_ms: float
+    default: str = ""
 
     @property
     def changed(self) -> bool:
@@ -45,54 +49,81 @@ class Winner:
         return self.ms < self.default_ms
 
 
+Prepare = Callable[[Trial, str], Awaitable[Run | None]]  # None where a candidate cannot run after all
+
+
 async def search(
     trials: Sequence[Trial],
-    prepare: Callable[[Trial, str], Awaitable[Run]],
+    prepare: Prepare,
     clock: Callable[[], float],
     budget_ms: float,
-    progress: Callable[[int, int], None] | None = None,
+    *,
+    least_ms: float,
+    found: Callable[[Winner, int, int], None] | None = None,
 ) -> list[Winner]:
-    """The winners of as many trials as the budget allows, the heaviest shapes first."""
-    start, winners = clock(), []
-    ordered = sorted((t for t in trials if len(t.candidates) > 1), key=lambda t: -t.flops)
+    """The winners of as many trials as the budget allows, the heaviest shapes first.
+
+    Each timing is repeated until it lasts `least_ms`: what the clock and its noise ask for.
+    `found` hears each winner as it is found, its number from 1, and the number of trials.
+    """
+    deadline, winners = clock() + budget_ms, []
+    ordered = sorted((t for t in trials if len(t.candidates) > 1), key=lambda t: -t.weight)
     for number, trial in enumerate(ordered):
-        if clock() - start >= budget_ms:
+        if clock() >= deadline:
             break
-        winners.append(await _decide(trial, prepare, clock))
-        if progress is not None:
-            progress(number + 1, len(ordered))
+        winners.append(await _decide(trial, prepare, least_ms, lambda: clock() >= deadline))
+        if found is not None:
+            found(winners[-1], number + 1, len(ordered))
     return winners
 
 
-async def _decide(trial: Trial, prepare: Callable[[Trial, str], Awaitable[Run]], clock: Callable[[], float]) -> Winner:
-    runs: dict[str, Run] = {}
+async def _decide(trial: Trial, prepare: Prepare, least_ms: float, late: Callable[[], bool]) -> Winner:
+    default, runs = trial.candidates[0], dict[str, Run]()
     try:
         for candidate in trial.candidates:
-            runs[candidate] = await prepare(trial, candidate)
-        repeats = _repeats(runs[trial.candidates[0]], clock)
-        best = dict.fromkeys(runs, float("inf"))
-        for _ in range(ROUNDS):
-            for candidate, run in runs.items():
-                begin = clock()
-                run(repeats)
-                best[candidate] = min(best[candidate], (clock() - begin) / repeats)
+            if (len(runs) < 2 or not late()) and (run := await prepare(trial, candidate)) is not None:
+                runs[candidate] = run
+        times = await compare(runs, least_ms, late)
     finally:
         for run in runs.values():
             run.close()
-    default_ms = best[trial.candidates[0]]
-    choice = min(best, key=lambda c: best[c])
-    if best[choice] > default_ms * (1 - MARGIN):
-        choice = trial.candidates[0]
-    return Winner(trial.key, choice, best[choice], default_ms)
+    medians = {name: statistics.median(found) for name, found in times.items()}
+    choice = min(medians, key=lambda name: medians[name])
+    if not beats(times[choice], times[default]):
+        choice = default
+    return Winner(trial.key, choice, medians[choice], medians[default], default)
 
 
-def _repeats(run: Run, clock: Callable[[], float]) -> int:
-    """How often to run so that the clock sees at least LEAST_MS; warms up on the way."""
-    repeats = 1
-    while repeats < 1 << 12:
-        begin = clock()
-        run(repeats)
-        if clock() - begin >= LEAST_MS:
+def beats(times: Sequence[float], default: Sequence[float], margin: float = MARGIN) -> bool:
+    """Whether a candidate is faster by more than noise."""
+    median = statistics.median(times)
+    return median < min(default) and median < statistics.median(default) * (1 - margin)
+
+
+async def compare(
+    runs: Mapping[str, Run], least_ms: float, late: Callable[[], bool] = bool, rounds: int = ROUNDS
+) -> dict[str, list[float]]:
+    """Milliseconds of one run of each candidate, the default first, in interleaved rounds.
+
+    Hopeless candidates are timed once, and all of them when it is `late`.
+    """
+    repeats = {name: await _repeats(run, least_ms) for name, run in runs.items()}
+    times: dict[str, list[float]] = {name: [] for name in runs}
+    for number in range(rounds):
+        best = min((found[0] for found in times.values() if found), default=math.inf)
+        for position, (name, run) in enumerate(runs.items()):
+            if number == 0 or position == 0 or times[name][0] <= HOPELESS * best:
+                times[name].append(await run.elapsed(repeats[name]) / repeats[name])
+        if late():
             break
-        repeats *= 2
-    return repeats
+    return times
+
+
+async def _repeats(run: Run, least_ms: float) -> int:
+    """How often to run so that it lasts for `least_ms`; warms up on the way."""
+    repeats = 1
+    while True:
+        elapsed = await run.elapsed(repeats)
+        if elapsed >= least_ms or repeats >= MOST_REPEATS:
+            return repeats
+        repeats = min(math.ceil(repeats * min(8.0, 1.2 * least_ms / max(elapsed, 1e-6))), MOST_REPEATS)

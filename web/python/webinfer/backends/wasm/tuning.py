@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from webinfer.backends.wasm.builder import Builder
 from webinfer.backends.wasm.executor import WasmExecutor, lower_graph
 from webinfer.backends.wasm.kernel_table import ABI
 from webinfer.backends.wasm.lowerings.conv import candidates, tuning_key
-from webinfer.graph.ir import Graph, Node, Value
+from webinfer.graph.ir import Graph, Node
 from webinfer.host.interface import Host, Kernels
+from webinfer.tune.alone import alone
 from webinfer.tune.log import choices_of, from_lines, to_lines
 from webinfer.tune.search import Run, Trial, search
 
 DEFAULT_BUDGET_MS = 200.0
+LEAST_MS = 0.05  # a timing shorter than this is repeated until it is not
 
 
 def trials(graph: Graph) -> dict[str, tuple[Trial, Node]]:
@@ -34,12 +36,14 @@ def trials(graph: Graph) -> dict[str, tuple[Trial, Node]]:
 class _NodeRun:
     """One node with one tile, in a kernel instance of its own."""
 
-    def __init__(self, executor: WasmExecutor) -> None:
-        self._executor = executor
+    def __init__(self, executor: WasmExecutor, clock: Callable[[], float]) -> None:
+        self._executor, self._clock = executor, clock
 
-    def __call__(self, repeats: int) -> None:
+    async def elapsed(self, repeats: int) -> float:
+        begin = self._clock()
         for _ in range(repeats):
             self._executor.execute()
+        return self._clock() - begin
 
     def close(self) -> None:
         self._executor.close()
@@ -59,11 +63,12 @@ async def tuned_choices(graph: Graph, host: Host, isa: str | None, budget_ms: fl
     if missing:
 
         async def prepare(trial: Trial, tile: str) -> Run:
-            alone = _alone(possible[trial.key][1])
+            graph = alone(possible[trial.key][1])
             kernels = await host.kernels(isa)
-            return _NodeRun(WasmExecutor(alone, host, kernels, _built(alone, kernels, trial.key, tile)))
+            executor = WasmExecutor(graph, host, kernels, _built(graph, kernels, trial.key, tile))
+            return _NodeRun(executor, host.now_ms)
 
-        winners = await search(missing, prepare, host.now_ms, budget_ms)
+        winners = await search(missing, prepare, host.now_ms, budget_ms, least_ms=LEAST_MS)
         remembered |= {w.key: w for w in winners}
         await host.remember(name, to_lines(remembered.values()))
     return choices_of(w for w in remembered.values() if w.key in possible)
@@ -71,14 +76,3 @@ async def tuned_choices(graph: Graph, host: Host, isa: str | None, budget_ms: fl
 
 def _built(graph: Graph, kernels: Kernels, key: str, tile: str) -> Builder:
     return lower_graph(graph, kernels.isa, {key: tile})
-
-
-def _alone(node: Node) -> Graph:
-    """A graph of this node only; what it reads besides constants becomes an input."""
-    copies: dict[Value, Value] = {}
-    for value in node.inputs:
-        if value is not None and not value.is_constant:
-            copies.setdefault(value, Value(f"in{len(copies)}", value.type))
-    outputs = [Value(f"out{i}", v.type) for i, v in enumerate(node.outputs)]
-    inputs = [copies.get(v, v) if v is not None else None for v in node.inputs]
-    return Graph("trial", copies.values(), outputs, [Node(node.op, inputs, outputs, node.attrs, "trial")])

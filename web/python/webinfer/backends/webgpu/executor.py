@@ -25,22 +25,29 @@ from webinfer.graph.ir import Graph, Node, TensorType, Value
 from webinfer.host.gpu import DispatchSpec, GpuDevice, GpuProgram, GpuTensor, PipelineSpec, Span
 from webinfer.host.interface import Host, Progress, ProgressEvent
 from webinfer.tensor import Tensor
+from webinfer.tune.log import TuningReport
 
 REBUILDS = 1  # a session restores itself once; a device that is lost again is no place to stay
 
 
-async def build(
-    graph: Graph, host: Host, progress: Progress | None = None, *, choices: Mapping[str, str] | None = None
+async def compiled(
+    graph: Graph,
+    host: Host,
+    device: GpuDevice,
+    choices: Mapping[str, str],
+    origins: Mapping[int, str],
+    progress: Progress | None = None,
 ) -> WebGpuExecutor:
-    """A graph compiled for the GPU of this host.
+    """A graph compiled for a device of this host, with kernels named by tuning key.
 
-    Raises:  BackendUnavailableError; UnsupportedOpError listing every node; LimitError; OutOfMemoryError; GpuError
+    `origins` says for nodes, by position, where their choice comes from.
+
+    Raises:  UnsupportedOpError listing every node; LimitError; OutOfMemoryError; GpuError
     """
-    device: GpuDevice = await host.gpu()
-    target = Target(dict(device.limits), device.features, device.software, choices or {})
+    target = Target(dict(device.limits), device.features, device.software, choices)
     schedule = make_schedule(graph, target)
     release_after_load(schedule)
-    executor = WebGpuExecutor(schedule, host, device)
+    executor = WebGpuExecutor(schedule, host, device, origins)
     await executor.load(progress)
     return executor
 
@@ -51,8 +58,10 @@ class WebGpuExecutor:
     backend = "webgpu"
     overlaps = True
 
-    def __init__(self, schedule: Schedule, host: Host, device: GpuDevice) -> None:
+    def __init__(self, schedule: Schedule, host: Host, device: GpuDevice, origins: Mapping[int, str]) -> None:
         self.graph = schedule.graph
+        self.tuning: TuningReport | None = None  # what a tuning found, where one was asked for
+        self._origins = origins
         self._schedule, self._host, self._device = schedule, host, device
         self._program: GpuProgram | None = None
         self._closed, self._rebuilds = False, 0
@@ -202,6 +211,17 @@ class WebGpuExecutor:
         self._write(program, inputs)
         return await program.time(self._base, len(self._schedule.run), repeats)
 
+    async def fill(self, inputs: Mapping[str, memoryview]) -> None:
+        """Writes inputs and runs nothing."""
+        self._write(await self._ready(), inputs)
+
+    async def elapsed(self, repeats: int) -> float:
+        """Milliseconds that the GPU takes for so many runs in a row on the inputs that lie there."""
+        program = await self._ready()
+        idle = await program.time(self._base, 0, 1)
+        total = await program.time(self._base, len(self._schedule.run), repeats) * repeats
+        return max(total - idle, 0.0)
+
     # ----- looking inside
 
     def rows(self) -> Sequence[PlanRow]:
@@ -216,10 +236,13 @@ class WebGpuExecutor:
             rows.append(
                 PlanRow(
                     i, node.label, node.op.name, "webgpu", step.dispatch.shader, shapes_text(node),
-                    cost.flops // share, cost.bytes // share, step.dispatch.why,
+                    cost.flops // share, cost.bytes // share, self._why(step),
                 )
             )  # fmt: skip
         return rows
+
+    def _why(self, step: Step) -> str:
+        return "; ".join(text for text in (step.dispatch.why, self._origins.get(step.node)) if text)
 
     def memory(self) -> MemoryReport:
         """Bytes of resident and of pooled buffers, and the bound that no pool can go below."""

@@ -1,0 +1,36 @@
+"""Choices that come with the engine, for classes of adapters. The data: shipped.json.
+
+`python3 -m build_scripts tune --ship LINES` writes it from tuning logs. A class that nobody has measured says so
+there and has no choices: its adapters start with the lowerings' own defaults.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+WORDS = {  # what an adapter of the class says about itself
+    "nvidia": ("nvidia", "geforce", "quadro"),
+    "apple": ("apple",),
+    "intel": ("intel",),
+    "amd": ("amd", "radeon"),
+    "qualcomm": ("qualcomm", "adreno"),
+}
+# Read when the module is: an interpreter restored from a snapshot has no files.
+DATA: Mapping[str, Mapping[str, Any]] = json.loads(Path(__file__).with_name("shipped.json").read_text("utf-8"))
+
+
+def adapter_class(name: str, software: bool) -> str:
+    """The class of an adapter by its name; "" where it belongs to none."""
+    if software:
+        return "software"
+    words = name.lower().replace("(", " ").replace("/", " ").split()
+    return next((found for found, marks in WORDS.items() if any(word.startswith(marks) for word in words)), "")
+
+
+def shipped_choices(name: str, software: bool) -> Mapping[str, str]:
+    """Tuning keys and choices for an adapter; empty where its class was not measured."""
+    found: Mapping[str, str] = DATA.get(adapter_class(name, software), {}).get("choices", {})
+    return found
