@@ -9,7 +9,10 @@ UNCOMMENTED = re.compile(rb"(?:\{\{.*?\}\}|(?!//).)*")
 
 
 def slim(source: bytes) -> bytes:
-    """The same program without comments, docstrings and types of functions, every statement on its old line."""
+    """The same program without comments, docstrings and types of functions, every statement on its old line.
+
+    Four spaces of indentation become one.
+    """
     text = source.decode()
     lines = source.splitlines(keepends=True)
     cuts = [*_docstrings(text), *_comments(text), *_types(text)]
@@ -18,11 +21,22 @@ def slim(source: bytes) -> bytes:
         lines[row : end_row + 1] = [head + instead + b"\n", *[b"\n"] * (end_row - row - 1), tail][: end_row - row + 1]
         if end_row == row:
             lines[row] = head + instead + tail
-    stripped = b"".join(line.rstrip() + b"\n" for line in lines)
+    stripped = _narrow(b"".join(line.rstrip() + b"\n" for line in lines))
     before, after = (ast.dump(_bare(ast.parse(t))) for t in (text, stripped))
     if before != after:
         raise ValueError("slimming changed the program")
     return stripped
+
+
+def _narrow(source: bytes) -> bytes:
+    tokens = tokenize.generate_tokens(io.StringIO(source.decode()).readline)
+    texts = {row for token in tokens for row in range(token.start[0], token.end[0])}  # rows whose end is inside a text
+    lines = source.splitlines(keepends=True)
+    for i, line in enumerate(lines):
+        if i not in texts:
+            body = line.lstrip(b" ")
+            lines[i] = b" " * (sum(divmod(len(line) - len(body), 4))) + body
+    return b"".join(lines)
 
 
 def slim_shader(source: bytes) -> bytes:
