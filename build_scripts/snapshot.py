@@ -60,7 +60,8 @@ def _made_by(node: str) -> str:
     if done.returncode == 0 and OUTPUT.is_file():
         print(f"  snapshot       {done.stdout.strip().splitlines()[-1]}")
         return ""
-    return "\n    ".join((done.stdout + done.stderr).strip().splitlines()[-8:])
+    lines = [line for line in (done.stdout + done.stderr).strip().splitlines() if len(line) < 300]  # no packed source
+    return "\n    ".join(lines[-30:])
 
 
 def _job() -> dict[str, object]:
