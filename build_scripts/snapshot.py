@@ -46,21 +46,18 @@ def _made_by(node: str) -> str:
     with tempfile.TemporaryDirectory() as folder:
         job = json.dumps({**_job(), "scratch": str(Path(folder) / "stdlib.zip"), "output": str(OUTPUT)})
         environment = {**os.environ, "TZ": "UTC"}
+        said = Path(folder) / "said.txt"  # a pipe would lose what Node says last
         try:
-            done = subprocess.run(
-                [node, str(SCRIPT), job],
-                env=environment,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=LIMIT_S,
-            )
+            with said.open("w") as out:
+                done = subprocess.run(
+                    [node, str(SCRIPT), job], env=environment, stdout=out, stderr=subprocess.STDOUT, timeout=LIMIT_S
+                )
         except (OSError, subprocess.TimeoutExpired) as error:
             return str(error)
+        lines = [line for line in said.read_text(errors="replace").splitlines() if len(line) < 300]  # no packed source
     if done.returncode == 0 and OUTPUT.is_file():
-        print(f"  snapshot       {done.stdout.strip().splitlines()[-1]}")
+        print(f"  snapshot       {lines[-1]}")
         return ""
-    lines = [line for line in (done.stdout + done.stderr).strip().splitlines() if len(line) < 300]  # no packed source
     return "\n    ".join(lines[-30:])
 
 

@@ -7,8 +7,8 @@ there and has no choices: its adapters start with the lowerings' own defaults.
 from __future__ import annotations
 
 import json
+import pkgutil
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 WORDS = {  # what an adapter of the class says about itself
@@ -19,7 +19,7 @@ WORDS = {  # what an adapter of the class says about itself
     "qualcomm": ("qualcomm", "adreno"),
 }
 # Read when the module is: an interpreter restored from a snapshot has no files.
-DATA: Mapping[str, Mapping[str, Any]] = json.loads(Path(__file__).with_name("shipped.json").read_text("utf-8"))
+DATA: Mapping[str, Mapping[str, Any]] = json.loads(pkgutil.get_data(__name__, "shipped.json") or b"{}")
 
 
 def adapter_class(name: str, software: bool) -> str:
