@@ -1,4 +1,4 @@
-"""The command line: `webinfer inspect | run | bench | verify`."""
+"""The command line: `webinfer inspect | run | bench | verify | tune`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from webinfer.errors import InputError, WebinferError
+from webinfer.host.interface import ProgressEvent
 from webinfer.session import Session, load
 
 
@@ -36,12 +37,13 @@ def _parser() -> argparse.ArgumentParser:
         ("run", _run, "run a model on .npy files, or on seeded noise"),
         ("bench", _bench, "time a model and each of its steps"),
         ("verify", _verify, "compare every intermediate result with another backend"),
+        ("tune", _tune, "time kernels on this machine's GPU and remember the fastest"),
     ):
         sub = verbs.add_parser(name, help=text, description=text)
         sub.add_argument("model", help="a model file, a URL, or the name of a known model")
         sub.add_argument(
             "--backend",
-            default="wasm",
+            default="webgpu" if name == "tune" else "wasm",
             help="auto, wasm, webgpu, reference, or several with commas (default: %(default)s)",
         )
         sub.add_argument("--strict", action="store_true", help="never fall back to another backend")
@@ -60,6 +62,10 @@ def _parser() -> argparse.ArgumentParser:
             sub.add_argument(
                 "--tolerance", type=float, default=1e-3, help="of each tensor's range (default: %(default)s)"
             )
+        if name == "tune":
+            sub.add_argument("--budget-ms", type=float, default=10_000, help="time to spend (default: %(default)s)")
+            sub.add_argument("--import", dest="known", type=Path, help="a log of earlier tuning to begin with")
+            sub.add_argument("--log", type=Path, help="write what is known of this GPU as JSON lines")
     return parser
 
 
@@ -149,6 +155,26 @@ async def _verify(args: argparse.Namespace) -> int:
         report = await session.verify(args.against, tolerance=args.tolerance)
         print(json.dumps({"ok": report.ok}) if report.ok else report)
         return 0 if report.ok else 1
+
+
+async def _tune(args: argparse.Namespace) -> int:
+    with await _load(args) as session:
+        if args.known is not None:
+            try:
+                text = args.known.read_text(encoding="utf-8")
+            except (OSError, ValueError) as error:
+                raise InputError(f"cannot read {str(args.known)!r}: {error}") from error
+            taken, skipped = await session.import_tuning(text)
+            print(f"{taken} lines of {args.known} taken over, {skipped} are of other devices")
+        print(await session.tune(args.budget_ms, _show_progress if sys.stderr.isatty() else None))
+        if args.log is not None:
+            args.log.write_text(await session.export_tuning(), encoding="utf-8")
+    return 0
+
+
+def _show_progress(event: ProgressEvent) -> None:
+    if event.stage == "tune":
+        print(f"\r{event}", end="" if event.done < event.total else "\n", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -27,9 +27,11 @@ from webinfer.models import MODELS, check_integrity
 from webinfer.passes.pipeline import optimize
 from webinfer.report import PlanReport, Profile, VerifyReport, compare_backends, time_runs
 from webinfer.tensor import Tensor
+from webinfer.tune.log import TuningReport
 
 log = logging.getLogger("webinfer")
 LOSSES_BEFORE_FALLBACK = 2
+TUNING_BUDGET_MS = 5000.0
 T = TypeVar("T")
 
 
@@ -274,6 +276,48 @@ class Session:
         if self._losses:
             self._attempt.reason += f" (rebuilt after {self._losses} lost device(s))"
             log.warning("%s: %s", self.name, self._attempt.reason)
+
+    async def tune(self, budget_ms: float = TUNING_BUDGET_MS, progress: Progress | None = None) -> TuningReport:
+        """Times kernels on this device, keeps what is faster for now and for later loads, and says what was gained.
+
+        Shapes that are known from before are not timed again: a second call goes on where the budget ended.
+
+        Raises:  InputError unless the whole model runs on webgpu; DeviceLostError if a kernel brought the GPU down
+        """
+        async with self._lock:
+            await self._revive()
+            if not hasattr(self.executor, "tuning"):
+                raise InputError(f"{self.name!r} runs on {self.backend}; only sessions on webgpu are tuned by hand")
+            options = replace(self._options, strict=True, progress=progress, tuning_ms=budget_ms)
+            fresh = await choose(self._graph, self._host, [self.backend], options)
+            await self._landed()
+            fresh.reason = self.choice
+            self._live().executor.close()
+            self._attempt = fresh
+        report: TuningReport | None = getattr(fresh.executor, "tuning", None)
+        if report is None:
+            raise DeviceLostError(f"{self.name!r}: tuning lost the GPU and left the default plan; tune again to go on")
+        return report
+
+    async def export_tuning(self) -> str:
+        """What was found on this device, as JSON lines; "" where nothing was."""
+        from webinfer.backends.webgpu.tuning import export_log
+
+        return await export_log(self._host)
+
+    async def import_tuning(self, text: str) -> tuple[int, int]:
+        """Takes over lines of `export_tuning` and applies them; how many, and how many belong to other devices.
+
+        Raises:  ModelFormatError naming the lines that cannot be read; BackendUnavailableError without a GPU
+        """
+        from webinfer.backends.webgpu.tuning import import_log
+
+        async with self._lock:
+            self._live()
+            log = await import_log(self._host, text)
+            await self._landed()
+            await self.restore()
+        return len(log.winners) + len(log.verdicts), log.skipped
 
     # ----- looking inside
 

@@ -30,6 +30,6 @@ async def build(
     if choices is not None:
         return await compiled(graph, host, device, choices, {}, progress)
     tuner = Tuner(graph, host, device, await recall(host, device))
-    if tuning_ms > 0 and tuner.shapes:
+    if tuning_ms > 0:
         return await tuner.tune(tuning_ms, progress)
     return await tuner.compiled(tuner.tuned(), progress)
