@@ -76,25 +76,13 @@ def register_operator(
 
     Raises:  InputError saying what is wrong
     """
-
-    def infer(types: Sequence[TensorType | None], given: Any) -> tuple[TensorType, ...]:
-        _check_numbers(op, given)
-        if shape is None:
-            return (call(op, lambda first, *_, **__: first, types, given),) * len(op.outputs)
-        return result_types(op, call(op, shape, types, given), types[0] or TensorType(()))
-
     _check_name(name, custom_code, replace)
     op = CustomOp(
-        name, _attributes(name, params or {}), infer, elementwise_cost, ONE_ROUNDING, (), tuple(inputs),
-        tuple(outputs), wgsl, _form(name, form), workgroups, reference, custom_code, read_options,
+        name, _attributes(name, params or {}), lambda types, attrs: _infer(op, shape, types, attrs), elementwise_cost,
+        ONE_ROUNDING, (), tuple(inputs), tuple(outputs), wgsl, _form(name, form), workgroups, reference, custom_code,
+        read_options,
     )  # fmt: skip
-    _check_tensors(op)
-    if wgsl:
-        _check_wgsl(op)
-    elif reference is None:
-        raise InputError(f"{name} has neither wgsl nor reference; nothing could run it")
-    if (workgroups is not None) != (op.form is Form.SHADER):
-        raise InputError(f"{name}: `workgroups` belongs to form 'shader', and that needs it")
+    _check(op)
     for what, function in (("shape", shape), ("workgroups", workgroups), ("reference", reference)):
         _check_function(op, what, function)
     unregister_operator(name, missing_ok=True)
@@ -110,7 +98,8 @@ def unregister_operator(name: str, *, missing_ok: bool = False) -> None:
     """
     op = CUSTOM.pop(name, None)
     if op is not None:
-        BY_CODE.pop(op.custom_code, None)
+        if BY_CODE.get(op.custom_code) is op:
+            del BY_CODE[op.custom_code]
     elif not missing_ok:
         raise InputError(f"no custom operator is called {safe_name(name)}; there are {', '.join(CUSTOM) or 'none'}")
 
@@ -118,6 +107,26 @@ def unregister_operator(name: str, *, missing_ok: bool = False) -> None:
 def operators() -> list[str]:
     """The names of all operators, built-in and registered."""
     return sorted([*OPS, *CUSTOM])
+
+
+def _infer(
+    op: CustomOp, shape: Callable[..., Any] | None, types: Sequence[TensorType | None], attrs: Any
+) -> tuple[TensorType, ...]:
+    _check_numbers(op, attrs)
+    if shape is None:
+        return (call(op, lambda first, *_, **__: first, types, attrs),) * len(op.outputs)
+    return result_types(op, call(op, shape, types, attrs), types[0] or TensorType(()))
+
+
+def _check(op: CustomOp) -> None:
+    """What can be told without a compiler and without inputs."""
+    _check_tensors(op)
+    if op.wgsl:
+        _check_wgsl(op)
+    elif op.reference is None:
+        raise InputError(f"{op.name} has neither wgsl nor reference; nothing could run it")
+    if (op.workgroups is not None) != (op.form is Form.SHADER):
+        raise InputError(f"{op.name}: `workgroups` belongs to form 'shader', and that needs it")
 
 
 def _check_name(name: str, custom_code: str, replace: bool) -> None:
