@@ -23,6 +23,8 @@ fn residual_at(pixel: u32, c4: u32) -> vec4<f32> {
     }
     return v;
 }
+$$ elif residual == "pooled"
+{$ include "_pooled_residual.wgsl" $}
 $$ endif
 
 fn finish(sum: vec4<f32>, pixel: u32, c4: u32) -> vec4<f32> {

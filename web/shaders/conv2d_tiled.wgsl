@@ -81,7 +81,9 @@ $$ endif
 $$ endif
 $$ if not quads
 fn products_at(row: Row, k: u32) -> vec4<f32> {
-    return vec4<f32>(product_at(row, k), product_at(row, k + 1u), product_at(row, k + 2u), product_at(row, k + 3u));
+    var v: vec4<f32>;
+    for (var lane = 0u; lane < 4u; lane++) { v[lane] = product_at(row, k + lane); }
+    return v;
 }
 $$ endif
 

@@ -49,8 +49,8 @@ def node_of(name: str, label: str) -> Node:
     return problem(OPS[name], case).node
 
 
-# Tiles beyond 16 KiB are no more than others with larger numbers; a tile costs seconds to compile in software.
-@pytest.mark.parametrize("name", [name for name, tile in TILES.items() if tile.nbytes <= 16384])
+# A tile costs seconds to compile in software; those beyond 17 kB are others with larger numbers.
+@pytest.mark.parametrize("name", [name for name, tile in TILES.items() if tile.nbytes <= 17000])
 def test_every_tile_is_right_at_sizes_that_it_does_not_divide(name: str) -> None:
     RingTarget("webgpu").demand()
     choices = {tuning_key(p.node): name for p in PROBLEMS}

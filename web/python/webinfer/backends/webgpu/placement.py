@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 
 from webinfer.graph.ir import Graph, Node, Value
 
 Placed = dict[Value, tuple[Value, int]]
 
 
-def place(graph: Graph, folded: set[Value], alignment: int) -> Placed:
-    """For each value inside another one: the owner and the offset in bytes.
+def place(
+    graph: Graph, folded: set[Value], alignment: int, hidden: Mapping[Node, Sequence[Value]] | None = None
+) -> Placed:
+    """For each value inside another one: the owner and the offset in bytes. `hidden`: what nodes read besides inputs.
 
     Offsets are multiples of `alignment`. No node reads and writes parts of one owner: WebGPU forbids a
     buffer to be bound both ways.
@@ -18,7 +21,7 @@ def place(graph: Graph, folded: set[Value], alignment: int) -> Placed:
     refused: set[Value] = set()
     while True:
         parents = _join(graph, folded, alignment, refused)
-        clashes = _clashes(graph, parents)
+        clashes = _clashes(graph, parents, hidden or {})
         if not clashes:
             return {value: _resolve(value, parents) for value in parents}
         refused |= clashes
@@ -72,12 +75,12 @@ def _join_concat(node: Node, parents: Placed, computed: set[Value], alignment: i
         offset += part.type.nbytes
 
 
-def _clashes(graph: Graph, parents: Placed) -> set[Value]:
+def _clashes(graph: Graph, parents: Placed, hidden: Mapping[Node, Sequence[Value]]) -> set[Value]:
     """Placed outputs of nodes that also read from the same owner (the joining nodes themselves aside)."""
     clashes: set[Value] = set()
     for node in graph.nodes:
         if node.op.name in ("reshape", "concat"):
             continue
-        owners = {_resolve(v, parents)[0] for v in node.inputs if v is not None}
+        owners = {_resolve(v, parents)[0] for v in (*node.inputs, *hidden.get(node, ())) if v is not None}
         clashes |= {v for v in node.outputs if v in parents and _resolve(v, parents)[0] in owners}
     return clashes

@@ -15,9 +15,11 @@ from webinfer.backends.webgpu.dispatch import (
     Target,
     source_dtype,
 )
+from webinfer.backends.webgpu.fusion import find_fusions
 from webinfer.backends.webgpu.lowerings import LOWERINGS, UNSUPPORTED
 from webinfer.backends.webgpu.lowerings.constants import expand
 from webinfer.backends.webgpu.lowerings.custom import custom
+from webinfer.backends.webgpu.lowerings.fused import depthwise_pointwise
 from webinfer.backends.webgpu.memory import Block, Home, Region
 from webinfer.backends.webgpu.placement import place
 from webinfer.codegen.elements import storage_bytes
@@ -72,7 +74,7 @@ def make_schedule(graph: Graph, target: Target) -> Schedule:
     for value in graph.inputs:
         builder.enter_input(value)
     for index, node in enumerate(graph.nodes):
-        if any(v.type.size for v in node.outputs):
+        if any(v.type.size for v in node.outputs) and node not in builder.absorbed:
             try:
                 builder.add(index, node)
             except UnsupportedOpError as error:
@@ -91,7 +93,10 @@ class _Builder:
         self.graph, self.target = graph, target
         self.schedule = Schedule(graph, target)
         self.folded = fold(graph)
-        self.placed = place(graph, self.folded, target.limits["minStorageBufferOffsetAlignment"])
+        self.fusions = find_fusions(graph, self.folded, target)
+        self.absorbed = {node for fusion, _ in self.fusions.values() for node in fusion.absorbed}
+        hidden = {node: fusion.inputs for node, (fusion, _) in self.fusions.items()}
+        self.placed = place(graph, self.folded, target.limits["minStorageBufferOffsetAlignment"], hidden)
         self._regions: dict[Hashable, Region] = {}
 
     def enter_input(self, value: Value) -> None:
@@ -100,13 +105,18 @@ class _Builder:
         self.schedule.inputs[value.name] = region
 
     def add(self, index: int, node: Node) -> None:
-        lower = custom if isinstance(node.op, CustomOp) else LOWERINGS.get(node.op)
-        if lower is None:
-            raise UnsupportedOpError([UNSUPPORTED.get(node.op, "no lowering")])
-        for dispatch in lower(node, self.target):
+        for dispatch in self._lowered(node):
             if node.op.name in JOINING and self._in_place(dispatch):
                 continue
             self._append(index, dispatch, self._part(node, dispatch))
+
+    def _lowered(self, node: Node) -> Sequence[Dispatch]:
+        if node in self.fusions:
+            return depthwise_pointwise(*self.fusions[node], self.target)
+        lower = custom if isinstance(node.op, CustomOp) else LOWERINGS.get(node.op)
+        if lower is None:
+            raise UnsupportedOpError([UNSUPPORTED.get(node.op, "no lowering")])
+        return lower(node, self.target)
 
     def finish(self) -> None:
         schedule = self.schedule

@@ -30,7 +30,7 @@ def image_params(x: Value, y: Value, a: Conv2dAttrs | ConvTranspose2dAttrs) -> t
     )
 
 
-def _conv_columns(w: Value, shape: tuple[int, ...], groups: int, target: Target) -> Derived:
+def conv_columns(w: Value, shape: tuple[int, ...], groups: int, target: Target) -> Derived:
     """[CO, KH, KW, CG] as [groups, KH, KW, CG, 4*ceil(OG/4)]."""
     co, kh, kw, cg = shape
     og, taps = co // groups, kh * kw * cg
@@ -60,7 +60,7 @@ def _conv2d_quads(node: Node, variant: str, target: Target) -> list[Dispatch]:
     p = product(node, target)
     pixels, co4 = n * oh * ow, -(-co // 4)
     place, after = destination(y, target, single=bool(co % 4))
-    bindings = (read("x", x), read("w", _conv_columns(p.w, (co, kh, kw, cg), 1, target)), *p.bindings, place)
+    bindings = (read("x", x), read("w", conv_columns(p.w, (co, kh, kw, cg), 1, target)), *p.bindings, place)
     variables: dict[str, Variable] = p.variables | {"co_quads": co % 4 == 0}
     sizes = u32(pixels=pixels, ci4=cg // 4, co4=co4, co=co)
     windows = (*sizes, *image_params(x, y, a), *p.params)
@@ -89,7 +89,7 @@ def _conv2d_tiled(node: Node, tile: Tile, target: Target) -> list[Dispatch]:
     x, y, a = operand(node, 0), node.output, node.attrs
     co, kh, kw, ci = operand(node, 1).type.shape
     p = product(node, target)
-    weights = _conv_columns(p.w, (co, kh, kw, ci), 1, target)
+    weights = conv_columns(p.w, (co, kh, kw, ci), 1, target)
     pointwise = is_pointwise(node)
     windows = () if pointwise else image_params(x, y, a)
     return tiled_product(
@@ -104,7 +104,7 @@ def _conv2d_image(node: Node, target: Target) -> list[Dispatch]:
     p = product(node, target)
     place, after = destination(y, target, single=False)
     variables = p.variables | {"workgroup": WORKGROUP, "kh": kh, "kw": kw}
-    bindings = (read("x", x), read("w", _conv_columns(p.w, (co, kh, kw, ci), 1, target)), *p.bindings, place)
+    bindings = (read("x", x), read("w", conv_columns(p.w, (co, kh, kw, ci), 1, target)), *p.bindings, place)
     params = (*u32(rows=n * oh, ci=ci, co4=co // 4), *image_params(x, y, a), *p.params)
     groups = groups_for(n * oh * -(-ow // 4) * (co // 4), target)
     main = Dispatch("conv2d_image_4x4", variables, bindings, params, groups, f"{ci} input channels")
@@ -134,7 +134,7 @@ def _conv2d_any(node: Node, target: Target) -> list[Dispatch]:
     p = product(node, target)
     place, after = destination(y, target, single=bool(og % 4))
     variables = p.variables | {"workgroup": WORKGROUP, "kh": kh, "kw": kw, "og_quads": og % 4 == 0}
-    weights = _conv_columns(p.w, (co, kh, kw, cg), a.groups, target)
+    weights = conv_columns(p.w, (co, kh, kw, cg), a.groups, target)
     sizes = u32(pixels=n * oh * ow, groups=a.groups, ci=cg * a.groups, cg=cg, og=og, og4=og4)
     main = Dispatch(
         "conv2d_any", variables, (read("x", x), read("w", weights), *p.bindings, place),

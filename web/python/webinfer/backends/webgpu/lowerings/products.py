@@ -38,6 +38,7 @@ class Residual(enum.StrEnum):
     NONE = "none"
     QUADS = "quads"
     ELEMENTS = "elements"
+    POOLED = "pooled"  # the largest of a window, by `_pooled_residual`
 
 
 @dataclass(slots=True)

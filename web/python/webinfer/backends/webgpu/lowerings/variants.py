@@ -20,6 +20,7 @@ LONG_SUM = 16  # quads of input channels from which invocations share a sum
 OFFERED = 10  # tiles that a tuner is asked to time
 SLACK = 4.0  # a tile that the model calls this much slower than the best is not offered
 STEP_CYCLES = 400.0  # a slice of a sum takes no less: memory and two barriers answer no faster
+ODD_COST = 2.5  # channels read one by one hold a tile up
 UNTILED_SHARE = 0.12  # of the device's peak that kernels without workgroup memory reach
 LEAST_LIMITS = {"maxComputeWorkgroupStorageSize": 16384, "maxComputeInvocationsPerWorkgroup": 256}
 
@@ -163,6 +164,7 @@ def candidates(node: Node, target: Target) -> tuple[str, ...]:
     best = cycles[ranked[0]]
     tiles = tuple(name for name in ranked if cycles[name] <= SLACK * best)[:OFFERED]
     untiled = shape.rows * shape.inner * shape.columns / (CORES[False] * 128 * UNTILED_SHARE)
+    best *= 1.0 if shape.inner_quads else ODD_COST
     return (*tiles, *plain) if best < untiled else (*plain, *tiles)
 
 

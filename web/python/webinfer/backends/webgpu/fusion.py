@@ -1,0 +1,175 @@
+"""Nodes that one dispatch computes together: a depthwise convolution, the 1x1 convolution of it, and the maximum
+pooling that is its residual.
+
+A decision of the schedule alone: the graph stays as it is, the inner values are just never stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from webinfer.backends.webgpu.dispatch import Target, operand, present
+from webinfer.backends.webgpu.lowerings.variants import LEAST_LIMITS, is_pointwise, tuning_key
+from webinfer.graph.ir import Graph, Node, Value
+from webinfer.ops.activation import Activation
+
+MOST_PRODUCTS = 1 << 27  # of the 1x1 convolution: beyond, its own tiles win more than a dispatch costs
+OFFERED = 8  # shares that a tuner is asked to time
+MOST_INVOCATIONS = 256
+BLOCKS, GROUPS, TURNS = (1, 2, 3, 4, 6, 8, 12), (1, 2, 4), (1, 2, 3, 4, 6, 8, 16)  # the search space
+LANES = 32  # invocations that a device runs in step
+CORES = 128
+SEPARATE = "separate"
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What a workgroup computes: 4 * `groups` pixels by `quads` quads of channels, `slices` invocations a sum."""
+
+    quads: int
+    groups: int
+    slices: int
+
+    @property
+    def name(self) -> str:
+        return f"fused_{4 * self.groups}x{4 * self.quads}_{self.slices}"
+
+    @property
+    def workgroup(self) -> int:
+        """Invocations."""
+        return self.quads * self.groups * self.slices
+
+    def nbytes(self, channels4: int) -> int:
+        """Workgroup memory for the depthwise result and the parts of sums."""
+        parts = self.workgroup * 4 if self.slices > 1 else 0
+        return 16 * (4 * self.groups * channels4 + parts)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fusion:
+    """A 1x1 convolution with the nodes that it computes on the way."""
+
+    depthwise: Node
+    pointwise: Node
+    pool: Node | None = None
+
+    @property
+    def absorbed(self) -> tuple[Node, ...]:
+        """The nodes that get no dispatch of their own."""
+        return (self.depthwise, self.pool) if self.pool is not None else (self.depthwise,)
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        """What the dispatch reads in the absorbed nodes' stead."""
+        return tuple(operand(node, 0) for node in self.absorbed)
+
+    @property
+    def key(self) -> str:
+        """What a tuned choice is filed under."""
+        pooled = " + pool" if self.pool is not None else ""
+        return f"{tuning_key(self.depthwise)} -> {tuning_key(self.pointwise)}{pooled}"
+
+    def candidates(self, target: Target) -> tuple[str, ...]:
+        """Shares worth timing, the default first, and to compute the nodes one by one."""
+        return (*(share.name for share in self._ranked(target)[:OFFERED]), SEPARATE)
+
+    def share(self, target: Target) -> Share | None:
+        """How the work is cut, None where the nodes are computed one by one."""
+        ranked = self._ranked(target)
+        chosen = target.choices.get(self.key) if target.choices else None
+        if chosen == SEPARATE or not ranked:
+            return None
+        return next((share for share in ranked if share.name == chosen), ranked[0])
+
+    def _ranked(self, target: Target) -> list[Share]:
+        co = self.pointwise.output.type.shape[3]
+        pixels, c4, co4 = self.pointwise.output.type.size // co, -(-self.channels // 4), -(-co // 4)
+        taps = operand(self.depthwise, 1).type.size // self.channels
+        limit = {name: target.limits.get(name, least) for name, least in LEAST_LIMITS.items()}
+        most = min(MOST_INVOCATIONS, limit["maxComputeInvocationsPerWorkgroup"])
+        shares = {
+            (-(-co4 // blocks), groups, -(-c4 // turns))
+            for blocks in BLOCKS if blocks <= co4
+            for groups in GROUPS
+            for turns in TURNS if turns <= c4
+        }  # fmt: skip
+        costs = {}
+        for sizes in shares:
+            share = Share(*sizes)
+            if share.workgroup <= most and share.nbytes(c4) <= limit["maxComputeWorkgroupStorageSize"]:
+                costs[share] = _cycles(share, pixels, c4, co4, taps)
+        return sorted(costs, key=lambda share: (costs[share], share.name))
+
+    @property
+    def channels(self) -> int:
+        """Between the two convolutions."""
+        return self.depthwise.output.type.shape[3]
+
+
+def _cycles(share: Share, pixels: int, c4: int, co4: int, taps: int) -> float:
+    """A rough count: how long a workgroup waits for itself, and how long the device works in all."""
+    count = share.workgroup
+    invocations = -(-count // LANES) * LANES
+    workgroups = -(-pixels // (4 * share.groups)) * -(-co4 // share.quads)
+    results, sums = -(-4 * share.groups * c4 // count), -(-c4 // share.slices)
+    adding = -(-4 * share.groups * share.quads // count) * share.slices if share.slices > 1 else 0
+    alone = results * (200 + 20 * taps) + 200 + sums * 150 + adding * 30
+    work = results * 16 * taps + sums * 90 + adding * 8
+    waves = -(-workgroups // (CORES * max(1, 1024 // invocations)))
+    return max(waves * alone, workgroups * invocations * work / (CORES * 128))
+
+
+def find_fusions(graph: Graph, folded: set[Value], target: Target) -> dict[Node, tuple[Fusion, Share]]:
+    """The fusions of a graph by their last node, and how each is cut; none on software: dispatches cost little."""
+    if target.software:
+        return {}
+    single = _single_producers(graph)
+    found = {}
+    for node in graph.nodes:
+        fusion = _fusion_of(node, single)
+        if fusion is None or folded & {node.output, *fusion.inputs}:
+            continue
+        share = fusion.share(target)
+        if share is not None:
+            found[node] = (fusion, share)
+    return found
+
+
+def _single_producers(graph: Graph) -> Mapping[Value, Node]:
+    """The node that writes each value which one reader alone wants."""
+    consumers, outputs = graph.consumers(), set(graph.outputs)
+    producers = graph.producers().items()
+    return {value: node for value, node in producers if len(consumers.get(value, ())) == 1 and value not in outputs}
+
+
+def _fusion_of(node: Node, single: Mapping[Value, Node]) -> Fusion | None:
+    if node.op.name != "conv2d" or node.attrs.groups != 1 or not is_pointwise(node) or not _is_real(node):
+        return None
+    depthwise = single.get(operand(node, 0))
+    if (
+        depthwise is None
+        or not _fits(depthwise)
+        or node.output.type.size * depthwise.output.type.shape[3] > MOST_PRODUCTS
+    ):
+        return None
+    residual = present(node, 3)
+    pool = single.get(residual) if residual is not None else None
+    return Fusion(depthwise, node, pool if pool is not None and _is_plain_pool(pool) else None)
+
+
+def _is_real(node: Node) -> bool:
+    return all(v.type.dtype.is_float for v in (*node.inputs, *node.outputs) if v is not None)
+
+
+def _fits(node: Node) -> bool:
+    if node.op.name != "depthwise_conv2d" or not _is_real(node) or any(v is not None for v in node.inputs[3:]):
+        return False
+    same_channels = operand(node, 0).type.shape[3] == node.output.type.shape[3]
+    return same_channels and node.attrs.activation.bounds is not None
+
+
+def _is_plain_pool(node: Node) -> bool:
+    if node.op.name != "max_pool2d" or not _is_real(node):
+        return False
+    return node.attrs.activation is Activation.NONE and node.attrs.dilation == (1, 1)

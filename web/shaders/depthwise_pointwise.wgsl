@@ -1,0 +1,137 @@
+// depthwise_pointwise: a depthwise convolution whose result stays in workgroup memory, and the 1x1 product of it.
+//
+//   x  [N, IH, IW, C]          read in quads, or one by one if C % 4 != 0
+//   d  [KH, KW, C]             the depthwise weights, read alike        e  [C]   their bias, if any
+//   w  [C, ceil(CO/4)]         vec4 of output channels, packed at load, zeros behind CO
+//   y  [N, OH, OW, CO]         written in quads, or one by one if CO % 4 != 0
+//   A workgroup computes PIXELS pixels by QUADS quads of channels; SLICES invocations share a sum.
+//   Padded taps count as 0.  The depthwise result is clamped if it has an activation.
+//   Dispatch: (ceil(pixels/PIXELS) * ceil(ceil(CO/4)/QUADS)) workgroups
+
+{{ prelude }}
+const WG: u32 = {{ workgroup }}u;
+const PIXELS: u32 = {{ pixels }}u;
+const QUADS: u32 = {{ quads }}u;
+const SLICES: u32 = {{ slices }}u;
+const C: u32 = {{ channels }}u;
+const C4: u32 = (C + 3u) / 4u;
+const KH: u32 = {{ kh }}u;
+const KW: u32 = {{ kw }}u;
+{$ include "_epilogue.wgsl" $}
+
+var<workgroup> middle: array<array<vec4<f32>, C4>, PIXELS>;
+$$ if slices > 1
+var<workgroup> partial: array<vec4<f32>, SLICES * PIXELS * QUADS>;
+$$ endif
+
+$$ if channel_quads
+fn x_quad(pixel: u32, c4: u32) -> vec4<f32> { return load4_x(pixel * C4 + c4); }
+fn d_quad(tap: u32, c4: u32) -> vec4<f32> { return load4_d(tap * C4 + c4); }
+$$ else
+fn x_quad(pixel: u32, c4: u32) -> vec4<f32> {
+    var v = vec4<f32>();
+    for (var lane = 0u; lane < min(4u, C - 4u * c4); lane++) { v[lane] = load_x(pixel * C + 4u * c4 + lane); }
+    return v;
+}
+fn d_quad(tap: u32, c4: u32) -> vec4<f32> {
+    var v = vec4<f32>();
+    for (var lane = 0u; lane < min(4u, C - 4u * c4); lane++) { v[lane] = load_d(tap * C + 4u * c4 + lane); }
+    return v;
+}
+$$ endif
+
+fn depthwise(pixel: u32, c4: u32) -> vec4<f32> {
+    let first = pixel / (params.oh * params.ow) * params.ih;
+    let top = i32((pixel / params.ow) % params.oh * params.stride_h) - params.pad_top;
+    let left = i32(pixel % params.ow * params.stride_w) - params.pad_left;
+    var sum = vec4<f32>();
+    for (var ky = 0u; ky < KH; ky++) {
+        let iy = top + i32(ky * params.dilation_h);
+        let row_inside = iy >= 0 && iy < i32(params.ih);
+        for (var kx = 0u; kx < KW; kx++) {
+            let ix = left + i32(kx * params.dilation_w);
+            let inside = row_inside && ix >= 0 && ix < i32(params.iw);
+            let at = select(0u, (first + u32(iy)) * params.iw + u32(ix), inside);
+            sum += select(vec4<f32>(), x_quad(at, c4), vec4<bool>(inside)) * d_quad(ky * KW + kx, c4);
+        }
+    }
+    $$ if has_e
+    sum += load4_e(c4);
+    $$ endif
+    $$ if clamped
+    sum = clamp(sum, vec4<f32>(params.e_low), vec4<f32>(params.e_high));
+    $$ endif
+    return sum;
+}
+
+// Weights of four input channels behind the last would be another row's: their factors are made 0.
+fn whole_lanes(v: vec4<f32>, c4: u32) -> vec4<f32> {
+    $$ if channel_quads
+    return v;
+    $$ else
+    return select(vec4<f32>(), v, vec4<u32>(4u * c4) + vec4<u32>(0u, 1u, 2u, 3u) < vec4<u32>(C));
+    $$ endif
+}
+
+fn put(pixel: u32, c4: u32, sum: vec4<f32>) {
+    if (pixel >= params.pixels || c4 >= params.co4) { return; }
+    let v = finish(sum, pixel, c4);
+    $$ if co_quads
+    store4_y(pixel * params.co4 + c4, v);
+    $$ else
+    for (var lane = 0u; lane < min(4u, params.co - 4u * c4); lane++) {
+        store_y(pixel * params.co + 4u * c4 + lane, v[lane]);
+    }
+    $$ endif
+}
+
+@compute @workgroup_size(WG)
+fn main(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) local: u32,
+) {
+    let blocks = (params.co4 + QUADS - 1u) / QUADS;
+    let index = group.x + group.y * groups.x;
+    let first = index / blocks * PIXELS;
+    let first_quad = index % blocks * QUADS;
+    for (var i = local; i < PIXELS * C4; i += WG) {
+        let c4 = i % C4;
+        middle[i / C4][c4] = whole_lanes(depthwise(min(first + i / C4, params.pixels - 1u), c4), c4);
+    }
+    workgroupBarrier();
+
+    let quad = local % QUADS;
+    let slice = local / QUADS % SLICES;
+    let row = local / (QUADS * SLICES) * 4u;
+    let c4 = min(first_quad + quad, params.co4 - 1u);
+    var s0 = vec4<f32>(); var s1 = vec4<f32>(); var s2 = vec4<f32>(); var s3 = vec4<f32>();
+    for (var k = slice; k < C4; k += SLICES) {
+        $$ for j in range(4)
+        $$ if channel_quads
+        let w{{ j }} = load4_w((4u * k + {{ j }}u) * params.co4 + c4);
+        $$ else
+        let w{{ j }} = load4_w(min(4u * k + {{ j }}u, C - 1u) * params.co4 + c4);
+        $$ endif
+        $$ endfor
+        $$ for t in range(4)
+        let x{{ t }} = middle[row + {{ t }}u][k];
+        s{{ t }} += x{{ t }}.x * w0 + x{{ t }}.y * w1 + x{{ t }}.z * w2 + x{{ t }}.w * w3;
+        $$ endfor
+    }
+    $$ if slices > 1
+    $$ for t in range(4)
+    partial[(slice * PIXELS + row + {{ t }}u) * QUADS + quad] = s{{ t }};
+    $$ endfor
+    workgroupBarrier();
+    for (var i = local; i < PIXELS * QUADS; i += WG) {
+        var sum = vec4<f32>();
+        for (var s = 0u; s < SLICES; s++) { sum += partial[s * PIXELS * QUADS + i]; }
+        put(first + i / QUADS, first_quad + i % QUADS, sum);
+    }
+    $$ else
+    $$ for t in range(4)
+    put(first + row + {{ t }}u, first_quad + quad, s{{ t }});
+    $$ endfor
+    $$ endif
+}
