@@ -126,48 +126,75 @@ INLINE void run_panel(const Conv *c, const int one_tap, const Place *place, cons
   store_tile(acc, &c->e, &to, count, channel, c->co - panel * NR);
 }
 
-INLINE void run_tiles(const Conv *c, const int one_tap, int32_t begin, int32_t end) {
-  const int32_t panel_size = NR + c->kh * c->kw * c->ci * NR;
-  const int32_t panels = (c->co + NR - 1) / NR, tiles = (c->pixels + MR - 1) / MR;
-  const int32_t fitting = PANEL_BYTES / (panel_size * 4);
+// Where the walk over units stands: group, block of panels, tile, panel in the block.
+typedef struct {
+  int32_t panel_size, panels, tiles, block;
+  int32_t unit, group, first, width, tile, panel;
+} Order;
+
+INLINE int32_t block_width(const Order *o) { return o->panels - o->first < o->block ? o->panels - o->first : o->block; }
+
+INLINE Order start_order(const Conv *c, int32_t unit) {
+  const int32_t panel_size = NR + c->kh * c->kw * c->ci * NR, panels = (c->co + NR - 1) / NR;
+  const int32_t tiles = (c->pixels + MR - 1) / MR, fitting = PANEL_BYTES / (panel_size * 4);
   const int32_t block = fitting < 1 ? 1 : fitting < panels ? fitting : panels;
+  Order o = {panel_size, panels, tiles, block, unit, unit / (panels * tiles), 0, 0, 0, 0};
+  int32_t rest = unit - o.group * panels * tiles;
+  o.first = rest / (block * tiles) * block;
+  rest -= o.first * tiles;
+  o.width = block_width(&o);
+  o.tile = rest / o.width;
+  o.panel = o.first + rest % o.width;
+  return o;
+}
 
-  // Unit -> group, block of panels, tile, panel in the block; from there on the counters step.
-  int32_t unit = begin;
-  int32_t group = unit / (panels * tiles), rest = unit - group * panels * tiles;
-  int32_t first = rest / (block * tiles) * block;
-  rest -= first * tiles;
-  int32_t width = panels - first < block ? panels - first : block;
-  int32_t tile = rest / width, panel = first + rest % width;
-  Place place = find_place(c, tile * MR);
+// From the end of a tile's panels to the next tile. 1 if that is the first tile of other panels.
+INLINE int next_tile(Order *o) {
+  o->panel = o->first;
+  if (++o->tile < o->tiles) return 0;
+  o->tile = 0;
+  o->first += o->width;
+  if (o->first == o->panels) {
+    o->first = 0;
+    o->group++;
+  }
+  o->width = block_width(o);
+  o->panel = o->first;
+  return 1;
+}
 
-  while (unit < end) {
+INLINE const float *panel_of(const Conv *c, const Order *o) {
+  return c->w + (o->group * o->panels + o->panel) * o->panel_size;
+}
+
+// The tile's rows where a window is one pixel; rows past the last pixel repeat it.
+INLINE void find_pixels(const float *a[MR], const Conv *c, const Order *o) {
+  const int32_t last = c->pixels - 1;
+  UNROLL for (int r = 0; r < MR; r++) {
+    const int32_t pixel = o->tile * MR + r < last ? o->tile * MR + r : last;
+    a[r] = c->x + pixel * c->x_stride + o->group * c->ci;
+  }
+}
+
+INLINE void run_tiles(const Conv *c, const int one_tap, int32_t begin, int32_t end) {
+  Order o = start_order(c, begin);
+  Place place = find_place(c, o.tile * MR);
+  while (o.unit < end) {
     const float *corner = 0, *a[MR];
     if (one_tap) {
-      const int32_t last = c->pixels - 1;
-      UNROLL for (int r = 0; r < MR; r++) {
-        const int32_t pixel = tile * MR + r < last ? tile * MR + r : last;
-        a[r] = c->x + pixel * c->x_stride + group * c->ci;
-      }
+      find_pixels(a, c, &o);
     } else {
       corner = find_corner(c, &place);
       UNROLL for (int r = 0; r < MR; r++) a[r] = corner;
     }
-    for (; panel < first + width && unit < end; panel++, unit++) {
-      run_panel(c, one_tap, &place, corner, a, tile, group, panel, c->w + (group * panels + panel) * panel_size);
+    for (; o.panel < o.first + o.width && o.unit < end; o.panel++, o.unit++) {
+      run_panel(c, one_tap, &place, corner, a, o.tile, o.group, o.panel, panel_of(c, &o));
     }
-    panel = first;
-    if (!one_tap) step_place(c, &place, MR);
-    if (++tile < tiles) continue;
-    tile = 0;
-    place = (Place){0, 0, 0};
-    first += width;
-    if (first == panels) {
-      first = 0;
-      group++;
+    if (next_tile(&o)) {
+      place = (Place){0, 0, 0};
+    } else if (!one_tap) {
+      step_place(c, &place, MR);
     }
-    width = panels - first < block ? panels - first : block;
-    panel = first;
   }
 }
 
@@ -175,6 +202,10 @@ INLINE void run_tiles(const Conv *c, const int one_tap, int32_t begin, int32_t e
 static __attribute__((noinline)) void run_matrix(const Conv *c, int32_t begin, int32_t end) {
   run_tiles(c, 1, begin, end);
 }
+
+#if SIMD && MR > 1 && NR > 4
+#include "matrix_tile.h"
+#endif
 
 static __attribute__((noinline)) void run_windows(const Conv *c, int32_t begin, int32_t end) {
   run_tiles(c, 0, begin, end);
@@ -186,7 +217,18 @@ void KERNEL(const float *restrict x, const float *restrict w, float *restrict y,
             int32_t residual_c, const float *slope, int32_t act, float lo, float hi, int32_t begin, int32_t end) {
   const Conv c = {x,  w,  y,  x_stride, y_stride, n * oh * ow, ih, iw,      ci,       oh, ow,
                   co, kh, kw, sh,       sw,       dh,          dw, pad_top, pad_left, {residual, residual_c, slope, act, lo, hi}};
-  if (kh * kw == 1 && sh == 1 && sw == 1 && oh == ih && ow == iw) {
+  const int one_tap = kh * kw == 1 && sh == 1 && sw == 1 && oh == ih && ow == iw;
+#if SIMD && MR > 1 && NR > 4
+  if (one_tap && ci % 4 == 0 && act == ACT_CLAMP) {
+    run_clamped(&c, begin, end);
+    return;
+  }
+  if (one_tap && ci % 4 == 0 && act == ACT_PRELU) {
+    run_sloped(&c, begin, end);
+    return;
+  }
+#endif
+  if (one_tap) {
     run_matrix(&c, begin, end);
   } else {
     run_windows(&c, begin, end);

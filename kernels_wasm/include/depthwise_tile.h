@@ -28,6 +28,7 @@ typedef struct {
   float *restrict y;
   int32_t ih, iw, c, x_stride, oh, ow, y_stride, pad_top, pad_left;
   Epilogue e;
+  int32_t below, above;  // whether ACT_CLAMP has bounds: a clamp takes the ports that products need
 } Depthwise;
 
 // Adds the window of B outputs; `corner` is where the first one begins, at (iy, ix). Taps outside are skipped.
@@ -55,28 +56,35 @@ INLINE void add_window(v4f acc[B], const Depthwise *d, const float *corner, cons
 }
 
 // Ends and stores `count` outputs of the 4 channels from `channel` on.
-INLINE void store_block(v4f acc[B], const Depthwise *d, float *y, int32_t pixel, int32_t count, int32_t channel) {
+INLINE void store_block(v4f *acc, const int blocks, const Depthwise *d, float *y, int32_t pixel, int32_t count,
+                        int32_t channel) {
   const Epilogue *e = &d->e;
   if (LIKELY(channel + 4 <= d->c && !e->residual)) {
     if (e->act == ACT_CLAMP) {
-      const v4f lo = v4f_splat(e->lo), hi = v4f_splat(e->hi);
-      UNROLL for (int b = 0; b < B; b++) acc[b] = v4f_clamp(acc[b], lo, hi);
+      if (d->below) {
+        const v4f lo = v4f_splat(e->lo);
+        UNROLL for (int b = 0; b < blocks; b++) acc[b] = v4f_max(acc[b], lo);
+      }
+      if (d->above) {
+        const v4f hi = v4f_splat(e->hi);
+        UNROLL for (int b = 0; b < blocks; b++) acc[b] = v4f_min(acc[b], hi);
+      }
     } else if (e->act == ACT_PRELU) {
       const v4f slope = v4f_load(e->slope + channel);
-      UNROLL for (int b = 0; b < B; b++) acc[b] = prelu(acc[b], slope);
+      UNROLL for (int b = 0; b < blocks; b++) acc[b] = prelu(acc[b], slope);
     } else if (e->act == ACT_HARD_SWISH) {
-      UNROLL for (int b = 0; b < B; b++) acc[b] = hard_swish(acc[b]);
+      UNROLL for (int b = 0; b < blocks; b++) acc[b] = hard_swish(acc[b]);
     } else {
-      UNROLL for (int b = 0; b < B; b++) acc[b] = activate_long(acc[b], e->act);
+      UNROLL for (int b = 0; b < blocks; b++) acc[b] = activate_long(acc[b], e->act);
     }
-    UNROLL for (int b = 0; b < B; b++) {
+    UNROLL for (int b = 0; b < blocks; b++) {
       if (b < count) v4f_store(y, acc[b]);
       y += d->y_stride;
     }
     return;
   }
   float sums[B][4];
-  UNROLL for (int b = 0; b < B; b++) v4f_store(sums[b], acc[b]);
+  UNROLL for (int b = 0; b < blocks; b++) v4f_store(sums[b], acc[b]);
   const int32_t channels = d->c - channel < 4 ? d->c - channel : 4;
   for (int32_t b = 0; b < count; b++) finish_channels(sums[b], y + b * d->y_stride, pixel + b, channel, channels, e);
 }
@@ -91,8 +99,26 @@ INLINE void run_block(const Depthwise *d, int32_t row, int32_t image, int32_t iy
     const v4f bias = v4f_load(w);
     UNROLL for (int b = 0; b < B; b++) acc[b] = bias;
     add_window(acc, d, corner + channel, w + 4, iy, ix, inside);
-    store_block(acc, d, y + channel, row * d->ow + ox, count, channel);
+    store_block(acc, B, d, y + channel, row * d->ow + ox, count, channel);
     w += BLOCK_SIZE;
+  }
+}
+
+#if K == 3 && S == 1 && SIMD
+#include "depthwise_pair.h"
+#endif
+
+// One output row.
+INLINE void run_row(const Depthwise *d, int32_t row, int32_t image, int32_t iy) {
+  const int whole_rows = iy >= 0 && iy + K <= d->ih;
+  for (int32_t ox = 0; ox < d->ow; ox += B) {
+    // The last block moves back over pixels that are done already, so that it is whole.
+    const int32_t start = d->ow - ox >= B || d->ow < B ? ox : d->ow - B, ix = start * S - d->pad_left;
+    if (whole_rows && ix >= 0 && ix + COLUMNS <= d->iw) {
+      run_block(d, row, image, iy, start, 1);
+    } else {
+      run_block(d, row, image, iy, start, 0);
+    }
   }
 }
 
@@ -101,18 +127,20 @@ void KERNEL(const float *restrict x, const float *restrict w, float *restrict y,
             int32_t sw, int32_t dh, int32_t dw, int32_t pad_top, int32_t pad_left, const float *residual,
             int32_t residual_c, const float *slope, int32_t act, float lo, float hi, int32_t begin, int32_t end) {
   (void)n, (void)kh, (void)kw, (void)sh, (void)sw, (void)dh, (void)dw;
-  const Depthwise d = {x, w, y, ih, iw, c, x_stride, oh, ow, y_stride, pad_top, pad_left, {residual, residual_c, slope, act, lo, hi}};
+  Depthwise d = {x,  w,  y,        ih,      iw,       c, x_stride, oh,
+                 ow, y_stride, pad_top, pad_left, {residual, residual_c, slope, act, lo, hi},
+                 lo > -__builtin_inff(), hi < __builtin_inff()};
+  PIN(d.below);
+  PIN(d.above);
   for (int32_t row = begin; row < end; row++) {
     const int32_t image = row / oh, iy = (row - image * oh) * S - pad_top;
-    const int whole_rows = iy >= 0 && iy + K <= ih;
-    for (int32_t ox = 0; ox < ow; ox += B) {
-      // The last block moves back over pixels that are done already, so that it is whole.
-      const int32_t start = ow - ox >= B || ow < B ? ox : ow - B, ix = start * S - pad_left;
-      if (whole_rows && ix >= 0 && ix + COLUMNS <= iw) {
-        run_block(&d, row, image, iy, start, 1);
-      } else {
-        run_block(&d, row, image, iy, start, 0);
-      }
+#ifdef PAIR
+    if (row + 1 < end && iy >= 0 && iy + 4 <= ih && ow >= PAIR) {
+      run_pair(&d, row, image, iy);
+      row++;
+      continue;
     }
+#endif
+    run_row(&d, row, image, iy);
   }
 }

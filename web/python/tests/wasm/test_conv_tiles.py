@@ -11,7 +11,8 @@ from tests.wasm.memory import BUILDS, Array, Memory
 
 from webinfer.backends.wasm.lowerings.conv import IMAGES, TILES, WINDOWS
 
-ACTIVATIONS = {"clamp": 0, "prelu": 1, "hard_swish": 2, "sigmoid": 3, "tanh": 4}
+ACTIVATIONS = {"clamp": 0, "prelu": 1, "hard_swish": 2, "sigmoid": 3, "tanh": 4, "relu": 0, "none": 0}
+BOUNDS = {"relu": (0.0, np.inf), "none": (-np.inf, np.inf)}  # the others': -0.5 and 1
 THREADS = 3
 
 
@@ -78,6 +79,8 @@ def activated(case: Conv, y: Array, a: Arrays) -> Array:
     y[..., : case.residual] += a.residual
     return {
         "clamp": lambda: np.clip(y, -0.5, 1.0),
+        "relu": lambda: np.maximum(y, 0),
+        "none": lambda: y,
         "prelu": lambda: np.where(y < 0, y * a.slope, y),
         "hard_swish": lambda: y * np.clip(y + 3, 0, 6) / 6,
         "sigmoid": lambda: 1 / (1 + np.exp(-y)),
@@ -89,7 +92,7 @@ def tail(case: Conv, memory: Memory, a: Arrays) -> tuple[int | float, ...]:
     """The arguments that end every convolution."""
     residual = memory.put(a.residual) if case.residual else 0
     slope = memory.put(a.slope) if case.activation == "prelu" else 0
-    return residual, case.residual, slope, ACTIVATIONS[case.activation], -0.5, 1.0
+    return residual, case.residual, slope, ACTIVATIONS[case.activation], *BOUNDS.get(case.activation, (-0.5, 1.0))
 
 
 def shares(units: int) -> list[tuple[int, int]]:
@@ -156,6 +159,13 @@ DENSE = [
     replace(WINDOWED, dilation=(2, 3), pads=(2, 2, 3, 3)), replace(WINDOWED, dilation=(2, 3), groups=2),
     replace(WINDOWED, window=(2, 3), stride=(2, 1), pads=(0, 0, 0, 0)), replace(WINDOWED, size=(2, 2), window=(3, 3)),
 ]  # fmt: skip
+# Tiles of rows that are neighbours in memory: last panels of every width, residuals that end in every place.
+DENSE += [Conv(size=(5, 7), co=co, residual=min(r, co)) for co in (*range(1, 10), 20, 27) for r in (0, 4, 6, 8, 24)]
+DENSE += [Conv(size=(5, 7), ci=4, co=c, activation=a) for c in (11, 12) for a in ("prelu", "relu", "none")]
+DENSE += [
+    Conv(n=2, groups=2, co=co, residual=r, activation=a) for co in (4, 8) for r in (0, 8) for a in ("prelu", "relu")
+]
+DENSE += [Conv(size=(4, 9), ci=128, co=44, residual=32)]
 
 
 def compare(got: Array, case: Conv, a: Arrays) -> str:
@@ -207,6 +217,7 @@ def test_depthwise_windows_are_right_at_every_size(shape: tuple[int, int], varia
             for c in (1, 4, 12)
         ]
     cases.append(replace(control, size=(2, 1), pads=(k - 1,) * 4))
+    cases += [replace(control, size=(n, m), n=2, groups=8) for n in range(3, 8) for m in range(3, 14)]
     if not variant:
         cases += [replace(control, dilation=(2, 3), pads=(3, 2, 4, 1)), replace(control, window=(2, 4), stride=(1, 3))]
     problems = [(case, draw(case)) for case in cases]

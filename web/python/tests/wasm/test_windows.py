@@ -76,6 +76,8 @@ def test_pools_of_every_width(op: Op, target: Target) -> None:
         case("whole vectors and a rest", pool.Pool2dAttrs((3, 3), (2, 1), (1, 1, 1, 1)), (2, 5, 4, 23)),
         case("two channels", pool.Pool2dAttrs((1, 3)), (1, 2, 5, 2)),
         case("dilated, padded", pool.Pool2dAttrs((2, 3), (1, 2), (2, 1, 3, 2), (3, 2)), (1, 6, 7, 5)),
+        case("squares, some of them cut", pool.Pool2dAttrs((2, 2), (2, 2), (1, 0, 1, 1)), (2, 5, 7, 70)),
+        case("squares that overlap", pool.Pool2dAttrs((2, 2), (1, 1), (0, 1, 0, 1)), (2, 3, 4, 6)),
         case("clamped", pool.Pool2dAttrs((2, 2), activation=Activation.RELU_N1_TO_1), (1, 3, 3, 17)),
     ]
     check(op, cases, target)

@@ -25,6 +25,7 @@ from webinfer.plan.blocks import Argument, Ref
 TILES = {"6x8": 1.0, "5x8": 0.95, "4x8": 0.93, "3x12": 0.93, "2x16": 0.93, "8x4": 0.7, "8x1": 0.45, "1x32": 0.8}
 UNFUSED_TILES = {**TILES, "6x8": 0.55, "5x8": 0.98, "4x8": 0.96, "3x12": 0.95, "2x16": 0.85}
 SCALAR_TILES = {"4x8": 1.0, "8x1": 0.6}
+LEAST_CUT_ROWS, CUT_PANEL = 5, 0.66  # a panel of one vector: what it costs of a whole one, in tiles of enough rows
 IMAGES = {(3, 2): "image_3x3_s2", (5, 2): "image_5x5_s2"}  # (window, stride) of the tiles for 3 channels
 TRANSPOSE_TILES = {"4x8": 1.0, "8x4": 0.7}
 WINDOWS = {(3, 1): "3x3_s1", (3, 2): "3x3_s2", (5, 1): "5x5_s1", (5, 2): "5x5_s2"}
@@ -51,10 +52,22 @@ def _rows_columns(tile: str) -> tuple[int, int]:
     return int(rows), int(columns)
 
 
-def tile_work(tile: str, share: float, pixels: int, co: int) -> float:
-    """Multiplications that a tile spends on the product, padding included, over the speed it reaches."""
+def tile_work(tile: str, share: float, pixels: int, co: int, direct: bool = False) -> float:
+    """Multiplications that a tile spends on the product, padding included, over the speed it reaches.
+
+    `direct`: the product is one of include/matrix_tile.h, which cuts a last panel of up to 4 columns.
+    """
     rows, columns = _rows_columns(tile)
-    return -(-pixels // rows) * rows * -(-co // columns) * columns / share
+    panels = -(-co // columns)
+    cut = direct and rows >= LEAST_CUT_ROWS and columns > 4 and 0 < co % columns <= 4
+    return -(-pixels // rows) * rows * (panels - (1 - CUT_PANEL) * cut) * columns / share
+
+
+def is_direct(node: Node) -> bool:
+    """Whether a dense convolution is one product of matrices that include/matrix_tile.h has the tiles for."""
+    (_, kh, kw, ci), a = present(node.inputs[1]).type.shape, node.attrs
+    simple = a.activation.bounds is not None or a.activation is Activation.PRELU
+    return simple and (kh, kw) == a.stride == (1, 1) and not any(a.pads) and ci % 4 == 0
 
 
 def _pixels(node: Node) -> int:
@@ -79,7 +92,8 @@ def candidates(node: Node, isa: str = "relaxed") -> list[str]:
     if node.op is not ops.CONV2D or (constant is not None and constant.sparsity is not None):
         return []
     tiles, pixels, co = tiles_of(isa), _pixels(node), node.output.type.shape[3] // node.attrs.groups
-    work = {tile: tile_work(tile, share, pixels, co) for tile, share in tiles.items()}
+    direct = is_direct(node)
+    work = {tile: tile_work(tile, share, pixels, co, direct) for tile, share in tiles.items()}
     ranked = sorted((tile for tile in work if work[tile] <= 1.5 * min(work.values())), key=work.__getitem__)
     image = _image_tile(node)
     return [image, *ranked] if image else ranked
@@ -164,7 +178,8 @@ def _choose(node: Node, builder: Builder, tiles: dict[str, float], co: int) -> s
     chosen = builder.choices.get(tuning_key(node))
     if chosen is not None and chosen in (*tiles, image):
         return chosen
-    return image or min(tiles, key=lambda tile: tile_work(tile, tiles[tile], _pixels(node), co))
+    direct = node.op is ops.CONV2D and builder.isa != "scalar" and is_direct(node)
+    return image or min(tiles, key=lambda tile: tile_work(tile, tiles[tile], _pixels(node), co, direct))
 
 
 def _image_tile(node: Node) -> str | None:

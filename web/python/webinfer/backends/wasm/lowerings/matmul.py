@@ -66,7 +66,7 @@ def matmul(node: Node, builder: Builder) -> None:
     _, k, n = sizes
     products = list(batches(a.type, b.type, y.type, sizes))
     rows = products[0][0]
-    tile = min(TILES, key=lambda t: tile_work(t, TILES[t], rows, n))
+    tile = min(TILES, key=lambda t: tile_work(t, TILES[t], rows, n, k % 4 == 0))
     height, width = map(int, tile.split("x"))
     packed, panel_bytes = _pack(node, builder, sizes, width), 4 * width * (k + 1)
     for _, at_a, at_b, at_y in products:

@@ -1,0 +1,164 @@
+// 1x1 convolution in whole tiles, with as few instructions around the inner loop as it takes: where the depth is small
+// they are what a tile costs beyond its products. Included by conv2d_tile.h, whose general tiles do what is left over:
+// the last rows, 5 to 7 of 8 columns, a residual that ends inside a vector.
+//
+// Needs: a depth that is a multiple of 4, ACT_CLAMP or ACT_PRELU with finite slopes.
+#pragma once
+
+// What the activation of a call needs to know, as integers: a test of a float would be repeated for every tile.
+typedef struct {
+  int32_t act, below, above;  // whether ACT_CLAMP has bounds
+} Ending;
+
+// acc = bias + the residual's first `vectors` vectors of each row
+INLINE void start_sums(v4f acc[MR][NV], const float *w, const float *residual, int32_t step, const int nv,
+                       const int vectors) {
+  v4f bias[NV];
+  UNROLL for (int j = 0; j < nv; j++) bias[j] = v4f_load(w + 4 * j);
+  UNROLL for (int r = 0; r < MR; r++) {
+    UNROLL for (int j = 0; j < nv; j++) acc[r][j] = j < vectors ? v4f_load(residual + 4 * j) + bias[j] : bias[j];
+    residual += step;
+    if (vectors) PIN(residual);
+  }
+}
+
+// acc += a[MR][length] * w[length][NR], its first nv vectors; the weights' end.
+INLINE const float *multiply_whole(v4f acc[MR][NV], const float *const rows[MR], const float *w, int32_t length,
+                                   const int nv) {
+  const float *a[MR];
+  UNROLL for (int r = 0; r < MR; r++) a[r] = rows[r];
+  NO_UNROLL for (int32_t k = length; k > 0; k -= 4) {
+    PIN(w);
+    UNROLL for (int u = 0; u < 4; u++) {
+      v4f b[NV];
+      UNROLL for (int j = 0; j < nv; j++) b[j] = v4f_load(w + u * NR + 4 * j);
+      UNROLL for (int r = 0; r < MR; r++) {
+        PIN(a[r]);
+        const v4f s = v4f_load_splat(a[r] + u);
+        UNROLL for (int j = 0; j < nv; j++) {
+          acc[r][j] = v4f_madd(s, b[j], acc[r][j]);
+          PIN(acc[r][j]);
+        }
+      }
+    }
+    UNROLL for (int r = 0; r < MR; r++) a[r] += 4;
+    w += 4 * NR;
+  }
+  return w;
+}
+
+INLINE void activate_whole(v4f acc[MR][NV], const Epilogue *e, const int act, const Ending *ending, int32_t channel,
+                           const int nv) {
+  if (act == ACT_PRELU) {
+    const v4f zero = v4f_splat(0.0f);
+    UNROLL for (int j = 0; j < nv; j++) {
+      const v4f slope = v4f_load(e->slope + channel + 4 * j);
+      UNROLL for (int r = 0; r < MR; r++) {
+        const v4f negative = v4f_min(acc[r][j], zero);
+        acc[r][j] = v4f_madd(negative, slope, v4f_max(acc[r][j], zero));
+        PIN(acc[r][j]);
+      }
+    }
+    return;
+  }
+  if (ending->below) {
+    const v4f lo = v4f_splat(e->lo);
+    UNROLL for (int r = 0; r < MR; r++) {
+      UNROLL for (int j = 0; j < nv; j++) acc[r][j] = v4f_max(acc[r][j], lo);
+    }
+  }
+  if (ending->above) {
+    const v4f hi = v4f_splat(e->hi);
+    UNROLL for (int r = 0; r < MR; r++) {
+      UNROLL for (int j = 0; j < nv; j++) acc[r][j] = v4f_min(acc[r][j], hi);
+    }
+  }
+}
+
+// One panel of whole rows: the first nv vectors of its columns, `columns` of them stored. The next panel's weights.
+// residual_left: channels of the residual from this panel's first one on.
+INLINE const float *run_whole(const Conv *c, const Ending *ending, const float *const a[MR], const float *w, float *y,
+                              const float *residual, int32_t residual_left, int32_t channel, int32_t columns,
+                              const int nv) {
+  v4f acc[MR][NV];
+  if (residual_left <= 0) {
+    start_sums(acc, w, residual, 0, nv, 0);
+  } else if (nv == 1 || residual_left == 4) {
+    start_sums(acc, w, residual, c->e.residual_c, nv, 1);
+  } else {
+    start_sums(acc, w, residual, c->e.residual_c, nv, nv);
+  }
+  w = multiply_whole(acc, a, w + NR, c->ci, nv);
+  activate_whole(acc, &c->e, ending->act, ending, channel, nv);
+  if (nv == NV || LIKELY(columns == 4)) {
+    UNROLL for (int r = 0; r < MR; r++) {
+      UNROLL for (int j = 0; j < nv; j++) v4f_store(y + 4 * j, acc[r][j]);
+      y += c->y_stride;
+      PIN(y);
+    }
+  } else {
+    UNROLL for (int r = 0; r < MR; r++) {
+      v4f_store_first(y, acc[r][0], columns);
+      y += c->y_stride;
+    }
+  }
+  return w;
+}
+
+// The panels [o->panel, stop) of one tile, whatever its size.
+static __attribute__((noinline)) void run_left_over(const Conv *c, Order o, int32_t stop) {
+  const float *a[MR];
+  find_pixels(a, c, &o);
+  for (; o.panel < stop; o.panel++) run_panel(c, 1, 0, 0, a, o.tile, o.group, o.panel, panel_of(c, &o));
+}
+
+INLINE void run_whole_tiles(const Conv *c, const int act, int32_t begin, int32_t end) {
+  Order o = start_order(c, begin);
+  Ending ending = {act, c->e.lo > -__builtin_inff(), c->e.hi < __builtin_inff()};
+  PIN(ending.below);
+  PIN(ending.above);
+  const int32_t residual_c = c->e.residual ? c->e.residual_c : 0;
+  while (o.unit < end) {
+    const int32_t rest = o.first + o.width - o.panel, count = rest < end - o.unit ? rest : end - o.unit;
+    const int32_t stop = o.panel + count, pixel = o.tile * MR;
+    o.unit += count;
+    if (UNLIKELY(pixel + MR > c->pixels)) {
+      run_left_over(c, o, stop);
+    } else {
+      const float *a[MR], *w = panel_of(c, &o), *from = c->x + pixel * c->x_stride + o.group * c->ci;
+      UNROLL for (int r = 0; r < MR; r++) {
+        a[r] = from;
+        from += c->x_stride;
+      }
+      int32_t left = c->co - o.panel * NR, channel = (o.group + 1) * c->co - left;
+      float *y = c->y + pixel * c->y_stride + channel;
+      const float *residual = c->e.residual + pixel * residual_c + channel;
+      for (; o.panel < stop; o.panel++) {
+        const int32_t residual_left = residual_c - channel;
+        if (LIKELY(left >= NR && (residual_left >= NR || residual_left <= 0 || residual_left == 4))) {
+          w = run_whole(c, &ending, a, w, y, residual, residual_left, channel, NR, NV);
+        } else {
+          if (left <= 4 && (residual_left >= left || residual_left <= 0)) {
+            run_whole(c, &ending, a, w, y, residual, residual_left, channel, left, 1);
+          } else {
+            run_left_over(c, o, o.panel + 1);
+          }
+          w += o.panel_size;
+        }
+        y += NR;
+        residual += NR;
+        channel += NR;
+        left -= NR;
+      }
+    }
+    next_tile(&o);
+  }
+}
+
+static __attribute__((noinline)) void run_clamped(const Conv *c, int32_t begin, int32_t end) {
+  run_whole_tiles(c, ACT_CLAMP, begin, end);
+}
+
+static __attribute__((noinline)) void run_sloped(const Conv *c, int32_t begin, int32_t end) {
+  run_whole_tiles(c, ACT_PRELU, begin, end);
+}
