@@ -66,7 +66,7 @@ def assemble(site: Path, backend: str) -> None:
         for target, source in files.items():
             if not target.startswith(other):
                 _copy_script(MODULES / source, site / "rivals" / system / target)
-    _copy_engine(site / "engine")
+    copy_engine(site / "engine")
 
 
 def configure(site: Path, models: Sequence[ModelEntry], entries: Sequence[Entry], **settings: Any) -> None:
@@ -93,7 +93,7 @@ def _copy_script(source: Path, target: Path) -> None:
         shutil.copyfile(source, target)
 
 
-def _copy_engine(target: Path) -> None:
+def copy_engine(target: Path) -> None:
     """The engine, its kernels and Pyodide as the server would serve them, with relative addresses."""
     manifest = json.loads((SITE / "manifest.json").read_text())
     kept = {}

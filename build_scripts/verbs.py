@@ -29,6 +29,9 @@ VERBS: dict[str, Verb] = {
     "kernels": Verb("build_scripts.setup_kernels", BASE, "compile the WASM kernels"),
     "wheel": Verb("build_scripts.wheel", (), "build the engine's wheel"),
     "bench": Verb("build_scripts.bench", ALL, "webinfer and its rivals in one page, interleaved: JSON, table, chart"),
+    "tune": Verb(
+        "build_scripts.tune", ALL, "GPU kernels timed in headless Chromium; `--ship` makes logs shipped choices"
+    ),
     "startup": Verb(
         "build_scripts.startup", (*BASE, "browser"), "time from opening the page to its first result, by phase"
     ),

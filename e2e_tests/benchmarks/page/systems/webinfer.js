@@ -3,16 +3,21 @@
 const SITE = new URL("../engine/", import.meta.url);
 const MODULES = /^static\/((gpu|kernels)_\w+)\.js$/;
 
-/** Pyodide with the engine imported and the site's files known to it. */
-export async function start({ threads, backend }) {
+/** Pyodide with the engine imported and the site's files known to it; `python` holds the names of a script. */
+export async function startPython(script) {
   const { assets } = await (await fetch(new URL("manifest.json", SITE))).json();
   const urls = Object.fromEntries(Object.entries(assets).map(([name, { url }]) => [name, new URL(url, SITE).href]));
   await openDoor(urls);
   const pyodide = await loadPython(urls);
-  const code = await (await fetch(new URL("webinfer_runs.py", import.meta.url))).text();
+  const code = await (await fetch(script)).text();
   const python = pyodide.toPy({});
   pyodide.runPython(code, { globals: python });
   python.get("configure")(JSON.stringify(urls));
+  return { pyodide, python };
+}
+
+export async function start({ threads, backend }) {
+  const { pyodide, python } = await startPython(new URL("webinfer_runs.py", import.meta.url));
   return {
     version: `webinfer ${python.get("version")()} on Pyodide ${pyodide.version}`,
     files: (model) => ({ model: model.file }),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import tomllib
+from pathlib import Path
 
 import pytest
 
-from webinfer.tune.log import About, Log, Verdict
+from webinfer.tune.log import ENGINE, About, Log, Verdict
 from webinfer.tune.search import Winner
 
 HERE = About("nvidia h200", "Chrome 156", "0.1.0")
@@ -16,6 +18,11 @@ VERDICT = Verdict("ab12", "model", 2.0, 1.5, 3, True)
 
 def filled() -> Log:
     return Log(HERE, {WINNER.key: WINNER}, {VERDICT.plan: VERDICT})
+
+
+def test_the_engines_version_is_the_projects() -> None:
+    with (Path(__file__).parents[4] / "pyproject.toml").open("rb") as file:
+        assert tomllib.load(file)["project"]["version"] == ENGINE
 
 
 def test_what_is_written_is_read() -> None:

@@ -255,5 +255,5 @@ def test_adapters_have_a_class(name: str, software: bool, expected: str) -> None
 def test_every_shipped_class_says_whether_it_was_measured() -> None:
     assert set(DATA) == {"nvidia", "apple", "intel", "amd", "qualcomm", "software"}
     for name, entry in DATA.items():
-        assert bool(entry["measured"]) == bool(entry["choices"]), name
+        assert entry["measured"] or not entry["choices"], name
     assert shipped_choices("arm valhall", False) == {}

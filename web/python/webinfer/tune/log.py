@@ -5,19 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 from webinfer.errors import ModelFormatError
 from webinfer.tune.search import Winner
 
-
-def _engine() -> str:
-    installed = list(Path(__file__).parents[2].glob("webinfer-*.dist-info"))
-    return installed[0].name.split("-")[1] if installed else "checkout"
-
-
-ENGINE = _engine()  # version; read when the module is: an interpreter restored from a snapshot has no files
+ENGINE = "0.1.0"  # version: what was timed with another one counts no more
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +39,14 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class TuningReport:
-    """What a tuning did: `timed` shapes of `shapes` that have a choice, `known` before it began."""
+    """What a tuning did: `timed` shapes of `shapes` that have a choice, `known` before it began; its log's `lines`."""
 
     about: About
     verdict: Verdict
     timed: int
     known: int
     shapes: int
+    lines: str
 
     @property
     def gain(self) -> float:

@@ -66,6 +66,12 @@ async def remember(host: Host, device: GpuDevice, log: Log) -> None:
     await host.remember(_file_name(device), log.text())
 
 
+async def forget(host: Host) -> None:
+    """Lets go what is known of this host's device."""
+    device = await host.gpu()
+    await remember(host, device, Log(about(device)))
+
+
 async def export_log(host: Host) -> str:
     """What was found on this host's device, as JSON lines."""
     return (await recall(host, await host.gpu())).text()
@@ -151,7 +157,9 @@ class Tuner:
             raise
         self.log.verdicts[self.plan] = verdict
         await remember(self.host, self.device, self.log)
-        chosen.tuning = TuningReport(self.log.about, verdict, fresh, known, len(self.shapes))
+        winners = {key: self.log.winners[key] for key in self.shapes if key in self.log.winners}
+        lines = Log(self.log.about, winners, {self.plan: verdict}).text()
+        chosen.tuning = TuningReport(self.log.about, verdict, fresh, known, len(self.shapes), lines)
         return chosen
 
     def _trials(self) -> list[Trial]:
@@ -192,9 +200,8 @@ class Tuner:
     async def _judge(self, base: WebGpuExecutor, choices: Mapping[str, str]) -> tuple[WebGpuExecutor, Verdict]:
         """The plan that stays, and why; the other one is closed."""
         changed = sum(c != self.shipped.get(key, self.shapes[key].names[0]) for key, c in choices.items())
-        runs: dict[str, Run] = {"default": base}
         other = await self.compiled(choices)
-        runs["tuned"] = other
+        runs: dict[str, Run] = {"default": base, "tuned": other} if changed else {"default": base}
         try:
             for executor in (base, other):
                 await executor.fill({v.name: noise(v.type) for v in self.graph.inputs})
@@ -202,9 +209,10 @@ class Tuner:
         except BaseException:
             other.close()
             raise
-        kept = changed == 0 or beats(times["tuned"], times["default"], PLAN_MARGIN)
-        figures = statistics.median(times["default"]), statistics.median(times["tuned"])
+        default, tuned = times["default"], times.get("tuned", times["default"])
+        kept = not changed or beats(tuned, default, PLAN_MARGIN)
         (base if kept else other).close()
+        figures = statistics.median(default), statistics.median(tuned)
         return (other if kept else base), Verdict(self.plan, self.graph.name, *figures, changed, kept)
 
 
