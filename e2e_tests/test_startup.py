@@ -27,6 +27,19 @@ SPOIL = """async (names) => {
     await writer.close();
   }
 }"""
+PLANS = """async (spoil) => {
+  const cache = await caches.open("webinfer");
+  const sizes = {};
+  for (const request of await cache.keys()) {
+    const name = request.url.split("/").at(-1);
+    if (!name.startsWith("plan-")) continue;
+    const bytes = new Uint8Array(await (await cache.match(request)).arrayBuffer());
+    if (spoil) bytes[bytes.length >> 1] ^= 4;
+    if (spoil) await cache.put(request, new Response(bytes));
+    sizes[name] = bytes.length;
+  }
+  return sizes;
+}"""
 
 
 def took_the_long_way(page: DemoPage) -> bool:
@@ -153,3 +166,40 @@ def test_restored_interpreters_do_not_share_their_chance(demo: Demo) -> None:
         page.wait_for_result()
         drawn.add(page.page.workers[0].evaluate("pyodide.runPython('import random; random.random()')"))
     assert len(drawn) == 2
+
+
+def plan_of_visit(page: DemoPage) -> str:
+    """What the engine said last about a plan that was kept, with debug=1."""
+    return [line for line in page.console if "plan of an earlier visit" in line][-1]
+
+
+def wait_for_plan(page: DemoPage) -> dict[str, int]:
+    """The sizes of the plans that are kept, once there is one."""
+    sizes: dict[str, int] = page.wait_for("kept plan", lambda: page.page.evaluate(PLANS, False) or None)
+    return sizes
+
+
+def test_a_second_visit_runs_the_kept_plan(demo: Demo) -> None:
+    page = demo("?backend=wasm&debug=1")
+    first = page.wait_for_result()
+    assert "no plan" in plan_of_visit(page)
+    (size,) = wait_for_plan(page).values()
+    assert 100_000 < size < 1_000_000
+    page.page.reload()
+    second = page.wait_for_result()
+    assert "the plan" in plan_of_visit(page)
+    assert second["faces"] == first["faces"]
+
+
+def test_a_damaged_kept_plan_is_ignored_and_made_anew(demo: Demo) -> None:
+    page = demo("?backend=wasm&debug=1")
+    first = page.wait_for_result()
+    wait_for_plan(page)
+    page.page.evaluate(PLANS, True)
+    page.page.reload()
+    assert page.wait_for_result()["faces"] == first["faces"]
+    assert "damaged plan" in plan_of_visit(page)
+    page.page.wait_for_timeout(4000)
+    page.page.reload()
+    assert page.wait_for_result()["faces"] == first["faces"]
+    assert "the plan" in plan_of_visit(page)

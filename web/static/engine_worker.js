@@ -39,7 +39,7 @@ async function openDoor(downloads) {
 }
 
 /** Asks for what Python will ask for, as soon as it is known and long before Python runs. */
-function beginDownloads(downloads, { models, probes }, model, backend) {
+function beginDownloads(downloads, { models, plans, probes }, model, backend) {
   const begin = (name, ask) => {
     if (!downloads.has(name)) return;
     const promise = ask(name);
@@ -48,6 +48,7 @@ function beginDownloads(downloads, { models, probes }, model, backend) {
   };
   begin(models[model], (name) => downloads.bytes(name));
   if (backend === "webgpu") return;
+  if (plans[model] && self.caches) begun.set(plans[model], caches.match(plans[model]).catch(() => {}));
   const build = Object.keys(probes).find((isa) => WebAssembly.validate(Uint8Array.from(probes[isa]))) ?? "scalar";
   begin(`kernels/webinfer-${build}.wasm`, (name) => downloads.compiled(name));
   if (!self.crossOriginIsolated || navigator.hardwareConcurrency < 2) return;

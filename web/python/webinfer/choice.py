@@ -26,12 +26,12 @@ FALLBACK_ERRORS = (BackendUnavailableError, UnsupportedOpError, LimitError, GpuE
 
 @dataclass(frozen=True, slots=True)
 class LoadOptions:
-    """What `load` was told besides the backend. `threads` None means what suits the machine."""
+    """What `load` was told besides the backend. None: what suits the machine (`threads`), the backend (`tuning_ms`)."""
 
     strict: bool = False
     progress: Progress | None = None
     threads: int | None = None
-    tuning_ms: float = 0.0  # budget for timing tiles on this device
+    tuning_ms: float | None = None  # budget for timing kernels on this device
 
 
 @dataclass(slots=True)
@@ -127,7 +127,7 @@ async def _build(name: str, graph: Graph, host: Host, options: LoadOptions) -> E
     except AttributeError as error:
         raise BackendUnavailableError(f"backend {name} is not part of this build of webinfer") from error
     extra: dict[str, Any] = {"threads": options.threads} if name == "wasm" else {}
-    if name in ("wasm", "webgpu"):
+    if name in ("wasm", "webgpu") and options.tuning_ms is not None:
         extra["tuning_ms"] = options.tuning_ms
     try:
         executor: Executor = await build(graph, host, options.progress, **extra)

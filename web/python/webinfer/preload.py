@@ -16,6 +16,7 @@ import time
 import webinfer
 from webinfer.codegen.templates import preload_templates
 from webinfer.models import MODELS
+from webinfer.package import place_of
 
 
 def preload() -> list[str]:
@@ -36,13 +37,17 @@ def preload() -> list[str]:
 def facts() -> str:
     """What the page's worker needs to begin downloads before Python is up, as JSON.
 
-    `models`: the file of each known model in the site's manifest. `probes`: for each kernel build, best first,
-    the bytes of a module that only an engine with its features accepts.
+    `models`: the file of each known model in the site's manifest. `plans`: where its plan is kept in the origin's
+    cache. `probes`: for each kernel build, best first, the bytes of a module that only an engine with its features
+    accepts.
     """
+    from webinfer.host.browser import CACHE
     from webinfer.host.kernels_browser import PROBES
 
     models = {name: f"models/{known.file}.tflite" for name, known in MODELS.items()}
-    return json.dumps({"models": models, "probes": {isa: list(bytes.fromhex(probe)) for isa, probe in PROBES.items()}})
+    plans = {name: f"/{CACHE}/{place_of(known.sha256)}" for name, known in MODELS.items()}
+    probes = {isa: list(bytes.fromhex(probe)) for isa, probe in PROBES.items()}
+    return json.dumps({"models": models, "plans": plans, "probes": probes})
 
 
 def wake() -> None:

@@ -24,6 +24,7 @@ from webinfer.host.gpu import GpuTensor
 from webinfer.host.interface import Host, Progress, ProgressEvent
 from webinfer.importers import read_model
 from webinfer.models import MODELS, check_integrity
+from webinfer.package import open_graph
 from webinfer.passes.pipeline import optimize
 from webinfer.report import PlanReport, Profile, VerifyReport, compare_backends, time_runs
 from webinfer.tensor import Tensor
@@ -42,7 +43,7 @@ async def load(
     strict: bool = False,
     progress: Progress | None = None,
     threads: int | None = None,
-    tuning_ms: float = 0.0,
+    tuning_ms: float | None = None,
     shapes: Mapping[str, Sequence[int]] | None = None,
     host: Host | None = None,
 ) -> Session:
@@ -51,7 +52,9 @@ async def load(
     `source` is bytes, a path, a URL, the name of a known model or a `GraphBuilder`. `backend` is "auto" (the fastest
     measured on this device), one of "webgpu", "wasm", "reference", or a list to try in order.
     `threads` is for the wasm backend: None takes what suits the machine, where threads cannot be had
-    there is one. `tuning_ms` is a budget for timing kernels on this device; what was found is remembered.
+    there is one. `tuning_ms` is a budget for timing kernels on this device; what won is
+    remembered. On webgpu it is spent in this call (None: 0), on wasm after it, in a browser's pauses, for the loads
+    to come (None: 200). With 0 the defaults run.
     `shapes` binds the sizes of inputs, by name, that the model leaves open; they may change from run to run.
     With `strict` a backend that cannot run the whole model is an error, never a reason to fall back.
 
@@ -67,7 +70,8 @@ async def load(
     def read(bound: Mapping[str, Sequence[int]] | None) -> Graph:
         return _optimised(source.graph() if built else read_model(data, name, bound))
 
-    graph = read(shapes)
+    kept = not (built or shapes) and {*order} & {"auto", "wasm"}
+    graph = await open_graph(data, name, host, lambda: read(None)) if kept else read(shapes)
     if progress is not None:
         progress(ProgressEvent("compile", 0, 1, "steps"))
     options = LoadOptions(strict, progress, threads, tuning_ms)

@@ -193,18 +193,35 @@ class BrowserHost:
         text = f"{n.userAgent} {n.hardwareConcurrency} {getattr(n, 'deviceMemory', 0)} {best_build()}"
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
+    def identity(self) -> str:
+        """A hash of the addresses of engine and kernels, which hold the hashes of what lies there."""
+        names = [name for name in sorted(self.assets) if name.startswith(("kernels/", "python/", "snapshot/"))]
+        text = " ".join(self.assets[name] for name in names)
+        return hashlib.sha256(text.encode()).hexdigest()[:16] if any("python/" in name for name in names) else ""
+
     async def recall(self, name: str) -> str | None:
         """A text from this origin's cache; None where there is none or storage is switched off."""
-        try:
-            found = await (await js.caches.open(CACHE)).match(f"/{CACHE}/{name}")
-            return str(await found.text()) if found is not None else None
-        except (JsException, AttributeError):
-            return None
+        data = await self.recall_bytes(name)
+        return None if data is None else bytes(data).decode(errors="replace")
 
     async def remember(self, name: str, text: str) -> None:
         """Keeps a text in this origin's cache; a full or missing cache is no failure."""
+        await self.remember_bytes(name, text.encode())
+
+    async def recall_bytes(self, name: str) -> memoryview | None:
+        """As `recall`; the page's worker may have asked already."""
+        url = f"/{CACHE}/{name}"
         try:
-            await (await js.caches.open(CACHE)).put(f"/{CACHE}/{name}", js.Response.new(text))
+            found = await begun(url) or await (await js.caches.open(CACHE)).match(url)
+            data: memoryview | None = (await found.arrayBuffer()).to_memoryview() if found is not None else None
+            return data
+        except (JsException, AttributeError):
+            return None
+
+    async def remember_bytes(self, name: str, data: bytes) -> None:
+        """As `remember`, for what may be large."""
+        try:
+            await (await js.caches.open(CACHE)).put(f"/{CACHE}/{name}", js.Response.new(to_js(data)))
         except (JsException, AttributeError) as error:
             debug(1, f"cannot remember {name}: {error}")
 

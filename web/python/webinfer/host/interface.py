@@ -108,8 +108,17 @@ class Host(Protocol):
     def fingerprint(self) -> str:
         """A short text that differs where timings may: machine, browser or runtime."""
 
+    def identity(self) -> str:
+        """A short text that changes with any file of engine or kernels; "" if that cannot be told."""
+
     async def recall(self, name: str) -> str | None:
         """A text remembered by this host, or None."""
 
     async def remember(self, name: str, text: str) -> None:
         """Keeps a small text beyond this process where that is possible; never raises."""
+
+    async def recall_bytes(self, name: str) -> Any:
+        """Bytes remembered by this host, or None."""
+
+    async def remember_bytes(self, name: str, data: bytes) -> None:
+        """As `remember`, for what may be large."""

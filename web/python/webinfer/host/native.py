@@ -116,20 +116,33 @@ class NativeHost:
         """The processor's model."""
         return hashlib.sha256(f"{_processor()} wasmtime".encode()).hexdigest()[:16]
 
+    def identity(self) -> str:
+        """Nothing: sources may change under a process."""
+        return ""
+
     async def recall(self, name: str) -> str | None:
         """A text remembered in the user's cache folder."""
-        try:
-            return (_cache_folder() / name).read_text(encoding="utf-8")
-        except (OSError, ValueError):
-            return None
+        data = await self.recall_bytes(name)
+        return None if data is None else data.decode(errors="replace")
 
     async def remember(self, name: str, text: str) -> None:
         """Keeps a text in the user's cache folder; a folder that cannot be written is no failure."""
+        await self.remember_bytes(name, text.encode())
+
+    async def recall_bytes(self, name: str) -> bytes | None:
+        """As `recall`, for what may be large."""
+        try:
+            return (_cache_folder() / name).read_bytes()
+        except OSError:
+            return None
+
+    async def remember_bytes(self, name: str, data: bytes) -> None:
+        """As `remember`, for what may be large."""
         folder = _cache_folder()
         try:
             folder.mkdir(parents=True, exist_ok=True)
             fresh = folder / f"{name}.{os.getpid()}.tmp"
-            fresh.write_text(text, encoding="utf-8")
+            fresh.write_bytes(data)
             fresh.replace(folder / name)
         except OSError as error:
             debug(1, f"cannot remember {name}: {error}")

@@ -94,6 +94,11 @@ class PlacedPlan:
         self._call(self._instance(), 0, self.layout.steps)
 
     @property
+    def closed(self) -> bool:
+        """Whether the kernel instance was let go."""
+        return self._kernels is None
+
+    @property
     def kernels(self) -> Kernels:
         """The kernel instance, for pre- and post-processing beside the model."""
         return self._instance()

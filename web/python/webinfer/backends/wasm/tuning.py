@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from webinfer.backends.wasm.builder import Builder
 from webinfer.backends.wasm.executor import WasmExecutor, lower_graph
 from webinfer.backends.wasm.kernel_table import ABI
 from webinfer.backends.wasm.lowerings.conv import candidates, tuning_key
+from webinfer.errors import ModelFormatError
+from webinfer.flags import debug
 from webinfer.graph.ir import Graph, Node
 from webinfer.host.interface import Host, Kernels
 from webinfer.tune.alone import alone
-from webinfer.tune.log import choices_of, from_lines, to_lines
-from webinfer.tune.search import Run, Trial, search
+from webinfer.tune.log import ENGINE, from_lines, to_lines
+from webinfer.tune.search import Run, Trial, Winner, search
 
-DEFAULT_BUDGET_MS = 200.0
 LEAST_MS = 0.05  # a timing shorter than this is repeated until it is not
 
 
@@ -49,20 +50,27 @@ class _NodeRun:
         self._executor.close()
 
 
-async def tuned_choices(graph: Graph, host: Host, isa: str | None, budget_ms: float) -> Mapping[str, str]:
-    """The tile for each shape: remembered ones, and what a search within the budget finds for the rest.
-
-    Winners are remembered by the host under its fingerprint and the kernels' interface.
-    """
+async def remembered_choices(graph: Graph, host: Host) -> Mapping[str, str]:
+    """The tiles that beat the default on this device, for the shapes of this graph."""
     possible = trials(graph)
-    if not possible or budget_ms <= 0:
-        return {}
-    name = f"tuning-wasm-{ABI}-{host.fingerprint()}"
-    remembered = {w.key: w for w in from_lines(await host.recall(name) or "")}
+    return _changed(possible, await _remembered(host)) if possible else {}
+
+
+async def tune(graph: Graph, host: Host, isa: str, budget_ms: float) -> tuple[Mapping[str, str], int]:
+    """The tiles that beat the default, after a search among the shapes nobody timed; and how many are left of those.
+
+    Winners are remembered by the host under its fingerprint and the kernels' interface. A budget of 0 searches
+    nothing, and nothing is left to do.
+    """
+    possible = trials(graph) if budget_ms > 0 else {}
+    if not possible:
+        return {}, 0
+    remembered = await _remembered(host)
     missing = [trial for key, (trial, _) in possible.items() if key not in remembered]
     if missing:
 
         async def prepare(trial: Trial, tile: str) -> Run:
+            await host.pause()
             graph = alone(possible[trial.key][1])
             kernels = await host.kernels(isa)
             executor = WasmExecutor(graph, host, kernels, _built(graph, kernels, trial.key, tile))
@@ -70,8 +78,24 @@ async def tuned_choices(graph: Graph, host: Host, isa: str | None, budget_ms: fl
 
         winners = await search(missing, prepare, host.now_ms, budget_ms, least_ms=LEAST_MS)
         remembered |= {w.key: w for w in winners}
-        await host.remember(name, to_lines(remembered.values()))
-    return choices_of(w for w in remembered.values() if w.key in possible)
+        await host.remember(_log_name(host), to_lines(remembered.values()))
+    return _changed(possible, remembered), sum(key not in remembered for key in possible)
+
+
+def _log_name(host: Host) -> str:
+    return f"tuning-wasm-{ENGINE}-{ABI}-{host.fingerprint()}"
+
+
+async def _remembered(host: Host) -> dict[str, Winner]:
+    try:
+        return {w.key: w for w in from_lines(await host.recall(_log_name(host)) or "")}
+    except ModelFormatError as error:
+        debug(1, f"the tuning log is not used: {error}")
+        return {}
+
+
+def _changed(possible: Collection[str], remembered: Mapping[str, Winner]) -> Mapping[str, str]:
+    return {w.key: w.choice for w in remembered.values() if w.key in possible and w.changed}
 
 
 def _built(graph: Graph, kernels: Kernels, key: str, tile: str) -> Builder:

@@ -169,7 +169,8 @@ def _dense(node: Node, builder: Builder, weights: DenseWeights, window: tuple[in
         oh, ow, weights.co, total, *window, *a.stride, *a.dilation, a.pads[0], a.pads[2], *epilogue(node, builder),
         units=n * oh if image else tiles,
     )  # fmt: skip
-    builder.because(f"{tile} tile, {builder.isa} build")
+    origin = "tuned" if builder.choices.get(tuning_key(node)) == tile else "default"
+    builder.because(f"{tile} tile ({origin}), {builder.isa} build")
 
 
 def _choose(node: Node, builder: Builder, tiles: dict[str, float], co: int) -> str:
@@ -246,7 +247,8 @@ def conv_transpose2d(node: Node, builder: Builder) -> None:
         f"f32_conv_transpose2d_nhwc_{tile}", builder.ref(x), packed, builder.ref(node.output), n, ih, iw, ci, oh, ow,
         co, a.groups, kh, kw, *a.stride, *a.dilation, a.pads[0], a.pads[2], *epilogue(node, builder), units=n * oh,
     )  # fmt: skip
-    builder.because(f"{tile} tile, {builder.isa} build")
+    origin = "tuned" if builder.choices.get(tuning_key(node)) == tile else "default"
+    builder.because(f"{tile} tile ({origin}), {builder.isa} build")
 
 
 def _windows_are_apart(node: Node) -> bool:

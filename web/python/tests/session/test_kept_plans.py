@@ -1,0 +1,196 @@
+"""A plan is kept for the next visit, used only as a whole, and never where it does not fit."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.ops.case_graphs import run
+from tests.session.test_session import IMAGE, model
+
+import webinfer
+from webinfer import session as sessions
+from webinfer.backends.wasm import WasmExecutor, compilation, kept
+from webinfer.backends.wasm.kept import KeptExecutor
+from webinfer.host.native import NativeHost
+from webinfer.session import Session
+
+
+class Visitor(NativeHost):
+    """A host that keeps what it is told to in memory, as one engine of one site."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.engine, self.store = "engine 1", dict[str, bytes]()
+
+    def identity(self) -> str:
+        return self.engine
+
+    async def recall_bytes(self, name: str) -> bytes | None:
+        return self.store.get(name)
+
+    async def remember_bytes(self, name: str, data: bytes) -> None:
+        self.store[name] = data
+
+    @property
+    def place(self) -> str:
+        (name,) = (name for name in self.store if name.startswith("plan-"))
+        return name
+
+
+@pytest.fixture
+def host(monkeypatch: pytest.MonkeyPatch) -> Visitor:
+    monkeypatch.setattr(compilation, "QUIET_S", 0.0)
+    return Visitor()
+
+
+async def _opened(host: Visitor, **options: Any) -> Session:
+    options = {"backend": "wasm", "tuning_ms": 0, **options}
+    session = await webinfer.load(model(), host=host, **options)
+    await asyncio.sleep(0.02)
+    while compilation._tasks:
+        await asyncio.sleep(0.01)
+    return session
+
+
+def opened(host: Visitor, **options: Any) -> Session:
+    """A session, when all that is done afterwards is done."""
+    return run(_opened(host, **options))
+
+
+def answer(session: Session) -> Any:
+    return run(session.run({"image": IMAGE}))["y"].numpy()
+
+
+def test_the_second_visit_runs_the_kept_plan_without_reading_the_model(
+    host: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(host) as first:
+        assert type(first.executor) is WasmExecutor
+        want, rows, memory = answer(first), first.plan().rows, first.memory()
+        inputs, outputs = first.inputs, first.outputs
+    monkeypatch.setattr(sessions, "read_model", None)  # whoever calls it fails
+    with opened(host) as second:
+        assert type(second.executor) is KeptExecutor
+        assert (second.inputs, second.outputs) == (inputs, outputs)
+        assert (second.plan().rows, second.memory()) == (rows, memory)
+        np.testing.assert_array_equal(answer(second), want)
+        times = run(second.profile())
+        assert len(times.rows) == len(rows)
+
+
+def test_a_kept_session_still_shows_its_graph_and_checks_itself(host: Visitor) -> None:
+    with opened(host) as first:
+        text = first.graph_text()
+    with opened(host) as second:
+        report = run(second.verify(against="reference"))
+        assert report.ok
+        assert len(report.differences) == 3
+        assert second.graph_text().splitlines()[1:] == text.splitlines()[1:]
+        run(second.restore())
+        assert answer(second).shape == (1, 36)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: b"",
+        lambda data: data[:10],
+        lambda data: data[:-1],
+        lambda data: data + b"\0",
+        lambda data: data[:-40] + bytes([data[-40] ^ 1]) + data[-39:],
+        lambda data: data[:50] + b"?" + data[51:],
+        lambda data: b"WIP0" + data[4:],
+        lambda data: b"<!doctype html>" * 100,
+    ],
+    ids=["empty", "stump", "short", "long", "flipped bit", "header", "other version", "another file"],
+)
+def test_a_damaged_plan_is_ignored_and_replaced(host: Visitor, damage: Any) -> None:
+    with opened(host) as first:
+        want = answer(first)
+    whole = host.store[host.place]
+    host.store[host.place] = damage(whole)
+    with opened(host) as second:
+        assert type(second.executor) is WasmExecutor
+        np.testing.assert_array_equal(answer(second), want)
+    assert host.store[host.place] == whole
+
+
+def test_a_plan_of_another_engine_or_setting_is_ignored(host: Visitor) -> None:
+    opened(host).close()
+    host.engine = "engine 2"
+    with opened(host) as other_engine:
+        assert type(other_engine.executor) is WasmExecutor
+    with opened(host, tuning_ms=1) as other_setting:
+        assert type(other_setting.executor) is WasmExecutor
+    with opened(host, tuning_ms=1) as same:
+        assert type(same.executor) is KeptExecutor
+
+
+def test_another_model_has_another_place(host: Visitor) -> None:
+    opened(host).close()
+    first = host.place
+    host.store.clear()
+    run(_touch(host))
+    assert host.place != first
+
+
+async def _touch(host: Visitor) -> None:
+    changed = bytearray(model())
+    at = bytes(changed).index(np.float32(0.1).tobytes())
+    changed[at : at + 4] = np.float32(0.5).tobytes()
+    session = await webinfer.load(bytes(changed), backend="wasm", tuning_ms=0, host=host)
+    while not host.store:
+        await asyncio.sleep(0.01)
+    session.close()
+
+
+def test_a_plan_that_is_too_large_is_not_kept(host: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept, "LARGEST", 100)
+    opened(host).close()
+    assert host.store[host.place] == b""
+
+
+def test_a_session_that_was_closed_keeps_nothing(host: Visitor) -> None:
+    async def brief() -> None:
+        (await webinfer.load(model(), backend="wasm", host=host)).close()
+        await asyncio.sleep(0.05)
+
+    run(brief())
+    assert not host.store
+
+
+def test_tuning_happens_after_the_load_and_its_winners_are_in_the_next_plan(
+    host: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def winner(trials: Any, prepare: Any, clock: Any, budget_ms: float, **_: Any) -> list[Any]:
+        assert budget_ms == 150
+        return [webinfer.tune.search.Winner(t.key, t.candidates[-1], 0.5, 1.0, t.candidates[0]) for t in trials]
+
+    monkeypatch.setattr("webinfer.backends.wasm.tuning.search", winner)
+    with opened(host, tuning_ms=150) as first:
+        want = answer(first)
+        assert "(default)" in first.plan().rows[0].why
+    with opened(host, tuning_ms=150) as second:
+        assert type(second.executor) is KeptExecutor
+        assert "(tuned)" in second.plan().rows[0].why
+        np.testing.assert_allclose(answer(second), want, rtol=1e-5, atol=1e-6)
+    with opened(host, tuning_ms=0) as defaults:
+        assert "(default)" in defaults.plan().rows[0].why
+
+
+def test_a_damaged_tuning_log_is_ignored(host: Visitor) -> None:
+    async def spoiled(name: str) -> str | None:
+        return "{" if name.startswith("tuning-") else None
+
+    host.recall = spoiled  # type: ignore[method-assign]
+    with opened(host, tuning_ms=1) as session:
+        assert answer(session).shape == (1, 36)
+
+
+def test_hosts_without_an_identity_keep_nothing() -> None:
+    with run(webinfer.load(model(), backend="wasm")) as session:
+        assert type(session.executor) is WasmExecutor
+        assert session._graph.origin is None

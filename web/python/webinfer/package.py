@@ -1,0 +1,36 @@
+"""Compiled models that are kept from one visit to the next, under the hash of the model's bytes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+
+from webinfer.backends.wasm.kept import unseal
+from webinfer.flags import debug
+from webinfer.graph.deferred import DeferredGraph
+from webinfer.graph.ir import Graph, Origin, Value
+from webinfer.host.interface import Host
+
+
+def place_of(sha256: str) -> str:
+    """The name under which the plan of a model is kept."""
+    return f"plan-{sha256[:32]}"
+
+
+async def open_graph(data: memoryview, name: str, host: Host, read: Callable[[], Graph]) -> Graph:
+    """The graph that `read` returns; if this very engine kept a plan of it, its nodes are not read yet."""
+    identity = host.identity()
+    if not identity:
+        return read()
+    origin = Origin(place_of(hashlib.sha256(data).hexdigest()))
+    found = await host.recall_bytes(origin.name)
+    plan = origin.kept = unseal(found, identity)
+    debug(
+        1, f"{name}: {'the' if plan else 'another engine’s or a damaged' if found else 'no'} plan of an earlier visit"
+    )
+    if plan is not None:
+        inputs, outputs = ([Value(p.name, p.type) for p in side] for side in (plan.layout.inputs, plan.layout.outputs))
+        return DeferredGraph(name, inputs, outputs, read, origin)
+    graph = read()
+    graph.origin = origin
+    return graph
