@@ -2,7 +2,7 @@
 // It blocks inside WebAssembly for as long as the team lives; the owner ends it with terminate().
 
 self.addEventListener("message", async ({ data }) => {
-  const { module, memory, team, thread, jobs, stackTop } = data;
+  const { module, memory, team, poisoned, thread, jobs, stackTop } = data;
   try {
     const { exports } = await WebAssembly.instantiate(module, { env: { memory } });
     exports.__stack_pointer.value = stackTop;
@@ -10,6 +10,7 @@ self.addEventListener("message", async ({ data }) => {
     exports.team_work(team, thread, jobs);
     self.postMessage({ type: "left", thread });
   } catch (error) {
+    Atomics.store(new Int32Array(memory.buffer), poisoned, 1); // nobody needs to wait for this thread
     self.postMessage({ type: "failed", thread, message: String(error) });
   }
 }, { once: true });

@@ -14,6 +14,7 @@ from webinfer.host.kernels_browser import FIRST_PAGES, PAGE, BrowserKernels, com
 
 MAX_BYTES = (2**31, 2**30, 2**29)  # ladder of what a shared memory may grow to; some devices refuse much
 TEAM_BYTES = 512  # struct Team of kernels_wasm/include/team.h, with room
+POISONED_WORD = 64  # its field poisoned
 NAPS_WORD = 65  # its field naps_allowed
 STACK_BYTES = 65536
 NAP_MS = 2
@@ -87,12 +88,15 @@ class TeamKernels(BrowserKernels):
         answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def on_message(event: Any) -> None:
+            event.preventDefault()  # an error ends this thread, not the engine
             if answer.done():
                 return
-            if event.type == "message" and event.data.type == "ready":
+            told = getattr(event, "data", None) or event
+            if getattr(told, "type", "") == "ready":
                 answer.set_result(None)
             else:
-                answer.set_exception(RuntimeError(str(getattr(event, "message", "") or event.data.message)))
+                message = getattr(told, "message", None) or f"{self._worker_url} cannot be loaded"
+                answer.set_exception(RuntimeError(str(message)))
 
         listener = create_proxy(on_message)
         worker.addEventListener("message", listener)
@@ -100,6 +104,7 @@ class TeamKernels(BrowserKernels):
         self._workers.append((worker, listener))
         stack_top = self._stacks + thread * STACK_BYTES
         message = options(team=self._team, thread=thread, jobs=0, stackTop=stack_top)
+        message.poisoned = self._team // 4 + POISONED_WORD
         message.module, message.memory = self._module, self._memory
         worker.postMessage(message)
         return answer
@@ -114,7 +119,9 @@ class TeamKernels(BrowserKernels):
         """
         if self.call("team_run", self._team, program, first, count, self.threads) != 0:
             self._end_workers()
-            raise KernelError(f"a kernel thread did not answer within {DEADLINE_MS} ms; the session must be rebuilt")
+            raise KernelError(
+                f"a kernel thread failed or did not answer within {DEADLINE_MS} ms; the next run has new ones"
+            )
 
     def _end_workers(self) -> None:
         for worker, listener in self._workers:

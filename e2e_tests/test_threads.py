@@ -1,0 +1,92 @@
+"""Kernel threads that die: the run in flight ends in a typed error, the next one has new threads and is right."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from e2e_tests.pages import DemoPage
+
+Demo = Callable[..., DemoPage]
+LIMIT_S = 20  # a silent thread has 10; a browser gives a thread 2 to end
+
+SETUP = """
+import asyncio, js, json, webinfer
+from webinfer.errors import KernelError
+
+session = await webinfer.load("blazeface_short_range", backend="wasm", threads=2)
+inputs = session.noise()
+wanted = {name: tensor.tobytes() for name, tensor in (await session.run(inputs)).items()}
+team = session.executor.kernels
+assert team.threads == 2
+
+
+async def dismiss():
+    team._end_workers()
+    await asyncio.sleep(3)  # a thread at work is given two seconds
+    team._words().fill(0, team._team // 4, team._team // 4 + 64)
+
+
+async def right():
+    return {name: tensor.tobytes() for name, tensor in (await session.run(inputs)).items()} == wanted
+
+
+async def story(runs):
+    start, done, error = js.performance.now(), 0, ""
+    try:
+        for done in range(runs):
+            await session.run(inputs)
+    except KernelError as caught:
+        error = str(caught)
+    elapsed = (js.performance.now() - start) / 1000
+    again, fresh = [await right() for _ in range(3)], session.executor.kernels
+    return json.dumps({"error": error, "done": done, "s": elapsed, "again": again, "fresh": fresh is not team,
+                       "threads": fresh.threads})
+"""
+GONE = """
+team._workers[0][0].terminate()
+await asyncio.sleep(3)
+await story(1)
+"""
+# A stack that ends below address 0: the first kernel that needs it traps.
+TRAPPED = """
+await dismiss()
+team._stacks = 16 - 65536
+await team._start_worker(1, None)
+await story(100)
+"""
+# The same, and nobody hears of it: the thread ends between two steps, as if the browser had ended it.
+SILENT = """
+from webinfer.host import kernels_team
+kernels_team.POISONED_WORD, kept = 127, kernels_team.POISONED_WORD
+""" + TRAPPED.replace("await story", "kernels_team.POISONED_WORD = kept\nawait story")
+
+
+def told(page: DemoPage, code: str) -> dict[str, Any]:
+    """The story that Python tells inside the engine's worker."""
+    page.wait_for_result()
+    story: dict[str, Any] = json.loads(
+        page.page.workers[0].evaluate("(code) => pyodide.runPythonAsync(code)", SETUP + code)
+    )
+    return story
+
+
+def check(story: dict[str, Any], limit_s: float) -> None:
+    assert "kernel thread" in story["error"], story
+    assert story["s"] < limit_s, story
+    assert story["again"] == [True, True, True], story
+    assert story["fresh"], story
+    assert story["threads"] == 2, story
+
+
+def test_a_thread_that_is_gone_ends_the_run_and_the_next_has_a_new_one(demo: Demo) -> None:
+    check(told(demo("?backend=wasm"), GONE), LIMIT_S)
+
+
+def test_a_thread_that_ends_at_work_ends_the_run_and_the_next_has_a_new_one(demo: Demo) -> None:
+    check(told(demo("?backend=wasm"), SILENT), LIMIT_S)
+
+
+def test_a_thread_that_traps_ends_the_run_at_once(demo: Demo) -> None:
+    check(told(demo("?backend=wasm"), TRAPPED), 2)
