@@ -29,6 +29,7 @@ async function run() {
   const config = await (await fetch("config.json")).json();
   const names = asked.get("models")?.split(",") ?? config.models;
   const budget = Number(asked.get("budget") ?? config.budget_ms), runs = Number(asked.get("runs") ?? config.runs);
+  await report("about", { browser: navigator.userAgent, date: new Date().toISOString().slice(0, 19) });
   let worker = null;
   for (const [i, name] of names.entries()) {
     const tell = ({ done, total }) => {
@@ -39,7 +40,7 @@ async function run() {
     try {
       if (!worker) {
         worker = open((event) => tell(event));
-        await report("about", { browser: navigator.userAgent, date: new Date().toISOString().slice(0, 19), ...(await worker.call("start")) });
+        await worker.call("start");
       }
       const value = await worker.call("tune", { file: `models/${name}.tflite`, budget, runs });
       lines.textContent += `${value.text}\n`;

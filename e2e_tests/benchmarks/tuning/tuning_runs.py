@@ -7,18 +7,10 @@ import statistics
 import js
 
 import webinfer
-from webinfer.backends.webgpu.tuning import about as place
-from webinfer.backends.webgpu.tuning import forget
-from webinfer.host import current
 
 
 def configure(urls):
     webinfer.configure(json.loads(urls))
-
-
-async def about():
-    """Adapter, browser and engine as the log names them."""
-    return json.dumps(dataclasses.asdict(place(await current().gpu())))
 
 
 async def tune(url, budget, runs, tell):
@@ -26,8 +18,8 @@ async def tune(url, budget, runs, tell):
 
     The model is loaded twice: what it was before tuning runs against what it is after, with readback.
     """
-    await forget(current())
     before = await webinfer.load(url, backend="webgpu", strict=True)
+    await before.forget_tuning()
     after = await webinfer.load(url, backend="webgpu", strict=True)
     try:
         report = await after.tune(

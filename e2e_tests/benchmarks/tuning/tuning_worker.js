@@ -7,7 +7,6 @@ let python = null;
 const METHODS = {
   async start() {
     ({ python } = await startPython(new URL("tuning_runs.py", import.meta.url)));
-    return JSON.parse(await python.get("about")());
   },
   async tune({ file, budget, runs }) {
     const tell = (done, total) => self.postMessage({ progress: { done, total } });

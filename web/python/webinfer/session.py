@@ -309,6 +309,16 @@ class Session:
 
         return await export_log(self._host)
 
+    async def forget_tuning(self) -> None:
+        """Forgets what was found on this device; the session runs on the default kernels from now on."""
+        from webinfer.backends.webgpu.tuning import forget
+
+        async with self._lock:
+            self._live()
+            await forget(self._host)
+            await self._landed()
+            await self.restore()
+
     async def import_tuning(self, text: str) -> tuple[int, int]:
         """Takes over lines of `export_tuning` and applies them; how many, and how many belong to other devices.
 

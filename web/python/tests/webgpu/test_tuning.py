@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 from tests.ops.case_graphs import run
 from tests.ops.targets import Target as RingTarget
+from tests.webgpu.test_device import Disguised
 
 from webinfer.backends import webgpu
 from webinfer.backends.webgpu import tuning
 from webinfer.backends.webgpu.executor import WebGpuExecutor
+from webinfer.backends.webgpu.fusion import SEPARATE
 from webinfer.backends.webgpu.shipped import DATA, adapter_class, shipped_choices
-from webinfer.backends.webgpu.tuning import Tuner, export_log, import_log, recall, remember
+from webinfer.backends.webgpu.tuning import Tuner, about, export_log, import_log, recall, remember
 from webinfer.dtypes import DType
 from webinfer.errors import DeviceLostError, ModelFormatError, UnsupportedOpError
 from webinfer.graph.ir import Constant, Graph, TensorType, Value, apply
@@ -22,7 +24,7 @@ from webinfer.host.interface import ProgressEvent
 from webinfer.host.native import NativeHost
 from webinfer.ops import OPS
 from webinfer.ops.conv import Conv2dAttrs
-from webinfer.tune.log import Verdict
+from webinfer.tune.log import Log, Verdict
 from webinfer.tune.search import Winner
 
 DEVICE_HOST = NativeHost()
@@ -84,6 +86,10 @@ def build(host: Any, **options: Any) -> WebGpuExecutor:
 
 def origins(executor: WebGpuExecutor) -> list[str]:
     return [row.why.rpartition("; ")[2] for row in executor.rows()]
+
+
+def recall_empty(host: Any) -> Log:
+    return Log(about(run(host.gpu())))
 
 
 def tuner(host: Any) -> Tuner:
@@ -210,6 +216,39 @@ def test_the_model_is_refused_before_anything_is_timed() -> None:
     with pytest.raises(UnsupportedOpError):
         run(webgpu.build(bad, host, tuning_ms=60_000.0))
     assert not host.kept
+
+
+class Hardware(Memory):
+    """A host whose adapter says that it is no software, so that nodes are fused."""
+
+    async def gpu(self) -> Any:
+        return Disguised(await DEVICE_HOST.gpu(), software=False)
+
+
+def fusable() -> Graph:
+    """A depthwise convolution, the 1x1 one of it, and one more."""
+    x = Value("x", TensorType((1, 9, 9, 8)))
+    pads = Conv2dAttrs(pads=(1, 1, 1, 1), groups=8)
+    first = apply(OPS["depthwise_conv2d"], [x, constant("a", 1, 3, 3, 8)], pads, "first")
+    second = apply(OPS["conv2d"], [first.output, constant("bb", 16, 1, 1, 8)], Conv2dAttrs(), "second")
+    last = apply(OPS["conv2d"], [second.output, constant("ccc", 8, 3, 3, 16)], Conv2dAttrs(), "last")
+    return Graph("fusable", [x], last.outputs, [first, second, last])
+
+
+def test_fused_nodes_are_one_choice_and_their_own_kernels_matter_only_apart() -> None:
+    host = Hardware()
+    default = run(webgpu.build(fusable(), host))
+    assert next(row.kernel for row in default.rows()) == "depthwise_pointwise"
+    tuner = Tuner(fusable(), host, run(host.gpu()), run(recall(host, run(host.gpu()))))
+    (fused,) = [key for key, shape in tuner.shapes.items() if len(shape.nodes) == 2]
+    for name, timed in ((tuner.shapes[fused].names[0], 1), (SEPARATE, 3)):
+        log = recall_empty(host)
+        log.winners[fused] = Winner(fused, name, 1.0, 1.0, name)
+        run(remember(host, run(host.gpu()), log))
+        executor = run(webgpu.build(fusable(), host, tuning_ms=60_000.0))
+        assert executor.tuning is not None
+        assert (executor.tuning.timed, executor.tuning.known) == (timed, 1)
+        np.testing.assert_allclose(outputs_of(executor), outputs_of(default), atol=TOLERANCE)
 
 
 def test_logs_travel_between_hosts_of_one_kind() -> None:

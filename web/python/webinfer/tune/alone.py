@@ -1,10 +1,10 @@
-"""One node as a graph of its own, and something to compute with."""
+"""Some nodes as a graph of their own, and something to compute with."""
 
 from __future__ import annotations
 
 import random
 from array import array
-from collections.abc import Container
+from collections.abc import Container, Sequence
 
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Constant, Graph, Node, TensorType, Value
@@ -12,26 +12,28 @@ from webinfer.graph.ir import Constant, Graph, Node, TensorType, Value
 PATTERN = 4099  # random numbers, repeated where more are needed: a prime, so that rows differ
 
 
-def alone(node: Node, folded: Container[Value] = ()) -> Graph:
-    """A graph of this node only; what it reads besides constants becomes an input.
+def alone(nodes: Sequence[Node], folded: Container[Value] = ()) -> Graph:
+    """A graph of these nodes only, in topological order; it gives what the last one gives.
 
-    `folded` are values that the whole graph computes once: they become constants, filled with noise.
+    What they read besides constants and each other becomes an input. `folded` are values that the whole graph
+    computes once: they become constants, filled with noise.
     """
     copies: dict[Value, Value] = {}
     inputs: list[Value] = []
-    for value in node.inputs:
-        if value is None or value.is_constant or value in copies:
-            continue
-        copies[value] = Value(f"in{len(copies)}", value.type, _constant(value.type) if value in folded else None)
-        if value not in folded:
-            inputs.append(copies[value])
-    outputs = [Value(f"out{i}", v.type) for i, v in enumerate(node.outputs)]
-    reads = [copies.get(v, v) if v is not None else None for v in node.inputs]
-    return Graph("trial", inputs, outputs, [Node(node.op, reads, outputs, node.attrs, "trial")])
-
-
-def _constant(type: TensorType) -> Constant:
-    return Constant(noise(type), type.dtype)
+    for node in nodes:
+        for value in node.inputs:
+            if value is None or value.is_constant or value in copies:
+                continue
+            constant = Constant(noise(value.type), value.type.dtype) if value in folded else None
+            copies[value] = fresh = Value(f"in{len(copies)}", value.type, constant)
+            if constant is None:
+                inputs.append(fresh)
+        copies |= {v: Value(f"out{len(copies) + i}", v.type) for i, v in enumerate(node.outputs)}
+    own = []
+    for node in nodes:
+        reads = [copies.get(v, v) if v is not None else None for v in node.inputs]
+        own.append(Node(node.op, reads, [copies[v] for v in node.outputs], node.attrs, node.label))
+    return Graph("trial", inputs, own[-1].outputs, own)
 
 
 def noise(type: TensorType) -> memoryview:

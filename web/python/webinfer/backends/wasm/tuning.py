@@ -71,7 +71,7 @@ async def tune(graph: Graph, host: Host, isa: str, budget_ms: float) -> tuple[Ma
 
         async def prepare(trial: Trial, tile: str) -> Run:
             await host.pause()
-            graph = alone(possible[trial.key][1])
+            graph = alone([possible[trial.key][1]])
             kernels = await host.kernels(isa)
             executor = WasmExecutor(graph, host, kernels, _built(graph, kernels, trial.key, tile))
             return _NodeRun(executor, host.now_ms)

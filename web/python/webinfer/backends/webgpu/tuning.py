@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from webinfer.backends.webgpu.dispatch import Target
 from webinfer.backends.webgpu.executor import WebGpuExecutor, compiled
+from webinfer.backends.webgpu.fusion import SEPARATE, find_fusions
 from webinfer.backends.webgpu.lowerings.variants import candidates, tuning_key
 from webinfer.backends.webgpu.schedule import fold
 from webinfer.backends.webgpu.shipped import shipped_choices
@@ -29,22 +30,47 @@ FLOPS_PER_BYTE = 20.0  # what a GPU computes while it moves a byte
 
 @dataclass(slots=True)
 class Shape:
-    """A distinct shape of a graph that has a choice: candidates (the default first) and its nodes' positions."""
+    """What has a choice: a node, or nodes that one dispatch may compute; candidates, the default first.
 
-    node: Node
+    `places` are the positions of such nodes in the graph, `inner` the keys of nodes that are lowered one by one
+    where they are not fused.
+    """
+
+    nodes: tuple[Node, ...]
     names: tuple[str, ...]
-    positions: list[int] = field(default_factory=list)
+    places: list[tuple[int, ...]] = field(default_factory=list)
+    inner: tuple[str, ...] = ()
+
+    @property
+    def weight(self) -> float:
+        """A shape's part of the model's work."""
+        total = 0.0
+        for node in self.nodes:
+            types = [v.type if v is not None else None for v in node.inputs]
+            cost = node.op.cost(types, [v.type for v in node.outputs], node.attrs)
+            total += max(cost.flops, FLOPS_PER_BYTE * cost.bytes)
+        return total * max(len(self.places), 1)
 
 
 def shapes_of(graph: Graph, target: Target, folded: set[Value]) -> dict[str, Shape]:
-    """The shapes by key."""
+    """The distinct shapes by key: of fused nodes, of those nodes alone, and of all others."""
     found: dict[str, Shape] = {}
+    at = {node: position for position, node in enumerate(graph.nodes)}
+    fused: set[Node] = set()
+    for node, (fusion, _) in find_fusions(graph, folded, target).items():
+        parts = tuple(sorted((*fusion.absorbed, node), key=at.__getitem__))
+        inner = tuple(tuning_key(part) for part in parts if len(candidates(part, target)) > 1)
+        shape = found.setdefault(fusion.key, Shape(parts, fusion.candidates(target), inner=inner))
+        shape.places.append(tuple(at[part] for part in parts))
+        fused.update(parts)
     for position, node in enumerate(graph.nodes):
         if all(v in folded or not v.type.size for v in node.outputs):
             continue
         names = candidates(node, target)
         if len(names) > 1:
-            found.setdefault(tuning_key(node), Shape(node, names)).positions.append(position)
+            shape = found.setdefault(tuning_key(node), Shape((node,), names))
+            if node not in fused:
+                shape.places.append((position,))
     return found
 
 
@@ -108,7 +134,7 @@ class Tuner:
         self.shapes = shapes_of(graph, target, self._folded)
         shipped = shipped_choices(device.name, device.software)
         self.shipped = {key: shipped[key] for key, s in self.shapes.items() if shipped.get(key) in s.names}
-        keys = " ".join(f"{key} {len(s.positions)}" for key, s in sorted(self.shapes.items()))
+        keys = " ".join(f"{key} {len(s.places)}" for key, s in sorted(self.shapes.items()))
         self.plan = hashlib.sha256(keys.encode()).hexdigest()[:16]
         self._trying = ""
 
@@ -120,13 +146,21 @@ class Tuner:
         known = choices_of(self.log.winners[key] for key in self.shapes if key in self.log.winners)
         return {key: choice for key, choice in known.items() if choice in self.shapes[key].names}
 
+    def _used(self) -> set[str]:
+        """The keys that matter now: not those of nodes that are fused everywhere."""
+        choices = {**self.shipped, **self.tuned()}
+        apart = {k for key, s in self.shapes.items() if choices.get(key) == SEPARATE for k in s.inner}
+        return {key for key, shape in self.shapes.items() if shape.places} | apart
+
     async def compiled(self, tuned: Mapping[str, str], progress: Progress | None = None) -> WebGpuExecutor:
         """The graph with these choices before the shipped ones before the defaults."""
         origins: dict[int, str] = {}
         for key, shape in self.shapes.items():
             origin = "tuned" if key in tuned else "shipped" if key in self.shipped else "default"
-            origins |= dict.fromkeys(shape.positions, origin)
-        return await compiled(self.graph, self.host, self.device, {**self.shipped, **tuned}, origins, progress)
+            for places in shape.places:
+                origins |= dict.fromkeys(places, origin)
+        choices = {**self.shipped, **tuned}
+        return await compiled(self.graph, self.host, self.device, choices, origins, progress)
 
     # ----- tuning
 
@@ -137,12 +171,10 @@ class Tuner:
         """
         base = await self.compiled({}, progress)
         try:
-            known = sum(key in self.log.winners for key in self.shapes)
-            trials = self._trials()
-            await self._search(trials, budget_ms, progress)
-            fresh = sum(trial.key in self.log.winners for trial in trials)
+            before = set(self.log.winners)
             self.log.verdicts.pop(self.plan, None)
-            chosen, verdict = await self._judge(base, self.tuned())
+            used = await self._search(budget_ms, progress)
+            chosen, verdict = await self._judge(base, self.tuned(), used)
         except DeviceLostError as error:
             base.close()
             if self._trying:  # the next tuning leaves this shape alone
@@ -157,49 +189,57 @@ class Tuner:
             raise
         self.log.verdicts[self.plan] = verdict
         await remember(self.host, self.device, self.log)
-        winners = {key: self.log.winners[key] for key in self.shapes if key in self.log.winners}
+        winners = {key: winner for key, winner in self.log.winners.items() if key in used}
         lines = Log(self.log.about, winners, {self.plan: verdict}).text()
-        chosen.tuning = TuningReport(self.log.about, verdict, fresh, known, len(self.shapes), lines)
+        known = len(used & before)
+        chosen.tuning = TuningReport(self.log.about, verdict, len(winners) - known, known, len(used), lines)
         return chosen
 
-    def _trials(self) -> list[Trial]:
-        trials = []
-        for key, shape in self.shapes.items():
-            if key in self.log.winners:
-                continue
-            node, default = shape.node, self.shipped.get(key, shape.names[0])
-            types = [v.type if v is not None else None for v in node.inputs]
-            cost = node.op.cost(types, [v.type for v in node.outputs], node.attrs)
-            weight = len(shape.positions) * max(cost.flops, FLOPS_PER_BYTE * cost.bytes)
-            names = (default, *(name for name in shape.names if name != default))
-            trials.append(Trial(key, names, weight))
-        return trials
+    async def _search(self, budget_ms: float, progress: Progress | None) -> set[str]:
+        """Finds winners, those of nodes that are better not fused behind the others; the keys in use."""
+        deadline, done, clock = self.host.now_ms() + budget_ms, 0, self.host.now_ms
+        used = self._used()
 
-    async def _search(self, trials: list[Trial], budget_ms: float, progress: Progress | None) -> None:
         def found(winner: Winner, number: int, total: int) -> None:
             self.log.winners[winner.key] = winner
-            _tell(progress, number, total)
+            _tell(progress, done + number, done + total)
 
-        _tell(progress, 0, len(trials))
-        await search(trials, self._prepare, self.host.now_ms, budget_ms, least_ms=LEAST_MS, found=found)
+        while trials := [self._trial(key) for key in sorted(used) if key not in self.log.winners]:
+            _tell(progress, done, done + len(trials))
+            left = max(deadline - clock(), 0.0)
+            winners = await search(trials, self._prepare, clock, left, least_ms=LEAST_MS, found=found)
+            done += len(winners)
+            used = self._used()
+            if len(winners) < len(trials):
+                break
         self._trying = ""
-        _tell(progress, len(trials), len(trials))
+        _tell(progress, done, done)
+        return used
+
+    def _trial(self, key: str) -> Trial:
+        shape = self.shapes[key]
+        default = self.shipped.get(key, shape.names[0])
+        return Trial(key, (default, *(name for name in shape.names if name != default)), shape.weight)
 
     async def _prepare(self, trial: Trial, name: str) -> Run | None:
         self._trying = trial.key
         await self.host.pause()
-        graph = alone(self.shapes[trial.key].node, self._folded)
+        graph = alone(self.shapes[trial.key].nodes, self._folded)
+        choices = {**self.shipped, **self.tuned(), trial.key: name}
         try:
-            executor = await compiled(graph, self.host, self.device, {trial.key: name}, {})
+            executor = await compiled(graph, self.host, self.device, choices, {})
         except (GpuError, LimitError, OutOfMemoryError) as error:
             debug(1, f"tuning {trial.key}: {name} cannot run: {error}")
             return None
         await executor.fill({v.name: noise(v.type) for v in graph.inputs})
         return executor
 
-    async def _judge(self, base: WebGpuExecutor, choices: Mapping[str, str]) -> tuple[WebGpuExecutor, Verdict]:
+    async def _judge(
+        self, base: WebGpuExecutor, choices: Mapping[str, str], used: set[str]
+    ) -> tuple[WebGpuExecutor, Verdict]:
         """The plan that stays, and why; the other one is closed."""
-        changed = sum(c != self.shipped.get(key, self.shapes[key].names[0]) for key, c in choices.items())
+        defaults = {key: self.shipped.get(key, shape.names[0]) for key, shape in self.shapes.items()}
+        changed = sum(choice != defaults[key] for key, choice in choices.items() if key in used)
         other = await self.compiled(choices)
         runs: dict[str, Run] = {"default": base, "tuned": other} if changed else {"default": base}
         try:
