@@ -19,12 +19,14 @@ INLINE v8s operand(const uint8_t *p, int32_t step, int32_t at, int32_t flip, int
 
 typedef struct {
   int32_t p, q, shift;
+  v4i lo, hi, zero;  // as integers
   float scale;
 } Factors;
 
 INLINE v4i sum_of(v4i a, v4i b, const Factors *f, const Stored *s) {
   const v4i nearest = (a * f->p + b * f->q + (1 << (f->shift - 1))) >> f->shift;
-  return v4i_clamp(nearest, v4i_splat((int32_t)s->lo), v4i_splat((int32_t)s->hi)) + s->zero;
+  (void)s;
+  return v4i_clamp(nearest, f->lo, f->hi) + f->zero;
 }
 INLINE v4i product_of(v4i a, v4i b, const Factors *f, const Stored *s) {
   return requantize(a * b, v4f_splat(f->scale), s);
@@ -48,14 +50,14 @@ INLINE v4i product_of(v4i a, v4i b, const Factors *f, const Stored *s) {
 void q8_add(const uint8_t *a, const uint8_t *b, uint8_t *y, const int32_t *nest, int32_t a_zero, int32_t b_zero,
             int32_t y_zero, int32_t flip, int32_t p, int32_t q, int32_t shift, float lo, float hi, int32_t begin,
             int32_t end) {
-  const Stored stored = {lo, hi, y_zero, flip};
-  const Factors factors = {p, q, shift, 0.0f};
+  const Stored stored = stored_as(lo, hi, y_zero, flip);
+  const Factors factors = {p, q, shift, v4i_splat((int32_t)lo), v4i_splat((int32_t)hi), v4i_splat(y_zero), 0.0f};
   ROWS(sum_of)
 }
 
 void q8_mul(const uint8_t *a, const uint8_t *b, uint8_t *y, const int32_t *nest, int32_t a_zero, int32_t b_zero,
             int32_t y_zero, int32_t flip, float scale, float lo, float hi, int32_t begin, int32_t end) {
-  const Stored stored = {lo, hi, y_zero, flip};
-  const Factors factors = {0, 0, 1, scale};
+  const Stored stored = stored_as(lo, hi, y_zero, flip);
+  const Factors factors = {.scale = scale};
   ROWS(product_of)
 }

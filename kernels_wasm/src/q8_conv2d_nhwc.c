@@ -6,28 +6,48 @@
 //   x_flip, y_flip         0x80 for int8, 0 for uint8
 //   lo, hi, y_zero         as in requantize.h
 //
-// Pixels are widened to int16 in blocks that stay in the first cache; a tile is 4 pixels by 8 outputs.
+// Pixels are widened to int16 in blocks that stay in the first cache; a tile is 4 pixels by 8 outputs. In a block the
+// steps of the sums lie in pairs, a pair of each of a tile's pixels side by side: block[tile][pair][4][2].
 // Needs: x and y do not overlap. Split by tiles of 4 output pixels.
 #include "requantize.h"
 
-enum { ROWS = 4, COLUMNS = 8, HEAD = 32, BLOCK = 8192 };  // BLOCK: int16 units on the stack
+enum { ROWS = 4, COLUMNS = 8, HEAD = 32, BLOCK = 8192 };  // BLOCK: int16 units, two of them on the stack
 
 typedef struct {
   const uint8_t *x;
   int32_t ih, iw, ci, x_stride, oh, ow, kh, kw, sh, sw, dh, dw, pad_top, pad_left;
   int32_t x_zero, x_flip;
+  int32_t is_row;   // the taps of a window's row lie together
+  int32_t is_copy;  // the sums' steps are x itself: window 1x1, stride 1
 } Source;
 
-static void widen(const uint8_t *x, int16_t *to, int32_t count, int32_t flip) {
+INLINE void widen(const uint8_t *x, int16_t *to, int32_t count, int32_t flip) {
   NO_UNROLL for (int32_t i = 0; i < count; i += 8) v8s_store(to + i, load_shorts(x + i, flip));
 }
 
+// Where an output pixel stands.
+typedef struct {
+  int32_t image, oy, ox;
+} Place;
+
+static Place place_of(const Source *s, int32_t pixel) {
+  const int32_t row = pixel / s->ow;
+  return (Place){row / s->oh, row % s->oh, pixel % s->ow};
+}
+
+INLINE void next_place(const Source *s, Place *p) {
+  if (LIKELY(++p->ox < s->ow)) return;
+  p->ox = 0;
+  if (++p->oy < s->oh) return;
+  p->oy = 0;
+  p->image++;
+}
+
 // Steps [first, first + count) of the sum of one output pixel, as shorts. Writes up to 7 units more.
-static void widen_pixel(const Source *s, int32_t pixel, int32_t first, int32_t count, int16_t *to) {
-  const int32_t ox = pixel % s->ow, oy = pixel / s->ow % s->oh, image = pixel / s->ow / s->oh;
-  const int32_t top = oy * s->sh - s->pad_top, left = ox * s->sw - s->pad_left;
+static __attribute__((noinline)) void widen_pixel(const Source *s, const Place *p, int32_t first, int32_t count, int16_t *to) {
+  const int32_t top = p->oy * s->sh - s->pad_top, left = p->ox * s->sw - s->pad_left;
   // Taps that are neighbours in memory are one piece: the window's row, when all of it lies in the image.
-  const int32_t whole = s->dw == 1 && s->x_stride == s->ci && left >= 0 && left + s->kw <= s->iw;
+  const int32_t whole = s->is_row && left >= 0 && left + s->kw <= s->iw;
   const int32_t piece = whole ? s->kw * s->ci : s->ci, taps = whole ? s->kw : 1;
   int32_t tap = first / piece * taps, offset = first % piece;
   const v8s zero = (v8s){} + (int16_t)s->x_zero;
@@ -36,7 +56,7 @@ static void widen_pixel(const Source *s, int32_t pixel, int32_t first, int32_t c
     const int32_t iy = top + ky * s->dh, ix = left + kx * s->dw;
     const int32_t rest = piece - offset, n = rest < count ? rest : count;
     if (iy >= 0 && iy < s->ih && ix >= 0 && ix < s->iw) {
-      widen(s->x + ((image * s->ih + iy) * s->iw + ix) * s->x_stride + offset, to, n, s->x_flip);
+      widen(s->x + ((p->image * s->ih + iy) * s->iw + ix) * s->x_stride + offset, to, n, s->x_flip);
     } else {
       NO_UNROLL for (int32_t i = 0; i < n; i += 8) v8s_store(to + i, zero);
     }
@@ -44,6 +64,64 @@ static void widen_pixel(const Source *s, int32_t pixel, int32_t first, int32_t c
     count -= n;
     offset = 0;
     tap += taps;
+  }
+}
+
+// All steps of the sum of one output pixel. Writes up to 7 units more.
+INLINE void widen_window(const Source *s, const Place *p, int16_t *to) {
+  const int32_t piece = s->kw * s->ci, row = s->iw * s->x_stride;
+  const int32_t top = p->oy * s->sh - s->pad_top, left = p->ox * s->sw - s->pad_left;
+  const int32_t inside = top >= 0 && top + (s->kh - 1) * s->dh < s->ih && left >= 0 && left + s->kw <= s->iw;
+  if (UNLIKELY(!inside || !s->is_row)) {
+    widen_pixel(s, p, 0, s->kh * piece, to);
+    return;
+  }
+  const uint8_t *from = s->x + (p->image * s->ih + top) * row + left * s->x_stride;
+  NO_UNROLL for (int32_t ky = 0; ky < s->kh; ky++, from += s->dh * row, to += piece) widen(from, to, piece, s->x_flip);
+}
+
+// Stores eight steps of each of four pixels as four pairs of each.
+INLINE void store_pairs(int16_t *to, v8s a, v8s b, v8s c, v8s d) {
+  const v4i p = (v4i)a, q = (v4i)b, r = (v4i)c, s = (v4i)d;
+  const v4i pq_low = __builtin_shufflevector(p, q, 0, 4, 1, 5), pq_high = __builtin_shufflevector(p, q, 2, 6, 3, 7);
+  const v4i rs_low = __builtin_shufflevector(r, s, 0, 4, 1, 5), rs_high = __builtin_shufflevector(r, s, 2, 6, 3, 7);
+  v4i_store(to, __builtin_shufflevector(pq_low, rs_low, 0, 1, 4, 5));
+  v4i_store(to + 8, __builtin_shufflevector(pq_low, rs_low, 2, 3, 6, 7));
+  v4i_store(to + 16, __builtin_shufflevector(pq_high, rs_high, 0, 1, 4, 5));
+  v4i_store(to + 24, __builtin_shufflevector(pq_high, rs_high, 2, 3, 6, 7));
+}
+
+// A tile of pixels that lie `stride` shorts apart.
+INLINE void interleave(const int16_t *a, int32_t stride, int32_t count, int16_t *to) {
+  NO_UNROLL for (int32_t i = 0; i < count; i += 8, to += 8 * ROWS) {
+    const int16_t *p = a + i, *q = p + stride, *r = q + stride, *s = r + stride;
+    store_pairs(to, v8s_load(p), v8s_load(q), v8s_load(r), v8s_load(s));
+  }
+}
+
+// A tile of pixels that lie in x as they are needed.
+INLINE void widen_interleaved(const uint8_t *x, int32_t stride, int32_t count, int32_t flip, int16_t *to) {
+  NO_UNROLL for (int32_t i = 0; i < count; i += 8, to += 8 * ROWS) {
+    const uint8_t *p = x + i, *q = p + stride, *r = q + stride, *s = r + stride;
+    store_pairs(to, load_shorts(p, flip), load_shorts(q, flip), load_shorts(r, flip), load_shorts(s, flip));
+  }
+}
+
+// The pixels [first, last) as tiles of a block, `stride` shorts for a pixel. A tile of one pixel holds nothing else; the
+// missing pixels of another are whatever the scratch held. All pixels are widened before the first is read again.
+static __attribute__((noinline)) void fill_block(const Source *s, int32_t first, int32_t last, int32_t stride, int16_t *scratch,
+                                                 int16_t *to) {
+  const int32_t depth = s->kh * s->kw * s->ci, whole = last - (last - first) % ROWS, rest = last - whole;
+  const int32_t separate = s->is_copy ? whole : first;
+  for (int32_t pixel = first; pixel < separate; pixel += ROWS, to += ROWS * stride) {
+    widen_interleaved(s->x + pixel * s->x_stride, s->x_stride, depth, s->x_flip, to);
+  }
+  Place p = place_of(s, separate);
+  for (int32_t pixel = separate; pixel < last; pixel++, next_place(s, &p)) {
+    widen_window(s, &p, rest == 1 && pixel == whole ? to + (pixel - separate) * stride : scratch + (pixel - separate) * stride);
+  }
+  for (int32_t pixel = separate; pixel < (rest > 1 ? last : whole); pixel += ROWS, to += ROWS * stride) {
+    interleave(scratch + (pixel - separate) * stride, stride, depth, to);
   }
 }
 
@@ -61,12 +139,14 @@ INLINE void start(Tile *t, const int16_t *panel, const int rows) {
   }
 }
 
-// t += a[rows][pairs * 2] * b[pairs][8][2]
-INLINE void multiply(Tile *t, const int16_t *a, int32_t a_stride, const int16_t *b, int32_t pairs, const int rows) {
-  NO_UNROLL for (int32_t p = 0; p < pairs; p++, a += 2, b += 2 * COLUMNS) {
+// t += a[pairs][rows][2] * b[pairs][8][2]
+INLINE void multiply(Tile *t, const int16_t *a, const int16_t *b, int32_t pairs, const int rows) {
+  NO_UNROLL for (; pairs > 0; pairs--, a += 2 * rows, b += 2 * COLUMNS) {
+    PIN(a);
+    PIN(b);
     const v8s b_low = v8s_load(b), b_high = v8s_load(b + COLUMNS);
     UNROLL for (int r = 0; r < rows; r++) {
-      const v8s pair = pair_splat(a + r * a_stride);
+      const v8s pair = pair_splat(a + 2 * r);
       t->low[r] += v4i_dot_i16(pair, b_low);
       t->high[r] += v4i_dot_i16(pair, b_high);
     }
@@ -81,31 +161,52 @@ typedef struct {
 
 INLINE void finish(const Tile *t, const int16_t *panel, const Target *to, const int rows, int32_t count) {
   const v4f scale_low = v4f_load(panel + 16), scale_high = v4f_load(panel + 24);
+  const Stored stored = to->stored;
+  const int32_t columns = to->columns, step = to->y_stride;
+  uint8_t *y = to->y;
+  v16u bytes[ROWS];
   UNROLL for (int r = 0; r < rows; r++) {
-    const v4i low = requantize(t->low[r], scale_low, &to->stored);
-    const v4i high = requantize(t->high[r], scale_high, &to->stored);
-    if (r < count) store_bytes(to->y + r * to->y_stride, stored_bytes(low, high, &to->stored), to->columns);
+    const v4i low = requantize(t->low[r], scale_low, &stored), high = requantize(t->high[r], scale_high, &stored);
+    bytes[r] = stored_bytes(low, high, &stored);
+  }
+  if (LIKELY(columns >= COLUMNS && count == rows)) {
+    UNROLL for (int r = 0; r < rows; r++) store_eight(y + r * step, bytes[r]);
+  } else {
+    UNROLL for (int r = 0; r < rows; r++) {
+      if (r < count) store_bytes(y + r * step, bytes[r], columns);
+    }
   }
 }
 
-// A tile of up to `rows` pixels, of which `count` exist; the others are computed from stale shorts and dropped.
-INLINE void whole_tile(const int16_t *a, int32_t a_stride, const int16_t *panel, int32_t pairs, const Target *to,
-                       const int rows, int32_t count) {
+// A tile of `rows` pixels, of which `count` exist; the others are computed from stale shorts and dropped.
+static __attribute__((noinline)) void tile_of_four(const int16_t *a, const int16_t *panel, int32_t pairs, const Target *to,
+                                                   int32_t count) {
   Tile t;
-  start(&t, panel, rows);
-  multiply(&t, a, a_stride, panel + HEAD, pairs, rows);
-  finish(&t, panel, to, rows, count);
+  start(&t, panel, ROWS);
+  multiply(&t, a, panel + HEAD, pairs, ROWS);
+  finish(&t, panel, to, ROWS, count);
+}
+
+static __attribute__((noinline)) void tile_of_one(const int16_t *a, const int16_t *panel, int32_t pairs, const Target *to) {
+  Tile t;
+  start(&t, panel, 1);
+  multiply(&t, a, panel + HEAD, pairs, 1);
+  finish(&t, panel, to, 1, 1);
 }
 
 // A tile whose sums are too long for the block: `part` of them at a time.
-static __attribute__((noinline)) void long_tile(const Source *s, int16_t *block, int32_t pixel, int32_t depth, int32_t part,
-                                                const int16_t *panel, const Target *to, int32_t count) {
+static __attribute__((noinline)) void long_tile(const Source *s, int16_t *scratch, int16_t *block, int32_t pixel, int32_t depth,
+                                                int32_t part, const int16_t *panel, const Target *to, int32_t count) {
   Tile t;
   start(&t, panel, ROWS);
   for (int32_t k = 0; k < depth; k += part) {
     const int32_t n = depth - k < part ? depth - k : part;
-    for (int32_t r = 0; r < count; r++) widen_pixel(s, pixel + r, k, n, block + r * part);
-    multiply(&t, block, part, panel + HEAD + k * COLUMNS, (n + 1) / 2, ROWS);
+    for (int32_t r = 0; r < count; r++) {
+      const Place place = place_of(s, pixel + r);
+      widen_pixel(s, &place, k, n, scratch + r * part);
+    }
+    interleave(scratch, part, n, block);
+    multiply(&t, block, panel + HEAD + k * COLUMNS, (n + 1) / 2, ROWS);
   }
   finish(&t, panel, to, ROWS, count);
 }
@@ -115,30 +216,35 @@ void q8_conv2d_nhwc(const uint8_t *restrict x, const int16_t *restrict w, uint8_
                     int32_t kh, int32_t kw, int32_t sh, int32_t sw, int32_t dh, int32_t dw, int32_t pad_top,
                     int32_t pad_left, int32_t x_zero, int32_t x_flip, int32_t y_zero, int32_t y_flip, float lo, float hi,
                     int32_t begin, int32_t end) {
-  const Source source = {x, ih, iw, ci, x_stride, oh, ow, kh, kw, sh, sw, dh, dw, pad_top, pad_left, x_zero, x_flip};
+  const Source source = {x, ih, iw, ci, x_stride, oh, ow, kh, kw, sh, sw, dh, dw, pad_top, pad_left, x_zero, x_flip,
+                         kw == 1 || (dw == 1 && x_stride == ci),
+                         kh * kw * sh * sw == 1 && oh == ih && ow == iw && !pad_top && !pad_left};
   const int32_t depth = kh * kw * ci, pairs = (depth + 1) / 2, pixels = n * oh * ow;
   const int32_t most = BLOCK / ROWS, is_long = depth > most;
-  const int32_t stride = (depth + 7) / 8 * 8, block_tiles = is_long ? 1 : BLOCK / (ROWS * stride);
+  const int32_t stride = (depth + 7) / 8 * 8, fitting = is_long ? 1 : BLOCK / (ROWS * stride);
+  const int32_t wanted = BLOCK / (ROWS * co) > 8 ? BLOCK / (ROWS * co) : 8;  // results that stay in the first cache
+  const int32_t block_tiles = wanted < fitting ? wanted : fitting;
   const int32_t panel_size = HEAD + pairs * 2 * COLUMNS;
-  int16_t block[BLOCK + 8];
-  Target to = {y, y_stride, COLUMNS, {lo, hi, y_zero, y_flip}};
+  int16_t scratch[BLOCK + 8], block[BLOCK + 8];
+  Target to = {y, y_stride, COLUMNS, stored_as(lo, hi, y_zero, y_flip)};
 
   for (int32_t tile = begin, tiles; tile < end; tile += tiles) {
     tiles = end - tile < block_tiles ? end - tile : block_tiles;
     const int32_t first = tile * ROWS, last = (tile + tiles) * ROWS < pixels ? (tile + tiles) * ROWS : pixels;
-    for (int32_t p = first; p < last && !is_long; p++) widen_pixel(&source, p, 0, depth, block + (p - first) * stride);
+    if (!is_long) fill_block(&source, first, last, stride, scratch, block);
     for (int32_t column = 0; column < co; column += COLUMNS) {
       const int16_t *panel = w + column / COLUMNS * panel_size;
       to.columns = co - column < COLUMNS ? co - column : COLUMNS;
       for (int32_t p = first; p < last; p += ROWS) {
+        const int32_t count = last - p < ROWS ? last - p : ROWS;
         const int16_t *a = block + (p - first) * stride;
         to.y = y + p * y_stride + column;
         if (is_long) {
-          long_tile(&source, block, p, depth, most, panel, &to, last - p);
-        } else if (last - p == 1) {
-          whole_tile(a, stride, panel, pairs, &to, 1, 1);
+          long_tile(&source, scratch, block, p, depth, most, panel, &to, count);
+        } else if (count == 1) {
+          tile_of_one(a, panel, pairs, &to);
         } else {
-          whole_tile(a, stride, panel, pairs, &to, ROWS, last - p);
+          tile_of_four(a, panel, pairs, &to, count);
         }
       }
     }

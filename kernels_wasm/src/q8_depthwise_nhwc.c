@@ -26,35 +26,11 @@ INLINE void one_pixel(const uint8_t *const *taps, const int32_t pairs, int32_t c
   }
 }
 
-// A window of 3x3 has its pointers in registers and its five pairs unrolled.
-INLINE void one_pixel_3x3(const uint8_t *const *t, int32_t channels, const int16_t *panel, const int32_t x_flip,
-                          uint8_t *y, const Stored *stored) {
-  const uint8_t *p0 = t[0], *p1 = t[1], *p2 = t[2], *p3 = t[3], *p4 = t[4], *p5 = t[5], *p6 = t[6], *p7 = t[7], *p8 = t[8];
-  for (int32_t c = 0; c < channels; c += COLUMNS, panel += HEAD + 10 * COLUMNS) {
-    v4i low = v4i_load(panel), high = v4i_load(panel + 8);
-#define PAIR(I, P, Q)                                                                                     \
-  {                                                                                                       \
-    const v8s a = load_shorts(P + c, x_flip), b = Q;                                                      \
-    low += v4i_dot_i16(__builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11), v8s_load(panel + HEAD + 16 * I)); \
-    high += v4i_dot_i16(__builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15), v8s_load(panel + HEAD + 16 * I + 8)); \
-  }
-    PAIR(0, p0, load_shorts(p1 + c, x_flip))
-    PAIR(1, p2, load_shorts(p3 + c, x_flip))
-    PAIR(2, p4, load_shorts(p5 + c, x_flip))
-    PAIR(3, p6, load_shorts(p7 + c, x_flip))
-    PAIR(4, p8, (v8s){})
-#undef PAIR
-    low = requantize(low, v4f_load(panel + 16), stored);
-    high = requantize(high, v4f_load(panel + 24), stored);
-    store_bytes(y + c, stored_bytes(low, high, stored), channels - c);
-  }
-}
-
 void q8_depthwise_nhwc(const uint8_t *restrict x, const int16_t *restrict w, uint8_t *restrict y,
                        const uint8_t *restrict pad, int32_t ih, int32_t iw, int32_t c, int32_t oh, int32_t ow, int32_t kh,
                        int32_t kw, int32_t sh, int32_t sw, int32_t dh, int32_t dw, int32_t pad_top, int32_t pad_left,
                        int32_t x_flip, int32_t y_zero, int32_t y_flip, float lo, float hi, int32_t begin, int32_t end) {
-  const Stored stored = {lo, hi, y_zero, y_flip};
+  const Stored stored = stored_as(lo, hi, y_zero, y_flip);
   const int32_t count = kh * kw, pairs = (count + 1) / 2;
   const uint8_t *taps[MOST_TAPS + 1];
   taps[count] = pad;  // an odd last tap has zero weights
@@ -68,13 +44,7 @@ void q8_depthwise_nhwc(const uint8_t *restrict x, const int16_t *restrict w, uin
         taps[t] = inside ? x + ((image * ih + iy) * iw + ix) * c : pad;
       }
       uint8_t *to = y + (row * ow + ox) * c;
-      if (count == 9 && x_flip) {
-        one_pixel_3x3(taps, c, w, 0x80, to, &stored);
-      } else if (count == 9) {
-        one_pixel_3x3(taps, c, w, 0, to, &stored);
-      } else {
-        one_pixel(taps, pairs, c, w, x_flip, to, &stored);
-      }
+      one_pixel(taps, pairs, c, w, x_flip, to, &stored);
     }
   }
 }

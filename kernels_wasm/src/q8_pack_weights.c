@@ -1,9 +1,10 @@
 // Packs 8-bit weights into panels of 8 outputs for q8_conv2d_nhwc and q8_depthwise_nhwc.
 //
 //   w       weight (output o, tap t, channel c) is the byte w[o*co_step + t*tap_step + c*ci_step]   read
+//   order   [taps] int32, the tap that comes at each place of a panel, or 0 for theirs   read
 //   bias    [co] int32 or 0      scales [co] float32      zeros [co] int32, the weights' zero points   read
 //   y       [ceil(co/8)] panels written: 8 int32 sums to start from, 8 float32 scales, then for each pair of
-//           k = t*ci + c: 8 columns of 2 int16. Columns past co and an odd last k are zero.
+//           k = place*ci + c: 8 columns of 2 int16. Columns past co and an odd last k are zero.
 //
 // The sums start at bias - x_zero * sum(w - zero), so that a kernel multiplies x as it is stored. x_zero belongs to the
 // uint8 form of x. Split by panels.
@@ -12,7 +13,7 @@
 enum { COLUMNS = 8, HEAD = 32 };  // HEAD: int16 units before the weights
 
 void q8_pack_weights(const uint8_t *restrict w, const int32_t *restrict bias, const float *restrict scales,
-                     const int32_t *restrict zeros, int16_t *restrict y, int32_t co, int32_t taps, int32_t ci,
+                     const int32_t *restrict zeros, const int32_t *restrict order, int16_t *restrict y, int32_t co, int32_t taps, int32_t ci,
                      int32_t co_step, int32_t tap_step, int32_t ci_step, int32_t w_signed, int32_t x_zero,
                      int32_t begin, int32_t end) {
   const int32_t depth = taps * ci, pairs = (depth + 1) / 2;
@@ -24,7 +25,8 @@ void q8_pack_weights(const uint8_t *restrict w, const int32_t *restrict bias, co
       const int32_t o = panel * COLUMNS + column, inside = o < co;
       int16_t *cell = to + HEAD + 2 * column;
       int32_t total = 0, k = 0;
-      for (int32_t t = 0; t < taps; t++) {
+      for (int32_t place = 0; place < taps; place++) {
+        const int32_t t = order ? order[place] : place;
         for (int32_t c = 0; c < ci; c++, k++) {
           int32_t weight = 0;
           if (inside) {

@@ -30,6 +30,7 @@ from webinfer.plan.blocks import Ref
 
 COLUMNS, ROWS, HEAD_BYTES = 8, 4, 64  # of kernels_wasm/src/q8_conv2d_nhwc.c
 MOST_TAPS = 256  # of kernels_wasm/src/q8_depthwise_nhwc.c
+_TAPS_3X3 = {1: (0, 3, 1, 4, 2, 5, 8, 7, 6), 2: (0, 3, 1, 4, 2, 5, 6, 7, 8)}  # of q8_depthwise_nhwc_3x3.c, by stride
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,7 @@ class Weights:
     ci_stride: int
     first: int = 0
     first_out: int = 0  # of bias and scales
+    order: tuple[int, ...] = ()  # of the taps in a panel, if not theirs
 
     @property
     def packed_bytes(self) -> int:
@@ -85,9 +87,10 @@ def pack(node: Node, builder: Builder, weights: Weights) -> Ref:
         put = builder.prepare if fixed else builder.step
         plain = w.constant is not None and w.constant.sparsity is None and fixed
         source = (builder.weights(w) if plain else builder.ref(w)) + weights.first
+        order = integers(builder, weights.order) if weights.order else 0
         put(
             "q8_pack_weights", source, 0 if bias is None else builder.ref(bias) + 4 * weights.first_out, scales, zeros,
-            target, weights.co, weights.taps, weights.ci, weights.out_stride, weights.tap_stride, weights.ci_stride,
+            order, target, weights.co, weights.taps, weights.ci, weights.out_stride, weights.tap_stride, weights.ci_stride,
             int(w.type.dtype is DType.INT8), byte_zero(x.type), units=-(-weights.co // COLUMNS),
         )  # fmt: skip
     return target
@@ -153,13 +156,16 @@ def depthwise_conv2d(node: Node, builder: Builder) -> None:
         source = builder.scratch(n * ih * iw * co)
         wide = (n * ih * iw * ci, co // ci)
         strided_copy(builder, StridedCopy(0, wide, 0, (1, 0), 0, row_major(wide)), builder.ref(x), source, 1)
-    packed = pack(node, builder, Weights(co, kh * kw, 1, 1, co, 0))
-    padding = bytes([byte_zero(x.type) ^ flip_of(x.type)]) * (co + COLUMNS)
+    fast = (kh, kw) == (3, 3) and (a.stride[1] == 1 or (a.stride[1], a.dilation[1]) == (2, 1))
+    order = _TAPS_3X3[a.stride[1]] if fast else ()
+    packed = pack(node, builder, Weights(co, kh * kw, 1, 1, co, 0, order=order))
+    padding = bytes([byte_zero(x.type) ^ flip_of(x.type)]) * (co * (iw if fast else 1) + COLUMNS)
     s = stored(y.type, a.activation)
+    kernel = f"q8_depthwise_nhwc_3x3_s{a.stride[1]}" if fast else "q8_depthwise_nhwc"
+    window = (a.stride[0], *a.dilation) if fast else (kh, kw, *a.stride, *a.dilation)
     builder.step(
-        "q8_depthwise_nhwc", source, packed, builder.ref(y), builder.table(("padding", padding), padding), ih, iw, co,
-        oh, ow, kh, kw, *a.stride, *a.dilation, a.pads[0], a.pads[2], flip_of(x.type),
-        s.zero, s.flip, s.lo, s.hi, units=n * oh,
+        kernel, source, packed, builder.ref(y), builder.table(("padding", padding), padding), ih, iw, co, oh, ow,
+        *window, a.pads[0], a.pads[2], flip_of(x.type), s.zero, s.flip, s.lo, s.hi, units=n * oh,
     )  # fmt: skip
 
 

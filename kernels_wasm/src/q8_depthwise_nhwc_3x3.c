@@ -1,0 +1,156 @@
+// Quantised depthwise convolution, NHWC, 3x3 window, one output for each channel; horizontal stride 1 with any
+// dilation, or 2 without.
+//
+//   x  [n, ih, iw, c]  bytes, read up to 7 bytes past the end      w    panels of q8_pack_weights with ci = 1
+//   y  [n, oh, ow, c]  bytes, written                              pad  [iw * c + 8] bytes of x's stored zero, read
+//   x_flip, y_flip     0x80 for int8, 0 for uint8                  lo, hi, y_zero  as in requantize.h
+//
+// A column of three pixels is read once and added to every output that it belongs to. One instruction multiplies and adds
+// two taps: of rows 0 and 1 in the same column, and of row 2 in neighbouring ones. So the panels hold the taps in the order
+//   stride 1:  0 3, 1 4, 2 5, 8 7, 6 -          stride 2:  0 3, 1 4, 2 5, 6 7, 8 -
+//
+// Needs: x and y do not overlap. Split by output rows (n * oh).
+#include "requantize.h"
+
+enum { COLUMNS = 8, HEAD = 32, PANEL = HEAD + 10 * COLUMNS };
+
+typedef struct {
+  v4i low, high;  // channels 0..3 and 4..7
+} Sums;
+
+// Two vectors as pairs.
+INLINE v8s pairs_low(v8s a, v8s b) { return __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11); }
+INLINE v8s pairs_high(v8s a, v8s b) { return __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15); }
+
+// s += pairs * the panel's weights of pair number `tap`.
+INLINE void add(Sums *s, v8s low, v8s high, const int16_t *panel, const int32_t tap) {
+  s->low += v4i_dot_i16(low, v8s_load(panel + HEAD + 2 * COLUMNS * tap));
+  s->high += v4i_dot_i16(high, v8s_load(panel + HEAD + 2 * COLUMNS * tap + COLUMNS));
+}
+
+INLINE Sums start(const int16_t *panel) { return (Sums){v4i_load(panel), v4i_load(panel + 8)}; }
+
+typedef struct {
+  const uint8_t *rows[3], *pad;  // the first pixel of each row of the window, at a panel's channels
+  uint8_t *y;
+  int32_t iw, c, columns;  // of y: how many channels of the panel exist
+  Stored stored;
+} Line;
+
+INLINE void finish(const Line *line, Sums s, const int16_t *panel, uint8_t *y) {
+  const v4i low = requantize(s.low, v4f_load(panel + 16), &line->stored);
+  const v4i high = requantize(s.high, v4f_load(panel + 24), &line->stored);
+  store_bytes(y, stored_bytes(low, high, &line->stored), line->columns);
+}
+
+// Outputs first, first + step, ... of a row, eight channels; `ix` is the leftmost column of the first.
+INLINE void line_s1(const Line *line, const int16_t *panel, int32_t ix, int32_t step, int32_t count, const int32_t flip) {
+  const uint8_t *r0 = line->rows[0], *r1 = line->rows[1], *r2 = line->rows[2];
+  uint8_t *y = line->y;
+  const int32_t c = line->c, iw = line->iw;
+  const v8s outside = load_shorts(line->pad, flip);
+  Sums s0 = {{}, {}}, s1 = s0;
+  v8s last = outside;
+  NO_UNROLL for (int32_t k = -2; k < count; k++, ix += step) {
+    v8s a = outside, b = outside, d = outside;
+    if (LIKELY((uint32_t)ix < (uint32_t)iw)) {
+      const int32_t at = ix * c;
+      a = load_shorts(r0 + at, flip);
+      b = load_shorts(r1 + at, flip);
+      d = load_shorts(r2 + at, flip);
+    }
+    PIN(panel);
+    const v8s ab_low = pairs_low(a, b), ab_high = pairs_high(a, b);
+    const v8s dl_low = pairs_low(d, last), dl_high = pairs_high(d, last);
+    last = d;
+    add(&s0, ab_low, ab_high, panel, 2);
+    add(&s0, dl_low, dl_high, panel, 3);
+    if (LIKELY(k >= 0)) {
+      finish(line, s0, panel, y);
+      y += step * c;
+    }
+    add(&s1, ab_low, ab_high, panel, 1);
+    s0 = s1;
+    s1 = start(panel);
+    add(&s1, ab_low, ab_high, panel, 0);
+    add(&s1, dl_low, dl_high, panel, 4);
+  }
+}
+
+// Outputs 0, 1, ... of a row, eight channels; `ix` is the leftmost column of the first.
+INLINE void line_s2(const Line *line, const int16_t *panel, int32_t ix, int32_t count, const int32_t flip) {
+  const uint8_t *r0 = line->rows[0], *r1 = line->rows[1], *r2 = line->rows[2];
+  uint8_t *y = line->y;
+  const int32_t c = line->c, iw = line->iw;
+  const v8s outside = load_shorts(line->pad, flip);
+  Sums s0 = {{}, {}};
+  NO_UNROLL for (int32_t k = -1; k < count; k++, ix += 2) {
+    const int32_t at = ix * c;
+    v8s a = outside, b = outside, d = outside;
+    if (LIKELY((uint32_t)ix < (uint32_t)iw)) {
+      a = load_shorts(r0 + at, flip);
+      b = load_shorts(r1 + at, flip);
+      d = load_shorts(r2 + at, flip);
+    }
+    PIN(panel);
+    const v8s ab_low = pairs_low(a, b), ab_high = pairs_high(a, b);
+    a = b = outside;
+    v8s e = outside;
+    if (LIKELY((uint32_t)(ix + 1) < (uint32_t)iw)) {
+      a = load_shorts(r0 + at + c, flip);
+      b = load_shorts(r1 + at + c, flip);
+      e = load_shorts(r2 + at + c, flip);
+    }
+    const v8s de_low = pairs_low(d, e), de_high = pairs_high(d, e);
+    add(&s0, ab_low, ab_high, panel, 2);
+    add(&s0, de_low, de_high, panel, 4);
+    if (LIKELY(k >= 0)) {
+      finish(line, s0, panel, y);
+      y += c;
+    }
+    s0 = start(panel);
+    add(&s0, ab_low, ab_high, panel, 0);
+    add(&s0, de_low, de_high, panel, 3);
+    add(&s0, pairs_low(a, b), pairs_high(a, b), panel, 1);
+  }
+}
+
+#define DEPTHWISE(NAME, ONE_LINE)                                                                                     \
+  void NAME(const uint8_t *restrict x, const int16_t *restrict w, uint8_t *restrict y, const uint8_t *restrict pad,   \
+            int32_t ih, int32_t iw, int32_t c, int32_t oh, int32_t ow, int32_t sh, int32_t dh, int32_t dw,            \
+            int32_t pad_top, int32_t pad_left, int32_t x_flip, int32_t y_zero, int32_t y_flip, float lo, float hi,    \
+            int32_t begin, int32_t end) {                                                                             \
+    Line line = {.pad = pad, .iw = iw, .c = c, .stored = stored_as(lo, hi, y_zero, y_flip)};                                   \
+    for (int32_t row = begin; row < end; row++) {                                                                     \
+      const int32_t image = row / oh, top = row % oh * sh - pad_top;                                                  \
+      const int16_t *panel = w;                                                                                       \
+      for (int32_t first = 0; first < c; first += COLUMNS, panel += PANEL) {                                          \
+        for (int32_t r = 0; r < 3; r++) {                                                                             \
+          const int32_t iy = top + r * dh;                                                                            \
+          line.rows[r] = (iy >= 0 && iy < ih ? x + (image * ih + iy) * iw * c : pad) + first;                         \
+        }                                                                                                             \
+        line.columns = c - first;                                                                                     \
+        for (int32_t ox = 0; ox < dw && ox < ow; ox++) {                                                              \
+          line.y = y + (row * ow + ox) * c + first;                                                                   \
+          ONE_LINE;                                                                                                   \
+        }                                                                                                             \
+      }                                                                                                               \
+    }                                                                                                                 \
+  }
+
+static __attribute__((noinline)) void line_s1_u8(const Line *line, const int16_t *panel, int32_t ix, int32_t step, int32_t count) {
+  line_s1(line, panel, ix, step, count, 0);
+}
+static __attribute__((noinline)) void line_s1_i8(const Line *line, const int16_t *panel, int32_t ix, int32_t step, int32_t count) {
+  line_s1(line, panel, ix, step, count, 0x80);
+}
+static __attribute__((noinline)) void line_s2_u8(const Line *line, const int16_t *panel, int32_t ix, int32_t count) {
+  line_s2(line, panel, ix, count, 0);
+}
+static __attribute__((noinline)) void line_s2_i8(const Line *line, const int16_t *panel, int32_t ix, int32_t count) {
+  line_s2(line, panel, ix, count, 0x80);
+}
+
+DEPTHWISE(q8_depthwise_nhwc_3x3_s1,
+          (x_flip ? line_s1_i8 : line_s1_u8)(&line, panel, ox - pad_left, dw, (ow - ox + dw - 1) / dw))
+DEPTHWISE(q8_depthwise_nhwc_3x3_s2, (x_flip ? line_s2_i8 : line_s2_u8)(&line, panel, -pad_left, ow))
