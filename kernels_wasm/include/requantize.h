@@ -13,8 +13,8 @@ typedef struct {
   v16u flip;     // 0x80 for int8 results, else 0
 } Stored;
 
-// Bounds are integers within +-2^21, so that clamping first changes nothing and adding 1.5 * 2^23 rounds: the integer is
-// then the low bits of the float.
+// Bounds are integers within +-2^21, so that clamping first changes nothing and adding 1.5 * 2^23 rounds: the integer
+// is then the low bits of the float.
 INLINE Stored stored_as(float lo, float hi, int32_t zero, int32_t flip) {
   return (Stored){v4f_splat(lo), v4f_splat(hi), v4f_splat(0x1.8p23f), v4i_splat(zero - 0x4b400000),
                   (v16u){} + (uint8_t)flip};

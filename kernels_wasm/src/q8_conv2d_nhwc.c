@@ -6,124 +6,12 @@
 //   x_flip, y_flip         0x80 for int8, 0 for uint8
 //   lo, hi, y_zero         as in requantize.h
 //
-// Pixels are widened to int16 in blocks that stay in the first cache; a tile is 4 pixels by 8 outputs. In a block the
-// steps of the sums lie in pairs, a pair of each of a tile's pixels side by side: block[tile][pair][4][2].
+// Pixels are widened to int16 in blocks (q8_block.h) that stay in the first cache; a tile is 4 pixels by 8 outputs.
 // Needs: x and y do not overlap. Split by tiles of 4 output pixels.
+#include "q8_block.h"
 #include "requantize.h"
 
-enum { ROWS = 4, COLUMNS = 8, HEAD = 32, BLOCK = 8192 };  // BLOCK: int16 units, two of them on the stack
-
-typedef struct {
-  const uint8_t *x;
-  int32_t ih, iw, ci, x_stride, oh, ow, kh, kw, sh, sw, dh, dw, pad_top, pad_left;
-  int32_t x_zero, x_flip;
-  int32_t is_row;   // the taps of a window's row lie together
-  int32_t is_copy;  // the sums' steps are x itself: window 1x1, stride 1
-} Source;
-
-INLINE void widen(const uint8_t *x, int16_t *to, int32_t count, int32_t flip) {
-  NO_UNROLL for (int32_t i = 0; i < count; i += 8) v8s_store(to + i, load_shorts(x + i, flip));
-}
-
-// Where an output pixel stands.
-typedef struct {
-  int32_t image, oy, ox;
-} Place;
-
-static Place place_of(const Source *s, int32_t pixel) {
-  const int32_t row = pixel / s->ow;
-  return (Place){row / s->oh, row % s->oh, pixel % s->ow};
-}
-
-INLINE void next_place(const Source *s, Place *p) {
-  if (LIKELY(++p->ox < s->ow)) return;
-  p->ox = 0;
-  if (++p->oy < s->oh) return;
-  p->oy = 0;
-  p->image++;
-}
-
-// Steps [first, first + count) of the sum of one output pixel, as shorts. Writes up to 7 units more.
-static __attribute__((noinline)) void widen_pixel(const Source *s, const Place *p, int32_t first, int32_t count, int16_t *to) {
-  const int32_t top = p->oy * s->sh - s->pad_top, left = p->ox * s->sw - s->pad_left;
-  // Taps that are neighbours in memory are one piece: the window's row, when all of it lies in the image.
-  const int32_t whole = s->is_row && left >= 0 && left + s->kw <= s->iw;
-  const int32_t piece = whole ? s->kw * s->ci : s->ci, taps = whole ? s->kw : 1;
-  int32_t tap = first / piece * taps, offset = first % piece;
-  const v8s zero = (v8s){} + (int16_t)s->x_zero;
-  while (count > 0) {
-    const int32_t ky = tap / s->kw, kx = tap - ky * s->kw;
-    const int32_t iy = top + ky * s->dh, ix = left + kx * s->dw;
-    const int32_t rest = piece - offset, n = rest < count ? rest : count;
-    if (iy >= 0 && iy < s->ih && ix >= 0 && ix < s->iw) {
-      widen(s->x + ((p->image * s->ih + iy) * s->iw + ix) * s->x_stride + offset, to, n, s->x_flip);
-    } else {
-      NO_UNROLL for (int32_t i = 0; i < n; i += 8) v8s_store(to + i, zero);
-    }
-    to += n;
-    count -= n;
-    offset = 0;
-    tap += taps;
-  }
-}
-
-// All steps of the sum of one output pixel. Writes up to 7 units more.
-INLINE void widen_window(const Source *s, const Place *p, int16_t *to) {
-  const int32_t piece = s->kw * s->ci, row = s->iw * s->x_stride;
-  const int32_t top = p->oy * s->sh - s->pad_top, left = p->ox * s->sw - s->pad_left;
-  const int32_t inside = top >= 0 && top + (s->kh - 1) * s->dh < s->ih && left >= 0 && left + s->kw <= s->iw;
-  if (UNLIKELY(!inside || !s->is_row)) {
-    widen_pixel(s, p, 0, s->kh * piece, to);
-    return;
-  }
-  const uint8_t *from = s->x + (p->image * s->ih + top) * row + left * s->x_stride;
-  NO_UNROLL for (int32_t ky = 0; ky < s->kh; ky++, from += s->dh * row, to += piece) widen(from, to, piece, s->x_flip);
-}
-
-// Stores eight steps of each of four pixels as four pairs of each.
-INLINE void store_pairs(int16_t *to, v8s a, v8s b, v8s c, v8s d) {
-  const v4i p = (v4i)a, q = (v4i)b, r = (v4i)c, s = (v4i)d;
-  const v4i pq_low = __builtin_shufflevector(p, q, 0, 4, 1, 5), pq_high = __builtin_shufflevector(p, q, 2, 6, 3, 7);
-  const v4i rs_low = __builtin_shufflevector(r, s, 0, 4, 1, 5), rs_high = __builtin_shufflevector(r, s, 2, 6, 3, 7);
-  v4i_store(to, __builtin_shufflevector(pq_low, rs_low, 0, 1, 4, 5));
-  v4i_store(to + 8, __builtin_shufflevector(pq_low, rs_low, 2, 3, 6, 7));
-  v4i_store(to + 16, __builtin_shufflevector(pq_high, rs_high, 0, 1, 4, 5));
-  v4i_store(to + 24, __builtin_shufflevector(pq_high, rs_high, 2, 3, 6, 7));
-}
-
-// A tile of pixels that lie `stride` shorts apart.
-INLINE void interleave(const int16_t *a, int32_t stride, int32_t count, int16_t *to) {
-  NO_UNROLL for (int32_t i = 0; i < count; i += 8, to += 8 * ROWS) {
-    const int16_t *p = a + i, *q = p + stride, *r = q + stride, *s = r + stride;
-    store_pairs(to, v8s_load(p), v8s_load(q), v8s_load(r), v8s_load(s));
-  }
-}
-
-// A tile of pixels that lie in x as they are needed.
-INLINE void widen_interleaved(const uint8_t *x, int32_t stride, int32_t count, int32_t flip, int16_t *to) {
-  NO_UNROLL for (int32_t i = 0; i < count; i += 8, to += 8 * ROWS) {
-    const uint8_t *p = x + i, *q = p + stride, *r = q + stride, *s = r + stride;
-    store_pairs(to, load_shorts(p, flip), load_shorts(q, flip), load_shorts(r, flip), load_shorts(s, flip));
-  }
-}
-
-// The pixels [first, last) as tiles of a block, `stride` shorts for a pixel. A tile of one pixel holds nothing else; the
-// missing pixels of another are whatever the scratch held. All pixels are widened before the first is read again.
-static __attribute__((noinline)) void fill_block(const Source *s, int32_t first, int32_t last, int32_t stride, int16_t *scratch,
-                                                 int16_t *to) {
-  const int32_t depth = s->kh * s->kw * s->ci, whole = last - (last - first) % ROWS, rest = last - whole;
-  const int32_t separate = s->is_copy ? whole : first;
-  for (int32_t pixel = first; pixel < separate; pixel += ROWS, to += ROWS * stride) {
-    widen_interleaved(s->x + pixel * s->x_stride, s->x_stride, depth, s->x_flip, to);
-  }
-  Place p = place_of(s, separate);
-  for (int32_t pixel = separate; pixel < last; pixel++, next_place(s, &p)) {
-    widen_window(s, &p, rest == 1 && pixel == whole ? to + (pixel - separate) * stride : scratch + (pixel - separate) * stride);
-  }
-  for (int32_t pixel = separate; pixel < (rest > 1 ? last : whole); pixel += ROWS, to += ROWS * stride) {
-    interleave(scratch + (pixel - separate) * stride, stride, depth, to);
-  }
-}
+enum { COLUMNS = 8, HEAD = 32, BLOCK = 8192 };  // BLOCK: int16 units, two of them on the stack
 
 INLINE v8s pair_splat(const int16_t *a) { return (v8s)v4f_load_splat((const float *)a); }
 
@@ -179,15 +67,16 @@ INLINE void finish(const Tile *t, const int16_t *panel, const Target *to, const 
 }
 
 // A tile of `rows` pixels, of which `count` exist; the others are computed from stale shorts and dropped.
-static __attribute__((noinline)) void tile_of_four(const int16_t *a, const int16_t *panel, int32_t pairs, const Target *to,
-                                                   int32_t count) {
+static __attribute__((noinline)) void tile_of_four(const int16_t *a, const int16_t *panel, int32_t pairs,
+                                                   const Target *to, int32_t count) {
   Tile t;
   start(&t, panel, ROWS);
   multiply(&t, a, panel + HEAD, pairs, ROWS);
   finish(&t, panel, to, ROWS, count);
 }
 
-static __attribute__((noinline)) void tile_of_one(const int16_t *a, const int16_t *panel, int32_t pairs, const Target *to) {
+static __attribute__((noinline)) void tile_of_one(const int16_t *a, const int16_t *panel, int32_t pairs,
+                                                  const Target *to) {
   Tile t;
   start(&t, panel, 1);
   multiply(&t, a, panel + HEAD, pairs, 1);
@@ -195,8 +84,9 @@ static __attribute__((noinline)) void tile_of_one(const int16_t *a, const int16_
 }
 
 // A tile whose sums are too long for the block: `part` of them at a time.
-static __attribute__((noinline)) void long_tile(const Source *s, int16_t *scratch, int16_t *block, int32_t pixel, int32_t depth,
-                                                int32_t part, const int16_t *panel, const Target *to, int32_t count) {
+static __attribute__((noinline)) void long_tile(const Source *s, int16_t *scratch, int16_t *block, int32_t pixel,
+                                                int32_t depth, int32_t part, const int16_t *panel, const Target *to,
+                                                int32_t count) {
   Tile t;
   start(&t, panel, ROWS);
   for (int32_t k = 0; k < depth; k += part) {

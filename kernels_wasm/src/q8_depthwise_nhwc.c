@@ -9,7 +9,7 @@
 
 enum { COLUMNS = 8, HEAD = 32, MOST_TAPS = 256 };
 
-// All channels of one pixel, eight at a time; taps come in pairs so that one instruction multiplies and adds two of them.
+// All channels of one pixel, eight at a time; one instruction multiplies and adds two taps.
 INLINE void one_pixel(const uint8_t *const *taps, const int32_t pairs, int32_t channels, const int16_t *panel,
                       const int32_t x_flip, uint8_t *y, const Stored *stored) {
   for (int32_t c = 0; c < channels; c += COLUMNS, panel += HEAD + pairs * 2 * COLUMNS) {
@@ -27,9 +27,10 @@ INLINE void one_pixel(const uint8_t *const *taps, const int32_t pairs, int32_t c
 }
 
 void q8_depthwise_nhwc(const uint8_t *restrict x, const int16_t *restrict w, uint8_t *restrict y,
-                       const uint8_t *restrict pad, int32_t ih, int32_t iw, int32_t c, int32_t oh, int32_t ow, int32_t kh,
-                       int32_t kw, int32_t sh, int32_t sw, int32_t dh, int32_t dw, int32_t pad_top, int32_t pad_left,
-                       int32_t x_flip, int32_t y_zero, int32_t y_flip, float lo, float hi, int32_t begin, int32_t end) {
+                       const uint8_t *restrict pad, int32_t ih, int32_t iw, int32_t c, int32_t oh, int32_t ow,
+                       int32_t kh, int32_t kw, int32_t sh, int32_t sw, int32_t dh, int32_t dw, int32_t pad_top,
+                       int32_t pad_left, int32_t x_flip, int32_t y_zero, int32_t y_flip, float lo, float hi,
+                       int32_t begin, int32_t end) {
   const Stored stored = stored_as(lo, hi, y_zero, y_flip);
   const int32_t count = kh * kw, pairs = (count + 1) / 2;
   const uint8_t *taps[MOST_TAPS + 1];
@@ -38,10 +39,12 @@ void q8_depthwise_nhwc(const uint8_t *restrict x, const int16_t *restrict w, uin
     const int32_t image = row / oh, top = row % oh * sh - pad_top;
     for (int32_t ox = 0; ox < ow; ox++) {
       const int32_t left = ox * sw - pad_left;
-      for (int32_t t = 0; t < count; t++) {
-        const int32_t iy = top + t / kw * dh, ix = left + t % kw * dw;
-        const int32_t inside = iy >= 0 && iy < ih && ix >= 0 && ix < iw;
-        taps[t] = inside ? x + ((image * ih + iy) * iw + ix) * c : pad;
+      const uint8_t **tap = taps;
+      for (int32_t ky = 0, iy = top; ky < kh; ky++, iy += dh) {
+        const uint8_t *line = iy >= 0 && iy < ih ? x + (image * ih + iy) * iw * c : 0;
+        for (int32_t kx = 0, ix = left; kx < kw; kx++, ix += dw) {
+          *tap++ = line && ix >= 0 && ix < iw ? line + ix * c : pad;
+        }
       }
       uint8_t *to = y + (row * ow + ox) * c;
       one_pixel(taps, pairs, c, w, x_flip, to, &stored);

@@ -5,8 +5,8 @@
 //   y  [n, oh, ow, c]  bytes, written                              pad  [iw * c + 8] bytes of x's stored zero, read
 //   x_flip, y_flip     0x80 for int8, 0 for uint8                  lo, hi, y_zero  as in requantize.h
 //
-// A column of three pixels is read once and added to every output that it belongs to. One instruction multiplies and adds
-// two taps: of rows 0 and 1 in the same column, and of row 2 in neighbouring ones. So the panels hold the taps in the order
+// A column of three pixels is read once and added to every output that it belongs to. One instruction multiplies and
+// adds two taps: of rows 0 and 1 in the same column, and of row 2 in neighbours. The panels hold the taps in the order
 //   stride 1:  0 3, 1 4, 2 5, 8 7, 6 -          stride 2:  0 3, 1 4, 2 5, 6 7, 8 -
 //
 // Needs: x and y do not overlap. Split by output rows (n * oh).
@@ -44,7 +44,8 @@ INLINE void finish(const Line *line, Sums s, const int16_t *panel, uint8_t *y) {
 }
 
 // Outputs first, first + step, ... of a row, eight channels; `ix` is the leftmost column of the first.
-INLINE void line_s1(const Line *line, const int16_t *panel, int32_t ix, int32_t step, int32_t count, const int32_t flip) {
+INLINE void line_s1(const Line *line, const int16_t *panel, int32_t ix, int32_t step, int32_t count,
+                    const int32_t flip) {
   const uint8_t *r0 = line->rows[0], *r1 = line->rows[1], *r2 = line->rows[2];
   uint8_t *y = line->y;
   const int32_t c = line->c, iw = line->iw;
@@ -115,42 +116,62 @@ INLINE void line_s2(const Line *line, const int16_t *panel, int32_t ix, int32_t 
   }
 }
 
-#define DEPTHWISE(NAME, ONE_LINE)                                                                                     \
-  void NAME(const uint8_t *restrict x, const int16_t *restrict w, uint8_t *restrict y, const uint8_t *restrict pad,   \
-            int32_t ih, int32_t iw, int32_t c, int32_t oh, int32_t ow, int32_t sh, int32_t dh, int32_t dw,            \
-            int32_t pad_top, int32_t pad_left, int32_t x_flip, int32_t y_zero, int32_t y_flip, float lo, float hi,    \
-            int32_t begin, int32_t end) {                                                                             \
-    Line line = {.pad = pad, .iw = iw, .c = c, .stored = stored_as(lo, hi, y_zero, y_flip)};                                   \
-    for (int32_t row = begin; row < end; row++) {                                                                     \
-      const int32_t image = row / oh, top = row % oh * sh - pad_top;                                                  \
-      const int16_t *panel = w;                                                                                       \
-      for (int32_t first = 0; first < c; first += COLUMNS, panel += PANEL) {                                          \
-        for (int32_t r = 0; r < 3; r++) {                                                                             \
-          const int32_t iy = top + r * dh;                                                                            \
-          line.rows[r] = (iy >= 0 && iy < ih ? x + (image * ih + iy) * iw * c : pad) + first;                         \
-        }                                                                                                             \
-        line.columns = c - first;                                                                                     \
-        for (int32_t ox = 0; ox < dw && ox < ow; ox++) {                                                              \
-          line.y = y + (row * ow + ox) * c + first;                                                                   \
-          ONE_LINE;                                                                                                   \
-        }                                                                                                             \
-      }                                                                                                               \
-    }                                                                                                                 \
+typedef void OneLine(const Line *line, const int16_t *panel, int32_t ix, int32_t step, int32_t count, int32_t flip);
+
+#if SIMD
+#define IF_PLAIN(CALL) if (!flip) return CALL  // uint8, its own code
+#else
+#define IF_PLAIN(CALL) (void)0
+#endif
+static __attribute__((noinline)) void one_line_s1(const Line *line, const int16_t *panel, int32_t ix, int32_t step,
+                                                  int32_t count, int32_t flip) {
+  IF_PLAIN(line_s1(line, panel, ix, step, count, 0));
+  line_s1(line, panel, ix, step, count, flip);
+}
+static __attribute__((noinline)) void one_line_s2(const Line *line, const int16_t *panel, int32_t ix, int32_t step,
+                                                  int32_t count, int32_t flip) {
+  (void)step;
+  IF_PLAIN(line_s2(line, panel, ix, count, 0));
+  line_s2(line, panel, ix, count, flip);
+}
+
+typedef struct {
+  const uint8_t *x;
+  const int16_t *w;
+  uint8_t *y;
+  const uint8_t *pad;
+  int32_t ih, iw, c, oh, ow, sh, dh, dw, pad_top, pad_left, x_flip;
+  Stored stored;
+} Depthwise;
+
+INLINE void rows(const Depthwise *d, OneLine *one_line, int32_t begin, int32_t end) {
+  Line line = {.pad = d->pad, .iw = d->iw, .c = d->c, .stored = d->stored};
+  for (int32_t row = begin; row < end; row++) {
+    const int32_t image = row / d->oh, top = row % d->oh * d->sh - d->pad_top;
+    const int16_t *panel = d->w;
+    for (int32_t first = 0; first < d->c; first += COLUMNS, panel += PANEL) {
+      for (int32_t r = 0; r < 3; r++) {
+        const int32_t iy = top + r * d->dh, inside = iy >= 0 && iy < d->ih;
+        line.rows[r] = (inside ? d->x + (image * d->ih + iy) * d->iw * d->c : d->pad) + first;
+      }
+      line.columns = d->c - first;
+      for (int32_t ox = 0; ox < d->dw && ox < d->ow; ox++) {  // the outputs that share columns lie dw apart
+        line.y = d->y + (row * d->ow + ox) * d->c + first;
+        one_line(&line, panel, ox - d->pad_left, d->dw, (d->ow - ox + d->dw - 1) / d->dw, d->x_flip);
+      }
+    }
+  }
+}
+
+#define DEPTHWISE(NAME, ONE_LINE)                                                                                   \
+  void NAME(const uint8_t *restrict x, const int16_t *restrict w, uint8_t *restrict y, const uint8_t *restrict pad, \
+            int32_t ih, int32_t iw, int32_t c, int32_t oh, int32_t ow, int32_t sh, int32_t dh, int32_t dw,          \
+            int32_t pad_top, int32_t pad_left, int32_t x_flip, int32_t y_zero, int32_t y_flip, float lo, float hi,  \
+            int32_t begin, int32_t end) {                                                                           \
+    const Stored stored = stored_as(lo, hi, y_zero, y_flip);                                                        \
+    const Depthwise d = {x, w, y, pad, ih, iw, c, oh, ow, sh, dh, dw, pad_top, pad_left, x_flip, stored};           \
+    rows(&d, ONE_LINE, begin, end);                                                                                 \
   }
 
-static __attribute__((noinline)) void line_s1_u8(const Line *line, const int16_t *panel, int32_t ix, int32_t step, int32_t count) {
-  line_s1(line, panel, ix, step, count, 0);
-}
-static __attribute__((noinline)) void line_s1_i8(const Line *line, const int16_t *panel, int32_t ix, int32_t step, int32_t count) {
-  line_s1(line, panel, ix, step, count, 0x80);
-}
-static __attribute__((noinline)) void line_s2_u8(const Line *line, const int16_t *panel, int32_t ix, int32_t count) {
-  line_s2(line, panel, ix, count, 0);
-}
-static __attribute__((noinline)) void line_s2_i8(const Line *line, const int16_t *panel, int32_t ix, int32_t count) {
-  line_s2(line, panel, ix, count, 0x80);
-}
-
-DEPTHWISE(q8_depthwise_nhwc_3x3_s1,
-          (x_flip ? line_s1_i8 : line_s1_u8)(&line, panel, ox - pad_left, dw, (ow - ox + dw - 1) / dw))
-DEPTHWISE(q8_depthwise_nhwc_3x3_s2, (x_flip ? line_s2_i8 : line_s2_u8)(&line, panel, -pad_left, ow))
+DEPTHWISE(q8_depthwise_nhwc_3x3_s1, one_line_s1)
+DEPTHWISE(q8_depthwise_nhwc_3x3_s2, one_line_s2)

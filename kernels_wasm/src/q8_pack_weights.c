@@ -13,9 +13,9 @@
 enum { COLUMNS = 8, HEAD = 32 };  // HEAD: int16 units before the weights
 
 void q8_pack_weights(const uint8_t *restrict w, const int32_t *restrict bias, const float *restrict scales,
-                     const int32_t *restrict zeros, const int32_t *restrict order, int16_t *restrict y, int32_t co, int32_t taps, int32_t ci,
-                     int32_t co_step, int32_t tap_step, int32_t ci_step, int32_t w_signed, int32_t x_zero,
-                     int32_t begin, int32_t end) {
+                     const int32_t *restrict zeros, const int32_t *restrict order, int16_t *restrict y, int32_t co,
+                     int32_t taps, int32_t ci, int32_t co_step, int32_t tap_step, int32_t ci_step, int32_t w_signed,
+                     int32_t x_zero, int32_t begin, int32_t end) {
   const int32_t depth = taps * ci, pairs = (depth + 1) / 2;
   for (int32_t panel = begin; panel < end; panel++) {
     int16_t *to = y + panel * (HEAD + pairs * 2 * COLUMNS);

@@ -69,6 +69,35 @@ def test_depthwise_convolutions_of_any_size(target: Target) -> None:
 
 
 @pytest.mark.parametrize("target", BUILDS, ids=str)
+def test_depthwise_windows_of_3x3_of_any_size(target: Target) -> None:
+    rng = np.random.default_rng(11)
+    cases = []
+    for i, c in enumerate((1, 2, 7, 8, 9, 16, 17, 24, 31, 40) * 6):
+        stride = (1 + i // 2 % 3, 1 + i % 3)
+        dilation = (1 + i // 4 % 2, 1 + i // 3 % 3)
+        spans = [2 * d + 1 for d in dilation]
+        pads = tuple(int(n) for n in rng.integers(0, (spans[0], spans[0], spans[1], spans[1])))
+        ih = max(int(rng.integers(1, 9)), spans[0] - pads[0] - pads[1])
+        iw = max(int(rng.integers(1, 14)), spans[1] - pads[2] - pads[3])
+        attrs = {"pads": pads, "stride": stride, "dilation": dilation}
+        label = f"{i}: {(ih, iw, c)} {attrs}"
+        dtype, axis = (U8, I8)[i // 2 % 2], 3 if i % 4 == 3 else None
+        cases.append(quantized_conv_case(label, (1 + i % 2, ih, iw, c), (1, 3, 3, c), dtype, axis, c, **attrs))
+    check(conv.DEPTHWISE_CONV2D, cases, target)
+
+
+@pytest.mark.parametrize("target", BUILDS, ids=str)
+def test_pointwise_convolutions_of_any_size(target: Target) -> None:
+    cases = [
+        quantized_conv_case(f"{n}x{h}x{w}x{ci} to {co}", (n, h, w, ci), (co, 1, 1, ci), (U8, I8)[ci % 2], None, co)
+        for n, h, w in ((1, 1, 1), (1, 1, 2), (2, 3, 1), (1, 5, 5), (1, 40, 33))
+        for ci, co in ((1, 1), (3, 9), (8, 8), (11, 16), (24, 7), (2047, 3), (2049, 2))
+        if h * w * ci < 50_000
+    ]
+    check(conv.CONV2D, cases, target)
+
+
+@pytest.mark.parametrize("target", BUILDS, ids=str)
 def test_transposed_convolutions_cut_and_pad(target: Target) -> None:
     def case(label: str, dtype: DType, **attrs: object) -> Case:
         return quantized_conv_case(label, (2, 3, 4, 5), (7, 3, 2, 5), dtype, None, 7, ConvTranspose2dAttrs, **attrs)

@@ -28,7 +28,7 @@ from webinfer.ops import matmul as matmul_ops
 from webinfer.ops.strided import StridedCopy, coalesce, row_major
 from webinfer.plan.blocks import Ref
 
-COLUMNS, ROWS, HEAD_BYTES = 8, 4, 64  # of kernels_wasm/src/q8_conv2d_nhwc.c
+COLUMNS, ROWS, HEAD_BYTES = 8, 4, 64  # of kernels_wasm/src/q8_conv2d_nhwc.c and include/q8_block.h
 MOST_TAPS = 256  # of kernels_wasm/src/q8_depthwise_nhwc.c
 _TAPS_3X3 = {1: (0, 3, 1, 4, 2, 5, 8, 7, 6), 2: (0, 3, 1, 4, 2, 5, 6, 7, 8)}  # of q8_depthwise_nhwc_3x3.c, by stride
 
@@ -90,8 +90,8 @@ def pack(node: Node, builder: Builder, weights: Weights) -> Ref:
         order = integers(builder, weights.order) if weights.order else 0
         put(
             "q8_pack_weights", source, 0 if bias is None else builder.ref(bias) + 4 * weights.first_out, scales, zeros,
-            order, target, weights.co, weights.taps, weights.ci, weights.out_stride, weights.tap_stride, weights.ci_stride,
-            int(w.type.dtype is DType.INT8), byte_zero(x.type), units=-(-weights.co // COLUMNS),
+            order, target, weights.co, weights.taps, weights.ci, weights.out_stride, weights.tap_stride,
+            weights.ci_stride, int(w.type.dtype is DType.INT8), byte_zero(x.type), units=-(-weights.co // COLUMNS),
         )  # fmt: skip
     return target
 
