@@ -1,23 +1,19 @@
 // webinfer in Pyodide. Needs a module worker: Pyodide accepts no other.
 
 const SITE = new URL("../engine/", import.meta.url);
+const START = ["static/downloads.js", "static/python_start.js"];
 const MODULES = /^static\/((gpu|kernels)_\w+)\.js$/;
 
-/** Pyodide with the engine imported and the site's files known to it; `python` holds the names of a script. */
-export async function startPython(script) {
-  const { assets } = await (await fetch(new URL("manifest.json", SITE))).json();
-  const urls = Object.fromEntries(Object.entries(assets).map(([name, { url }]) => [name, new URL(url, SITE).href]));
-  await openDoor(urls);
-  const pyodide = await loadPython(urls);
-  const code = await (await fetch(script)).text();
+/** Python with the engine imported, started as the product's page starts it, and the site's files known to it. */
+export async function start({ threads, backend }) {
+  const manifest = await readManifest();
+  const [{ Downloads }, { startPython }] = await Promise.all(START.map((name) => import(manifest[name].url)));
+  const downloads = new Downloads(manifest, () => {});
+  const starting = downloads.counting(() => startPython(downloads, 0, () => {}, null));
+  const [pyodide, code] = await Promise.all([starting, textOf("webinfer_runs.py"), openDoor(downloads)]);
   const python = pyodide.toPy({});
   pyodide.runPython(code, { globals: python });
-  python.get("configure")(JSON.stringify(urls));
-  return { pyodide, python };
-}
-
-export async function start({ threads, backend }) {
-  const { pyodide, python } = await startPython(new URL("webinfer_runs.py", import.meta.url));
+  python.get("configure")(JSON.stringify(Object.fromEntries(Object.entries(manifest).map(([name, { url }]) => [name, url]))));
   return {
     version: `webinfer ${python.get("version")()} on Pyodide ${pyodide.version}`,
     files: (model) => ({ model: model.file }),
@@ -25,26 +21,22 @@ export async function start({ threads, backend }) {
   };
 }
 
-/** What the engine's platform modules and Python find as `globalThis.webinfer`. */
-async function openDoor(urls) {
-  const door = { asset: (name) => urls[name], has: (name) => name in urls, gpu: {}, kernels: {} };
-  await Promise.all(Object.keys(urls).filter((name) => MODULES.test(name)).map(async (name) => {
-    const [, stem, room] = MODULES.exec(name);
-    door[room][stem] = await import(urls[name]);
-  }));
-  self.webinfer = door;
+async function readManifest() {
+  const { assets } = await (await fetch(new URL("manifest.json", SITE))).json();
+  for (const file of Object.values(assets)) file.url = new URL(file.url, SITE).href;
+  return assets;
 }
 
-async function loadPython(urls) {
-  const { loadPyodide } = await import(urls["pyodide/pyodide.mjs"]);
-  const pyodide = await loadPyodide({
-    indexURL: new URL(".", urls["pyodide/pyodide.mjs"]).href,
-    lockFileURL: urls["python/pyodide-lock.json"],
-    packages: ["webinfer"],
-    env: { HOME: "/home/pyodide" },
-  });
-  if (!pyodide.loadedPackages.webinfer) throw new Error("Python started, but the engine's wheel did not load");
-  return pyodide;
+const textOf = async (name) => (await fetch(new URL(name, import.meta.url))).text();
+
+/** What the engine's platform modules and Python find as `globalThis.webinfer`. */
+async function openDoor(downloads) {
+  const door = { asset: (name) => downloads.url(name), has: (name) => downloads.has(name), gpu: {}, kernels: {} };
+  await Promise.all(Object.keys(downloads.manifest).filter((name) => MODULES.test(name)).map(async (name) => {
+    const [, stem, room] = MODULES.exec(name);
+    door[room][stem] = await downloads.module(name);
+  }));
+  self.webinfer = door;
 }
 
 async function open(python, bytes, threads, backend) {

@@ -3,20 +3,16 @@
 import asyncio
 import inspect
 import json
-from importlib.metadata import PackageNotFoundError
-from importlib.metadata import version as version_of
 
 import js
 from pyodide.ffi import to_js
 
 import webinfer
+from webinfer.tune.log import ENGINE
 
 
 def version():
-    try:
-        return version_of("webinfer")
-    except PackageNotFoundError:
-        return "(version unknown)"
+    return ENGINE
 
 
 def configure(urls):
@@ -73,8 +69,8 @@ class Runs:
 
 
 async def open_session(data, backend, threads):
-    """The model on exactly this backend; with the thread count where the engine can be told."""
-    options = {}
+    """The model on exactly this backend, with the default kernels: tuning would disturb who is measured meanwhile."""
+    options = {"tuning_ms": 0}
     if "threads" in inspect.signature(webinfer.load).parameters and backend == "wasm":
         options["threads"] = threads
     elif threads > 1:
