@@ -39,6 +39,7 @@ typedef struct {
   float *restrict y;
   int32_t ih, iw, oh, ow, co, y_stride, pad_top, pad_left;
   Epilogue e;
+  Ending ending;
 } Image;
 
 // Copies the tile's rows from (iy, ix) on; what is outside the image becomes zero.
@@ -49,7 +50,9 @@ static void copy_window(float *to, const float *image, int32_t ih, int32_t iw, i
   for (int32_t ky = 0; ky < K; ky++, to += PITCH) {
     if ((uint32_t)(iy + ky) >= (uint32_t)ih) continue;
     const float *from = image + ((iy + ky) * iw + ix) * 3;
-    for (int32_t i = first; i < end; i++) to[i] = from[i];
+    int32_t i = first;
+    NO_UNROLL for (; i + 4 <= end; i += 4) v4f_store(to + i, v4f_load(from + i));
+    NO_UNROLL for (; i < end; i++) to[i] = from[i];
   }
 }
 
@@ -89,7 +92,12 @@ INLINE void run_tile(const Image *d, int32_t row, int32_t ox, int32_t count) {
     const Target to = {d->y + pixel * d->y_stride + channel, d->y_stride, pixel, 1};
     v4f acc[MR][NV];
     add_window(acc, from, pitch, start_tile(acc, w));
-    store_tile(acc, &d->e, &to, count, channel, d->co - channel);
+    if (SIMD && LIKELY(count == MR && channel + NR <= d->co && d->e.act <= ACT_PRELU && !d->e.residual)) {
+      activate_whole(acc, &d->e, d->e.act, &d->ending, channel, NV);
+      store_rows(acc, &to, MR, NR);
+    } else {
+      store_tile(acc, &d->e, &to, count, channel, d->co - channel);
+    }
     w += NR + K * RUN * NR;
   }
 }
@@ -99,7 +107,8 @@ void KERNEL(const float *restrict x, const float *restrict w, float *restrict y,
             int32_t sh, int32_t sw, int32_t dh, int32_t dw, int32_t pad_top, int32_t pad_left, const float *residual,
             int32_t residual_c, const float *slope, int32_t act, float lo, float hi, int32_t begin, int32_t end) {
   (void)n, (void)ci, (void)x_stride, (void)kh, (void)kw, (void)sh, (void)sw, (void)dh, (void)dw;
-  const Image d = {x, w, y, ih, iw, oh, ow, co, y_stride, pad_top, pad_left, {residual, residual_c, slope, act, lo, hi}};
+  Image d = {x, w, y, ih, iw, oh, ow, co, y_stride, pad_top, pad_left, {residual, residual_c, slope, act, lo, hi}, {0, 0}};
+  d.ending = find_ending(&d.e);
   for (int32_t row = begin; row < end; row++) {
     for (int32_t ox = 0; ox < ow; ox += MR) {
       // The last tile moves back over pixels that are done already, so that it is whole.

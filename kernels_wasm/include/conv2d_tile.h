@@ -31,9 +31,41 @@ typedef struct {
   int32_t iy[MR], ix[MR];
 } Rows;
 
+#if NR == 1 && SIMD
+#define SLIDING 3  // columns of the windows that slide
+
+// The same for neighbours whose windows overlap: each column that is loaded feeds all windows that it is part of.
+INLINE void slide(v4f acc[MR][NV], const Conv *c, const float *corner, const float *w) {
+  for (int32_t ky = 0; ky < c->kh; ky++, w += SLIDING * c->ci) {
+    const float *row = corner + ky * c->dh * c->iw * c->x_stride;
+    NO_UNROLL for (int32_t i = 0; i < c->ci; i += 4) {
+      v4f tap[SLIDING];
+      UNROLL for (int kx = 0; kx < SLIDING; kx++) tap[kx] = v4f_load(w + kx * c->ci + i);
+      const float *p = row + i;
+      UNROLL for (int j = 0; j < MR + SLIDING - 1; j++) {
+        const v4f column = v4f_load(p);
+        UNROLL for (int kx = 0; kx < SLIDING; kx++) {
+          if (j < kx || j - kx >= MR) continue;
+          acc[j - kx][0] = v4f_madd(column, tap[kx], acc[j - kx][0]);
+          PIN(acc[j - kx][0]);
+        }
+        p += c->x_stride;
+        PIN(p);
+      }
+    }
+  }
+}
+#endif
+
 // Adds every tap of MR neighbours whose windows lie inside one image: `corner` is where the first one begins.
 // The taps of a window row are one run of memory where neither dilation nor other groups lie between them.
 INLINE void add_inside(v4f acc[MR][NV], const Conv *c, const float *corner, const float *w) {
+#if NR == 1 && SIMD
+  if (c->kw == SLIDING && c->sw == 1 && c->dw == 1 && c->ci % 4 == 0) {
+    slide(acc, c, corner, w);
+    return;
+  }
+#endif
   const int32_t taps = c->dw == 1 && c->x_stride == c->ci ? c->kw : 1;
   for (int32_t ky = 0; ky < c->kh; ky++) {
     for (int32_t kx = 0; kx < c->kw; kx += taps) {

@@ -33,24 +33,38 @@ INLINE const float *multiply(v4f acc[MR][NV], const float *const rows[MR], const
   return w + k;
 }
 
-// Moves the sum of the lanes into the first one.
-INLINE void finish_sums(v4f acc[MR][NV]) {
-  UNROLL for (int r = 0; r < MR; r++) {
-    const v4f pairs = acc[r][0] + __builtin_shufflevector(acc[r][0], acc[r][0], 2, 3, 0, 1);
-    acc[r][0] = pairs + __builtin_shufflevector(pairs, pairs, 1, 0, 3, 2);
+// The sums of the lanes of four rows.
+INLINE v4f sum_lanes(v4f acc[4][NV]) {
+  v4f pairs[2];
+  UNROLL for (int i = 0; i < 2; i++) {
+    const v4f a = acc[2 * i][0], b = acc[2 * i + 1][0];
+    pairs[i] = __builtin_shufflevector(a, b, 0, 4, 1, 5) + __builtin_shufflevector(a, b, 2, 6, 3, 7);
   }
+  return __builtin_shufflevector(pairs[0], pairs[1], 0, 1, 4, 5) +
+         __builtin_shufflevector(pairs[0], pairs[1], 2, 3, 6, 7);
 }
 
-// The activation of every sum: those of four pixels are one vector.
-INLINE void activate_tile(v4f acc[MR][NV], const Epilogue *e, int32_t channel, int32_t columns) {
-  (void)columns;
-  UNROLL for (int r = 0; r < MR; r += 4) {
-    v4f sums = {acc[r][0][0], acc[r + 1][0][0], acc[r + 2][0][0], acc[r + 3][0][0]};
-    if (e->act == ACT_PRELU) {
-      sums = prelu(sums, v4f_splat(e->slope[channel]));
-    } else {
-      sums = activate(sums, e, channel);
+// Ends and stores the first `count` rows: the sums of four rows are one vector.
+INLINE void store_tile(v4f acc[MR][NV], const Epilogue *e, const Target *to, int32_t count, int32_t channel,
+                       int32_t left) {
+  (void)left;
+  UNROLL for (int i = 0; i < MR / 4; i++) {
+    v4f sums = sum_lanes(acc + 4 * i);
+    const int32_t rows = count - 4 * i;
+    if (e->residual && channel < e->residual_c) {
+      const float *p = e->residual + (to->pixel + 4 * i * to->pixel_step) * e->residual_c + channel;
+      UNROLL for (int r = 0; r < 4; r++) {
+        if (r < rows) sums[r] += p[r * to->pixel_step * e->residual_c];
+      }
     }
-    UNROLL for (int i = 0; i < 4; i++) acc[r + i][0] = v4f_splat(sums[i]);
+    sums = e->act == ACT_PRELU ? prelu(sums, v4f_splat(e->slope[channel])) : activate(sums, e, channel);
+    float *y = to->y + 4 * i * to->y_step;
+    if (to->y_step == 1 && rows >= 4) {
+      v4f_store(y, sums);
+    } else {
+      UNROLL for (int r = 0; r < 4; r++) {
+        if (r < rows) y[r * to->y_step] = sums[r];
+      }
+    }
   }
 }

@@ -5,11 +5,6 @@
 // Needs: a depth that is a multiple of 4, ACT_CLAMP or ACT_PRELU with finite slopes.
 #pragma once
 
-// What the activation of a call needs to know, as integers: a test of a float would be repeated for every tile.
-typedef struct {
-  int32_t act, below, above;  // whether ACT_CLAMP has bounds
-} Ending;
-
 // acc = bias + the residual's first `vectors` vectors of each row
 INLINE void start_sums(v4f acc[MR][NV], const float *w, const float *residual, int32_t step, const int nv,
                        const int vectors) {
@@ -47,39 +42,11 @@ INLINE const float *multiply_whole(v4f acc[MR][NV], const float *const rows[MR],
   return w;
 }
 
-INLINE void activate_whole(v4f acc[MR][NV], const Epilogue *e, const int act, const Ending *ending, int32_t channel,
-                           const int nv) {
-  if (act == ACT_PRELU) {
-    const v4f zero = v4f_splat(0.0f);
-    UNROLL for (int j = 0; j < nv; j++) {
-      const v4f slope = v4f_load(e->slope + channel + 4 * j);
-      UNROLL for (int r = 0; r < MR; r++) {
-        const v4f negative = v4f_min(acc[r][j], zero);
-        acc[r][j] = v4f_madd(negative, slope, v4f_max(acc[r][j], zero));
-        PIN(acc[r][j]);
-      }
-    }
-    return;
-  }
-  if (ending->below) {
-    const v4f lo = v4f_splat(e->lo);
-    UNROLL for (int r = 0; r < MR; r++) {
-      UNROLL for (int j = 0; j < nv; j++) acc[r][j] = v4f_max(acc[r][j], lo);
-    }
-  }
-  if (ending->above) {
-    const v4f hi = v4f_splat(e->hi);
-    UNROLL for (int r = 0; r < MR; r++) {
-      UNROLL for (int j = 0; j < nv; j++) acc[r][j] = v4f_min(acc[r][j], hi);
-    }
-  }
-}
-
 // One panel of whole rows: the first nv vectors of its columns, `columns` of them stored. The next panel's weights.
 // residual_left: channels of the residual from this panel's first one on.
-INLINE const float *run_whole(const Conv *c, const Ending *ending, const float *const a[MR], const float *w, float *y,
-                              const float *residual, int32_t residual_left, int32_t channel, int32_t columns,
-                              const int nv) {
+INLINE const float *run_whole(const Conv *c, const int act, const Ending *ending, const float *const a[MR],
+                              const float *w, float *y, const float *residual, int32_t residual_left, int32_t channel,
+                              int32_t columns, const int nv) {
   v4f acc[MR][NV];
   if (residual_left <= 0) {
     start_sums(acc, w, residual, 0, nv, 0);
@@ -89,7 +56,7 @@ INLINE const float *run_whole(const Conv *c, const Ending *ending, const float *
     start_sums(acc, w, residual, c->e.residual_c, nv, nv);
   }
   w = multiply_whole(acc, a, w + NR, c->ci, nv);
-  activate_whole(acc, &c->e, ending->act, ending, channel, nv);
+  activate_whole(acc, &c->e, act, ending, channel, nv);
   if (nv == NV || LIKELY(columns == 4)) {
     UNROLL for (int r = 0; r < MR; r++) {
       UNROLL for (int j = 0; j < nv; j++) v4f_store(y + 4 * j, acc[r][j]);
@@ -114,9 +81,7 @@ static __attribute__((noinline)) void run_left_over(const Conv *c, Order o, int3
 
 INLINE void run_whole_tiles(const Conv *c, const int act, int32_t begin, int32_t end) {
   Order o = start_order(c, begin);
-  Ending ending = {act, c->e.lo > -__builtin_inff(), c->e.hi < __builtin_inff()};
-  PIN(ending.below);
-  PIN(ending.above);
+  const Ending ending = find_ending(&c->e);
   const int32_t residual_c = c->e.residual ? c->e.residual_c : 0;
   while (o.unit < end) {
     const int32_t rest = o.first + o.width - o.panel, count = rest < end - o.unit ? rest : end - o.unit;
@@ -136,10 +101,10 @@ INLINE void run_whole_tiles(const Conv *c, const int act, int32_t begin, int32_t
       for (; o.panel < stop; o.panel++) {
         const int32_t residual_left = residual_c - channel;
         if (LIKELY(left >= NR && (residual_left >= NR || residual_left <= 0 || residual_left == 4))) {
-          w = run_whole(c, &ending, a, w, y, residual, residual_left, channel, NR, NV);
+          w = run_whole(c, act, &ending, a, w, y, residual, residual_left, channel, NR, NV);
         } else {
           if (left <= 4 && (residual_left >= left || residual_left <= 0)) {
-            run_whole(c, &ending, a, w, y, residual, residual_left, channel, left, 1);
+            run_whole(c, act, &ending, a, w, y, residual, residual_left, channel, left, 1);
           } else {
             run_left_over(c, o, o.panel + 1);
           }

@@ -54,9 +54,6 @@ INLINE const float *multiply(v4f acc[MR][NV], const float *const rows[MR], const
   return w;
 }
 
-// The sums are complete as they stand.
-INLINE void finish_sums(v4f acc[MR][NV]) { (void)acc; }
-
 // The activation of every sum. An infinite bound is not worth its instructions.
 INLINE void activate_tile(v4f acc[MR][NV], const Epilogue *e, int32_t channel, int32_t columns) {
   if (LIKELY(e->act == ACT_CLAMP)) {
@@ -78,5 +75,46 @@ INLINE void activate_tile(v4f acc[MR][NV], const Epilogue *e, int32_t channel, i
     EACH_SUM(acc[r][j] = hard_swish(acc[r][j]));
   } else {
     EACH_SUM(acc[r][j] = activate_long(acc[r][j], e->act));
+  }
+}
+
+// What the activation of a call needs to know, as integers: a test of a float would be repeated for every tile.
+typedef struct {
+  int32_t below, above;  // whether ACT_CLAMP has bounds
+} Ending;
+
+INLINE Ending find_ending(const Epilogue *e) {
+  Ending ending = {e->lo > -__builtin_inff(), e->hi < __builtin_inff()};
+  PIN(ending.below);
+  PIN(ending.above);
+  return ending;
+}
+
+// The same for the first nv vectors of columns, all of which exist. Needs: ACT_CLAMP, or ACT_PRELU with finite slopes.
+INLINE void activate_whole(v4f acc[MR][NV], const Epilogue *e, const int act, const Ending *ending, int32_t channel,
+                           const int nv) {
+  if (act == ACT_PRELU) {
+    const v4f zero = v4f_splat(0.0f);
+    UNROLL for (int j = 0; j < nv; j++) {
+      const v4f slope = v4f_load(e->slope + channel + 4 * j);
+      UNROLL for (int r = 0; r < MR; r++) {
+        const v4f negative = v4f_min(acc[r][j], zero);
+        acc[r][j] = v4f_madd(negative, slope, v4f_max(acc[r][j], zero));
+        PIN(acc[r][j]);
+      }
+    }
+    return;
+  }
+  if (ending->below) {
+    const v4f lo = v4f_splat(e->lo);
+    UNROLL for (int r = 0; r < MR; r++) {
+      UNROLL for (int j = 0; j < nv; j++) acc[r][j] = v4f_max(acc[r][j], lo);
+    }
+  }
+  if (ending->above) {
+    const v4f hi = v4f_splat(e->hi);
+    UNROLL for (int r = 0; r < MR; r++) {
+      UNROLL for (int j = 0; j < nv; j++) acc[r][j] = v4f_min(acc[r][j], hi);
+    }
   }
 }

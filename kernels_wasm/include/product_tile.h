@@ -20,17 +20,16 @@
     }                                        \
   }
 
-#if NR == 1
-#include "dot_rows.h"
-#else
-#include "panel_columns.h"
-#endif
-
 // Where a tile's rows go: y of the first one, and how far apart rows and their pixels (of the residual) are.
 typedef struct {
   float *y;
   int32_t y_step, pixel, pixel_step;
 } Target;
+
+#if NR == 1
+#include "dot_rows.h"
+#else
+#include "panel_columns.h"
 
 // The residual under the tile: whole vectors, as many as hold one of the columns.
 INLINE void add_residual(v4f acc[MR][NV], const Epilogue *e, const Target *to, int32_t count, int32_t channel,
@@ -64,7 +63,6 @@ INLINE void store_rows(v4f acc[MR][NV], const Target *to, int32_t count, int32_t
 INLINE void store_tile(v4f acc[MR][NV], const Epilogue *e, const Target *to, int32_t count, int32_t channel,
                        int32_t left) {
   const int32_t columns = left < NR ? left : NR;
-  finish_sums(acc);
   if (LIKELY(ends_in_registers(e, channel, columns))) {
     if (e->residual && channel < e->residual_c) add_residual(acc, e, to, count, channel, columns);
     activate_tile(acc, e, channel, columns);
@@ -83,3 +81,4 @@ INLINE void store_tile(v4f acc[MR][NV], const Epilogue *e, const Target *to, int
     finish_channels(sums[r], to->y + r * to->y_step, to->pixel + r * to->pixel_step, channel, columns, e);
   }
 }
+#endif
