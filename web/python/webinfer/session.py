@@ -25,6 +25,7 @@ from webinfer.host.interface import Host, Progress, ProgressEvent
 from webinfer.importers import read_model
 from webinfer.models import MODELS, check_integrity
 from webinfer.package import open_graph
+from webinfer.passes.dequantize import dequantize as in_real_numbers
 from webinfer.passes.pipeline import optimize
 from webinfer.report import PlanReport, Profile, VerifyReport, compare_backends, time_runs
 from webinfer.tensor import Tensor
@@ -45,6 +46,7 @@ async def load(
     threads: int | None = None,
     tuning_ms: float | None = None,
     shapes: Mapping[str, Sequence[int]] | None = None,
+    dequantize: bool = False,
     host: Host | None = None,
 ) -> Session:
     """A session that runs the model.
@@ -56,6 +58,7 @@ async def load(
     remembered. On webgpu it is spent in this call (None: 0), on wasm after it, in a browser's pauses, for the loads
     to come (None: 200). With 0 the defaults run.
     `shapes` binds the sizes of inputs, by name, that the model leaves open; they may change from run to run.
+    `dequantize` computes a quantised model in float32; its inputs and outputs are real numbers then.
     With `strict` a backend that cannot run the whole model is an error, never a reason to fall back.
 
     Raises:  ModelFormatError, UnsupportedOpError, ShapeError, BackendUnavailableError, LimitError, OutOfMemoryError
@@ -68,9 +71,12 @@ async def load(
         raise InputError(f"{source.name!r} was built with its shapes; `shapes` is for models that leave sizes open")
 
     def read(bound: Mapping[str, Sequence[int]] | None) -> Graph:
-        return _optimised(source.graph() if built else read_model(data, name, bound))
+        graph = source.graph() if built else read_model(data, name, bound)
+        if dequantize:
+            in_real_numbers(graph)
+        return _optimised(graph)
 
-    kept = not (built or shapes) and {*order} & {"auto", "wasm"}
+    kept = not (built or shapes or dequantize) and {*order} & {"auto", "wasm"}
     graph = await open_graph(data, name, host, lambda: read(None)) if kept else read(shapes)
     if progress is not None:
         progress(ProgressEvent("compile", 0, 1, "steps"))

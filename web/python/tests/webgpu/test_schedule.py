@@ -42,7 +42,7 @@ def test_weights_are_expanded_packed_and_released_once() -> None:
     second = apply(OPS["conv2d"], [first.output, w], Conv2dAttrs(), "second")
     schedule = make_schedule(Graph("g", [x], second.outputs, [first, second]), HARDWARE)
     assert shaders(schedule.prepare) == ["cast", "strided_copy"]
-    assert shaders(schedule.run) == ["conv2d_1x1_vec4", "conv2d_1x1_vec4"]
+    assert shaders(schedule.run) == ["conv2d_tiled", "conv2d_tiled"]
     release_after_load(schedule)
     resident = [b for b in schedule.blocks if b.home is Home.RESIDENT]
     assert [b.nbytes for b in resident] == [8 * 8 * 4], "only the packed weights stay"

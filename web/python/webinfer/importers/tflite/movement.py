@@ -29,6 +29,9 @@ def _reshape(op: Operation) -> Value:
         if rest == 0 or x.type.size % rest:
             raise ModelFormatError(f"{op.info}: {x.type.size} elements of {x.type.shape} do not fit shape {wanted}")
         wanted = tuple(x.type.size // rest if d == -1 else d for d in wanted)
+    batch = x.type.shape[0] if x.type.rank else 1
+    if wanted[:1] == (1,) and x.type.size == batch * math.prod(wanted):
+        wanted = (batch, *wanted[1:])  # the file says a batch of one, the input was bound to more
     return op.emit(mv.RESHAPE, [x], mv.ReshapeAttrs(tuple(wanted)))
 
 

@@ -14,14 +14,17 @@ from webinfer.backends.webgpu.dispatch import Target, operand, present
 from webinfer.graph.ir import Node
 from webinfer.ops.matmul import matrix_sizes
 
-CORES = {False: 128, True: 1}  # of a large device: hardware, software
+CORES, LANES = 132, 128  # of a large device: an H200, on which all costs here were measured
 BUSY = {False: 16384, True: 64}  # invocations that fill a device: hardware, software
 LONG_SUM = 16  # quads of input channels from which invocations share a sum
 OFFERED = 10  # tiles that a tuner is asked to time
-SLACK = 4.0  # a tile that the model calls this much slower than the best is not offered
-STEP_CYCLES = 400.0  # a slice of a sum takes no less: memory and two barriers answer no faster
-ODD_COST = 2.5  # channels read one by one hold a tile up
-UNTILED_SHARE = 0.12  # of the device's peak that kernels without workgroup memory reach
+SLACK = 2.5  # a tile that the model calls this much slower than the best is not offered
+WAVE_CYCLES = 600.0  # to fill and to drain the device
+# Kernels without tiles: the share of the device's peak that they reach, and cycles that one product of a sum takes.
+UNTILED = {
+    "vec4": (0.25, 135.0), "4x8": (0.27, 135.0), "split": (0.18, 17.0), "image": (0.12, 460.0), "dot": (0.1, 70.0),
+    "any": (0.1, 460.0),
+}  # fmt: skip
 LEAST_LIMITS = {"maxComputeWorkgroupStorageSize": 16384, "maxComputeInvocationsPerWorkgroup": 256}
 
 
@@ -30,7 +33,8 @@ class Tile:
     """A workgroup's share of a product: rows by columns of the result, `depth` products of each sum at a time.
 
     An invocation computes `per_rows` by `per_columns`; `buffers` slices are in workgroup memory at a time, `unroll`
-    products are written out in the shader's text. `share` is the part of a core's peak that a full tile reaches.
+    products are written out in the shader's text. `share` is the part of a core's peak that it reaches, `slice_cycles`
+    what a slice takes at least, `resident` how many workgroups a core holds.
     """
 
     rows: int
@@ -41,6 +45,8 @@ class Tile:
     buffers: int
     unroll: int
     share: float
+    slice_cycles: int
+    resident: int
 
     @property
     def name(self) -> str:
@@ -66,35 +72,35 @@ class Tile:
         )
 
     def cycles(self, rows: int, inner: int, columns: int) -> float:
-        """A core's cycles for [rows, inner] x [inner, columns], full waves of workgroups counted."""
+        """The device's cycles for [rows, inner] x [inner, columns], in waves of as many workgroups as it holds."""
         groups = math.ceil(rows / self.rows) * math.ceil(columns / self.columns)
-        steps = math.ceil(inner / self.depth)
-        compute = steps * self.depth * self.rows * self.columns / (128 * self.share)
-        return math.ceil(groups / CORES[False]) * max(compute, steps * STEP_CYCLES)
+        slices = math.ceil(inner / self.depth)
+        work = slices * self.depth * self.rows * self.columns / (LANES * self.share)
+        waves, rest = divmod(groups, CORES * self.resident)
+        cycles = waves * max(self.resident * work, slices * self.slice_cycles)
+        if rest:
+            cycles += max(math.ceil(rest / CORES) * work, slices * self.slice_cycles) + WAVE_CYCLES
+        return cycles
 
 
 TILES: dict[str, Tile] = {
     tile.name: tile
     for tile in (
-        Tile(128, 128, 16, 8, 8, 2, 16, 0.72),
-        Tile(128, 128, 16, 8, 8, 2, 4, 0.71),
-        Tile(128, 128, 16, 8, 8, 1, 16, 0.70),
-        Tile(128, 128, 16, 8, 8, 1, 1, 0.60),
-        Tile(128, 128, 8, 8, 8, 2, 8, 0.68),
-        Tile(128, 128, 8, 8, 8, 1, 8, 0.62),
-        Tile(256, 128, 8, 16, 8, 2, 8, 0.65),
-        Tile(128, 64, 16, 8, 8, 2, 16, 0.62),
-        Tile(128, 64, 16, 8, 8, 1, 16, 0.60),
-        Tile(64, 128, 16, 8, 8, 1, 16, 0.60),
-        Tile(64, 64, 16, 8, 8, 2, 16, 0.50),
-        Tile(64, 64, 16, 8, 4, 1, 16, 0.50),
-        Tile(64, 64, 16, 4, 4, 1, 16, 0.40),
-        Tile(128, 32, 16, 8, 4, 1, 16, 0.42),
-        Tile(64, 32, 16, 4, 4, 1, 16, 0.35),
-        Tile(32, 64, 16, 4, 4, 1, 16, 0.35),
-        Tile(32, 32, 16, 4, 4, 1, 16, 0.25),
-        Tile(32, 32, 32, 4, 4, 1, 32, 0.28),
-        Tile(32, 32, 16, 4, 4, 1, 1, 0.24),
+        Tile(128, 64, 16, 8, 8, 1, 16, 0.56, 50, 1),
+        Tile(128, 64, 16, 8, 8, 2, 16, 0.47, 50, 1),
+        Tile(64, 128, 16, 8, 8, 1, 16, 0.48, 50, 2),
+        Tile(128, 128, 16, 8, 8, 2, 16, 0.50, 50, 1),
+        Tile(128, 128, 16, 8, 8, 1, 1, 0.50, 50, 1),
+        Tile(128, 128, 8, 8, 8, 2, 8, 0.48, 50, 1),
+        Tile(256, 128, 8, 16, 8, 2, 8, 0.50, 50, 1),
+        Tile(64, 64, 16, 8, 4, 1, 16, 0.50, 1200, 8),
+        Tile(64, 64, 16, 8, 8, 2, 16, 0.34, 50, 3),
+        Tile(64, 64, 16, 4, 4, 1, 16, 0.40, 50, 1),
+        Tile(128, 32, 16, 8, 4, 1, 16, 0.46, 1200, 4),
+        Tile(64, 32, 16, 4, 4, 1, 16, 0.38, 1000, 4),
+        Tile(32, 64, 16, 4, 4, 1, 16, 0.38, 1000, 4),
+        Tile(32, 32, 16, 4, 4, 1, 16, 0.36, 1000, 8),
+        Tile(32, 32, 32, 4, 4, 1, 32, 0.32, 1200, 6),
     )
 }
 
@@ -163,9 +169,13 @@ def candidates(node: Node, target: Target) -> tuple[str, ...]:
     ranked = sorted(cycles, key=cycles.__getitem__)
     best = cycles[ranked[0]]
     tiles = tuple(name for name in ranked if cycles[name] <= SLACK * best)[:OFFERED]
-    untiled = shape.rows * shape.inner * shape.columns / (CORES[False] * 128 * UNTILED_SHARE)
-    best *= 1.0 if shape.inner_quads else ODD_COST
-    return (*tiles, *plain) if best < untiled else (*plain, *tiles)
+    return (*tiles, *plain) if best < _untiled_cycles(plain[0], shape) else (*plain, *tiles)
+
+
+def _untiled_cycles(name: str, shape: ProductShape) -> float:
+    share, each = UNTILED[name.split("_")[0]]
+    work = shape.rows * shape.inner * shape.columns / (CORES * LANES * share)
+    return max(work, shape.inner * each) + WAVE_CYCLES
 
 
 def choose(node: Node, target: Target) -> str:
