@@ -103,6 +103,7 @@ def write_kernel_site(site: Path, models: Path) -> int:
         if case["variants"]:
             files.setdefault(group, []).append(case)
     for name in MODELS:
+        files.setdefault("fused", []).extend(fused_cases(models, name, texts))
         files.setdefault("whole", []).append(whole_of(models, name, texts))
     for group, cases in files.items():
         (site / f"{group}.json").write_text(json.dumps(cases, separators=(",", ":")))
@@ -122,20 +123,45 @@ def case_of(label: str, node: Any, texts: dict[str, int]) -> dict[str, Any]:
         names = [*(name for name, tile in TILES.items() if tile.fits(target)), "4x8"]
     inputs = [v for v in node.inputs if v is not None and not v.is_constant]
     graph = Graph(label, inputs, node.outputs, [node])
-    types = [v.type if v else None for v in node.inputs]
-    flops = node.op.cost(types, [v.type for v in node.outputs], node.attrs).flops
     variants = {name: recorded(graph, texts, {key: name}) for name in names}
-    return {"label": label, "key": key, "flops": flops, "variants": variants if len(variants) > 1 else {}}
+    return {"label": label, "key": key, "flops": _flops([node]), "variants": variants if len(variants) > 1 else {}}
+
+
+def fused_cases(models: Path, name: str, texts: dict[str, int]) -> Iterator[dict[str, Any]]:
+    """Every distinct fusion of a model, with each of its candidates; "separate" takes a dispatch for each node."""
+    from webinfer.backends.webgpu.dispatch import Target
+    from webinfer.backends.webgpu.fusion import find_fusions
+    from webinfer.graph.ir import Graph
+
+    target, seen = Target(LIMITS, Recorder({}).features), set()
+    for last, (fusion, _) in find_fusions(_graph(models, name), set(), target).items():
+        if fusion.key not in seen:
+            seen.add(fusion.key)
+            nodes = [*fusion.absorbed, last]
+            made = {v for node in nodes for v in node.outputs}
+            inputs = dict.fromkeys(v for n in nodes for v in n.inputs if v and not v.is_constant and v not in made)
+            variants = {
+                choice: recorded(Graph("fused", inputs, last.outputs, nodes), texts, {fusion.key: choice})
+                for choice in fusion.candidates(target)
+            }
+            label = f"{name} {_shape_text(nodes[0])} -> {last.output.type.shape[3]}{' + pool' if fusion.pool else ''}"
+            yield {"label": label, "key": fusion.key, "flops": _flops(nodes), "variants": variants}
+
+
+def _flops(nodes: Sequence[Any]) -> int:
+    types = [([v.type if v else None for v in n.inputs], [v.type for v in n.outputs]) for n in nodes]
+    return sum(n.op.cost(*t, n.attrs).flops for n, t in zip(nodes, types, strict=True))
 
 
 def whole_of(models: Path, name: str, texts: dict[str, int]) -> dict[str, Any]:
     """A whole model with the default kernels."""
     graph = _graph(models, name)
-    flops = sum(
-        n.op.cost([v.type if v else None for v in n.inputs], [v.type for v in n.outputs], n.attrs).flops
-        for n in graph.nodes
-    )
-    return {"label": name, "key": name, "flops": flops, "variants": {"default": recorded(graph, texts, {})}}
+    return {
+        "label": name,
+        "key": name,
+        "flops": _flops(graph.nodes),
+        "variants": {"default": recorded(graph, texts, {})},
+    }
 
 
 def nodes(models: Path) -> Iterator[tuple[str, str, Any]]:

@@ -6,6 +6,7 @@ const query = new URLSearchParams(location.search);
 const GROUPS = [
   "matmul",
   "interop",
+  "fused",
   "whole",
   "blazeface_short_range",
   "pose_landmarks_lite",
@@ -44,15 +45,15 @@ async function open() {
   return device;
 }
 
-/** Repeatable noise in [-0.5, 0.5). */
+/** Repeatable noise of both signs, 0.125 to 0.5 large; finite too where it is read as float16 numbers. */
 function noise(count) {
-  const values = new Float32Array(count);
+  const words = new Uint32Array(count);
   let state = 12345;
   for (let i = 0; i < count; i++) {
     state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    values[i] = state / 2 ** 32 - 0.5;
+    words[i] = (state & 0x80ff3bff) | 0x3e000000;
   }
-  return values;
+  return words;
 }
 
 class Replay {
