@@ -50,7 +50,8 @@ def run(argv: list[str]) -> int:
     print(table(cold, warm))
     if options.json:
         machine = {"machine": platform.processor() or platform.machine(), "cores": os.cpu_count()}
-        options.json.write_text(json.dumps({**machine, "unit": "ms", "first": cold, "later": warm}, indent=1) + "\n")
+        figures = {"unit": "ms", "first": summary(cold), "later": summary(warm)}
+        options.json.write_text(json.dumps({**machine, **figures}, indent=1) + "\n")
     return 0
 
 
@@ -91,15 +92,39 @@ def visit(context: Any, url: str, stay_s: float) -> Times:
     return {**times, TOTAL: json.loads(data["webinferResult"])["first_ms"]}
 
 
+def durations(times: Times) -> Times:
+    """Milliseconds that each phase ended after the one before it, whichever that was in this visit."""
+    ends = sorted(times.items(), key=lambda item: item[1])
+    return {phase: end - before for (phase, end), (_, before) in zip(ends, [("", 0.0), *ends], strict=False)}
+
+
+def summary(visits: list[Times]) -> dict[str, Any]:
+    """The total's median, least and most; of each phase when it ended and what it took, as medians; every visit."""
+    totals = [times[TOTAL] for times in visits]
+    took = [durations(times) for times in visits]
+    return {
+        "total": {"median": statistics.median(totals), "min": min(totals), "max": max(totals)},
+        "phases": [
+            {"phase": phase, "end": _median(visits, phase), "took": _median(took, phase)}
+            for phase in (*PHASES.values(), TOTAL)
+            if any(phase in times for times in visits)
+        ],
+        "visits": visits,
+    }
+
+
+def _median(visits: list[Times], phase: str) -> float:
+    return statistics.median(times[phase] for times in visits if phase in times)
+
+
 def table(cold: list[Times], warm: list[Times]) -> str:
-    """Medians of the times at which each phase ended, and the range of the last."""
-    rows = [
-        f"\nmilliseconds since navigation, medians of {len(cold)}",
-        f"{'':26}{'first visit':>12}{'later visit':>12}",
+    """Medians of the times at which each phase ended, of what each took, and the range of the last."""
+    sides = [summary(visits) for visits in (cold, warm)]
+    columns = [{r["phase"]: f"{r['end']:.0f} ({r['took']:4.0f})" for r in side["phases"]} for side in sides]
+    phases = [
+        f"{phase:26}" + "".join(f"{column.get(phase, '–'):>16}" for column in columns)
+        for phase in (*PHASES.values(), TOTAL)
     ]
-    for phase in (*PHASES.values(), TOTAL):
-        figures = [[times[phase] for times in visits if phase in times] for visits in (cold, warm)]
-        cells = [f"{statistics.median(values):12.0f}" if values else f"{'–':>12}" for values in figures]
-        rows.append(f"{phase:26}" + "".join(cells))
-    ranges = [f"{min(v[TOTAL] for v in visits):.0f}–{max(v[TOTAL] for v in visits):.0f}" for visits in (cold, warm)]
-    return "\n".join([*rows, f"{'range':26}" + "".join(f"{text:>12}" for text in ranges)])
+    ranges = "".join(f"{side['total']['min']:.0f}–{side['total']['max']:.0f}".rjust(16) for side in sides)
+    head = f"\nmilliseconds since navigation, medians of {len(cold)}; in brackets since the phase before"
+    return "\n".join([head, f"{'':26}{'first visit':>16}{'later visit':>16}", *phases, f"{'range':26}{ranges}"])
