@@ -65,7 +65,7 @@ def assemble(site: Path, backend: str) -> None:
     for system, files in RIVALS.items():
         for target, source in files.items():
             if not target.startswith(other):
-                _copy_script(MODULES / source, site / "rivals" / system / target)
+                copy_script(MODULES / source, site / "rivals" / system / target)
     copy_engine(site / "engine")
 
 
@@ -80,7 +80,8 @@ def configure(site: Path, models: Sequence[ModelEntry], entries: Sequence[Entry]
     (site / "config.json").write_text(json.dumps(config))
 
 
-def _copy_script(source: Path, target: Path) -> None:
+def copy_script(source: Path, target: Path) -> None:
+    """Copies a rival's file; bare imports become paths."""
     if not source.is_file():
         raise BuildError(f"{source.relative_to(HOME)} is missing; delete {MODULES} and start again")
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -93,12 +94,12 @@ def _copy_script(source: Path, target: Path) -> None:
         shutil.copyfile(source, target)
 
 
-def copy_engine(target: Path) -> None:
+def copy_engine(target: Path, left_out: Sequence[str] = ("models", "images")) -> None:
     """The engine, its kernels and Pyodide as the server would serve them, with relative addresses."""
     manifest = json.loads((SITE / "manifest.json").read_text())
     kept = {}
     for name, asset in manifest["assets"].items():
-        if name.split("/")[0] in ("models", "images"):
+        if name.split("/")[0] in left_out:
             continue
         path = asset["url"].lstrip("/")
         (target / path).parent.mkdir(parents=True, exist_ok=True)

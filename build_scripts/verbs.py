@@ -32,6 +32,9 @@ VERBS: dict[str, Verb] = {
     "tune": Verb(
         "build_scripts.tune", ALL, "GPU kernels timed in headless Chromium; `--ship` makes logs shipped choices"
     ),
+    "interop": Verb(
+        "build_scripts.interop", ALL, "a custom operator through a shared GPU buffer and through host memory, timed"
+    ),
     "startup": Verb(
         "build_scripts.startup", (*BASE, "browser"), "time from opening the page to its first result, by phase"
     ),

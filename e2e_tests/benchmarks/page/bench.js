@@ -1,5 +1,6 @@
 // The page: reads config.json, runs every model, shows what comes, posts it to /log.
 
+import { adapterInfo } from "./adapter.js";
 import { measureModel, measurePeak } from "./conductor.js";
 
 const status = document.getElementById("status");
@@ -57,13 +58,6 @@ function narrowed(config) {
     models: config.models.filter((model) => !models || models.includes(model.name)),
     entries: config.entries.filter((entry) => !systems || systems.includes(entry.system)),
   };
-}
-
-async function adapterInfo() {
-  const adapter = await navigator.gpu?.requestAdapter({ powerPreference: "high-performance" });
-  if (!adapter) return null;
-  const { vendor, architecture, device, description } = adapter.info;
-  return { vendor, architecture, device, description };
 }
 
 async function run() {

@@ -1,0 +1,140 @@
+// The interop benchmark: reads ../interop.json, opens every test, interleaves their runs, shows and posts the figures.
+
+import { adapterInfo } from "../adapter.js";
+import { compare } from "../compare.js";
+import { median } from "../conductor.js";
+
+const CLASSIC = new Set(["tfjs"]);
+const WARM_RUNS = 5;
+const MOST_DIFFERENCE = 1e-3; // of the output's range
+const TEXTS = {
+  "webinfer custom": "1. conv2d, add, relu: all custom operators",
+  "webinfer host": "2. conv2d built in, through host memory, add + relu custom",
+  "webinfer wasm": "2b. the same, conv2d on wasm",
+  "webinfer shared": "3. conv2d built in, add + relu custom on the same buffer",
+  "webinfer handed": "3b. the same as two models, the buffer handed over",
+  "webinfer builtin": "4. all built in: one fused step",
+  "tfjs fused": "TF.js: one fused operator",
+  "tfjs builtin": "TF.js: conv2d, add, relu",
+  "tfjs host": "TF.js: conv2d, through host memory, add, relu",
+};
+
+const status = document.getElementById("status");
+const body = document.querySelector("#results tbody");
+
+async function report(key, value) {
+  await fetch("/log", { method: "POST", body: JSON.stringify([key, value]) });
+}
+
+/** A worker with one system, called by message. */
+class System {
+  #calls = new Map();
+  #next = 1;
+
+  constructor(name) {
+    const url = new URL(`./worker.js?system=${name}`, import.meta.url);
+    this.worker = new Worker(url, { type: CLASSIC.has(name) ? "classic" : "module", name });
+    this.worker.onmessage = ({ data }) => {
+      const { resolve, reject } = this.#calls.get(data.id);
+      this.#calls.delete(data.id);
+      if ("error" in data) reject(new Error(data.error));
+      else resolve(data.value);
+    };
+    this.worker.onerror = (event) => {
+      event.preventDefault();
+      for (const { reject } of this.#calls.values()) reject(new Error(event.message || "the worker died"));
+    };
+  }
+
+  end() {
+    this.worker.terminate();
+  }
+
+  call(method, options) {
+    return new Promise((resolve, reject) => {
+      const id = this.#next++;
+      this.#calls.set(id, { resolve, reject });
+      this.worker.postMessage({ id, method, options });
+    });
+  }
+}
+
+async function floats(url) {
+  const response = await fetch(url);
+  if (!response.ok) throw new Error(`${url}: HTTP ${response.status}`);
+  return new Float32Array(await response.arrayBuffer());
+}
+
+/** One row a test of a system; what fails keeps its error. */
+async function opened(config, systems, data, want) {
+  const rows = [];
+  for (const [name, system] of systems) {
+    status.textContent = `${name} starts`;
+    const started = system.call("start", { config, data });
+    for (const test of config.systems[name]) {
+      if (config.resident && test === "wasm") continue; // its x lies in memory either way
+      const row = { system: name, test, feed: config.resident ? "resident" : "host", times: [] };
+      rows.push(row);
+      try {
+        row.version = await started;
+        status.textContent = `${name}: ${test}`;
+        row.plan = await system.call("open", { test });
+        const got = await system.call("result", { test });
+        Object.assign(row, compare([{ name: "y", data: got }], [want]));
+        if (row.max_rel_diff > MOST_DIFFERENCE) throw new Error(`its output differs by up to ${row.max_abs_diff}`);
+        await system.call("times", { test, runs: WARM_RUNS });
+        row.turn = async () => row.times.push(...await system.call("times", { test, runs: 1 }));
+      } catch (error) {
+        row.error = String(error.message ?? error);
+      }
+    }
+  }
+  return rows;
+}
+
+async function measure(config, data, want) {
+  const systems = new Map(Object.keys(config.systems).map((name) => [name, new System(name)]));
+  const rows = await opened(config, systems, data, want);
+  const live = rows.filter((row) => row.turn);
+  for (let round = 0; round < config.runs; round++) {
+    status.textContent = `${config.resident ? "x stays on the GPU" : "x is uploaded"}: round ${round + 1} of ${config.runs}`;
+    const shift = round % live.length; // nobody always follows the same neighbour
+    for (const row of [...live.slice(shift), ...live.slice(0, shift)]) await row.turn();
+  }
+  for (const system of systems.values()) system.end();
+  for (const { times, turn, ...row } of rows) {
+    if (turn) Object.assign(row, { median_ms: median(times), min_ms: Math.min(...times), samples: times.length });
+    show(row);
+    await report("row", row);
+  }
+}
+
+function show(row) {
+  const line = body.insertRow();
+  const figures = row.error ? ["–", "–", row.error] : [row.median_ms.toFixed(3), row.min_ms.toFixed(3), row.max_abs_diff.toExponential(1)];
+  for (const text of [TEXTS[`${row.system} ${row.test}`], row.feed, ...figures]) line.insertCell().textContent = text;
+}
+
+/** ?runs=10 asks for another number of runs; shapes belong to the data. */
+async function run() {
+  const config = await (await fetch(new URL("../interop.json", import.meta.url))).json();
+  config.runs = Number(new URL(location.href).searchParams.get("runs") ?? config.runs);
+  const at = (name) => new URL(`../data/interop/${name}.bin`, import.meta.url);
+  const [x, w, b, y] = await Promise.all(["x", "w", "b", "y"].map((name) => floats(at(name))));
+  await report("about", {
+    browser: navigator.userAgent, date: new Date().toISOString().slice(0, 19), isolated: crossOriginIsolated,
+    adapter: await adapterInfo(), shapes: config.shapes, runs: config.runs,
+  });
+  const range = y.reduce((most, value) => Math.max(most, value), 0);
+  for (const resident of [true, false]) await measure({ ...config, resident }, { x, w, b }, { name: "y", data: y, range });
+  status.textContent = "done";
+}
+
+run().then(
+  () => report("done", true),
+  async (error) => {
+    status.textContent = `stopped: ${error.message}`;
+    await report("failed", String(error.stack ?? error));
+    await report("done", false);
+  },
+);
