@@ -4,16 +4,21 @@ const SITE = new URL("../engine/", import.meta.url);
 const START = ["static/downloads.js", "static/python_start.js"];
 const MODULES = /^static\/((gpu|kernels)_\w+)\.js$/;
 
-/** Python with the engine imported, started as the product's page starts it, and the site's files known to it. */
-export async function start({ threads, backend }) {
+/** Python with the engine imported, started as the product's page starts it; `python` holds the names of a script. */
+export async function startPython(script) {
   const manifest = await readManifest();
-  const [{ Downloads }, { startPython }] = await Promise.all(START.map((name) => import(manifest[name].url)));
+  const [{ Downloads }, product] = await Promise.all(START.map((name) => import(manifest[name].url)));
   const downloads = new Downloads(manifest, () => {});
-  const starting = downloads.counting(() => startPython(downloads, 0, () => {}, null));
-  const [pyodide, code] = await Promise.all([starting, textOf("webinfer_runs.py"), openDoor(downloads)]);
+  const starting = downloads.counting(() => product.startPython(downloads, 0, () => {}, null));
+  const [pyodide, code] = await Promise.all([starting, textOf(script), openDoor(downloads)]);
   const python = pyodide.toPy({});
   pyodide.runPython(code, { globals: python });
   python.get("configure")(JSON.stringify(Object.fromEntries(Object.entries(manifest).map(([name, { url }]) => [name, url]))));
+  return { pyodide, python };
+}
+
+export async function start({ threads, backend }) {
+  const { pyodide, python } = await startPython(new URL("webinfer_runs.py", import.meta.url));
   return {
     version: `webinfer ${python.get("version")()} on Pyodide ${pyodide.version}`,
     files: (model) => ({ model: model.file }),
@@ -27,7 +32,7 @@ async function readManifest() {
   return assets;
 }
 
-const textOf = async (name) => (await fetch(new URL(name, import.meta.url))).text();
+const textOf = async (url) => (await fetch(url)).text();
 
 /** What the engine's platform modules and Python find as `globalThis.webinfer`. */
 async function openDoor(downloads) {
