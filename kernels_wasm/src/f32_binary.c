@@ -17,13 +17,39 @@ INLINE const float *row_operand(const float *p, int32_t step, float *copies) {
   return copies;
 }
 
+enum { LONG_ROW = 256 };
+typedef struct {
+  int32_t nest[7];
+  float row[LONG_ROW + 4];
+} LongRows;
+
+// A nest of short rows of which one operand has the same in every row (a channel's factor or summand): as a nest of rows
+// that are a multiple as long, with as many copies of that operand's row. Any other nest is left as it is.
+static __attribute__((noinline)) const int32_t *long_rows(LongRows *l, const int32_t *nest, const float **a,
+                                                          const float **b) {
+  const int32_t rows = nest[1], inner = nest[2];
+  if (nest[0] != 2 || inner < 1 || inner > LONG_ROW / 2 || rows < 8) return nest;
+  const int32_t *a_steps = nest + 3, *b_steps = nest + 5;
+  if (a_steps[1] != 1 || b_steps[1] != 1) return nest;
+  const int32_t is_b = a_steps[0] == inner && b_steps[0] == 0, is_a = b_steps[0] == inner && a_steps[0] == 0;
+  if (!is_a && !is_b) return nest;
+  const int32_t most = LONG_ROW / inner, times = most < rows ? most : rows, length = times * inner;
+  const float **repeated = is_b ? b : a;
+  for (int32_t i = 0; i < length; i++) l->row[i] = i < inner ? (*repeated)[i] : l->row[i - inner];
+  *repeated = l->row;
+  const int32_t words[7] = {2, (rows + times - 1) / times, length, is_a ? 0 : length, 1, is_b ? 0 : length, 1};
+  for (int32_t i = 0; i < 7; i++) l->nest[i] = words[i];
+  return l->nest;
+}
+
 #define BINARY(NAME, FORMULA)                                                                            \
   void f32_##NAME(const float *a_from, const float *b_from, float *to, const int32_t *nest, float lo_value, \
                   float hi_value, int32_t begin, int32_t end) {                                          \
     const v4f lo = v4f_splat(lo_value), hi = v4f_splat(hi_value);                                        \
     float copies[8];                                                                                     \
+    LongRows long_ones;                                                                                  \
     Walk w;                                                                                              \
-    walk_start(&w, nest, 2, begin);                                                                      \
+    walk_start(&w, long_rows(&long_ones, nest, &a_from, &b_from), 2, begin);                             \
     const int32_t a_step = 4 * walk_step(&w, 0), b_step = 4 * walk_step(&w, 1);                          \
     for (int32_t i = begin, n; i < end; i += n, walk_next_row(&w)) {                                     \
       n = walk_count(&w, i, end);                                                                        \

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 
@@ -143,3 +144,20 @@ def test_no_length_writes_past_its_end(target: Target) -> None:
         x = np.linspace(-3.0, 3.0, size).astype(np.float32)
         np.testing.assert_array_equal(memory.unary("neg", x), -x)
         np.testing.assert_array_equal(memory.binary("add", x, x), x + x)
+
+
+@pytest.mark.parametrize("target", BUILDS, ids=str)
+def test_a_row_that_repeats_is_the_same_in_every_row_and_part(target: Target) -> None:
+    target.demand()
+    rng = np.random.default_rng(3)
+    for rows, columns in ((8, 1), (9, 3), (200, 3), (40, 16), (131, 24), (10, 127), (9, 128), (8, 129), (300, 2)):
+        wide = rng.normal(size=(rows, columns)).astype(np.float32)
+        row = rng.normal(size=columns).astype(np.float32)
+        for first, second, steps in ((wide, row, (columns, 1, 0, 1)), (row, wide, (0, 1, columns, 1))):
+            memory = Memory(str(dict(target.options)["isa"]))
+            nest = memory.put(np.array([2, rows, columns, *steps], np.int32))
+            refs, y = (memory.put(first), memory.put(second)), memory.room(wide.nbytes)
+            ends = (0, wide.size // 3, wide.size // 3 + 1, wide.size)
+            for begin, end in itertools.pairwise(ends):
+                memory.kernels.call("f32_sub", *refs, y, nest, -np.inf, np.inf, begin, end)
+            np.testing.assert_array_equal(memory.get(y, wide), first - second)
