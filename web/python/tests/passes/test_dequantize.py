@@ -93,3 +93,12 @@ def test_large_constants_are_converted_at_load() -> None:
     assert dequantize(graph) == 3
     assert [n.op.name for n in graph.nodes] == ["dequantize", "add"]
     assert {n.output.type for n in graph.nodes} == {TensorType((SMALL + 4,))}
+
+
+@pytest.mark.parametrize(("end", "zero", "activation"), [(6.0, 0, "relu6"), (9.0, 0, "relu"), (6.0, 3, "none")])
+def test_a_range_that_begins_at_zero_is_an_activation(end: float, zero: int, activation: str) -> None:
+    stored = TensorType((4,), DType.UINT8, Quantization((end / 255,), (zero,)))
+    a, b = Value("a", stored), Value("b", stored)
+    total = apply(OPS["add"], [a, b], BinaryAttrs(out_type=(DType.UINT8, stored.quant)), "add")
+    dequantize(Graph("g", [a, b], total.outputs, [total]))
+    assert total.attrs.activation == activation

@@ -8,6 +8,7 @@ import struct
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Constant, Graph, Node, Quantization, TensorType, Value
 from webinfer.ops import elementwise as ew
+from webinfer.ops.activation import Activation
 from webinfer.passes.uses import remove, substitute
 
 PRODUCTS = ("conv2d", "depthwise_conv2d", "conv_transpose2d", "matmul")
@@ -17,7 +18,7 @@ SMALL = 4096  # elements of a constant up to which it is converted here; larger 
 def dequantize(graph: Graph) -> int:
     """Number of values that became real; inputs and outputs of the graph are among them, under their names.
 
-    Results are no longer rounded nor cut to the range of 8 bits. What a graph wants of stored bits (tables,
+    Results are no longer rounded nor cut to the range of 8 bits, but where that range stands for RELU or RELU6. What a graph wants of stored bits (tables,
     top_k of bytes) is the same order of real numbers.
     """
     found: dict[Value, None] = dict.fromkeys(v for v in graph.inputs if _is_quantized(v))
@@ -31,6 +32,8 @@ def dequantize(graph: Graph) -> int:
                     constants[value] = _real_constant(value, made)
                 node.inputs[i] = constants[value]
         found |= dict.fromkeys(v for v in node.outputs if _is_quantized(v))
+        if getattr(node.attrs, "activation", None) is Activation.NONE:
+            node.attrs = dataclasses.replace(node.attrs, activation=_implied_activation(node.outputs[0].type))
         if getattr(node.attrs, "out_type", None) is not None:
             node.attrs = dataclasses.replace(node.attrs, out_type=None)
         if node.op.name == "pad":
@@ -44,6 +47,15 @@ def dequantize(graph: Graph) -> int:
 
 def _is_quantized(value: Value) -> bool:
     return value.type.quant is not None and not value.type.dtype.is_float
+
+
+def _implied_activation(type: TensorType) -> Activation:
+    """What a range that begins at zero stands for: writers leave RELU and RELU6 to the stored type."""
+    quant, (least, greatest) = type.quant, type.dtype.range
+    if quant is None or type.dtype.itemsize != 1 or len(quant.scales) != 1 or (quant.zero_points or (0,))[0] != least:
+        return Activation.NONE
+    end = quant.scales[0] * (greatest - least)
+    return Activation.RELU6 if abs(end - 6.0) <= quant.scales[0] else Activation.RELU
 
 
 def _scale_bias(node: Node) -> None:
