@@ -18,8 +18,8 @@ SMALL = 4096  # elements of a constant up to which it is converted here; larger 
 def dequantize(graph: Graph) -> int:
     """Number of values that became real; inputs and outputs of the graph are among them, under their names.
 
-    Results are no longer rounded nor cut to the range of 8 bits, but where that range stands for RELU or RELU6. What a graph wants of stored bits (tables,
-    top_k of bytes) is the same order of real numbers.
+    Results are no longer rounded, nor cut to the range of 8 bits but where that stands for RELU or RELU6.
+    What a graph wants of stored bits (tables, top_k of bytes) is the same order of real numbers.
     """
     found: dict[Value, None] = dict.fromkeys(v for v in graph.inputs if _is_quantized(v))
     constants: dict[Value, Value] = {}
