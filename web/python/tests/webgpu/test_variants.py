@@ -36,11 +36,12 @@ def _matmul(label: str, rows: int, inner: int, columns: int, **attrs: object) ->
 
 
 PROBLEMS = (
-    _matmul("tails everywhere", 131, 100, 140),
-    _matmul("odd everywhere, transposed", 67, 37, 45, transpose_b=True),
+    _matmul("odd everywhere, transposed", 131, 37, 45, transpose_b=True),
     _conv("3x3, residual, relu", (2, 9, 11, 12), (72, 3, 3, 12), residual=68, activation=Activation.RELU),
+    _matmul("tails everywhere", 131, 100, 140),
     _conv("3x3, odd channels, stride 2", (1, 13, 11, 7), (37, 3, 3, 7), stride=(2, 2)),
 )
+SMALLEST = "tiled_32x32x16_4x4_1_16"  # solves them all; the others, which take seconds to compile here, two
 UNTILED = ("vec4_1", "vec4_2", "vec4_4", "4x8", "split_k", "4x1")
 
 
@@ -49,13 +50,14 @@ def node_of(name: str, label: str) -> Node:
     return problem(OPS[name], case).node
 
 
-# A tile costs seconds to compile in software; those beyond 17 kB are others with larger numbers.
+# Tiles beyond 17 kB are others with larger numbers.
 @pytest.mark.parametrize("name", [name for name, tile in TILES.items() if tile.nbytes <= 17000])
 def test_every_tile_is_right_at_sizes_that_it_does_not_divide(name: str) -> None:
     RingTarget("webgpu").demand()
-    choices = {tuning_key(p.node): name for p in PROBLEMS}
-    found = run(outcomes(webgpu, NativeHost(), PROBLEMS, {"choices": choices}))
-    for p, (got,) in zip(PROBLEMS, found, strict=True):
+    problems = PROBLEMS if name == SMALLEST else PROBLEMS[:2]
+    choices = {tuning_key(p.node): name for p in problems}
+    found = run(outcomes(webgpu, NativeHost(), problems, {"choices": choices}))
+    for p, (got,) in zip(problems, found, strict=True):
         assert not difference(got, p.want[0], p), p.case.label
 
 
