@@ -1,10 +1,11 @@
 // The page's end of the engine worker: messages, the newest picture first, and a supervisor.
 //
 // Messages, version 1. To the worker: start {manifest, backend, model, debug, runtimeComes}, runtime {module},
-// detect {id, image}, select {backend}, plan {}, profile {}, ping {}, close {}. From it: progress {stage, done, total, unit},
+// detect {id, image}, select {backend}, plan {}, profile {}, tune {budget}, exportTuning {}, importTuning {text},
+// ping {}, close {}. From it: progress {stage, done, total, unit},
 // ready {backend, reason, notice, capabilities}, result {id, ...}, plan {columns, rows}, profiling {done, total},
-// profile {report, svg}, pong {},
-// error {id?, code, message, fatal?, died?}.
+// profile {report, svg}, tuning {done, total}, tuned {gain, ...}, tuningLog {text}, tuningImported {taken, skipped},
+// pong {}, error {id?, code, message, fatal?, died?}.
 
 const VERSION = 1;
 const PING_MS = 2_000;
@@ -13,7 +14,7 @@ const SILENT_READY = 15;
 const RESTARTS = 1;
 
 /**
- * Runs one engine worker. `on` has: progress, ready, result, plan, profiling, profile, error, restarting (each gets the message;
+ * Runs one engine worker. `on` has: progress, ready, result, plan, profiling, profile, tuning, tuned, tuningLog, tuningImported, error, restarting (each gets the message;
  * result also gets the tag that its picture came with).
  */
 export class EngineClient {
@@ -96,6 +97,12 @@ export class EngineClient {
   /** Asks for a measurement; `profiling` and `profile` follow. Whether it could be asked for. */
   profile() {
     if (this.ready) this.#post("profile");
+    return this.ready;
+  }
+
+  /** Asks for a tuning (tune), or for its log (exportTuning, importTuning). Whether it could be asked for. */
+  ask(type, fields) {
+    if (this.ready) this.#post(type, fields);
     return this.ready;
   }
 

@@ -116,6 +116,9 @@ const HANDLERS = {
   select: ({ backend }) => engine.select(backend),
   plan: () => engine.plan(),
   profile: () => engine.profile(),
+  tune: ({ budget }) => engine.tune(budget),
+  exportTuning: () => engine.export_tuning(),
+  importTuning: ({ text }) => engine.import_tuning(text),
   close: async () => {
     await engine?.close();
     self.close();

@@ -5,6 +5,7 @@ import { drawFaces } from "./drawing.js";
 import { EngineClient } from "./engine_client.js";
 import * as panels from "./panels.js";
 import { ProfilePanel } from "./profile_panel.js";
+import { TuningPanel } from "./tuning_panel.js";
 import { bitmapOf, openPicture, watchDropsAndPastes } from "./picture.js";
 
 const byId = (id) => document.getElementById(id);
@@ -149,6 +150,7 @@ function onResult(result, source) {
 function onReady({ backend, reason, notice, capabilities }) {
   progress.end();
   profile.forget();
+  tuning.ready(backend);
   panels.showBackend(`Runs on ${backend}: ${reason}`);
   panels.showCapabilities(capabilities);
   if (restarted ?? notice) fail(restarted ?? notice, { severe: false });
@@ -157,8 +159,18 @@ function onReady({ backend, reason, notice, capabilities }) {
   if (engine.idle) detectCurrent().catch(fail); // else a picture is on its way already
 }
 
+/** Other kernels are in use now. */
+function onTuned(message) {
+  if (message.type === "tuned") tuning.tuned(message);
+  else tuning.imported(message);
+  profile.forget();
+  if (byId("plan-box").open) engine.plan();
+  if (engine.idle) detectCurrent().catch(fail);
+}
+
 function onError({ code, message, fatal }) {
   profile.forget();
+  tuning.failed();
   if (fatal) {
     progress.end();
     panels.showBackend("The engine is not running.");
@@ -168,6 +180,7 @@ function onError({ code, message, fatal }) {
 
 function onRestarting({ code, message }) {
   profile.forget();
+  tuning.ready("");
   progress.begin("Starting the engine again");
   panels.showBackend("The engine is being started again.");
   restarted = { code, message: `${message} It was started again.` };
@@ -182,10 +195,15 @@ const engine = new EngineClient(settings, begun, {
   plan: panels.showPlan,
   profiling: (message) => profile.progress(message),
   profile: (message) => profile.show(message),
+  tuning: (message) => tuning.progress(message),
+  tuned: onTuned,
+  tuningLog: (message) => tuning.log(message),
+  tuningImported: onTuned,
   error: onError,
   restarting: onRestarting,
 });
 const profile = new ProfilePanel(() => engine.profile());
+const tuning = new TuningPanel((type, fields) => engine.ask(type, fields));
 const camera = new Camera(byId("video"), (video) => onFrame(video).catch((error) => fail(error)), (error) => {
   fail(error);
   showSample();

@@ -43,6 +43,15 @@ class Session(Protocol):
     async def profile(self, *, progress: Progress | None) -> Any:
         """Where the time goes (report.Profile)."""
 
+    async def tune(self, budget_ms: float, progress: Progress | None) -> Any:
+        """What was gained (tune.log.TuningReport)."""
+
+    async def export_tuning(self) -> str:
+        """What is known of this device."""
+
+    async def import_tuning(self, text: str) -> tuple[int, int]:
+        """Lines taken over and lines left out."""
+
 
 class Detector(Protocol):
     """A task that finds things in pictures."""
@@ -153,6 +162,36 @@ class EngineWorker:
                 progress=lambda event: self._send("profiling", done=event.done, total=event.total)
             )
             self._send("profile", report=json.loads(report.json()), svg=report.svg())
+        except Exception as error:
+            self._error(error)
+
+    async def tune(self, budget_ms: float) -> None:
+        """Times kernels on this device; answers `tuning` while it does and `tuned` at the end."""
+        try:
+            report = await self._live().session.tune(budget_ms, self._tuning)
+            fields = dataclasses.asdict(report.verdict) | {"model": self._model}
+            self._send(
+                "tuned", gain=report.gain, timed=report.timed, known=report.known, shapes=report.shapes, **fields
+            )
+        except Exception as error:
+            self._error(error)
+
+    def _tuning(self, event: ProgressEvent) -> None:
+        if event.stage == "tune":
+            self._send("tuning", done=event.done, total=event.total)
+
+    async def export_tuning(self) -> None:
+        """Answers `tuningLog`: what is known of this device, as JSON lines."""
+        try:
+            self._send("tuningLog", text=await self._live().session.export_tuning())
+        except Exception as error:
+            self._error(error)
+
+    async def import_tuning(self, text: str) -> None:
+        """Takes over lines of a log; answers `tuningImported`."""
+        try:
+            taken, skipped = await self._live().session.import_tuning(text)
+            self._send("tuningImported", taken=taken, skipped=skipped)
         except Exception as error:
             self._error(error)
 
