@@ -33,12 +33,25 @@ static void mix_rows(const float *upper, const float *lower, float weight, float
   for (int32_t i = 0; i < count; i += 4) v4f_store(to + i, mix(v4f_load(upper + i), v4f_load(lower + i), w));
 }
 
+INLINE void mix_eight(const float *low, const float *high, float weight, float *y) {
+  const v4f w = v4f_splat(weight);
+  UNROLL for (int k = 0; k < 8; k += 4) v4f_store(y + k, mix(v4f_load(low + k), v4f_load(high + k), w));
+}
+
 // Pixels of one mixed row.
 static void mix_pixels(const float *row, const Column *columns, int32_t count, float *y, int32_t c) {
+  if (c == 8) {  // without a loop inside
+    NO_UNROLL for (int32_t i = 0; i < count; i++, y += 8) {
+      mix_eight(row + columns[i].low, row + columns[i].high, columns[i].weight, y);
+    }
+    return;
+  }
   for (int32_t i = 0; i < count; i++, y += c) {
     const float *low = row + columns[i].low, *high = row + columns[i].high;
     const v4f w = v4f_splat(columns[i].weight);
-    for (int32_t k = 0; k < c; k += 4) store_channels(y + k, mix(v4f_load(low + k), v4f_load(high + k), w), c - k);
+    int32_t k = 0;
+    NO_UNROLL for (; k + 8 <= c; k += 8) mix_eight(low + k, high + k, columns[i].weight, y + k);
+    for (; k < c; k += 4) store_channels(y + k, mix(v4f_load(low + k), v4f_load(high + k), w), c - k);
   }
 }
 
