@@ -12,7 +12,7 @@ export function sentence({ gain, default_ms, tuned_ms, timed, known, shapes, cha
   const more = rest ? ` ${rest} left for another time: the budget ended.` : "";
   const work = `${counted(timed, "shape")} timed${before}.${more}`;
   if (!kept) return `The default kernels stay: together the others took ${milliseconds(tuned_ms)} instead of ${milliseconds(default_ms)}. ${work}`;
-  if (!changed) return `The default kernels are the fastest: ${milliseconds(default_ms)} on the GPU. ${work}`;
+  if (!changed) return `No kernel is faster than the default${rest ? " so far" : ""}: ${milliseconds(default_ms)} on the GPU. ${work}`;
   return `${(100 * gain).toFixed(1)} % saved: ${milliseconds(default_ms)} on the GPU became ${milliseconds(tuned_ms)} with ${counted(changed, "other kernel")}. ${work}`;
 }
 

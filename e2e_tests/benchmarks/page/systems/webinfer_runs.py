@@ -8,11 +8,10 @@ import js
 from pyodide.ffi import to_js
 
 import webinfer
-from webinfer.tune.log import ENGINE
 
 
 def version():
-    return ENGINE
+    return webinfer.__version__
 
 
 def configure(urls):
