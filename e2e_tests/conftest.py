@@ -93,6 +93,14 @@ def browser_with_camera(playwright: Playwright) -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session")
+def browser_that_loses_its_gpu(playwright: Playwright) -> Iterator[Browser]:
+    """Chromium whose GPU process may die any number of times, with a camera that shows its test pattern."""
+    yield from _launch(
+        playwright, "--disable-gpu-process-crash-limit", "--disable-domain-blocking-for-3d-apis", fake_camera=True
+    )
+
+
+@pytest.fixture(scope="session")
 def browser_that_denies_the_camera(playwright: Playwright) -> Iterator[Browser]:
     """Chromium with a camera that no page may use."""
     yield from _launch(playwright, "--use-fake-device-for-media-stream", "--deny-permission-prompts")

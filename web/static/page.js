@@ -142,6 +142,7 @@ function onResult(result, source) {
   if (source !== current) return; // of a picture that is no longer shown
   shown = { picture: image, faces, mirrored: source.kind === "camera" && camera.mirrored };
   redraw();
+  panels.showBackend(`Runs on ${backend}: ${reason}`); // another one after the loss of a GPU
   panels.showFaces(faces);
   panels.showTimes(times);
   if (source.kind === "camera") panels.showRate(rate(performance.now()));
@@ -175,7 +176,9 @@ function onError({ code, message, fatal }) {
     progress.end();
     panels.showBackend("The engine is not running.");
   }
-  fail({ code, message }, { retry: Boolean(fatal) });
+  const lost = code === "device-lost"; // the engine goes on with a new device, after two losses without
+  fail({ code, message }, { retry: Boolean(fatal), severe: !lost });
+  if (lost && current.kind !== "camera") detectCurrent().catch(fail);
 }
 
 function onRestarting({ code, message }) {

@@ -267,7 +267,8 @@ class Session:
 
     async def _revive(self) -> None:
         """After a lost device: one rebuild on the same backend, then the next of the order."""
-        self._live()
+        if getattr(self.executor, "lost", "") and not self._stale:  # between two runs
+            self._losses, self._stale = self._losses + 1, True
         if not self._stale:
             return
         order = self._order
@@ -277,15 +278,19 @@ class Session:
 
     async def restore(self, order: Sequence[str] | None = None) -> None:
         """Builds the session anew, as after the loss of a device."""
-        attempt = self._live()
-        attempt.executor.close()
-        self._attempt = await choose(
+        before = self._live().executor
+        before.close()
+        self._attempt = attempt = await choose(
             self._graph, self._host, order or self._order, replace(self._options, progress=None)
         )
         self._stale = False
         if self._losses:
-            self._attempt.reason += f" (rebuilt after {self._losses} lost device(s))"
-            log.warning("%s: %s", self.name, self._attempt.reason)
+            lost = f"the GPU was lost {self._losses} time{'s' * (self._losses > 1)}"
+            same = attempt.executor.backend == before.backend
+            attempt.reason = (
+                f"{attempt.reason}; rebuilt, {lost}" if same else f"{attempt.executor.backend}, because {lost}"
+            )
+            log.warning("%s: %s", self.name, attempt.reason)
 
     async def tune(self, budget_ms: float = TUNING_BUDGET_MS, progress: Progress | None = None) -> TuningReport:
         """Times kernels on this device, keeps what is faster for now and for later loads, and says what was gained.

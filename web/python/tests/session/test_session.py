@@ -219,8 +219,18 @@ def test_a_device_lost_twice_is_left_for_the_next_backend() -> None:
             run(session.run(IMAGE))
         assert run(session.run(IMAGE))["y"].shape == (1, 36)
     assert session.backend == "wasm"
-    assert "rebuilt after 2 lost" in session.choice
+    assert session.choice == "wasm, because the GPU was lost 2 times"
     session.close()
+
+
+def test_a_device_lost_between_runs_fails_none_and_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened(["reference", "wasm"]) as session:
+        want = run(session.run(IMAGE))["y"].numpy()
+        for backend in ("reference", "wasm"):
+            monkeypatch.setattr(session.executor, "lost", "unplugged", raising=False)
+            np.testing.assert_allclose(run(session.run(IMAGE))["y"].numpy(), want, rtol=1e-5)
+            assert session.backend == backend
+        assert "lost 2 times" in session.choice
 
 
 def test_auto_measures_and_says_what_it_found(monkeypatch: pytest.MonkeyPatch) -> None:

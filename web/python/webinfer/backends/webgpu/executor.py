@@ -125,6 +125,11 @@ class WebGpuExecutor:
             await program.run(0, self._base, [])
         program.free([b.buffer for b in self._schedule.blocks if b.home is Home.STAGED], self._base)
 
+    @property
+    def lost(self) -> str:
+        """Why the device is gone, or the empty text."""
+        return self._device.lost
+
     async def _ready(self) -> GpuProgram:
         """The program, restored once if its device was lost since the last run."""
         if self._closed:
