@@ -49,7 +49,9 @@ def _parse(argv: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python3 -m build_scripts tune", description=__doc__)
     zoo = ZOO if ZOO.is_dir() else MODELS
     parser.add_argument("--models", type=Path, default=zoo, help="a folder of .tflite files")
-    parser.add_argument("--only", help="comma-separated names of models of that folder")
+    parser.add_argument(
+        "--only", help="comma-separated names of models of that folder, as name, name:float32 or name:float32:BATCH"
+    )
     parser.add_argument("--budget-ms", type=float, default=20_000, help="for a model (default: %(default)s)")
     parser.add_argument("--runs", type=int, default=50, help="runs of each plan with readback (default: %(default)s)")
     parser.add_argument("--static", type=Path, help="write a site that needs no server of ours, and tune nothing")
@@ -64,7 +66,8 @@ def write_site(site: Path, options: argparse.Namespace) -> list[str]:
 
     paths = sorted(options.models.glob("*.tflite"))
     wanted = options.only.split(",") if options.only else [path.stem for path in paths]
-    if missing := set(wanted) - {path.stem for path in paths}:
+    files = {name.split(":")[0] for name in wanted}
+    if missing := files - {path.stem for path in paths}:
         raise BuildError(f"{options.models} has no {', '.join(sorted(missing))}.tflite")
     shutil.rmtree(site, ignore_errors=True)
     shutil.copytree(HOME / "tuning", site)
@@ -72,7 +75,7 @@ def write_site(site: Path, options: argparse.Namespace) -> list[str]:
     shutil.copyfile(HOME / "page" / "systems" / "webinfer.js", site / "systems" / "webinfer.js")
     copy_engine(site / "engine")
     (site / "models").mkdir()
-    for name in wanted:
+    for name in files:
         shutil.copyfile(options.models / f"{name}.tflite", site / "models" / f"{name}.tflite")
     config = {"models": wanted, "budget_ms": options.budget_ms, "runs": options.runs}
     (site / "config.json").write_text(json.dumps(config))

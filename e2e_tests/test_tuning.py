@@ -22,6 +22,25 @@ SPOIL = """async (text) => {
 }"""
 
 
+# Milliseconds of a trivial dispatch on a device with these features: alone, and thrice at once.
+TIMES = """async (features) => {
+  const { gpu_device, gpu_program } = self.webinfer.gpu;
+  const wishes = JSON.stringify({ features, limits: [], ring: 1 });
+  const device = await gpu_device.openDevice(wishes, gpu_program.Program);
+  const code = `@group(0) @binding(0) var<storage, read_write> y: array<u32>;
+    @compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u) { y[id.x] += 1u; }`;
+  const pipeline = await device.createPipelines(JSON.stringify([{ label: "add", code, bindings: ["write"] }]));
+  const dispatches = [{ label: "add", pipeline, bindings: [[0, 0, 16384]], groups: [64, 1, 1] }];
+  const recipe = JSON.stringify({ label: "t", buffers: [16384], dispatches });
+  const program = await device.createProgram(recipe, new Uint8Array(0));
+  const alone = await program.time(0, 1, 200);
+  const together = await Promise.all([1, 2, 3].map(() => program.time(0, 1, 200)));
+  const has = device.gpu.features.has("timestamp-query");
+  device.close();
+  return { has, times: [alone, ...together] };
+}"""
+
+
 def tune(page: DemoPage, budget: str = "5") -> str:
     """Tunes and gives the status at the end; the page showed how far it was."""
     page.page.locator("#tuning-budget").select_option(budget)
@@ -93,6 +112,15 @@ def test_a_file_that_is_no_log_is_refused_by_line(demo: Demo, tmp_path: Path) ->
     assert "line 1" in error["message"]
     page.page.locator("#use-sample").click()
     assert page.wait_for_result(after=count)["faces"]
+
+
+@pytest.mark.parametrize("features", [[], ["timestamp-query"]], ids=["clock", "timestamps"])
+def test_times_come_from_timestamps_or_from_the_clock(demo: Demo, features: list[str]) -> None:
+    page = demo("?backend=wasm")
+    page.wait_for_result()
+    found = page.page.workers[0].evaluate(TIMES, features)
+    assert found["has"] == bool(features)
+    assert all(0 < ms < 100 for ms in found["times"]), found
 
 
 def test_the_panel_waits_for_webgpu(demo: Demo) -> None:

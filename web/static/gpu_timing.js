@@ -18,11 +18,20 @@ function timerOf(gpu) {
   return timers.get(gpu);
 }
 
+const last = new WeakMap(); // GPUDevice -> promise of the timing before: they share timestamps
+
 /**
  * Milliseconds of one pass over `count` dispatches from `first`, averaged over `repeats` passes of one submit.
- * Each dispatch waits for the one before: they write the same buffers. One call at a time on a device.
+ * Each dispatch waits for the one before: they write the same buffers.
  */
-export async function timed(program, first, count, repeats) {
+export function timed(program, first, count, repeats) {
+  const { gpu } = program.device;
+  const run = (last.get(gpu) ?? Promise.resolve()).then(() => measured(program, first, count, repeats));
+  last.set(gpu, run.catch(() => {}));
+  return run;
+}
+
+async function measured(program, first, count, repeats) {
   const { device } = program;
   device.check();
   const { queue } = device.gpu;

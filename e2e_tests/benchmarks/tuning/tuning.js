@@ -1,4 +1,5 @@
-// Tunes the models of config.json one after the other: tuning.html?models=a,b&budget=20000&runs=50
+// Tunes the models of config.json one after the other: tuning.html?models=a,b:float32:32&budget=20000&runs=50
+// A quantised model with :float32 is computed in float32, a number behind that is the batch.
 // Posts ["about", …], for each model ["tuned", {model, text, gain, report, runs}] or ["refused", {model, message}],
 // at the end ["done", true]. `report.lines`: the tuning log of this model. `runs`: milliseconds of runs with
 // readback, default and tuned plan in turns.
@@ -42,7 +43,9 @@ async function run() {
         worker = open((event) => tell(event));
         await worker.call("start");
       }
-      const value = await worker.call("tune", { file: `models/${name}.tflite`, budget, runs });
+      const [file, dtype, batch] = name.split(":");
+      const options = { dequantize: dtype === "float32", batch: Number(batch ?? 0), budget, runs };
+      const value = await worker.call("tune", { file: `models/${file}.tflite`, ...options });
       lines.textContent += `${value.text}\n`;
       await report("tuned", { model: name, ...value });
     } catch (error) {

@@ -13,14 +13,19 @@ def configure(urls):
     webinfer.configure(json.loads(urls))
 
 
-async def tune(url, budget, runs, tell):
-    """JSON of {text, report, gain, runs}: nothing is known at the beginning.
+async def tune(url, dequantize, batch, budget, runs, tell):
+    """JSON of {text, report, gain, runs}: nothing is known at the beginning. `batch` 0 is the model's own.
 
     The model is loaded twice: what it was before tuning runs against what it is after, with readback.
     """
-    before = await webinfer.load(url, backend="webgpu", strict=True)
+    options = {"backend": "webgpu", "strict": True, "dequantize": bool(dequantize)}
+    before = await webinfer.load(url, **options)
     await before.forget_tuning()
-    after = await webinfer.load(url, backend="webgpu", strict=True)
+    if batch:
+        options["shapes"] = {info.name: (int(batch), *info.shape[1:]) for info in before.inputs}
+        before.close()
+        before = await webinfer.load(url, **options)
+    after = await webinfer.load(url, **options)
     try:
         report = await after.tune(
             budget, lambda event: tell(event.done, event.total) if event.stage == "tune" else None

@@ -8,9 +8,9 @@ const METHODS = {
   async start() {
     ({ python } = await startPython(new URL("tuning_runs.py", import.meta.url)));
   },
-  async tune({ file, budget, runs }) {
+  async tune({ file, dequantize, batch, budget, runs }) {
     const tell = (done, total) => self.postMessage({ progress: { done, total } });
-    return JSON.parse(await python.get("tune")(new URL(file, self.location.href).href, budget, runs, tell));
+    return JSON.parse(await python.get("tune")(new URL(file, self.location.href).href, dequantize, batch, budget, runs, tell));
   },
 };
 

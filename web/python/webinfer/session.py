@@ -54,9 +54,9 @@ async def load(
     `source` is bytes, a path, a URL, the name of a known model or a `GraphBuilder`. `backend` is "auto" (the fastest
     measured on this device), one of "webgpu", "wasm", "reference", or a list to try in order.
     `threads` is for the wasm backend: None takes what suits the machine, where threads cannot be had
-    there is one. `tuning_ms` is a budget for timing kernels on this device; what won is
-    remembered. On webgpu it is spent in this call (None: 0), on wasm after it, in a browser's pauses, for the loads
-    to come (None: 200). With 0 the defaults run.
+    there is one. `tuning_ms` is a budget for timing kernels on this device; what won is remembered and applies
+    to later loads. On webgpu it is spent in this call (None: nothing is timed), on wasm after it, in a browser's
+    pauses, for the loads to come (None: 200). With 0 the defaults run.
     `shapes` binds the sizes of inputs, by name, that the model leaves open; they may change from run to run.
     `dequantize` computes a quantised model in float32; its inputs and outputs are real numbers then.
     With `strict` a backend that cannot run the whole model is an error, never a reason to fall back.

@@ -126,7 +126,7 @@ def test_tuning_times_every_shape_once_and_results_stay_right() -> None:
     assert steps[-1] == (SHAPES, SHAPES)
     again = build(host, tuning_ms=60_000.0).tuning
     assert again is not None
-    assert (again.timed, again.known) == (0, SHAPES)
+    assert (again.timed, again.known, again.verdict) == (0, SHAPES, report.verdict)
 
 
 def test_what_was_found_is_applied_at_load_and_the_plan_says_so() -> None:
@@ -138,6 +138,19 @@ def test_what_was_found_is_applied_at_load_and_the_plan_says_so() -> None:
     assert set(origins(tuned)) == {"tuned"}
     assert [row.kernel for row in tuned.rows()] != [row.kernel for row in build(Memory()).rows()]
     np.testing.assert_allclose(outputs_of(tuned), want, atol=TOLERANCE)
+
+
+def test_with_a_budget_of_nothing_the_defaults_run() -> None:
+    host = Memory()
+    plant(host, other_choices(host), kept=True)
+    assert set(origins(build(host, tuning_ms=0.0))) == {"default"}
+
+
+def test_times_without_timestamps_come_from_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    executor = build(Memory())
+    device = run(DEVICE_HOST.gpu())
+    monkeypatch.setattr(type(device), "timer", lambda self: None)
+    assert 0 < run(executor.elapsed(50)) < 60_000
 
 
 def test_a_plan_that_lost_to_the_default_is_not_used() -> None:
@@ -177,7 +190,7 @@ def test_a_damaged_memory_costs_nothing_but_its_lines() -> None:
 
 def test_a_slower_plan_never_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     host = Memory()
-    plant(host, other_choices(host), kept=True)
+    plant(host, other_choices(host))
     real = WebGpuExecutor.elapsed
 
     async def elapsed(self: WebGpuExecutor, repeats: int) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 
 from webinfer.backends.webgpu.dispatch import Target
@@ -169,6 +169,11 @@ class Tuner:
 
         What is known already is not timed again.
         """
+        verdict, used = self.log.verdicts.get(self.plan), self._used()
+        if verdict is not None and used <= self.log.winners.keys():
+            executor = await self.compiled(self.tuned(), progress)
+            executor.tuning = self._report(verdict, used, used)
+            return executor
         base = await self.compiled({}, progress)
         try:
             before = set(self.log.winners)
@@ -189,11 +194,13 @@ class Tuner:
             raise
         self.log.verdicts[self.plan] = verdict
         await remember(self.host, self.device, self.log)
+        chosen.tuning = self._report(verdict, used, used & before)
+        return chosen
+
+    def _report(self, verdict: Verdict, used: Set[str], known: Set[str]) -> TuningReport:
         winners = {key: winner for key, winner in self.log.winners.items() if key in used}
         lines = Log(self.log.about, winners, {self.plan: verdict}).text()
-        known = len(used & before)
-        chosen.tuning = TuningReport(self.log.about, verdict, len(winners) - known, known, len(used), lines)
-        return chosen
+        return TuningReport(self.log.about, verdict, len(winners) - len(known), len(known), len(used), lines)
 
     async def _search(self, budget_ms: float, progress: Progress | None) -> set[str]:
         """Finds winners, those of nodes that are better not fused behind the others; the keys in use."""
