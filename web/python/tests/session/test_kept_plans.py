@@ -12,10 +12,11 @@ from tests.session.test_session import IMAGE, model
 
 import webinfer
 from webinfer import session as sessions
-from webinfer.backends.wasm import WasmExecutor, compilation, kept
+from webinfer.backends.wasm import WasmExecutor, compilation, kept, tuning
 from webinfer.backends.wasm.kept import KeptExecutor
 from webinfer.host.native import NativeHost
 from webinfer.session import Session
+from webinfer.tune.search import Trial, Winner
 
 
 class Visitor(NativeHost):
@@ -165,11 +166,11 @@ def test_a_session_that_was_closed_keeps_nothing(host: Visitor) -> None:
 def test_tuning_happens_after_the_load_and_its_winners_are_in_the_next_plan(
     host: Visitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def winner(trials: Any, prepare: Any, clock: Any, budget_ms: float, **_: Any) -> list[Any]:
+    async def winner(trials: Any, prepare: Any, clock: Any, budget_ms: float) -> list[Any]:
         assert budget_ms == 150
-        return [webinfer.tune.search.Winner(t.key, t.candidates[-1], 0.5, 1.0, t.candidates[0]) for t in trials]
+        return [Winner(t.key, t.candidates[-1], 0.5, 1.0, t.candidates[0]) for t in trials]
 
-    monkeypatch.setattr("webinfer.backends.wasm.tuning.search", winner)
+    monkeypatch.setattr("webinfer.backends.wasm.tuning._search", winner)
     with opened(host, tuning_ms=150) as first:
         want = answer(first)
         assert "(default)" in first.plan().rows[0].why
@@ -179,6 +180,47 @@ def test_tuning_happens_after_the_load_and_its_winners_are_in_the_next_plan(
         np.testing.assert_allclose(answer(second), want, rtol=1e-5, atol=1e-6)
     with opened(host, tuning_ms=0) as defaults:
         assert "(default)" in defaults.plan().rows[0].why
+
+
+class Slow:
+    """A run that takes so many milliseconds of a clock of its own, of which every third is a disturbed one."""
+
+    def __init__(self, now: list[float], ms: float) -> None:
+        self.now, self.ms, self.count, self.closed = now, ms, 0, False
+
+    async def elapsed(self, repeats: int) -> float:
+        self.count += 1
+        ms = self.ms * repeats * (20 if self.count % 3 == 0 else 1)
+        self.now[0] += ms
+        return ms
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def searched(milliseconds: dict[str, dict[str, float]], budget_ms: float) -> dict[str, str]:
+    """What is chosen of tiles that take so long, the heaviest shape first; every run is closed."""
+    now, runs = [0.0], list[Slow]()
+
+    async def prepare(trial: Any, tile: str) -> Slow:
+        runs.append(Slow(now, milliseconds[trial.key][tile]))
+        return runs[-1]
+
+    trials = [Trial(key, tuple(tiles), -i) for i, (key, tiles) in enumerate(milliseconds.items())]
+    winners = run(tuning._search(trials, prepare, lambda: now[0], budget_ms))
+    assert all(one.closed for one in runs)
+    return {winner.key: winner.choice for winner in winners}
+
+
+def test_a_tile_must_beat_the_default_by_a_tenth_whatever_disturbs_it() -> None:
+    shapes = {"a": {"4x8": 1.0, "6x8": 0.85}, "b": {"4x8": 1.0, "6x8": 0.95}, "c": {"4x8": 1.0, "6x8": 1.2}}
+    assert searched(shapes, 1e6) == {"a": "6x8", "b": "4x8", "c": "4x8"}
+
+
+def test_what_the_budget_cuts_short_is_left_or_stays_as_it_is() -> None:
+    shapes = {"a": {"4x8": 1.0, "6x8": 0.5}, "b": {"4x8": 100.0, "6x8": 50.0}}
+    assert searched(shapes, 600.0) == {"a": "6x8"}
+    assert searched({"b": shapes["b"]}, 600.0) == {"b": "4x8"}
 
 
 def test_a_damaged_tuning_log_is_ignored(host: Visitor) -> None:

@@ -24,7 +24,7 @@ from webinfer.tensor import Tensor
 
 MAGIC = b"WIP1"
 DIGEST_BYTES = 16
-LARGEST = 64 << 20  # bytes of constants and program: above, reading them back costs more than it saves
+LARGEST = 32 << 20  # bytes of constants and program: above, reading them back costs more than it saves
 
 
 @dataclass(frozen=True, slots=True)

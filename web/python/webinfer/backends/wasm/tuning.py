@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
 from webinfer.backends.wasm.builder import Builder
 from webinfer.backends.wasm.executor import WasmExecutor, lower_graph
@@ -14,9 +14,11 @@ from webinfer.graph.ir import Graph, Node
 from webinfer.host.interface import Host, Kernels
 from webinfer.tune.alone import alone
 from webinfer.tune.log import ENGINE, from_lines, to_lines
-from webinfer.tune.search import Run, Trial, Winner, search
+from webinfer.tune.search import Run, Trial, Winner, compare
 
-LEAST_MS = 0.05  # a timing shorter than this is repeated until it is not
+LEAST_MS = 0.1  # a timing shorter than this is repeated until it is not
+ROUNDS = 7  # interleaved; the least of a tile counts: a busy machine makes timings longer, never shorter
+MARGIN = 0.1  # share by which a tile must beat the default
 
 
 def trials(graph: Graph) -> dict[str, tuple[Trial, Node]]:
@@ -76,10 +78,37 @@ async def tune(graph: Graph, host: Host, isa: str, budget_ms: float) -> tuple[Ma
             executor = WasmExecutor(graph, host, kernels, _built(graph, kernels, trial.key, tile))
             return _NodeRun(executor, host.now_ms)
 
-        winners = await search(missing, prepare, host.now_ms, budget_ms, least_ms=LEAST_MS)
+        winners = await _search(missing, prepare, host.now_ms, budget_ms)
         remembered |= {w.key: w for w in winners}
         await host.remember(_log_name(host), to_lines(remembered.values()))
     return _changed(possible, remembered), sum(key not in remembered for key in possible)
+
+
+async def _search(
+    trials: Sequence[Trial], prepare: Callable[[Trial, str], Awaitable[Run]], clock: Callable[[], float], ms: float
+) -> list[Winner]:
+    """The winners of the heaviest shapes. A shape that the budget of `ms` cuts short is left for the next time, but
+    for the first, whose default then stays."""
+    deadline, winners = clock() + ms, list[Winner]()
+    for trial in sorted(trials, key=lambda t: -t.weight):
+        default, runs = trial.candidates[0], dict[str, Run]()
+        try:
+            for tile in trial.candidates:
+                runs[tile] = await prepare(trial, tile)
+            times = await compare(runs, LEAST_MS, lambda: clock() >= deadline, ROUNDS)
+        finally:
+            for run in runs.values():
+                run.close()
+        best = {tile: min(found) for tile, found in times.items()}
+        choice, late = min(best, key=lambda tile: best[tile]), clock() >= deadline
+        if late and winners:
+            break
+        if late or best[choice] > best[default] * (1 - MARGIN):
+            choice = default
+        winners.append(Winner(trial.key, choice, best[choice], best[default], default))
+        if late:
+            break
+    return winners
 
 
 def _log_name(host: Host) -> str:
