@@ -35,6 +35,9 @@ VERBS: dict[str, Verb] = {
     "interop": Verb(
         "build_scripts.interop", ALL, "a custom operator through a shared GPU buffer and through host memory, timed"
     ),
+    "throughput": Verb(
+        "build_scripts.throughput", ALL, "MobileNet v2 in batches and matrix products on a GPU, beside PyTorch's"
+    ),
     "startup": Verb(
         "build_scripts.startup", (*BASE, "browser"), "time from opening the page to its first result, by phase"
     ),
