@@ -7,6 +7,7 @@ installation has no server to fetch them from.
 
 import base64
 import hashlib
+import json
 import subprocess
 import sys
 import zipfile
@@ -29,6 +30,7 @@ CPYTHON_ONLY = (
     "webinfer/host/native.py",
     "webinfer/importers/webnn/",
 )
+ALL_SHADERS = "webinfer/_shaders/all.json"  # one file is compressed far better than a hundred
 EPOCH = (1980, 1, 1, 0, 0, 0)
 SHADERS = WEB / "shaders"
 SLIM = Path(__file__).with_name("slim.py")
@@ -59,8 +61,13 @@ def build_browser_wheel() -> None:
 def browser_members() -> dict[str, bytes]:
     """The members of the browser's wheel, without its metadata; sources without what only people read."""
     chosen = {name: data for name, data in engine_files() if not name.startswith(CPYTHON_ONLY)}
-    slimmers = {".py": slim, ".wgsl": slim_shader}
-    return {name: slimmers.get(Path(name).suffix, bytes)(data) for name, data in chosen.items()}
+    members, shaders = dict[str, bytes](), dict[str, str]()
+    for name, data in chosen.items():
+        if name.endswith(".wgsl"):
+            shaders[Path(name).name] = slim_shader(data).decode()
+        else:
+            members[name] = slim(data) if name.endswith(".py") else data
+    return {**members, ALL_SHADERS: json.dumps(shaders, sort_keys=True).encode()}
 
 
 def write_wheel(path: Path, members: dict[str, bytes]) -> None:

@@ -49,7 +49,10 @@ def test_a_wheel_holds_the_engine_and_its_shaders_and_nothing_else() -> None:
 
 
 def test_the_browsers_wheel_leaves_out_only_what_no_page_uses() -> None:
-    left_out = {name for name, _ in engine_files()} - set(browser_members())
+    members = browser_members()
+    shaders = set(json.loads(members["webinfer/_shaders/all.json"]))
+    assert shaders == {path.name for path in (WEB / "shaders").glob("*.wgsl")}
+    left_out = {name for name, _ in engine_files() if not name.endswith(".wgsl")} - set(members)
     assert {"webinfer/cli.py", "webinfer/host/native.py"} <= left_out
     assert all(name.split("/")[1] in ("__main__.py", "cli.py", "host", "backends", "importers") for name in left_out)
     kept = ("webinfer/backends/wasm", "webinfer/backends/webgpu", "webinfer/importers/tflite")

@@ -10,6 +10,7 @@ import enum
 import functools
 import hashlib
 import importlib.resources
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -48,7 +49,11 @@ def shader_folder() -> Traversable:
 
 @functools.cache
 def _texts() -> dict[str, str]:
-    """File name → text of every template."""
+    """File name → text of every template. The browser's wheel holds all in one file, which is much smaller."""
+    bundle = shader_folder() / "all.json"
+    if bundle.is_file():
+        texts: dict[str, str] = json.loads(bundle.read_text("utf-8"))
+        return texts
     return {file.name: file.read_text("utf-8") for file in shader_folder().iterdir() if file.name.endswith(".wgsl")}
 
 
