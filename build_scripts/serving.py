@@ -10,6 +10,7 @@ import uvicorn
 
 from build_scripts.errors import BuildError
 from server.app import create_app
+from server.patience import protocol_with_deadline
 from server.settings import Settings
 
 HOST = "127.0.0.1"
@@ -42,6 +43,7 @@ def make_server(settings: Settings) -> uvicorn.Server:
         log_level="warning",
         access_log=False,  # server/guard.py writes the one line of each request
         server_header=False,
+        http=protocol_with_deadline(settings.head_s),
         timeout_keep_alive=settings.keep_alive_s,
         limit_concurrency=settings.most_connections,
         timeout_graceful_shutdown=3,

@@ -36,6 +36,32 @@ async def state():
     return json.dumps({"apart": apart, "backend": session.backend, "choice": session.plan().choice})
 """
 
+# A thousand of the largest buffers that this GPU takes, and a WebAssembly memory beyond 32 bits.
+HUGE = """
+from webinfer.host import current
+
+
+async def failure(action):
+    try:
+        await action()
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return "no error"
+
+
+async def on_gpu():
+    device = await current().gpu()
+    await device.program("huge", [device.limits["maxBufferSize"]] * 1024, b"", [])
+
+
+async def on_wasm():
+    kernels = await current().kernels()
+    kernels.grow(2**33)
+
+
+json.dumps({"gpu": await failure(on_gpu), "wasm": await failure(on_wasm)})
+"""
+
 
 def crash_gpu(browser: Browser) -> None:
     """Ends the GPU process, as a driver's fault does."""
@@ -98,3 +124,20 @@ def test_the_page_goes_on_after_each_loss_and_says_what_it_runs_on(
         assert not error or error["code"] == "device-lost", error
     assert backends == ["webgpu", "wasm"]
     assert "Runs on wasm" in page.text("#backend")
+
+
+def test_more_memory_than_there_is_is_a_typed_error_and_the_next_session_works(
+    demo: Demo, browser_that_loses_its_gpu: Browser
+) -> None:
+    page = demo("?backend=wasm", browser=browser_that_loses_its_gpu)
+    page.wait_for_result()
+    worker = page.page.workers[0]
+    python(worker, SETUP)
+    said = json.loads(python(worker, HUGE))
+    assert said["gpu"].startswith("OutOfMemoryError"), said
+    assert said["wasm"].startswith("OutOfMemoryError"), said
+    assert json.loads(python(worker, "await state()"))["apart"] == 0  # the session that was there
+    assert python(
+        worker, "again = await webinfer.load(session.name, backend='webgpu', strict=True); again.backend"
+    ) == ("webgpu")
+    assert python(worker, "found = await again.run(inputs); all(found[n].tolist() == wanted[n] for n in wanted)")

@@ -16,5 +16,6 @@ class Settings:
     hosts: frozenset[str] = field(default=frozenset({"127.0.0.1", "localhost", "::1"}))  # accepted Host names, no port
     hashed_max_age_s: int = 31_536_000  # seconds that a file with a hash in its name may be kept
     largest_path: int = 1024  # characters of a request's path
+    head_s: float = 10.0  # seconds that a client may take to send the head of a request
     keep_alive_s: int = 5  # seconds that an idle connection is kept
     most_connections: int = 256  # connections at a time; more are answered with 503
