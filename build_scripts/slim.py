@@ -5,13 +5,14 @@ import io
 import re
 import tokenize
 
+FUTURE = b"from __future__ import annotations\n"
 UNCOMMENTED = re.compile(rb"(?:\{\{.*?\}\}|(?!//).)*")
 
 
 def slim(source: bytes) -> bytes:
-    """The same program without comments, docstrings and types of functions, every statement on its old line.
+    """The same program without comments, docstrings and types, every statement on its old line.
 
-    Four spaces of indentation become one.
+    Types of classes' fields stay: dataclasses read them. Four spaces of indentation become one.
     """
     text = source.decode()
     lines = source.splitlines(keepends=True)
@@ -21,11 +22,18 @@ def slim(source: bytes) -> bytes:
         lines[row : end_row + 1] = [head + instead + b"\n", *[b"\n"] * (end_row - row - 1), tail][: end_row - row + 1]
         if end_row == row:
             lines[row] = head + instead + tail
-    stripped = _narrow(b"".join(line.rstrip() + b"\n" for line in lines))
+    stripped = _without_future(_narrow(b"".join(line.rstrip() + b"\n" for line in lines)))
     before, after = (ast.dump(_bare(ast.parse(t))) for t in (text, stripped))
     if before != after:
         raise ValueError("slimming changed the program")
     return stripped
+
+
+def _without_future(source: bytes) -> bytes:
+    """Without the import that leaves types unread, where no type is left."""
+    found = ast.walk(ast.parse(source))
+    types = [getattr(node, name, None) for node in found for name in ("annotation", "returns")]
+    return source if any(types) else source.replace(FUTURE, b"\n", 1)
 
 
 def _narrow(source: bytes) -> bytes:
@@ -75,13 +83,24 @@ def _comments(text: str) -> list[Cut]:
 def _types(text: str) -> list[Cut]:
     cuts: list[Cut] = []
     lines = text.encode().splitlines()
-    for node in ast.walk(ast.parse(text)):
+    tree = ast.parse(text)
+    for variable in _variables(tree):
+        end = (variable.target.end_lineno or 0), (variable.target.end_col_offset or 0)
+        cuts += _on_one_line(*end, variable.annotation)
+    for node in ast.walk(tree):
         if isinstance(node, ast.arg) and node.annotation is not None:
             cuts += _on_one_line(node.lineno, node.col_offset + len(node.arg.encode()), node.annotation)
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.returns is not None:
             arrow = lines[node.returns.lineno - 1].rfind(b"->", 0, node.returns.col_offset)
             cuts += _on_one_line(node.returns.lineno, arrow, node.returns) if arrow >= 0 else []
     return cuts
+
+
+def _variables(tree: ast.Module) -> list[ast.AnnAssign]:
+    """Assignments with a type, outside of classes' bodies."""
+    fields = {id(child) for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for child in node.body}
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.AnnAssign) and node.value is not None]
+    return [node for node in found if id(node) not in fields]
 
 
 def _on_one_line(row: int, column: int, last: ast.expr) -> list[Cut]:
@@ -101,6 +120,9 @@ def _docstring_of(node: ast.AST) -> ast.Expr | None:
 
 
 def _bare(tree: ast.Module) -> ast.Module:
+    variables = {id(node) for node in _variables(tree)}
+    tree = _Untyped(variables).visit(tree)
+    tree.body = [n for n in tree.body if not (isinstance(n, ast.ImportFrom) and n.module == "__future__")]
     for node in ast.walk(tree):
         first = _docstring_of(node)
         if first is not None:
@@ -110,3 +132,15 @@ def _bare(tree: ast.Module) -> ast.Module:
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             node.returns = None
     return tree
+
+
+class _Untyped(ast.NodeTransformer):
+    """Makes plain assignments of typed ones."""
+
+    def __init__(self, variables: set[int]) -> None:
+        self._variables = variables
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
+        if id(node) not in self._variables or node.value is None:
+            return node
+        return ast.Assign([node.target], node.value)

@@ -77,3 +77,13 @@ def test_shaders_lose_their_comments_and_keep_their_lines() -> None:
 def test_divisions_of_templates_are_no_comments() -> None:
     source = b"$$ set half = width // 2\nconst N = {{ width // 4 }}u; // quads, {{ of }} a row\n"
     assert slim_shader(source) == b"$$ set half = width // 2\nconst N = {{ width // 4 }}u;\n"
+
+
+def test_types_of_variables_go_and_the_import_that_leaves_them_unread_too() -> None:
+    source = b"from __future__ import annotations\nA: dict[str, int] = {}\n\n\ndef f():\n    x: list[str] = []\n"
+    assert slim(source) == b"\nA = {}\n\n\ndef f():\n x = []\n"
+
+
+def test_the_import_stays_where_fields_have_types() -> None:
+    source = b"from __future__ import annotations\n\n\nclass P:\n    x: Unknown\n    y: Unknown = 1\n"
+    assert slim(source) == source.replace(b"    ", b" ")
