@@ -104,7 +104,7 @@ INLINE void run_block(const Depthwise *d, int32_t row, int32_t image, int32_t iy
   }
 }
 
-#if K == 3 && S == 1 && SIMD
+#if K == 3 && SIMD
 #include "depthwise_pair.h"
 #endif
 
@@ -135,7 +135,7 @@ void KERNEL(const float *restrict x, const float *restrict w, float *restrict y,
   for (int32_t row = begin; row < end; row++) {
     const int32_t image = row / oh, iy = (row - image * oh) * S - pad_top;
 #ifdef PAIR
-    if (row + 1 < end && iy >= 0 && iy + 4 <= ih && ow >= PAIR) {
+    if (row + 1 < end && row + 1 < (image + 1) * oh && iy >= 0 && iy + PAIR_ROWS <= ih && ow >= S * PAIR) {
       run_pair(&d, row, image, iy);
       row++;
       continue;
