@@ -1,5 +1,8 @@
 // _pooled_residual: the residual is the largest of a window over an image [N, PH, PW, RC], taken as it is read.
 
+const POOL_KH: i32 = {{ pool_kh }};
+const POOL_KW: i32 = {{ pool_kw }};
+
 fn pooled_quad(at: u32, c4: u32) -> vec4<f32> {
     $$ if pool_quads
     return load4_residual(at * (params.residual_c / 4u) + c4);
@@ -19,10 +22,10 @@ fn residual_at(pixel: u32, c4: u32) -> vec4<f32> {
     let top = i32((pixel / params.ow) % params.oh * params.pool_stride_h) - params.pool_top;
     let left = i32(pixel % params.ow * params.pool_stride_w) - params.pool_left;
     var best = vec4<f32>(params.lowest);
-    for (var ky = 0; ky < {{ pool_kh }}; ky++) {
+    for (var ky = 0; ky < POOL_KH; ky++) {
         let iy = top + ky;
         if (iy < 0 || iy >= i32(params.pool_ih)) { continue; }
-        for (var kx = 0; kx < {{ pool_kw }}; kx++) {
+        for (var kx = 0; kx < POOL_KW; kx++) {
             let ix = left + kx;
             if (ix < 0 || ix >= i32(params.pool_iw)) { continue; }
             best = max(best, pooled_quad((n * params.pool_ih + u32(iy)) * params.pool_iw + u32(ix), c4));

@@ -12,12 +12,21 @@
 {{ prelude }}
 const WG: u32 = {{ workgroup }}u;
 const ROWS: u32 = {{ rows }}u;
-const QUADS: u32 = {{ columns // 4 }}u;
+const COLUMNS: u32 = {{ columns }}u;
 const DEPTH: u32 = {{ depth }}u;
-const ACROSS: u32 = {{ columns // per_columns }}u; // invocations along the columns
-const DOWN: u32 = {{ rows // per_rows }}u;
+const PR: u32 = {{ per_rows }}u;
+const PC: u32 = {{ per_columns }}u;
+const BUFFERS: u32 = {{ buffers }}u;
+const UNROLL: u32 = {{ unroll }}u;
 const KW: u32 = {{ kw }}u;
-const SUM: u32 = {{ taps * ci }}u; // products of one result
+const CI: u32 = {{ ci }}u;
+// SUM: products of one result; RAGGED: 1 if their last slice is not full; UNIT: elements of x in one load.
+const SUM: u32 = {{ sum }}u;
+const RAGGED: u32 = {{ ragged }}u;
+const UNIT: u32 = {{ unit }}u;
+const QUADS: u32 = COLUMNS / 4u;
+const ACROSS: u32 = COLUMNS / PC; // invocations along the columns
+const DOWN: u32 = ROWS / PR;
 const STEPS: u32 = (SUM + DEPTH - 1u) / DEPTH;
 const X_BLOCKS: u32 = ROWS / 4u * (DEPTH / 4u); // four rows by four products each
 const W_QUADS: u32 = DEPTH * QUADS;
@@ -28,25 +37,20 @@ $$ set w_quads = (columns * depth // 4 + workgroup - 1) // workgroup
 $$ set x_partial = (rows * depth // 16) % workgroup != 0
 $$ set w_partial = (columns * depth // 4) % workgroup != 0
 // A row more than needed keeps transposing stores apart in memory banks.
-var<workgroup> x_tile: array<array<array<vec4<f32>, {{ rows // 4 + 1 }}>, DEPTH>, {{ buffers }}>;
-var<workgroup> w_tile: array<array<array<vec4<f32>, QUADS>, DEPTH>, {{ buffers }}>;
+var<workgroup> x_tile: array<array<array<vec4<f32>, ROWS / 4u + 1u>, DEPTH>, BUFFERS>;
+var<workgroup> w_tile: array<array<array<vec4<f32>, QUADS>, DEPTH>, BUFFERS>;
+
+// Where product k of a row is loaded from, in loads.
+struct Place { inside: bool, at: u32 }
 
 $$ if pointwise
-// Where a row of x begins: in quads, or in elements where rows hold no whole quads.
+// Where a row of x begins, in loads.
 alias Row = u32;
-$$ if quads
-fn row_at(pixel: u32) -> Row { return min(pixel, params.pixels - 1u) * {{ ci // 4 }}u; }
-fn products_at(row: Row, k: u32) -> vec4<f32> {
-    $$ if ragged
-    return select(vec4<f32>(), input4(row + min(k, SUM - 4u) / 4u), vec4<bool>(k < SUM));
-    $$ else
-    return input4(row + k / 4u);
-    $$ endif
+fn row_at(pixel: u32) -> Row { return min(pixel, params.pixels - 1u) * (CI / UNIT); }
+fn place_of(row: Row, k: u32) -> Place {
+    let inside = RAGGED == 0u || k < SUM;
+    return Place(inside, row + select(0u, k, inside) / UNIT);
 }
-$$ else
-fn row_at(pixel: u32) -> Row { return min(pixel, params.pixels - 1u) * {{ ci }}u; }
-fn product_at(row: Row, k: u32) -> f32 { return select(0.0, input1(row + min(k, SUM - 1u)), k < SUM); }
-$$ endif
 $$ else
 // The pixel that a row looks at, without the tap: (first row of its image, top, left).
 alias Row = vec3<i32>;
@@ -58,41 +62,35 @@ fn row_at(wanted: u32) -> Row {
         i32(pixel % params.ow * params.stride_w) - params.pad_left,
     );
 }
-struct Place { inside: bool, at: u32 }
-// The pixel of x under product k of a row.
 fn place_of(row: Row, k: u32) -> Place {
-    let tap = k / {{ ci }}u;
+    let tap = k / CI;
     let iy = row.y + i32(tap / KW * params.dilation_h);
     let ix = row.z + i32(tap % KW * params.dilation_w);
     let inside = k < SUM && iy >= 0 && iy < i32(params.ih) && ix >= 0 && ix < i32(params.iw);
-    return Place(inside, select(0u, u32((row.x + iy) * i32(params.iw) + ix), inside));
+    let pixel = select(0u, u32((row.x + iy) * i32(params.iw) + ix), inside);
+    return Place(inside, pixel * (CI / UNIT) + k % CI / UNIT);
 }
+$$ endif
+
 $$ if quads
 fn products_at(row: Row, k: u32) -> vec4<f32> {
     let p = place_of(row, k);
-    return select(vec4<f32>(), input4(p.at * {{ ci // 4 }}u + k % {{ ci }}u / 4u), vec4<bool>(p.inside));
+    return select(vec4<f32>(), input4(p.at), vec4<bool>(p.inside));
 }
 $$ else
-fn product_at(row: Row, k: u32) -> f32 {
-    let p = place_of(row, k);
-    return select(0.0, input1(p.at * {{ ci }}u + k % {{ ci }}u), p.inside);
-}
-$$ endif
-$$ endif
-$$ if not quads
 fn products_at(row: Row, k: u32) -> vec4<f32> {
     var v: vec4<f32>;
-    for (var lane = 0u; lane < 4u; lane++) { v[lane] = product_at(row, k + lane); }
+    for (var lane = 0u; lane < 4u; lane++) {
+        let p = place_of(row, k + lane);
+        v[lane] = select(0.0, input1(p.at), p.inside);
+    }
     return v;
 }
 $$ endif
 
 fn weights_at(k: u32, c4: u32) -> vec4<f32> {
-    $$ if ragged
-    return select(vec4<f32>(), load4_w(min(k, SUM - 1u) * params.co4 + c4), vec4<bool>(k < SUM));
-    $$ else
-    return load4_w(k * params.co4 + c4);
-    $$ endif
+    let inside = RAGGED == 0u || k < SUM;
+    return select(vec4<f32>(), load4_w(select(0u, k, inside) * params.co4 + c4), vec4<bool>(inside));
 }
 
 fn put(pixel: u32, c4: u32, sum: vec4<f32>) {
@@ -118,26 +116,21 @@ fn main(
     let first_row = index / blocks * ROWS;
     let first_quad = index % blocks * QUADS;
     let lane = local % 32u;
-    $$ if columns // per_columns >= 8
     let tx = local / 32u % (ACROSS / 8u) * 8u + lane % 8u;
     let ty = local / 32u / (ACROSS / 8u) * 4u + lane / 8u;
-    $$ else
-    let tx = local % ACROSS;
-    let ty = local / ACROSS;
-    $$ endif
 
     // What this invocation carries into workgroup memory.
     $$ for b in range(x_blocks)
-    let x_row{{ b }} = (local + {{ b * workgroup }}u) / (DEPTH / 4u);
-    let x_k{{ b }} = (local + {{ b * workgroup }}u) % (DEPTH / 4u) * 4u;
+    let x_row{{ b }} = (local + {{ b }}u * WG) / (DEPTH / 4u);
+    let x_k{{ b }} = (local + {{ b }}u * WG) % (DEPTH / 4u) * 4u;
     $$ for i in range(4)
     let x_at{{ b }}_{{ i }} = row_at(first_row + 4u * x_row{{ b }} + {{ i }}u);
     var next_x{{ b }}_{{ i }} = vec4<f32>();
     $$ endfor
     $$ endfor
     $$ for b in range(w_quads)
-    let w_k{{ b }} = (local + {{ b * workgroup }}u) / QUADS;
-    let w_c{{ b }} = (local + {{ b * workgroup }}u) % QUADS;
+    let w_k{{ b }} = (local + {{ b }}u * WG) / QUADS;
+    let w_c{{ b }} = (local + {{ b }}u * WG) % QUADS;
     let w_at{{ b }} = min(first_quad + w_c{{ b }}, params.co4 - 1u);
     var next_w{{ b }} = vec4<f32>();
     $$ endfor
@@ -148,12 +141,12 @@ fn main(
     $$ endfor
 
     for (var step = 0u; step <= STEPS; step++) {
-        let slot = step % {{ buffers }}u;
-        let done = (step + {{ buffers - 1 }}u) % {{ buffers }}u;
+        let slot = step % BUFFERS;
+        let done = (step + BUFFERS - 1u) % BUFFERS;
         if (step < STEPS) {
             $$ for b in range(x_blocks)
             $$ if x_partial
-            if (local + {{ b * workgroup }}u < X_BLOCKS) {
+            if (local + {{ b }}u * WG < X_BLOCKS) {
             $$ else
             {
             $$ endif
@@ -164,7 +157,7 @@ fn main(
             $$ endfor
             $$ for b in range(w_quads)
             $$ if w_partial
-            if (local + {{ b * workgroup }}u < W_QUADS) {
+            if (local + {{ b }}u * WG < W_QUADS) {
             $$ else
             {
             $$ endif
@@ -177,7 +170,7 @@ fn main(
             const k = 0u;
             {
             $$ else
-            for (var k = 0u; k < DEPTH; k += {{ unroll }}u) {
+            for (var k = 0u; k < DEPTH; k += UNROLL) {
             $$ endif
                 $$ for u in range(unroll)
                 {
@@ -201,7 +194,7 @@ fn main(
         $$ endif
         $$ for b in range(x_blocks)
         $$ if x_partial
-        if (local + {{ b * workgroup }}u < X_BLOCKS) {
+        if (local + {{ b }}u * WG < X_BLOCKS) {
         $$ else
         {
         $$ endif
@@ -213,7 +206,7 @@ fn main(
         $$ endfor
         $$ for b in range(w_quads)
         $$ if w_partial
-        if (local + {{ b * workgroup }}u < W_QUADS) {
+        if (local + {{ b }}u * WG < W_QUADS) {
         $$ else
         {
         $$ endif

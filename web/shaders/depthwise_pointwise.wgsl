@@ -107,22 +107,26 @@ fn main(
     let c4 = min(first_quad + quad, params.co4 - 1u);
     var s0 = vec4<f32>(); var s1 = vec4<f32>(); var s2 = vec4<f32>(); var s3 = vec4<f32>();
     for (var k = slice; k < C4; k += SLICES) {
-        $$ for j in range(4)
-        $$ if channel_quads
-        let w{{ j }} = load4_w((4u * k + {{ j }}u) * params.co4 + c4);
-        $$ else
-        let w{{ j }} = load4_w(min(4u * k + {{ j }}u, C - 1u) * params.co4 + c4);
-        $$ endif
-        $$ endfor
-        $$ for t in range(4)
-        let x{{ t }} = middle[row + {{ t }}u][k];
-        s{{ t }} += x{{ t }}.x * w0 + x{{ t }}.y * w1 + x{{ t }}.z * w2 + x{{ t }}.w * w3;
-        $$ endfor
+        let at = min(4u * k + vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(C - 1u)) * params.co4 + c4;
+        let w0 = load4_w(at.x);
+        let w1 = load4_w(at.y);
+        let w2 = load4_w(at.z);
+        let w3 = load4_w(at.w);
+        let x0 = middle[row][k];
+        let x1 = middle[row + 1u][k];
+        let x2 = middle[row + 2u][k];
+        let x3 = middle[row + 3u][k];
+        s0 += x0.x * w0 + x0.y * w1 + x0.z * w2 + x0.w * w3;
+        s1 += x1.x * w0 + x1.y * w1 + x1.z * w2 + x1.w * w3;
+        s2 += x2.x * w0 + x2.y * w1 + x2.z * w2 + x2.w * w3;
+        s3 += x3.x * w0 + x3.y * w1 + x3.z * w2 + x3.w * w3;
     }
     $$ if slices > 1
-    $$ for t in range(4)
-    partial[(slice * PIXELS + row + {{ t }}u) * QUADS + quad] = s{{ t }};
-    $$ endfor
+    let part = (slice * PIXELS + row) * QUADS + quad;
+    partial[part] = s0;
+    partial[part + QUADS] = s1;
+    partial[part + 2u * QUADS] = s2;
+    partial[part + 3u * QUADS] = s3;
     workgroupBarrier();
     for (var i = local; i < PIXELS * QUADS; i += WG) {
         var sum = vec4<f32>();
@@ -130,8 +134,9 @@ fn main(
         put(first + i / QUADS, first_quad + i % QUADS, sum);
     }
     $$ else
-    $$ for t in range(4)
-    put(first + row + {{ t }}u, first_quad + quad, s{{ t }});
-    $$ endfor
+    put(first + row, first_quad + quad, s0);
+    put(first + row + 1u, first_quad + quad, s1);
+    put(first + row + 2u, first_quad + quad, s2);
+    put(first + row + 3u, first_quad + quad, s3);
     $$ endif
 }

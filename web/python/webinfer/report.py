@@ -43,7 +43,9 @@ class PlanReport:
             for r in self.rows
         ]
         m = self.memory
-        memory = f"constants {m.constants} bytes, arena {m.arena} bytes (at least {m.arena_bound})"
+        memory = (
+            f"{len(self.rows)} steps, constants {m.constants} bytes, arena {m.arena} bytes (at least {m.arena_bound})"
+        )
         return f"{self.model} on {self.backend}: {self.choice}\n{memory}\n{_table(head, rows)}"
 
     def json(self) -> str:

@@ -141,3 +141,12 @@ def test_every_stored_result_of_a_fused_graph_can_be_looked_at() -> None:
             executor.close()
 
     assert run(labels()) == ["pointwise"]
+
+
+def test_the_plan_counts_the_work_of_fused_nodes() -> None:
+    RingTarget("webgpu").demand()
+    x = image(1, 8, 8, 8)
+    executor = run(webgpu.build(graph_of(x, block(x, 8)), disguised()))
+    (row,) = executor.rows()
+    executor.close()
+    assert row.flops == 2 * 64 * 8 * (9 + 8)

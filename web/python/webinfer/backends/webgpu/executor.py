@@ -234,14 +234,15 @@ class WebGpuExecutor:
         rows, counts = [], dispatches_of(self._schedule.run)
         for i, step in enumerate(self._schedule.run):
             node = self.graph.nodes[step.node]
-            cost = node.op.cost(
-                [v.type if v else None for v in node.inputs], [v.type for v in node.outputs], node.attrs
-            )
+            costs = [
+                n.op.cost([v.type if v else None for v in n.inputs], [v.type for v in n.outputs], n.attrs)
+                for n in (node, *self._schedule.absorbed.get(step.node, ()))
+            ]
             share = counts[step.node]
             rows.append(
                 PlanRow(
                     i, node.label, node.op.name, "webgpu", step.dispatch.shader, shapes_text(node),
-                    cost.flops // share, cost.bytes // share, self._why(step),
+                    sum(c.flops for c in costs) // share, costs[0].bytes // share, self._why(step),
                 )
             )  # fmt: skip
         return rows

@@ -52,6 +52,7 @@ class Schedule:
     inputs: dict[str, Region] = field(default_factory=dict)
     outputs: list[tuple[Value, Region]] = field(default_factory=list)
     values: dict[Value, Region] = field(default_factory=dict)
+    absorbed: dict[int, tuple[Node, ...]] = field(default_factory=dict)  # by the node that computes them on the way
 
 
 def fold(graph: Graph) -> set[Value]:
@@ -105,14 +106,16 @@ class _Builder:
         self.schedule.inputs[value.name] = region
 
     def add(self, index: int, node: Node) -> None:
-        for dispatch in self._lowered(node):
+        for dispatch in self._lowered(index, node):
             if node.op.name in JOINING and self._in_place(dispatch):
                 continue
             self._append(index, dispatch, self._part(node, dispatch))
 
-    def _lowered(self, node: Node) -> Sequence[Dispatch]:
+    def _lowered(self, index: int, node: Node) -> Sequence[Dispatch]:
         if node in self.fusions:
-            return depthwise_pointwise(*self.fusions[node], self.target)
+            fusion, share = self.fusions[node]
+            self.schedule.absorbed[index] = fusion.absorbed
+            return depthwise_pointwise(fusion, share, self.target)
         lower = custom if isinstance(node.op, CustomOp) else LOWERINGS.get(node.op)
         if lower is None:
             raise UnsupportedOpError([UNSUPPORTED.get(node.op, "no lowering")])

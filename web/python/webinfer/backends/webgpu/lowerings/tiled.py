@@ -29,12 +29,12 @@ def tiled_product(
 ) -> list[Dispatch]:
     """The dispatches of a product by this tile; `windows` are the image parameters where x is gathered."""
     place, after = destination(node.output, target, single=bool(shape.co % 4))
-    kh, kw = shape.window
+    (kh, kw), quads = shape.window, shape.ci % 4 == 0
     variables: dict[str, Variable] = p.variables | {
         "workgroup": tile.workgroup, "rows": tile.rows, "columns": tile.columns, "depth": tile.depth,
         "per_rows": tile.per_rows, "per_columns": tile.per_columns, "buffers": tile.buffers, "unroll": tile.unroll,
-        "ci": shape.ci, "taps": kh * kw, "kw": kw, "pointwise": shape.pointwise, "quads": shape.ci % 4 == 0,
-        "ragged": kh * kw * shape.ci % tile.depth != 0, "co_quads": shape.co % 4 == 0,
+        "ci": shape.ci, "sum": kh * kw * shape.ci, "kw": kw, "pointwise": shape.pointwise, "quads": quads,
+        "unit": 4 if quads else 1, "ragged": int(kh * kw * shape.ci % tile.depth != 0), "co_quads": shape.co % 4 == 0,
     }  # fmt: skip
     co4 = -(-shape.co // 4)
     params = (*u32(pixels=shape.rows, co4=co4, co=shape.co), *windows, *p.params)
