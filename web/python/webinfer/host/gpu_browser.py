@@ -204,7 +204,10 @@ class BrowserProgram:
         try:
             for buffer, data in feeds:
                 self.write(buffer, data)
-            return list(await self._program.keep(first, count, self._text(reads)))
+            kept = self._program.keep(first, count, self._text(reads))
+            if kept.checked is not None:
+                await kept.checked
+            return list(kept.buffers)
         except JsException as error:
             _raise(error, self._label, self._adapter)
 
