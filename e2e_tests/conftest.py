@@ -19,6 +19,12 @@ from build_scripts.paths import IMAGES, ROOT, SITE
 from e2e_tests.pages import DemoPage
 
 CI = os.environ.get("WEBINFER_CI") == "1"
+SOFTWARE_VULKAN = (
+    "--use-vulkan=swiftshader",
+    "--use-angle=vulkan",
+    "--enable-features=Vulkan",
+    "--ignore-gpu-blocklist",
+)
 ADAPTER = """async () => {
   const adapter = await navigator.gpu?.requestAdapter();
   return adapter ? `${adapter.info.vendor} ${adapter.info.architecture} ${adapter.info.description}`.trim() : "none";
@@ -114,17 +120,27 @@ def photo() -> Path:
 
 
 @pytest.fixture(scope="session")
-def browser_that_films_the_photo(
-    playwright: Playwright, photo: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Browser]:
-    """Chromium whose camera sees the sample photo, as a YUV4MPEG2 film of two frames."""
+def film(photo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sample photo as a YUV4MPEG2 film of two frames."""
     luma, blue, red = Image.open(photo).convert("RGB").convert("YCbCr").split()
     half = (luma.width // 2, luma.height // 2)
     planes = luma.tobytes() + blue.resize(half).tobytes() + red.resize(half).tobytes()
     film = tmp_path_factory.mktemp("film") / "photo.y4m"
     head = f"YUV4MPEG2 W{luma.width} H{luma.height} F30:1 Ip A1:1 C420jpeg\n".encode()
     film.write_bytes(head + 2 * (b"FRAME\n" + planes))
+    return film
+
+
+@pytest.fixture(scope="session")
+def browser_that_films_the_photo(playwright: Playwright, film: Path) -> Iterator[Browser]:
+    """Chromium whose camera sees the sample photo. Without a GPU's drawing WebGPU reads no video frames."""
     yield from _launch(playwright, f"--use-file-for-fake-video-capture={film}", fake_camera=True)
+
+
+@pytest.fixture(scope="session")
+def browser_with_frames_on_the_gpu(playwright: Playwright, film: Path) -> Iterator[Browser]:
+    """Chromium whose camera sees the sample photo, drawing by a GPU in software, so that WebGPU reads video frames."""
+    yield from _launch(playwright, f"--use-file-for-fake-video-capture={film}", *SOFTWARE_VULKAN, fake_camera=True)
 
 
 @pytest.fixture

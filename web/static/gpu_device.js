@@ -4,7 +4,13 @@
 import { settled } from "./gpu_wait.js";
 
 const SCOPES = ["internal", "out-of-memory", "validation"];
-const BINDING_TYPES = { read: "read-only-storage", write: "storage", uniform: "uniform" };
+const BINDINGS = {
+  read: { buffer: { type: "read-only-storage" } },
+  write: { buffer: { type: "storage" } },
+  uniform: { buffer: { type: "uniform" } },
+  texture: { texture: {} },
+  external: { externalTexture: {} },
+};
 
 function failure(kind, message) {
   const error = new Error(message);
@@ -114,7 +120,7 @@ class Device {
       const entries = bindings.map((kind, binding) => ({
         binding,
         visibility: GPUShaderStage.COMPUTE,
-        buffer: { type: BINDING_TYPES[kind] },
+        ...BINDINGS[kind],
       }));
       this.layouts.set(key, this.gpu.createBindGroupLayout({ entries }));
     }

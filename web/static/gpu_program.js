@@ -9,7 +9,7 @@ const LOSS_GRACE_MS = 100; // a failed map may be reported before the loss that 
 const delay = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** Calls `use` with the bytes of a typed array or of a Python buffer, which is read in place. */
-function withBytes(source, use) {
+export function withBytes(source, use) {
   const view = source.getBuffer?.("u8");
   try {
     use(view ? view.data : source);
@@ -26,7 +26,7 @@ export class Program {
     this.steps = [];
     this.readings = new Map();
     this.incoming = [];
-    this.known = new WeakSet(); // buffers of others that were seen to fit
+    this.known = new WeakSet(); // buffers of others, and makers of pictures, that were seen to fit
     this.spare = new Map(); // bytes -> buffers for results that stay here
     this.proven = false;
   }
@@ -112,7 +112,7 @@ export class Program {
       });
   }
 
-  /** The next submit fills a buffer from a GPUBuffer first. */
+  /** The next submit fills a buffer first: from a GPUBuffer, or as a picture of gpu_picture.js says. */
   take(buffer, source) {
     this.incoming.push({ source, buffer, size: Math.min(source.size, this.buffers[buffer].size) & ~3 });
   }
@@ -121,7 +121,8 @@ export class Program {
   submit(first, count, copyOut) {
     const encoder = this.device.gpu.createCommandEncoder();
     for (const { source, buffer, size } of this.incoming.splice(0)) {
-      encoder.copyBufferToBuffer(source, 0, this.buffers[buffer], 0, size);
+      if (source.encode) source.encode(encoder, this.buffers[buffer]);
+      else encoder.copyBufferToBuffer(source, 0, this.buffers[buffer], 0, size);
     }
     if (count) this.encode(encoder, first, count);
     copyOut(encoder);
@@ -131,8 +132,8 @@ export class Program {
   /** Submits at once, under error scopes until a run has succeeded; a promise of what they say. */
   submitChecked(first, count, copyOut) {
     this.device.check();
-    const strange = this.incoming.filter(({ source }) => !this.known.has(source));
-    for (const { source } of strange) this.known.add(source);
+    const strange = this.incoming.map(({ source }) => source.maker ?? source).filter((maker) => !this.known.has(maker));
+    for (const maker of strange) this.known.add(maker);
     if (!this.proven || strange.length) return this.device.scoped(() => this.submit(first, count, copyOut));
     this.submit(first, count, copyOut);
     return null;

@@ -31,7 +31,7 @@ STAGING_RING = 3  # runs that may be in flight before one waits
 
 @dataclass(frozen=True, slots=True)
 class PipelineSpec:
-    """A shader and what it binds: "read", "write" (storage) or "uniform", in order."""
+    """A shader and what it binds: "read", "write" (storage), "uniform", "texture" or "external" (a frame), in order."""
 
     label: str
     code: str
@@ -98,6 +98,24 @@ class GpuProgram(Protocol):
         ...
 
 
+class GpuPictures(Protocol):
+    """What takes the platform's pictures to a device."""
+
+    device: GpuDevice
+    refusal: str  # why the last picture could not be taken
+
+    def size(self, source: Any) -> tuple[int, int] | None:
+        """Width and height in pixels of a picture that can be taken now, else None."""
+        ...
+
+    def take(self, source: Any, params: bytes, nbytes: int, groups: tuple[int, int]) -> Any:
+        """What a run can be fed with instead of a buffer of `nbytes` bytes, to be closed after it; None if refused.
+
+        The run begins with the pass: uniform `params`, so many workgroups in x and y.
+        """
+        ...
+
+
 class GpuDevice(Protocol):
     """A device that this engine opened."""
 
@@ -134,6 +152,10 @@ class GpuDevice(Protocol):
 
     async def idle(self) -> None:
         """Ends when everything submitted so far has been computed."""
+        ...
+
+    def pictures(self, specs: Mapping[str, PipelineSpec]) -> GpuPictures | None:
+        """What takes pictures here, by a "texture" or an "external" pass; None on platforms without pictures."""
         ...
 
     def close(self) -> None:

@@ -11,6 +11,7 @@ from pyodide.ffi import JsException, JsProxy, create_proxy
 
 from webinfer.errors import BackendUnavailableError, DeviceLostError, GpuError, OutOfMemoryError, WebinferError
 from webinfer.host.gpu import RAISED_LIMITS, STAGING_RING, WANTED_FEATURES, DispatchSpec, PipelineSpec, Span
+from webinfer.host.gpu_pictures import BrowserPictures
 from webinfer.host.prompt import Prompt
 
 SOFTWARE_ADAPTERS = ("swiftshader", "llvmpipe", "lavapipe", "warp")
@@ -81,6 +82,7 @@ class BrowserDevice:
         self._device = device
         device.patient = self.software
         self._numbers: dict[PipelineSpec, int] = {}
+        self._pictures: BrowserPictures | None = None
         self._closed = False
 
     @property
@@ -134,6 +136,13 @@ class BrowserDevice:
             return data
         except JsException as error:
             _raise(error, "reading a GPU buffer", self.name)
+
+    def pictures(self, specs: Mapping[str, PipelineSpec]) -> BrowserPictures | None:
+        """What takes the browser's pictures here, if the page loaded gpu_picture.js."""
+        door = getattr(js.webinfer.gpu, "gpu_picture", None)
+        if self._pictures is None and door is not None:
+            self._pictures = BrowserPictures(self, door, self._device, specs)
+        return self._pictures
 
     def close(self) -> None:
         """Destroys the device."""

@@ -132,6 +132,9 @@ class NativeDevice:
         """A pipeline and its bind group layout."""
         return self._pipelines[number]
 
+    def pictures(self, specs: Mapping[str, PipelineSpec]) -> None:
+        """Nothing: there are no pictures outside of browsers."""
+
     async def idle(self) -> None:
         """Ends when everything submitted so far has been computed."""
         # wgpu-py 0.32 cannot wait for submitted work: reading a few bytes waits for what came before.

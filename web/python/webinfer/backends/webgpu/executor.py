@@ -70,6 +70,11 @@ class WebGpuExecutor:
         self._shaders = [_shader(step) for step in steps]
         self._base = len(schedule.prepare)
 
+    @property
+    def device(self) -> GpuDevice:
+        """The device that holds the program."""
+        return self._device
+
     # ----- loading
 
     def _assign(self) -> list[int]:

@@ -1,0 +1,148 @@
+"""Pictures that go straight to the GPU: the same numbers and the same faces as through memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser
+
+from e2e_tests.pages import DemoPage, overlap
+from e2e_tests.test_gpu_buffers import in_worker
+
+Demo = Callable[..., DemoPage]
+
+SOURCES = """async (photo) => {
+  const bitmap = await createImageBitmap(await (await fetch(photo)).blob());
+  const { width, height } = bitmap;
+  const canvas = new OffscreenCanvas(width, height);
+  const context = canvas.getContext("2d");
+  context.drawImage(bitmap, 0, 0);
+  const data = context.getImageData(0, 0, width, height);
+  const film = new Uint8Array((width * height * 3) / 2).fill(128); // grey: what the browser makes of colours is its own
+  for (let i = 0; i < width * height; i += 1) film[i] = data.data[4 * i + 1];
+  const dim = new OffscreenCanvas(width, height);
+  const faint = dim.getContext("2d");
+  faint.globalAlpha = 0.5;
+  faint.drawImage(bitmap, 0, 0);
+  self.testSources = {
+    ImageBitmap: bitmap,
+    OffscreenCanvas: canvas,
+    ImageData: data,
+    transparent: dim,
+    VideoFrame: new VideoFrame(bitmap, { timestamp: 0 }),
+    film: new VideoFrame(film, { format: "I420", codedWidth: width, codedHeight: height, timestamp: 0 }),
+    wide: await createImageBitmap(bitmap, { resizeWidth: 1280, resizeHeight: 720 }),
+  };
+}"""
+KINDS = ("ImageBitmap", "OffscreenCanvas", "ImageData", "transparent", "VideoFrame", "film", "wide")
+START = """
+import dataclasses, time
+from webinfer.tasks.gpu_image import gpu_pictures, place_image
+from webinfer.tasks.image import Letterbox, Picture, prepare_image, read_image
+from webinfer.tasks.workspace import Workspace
+
+KINDS = list(js.Object.keys(js.testSources))
+
+async def ready(pictures, image):
+    box = Letterbox.fit(1, 1, 1, 1)
+    for _ in range(600):  # until the pipeline is made, pictures pass through memory
+        if (size := pictures.size(image)) is not None:
+            tensor = place_image(pictures, image, box, size, scale=1, offset=0)
+            if tensor is not None:
+                tensor.close()
+                return size
+        if "pipeline" not in pictures.refusal:
+            break
+        await asyncio.sleep(0.05)
+    return None
+"""
+NUMBERS = """
+class Turned(Letterbox):
+    def matrix(self):
+        return 0.8, -0.6, 250.5, 0.6, 0.8, -20.25
+
+async def test():
+    builder = webinfer.GraphBuilder("copy")
+    builder.output(builder.input("x", (1, 96, 128, 3)), "y")
+    found = {}
+    with await webinfer.load(builder, backend="webgpu", strict=True) as session:
+        workspace, pictures = Workspace(await session.host.kernels()), gpu_pictures(session)
+        for kind in KINDS:
+            source = getattr(js.testSources, kind)
+            size = await ready(pictures, source)
+            for box in (Letterbox.fit(*size, 128, 96), Turned(1.0, 0.0, 0.0, 128, 96)):
+                tensor = place_image(pictures, source, box, size, scale=2 / 255, offset=-1.0)
+                assert tensor is not None, f"{kind}: {pictures.refusal}"
+                straight = (await session.run(tensor))["y"].tolist()
+                tensor.close()
+                picture = read_image(source, session.host)
+                through = prepare_image(workspace, picture, box, scale=2 / 255, offset=-1.0).cast("f").tolist()
+                errors = [abs(a - b) for a, b in zip(straight, through)]
+                name = kind + (" turned" if isinstance(box, Turned) else "")
+                found[name] = [max(errors), sum(errors) / len(errors), max(through) - min(through)]
+        workspace.close()
+    return found
+"""
+FACES = """
+async def test():
+    detector = await webinfer.tasks.FaceDetector.create(backend="webgpu", strict=True)
+    pictures, found = gpu_pictures(detector.session), {}
+    first = await detector.detect(js.testSources.ImageBitmap)  # whatever road is open
+    for kind in KINDS:
+        source, answers = getattr(js.testSources, kind), []
+        straight = await ready(pictures, source)
+        for detector.straight in (True, False):
+            answers.append([dataclasses.asdict(face) for face in await detector.detect(source)])
+        found[kind] = [*answers, bool(straight)]
+    detector.straight = True
+    order = [js.testSources.ImageBitmap, js.testSources.wide, js.testSources.VideoFrame] * 3
+    alone = [await detector.detect(source) for source in order]
+    together = await asyncio.gather(*(detector.detect(source) for source in order))
+    refused = []
+    js.testSources.VideoFrame.close()
+    js.testSources.ImageBitmap.close()
+    for source in (js.testSources.VideoFrame, js.testSources.ImageBitmap, js.Object.new()):
+        try:
+            await detector.detect(source)
+        except webinfer.InputError as error:
+            refused.append(str(error))
+    after = await detector.detect(js.testSources.wide)
+    detector.close()
+    return {"found": found, "first": len(first), "mixed": together != alone, "refused": refused, "after": len(after)}
+"""
+
+
+def _in_worker(page: DemoPage, code: str) -> Any:
+    page.wait_until_ready()
+    worker = next(w for w in page.page.workers if "engine_worker" in w.url)
+    worker.evaluate(SOURCES, page.page.evaluate("document.getElementById('sample').src"))
+    return in_worker(page, START + code)
+
+
+def test_both_roads_give_the_same_numbers(demo: Demo, browser_with_frames_on_the_gpu: Browser) -> None:
+    found = _in_worker(demo("?backend=webgpu", browser=browser_with_frames_on_the_gpu), NUMBERS)
+    assert len(found) == 2 * len(KINDS)
+    for kind, (worst, mean, span) in found.items():
+        of_eight_bits = kind.startswith("film")  # from YUV, which the browser turns into RGB in two ways
+        assert worst <= (2 * 2 / 255 if of_eight_bits else 1e-4), kind  # of a range of 2
+        assert mean <= 1e-3, kind
+        assert span > 1, kind
+
+
+@pytest.mark.parametrize("frames_on_the_gpu", [True, False])
+def test_both_roads_give_the_same_faces(
+    demo: Demo, browser: Browser, browser_with_frames_on_the_gpu: Browser, frames_on_the_gpu: bool
+) -> None:
+    chosen = browser_with_frames_on_the_gpu if frames_on_the_gpu else browser
+    answer = _in_worker(demo("?backend=webgpu", browser=chosen), FACES)
+    through_memory = [kind for kind, (_, _, went_straight) in answer["found"].items() if not went_straight]
+    assert through_memory == ([] if frames_on_the_gpu else ["VideoFrame", "film"])
+    for kind, (straight, through, _) in answer["found"].items():
+        assert len(straight) == len(through) == 1, kind
+        assert overlap(straight[0]["box"], through[0]["box"]) >= 0.98, kind
+        assert abs(straight[0]["score"] - through[0]["score"]) < 0.01, kind
+    assert answer["first"] == answer["after"] == 1
+    assert not answer["mixed"]
+    assert len(answer["refused"]) == 3

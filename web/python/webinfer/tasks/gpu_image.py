@@ -1,0 +1,58 @@
+"""Pictures that become a model's input on the GPU: no pixel passes through memory."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from webinfer.codegen.elements import Element
+from webinfer.codegen.prelude import Access, Param, Slot, f32, pack, u32
+from webinfer.codegen.templates import render
+from webinfer.dtypes import DType
+from webinfer.host.gpu import GpuPictures, GpuTensor, PipelineSpec
+from webinfer.session import Session
+from webinfer.tasks.image import Letterbox
+
+WORKGROUP = 8  # output pixels a side
+
+
+def gpu_pictures(session: Session) -> GpuPictures | None:
+    """The way of pictures to the device that a session runs on; None where there is no such device or way."""
+    device = getattr(session.executor, "device", None)
+    return None if device is None or device.lost else device.pictures(_specs())
+
+
+def place_image(
+    pictures: GpuPictures, image: Any, box: Letterbox, size: tuple[int, int], *, scale: float, offset: float
+) -> GpuTensor | None:
+    """As `tasks.image.prepare_image`, as a tensor that a run of the same device fills; for an image of this size.
+
+    None where the image cannot be read this way. Samples differ from the kernel's by at most 1/255 of the range;
+    those of video frames by more at sharp edges, where the browser smooths colours in its own way.
+    """
+    ways = tuple(-(-side // WORKGROUP) for side in (box.width, box.height))
+    params = pack(_params(box, size, 255 * scale, offset))
+    picture = pictures.take(image, params, 12 * box.width * box.height, (ways[0], ways[1]))
+    if picture is None:
+        return None
+    shape = (1, box.height, box.width, 3)
+    return GpuTensor(picture, shape, DType.FLOAT32, pictures.device, lambda taken: taken.close())
+
+
+def _params(box: Letterbox, size: tuple[int, int], scale: float, offset: float) -> tuple[Param, ...]:
+    ax, ay, a0, bx, by, b0 = box.matrix()
+    width, height = size
+    numbers = f32(ax=ax, ay=ay, a0=a0, bx=bx, by=by, b0=b0, scale=scale, offset=offset, width=width, height=height)
+    return numbers + u32(ow=box.width, oh=box.height)
+
+
+@functools.cache
+def _specs() -> dict[str, PipelineSpec]:
+    """The pass for textures and the one for video frames."""
+    slots, params = [Slot("y", Element.F32, Access.WRITE, single=True)], _params(Letterbox(1, 0, 0, 1, 1), (1, 1), 1, 0)
+
+    def spec(way: str) -> PipelineSpec:
+        shader = render("picture", {"external": way == "external", "workgroup": WORKGROUP}, slots, params)
+        return PipelineSpec(shader.name, shader.code, ("write", "uniform", way))
+
+    return {way: spec(way) for way in ("texture", "external")}

@@ -1,0 +1,47 @@
+// picture: a texture or a video frame into a model's input: one affine map, bilinear, black around, normalised.
+//
+//   y  [OH, OW, 3] float32 = offset + scale * sample, samples in 0..1
+//   The centre of output pixel (ox, oy) samples the picture, WIDTH x HEIGHT pixels, at
+//   (ax*ox + ay*oy + a0, bx*ox + by*oy + b0), where whole numbers are the centres of its pixels.
+//   A video frame may hold more or fewer pixels than it shows; the map is in those that it shows.
+//   Dispatch: (ceil(OW / WG), ceil(OH / WG))
+
+{{ prelude }}
+const WG: u32 = {{ workgroup }}u;
+
+$$ if external
+@group(0) @binding(2) var picture: texture_external;
+fn texel(at: vec2<i32>) -> vec3<f32> { return textureLoad(picture, at).rgb; }
+$$ else
+@group(0) @binding(2) var picture: texture_2d<f32>;
+fn texel(at: vec2<i32>) -> vec3<f32> { return textureLoad(picture, at, 0).rgb; }
+$$ endif
+
+fn load(at: vec2<i32>, size: vec2<i32>) -> vec3<f32> {
+    if (any(at < vec2<i32>()) || any(at >= size)) { return vec3<f32>(); }
+    return texel(at);
+}
+
+@compute @workgroup_size(WG, WG)
+fn main(@builtin(global_invocation_id) gid: vec3<u32>) {
+    if (gid.x >= params.ow || gid.y >= params.oh) { return; }
+    let o = vec2<f32>(gid.xy);
+    var at = vec2<f32>(
+        params.ax * o.x + params.ay * o.y + params.a0,
+        params.bx * o.x + params.by * o.y + params.b0,
+    );
+    let held = vec2<f32>(textureDimensions(picture));
+    let shown = vec2<f32>(params.width, params.height);
+    if (any(held != shown)) { at = (at + 0.5) * (held / shown) - 0.5; }
+    at = clamp(at, vec2<f32>(-2.0), held + 1.0);
+    let first = vec2<i32>(floor(at));
+    let weight = at - floor(at);
+    let size = vec2<i32>(held);
+    let upper = mix(load(first, size), load(first + vec2<i32>(1, 0), size), weight.x);
+    let lower = mix(load(first + vec2<i32>(0, 1), size), load(first + vec2<i32>(1, 1), size), weight.x);
+    let value = params.offset + params.scale * mix(upper, lower, weight.y);
+    let to = 3u * (gid.y * params.ow + gid.x);
+    store_y(to, value.r);
+    store_y(to + 1u, value.g);
+    store_y(to + 2u, value.b);
+}

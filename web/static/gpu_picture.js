@@ -1,0 +1,132 @@
+// Pictures straight into a model's input: a browser's picture becomes a texture, a pass samples it into the buffer.
+// What the pass computes is Python's business (tasks/gpu_image.py).
+
+import { withBytes } from "./gpu_program.js";
+
+const FILMS = ["VideoFrame", "HTMLVideoElement"];
+const STILLS = ["ImageBitmap", "HTMLImageElement", "HTMLCanvasElement", "OffscreenCanvas"];
+
+let framesLost = false; // a device was lost after frames were imported: later ones get none
+
+/** The way of a picture onto the GPU: "external" without a copy, "texture" with one; undefined if there is none. */
+function wayOf(source, kind) {
+  if (FILMS.includes(kind)) return "external";
+  return STILLS.includes(kind) || source.data instanceof Uint8ClampedArray ? "texture" : undefined;
+}
+
+function sizeOf(source) {
+  const width = source.displayWidth ?? source.videoWidth ?? source.naturalWidth ?? source.width;
+  return [width, source.displayHeight ?? source.videoHeight ?? source.naturalHeight ?? source.height];
+}
+
+export class Pictures {
+  /** `device` is one of gpu_device.js; `specs`: JSON {way: {label, code, bindings: ["write", "uniform", way]}}. */
+  constructor(device, specs) {
+    this.device = device;
+    this.specs = JSON.parse(specs);
+    this.ways = new Map(); // way -> {pipeline, layout, refusal}
+    this.spare = []; // textures that no submit to come needs
+    this.uniform = null;
+    this.watched = false; // whether frames were imported
+    this.refused = new Map(); // class -> why the browser did not read one
+  }
+
+  /** What this way's pipeline is, and why it cannot be used (yet). */
+  way(name) {
+    if (!this.ways.has(name)) {
+      const way = { refusal: "its pipeline is being made" };
+      this.ways.set(name, way);
+      this.device.createPipelines(JSON.stringify([this.specs[name]])).then(
+        (number) => Object.assign(way, this.device.pipelines[number], { refusal: "" }),
+        (error) => (way.refusal = error.message),
+      );
+    }
+    return this.ways.get(name);
+  }
+
+  /** "" and the picture's `width` and `height` if `take` can take it, else why not. */
+  look(source) {
+    const kind = source.constructor?.name;
+    const name = wayOf(source, kind);
+    if (!name) return `no texture is made of a ${kind}`;
+    if (this.refused.has(kind)) return this.refused.get(kind);
+    if (name === "external" && framesLost) return "a device was lost that imported video frames";
+    [this.width, this.height] = sizeOf(source);
+    const most = this.device.gpu.limits.maxTextureDimension2D;
+    if (!(Math.min(this.width, this.height) >= 1 && Math.max(this.width, this.height) <= most)) {
+      return `${this.width}x${this.height} pixels make no texture`;
+    }
+    return this.way(name).refusal;
+  }
+
+  /**
+   * A picture that `look` found good, as what Program.take takes: `size` bytes, `encode`, `close`. `params`: bytes of
+   * the pass's uniform; `groups`: its workgroups in x and y. Throws where the browser does not read
+   * the picture; others of its class are not tried then.
+   */
+  take(source, params, size, x, y) {
+    const kind = source.constructor?.name;
+    const name = wayOf(source, kind);
+    let bytes;
+    withBytes(params, (view) => (bytes = view.slice()));
+    try {
+      const picture = name === "external" ? this.import(source) : this.copy(source);
+      return { maker: this, size, way: this.way(name), bytes, groups: [x, y], ...picture, encode: this.encode };
+    } catch (error) {
+      this.refused.set(kind, `${kind}: ${error.message}`);
+      throw error;
+    }
+  }
+
+  import(source) {
+    const frame = source instanceof VideoFrame ? source : new VideoFrame(source);
+    const close = () => frame !== source && frame.close();
+    try {
+      const resource = this.device.gpu.importExternalTexture({ source: frame });
+      if (!this.watched) this.device.whenLost.then(() => (framesLost = true));
+      this.watched = true;
+      return { resource, close };
+    } catch (error) {
+      close();
+      throw error;
+    }
+  }
+
+  copy(source) {
+    const { gpu } = this.device;
+    const [width, height] = sizeOf(source);
+    let at = this.spare.findIndex((texture) => texture.width === width && texture.height === height);
+    const { COPY_DST, RENDER_ATTACHMENT, TEXTURE_BINDING } = GPUTextureUsage;
+    const usage = COPY_DST | RENDER_ATTACHMENT | TEXTURE_BINDING;
+    for (const other of at < 0 ? this.spare.splice(0) : []) other.destroy(); // pictures of another size
+    const texture = at < 0 ? gpu.createTexture({ size: [width, height], format: "rgba8unorm", usage }) : this.spare.splice(at, 1)[0];
+    try {
+      if (source.data) gpu.queue.writeTexture({ texture }, source.data, { bytesPerRow: 4 * width }, [width, height]);
+      else gpu.queue.copyExternalImageToTexture({ source }, { texture }, [width, height]);
+    } catch (error) {
+      texture.destroy();
+      throw error;
+    }
+    let open = true;
+    const close = () => {
+      if (open) this.spare.push(texture); // a later copy into it comes behind what was submitted
+      open = false;
+    };
+    return { resource: texture.createView(), close };
+  }
+
+  /** Adds the pass that fills `buffer`; called as a method of a taken picture, right before its submit. */
+  encode(encoder, buffer) {
+    const { maker, way, bytes, resource, groups, size } = this;
+    const { gpu } = maker.device;
+    maker.uniform ??= gpu.createBuffer({ size: bytes.length, usage: GPUBufferUsage.UNIFORM | GPUBufferUsage.COPY_DST });
+    gpu.queue.writeBuffer(maker.uniform, 0, bytes);
+    const resources = [{ buffer, size }, { buffer: maker.uniform }, resource];
+    const entries = resources.map((each, binding) => ({ binding, resource: each }));
+    const pass = encoder.beginComputePass();
+    pass.setPipeline(way.pipeline);
+    pass.setBindGroup(0, gpu.createBindGroup({ layout: way.layout, entries }));
+    pass.dispatchWorkgroups(...groups);
+    pass.end();
+  }
+}
