@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 from playwright.sync_api import Browser
 
 from e2e_tests.pages import DemoPage
@@ -13,6 +14,19 @@ HELD = """() => ({
   objects: pyodide.runPython("import gc; gc.collect(); len(gc.get_objects())"),
   bytes: pyodide._module.HEAP8.length,
 })"""
+LISTEN = """() => {
+  self.heard = [];
+  const { postMessage } = Worker.prototype;
+  const known = new WeakSet();
+  Worker.prototype.postMessage = function (message, ...more) {
+    if (!known.has(this)) {
+      known.add(this);
+      this.addEventListener("message", ({ data }) => data.type === "result" && self.heard.push([data.type, data.id]));
+    }
+    if (message.type === "detect") self.heard.push([message.type, message.id]);
+    return postMessage.call(this, message, ...more);
+  };
+}"""
 CAMERAS_STOPPED = "document.getElementById('video').srcObject === null"
 
 
@@ -54,6 +68,31 @@ def test_webgpu_searches_camera_frames(demo: Demo, browser_that_films_the_photo:
     assert page.wait_for_result()["backend"] == "webgpu"
     _start(page)
     assert len(_wait_for_frames(page, 2)["faces"]) == 1
+
+
+@pytest.mark.parametrize("frames_on_the_gpu", [True, False])
+def test_frames_overlap_on_webgpu_and_come_back_in_order(
+    demo: Demo,
+    browser_that_films_the_photo: Browser,
+    browser_with_frames_on_the_gpu: Browser,
+    frames_on_the_gpu: bool,
+) -> None:
+    browser = browser_with_frames_on_the_gpu if frames_on_the_gpu else browser_that_films_the_photo
+    page = demo("?backend=webgpu", browser=browser)
+    page.wait_for_result()
+    page.page.evaluate(LISTEN)
+    _start(page)
+    result = _wait_for_frames(page, 60)
+    assert (result["backend"], len(result["faces"])) == ("webgpu", 1)
+    page.page.get_by_role("button", name="Stop the camera").click()
+    log = page.page.evaluate("self.heard")
+    sent, answered = ([id for kind, id in log if kind == name] for name in ("detect", "result"))
+    assert sent[: len(answered)] == answered
+    flying, most = 0, 0
+    for kind, _ in log:
+        flying += 1 if kind == "detect" else -1
+        most = max(most, flying)
+    assert most == 2
 
 
 def test_frames_leave_nothing_behind(demo: Demo, browser_that_films_the_photo: Browser) -> None:

@@ -7,6 +7,8 @@
 // profile {report, svg}, tuning {done, total}, tuned {gain, ...}, tuningLog {text}, tuningImported {taken, skipped},
 // pong {}, error {id?, code, message, fatal?, died?}.
 
+import { Pace } from "./pace.js";
+
 const VERSION = 1;
 const PING_MS = 2_000;
 const SILENT_STARTING = 60; // unanswered pings: compiling Python's runtime can take a slow phone a minute
@@ -26,7 +28,8 @@ export class EngineClient {
   #unanswered = 0;
   #restarts = 0;
   #id = 0;
-  #flying = null; // {id, tag} of the picture that the worker has
+  #flying = new Map(); // id -> {tag, begun, alone, answer} of the pictures that the worker has, in order
+  #pace = new Pace();
   #waiting = null; // {image, tag} that goes next; a newer one takes its place
   ready = false;
 
@@ -38,7 +41,7 @@ export class EngineClient {
 
   /** Whether a picture handed in now would start at once. */
   get idle() {
-    return this.ready && !this.#flying && !this.#waiting;
+    return this.ready && this.#flying.size < this.#pace.most && !this.#waiting;
   }
 
   /** Starts the worker, anew if there is one. */
@@ -111,11 +114,25 @@ export class EngineClient {
   }
 
   #next() {
-    if (!this.ready || this.#flying || !this.#waiting) return;
+    if (!this.ready || this.#flying.size >= this.#pace.most || !this.#waiting) return;
     const { image, tag } = this.#waiting;
     this.#waiting = null;
-    this.#flying = { id: ++this.#id, tag };
+    for (const other of this.#flying.values()) other.alone = false;
+    this.#flying.set(++this.#id, { tag, begun: performance.now(), alone: this.#flying.size === 0, answer: null });
     this.#post("detect", { id: this.#id, image }, [image]);
+  }
+
+  /** Passes answers on in the order of their pictures. */
+  #answered(message) {
+    const own = this.#flying.get(message.id);
+    if (!own) return;
+    own.answer = message;
+    this.#pace.landed(performance.now() - own.begun, own.alone);
+    for (const [id, { tag, answer }] of this.#flying) {
+      if (!answer) break;
+      this.#flying.delete(id);
+      this.#on[answer.type](answer, tag);
+    }
   }
 
   #receive(message) {
@@ -125,11 +142,10 @@ export class EngineClient {
     if (message.type === "error") return this.#error(message);
     if (message.type === "ready") {
       this.ready = true;
+      this.#pace = new Pace(message.backend === "webgpu");
       this.#on.ready(message);
     } else if (message.type === "result") {
-      const { tag } = this.#flying ?? {};
-      this.#flying = null;
-      this.#on.result(message, tag);
+      this.#answered(message);
     } else {
       this.#on[message.type]?.(message);
     }
@@ -138,8 +154,8 @@ export class EngineClient {
 
   #error(message) {
     if (message.fatal) return this.#fail(message.code, message.message, message.died);
-    if (message.id !== undefined) this.#flying = null;
-    this.#on.error(message);
+    if (message.id !== undefined) this.#answered(message);
+    else this.#on.error(message);
     this.#next();
   }
 
@@ -170,7 +186,7 @@ export class EngineClient {
     this.#worker?.terminate();
     this.#worker = null;
     this.#unanswered = 0;
-    this.#flying = null;
+    this.#flying.clear();
     this.ready = false;
   }
 }

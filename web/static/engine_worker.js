@@ -15,7 +15,8 @@ let marking = true; // until the first result
 let runtimeCame; // resolves `runtime`
 const runtime = new Promise((resolve) => (runtimeCame = resolve)); // what the page compiled, or null
 let engine = null; // the Python object that answers messages
-let queue = Promise.resolve(); // one message at a time
+let queue = Promise.resolve(); // one message at a time, but pictures do not wait for pictures
+const flying = new Set(); // promises of pictures that are looked at
 const begun = new Map(); // URL -> promise of what Python will ask for: bytes, a compiled module, a worker
 
 function post(type, fields = {}) {
@@ -143,8 +144,15 @@ async function handle(message) {
   }
 }
 
+/** Begins to look at a picture: the next may be prepared while this one is on the GPU. */
+function look(message) {
+  const done = handle(message).finally(() => flying.delete(done));
+  flying.add(done);
+}
+
 self.addEventListener("message", ({ data }) => {
   if (data.type === "ping") post("pong");
   else if (data.type === "runtime") runtimeCame(data.module);
-  else queue = queue.then(() => handle(data));
+  else if (data.type === "detect") queue = queue.then(() => look(data));
+  else queue = queue.then(() => Promise.all(flying)).then(() => handle(data));
 });
