@@ -143,6 +143,13 @@ def browser_with_frames_on_the_gpu(playwright: Playwright, film: Path) -> Iterat
     yield from _launch(playwright, f"--use-file-for-fake-video-capture={film}", *SOFTWARE_VULKAN, fake_camera=True)
 
 
+@pytest.fixture(scope="session")
+def browser_that_loses_frames(playwright: Playwright, film: Path) -> Iterator[Browser]:
+    """Chromium that draws by another GPU than WebGPU's: importing a video frame costs the WebGPU device."""
+    drawing = ("--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist")
+    yield from _launch(playwright, f"--use-file-for-fake-video-capture={film}", *drawing, fake_camera=True)
+
+
 @pytest.fixture
 def demo(browser: Browser, address: str) -> Iterator[Callable[..., DemoPage]]:
     """Opens demo pages, `demo("?backend=wasm", browser=..., **context options)`; closes them afterwards.

@@ -146,3 +146,17 @@ def test_both_roads_give_the_same_faces(
     assert answer["first"] == answer["after"] == 1
     assert not answer["mixed"]
     assert len(answer["refused"]) == 3
+
+
+def test_frames_that_lose_the_device_pass_through_memory_from_then_on(
+    demo: Demo, browser_that_loses_frames: Browser
+) -> None:
+    page = demo("?backend=webgpu", browser=browser_that_loses_frames)
+    page.wait_for_result()
+    page.page.get_by_role("button", name="Start the camera").click()
+    page.wait_for_error("device-lost")
+    after = page.wait_for("frames", lambda: page.result if page.result["source"] == "camera" else None)["count"]
+    result = page.wait_for_result(after + 20)
+    assert (result["backend"], len(result["faces"])) == ("webgpu", 1)
+    assert "the GPU was lost 1 time" in result["reason"]
+    page.complaints.clear()  # what was lost
