@@ -27,8 +27,8 @@ def place_image(
 ) -> GpuTensor | None:
     """As `tasks.image.prepare_image`, as a tensor that a run of the same device fills; for an image of this size.
 
-    None where the image cannot be read this way. Samples differ from the kernel's by at most 1/255 of the range;
-    those of video frames by more at sharp edges, where the browser smooths colours in its own way.
+    None where the image cannot be read this way. Samples are the kernel's up to rounding (1e-4 of the range); those of
+    video frames differ by up to 2/255, and by more where colours end sharply: two parts of a browser smooth them.
     """
     ways = tuple(-(-side // WORKGROUP) for side in (box.width, box.height))
     params = pack(_params(box, size, 255 * scale, offset))
