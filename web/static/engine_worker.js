@@ -37,6 +37,14 @@ async function openDoor(downloads) {
     door[room][stem] = await downloads.module(name);
   }));
   self.webinfer = door;
+  return door;
+}
+
+/** Opens the GPU's device as Python will ask for it. */
+function beginDevice(opening, wishes) {
+  const promise = opening.then(({ gpu }) => gpu.gpu_device.openDevice(wishes, gpu.gpu_program.Program));
+  promise.catch(() => {}); // Python asks again and reports the failure
+  begun.set("gpu", promise);
 }
 
 /** Asks for what Python will ask for, as soon as it is known and long before Python runs. */
@@ -76,9 +84,13 @@ async function start({ manifest, backend, model, debug, runtimeComes }) {
     post("progress", progress);
     if (progress.stage === "Python" && progress.done === progress.total) startingPython(0);
   });
-  const foreseen = (snapshot) => beginDownloads(downloads, snapshot, model, backend);
   await downloads.counting(async () => {
-    const [pyodide] = await Promise.all([startPython(downloads, debug, foreseen, runtimeComes ? runtime : null), openDoor(downloads)]);
+    const opening = openDoor(downloads);
+    const foreseen = (snapshot) => {
+      beginDownloads(downloads, snapshot, model, backend);
+      if (backend !== "wasm") beginDevice(opening, snapshot.gpu);
+    };
+    const [pyodide] = await Promise.all([startPython(downloads, debug, foreseen, runtimeComes ? runtime : null), opening]);
     startingPython(1);
     downloads.complete("Engine");
     self.pyodide = pyodide; // for the console of this worker

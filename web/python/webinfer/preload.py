@@ -39,15 +39,16 @@ def facts() -> str:
 
     `models`: the file of each known model in the site's manifest. `plans`: where its plan is kept in the origin's
     cache. `probes`: for each kernel build, best first, the bytes of a module that only an engine with its features
-    accepts.
+    accepts. `gpu`: what a GPU device is asked for.
     """
     from webinfer.host.browser import CACHE
+    from webinfer.host.gpu_browser import WISHES
     from webinfer.host.kernels_browser import PROBES
 
     models = {name: f"models/{known.file}.tflite" for name, known in MODELS.items()}
     plans = {name: f"/{CACHE}/{place_of(known.sha256)}" for name, known in MODELS.items()}
     probes = {isa: list(bytes.fromhex(probe)) for isa, probe in PROBES.items()}
-    return json.dumps({"models": models, "plans": plans, "probes": probes})
+    return json.dumps({"models": models, "plans": plans, "probes": probes, "gpu": WISHES})
 
 
 def wake() -> None:

@@ -4,13 +4,24 @@ const SITE = new URL("../engine/", import.meta.url);
 const START = ["static/downloads.js", "static/python_start.js"];
 const MODULES = /^static\/((gpu|kernels)_\w+)\.js$/;
 
-/** Python with the engine imported, started as the product's page starts it; `python` holds the names of a script. */
-export async function startPython(script) {
+/**
+ * Python with the engine imported, started as the product's page starts it; `python` holds the names of a script.
+ * For `backend` webgpu the device is opened meanwhile.
+ */
+export async function startPython(script, backend) {
   const manifest = await readManifest();
   const [{ Downloads }, product] = await Promise.all(START.map((name) => import(manifest[name].url)));
   const downloads = new Downloads(manifest, () => {});
-  const starting = downloads.counting(() => product.startPython(downloads, 0, () => {}, null));
-  const [pyodide, code] = await Promise.all([starting, textOf(script), openDoor(downloads)]);
+  const begun = new Map();
+  const opening = openDoor(downloads, begun);
+  const foreseen = ({ gpu: wishes }) => {
+    if (backend !== "webgpu") return;
+    const device = opening.then(({ gpu }) => gpu.gpu_device.openDevice(wishes, gpu.gpu_program.Program));
+    device.catch(() => {}); // Python asks again and reports the failure
+    begun.set("gpu", device);
+  };
+  const starting = downloads.counting(() => product.startPython(downloads, 0, foreseen, null));
+  const [pyodide, code] = await Promise.all([starting, textOf(script), opening]);
   const python = pyodide.toPy({});
   pyodide.runPython(code, { globals: python });
   python.get("configure")(JSON.stringify(Object.fromEntries(Object.entries(manifest).map(([name, { url }]) => [name, url]))));
@@ -18,7 +29,7 @@ export async function startPython(script) {
 }
 
 export async function start({ threads, backend }) {
-  const { pyodide, python } = await startPython(new URL("webinfer_runs.py", import.meta.url));
+  const { pyodide, python } = await startPython(new URL("webinfer_runs.py", import.meta.url), backend);
   return {
     version: `webinfer ${python.get("version")()} on Pyodide ${pyodide.version}`,
     files: (model) => ({ model: model.file }),
@@ -35,13 +46,14 @@ async function readManifest() {
 const textOf = async (url) => (await fetch(url)).text();
 
 /** What the engine's platform modules and Python find as `globalThis.webinfer`. */
-async function openDoor(downloads) {
-  const door = { asset: (name) => downloads.url(name), has: (name) => downloads.has(name), gpu: {}, kernels: {} };
+async function openDoor(downloads, begun) {
+  const door = { asset: (name) => downloads.url(name), has: (name) => downloads.has(name), begun, gpu: {}, kernels: {} };
   await Promise.all(Object.keys(downloads.manifest).filter((name) => MODULES.test(name)).map(async (name) => {
     const [, stem, room] = MODULES.exec(name);
     door[room][stem] = await downloads.module(name);
   }));
   self.webinfer = door;
+  return door;
 }
 
 async function open(python, bytes, threads, backend) {

@@ -81,6 +81,7 @@ def preload_templates() -> None:
     """Parses every template, so that rendering one reads and compiles nothing."""
     for name in _texts():
         _environment().get_template(name)
+        _source(name)
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""What the page's worker began before Python was up: downloads, compiled kernels, a thread's worker."""
+"""What the page's worker began before Python was up: downloads, compiled kernels, a thread's worker, a GPU device."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pyodide.ffi import JsException
 
 
 def take(url: str) -> Any | None:
-    """The promise for this URL, which is handed out once; None if nothing was begun."""
+    """The promise for this URL, or "gpu", which is handed out once; None if nothing was begun."""
     table = getattr(getattr(js, "webinfer", None), "begun", None)
     if table is None or not table.has(url):
         return None

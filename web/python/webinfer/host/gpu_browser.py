@@ -10,10 +10,12 @@ import js
 from pyodide.ffi import JsException, JsProxy, create_proxy
 
 from webinfer.errors import BackendUnavailableError, DeviceLostError, GpuError, OutOfMemoryError, WebinferError
+from webinfer.host.begun import begun
 from webinfer.host.gpu import RAISED_LIMITS, STAGING_RING, WANTED_FEATURES, DispatchSpec, PipelineSpec, Span
 from webinfer.host.gpu_pictures import BrowserPictures
 from webinfer.host.prompt import Prompt
 
+WISHES = json.dumps({"features": WANTED_FEATURES, "limits": RAISED_LIMITS, "ring": STAGING_RING})
 SOFTWARE_ADAPTERS = ("swiftshader", "llvmpipe", "lavapipe", "warp")
 
 
@@ -28,11 +30,12 @@ async def open_device(own: Any = None) -> BrowserDevice:
             "the page did not load static/gpu_device.js and static/gpu_program.js; "
             "start the engine through engine_worker.js"
         )
-    wishes = json.dumps({"features": WANTED_FEATURES, "limits": RAISED_LIMITS, "ring": STAGING_RING})
     try:
         if own is not None:
-            return BrowserDevice(door.gpu_device.adoptDevice(own, wishes, door.gpu_program.Program))
-        device = await door.gpu_device.openDevice(wishes, door.gpu_program.Program)
+            return BrowserDevice(door.gpu_device.adoptDevice(own, WISHES, door.gpu_program.Program))
+        device = await begun("gpu")
+        if device is None or device.lost:
+            device = await door.gpu_device.openDevice(WISHES, door.gpu_program.Program)
     except JsException as error:
         raise BackendUnavailableError(
             f"webgpu: {_text(error)}; use a browser with WebGPU or the wasm backend"
