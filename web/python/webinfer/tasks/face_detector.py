@@ -104,7 +104,6 @@ class FaceDetector:
         found = self._decoder.decode(outputs[self._regressors], outputs[self._scores], self.min_score)
         faces = [_to_pixels(d, box) for d in found]
         end = clock()
-        self.straight = True  # on webgpu pictures go to the GPU as they are where that is possible, not through memory
         self.times = {"prepare_ms": prepared - start, "infer_ms": inferred - prepared, "decode_ms": end - inferred}
         return faces
 
