@@ -12,7 +12,7 @@ import hashlib
 import importlib.resources
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -125,6 +125,7 @@ def digest(name: str, variables: Mapping[str, Variable], head: str) -> str:
 
 
 _rendered: dict[str, Shader] = {}
+_asked: dict[Hashable, Shader] = {}  # by what `render` was given
 
 
 def render(
@@ -136,8 +137,16 @@ def render(
 
     Raises:  TypeError or ValueError for a variable that is not plain; jinja2.UndefinedError for a missing one
     """
+    values = tuple((key, type(value), repr(value)) for key, value in sorted(variables.items()))
+    signature = tuple((param.name, param.type, repr(param.value) if baked else "") for param in params)
+    asked = (name, values, tuple(slots), signature, baked, text)
+    if asked not in _asked:
+        _asked[asked] = _render(name, variables, prelude(slots, params, baked), text)
+    return _asked[asked]
+
+
+def _render(name: str, variables: Mapping[str, Variable], head: str, text: str) -> Shader:
     check_variables(name, variables)
-    head = prelude(slots, params, baked)
     key = digest(name, variables, text + head)
     if key not in _rendered:
         code = text + _environment().get_template(f"{name}.wgsl").render(**variables, prelude=head)

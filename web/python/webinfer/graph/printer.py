@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import re
 from typing import Any
 
 from webinfer.dtypes import DType
@@ -15,14 +16,14 @@ from webinfer.graph.ir import Graph, Node, Quantization, Value
 _LONGEST = 40
 _MOST_NUMBERS = 4
 _LONGEST_LIST = 16
-_PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./:-")
+_STRANGE = re.compile(r"[^A-Za-z0-9_./:-]")
 _BY_X = frozenset({"stride", "dilation", "window", "size", "shape", "repeats"})
 
 
 def safe_name(name: str, longest: int = _LONGEST) -> str:
     """The name with everything but letters, digits and `_ . / : -` of ASCII written as `{hex}`, cut to length."""
     head = name[: longest + 1]
-    safe = "".join(c if c in _PLAIN else f"{{{ord(c):x}}}" for c in head)
+    safe = _STRANGE.sub(lambda found: f"{{{ord(found[0]):x}}}", head)
     return safe if len(safe) <= longest else safe[: longest - 1] + "~"
 
 

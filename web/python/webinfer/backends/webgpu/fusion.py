@@ -6,6 +6,7 @@ A decision of the schedule alone: the graph stays as it is, the inner values are
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -88,23 +89,29 @@ class Fusion:
         taps = operand(self.depthwise, 1).type.size // self.channels
         limit = {name: target.limits.get(name, least) for name, least in LEAST_LIMITS.items()}
         most = min(MOST_INVOCATIONS, limit["maxComputeInvocationsPerWorkgroup"])
-        shares = {
-            (-(-co4 // blocks), groups, -(-c4 // turns))
-            for blocks in BLOCKS if blocks <= co4
-            for groups in GROUPS
-            for turns in TURNS if turns <= c4
-        }  # fmt: skip
-        costs = {}
-        for sizes in shares:
-            share = Share(*sizes)
-            if share.workgroup <= most and share.nbytes(c4) <= limit["maxComputeWorkgroupStorageSize"]:
-                costs[share] = _cycles(share, pixels, c4, co4, taps)
-        return sorted(costs, key=lambda share: (costs[share], share.name))
+        return _ranked_shares(pixels, c4, co4, taps, most, limit["maxComputeWorkgroupStorageSize"])
 
     @property
     def channels(self) -> int:
         """Between the two convolutions."""
         return self.depthwise.output.type.shape[3]
+
+
+@functools.cache
+def _ranked_shares(pixels: int, c4: int, co4: int, taps: int, invocations: int, nbytes: int) -> list[Share]:
+    """The shares that keep to so many invocations and bytes of workgroup memory, the quickest first."""
+    shares = {
+        (-(-co4 // blocks), groups, -(-c4 // turns))
+        for blocks in BLOCKS if blocks <= co4
+        for groups in GROUPS
+        for turns in TURNS if turns <= c4
+    }  # fmt: skip
+    costs = {}
+    for sizes in shares:
+        share = Share(*sizes)
+        if share.workgroup <= invocations and share.nbytes(c4) <= nbytes:
+            costs[share] = _cycles(share, pixels, c4, co4, taps)
+    return sorted(costs, key=lambda share: (costs[share], share.name))
 
 
 def _cycles(share: Share, pixels: int, c4: int, co4: int, taps: int) -> float:
