@@ -72,13 +72,18 @@ fn place_of(row: Row, k: u32) -> Place {
 }
 $$ endif
 
+// What is fetched early and widened late: a conversion would wait for the memory before the products are done.
 $$ if quads
-fn products_at(row: Row, k: u32) -> vec4<f32> {
+alias Factors = x_raw;
+fn widened(f: Factors) -> vec4<f32> { return widen_x(f); }
+fn factors_at(row: Row, k: u32) -> Factors {
     let p = place_of(row, k);
-    return select(vec4<f32>(), input4(p.at), vec4<bool>(p.inside));
+    return select(Factors(), fetch4_x(p.at), p.inside);
 }
 $$ else
-fn products_at(row: Row, k: u32) -> vec4<f32> {
+alias Factors = vec4<f32>;
+fn widened(f: Factors) -> vec4<f32> { return f; }
+fn factors_at(row: Row, k: u32) -> Factors {
     var v: vec4<f32>;
     for (var lane = 0u; lane < 4u; lane++) {
         let p = place_of(row, k + lane);
@@ -88,9 +93,9 @@ fn products_at(row: Row, k: u32) -> vec4<f32> {
 }
 $$ endif
 
-fn weights_at(k: u32, c4: u32) -> vec4<f32> {
+fn weights_at(k: u32, c4: u32) -> w_raw {
     let inside = RAGGED == 0u || k < SUM;
-    return select(vec4<f32>(), load4_w(select(0u, k, inside) * params.co4 + c4), vec4<bool>(inside));
+    return select(w_raw(), fetch4_w(select(0u, k, inside) * params.co4 + c4), inside);
 }
 
 fn put(pixel: u32, c4: u32, sum: vec4<f32>) {
@@ -125,14 +130,14 @@ fn main(
     let x_k{{ b }} = (local + {{ b }}u * WG) % (DEPTH / 4u) * 4u;
     $$ for i in range(4)
     let x_at{{ b }}_{{ i }} = row_at(first_row + 4u * x_row{{ b }} + {{ i }}u);
-    var next_x{{ b }}_{{ i }} = vec4<f32>();
+    var next_x{{ b }}_{{ i }} = Factors();
     $$ endfor
     $$ endfor
     $$ for b in range(w_quads)
     let w_k{{ b }} = (local + {{ b }}u * WG) / QUADS;
     let w_c{{ b }} = (local + {{ b }}u * WG) % QUADS;
     let w_at{{ b }} = min(first_quad + w_c{{ b }}, params.co4 - 1u);
-    var next_w{{ b }} = vec4<f32>();
+    var next_w{{ b }} = w_raw();
     $$ endfor
     $$ for i in range(per_rows)
     $$ for j in range(per_columns // 4)
@@ -151,7 +156,7 @@ fn main(
             {
             $$ endif
                 $$ for i in range(4)
-                next_x{{ b }}_{{ i }} = products_at(x_at{{ b }}_{{ i }}, step * DEPTH + x_k{{ b }});
+                next_x{{ b }}_{{ i }} = factors_at(x_at{{ b }}_{{ i }}, step * DEPTH + x_k{{ b }});
                 $$ endfor
             }
             $$ endfor
@@ -199,8 +204,10 @@ fn main(
         {
         $$ endif
             $$ for i in range(4)
-            x_tile[slot][x_k{{ b }} + {{ i }}u][x_row{{ b }}] =
-                vec4<f32>(next_x{{ b }}_0[{{ i }}], next_x{{ b }}_1[{{ i }}], next_x{{ b }}_2[{{ i }}], next_x{{ b }}_3[{{ i }}]);
+            let f{{ i }} = widened(next_x{{ b }}_{{ i }});
+            $$ endfor
+            $$ for i in range(4)
+            x_tile[slot][x_k{{ b }} + {{ i }}u][x_row{{ b }}] = vec4<f32>(f0[{{ i }}], f1[{{ i }}], f2[{{ i }}], f3[{{ i }}]);
             $$ endfor
         }
         $$ endfor
@@ -210,7 +217,7 @@ fn main(
         $$ else
         {
         $$ endif
-            w_tile[slot][w_k{{ b }}][w_c{{ b }}] = next_w{{ b }};
+            w_tile[slot][w_k{{ b }}][w_c{{ b }}] = widen_w(next_w{{ b }});
         }
         $$ endfor
         workgroupBarrier();

@@ -75,6 +75,13 @@ def test_accessors_follow_the_access() -> None:
     assert "Params" not in text
 
 
+def test_what_is_fetched_early_is_widened_late() -> None:
+    text = prelude((Slot("w", Element.F16, Access.READ, staged=True), Slot("x", Element.F32, Access.READ)), ())
+    assert "fn fetch4_w(q: u32) -> vec2<u32> { return w_words[q]; }" in text
+    assert "fn widen_w(w: vec2<u32>) -> vec4<f32> { return vec4<f32>(unpack2x16float(" in text
+    assert "fetch4_x" not in text
+
+
 def test_nothing_to_pack_needs_no_uniform() -> None:
     assert pack(()) == b""
 

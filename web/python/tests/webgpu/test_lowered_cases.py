@@ -96,7 +96,7 @@ def test_every_rendering_uses_every_binding_and_leaves_no_template(op: Op, case:
         head = prelude([b.slot for b in step.dispatch.bindings], step.dispatch.params)
         body = text.replace(head, "")
         for binding in step.dispatch.bindings:
-            assert re.search(rf"\b(load|load4|store|store4)_{binding.slot.name}\(", body), binding.slot.name
+            assert re.search(rf"\b(load|load4|fetch4|store|store4)_{binding.slot.name}\(", body), binding.slot.name
 
 
 @pytest.mark.parametrize(("op", "case"), CASES)

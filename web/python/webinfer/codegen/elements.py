@@ -59,7 +59,8 @@ def storage_bytes(nbytes: int, itemsize: int) -> int:
 class Layout:
     """WGSL of one element type; `$x` stands for the binding's name.
 
-    `word` is the array's element, `scalar` and `quad` are the types that shaders compute with.
+    `word` is the array's element, `scalar` and `quad` are the types that shaders compute with. `widen` makes a quad
+    of a word `w` that holds one.
     """
 
     word: str
@@ -68,6 +69,7 @@ class Layout:
     load: str
     load4: str
     store4: str
+    widen: str = "return w;"
 
 
 def _words(scalar: str) -> Layout:
@@ -137,6 +139,7 @@ _F16 = Layout(
     "return unpack2x16float($x[i >> 2u][(i >> 1u) & 1u])[i & 1u];",
     "let w = $x[q]; return vec4<f32>(unpack2x16float(w.x), unpack2x16float(w.y));",
     "$x[q] = vec2<u32>(pack2x16float(v.xy), pack2x16float(v.zw));",
+    widen="return vec4<f32>(unpack2x16float(w.x), unpack2x16float(w.y));",
 )  # fmt: skip
 _BITS64 = Layout(
     "vec2<u32>", "vec2<u32>", "array<vec2<u32>, 4>",

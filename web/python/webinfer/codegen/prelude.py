@@ -3,6 +3,7 @@
 Each binding `x` gives `x_t` (one value), `x_v` (four of them), `load_x(i)` for element i, `load4_x(q)` for
 the quad 4q..4q+3; a written one also `store4_y(q, v)`, and `store_y(i, v)` if it is bound word by word.
 Parameters are either a uniform or, when baked, constants of the text: the shader reads `params.name` both ways.
+Float16 elements are computed in float32.
 """
 
 from __future__ import annotations
@@ -37,12 +38,17 @@ class ParamType(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One storage binding. `single` binds 32-bit elements word by word, so that each can be stored alone."""
+    """One storage binding.
+
+    `single` binds 32-bit elements word by word, so that each can be stored alone. `staged` is for floats that
+    a shader fetches long before it needs them: `fetch4_x(q)` gives an `x_raw` that `widen_x` makes an `x_v`.
+    """
 
     name: str
     element: Element
     access: Access
     single: bool = False
+    staged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +168,10 @@ def _slot_text(slot: Slot, binding: int) -> list[str]:
     if slot.access is not Access.WRITE:
         lines.append(f"fn load_{slot.name}(i: u32) -> {layout.scalar} {{ {layout.load} }}")
         lines.append(f"fn load4_{slot.name}(q: u32) -> {layout.quad} {{ {layout.load4} }}")
+    if slot.staged:
+        lines.append(f"alias {slot.name}_raw = {layout.word};")
+        lines.append(f"fn fetch4_{slot.name}(q: u32) -> {layout.word} {{ return $x[q]; }}")
+        lines.append(f"fn widen_{slot.name}(w: {layout.word}) -> {layout.quad} {{ {layout.widen} }}")
     if slot.access is not Access.READ:
         lines.append(f"fn store4_{slot.name}(q: u32, v: {layout.quad}) {{ {layout.store4} }}")
         if slot.single:

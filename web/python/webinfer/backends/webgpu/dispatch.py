@@ -31,7 +31,7 @@ class Literal:
     dtype: DType = DType.FLOAT32
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class Stored:
     """A constant's bytes as the file holds them, before any expansion."""
 
@@ -72,9 +72,9 @@ class Binding:
     source: Source
 
 
-def read(name: str, source: Source, element: Element | None = None) -> Binding:
-    """A binding that the shader only reads."""
-    return Binding(Slot(name, element or element_of(source_dtype(source)), Access.READ), source)
+def read(name: str, source: Source, element: Element | None = None, *, staged: bool = False) -> Binding:
+    """A binding that the shader only reads; `staged` fetches quads and widens them later."""
+    return Binding(Slot(name, element or element_of(source_dtype(source)), Access.READ, staged=staged), source)
 
 
 def write(name: str, source: Source, element: Element | None = None, *, single: bool = False) -> Binding:

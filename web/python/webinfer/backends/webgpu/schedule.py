@@ -167,8 +167,6 @@ class _Builder:
 
     def _region(self, source: Source, part: list[Step], index: int = -1) -> Region:
         key: Hashable = source.key if isinstance(source, Derived) else source
-        if isinstance(source, Stored):
-            key = ("stored", source.value)
         found = self._regions.get(key)
         if found is None:
             found = self._make(source, part, index)
@@ -185,7 +183,7 @@ class _Builder:
         if isinstance(source, Stored):
             assert source.value.constant is not None
             data = source.value.constant.data
-            return self._new(source.value.name, len(data), source_dtype(source).itemsize, Home.STAGED, data)
+            return self._new(source.value.name, len(data), source_dtype(source).itemsize, Home.RESIDENT, data)
         itemsize = source.dtype.itemsize
         if isinstance(source, Literal):
             return self._new("literal", len(source.data), itemsize, Home.RESIDENT, memoryview(source.data))

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 
 from webinfer.backends.webgpu.dispatch import WORKGROUP, Dispatch, Stored, Target, groups_for, read, write
-from webinfer.backends.webgpu.lowerings.conversion import WIDE, CastRule, cast_dispatch, ints
-from webinfer.codegen.prelude import DIMS, f32, u32, u32x8
+from webinfer.backends.webgpu.lowerings.conversion import WIDE, cast_dispatch, ints, plain_cast
+from webinfer.codegen.prelude import DIMS, u32, u32x8
 from webinfer.dtypes import DType
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Sparsity, TensorType, Value
@@ -20,12 +20,7 @@ def expand(value: Value, target: Target) -> Sequence[Dispatch]:
     assert constant is not None
     if constant.sparsity is not None:
         return _densify(value, constant.sparsity, target)
-    params = (*u32(count=value.type.size), *f32(low=0.0, high=0.0))
-    bindings = (read("x", Stored(value)), write("y", value))
-    groups = groups_for(-(-value.type.size // 4), target)
-    return [
-        Dispatch("cast", {"workgroup": WORKGROUP, "rule": CastRule.PLAIN}, bindings, params, groups, "stored narrower")
-    ]
+    return [plain_cast(Stored(value), value, value.type.size, target)]
 
 
 def _densify(value: Value, sparsity: Sparsity, target: Target) -> list[Dispatch]:

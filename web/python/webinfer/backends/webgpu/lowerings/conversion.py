@@ -16,6 +16,7 @@ from webinfer.backends.webgpu.dispatch import (
     Dispatch,
     Literal,
     Lower,
+    Source,
     Target,
     groups_for,
     operand,
@@ -57,6 +58,14 @@ def cast_dispatch(x: Value, y: Value, target: Target) -> Dispatch:
     params = (*u32(count=y.type.size), *f32(low=low, high=high))
     variables: dict[str, Variable] = {"workgroup": WORKGROUP, "rule": rule}
     return Dispatch("cast", variables, (read("x", x), write("y", y)), params, groups_for(-(-y.type.size // 4), target))
+
+
+def plain_cast(x: Source, y: Source, count: int, target: Target) -> Dispatch:
+    """`count` elements of x in y's type, which loses nothing or rounds."""
+    params = (*u32(count=count), *f32(low=0.0, high=0.0))
+    variables: dict[str, Variable] = {"workgroup": WORKGROUP, "rule": CastRule.PLAIN}
+    groups = groups_for(-(-count // 4), target)
+    return Dispatch("cast", variables, (read("x", x), write("y", y)), params, groups, "stored narrower")
 
 
 def float32(value: float) -> float:

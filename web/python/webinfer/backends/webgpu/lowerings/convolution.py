@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from webinfer.backends.webgpu.dispatch import WORKGROUP, Derived, Dispatch, Target, groups_for, operand, read
+from webinfer.backends.webgpu.dispatch import WORKGROUP, Derived, Dispatch, Source, Target, groups_for, operand, read
 from webinfer.backends.webgpu.lowerings.conversion import real_weights
 from webinfer.backends.webgpu.lowerings.products import (
     destination,
@@ -11,7 +11,7 @@ from webinfer.backends.webgpu.lowerings.products import (
     product,
 )
 from webinfer.backends.webgpu.lowerings.tiled import TiledShape, tiled_product
-from webinfer.backends.webgpu.lowerings.variants import TILES, Tile, choose, is_pointwise
+from webinfer.backends.webgpu.lowerings.variants import READ_HALVES, TILES, Tile, choose, is_pointwise, reads_halves
 from webinfer.codegen.prelude import Param, i32, u32
 from webinfer.codegen.templates import Variable
 from webinfer.graph.ir import Node, Value
@@ -30,7 +30,7 @@ def image_params(x: Value, y: Value, a: Conv2dAttrs | ConvTranspose2dAttrs) -> t
     )
 
 
-def conv_columns(w: Value, shape: tuple[int, ...], groups: int, target: Target) -> Derived:
+def conv_columns(w: Source, shape: tuple[int, ...], groups: int, target: Target) -> Derived:
     """[CO, KH, KW, CG] as [groups, KH, KW, CG, 4*ceil(OG/4)]."""
     co, kh, kw, cg = shape
     og, taps = co // groups, kh * kw * cg
@@ -57,7 +57,7 @@ def _conv2d_quads(node: Node, variant: str, target: Target) -> list[Dispatch]:
     x, y, a = operand(node, 0), node.output, node.attrs
     co, kh, kw, cg = operand(node, 1).type.shape
     n, oh, ow, _ = y.type.shape
-    p = product(node, target)
+    p = product(node, target, halves=reads_halves(variant, node))
     pixels, co4 = n * oh * ow, -(-co // 4)
     place, after = destination(y, target, single=bool(co % 4))
     bindings = (read("x", x), read("w", conv_columns(p.w, (co, kh, kw, cg), 1, target)), *p.bindings, place)
@@ -88,7 +88,7 @@ def _conv2d_quads(node: Node, variant: str, target: Target) -> list[Dispatch]:
 def _conv2d_tiled(node: Node, tile: Tile, target: Target) -> list[Dispatch]:
     x, y, a = operand(node, 0), node.output, node.attrs
     co, kh, kw, ci = operand(node, 1).type.shape
-    p = product(node, target)
+    p = product(node, target, halves=reads_halves(tile.name, node))
     weights = conv_columns(p.w, (co, kh, kw, ci), 1, target)
     pointwise = is_pointwise(node)
     windows = () if pointwise else image_params(x, y, a)
@@ -149,7 +149,8 @@ def _depthwise(node: Node, target: Target) -> list[Dispatch]:
     _, kh, kw, co = operand(node, 1).type.shape
     n, oh, ow, _ = y.type.shape
     ci = x.type.shape[3]
-    p = product(node, target)
+    variant = choose(node, target)
+    p = product(node, target, halves=variant in READ_HALVES)
     place, after = destination(y, target, single=False)
     variables = p.variables | {"workgroup": WORKGROUP, "kh": kh, "kw": kw}
     bindings = (read("x", x), read("w", p.w), *p.bindings, place)
@@ -159,7 +160,6 @@ def _depthwise(node: Node, target: Target) -> list[Dispatch]:
         groups = groups_for(-(-y.type.size // 4), target)
         main = Dispatch("depthwise_any", variables, bindings, params, groups, "channels do not pair by four")
         return [*p.before, main, *after]
-    variant = choose(node, target)
     if variant == "4x1":
         sliding = a.stride[1] == 1 and a.dilation[1] == 1
         params = (*u32(rows=n * oh, co4=co // 4), *image_params(x, y, a), *p.params)

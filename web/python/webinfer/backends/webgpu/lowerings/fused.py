@@ -7,7 +7,7 @@ import math
 from webinfer.backends.webgpu.dispatch import Binding, Dispatch, Target, groups_for, operand, present, read
 from webinfer.backends.webgpu.fusion import Fusion, Share
 from webinfer.backends.webgpu.lowerings.convolution import conv_columns, image_params
-from webinfer.backends.webgpu.lowerings.products import Residual, destination, product
+from webinfer.backends.webgpu.lowerings.products import Residual, destination, float_weights, product
 from webinfer.codegen.prelude import Param, f32, i32, u32
 from webinfer.codegen.templates import Variable
 from webinfer.graph.ir import Node
@@ -18,10 +18,10 @@ FLOAT_MAX = 3.4028234663852886e38
 def depthwise_pointwise(fusion: Fusion, share: Share, target: Target) -> list[Dispatch]:
     """A depthwise convolution into workgroup memory, its 1x1 convolution and what that adds."""
     inner, node, y = fusion.depthwise, fusion.pointwise, fusion.pointwise.output
-    x, d = operand(inner, 0), operand(inner, 1)
-    _, kh, kw, c = d.type.shape
+    x, d = operand(inner, 0), float_weights(operand(inner, 1), target)
+    _, kh, kw, c = operand(inner, 1).type.shape
     co = y.type.shape[3]
-    p = product(node, target)
+    p = product(node, target, halves=True)
     bias = present(inner, 2)
     low, high = inner.attrs.activation.bounds
     clamped = math.isfinite(low) or math.isfinite(high)

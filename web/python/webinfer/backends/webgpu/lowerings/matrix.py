@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from webinfer.backends.webgpu.dispatch import WORKGROUP, Dispatch, Source, Target, groups_for, operand, read, write
+from webinfer.backends.webgpu.dispatch import WORKGROUP, Dispatch, Target, groups_for, operand, read, write
 from webinfer.backends.webgpu.lowerings.conversion import is_quantized, real_weights, zero_of
 from webinfer.backends.webgpu.lowerings.geometry import merged
 from webinfer.backends.webgpu.lowerings.products import (
@@ -14,7 +14,7 @@ from webinfer.backends.webgpu.lowerings.products import (
     product,
 )
 from webinfer.backends.webgpu.lowerings.tiled import TiledShape, tiled_product
-from webinfer.backends.webgpu.lowerings.variants import TILES, choose
+from webinfer.backends.webgpu.lowerings.variants import TILES, choose, reads_halves
 from webinfer.codegen.prelude import i32, u32, u32x8
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node
@@ -32,13 +32,13 @@ def _matmul(node: Node, target: Target) -> list[Dispatch]:
     packed = packed_product(node, (rows, k, n), target) if a.transpose_b else None
     if packed is not None:
         return [packed]
-    p = product(node, target)
-    weights: Source = p.w
+    variant = choose(node, target)
+    p = product(node, target, halves=reads_halves(variant, node))
+    weights = p.w
     if a.transpose_b or n % 4:  # else b lies as kernels read it
         strides = (1, k) if a.transpose_b else (n, 1)
         copy = StridedCopy(0, (k, n), 0, strides, 0, (n4 * 4, 1))
         weights = packed_columns(p.w, copy, (k, n4 * 4), ("matrix", a.transpose_b), target)
-    variant = choose(node, target)
     if variant in TILES:
         return tiled_product(node, p, weights, TiledShape(rows, (1, 1), k, n, True), TILES[variant], (), target)
     place, after = destination(node.output, target, single=bool(n % 4))

@@ -12,14 +12,16 @@ from webinfer.backends.webgpu.dispatch import (
     Derived,
     Dispatch,
     Source,
+    Stored,
     Target,
     groups_for,
     operand,
     present,
     read,
+    source_dtype,
     write,
 )
-from webinfer.backends.webgpu.lowerings.conversion import WIDE, cast_dispatch, is_quantized, zero_of
+from webinfer.backends.webgpu.lowerings.conversion import WIDE, cast_dispatch, is_quantized, plain_cast, zero_of
 from webinfer.backends.webgpu.lowerings.movement import copy_dispatch
 from webinfer.backends.webgpu.lowerings.quantized import centered, product_epilogue
 from webinfer.backends.webgpu.lowerings.variants import splits_sum
@@ -45,18 +47,20 @@ class Residual(enum.StrEnum):
 class Product:
     """A sum of products on its way: shader variables, extra bindings, parameters, dispatches around it.
 
-    `w` are the weights as the kernel computes with them: their own, or centred int32 ones.
+    `w` are the weights as the kernel computes with them: their own, as the file stores them, or centred int32 ones.
     """
 
-    w: Value
+    w: Source
     variables: dict[str, Variable]
     bindings: list[Binding]
     params: tuple[Param, ...]
     before: list[Dispatch] = field(default_factory=list)
 
 
-def product(node: Node, target: Target) -> Product:
+def product(node: Node, target: Target, *, halves: bool = False) -> Product:
     """The epilogue of a node with inputs x, w, bias, residual, slope, and its weights.
+
+    With `halves` the kernel uses a weight so often that it may well be widened from float16 when it is read.
 
     Raises:  UnsupportedOpError for mixtures of real and quantised operands
     """
@@ -81,7 +85,24 @@ def product(node: Node, target: Target) -> Product:
         channels = residual.type.shape[-1]
         variables["residual"] = Residual.ELEMENTS if channels % 4 else Residual.QUADS
         params = u32(residual_c=channels)
-    return Product(w, variables, bindings, params)
+    return Product(float_weights(w, target) if halves else w, variables, bindings, params)
+
+
+def float_weights(w: Value, target: Target) -> Source:
+    """Weights that the file stores as float16 stay so: half the memory, the same results.
+
+    Not on software adapters, whose memory is no bottleneck.
+    """
+    constant = w.constant
+    if target.software or constant is None or (constant.stored, w.type.dtype) != (DType.FLOAT16, DType.FLOAT32):
+        return w
+    if constant.sparsity is None:
+        return Stored(w)
+
+    def make(derived: Derived) -> Sequence[Dispatch]:
+        return [plain_cast(w, derived, w.type.size, target)]
+
+    return Derived(("float16", w), w.type.shape, make, DType.FLOAT16)
 
 
 def destination(y: Value, target: Target, *, single: bool) -> tuple[Binding, list[Dispatch]]:
@@ -102,8 +123,8 @@ def packed_columns(w: Source, copy: StridedCopy, shape: tuple[int, ...], key: ob
     def make(derived: Derived) -> Sequence[Dispatch]:
         return [copy_dispatch(w, derived, copy, target, fill=0)]
 
-    dtype = w.type.dtype if isinstance(w, Value) else getattr(w, "dtype")  # noqa: B009 - Derived and Scratch have one
-    return Derived(("columns", w, key), shape, make, dtype)
+    source = w.key if isinstance(w, Derived) else w
+    return Derived(("columns", source, key), shape, make, source_dtype(w))
 
 
 PACKED_DOT = "packed_4x8_integer_dot_product"

@@ -39,6 +39,7 @@ def tiled_product(
     co4 = -(-shape.co // 4)
     params = (*u32(pixels=shape.rows, co4=co4, co=shape.co), *windows, *p.params)
     groups = groups_for(-(-shape.rows // tile.rows) * -(-shape.co // tile.columns), target, 1)
-    bindings = (read("x", operand(node, 0)), read("w", weights), *p.bindings, place)
+    x = read("x", operand(node, 0), staged=quads)
+    bindings = (x, read("w", weights, staged=True), *p.bindings, place)
     main = Dispatch("conv2d_tiled", variables, bindings, params, groups, tile.name)
     return [*p.before, main, *after]

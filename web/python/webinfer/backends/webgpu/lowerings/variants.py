@@ -17,6 +17,7 @@ from webinfer.ops.matmul import matrix_sizes
 CORES, LANES = 132, 128  # of a large device: an H200, on which all costs here were measured
 BUSY = {False: 16384, True: 64}  # invocations that fill a device: hardware, software
 LONG_SUM = 16  # quads of input channels from which invocations share a sum
+FEW_SLICES = 8
 OFFERED = 10  # tiles that a tuner is asked to time
 SLACK = 2.5  # a tile that the model calls this much slower than the best is not offered
 WAVE_CYCLES = 600.0  # to fill and to drain the device
@@ -25,6 +26,7 @@ UNTILED = {
     "vec4": (0.25, 135.0), "4x8": (0.27, 135.0), "split": (0.18, 17.0), "image": (0.12, 460.0), "dot": (0.1, 70.0),
     "any": (0.1, 460.0),
 }  # fmt: skip
+READ_HALVES = ("4x1", "4x8", "split_k")  # besides tiles: the others use a weight too seldom
 LEAST_LIMITS = {"maxComputeWorkgroupStorageSize": 16384, "maxComputeInvocationsPerWorkgroup": 256}
 
 
@@ -212,6 +214,17 @@ def _depthwise_candidates(node: Node, target: Target) -> tuple[str, ...]:
     names = ["4x1", "vec4_2", "vec4_1"]
     first = "4x1" if pixels == 4 else f"vec4_{pixels}"
     return (first, *(name for name in names if name != first))
+
+
+def reads_halves(name: str, node: Node) -> bool:
+    """Whether a kernel is no slower where it widens float16 weights as it reads them.
+
+    Tiles that are wider than high, or whose sums are over in a few slices, would wait for the weights.
+    """
+    tile, shape = TILES.get(name), product_shape(node)
+    if tile is None or shape is None:
+        return name in READ_HALVES
+    return tile.columns <= tile.rows and shape.inner >= FEW_SLICES * tile.depth
 
 
 def splits_sum(pixels: int, co4: int, quads: int, target: Target) -> bool:
