@@ -1,34 +1,19 @@
 """The verb `bench`: webinfer and its rivals in one page, on the same models, interleaved."""
 
 import argparse
-import json
-import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from build_scripts.bench_base import OUTPUT, ZOO, Entry, rivals_step
 from build_scripts.errors import BuildError
-from build_scripts.node import npm_ci
-from build_scripts.paths import BUILD, ENGINE, MODELS, ROOT
+from build_scripts.paths import ENGINE, MODELS, ROOT
 from build_scripts.setup import set_up
-from build_scripts.steps import Step, run_steps
+from build_scripts.steps import run_steps
 
-HOME = ROOT / "e2e_tests" / "benchmarks"
-OUTPUT = BUILD / "bench"
-ZOO = ROOT.parent / "shared" / "models"
 SYSTEMS = ("webinfer", "litertjs", "ortweb", "tfjs", "native")
 THREADS = (1, 2)
 LEAST_ROUNDS = 5
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One column of the benchmark: a system on a backend with a number of threads."""
-
-    system: str
-    backend: str
-    threads: int
 
 
 def run(argv: list[str]) -> int:
@@ -100,22 +85,3 @@ def entries_of(options: argparse.Namespace) -> list[Entry]:
             if system == "tfjs" and options.backend == "wasm" and threads == 1:
                 entries.append(Entry("tfjs", "cpu", 1))
     return entries
-
-
-def rivals_step() -> Step:
-    """The step that installs the rivals from npm."""
-    modules = HOME / "node_modules"
-    return Step(
-        "rivals", "npm ci in e2e_tests/benchmarks/: LiteRT.js, ONNX Runtime Web, TF.js",
-        inputs=lambda: [HOME / "package.json", HOME / "package-lock.json"],
-        outputs=(modules / "@litertjs" / "core" / "dist" / "index.js",), action=lambda: npm_ci(HOME),
-        stamp=modules / ".webinfer-stamp",
-    )  # fmt: skip
-
-
-def write_json(target: Path, data: object) -> None:
-    """The data as indented JSON, whole or not at all."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")
-    temporary.write_text(json.dumps(data, indent=1) + "\n")
-    temporary.replace(target)

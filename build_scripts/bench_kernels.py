@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from build_scripts.bench import HOME
+from build_scripts.bench_base import HOME
 
 SQUARES = (1024, 2048, 4096)
 MODELS = ("blazeface_short_range", "pose_landmarks_lite")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from build_scripts.bench import write_json
+from build_scripts.bench_base import write_json
 from build_scripts.bench_chart import chart
 from build_scripts.errors import BuildError
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from build_scripts.bench import OUTPUT, Entry
+from build_scripts.bench_base import OUTPUT, Entry
 from build_scripts.bench_models import ModelEntry, models_in, prepare
 from build_scripts.bench_report import Collected, write_all
 from build_scripts.bench_server import serving

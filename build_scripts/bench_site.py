@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from build_scripts.bench import HOME, Entry
+from build_scripts.bench_base import HOME, Entry
 from build_scripts.bench_models import ModelEntry
 from build_scripts.errors import BuildError
 from build_scripts.paths import BUILD, SITE

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from build_scripts.bench import HOME, OUTPUT, rivals_step, write_json
+from build_scripts.bench_base import HOME, OUTPUT, rivals_step, write_json
 from build_scripts.errors import BuildError
 from build_scripts.paths import ENGINE, ROOT
 from build_scripts.setup import set_up

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from build_scripts.bench import HOME, OUTPUT, ZOO
+from build_scripts.bench_base import HOME, OUTPUT, ZOO
 from build_scripts.errors import BuildError
 from build_scripts.interop import posted
 from build_scripts.paths import ENGINE

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from build_scripts.bench import HOME, ZOO
+from build_scripts.bench_base import HOME, ZOO
 from build_scripts.errors import BuildError
 from build_scripts.paths import BUILD, ENGINE, MODELS
 from build_scripts.setup import set_up
