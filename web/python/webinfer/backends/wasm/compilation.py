@@ -44,7 +44,7 @@ async def build(
         if origin is not None and origin.kept is not None:
             kept, origin.kept = origin.kept, None  # its bytes need not be in memory twice
             if kept.fits == requirements(host, kernels, tuning_ms > 0):
-                restored = KeptExecutor(kept, graph, host, kernels)
+                restored = KeptExecutor(kept, graph, host, kernels, _anew)
                 if kept.untried:
                     _afterwards(restored, host, origin.name, kept.choices, tuning_ms)
                 return restored
@@ -56,6 +56,13 @@ async def build(
         raise
     if origin is not None:
         _afterwards(executor, host, origin.name, choices, tuning_ms)
+    return executor
+
+
+async def _anew(graph: Graph, host: Host, isa: str) -> WasmExecutor:
+    """The graph with default kernels, on one thread."""
+    executor = await build(graph, host, isa=isa, threads=1, choices={})
+    assert isinstance(executor, WasmExecutor)  # plans with choices are not kept
     return executor
 
 

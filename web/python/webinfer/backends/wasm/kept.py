@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -85,11 +85,21 @@ def _place(name: str, type: dict[str, Any], address: int) -> Place:
 
 
 class KeptExecutor(PlacedPlan):
-    """A kept plan put back into the memory of a kernel instance; its graph is not read unless it is needed."""
+    """A kept plan put back into the memory of a kernel instance; its graph is not read unless it is needed.
 
-    def __init__(self, kept: KeptPlan, graph: Graph, host: Host, kernels: Kernels) -> None:
+    `anew` compiles a graph for kernels of an instruction set, on one thread.
+    """
+
+    def __init__(
+        self,
+        kept: KeptPlan,
+        graph: Graph,
+        host: Host,
+        kernels: Kernels,
+        anew: Callable[[Graph, Host, str], Awaitable[WasmExecutor]],
+    ) -> None:
         super().__init__(kept.layout, host, kernels)
-        self.graph, self._rows = graph, kept.rows
+        self.graph, self._rows, self._anew = graph, kept.rows, anew
         kernels.grow(kept.layout.top)
         kernels.write(kernels.heap_base, kept.fixed)
 
@@ -99,10 +109,7 @@ class KeptExecutor(PlacedPlan):
 
     async def probe(self, inputs: Mapping[str, memoryview]) -> AsyncIterator[tuple[Node, Value, Tensor]]:
         """Runs node by node, in a plan made anew, and yields every result as it is computed."""
-        from webinfer.backends.wasm.compilation import build
-
-        instance = self._instance()
-        whole = await build(self.graph, self._host, isa=instance.isa, threads=1, choices={})
+        whole = await self._anew(self.graph, self._host, self._instance().isa)
         try:
             async for result in whole.probe(inputs):
                 yield result
