@@ -120,6 +120,17 @@ async def test():
     mixed, counts = together != alone, [len(first), len(after)]
     return {"default": default, "found": found, "counts": counts, "mixed": mixed, "refused": refused}
 """
+DECODED = """
+async def test():
+    found = []
+    for apart in (False, True):
+        detector = await webinfer.tasks.FaceDetector.create(backend="webgpu", strict=True, decode_apart=apart)
+        for detector.min_score in (0.5, 0.0, 1.0, 0.5):
+            found.append([dataclasses.asdict(face) for face in await detector.detect(js.testSources.ImageBitmap)])
+        found.append([list(output.shape) for output in detector.session.outputs])
+        detector.close()
+    return found
+"""
 
 
 def _in_worker(page: DemoPage, code: str) -> Any:
@@ -156,6 +167,20 @@ def test_both_roads_give_the_same_faces(
     assert answer["counts"] == [1, 1]
     assert not answer["mixed"]
     assert len(answer["refused"]) == 3
+
+
+def test_decoding_in_the_plan_and_apart_give_the_same_faces(demo: Demo) -> None:
+    answers = _in_worker(demo("?backend=webgpu"), DECODED)
+    (*inside, few), (*apart, raw) = answers[:5], answers[5:]
+    assert few == [[1, 100, 17]]
+    assert sorted(raw) == [[1, 896, 1], [1, 896, 16]]
+    assert [len(faces) for faces in inside] == [len(faces) for faces in apart]
+    assert [len(faces) > 50 for faces in inside] == [False, True, False, False]
+    for one, other in zip(inside, apart, strict=True):
+        for here, there in zip(one[:1], other[:1], strict=True):
+            assert here["score"] == pytest.approx(there["score"], abs=1e-5)
+            assert here["box"] == pytest.approx(there["box"], abs=1e-2)
+            assert here["keypoints"]["mouth"] == pytest.approx(there["keypoints"]["mouth"], abs=1e-2)
 
 
 def test_frames_that_lose_the_device_pass_through_memory_from_then_on(

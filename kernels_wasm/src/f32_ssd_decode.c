@@ -2,13 +2,15 @@
 //
 //   boxes       [anchors, 4 + 2*keypoints]  centre x, y, width, height, keypoints, in pixels from the anchor   read
 //   scores      [anchors]                   logits                                                           read
-//   layers      [layer_count][2]            stride in pixels, anchors a cell; anchors run row by row           read
+//   layers      [layer_count][2]            cells a side, anchors a cell; anchors run row by row               read
+//   asked       [1]                         the least score; min_score where it is not above 0                 read
 //   candidates  [anchors][5 + 2*keypoints]  left, top, right, bottom, keypoints in 0..1 of the input, score    written
 //   count       [1]                         how many candidates there are                                      written
 //
-// size is the model's input width and height in pixels; logits are clipped to +-score_clip.
+// size is the model's input width and height in pixels; logits are clipped to +-score_clip. A NaN scores nothing.
 // Anchors are the centres of their cells and as large as the input (fixed_anchor_size).
-// Source: MediaPipe SsdAnchorsCalculator, TensorsToDetectionsCalculator (reverse_output_order, sigmoid_score).
+// Source: MediaPipe SsdAnchorsCalculator, TensorsToDetectionsCalculator (reverse_output_order, sigmoid_score);
+// agrees with backends/reference/detection.py
 #include "math.h"
 
 INLINE void decode_box(const float *raw, float *out, float cx, float cy, float inverse, int32_t keypoints, float score) {
@@ -26,19 +28,19 @@ INLINE void decode_box(const float *raw, float *out, float cx, float cy, float i
 }
 
 void f32_ssd_decode(const float *restrict boxes, const float *restrict scores, const int32_t *restrict layers,
-                    float *restrict candidates, int32_t *restrict count, int32_t layer_count, int32_t size,
-                    int32_t keypoints, float score_clip, float min_score) {
+                    const float *restrict asked, float *restrict candidates, int32_t *restrict count,
+                    int32_t layer_count, int32_t size, int32_t keypoints, float score_clip, float min_score) {
   const int32_t raw_width = 4 + 2 * keypoints, width = raw_width + 1;
-  const float inverse = 1.0f / (float)size;
+  const float inverse = 1.0f / (float)size, least = *asked > 0.0f ? *asked : min_score;
   int32_t anchor = 0, found = 0;
   for (int32_t layer = 0; layer < layer_count; layer++) {
-    const int32_t stride = layers[2 * layer], per_cell = layers[2 * layer + 1], cells = (size + stride - 1) / stride;
+    const int32_t cells = layers[2 * layer], per_cell = layers[2 * layer + 1];
     for (int32_t cell = 0; cell < cells * cells; cell++) {
       const float cx = ((float)(cell % cells) + 0.5f) / (float)cells, cy = ((float)(cell / cells) + 0.5f) / (float)cells;
       for (int32_t a = 0; a < per_cell; a++, anchor++) {
         const float logit = v4f_clamp(v4f_splat(scores[anchor]), v4f_splat(-score_clip), v4f_splat(score_clip))[0];
         const float score = v4f_sigmoid(v4f_splat(logit))[0];
-        if (!(score >= min_score)) continue;  // a NaN is no face
+        if (!(score >= least)) continue;
         decode_box(boxes + anchor * raw_width, candidates + found * width, cx, cy, inverse, keypoints, score);
         found++;
       }

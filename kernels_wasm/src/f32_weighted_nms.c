@@ -1,11 +1,12 @@
 // Non-maximum suppression that averages: overlapping detections become one, weighted by their scores.
 //
 //   candidates  [*count][width]  left, top, right, bottom, more coordinates, score     read; scores are used up
-//   kept        [limit][width]   best score first; the score is that of the best one    written
-//   count       [1]              in: candidates; out: kept                              read and written
+//   count       [1]              how many candidates there are                          read
+//   kept        [limit][width]   best score first, the best one's; zero behind the last  written
 //
 // Detections join the best one if their intersection over union is greater than `suppression`.
-// Source: MediaPipe NonMaxSuppressionCalculator, WEIGHTED, INTERSECTION_OVER_UNION.
+// Source: MediaPipe NonMaxSuppressionCalculator, WEIGHTED, INTERSECTION_OVER_UNION; agrees with
+// backends/reference/detection.py
 #include "simd.h"
 
 #define TAKEN (-1.0f)
@@ -28,7 +29,7 @@ static int32_t find_best(const float *candidates, int32_t n, int32_t width) {
   return best;
 }
 
-void f32_weighted_nms(float *restrict candidates, float *restrict kept, int32_t *restrict count, int32_t width,
+void f32_weighted_nms(float *restrict candidates, const int32_t *restrict count, float *restrict kept, int32_t width,
                       int32_t limit, float suppression) {
   const int32_t n = *count;
   int32_t found = 0;
@@ -52,5 +53,5 @@ void f32_weighted_nms(float *restrict candidates, float *restrict kept, int32_t 
     out[width - 1] = score;
     candidates[best * width + width - 1] = TAKEN;
   }
-  *count = found;
+  for (int32_t i = found * width; i < limit * width; i++) kept[i] = 0.0f;
 }

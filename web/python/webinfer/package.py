@@ -1,9 +1,11 @@
-"""Compiled models that are kept from one visit to the next, under the hash of the model's bytes."""
+"""Models with what tasks put behind them, and compiled models that are kept from one visit to the next."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 from webinfer.backends.wasm.kept import unseal
 from webinfer.flags import debug
@@ -12,17 +14,29 @@ from webinfer.graph.ir import Graph, Origin, Value
 from webinfer.host.interface import Host
 
 
-def place_of(sha256: str) -> str:
-    """The name under which the plan of a model is kept."""
-    return f"plan-{sha256[:32]}"
+@dataclass(frozen=True, slots=True)
+class Extended:
+    """A source of `webinfer.load`: a model, and what a task puts behind it.
+
+    `extend` changes the graph that was read, always in the same way: plans are kept under its name.
+    """
+
+    model: Any
+    name: str = ""
+    extend: Callable[[Graph], None] = lambda graph: None
 
 
-async def open_graph(data: memoryview, name: str, host: Host, read: Callable[[], Graph]) -> Graph:
+def place_of(sha256: str, extension: str = "") -> str:
+    """The name under which the plan of a model, with an extension of this name, is kept."""
+    return f"plan-{sha256[:32]}{extension and '-'}{extension}"
+
+
+async def open_graph(data: memoryview, name: str, host: Host, read: Callable[[], Graph], extension: str = "") -> Graph:
     """The graph that `read` returns; if this very engine kept a plan of it, its nodes are not read yet."""
     identity = host.identity()
     if not identity:
         return read()
-    origin = Origin(place_of(hashlib.sha256(data).hexdigest()))
+    origin = Origin(place_of(hashlib.sha256(data).hexdigest(), extension))
     found = await host.recall_bytes(origin.name)
     plan = origin.kept = unseal(found, identity)
     debug(

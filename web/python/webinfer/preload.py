@@ -17,6 +17,7 @@ import webinfer
 from webinfer.codegen.templates import preload_templates
 from webinfer.models import MODELS
 from webinfer.package import place_of
+from webinfer.tasks.ssd import EXTENSION
 
 
 def preload() -> list[str]:
@@ -37,16 +38,16 @@ def preload() -> list[str]:
 def facts() -> str:
     """What the page's worker needs to begin downloads before Python is up, as JSON.
 
-    `models`: the file of each known model in the site's manifest. `plans`: where its plan is kept in the origin's
-    cache. `probes`: for each kernel build, best first, the bytes of a module that only an engine with its features
-    accepts. `gpu`: what a GPU device is asked for.
+    `models`: the file of each known model in the site's manifest. `plans`: where its plan, as a detector's, is kept in
+    the origin's cache. `probes`: for each kernel build, best first, the bytes of a module that only an engine with its
+    features accepts. `gpu`: what a GPU device is asked for.
     """
     from webinfer.host.browser import CACHE
     from webinfer.host.gpu_browser import WISHES
     from webinfer.host.kernels_browser import PROBES
 
     models = {name: f"models/{known.file}.tflite" for name, known in MODELS.items()}
-    plans = {name: f"/{CACHE}/{place_of(known.sha256)}" for name, known in MODELS.items()}
+    plans = {name: f"/{CACHE}/{place_of(known.sha256, EXTENSION)}" for name, known in MODELS.items()}
     probes = {isa: list(bytes.fromhex(probe)) for isa, probe in PROBES.items()}
     return json.dumps({"models": models, "plans": plans, "probes": probes, "gpu": WISHES})
 

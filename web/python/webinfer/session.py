@@ -24,7 +24,7 @@ from webinfer.host.gpu import GpuTensor
 from webinfer.host.interface import Host, Progress, ProgressEvent
 from webinfer.importers import read_model
 from webinfer.models import MODELS, check_integrity
-from webinfer.package import open_graph
+from webinfer.package import Extended, open_graph
 from webinfer.passes.dequantize import dequantize as in_real_numbers
 from webinfer.passes.pipeline import optimize
 from webinfer.report import PlanReport, Profile, VerifyReport, compare_backends, time_runs
@@ -65,6 +65,7 @@ async def load(
     """
     host = host or current()
     order = order_of(backend)
+    extended, source = (source, source.model) if isinstance(source, Extended) else (Extended(source), source)
     built = isinstance(source, GraphBuilder)
     data, name = (memoryview(b""), "") if built else await _read(source, host, progress)
     if built and shapes:
@@ -74,10 +75,10 @@ async def load(
         graph = source.graph() if built else read_model(data, name, bound)
         if dequantize:
             in_real_numbers(graph)
-        return _optimised(graph)
+        return _optimised(graph, extended)
 
     kept = not (built or shapes or dequantize) and {*order} & {"auto", "wasm"}
-    graph = await open_graph(data, name, host, lambda: read(None)) if kept else read(shapes)
+    graph = await open_graph(data, name, host, lambda: read(None), extended.name) if kept else read(shapes)
     if progress is not None:
         progress(ProgressEvent("compile", 0, 1, "steps"))
     options = LoadOptions(strict, progress, threads, tuning_ms)
@@ -88,7 +89,8 @@ async def load(
     return Session(graph, host, attempt, order, options, read if shapes else None)
 
 
-def _optimised(graph: Graph) -> Graph:
+def _optimised(graph: Graph, extended: Extended) -> Graph:
+    extended.extend(graph)
     debug(5, f"imported\n{print_graph(graph)}" if debug_level() >= 5 else "")
     for rewrite, count in optimize(graph):
         debug(3, f"pass {rewrite}: {count} rewrites")

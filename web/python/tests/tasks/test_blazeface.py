@@ -159,12 +159,15 @@ def test_raw_outputs_are_litert_s(target: Target, name: str, record_property: An
 
 @pytest.mark.parametrize("file", PHOTOS)
 @pytest.mark.parametrize("name", NAMES)
-def test_boxes_are_those_of_a_detector_on_litert_s_outputs(name: str, file: str) -> None:
+@pytest.mark.parametrize("apart", [False, True], ids=["in the plan", "apart"])
+@pytest.mark.parametrize("target", DEFAULTS, ids=str)
+def test_boxes_are_those_of_a_detector_on_litert_s_outputs(target: Target, apart: bool, name: str, file: str) -> None:
+    target.demand()
     path, picture = model_path(name), photo(file)
 
     async def detect() -> tuple[list[Face], int]:
-        with await FaceDetector.create(path, backend="wasm") as detector:
-            return await detector.detect(picture), detector.options.size
+        with await FaceDetector.create(path, backend=target.backend, strict=True, decode_apart=apart) as detector:
+            return await detector.detect(picture), detector.session.inputs[0].shape[1]
 
     faces, size = run(detect())
     outputs = litert_outputs(path, prepared(picture, size))

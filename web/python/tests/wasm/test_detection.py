@@ -10,7 +10,7 @@ from tests.ops.targets import Target
 from tests.wasm.memory import BUILDS, Array, Memory
 
 LAYERS = ((8, 2), (16, 6))  # stride in pixels, anchors a cell
-SIZE, KEYPOINTS, CLIP = 24, 3, 100.0
+SIZE, KEYPOINTS, CLIP, DEFAULT = 24, 3, 100.0, 0.5
 RAW = 4 + 2 * KEYPOINTS
 
 
@@ -26,11 +26,12 @@ def anchors() -> list[tuple[float, float]]:
 
 
 def decode(isa: str, boxes: Array, scores: Array, least: float) -> Array:
-    """The candidates that the kernel keeps."""
+    """The candidates that the kernel keeps; `least` is DEFAULT where it is not above 0."""
     memory, most = Memory(isa), len(scores)
     room, count = memory.room(4 * (RAW + 1) * most), memory.room(4)
-    refs = (memory.put(boxes), memory.put(scores), memory.put(np.array(LAYERS, np.int32)), room, count)
-    memory.kernels.call("f32_ssd_decode", *refs, len(LAYERS), SIZE, KEYPOINTS, CLIP, least)
+    grids = np.array([(math.ceil(SIZE / stride), anchors) for stride, anchors in LAYERS], np.int32)
+    given = [memory.put(a) for a in (boxes, scores, grids, np.array([least], np.float32))]
+    memory.kernels.call("f32_ssd_decode", *given, room, count, len(LAYERS), SIZE, KEYPOINTS, CLIP, DEFAULT)
     found = int(memory.get(count, np.empty(1, np.int32))[0])
     return memory.get(room, np.empty((most, RAW + 1), np.float32))[:found]
 
@@ -42,16 +43,17 @@ def expected_candidate(raw: Array, centre: tuple[float, float], score: float) ->
     return [x - w / 2, y - h / 2, x + w / 2, y + h / 2, *points, score]
 
 
+@pytest.mark.parametrize("asked", [0.5, 0.0, -1.0, 0.75])
 @pytest.mark.parametrize("target", BUILDS, ids=str)
-def test_candidates_are_boxes_around_their_anchors(target: Target) -> None:
+def test_candidates_are_boxes_around_their_anchors(target: Target, asked: float) -> None:
     target.demand()
     rng, centres = np.random.default_rng(5), anchors()
     boxes = rng.normal(0, 8, (len(centres), RAW)).astype(np.float32)
     logits = rng.normal(0, 2, len(centres)).astype(np.float32)
     logits[:4] = (1e9, -1e9, np.nan, np.inf)
-    got = decode(str(dict(target.options)["isa"]), boxes, logits, 0.5)
+    got = decode(str(dict(target.options)["isa"]), boxes, logits, asked)
     scores = [1 / (1 + math.exp(-max(-CLIP, min(CLIP, float(v))))) if v == v else 0.0 for v in logits]
-    kept = [i for i, s in enumerate(scores) if s >= 0.5]
+    kept = [i for i, s in enumerate(scores) if s >= (asked if asked > 0 else DEFAULT)]
     assert 0 < len(kept) < len(centres), "the scores must reach both sides of the threshold"
     want = [expected_candidate(boxes[i], centres[i], scores[i]) for i in kept]
     np.testing.assert_allclose(got, np.array(want), rtol=1e-5, atol=1e-6)
@@ -61,9 +63,11 @@ def suppress(isa: str, candidates: Array, limit: int, most: float) -> Array:
     """What the kernel keeps."""
     memory, width = Memory(isa), candidates.shape[1]
     kept, count = memory.room(4 * width * limit), memory.put(np.array([len(candidates)], np.int32))
-    memory.kernels.call("f32_weighted_nms", memory.put(candidates), kept, count, width, limit, most)
-    found = int(memory.get(count, np.empty(1, np.int32))[0])
-    return memory.get(kept, np.empty((limit, width), np.float32))[:found]
+    memory.kernels.call("f32_weighted_nms", memory.put(candidates), count, kept, width, limit, most)
+    rows = memory.get(kept, np.empty((limit, width), np.float32))
+    found = int((rows[:, -1] > 0).sum())
+    assert not rows[found:].any()
+    return rows[:found]
 
 
 def overlap(a: Array, b: Array) -> float:

@@ -5,6 +5,7 @@ One file per family. Knows nothing of formats, backends or devices; imports only
 
 from webinfer.ops import (
     conv,
+    detection,
     elementwise,
     gather,
     landmarks,
@@ -23,6 +24,7 @@ from webinfer.ops.registry import OPS
 __all__ = [
     "OPS",
     "conv",
+    "detection",
     "elementwise",
     "gather",
     "landmarks",

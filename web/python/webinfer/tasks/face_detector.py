@@ -7,18 +7,17 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
-from webinfer.errors import InputError, ModelFormatError
+from webinfer.errors import InputError
 from webinfer.host import current
 from webinfer.host.gpu import GpuTensor
 from webinfer.host.interface import Host, Progress
 from webinfer.session import Session, load
 from webinfer.tasks.gpu_image import gpu_pictures, place_image
 from webinfer.tasks.image import Letterbox, prepare_image, read_image
-from webinfer.tasks.ssd import BACK, FULL_RANGE, SHORT_RANGE, Detection, SsdDecoder, SsdOptions
+from webinfer.tasks.ssd import MIN_SCORE, Detection, SsdDecoder, detections, least_score, with_detections
 from webinfer.tasks.workspace import Workspace
 
 KEYPOINTS = ("right_eye", "left_eye", "nose_tip", "mouth", "right_ear", "left_ear")
-VARIANTS = {(o.size, o.anchors): o for o in (SHORT_RANGE, BACK, FULL_RANGE)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +42,12 @@ class Face:
 class FaceDetector:
     """Finds faces with a BlazeFace model. Make one with `await FaceDetector.create()`."""
 
-    def __init__(self, session: Session, options: SsdOptions, workspace: Workspace, min_score: float) -> None:
-        self.session, self.options, self.min_score = session, options, min_score
+    def __init__(self, session: Session, workspace: Workspace, min_score: float, decoder: SsdDecoder | None) -> None:
+        self.session, self.min_score = session, min_score
         self.straight = True  # on webgpu pictures go to the GPU as they are where that is possible, not through memory
         self.times = {"prepare_ms": 0.0, "infer_ms": 0.0, "decode_ms": 0.0}
-        self._workspace = workspace
-        self._decoder = SsdDecoder(workspace, options)
-        self._input = session.inputs[0].name
-        self._regressors, self._scores = _output_names(session, options)
+        self._workspace, self._decoder = workspace, decoder
+        self._input, self._side = session.inputs[0].name, session.inputs[0].shape[1]
 
     @classmethod
     async def create(
@@ -59,13 +56,16 @@ class FaceDetector:
         *,
         backend: str | Sequence[str] = "auto",
         min_score: float = 0.5,
+        decode_apart: bool = False,
         strict: bool = False,
         progress: Progress | None = None,
         host: Host | None = None,
     ) -> FaceDetector:
         """A detector that is ready: its first detection is as fast as the next.
 
-        `model` is any BlazeFace face detector: a known name, bytes, a path or a URL.
+        `model` is any BlazeFace face detector: a known name, bytes, a path or a URL. Boxes are decoded and suppressed
+        within the inference, on the backend that runs it; `decode_apart` reads the model's raw outputs back and does it
+        on wasm afterwards, which is there to be compared.
 
         Raises:  InputError if `min_score` is not in 0..1; what `webinfer.load` raises;
                  ModelFormatError if the model is not a BlazeFace face detector
@@ -73,10 +73,11 @@ class FaceDetector:
         if not 0.0 <= min_score <= 1.0:
             raise InputError(f"min_score is {min_score}, needs a number from 0 to 1")
         host = host or current()
-        session = await load(model, backend=backend, strict=strict, progress=progress, host=host)
+        source = model if decode_apart else with_detections(model)
+        session = await load(source, backend=backend, strict=strict, progress=progress, host=host)
         try:
-            options = _recognise(session)
-            detector = cls(session, options, Workspace(await host.kernels()), min_score)
+            decoder = await SsdDecoder.create(session) if decode_apart else None
+            detector = cls(session, Workspace(await host.kernels()), min_score, decoder)
             await session.warmup()
         except BaseException:
             session.close()
@@ -95,21 +96,23 @@ class FaceDetector:
         start = clock()
         tensor, box = self._prepared(image)
         prepared = clock()
+        least, decoder = least_score(self.min_score), self._decoder
         try:
-            outputs = await self.session.run({self._input: tensor})
+            outputs = await self.session.run({self._input: tensor} | ({} if decoder else {MIN_SCORE: least}))
         finally:
             if isinstance(tensor, GpuTensor):
                 tensor.close()
         inferred = clock()
-        found = self._decoder.decode(outputs[self._regressors], outputs[self._scores], self.min_score)
-        faces = [_to_pixels(d, box) for d in found]
+        if decoder is not None:
+            outputs = await decoder.decode(outputs, least)
+        faces = [_to_pixels(d, box) for d in detections(outputs)]
         end = clock()
         self.times = {"prepare_ms": prepared - start, "infer_ms": inferred - prepared, "decode_ms": end - inferred}
         return faces
 
     def _prepared(self, image: Any) -> tuple[GpuTensor | memoryview, Letterbox]:
         """The model's input, on the GPU if it can be made there, and where the image lies in it."""
-        side, norm = self.options.size, {"scale": 2 / 255, "offset": -1.0}
+        side, norm = self._side, {"scale": 2 / 255, "offset": -1.0}
         pictures = gpu_pictures(self.session) if self.straight else None
         if pictures is not None and (size := pictures.size(image)) is not None:
             box = Letterbox.fit(*size, side, side)
@@ -124,6 +127,8 @@ class FaceDetector:
         """Frees the model and the kernels' memory; a second call does nothing."""
         self.session.close()
         self._workspace.close()
+        if self._decoder is not None:
+            self._decoder.close()
 
     def __enter__(self) -> FaceDetector:
         return self
@@ -132,22 +137,6 @@ class FaceDetector:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _recognise(session: Session) -> SsdOptions:
-    shapes = [i.shape for i in session.inputs]
-    anchors = {o.shape[1] for o in session.outputs if len(o.shape) == 3}
-    if len(shapes) == 1 and len(shapes[0]) == 4 and len(anchors) == 1 and shapes[0][3] == 3:
-        options = VARIANTS.get((shapes[0][1], anchors.pop()))
-        if options is not None and shapes[0] == (1, options.size, options.size, 3):
-            return options
-    known = ", ".join(f"{o.size}x{o.size} with {o.anchors} anchors" for o in VARIANTS.values())
-    raise ModelFormatError(f"{session.name!r} is not a BlazeFace face detector: inputs {shapes}; known are {known}")
-
-
-def _output_names(session: Session, options: SsdOptions) -> tuple[str, str]:
-    by_width = {o.shape[-1]: o.name for o in session.outputs}
-    return by_width[options.coordinates], by_width[1]
 
 
 def _to_pixels(d: Detection, box: Letterbox) -> Face:

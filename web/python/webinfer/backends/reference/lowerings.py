@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from webinfer.backends.reference import conv, elementwise, gather, landmarks, movement, pattern, pool, pose, reduce
+from webinfer.backends.reference import (
+    conv,
+    detection,
+    elementwise,
+    gather,
+    landmarks,
+    movement,
+    pattern,
+    pool,
+    pose,
+    reduce,
+)
 from webinfer.backends.reference.arrays import Compute
 from webinfer.graph.ir import Op
 
 LOWERINGS: dict[Op, Compute] = {
     **conv.LOWERINGS,
+    **detection.LOWERINGS,
     **elementwise.LOWERINGS,
     **gather.LOWERINGS,
     **landmarks.LOWERINGS,

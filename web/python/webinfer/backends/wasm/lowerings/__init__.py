@@ -8,6 +8,7 @@ from webinfer.backends.wasm.builder import Builder, Lower
 from webinfer.backends.wasm.lowerings import (
     cast,
     conv,
+    detection,
     elementwise,
     gather,
     landmarks,
@@ -27,6 +28,7 @@ from webinfer.ops import OPS
 _PLAIN: dict[Op, Lower] = {
     **cast.LOWERINGS,
     **{op: with_float_weights(lower) for op, lower in {**conv.LOWERINGS, **matmul.LOWERINGS}.items()},
+    **detection.LOWERINGS,
     **elementwise.LOWERINGS,
     **gather.LOWERINGS,
     **landmarks.LOWERINGS,

@@ -6,8 +6,8 @@ import math
 
 from webinfer.backends.wasm.builder import Builder, Lower
 from webinfer.backends.wasm.lowerings.affine import integers
-from webinfer.backends.wasm.lowerings.cast import F32, compute_dtype, present
-from webinfer.errors import UnsupportedOpError
+from webinfer.backends.wasm.lowerings.cast import present
+from webinfer.backends.wasm.lowerings.conv import require_float
 from webinfer.graph.ir import Node, Op
 from webinfer.ops import landmarks as ops
 from webinfer.ops import pose
@@ -15,14 +15,8 @@ from webinfer.ops import pose
 POSE_BYTES = 4 * (3 * pose.KEYPOINTS + 1)  # of kernels_wasm/src/f32_posenet_decode.c
 
 
-def _require_float(node: Node) -> None:
-    for value in node.inputs:
-        if value is not None and compute_dtype(value) is not F32:
-            raise UnsupportedOpError([f"no kernel for {value.type} ({value.name!r}); dequantise it first"])
-
-
 def to_matrix(node: Node, builder: Builder) -> None:
-    _require_float(node)
+    require_float(node)
     points, a = present(node.inputs[0]), node.attrs
     height, width = a.size
     turn = (math.cos(a.target_radians), math.sin(a.target_radians))
@@ -31,7 +25,7 @@ def to_matrix(node: Node, builder: Builder) -> None:
 
 
 def transform_landmarks(node: Node, builder: Builder) -> None:
-    _require_float(node)
+    require_float(node)
     points, matrix = present(node.inputs[0]), present(node.inputs[1])
     depth = points.type.shape[-1]
     refs = (builder.ref(points), builder.ref(matrix), builder.ref(node.output))
@@ -39,7 +33,7 @@ def transform_landmarks(node: Node, builder: Builder) -> None:
 
 
 def transform_tensor(node: Node, builder: Builder) -> None:
-    _require_float(node)
+    require_float(node)
     x, matrix, a = present(node.inputs[0]), present(node.inputs[1]), node.attrs
     _, ih, iw, c = x.type.shape
     refs = (builder.ref(x), builder.ref(matrix), builder.ref(node.output))
@@ -48,7 +42,7 @@ def transform_tensor(node: Node, builder: Builder) -> None:
 
 
 def posenet_decoder(node: Node, builder: Builder) -> None:
-    _require_float(node)
+    require_float(node)
     heat, near, middle = (present(v) for v in node.inputs[:3])
     far, a = [*node.inputs, None][3], node.attrs
     _, h, w, _ = heat.type.shape

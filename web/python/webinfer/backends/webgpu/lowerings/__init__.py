@@ -6,6 +6,7 @@ A lowering returns data (shader, variables, bindings, parameters, workgroups) an
 from webinfer.backends.webgpu.dispatch import Lower
 from webinfer.backends.webgpu.lowerings import (
     convolution,
+    detection,
     elementwise,
     image,
     indexing,
@@ -117,6 +118,7 @@ _BY_NAME: dict[str, Lower] = {
     "sqrt": elementwise.unary,
     "square": elementwise.unary,
     "squared_difference": elementwise.binary,
+    "ssd_detections": detection.ssd_detections,
     "sub": elementwise.binary,
     "tan": elementwise.unary,
     "tanh": elementwise.unary,
