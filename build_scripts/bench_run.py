@@ -16,7 +16,7 @@ from build_scripts.bench_models import ModelEntry, models_in, prepare
 from build_scripts.bench_report import Collected, write_all
 from build_scripts.bench_server import serving
 from build_scripts.bench_site import assemble, configure
-from build_scripts.chromium import launch_options
+from build_scripts.chromium import driver, launch_options
 from build_scripts.errors import BuildError
 
 SILENCE_S = 900  # longest wait for the next report of the page
@@ -101,9 +101,7 @@ def _drive(
     address: str, reports: "queue.Queue[list[Any]]", options: argparse.Namespace, collected: Collected, columns: int
 ) -> None:
     """Opens the page and collects its reports until it is done."""
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
+    with driver() as playwright:
         browser = playwright.chromium.launch(**launch_options(webgpu=options.backend == "webgpu"))
         collected.browser = f"Chromium {browser.version}, headless"
         page = browser.new_page(viewport={"width": 220 + 120 * columns, "height": 800})

@@ -1,17 +1,26 @@
 """Finds a Chromium, or gets one, and says how to launch it. Everything that drives a browser asks here."""
 
+from __future__ import annotations
+
+import contextlib
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from build_scripts.errors import BuildError
+from build_scripts.node import major, node_commands
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chromium-headless-shell")
 MAC = Path("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome")
 OVERRIDE = "WEBINFER_CHROMIUM"  # path of the browser to use
+DRIVERS_NODE = "PLAYWRIGHT_NODEJS_PATH"  # Playwright's name for the Node that it shall use
 PLAYWRIGHT_LIMIT_S = 300
 APT_LIMIT_S = 900
 
@@ -25,6 +34,25 @@ QUIET = (
 )
 SOFTWARE_WEBGPU = ("--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader")
 FAKE_CAMERA = ("--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream")
+
+
+@contextlib.contextmanager
+def driver() -> Iterator[Playwright]:
+    """Playwright, ready to launch a browser."""
+    from playwright.sync_api import sync_playwright
+
+    _find_node()
+    with sync_playwright() as found:
+        yield found
+
+
+def _find_node() -> None:
+    """Names a Node that runs here to Playwright: its own needs a library that bare machines lack."""
+    import playwright
+
+    own = Path(playwright.__file__).parent / "driver" / ("node.exe" if os.name == "nt" else "node")
+    if DRIVERS_NODE not in os.environ and not major(str(own)):
+        os.environ[DRIVERS_NODE] = next(node for node in node_commands() if major(node))
 
 
 def launch_options(*, webgpu: bool = True, fake_camera: bool = False) -> dict[str, Any]:
@@ -66,6 +94,7 @@ def _playwrights_own() -> Path | None:
 
 def _from_playwright() -> Path | None:
     print("  chromium       none found; asking Playwright for its own ...")
+    _find_node()
     command = [sys.executable, "-m", "playwright", "install", "chromium"]
     try:
         subprocess.run(command, check=True, capture_output=True, timeout=PLAYWRIGHT_LIMIT_S)

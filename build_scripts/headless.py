@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from PIL import Image, ImageDraw
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser
 
-from build_scripts.chromium import launch_options
+from build_scripts.chromium import driver, launch_options
 from build_scripts.errors import BuildError
 from build_scripts.paths import BUILD, IMAGES, ROOT
 from build_scripts.serving import running_server
@@ -38,7 +38,7 @@ class Outcome:
 
 def run_headless(isolated: bool) -> int:
     """0 when every backend found the face and the boxes agree."""
-    with running_server(Settings(isolated=isolated)) as address, sync_playwright() as playwright:
+    with running_server(Settings(isolated=isolated)) as address, driver() as playwright:
         browser = playwright.chromium.launch(**launch_options())
         try:
             print(f"\nChromium {browser.version}, {address}")

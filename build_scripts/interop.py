@@ -103,13 +103,11 @@ def write_data(folder: Path, size: int, channels: int) -> dict[str, list[int]]:
 
 def drive(site: Path) -> list[list[Any]]:
     """Opens the page in headless Chromium; what it posted."""
-    from playwright.sync_api import sync_playwright
-
     from build_scripts.bench_server import serving
-    from build_scripts.chromium import launch_options
+    from build_scripts.chromium import driver, launch_options
 
     lines: list[list[Any]] = []
-    with serving(site, None) as (address, reports), sync_playwright() as playwright:
+    with serving(site, None) as (address, reports), driver() as playwright:
         browser = playwright.chromium.launch(**launch_options())
         page = browser.new_page()
         page.on("pageerror", lambda error: reports.put(["failed", str(error)]))

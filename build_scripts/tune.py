@@ -84,12 +84,10 @@ def write_site(site: Path, options: argparse.Namespace) -> list[str]:
 
 def _reports(site: Path) -> Iterator[tuple[str, Any]]:
     """What the page says in headless Chromium, until it is done."""
-    from playwright.sync_api import sync_playwright
-
     from build_scripts.bench_server import serving
-    from build_scripts.chromium import launch_options
+    from build_scripts.chromium import driver, launch_options
 
-    with serving(site, None) as (address, reports), sync_playwright() as playwright:
+    with serving(site, None) as (address, reports), driver() as playwright:
         browser = playwright.chromium.launch(**launch_options())
         page = browser.new_page()
         page.on("pageerror", lambda error: reports.put(["failed", str(error)]))

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 from PIL import Image
-from playwright.sync_api import Browser, Playwright, Route, sync_playwright
+from playwright.sync_api import Browser, Playwright, Route
 
-from build_scripts.chromium import launch_options
+from build_scripts.chromium import driver, launch_options
 from build_scripts.errors import BuildError
 from build_scripts.paths import IMAGES, ROOT, SITE
 from e2e_tests.pages import DemoPage
@@ -39,8 +39,8 @@ def _missing(what: str) -> Any:
 @pytest.fixture(scope="session")
 def playwright() -> Iterator[Playwright]:
     """Playwright's driver."""
-    with sync_playwright() as driver:
-        yield driver
+    with driver() as found:
+        yield found
 
 
 def _serve(*options: str) -> Iterator[str]:
@@ -184,8 +184,8 @@ def pytest_report_header() -> str:
     """The browser and the GPU adapter that the tests will see."""
     try:
         options = launch_options()
-        with sync_playwright() as driver:
-            browser = driver.chromium.launch(**options)
+        with driver() as playwright:
+            browser = playwright.chromium.launch(**options)
             page = browser.new_page()
             page.route("**/*", lambda route: route.fulfill(body="<!doctype html>", content_type="text/html"))
             page.goto("http://localhost/")  # WebGPU needs a secure context
