@@ -31,6 +31,7 @@ const STEPS: u32 = (SUM + DEPTH - 1u) / DEPTH;
 const X_BLOCKS: u32 = ROWS / 4u * (DEPTH / 4u); // four rows by four products each
 const W_QUADS: u32 = DEPTH * QUADS;
 {$ include "_epilogue.wgsl" $}
+{$ include "_put.wgsl" $}
 
 $$ set x_blocks = (rows * depth // 16 + workgroup - 1) // workgroup
 $$ set w_quads = (columns * depth // 4 + workgroup - 1) // workgroup
@@ -96,18 +97,6 @@ $$ endif
 fn weights_at(k: u32, c4: u32) -> w_raw {
     let inside = RAGGED == 0u || k < SUM;
     return select(w_raw(), fetch4_w(select(0u, k, inside) * params.co4 + c4), inside);
-}
-
-fn put(pixel: u32, c4: u32, sum: vec4<f32>) {
-    if (pixel >= params.pixels || c4 >= params.co4) { return; }
-    let v = finish(sum, pixel, c4);
-    $$ if co_quads
-    store4_y(pixel * params.co4 + c4, v);
-    $$ else
-    for (var lane = 0u; lane < min(4u, params.co - 4u * c4); lane++) {
-        store_y(pixel * params.co + 4u * c4 + lane, v[lane]);
-    }
-    $$ endif
 }
 
 @compute @workgroup_size(WG)

@@ -18,6 +18,7 @@ const C4: u32 = (C + 3u) / 4u;
 const KH: u32 = {{ kh }}u;
 const KW: u32 = {{ kw }}u;
 {$ include "_epilogue.wgsl" $}
+{$ include "_put.wgsl" $}
 
 var<workgroup> middle: array<array<vec4<f32>, C4>, PIXELS>;
 $$ if slices > 1
@@ -70,18 +71,6 @@ fn whole_lanes(v: vec4<f32>, c4: u32) -> vec4<f32> {
     return v;
     $$ else
     return select(vec4<f32>(), v, vec4<u32>(4u * c4) + vec4<u32>(0u, 1u, 2u, 3u) < vec4<u32>(C));
-    $$ endif
-}
-
-fn put(pixel: u32, c4: u32, sum: vec4<f32>) {
-    if (pixel >= params.pixels || c4 >= params.co4) { return; }
-    let v = finish(sum, pixel, c4);
-    $$ if co_quads
-    store4_y(pixel * params.co4 + c4, v);
-    $$ else
-    for (var lane = 0u; lane < min(4u, params.co - 4u * c4); lane++) {
-        store_y(pixel * params.co + 4u * c4 + lane, v[lane]);
-    }
     $$ endif
 }
 

@@ -4,11 +4,17 @@
 //   Needs: I % 4 == 0.
 //   Dispatch: (O * I/4) workgroups
 
+$$ if subgroups
+enable subgroups;
+$$ endif
 {{ prelude }}
 const WG: u32 = {{ workgroup }}u;
+const READERS: u32 = 1u;
 {$ include "_reduce.wgsl" $}
-
-var<workgroup> partial: array<acc_v, WG>;
+$$ if subgroups
+{$ include "_reduce_subgroup.wgsl" $}
+$$ endif
+{$ include "_workgroup_join.wgsl" $}
 
 @compute @workgroup_size(WG)
 fn main(
@@ -22,11 +28,6 @@ fn main(
     let base = quad / inner * params.reduced * inner + quad % inner;
     var acc = start();
     for (var d = local; d < params.reduced; d += WG) { acc = step(acc, load4_x(base + d * inner)); }
-    partial[local] = acc;
-    workgroupBarrier();
-    for (var half = WG / 2u; half > 0u; half /= 2u) {
-        if (local < half) { partial[local] = join(partial[local], partial[local + half]); }
-        workgroupBarrier();
-    }
-    if (local == 0u) { store4_y(quad, finish(partial[0])); }
+    let all = joined(acc, local);
+    if (local == 0u) { store4_y(quad, finish(all)); }
 }

@@ -4,11 +4,17 @@
 //   Needs: D % 4 == 0.
 //   Dispatch: (ROWS) workgroups
 
+$$ if subgroups
+enable subgroups;
+$$ endif
 {{ prelude }}
 const WG: u32 = {{ workgroup }}u;
+const READERS: u32 = 1u;
 {$ include "_reduce.wgsl" $}
-
-var<workgroup> partial: array<acc_v, WG>;
+$$ if subgroups
+{$ include "_reduce_subgroup.wgsl" $}
+$$ endif
+{$ include "_workgroup_join.wgsl" $}
 
 @compute @workgroup_size(WG)
 fn main(
@@ -21,11 +27,6 @@ fn main(
     let quads = params.reduced / 4u;
     var acc = start();
     for (var q = local; q < quads; q += WG) { acc = step(acc, load4_x(row * quads + q)); }
-    partial[local] = acc;
-    workgroupBarrier();
-    for (var half = WG / 2u; half > 0u; half /= 2u) {
-        if (local < half) { partial[local] = join(partial[local], partial[local + half]); }
-        workgroupBarrier();
-    }
-    if (local == 0u) { store_y(row, finish(across(partial[0])).x); }
+    let all = joined(acc, local);
+    if (local == 0u) { store_y(row, finish(across(all)).x); }
 }

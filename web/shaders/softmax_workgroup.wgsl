@@ -3,10 +3,27 @@
 //   x, y [O, D, I] float32, lines along D
 //   Dispatch: (O*I) workgroups
 
+$$ if subgroups
+enable subgroups;
+$$ endif
 {{ prelude }}
 const WG: u32 = {{ workgroup }}u;
+const READERS: u32 = WG;
 
-var<workgroup> shared_values: array<f32, WG>;
+// (largest x, sum of e^(x - largest)) of a part of the line.
+struct acc_v { top: f32, sum: f32 }
+fn start() -> acc_v { return acc_v(-3.4028234663852886e38, 0.0); }
+fn join(a: acc_v, b: acc_v) -> acc_v {
+    let top = max(a.top, b.top);
+    return acc_v(top, a.sum * exp(a.top - top) + b.sum * exp(b.top - top));
+}
+$$ if subgroups
+fn join_subgroup(a: acc_v) -> acc_v {
+    let top = subgroupMax(a.top);
+    return acc_v(top, subgroupAdd(a.sum * exp(a.top - top)));
+}
+$$ endif
+{$ include "_workgroup_join.wgsl" $}
 
 @compute @workgroup_size(WG)
 fn main(
@@ -18,33 +35,21 @@ fn main(
     let line = min(group.x + group.y * groups.x, params.lines - 1u);
     let base = line / params.inner * params.depth * params.inner + line % params.inner;
 
-    var top = -3.4028234663852886e38;
-    for (var d = local; d < params.depth; d += WG) { top = max(top, params.beta * load_x(base + d * params.inner)); }
-    shared_values[local] = top;
-    workgroupBarrier();
-    for (var half = WG / 2u; half > 0u; half /= 2u) {
-        if (local < half) { shared_values[local] = max(shared_values[local], shared_values[local + half]); }
-        workgroupBarrier();
+    var own = start();
+    for (var d = local; d < params.depth; d += WG) {
+        own.top = max(own.top, params.beta * load_x(base + d * params.inner));
     }
-    top = shared_values[0];
-    workgroupBarrier();
-
-    var sum = 0.0;
-    for (var d = local; d < params.depth; d += WG) { sum += exp(params.beta * load_x(base + d * params.inner) - top); }
-    shared_values[local] = sum;
-    workgroupBarrier();
-    for (var half = WG / 2u; half > 0u; half /= 2u) {
-        if (local < half) { shared_values[local] += shared_values[local + half]; }
-        workgroupBarrier();
+    for (var d = local; d < params.depth; d += WG) {
+        own.sum += exp(params.beta * load_x(base + d * params.inner) - own.top);
     }
-    sum = shared_values[0];
+    let all = joined(own, local);
 
     for (var d = local; d < params.depth; d += WG) {
-        let shifted = params.beta * load_x(base + d * params.inner) - top;
+        let shifted = params.beta * load_x(base + d * params.inner) - all.top;
         $$ if logarithm
-        store_y(base + d * params.inner, shifted - log(sum));
+        store_y(base + d * params.inner, shifted - log(all.sum));
         $$ else
-        store_y(base + d * params.inner, exp(shifted) / sum);
+        store_y(base + d * params.inner, exp(shifted) / all.sum);
         $$ endif
     }
 }

@@ -66,6 +66,27 @@ TILED = (
     _conv("many pixels, stride 2", (2, 17, 19, 16), (1, 3, 3, 16), stride=(2, 2), pads=(0, 1, 0, 1)),
     _conv("many pixels, dilated", (1, 17, 19, 16), (1, 3, 3, 16), dilation=(2, 3), pads=(2, 2, 3, 3)),
 )
+
+
+def _matmul(label: str, rows: int, inner: int, columns: int, **attrs: Any) -> tuple[Op, Case]:
+    b = (columns, inner) if attrs.get("transpose_b") else (inner, columns)
+    inputs = (TensorType((rows, inner)), TensorType(b))
+    return OPS["matmul"], Case(label, inputs, MatmulAttrs(**attrs), constant=(1,), low=-1, high=1)
+
+
+# Sums that a whole workgroup may share, of every length that one suits; rows and channels that nothing divides.
+GEMV = (
+    _conv("a pixel, odd channels", (1, 1, 1, 260), (13, 1, 1, 260), activation=Activation.RELU),
+    _conv("a pixel, float16", (1, 1, 1, 320), (10, 1, 1, 320), DType.FLOAT16),
+    _conv("a pixel, uint8", (1, 1, 1, 296), (12, 1, 1, 296), DType.UINT8),
+    _conv("a pixel, uint8, odd channels", (1, 1, 1, 296), (7, 1, 1, 296), DType.UINT8),
+    _conv("a whole image", (1, 3, 3, 32), (9, 3, 3, 32)),
+    _conv("small map, 3x3", (1, 4, 4, 32), (20, 3, 3, 32), stride=(1, 2), dilation=(2, 1), pads=(2, 2, 1, 1)),
+    _conv("small map", (2, 3, 3, 520), (21, 1, 1, 520)),
+    _matmul("one row", 1, 1284, 45),
+    _matmul("one row, transposed", 1, 1284, 44, transpose_b=True, activation=Activation.SIGMOID),
+    _matmul("five rows", 5, 1100, 9, transpose_b=True),
+)
 # Small maps and long sums, which invocations share on real hardware.
 LONG_SUMS = (
     _conv("long sum", (1, 3, 3, 96), (20, 1, 1, 96), activation=Activation.RELU),
@@ -75,12 +96,49 @@ LONG_SUMS = (
     _conv("long sum, uint8, odd channels", (1, 3, 3, 64), (7, 1, 1, 64), DType.UINT8),
     _conv("long sum, float16", (1, 2, 3, 64), (12, 1, 1, 64), DType.FLOAT16),
     (OPS["matmul"], Case("long sum", _ROWS, MatmulAttrs(transpose_b=True), constant=(1,), low=-1, high=1)),
+    *GEMV,
     (OPS["average_pool2d"], Case("whole large image", (_IMAGE,), Pool2dAttrs((12, 13)))),
     (OPS["max_pool2d"], Case("whole large image", (_IMAGE,), Pool2dAttrs((12, 13)), low=-9, high=-1)),
     (OPS["reduce_mean"], Case("whole large image", (TensorType((2, 12, 13, 12)),), ReduceAttrs((1, 2), True))),
     (OPS["reduce_log_sum_exp"], Case("long columns", (TensorType((200, 4)),), ReduceAttrs((0,)))),
 )  # fmt: skip
+_INTS = TensorType((2, 1028), DType.INT32)
+_OF_INTS = ("sum", "max", "min", "product")
+_BOOLS = TensorType((77, 8), DType.BOOL)
+_ODD_ONE = tuple(i == 600 for i in range(77 * 8))  # in the first column, in the last row but one
+_SHAPES = ((3, 260), (2, 1028), (1, 4100))  # rows that workgroups do not divide; the first is shorter than two of them
+
+
+def _any_length(name: str, low: float = -2, high: float = 2) -> list[tuple[Op, Case]]:
+    """A reduction of rows and of columns of several lengths."""
+    rows = [Case(f"rows {s}", (TensorType(s),), ReduceAttrs((1,)), low=low, high=high) for s in _SHAPES]
+    columns = Case("columns", (TensorType((2, 77, 12)),), ReduceAttrs((1,)), low=low, high=high)
+    return [(OPS[name], case) for case in (*rows, columns)]
+
+
+# Reductions that a workgroup shares.
+SHARED = (
+    *_any_length("reduce_sum"),
+    *_any_length("reduce_mean"),
+    *_any_length("reduce_max", -9, -1),
+    *_any_length("reduce_min", 1, 9),
+    *_any_length("reduce_product", 0.99, 1.01),
+    *_any_length("reduce_l1"),
+    *_any_length("reduce_l2"),
+    *_any_length("reduce_log_sum", 1, 2),
+    *_any_length("reduce_log_sum_exp", -30, 30),
+    *_any_length("reduce_sum_square"),
+    *((OPS[f"reduce_{name}"], Case("integers", (_INTS,), ReduceAttrs((1,)), low=-9, high=9)) for name in _OF_INTS),
+    (OPS["reduce_any"], Case("columns", (_BOOLS,), ReduceAttrs((0,)), values={0: _ODD_ONE})),
+    (OPS["reduce_all"], Case("columns", (_BOOLS,), ReduceAttrs((0,)), values={0: tuple(not b for b in _ODD_ONE)})),
+    *(
+        (OPS[name], Case(f"depth {depth}", (TensorType((5, depth, 2)),), SoftmaxAttrs(1), low=-20, high=20))
+        for name in ("softmax", "log_softmax")
+        for depth in (256, 257, 1001)
+    ),
+)
 EXTRA: tuple[tuple[Op, Case], ...] = (
+    *SHARED,
     _reduced("reduce_sum"),
     _reduced("reduce_mean"),
     _reduced("reduce_max", low=-9, high=-1),

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import struct
+import subprocess
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +28,7 @@ from webinfer.ops.conv import Conv2dAttrs
 from webinfer.ops.elementwise import BinaryAttrs
 
 HOST = NativeHost()
+TESTS = Path(__file__).parents[1]
 KERNELS_WITH_CHOICES = (
     "conv2d",
     "depthwise_conv2d",
@@ -249,3 +254,17 @@ def test_a_loss_fails_the_run_in_flight_and_the_next_one_is_restored_once() -> N
         run(executor.run(INPUT))
     with pytest.raises(DeviceLostError, match="lost again"):
         run(executor.run(INPUT))
+
+
+@pytest.mark.parametrize("bits", [128, 512])
+def test_subgroups_of_other_sizes_give_the_same(bits: int) -> None:
+    """Mesa's software driver makes subgroups of as many invocations as its vectors have elements, usually eight."""
+    if "llvmpipe" not in str(run(HOST.gpu()).name):
+        pytest.skip("only Mesa's software driver can be told how large its subgroups are")
+    code = (
+        "from tests.webgpu.extra_cases import SHARED\n"
+        "from tests.webgpu.test_device import assert_right, disguised\n"
+        "for op, case in SHARED: assert_right(op, [case], disguised())\n"
+    )
+    environment = {**os.environ, "LP_NATIVE_VECTOR_WIDTH": str(bits)}
+    subprocess.run([sys.executable, "-c", code], cwd=TESTS.parent, env=environment, check=True, timeout=120)

@@ -28,7 +28,7 @@ LIMITS = {
     "minUniformBufferOffsetAlignment": 256,
 }
 HARDWARE, SOFTWARE = Target(LIMITS), Target(LIMITS, software=True)
-MODERN = Target(LIMITS, frozenset({"packed_4x8_integer_dot_product"}))
+MODERN = Target(LIMITS, frozenset({"packed_4x8_integer_dot_product", "subgroups"}))
 GOLDEN = Path(__file__).parent / "golden"
 ALL = [(op, case) for op in OPS.values() for case in op.cases] + list(EXTRA)
 CASES = [pytest.param(op, case, id=f"{op.name}-{case.label}") for op, case in ALL]
@@ -38,6 +38,7 @@ GOLDEN_CASES = {
     "conv2d_1x1_vec4": ("conv2d", "residual, relu"),
     "conv2d_vec4": ("conv2d", "relu6, both bounds"),
     "conv2d_any": ("conv2d", "3x3, odd channels"),
+    "conv2d_gemv": ("conv2d", "a pixel, odd channels"),
     "depthwise_4x1": ("depthwise_conv2d", "many pixels"),
     "depthwise_vec4": ("depthwise_conv2d", "prelu"),
     "elementwise_binary": ("add", "channels b float32"),
@@ -125,7 +126,7 @@ def test_golden_renderings_change_only_on_purpose(shader: str) -> None:
     """Set WEBINFER_UPDATE_GOLDEN=1 to write them anew, then read the difference."""
     name, label = GOLDEN_CASES[shader]
     case = next(c for op, c in ALL if op.name == name and c.label == label)
-    steps = [*steps_of(schedule_of(OPS[name], case)), *steps_of(schedule_of(OPS[name], case, SOFTWARE))]
+    steps = (s for target in (MODERN, HARDWARE, SOFTWARE) for s in steps_of(schedule_of(OPS[name], case, target)))
     step = next(s for s in steps if s.dispatch.shader == shader)
     path, text = GOLDEN / f"{shader}.wgsl", text_of(step)
     if os.environ.get("WEBINFER_UPDATE_GOLDEN") == "1":

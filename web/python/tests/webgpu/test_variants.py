@@ -6,11 +6,12 @@ import pytest
 from tests.ops.case_graphs import Problem, difference, outcomes, problem, run
 from tests.ops.targets import Target as RingTarget
 from tests.webgpu.extra_cases import EXTRA
+from tests.webgpu.test_device import Disguised, HostWith
 from tests.webgpu.test_lowered_cases import HARDWARE, LIMITS, SOFTWARE
 
 from webinfer.backends import webgpu
 from webinfer.backends.webgpu.dispatch import Target
-from webinfer.backends.webgpu.lowerings.variants import TILES, candidates, choose, tuning_key
+from webinfer.backends.webgpu.lowerings.variants import GEMVS, TILES, candidates, choose, tuning_key
 from webinfer.graph.ir import Case, Node, TensorType
 from webinfer.host.native import NativeHost
 from webinfer.ops import OPS
@@ -42,7 +43,7 @@ PROBLEMS = (
     _conv("3x3, odd channels, stride 2", (1, 13, 11, 7), (37, 3, 3, 7), stride=(2, 2)),
 )
 SMALLEST = "tiled_32x32x16_4x4_1_16"  # solves them all; the others, which take seconds to compile here, two
-UNTILED = ("vec4_1", "vec4_2", "vec4_4", "4x8", "split_k", "4x1")
+UNTILED = ("vec4_1", "vec4_2", "vec4_4", "4x8", "split_k", "4x1", *GEMVS)
 
 
 def node_of(name: str, label: str) -> Node:
@@ -61,15 +62,24 @@ def test_every_tile_is_right_at_sizes_that_it_does_not_divide(name: str) -> None
         assert not difference(got, p.want[0], p), p.case.label
 
 
+@pytest.mark.parametrize("features", [{"subgroups"}, set()], ids=["subgroups", "tree"])
 @pytest.mark.parametrize("name", UNTILED)
-def test_every_kernel_without_tiles_is_right(name: str) -> None:
+def test_every_kernel_without_tiles_is_right(name: str, features: set[str]) -> None:
     RingTarget("webgpu").demand()
     nodes = [problem(op, case) for op, case in EXTRA if op.name in ("conv2d", "matmul", "depthwise_conv2d")]
     offered = [p for p in nodes if name in candidates(p.node, HARDWARE)]
     assert offered
-    found = run(outcomes(webgpu, NativeHost(), offered, {"choices": {tuning_key(p.node): name for p in offered}}))
+    host = HostWith(Disguised(run(NativeHost().gpu()), software=False, features=frozenset(features)))
+    found = run(outcomes(webgpu, host, offered, {"choices": {tuning_key(p.node): name for p in offered}}))
     for p, (got,) in zip(offered, found, strict=True):
         assert not difference(got, p.want[0], p), p.case.label
+
+
+def test_one_row_of_long_sums_is_a_workgroups_by_default() -> None:
+    assert choose(node_of("matmul", "one row"), HARDWARE) == "gemv_1_64"
+    assert choose(node_of("conv2d", "small map"), HARDWARE) == "split_k"
+    assert "gemv_4_64" in candidates(node_of("conv2d", "small map"), HARDWARE)
+    assert not set(candidates(node_of("matmul", "one row"), SOFTWARE)) & set(GEMVS)
 
 
 def test_many_rows_are_tiled_on_hardware_only() -> None:

@@ -14,6 +14,8 @@ from webinfer.errors import BackendUnavailableError, DeviceLostError, GpuError, 
 from webinfer.host.gpu import RAISED_LIMITS, STAGING_RING, WANTED_FEATURES, DispatchSpec, PipelineSpec, Span
 
 WGSL_FEATURES = ("packed_4x8_integer_dot_product",)  # what wgpu's compiler has beyond plain WGSL
+NATIVE_NAMES = {"subgroups": "subgroup"}  # features that wgpu calls otherwise than WebGPU does
+REFUSED_LINES = ("enable subgroups;",)  # what the device's features say already: wgpu's compiler wants no such line
 _BINDING_TYPE = {"read": "read-only-storage", "write": "storage", "uniform": "uniform"}
 
 
@@ -36,9 +38,10 @@ async def open_device() -> NativeDevice:
     if adapter is None:
         raise BackendUnavailableError("no GPU adapter; install a Vulkan driver (Mesa's lavapipe will do)")
     limits = {_dashed(name): adapter.limits[_dashed(name)] for name in RAISED_LIMITS if _dashed(name) in adapter.limits}
-    features = [name for name in WANTED_FEATURES if name in adapter.features]
+    features = [name for name in WANTED_FEATURES if NATIVE_NAMES.get(name, name) in adapter.features]
+    wanted = [NATIVE_NAMES.get(name, name) for name in features]
     try:
-        device = adapter.request_device_sync(label="webinfer", required_features=features, required_limits=limits)
+        device = adapter.request_device_sync(label="webinfer", required_features=wanted, required_limits=limits)
     except Exception as error:
         raise BackendUnavailableError(f"adapter {adapter.info['device']} gives no device: {error}") from error
     return NativeDevice(adapter, device, frozenset((*features, *WGSL_FEATURES)))
@@ -108,7 +111,7 @@ class NativeDevice:
                 ]
             )
         try:
-            module = device.create_shader_module(label=spec.label, code=spec.code)
+            module = device.create_shader_module(label=spec.label, code=_accepted(spec.code))
             pipeline = device.create_compute_pipeline(
                 label=spec.label,
                 layout=device.create_pipeline_layout(bind_group_layouts=[layout]),
@@ -312,6 +315,13 @@ class NativeProgram:
         for buffer in self._buffers:
             buffer.destroy()
         self._buffers, self._steps, self._staging = [], [], {}
+
+
+def _accepted(code: str) -> str:
+    """WGSL as wgpu's compiler takes it; lines keep their numbers."""
+    for line in REFUSED_LINES:
+        code = code.replace(line, "", 1)
+    return code
 
 
 def _camel_limits(limits: Mapping[str, int]) -> dict[str, int]:

@@ -4,6 +4,7 @@
 //   Needs: D % 4 == 0.
 //   Dispatch: (ROWS) workgroups
 
+enable subgroups;
 // Generated from the lowering's signature.
 @group(0) @binding(0) var<storage, read> x_words: array<vec4<f32>>;
 alias x_t = f32;
@@ -21,6 +22,7 @@ struct Params {
 }
 @group(0) @binding(2) var<uniform> params: Params;
 const WG: u32 = 64u;
+const READERS: u32 = 1u;
 // _reduce: what a reduction does with each element. acc_v holds four running results.
 //
 //   x_v four elements of x; start(), step(acc, x), join(acc, acc) merges two partial results, across(acc) the
@@ -39,8 +41,44 @@ fn across(a: acc_v) -> acc_v {
     return acc_v(vec4<f32>(top), vec4<f32>(dot(a.sum * exp(a.top - top), vec4<f32>(1.0))));
 }
 fn finish(a: acc_v) -> y_v { return a.top + log(a.sum); }
+// _reduce_subgroup: `join_subgroup(acc)`, a reduction's partial results of a subgroup joined, for each of its invocations.
+
+fn join_subgroup(a: acc_v) -> acc_v {
+    let top = subgroupMax(a.top);
+    return acc_v(top, subgroupAdd(a.sum * exp(a.top - top)));
+}
+// _workgroup_join: `joined(own, local)`: the values of a workgroup's invocations joined, for the first READERS of them.
+//
+//   acc_v, start() its neutral value, join(acc, acc) and join_subgroup(acc) are the includer's; WG is a power of two.
+//   With subgroups one value of each passes workgroup memory, else all do, in a tree. How many invocations a subgroup
+//   has and which ones is left to the device: the least local index of each marks where its value lies.
+//   Call it once, in uniform control flow.
 
 var<workgroup> partial: array<acc_v, WG>;
+var<workgroup> marks: array<atomic<u32>, (WG + 31u) / 32u>;
+
+fn joined(own: acc_v, local: u32) -> acc_v {
+    // Not all drivers clear workgroup memory; and the barrier brings subgroups together again behind a loop.
+    if (local % 32u == 0u) { atomicStore(&marks[local / 32u], 0u); }
+    workgroupBarrier();
+    let part = join_subgroup(own);
+    let place = subgroupMin(local);
+    if (local == place) {
+        partial[local] = part;
+        atomicOr(&marks[local / 32u], 1u << (local % 32u));
+    }
+    workgroupBarrier();
+    var all = start();
+    if (local >= READERS) { return all; }
+    for (var word = 0u; word < (WG + 31u) / 32u; word++) {
+        var bits = atomicLoad(&marks[word]);
+        while (bits != 0u) {
+            all = join(all, partial[32u * word + firstTrailingBit(bits)]);
+            bits &= bits - 1u;
+        }
+    }
+    return all;
+}
 
 @compute @workgroup_size(WG)
 fn main(
@@ -53,11 +91,6 @@ fn main(
     let quads = params.reduced / 4u;
     var acc = start();
     for (var q = local; q < quads; q += WG) { acc = step(acc, load4_x(row * quads + q)); }
-    partial[local] = acc;
-    workgroupBarrier();
-    for (var half = WG / 2u; half > 0u; half /= 2u) {
-        if (local < half) { partial[local] = join(partial[local], partial[local + half]); }
-        workgroupBarrier();
-    }
-    if (local == 0u) { store_y(row, finish(across(partial[0])).x); }
+    let all = joined(acc, local);
+    if (local == 0u) { store_y(row, finish(across(all)).x); }
 }

@@ -3,6 +3,7 @@
 //   x, y [O, D, I] float32, lines along D
 //   Dispatch: (O*I) workgroups
 
+enable subgroups;
 // Generated from the lowering's signature.
 @group(0) @binding(0) var<storage, read> x_words: array<vec4<f32>>;
 alias x_t = f32;
@@ -22,8 +23,51 @@ struct Params {
 }
 @group(0) @binding(2) var<uniform> params: Params;
 const WG: u32 = 64u;
+const READERS: u32 = WG;
 
-var<workgroup> shared_values: array<f32, WG>;
+// (largest x, sum of e^(x - largest)) of a part of the line.
+struct acc_v { top: f32, sum: f32 }
+fn start() -> acc_v { return acc_v(-3.4028234663852886e38, 0.0); }
+fn join(a: acc_v, b: acc_v) -> acc_v {
+    let top = max(a.top, b.top);
+    return acc_v(top, a.sum * exp(a.top - top) + b.sum * exp(b.top - top));
+}
+fn join_subgroup(a: acc_v) -> acc_v {
+    let top = subgroupMax(a.top);
+    return acc_v(top, subgroupAdd(a.sum * exp(a.top - top)));
+}
+// _workgroup_join: `joined(own, local)`: the values of a workgroup's invocations joined, for the first READERS of them.
+//
+//   acc_v, start() its neutral value, join(acc, acc) and join_subgroup(acc) are the includer's; WG is a power of two.
+//   With subgroups one value of each passes workgroup memory, else all do, in a tree. How many invocations a subgroup
+//   has and which ones is left to the device: the least local index of each marks where its value lies.
+//   Call it once, in uniform control flow.
+
+var<workgroup> partial: array<acc_v, WG>;
+var<workgroup> marks: array<atomic<u32>, (WG + 31u) / 32u>;
+
+fn joined(own: acc_v, local: u32) -> acc_v {
+    // Not all drivers clear workgroup memory; and the barrier brings subgroups together again behind a loop.
+    if (local % 32u == 0u) { atomicStore(&marks[local / 32u], 0u); }
+    workgroupBarrier();
+    let part = join_subgroup(own);
+    let place = subgroupMin(local);
+    if (local == place) {
+        partial[local] = part;
+        atomicOr(&marks[local / 32u], 1u << (local % 32u));
+    }
+    workgroupBarrier();
+    var all = start();
+    if (local >= READERS) { return all; }
+    for (var word = 0u; word < (WG + 31u) / 32u; word++) {
+        var bits = atomicLoad(&marks[word]);
+        while (bits != 0u) {
+            all = join(all, partial[32u * word + firstTrailingBit(bits)]);
+            bits &= bits - 1u;
+        }
+    }
+    return all;
+}
 
 @compute @workgroup_size(WG)
 fn main(
@@ -35,29 +79,17 @@ fn main(
     let line = min(group.x + group.y * groups.x, params.lines - 1u);
     let base = line / params.inner * params.depth * params.inner + line % params.inner;
 
-    var top = -3.4028234663852886e38;
-    for (var d = local; d < params.depth; d += WG) { top = max(top, params.beta * load_x(base + d * params.inner)); }
-    shared_values[local] = top;
-    workgroupBarrier();
-    for (var half = WG / 2u; half > 0u; half /= 2u) {
-        if (local < half) { shared_values[local] = max(shared_values[local], shared_values[local + half]); }
-        workgroupBarrier();
+    var own = start();
+    for (var d = local; d < params.depth; d += WG) {
+        own.top = max(own.top, params.beta * load_x(base + d * params.inner));
     }
-    top = shared_values[0];
-    workgroupBarrier();
-
-    var sum = 0.0;
-    for (var d = local; d < params.depth; d += WG) { sum += exp(params.beta * load_x(base + d * params.inner) - top); }
-    shared_values[local] = sum;
-    workgroupBarrier();
-    for (var half = WG / 2u; half > 0u; half /= 2u) {
-        if (local < half) { shared_values[local] += shared_values[local + half]; }
-        workgroupBarrier();
+    for (var d = local; d < params.depth; d += WG) {
+        own.sum += exp(params.beta * load_x(base + d * params.inner) - own.top);
     }
-    sum = shared_values[0];
+    let all = joined(own, local);
 
     for (var d = local; d < params.depth; d += WG) {
-        let shifted = params.beta * load_x(base + d * params.inner) - top;
-        store_y(base + d * params.inner, exp(shifted) / sum);
+        let shifted = params.beta * load_x(base + d * params.inner) - all.top;
+        store_y(base + d * params.inner, exp(shifted) / all.sum);
     }
 }

@@ -117,6 +117,16 @@ class Target:
 Lower = Callable[[Node, Target], Sequence[Dispatch]]
 
 
+def joining(target: Target) -> dict[str, Variable]:
+    """What shaders with _workgroup_join.wgsl ask of a device: by subgroups where it has them, else in a tree."""
+    return {"subgroups": "subgroups" in target.features}
+
+
+def joining_text(target: Target) -> str:
+    """How `joining` went, for people."""
+    return "by subgroups" if joining(target)["subgroups"] else "in a tree"
+
+
 def groups_for(invocations: int, target: Target, workgroup: int = WORKGROUP) -> tuple[int, int, int]:
     """Workgroup counts for a flat index, folded into y where one dimension is too short.
 

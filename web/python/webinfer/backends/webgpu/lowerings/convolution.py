@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from webinfer.backends.webgpu.dispatch import WORKGROUP, Derived, Dispatch, Source, Target, groups_for, operand, read
 from webinfer.backends.webgpu.lowerings.conversion import real_weights
+from webinfer.backends.webgpu.lowerings.gemv import gemv_product
 from webinfer.backends.webgpu.lowerings.products import (
     destination,
     packed_columns,
@@ -11,7 +12,7 @@ from webinfer.backends.webgpu.lowerings.products import (
     product,
 )
 from webinfer.backends.webgpu.lowerings.tiled import TiledShape, tiled_product
-from webinfer.backends.webgpu.lowerings.variants import READ_HALVES, TILES, Tile, choose, is_pointwise, reads_halves
+from webinfer.backends.webgpu.lowerings.variants import GEMVS, READ_HALVES, TILES, choose, is_pointwise, reads_halves
 from webinfer.codegen.prelude import Param, i32, u32
 from webinfer.codegen.templates import Variable
 from webinfer.graph.ir import Node, Value
@@ -46,8 +47,8 @@ def _conv2d(node: Node, target: Target) -> list[Dispatch]:
         if packed is not None:
             return [packed]
     variant = choose(node, target)
-    if variant in TILES:
-        return _conv2d_tiled(node, TILES[variant], target)
+    if variant in TILES or variant in GEMVS:
+        return _conv2d_shared(node, variant, target)
     special = {"": _conv2d_any, "any": _conv2d_any, "image": _conv2d_image, "dot": _conv2d_dot}
     return special[variant](node, target) if variant in special else _conv2d_quads(node, variant, target)
 
@@ -85,16 +86,18 @@ def _conv2d_quads(node: Node, variant: str, target: Target) -> list[Dispatch]:
     return [*p.before, main, *after]
 
 
-def _conv2d_tiled(node: Node, tile: Tile, target: Target) -> list[Dispatch]:
+def _conv2d_shared(node: Node, variant: str, target: Target) -> list[Dispatch]:
+    """Kernels whose invocations share what they read, or share sums."""
     x, y, a = operand(node, 0), node.output, node.attrs
     co, kh, kw, ci = operand(node, 1).type.shape
-    p = product(node, target, halves=reads_halves(tile.name, node))
-    weights = conv_columns(p.w, (co, kh, kw, ci), 1, target)
+    p = product(node, target, halves=reads_halves(variant, node))
     pointwise = is_pointwise(node)
     windows = () if pointwise else image_params(x, y, a)
-    return tiled_product(
-        node, p, weights, TiledShape(y.type.size // co, (kh, kw), ci, co, pointwise), tile, windows, target
-    )
+    shape = TiledShape(y.type.size // co, (kh, kw), ci, co, pointwise)
+    if variant in GEMVS:
+        return gemv_product(node, p, p.w, shape, GEMVS[variant], windows, target)
+    weights = conv_columns(p.w, (co, kh, kw, ci), 1, target)
+    return tiled_product(node, p, weights, shape, TILES[variant], windows, target)
 
 
 def _conv2d_image(node: Node, target: Target) -> list[Dispatch]:

@@ -6,6 +6,7 @@ import math
 
 from webinfer.backends.webgpu.dispatch import WORKGROUP, Dispatch, Target, groups_for, operand, read, write
 from webinfer.backends.webgpu.lowerings.conversion import is_quantized, real_weights, zero_of
+from webinfer.backends.webgpu.lowerings.gemv import gemv_product
 from webinfer.backends.webgpu.lowerings.geometry import merged
 from webinfer.backends.webgpu.lowerings.products import (
     destination,
@@ -14,7 +15,7 @@ from webinfer.backends.webgpu.lowerings.products import (
     product,
 )
 from webinfer.backends.webgpu.lowerings.tiled import TiledShape, tiled_product
-from webinfer.backends.webgpu.lowerings.variants import TILES, choose, reads_halves
+from webinfer.backends.webgpu.lowerings.variants import GEMVS, TILES, choose, reads_halves
 from webinfer.codegen.prelude import i32, u32, u32x8
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node
@@ -35,6 +36,10 @@ def _matmul(node: Node, target: Target) -> list[Dispatch]:
     variant = choose(node, target)
     p = product(node, target, halves=reads_halves(variant, node))
     weights = p.w
+    if variant in GEMVS:
+        if not a.transpose_b:
+            weights = packed_columns(p.w, StridedCopy(0, (n, k), 0, (1, n), 0, (k, 1)), (n, k), "rows", target)
+        return gemv_product(node, p, weights, TiledShape(rows, (1, 1), k, n, True), GEMVS[variant], (), target)
     if a.transpose_b or n % 4:  # else b lies as kernels read it
         strides = (1, k) if a.transpose_b else (n, 1)
         copy = StridedCopy(0, (k, n), 0, strides, 0, (n4 * 4, 1))

@@ -15,6 +15,8 @@ from webinfer.backends.webgpu.dispatch import (
     Stored,
     Target,
     groups_for,
+    joining,
+    joining_text,
     operand,
     present,
     read,
@@ -24,7 +26,7 @@ from webinfer.backends.webgpu.dispatch import (
 from webinfer.backends.webgpu.lowerings.conversion import WIDE, cast_dispatch, is_quantized, plain_cast, zero_of
 from webinfer.backends.webgpu.lowerings.movement import copy_dispatch
 from webinfer.backends.webgpu.lowerings.quantized import centered, product_epilogue
-from webinfer.backends.webgpu.lowerings.variants import splits_sum
+from webinfer.backends.webgpu.lowerings.variants import GEMVS, is_gemv, splits_sum
 from webinfer.codegen.elements import Element
 from webinfer.codegen.prelude import Param, i32, u32
 from webinfer.codegen.templates import Variable
@@ -145,19 +147,27 @@ def packed_product(node: Node, shape: tuple[int, int, int], target: Target) -> D
     x_turn, w_turn = (128 if v.type.dtype is DType.UINT8 else 0 for v in (x, w))
     w_zero = zeros.pop() - w_turn
     rest = tuple(p for p in numbers if p.name != "x_zero")
+    params = (*u32(pixels=rows, ci4=ci // 4, co4=co // 4), *i32(w_zero=w_zero, x_zero=zero_of(x) - x_turn), *rest)
+    variables: dict[str, Variable] = {
+        "workgroup": WORKGROUP, "has_bias": present(node, 2) is not None, "shifted": w_zero != 0,
+        "flip_x": 0x80808080 if x_turn else 0, "flip_w": 0x80808080 if w_turn else 0,
+    }  # fmt: skip
+    split = splits_sum(rows, co // 4, ci // 4, target)
+    if split and is_gemv(rows, ci // 4):
+        bindings = (read("x", x, Element.U32), read("w", w, Element.U32), *extras, write("y", y))
+        gemv = next(g for g in GEMVS.values() if g.suits(rows, ci // 4, target))
+        variables |= joining(target) | {"workgroup": gemv.workgroup}
+        why = f"{gemv.workgroup} share each sum, {joining_text(target)}"
+        groups = groups_for(rows * (co // 4), target, 1)
+        return Dispatch("conv2d_1x1_packed_gemv", variables, bindings, params, groups, why)
     copy = StridedCopy(0, (ci // 4, co), 0, (1, ci // 4), 0, (co, 1))
 
     def make(derived: Derived) -> Sequence[Dispatch]:
         return [copy_dispatch(w, derived, copy, target, fill=0, bits=Element.BITS32)]
 
     weights = Derived(("words", w), (ci // 4, co), make, DType.UINT32)
-    variables: dict[str, Variable] = {
-        "workgroup": WORKGROUP, "has_bias": present(node, 2) is not None, "shifted": w_zero != 0,
-        "flip_x": 0x80808080 if x_turn else 0, "flip_w": 0x80808080 if w_turn else 0,
-    }  # fmt: skip
-    params = (*u32(pixels=rows, ci4=ci // 4, co4=co // 4), *i32(w_zero=w_zero, x_zero=zero_of(x) - x_turn), *rest)
     bindings = (read("x", x, Element.U32), read("w", weights), *extras, write("y", y))
-    if splits_sum(rows, co // 4, ci // 4, target):
+    if split:
         del variables["workgroup"]
         groups = groups_for(-(-rows // 4) * -(-co // 32), target, 1)
         return Dispatch("conv2d_1x1_packed_split_k", variables, bindings, params, groups, "eight share a sum")

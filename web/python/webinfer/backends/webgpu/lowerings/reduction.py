@@ -6,7 +6,17 @@ import enum
 import math
 from collections.abc import Sequence
 
-from webinfer.backends.webgpu.dispatch import WORKGROUP, Dispatch, Target, groups_for, operand, read, write
+from webinfer.backends.webgpu.dispatch import (
+    WORKGROUP,
+    Dispatch,
+    Target,
+    groups_for,
+    joining,
+    joining_text,
+    operand,
+    read,
+    write,
+)
 from webinfer.backends.webgpu.lowerings.conversion import (
     float32,
     in_words,
@@ -88,11 +98,10 @@ def _reduce(node: Node, target: Target, row: Reduction, extra: tuple[Param, ...]
     words = y.type.dtype in (DType.FLOAT32, DType.INT32, DType.UINT32)
     if last and words and reduced % 4 == 0 and reduced >= LONG_ROW:
         params = (*u32(rows=y.type.size, reduced=reduced), *extra)
-        variables: dict[str, Variable] = {"workgroup": WORKGROUP, "op": row}
+        variables: dict[str, Variable] = {"workgroup": WORKGROUP, "op": row, **joining(target)}
         bindings = (read("x", x), write("y", y, single=True))
-        return Dispatch(
-            "reduce_workgroup", variables, bindings, params, groups_for(y.type.size, target, 1), "long rows"
-        )
+        groups, why = groups_for(y.type.size, target, 1), f"long rows, {joining_text(target)}"
+        return Dispatch("reduce_workgroup", variables, bindings, params, groups, why)
     columns = _columns(shape, sorted(axes))
     if columns is not None and reduced >= LONG_ROW // 4 and y.type.size <= FEW_RESULTS:
         return columns_dispatch(x, y, columns, row, extra, target)
@@ -130,9 +139,9 @@ def columns_dispatch(
     """Long columns by one workgroup for each four of them."""
     _, reduced, inner = columns
     params = (*u32(count=y.type.size, reduced=reduced, inner=inner), *extra)
-    variables: dict[str, Variable] = {"workgroup": WORKGROUP, "op": row}
-    groups = groups_for(y.type.size // 4, target, 1)
-    return Dispatch("reduce_columns", variables, (read("x", x), write("y", y)), params, groups, "long columns")
+    variables: dict[str, Variable] = {"workgroup": WORKGROUP, "op": row, **joining(target)}
+    groups, why = groups_for(y.type.size // 4, target, 1), f"long columns, {joining_text(target)}"
+    return Dispatch("reduce_columns", variables, (read("x", x), write("y", y)), params, groups, why)
 
 
 def arg_extreme(node: Node, target: Target) -> list[Dispatch]:
@@ -153,8 +162,8 @@ def _softmax(node: Node, target: Target) -> list[Dispatch]:
     params = (*u32(lines=outer * inner, depth=depth, inner=inner), *f32(beta=a.beta))
     bindings = (read("x", x), write("y", y, single=True))
     if depth >= LONG_ROW:
-        groups = groups_for(outer * inner, target, 1)
-        return [Dispatch("softmax_workgroup", variables, bindings, params, groups, "a workgroup a line")]
+        groups, why = groups_for(outer * inner, target, 1), f"a workgroup a line, {joining_text(target)}"
+        return [Dispatch("softmax_workgroup", variables | joining(target), bindings, params, groups, why)]
     groups = groups_for(outer * inner, target)
     return [Dispatch("softmax_lines", variables, bindings, params, groups, "an invocation a line")]
 

@@ -24,9 +24,9 @@ WAVE_CYCLES = 600.0  # to fill and to drain the device
 # Kernels without tiles: the share of the device's peak that they reach, and cycles that one product of a sum takes.
 UNTILED = {
     "vec4": (0.25, 135.0), "4x8": (0.27, 135.0), "split": (0.18, 17.0), "image": (0.12, 460.0), "dot": (0.1, 70.0),
-    "any": (0.1, 460.0),
+    "any": (0.1, 460.0), "gemv": (0.12, 3.0),  # the last one by its counts of loads, not measured
 }  # fmt: skip
-READ_HALVES = ("4x1", "4x8", "split_k")  # besides tiles: the others use a weight too seldom
+READ_HALVES = ("4x1", "4x8", "split_k")  # besides tiles and GEMVs: the others use a weight too seldom
 LEAST_LIMITS = {"maxComputeWorkgroupStorageSize": 16384, "maxComputeInvocationsPerWorkgroup": 256}
 
 
@@ -105,6 +105,30 @@ TILES: dict[str, Tile] = {
         Tile(32, 32, 32, 4, 4, 1, 32, 0.32, 1200, 6),
     )
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Gemv:
+    """A workgroup's share of a product with few rows: the sums of `rows` by four channels, split among all of it."""
+
+    rows: int
+    workgroup: int  # invocations
+
+    @property
+    def name(self) -> str:
+        return f"gemv_{self.rows}_{self.workgroup}"
+
+    def suits(self, rows: int, quads: int, target: Target) -> bool:
+        """Whether the device has the invocations and each of them finds a few of a sum's quads."""
+        least = LEAST_LIMITS["maxComputeInvocationsPerWorkgroup"]
+        fits = self.workgroup <= target.limits.get("maxComputeInvocationsPerWorkgroup", least)
+        few = self.workgroup <= max(quads, GEMV_SIZES[0])
+        return fits and few and (8 * self.workgroup >= quads or self.workgroup == GEMV_SIZES[-1]) and self.rows <= rows
+
+
+GEMV_SIZES = (32, 64, 128, 256)
+GEMVS: dict[str, Gemv] = {g.name: g for g in (Gemv(rows, size) for rows in (1, 4) for size in GEMV_SIZES)}
+LONG_GEMV = 64  # quads of input channels from which one row is computed so by default
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,8 +225,23 @@ def _untiled(node: Node, shape: ProductShape, target: Target) -> tuple[str, ...]
     if shape.pointwise and shape.columns % 8 == 0:
         names.insert(0 if pixels == 4 and node.op.name == "conv2d" else len(names), "4x8")
     if shape.inner >= 4 * LONG_SUM and not target.software:
-        names.insert(0 if splits_sum(shape.rows, columns4, shape.inner // 4, target) else len(names), "split_k")
+        few = splits_sum(shape.rows, columns4, shape.inner // 4, target)
+        names.insert(0 if few else len(names), "split_k")
+        if few and _has_rows(node):
+            found = [g.name for g in GEMVS.values() if g.suits(shape.rows, shape.inner // 4, target)]
+            at = 0 if is_gemv(shape.rows, shape.inner // 4) else len(names)
+            names[at:at] = found
     return tuple(names)
+
+
+def _has_rows(node: Node) -> bool:
+    """Whether weights lie, or can be laid at load, with the input channels innermost."""
+    return node.op.name == "conv2d" or node.attrs.transpose_b or operand(node, 1).is_constant
+
+
+def is_gemv(rows: int, quads: int) -> bool:
+    """Whether a product with few results is computed by a workgroup for each four sums, by default."""
+    return rows == 1 and quads >= LONG_GEMV
 
 
 def _depthwise_candidates(node: Node, target: Target) -> tuple[str, ...]:
@@ -223,7 +262,7 @@ def reads_halves(name: str, node: Node) -> bool:
     """
     tile, shape = TILES.get(name), product_shape(node)
     if tile is None or shape is None:
-        return name in READ_HALVES
+        return name in READ_HALVES or name in GEMVS
     return tile.columns <= tile.rows and shape.inner >= FEW_SLICES * tile.depth
 
 
