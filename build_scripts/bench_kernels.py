@@ -80,11 +80,13 @@ class Recorder:
         """Nothing is open."""
 
 
-def recorded(graph: Any, texts: dict[str, int], choices: Mapping[str, str]) -> dict[str, Any]:
-    """What the engine asks of a GPU for this graph."""
+def recorded(
+    graph: Any, texts: dict[str, int], choices: Mapping[str, str], features: frozenset[str] = Recorder.features
+) -> dict[str, Any]:
+    """What the engine asks of a GPU with these features for this graph."""
     from webinfer.backends import webgpu
 
-    recorder = Recorder(texts)
+    recorder = Recorder(texts, features=features)
     executor = asyncio.run(webgpu.build(graph, recorder, choices=choices))  # type: ignore[arg-type]
     schedule = executor._schedule
     recorder.record["filled"] += [region.block.buffer for region in schedule.inputs.values()]
@@ -94,10 +96,10 @@ def recorded(graph: Any, texts: dict[str, int], choices: Mapping[str, str]) -> d
 
 def write_kernel_site(site: Path, models: Path) -> int:
     """The site; open its kernels.html on the machine with the GPU. The number of cases."""
-    shutil.rmtree(site, ignore_errors=True)
-    shutil.copytree(HOME / "kernels", site)
+    from build_scripts.bench_sums import sum_cases
+
     texts: dict[str, int] = {}
-    files: dict[str, list[dict[str, Any]]] = {}
+    files: dict[str, list[dict[str, Any]]] = {"sums": list(sum_cases(texts))}
     for group, label, node in nodes(models):
         case = case_of(label, node, texts)
         if case["variants"]:
@@ -105,10 +107,17 @@ def write_kernel_site(site: Path, models: Path) -> int:
     for name in MODELS:
         files.setdefault("fused", []).extend(fused_cases(models, name, texts))
         files.setdefault("whole", []).append(whole_of(models, name, texts))
+    write_page(site, files, texts)
+    return sum(len(cases) for cases in files.values())
+
+
+def write_page(site: Path, files: Mapping[str, Sequence[dict[str, Any]]], texts: Mapping[str, int]) -> None:
+    """The page with the cases of each group and the shaders that they name."""
+    shutil.rmtree(site, ignore_errors=True)
+    shutil.copytree(HOME / "kernels", site)
     for group, cases in files.items():
         (site / f"{group}.json").write_text(json.dumps(cases, separators=(",", ":")))
     (site / "shaders.json").write_text(json.dumps(list(texts), separators=(",", ":")))
-    return sum(len(cases) for cases in files.values())
 
 
 def case_of(label: str, node: Any, texts: dict[str, int]) -> dict[str, Any]:
@@ -124,7 +133,7 @@ def case_of(label: str, node: Any, texts: dict[str, int]) -> dict[str, Any]:
     inputs = [v for v in node.inputs if v is not None and not v.is_constant]
     graph = Graph(label, inputs, node.outputs, [node])
     variants = {name: recorded(graph, texts, {key: name}) for name in names}
-    return {"label": label, "key": key, "flops": _flops([node]), "variants": variants if len(variants) > 1 else {}}
+    return {"label": label, "key": key, "flops": flops_of([node]), "variants": variants if len(variants) > 1 else {}}
 
 
 def fused_cases(models: Path, name: str, texts: dict[str, int]) -> Iterator[dict[str, Any]]:
@@ -145,10 +154,11 @@ def fused_cases(models: Path, name: str, texts: dict[str, int]) -> Iterator[dict
                 for choice in fusion.candidates(target)
             }
             label = f"{name} {_shape_text(nodes[0])} -> {last.output.type.shape[3]}{' + pool' if fusion.pool else ''}"
-            yield {"label": label, "key": fusion.key, "flops": _flops(nodes), "variants": variants}
+            yield {"label": label, "key": fusion.key, "flops": flops_of(nodes), "variants": variants}
 
 
-def _flops(nodes: Sequence[Any]) -> int:
+def flops_of(nodes: Sequence[Any]) -> int:
+    """Arithmetic of some nodes."""
     types = [([v.type if v else None for v in n.inputs], [v.type for v in n.outputs]) for n in nodes]
     return sum(n.op.cost(*t, n.attrs).flops for n, t in zip(nodes, types, strict=True))
 
@@ -159,7 +169,7 @@ def whole_of(models: Path, name: str, texts: dict[str, int]) -> dict[str, Any]:
     return {
         "label": name,
         "key": name,
-        "flops": _flops(graph.nodes),
+        "flops": flops_of(graph.nodes),
         "variants": {"default": recorded(graph, texts, {})},
     }
 
@@ -177,7 +187,7 @@ def nodes(models: Path) -> Iterator[tuple[str, str, Any]]:
         yield "matmul", f"matmul {n}", apply(OPS["matmul"], values, MatmulAttrs(), "matmul")
     x, w = INTEROP
     attrs = Conv2dAttrs(pads=(1, 1, 1, 1), activation=Activation.RELU)
-    values = [Value("x", TensorType(x)), _constant(w), _constant((w[0],))]
+    values = [Value("x", TensorType(x)), constant(w), constant((w[0],))]
     yield "interop", "interop 3x3, 100 channels", apply(OPS["conv2d"], values, attrs, "conv")
     for name in (*MODELS, BATCHED[0]):
         seen = set()
@@ -199,7 +209,8 @@ def _graph(models: Path, name: str) -> Any:
     return graph
 
 
-def _constant(shape: tuple[int, ...]) -> Any:
+def constant(shape: tuple[int, ...]) -> Any:
+    """A float32 constant for the page to fill."""
     from webinfer.dtypes import DType
     from webinfer.graph.ir import Constant, TensorType, Value
 
@@ -216,7 +227,7 @@ def _alone(node: Any, batch: int) -> Any:
         if value is None:
             values.append(None)
         elif value.is_constant:
-            values.append(_constant(value.type.shape))
+            values.append(constant(value.type.shape))
         else:
             values.append(Value(f"in{i}", TensorType((batch, *value.type.shape[1:]))))
     return apply(node.op, values, replace(node.attrs, out_type=None), "node")

@@ -32,5 +32,5 @@ def test_the_page_knows_every_group() -> None:
     from build_scripts.paths import ROOT
 
     page = (ROOT / "e2e_tests" / "benchmarks" / "kernels" / "kernels.js").read_text()
-    for group in ("matmul", "interop", "fused", "whole", *MODELS, BATCHED[0]):
+    for group in ("matmul", "interop", "sums", "fused", "whole", *MODELS, BATCHED[0]):
         assert f'"{group}"' in page

@@ -6,6 +6,7 @@ const query = new URLSearchParams(location.search);
 const GROUPS = [
   "matmul",
   "interop",
+  "sums",
   "fused",
   "whole",
   "blazeface_short_range",

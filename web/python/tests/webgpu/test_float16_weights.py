@@ -13,7 +13,7 @@ from tests.webgpu.test_device import HOST, disguised
 
 from webinfer.backends import webgpu
 from webinfer.backends.webgpu.lowerings import fused, products
-from webinfer.backends.webgpu.lowerings.variants import READ_HALVES, TILES, tuning_key
+from webinfer.backends.webgpu.lowerings.variants import GEMVS, READ_HALVES, TILES, tuning_key
 from webinfer.codegen.elements import Element
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Constant, Graph, Sparsity, TensorType, Value, apply
@@ -29,13 +29,13 @@ TALL = "tiled_32x32x16_4x4_1_16"
 SAME = Conv2dAttrs(pads=(1, 1, 1, 1))
 ODD = Conv2dAttrs(stride=(2, 2), pads=(0, 1, 1, 0), activation=Activation.RELU6)
 PRODUCTS = {  # op, x, w, attributes, kernels that keep float16
-    "3x3": ("conv2d", (2, 7, 9, 20), (36, 3, 3, 20), SAME, ("split_k", TALL)),
+    "3x3": ("conv2d", (2, 7, 9, 20), (36, 3, 3, 20), SAME, ("split_k", "gemv_4_32", TALL)),
     "odd channels": ("conv2d", (1, 9, 7, 15), (13, 3, 3, 15), ODD, (TALL,)),
     "1x1": ("conv2d", (1, 5, 7, 260), (40, 1, 1, 260), Conv2dAttrs(), ("4x8", "split_k", "tiled_32x32x32_4x4_1_32")),
-    "1x1, odd columns": ("conv2d", (1, 5, 7, 64), (13, 1, 1, 64), Conv2dAttrs(), ("split_k",)),
+    "1x1, odd columns": ("conv2d", (1, 5, 7, 64), (13, 1, 1, 64), Conv2dAttrs(), ("split_k", "gemv_1_32")),
     "depthwise": ("depthwise_conv2d", (1, 9, 11, 8), (1, 3, 3, 8), SAME, ("4x1",)),
-    "matrix": ("matmul", (37, 132), (132, 40), MatmulAttrs(), ("4x8", TALL)),
-    "transposed": ("matmul", (3, 64), (13, 64), MatmulAttrs(transpose_b=True), ("split_k",)),
+    "matrix": ("matmul", (37, 132), (132, 40), MatmulAttrs(), ("4x8", "gemv_1_32", TALL)),
+    "transposed": ("matmul", (3, 64), (13, 64), MatmulAttrs(transpose_b=True), ("split_k", "gemv_1_32")),
 }
 CASES = [pytest.param(*row[:4], name, id=f"{label}, {name}") for label, row in PRODUCTS.items() for name in row[4]]
 
@@ -100,7 +100,8 @@ def test_kernels_that_would_wait_for_them_keep_float32(kernel: str) -> None:
 
 def test_every_kernel_that_keeps_them_is_tried() -> None:
     tried = {name for row in PRODUCTS.values() for name in row[4]}
-    assert set(READ_HALVES) == tried - TILES.keys()
+    assert set(READ_HALVES) == tried - TILES.keys() - GEMVS.keys()
+    assert tried & GEMVS.keys()
 
 
 @pytest.mark.parametrize("channels", [8, 6])
