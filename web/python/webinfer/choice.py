@@ -19,6 +19,7 @@ from webinfer.partition import PartitionedExecutor, Piece, cut
 
 log = logging.getLogger("webinfer")
 BACKENDS = ("webgpu", "wasm", "webnn", "reference")
+PRECISIONS = ("float32", "float16")
 AUTO = ("webgpu", "wasm")  # candidates of the calibration
 CALIBRATION_RUNS = 5
 FALLBACK_ERRORS = (BackendUnavailableError, UnsupportedOpError, LimitError, GpuError)
@@ -32,6 +33,7 @@ class LoadOptions:
     progress: Progress | None = None
     threads: int | None = None
     tuning_ms: float | None = None  # budget for timing kernels on this device
+    float16: bool = False  # how webgpu stores weights and what lies between nodes
 
 
 @dataclass(slots=True)
@@ -42,16 +44,20 @@ class Attempt:
     reason: str
 
 
-def order_of(backend: str | Sequence[str]) -> list[str]:
+def order_of(backend: str | Sequence[str], precision: str = "float32") -> list[str]:
     """The backends to try, in order; ["auto"] asks for a measurement.
 
-    Raises:  InputError if a name is unknown
+    Raises:  InputError if a name or the precision is unknown, or if none of the backends has that precision
     """
     names = [backend] if isinstance(backend, str) else list(backend)
     if unknown := [n for n in names if n not in (*BACKENDS, "auto")]:
         raise InputError(f"no backend is called {unknown[0]!r}; there are auto, {', '.join(BACKENDS)}")
     if not names or ("auto" in names and len(names) > 1):
         raise InputError(f"backend={names!r}: give one name, 'auto', or a list of names without 'auto'")
+    if precision not in PRECISIONS:
+        raise InputError(f"precision={precision!r} is unknown; choose {' or '.join(PRECISIONS)}")
+    if precision == "float16" and not {*names} & {"auto", "webgpu"}:
+        raise InputError(f"precision='float16' is for webgpu; {', '.join(names)} computes in float32: leave it out")
     return names
 
 
@@ -129,6 +135,8 @@ async def _build(name: str, graph: Graph, host: Host, options: LoadOptions) -> E
     extra: dict[str, Any] = {"threads": options.threads} if name == "wasm" else {}
     if name in ("wasm", "webgpu") and options.tuning_ms is not None:
         extra["tuning_ms"] = options.tuning_ms
+    if name == "webgpu" and options.float16:
+        extra["float16"] = True
     try:
         executor: Executor = await build(graph, host, options.progress, **extra)
     except UnsupportedOpError as error:

@@ -46,6 +46,7 @@ def _parser() -> argparse.ArgumentParser:
             default="webgpu" if name == "tune" else "wasm",
             help="auto, wasm, webgpu, reference, or several with commas (default: %(default)s)",
         )
+        sub.add_argument("--precision", default="float32", help="float16: half the memory on webgpu")
         sub.add_argument("--strict", action="store_true", help="never fall back to another backend")
         sub.set_defaults(verb=verb)
         if name == "inspect":
@@ -71,7 +72,7 @@ def _parser() -> argparse.ArgumentParser:
 
 async def _load(args: argparse.Namespace) -> Session:
     backend = args.backend.split(",") if "," in args.backend else args.backend
-    return await load(args.model, backend=backend, strict=args.strict)
+    return await load(args.model, backend=backend, strict=args.strict, precision=args.precision)
 
 
 async def _inspect(args: argparse.Namespace) -> int:

@@ -47,24 +47,26 @@ async def load(
     tuning_ms: float | None = None,
     shapes: Mapping[str, Sequence[int]] | None = None,
     dequantize: bool = False,
+    precision: str = "float32",
     host: Host | None = None,
 ) -> Session:
     """A session that runs the model.
 
     `source` is bytes, a path, a URL, the name of a known model or a `GraphBuilder`. `backend` is "auto" (the fastest
-    measured on this device), one of "webgpu", "wasm", "reference", or a list to try in order.
-    `threads` is for the wasm backend: None takes what suits the machine, where threads cannot be had
-    there is one. `tuning_ms` is a budget for timing kernels on this device; what won is remembered and applies
-    to later loads. On webgpu it is spent in this call (None: nothing is timed), on wasm after it, in a browser's
-    pauses, for the loads to come (None: 200). With 0 the defaults run.
+    measured on this device), one of "webgpu", "wasm", "reference", or a list to try in order. `threads` is for the wasm
+    backend: None takes what suits the machine, where threads cannot be had there is one. `tuning_ms` is a budget for
+    timing kernels on this device; what won is remembered and applies to later loads. On webgpu it is spent in this
+    call (None: nothing is timed), on wasm in a browser's pauses after it (None: 200). With 0 the defaults run.
     `shapes` binds the sizes of inputs, by name, that the model leaves open; they may change from run to run.
     `dequantize` computes a quantised model in float32; its inputs and outputs are real numbers then.
+    With `precision="float16"` webgpu keeps weights and intermediate results in half the memory; sums, inputs, outputs
+    and constants beyond 65504 stay float32, results beyond it overflow; other backends compute in float32.
     With `strict` a backend that cannot run the whole model is an error, never a reason to fall back.
 
     Raises:  ModelFormatError, UnsupportedOpError, ShapeError, BackendUnavailableError, LimitError, OutOfMemoryError
     """
     host = host or current()
-    order = order_of(backend)
+    order = order_of(backend, precision)
     extended, source = (source, source.model) if isinstance(source, Extended) else (Extended(source), source)
     built = isinstance(source, GraphBuilder)
     data, name = (memoryview(b""), "") if built else await _read(source, host, progress)
@@ -79,14 +81,17 @@ async def load(
 
     kept = not (built or shapes or dequantize) and {*order} & {"auto", "wasm"}
     graph = await open_graph(data, name, host, lambda: read(None), extended.name) if kept else read(shapes)
-    if progress is not None:
-        progress(ProgressEvent("compile", 0, 1, "steps"))
-    options = LoadOptions(strict, progress, threads, tuning_ms)
+    _compiling(progress, 0)
+    options = LoadOptions(strict, progress, threads, tuning_ms, precision == "float16")
     attempt = await choose(graph, host, order, options)
-    if progress is not None:
-        progress(ProgressEvent("compile", 1, 1, "steps"))
+    _compiling(progress, 1)
     debug(1, f"{graph.name}: {attempt.reason}")
     return Session(graph, host, attempt, order, options, read if shapes else None)
+
+
+def _compiling(progress: Progress | None, done: int) -> None:
+    if progress is not None:
+        progress(ProgressEvent("compile", done, 1, "steps"))
 
 
 def _optimised(graph: Graph, extended: Extended) -> Graph:

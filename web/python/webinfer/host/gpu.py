@@ -25,6 +25,7 @@ RAISED_LIMITS = (
     "maxComputeWorkgroupSizeY",
     "maxComputeWorkgroupsPerDimension",
 )
+# shader-f16 is for the text of custom operators: own kernels unpack float16, which is no slower than native loads.
 WANTED_FEATURES = ("timestamp-query", "shader-f16", "subgroups")
 STAGING_RING = 3  # runs that may be in flight before one waits
 

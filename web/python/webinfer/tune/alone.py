@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import struct
 from array import array
 from collections.abc import Container, Sequence
 
@@ -41,6 +42,8 @@ def noise(type: TensorType) -> memoryview:
     source = random.Random(0)
     if type.dtype is DType.FLOAT32:
         pattern = array("f", (source.random() * 2 - 1 for _ in range(PATTERN))).tobytes()
+    elif type.dtype is DType.FLOAT16:
+        pattern = struct.pack(f"<{PATTERN}e", *(source.random() * 2 - 1 for _ in range(PATTERN)))
     elif type.dtype.itemsize == 1 and type.dtype is not DType.BOOL:
         pattern = source.randbytes(PATTERN)
     else:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from webinfer.backends.webgpu.executor import WebGpuExecutor, compiled
+from webinfer.backends.webgpu.float16 import in_float16
 from webinfer.backends.webgpu.tuning import Tuner, about, recall
-from webinfer.graph.ir import Graph
+from webinfer.errors import UnsupportedOpError
+from webinfer.graph.ir import Graph, Node
 from webinfer.host.gpu import GpuDevice
 from webinfer.host.interface import Host, Progress
 from webinfer.tune.log import Log
@@ -19,14 +21,18 @@ async def build(
     *,
     choices: Mapping[str, str] | None = None,
     tuning_ms: float | None = None,
+    float16: bool = False,
 ) -> WebGpuExecutor:
     """A graph compiled for the GPU of this host.
 
     `choices` names kernels by tuning key; None takes what was timed on this device before, then what is shipped for
     its class. `tuning_ms` is a budget for timing what is not known yet; with 0 nothing that was timed here applies.
+    With `float16` weights and values between nodes are stored so.
 
     Raises:  BackendUnavailableError; UnsupportedOpError listing every node; LimitError; OutOfMemoryError; GpuError
     """
+    if float16:
+        return await _in_float16(graph, host, progress, choices, tuning_ms)
     device: GpuDevice = await host.gpu()
     if choices is not None:
         return await compiled(graph, host, device, choices, {}, progress)
@@ -34,3 +40,21 @@ async def build(
     if tuning_ms:
         return await tuner.tune(tuning_ms, progress)
     return await tuner.compiled(tuner.tuned(), progress)
+
+
+async def _in_float16(
+    graph: Graph,
+    host: Host,
+    progress: Progress | None,
+    choices: Mapping[str, str] | None,
+    tuning_ms: float | None,
+) -> WebGpuExecutor:
+    """As `build`, of a graph of its own; what is told of it is told of the given graph's nodes and values."""
+    halved, originals = in_float16(graph)
+    try:
+        executor = await build(halved, host, progress, choices=choices, tuning_ms=tuning_ms)
+    except UnsupportedOpError as error:
+        nodes = dict(zip(halved.nodes, graph.nodes, strict=True))
+        raise UnsupportedOpError(error.problems, [nodes[n] for n in error.nodes if isinstance(n, Node)]) from error
+    executor.originals = originals
+    return executor

@@ -61,6 +61,7 @@ class WebGpuExecutor:
     def __init__(self, schedule: Schedule, host: Host, device: GpuDevice, origins: Mapping[int, str]) -> None:
         self.graph = schedule.graph
         self.tuning: TuningReport | None = None  # what a tuning found, where one was asked for
+        self.originals: Mapping[Value, Value] = {}  # what values stand for, where the graph was made of another one
         self._origins = origins
         self._schedule, self._host, self._device = schedule, host, device
         self._program: GpuProgram | None = None
@@ -195,7 +196,7 @@ class WebGpuExecutor:
             reads = [_span_of(region, value.type.nbytes) for value, region in shown]
             data = await program.run(self._base + first, done - first, reads)
             for (value, _), bytes_ in zip(shown, data, strict=True):
-                yield node, value, _tensor(bytes_, value.type)
+                yield node, self.originals.get(value, value), _tensor(bytes_, value.type)
 
     async def profile(self, inputs: Mapping[str, memoryview], rounds: int) -> list[float]:
         """Median milliseconds of each row of `rows()`, from many repeats of a dispatch in one submit."""

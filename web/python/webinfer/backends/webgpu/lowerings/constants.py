@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from webinfer.backends.webgpu.dispatch import WORKGROUP, Dispatch, Stored, Target, groups_for, read, write
+from webinfer.backends.webgpu.dispatch import WORKGROUP, Dispatch, Scratch, Stored, Target, groups_for, read, write
 from webinfer.backends.webgpu.lowerings.conversion import WIDE, cast_dispatch, ints, plain_cast
 from webinfer.codegen.prelude import DIMS, u32, u32x8
 from webinfer.dtypes import DType
 from webinfer.errors import UnsupportedOpError
-from webinfer.graph.ir import Sparsity, TensorType, Value
+from webinfer.graph.ir import Sparsity, Value
 from webinfer.ops.strided import row_major
 
 
@@ -45,7 +45,7 @@ def _densify(value: Value, sparsity: Sparsity, target: Target) -> list[Dispatch]
         *u32x8(size=sizes, start=starts, segments=segments, step=_steps(value.type.shape, sparsity)),
         *u32(count=count, dense=value.type.size),
     )
-    y = Value(value.name, TensorType(value.type.shape, WIDE[dtype])) if dtype in WIDE else value
+    y = Scratch(value.type.shape, WIDE[dtype]) if dtype in WIDE else value
     table = ints(tables or [0])
     bindings = (
         read("x", Stored(value)),
@@ -54,7 +54,7 @@ def _densify(value: Value, sparsity: Sparsity, target: Target) -> list[Dispatch]
     )
     variables = {"workgroup": WORKGROUP, "levels": levels}
     main = Dispatch("densify", variables, bindings, params, groups_for(count, target), "stored sparse")
-    return [main] if y is value else [main, cast_dispatch(y, value, target)]
+    return [main, cast_dispatch(y, value, target)] if isinstance(y, Scratch) else [main]
 
 
 def _steps(shape: Sequence[int], sparsity: Sparsity) -> list[int]:

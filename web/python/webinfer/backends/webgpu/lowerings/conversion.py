@@ -21,6 +21,7 @@ from webinfer.backends.webgpu.dispatch import (
     groups_for,
     operand,
     read,
+    source_dtype,
     write,
 )
 from webinfer.codegen.prelude import f32, i32, u32
@@ -44,9 +45,9 @@ class CastRule(enum.StrEnum):
     TO_BOOL = "to_bool"
 
 
-def cast_dispatch(x: Value, y: Value, target: Target) -> Dispatch:
+def cast_dispatch(x: Source, y: Value, target: Target) -> Dispatch:
     """x converted to y's type, element by element."""
-    source, wanted = x.type.dtype, y.type.dtype
+    source, wanted = source_dtype(x), y.type.dtype
     rule, low, high = CastRule.PLAIN, 0.0, 0.0
     if wanted is DType.BOOL:
         rule = CastRule.TO_BOOL

@@ -1,0 +1,169 @@
+"""Which values of a float32 graph are stored as float16 where that was asked for.
+
+Kernels load and store through accessors and compute in float32, so most of them take any mix of the two types and no
+step is needed to convert. Inputs and outputs of the graph keep their type. Float32 stays as well: what is stored one
+by one, what may exceed float16, and what is computed before the first product (positions, scales of pictures).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from webinfer.backends.webgpu.dispatch import Lower
+from webinfer.backends.webgpu.lowerings import (
+    LOWERINGS,
+    convolution,
+    elementwise,
+    image,
+    indexing,
+    matrix,
+    movement,
+    reduction,
+)
+from webinfer.dtypes import DType
+from webinfer.graph.ir import Graph, Node, TensorType, Value
+
+LARGEST = 65504.0  # finite float16
+SMALL = 4096  # elements of a constant that is no weight up to which it stays as it is
+
+PRODUCTS: tuple[Lower, ...] = (
+    convolution.conv2d,
+    convolution.conv_transpose2d,
+    convolution.depthwise_conv2d,
+    matrix.matmul,
+)
+ANY_MIX: tuple[Lower, ...] = (elementwise.binary, elementwise.unary, image.pool2d, image.resize_bilinear)
+MOVES: tuple[Lower, ...] = (  # bits: everything of one type
+    elementwise.where,
+    image.resize_nearest,
+    indexing.gather,
+    indexing.gather_elements,
+    indexing.gather_nd,
+    movement.concat,
+    movement.pad,
+    movement.reshape,
+    movement.strided,
+)
+READERS: tuple[Lower, ...] = (  # results of their own type
+    elementwise.cast,
+    elementwise.dequantize,
+    reduction.arg_extreme,
+    reduction.reduce,
+)
+
+
+def in_float16(graph: Graph) -> tuple[Graph, Mapping[Value, Value]]:
+    """A graph with the same nodes that stores weights and what lies between them as float16.
+
+    Also, for each value that became another one, the value it stands for.
+    """
+    narrow = _Choice(graph).narrow()
+    twins: dict[Value, Value] = {}
+    nodes = []
+    for node in graph.nodes:
+        for value in (*node.inputs, *node.outputs):
+            if value in narrow and value not in twins:
+                assert value is not None
+                twins[value] = Value(value.name, TensorType(value.type.shape, DType.FLOAT16), value.constant)
+        inputs = [v if v is None else twins.get(v, v) for v in node.inputs]
+        nodes.append(Node(node.op, inputs, [twins.get(v, v) for v in node.outputs], node.attrs, node.label))
+    return Graph(graph.name, graph.inputs, graph.outputs, nodes), {twin: value for value, twin in twins.items()}
+
+
+class _Choice:
+    """Decides for groups of values that moves tie together: all float16 or none."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._leader: dict[Value, Value] = {}
+        self._wide: set[Value] = set()  # leaders
+        self._weights = {
+            w for n in graph.nodes if LOWERINGS.get(n.op) in PRODUCTS for w in n.inputs[1:2] if w is not None
+        }
+
+    def narrow(self) -> set[Value]:
+        """The values that become float16."""
+        graph = self._graph
+        for node in graph.nodes:
+            if LOWERINGS.get(node.op) in MOVES:
+                tied = _moved(node)
+                for value in tied[1:]:
+                    self._leader[self._group(value)] = self._group(tied[0])
+        for value in (*graph.inputs, *graph.outputs):
+            self._keep(value)
+        for node in graph.nodes:
+            if _leaves_range(node) or not _takes_float16(node):
+                self._keep(*node.inputs, *node.outputs)
+        found = [v for node in graph.nodes for v in self._results(node)]
+        found += [v for node in graph.nodes for v in node.inputs if v is not None and self._is_stored_narrow(v, node)]
+        return {v for v in found if self._group(v) not in self._wide}
+
+    def _group(self, value: Value) -> Value:
+        while value in self._leader and self._leader[value] is not value:
+            value = self._leader[value]
+        return value
+
+    def _keep(self, *values: Value | None) -> None:
+        self._wide |= {self._group(v) for v in values if v is not None}
+
+    def _is_narrow(self, value: Value) -> bool:
+        return value.type.dtype is DType.FLOAT16 or (_is_float32(value) and self._group(value) not in self._wide)
+
+    def _results(self, node: Node) -> Sequence[Value]:
+        """The results of a node that may be float16; notes those that may not."""
+        lower, results = LOWERINGS.get(node.op), [v for v in node.outputs if _is_float32(v)]
+        data = [v for v in node.inputs if v is not None and not v.is_constant and v.type.dtype.is_float]
+        if lower in PRODUCTS:
+            kept = node.output.type.shape[-1] % 4 != 0  # stored one by one
+        elif lower in ANY_MIX:
+            kept = not any(map(self._is_narrow, data))
+        elif lower in READERS:
+            kept = not (node.output in self._weights and _is_moderate(node))
+        else:
+            kept = False
+        if kept:
+            self._keep(*results)
+        return results
+
+    def _is_stored_narrow(self, value: Value, node: Node) -> bool:
+        if value.constant is None or not _is_float32(value):
+            return False
+        return value in self._weights or LOWERINGS.get(node.op) in MOVES or value.type.size > SMALL
+
+
+def _is_float32(value: Value) -> bool:
+    return value.type.dtype is DType.FLOAT32
+
+
+def _moved(node: Node) -> list[Value]:
+    inputs = node.inputs[1:] if LOWERINGS[node.op] is elementwise.where else node.inputs
+    return [v for v in (*inputs, *node.outputs) if v is not None and _is_float32(v)]
+
+
+def _takes_float16(node: Node) -> bool:
+    return LOWERINGS.get(node.op) in (*PRODUCTS, *ANY_MIX, *MOVES, *READERS)
+
+
+def _leaves_range(node: Node) -> bool:
+    """Whether constants or a fill say that numbers beyond float16 are meant."""
+    fill = getattr(node.attrs, "value", 0.0)
+    if isinstance(fill, int | float) and math.isfinite(fill) and abs(fill) > LARGEST:
+        return True
+    return any(v is not None and _is_float32(v) and not _fits(v) for v in node.inputs)
+
+
+def _fits(value: Value) -> bool:
+    constant = value.constant
+    if constant is None or constant.stored is not DType.FLOAT32:
+        return True
+    numbers = memoryview(constant.data).cast("B").cast("f")
+    return not numbers or (max(numbers) <= LARGEST and min(numbers) >= -LARGEST)
+
+
+def _is_moderate(node: Node) -> bool:
+    """Whether the numbers that a conversion of a constant makes are surely in float16's range."""
+    x = node.inputs[0]
+    if x is None or x.constant is None or x.type.quant is None or x.type.dtype.itemsize != 1:
+        return False
+    return 255 * max(x.type.quant.scales, default=0.0) <= LARGEST
