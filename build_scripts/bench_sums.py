@@ -32,7 +32,7 @@ def sum_cases(
 ) -> Iterator[dict[str, Any]]:
     """Every product with each of its candidates, every reduction both ways."""
     from webinfer.ops.conv import Conv2dAttrs
-    from webinfer.ops.reduce import ReduceAttrs
+    from webinfer.ops.reduce import ArgAttrs, ReduceAttrs
     from webinfer.ops.softmax import SoftmaxAttrs
 
     for x, w, pad in products:
@@ -42,6 +42,7 @@ def sum_cases(
         yield _case(f"sum of rows {_size(shape)}", _node("reduce_sum", shape, ReduceAttrs((1,))), texts)
     for shape in lines:
         yield _case(f"softmax {_size(shape)}", _node("softmax", shape, SoftmaxAttrs(1)), texts)
+        yield _case(f"largest of lines {_size(shape)}", _node("arg_max", shape, ArgAttrs(1)), texts)
     for shape in columns:
         yield _case(f"mean of columns {_size(shape)}", _node("reduce_mean", shape, ReduceAttrs((1,))), texts)
 

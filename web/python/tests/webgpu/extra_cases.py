@@ -12,7 +12,7 @@ from webinfer.ops.conv import Conv2dAttrs, quantized_conv_case
 from webinfer.ops.elementwise import CastAttrs, UnaryAttrs
 from webinfer.ops.matmul import MatmulAttrs
 from webinfer.ops.pool import Pool2dAttrs
-from webinfer.ops.reduce import ReduceAttrs
+from webinfer.ops.reduce import ArgAttrs, ReduceAttrs
 from webinfer.ops.softmax import SoftmaxAttrs
 
 _LONG = TensorType((3, 1024))
@@ -116,6 +116,36 @@ def _any_length(name: str, low: float = -2, high: float = 2) -> list[tuple[Op, C
     return [(OPS[name], case) for case in (*rows, columns)]
 
 
+_LINE = TensorType((2, 300))
+_NAN = float("nan")
+_ODD_FLOATS = {  # both lines, elements that differ from the rest
+    "ties": ((7, 3.0), (270, 3.0), (299, 3.0), (301, -3.0), (500, -3.0), (560, 3.0)),
+    "NaN": ((9, 4.0), (131, _NAN), (200, _NAN), (310, -4.0), (599, _NAN)),
+    "infinities and zeros": ((0, -0.0), (1, 0.0), (90, float("inf")), (95, float("-inf")), (400, float("-inf"))),
+}
+
+
+def _odd_floats(label: str) -> tuple[float, ...]:
+    odd = dict(_ODD_FLOATS[label])
+    return tuple(odd.get(i, 0.0) for i in range(600))
+
+
+def _positions(name: str) -> list[tuple[Op, Case]]:
+    """Extremes of long lines: where they lie, in all kinds of numbers."""
+    op = OPS[name]
+    shapes = ((1, 1001), (5, 257), (3, 512))
+    cases = [Case(f"long lines {shape}", (TensorType(shape),), ArgAttrs(1), low=-2, high=2) for shape in shapes]
+    cases += [Case(label, (_LINE,), ArgAttrs(1), values={0: _odd_floats(label)}) for label in _ODD_FLOATS]
+    cases += [
+        Case(f"long lines of {dtype}", (TensorType((3, 400), dtype),), ArgAttrs(1), low=low, high=high)
+        for dtype, low, high in (
+            (DType.INT32, -(2**31), 2**31 - 1), (DType.UINT8, 0, 255), (DType.INT8, -128, 127),
+            (DType.INT64, -99, 99), (DType.FLOAT16, -9, 9),
+        )
+    ]  # fmt: skip
+    return [(op, case) for case in (*cases, Case("long middle axis", (TensorType((2, 300, 3)),), ArgAttrs(1)))]
+
+
 # Reductions that a workgroup shares.
 SHARED = (
     *_any_length("reduce_sum"),
@@ -128,6 +158,8 @@ SHARED = (
     *_any_length("reduce_log_sum", 1, 2),
     *_any_length("reduce_log_sum_exp", -30, 30),
     *_any_length("reduce_sum_square"),
+    *_positions("arg_max"),
+    *_positions("arg_min"),
     *((OPS[f"reduce_{name}"], Case("integers", (_INTS,), ReduceAttrs((1,)), low=-9, high=9)) for name in _OF_INTS),
     (OPS["reduce_any"], Case("columns", (_BOOLS,), ReduceAttrs((0,)), values={0: _ODD_ONE})),
     (OPS["reduce_all"], Case("columns", (_BOOLS,), ReduceAttrs((0,)), values={0: tuple(not b for b in _ODD_ONE)})),

@@ -76,7 +76,7 @@ def test_every_kernel_without_tiles_is_right(name: str, features: set[str]) -> N
 
 
 def test_one_row_of_long_sums_is_a_workgroups_by_default() -> None:
-    assert choose(node_of("matmul", "one row"), HARDWARE) == "gemv_1_64"
+    assert choose(node_of("matmul", "one row"), HARDWARE) == "gemv_1_128"
     assert choose(node_of("conv2d", "small map"), HARDWARE) == "split_k"
     assert "gemv_4_64" in candidates(node_of("conv2d", "small map"), HARDWARE)
     assert not set(candidates(node_of("matmul", "one row"), SOFTWARE)) & set(GEMVS)

@@ -26,7 +26,7 @@ from webinfer.backends.webgpu.dispatch import (
 from webinfer.backends.webgpu.lowerings.conversion import WIDE, cast_dispatch, is_quantized, plain_cast, zero_of
 from webinfer.backends.webgpu.lowerings.movement import copy_dispatch
 from webinfer.backends.webgpu.lowerings.quantized import centered, product_epilogue
-from webinfer.backends.webgpu.lowerings.variants import GEMVS, is_gemv, splits_sum
+from webinfer.backends.webgpu.lowerings.variants import gemvs, is_gemv, splits_sum
 from webinfer.codegen.elements import Element
 from webinfer.codegen.prelude import Param, i32, u32
 from webinfer.codegen.templates import Variable
@@ -155,7 +155,7 @@ def packed_product(node: Node, shape: tuple[int, int, int], target: Target) -> D
     split = splits_sum(rows, co // 4, ci // 4, target)
     if split and is_gemv(rows, ci // 4):
         bindings = (read("x", x, Element.U32), read("w", w, Element.U32), *extras, write("y", y))
-        gemv = next(g for g in GEMVS.values() if g.suits(rows, ci // 4, target))
+        gemv = gemvs(rows, ci // 4, target)[0]
         variables |= joining(target) | {"workgroup": gemv.workgroup}
         why = f"{gemv.workgroup} share each sum, {joining_text(target)}"
         groups = groups_for(rows * (co // 4), target, 1)

@@ -144,15 +144,36 @@ def columns_dispatch(
     return Dispatch("reduce_columns", variables, (read("x", x), write("y", y)), params, groups, why)
 
 
+class Kind(enum.StrEnum):
+    """How arg_extreme_workgroup.wgsl ranks elements."""
+
+    FLOAT = "float"
+    SIGNED = "signed"
+    UNSIGNED = "unsigned"
+
+
 def arg_extreme(node: Node, target: Target) -> list[Dispatch]:
     x, y = operand(node, 0), node.output
     _, depth, inner = split_at(x.type.shape, node.attrs.axis)
+    if not target.software and depth >= LONG_ROW and y.type.size <= FEW_RESULTS:
+        return [_arg_extreme_workgroup(node, target)]
     variables: dict[str, Variable] = {
         "workgroup": WORKGROUP, "largest": node.op.name == "arg_max", "float": x.type.dtype.is_float,
     }  # fmt: skip
     params = u32(count=y.type.size, depth=depth, inner=inner)
     bindings = (read("x", x), write("y", y))
     return [Dispatch("arg_extreme", variables, bindings, params, groups_for(-(-y.type.size // 4), target))]
+
+
+def _arg_extreme_workgroup(node: Node, target: Target) -> Dispatch:
+    x, y, dtype = operand(node, 0), node.output, operand(node, 0).type.dtype
+    _, depth, inner = split_at(x.type.shape, node.attrs.axis)
+    unsigned = dtype in (DType.UINT32, DType.UINT64)
+    kind = Kind.FLOAT if dtype.is_float else Kind.UNSIGNED if unsigned else Kind.SIGNED
+    variables = {"workgroup": WORKGROUP, "largest": node.op.name == "arg_max", "kind": kind, **joining(target)}
+    params = u32(count=y.type.size, depth=depth, inner=inner)
+    groups, why = groups_for(-(-y.type.size // 4), target, 1), f"long lines, {joining_text(target)}"
+    return Dispatch("arg_extreme_workgroup", variables, (read("x", x), write("y", y)), params, groups, why)
 
 
 def _softmax(node: Node, target: Target) -> list[Dispatch]:

@@ -128,6 +128,7 @@ class Gemv:
 
 GEMV_SIZES = (32, 64, 128, 256)
 GEMVS: dict[str, Gemv] = {g.name: g for g in (Gemv(rows, size) for rows in (1, 4) for size in GEMV_SIZES)}
+GEMV_TURNS = 4  # quads of a sum that an invocation takes by default, at most
 LONG_GEMV = 64  # quads of input channels from which one row is computed so by default
 
 
@@ -228,10 +229,16 @@ def _untiled(node: Node, shape: ProductShape, target: Target) -> tuple[str, ...]
         few = splits_sum(shape.rows, columns4, shape.inner // 4, target)
         names.insert(0 if few else len(names), "split_k")
         if few and _has_rows(node):
-            found = [g.name for g in GEMVS.values() if g.suits(shape.rows, shape.inner // 4, target)]
+            found = [g.name for g in gemvs(shape.rows, shape.inner // 4, target)]
             at = 0 if is_gemv(shape.rows, shape.inner // 4) else len(names)
             names[at:at] = found
     return tuple(names)
+
+
+def gemvs(rows: int, quads: int, target: Target) -> list[Gemv]:
+    """What may compute a product, the likely best first: a few quads of a sum for each invocation."""
+    suiting = [g for g in GEMVS.values() if g.suits(rows, quads, target)]
+    return sorted(suiting, key=lambda g: (g.rows, GEMV_TURNS * g.workgroup < quads))
 
 
 def _has_rows(node: Node) -> bool:

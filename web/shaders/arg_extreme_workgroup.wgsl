@@ -1,0 +1,71 @@
+// arg_extreme_workgroup: one workgroup finds the first largest (or smallest) element of four lines together; a NaN
+// counts as extreme.
+//
+//   x [O, D, I], y [O, I] integers, written in quads
+//   Dispatch: (ceil(O*I / 4)) workgroups
+
+$$ if subgroups
+enable subgroups;
+$$ endif
+{{ prelude }}
+const WG: u32 = {{ workgroup }}u;
+const READERS: u32 = 1u;
+
+// Bits that grow with the number; both zeros are one number.
+$$ if kind == "float"
+fn rank(v: x_t) -> u32 {
+    let bits = select(bitcast<u32>(v), 0u, v == 0.0);
+    return select(bits | 0x80000000u, ~bits, bits >= 0x80000000u);
+}
+fn is_nan(v: x_t) -> bool { return (bitcast<u32>(v) & 0x7fffffffu) > 0x7f800000u; }
+$$ elif kind == "signed"
+fn rank(v: x_t) -> u32 { return bitcast<u32>(v) ^ 0x80000000u; }
+fn is_nan(v: x_t) -> bool { return false; }
+$$ else
+fn rank(v: x_t) -> u32 { return v; }
+fn is_nan(v: x_t) -> bool { return false; }
+$$ endif
+
+// Of each line: the rank of the best element, which is the largest one, and its place.
+struct acc_v { rank: vec4<u32>, at: vec4<u32> }
+fn start() -> acc_v { return acc_v(vec4<u32>(0u), vec4<u32>(0xffffffffu)); }
+fn join(a: acc_v, b: acc_v) -> acc_v {
+    let second = (b.rank > a.rank) | ((b.rank == a.rank) & (b.at < a.at));
+    return acc_v(select(a.rank, b.rank, second), select(a.at, b.at, second));
+}
+$$ if subgroups
+fn join_subgroup(a: acc_v) -> acc_v {
+    let best = subgroupMax(a.rank);
+    return acc_v(best, subgroupMin(select(vec4<u32>(0xffffffffu), a.at, a.rank == best)));
+}
+$$ endif
+{$ include "_workgroup_join.wgsl" $}
+
+fn rank_at(i: u32) -> u32 {
+    let v = load_x(i);
+    $$ if largest
+    return select(rank(v), 0xffffffffu, is_nan(v));
+    $$ else
+    return select(~rank(v), 0xffffffffu, is_nan(v));
+    $$ endif
+}
+
+@compute @workgroup_size(WG)
+fn main(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) local: u32,
+) {
+    // Spare workgroups repeat the last lines: no barrier may stand behind a return.
+    let last = params.count - 1u;
+    let quad = min(group.x + group.y * groups.x, last / 4u);
+    let line = min(4u * quad + vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(last));
+    let base = line / params.inner * params.depth * params.inner + line % params.inner;
+    var own = start();
+    for (var d = local; d < params.depth; d += WG) {
+        let i = base + d * params.inner;
+        own = join(own, acc_v(vec4<u32>(rank_at(i.x), rank_at(i.y), rank_at(i.z), rank_at(i.w)), vec4<u32>(d)));
+    }
+    let all = joined(own, local);
+    if (local == 0u) { store4_y(quad, y_v(all.at)); }
+}
