@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from playwright.sync_api import Request, Route
@@ -39,6 +40,17 @@ PLANS = """async (spoil) => {
     sizes[name] = bytes.length;
   }
   return sizes;
+}"""
+
+SUM = """async () => {
+  const cache = await caches.open("webinfer");
+  let sum = 0;
+  for (const request of await cache.keys()) {
+    if (!request.url.split("/").at(-1).startsWith("plan-")) continue;
+    const answer = await cache.match(request);
+    if (answer) for (const byte of new Uint8Array(await answer.arrayBuffer())) sum += byte;
+  }
+  return sum;
 }"""
 
 
@@ -168,6 +180,13 @@ def test_restored_interpreters_do_not_share_their_chance(demo: Demo) -> None:
     assert len(drawn) == 2
 
 
+def same_face(result: dict[str, Any], wanted: dict[str, Any]) -> None:
+    """Up to the last bits, which are another kernel's where the tuner found one meanwhile."""
+    (face,), (other,) = result["faces"], wanted["faces"]
+    assert face["box"] == pytest.approx(other["box"], abs=1e-2)
+    assert face["score"] == pytest.approx(other["score"], abs=1e-4)
+
+
 def plan_of_visit(page: DemoPage) -> str:
     """What the engine said last about a plan that was kept, with debug=1."""
     return [line for line in page.console if "plan of an earlier visit" in line][-1]
@@ -188,7 +207,7 @@ def test_a_second_visit_runs_the_kept_plan(demo: Demo) -> None:
     page.page.reload()
     second = page.wait_for_result()
     assert "the plan" in plan_of_visit(page)
-    assert second["faces"] == first["faces"]
+    same_face(second, first)
 
 
 def test_a_damaged_kept_plan_is_ignored_and_made_anew(demo: Demo) -> None:
@@ -196,10 +215,11 @@ def test_a_damaged_kept_plan_is_ignored_and_made_anew(demo: Demo) -> None:
     first = page.wait_for_result()
     wait_for_plan(page)
     page.page.evaluate(PLANS, True)
+    spoiled = page.page.evaluate(SUM)
     page.page.reload()
-    assert page.wait_for_result()["faces"] == first["faces"]
+    same_face(page.wait_for_result(), first)
     assert "damaged plan" in plan_of_visit(page)
-    page.page.wait_for_timeout(4000)
+    page.wait_for("another plan", lambda: page.page.evaluate(SUM) not in (0, spoiled))
     page.page.reload()
-    assert page.wait_for_result()["faces"] == first["faces"]
+    same_face(page.wait_for_result(), first)
     assert "the plan" in plan_of_visit(page)
