@@ -41,3 +41,30 @@ def test_float16_halves_memory_and_hardly_changes_answers(demo: Demo) -> None:
     assert found["arena"] < 0.55
     assert found["kernels"]
     assert "is for webgpu" in found["refusal"]
+
+
+HARDWARE = """
+async def test():
+    from webinfer.host import current
+
+    device = await current().gpu()
+    async def answers(software, **options):
+        device.software = software  # what is chosen for hardware runs here too, slowly
+        with await webinfer.load("blazeface_short_range", backend="webgpu", strict=True, **options) as session:
+            outputs = await session.run(image(1))
+            return [t.tolist() for t in outputs.values()], {r.kernel for r in session.plan().rows}, session.memory().constants
+
+    want, _, wide = await answers(True)
+    got, kernels, constants = await answers(False, precision="float16")
+    device.software = True
+    spans = [max(numbers) - min(numbers) for numbers in want]
+    difference = max(abs(a - b) / span for p, q, span in zip(want, got, spans) for a, b in zip(p, q))
+    return {"difference": difference, "kernels": sorted(kernels), "constants": constants / wide}
+"""
+
+
+def test_kernels_for_hardware_read_float16_in_a_browser_too(demo: Demo) -> None:
+    found = in_worker(demo("?backend=webgpu"), HARDWARE)
+    assert found["difference"] < 1e-2
+    assert {"conv2d_tiled", "depthwise_pointwise"} <= set(found["kernels"])
+    assert found["constants"] < 0.55
