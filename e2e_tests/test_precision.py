@@ -52,7 +52,8 @@ async def test():
         device.software = software  # what is chosen for hardware runs here too, slowly
         with await webinfer.load("blazeface_short_range", backend="webgpu", strict=True, **options) as session:
             outputs = await session.run(image(1))
-            return [t.tolist() for t in outputs.values()], {r.kernel for r in session.plan().rows}, session.memory().constants
+            kernels = {row.kernel for row in session.plan().rows}
+            return [tensor.tolist() for tensor in outputs.values()], kernels, session.memory().constants
 
     want, _, wide = await answers(True)
     got, kernels, constants = await answers(False, precision="float16")
