@@ -76,6 +76,9 @@ async def test():
         workspace, pictures = Workspace(await session.host.kernels()), as_on_hardware(session)
         for kind in KINDS:
             source = getattr(js.testSources, kind)
+            if kind == "ImageData":
+                assert pictures.size(source) is None and "ImageData" in pictures.refusal
+                continue
             size = await ready(pictures, source)
             for box in (Letterbox.fit(*size, 128, 96), Turned(1.0, 0.0, 0.0, 128, 96)):
                 tensor = place_image(pictures, source, box, size, scale=2 / 255, offset=-1.0)
@@ -142,7 +145,7 @@ def _in_worker(page: DemoPage, code: str) -> Any:
 
 def test_both_roads_give_the_same_numbers(demo: Demo, browser_with_frames_on_the_gpu: Browser) -> None:
     found = _in_worker(demo("?backend=webgpu", browser=browser_with_frames_on_the_gpu), NUMBERS)
-    assert len(found) == 2 * len(KINDS)
+    assert len(found) == 2 * len(KINDS) - 2
     for kind, (worst, mean, span) in found.items():
         of_eight_bits = kind.startswith("film")  # from YUV, which the browser turns into RGB in two ways
         assert worst <= (2 * 2 / 255 if of_eight_bits else 1e-4), kind  # of a range of 2
@@ -157,7 +160,7 @@ def test_both_roads_give_the_same_faces(
     chosen = browser_with_frames_on_the_gpu if frames_on_the_gpu else browser
     answer = _in_worker(demo("?backend=webgpu", browser=chosen), FACES)
     through_memory = [kind for kind, (_, _, went_straight) in answer["found"].items() if not went_straight]
-    assert through_memory == ([] if frames_on_the_gpu else ["VideoFrame", "film"])
+    assert through_memory == ["ImageData", *([] if frames_on_the_gpu else ["VideoFrame", "film"])]
     for kind, (straight, through, _) in answer["found"].items():
         assert len(straight) == len(through) == 1, kind
         assert overlap(straight[0]["box"], through[0]["box"]) >= 0.98, kind

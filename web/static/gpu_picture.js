@@ -8,10 +8,13 @@ const STILLS = ["ImageBitmap", "HTMLImageElement", "HTMLCanvasElement", "Offscre
 
 let framesLost = false; // a device was lost after frames were imported: later ones get none
 
-/** The way of a picture onto the GPU: "external" without a copy, "texture" with one; undefined if there is none. */
-function wayOf(source, kind) {
+/**
+ * The way of a picture onto the GPU: "external" without a copy, "texture" with one; undefined if there is none.
+ * Pixels that lie in memory have none: there the part that a model sees is cut out sooner than all are uploaded.
+ */
+function wayOf(kind) {
   if (FILMS.includes(kind)) return "external";
-  return STILLS.includes(kind) || source.data instanceof Uint8ClampedArray ? "texture" : undefined;
+  return STILLS.includes(kind) ? "texture" : undefined;
 }
 
 function sizeOf(source) {
@@ -47,7 +50,7 @@ export class Pictures {
   /** "" and the picture's `width` and `height` if `take` can take it, else why not. */
   look(source) {
     const kind = source.constructor?.name;
-    const name = wayOf(source, kind);
+    const name = wayOf(kind);
     if (!name) return `no texture is made of a ${kind}`;
     if (this.refused.has(kind)) return this.refused.get(kind);
     if (name === "external" && framesLost) return "a device was lost that imported video frames";
@@ -67,7 +70,7 @@ export class Pictures {
    */
   take(source, params, size, x, y) {
     const kind = source.constructor?.name;
-    const name = wayOf(source, kind);
+    const name = wayOf(kind);
     let bytes;
     withBytes(params, (view) => (bytes = view.slice()));
     try {
@@ -102,8 +105,7 @@ export class Pictures {
     for (const other of at < 0 ? this.spare.splice(0) : []) other.destroy(); // pictures of another size
     const texture = at < 0 ? gpu.createTexture({ size: [width, height], format: "rgba8unorm", usage }) : this.spare.splice(at, 1)[0];
     try {
-      if (source.data) gpu.queue.writeTexture({ texture }, source.data, { bytesPerRow: 4 * width }, [width, height]);
-      else gpu.queue.copyExternalImageToTexture({ source }, { texture }, [width, height]);
+      gpu.queue.copyExternalImageToTexture({ source }, { texture }, [width, height]);
     } catch (error) {
       texture.destroy();
       throw error;

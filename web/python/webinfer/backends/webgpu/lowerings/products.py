@@ -153,7 +153,7 @@ def packed_product(node: Node, shape: tuple[int, int, int], target: Target) -> D
         "flip_x": 0x80808080 if x_turn else 0, "flip_w": 0x80808080 if w_turn else 0,
     }  # fmt: skip
     split = splits_sum(rows, co // 4, ci // 4, target)
-    if split and is_gemv(rows, ci // 4):
+    if split and rows == 1 and is_gemv(rows, ci // 4, co):
         bindings = (read("x", x, Element.U32), read("w", w, Element.U32), *extras, write("y", y))
         gemv = gemvs(rows, ci // 4, target)[0]
         variables |= joining(target) | {"workgroup": gemv.workgroup}

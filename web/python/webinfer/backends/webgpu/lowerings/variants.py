@@ -24,7 +24,7 @@ WAVE_CYCLES = 600.0  # to fill and to drain the device
 # Kernels without tiles: the share of the device's peak that they reach, and cycles that one product of a sum takes.
 UNTILED = {
     "vec4": (0.25, 135.0), "4x8": (0.27, 135.0), "split": (0.18, 17.0), "image": (0.12, 460.0), "dot": (0.1, 70.0),
-    "any": (0.1, 460.0), "gemv": (0.12, 3.0),  # the last one by its counts of loads, not measured
+    "any": (0.1, 460.0), "gemv": (0.12, 3.0),
 }  # fmt: skip
 READ_HALVES = ("4x1", "4x8", "split_k")  # besides tiles and GEMVs: the others use a weight too seldom
 LEAST_LIMITS = {"maxComputeWorkgroupStorageSize": 16384, "maxComputeInvocationsPerWorkgroup": 256}
@@ -129,7 +129,8 @@ class Gemv:
 GEMV_SIZES = (32, 64, 128, 256)
 GEMVS: dict[str, Gemv] = {g.name: g for g in (Gemv(rows, size) for rows in (1, 4) for size in GEMV_SIZES)}
 GEMV_TURNS = 4  # quads of a sum that an invocation takes by default, at most
-LONG_GEMV = 64  # quads of input channels from which one row is computed so by default
+LONG_GEMV = {True: 16, False: 24}  # quads of a sum from which GEMVs are the default: one row, several rows
+GEMV_ROWS, GEMV_RESULTS = 64, 8192  # up to so many rows, and results of several rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +197,8 @@ def candidates(node: Node, target: Target) -> tuple[str, ...]:
     ranked = sorted(cycles, key=cycles.__getitem__)
     best = cycles[ranked[0]]
     tiles = tuple(name for name in ranked if cycles[name] <= SLACK * best)[:OFFERED]
-    return (*tiles, *plain) if best < _untiled_cycles(plain[0], shape) else (*plain, *tiles)
+    tiled = best < _untiled_cycles(plain[0], shape) and plain[0] not in GEMVS
+    return (*tiles, *plain) if tiled else (*plain, *tiles)
 
 
 def _untiled_cycles(name: str, shape: ProductShape) -> float:
@@ -230,7 +232,7 @@ def _untiled(node: Node, shape: ProductShape, target: Target) -> tuple[str, ...]
         names.insert(0 if few else len(names), "split_k")
         if few and _has_rows(node):
             found = [g.name for g in gemvs(shape.rows, shape.inner // 4, target)]
-            at = 0 if is_gemv(shape.rows, shape.inner // 4) else len(names)
+            at = 0 if is_gemv(shape.rows, shape.inner // 4, shape.columns) else len(names)
             names[at:at] = found
     return tuple(names)
 
@@ -238,7 +240,8 @@ def _untiled(node: Node, shape: ProductShape, target: Target) -> tuple[str, ...]
 def gemvs(rows: int, quads: int, target: Target) -> list[Gemv]:
     """What may compute a product, the likely best first: a few quads of a sum for each invocation."""
     suiting = [g for g in GEMVS.values() if g.suits(rows, quads, target)]
-    return sorted(suiting, key=lambda g: (g.rows, GEMV_TURNS * g.workgroup < quads))
+    together = max((g.rows for g in suiting), default=1)
+    return sorted(suiting, key=lambda g: (g.rows != together, GEMV_TURNS * g.workgroup < quads))
 
 
 def _has_rows(node: Node) -> bool:
@@ -246,9 +249,11 @@ def _has_rows(node: Node) -> bool:
     return node.op.name == "conv2d" or node.attrs.transpose_b or operand(node, 1).is_constant
 
 
-def is_gemv(rows: int, quads: int) -> bool:
-    """Whether a product with few results is computed by a workgroup for each four sums, by default."""
-    return rows == 1 and quads >= LONG_GEMV
+def is_gemv(rows: int, quads: int, columns: int) -> bool:
+    """Whether workgroups share the sums of a product with few results by default: two to five times as fast."""
+    if rows == 1:
+        return quads >= LONG_GEMV[True]
+    return rows <= GEMV_ROWS and rows * columns <= GEMV_RESULTS and quads >= LONG_GEMV[False]
 
 
 def _depthwise_candidates(node: Node, target: Target) -> tuple[str, ...]:
