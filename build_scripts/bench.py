@@ -28,10 +28,18 @@ def run(argv: list[str]) -> int:
 
     if options.static:
         return pack_static(options, entries_of(options))
+    if options.first:
+        from build_scripts.bench_first import measure_first, report_first
+
+        return (
+            report_first(options.report, options.json)
+            if options.report
+            else measure_first(options, entries_of(options))
+        )
     if options.report:
         from build_scripts.bench_report import report_log
 
-        return report_log(Path(options.report), options.json)
+        return report_log(options.report, options.json)
     return measure(options, entries_of(options))
 
 
@@ -58,6 +66,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--json", type=Path, help=where)
     parser.add_argument("--static", type=Path, help="write a site that needs no server of ours, and measure nothing")
     parser.add_argument("--kernels", action="store_true", help="with --static: a site that times single GPU kernels")
+    parser.add_argument("--first", action="store_true", help="only first runs, in a fresh browser each")
     parser.add_argument("--report", type=Path, help="make JSON, table and chart from lines that a static site posted")
     parser.add_argument("--screenshot", type=Path, help="also write a picture of the finished page")
     options = parser.parse_args(argv)

@@ -42,11 +42,15 @@ class Recorder:
         """This, as the host's device."""
         return self
 
-    async def pipelines(self, specs: Sequence[Any]) -> list[int]:
+    def begin(self, specs: Sequence[Any]) -> list[int]:
         """Numbers of (shader, bindings)."""
-        found = {spec: (self.texts.setdefault(spec.code, len(self.texts)), list(spec.bindings)) for spec in specs}
-        self.record["pipelines"] = list(found.values())
-        return [list(found).index(spec) for spec in specs]
+        known = self.record.setdefault("pipelines", [])
+        found = [[self.texts.setdefault(spec.code, len(self.texts)), list(spec.bindings)] for spec in specs]
+        known += [pair for i, pair in enumerate(found) if pair not in known and pair not in found[:i]]
+        return [known.index(pair) for pair in found]
+
+    async def ready(self, numbers: Sequence[int]) -> None:
+        """Nothing is made of them."""
 
     async def program(
         self, label: str, buffers: Sequence[int], uniforms: bytes, dispatches: Sequence[Any]

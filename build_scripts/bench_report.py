@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -108,7 +108,10 @@ def summary(rows: list[Row], models: dict[str, dict[str, Any]]) -> list[dict[str
             minima = _ratios(rows, names, (system, backend, threads), ours, "min_ms")
             if system != OURS and medians:
                 row = {"models": kind, "system": system, "backend": backend, "threads": threads}
-                means = {"geometric_mean": _mean(medians), "geometric_mean_of_minima": _mean(minima)}
+                means = {
+                    "geometric_mean": geometric_mean(medians.values()),
+                    "geometric_mean_of_minima": geometric_mean(minima.values()),
+                }
                 found.append({**row, **means, "least": min(medians.values()), "ratios": medians})
     return found
 
@@ -120,8 +123,9 @@ def _ratios(rows: list[Row], names: list[str], rival: Column, ours: Column, key:
     return {name: theirs / own for name, (theirs, own) in pairs.items() if theirs and own}
 
 
-def _mean(ratios: dict[str, float]) -> float:
-    return math.exp(sum(map(math.log, ratios.values())) / len(ratios))
+def geometric_mean(ratios: Collection[float]) -> float:
+    """Of positive numbers."""
+    return math.exp(sum(map(math.log, ratios)) / len(ratios))
 
 
 def write_all(collected: Collected, target: Path) -> None:
@@ -145,14 +149,22 @@ def report_log(log: Path, target: Path | None) -> int:
             collected.take(*json.loads(line))
         except (ValueError, TypeError) as error:
             raise BuildError(f"{log}: not a report of the benchmark's page: {line[:80]} ({error})") from error
-    adapter = collected.about.get("adapter") or {}
-    collected.machine = " ".join(str(v) for v in adapter.values() if v) or "unknown machine"
-    agent = str(collected.about.get("browser", "unknown browser"))
-    named = re.search(r"\w*Chrome/[\d.]+", agent)
-    collected.browser = named[0] if named else agent
+    collected.machine, collected.browser = machine_of(collected.about), browser_of(collected.about)
     collected.date = str(collected.about.get("date", ""))
     write_all(collected, target or log.with_suffix(".json"))
     return 0 if collected.ended and not collected.failure else 1
+
+
+def machine_of(about: Mapping[str, Any]) -> str:
+    """The GPU, as the browser names it."""
+    return " ".join(str(v) for v in (about.get("adapter") or {}).values() if v) or "unknown machine"
+
+
+def browser_of(about: Mapping[str, Any]) -> str:
+    """The browser and its version."""
+    agent = str(about.get("browser", "unknown browser"))
+    named = re.search(r"\w*Chrome/[\d.]+", agent)
+    return named[0] if named else agent
 
 
 def markdown(report: dict[str, Any]) -> str:

@@ -127,27 +127,42 @@ class Device {
     return this.layouts.get(key);
   }
 
-  /** Creates the pipelines of JSON [{label, code, bindings}] in parallel; the number of the first. */
-  async createPipelines(json) {
-    const specs = JSON.parse(json);
-    const settled = await this.scoped(() => Promise.allSettled(specs.map((spec) => this.createPipeline(spec))));
+  /** Begins the pipelines of JSON [{label, code, bindings}] in parallel; the number of the first. `ready` waits for them. */
+  beginPipelines(json) {
     this.check();
-    const failed = settled.findIndex((result) => result.status === "rejected");
-    if (failed >= 0) throw failure("Refused", `shader ${specs[failed].label}: ${settled[failed].reason.message}`);
-    const first = this.pipelines.length;
-    for (const result of settled) this.pipelines.push(result.value);
+    const specs = JSON.parse(json);
+    const made = specs.map(() => ({ layout: null, pipeline: null, done: null }));
+    const done = this.scoped(() => Promise.allSettled(specs.map((spec, i) => this.fill(made[i], spec)))).then((settled) => {
+      const failed = settled.findIndex((result) => result.status === "rejected");
+      if (failed >= 0) throw failure("Refused", `shader ${specs[failed].label}: ${settled[failed].reason.message}`);
+    });
+    done.catch(() => {}); // `ready` tells
+    for (const one of made) one.done = done;
+    this.gpu.queue.submit([]); // what was said leaves now, not when the caller has nothing more to do
+    return this.pipelines.push(...made) - made.length;
+  }
+
+  /** Ends when the pipelines of these numbers, a JSON list, can run. */
+  async ready(json) {
+    const done = new Set(JSON.parse(json).map((number) => this.pipelines[number].done));
+    await this.unlessLost(Promise.all(done));
+    this.check();
+  }
+
+  /** `beginPipelines`, and waits for them. */
+  async createPipelines(json) {
+    const first = this.beginPipelines(json);
+    await this.pipelines[first].done;
     return first;
   }
 
-  async createPipeline({ label, code, bindings }) {
-    const layout = this.layout(bindings);
-    const module = this.gpu.createShaderModule({ label, code });
-    const pipeline = await this.gpu.createComputePipelineAsync({
+  async fill(made, { label, code, bindings }) {
+    made.layout = this.layout(bindings);
+    made.pipeline = await this.gpu.createComputePipelineAsync({
       label,
-      layout: this.gpu.createPipelineLayout({ bindGroupLayouts: [layout] }),
-      compute: { module, entryPoint: "main" },
+      layout: this.gpu.createPipelineLayout({ bindGroupLayouts: [made.layout] }),
+      compute: { module: this.gpu.createShaderModule({ label, code }), entryPoint: "main" },
     });
-    return { pipeline, layout };
   }
 
   /** A program of JSON {label, buffers: sizes, dispatches: [{label, pipeline, bindings, groups}]}. */

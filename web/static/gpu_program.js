@@ -47,7 +47,7 @@ export class Program {
         binding,
         resource: { buffer: this.buffers[buffer], offset, size },
       }));
-      return { pipeline: made.pipeline, group: gpu.createBindGroup({ label, layout: made.layout, entries }), groups };
+      return { made, group: gpu.createBindGroup({ label, layout: made.layout, entries }), groups };
     });
   }
 
@@ -70,8 +70,8 @@ export class Program {
     let current = null;
     for (let round = 0; round < repeats; round++) {
       for (let i = first; i < first + count; i++) {
-        const { pipeline, group, groups } = this.steps[i];
-        if (pipeline !== current) pass.setPipeline((current = pipeline));
+        const { made, group, groups } = this.steps[i];
+        if (made !== current) pass.setPipeline((current = made).pipeline);
         pass.setBindGroup(0, group);
         pass.dispatchWorkgroups(groups[0], groups[1], groups[2]);
       }

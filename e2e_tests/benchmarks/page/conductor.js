@@ -11,7 +11,8 @@ export function median(list) {
   return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
-async function open(entry, model, config, row) {
+/** A system with a model in it that has run once; `row` gets what that took. */
+export async function open(entry, model, row) {
   const begin = performance.now();
   const remote = entry.system === "native" ? new Native(entry) : new Remote(entry.system);
   try {
@@ -24,13 +25,17 @@ async function open(entry, model, config, row) {
       throw new Error(`outputs differ by up to ${row.max_abs_diff} from the reference, ${(100 * row.max_rel_diff).toFixed(0)} % of their range`);
     }
     row.first_ms = row.start_ms + row.load_ms + row.first_run_ms; // some runtimes start only when they load
-    const { run_ms } = await remote.call("warm", { ms: config.warm_ms, runs: config.warm_runs });
-    row.runs = Math.max(config.least_runs, Math.min(config.most_runs, Math.ceil(config.turn_ms / run_ms)));
     return remote;
   } catch (error) {
     remote.end();
     throw error;
   }
+}
+
+/** Lets the optimising compilers get done; `row` gets how many runs make a turn. */
+async function warm(remote, config, row) {
+  const { run_ms } = await remote.call("warm", { ms: config.warm_ms, runs: config.warm_runs });
+  row.runs = Math.max(config.least_runs, Math.min(config.most_runs, Math.ceil(config.turn_ms / run_ms)));
 }
 
 /** One model: rows of all entries, failed ones with their error. `tell` hears what happens. */
@@ -48,7 +53,10 @@ export async function measureModel(model, config, tell) {
   };
   for (const [i, row] of rows.entries()) {
     tell(`${model.name}: starting ${row.system} ${row.backend} ${row.threads || ""}`);
-    await attempt(row, async () => remotes.set(row, await open(config.entries[i], model, config, row)));
+    await attempt(row, async () => {
+      remotes.set(row, await open(config.entries[i], model, row));
+      await warm(remotes.get(row), config, row);
+    });
     turns.set(row, []);
   }
   for (let round = 0; round < config.rounds; round++) {

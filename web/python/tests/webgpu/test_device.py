@@ -194,7 +194,7 @@ def test_a_closed_session_says_so() -> None:
 def test_a_broken_shader_is_named_and_the_device_stays_usable() -> None:
     device = run(HOST.gpu())
     with pytest.raises(GpuError, match="shader broken"):
-        run(device.pipelines([PipelineSpec("broken", "fn main() { this is not WGSL }", ())]))
+        device.begin([PipelineSpec("broken", "fn main() { this is not WGSL }", ())])
     executor = run(webgpu.build(small_net(), HOST))
     assert run(executor.run(INPUT))["last"].shape == (1, 5, 6, 8)
 

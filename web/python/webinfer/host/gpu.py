@@ -131,8 +131,15 @@ class GpuDevice(Protocol):
         """Why the device is gone, or the empty text while it lives."""
         ...
 
-    async def pipelines(self, specs: Sequence[PipelineSpec]) -> list[int]:
-        """A number for each spec; equal specs share one, new ones are created in parallel.
+    def begin(self, specs: Sequence[PipelineSpec]) -> list[int]:
+        """A number for each spec; equal specs share one, new ones are begun, all at once, beside what follows.
+
+        Raises:  GpuError naming the shader, where the platform tells at once; DeviceLostError
+        """
+        ...
+
+    async def ready(self, numbers: Sequence[int]) -> None:
+        """Ends when these pipelines can run.
 
         Raises:  GpuError naming the shader; DeviceLostError
         """
@@ -142,6 +149,8 @@ class GpuDevice(Protocol):
         self, label: str, buffers: Sequence[int], uniforms: bytes, dispatches: Sequence[DispatchSpec]
     ) -> GpuProgram:
         """A program over new zeroed buffers of these sizes; buffer number len(buffers) holds `uniforms`.
+
+        Its pipelines need not be ready before it runs.
 
         Raises:  OutOfMemoryError; GpuError; DeviceLostError
         """

@@ -93,17 +93,26 @@ class BrowserDevice:
         """Why the device is gone, or the empty text."""
         return str(self._device.lost)
 
-    async def pipelines(self, specs: Sequence[PipelineSpec]) -> list[int]:
-        """A number for each spec, new ones created in parallel."""
+    def begin(self, specs: Sequence[PipelineSpec]) -> list[int]:
+        """A number for each spec; the browser works on new ones, in parallel, while Python goes on."""
         new = [spec for spec in dict.fromkeys(specs) if spec not in self._numbers]
         if new:
             text = json.dumps([{"label": s.label, "code": s.code, "bindings": s.bindings} for s in new])
             try:
-                first = int(await self._device.createPipelines(text))
+                first = int(self._device.beginPipelines(text))
             except JsException as error:
                 _raise(error, "shaders", self.name)
             self._numbers.update({spec: first + i for i, spec in enumerate(new)})
         return [self._numbers[spec] for spec in specs]
+
+    async def ready(self, numbers: Sequence[int]) -> None:
+        """Ends when these pipelines can run; those that failed are begun anew when they are asked for again."""
+        try:
+            await self._device.ready(json.dumps(sorted(set(numbers))))
+        except JsException as error:
+            failed = set(numbers)
+            self._numbers = {spec: number for spec, number in self._numbers.items() if number not in failed}
+            _raise(error, "shaders", self.name)
 
     async def program(
         self, label: str, buffers: Sequence[int], uniforms: bytes, dispatches: Sequence[DispatchSpec]

@@ -92,14 +92,18 @@ class NativeDevice:
             raise DeviceLostError(f"GPU {self.name} was lost: {self._lost}; run again to restore the session")
         return self._device
 
-    async def pipelines(self, specs: Sequence[PipelineSpec]) -> list[int]:
-        """A number for each spec."""
+    def begin(self, specs: Sequence[PipelineSpec]) -> list[int]:
+        """A number for each spec, new ones created at once."""
         device = self.check()
         for spec in specs:
             if spec not in self._numbers:
                 self._pipelines.append(self._create(device, spec))
                 self._numbers[spec] = len(self._pipelines) - 1
         return [self._numbers[spec] for spec in specs]
+
+    async def ready(self, numbers: Sequence[int]) -> None:
+        """Ends at once."""
+        self.check()
 
     def _create(self, device: Any, spec: PipelineSpec) -> tuple[Any, Any]:
         layout = self._layouts.get(spec.bindings)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 
 from webinfer.backends.base import MemoryReport, PlanRow, shapes_text
 from webinfer.backends.webgpu.dispatch import Target
 from webinfer.backends.webgpu.memory import Home, Region, assign_pooled, busiest
+from webinfer.backends.webgpu.pipelines import Beginning
 from webinfer.backends.webgpu.schedule import (
     Schedule,
     Step,
@@ -17,16 +17,16 @@ from webinfer.backends.webgpu.schedule import (
     make_schedule,
     release_after_load,
 )
-from webinfer.codegen.prelude import Access, pack
-from webinfer.codegen.templates import Shader, render
+from webinfer.codegen.prelude import pack
 from webinfer.errors import ClosedError, DeviceLostError
 from webinfer.flags import debug, debug_level
 from webinfer.graph.ir import Graph, Node, TensorType, Value
-from webinfer.host.gpu import DispatchSpec, GpuDevice, GpuProgram, GpuTensor, PipelineSpec, Span
+from webinfer.host.gpu import DispatchSpec, GpuDevice, GpuProgram, GpuTensor, Span
 from webinfer.host.interface import Host, Progress, ProgressEvent
 from webinfer.tensor import Tensor
 from webinfer.tune.log import TuningReport
 
+Origins = Callable[[], Mapping[int, str]]  # where the choices of nodes come from, by position in the graph
 REBUILDS = 1  # a session restores itself once; a device that is lost again is no place to stay
 
 
@@ -35,17 +35,19 @@ async def compiled(
     host: Host,
     device: GpuDevice,
     choices: Mapping[str, str],
-    origins: Mapping[int, str],
+    origins: Origins,
     progress: Progress | None = None,
 ) -> WebGpuExecutor:
     """A graph compiled for a device of this host, with kernels named by tuning key.
 
-    `origins` says for nodes, by position, where their choice comes from.
+    `origins` is asked when somebody looks at the plan.
 
     Raises:  UnsupportedOpError listing every node; LimitError; OutOfMemoryError; GpuError
     """
     target = Target(dict(device.limits), device.features, device.software, choices)
-    schedule = make_schedule(graph, target)
+    beginning = Beginning(device)
+    schedule = make_schedule(graph, target, beginning.add)
+    beginning.flush()
     release_after_load(schedule)
     executor = WebGpuExecutor(schedule, host, device, origins)
     await executor.load(progress)
@@ -58,7 +60,7 @@ class WebGpuExecutor:
     backend = "webgpu"
     overlaps = True
 
-    def __init__(self, schedule: Schedule, host: Host, device: GpuDevice, origins: Mapping[int, str]) -> None:
+    def __init__(self, schedule: Schedule, host: Host, device: GpuDevice, origins: Origins) -> None:
         self.graph = schedule.graph
         self.tuning: TuningReport | None = None  # what a tuning found, where one was asked for
         self.originals: Mapping[Value, Value] = {}  # what values stand for, where the graph was made of another one
@@ -67,8 +69,6 @@ class WebGpuExecutor:
         self._program: GpuProgram | None = None
         self._closed, self._rebuilds = False, 0
         self._sizes = self._assign()
-        steps = schedule.prepare + schedule.run
-        self._shaders = [_shader(step) for step in steps]
         self._base = len(schedule.prepare)
 
     @property
@@ -95,38 +95,39 @@ class WebGpuExecutor:
         return sizes
 
     async def load(self, progress: Progress | None = None) -> None:
-        """Creates pipelines and buffers, uploads constants, runs what runs once."""
+        """Creates buffers and uploads constants while the pipelines are being made, then runs what runs once."""
         schedule, device = self._schedule, self._device
         steps = schedule.prepare + schedule.run
-        specs = [
-            PipelineSpec(shader.name, shader.code, _binding_kinds(step))
-            for shader, step in zip(self._shaders, steps, strict=True)
-        ]
+        specs = [step.pipeline for step in steps]
         for spec in dict.fromkeys(specs) if debug_level() >= 4 else ():
             debug(4, f"{spec.label}\n{spec.code}")
-        _report(progress, "shaders", 0, len(set(specs)))
-        numbers = await device.pipelines(specs)
-        _report(progress, "shaders", len(set(specs)), len(set(specs)))
+        numbers = device.begin(specs)
         uniforms, spans = _uniforms(steps, device.limits["minUniformBufferOffsetAlignment"], len(self._sizes))
         dispatches = [
-            DispatchSpec(shader.name, number, _spans(step) + span, step.dispatch.groups)
-            for step, shader, number, span in zip(steps, self._shaders, numbers, spans, strict=True)
+            DispatchSpec(step.pipeline.label, number, _spans(step) + span, step.dispatch.groups)
+            for step, number, span in zip(steps, numbers, spans, strict=True)
         ]
         program = await device.program(schedule.graph.name, self._sizes, uniforms, dispatches)
         try:
-            await self._prepare(program, progress)
+            self._upload(program, progress)
+            _report(progress, "shaders", 0, len(set(specs)))
+            await device.ready(numbers)
+            _report(progress, "shaders", len(set(specs)), len(set(specs)))
+            await self._prepare(program)
         except BaseException:
             program.close()
             raise
         self._program = program
 
-    async def _prepare(self, program: GpuProgram, progress: Progress | None) -> None:
+    def _upload(self, program: GpuProgram, progress: Progress | None) -> None:
         blocks = [b for b in self._schedule.blocks if b.data is not None]
         total, done = sum(b.nbytes for b in blocks), 0
         for block in blocks:
             program.write(block.buffer, block.data)
             done += block.nbytes
             _report(progress, "weights", done, total, "bytes")
+
+    async def _prepare(self, program: GpuProgram) -> None:
         if self._base:
             await program.run(0, self._base, [])
         program.free([b.buffer for b in self._schedule.blocks if b.home is Home.STAGED], self._base)
@@ -237,7 +238,7 @@ class WebGpuExecutor:
 
     def rows(self) -> Sequence[PlanRow]:
         """The plan, dispatch by dispatch."""
-        rows, counts = [], dispatches_of(self._schedule.run)
+        rows, counts, origins = [], dispatches_of(self._schedule.run), self._origins()
         for i, step in enumerate(self._schedule.run):
             node = self.graph.nodes[step.node]
             costs = [
@@ -248,13 +249,11 @@ class WebGpuExecutor:
             rows.append(
                 PlanRow(
                     i, node.label, node.op.name, "webgpu", step.dispatch.shader, shapes_text(node),
-                    sum(c.flops for c in costs) // share, costs[0].bytes // share, self._why(step),
+                    sum(c.flops for c in costs) // share, costs[0].bytes // share,
+                    "; ".join(text for text in (step.dispatch.why, origins.get(step.node)) if text),
                 )
             )  # fmt: skip
         return rows
-
-    def _why(self, step: Step) -> str:
-        return "; ".join(text for text in (step.dispatch.why, self._origins.get(step.node)) if text)
 
     def memory(self) -> MemoryReport:
         """Bytes of resident and of pooled buffers, and the bound that no pool can go below."""
@@ -270,18 +269,6 @@ class WebGpuExecutor:
         if self._program is not None:
             self._program.close()
             self._program = None
-
-
-def _shader(step: Step) -> Shader:
-    dispatch = step.dispatch
-    slots = [b.slot for b in dispatch.bindings]
-    shader = render(dispatch.shader, dispatch.variables, slots, dispatch.params, text=dispatch.text)
-    return replace(shader, name=dispatch.label or shader.name)
-
-
-def _binding_kinds(step: Step) -> tuple[str, ...]:
-    kinds = tuple("read" if b.slot.access is Access.READ else "write" for b in step.dispatch.bindings)
-    return (*kinds, "uniform") if step.dispatch.params else kinds
 
 
 def _spans(step: Step) -> tuple[Span, ...]:

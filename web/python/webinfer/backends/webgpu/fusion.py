@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from webinfer.backends.webgpu.dispatch import Target, operand, present
 from webinfer.backends.webgpu.lowerings.variants import LEAST_LIMITS, is_pointwise, tuning_key
@@ -24,8 +25,7 @@ CORES = 128
 SEPARATE = "separate"
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
+class Share(NamedTuple):
     """What a workgroup computes: 4 * `groups` pixels by `quads` quads of channels, `slices` invocations a sum."""
 
     quads: int
@@ -40,11 +40,6 @@ class Share:
     def workgroup(self) -> int:
         """Invocations."""
         return self.quads * self.groups * self.slices
-
-    def nbytes(self, channels4: int) -> int:
-        """Workgroup memory for the depthwise result and the parts of sums."""
-        parts = self.workgroup * 4 if self.slices > 1 else 0
-        return 16 * (4 * self.groups * channels4 + parts)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,30 +95,28 @@ class Fusion:
 @functools.cache
 def _ranked_shares(pixels: int, c4: int, co4: int, taps: int, invocations: int, nbytes: int) -> list[Share]:
     """The shares that keep to so many invocations and bytes of workgroup memory, the quickest first."""
-    shares = {
-        (-(-co4 // blocks), groups, -(-c4 // turns))
-        for blocks in BLOCKS if blocks <= co4
-        for groups in GROUPS
-        for turns in TURNS if turns <= c4
-    }  # fmt: skip
-    costs = {}
-    for sizes in shares:
-        share = Share(*sizes)
-        if share.workgroup <= invocations and share.nbytes(c4) <= nbytes:
-            costs[share] = _cycles(share, pixels, c4, co4, taps)
-    return sorted(costs, key=lambda share: (costs[share], share.name))
+    found = []
+    for quads in {-(-co4 // blocks) for blocks in BLOCKS if blocks <= co4}:
+        for slices in {-(-c4 // turns) for turns in TURNS if turns <= c4}:
+            for groups in GROUPS:
+                count = quads * groups * slices
+                parts = count * 4 if slices > 1 else 0
+                if count <= invocations and 16 * (4 * groups * c4 + parts) <= nbytes:
+                    share = Share(quads, groups, slices)
+                    found.append((_cycles(share, count, pixels, c4, co4, taps), share.name, share))
+    return [share for _, _, share in sorted(found)]
 
 
-def _cycles(share: Share, pixels: int, c4: int, co4: int, taps: int) -> float:
-    """A rough count: how long a workgroup waits for itself, and how long the device works in all."""
-    count = share.workgroup
+def _cycles(share: Share, count: int, pixels: int, c4: int, co4: int, taps: int) -> float:
+    """A rough count: how long a workgroup of `count` waits for itself, and how long the device works in all."""
+    quads, groups, slices = share
     invocations = -(-count // LANES) * LANES
-    workgroups = -(-pixels // (4 * share.groups)) * -(-co4 // share.quads)
-    results, sums = -(-4 * share.groups * c4 // count), -(-c4 // share.slices)
-    adding = -(-4 * share.groups * share.quads // count) * share.slices if share.slices > 1 else 0
+    workgroups = -(-pixels // (4 * groups)) * -(-co4 // quads)
+    results, sums = -(-4 * groups * c4 // count), -(-c4 // slices)
+    adding = -(-4 * groups * quads // count) * slices if slices > 1 else 0
     alone = results * (200 + 20 * taps) + 200 + sums * 150 + adding * 30
     work = results * 16 * taps + sums * 90 + adding * 8
-    waves = -(-workgroups // (CORES * max(1, 1024 // invocations)))
+    waves = -(-workgroups // (CORES * (1024 // invocations or 1)))
     return max(waves * alone, workgroups * invocations * work / (CORES * 128))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 
 from webinfer.backends.webgpu.dispatch import (
@@ -21,11 +21,13 @@ from webinfer.backends.webgpu.lowerings.constants import expand
 from webinfer.backends.webgpu.lowerings.custom import custom
 from webinfer.backends.webgpu.lowerings.fused import depthwise_pointwise
 from webinfer.backends.webgpu.memory import Block, Home, Region
+from webinfer.backends.webgpu.pipelines import pipeline_of
 from webinfer.backends.webgpu.placement import place
 from webinfer.codegen.elements import storage_bytes
 from webinfer.codegen.prelude import Access
 from webinfer.errors import LimitError, UnsupportedOpError
 from webinfer.graph.ir import Graph, Node, Value
+from webinfer.host.gpu import PipelineSpec
 from webinfer.ops.custom import CustomOp
 
 JOINING = ("concat", "reshape")  # their copies are dropped where source and target share an owner
@@ -33,9 +35,10 @@ JOINING = ("concat", "reshape")  # their copies are dropped where source and tar
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A dispatch on regions; `node` is the index in the graph."""
+    """A dispatch on regions, with its shader; `node` is the index in the graph."""
 
     dispatch: Dispatch
+    pipeline: PipelineSpec
     regions: tuple[Region, ...]
     node: int
 
@@ -64,12 +67,12 @@ def fold(graph: Graph) -> set[Value]:
     return folded
 
 
-def make_schedule(graph: Graph, target: Target) -> Schedule:
-    """The steps of a graph.
+def make_schedule(graph: Graph, target: Target, begin: Callable[[PipelineSpec], None] | None = None) -> Schedule:
+    """The steps of a graph. `begin` hears of each step's pipeline as soon as it is known.
 
     Raises:  UnsupportedOpError listing every node that cannot run; LimitError
     """
-    builder = _Builder(graph, target)
+    builder = _Builder(graph, target, begin or _ignore)
     problems: list[str] = []
     refused: list[Node] = []
     for value in graph.inputs:
@@ -87,11 +90,15 @@ def make_schedule(graph: Graph, target: Target) -> Schedule:
     return builder.schedule
 
 
+def _ignore(spec: PipelineSpec) -> None:
+    """Begins nothing."""
+
+
 class _Builder:
     """Collects steps while nodes are lowered."""
 
-    def __init__(self, graph: Graph, target: Target) -> None:
-        self.graph, self.target = graph, target
+    def __init__(self, graph: Graph, target: Target, begin: Callable[[PipelineSpec], None]) -> None:
+        self.graph, self.target, self._begin = graph, target, begin
         self.schedule = Schedule(graph, target)
         self.folded = fold(graph)
         self.fusions = find_fusions(graph, self.folded, target)
@@ -163,7 +170,9 @@ class _Builder:
         storages = self.target.limits["maxStorageBuffersPerShaderStage"]
         if len(regions) > storages:
             raise LimitError(f"bindings of {dispatch.shader}", len(regions), storages, "use the wasm backend")
-        part.append(Step(dispatch, regions, index))
+        pipeline = pipeline_of(dispatch)
+        self._begin(pipeline)
+        part.append(Step(dispatch, pipeline, regions, index))
 
     def _region(self, source: Source, part: list[Step], index: int = -1) -> Region:
         key: Hashable = source.key if isinstance(source, Derived) else source

@@ -154,13 +154,17 @@ class Tuner:
 
     async def compiled(self, tuned: Mapping[str, str], progress: Progress | None = None) -> WebGpuExecutor:
         """The graph with these choices before the shipped ones before the defaults."""
-        origins: dict[int, str] = {}
+        choices = {**self.shipped, **tuned}
+        return await compiled(self.graph, self.host, self.device, choices, lambda: self.origins(tuned), progress)
+
+    def origins(self, tuned: Mapping[str, str]) -> dict[int, str]:
+        """Where the choices of nodes come from, by position."""
+        found: dict[int, str] = {}
         for key, shape in self.shapes.items():
             origin = "tuned" if key in tuned else "shipped" if key in self.shipped else "default"
             for places in shape.places:
-                origins |= dict.fromkeys(places, origin)
-        choices = {**self.shipped, **tuned}
-        return await compiled(self.graph, self.host, self.device, choices, origins, progress)
+                found |= dict.fromkeys(places, origin)
+        return found
 
     # ----- tuning
 
@@ -234,7 +238,7 @@ class Tuner:
         graph = alone(self.shapes[trial.key].nodes, self._folded)
         choices = {**self.shipped, **self.tuned(), trial.key: name}
         try:
-            executor = await compiled(graph, self.host, self.device, choices, {})
+            executor = await compiled(graph, self.host, self.device, choices, dict)
         except (GpuError, LimitError, OutOfMemoryError) as error:
             debug(1, f"tuning {trial.key}: {name} cannot run: {error}")
             return None

@@ -1,0 +1,38 @@
+// One system, one model, one run: first.html?system=webinfer&model=face_mesh. It shows what a visitor waits for if it is
+// opened in a fresh browser each time. Posts ["first", row], then ["done", whether it came to its end].
+
+import { adapterInfo } from "./adapter.js";
+import { open } from "./conductor.js";
+
+const query = new URL(location.href).searchParams;
+const status = document.getElementById("status");
+const report = (key, value) => fetch("/log", { method: "POST", body: JSON.stringify([key, value]) });
+
+async function run() {
+  const { models, entries, backend } = await (await fetch("config.json")).json();
+  const model = models.find(({ name }) => name === query.get("model"));
+  const threads = query.get("threads");
+  const entry = entries.find((one) => one.system === query.get("system") && (threads ?? one.threads) == one.threads);
+  if (!model || !entry) throw new Error("this site has no such system or model");
+  const row = { model: model.name, ...entry };
+  status.textContent = `${row.system}, ${row.model}`;
+  try {
+    (await open(entry, model, row)).end();
+    status.textContent += `: ${row.start_ms.toFixed(0)} + ${row.load_ms.toFixed(0)} + ${row.first_run_ms.toFixed(0)} ms`;
+  } catch (error) {
+    row.error = error.message;
+    status.textContent += `: ${error.message}`;
+  }
+  const adapter = backend === "webgpu" ? await adapterInfo() : null;
+  await report("about", { browser: navigator.userAgent, date: new Date().toISOString().slice(0, 19), adapter });
+  await report("first", row);
+}
+
+run().then(
+  () => report("done", true),
+  async (error) => {
+    status.textContent = `stopped: ${error.message}`;
+    await report("failed", String(error.stack ?? error));
+    await report("done", false);
+  },
+);

@@ -1,0 +1,44 @@
+"""What dispatches ask of a device: rendered shaders, begun while the rest of a graph is still being lowered."""
+
+from __future__ import annotations
+
+from webinfer.backends.webgpu.dispatch import Dispatch
+from webinfer.codegen.prelude import Access
+from webinfer.codegen.templates import render
+from webinfer.host.gpu import GpuDevice, PipelineSpec
+
+TOGETHER = 4  # shaders handed over at a time: each time costs a message, each wait delays the device
+
+
+def pipeline_of(dispatch: Dispatch) -> PipelineSpec:
+    """The shader of a dispatch and the kinds of its bindings."""
+    slots = [b.slot for b in dispatch.bindings]
+    shader = render(dispatch.shader, dispatch.variables, slots, dispatch.params, text=dispatch.text)
+    kinds = tuple("read" if slot.access is Access.READ else "write" for slot in slots)
+    return PipelineSpec(dispatch.label or shader.name, shader.code, (*kinds, "uniform") if dispatch.params else kinds)
+
+
+class Beginning:
+    """Hands pipelines to a device as they become known, a few at a time."""
+
+    def __init__(self, device: GpuDevice) -> None:
+        self._device = device
+        self._known: set[PipelineSpec] = set()
+        self._waiting: list[PipelineSpec] = []
+
+    def add(self, spec: PipelineSpec) -> None:
+        """A pipeline that will be wanted.
+
+        Raises:  GpuError naming the shader, where the device tells at once; DeviceLostError
+        """
+        if spec in self._known:
+            return
+        self._known.add(spec)
+        self._waiting.append(spec)
+        if len(self._waiting) >= TOGETHER:
+            self.flush()
+
+    def flush(self) -> None:
+        """Begins what is left."""
+        self._device.begin(self._waiting)
+        self._waiting.clear()
