@@ -66,7 +66,7 @@ function groupBody(group, colour, { longestGroup, longestStep, whole }) {
   const rows = group.steps.map((step) => stepRow(step, longestStep, whole));
   const fold = Object.assign(element("button", group.op, "fold"), { type: "button" });
   fold.setAttribute("aria-expanded", "false");
-  fold.append(element("small", group.steps.length === 1 ? "1 step" : `${group.steps.length} steps`));
+  fold.append(" ", element("small", group.steps.length === 1 ? "1 step" : `${group.steps.length} steps`));
   fold.addEventListener("click", () => {
     const open = fold.getAttribute("aria-expanded") !== "true";
     fold.setAttribute("aria-expanded", String(open));
@@ -85,7 +85,7 @@ function outsideBody(ms, { longestGroup, whole }) {
   const row = element("tr", undefined, "group");
   const head = Object.assign(element("th"), { scope: "row" });
   const name = element("span", "Outside the kernels", "name");
-  name.append(element("small", "checks, copies, waiting"));
+  name.append(" ", element("small", "checks, copies, waiting"));
   head.append(name, bar(ms / longestGroup));
   row.append(head, ...figures({ ms, flops: 0 }, whole));
   body.append(row);

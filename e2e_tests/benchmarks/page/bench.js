@@ -2,14 +2,11 @@
 
 import { adapterInfo } from "./adapter.js";
 import { measureModel, measurePeak } from "./conductor.js";
+import { concluded, report } from "./report.js";
 
 const status = document.getElementById("status");
 const progress = document.getElementById("progress");
 const table = document.getElementById("results");
-
-async function report(key, value) {
-  await fetch("/log", { method: "POST", body: JSON.stringify([key, value]) });
-}
 
 function tell(text) {
   status.textContent = text;
@@ -83,11 +80,4 @@ async function run() {
   tell(`done: ${config.models.length} models`);
 }
 
-run().then(
-  () => report("done", true),
-  async (error) => {
-    tell(`stopped: ${error.message}`);
-    await report("failed", String(error.stack ?? error));
-    await report("done", false);
-  },
-);
+concluded(run, tell);

@@ -3,10 +3,10 @@
 
 import { adapterInfo } from "./adapter.js";
 import { open } from "./conductor.js";
+import { concluded, report } from "./report.js";
 
 const query = new URL(location.href).searchParams;
 const status = document.getElementById("status");
-const report = (key, value) => fetch("/log", { method: "POST", body: JSON.stringify([key, value]) });
 
 async function run() {
   const { models, entries, backend } = await (await fetch("config.json")).json();
@@ -28,11 +28,4 @@ async function run() {
   await report("first", row);
 }
 
-run().then(
-  () => report("done", true),
-  async (error) => {
-    status.textContent = `stopped: ${error.message}`;
-    await report("failed", String(error.stack ?? error));
-    await report("done", false);
-  },
-);
+concluded(run, (text) => (status.textContent = text));

@@ -3,6 +3,7 @@
 import { adapterInfo } from "../adapter.js";
 import { compare } from "../compare.js";
 import { median } from "../conductor.js";
+import { concluded, report } from "../report.js";
 
 const CLASSIC = new Set(["tfjs"]);
 const WARM_RUNS = 5;
@@ -21,10 +22,6 @@ const TEXTS = {
 
 const status = document.getElementById("status");
 const body = document.querySelector("#results tbody");
-
-async function report(key, value) {
-  await fetch("/log", { method: "POST", body: JSON.stringify([key, value]) });
-}
 
 /** A worker with one system, called by message. */
 class System {
@@ -130,11 +127,4 @@ async function run() {
   status.textContent = "done";
 }
 
-run().then(
-  () => report("done", true),
-  async (error) => {
-    status.textContent = `stopped: ${error.message}`;
-    await report("failed", String(error.stack ?? error));
-    await report("done", false);
-  },
-);
+concluded(run, (text) => (status.textContent = text));
