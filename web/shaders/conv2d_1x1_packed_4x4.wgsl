@@ -4,20 +4,14 @@
 //   w  [CI/4, CO]     words of four int8 or uint8, packed at load
 //   y  [rows, CO]     int8 or uint8, written in quads
 //   Needs: CI % 4 == 0, CO % 4 == 0, stride 1, no padding, one group, packed_4x8_integer_dot_product.
-//   FLIP_X and FLIP_W turn uint8 into int8 (x ^ 0x80), x_zero and w_zero are those of the turned numbers:
+//   x_zero and w_zero are those of numbers that FLIP_X and FLIP_W have turned into int8:
 //   sum (x - x_zero)(w - w_zero) = sum xw - w_zero sum x - x_zero sum w + CI x_zero w_zero
 //   Dispatch: (ceil(rows/4) * CO/4 / WG), neighbours share their rows
 
 {{ prelude }}
 const WG: u32 = {{ workgroup }}u;
-const FLIP_X: u32 = {{ flip_x }}u;
-const FLIP_W: u32 = {{ flip_w }}u;
-const ONES: u32 = 0x01010101u;
+{$ include "_packed_dot.wgsl" $}
 {$ include "_requantize_sum.wgsl" $}
-
-fn products(x: u32, w: vec4<u32>) -> vec4<i32> {
-    return vec4<i32>(dot4I8Packed(x, w.x), dot4I8Packed(x, w.y), dot4I8Packed(x, w.z), dot4I8Packed(x, w.w));
-}
 
 fn put(row: u32, c4: u32, sum: vec4<i32>) {
     if (row < params.pixels) { store4_y(row * params.co4 + c4, finish(sum, row, c4)); }

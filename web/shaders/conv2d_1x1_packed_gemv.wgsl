@@ -13,9 +13,7 @@ $$ endif
 {{ prelude }}
 const WG: u32 = {{ workgroup }}u;
 const READERS: u32 = 1u;
-const FLIP_X: u32 = {{ flip_x }}u;
-const FLIP_W: u32 = {{ flip_w }}u;
-const ONES: u32 = 0x01010101u;
+{$ include "_packed_dot.wgsl" $}
 {$ include "_requantize_sum.wgsl" $}
 
 alias acc_v = vec4<i32>;
@@ -25,10 +23,6 @@ $$ if subgroups
 fn join_subgroup(a: acc_v) -> acc_v { return subgroupAdd(a); }
 $$ endif
 {$ include "_workgroup_join.wgsl" $}
-
-fn products(x: u32, w: vec4<u32>) -> vec4<i32> {
-    return vec4<i32>(dot4I8Packed(x, w.x), dot4I8Packed(x, w.y), dot4I8Packed(x, w.z), dot4I8Packed(x, w.w));
-}
 
 @compute @workgroup_size(WG)
 fn main(

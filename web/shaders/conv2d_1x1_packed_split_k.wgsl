@@ -12,16 +12,10 @@ const WG: u32 = 64u;
 const SLICES: u32 = 8u;
 const QUADS: u32 = 8u;
 const TILE: u32 = 4u;
-const FLIP_X: u32 = {{ flip_x }}u;
-const FLIP_W: u32 = {{ flip_w }}u;
-const ONES: u32 = 0x01010101u;
+{$ include "_packed_dot.wgsl" $}
 {$ include "_requantize_sum.wgsl" $}
 
 var<workgroup> partial: array<vec4<i32>, 256>;
-
-fn products(x: u32, w: vec4<u32>) -> vec4<i32> {
-    return vec4<i32>(dot4I8Packed(x, w.x), dot4I8Packed(x, w.y), dot4I8Packed(x, w.z), dot4I8Packed(x, w.w));
-}
 
 @compute @workgroup_size(WG)
 fn main(

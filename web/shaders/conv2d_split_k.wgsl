@@ -15,6 +15,7 @@ const TILE: u32 = 4u;
 const KW: u32 = {{ kw }}u;
 const TAPS: u32 = {{ taps }}u;
 {$ include "_epilogue.wgsl" $}
+{$ include "_put.wgsl" $}
 {$ include "_window.wgsl" $}
 
 var<workgroup> partial: array<w_v, 256>;
@@ -64,16 +65,8 @@ fn main(
     workgroupBarrier();
 
     // Invocation (t, quad) of the first half adds the slices of pixel t.
-    let pixel = first + slice;
-    if (slice >= TILE || wanted >= params.co4 || pixel > last) { return; }
+    if (slice >= TILE) { return; }
     var sum = w_v();
     for (var s = 0u; s < SLICES; s++) { sum += partial[slice * WG + s * QUADS + local % QUADS]; }
-    let v = finish(sum, pixel, c4);
-    $$ if co_quads
-    store4_y(pixel * params.co4 + c4, v);
-    $$ else
-    for (var lane = 0u; lane < min(4u, params.co - 4u * c4); lane++) {
-        store_y(pixel * params.co + 4u * c4 + lane, v[lane]);
-    }
-    $$ endif
+    put(first + slice, wanted, sum);
 }
