@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from webinfer.backends.webgpu.executor import WebGpuExecutor, compiled
 from webinfer.backends.webgpu.float16 import in_float16
-from webinfer.backends.webgpu.shipped import shipped_choices
 from webinfer.backends.webgpu.tuning import Tuner, about, recall
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Graph, Node
@@ -38,14 +37,10 @@ async def build(
     if choices is not None:
         return await compiled(graph, host, device, choices, dict, progress)
     log = Log(about(device)) if tuning_ms == 0 else await recall(host, device)
+    tuner = Tuner(graph, host, device, log)
     if tuning_ms:
-        return await Tuner(graph, host, device, log).tune(tuning_ms, progress)
-    if log.winners:
-        tuner = Tuner(graph, host, device, log)
-        return await tuner.compiled(tuner.tuned(), progress)
-    # The common case: the lowerings leave what does not suit, and nobody waits for the tuner's view of the graph.
-    shipped = shipped_choices(device.name, device.software)
-    return await compiled(graph, host, device, shipped, lambda: Tuner(graph, host, device, log).origins({}), progress)
+        return await tuner.tune(tuning_ms, progress)
+    return await tuner.compiled(tuner.tuned(), progress)
 
 
 async def _in_float16(

@@ -99,7 +99,8 @@ class WebGpuExecutor:
         schedule, device = self._schedule, self._device
         steps = schedule.prepare + schedule.run
         specs = [step.pipeline for step in steps]
-        for spec in dict.fromkeys(specs) if debug_level() >= 4 else ():
+        distinct = dict.fromkeys(specs)
+        for spec in distinct if debug_level() >= 4 else ():
             debug(4, f"{spec.label}\n{spec.code}")
         numbers = device.begin(specs)
         uniforms, spans = _uniforms(steps, device.limits["minUniformBufferOffsetAlignment"], len(self._sizes))
@@ -110,9 +111,9 @@ class WebGpuExecutor:
         program = await device.program(schedule.graph.name, self._sizes, uniforms, dispatches)
         try:
             self._upload(program, progress)
-            _report(progress, "shaders", 0, len(set(specs)))
+            _report(progress, "shaders", 0, len(distinct))
             await device.ready(numbers)
-            _report(progress, "shaders", len(set(specs)), len(set(specs)))
+            _report(progress, "shaders", len(distinct), len(distinct))
             await self._prepare(program)
         except BaseException:
             program.close()

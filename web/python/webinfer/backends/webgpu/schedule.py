@@ -67,12 +67,16 @@ def fold(graph: Graph) -> set[Value]:
     return folded
 
 
-def make_schedule(graph: Graph, target: Target, begin: Callable[[PipelineSpec], None] | None = None) -> Schedule:
+def _ignore(spec: PipelineSpec) -> None:
+    """Begins nothing."""
+
+
+def make_schedule(graph: Graph, target: Target, begin: Callable[[PipelineSpec], None] = _ignore) -> Schedule:
     """The steps of a graph. `begin` hears of each step's pipeline as soon as it is known.
 
     Raises:  UnsupportedOpError listing every node that cannot run; LimitError
     """
-    builder = _Builder(graph, target, begin or _ignore)
+    builder = _Builder(graph, target, begin)
     problems: list[str] = []
     refused: list[Node] = []
     for value in graph.inputs:
@@ -88,10 +92,6 @@ def make_schedule(graph: Graph, target: Target, begin: Callable[[PipelineSpec], 
         raise UnsupportedOpError(problems, refused)
     builder.finish()
     return builder.schedule
-
-
-def _ignore(spec: PipelineSpec) -> None:
-    """Begins nothing."""
 
 
 class _Builder:

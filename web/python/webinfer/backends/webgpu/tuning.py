@@ -6,6 +6,7 @@ import hashlib
 import statistics
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from webinfer.backends.webgpu.dispatch import Target
 from webinfer.backends.webgpu.executor import WebGpuExecutor, compiled
@@ -129,17 +130,34 @@ class Tuner:
 
     def __init__(self, graph: Graph, host: Host, device: GpuDevice, log: Log) -> None:
         self.graph, self.host, self.device, self.log = graph, host, device, log
-        self._folded = fold(graph)
-        target = Target(dict(device.limits), device.features, device.software)
-        self.shapes = shapes_of(graph, target, self._folded)
-        shipped = shipped_choices(device.name, device.software)
-        self.shipped = {key: shipped[key] for key, s in self.shapes.items() if shipped.get(key) in s.names}
-        keys = " ".join(f"{key} {len(s.places)}" for key, s in sorted(self.shapes.items()))
-        self.plan = hashlib.sha256(keys.encode()).hexdigest()[:16]
+        self._offered = shipped_choices(device.name, device.software)
         self._trying = ""
+
+    @cached_property
+    def _folded(self) -> set[Value]:
+        return fold(self.graph)
+
+    @cached_property
+    def shapes(self) -> dict[str, Shape]:
+        """What has a choice; a load without a log does not ask."""
+        target = Target(dict(self.device.limits), self.device.features, self.device.software)
+        return shapes_of(self.graph, target, self._folded)
+
+    @cached_property
+    def shipped(self) -> dict[str, str]:
+        """The shipped choices that suit this graph on this device."""
+        return {key: self._offered[key] for key, s in self.shapes.items() if self._offered.get(key) in s.names}
+
+    @cached_property
+    def plan(self) -> str:
+        """What a verdict is filed under: the graph's keys and how often each is used."""
+        keys = " ".join(f"{key} {len(s.places)}" for key, s in sorted(self.shapes.items()))
+        return hashlib.sha256(keys.encode()).hexdigest()[:16]
 
     def tuned(self) -> dict[str, str]:
         """Choices from the log that this device can run; none if the plan made of them had lost to the default."""
+        if not self.log.winners:
+            return {}
         verdict = self.log.verdicts.get(self.plan)
         if verdict is not None and not verdict.kept:
             return {}
@@ -154,7 +172,7 @@ class Tuner:
 
     async def compiled(self, tuned: Mapping[str, str], progress: Progress | None = None) -> WebGpuExecutor:
         """The graph with these choices before the shipped ones before the defaults."""
-        choices = {**self.shipped, **tuned}
+        choices = {**self._offered, **tuned}  # the lowerings leave what does not suit
         return await compiled(self.graph, self.host, self.device, choices, lambda: self.origins(tuned), progress)
 
     def origins(self, tuned: Mapping[str, str]) -> dict[int, str]:
