@@ -31,11 +31,9 @@ def run(argv: list[str]) -> int:
     if options.first:
         from build_scripts.bench_first import measure_first, report_first
 
-        return (
-            report_first(options.report, options.json)
-            if options.report
-            else measure_first(options, entries_of(options))
-        )
+        if options.report:
+            return report_first(options.report, options.json)
+        return measure_first(options, entries_of(options))
     if options.report:
         from build_scripts.bench_report import report_log
 

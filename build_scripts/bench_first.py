@@ -1,19 +1,17 @@
 """Time to first inference in browsers in which nothing ran before: a fresh one for each system, model and round."""
 
 import argparse
-import json
-import queue
 import statistics
-import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from build_scripts.bench_base import OUTPUT, Entry, write_json
+from build_scripts.bench_page import posted, said
 from build_scripts.bench_report import OURS, Row, browser_of, columns_of, geometric_mean, machine_of, title
 from build_scripts.errors import BuildError
 
-LIMIT_S = 120  # for one browser
+SILENCE_S = 120  # longest wait for the next report of a page
 PARTS = ("start_ms", "load_ms", "first_run_ms")
 
 
@@ -31,35 +29,14 @@ def measure_first(options: argparse.Namespace, entries: Sequence[Entry]) -> int:
             for model in models:
                 for entry in entries:
                     page = f"{address}/first.html?system={entry.system}&model={model}&threads={entry.threads}"
-                    lines += _posted(page, reports, options.backend == "webgpu")
+                    lines += said(page, reports, SILENCE_S, webgpu=options.backend == "webgpu")
             print(f"  round {turn + 1} of {options.rounds} done")
     return _write(lines, options.json or OUTPUT / "first.json", len(models) * len(entries) * options.rounds)
 
 
-def _posted(page: str, reports: "queue.Queue[list[Any]]", webgpu: bool) -> list[list[Any]]:
-    """What one page posts in a browser of its own."""
-    from build_scripts.chromium import driver, launch_options
-
-    found: list[list[Any]] = []
-    with driver() as playwright:
-        browser = playwright.chromium.launch(**launch_options(webgpu=webgpu))
-        window = browser.new_page()
-        window.goto(page)
-        deadline = time.monotonic() + LIMIT_S
-        while not found or found[-1][0] != "done":
-            try:
-                found.append(reports.get_nowait())
-            except queue.Empty:
-                if time.monotonic() > deadline:
-                    raise BuildError(f"{page} said nothing for {LIMIT_S} s") from None
-                window.wait_for_timeout(50)
-        browser.close()
-    return found
-
-
 def report_first(log: Path, target: Path | None) -> int:
     """JSON and table of the lines that first.html posted elsewhere, opened again and again."""
-    lines = [json.loads(line) for line in log.read_text().splitlines() if line.startswith('["')]
+    lines = posted(log.read_text())
     return _write(lines, target or log.with_suffix(".json"), sum(key == "first" for key, _ in lines))
 
 
@@ -78,13 +55,13 @@ def _write(lines: Sequence[Sequence[Any]], target: Path, wanted: int) -> int:
 def markdown(rows: Sequence[Row], about: dict[str, Any]) -> str:
     """Medians of each model and column, and the rivals' over webinfer's: in all, and without the runtime's start."""
     columns, models = columns_of(rows), list(dict.fromkeys(row["model"] for row in rows))
-    text = [
-        f"# First run in a fresh browser, {about.get('date', '')}",
-        "",
+    text = [f"# First run in a fresh browser, {about.get('date', '')}", ""]
+    text += [
         f"{machine_of(about)}; {browser_of(about)}.",
         "",
+        "Medians, ms (start of the runtime + load + first run).",
+        "",
     ]
-    text += ["Medians, ms (start of the runtime + load + first run).", ""]
     text += [f"| model | {' | '.join(map(title, columns))} |", f"|---|{'--:|' * len(columns)}"]
     for model in models:
         text.append(f"| {model} | {' | '.join(_cell(_of(rows, model, column)) for column in columns)} |")

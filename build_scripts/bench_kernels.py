@@ -45,9 +45,13 @@ class Recorder:
     def begin(self, specs: Sequence[Any]) -> list[int]:
         """Numbers of (shader, bindings)."""
         known = self.record.setdefault("pipelines", [])
-        found = [[self.texts.setdefault(spec.code, len(self.texts)), list(spec.bindings)] for spec in specs]
-        known += [pair for i, pair in enumerate(found) if pair not in known and pair not in found[:i]]
-        return [known.index(pair) for pair in found]
+        numbers = []
+        for spec in specs:
+            pair = [self.texts.setdefault(spec.code, len(self.texts)), list(spec.bindings)]
+            if pair not in known:
+                known.append(pair)
+            numbers.append(known.index(pair))
+        return numbers
 
     async def ready(self, numbers: Sequence[int]) -> None:
         """Nothing is made of them."""

@@ -3,15 +3,14 @@
 import argparse
 import asyncio
 import json
-import queue
 import shutil
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from build_scripts.bench_base import HOME, OUTPUT, rivals_step, write_json
+from build_scripts.bench_page import posted, said
 from build_scripts.errors import BuildError
 from build_scripts.paths import ENGINE, ROOT
 from build_scripts.setup import set_up
@@ -104,38 +103,9 @@ def write_data(folder: Path, size: int, channels: int) -> dict[str, list[int]]:
 def drive(site: Path) -> list[list[Any]]:
     """Opens the page in headless Chromium; what it posted."""
     from build_scripts.bench_server import serving
-    from build_scripts.chromium import driver, launch_options
 
-    lines: list[list[Any]] = []
-    with serving(site, None) as (address, reports), driver() as playwright:
-        browser = playwright.chromium.launch(**launch_options())
-        page = browser.new_page()
-        page.on("pageerror", lambda error: reports.put(["failed", str(error)]))
-        page.goto(f"{address}/interop.html")
-        heard = time.monotonic()
-        while not lines or lines[-1][0] not in ("done", "failed"):
-            try:
-                lines.append(reports.get_nowait())
-                heard = time.monotonic()
-            except queue.Empty:
-                if time.monotonic() - heard > SILENCE_S:
-                    lines.append(["failed", f"the page was silent for {SILENCE_S} s"])
-                page.wait_for_timeout(200)
-        browser.close()
-    return lines
-
-
-def posted(text: str) -> list[list[Any]]:
-    """The reports in a log, which holds the browser's own lines too."""
-    found = []
-    for line in text.splitlines():
-        try:
-            value = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(value, list) and len(value) == 2:
-            found.append(value)
-    return found
+    with serving(site, None) as (address, reports):
+        return list(said(f"{address}/interop.html", reports, SILENCE_S))
 
 
 def report(found: Sequence[Sequence[Any]], target: Path) -> int:

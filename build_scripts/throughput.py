@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from build_scripts.bench_base import HOME, OUTPUT, ZOO
+from build_scripts.bench_page import posted
 from build_scripts.errors import BuildError
-from build_scripts.interop import posted
 from build_scripts.paths import ENGINE
 from build_scripts.setup import set_up
 

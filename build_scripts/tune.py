@@ -2,15 +2,14 @@
 
 import argparse
 import json
-import queue
 import shutil
 import sys
-import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from build_scripts.bench_base import HOME, ZOO
+from build_scripts.bench_page import said
 from build_scripts.errors import BuildError
 from build_scripts.paths import BUILD, ENGINE, MODELS
 from build_scripts.setup import set_up
@@ -85,26 +84,11 @@ def write_site(site: Path, options: argparse.Namespace) -> list[str]:
 def _reports(site: Path) -> Iterator[tuple[str, Any]]:
     """What the page says in headless Chromium, until it is done."""
     from build_scripts.bench_server import serving
-    from build_scripts.chromium import driver, launch_options
 
-    with serving(site, None) as (address, reports), driver() as playwright:
-        browser = playwright.chromium.launch(**launch_options())
-        page = browser.new_page()
-        page.on("pageerror", lambda error: reports.put(["failed", str(error)]))
-        page.goto(f"{address}/tuning.html")
-        quiet_since, key = time.monotonic(), ""
-        while key not in ("done", "failed"):
-            try:
-                key, value = reports.get_nowait()
-            except queue.Empty:
-                if time.monotonic() - quiet_since > SILENCE_S:
-                    raise BuildError(f"the page was silent for {SILENCE_S} s") from None
-                page.wait_for_timeout(200)
-                continue
-            quiet_since = time.monotonic()
+    with serving(site, None) as (address, reports):
+        for key, value in said(f"{address}/tuning.html", reports, SILENCE_S):
             if key != "done":
                 yield key, value
-        browser.close()
 
 
 # ----- shipped choices

@@ -81,9 +81,8 @@ def test_an_operator_unfolds_into_its_steps_by_keyboard(demo: Demo) -> None:
     page.page.keyboard.press("Enter")
     page.wait_for_profile()
     table = page.page.get_by_role("table", name="Time by operator")
-    fold = table.get_by_role(
-        "button", name=re.compile(r"^conv2d \d+ steps$")
-    )  # operators are in the order of their times
+    # By its whole name: operators stand in the order of their times.
+    fold = table.get_by_role("button", name=re.compile(r"^conv2d \d+ steps$"))
     assert fold.get_attribute("aria-expanded") == "false"
     before = table.get_by_role("row").count()
     fold.focus()

@@ -1,6 +1,6 @@
 // The page: reads config.json, runs every model, shows what comes, posts it to /log.
 
-import { adapterInfo } from "./adapter.js";
+import { about } from "./adapter.js";
 import { measureModel, measurePeak } from "./conductor.js";
 import { concluded, report } from "./report.js";
 
@@ -60,10 +60,7 @@ function narrowed(config) {
 async function run() {
   const config = narrowed(await (await fetch("config.json")).json());
   const needsGpu = config.entries.some((entry) => entry.backend === "webgpu");
-  await report("about", {
-    browser: navigator.userAgent, date: new Date().toISOString().slice(0, 19), isolated: crossOriginIsolated, threads: navigator.hardwareConcurrency,
-    adapter: needsGpu ? await adapterInfo() : null,
-  });
+  await report("about", await about(needsGpu));
   head(config.entries);
   tell("measuring what a core can do");
   await report("wasm_peak_gflops", await measurePeak(40));

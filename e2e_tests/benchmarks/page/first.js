@@ -1,7 +1,7 @@
 // One system, one model, one run: first.html?system=webinfer&model=face_mesh. It shows what a visitor waits for if it is
 // opened in a fresh browser each time. Posts ["first", row], then ["done", whether it came to its end].
 
-import { adapterInfo } from "./adapter.js";
+import { about } from "./adapter.js";
 import { open } from "./conductor.js";
 import { concluded, report } from "./report.js";
 
@@ -23,8 +23,7 @@ async function run() {
     row.error = error.message;
     status.textContent += `: ${error.message}`;
   }
-  const adapter = backend === "webgpu" ? await adapterInfo() : null;
-  await report("about", { browser: navigator.userAgent, date: new Date().toISOString().slice(0, 19), adapter });
+  await report("about", await about(backend === "webgpu"));
   await report("first", row);
 }
 

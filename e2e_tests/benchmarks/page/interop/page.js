@@ -1,6 +1,6 @@
 // The interop benchmark: reads ../interop.json, opens every test, interleaves their runs, shows and posts the figures.
 
-import { adapterInfo } from "../adapter.js";
+import { about } from "../adapter.js";
 import { compare } from "../compare.js";
 import { median } from "../conductor.js";
 import { concluded, report } from "../report.js";
@@ -118,10 +118,7 @@ async function run() {
   config.runs = Number(new URL(location.href).searchParams.get("runs") ?? config.runs);
   const at = (name) => new URL(`../data/interop/${name}.bin`, import.meta.url);
   const [x, w, b, y] = await Promise.all(["x", "w", "b", "y"].map((name) => floats(at(name))));
-  await report("about", {
-    browser: navigator.userAgent, date: new Date().toISOString().slice(0, 19), isolated: crossOriginIsolated,
-    adapter: await adapterInfo(), shapes: config.shapes, runs: config.runs,
-  });
+  await report("about", { ...(await about(true)), shapes: config.shapes, runs: config.runs });
   const range = y.reduce((most, value) => Math.max(most, value), 0);
   for (const resident of [true, false]) await measure({ ...config, resident }, { x, w, b }, { name: "y", data: y, range });
   status.textContent = "done";
