@@ -46,7 +46,7 @@ def _run(argv: list[str]) -> int:
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     verb = VERBS[argv[0]]
     if verb.groups:
-        from build_scripts.environment import ensure_groups
+        from build_scripts.setup.environment import ensure_groups
 
         if not os.environ.pop(READY, ""):
             ensure_groups(verb.groups)

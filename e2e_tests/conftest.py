@@ -13,9 +13,9 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Browser, Playwright, Route
 
-from build_scripts.chromium import driver, launch_options
 from build_scripts.errors import BuildError
 from build_scripts.paths import IMAGES, ROOT, SITE
+from build_scripts.setup.chromium import driver, launch_options
 from e2e_tests.pages import DemoPage
 
 CI = os.environ.get("WEBINFER_CI") == "1"

@@ -2,7 +2,7 @@
 
 import sys
 
-from build_scripts.serving import address_of, bound_socket, make_server
+from build_scripts.site.serving import address_of, bound_socket, make_server
 from server.settings import Settings
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from playwright.sync_api import Browser
 
-from build_scripts.bench_server import serving
-from build_scripts.interop import WEBINFER, pack, ratios
+from build_scripts.bench.interop import WEBINFER, pack, ratios
+from build_scripts.bench.server import serving
 from e2e_tests.pages import DemoPage
 
 LIMIT_S = 240

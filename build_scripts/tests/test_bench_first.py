@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from build_scripts.bench_first import markdown, report_first
+from build_scripts.bench.first_runs import markdown, report_first
 from build_scripts.errors import BuildError
 
 ABOUT = {"browser": "Mozilla/5.0 HeadlessChrome/156.0", "date": "2026-01-02T03:04:05", "adapter": {"vendor": "a GPU"}}

@@ -5,9 +5,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from build_scripts.bench import entries_of, parse
-from build_scripts.bench_chart import chart
-from build_scripts.bench_report import Collected, complete, markdown
+from build_scripts.bench.chart import chart
+from build_scripts.bench.report import Collected, complete, markdown
+from build_scripts.bench.verb import entries_of, parse
 from build_scripts.errors import BuildError
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from build_scripts import kernels
+from build_scripts.kernels import compile as kernels
 
 
 def rows(folder: Path, text: str, sources: tuple[str, ...] = ("one.c",)) -> list[kernels.Row]:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from build_scripts import oracle
-from build_scripts.oracle_cases import Case, array_of, decoded, judge, tolerance, ulps
+from build_scripts.judge import oracle
+from build_scripts.judge.oracle_cases import Case, array_of, decoded, judge, tolerance, ulps
 
 
 def _case(data: list[float], expected: list[float], ulp: float = 0) -> Case:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from build_scripts.models import packed_files
 from build_scripts.paths import BROWSER_WHEELS, ENGINE, MODELS, ROOT, SITE, WEB, WHEELS
-from build_scripts.wheel import browser_members, engine_files, wheel_name, write_wheel
+from build_scripts.setup.models import packed_files
+from build_scripts.site.wheel import browser_members, engine_files, wheel_name, write_wheel
 from server.manifest import read_manifest
 
 needs_build = pytest.mark.skipif(
@@ -43,7 +43,10 @@ def test_the_wheel_records_every_member_with_its_hash(tmp_path: Path) -> None:
 def test_a_wheel_holds_the_engine_and_its_shaders_and_nothing_else() -> None:
     names = {name for name, _ in engine_files()}
     python = {f"webinfer/{path.relative_to(ENGINE).as_posix()}" for path in ENGINE.rglob("*.py")}
-    shaders = {f"webinfer/_shaders/{path.name}" for path in (WEB / "shaders").glob("*.wgsl")}
+    shaders = {
+        f"webinfer/_shaders/{path.relative_to(WEB / 'shaders').as_posix()}"
+        for path in (WEB / "shaders").rglob("*.wgsl")
+    }
     assert python | shaders <= names
     assert not [name for name in names if "__pycache__" in name or name.endswith(".pyc")]
 
@@ -51,7 +54,7 @@ def test_a_wheel_holds_the_engine_and_its_shaders_and_nothing_else() -> None:
 def test_the_browsers_wheel_leaves_out_only_what_no_page_uses() -> None:
     members = browser_members()
     shaders = set(json.loads(members["webinfer/_shaders/all.json"]))
-    assert shaders == {path.name for path in (WEB / "shaders").glob("*.wgsl")}
+    assert shaders == {path.name for path in (WEB / "shaders").rglob("*.wgsl")}
     left_out = {name for name, _ in engine_files() if not name.endswith(".wgsl")} - set(members)
     assert {"webinfer/cli.py", "webinfer/host/native.py"} <= left_out
     assert all(name.split("/")[1] in ("__main__.py", "cli.py", "host", "backends", "importers") for name in left_out)
@@ -118,8 +121,8 @@ def test_the_npm_lock_pins_every_package_by_hash_and_names_no_host() -> None:
 
 
 def test_no_pin_is_loose() -> None:
-    from build_scripts.environment import constraints_file, requirements
     from build_scripts.paths import configuration
+    from build_scripts.setup.environment import constraints_file, requirements
 
     loose = [name for name in requirements(configuration()["dependency-groups"]) if "==" not in name]
     assert not loose

@@ -1,6 +1,6 @@
 import pytest
 
-from build_scripts.slim import slim, slim_shader
+from build_scripts.site.minify import slim, slim_shader
 
 SOURCE = b'''"""A module.
 

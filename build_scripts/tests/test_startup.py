@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from build_scripts import startup
+from build_scripts.bench import startup
 from build_scripts.errors import BuildError
 
 MARKS = [["webinfer begin", 20.0], ["webinfer snapshot", 50.0], ["webinfer runtime", 90.0], ["else", 95.0]]

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from build_scripts.bench.tune import merge
 from build_scripts.errors import BuildError
-from build_scripts.tune import merge
 
 PLACE = {"adapter": "nvidia hopper", "browser": "Chrome 156", "engine": "0.1.0"}
 

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from build_scripts import sizes, tables
-from build_scripts.headless import Outcome, intersection_over_union, readable, verdict
+from build_scripts.judge import sizes, tables
 from build_scripts.paths import ROOT
-from build_scripts.serving import address_of, bound_socket
+from build_scripts.site.headless import Outcome, intersection_over_union, readable, verdict
+from build_scripts.site.serving import address_of, bound_socket
 from build_scripts.verbs import VERBS
 
 
 @pytest.mark.parametrize("name", VERBS)
 def test_every_verb_has_a_module_with_run(name: str) -> None:
-    assert callable(import_module(VERBS[name].module).run)
+    assert callable(import_module(f"build_scripts.{VERBS[name].module}").run)
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from build_scripts import zoo
-from build_scripts.zoo_judge import Verdict, compare, feeds
+from build_scripts.judge import zoo
+from build_scripts.judge.zoo_judge import Verdict, compare, feeds
 from webinfer.dtypes import DType
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from build_scripts.serving import running_server
+from build_scripts.site.serving import running_server
 from server.manifest import ManifestError, read_manifest
 from server.settings import Settings
 from server.tests.sites import FILES, SCRIPT, made_site

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from build_scripts.serving import running_server
+from build_scripts.site.serving import running_server
 from server.tests.sites import made_site
 
 HEAD_S = 1

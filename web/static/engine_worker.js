@@ -1,4 +1,4 @@
-// The engine's worker: starts Pyodide, then hands messages to Python (webinfer.host.worker).
+// The engine's worker: starts Pyodide, then hands messages to Python (webinfer.page.worker).
 // It decides nothing: what a message means is settled there. The messages: see engine_client.js.
 
 import { Downloads } from "./downloads.js";
@@ -95,7 +95,7 @@ async function start({ manifest, backend, model, debug, runtimeComes }) {
     downloads.complete("Engine");
     self.pyodide = pyodide; // for the console of this worker
     pyodide._api.on_fatal = (error) => died(`The Python interpreter ended: ${error.message}.`); // no promise would say so
-    const { EngineWorker } = pyodide.pyimport("webinfer.host.worker");
+    const { EngineWorker } = pyodide.pyimport("webinfer.page.worker");
     const { FaceDetector } = pyodide.pyimport("webinfer.tasks");
     performance.mark("webinfer python");
     engine = EngineWorker(FaceDetector, tell);

@@ -1,4 +1,4 @@
-// Restores an interpreter's memory from a file of build_scripts/snapshot.mjs, which says what is in it.
+// Restores an interpreter's memory from a file of build_scripts/site/snapshot.mjs, which says what is in it.
 
 const MAGIC = 0x534e4957;
 const VERSION = 1;

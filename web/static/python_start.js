@@ -106,7 +106,7 @@ async function fromSnapshot(files, { load, create, runtime, saved }) {
   const { archives, packages } = await saved;
   fetchArchivesWhenRead(pyodide, archives, files);
   Object.assign(pyodide.loadedPackages, packages);
-  pyodide.pyimport("webinfer.preload").wake();
+  pyodide.pyimport("webinfer.page.snapshot").wake();
   return pyodide;
 }
 

@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from webinfer import tasks
-    from webinfer.builder import GraphBuilder
+    from webinfer.authoring.builder import GraphBuilder
+    from webinfer.authoring.registration import operators, register_operator, unregister_operator
     from webinfer.dtypes import DType
-    from webinfer.feeds import TensorInfo
     from webinfer.graph.ir import TensorType
     from webinfer.host.gpu import GpuTensor
     from webinfer.host.interface import Capability, ProgressEvent
-    from webinfer.registration import operators, register_operator, unregister_operator
-    from webinfer.session import Session, load
+    from webinfer.session.inputs import TensorInfo
+    from webinfer.session.session import Session, load
     from webinfer.tensor import Tensor
 
 __all__ = [
@@ -105,16 +105,16 @@ _HOMES = {
     "Capability": "webinfer.host.interface",
     "DType": "webinfer.dtypes",
     "GpuTensor": "webinfer.host.gpu",
-    "GraphBuilder": "webinfer.builder",
+    "GraphBuilder": "webinfer.authoring.builder",
     "ProgressEvent": "webinfer.host.interface",
-    "Session": "webinfer.session",
+    "Session": "webinfer.session.session",
     "Tensor": "webinfer.tensor",
-    "TensorInfo": "webinfer.feeds",
+    "TensorInfo": "webinfer.session.inputs",
     "TensorType": "webinfer.graph.ir",
-    "load": "webinfer.session",
-    "operators": "webinfer.registration",
-    "register_operator": "webinfer.registration",
-    "unregister_operator": "webinfer.registration",
+    "load": "webinfer.session.session",
+    "operators": "webinfer.authoring.registration",
+    "register_operator": "webinfer.authoring.registration",
+    "unregister_operator": "webinfer.authoring.registration",
 }
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from webinfer.errors import InputError, WebinferError
 from webinfer.host.interface import ProgressEvent
-from webinfer.session import Session, load
+from webinfer.session.session import Session, load
 
 
 def main(argv: Sequence[str] | None = None) -> int:

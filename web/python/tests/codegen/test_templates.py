@@ -13,7 +13,7 @@ from webinfer.codegen.elements import Element
 from webinfer.codegen.prelude import Access, Slot, prelude, u32
 from webinfer.codegen.templates import check_variables, digest, render, shader_folder
 
-SHADERS = sorted(shader_folder().glob("*.wgsl"))
+SHADERS = sorted(shader_folder().rglob("*.wgsl"))
 SLOTS = (Slot("x", Element.F32, Access.READ), Slot("y", Element.F32, Access.WRITE))
 PARAMS = u32(count=12)
 

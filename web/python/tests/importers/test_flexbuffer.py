@@ -9,7 +9,7 @@ from flatbuffers import flexbuffers
 from tests.importers.sample_models import SIZE_3_4
 
 from webinfer.errors import ModelFormatError
-from webinfer.importers.flexbuffer import read_map
+from webinfer.importers.readers.flexbuffer import read_map
 
 OPTIONS = {
     "count": 20,

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from tests.ops.case_graphs import Array, Problem, problem
 
+from webinfer.codegen.lookup import lookup_table
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Case, TensorType
 from webinfer.ops import OPS
 from webinfer.ops.activation import Activation
-from webinfer.ops.lookup import lookup_table
 
 interpreter = pytest.importorskip("ai_edge_litert.interpreter", reason="ai-edge-litert is not installed")
 

@@ -9,7 +9,7 @@ from tests.ops.case_graphs import problem
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Case, Op, TensorType
 from webinfer.ops import OPS, movement
-from webinfer.ops.strided import StridedCopy, coalesce, row_major
+from webinfer.ops.strides import StridedCopy, coalesce, row_major
 
 MOVES = ("concat", "depth_to_space", "expand", "pad", "reverse", "slice", "space_to_depth", "tile", "transpose")
 

@@ -1,7 +1,7 @@
 from webinfer.graph.ir import Graph, TensorType, Value, apply
+from webinfer.lowering.placement import place
 from webinfer.ops.elementwise import ABS, UnaryAttrs
 from webinfer.ops.movement import CONCAT, RESHAPE, ConcatAttrs, ReshapeAttrs
-from webinfer.plan.placement import place
 
 
 def sizes(graph: Graph) -> dict[Value, int]:

@@ -11,7 +11,7 @@ from tests.ops.targets import Target
 from tests.session.test_session import IMAGE, opened
 
 from webinfer.errors import ClosedError, InputError
-from webinfer.host.prompt import Prompt
+from webinfer.host.immediate import Prompt
 
 
 def test_results_stay_on_the_gpu_until_they_are_read() -> None:

@@ -11,11 +11,12 @@ from tests.ops.case_graphs import run
 from tests.session.test_session import IMAGE, model
 
 import webinfer
-from webinfer import session as sessions
-from webinfer.backends.wasm import WasmExecutor, compilation, kept, tuning
-from webinfer.backends.wasm.kept import KeptExecutor
+from webinfer.backends.wasm import WasmExecutor, compilation, tuning
+from webinfer.backends.wasm import stored_plan as kept
+from webinfer.backends.wasm.stored_plan import KeptExecutor
 from webinfer.host.native import NativeHost
-from webinfer.session import Session
+from webinfer.session import session as sessions
+from webinfer.session.session import Session
 from webinfer.tune.search import Trial, Winner
 
 

@@ -7,7 +7,7 @@ from tests.session.graphs import diamond
 from webinfer.backends import reference, wasm
 from webinfer.graph.verify import verify
 from webinfer.host.native import NativeHost
-from webinfer.partition import PartitionedExecutor, cut
+from webinfer.session.partition import PartitionedExecutor, cut
 
 
 def test_a_graph_without_refusals_is_one_piece() -> None:

@@ -13,7 +13,6 @@ from tests.importers.tflite_writer import Writer
 from tests.ops.case_graphs import run
 
 import webinfer
-from webinfer import choice
 from webinfer.backends.wasm import WasmExecutor
 from webinfer.errors import (
     BackendUnavailableError,
@@ -23,7 +22,8 @@ from webinfer.errors import (
     KernelError,
     ModelFormatError,
 )
-from webinfer.session import Session
+from webinfer.session import selection as choice
+from webinfer.session.session import Session
 
 WEIGHTS = np.linspace(-1, 1, 4 * 3 * 3 * 2, dtype=np.float32).reshape(4, 3, 3, 2)
 

@@ -17,8 +17,8 @@ from tests.ops.case_graphs import run
 from tests.ops.targets import TARGETS, Target
 
 from webinfer.host import current
-from webinfer.models import MODELS, find_model
-from webinfer.session import load
+from webinfer.models.registry import MODELS, find_model
+from webinfer.session.session import load
 from webinfer.tasks import Face, FaceDetector
 from webinfer.tasks.image import Letterbox, prepare_image, read_image
 from webinfer.tasks.workspace import Workspace

@@ -11,13 +11,13 @@ import pytest
 from tests.ops.case_graphs import run
 from tests.ops.targets import TARGETS, Target
 
+from webinfer.authoring.builder import GraphBuilder
 from webinfer.backends.reference.detection import centres
 from webinfer.backends.reference.executor import compute
-from webinfer.builder import GraphBuilder
-from webinfer.choice import LoadOptions, choose
 from webinfer.graph.ir import Graph, Node, TensorType, Value, apply
 from webinfer.host import current
 from webinfer.ops.detection import SSD_DETECTIONS, SsdDetectionsAttrs
+from webinfer.session.selection import LoadOptions, choose
 from webinfer.tasks.ssd import BACK, COORDINATES, FULL_RANGE, SHORT_RANGE
 
 Array = np.ndarray[Any, np.dtype[Any]]

@@ -14,12 +14,12 @@ from tests.session.test_session import spoil
 from tests.tasks.test_blazeface import NAMES, corners, model_path, photo
 
 import webinfer
-from webinfer import session as sessions
 from webinfer.backends.wasm import compilation
-from webinfer.backends.wasm.kept import KeptExecutor
+from webinfer.backends.wasm.stored_plan import KeptExecutor
 from webinfer.errors import DeviceLostError, InputError, ModelFormatError
-from webinfer.models import MODELS
-from webinfer.package import place_of
+from webinfer.models.registry import MODELS
+from webinfer.session import session as sessions
+from webinfer.session.plan_cache import place_of
 from webinfer.tasks import Face, FaceDetector
 from webinfer.tasks.ssd import EXTENSION
 

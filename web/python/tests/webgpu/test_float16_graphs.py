@@ -21,7 +21,7 @@ from webinfer.ops.conv import Conv2dAttrs
 from webinfer.ops.elementwise import BinaryAttrs, CastAttrs, UnaryAttrs
 from webinfer.ops.movement import ConcatAttrs, PadAttrs, ReshapeAttrs
 from webinfer.ops.softmax import SoftmaxAttrs
-from webinfer.session import Session
+from webinfer.session.session import Session
 
 HALF, FLOAT = DType.FLOAT16, DType.FLOAT32
 SHARED = Path(__file__).parents[5] / "shared"

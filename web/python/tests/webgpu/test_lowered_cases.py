@@ -116,7 +116,7 @@ def test_every_shader_is_used_by_some_case() -> None:
         for target in (HARDWARE, SOFTWARE, MODERN)
         for step in steps_of(schedule_of(op, case, target))
     }
-    names = {path.stem for path in shader_folder().glob("*.wgsl") if not path.name.startswith("_")}
+    names = {path.stem for path in shader_folder().rglob("*.wgsl") if not path.name.startswith("_")}
     # No case has sparse constants, custom operators or pictures, and only graphs of several nodes are fused.
     assert names - used <= {"custom", "densify", "depthwise_pointwise", "picture"}
 

@@ -12,7 +12,7 @@ import hashlib
 import importlib.resources
 import json
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -54,7 +54,16 @@ def _texts() -> dict[str, str]:
     if bundle.is_file():
         texts: dict[str, str] = json.loads(bundle.read_text("utf-8"))
         return texts
-    return {file.name: file.read_text("utf-8") for file in shader_folder().iterdir() if file.name.endswith(".wgsl")}
+    return {file.name: file.read_text("utf-8") for file in _wgsl_files(shader_folder())}
+
+
+def _wgsl_files(folder: Traversable) -> Iterator[Traversable]:
+    """The templates of all families; a file's name is its own in all of them."""
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            yield from _wgsl_files(entry)
+        elif entry.name.endswith(".wgsl"):
+            yield entry
 
 
 @functools.cache

@@ -12,12 +12,12 @@ from pyodide.ffi import JsException, JsProxy, to_js
 
 from webinfer.errors import BackendUnavailableError, InputError, ModelFormatError
 from webinfer.flags import debug
-from webinfer.host.begun import begun
 from webinfer.host.gpu import GpuTensor
 from webinfer.host.interface import Capability, Kernels, Progress, ProgressEvent
 from webinfer.host.kernels_browser import best_build, open_kernels
 from webinfer.host.kernels_team import open_team
-from webinfer.models import MODELS
+from webinfer.host.prefetch import begun
+from webinfer.models.registry import MODELS
 
 CACHE = "webinfer"  # name of the Cache API store
 IMAGE_CLASSES = (

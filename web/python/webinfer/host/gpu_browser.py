@@ -10,10 +10,10 @@ import js
 from pyodide.ffi import JsException, JsProxy, create_proxy
 
 from webinfer.errors import BackendUnavailableError, DeviceLostError, GpuError, OutOfMemoryError, WebinferError
-from webinfer.host.begun import begun
 from webinfer.host.gpu import RAISED_LIMITS, STAGING_RING, WANTED_FEATURES, DispatchSpec, PipelineSpec, Span
 from webinfer.host.gpu_pictures import BrowserPictures
-from webinfer.host.prompt import Prompt
+from webinfer.host.immediate import Prompt
+from webinfer.host.prefetch import begun
 
 WISHES = json.dumps({"features": WANTED_FEATURES, "limits": RAISED_LIMITS, "ring": STAGING_RING})
 SOFTWARE_ADAPTERS = ("swiftshader", "llvmpipe", "lavapipe", "warp")

@@ -8,7 +8,7 @@ import js
 from pyodide.ffi import JsException, JsProxy, to_js
 
 from webinfer.errors import BackendUnavailableError, ClosedError, KernelError, OutOfMemoryError
-from webinfer.host.begun import begun
+from webinfer.host.prefetch import begun
 
 PAGE = 65536  # bytes
 MAX_PAGES = 32768  # 2 GiB

@@ -9,8 +9,8 @@ import js
 from pyodide.ffi import JsException, create_proxy
 
 from webinfer.errors import BackendUnavailableError, KernelError
-from webinfer.host.begun import begun
 from webinfer.host.kernels_browser import FIRST_PAGES, PAGE, BrowserKernels, compiled, instance, options
+from webinfer.host.prefetch import begun
 
 MAX_BYTES = (2**31, 2**30, 2**29)  # ladder of what a shared memory may grow to; some devices refuse much
 TEAM_BYTES = 512  # struct Team of kernels_wasm/include/team.h, with room

@@ -18,7 +18,7 @@ from webinfer.errors import BackendUnavailableError, ModelFormatError
 from webinfer.flags import debug
 from webinfer.host.gpu import GpuTensor
 from webinfer.host.interface import Capability, Kernels, Progress, ProgressEvent
-from webinfer.models import find_model
+from webinfer.models.registry import find_model
 
 CHUNK = 1 << 18  # bytes between two progress reports
 BUILDS = ("relaxed", "simd128", "scalar")

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from webinfer.graph.ir import Graph
 from webinfer.graph.verify import verify
-from webinfer.importers.sniff import refuse
+from webinfer.importers.formats import refuse
 from webinfer.importers.tflite.convert import read_tflite
 from webinfer.importers.tflite.schema import IDENTIFIER
 

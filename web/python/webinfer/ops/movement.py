@@ -13,7 +13,7 @@ from typing import Any
 from webinfer.errors import ShapeError
 from webinfer.graph.ir import Case, Op, TensorType
 from webinfer.ops.registry import EXACT, declare, move_cost, need, product
-from webinfer.ops.strided import StridedCopy, coalesce, row_major
+from webinfer.ops.strides import StridedCopy, coalesce, row_major
 
 Inputs = Sequence[TensorType | None]
 

@@ -11,7 +11,7 @@ from webinfer.errors import InputError
 from webinfer.host import current
 from webinfer.host.gpu import GpuTensor
 from webinfer.host.interface import Host, Progress
-from webinfer.session import Session, load
+from webinfer.session.session import Session, load
 from webinfer.tasks.gpu_image import gpu_pictures, place_image
 from webinfer.tasks.image import Letterbox, prepare_image, read_image
 from webinfer.tasks.ssd import MIN_SCORE, Detection, SsdDecoder, detections, least_score, with_detections

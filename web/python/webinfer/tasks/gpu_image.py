@@ -10,7 +10,7 @@ from webinfer.codegen.prelude import Access, Param, Slot, f32, pack, u32
 from webinfer.codegen.templates import render
 from webinfer.dtypes import DType
 from webinfer.host.gpu import GpuPictures, GpuTensor, PipelineSpec
-from webinfer.session import Session
+from webinfer.session.session import Session
 from webinfer.tasks.image import Letterbox
 
 WORKGROUP = 8  # output pixels a side

@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from webinfer.builder import GraphBuilder
+from webinfer.authoring.builder import GraphBuilder
 from webinfer.errors import ModelFormatError
 from webinfer.graph.ir import Graph, TensorType, Value, apply
 from webinfer.ops.detection import SSD_DETECTIONS, SsdDetectionsAttrs
-from webinfer.package import Extended
-from webinfer.session import Session, load
+from webinfer.session.plan_cache import Extended
+from webinfer.session.session import Session, load
 from webinfer.tensor import Tensor
 
 BOXES, SCORES, MIN_SCORE, DETECTIONS = "boxes", "scores", "min_score", "detections"

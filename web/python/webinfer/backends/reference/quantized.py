@@ -12,11 +12,11 @@ from collections.abc import Callable
 import numpy as np
 
 from webinfer.backends.reference.arrays import Array, Inputs, required
+from webinfer.codegen.lookup import lookup_table
 from webinfer.errors import ShapeError
 from webinfer.graph.ir import Node, Quantization, TensorType
 from webinfer.ops.activation import Activation
 from webinfer.ops.elementwise import UnaryAttrs
-from webinfer.ops.lookup import lookup_table
 from webinfer.ops.resize import ResizeAttrs
 
 F = np.float32

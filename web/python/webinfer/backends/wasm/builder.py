@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Graph, Node, TensorType, Value
+from webinfer.lowering.placement import place
 from webinfer.plan.blocks import Argument, Block, Kind, Ref, Step
-from webinfer.plan.placement import place
 
 COMPUTE = {DType.FLOAT16: DType.FLOAT32}  # no float16 arithmetic in WebAssembly: held as float32
 LOAD_STEP = -1  # the moment before the first step: inputs are written

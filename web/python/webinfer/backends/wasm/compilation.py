@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Mapping
 
 from webinfer.backends.wasm.executor import WasmExecutor, lower_graph
-from webinfer.backends.wasm.kept import KeptExecutor, requirements, seal
 from webinfer.backends.wasm.kernel_table import ABI
+from webinfer.backends.wasm.stored_plan import KeptExecutor, requirements, seal
 from webinfer.backends.wasm.tuning import remembered_choices, tune
 from webinfer.errors import KernelError, WebinferError
 from webinfer.flags import debug

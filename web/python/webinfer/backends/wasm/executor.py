@@ -10,7 +10,7 @@ from webinfer.backends.wasm.builder import COMPUTE, LOAD_STEP, Builder
 from webinfer.backends.wasm.kernel_table import KERNELS
 from webinfer.backends.wasm.lowerings import LOWERINGS, UNSUPPORTED
 from webinfer.backends.wasm.lowerings.constants import narrow_output, widen_input
-from webinfer.backends.wasm.placed import Layout, Place, PlacedPlan
+from webinfer.backends.wasm.placed_plan import Layout, Place, PlacedPlan
 from webinfer.errors import LimitError, UnsupportedOpError
 from webinfer.graph.ir import Graph, Node, TensorType, Value
 from webinfer.host.interface import Host, Kernels, Progress, ProgressEvent

@@ -12,9 +12,9 @@ from webinfer.errors import ModelFormatError
 from webinfer.flags import debug
 from webinfer.graph.ir import Graph, Node
 from webinfer.host.interface import Host, Kernels
-from webinfer.tune.alone import alone
 from webinfer.tune.log import ENGINE, from_lines, to_lines
 from webinfer.tune.search import Run, Trial, Winner, compare
+from webinfer.tune.single_node import alone
 
 LEAST_MS = 0.1  # a timing shorter than this is repeated until it is not
 ROUNDS = 7  # interleaved; the least of a tile counts: a busy machine makes timings longer, never shorter

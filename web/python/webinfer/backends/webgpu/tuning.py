@@ -19,9 +19,9 @@ from webinfer.flags import debug
 from webinfer.graph.ir import Graph, Node, Value
 from webinfer.host.gpu import GpuDevice
 from webinfer.host.interface import Host, Progress, ProgressEvent
-from webinfer.tune.alone import alone, noise
 from webinfer.tune.log import ENGINE, About, Log, TuningReport, Verdict, choices_of
 from webinfer.tune.search import Run, Trial, Winner, beats, compare, search
+from webinfer.tune.single_node import alone, noise
 
 LEAST_MS = 5.0  # a timing lasts fifty times the 0.1 ms to which browsers round the GPU's clock
 PLAN_MARGIN = 0.01  # share by which a tuned plan must beat the default one

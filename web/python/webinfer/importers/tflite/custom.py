@@ -13,7 +13,7 @@ from typing import Any
 from webinfer.dtypes import DType
 from webinfer.errors import InputError, ModelFormatError
 from webinfer.graph.ir import Value
-from webinfer.importers.flexbuffer import read_map
+from webinfer.importers.readers.flexbuffer import read_map
 from webinfer.importers.tflite.operation import Operation, Row
 from webinfer.importers.tflite.windows import MAX_STEP, same_pads, weights_of
 from webinfer.ops import conv, landmarks, pool, pose

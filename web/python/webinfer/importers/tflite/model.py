@@ -14,7 +14,7 @@ from webinfer.dtypes import DType
 from webinfer.errors import LimitError, ModelFormatError
 from webinfer.graph.ir import Quantization, Sparsity
 from webinfer.graph.printer import safe_name
-from webinfer.importers.flatbuffer import Reader, Table
+from webinfer.importers.readers.flatbuffer import Reader, Table
 from webinfer.importers.tflite import quantization, sparsity
 from webinfer.importers.tflite.schema import CUSTOM, DTYPES, OPERATORS, OPTIONS, SCHEMA, TENSOR_TYPES
 

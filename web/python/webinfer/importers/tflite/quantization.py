@@ -7,7 +7,7 @@ import math
 from webinfer.dtypes import DType
 from webinfer.errors import LimitError, ModelFormatError
 from webinfer.graph.ir import Quantization
-from webinfer.importers.flatbuffer import Table
+from webinfer.importers.readers.flatbuffer import Table
 
 MAX_SCALES = 1_000_000
 

@@ -7,7 +7,7 @@ A test compares every row with the `tflite` package of that version.
 from __future__ import annotations
 
 from webinfer.dtypes import DType
-from webinfer.importers.flatbuffer import Field
+from webinfer.importers.readers.flatbuffer import Field
 
 IDENTIFIER = b"TFL3"
 

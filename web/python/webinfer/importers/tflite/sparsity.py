@@ -10,7 +10,7 @@ from typing import Any
 
 from webinfer.errors import LimitError, ModelFormatError
 from webinfer.graph.ir import Sparsity
-from webinfer.importers.flatbuffer import Table
+from webinfer.importers.readers.flatbuffer import Table
 from webinfer.importers.tflite.schema import DENSE, INDEX_VECTORS, SPARSE_CSR
 
 _MAX_LEVELS = 16

@@ -13,7 +13,7 @@ from webinfer.backends.wasm.lowerings.reduce import lines_of
 from webinfer.graph.ir import Node, Op, Value
 from webinfer.ops import gather as ops
 from webinfer.ops import pattern
-from webinfer.ops.strided import row_major
+from webinfer.ops.strides import row_major
 from webinfer.plan.blocks import Ref
 
 

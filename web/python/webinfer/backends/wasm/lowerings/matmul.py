@@ -14,7 +14,7 @@ from webinfer.backends.wasm.lowerings.nest import broadcast_strides
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, Op, TensorType, Value
 from webinfer.ops import matmul as ops
-from webinfer.ops.strided import StridedCopy, coalesce, row_major
+from webinfer.ops.strides import StridedCopy, coalesce, row_major
 from webinfer.plan.blocks import Ref
 
 MOST_BATCHES = 4096  # products that one node may become

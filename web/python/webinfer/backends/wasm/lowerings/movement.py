@@ -12,7 +12,7 @@ from webinfer.dtypes import DType
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, Op
 from webinfer.ops import movement as ops
-from webinfer.ops.strided import StridedCopy, row_major
+from webinfer.ops.strides import StridedCopy, row_major
 from webinfer.plan.blocks import Ref
 
 SMALLEST = 4  # rows and columns of a plane that is worth the blocked transpose

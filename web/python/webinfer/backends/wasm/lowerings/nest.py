@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from webinfer.backends.wasm.builder import Builder
 from webinfer.errors import UnsupportedOpError
-from webinfer.ops.strided import row_major
+from webinfer.ops.strides import row_major
 from webinfer.plan.blocks import Ref
 
 DEEPEST = 16  # dimensions that walk.h can hold

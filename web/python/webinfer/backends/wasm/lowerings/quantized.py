@@ -28,13 +28,13 @@ from webinfer.backends.wasm.lowerings.affine import (
 from webinfer.backends.wasm.lowerings.cast import F32, compute_dtype, copy, present
 from webinfer.backends.wasm.lowerings.elementwise import binary, unary
 from webinfer.backends.wasm.lowerings.nest import broadcast_nest
+from webinfer.codegen.lookup import lookup_table
 from webinfer.dtypes import DType
 from webinfer.errors import ShapeError, UnsupportedOpError
 from webinfer.graph.ir import Node, Op, TensorType, Value
 from webinfer.ops import elementwise as ops
 from webinfer.ops import reduce as reduce_ops
 from webinfer.ops import softmax as softmax_ops
-from webinfer.ops.lookup import lookup_table
 from webinfer.plan.blocks import Ref
 
 _SHORT = {DType.INT8: "i8", DType.UINT8: "u8", DType.INT16: "i16", DType.INT32: "i32"}

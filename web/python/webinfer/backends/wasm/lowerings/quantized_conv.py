@@ -25,7 +25,7 @@ from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, Op, Value
 from webinfer.ops import conv as ops
 from webinfer.ops import matmul as matmul_ops
-from webinfer.ops.strided import StridedCopy, coalesce, row_major
+from webinfer.ops.strides import StridedCopy, coalesce, row_major
 from webinfer.plan.blocks import Ref
 
 COLUMNS, ROWS, HEAD_BYTES = 8, 4, 64  # of kernels_wasm/src/q8_conv2d_nhwc.c and include/q8_block.h

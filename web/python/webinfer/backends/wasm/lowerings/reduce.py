@@ -17,7 +17,7 @@ from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, Op
 from webinfer.ops import reduce as ops
 from webinfer.ops import scan, softmax
-from webinfer.ops.strided import StridedCopy, coalesce, row_major
+from webinfer.ops.strides import StridedCopy, coalesce, row_major
 from webinfer.plan.blocks import Ref
 
 Lines = tuple[int, int, int]  # outer, r, inner

@@ -11,7 +11,7 @@ from webinfer.codegen.prelude import DIMS, u32, u32x8
 from webinfer.dtypes import DType
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Sparsity, Value
-from webinfer.ops.strided import row_major
+from webinfer.ops.strides import row_major
 
 
 def expand(value: Value, target: Target) -> Sequence[Dispatch]:

@@ -17,7 +17,7 @@ from webinfer.codegen.prelude import Param, i32, u32
 from webinfer.codegen.templates import Variable
 from webinfer.graph.ir import Node, Value
 from webinfer.ops.conv import Conv2dAttrs, ConvTranspose2dAttrs
-from webinfer.ops.strided import StridedCopy
+from webinfer.ops.strides import StridedCopy
 
 
 def image_params(x: Value, y: Value, a: Conv2dAttrs | ConvTranspose2dAttrs) -> tuple[Param, ...]:

@@ -27,6 +27,7 @@ from webinfer.backends.webgpu.lowerings.conversion import (
 from webinfer.backends.webgpu.lowerings.geometry import merged
 from webinfer.backends.webgpu.lowerings.quantized import quantized_product, quantized_sum
 from webinfer.codegen.elements import Element, bits_of
+from webinfer.codegen.lookup import lookup_table
 from webinfer.codegen.prelude import Param, f32, i32, u32, u32x8
 from webinfer.codegen.templates import Variable
 from webinfer.dtypes import DType
@@ -34,7 +35,6 @@ from webinfer.errors import ShapeError, UnsupportedOpError
 from webinfer.graph.ir import Node, Value
 from webinfer.ops.activation import Activation
 from webinfer.ops.elementwise import UnaryAttrs
-from webinfer.ops.lookup import lookup_table
 
 FLOAT_MAX = 3.4028234663852886e38
 WORD = 2**32 - 1

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from webinfer.codegen.prelude import DIMS
 from webinfer.errors import UnsupportedOpError
-from webinfer.ops.strided import row_major
+from webinfer.ops.strides import row_major
 
 
 def merged(shape: Sequence[int], *inputs: Sequence[int]) -> tuple[list[int], list[list[int]]]:

@@ -20,7 +20,7 @@ from webinfer.codegen.prelude import i32, u32, u32x8
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node
 from webinfer.ops.matmul import matrix_sizes
-from webinfer.ops.strided import StridedCopy
+from webinfer.ops.strides import StridedCopy
 
 
 def _matmul(node: Node, target: Target) -> list[Dispatch]:

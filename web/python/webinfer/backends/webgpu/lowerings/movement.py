@@ -26,7 +26,7 @@ from webinfer.dtypes import DType
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, Value
 from webinfer.ops.movement import PadAttrs, strided_copies
-from webinfer.ops.strided import StridedCopy, row_major
+from webinfer.ops.strides import StridedCopy, row_major
 
 
 class PadMode(enum.StrEnum):

@@ -33,7 +33,7 @@ from webinfer.codegen.templates import Variable
 from webinfer.dtypes import DType
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, TensorType, Value
-from webinfer.ops.strided import StridedCopy
+from webinfer.ops.strides import StridedCopy
 
 
 class Residual(enum.StrEnum):

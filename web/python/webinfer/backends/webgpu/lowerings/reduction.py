@@ -30,7 +30,7 @@ from webinfer.codegen.prelude import Param, f32, i32, u32, u32x8
 from webinfer.codegen.templates import Variable
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Node, Value
-from webinfer.ops.strided import row_major
+from webinfer.ops.strides import row_major
 
 LONG_ROW = 256  # elements from which a workgroup shares one row
 FEW_RESULTS = 1 << 14  # elements up to which a workgroup reduces each four of them

@@ -1,0 +1,162 @@
+"""The verb `interop`: a custom operator beside built-in ones, through a shared GPU buffer and through host memory."""
+
+import argparse
+import asyncio
+import json
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from build_scripts.bench.base import HOME, OUTPUT, rivals_step, write_json
+from build_scripts.bench.page import posted, said
+from build_scripts.errors import BuildError
+from build_scripts.paths import ENGINE, ROOT
+from build_scripts.setup.sequence import set_up
+from build_scripts.steps import run_steps
+
+WEBINFER = ("custom", "host", "wasm", "shared", "handed", "builtin")
+TFJS = ("fused", "builtin", "host")
+SILENCE_S = 600  # longest wait for the next report of the page
+PUBLISHED_TFJS_MS = 5.8  # TF.js 4.22 on an NVIDIA H200: conv2d + add + relu with readback
+Row = dict[str, Any]
+
+
+def run(argv: list[str]) -> int:
+    """0 when the page came to its end and every test gave the reference's result."""
+    options = parse(argv)
+    if options.report:
+        return report(posted(Path(options.report).read_text()), options.json)
+    set_up()
+    run_steps([rivals_step()])
+    site = options.static or OUTPUT / "interop_site"
+    pack(site, options.size, options.channels, options.runs)
+    if options.static:
+        total = sum(path.stat().st_size for path in site.rglob("*") if path.is_file())
+        print(f"{site}: {total / 1e6:.1f} MB; open interop.html there and keep the lines that it posts to /log, then")
+        print("python3 -m build_scripts interop --report LINES makes JSON and the table of them")
+        return 0
+    return report(drive(site), options.json)
+
+
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python3 -m build_scripts interop", description=__doc__)
+    parser.add_argument("--size", type=int, default=100, help="height and width of the image (default 100)")
+    parser.add_argument("--channels", type=int, default=100, help="channels in and out, a multiple of 4 (default 100)")
+    parser.add_argument("--runs", type=int, default=60, help="runs of each test (default 60)")
+    parser.add_argument("--static", type=Path, help="write a site that needs no server of ours, and measure nothing")
+    parser.add_argument("--report", type=Path, help="make JSON and table from lines that a static site posted")
+    parser.add_argument(
+        "--json", type=Path, default=OUTPUT / "interop.json", help="where the JSON goes, the table beside"
+    )
+    options = parser.parse_args(argv)
+    if options.size < 1 or options.channels < 4 or options.channels % 4 or options.runs < 1:
+        raise BuildError("--size and --runs start at 1, --channels is a multiple of 4")
+    return options
+
+
+def pack(site: Path, size: int, channels: int, runs: int) -> None:
+    """Writes the page, the engine, TF.js where npm brought it, and the data into an empty folder."""
+    if str(ENGINE.parent) not in sys.path:
+        sys.path.insert(0, str(ENGINE.parent))  # the engine of this checkout
+    from build_scripts.bench.site import MODULES, RIVALS, copy_engine, copy_script
+
+    shutil.rmtree(site, ignore_errors=True)
+    shutil.copytree(HOME / "page", site)
+    files = {target: source for target, source in RIVALS["tfjs"].items() if "wasm" not in target}
+    tfjs = all((MODULES / source).is_file() for source in files.values())
+    for target, source in files.items() if tfjs else ():
+        copy_script(MODULES / source, site / "rivals" / "tfjs" / target)
+    copy_engine(site / "engine", ("models", "images", "snapshot"))
+    shapes = write_data(site / "data" / "interop", size, channels)
+    systems = {"webinfer": WEBINFER, **({"tfjs": TFJS} if tfjs else {})}
+    (site / "interop.json").write_text(json.dumps({"shapes": shapes, "runs": runs, "systems": systems}))
+
+
+def write_data(folder: Path, size: int, channels: int) -> dict[str, list[int]]:
+    """Writes seeded x, w, b and y, which webinfer's NumPy backend computes of them; their shapes."""
+    import numpy as np
+
+    import webinfer
+
+    source = np.random.default_rng(0)
+    x = source.uniform(-1, 1, (1, size, size, channels)).astype("<f4")
+    w = source.uniform(-0.1, 0.1, (channels, 3, 3, channels)).astype("<f4")
+    b = source.uniform(-1, 1, channels).astype("<f4")
+    g = webinfer.GraphBuilder("interop")
+    y = g.node("conv2d", g.input("x", x.shape), w, b, pads=(1, 1, 1, 1), activation="relu")
+    g.output(y, "y")
+
+    async def compute() -> Any:
+        with await webinfer.load(g, backend="reference") as session:
+            return (await session.run(x))["y"].numpy()
+
+    arrays = {"x": x, "w": w, "b": b, "y": asyncio.run(compute())}
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, array in arrays.items():
+        (folder / f"{name}.bin").write_bytes(array.tobytes())
+    return {name: list(array.shape) for name, array in arrays.items()}
+
+
+def drive(site: Path) -> list[list[Any]]:
+    """Opens the page in headless Chromium; what it posted."""
+    from build_scripts.bench.server import serving
+
+    with serving(site, None) as (address, reports):
+        return list(said(f"{address}/interop.html", reports, SILENCE_S))
+
+
+def report(found: Sequence[Sequence[Any]], target: Path) -> int:
+    """Writes JSON and a table; 0 when every test of webinfer gave the reference's result."""
+    rows: list[Row] = [value for key, value in found if key == "row"]
+    about: Row = next((value for key, value in found if key == "about"), {})
+    failures = [str(value) for key, value in found if key == "failed"]
+    text = table(rows)
+    write_json(target, {"about": about, "rows": rows, "ratios": ratios(rows), "failures": failures})
+    target.with_suffix(".md").write_text(text)
+    print(text)
+    for failure in failures:
+        print(f"FAILED: {failure}")
+    shown = target.relative_to(ROOT) if target.is_relative_to(ROOT) else target
+    print(f"written: {shown} and the table beside it")
+    good = bool(rows) and not failures and not any(row.get("error") for row in rows if row["system"] == "webinfer")
+    return 0 if good else 1
+
+
+def ratios(rows: Sequence[Row]) -> dict[str, dict[str, float]]:
+    """For each way x comes: what sharing saves, and what is gained over TF.js."""
+    found: dict[str, dict[str, float]] = {}
+    for feed in dict.fromkeys(row["feed"] for row in rows):
+        times = {f"{r['system']} {r['test']}": r.get("median_ms") for r in rows if r["feed"] == feed}
+        builtin = times.get("webinfer builtin")
+        pairs = {
+            "host / shared": (times.get("webinfer host"), times.get("webinfer shared")),
+            "host / handed": (times.get("webinfer host"), times.get("webinfer handed")),
+            "custom / shared": (times.get("webinfer custom"), times.get("webinfer shared")),
+            "TF.js fused / builtin": (times.get("tfjs fused"), builtin),
+            "TF.js / builtin": (times.get("tfjs builtin"), builtin),
+            f"TF.js's published {PUBLISHED_TFJS_MS} ms / builtin": (PUBLISHED_TFJS_MS, builtin),
+        }
+        found[feed] = {name: a / b for name, (a, b) in pairs.items() if a and b}
+    return found
+
+
+def table(rows: Sequence[Row]) -> str:
+    """Markdown: a line a test, then the ratios."""
+    lines = [
+        "| system | test | x | median ms | least ms | runs | largest difference | steps |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        steps = "<br>".join(row.get("plan") or [])
+        if row.get("error"):
+            figures = [f"failed: {' '.join(row['error'].split())[:160]}", "", "", ""]
+        else:
+            median, least = f"{row['median_ms']:.3f}", f"{row['min_ms']:.3f}"
+            figures = [median, least, str(row["samples"]), f"{row['max_abs_diff']:.1e}"]
+        lines.append("| " + " | ".join([row["system"], row["test"], row["feed"], *figures, steps]) + " |")
+    for feed, named in ratios(rows).items():
+        lines += ["", f"x {feed}: " + "; ".join(f"{name} {value:.2f}" for name, value in named.items())]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,53 @@
+"""What the benchmarks' pages say: as they say it in headless Chromium, or from a log of it."""
+
+import json
+import queue
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from build_scripts.setup.chromium import driver, launch_options
+
+Report = list[Any]  # [key, value]
+
+
+def said(page: str, reports: "queue.Queue[Report]", silence_s: float, *, webgpu: bool = True) -> Iterator[Report]:
+    """The reports of a page in a browser of its own; the last one is ["done", whether all went well].
+
+    What breaks the page, or its silence, is ["failed", why] before that.
+    """
+    with driver() as playwright:
+        browser = playwright.chromium.launch(**launch_options(webgpu=webgpu))
+        window = browser.new_page()
+        window.on("pageerror", lambda error: _fail(reports, str(error)))
+        window.goto(page)
+        heard, key = time.monotonic(), ""
+        while key != "done":
+            try:
+                key, value = reports.get_nowait()
+            except queue.Empty:
+                if time.monotonic() - heard > silence_s:
+                    _fail(reports, f"the page was silent for {silence_s:.0f} s")
+                window.wait_for_timeout(200)
+                continue
+            heard = time.monotonic()
+            yield [key, value]
+        browser.close()
+
+
+def _fail(reports: "queue.Queue[Report]", why: str) -> None:
+    reports.put(["failed", why])
+    reports.put(["done", False])
+
+
+def posted(text: str) -> list[Report]:
+    """The reports in a log, which holds the browser's own lines too."""
+    found = []
+    for line in text.splitlines():
+        try:
+            value = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(value, list) and len(value) == 2:
+            found.append(value)
+    return found

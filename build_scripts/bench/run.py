@@ -1,0 +1,132 @@
+"""Runs the benchmark's page in headless Chromium, or packs it as a site for another machine."""
+
+import argparse
+import contextlib
+import os
+import platform
+import queue
+import time
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from build_scripts.bench.base import OUTPUT, Entry
+from build_scripts.bench.models import ModelEntry, models_in, prepare
+from build_scripts.bench.report import Collected, write_all
+from build_scripts.bench.server import serving
+from build_scripts.bench.site import assemble, configure
+from build_scripts.errors import BuildError
+from build_scripts.setup.chromium import driver, launch_options
+
+SILENCE_S = 900  # longest wait for the next report of the page
+HEARTBEAT_MS = 1000
+PAUSE_MS = 40
+WARM = {"warm_ms": 300, "warm_runs": 10, "most_runs": 60}
+TURNS = {"wasm": {"least_runs": 1, "lanes": 0}, "webgpu": {"least_runs": 10, "lanes": 4}}  # lanes: frames in flight
+
+
+def measure(options: argparse.Namespace, entries: Sequence[Entry]) -> int:
+    """Writes JSON, table and chart; 0 when the page came to its end."""
+    with _alone():
+        return _measure(options, entries)
+
+
+@contextlib.contextmanager
+def _alone() -> Iterator[None]:
+    """Two benchmarks at once would measure each other."""
+    OUTPUT.mkdir(parents=True, exist_ok=True)
+    if os.name == "nt":
+        yield
+        return
+    import fcntl
+
+    with (OUTPUT / ".lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print("  waiting for another benchmark in this checkout ...")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _measure(options: argparse.Namespace, entries: Sequence[Entry]) -> int:
+    site = OUTPUT / "site"
+    models = prepared(options, entries, site)
+    native = _native_system(options.models, models)
+    collected = Collected(_machine(), datetime.now(UTC).isoformat(timespec="seconds"), _settings(options))
+    begin = time.monotonic()
+    with serving(site, native.answer) as (address, reports):
+        _drive(address, reports, options, collected, len(entries))
+    print(f"\nmeasured in {time.monotonic() - begin:.0f} s")
+    write_all(collected, options.json or OUTPUT / "bench.json")
+    return 0 if collected.ended and not collected.failure else 1
+
+
+def pack_static(options: argparse.Namespace, entries: Sequence[Entry]) -> int:
+    """Writes the site; gpu hosts open its bench.html."""
+    prepared(options, entries, options.static)
+    size = sum(path.stat().st_size for path in options.static.rglob("*") if path.is_file())
+    print(f"\n{options.static}: {size / 1e6:.1f} MB; open bench.html there, keep what it posts to /log, then")
+    print("python3 -m build_scripts bench --report LINES makes the table and the chart of it")
+    return 0
+
+
+def prepared(options: argparse.Namespace, entries: Sequence[Entry], site: Path) -> list[ModelEntry]:
+    """The site, with every model of the folder that anything can read."""
+    assemble(site, options.backend)
+    models = []
+    for path in models_in(options.models, options.only):
+        try:
+            models.append(prepare(path, site))
+        except BuildError as error:
+            print(f"  left out: {error}")
+    configure(site, models, entries, **_settings(options), pause_ms=PAUSE_MS, **WARM, **TURNS[options.backend])
+    print(f"  {len(models)} models, {len(entries)} columns, {options.rounds} rounds")
+    return models
+
+
+def _settings(options: argparse.Namespace) -> dict[str, Any]:
+    return {"backend": options.backend, "rounds": options.rounds, "turn_ms": options.turn_ms}
+
+
+def _native_system(folder: Path, models: Sequence[ModelEntry]) -> Any:
+    from build_scripts.bench.native import NativeSystem
+
+    paths = {model.name: folder / f"{model.name}.tflite" for model in models}
+    return NativeSystem(paths, {model.name: model.arrays for model in models})
+
+
+def _drive(
+    address: str, reports: "queue.Queue[list[Any]]", options: argparse.Namespace, collected: Collected, columns: int
+) -> None:
+    """Opens the page and collects its reports until it is done."""
+    with driver() as playwright:
+        browser = playwright.chromium.launch(**launch_options(webgpu=options.backend == "webgpu"))
+        collected.browser = f"Chromium {browser.version}, headless"
+        page = browser.new_page(viewport={"width": 220 + 120 * columns, "height": 800})
+        page.on("console", lambda message: collected.hear(message.type, message.text))
+        page.on("pageerror", lambda error: collected.hear("error", str(error)))
+        page.on("crash", lambda _: reports.put(["failed", "the page crashed"]))
+        page.goto(f"{address}/bench.html")
+        quiet_since = time.monotonic()
+        while not collected.ended:
+            try:
+                collected.take(*reports.get_nowait())
+                quiet_since = time.monotonic()
+            except queue.Empty:
+                if collected.failure or time.monotonic() - quiet_since > SILENCE_S:
+                    print(f"FAILED: {collected.failure or f'the page was silent for {SILENCE_S} s'}")
+                    break
+                page.wait_for_timeout(HEARTBEAT_MS)
+        if options.screenshot:
+            page.screenshot(path=options.screenshot, full_page=True)
+        browser.close()
+
+
+def _machine() -> str:
+    """Processor and cores, as people name a machine."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.is_file() else []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return f"{names[0] if names else platform.processor() or platform.machine()}, {os.cpu_count()} logical cores"

@@ -1,0 +1,1 @@
+"""Is it right: formats, lint, types, sizes, tests, models, conformance cases, damaged files."""

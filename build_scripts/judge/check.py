@@ -1,0 +1,47 @@
+"""The verb `check`: everything that needs no device and no browser."""
+
+import subprocess
+import sys
+
+from build_scripts.judge import sizes, tables
+from build_scripts.kernels import step as setup_kernels
+from build_scripts.paths import ROOT
+from build_scripts.stages import Stage, run_stages
+from build_scripts.steps import run_steps
+
+RING_0 = (
+    "web/python/tests/test_layers.py",
+    "web/python/tests/graph",
+    "web/python/tests/importers",
+    "web/python/tests/ops",
+    "web/python/tests/passes",
+    "web/python/tests/plan",
+    "web/python/tests/codegen",
+)
+
+
+def static_stages(fix: bool = False) -> list[Stage]:
+    """Format, lint, types, sizes and tables; with `fix` what can be repaired is."""
+    python = sys.executable
+    formatter = [python, "-m", "ruff", "format", "--output-format=concise", *([] if fix else ["--check"]), "."]
+    linter = [python, "-m", "ruff", "check", "--output-format=concise", *(["--fix"] if fix else []), "."]
+    return [
+        Stage("format", lambda: command(formatter)),
+        Stage("lint", lambda: command(linter)),
+        Stage("types", lambda: command([python, "-m", "mypy"])),
+        Stage("sizes", lambda: sizes.run([])),
+        Stage("tables", lambda: tables.run(["--write"] if fix else [])),
+    ]
+
+
+def command(arguments: list[str]) -> int:
+    """The exit status of a command that runs in the checkout and prints as it likes."""
+    return subprocess.run(arguments, cwd=ROOT).returncode
+
+
+def run(argv: list[str]) -> int:
+    """0 when all is well; --fix formats, repairs lint and renews the tables."""
+    run_steps([setup_kernels.kernels_step()])  # the generated kernel table is part of what mypy reads
+    ring = [path for path in RING_0 if (ROOT / path).exists()]
+    tests = [sys.executable, "-m", "pytest", "-q", *ring]
+    return run_stages([*static_stages("--fix" in argv), Stage("ring 0", lambda: command(tests))])

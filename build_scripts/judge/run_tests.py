@@ -1,0 +1,53 @@
+"""The verb `test`: set up, then every check and every ring of tests."""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from build_scripts.errors import BuildError
+from build_scripts.judge.check import command, static_stages
+from build_scripts.paths import ROOT
+from build_scripts.setup import chromium
+from build_scripts.setup.sequence import set_up
+from build_scripts.stages import Stage, run_stages
+
+RINGS = {
+    "rings 0 and 1": ("web/python/tests", "kernels_wasm/tests", "server/tests", "build_scripts/tests"),
+    "ring 2": ("e2e_tests",),
+}
+VULKAN_DRIVERS = (Path("/usr/share/vulkan/icd.d"), Path("/etc/vulkan/icd.d"))
+
+
+def run(argv: list[str]) -> int:
+    """0 when everything is green; a skip for want of a browser or a GPU counts as a failure."""
+    parser = argparse.ArgumentParser(prog="python3 -m build_scripts test")
+    parser.add_argument("--ring", choices=["static", *RINGS], action="append", help="only this part; may be repeated")
+    options = parser.parse_args(argv)
+    set_up()
+    browser = chromium.chromium()
+    print(f"  chromium       {browser}")
+    _software_vulkan()
+    os.environ["WEBINFER_CI"] = "1"
+    os.environ[chromium.OVERRIDE] = str(browser)
+    wanted = options.ring or ["static", *RINGS]
+    stages = static_stages() if "static" in wanted else []
+    stages += [Stage(name, lambda paths=paths: _pytest(paths)) for name, paths in RINGS.items() if name in wanted]  # type: ignore[misc]
+    return run_stages(stages)
+
+
+def _pytest(paths: tuple[str, ...]) -> int:
+    """pytest's status; it gives 5, which is red, when it collects nothing."""
+    found = [path for path in paths if (ROOT / path).is_dir()]
+    if not found:
+        print(f"none of {', '.join(paths)} is there")
+        return 5
+    return command([sys.executable, "-m", "pytest", "-q", *found])
+
+
+def _software_vulkan() -> None:
+    """wgpu-py needs a Vulkan driver; where the machine has none, Mesa's software driver serves."""
+    if not sys.platform.startswith("linux") or any(list(folder.glob("*.json")) for folder in VULKAN_DRIVERS):
+        return
+    if not chromium.apt_install("mesa-vulkan-drivers", "libvulkan1"):
+        raise BuildError("the GPU tests need a Vulkan driver; on Debian: apt-get install mesa-vulkan-drivers")

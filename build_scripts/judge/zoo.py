@@ -1,0 +1,179 @@
+"""`zoo`: every .tflite model of a folder on every backend, judged by ai-edge-litert.
+
+Prints model × backend → largest difference relative to the output's range, share of exact values,
+arena against its lower bound, steps, bytes and time. Models that LiteRT cannot run (custom operators)
+are judged by the NumPy reference. Exits 0 only if every model that LiteRT can run is right.
+"""
+
+import argparse
+import asyncio
+import json
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from build_scripts.judge.zoo_judge import Array, Judge, Verdict, compare, feeds
+from build_scripts.kernels.step import kernels_step
+from build_scripts.paths import ENGINE, ROOT
+from build_scripts.steps import run_steps
+
+SHARED = ROOT.parent / "shared"
+BACKENDS = ("wasm", "webgpu")
+
+
+@dataclass
+class Row:
+    """One model on one backend; sizes in bytes, times in milliseconds."""
+
+    model: str
+    backend: str
+    status: str  # right, refused or wrong
+    judge: str = ""
+    max_rel_diff: float | None = None
+    exact_share: float | None = None
+    arena_bytes: int | None = None
+    arena_bound: int | None = None
+    constant_bytes: int | None = None
+    steps: int | None = None
+    load_ms: float | None = None
+    run_ms: float | None = None
+    error: str = ""
+
+
+def run(argv: list[str]) -> int:
+    """0 if every model that LiteRT can run is right on every backend asked for."""
+    options = _parse(argv)
+    models = sorted(options.models.glob("*.tflite")) if options.models.is_dir() else []
+    models = [model for model in models if not options.only or any(word in model.stem for word in options.only)]
+    if not models:
+        print(f"no .tflite model in {options.models}; name a folder with --models")
+        return 2
+    run_steps([kernels_step()])
+    if str(ENGINE.parent) not in sys.path:
+        sys.path.insert(0, str(ENGINE.parent))  # the models run on the engine of this checkout
+    rows = asyncio.run(_run(models, options.backend or list(BACKENDS), options.images))
+    if options.json:
+        options.json.write_text(json.dumps({"rows": [asdict(row) for row in rows]}, indent=1))
+    counts = {status: sum(row.status == status for row in rows) for status in ("right", "refused", "wrong")}
+    print(f"{len(models)} models: " + ", ".join(f"{count} {status}" for status, count in counts.items()))
+    return 1 if any(row.status == "wrong" or (row.status == "refused" and row.judge == "litert") for row in rows) else 0
+
+
+def _parse(argv: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="zoo", description=__doc__)
+    parser.add_argument("--models", type=Path, default=SHARED / "models", help="folder of .tflite files")
+    parser.add_argument("--images", type=Path, default=SHARED / "images", help="folder of photos to feed")
+    parser.add_argument(
+        "--backend", action="append", choices=[*BACKENDS, "reference"], help="only this backend; may be repeated"
+    )
+    parser.add_argument("--only", action="append", help="only models whose name holds this word; may be repeated")
+    parser.add_argument("--json", type=Path, help="write the table to this file")
+    return parser.parse_args(argv)
+
+
+async def _run(models: Sequence[Path], backends: Sequence[str], images: Path) -> list[Row]:
+    from webinfer.host.native import NativeHost
+
+    host, rows = NativeHost(), list[Row]()
+    print(
+        f"{'model':36} {'backend':9} {'status':8} {'judge':10} {'rel diff':>9} {'exact':>8} "
+        f"{'arena':>11} {'/bound':>7} {'steps':>6} {'constants':>10} {'load ms':>8} {'run ms':>8}"
+    )
+    with Judge() as judge:
+        for model in models:
+            for row in await _model_rows(host, model, backends, images, judge):
+                rows.append(row)
+                _print(row)
+    return rows
+
+
+async def _model_rows(host: Any, model: Path, backends: Sequence[str], images: Path, judge: Judge) -> list[Row]:
+    """A row for each backend; the judge works once for all of them."""
+    wanted: list[list[Array]] | None = None
+    inputs: list[dict[str, Array]] = []
+    verdict_by = "litert" if judge.accepts(model) else "reference"
+    rows = []
+    for backend in backends:
+        row = Row(model.stem, backend, "refused", verdict_by)
+        rows.append(row)
+        session = await _load(host, model, backend, row)
+        if session is None:
+            continue
+        try:
+            if wanted is None:
+                inputs = feeds(session.inputs, images)
+                wanted = judge.run(model, inputs) if verdict_by == "litert" else await _referee(host, model, inputs)
+            _judge(row, await _outputs(session, inputs, row), wanted)
+        except Exception as error:  # whatever a model provokes is a row, not the end of the table
+            row.status, row.error = "wrong", f"{type(error).__name__}: {error}"
+        finally:
+            session.close()
+    return rows
+
+
+async def _load(host: Any, model: Path, backend: str, row: Row) -> Any:
+    """The session, or None with the reason in the row: a typed error refuses, anything else is wrong."""
+    from webinfer.errors import WebinferError
+    from webinfer.session.session import load
+
+    start = time.perf_counter()
+    try:
+        session = await load(model, backend=[backend], host=host)
+    except WebinferError as error:
+        row.error = f"{type(error).__name__}: {error}"
+        return None
+    except Exception as error:  # an untyped error is a defect of ours
+        row.status, row.error = "wrong", f"{type(error).__name__}: {error}"
+        return None
+    row.load_ms = 1e3 * (time.perf_counter() - start)
+    memory = session.memory()
+    row.arena_bytes, row.arena_bound, row.constant_bytes = memory.arena, memory.arena_bound, memory.constants
+    row.steps = len(session.executor.rows())
+    return session
+
+
+async def _outputs(session: Any, inputs: Sequence[Mapping[str, Array]], row: Row | None = None) -> list[list[Array]]:
+    results, times = [], []
+    for named in inputs:
+        start = time.perf_counter()
+        outputs = await session.run(named)
+        times.append(1e3 * (time.perf_counter() - start))
+        results.append([outputs[info.name].numpy().copy() for info in session.outputs])
+    if row is not None:
+        row.run_ms = min(times)
+    return results
+
+
+async def _referee(host: Any, model: Path, inputs: Sequence[Mapping[str, Array]]) -> list[list[Array]]:
+    from webinfer.session.session import load
+
+    with await load(model, backend="reference", host=host) as session:
+        return await _outputs(session, inputs)
+
+
+def _judge(row: Row, got: Sequence[Sequence[Array]], wanted: Sequence[Sequence[Array]]) -> None:
+    verdict = Verdict()
+    for ours, theirs in zip(got, wanted, strict=True):
+        for a, b in zip(ours, theirs, strict=True):
+            compare(a, b, verdict)
+    row.max_rel_diff, row.exact_share, row.error = verdict.max_rel_diff, verdict.exact_share, verdict.problem()
+    row.status = "wrong" if row.error else "right"
+
+
+def _print(row: Row) -> None:
+    def number(value: float | None, style: str) -> str:
+        return "-" if value is None else format(value, style)
+
+    bound = row.arena_bytes / row.arena_bound if row.arena_bytes and row.arena_bound else None
+    print(
+        f"{row.model:36} {row.backend:9} {row.status:8} {row.judge:10} "
+        f"{number(row.max_rel_diff, '9.1e'):>9} {number(row.exact_share, '8.4f'):>8} "
+        f"{number(row.arena_bytes, ',d'):>11} {number(bound, '.2f'):>7} {number(row.steps, 'd'):>6} "
+        f"{number(row.constant_bytes, ',d'):>10} "
+        f"{number(row.load_ms, '.0f'):>8} {number(row.run_ms, '.1f'):>8}"
+    )
+    if row.error:
+        print("    " + row.error.replace("\n", "\n    "))

@@ -1,0 +1,78 @@
+"""The official models, unpacked from their npm packages, and the sample photo."""
+
+import json
+import re
+import shutil
+import tempfile
+import zipfile
+from pathlib import Path
+
+from build_scripts.errors import BuildError
+from build_scripts.paths import IMAGES, MODELS, NODE_MODULES, WEB, settings
+from build_scripts.setup.downloads import fetch_pinned
+from build_scripts.steps import Step
+
+MEDIAPIPE = NODE_MODULES / "@mediapipe"
+FACE_MESH = "face_mesh_solution_packed_assets"
+PLAIN = (
+    "face_detection/face_detection_short_range.tflite",
+    "face_detection/face_detection_full_range.tflite",
+    "face_detection/face_detection_full_range_sparse.tflite",
+    "selfie_segmentation/selfie_segmentation.tflite",
+    "selfie_segmentation/selfie_segmentation_landscape.tflite",
+)
+PACKED = ("face_landmark.tflite", "face_landmark_with_attention.tflite")
+
+
+def models_step() -> Step:
+    """The step that fills build/models."""
+    return Step(
+        "models", "unpack the face and selfie models",
+        inputs=lambda: [WEB / "package-lock.json", Path(__file__)],
+        outputs=tuple(MODELS / Path(name).name for name in (*PLAIN, *PACKED)),
+        action=_unpack_models, stamp=MODELS / ".stamp",
+    )  # fmt: skip
+
+
+def photo_step() -> Step:
+    """The step that takes the sample photo (public domain, NASA) out of scikit-image's wheel."""
+    photo = settings()["photo"]
+    return Step(
+        "photo", "fetch the sample photo", inputs=lambda: [json.dumps(photo, sort_keys=True)],
+        outputs=(IMAGES / Path(photo["member"]).name,), action=_fetch_photo, stamp=IMAGES / ".stamp",
+    )  # fmt: skip
+
+
+def _unpack_models() -> None:
+    shutil.rmtree(MODELS, ignore_errors=True)
+    MODELS.mkdir(parents=True)
+    for name in PLAIN:
+        data = (MEDIAPIPE / name).read_bytes()
+        (MODELS / Path(name).name).write_bytes(data)
+    packed = (MEDIAPIPE / "face_mesh" / f"{FACE_MESH}.data").read_bytes()
+    table = packed_files((MEDIAPIPE / "face_mesh" / f"{FACE_MESH}_loader.js").read_text())
+    for name in PACKED:
+        begin, end = table[name]
+        (MODELS / name).write_bytes(packed[begin:end])
+    for file in MODELS.glob("*.tflite"):
+        if file.read_bytes()[4:8] != b"TFL3":
+            raise BuildError(f"{file.name} from npm is not a TFLite file; delete web/node_modules and start again")
+
+
+def packed_files(loader: str) -> dict[str, tuple[int, int]]:
+    """File name → byte range, read from the loader script beside a packed-assets file."""
+    match = re.search(r'loadPackage\((\{"files".*?\})\);', loader, re.DOTALL)
+    if match is None:
+        raise BuildError(f"the loader of {FACE_MESH} has no file table; is the face_mesh package the pinned one?")
+    return {Path(row["filename"]).name: (row["start"], row["end"]) for row in json.loads(match[1])["files"]}
+
+
+def _fetch_photo() -> None:
+    photo = settings()["photo"]
+    IMAGES.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        # One fixed platform: the photo is wanted, not the code, and one hash then holds everywhere.
+        options = ("--only-binary", ":all:", "--platform", photo["platform"], "--python-version", photo["python"])
+        fetch_pinned(photo["requirement"], photo["sha256"], Path(folder), *options)
+        with zipfile.ZipFile(next(Path(folder).glob("*.whl"))) as wheel:
+            (IMAGES / Path(photo["member"]).name).write_bytes(wheel.read(photo["member"]))

@@ -1,0 +1,152 @@
+"""Assembles build/site: everything that the page needs, under content-hashed names, and its manifest.
+
+Files that find each other by relative path (Pyodide, the wheels and their lock, web/static, the
+kernels) keep their names inside one folder whose name holds the hash of the whole; others carry
+the hash in their own name.
+"""
+
+import concurrent.futures
+import gzip
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from build_scripts.paths import (
+    BROWSER_WHEELS,
+    BUILD,
+    IMAGES,
+    KERNELS,
+    MODELS,
+    NODE_MODULES,
+    SITE,
+    SNAPSHOT,
+    WEB,
+    WHEELS,
+    version,
+)
+from build_scripts.setup.downloads import LOCK
+from build_scripts.steps import Step, files_below
+
+STATIC = WEB / "static"
+COMPRESSED = BUILD / "compressed"
+PYODIDE_FILES = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip")
+TYPES = {
+    ".bin": "application/octet-stream",
+    ".css": "text/css; charset=utf-8",
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".json": "application/json",
+    ".mjs": "text/javascript; charset=utf-8",
+    ".png": "image/png",
+    ".svg": "image/svg+xml",
+    ".tflite": "application/octet-stream",
+    ".wasm": "application/wasm",
+    ".whl": "application/zip",
+    ".zip": "application/zip",
+}
+PACKED_ALREADY = {".png", ".whl", ".zip", ".tflite"}  # nothing to gain, and ranges stay simple
+
+
+@dataclass(frozen=True)
+class Asset:
+    """One file of the site: its logical name, its path below the site, its bytes."""
+
+    logical: str
+    path: str
+    data: bytes
+
+
+def site_step() -> Step:
+    """The step that assembles build/site."""
+    pyodide = [NODE_MODULES / "pyodide" / name for name in PYODIDE_FILES]
+    sources = [*pyodide, WHEELS, BROWSER_WHEELS, STATIC, KERNELS, MODELS, IMAGES, SNAPSHOT, Path(__file__)]
+    return Step(
+        "site", "assemble and compress what the server serves", inputs=lambda: [version(), *sources],
+        outputs=(SITE / "manifest.json",), action=assemble, stamp=BUILD / "stamps" / "site",
+    )  # fmt: skip
+
+
+def assemble() -> None:
+    """Writes build/site beside the old one and swaps them, so that a running server never sees half of it."""
+    fresh, old = BUILD / "site.new", BUILD / "site.old"
+    for folder in (fresh, old):
+        shutil.rmtree(folder, ignore_errors=True)
+    fresh.mkdir(parents=True)
+    COMPRESSED.mkdir(exist_ok=True)
+    assets = [*_folders(), *_single_files()]
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        rows = dict(pool.map(lambda asset: _publish(fresh, asset), assets))
+    folders = {a.logical.split("/")[0]: "/" + a.path.rsplit(a.logical.split("/", 1)[1])[0] for a in _folders_of(assets)}
+    manifest = {"version": 1, "engine": version(), "folders": folders, "assets": rows}
+    (fresh / "manifest.json").write_text(json.dumps(manifest, indent=1, sort_keys=True) + "\n")
+    if SITE.exists():
+        SITE.rename(old)
+    fresh.rename(SITE)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _folders_of(assets: list[Asset]) -> list[Asset]:
+    return [asset for asset in assets if asset.logical.split("/")[0] in ("pyodide", "python", "static", "kernels")]
+
+
+def _folders() -> Iterator[Asset]:
+    pyodide = {name: NODE_MODULES / "pyodide" / name for name in PYODIDE_FILES}
+    wheels = {path.name: path for path in (*WHEELS.glob("*.whl"), *BROWSER_WHEELS.glob("*.whl"), WHEELS / LOCK)}
+    static = {path.relative_to(STATIC).as_posix(): path for path in files_below(STATIC) if path.suffix in TYPES}
+    kernels = {path.name: path for path in KERNELS.glob("*.wasm")}
+    for name, files in (("pyodide", pyodide), ("python", wheels), ("static", static), ("kernels", kernels)):
+        contents = {relative: path.read_bytes() for relative, path in sorted(files.items())}
+        digest = hashlib.sha256()
+        for relative, data in contents.items():
+            digest.update(f"{relative} {hashlib.sha256(data).hexdigest()}\n".encode())
+        folder = f"assets/{name}-{digest.hexdigest()[:16]}"
+        for relative, data in contents.items():
+            yield Asset(f"{name}/{relative}", f"{folder}/{relative}", data)
+
+
+def _single_files() -> Iterator[Asset]:
+    for kind, folder in (("models", MODELS), ("images", IMAGES), ("snapshot", SNAPSHOT)):
+        for path in files_below(folder):
+            if path.suffix in TYPES:
+                data = path.read_bytes()
+                name = f"{path.stem}-{hashlib.sha256(data).hexdigest()[:16]}{path.suffix}"
+                yield Asset(f"{kind}/{path.name}", f"assets/{kind}/{name}", data)
+
+
+def _publish(site: Path, asset: Asset) -> tuple[str, dict[str, Any]]:
+    target = site / asset.path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(asset.data)
+    sha256 = hashlib.sha256(asset.data).hexdigest()
+    encodings: dict[str, int] = {}
+    if target.suffix not in PACKED_ALREADY and len(asset.data) > 1024:
+        for encoding, suffix in (("br", ".br"), ("gzip", ".gz")):
+            small = _compressed(asset.data, sha256, encoding)
+            if len(small) < 0.9 * len(asset.data):
+                target.with_name(target.name + suffix).write_bytes(small)
+                encodings[encoding] = len(small)
+    row = {"url": f"/{asset.path}", "bytes": len(asset.data), "sha256": sha256, "type": TYPES[target.suffix]}
+    return asset.logical, {**row, "encodings": encodings}
+
+
+def _compressed(data: bytes, sha256: str, encoding: str) -> bytes:
+    """The bytes in this encoding, kept by content because Pyodide never changes between builds."""
+    kept = COMPRESSED / f"{sha256}.{encoding}"
+    if kept.is_file():
+        return kept.read_bytes()
+    if encoding == "br":
+        import brotli
+
+        # Level 9 of 11: the last two take ten times as long for 5 % on pyodide.asm.wasm.
+        small: bytes = brotli.compress(data, quality=9)
+    else:
+        small = gzip.compress(data, compresslevel=9, mtime=0)
+    temporary = kept.with_suffix(f".{os.getpid()}.tmp")
+    temporary.write_bytes(small)
+    temporary.replace(kept)
+    return small

@@ -1,0 +1,159 @@
+// Makes the memory snapshot: Pyodide with the engine imported, as the difference from a fresh instance.
+//
+//   node snapshot.mjs '{"pyodide": folder, "archives": [{"path", "file"}], "lock", "header", "scratch", "output"}'
+//
+// `archives` are zip files of modules, `path` is where the interpreter has them; the first is the standard
+// library. The output: magic, version, bytes of the header, number of runs (32-bit words); for each run its
+// address and length (two words); the header as JSON, padded to four bytes; the bytes of all runs. Outside of
+// the runs memory is as the module's data segments leave it. web/static/python_snapshot.js restores it.
+
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+
+const MAGIC = 0x534e4957;
+const VERSION = 1;
+const BLOCK = 64; // bytes that are compared at a time
+const GAP = 128; // equal bytes that do not end a run
+const MARGIN = 1024; // bytes around what the start of an instance writes: there browsers may differ from Node
+
+// Compiles the modules that are loaded, so that the one that is saved need not and holds no rubbish of it.
+const COMPILE = `
+import importlib._bootstrap_external as external, importlib.util, io, sys, zipfile
+
+def compiled(archive):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(archive) as source, zipfile.ZipFile(buffer, "w") as target:
+        names = set(source.namelist())
+        wanted = {getattr(m.__spec__, "origin", None) for m in list(sys.modules.values()) if getattr(m, "__spec__", None)}
+        for name in names:
+            path, data = f"{archive}/{name}", source.read(name)
+            if path in wanted and name.endswith(".py"):
+                code = compile(data, path, "exec", dont_inherit=True)
+                target.writestr(name + "c", external._code_to_hash_pyc(code, importlib.util.source_hash(data), False))
+            elif not name.endswith(".py"):
+                target.writestr(name, data)
+    return buffer.getvalue()
+`;
+const IMPORT = "import webinfer.page.snapshot; webinfer.page.snapshot.preload()";
+
+const job = JSON.parse(process.argv[2]);
+const { loadPyodide } = await import(pathToFileURL(join(job.pyodide, "pyodide.mjs")));
+const { default: create } = await import(pathToFileURL(join(job.pyodide, "pyodide.asm.mjs")));
+const [stdlib, ...wheels] = job.archives.map(({ path, file }) => ({ path, file, data: readFileSync(file) }));
+
+/** Pyodide started in Node; `fresh` gets the instance's memory before anything ran in it. */
+function start({ fresh = () => {}, created = () => {}, ...options }) {
+  return loadPyodide({
+    indexURL: `${job.pyodide}/`,
+    lockFileContents: job.lock,
+    packageBaseUrl: job.pyodide,
+    env: { HOME: "/home/pyodide", PYTHONHASHSEED: "0" },
+    ...options,
+    createPyodideModule: async (settings) => {
+      const instantiateWasm = (imports, done) => settings.instantiateWasm(imports, (instance, module) => {
+        fresh(new Uint8Array(instance.exports.memory.buffer));
+        done(instance, module);
+      });
+      const module = await create({ ...settings, instantiateWasm });
+      created(module);
+      return module;
+    },
+  });
+}
+
+/** An interpreter with these archives on its path. */
+async function interpreter(stdLibURL, archives, options = {}) {
+  const pyodide = await start({ stdLibURL, ...options });
+  for (const { path, data } of archives) {
+    pyodide.FS.mkdirTree(path.slice(0, path.lastIndexOf("/")));
+    pyodide.FS.writeFile(path, data);
+  }
+  pyodide.runPython(`import sys; sys.path[:0] = ${JSON.stringify(archives.map(({ path }) => path))}`);
+  return pyodide;
+}
+
+/** The memory of an instance whose own constructors have run, and no Python: what a snapshot is restored into. */
+async function constructed() {
+  let memory;
+  const created = (module) => {
+    module.API.restoreSnapshot = () => {
+      memory = module.HEAPU8.slice();
+      throw new Error("seen enough");
+    };
+  };
+  await start({ stdLibURL: stdlib.file, _loadSnapshot: new Uint8Array(1), created }).catch(() => {});
+  return memory;
+}
+
+/** Overwrites what the interpreter has freed, which would only be ballast. */
+function scrub({ _malloc, _free, _malloc_usable_size, _malloc_footprint, _malloc_set_footprint_limit, HEAPU8 }) {
+  const taken = [];
+  _malloc_set_footprint_limit(_malloc_footprint());
+  for (let size = 1 << 22; size >= 16; size = Math.min(size - 8, Math.floor(size * 0.95)) & ~7) {
+    for (let block = _malloc(size); block; block = _malloc(size)) {
+      HEAPU8.fill(0, block, block + _malloc_usable_size(block));
+      taken.push(block);
+    }
+  }
+  _malloc_set_footprint_limit(0xffffffff);
+  for (const block of taken) _free(block);
+}
+
+/** For each block whether the two memories differ there; what one of them lacks counts as zero. */
+function differences(memory, other) {
+  const blocks = new Uint8Array(Math.ceil(memory.length / BLOCK));
+  for (let i = 0; i < memory.length; i += 1) if (memory[i] !== (other[i] ?? 0)) blocks[Math.floor(i / BLOCK)] = 1;
+  return blocks;
+}
+
+/** [address, length] of all that must be written into a constructed instance to make it equal to `memory`. */
+function runsOf(memory, fresh, started) {
+  const wanted = differences(memory, fresh);
+  const around = MARGIN / BLOCK;
+  differences(started, fresh).forEach((differs, i) => differs && wanted.fill(1, Math.max(0, i - around), i + around));
+  const runs = [];
+  wanted.forEach((write, i) => {
+    if (!write) return;
+    const last = runs.at(-1);
+    const [begin, end] = [i * BLOCK, Math.min((i + 1) * BLOCK, memory.length)];
+    if (last && begin - (last[0] + last[1]) <= GAP) last[1] = end - last[0];
+    else runs.push([begin, end - begin]);
+  });
+  return runs;
+}
+
+/** Memory and held objects out of Pyodide's own snapshot: magic, offset, bytes of JSON, 0, 32 bytes of build, JSON. */
+function unpacked(snapshot) {
+  const [, offset, length] = new Uint32Array(snapshot.buffer, snapshot.byteOffset, 3);
+  return { memory: snapshot.subarray(offset), hiwire: JSON.parse(new TextDecoder().decode(snapshot.subarray(48, 48 + length))) };
+}
+
+function written(memory, runs, header) {
+  const json = Buffer.from(JSON.stringify(header));
+  const padded = Buffer.concat([json, Buffer.alloc(-json.length & 3, " ")]);
+  const words = new Uint32Array([MAGIC, VERSION, padded.length, runs.length, ...runs.flat()]);
+  const parts = runs.map(([begin, length]) => memory.subarray(begin, begin + length));
+  return Buffer.concat([Buffer.from(words.buffer), padded, ...parts]);
+}
+
+const draft = await interpreter(stdlib.file, wheels);
+draft.runPython(`${IMPORT}\n${COMPILE}`);
+const compiled = ({ path }) => ({ path, data: draft.runPython(`compiled(${JSON.stringify(path)})`).getBuffer().data.slice() });
+writeFileSync(job.scratch, compiled(stdlib).data);
+
+let fresh;
+const options = { _makeSnapshot: true, fresh: (memory) => (fresh = memory.slice()) };
+const final = await interpreter(job.scratch, wheels.map(compiled), options);
+final.runPython(IMPORT);
+const facts = JSON.parse(final.runPython("webinfer.page.snapshot.facts()"));
+for (const { path, data } of [stdlib, ...wheels]) final.FS.writeFile(path, data); // as they will be found later on
+final.runPython("import gc, importlib; importlib.invalidate_caches(); gc.collect(); gc.freeze()");
+scrub(final._module);
+const { memory, hiwire } = unpacked(final.makeMemorySnapshot());
+const runs = runsOf(memory, fresh, await constructed());
+const { BUILD_ID: build } = final._api.config;
+const file = written(memory, runs, { ...job.header, ...facts, build, hiwire, memory: memory.length });
+writeFileSync(job.output, file);
+console.log(`${(memory.length / 1e6).toFixed(1)} MB of memory, ${runs.length} runs, ${(file.length / 1e6).toFixed(1)} MB`);
+process.exit(0);

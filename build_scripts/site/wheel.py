@@ -1,0 +1,145 @@
+"""The engine's wheel: pure Python, byte-identical when nothing changed. Also pip's build backend.
+
+The browser's wheel holds the engine and its shaders, without what no browser can run. The wheel that
+pip builds from a checkout holds all of the engine, and the compiled kernels too, because a native
+installation has no server to fetch them from.
+"""
+
+import base64
+import hashlib
+import json
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from build_scripts.paths import ENGINE, KERNELS, ROOT, WEB, WHEELS, configuration, version
+from build_scripts.site.minify import slim, slim_shader
+from build_scripts.steps import Step, files_below
+
+# Left out of the browser's wheel: the command line, the native host, the reader of the operator oracle's cases,
+# and the reference backend, which needs NumPy. Asking for one of them there is a typed error, not a crash.
+CPYTHON_ONLY = (
+    "webinfer/__main__.py",
+    "webinfer/cli.py",
+    "webinfer/backends/reference/",
+    "webinfer/host/gpu_native.py",
+    "webinfer/host/kernels_native.py",
+    "webinfer/host/native.py",
+    "webinfer/importers/webnn/",
+)
+ALL_SHADERS = "webinfer/_shaders/all.json"  # one file is compressed far better than a hundred
+EPOCH = (1980, 1, 1, 0, 0, 0)
+SHADERS = WEB / "shaders"
+SLIM = Path(__file__).with_name("minify.py")
+
+
+def wheel_name() -> str:
+    """The wheel's file name."""
+    return f"webinfer-{version()}-py3-none-any.whl"
+
+
+def wheel_step() -> Step:
+    """The step that builds the browser's wheel."""
+    return Step(
+        "engine wheel", "pack the engine and its shaders",
+        inputs=lambda: [ENGINE, SHADERS, ROOT / "pyproject.toml", ROOT / "LICENSE", Path(__file__), SLIM],
+        outputs=(WHEELS / wheel_name(),), action=build_browser_wheel, stamp=WHEELS / ".stamp",
+    )  # fmt: skip
+
+
+def build_browser_wheel() -> None:
+    """Writes build/wheels/webinfer-*.whl and removes those of other versions."""
+    WHEELS.mkdir(parents=True, exist_ok=True)
+    for old in WHEELS.glob("webinfer-*.whl"):
+        old.unlink()
+    write_wheel(WHEELS / wheel_name(), browser_members())
+
+
+def browser_members() -> dict[str, bytes]:
+    """The members of the browser's wheel, without its metadata; sources without what only people read."""
+    chosen = {name: data for name, data in engine_files() if not name.startswith(CPYTHON_ONLY)}
+    members, shaders = dict[str, bytes](), dict[str, str]()
+    for name, data in chosen.items():
+        if name.endswith(".wgsl"):
+            shaders[Path(name).name] = slim_shader(data).decode()
+        else:
+            members[name] = slim(data) if name.endswith(".py") else data
+    return {**members, ALL_SHADERS: json.dumps(shaders, sort_keys=True).encode()}
+
+
+def write_wheel(path: Path, members: dict[str, bytes]) -> None:
+    """Writes a wheel of these members plus its metadata; same members, same bytes."""
+    info = f"webinfer-{version()}.dist-info"
+    members = {**members, f"{info}/METADATA": _metadata(), f"{info}/WHEEL": _wheel_file()}
+    members[f"{info}/licenses/LICENSE"] = (ROOT / "LICENSE").read_bytes()
+    record = [f"{name},sha256={_record_digest(data)},{len(data)}" for name, data in sorted(members.items())]
+    record_name = f"{info}/RECORD"
+    body = "\n".join([*record, f"{record_name},,", ""]).encode()
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for name, data in [*sorted(members.items()), (record_name, body)]:
+            entry = zipfile.ZipInfo(name, EPOCH)
+            entry.external_attr = 0o100644 << 16
+            entry.create_system = 3  # the same byte on every platform
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(entry, data)
+
+
+def engine_files() -> Iterator[tuple[str, bytes]]:
+    for file in files_below(ENGINE):
+        yield f"webinfer/{file.relative_to(ENGINE).as_posix()}", file.read_bytes()
+    for file in files_below(SHADERS):
+        if file.suffix == ".wgsl":
+            yield f"webinfer/_shaders/{file.relative_to(SHADERS).as_posix()}", file.read_bytes()
+
+
+def _record_digest(data: bytes) -> str:
+    return base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+
+
+def _metadata() -> bytes:
+    project = configuration()["project"]
+    lines = [
+        "Metadata-Version: 2.4",
+        "Name: webinfer",
+        f"Version: {project['version']}",
+        f"Summary: {project['description']}",
+        f"License-Expression: {project['license']}",
+        "License-File: LICENSE",
+        f"Requires-Python: {project['requires-python']}",
+        *(f"Requires-Dist: {name}" for name in project["dependencies"]),
+    ]
+    for extra, names in project["optional-dependencies"].items():
+        lines.append(f"Provides-Extra: {extra}")
+        lines.extend(f"Requires-Dist: {name}; extra == '{extra}'" for name in names)
+    return ("\n".join(lines) + "\n").encode()
+
+
+def _wheel_file() -> bytes:
+    return b"Wheel-Version: 1.0\nGenerator: webinfer build_scripts\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+
+
+def get_requires_for_build_wheel(config_settings: Any = None) -> list[str]:
+    """What pip must install before it calls build_wheel (PEP 517)."""
+    return [name for name in configuration()["dependency-groups"]["build"] if name.startswith("ziglang")]
+
+
+def build_wheel(wheel_directory: str, config_settings: Any = None, metadata_directory: str | None = None) -> str:
+    """The file name of a wheel with kernels, written into wheel_directory (PEP 517)."""
+    subprocess.run([sys.executable, "-m", "build_scripts.kernels.compile"], cwd=ROOT, check=True)
+    members = dict(engine_files())
+    members[f"webinfer-{version()}.dist-info/entry_points.txt"] = b"[console_scripts]\nwebinfer = webinfer.cli:main\n"
+    members.update({f"webinfer/_kernels/{file.name}": file.read_bytes() for file in sorted(KERNELS.glob("*.wasm"))})
+    write_wheel(Path(wheel_directory) / wheel_name(), members)
+    return wheel_name()
+
+
+def run(argv: list[str]) -> int:
+    """Builds the wheel and prints where it lies and how large it is."""
+    build_browser_wheel()
+    path = WHEELS / wheel_name()
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    print(f"{path.relative_to(ROOT)}  {path.stat().st_size} bytes  sha256 {digest}")
+    return 0

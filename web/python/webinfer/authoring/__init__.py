@@ -1,0 +1,1 @@
+"""What users write: graphs built in Python, and operators of their own."""

@@ -1,0 +1,59 @@
+"""What a memory snapshot of the interpreter holds, and what a restored one must renew.
+
+Set-up calls `preload` inside Pyodide and saves the interpreter's memory; a page that restored that memory
+calls `wake` before anything else. No file of the engine is read after that: modules and shaders are there.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import pkgutil
+import random
+import time
+
+import webinfer
+from webinfer.codegen.templates import preload_templates
+from webinfer.models.registry import MODELS
+from webinfer.session.plan_cache import place_of
+from webinfer.tasks.ssd import EXTENSION
+
+
+def preload() -> list[str]:
+    """The names of the engine's modules, all of them imported, and all shader templates compiled.
+
+    What is there now is never looked at again by the garbage collector.
+    """
+    names = [module.name for module in pkgutil.walk_packages(webinfer.__path__, "webinfer.")]
+    for name in names:
+        importlib.import_module(name)
+    preload_templates()
+    random.seed(0)  # so that the same engine gives the same snapshot
+    gc.collect()
+    gc.freeze()
+    return names
+
+
+def facts() -> str:
+    """What the page's worker needs to begin downloads before Python is up, as JSON.
+
+    `models`: the file of each known model in the site's manifest. `plans`: where its plan, as a detector's, is kept in
+    the origin's cache. `probes`: for each kernel build, best first, the bytes of a module that only an engine with its
+    features accepts. `gpu`: what a GPU device is asked for.
+    """
+    from webinfer.host.browser import CACHE
+    from webinfer.host.gpu_browser import WISHES
+    from webinfer.host.kernels_browser import PROBES
+
+    models = {name: f"models/{known.file}.tflite" for name, known in MODELS.items()}
+    plans = {name: f"/{CACHE}/{place_of(known.sha256, EXTENSION)}" for name, known in MODELS.items()}
+    probes = {isa: list(bytes.fromhex(probe)) for isa, probe in PROBES.items()}
+    return json.dumps({"models": models, "plans": plans, "probes": probes, "gpu": WISHES})
+
+
+def wake() -> None:
+    """Gives this interpreter its own chance and its own time zone: it shares its memory with all others."""
+    random.seed()
+    if hasattr(time, "tzset"):
+        time.tzset()

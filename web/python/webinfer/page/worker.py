@@ -1,0 +1,255 @@
+"""The Python end of the engine's web worker: messages in, JSON messages out.
+
+One call per message. Answers are JSON texts, so that no proxy crosses to JavaScript and nothing has
+to be freed there. Exceptions become `error` messages; JavaScript sees one only when the interpreter
+itself has died. The messages are those of web/static/engine_client.js, version 1.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+from webinfer.errors import WebinferError
+from webinfer.flags import debug_level, set_debug_level
+from webinfer.host import current
+from webinfer.host.interface import Progress, ProgressEvent
+from webinfer.models.registry import MODELS
+
+VERSION = 1
+FALLBACKS: dict[str, str | list[str]] = {"webgpu": ["webgpu", "wasm"]}  # a page without an answer helps nobody
+
+
+@runtime_checkable
+class ServedHost(Protocol):
+    """A host that gets its files from a site."""
+
+    def configure(self, assets: Mapping[str, str]) -> None:
+        """Takes over the site's manifest."""
+
+
+class Session(Protocol):
+    """What the worker tells the page about a session."""
+
+    backend: str
+    choice: str
+
+    def plan(self) -> Any:
+        """The plan; its `rows` are dataclasses."""
+
+    async def profile(self, *, progress: Progress | None) -> Any:
+        """Where the time goes (report.Profile)."""
+
+    async def tune(self, budget_ms: float, progress: Progress | None) -> Any:
+        """What was gained (tune.log.TuningReport)."""
+
+    async def export_tuning(self) -> str:
+        """What is known of this device."""
+
+    async def import_tuning(self, text: str) -> tuple[int, int]:
+        """Lines taken over and lines left out."""
+
+
+class Detector(Protocol):
+    """A task that finds things in pictures."""
+
+    session: Session
+    times: Mapping[str, float]
+
+    async def detect(self, image: Any) -> Sequence[Any]:
+        """What was found."""
+
+    def close(self) -> None:
+        """Frees the session."""
+
+
+class DetectorClass(Protocol):
+    """The class of a detector, as `webinfer.tasks.FaceDetector`."""
+
+    async def create(self, *, model: str, backend: str | list[str], progress: Progress | None) -> Detector:
+        """A new detector."""
+
+
+class EngineWorker:
+    """Answers the messages of one page; `answer` takes each answer as JSON text."""
+
+    def __init__(self, detectors: DetectorClass, answer: Callable[[str], None]) -> None:
+        self._detectors, self._answer = detectors, answer
+        self._detector: Detector | None = None
+        self._model = ""
+        self._notice: dict[str, str] | None = None
+        self._reported: dict[str, int] = {}  # stage -> the last progress told
+
+    async def start(self, model: str, backend: str, debug: int, assets: str) -> None:
+        """Loads the model; answers with `progress` and `ready`.
+
+        `assets` is a JSON object of logical names and URLs.
+        """
+        set_debug_level(debug)
+        urls: dict[str, str] = json.loads(assets)
+        known = sorted({*MODELS, *(name[7:-7] for name in urls if name.startswith("models/"))})
+        if model not in known:
+            text = f"There is no model named {model!r} here. Put one of these into the address as ?model=: "
+            self._send("error", code="model-unknown", message=text + ", ".join(known), fatal=True)
+            return
+        host = current()
+        if isinstance(host, ServedHost):
+            host.configure(urls)
+        self._model = model
+        await self.select(backend)
+
+    async def select(self, backend: str) -> None:
+        """Runs on another backend from now on; answers `ready`.
+
+        A backend that cannot run leaves the one before at work, and both an error and `ready` say so.
+        """
+        try:
+            fresh = await self._detectors.create(
+                model=self._model, backend=FALLBACKS.get(backend, backend), progress=self._progress
+            )
+        except Exception as error:
+            self._error(error, fatal=self._detector is None)
+            if self._detector is None:
+                return
+        else:
+            if self._detector is not None:
+                self._detector.close()
+            self._detector = fresh
+            self._notice = _notice(backend, fresh.session)
+        self._ready()
+
+    async def detect(self, number: int, image: Any) -> None:
+        """Finds faces in a platform image; answers `result` or `error` with the picture's number."""
+        try:
+            detector = self._live()
+            faces = await detector.detect(image)
+            self._send(
+                "result",
+                id=number,
+                backend=detector.session.backend,
+                reason=detector.session.choice,
+                image=_size(image),
+                faces=[_plain(face) for face in faces],
+                times=dict(detector.times),
+            )
+        except Exception as error:
+            self._error(error, id=number)
+
+    async def rehearse(self, image: Any) -> None:
+        """Looks at a platform image and answers nothing."""
+        if self._detector is not None:
+            await self._detector.detect(image)
+
+    def plan(self) -> None:
+        """Answers `plan`: a table of the session's steps."""
+        try:
+            report = self._live().session.plan()
+            columns = [field.name for field in dataclasses.fields(report.rows[0])] if report.rows else []
+            rows = [[getattr(row, column) for column in columns] for row in report.rows]
+            summary = f"{report.model} on {report.backend}: {len(rows)} steps. {report.choice}"
+            self._send("plan", columns=columns, rows=rows, summary=summary)
+        except Exception as error:
+            self._error(error)
+
+    async def profile(self) -> None:
+        """Measures the session; answers `profiling` while it does and `profile` at the end."""
+        try:
+            session = self._live().session
+            report = await session.profile(
+                progress=lambda event: self._send("profiling", done=event.done, total=event.total)
+            )
+            self._send("profile", report=json.loads(report.json()), svg=report.svg())
+        except Exception as error:
+            self._error(error)
+
+    async def tune(self, budget_ms: float) -> None:
+        """Times kernels on this device; answers `tuning` while it does and `tuned` at the end."""
+        try:
+            report = await self._live().session.tune(budget_ms, self._tuning)
+            fields = dataclasses.asdict(report.verdict) | {"model": self._model}
+            self._send(
+                "tuned", gain=report.gain, timed=report.timed, known=report.known, shapes=report.shapes, **fields
+            )
+        except Exception as error:
+            self._error(error)
+
+    def _tuning(self, event: ProgressEvent) -> None:
+        if event.stage == "tune":
+            self._send("tuning", done=event.done, total=event.total)
+
+    async def export_tuning(self) -> None:
+        """Answers `tuningLog`: what is known of this device, as JSON lines."""
+        try:
+            self._send("tuningLog", text=await self._live().session.export_tuning())
+        except Exception as error:
+            self._error(error)
+
+    async def import_tuning(self, text: str) -> None:
+        """Takes over lines of a log; answers `tuningImported`."""
+        try:
+            taken, skipped = await self._live().session.import_tuning(text)
+            self._send("tuningImported", taken=taken, skipped=skipped)
+        except Exception as error:
+            self._error(error)
+
+    def close(self) -> None:
+        """Frees the detector."""
+        if self._detector is not None:
+            self._detector.close()
+            self._detector = None
+
+    def _live(self) -> Detector:
+        if self._detector is None:
+            raise RuntimeError("no model is loaded")
+        return self._detector
+
+    def _ready(self) -> None:
+        session = self._live().session
+        capabilities = [dataclasses.asdict(capability) for capability in current().capabilities()]
+        self._send(
+            "ready",
+            backend=session.backend,
+            reason=session.choice,
+            notice=self._notice,
+            capabilities=capabilities,
+        )
+
+    def _progress(self, event: ProgressEvent) -> None:
+        before = self._reported.get(event.stage, -1)
+        if before <= event.done < min(event.total, before + event.total // 50):
+            return  # a page shows no more than fifty steps of a bar
+        self._reported[event.stage] = event.done
+        self._send("progress", stage=event.stage, done=event.done, total=event.total, unit=event.unit)
+
+    def _error(self, error: Exception, **fields: Any) -> None:
+        code = error.code if isinstance(error, WebinferError) else "internal"
+        message = str(error) if isinstance(error, WebinferError) else f"{type(error).__name__}: {error}"
+        if code == "internal" or debug_level() >= 1:
+            traceback.print_exception(error)
+        self._send("error", code=code, message=message, **fields)
+
+    def _send(self, kind: str, **fields: Any) -> None:
+        self._answer(json.dumps({"v": VERSION, "type": kind, **fields}))
+
+
+def _notice(asked: str, session: Session) -> dict[str, str] | None:
+    """What to tell the user when another backend runs than the one asked for."""
+    if asked in ("auto", session.backend):
+        return None
+    return {"code": "backend-unavailable", "message": f"Running on {session.choice}"}
+
+
+def _plain(face: Any) -> dict[str, Any]:
+    """A face as numbers and texts; dataclasses inside become objects, points become pairs."""
+    plain: dict[str, Any] = dataclasses.asdict(face)
+    return plain
+
+
+def _size(image: Any) -> dict[str, int]:
+    """Width and height of a platform image as it is shown: a video frame may be scaled or turned."""
+    width = getattr(image, "displayWidth", None) or image.width
+    height = getattr(image, "displayHeight", None) or image.height
+    return {"width": int(width), "height": int(height)}
