@@ -93,3 +93,12 @@ def test_names_in_messages_are_neutralised() -> None:
     graph = _sound()
     graph.outputs.append(Value("<b>\u202e", TensorType((1,))))
     _broken(graph, "graph output {3c}b{3e}{202e} ")
+
+
+def test_inputs_of_a_node_are_asked_for_by_position() -> None:
+    x, slope = Value("x", TensorType((2,))), Value("slope", TensorType((2,)))
+    node = Node(ew.ABS, [x, None, slope], [], ew.UnaryAttrs(), "n")
+    assert [node.optional_input(i) for i in range(4)] == [x, None, slope, None]
+    assert node.required_input(2) is slope
+    with pytest.raises(AssertionError, match="n: input 1 is missing"):
+        node.required_input(1)

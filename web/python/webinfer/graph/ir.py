@@ -171,6 +171,16 @@ class Node:
         (value,) = self.outputs
         return value
 
+    def required_input(self, index: int) -> Value:
+        """The input at this position, which the operator's `infer` has already demanded."""
+        value = self.inputs[index]
+        assert value is not None, f"{self.label}: input {index} is missing"
+        return value
+
+    def optional_input(self, index: int) -> Value | None:
+        """The input at this position; None where it is absent or the list of inputs is shorter."""
+        return self.inputs[index] if index < len(self.inputs) else None
+
     def __repr__(self) -> str:
         return f"Node({self.op.name}, {self.label!r})"
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from webinfer.backends.webgpu.dispatch import Target, operand, present
+from webinfer.backends.webgpu.dispatch import Target
 from webinfer.backends.webgpu.lowerings.variants import LEAST_LIMITS, is_pointwise, tuning_key
 from webinfer.graph.ir import Graph, Node, Value
 from webinfer.ops.activation import Activation
@@ -58,7 +58,7 @@ class Fusion:
     @property
     def inputs(self) -> tuple[Value, ...]:
         """What the dispatch reads in the absorbed nodes' stead."""
-        return tuple(operand(node, 0) for node in self.absorbed)
+        return tuple(node.required_input(0) for node in self.absorbed)
 
     @property
     def key(self) -> str:
@@ -81,7 +81,7 @@ class Fusion:
     def _ranked(self, target: Target) -> list[Share]:
         co = self.pointwise.output.type.shape[3]
         pixels, c4, co4 = self.pointwise.output.type.size // co, -(-self.channels // 4), -(-co // 4)
-        taps = operand(self.depthwise, 1).type.size // self.channels
+        taps = self.depthwise.required_input(1).type.size // self.channels
         limit = {name: target.limits.get(name, least) for name, least in LEAST_LIMITS.items()}
         most = min(MOST_INVOCATIONS, limit["maxComputeInvocationsPerWorkgroup"])
         return _ranked_shares(pixels, c4, co4, taps, most, limit["maxComputeWorkgroupStorageSize"])
@@ -146,14 +146,14 @@ def _single_producers(graph: Graph) -> Mapping[Value, Node]:
 def _fusion_of(node: Node, single: Mapping[Value, Node]) -> Fusion | None:
     if node.op.name != "conv2d" or node.attrs.groups != 1 or not is_pointwise(node) or not _is_real(node):
         return None
-    depthwise = single.get(operand(node, 0))
+    depthwise = single.get(node.required_input(0))
     if (
         depthwise is None
         or not _fits(depthwise)
         or node.output.type.size * depthwise.output.type.shape[3] > MOST_PRODUCTS
     ):
         return None
-    residual = present(node, 3)
+    residual = node.optional_input(3)
     pool = single.get(residual) if residual is not None else None
     return Fusion(depthwise, node, pool if pool is not None and _is_plain_pool(pool) else None)
 
@@ -165,7 +165,7 @@ def _is_real(node: Node) -> bool:
 def _fits(node: Node) -> bool:
     if node.op.name != "depthwise_conv2d" or not _is_real(node) or any(v is not None for v in node.inputs[3:]):
         return False
-    same_channels = operand(node, 0).type.shape[3] == node.output.type.shape[3]
+    same_channels = node.required_input(0).type.shape[3] == node.output.type.shape[3]
     return same_channels and node.attrs.activation.bounds is not None
 
 
