@@ -12,7 +12,7 @@ from tests.ops.targets import Target as RingTarget
 from tests.webgpu.test_device import HOST, disguised
 
 from webinfer.backends import webgpu
-from webinfer.backends.webgpu.lowerings import fused, products
+from webinfer.backends.webgpu.lowerings import epilogue, fused
 from webinfer.backends.webgpu.lowerings.variants import GEMVS, READ_HALVES, TILES, tuning_key
 from webinfer.codegen.elements import Element
 from webinfer.dtypes import DType
@@ -140,7 +140,7 @@ def test_real_models_give_the_same_from_half_the_memory(name: str, monkeypatch: 
     optimize(graph)
     graph.inputs[0].name = "x"
     got, narrow_bytes, halves = results(graph, disguised(), {})
-    for module in (products, fused):
+    for module in (epilogue, fused):
         monkeypatch.setattr(module, "float_weights", lambda w, target: w)
     want, wide_bytes, _ = results(graph, disguised(), {})
     assert got == want

@@ -1,4 +1,4 @@
-"""Convolutions, tap by tap, and matrix products. Integer sums are exact: they stay below 2**53."""
+"""Convolutions, tap by tap. Integer sums are exact: they stay below 2**53."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from webinfer.backends.reference.arrays import Array, Compute, Inputs, required,
 from webinfer.backends.reference.elementwise import activate
 from webinfer.graph.ir import Node, Op
 from webinfer.ops import conv as ops
-from webinfer.ops import matmul as matmul_ops
 
 
 def _taps(x: Array, window: tuple[int, int], a: ops.Conv2dAttrs, size: tuple[int, int]) -> list[tuple[int, int, Array]]:
@@ -84,27 +83,6 @@ def convolution(inputs: Inputs, node: Node) -> list[Array]:
     return [rounded(activate(y, node.attrs.activation, slope), node.output.type)]
 
 
-def matmul(inputs: Inputs, node: Node) -> list[Array]:
-    a, bias = node.attrs, inputs[2] if len(inputs) > 2 else None
-    exact = quantized.is_quantized(node)
-    x, y = (
-        quantized.operands(inputs, node)
-        if exact
-        else (wide(required(inputs[0])), quantized.float_weights(inputs, node))
-    )
-    if a.transpose_a:
-        x = np.swapaxes(x, -1, -2)
-    if a.transpose_b:
-        y = np.swapaxes(y, -1, -2)
-    product = np.matmul(x, y)
-    if exact:
-        return [quantized.requantized(product, bias, node)]
-    if bias is not None:
-        product = product + wide(bias)
-    return [rounded(activate(product, a.activation), node.output.type)]
-
-
 LOWERINGS: dict[Op, Compute] = {
     **dict.fromkeys(_SUMS, convolution),
-    matmul_ops.MATMUL: matmul,
 }

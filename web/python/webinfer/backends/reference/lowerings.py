@@ -8,11 +8,15 @@ from webinfer.backends.reference import (
     elementwise,
     gather,
     landmarks,
+    matmul,
     movement,
     pattern,
     pool,
     pose,
     reduce,
+    resize,
+    scan,
+    softmax,
 )
 from webinfer.backends.reference.arrays import Compute
 from webinfer.graph.ir import Op
@@ -23,10 +27,14 @@ LOWERINGS: dict[Op, Compute] = {
     **elementwise.LOWERINGS,
     **gather.LOWERINGS,
     **landmarks.LOWERINGS,
+    **matmul.LOWERINGS,
     **movement.LOWERINGS,
     **pattern.LOWERINGS,
     **pool.LOWERINGS,
     **pose.LOWERINGS,
     **reduce.LOWERINGS,
+    **resize.LOWERINGS,
+    **scan.LOWERINGS,
+    **softmax.LOWERINGS,
 }
 UNSUPPORTED: dict[Op, str] = {}

@@ -1,4 +1,4 @@
-"""Reductions, positions of extremes, softmax, running sums, the largest elements."""
+"""Reductions over axes and positions of extremes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from webinfer.backends.reference import quantized
 from webinfer.backends.reference.arrays import Array, Compute, Inputs, required, rounded, wide
 from webinfer.graph.ir import Node, Op
 from webinfer.ops import reduce as ops
-from webinfer.ops import scan, softmax
 
 Axes = tuple[int, ...]
 
@@ -60,39 +59,8 @@ def arg(inputs: Inputs, node: Node) -> list[Array]:
     return [rounded(np.asarray(find(required(inputs[0]), axis=node.attrs.axis)), node.output.type)]
 
 
-def softmax_(inputs: Inputs, node: Node) -> list[Array]:
-    x, a = required(inputs[0]), node.attrs
-    if quantized.is_quantized(node):
-        return [quantized.softmax(x, node)]
-    shifted = a.beta * (wide(x) - np.max(wide(x), axis=a.axis, keepdims=True))
-    total = np.sum(np.exp(shifted), axis=a.axis, keepdims=True)
-    y = shifted - np.log(total) if node.op is softmax.LOG_SOFTMAX else np.exp(shifted) / total
-    return [rounded(y, node.output.type)]
-
-
-def cumulative_sum(inputs: Inputs, node: Node) -> list[Array]:
-    x, a = wide(required(inputs[0])), node.attrs
-    if a.reversed:
-        x = np.flip(x, a.axis)
-    y = np.cumsum(x, axis=a.axis, dtype=x.dtype)
-    if a.exclusive:
-        y = y - x
-    return [rounded(np.flip(y, a.axis) if a.reversed else y, node.output.type)]
-
-
-def top_k(inputs: Inputs, node: Node) -> list[Array]:
-    x = required(inputs[0])
-    falling = -x.astype(np.float64) if x.dtype.kind == "f" else -x.astype(np.int64)
-    order = np.argsort(falling, axis=-1, kind="stable")[..., : node.attrs.k]
-    return [np.take_along_axis(x, order, axis=-1), rounded(order, node.outputs[1].type)]
-
-
 LOWERINGS: dict[Op, Compute] = {
     **dict.fromkeys(REDUCE, reduce),
     ops.ARG_MAX: arg,
     ops.ARG_MIN: arg,
-    scan.CUMULATIVE_SUM: cumulative_sum,
-    scan.TOP_K: top_k,
-    softmax.LOG_SOFTMAX: softmax_,
-    softmax.SOFTMAX: softmax_,
 }

@@ -13,13 +13,14 @@ from collections.abc import Mapping, Sequence
 from webinfer.backends.webgpu.dispatch import Lower
 from webinfer.backends.webgpu.lowerings import (
     LOWERINGS,
-    convolution,
+    conv,
     elementwise,
-    image,
-    indexing,
-    matrix,
+    gather,
+    matmul,
     movement,
-    reduction,
+    pool,
+    reduce,
+    resize,
 )
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Graph, Node, TensorType, Value
@@ -28,18 +29,18 @@ LARGEST = 65504.0  # finite float16
 SMALL = 4096  # elements of a constant that is no weight up to which it stays as it is
 
 PRODUCTS: tuple[Lower, ...] = (
-    convolution.conv2d,
-    convolution.conv_transpose2d,
-    convolution.depthwise_conv2d,
-    matrix.matmul,
+    conv.conv2d,
+    conv.conv_transpose2d,
+    conv.depthwise_conv2d,
+    matmul.matmul,
 )
-ANY_MIX: tuple[Lower, ...] = (elementwise.binary, elementwise.unary, image.pool2d, image.resize_bilinear)
+ANY_MIX: tuple[Lower, ...] = (elementwise.binary, elementwise.unary, pool.pool2d, resize.resize_bilinear)
 MOVES: tuple[Lower, ...] = (  # bits: everything of one type
     elementwise.where,
-    image.resize_nearest,
-    indexing.gather,
-    indexing.gather_elements,
-    indexing.gather_nd,
+    resize.resize_nearest,
+    gather.gather,
+    gather.gather_elements,
+    gather.gather_nd,
     movement.concat,
     movement.pad,
     movement.reshape,
@@ -48,8 +49,8 @@ MOVES: tuple[Lower, ...] = (  # bits: everything of one type
 READERS: tuple[Lower, ...] = (  # results of their own type
     elementwise.cast,
     elementwise.dequantize,
-    reduction.arg_extreme,
-    reduction.reduce,
+    reduce.arg_extreme,
+    reduce.reduce,
 )
 
 

@@ -14,11 +14,15 @@ from webinfer.backends.wasm.lowerings import (
     landmarks,
     matmul,
     movement,
+    pattern,
     pool,
+    pose,
     quantized,
     quantized_conv,
     reduce,
     resize,
+    scan,
+    softmax,
 )
 from webinfer.backends.wasm.lowerings.affine import is_quantized
 from webinfer.backends.wasm.lowerings.float_weights import with_float_weights
@@ -33,10 +37,14 @@ _PLAIN: dict[Op, Lower] = {
     **gather.LOWERINGS,
     **landmarks.LOWERINGS,
     **movement.LOWERINGS,
+    **pattern.LOWERINGS,
     **pool.LOWERINGS,
+    **pose.LOWERINGS,
     **quantized.PLAIN,
     **reduce.LOWERINGS,
     **resize.LOWERINGS,
+    **scan.LOWERINGS,
+    **softmax.LOWERINGS,
 }
 _QUANTIZED: dict[Op, Lower] = {**quantized.QUANTIZED, **quantized_conv.QUANTIZED}
 

@@ -1,4 +1,4 @@
-"""Reads and writes at positions that are tensors, one-hot rows and triangles."""
+"""Reads and writes at positions that are tensors."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ import struct
 from webinfer.backends.wasm.builder import Builder, Lower, compute_itemsize
 from webinfer.backends.wasm.lowerings.cast import F32, compute_dtype, convert, copy, present
 from webinfer.backends.wasm.lowerings.elementwise import I32, I64, refuse
-from webinfer.backends.wasm.lowerings.movement import fill, fill_words
 from webinfer.backends.wasm.lowerings.reduce import lines_of
 from webinfer.graph.ir import Node, Op, Value
 from webinfer.ops import gather as ops
-from webinfer.ops import pattern
 from webinfer.ops.strides import row_major
 from webinfer.plan.blocks import Ref
 
@@ -100,32 +98,10 @@ def scatter_nd(node: Node, builder: Builder) -> None:
         builder.step(kernel, *refs, depth, p.type.size // depth, row)
 
 
-def one_hot(node: Node, builder: Builder) -> None:
-    x, y, a = present(node.inputs[0]), node.output, node.attrs
-    fill(builder, builder.ref(y), a.dtype, a.off, y.type.size)
-    inner = math.prod(x.type.shape[a.axis :])
-    low, high = fill_words(a.dtype, a.on)
-    kernel = f"b{8 * compute_itemsize(a.dtype)}_one_hot"
-    builder.step(kernel, positions_ref(builder, x), builder.ref(y), a.depth, inner, low, high, units=x.type.size)
-
-
-def triangular(node: Node, builder: Builder) -> None:
-    x, y, a = present(node.inputs[0]), node.output, node.attrs
-    rows, columns = x.type.shape[-2:]
-    # Beyond the corners a diagonal changes nothing; clamped, it fits int32.
-    diagonal = max(-rows - 1, min(columns + 1, a.diagonal))
-    kernel = f"b{8 * compute_itemsize(x.type.dtype)}_triangular"
-    builder.step(
-        kernel, builder.ref(x), builder.ref(y), rows, columns, int(a.upper), diagonal, units=x.type.size // columns
-    )
-
-
 LOWERINGS: dict[Op, Lower] = {
     ops.GATHER: gather,
     ops.GATHER_ELEMENTS: gather_elements,
     ops.GATHER_ND: gather_nd,
-    pattern.ONE_HOT: one_hot,
     ops.SCATTER_ELEMENTS: scatter_elements,
     ops.SCATTER_ND: scatter_nd,
-    pattern.TRIANGULAR: triangular,
 }

@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 from webinfer.backends.wasm.builder import Builder, Lower
 from webinfer.backends.wasm.lowerings import reduce as float_reduce
+from webinfer.backends.wasm.lowerings import softmax as float_softmax
 from webinfer.backends.wasm.lowerings.affine import (
     EIGHT_BIT,
     byte_zero,
@@ -191,7 +192,7 @@ def _one_byte_type(node: Node) -> bool:
 def softmax(node: Node, builder: Builder) -> None:
     x, y, a = present(node.inputs[0]), node.output, node.attrs
     if not 0 < a.beta * scale_of(x.type) < math.inf:
-        through_float(float_reduce.softmax_)(node, builder)
+        through_float(float_softmax.softmax)(node, builder)
         return
     outer, r, inner = float_reduce.lines_of(x.type.shape, a.axis)
     s, step = stored(y.type), -a.beta * scale_of(x.type)
@@ -237,7 +238,7 @@ QUANTIZED: dict[Op, Lower] = {
     **dict.fromkeys(_TABLES, table_unary),
     **dict.fromkeys(_REDUCTIONS, reduce),
     **dict.fromkeys(_THROUGH_FLOAT, through_float(binary)),
-    softmax_ops.LOG_SOFTMAX: through_float(float_reduce.softmax_),
+    softmax_ops.LOG_SOFTMAX: through_float(float_softmax.softmax),
     ops.ADD: add,
     ops.MUL: mul,
     softmax_ops.SOFTMAX: softmax,

@@ -1,4 +1,4 @@
-"""Operators along axes: reductions, positions of extremes, softmax, running sums, largest elements."""
+"""Reductions over axes and positions of extremes."""
 
 from __future__ import annotations
 
@@ -13,10 +13,8 @@ from webinfer.backends.wasm.lowerings.elementwise import BOOL, I32, I64, SHORT, 
 from webinfer.backends.wasm.lowerings.movement import strided_copy
 from webinfer.backends.wasm.lowerings.nest import nest
 from webinfer.dtypes import DType
-from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, Op
 from webinfer.ops import reduce as ops
-from webinfer.ops import scan, softmax
 from webinfer.ops.strides import StridedCopy, coalesce, row_major
 from webinfer.plan.blocks import Ref
 
@@ -108,44 +106,6 @@ def arg(node: Node, builder: Builder) -> None:
         convert(builder, target, I32, builder.ref(y), y.type.dtype, n)
 
 
-def softmax_(node: Node, builder: Builder) -> None:
-    x, y = present(node.inputs[0]), node.output
-    if compute_dtype(x) is not F32:
-        raise refuse(node.op, x.type.dtype)
-    outer, r, inner = lines_of(x.type.shape, node.attrs.axis)
-    builder.step(f"f32_{node.op.name}", builder.ref(x), builder.ref(y), r, inner, node.attrs.beta, units=outer * inner)
-
-
-def cumulative_sum(node: Node, builder: Builder) -> None:
-    x, y, a = present(node.inputs[0]), node.output, node.attrs
-    dtype = compute_dtype(x)
-    wide = I64 if dtype is U64 else WIDENED.get(dtype, dtype)
-    outer, r, inner = lines_of(x.type.shape, a.axis)
-    source = builder.ref(x) if dtype is U64 else converted(builder, x, wide)
-    target = builder.ref(y) if wide.itemsize == dtype.itemsize else builder.scratch(y.type.size * wide.itemsize)
-    flags = (int(a.exclusive), int(a.reversed))
-    builder.step(f"{SHORT[wide]}_cumulative_sum", source, target, r, inner, *flags, units=outer * inner)
-    if wide.itemsize != dtype.itemsize:
-        convert(builder, target, wide, builder.ref(y), dtype, y.type.size)
-
-
-def top_k(node: Node, builder: Builder) -> None:
-    x, (values, positions) = present(node.inputs[0]), node.outputs
-    dtype, k = compute_dtype(x), node.attrs.k
-    wide = WIDENED.get(dtype, dtype)
-    if wide is U64:
-        raise refuse(node.op, dtype)
-    rows, r, _ = lines_of(x.type.shape, x.type.rank - 1)
-    if r > 1 << 16 and k > 64:
-        raise UnsupportedOpError(
-            [f"top_k of {k} out of {r} would take too long; 64 is the most for rows above {1 << 16}"]
-        )
-    best = builder.ref(values) if wide is dtype else builder.scratch(values.type.size * wide.itemsize)
-    builder.step(f"{SHORT[wide]}_top_k", converted(builder, x, wide), best, builder.ref(positions), r, k, units=rows)
-    if wide is not dtype:
-        convert(builder, best, wide, builder.ref(values), dtype, values.type.size)
-
-
 LOWERINGS: dict[Op, Lower] = {
     **dict.fromkeys(
         (
@@ -156,8 +116,4 @@ LOWERINGS: dict[Op, Lower] = {
     ),
     ops.ARG_MAX: arg,
     ops.ARG_MIN: arg,
-    scan.CUMULATIVE_SUM: cumulative_sum,
-    scan.TOP_K: top_k,
-    softmax.LOG_SOFTMAX: softmax_,
-    softmax.SOFTMAX: softmax_,
 }  # fmt: skip

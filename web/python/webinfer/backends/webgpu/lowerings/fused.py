@@ -6,8 +6,8 @@ import math
 
 from webinfer.backends.webgpu.dispatch import Binding, Dispatch, Target, groups_for, operand, present, read
 from webinfer.backends.webgpu.fusion import Fusion, Share
-from webinfer.backends.webgpu.lowerings.convolution import conv_columns, image_params
-from webinfer.backends.webgpu.lowerings.products import Residual, destination, float_weights, product
+from webinfer.backends.webgpu.lowerings.conv import conv_columns, image_params
+from webinfer.backends.webgpu.lowerings.epilogue import Residual, destination, float_weights, product
 from webinfer.codegen.prelude import Param, f32, i32, u32
 from webinfer.codegen.templates import Variable
 from webinfer.graph.ir import Node

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from webinfer.backends.webgpu.dispatch import Dispatch, Source, Target, groups_for, joining, joining_text, operand, read
-from webinfer.backends.webgpu.lowerings.products import Product, destination
+from webinfer.backends.webgpu.lowerings.epilogue import Product, destination
 from webinfer.backends.webgpu.lowerings.tiled import TiledShape
 from webinfer.backends.webgpu.lowerings.variants import Gemv
 from webinfer.codegen.prelude import Param, u32

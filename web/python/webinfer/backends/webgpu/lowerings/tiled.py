@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from webinfer.backends.webgpu.dispatch import Dispatch, Source, Target, groups_for, operand, read
-from webinfer.backends.webgpu.lowerings.products import Product, destination
+from webinfer.backends.webgpu.lowerings.epilogue import Product, destination
 from webinfer.backends.webgpu.lowerings.variants import Tile
 from webinfer.codegen.prelude import Param, u32
 from webinfer.codegen.templates import Variable

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from webinfer.backends.webgpu.dispatch import WORKGROUP, Derived, Dispatch, Source, Target, groups_for, operand, read
 from webinfer.backends.webgpu.lowerings.conversion import real_weights
-from webinfer.backends.webgpu.lowerings.gemv import gemv_product
-from webinfer.backends.webgpu.lowerings.products import (
+from webinfer.backends.webgpu.lowerings.epilogue import (
     destination,
     packed_columns,
-    packed_product,
     product,
 )
+from webinfer.backends.webgpu.lowerings.gemv import gemv_product
+from webinfer.backends.webgpu.lowerings.packed_product import packed_product
 from webinfer.backends.webgpu.lowerings.tiled import TiledShape, tiled_product
 from webinfer.backends.webgpu.lowerings.variants import GEMVS, READ_HALVES, TILES, choose, is_pointwise, reads_halves
 from webinfer.codegen.prelude import Param, i32, u32

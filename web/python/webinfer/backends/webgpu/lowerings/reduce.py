@@ -1,4 +1,4 @@
-"""Reductions over axes, positions of extremes, softmax, running sums, the largest elements."""
+"""Reductions over axes and positions of extremes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from webinfer.backends.webgpu.dispatch import (
 )
 from webinfer.backends.webgpu.lowerings.conversion import (
     float32,
-    in_words,
     is_quantized,
     on_reals,
     scale_of,
@@ -174,42 +173,3 @@ def _arg_extreme_workgroup(node: Node, target: Target) -> Dispatch:
     params = u32(count=y.type.size, depth=depth, inner=inner)
     groups, why = groups_for(-(-y.type.size // 4), target, 1), f"long lines, {joining_text(target)}"
     return Dispatch("arg_extreme_workgroup", variables, (read("x", x), write("y", y)), params, groups, why)
-
-
-def _softmax(node: Node, target: Target) -> list[Dispatch]:
-    x, y, a = operand(node, 0), node.output, node.attrs
-    outer, depth, inner = split_at(x.type.shape, a.axis)
-    variables: dict[str, Variable] = {"workgroup": WORKGROUP, "logarithm": node.op.name == "log_softmax"}
-    params = (*u32(lines=outer * inner, depth=depth, inner=inner), *f32(beta=a.beta))
-    bindings = (read("x", x), write("y", y, single=True))
-    if depth >= LONG_ROW:
-        groups, why = groups_for(outer * inner, target, 1), f"a workgroup a line, {joining_text(target)}"
-        return [Dispatch("softmax_workgroup", variables | joining(target), bindings, params, groups, why)]
-    groups = groups_for(outer * inner, target)
-    return [Dispatch("softmax_lines", variables, bindings, params, groups, "an invocation a line")]
-
-
-softmax = on_reals(in_words(_softmax))
-
-
-def _cumulative_sum(node: Node, target: Target) -> list[Dispatch]:
-    x, y, a = operand(node, 0), node.output, node.attrs
-    outer, depth, inner = split_at(x.type.shape, a.axis)
-    variables: dict[str, Variable] = {"workgroup": WORKGROUP, "exclusive": a.exclusive, "backwards": a.reversed}
-    params = u32(lines=outer * inner, depth=depth, inner=inner)
-    bindings = (read("x", x), write("y", y, single=True))
-    return [Dispatch("cumulative_sum", variables, bindings, params, groups_for(outer * inner, target))]
-
-
-cumulative_sum = in_words(_cumulative_sum)
-
-
-def _top_k(node: Node, target: Target) -> list[Dispatch]:
-    x: Value = operand(node, 0)
-    values, positions = node.outputs
-    params = u32(count=x.type.size, depth=x.type.shape[-1], k=node.attrs.k)
-    bindings = (read("x", x), write("y", values, single=True), write("positions", positions, single=True))
-    return [Dispatch("top_k", {"workgroup": WORKGROUP}, bindings, params, groups_for(x.type.size, target))]
-
-
-top_k = in_words(_top_k)

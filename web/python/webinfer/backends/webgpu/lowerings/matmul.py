@@ -6,14 +6,14 @@ import math
 
 from webinfer.backends.webgpu.dispatch import WORKGROUP, Dispatch, Target, groups_for, operand, read, write
 from webinfer.backends.webgpu.lowerings.conversion import is_quantized, real_weights, zero_of
-from webinfer.backends.webgpu.lowerings.gemv import gemv_product
-from webinfer.backends.webgpu.lowerings.geometry import merged
-from webinfer.backends.webgpu.lowerings.products import (
+from webinfer.backends.webgpu.lowerings.epilogue import (
     destination,
     packed_columns,
-    packed_product,
     product,
 )
+from webinfer.backends.webgpu.lowerings.gemv import gemv_product
+from webinfer.backends.webgpu.lowerings.geometry import merged
+from webinfer.backends.webgpu.lowerings.packed_product import packed_product
 from webinfer.backends.webgpu.lowerings.tiled import TiledShape, tiled_product
 from webinfer.backends.webgpu.lowerings.variants import GEMVS, TILES, choose, reads_halves
 from webinfer.codegen.prelude import i32, u32, u32x8

@@ -1,0 +1,44 @@
+"""Running sums and the largest elements along one axis."""
+
+from __future__ import annotations
+
+from webinfer.backends.wasm.builder import Builder, Lower
+from webinfer.backends.wasm.lowerings.cast import compute_dtype, convert, converted, present
+from webinfer.backends.wasm.lowerings.elementwise import I64, SHORT, U64, WIDENED, refuse
+from webinfer.backends.wasm.lowerings.reduce import lines_of
+from webinfer.errors import UnsupportedOpError
+from webinfer.graph.ir import Node, Op
+from webinfer.ops import scan as ops
+
+
+def cumulative_sum(node: Node, builder: Builder) -> None:
+    x, y, a = present(node.inputs[0]), node.output, node.attrs
+    dtype = compute_dtype(x)
+    wide = I64 if dtype is U64 else WIDENED.get(dtype, dtype)
+    outer, r, inner = lines_of(x.type.shape, a.axis)
+    source = builder.ref(x) if dtype is U64 else converted(builder, x, wide)
+    target = builder.ref(y) if wide.itemsize == dtype.itemsize else builder.scratch(y.type.size * wide.itemsize)
+    flags = (int(a.exclusive), int(a.reversed))
+    builder.step(f"{SHORT[wide]}_cumulative_sum", source, target, r, inner, *flags, units=outer * inner)
+    if wide.itemsize != dtype.itemsize:
+        convert(builder, target, wide, builder.ref(y), dtype, y.type.size)
+
+
+def top_k(node: Node, builder: Builder) -> None:
+    x, (values, positions) = present(node.inputs[0]), node.outputs
+    dtype, k = compute_dtype(x), node.attrs.k
+    wide = WIDENED.get(dtype, dtype)
+    if wide is U64:
+        raise refuse(node.op, dtype)
+    rows, r, _ = lines_of(x.type.shape, x.type.rank - 1)
+    if r > 1 << 16 and k > 64:
+        raise UnsupportedOpError(
+            [f"top_k of {k} out of {r} would take too long; 64 is the most for rows above {1 << 16}"]
+        )
+    best = builder.ref(values) if wide is dtype else builder.scratch(values.type.size * wide.itemsize)
+    builder.step(f"{SHORT[wide]}_top_k", converted(builder, x, wide), best, builder.ref(positions), r, k, units=rows)
+    if wide is not dtype:
+        convert(builder, best, wide, builder.ref(values), dtype, values.type.size)
+
+
+LOWERINGS: dict[Op, Lower] = {ops.CUMULATIVE_SUM: cumulative_sum, ops.TOP_K: top_k}

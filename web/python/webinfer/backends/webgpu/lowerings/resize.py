@@ -1,0 +1,72 @@
+"""Resampling of images: bilinear and nearest."""
+
+from __future__ import annotations
+
+from webinfer.backends.webgpu.dispatch import WORKGROUP, Dispatch, Target, groups_for, operand, read, write
+from webinfer.backends.webgpu.lowerings.conversion import float32, ints
+from webinfer.codegen.elements import bits_of
+from webinfer.codegen.prelude import f32, u32
+from webinfer.dtypes import DType
+from webinfer.errors import UnsupportedOpError
+from webinfer.graph.ir import Node
+from webinfer.ops.resize import ResizeAttrs
+
+
+def _scale(inputs: int, outputs: int, align_corners: bool) -> float:
+    return (inputs - 1) / (outputs - 1) if align_corners and outputs > 1 else inputs / outputs
+
+
+def resize_bilinear(node: Node, target: Target) -> list[Dispatch]:
+    x, y, a = operand(node, 0), node.output, node.attrs
+    if not x.type.dtype.is_float:
+        return [_resize_quantized(node, target)]
+    _, ih, iw, c = x.type.shape
+    _, oh, ow, _ = y.type.shape
+    params = (
+        *u32(count=y.type.size, ih=ih, iw=iw, oh=oh, ow=ow, c=c),
+        *f32(scale_h=_scale(ih, oh, a.align_corners), scale_w=_scale(iw, ow, a.align_corners)),
+        *f32(offset=0.5 if a.half_pixel_centers else 0.0),
+    )
+    shader = "resize_bilinear" if c % 4 else "resize_bilinear_vec4"
+    groups = groups_for(-(-y.type.size // 4), target)
+    return [Dispatch(shader, {"workgroup": WORKGROUP}, (read("x", x), write("y", y)), params, groups)]
+
+
+def _taps(size: int, count: int, a: ResizeAttrs) -> list[int]:
+    """First neighbour and weight of the second in 2048ths, for each output sample of an axis, in float32 steps."""
+    out: list[int] = []
+    aligned = a.align_corners and count > 1
+    scale = float32((size - 1) / (count - 1)) if aligned else float32(size / count)
+    half = 0.5 if a.half_pixel_centers and not aligned else 0.0
+    for o in range(count):
+        at = min(max(float32(float32((o + half) * scale) - half), 0.0), float(size - 1))
+        out += [int(at), round(float32(at - int(at)) * 2048.0)]
+    return out
+
+
+def _resize_quantized(node: Node, target: Target) -> Dispatch:
+    x, y, a = operand(node, 0), node.output, node.attrs
+    if x.type.dtype not in (DType.INT8, DType.UINT8):
+        raise UnsupportedOpError([f"resize_bilinear of {x.type}"])
+    _, ih, iw, c = x.type.shape
+    _, oh, ow, _ = y.type.shape
+    rows, columns = ints(_taps(ih, oh, a)), ints(_taps(iw, ow, a))
+    bindings = (read("x", x), read("rows", rows), read("columns", columns), write("y", y))
+    params = u32(count=y.type.size, ih=ih, iw=iw, oh=oh, ow=ow, c=c)
+    groups = groups_for(-(-y.type.size // 4), target)
+    return Dispatch("resize_bilinear_quantized", {"workgroup": WORKGROUP}, bindings, params, groups, "11-bit weights")
+
+
+def resize_nearest(node: Node, target: Target) -> list[Dispatch]:
+    x, y, a = operand(node, 0), node.output, node.attrs
+    _, ih, iw, c = x.type.shape
+    _, oh, ow, _ = y.type.shape
+    params = (
+        *u32(count=y.type.size, ih=ih, iw=iw, oh=oh, ow=ow, c=c),
+        *f32(scale_h=_scale(ih, oh, a.align_corners), scale_w=_scale(iw, ow, a.align_corners)),
+        *f32(before=0.5 if a.half_pixel_centers else 0.0, after=0.5 if a.align_corners else 0.0),
+    )
+    bits = bits_of(x.type.dtype)
+    groups = groups_for(-(-y.type.size // 4), target)
+    bindings = (read("x", x, bits), write("y", y, bits))
+    return [Dispatch("resize_nearest", {"workgroup": WORKGROUP}, bindings, params, groups)]

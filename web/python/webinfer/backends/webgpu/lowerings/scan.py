@@ -1,0 +1,43 @@
+"""Running sums and the largest elements along one axis."""
+
+from __future__ import annotations
+
+from webinfer.backends.webgpu.dispatch import (
+    WORKGROUP,
+    Dispatch,
+    Target,
+    groups_for,
+    operand,
+    read,
+    write,
+)
+from webinfer.backends.webgpu.lowerings.conversion import (
+    in_words,
+)
+from webinfer.backends.webgpu.lowerings.geometry import split_at
+from webinfer.codegen.prelude import u32
+from webinfer.codegen.templates import Variable
+from webinfer.graph.ir import Node, Value
+
+
+def _cumulative_sum(node: Node, target: Target) -> list[Dispatch]:
+    x, y, a = operand(node, 0), node.output, node.attrs
+    outer, depth, inner = split_at(x.type.shape, a.axis)
+    variables: dict[str, Variable] = {"workgroup": WORKGROUP, "exclusive": a.exclusive, "backwards": a.reversed}
+    params = u32(lines=outer * inner, depth=depth, inner=inner)
+    bindings = (read("x", x), write("y", y, single=True))
+    return [Dispatch("cumulative_sum", variables, bindings, params, groups_for(outer * inner, target))]
+
+
+cumulative_sum = in_words(_cumulative_sum)
+
+
+def _top_k(node: Node, target: Target) -> list[Dispatch]:
+    x: Value = operand(node, 0)
+    values, positions = node.outputs
+    params = u32(count=x.type.size, depth=x.type.shape[-1], k=node.attrs.k)
+    bindings = (read("x", x), write("y", values, single=True), write("positions", positions, single=True))
+    return [Dispatch("top_k", {"workgroup": WORKGROUP}, bindings, params, groups_for(x.type.size, target))]
+
+
+top_k = in_words(_top_k)

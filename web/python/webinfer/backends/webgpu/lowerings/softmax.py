@@ -1,0 +1,40 @@
+"""Softmax and its logarithm along one axis."""
+
+from __future__ import annotations
+
+from webinfer.backends.webgpu.dispatch import (
+    WORKGROUP,
+    Dispatch,
+    Target,
+    groups_for,
+    joining,
+    joining_text,
+    operand,
+    read,
+    write,
+)
+from webinfer.backends.webgpu.lowerings.conversion import (
+    in_words,
+    on_reals,
+)
+from webinfer.backends.webgpu.lowerings.geometry import split_at
+from webinfer.backends.webgpu.lowerings.reduce import LONG_ROW
+from webinfer.codegen.prelude import f32, u32
+from webinfer.codegen.templates import Variable
+from webinfer.graph.ir import Node
+
+
+def _softmax(node: Node, target: Target) -> list[Dispatch]:
+    x, y, a = operand(node, 0), node.output, node.attrs
+    outer, depth, inner = split_at(x.type.shape, a.axis)
+    variables: dict[str, Variable] = {"workgroup": WORKGROUP, "logarithm": node.op.name == "log_softmax"}
+    params = (*u32(lines=outer * inner, depth=depth, inner=inner), *f32(beta=a.beta))
+    bindings = (read("x", x), write("y", y, single=True))
+    if depth >= LONG_ROW:
+        groups, why = groups_for(outer * inner, target, 1), f"a workgroup a line, {joining_text(target)}"
+        return [Dispatch("softmax_workgroup", variables | joining(target), bindings, params, groups, why)]
+    groups = groups_for(outer * inner, target)
+    return [Dispatch("softmax_lines", variables, bindings, params, groups, "an invocation a line")]
+
+
+softmax = on_reals(in_words(_softmax))
