@@ -70,11 +70,11 @@ def files_asked_for(page: DemoPage) -> list[str]:
 
 
 def wait_until_kept(page: DemoPage) -> dict[str, int]:
-    """The sizes of what the browser keeps, once a snapshot is among it and the rehearsal is over."""
+    """The sizes of what the browser keeps, once a snapshot is among it and the warm-up is over."""
 
     def ask() -> dict[str, int] | None:
         sizes: dict[str, int] = page.page.evaluate(KEPT)
-        return sizes if any(name.endswith(".rehearsed") for name in sizes) else None
+        return sizes if any(name.endswith(".warm") for name in sizes) else None
 
     kept: dict[str, int] = page.wait_for("kept snapshot", ask)
     return kept

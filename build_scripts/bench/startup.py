@@ -21,7 +21,7 @@ PHASES = {
     "webinfer instance": "runtime linked",
     "webinfer python": "memory restored, Python",
     "webinfer model done": "model read",
-    "webinfer compile begun": "import, passes",
+    "webinfer compile started": "import, passes",
     "webinfer compile done": "plan, kernels",
     "webinfer ready": "warm-up",
     "webinfer result": "first detection",
@@ -32,7 +32,7 @@ MARKS = """() => {
   return { origin: performance.timeOrigin, marks };
 }"""
 LIMIT_S = 120
-SETTLE_S = 8  # after the first visit: the page keeps its snapshot and rehearses, the browser keeps machine code
+SETTLE_S = 8  # after the first visit: the page keeps its snapshot and warms up, the browser keeps machine code
 LATER_S = 3  # after a later visit
 
 Times = dict[str, float]  # phase -> milliseconds since navigation at its end

@@ -7,7 +7,7 @@
 // profile {report, svg}, tuning {done, total}, tuned {gain, ...}, tuningLog {text}, tuningImported {taken, skipped},
 // pong {}, error {id?, code, message, fatal?, died?}.
 
-import { Pace } from "./pace.js";
+import { Backpressure } from "./backpressure.js";
 
 const VERSION = 1;
 const PING_MS = 2_000;
@@ -22,33 +22,33 @@ const RESTARTS = 1;
 export class EngineClient {
   #settings;
   #on;
-  #begun; // {worker, waiting}: a worker that has been told to start, and its events so far
+  #started; // {worker, waiting}: a worker that has been told to start, and its events so far
   #worker = null;
   #timer = 0;
   #unanswered = 0;
   #restarts = 0;
   #id = 0;
-  #flying = new Map(); // id -> {tag, begun, alone, answer} of the pictures that the worker has, in order
-  #pace = new Pace();
+  #flying = new Map(); // id -> {tag, sent, alone, answer} of the pictures that the worker has, in order
+  #backpressure = new Backpressure();
   #waiting = null; // {image, tag} that goes next; a newer one takes its place
   ready = false;
 
-  constructor(settings, begun, on) {
+  constructor(settings, started, on) {
     this.#settings = settings;
-    this.#begun = begun;
+    this.#started = started;
     this.#on = on;
   }
 
   /** Whether a picture handed in now would start at once. */
   get idle() {
-    return this.ready && this.#flying.size < this.#pace.most && !this.#waiting;
+    return this.ready && this.#flying.size < this.#backpressure.limit && !this.#waiting;
   }
 
   /** Starts the worker, anew if there is one. */
   start() {
     this.#end();
-    const { worker, waiting } = this.#begun ?? this.#fresh();
-    this.#begun = null;
+    const { worker, waiting } = this.#started ?? this.#fresh();
+    this.#started = null;
     this.#worker = worker;
     worker.onmessage = ({ data }) => this.#receive(data);
     worker.onerror = (event) => {
@@ -114,11 +114,11 @@ export class EngineClient {
   }
 
   #next() {
-    if (!this.ready || this.#flying.size >= this.#pace.most || !this.#waiting) return;
+    if (!this.ready || this.#flying.size >= this.#backpressure.limit || !this.#waiting) return;
     const { image, tag } = this.#waiting;
     this.#waiting = null;
     for (const other of this.#flying.values()) other.alone = false;
-    this.#flying.set(++this.#id, { tag, begun: performance.now(), alone: this.#flying.size === 0, answer: null });
+    this.#flying.set(++this.#id, { tag, sent: performance.now(), alone: this.#flying.size === 0, answer: null });
     this.#post("detect", { id: this.#id, image }, [image]);
   }
 
@@ -127,7 +127,7 @@ export class EngineClient {
     const own = this.#flying.get(message.id);
     if (!own) return;
     own.answer = message;
-    this.#pace.landed(performance.now() - own.begun, own.alone);
+    this.#backpressure.landed(performance.now() - own.sent, own.alone);
     for (const [id, { tag, answer }] of this.#flying) {
       if (!answer) break;
       this.#flying.delete(id);
@@ -142,7 +142,7 @@ export class EngineClient {
     if (message.type === "error") return this.#error(message);
     if (message.type === "ready") {
       this.ready = true;
-      this.#pace = new Pace(message.backend === "webgpu");
+      this.#backpressure = new Backpressure(message.backend === "webgpu");
       this.#on.ready(message);
     } else if (message.type === "result") {
       this.#answered(message);

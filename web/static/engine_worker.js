@@ -7,7 +7,7 @@ import { settle, startPython } from "./python_start.js";
 const VERSION = 1;
 const MODULES = /^static\/((gpu|kernels)_\w+)\.js$/;
 
-const REHEARSALS = 120;
+const WARM_UP_RUNS = 120;
 const PAUSE_MS = 5;
 const SETTLED_MS = 1000; // after the start, when the first picture has been looked at
 
@@ -17,7 +17,7 @@ const runtime = new Promise((resolve) => (runtimeCame = resolve)); // what the p
 let engine = null; // the Python object that answers messages
 let queue = Promise.resolve(); // one message at a time, but pictures do not wait for pictures
 const flying = new Set(); // promises of pictures that are looked at
-const begun = new Map(); // URL -> promise of what Python will ask for: bytes, a compiled module, a worker
+const prefetched = new Map(); // URL -> promise of what Python will ask for: bytes, a compiled module, a worker
 
 function post(type, fields = {}) {
   self.postMessage({ v: VERSION, type, ...fields });
@@ -30,7 +30,7 @@ function died(message) {
 
 /** What Python and the platform modules find as `globalThis.webinfer`. */
 async function openDoor(downloads) {
-  const door = { asset: (name) => downloads.url(name), has: (name) => downloads.has(name), begun, gpu: {}, kernels: {} };
+  const door = { asset: (name) => downloads.url(name), has: (name) => downloads.has(name), prefetched, gpu: {}, kernels: {} };
   const names = Object.keys(downloads.manifest).filter((name) => MODULES.test(name));
   await Promise.all(names.map(async (name) => {
     const [, stem, room] = MODULES.exec(name);
@@ -41,23 +41,23 @@ async function openDoor(downloads) {
 }
 
 /** Opens the GPU's device as Python will ask for it. */
-function beginDevice(opening, wishes) {
+function prefetchDevice(opening, wishes) {
   const promise = opening.then(({ gpu }) => gpu.gpu_device.openDevice(wishes, gpu.gpu_program.Program));
   promise.catch(() => {}); // Python asks again and reports the failure
-  begun.set("gpu", promise);
+  prefetched.set("gpu", promise);
 }
 
 /** Asks for what Python will ask for, as soon as it is known and long before Python runs. */
-function beginDownloads(downloads, { models, plans, probes }, model, backend) {
+function prefetchDownloads(downloads, { models, plans, probes }, model, backend) {
   const begin = (name, ask) => {
     if (!downloads.has(name)) return;
     const promise = ask(name);
     promise.catch(() => {}); // Python asks again and reports the failure
-    begun.set(downloads.url(name), promise);
+    prefetched.set(downloads.url(name), promise);
   };
   begin(models[model], (name) => downloads.bytes(name));
   if (backend === "webgpu") return;
-  if (plans[model] && self.caches) begun.set(plans[model], caches.match(plans[model]).catch(() => {}));
+  if (plans[model] && self.caches) prefetched.set(plans[model], caches.match(plans[model]).catch(() => {}));
   const build = Object.keys(probes).find((isa) => WebAssembly.validate(Uint8Array.from(probes[isa]))) ?? "scalar";
   begin(`kernels/webinfer-${build}.wasm`, (name) => downloads.compiled(name));
   if (!self.crossOriginIsolated || navigator.hardwareConcurrency < 2) return;
@@ -70,7 +70,7 @@ function tell(json) {
   const message = JSON.parse(json);
   if (marking) {
     const { type, stage, done, total } = message;
-    performance.mark(`webinfer ${type === "progress" ? `${stage} ${done === total ? "done" : "begun"}` : type}`);
+    performance.mark(`webinfer ${type === "progress" ? `${stage} ${done === total ? "done" : "started"}` : type}`);
     marking = type !== "result";
   }
   self.postMessage(message);
@@ -87,8 +87,8 @@ async function start({ manifest, backend, model, debug, runtimeComes }) {
   await downloads.counting(async () => {
     const opening = openDoor(downloads);
     const foreseen = (snapshot) => {
-      beginDownloads(downloads, snapshot, model, backend);
-      if (backend !== "wasm") beginDevice(opening, snapshot.gpu);
+      prefetchDownloads(downloads, snapshot, model, backend);
+      if (backend !== "wasm") prefetchDevice(opening, snapshot.gpu);
     };
     const [pyodide] = await Promise.all([startPython(downloads, debug, foreseen, runtimeComes ? runtime : null), opening]);
     startingPython(1);
@@ -102,16 +102,16 @@ async function start({ manifest, backend, model, debug, runtimeComes }) {
     const urls = Object.fromEntries(Object.entries(manifest).map(([name, { url }]) => [name, url]));
     await engine.start(model, backend, debug, JSON.stringify(urls));
   });
-  setTimeout(() => settle(downloads, rehearse), SETTLED_MS);
+  setTimeout(() => settle(downloads, warmUp), SETTLED_MS);
 }
 
 /**
  * Lets Python look at empty pictures in the pauses. Browsers keep the machine code of a runtime once enough of
  * it is optimised; the next visit then begins with it.
  */
-async function rehearse() {
-  for (let i = 0; i < REHEARSALS; i += 1) {
-    queue = queue.then(() => engine.rehearse(new ImageData(128, 128))).catch(() => {}); // nobody asked for it
+async function warmUp() {
+  for (let i = 0; i < WARM_UP_RUNS; i += 1) {
+    queue = queue.then(() => engine.warm_up(new ImageData(128, 128))).catch(() => {}); // nobody asked for it
     await queue;
     await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
   }

@@ -1,5 +1,5 @@
 // The page's first script: what takes longest begins before the page itself has come. page.js goes on with
-// `globalThis.begun`.
+// `globalThis.started`.
 
 {
   const BACKENDS = ["auto", "webgpu", "wasm"];
@@ -33,5 +33,5 @@
   const runtime = WebAssembly.compileStreaming(fetch(manifest["pyodide/pyodide.asm.wasm"].url));
   worker.postMessage({ v: 1, type: "start", ...settings, runtimeComes: true });
   runtime.catch(() => null).then((module) => worker.postMessage({ v: 1, type: "runtime", module })); // null: ask again
-  globalThis.begun = { settings, worker, waiting };
+  globalThis.started = { settings, worker, waiting };
 }

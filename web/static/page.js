@@ -26,7 +26,7 @@ const TITLES = {
   worker: "The engine could not start",
 };
 
-const { settings, ...begun } = globalThis.begun; // by first.js
+const { settings, ...started } = globalThis.started; // by first.js
 let current = null; // what the stage shows: {kind: "sample" | "picture" | "camera", image: () => Promise}
 let shown = { picture: null, faces: [], mirrored: false }; // what the overlay shows
 let opened = 0; // counts pictures asked for: only the last one may appear
@@ -191,7 +191,7 @@ function onRestarting({ code, message }) {
 }
 
 const progress = new panels.Progress();
-const engine = new EngineClient(settings, begun, {
+const engine = new EngineClient(settings, started, {
   progress: (message) => progress.show(message),
   ready: onReady,
   result: onResult,

@@ -69,16 +69,16 @@ async function readSaved(files, foreseen) {
 /** The name under which the snapshot is kept; it holds the snapshot's hash. */
 const fileOf = (files) => files.url(SNAPSHOT).split("/").at(-1);
 
-/** For when nobody waits: keeps a snapshot that was downloaded, and rehearses once for each that is kept. */
-export async function settle(files, rehearse) {
+/** For when nobody waits: keeps a snapshot that was downloaded, and warms up once for each that is kept. */
+export async function settle(files, warmUp) {
   if (unkept) {
     await forget().catch(() => {}); // of a browser that keeps nothing
     await keep(fileOf(files), unkept);
     unkept = null;
   }
-  const note = `${fileOf(files)}.rehearsed`;
+  const note = `${fileOf(files)}.warm`;
   if (!(await keeps(fileOf(files))) || (await keeps(note))) return;
-  await rehearse();
+  await warmUp();
   await keep(note, new Uint8Array());
 }
 
@@ -106,7 +106,7 @@ async function fromSnapshot(files, { load, create, runtime, saved }) {
   const { archives, packages } = await saved;
   fetchArchivesWhenRead(pyodide, archives, files);
   Object.assign(pyodide.loadedPackages, packages);
-  pyodide.pyimport("webinfer.page.snapshot").wake();
+  pyodide.pyimport("webinfer.page.snapshot").after_restore();
   return pyodide;
 }
 

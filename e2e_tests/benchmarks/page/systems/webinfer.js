@@ -12,13 +12,13 @@ export async function startPython(script, backend) {
   const manifest = await readManifest();
   const [{ Downloads }, product] = await Promise.all(START.map((name) => import(manifest[name].url)));
   const downloads = new Downloads(manifest, () => {});
-  const begun = new Map();
-  const opening = openDoor(downloads, begun);
+  const prefetched = new Map();
+  const opening = openDoor(downloads, prefetched);
   const foreseen = ({ gpu: wishes }) => {
     if (backend !== "webgpu") return;
     const device = opening.then(({ gpu }) => gpu.gpu_device.openDevice(wishes, gpu.gpu_program.Program));
     device.catch(() => {}); // Python asks again and reports the failure
-    begun.set("gpu", device);
+    prefetched.set("gpu", device);
   };
   const starting = downloads.counting(() => product.startPython(downloads, 0, foreseen, null));
   const [pyodide, code] = await Promise.all([starting, textOf(script), opening]);
@@ -46,8 +46,8 @@ async function readManifest() {
 const textOf = async (url) => (await fetch(url)).text();
 
 /** What the engine's platform modules and Python find as `globalThis.webinfer`. */
-async function openDoor(downloads, begun) {
-  const door = { asset: (name) => downloads.url(name), has: (name) => downloads.has(name), begun, gpu: {}, kernels: {} };
+async function openDoor(downloads, prefetched) {
+  const door = { asset: (name) => downloads.url(name), has: (name) => downloads.has(name), prefetched, gpu: {}, kernels: {} };
   await Promise.all(Object.keys(downloads.manifest).filter((name) => MODULES.test(name)).map(async (name) => {
     const [, stem, room] = MODULES.exec(name);
     door[room][stem] = await downloads.module(name);

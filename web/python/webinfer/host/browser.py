@@ -16,7 +16,7 @@ from webinfer.host.gpu import GpuTensor
 from webinfer.host.interface import Capability, Kernels, Progress, ProgressEvent
 from webinfer.host.kernels_browser import best_build, open_kernels
 from webinfer.host.kernels_team import open_team
-from webinfer.host.prefetch import begun
+from webinfer.host.prefetch import prefetched
 from webinfer.models.registry import MODELS
 
 CACHE = "webinfer"  # name of the Cache API store
@@ -72,7 +72,7 @@ class BrowserHost:
 
         Raises:  ModelFormatError saying what could not be fetched and why
         """
-        if (early := await begun(url)) is not None:
+        if (early := await prefetched(url)) is not None:
             data: memoryview = early.to_memoryview()
             if progress is not None:
                 progress(ProgressEvent("model", data.nbytes, data.nbytes))
@@ -212,7 +212,7 @@ class BrowserHost:
         """As `recall`; the page's worker may have asked already."""
         url = f"/{CACHE}/{name}"
         try:
-            found = await begun(url) or await (await js.caches.open(CACHE)).match(url)
+            found = await prefetched(url) or await (await js.caches.open(CACHE)).match(url)
             data: memoryview | None = (await found.arrayBuffer()).to_memoryview() if found is not None else None
             return data
         except (JsException, AttributeError):

@@ -13,7 +13,7 @@ from webinfer.errors import BackendUnavailableError, DeviceLostError, GpuError, 
 from webinfer.host.gpu import RAISED_LIMITS, STAGING_RING, WANTED_FEATURES, DispatchSpec, PipelineSpec, Span
 from webinfer.host.gpu_pictures import BrowserPictures
 from webinfer.host.immediate import Prompt
-from webinfer.host.prefetch import begun
+from webinfer.host.prefetch import prefetched
 
 WISHES = json.dumps({"features": WANTED_FEATURES, "limits": RAISED_LIMITS, "ring": STAGING_RING})
 SOFTWARE_ADAPTERS = ("swiftshader", "llvmpipe", "lavapipe", "warp")
@@ -33,7 +33,7 @@ async def open_device(own: Any = None) -> BrowserDevice:
     try:
         if own is not None:
             return BrowserDevice(door.gpu_device.adoptDevice(own, WISHES, door.gpu_program.Program))
-        device = await begun("gpu")
+        device = await prefetched("gpu")
         if device is None or device.lost:
             device = await door.gpu_device.openDevice(WISHES, door.gpu_program.Program)
     except JsException as error:

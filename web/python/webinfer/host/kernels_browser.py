@@ -8,7 +8,7 @@ import js
 from pyodide.ffi import JsException, JsProxy, to_js
 
 from webinfer.errors import BackendUnavailableError, ClosedError, KernelError, OutOfMemoryError
-from webinfer.host.prefetch import begun
+from webinfer.host.prefetch import prefetched
 
 PAGE = 65536  # bytes
 MAX_PAGES = 32768  # 2 GiB
@@ -48,7 +48,7 @@ async def compiled(url: str) -> Any:
     Raises:  BackendUnavailableError if it cannot be fetched or compiled
     """
     try:
-        if url not in _modules and (module := await begun(url)) is not None:
+        if url not in _modules and (module := await prefetched(url)) is not None:
             _modules[url] = module
         if url not in _modules:
             response = await js.fetch(url)

@@ -10,7 +10,7 @@ from pyodide.ffi import JsException, create_proxy
 
 from webinfer.errors import BackendUnavailableError, KernelError
 from webinfer.host.kernels_browser import FIRST_PAGES, PAGE, BrowserKernels, compiled, instance, options
-from webinfer.host.prefetch import begun
+from webinfer.host.prefetch import prefetched
 
 MAX_BYTES = (2**31, 2**30, 2**29)  # ladder of what a shared memory may grow to; some devices refuse much
 TEAM_BYTES = 512  # struct Team of kernels_wasm/include/team.h, with room
@@ -74,7 +74,7 @@ class TeamKernels(BrowserKernels):
         """
         self._words().fill(0, self._team // 4, (self._team + TEAM_BYTES) // 4)
         self._words()[self._team // 4 + NAPS_WORD] = DEADLINE_MS // NAP_MS
-        spare = await begun(self._worker_url)
+        spare = await prefetched(self._worker_url)
         waiting = [self._start_worker(thread, spare if thread == 1 else None) for thread in range(1, self.threads)]
         try:
             await asyncio.wait_for(asyncio.gather(*waiting), START_SECONDS)

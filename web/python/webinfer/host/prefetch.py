@@ -1,4 +1,4 @@
-"""What the page's worker began before Python was up: downloads, compiled kernels, a thread's worker, a GPU device."""
+"""What the page's worker asked for before Python was up: downloads, kernels, a thread's worker, a GPU device."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from pyodide.ffi import JsException
 
 
 def take(url: str) -> Any | None:
-    """The promise for this URL, or "gpu", which is handed out once; None if nothing was begun."""
-    table = getattr(getattr(js, "webinfer", None), "begun", None)
+    """The promise that was prefetched for this URL, or for "gpu"; None if there is none.
+
+    Each promise is handed out once.
+    """
+    table = getattr(getattr(js, "webinfer", None), "prefetched", None)
     if table is None or not table.has(url):
         return None
     promise = table.get(url)
@@ -18,8 +21,8 @@ def take(url: str) -> Any | None:
     return promise
 
 
-async def begun(url: str) -> Any | None:
-    """What was begun for this URL, or None if nothing was or it failed: whoever then asks again hears why."""
+async def prefetched(url: str) -> Any | None:
+    """What was prefetched for this URL; None if nothing was, or if that failed: asking again tells why."""
     promise = take(url)
     try:
         return None if promise is None else await promise

@@ -1,7 +1,7 @@
 """What a memory snapshot of the interpreter holds, and what a restored one must renew.
 
 Set-up calls `preload` inside Pyodide and saves the interpreter's memory; a page that restored that memory
-calls `wake` before anything else. No file of the engine is read after that: modules and shaders are there.
+calls `after_restore` before anything else. No file of the engine is read after that: modules and shaders are there.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def preload() -> list[str]:
 
 
 def facts() -> str:
-    """What the page's worker needs to begin downloads before Python is up, as JSON.
+    """What the page's worker needs to prefetch before Python is up, as JSON.
 
     `models`: the file of each known model in the site's manifest. `plans`: where its plan, as a detector's, is kept in
     the origin's cache. `probes`: for each kernel build, best first, the bytes of a module that only an engine with its
@@ -52,7 +52,7 @@ def facts() -> str:
     return json.dumps({"models": models, "plans": plans, "probes": probes, "gpu": WISHES})
 
 
-def wake() -> None:
+def after_restore() -> None:
     """Gives this interpreter its own chance and its own time zone: it shares its memory with all others."""
     random.seed()
     if hasattr(time, "tzset"):

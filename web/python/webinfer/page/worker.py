@@ -138,8 +138,8 @@ class EngineWorker:
         except Exception as error:
             self._error(error, id=number)
 
-    async def rehearse(self, image: Any) -> None:
-        """Looks at a platform image and answers nothing."""
+    async def warm_up(self, image: Any) -> None:
+        """Runs on a platform image and answers nothing."""
         if self._detector is not None:
             await self._detector.detect(image)
 
