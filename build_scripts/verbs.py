@@ -39,6 +39,7 @@ VERBS: dict[str, Verb] = {
         "bench.throughput", ALL, "MobileNet v2 in batches and matrix products on a GPU, beside PyTorch's"
     ),
     "startup": Verb("bench.startup", (*BASE, "browser"), "time from opening the page to its first result, by phase"),
+    "dump": Verb("judge.dump", ALL, "what the models of a folder are compiled to; `--compare A B` of two dumps"),
     "mutate": Verb("judge.mutate", ALL, "damaged model files give a result or a typed error, nothing else"),
     "oracle": Verb("judge.oracle", ALL, "the WebNN cases on every backend: right, unsupported, wrong"),
     "zoo": Verb("judge.zoo", ALL, "every .tflite model of a folder on every backend, judged by LiteRT"),

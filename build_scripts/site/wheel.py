@@ -24,6 +24,7 @@ from build_scripts.steps import Step, files_below
 CPYTHON_ONLY = (
     "webinfer/__main__.py",
     "webinfer/cli.py",
+    "webinfer/dump.py",
     "webinfer/backends/reference/",
     "webinfer/host/gpu_native.py",
     "webinfer/host/kernels_native.py",

@@ -38,6 +38,7 @@ ALLOWED = {
     "package": EVERYTHING,
     "page": EVERYTHING,
     "cli": EVERYTHING,
+    "dump": EVERYTHING,
     "__init__": EVERYTHING,
     "__main__": EVERYTHING,
 }

@@ -1,4 +1,4 @@
-"""The command line: `webinfer inspect | run | bench | verify | tune`."""
+"""The command line: `webinfer inspect | run | bench | verify | tune | dump`."""
 
 from __future__ import annotations
 
@@ -67,6 +67,11 @@ def _parser() -> argparse.ArgumentParser:
             sub.add_argument("--budget-ms", type=float, default=10_000, help="time to spend (default: %(default)s)")
             sub.add_argument("--import", dest="known", type=Path, help="a log of earlier tuning to begin with")
             sub.add_argument("--log", type=Path, help="write what is known of this GPU as JSON lines")
+    text = "write what a model is compiled to, on every backend: graph, plan, steps, shaders, dispatches"
+    sub = verbs.add_parser("dump", help=text, description=text)
+    sub.add_argument("model", help="a model file, a URL, or the name of a known model")
+    sub.add_argument("--to", type=Path, required=True, metavar="DIR", help="folder for the files")
+    sub.set_defaults(verb=_dump)
     return parser
 
 
@@ -170,6 +175,13 @@ async def _tune(args: argparse.Namespace) -> int:
         print(await session.tune(args.budget_ms, _show_progress if sys.stderr.isatty() else None))
         if args.log is not None:
             args.log.write_text(await session.export_tuning(), encoding="utf-8")
+    return 0
+
+
+async def _dump(args: argparse.Namespace) -> int:
+    from webinfer.dump import dump  # reads the kernel table, which other verbs may do without
+
+    await dump(args.model, args.to)
     return 0
 
 
