@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from build_scripts.judge import sizes, tables
+from build_scripts.judge import docstrings, sizes, tables
 from build_scripts.kernels import step as setup_kernels
 from build_scripts.paths import ROOT
 from build_scripts.stages import Stage, run_stages
@@ -21,7 +21,7 @@ RING_0 = (
 
 
 def static_stages(fix: bool = False) -> list[Stage]:
-    """Format, lint, types, sizes and tables; with `fix` what can be repaired is."""
+    """Format, lint, types, sizes, docstrings and tables; with `fix` what can be repaired is."""
     python = sys.executable
     formatter = [python, "-m", "ruff", "format", "--output-format=concise", *([] if fix else ["--check"]), "."]
     linter = [python, "-m", "ruff", "check", "--output-format=concise", *(["--fix"] if fix else []), "."]
@@ -30,6 +30,7 @@ def static_stages(fix: bool = False) -> list[Stage]:
         Stage("lint", lambda: command(linter)),
         Stage("types", lambda: command([python, "-m", "mypy"])),
         Stage("sizes", lambda: sizes.run([])),
+        Stage("docstrings", lambda: docstrings.run([])),
         Stage("tables", lambda: tables.run(["--write"] if fix else [])),
     ]
 
@@ -40,7 +41,9 @@ def command(arguments: list[str]) -> int:
 
 
 def run(argv: list[str]) -> int:
-    """0 when all is well; --fix formats, repairs lint and renews the tables."""
+    """0 when all is well; --fix formats, repairs lint and renews the tables; --docstrings lists what lacks one."""
+    if "--docstrings" in argv:
+        return docstrings.run(["--list"])
     run_steps([setup_kernels.kernels_step()])  # the generated kernel table is part of what mypy reads
     ring = [path for path in RING_0 if (ROOT / path).exists()]
     tests = [sys.executable, "-m", "pytest", "-q", *ring]

@@ -85,7 +85,8 @@ def compare(old: Path, new: Path, names: Mapping[str, str]) -> tuple[int, dict[s
 def _texts(folder: Path, names: Mapping[str, str]) -> dict[str, str]:
     if not folder.is_dir():
         raise BuildError(f"{folder} is not a folder that `dump --to` wrote")
-    words = re.compile(rf"(?<![A-Za-z0-9])({'|'.join(map(re.escape, names))})(?![A-Za-z])") if names else None
+    whole = "|".join(map(re.escape, names))  # a number may follow: that of a shader's file
+    words = re.compile(rf"(?<!\w)({whole})(?=(_\d+)?(?!\w))") if names else None
 
     def renamed(text: str) -> str:
         return words.sub(lambda found: names[found[1]], text) if words else text

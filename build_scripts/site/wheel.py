@@ -89,6 +89,7 @@ def write_wheel(path: Path, members: dict[str, bytes]) -> None:
 
 
 def engine_files() -> Iterator[tuple[str, bytes]]:
+    """Name in the wheel and bytes of every file of the engine and of every shader."""
     for file in files_below(ENGINE):
         yield f"webinfer/{file.relative_to(ENGINE).as_posix()}", file.read_bytes()
     for file in files_below(SHADERS):

@@ -31,6 +31,7 @@ class DType(enum.StrEnum):
 
     @property
     def is_float(self) -> bool:
+        """Whether the type holds real numbers."""
         return self in (DType.FLOAT32, DType.FLOAT16)
 
     @property

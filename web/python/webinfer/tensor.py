@@ -35,6 +35,7 @@ class Tensor:
 
     @property
     def nbytes(self) -> int:
+        """Bytes of all elements."""
         return len(self._bytes)
 
     def tobytes(self) -> bytes:
