@@ -17,7 +17,8 @@ from tests.ops.case_graphs import run
 from tests.ops.targets import TARGETS, Target
 
 from webinfer.host import current
-from webinfer.models.registry import MODELS, find_model
+from webinfer.host.native import NativeHost
+from webinfer.models.registry import MODELS, locate_model
 from webinfer.session.session import load
 from webinfer.tasks import Face, FaceDetector
 from webinfer.tasks.image import Letterbox, prepare_image, read_image
@@ -39,7 +40,7 @@ def model_path(name: str) -> Path:
         return shared
     if name not in MODELS:
         pytest.skip(f"{name}.tflite is not in ../shared/models and no npm package brings it")
-    return find_model(name)
+    return Path(locate_model(name, NativeHost().asset))
 
 
 def photo_path(name: str) -> Path | None:

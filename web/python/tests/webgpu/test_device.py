@@ -194,7 +194,7 @@ def test_a_closed_session_says_so() -> None:
 def test_a_broken_shader_is_named_and_the_device_stays_usable() -> None:
     device = run(HOST.gpu())
     with pytest.raises(GpuError, match="shader broken"):
-        device.begin([PipelineSpec("broken", "fn main() { this is not WGSL }", ())])
+        device.start_pipelines([PipelineSpec("broken", "fn main() { this is not WGSL }", ())])
     executor = run(webgpu.build(small_net(), HOST))
     assert run(executor.run(INPUT))["last"].shape == (1, 5, 6, 8)
 
@@ -230,13 +230,13 @@ class Losing:
         return Disguised(real, run=self._run(real))
 
     def _run(self, real: Any) -> Any:
-        async def run_or_lose(first: int, count: int, reads: Sequence[Span], feeds: Any = ()) -> list[memoryview]:
+        async def run_or_lose(first: int, count: int, reads: Sequence[Span], inputs: Any = ()) -> list[memoryview]:
             if reads:
                 self._good -= 1
             if self._good < 0:
                 self.lost = "unknown: pulled out"
                 raise DeviceLostError(self.lost)
-            found: list[memoryview] = await real.run(first, count, reads, feeds)
+            found: list[memoryview] = await real.run(first, count, reads, inputs)
             return found
 
         return run_or_lose

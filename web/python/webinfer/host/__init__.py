@@ -1,6 +1,7 @@
-"""The one door to the platform: only files of this room import js, pyodide, wasmtime or wgpu.
+"""The platform that Python runs on: only files of this room import js, pyodide, wasmtime or wgpu.
 
-`interface` says what the engine needs, `browser` and `native` give it. Knows nothing of graphs or models.
+`interface` and `gpu` say what the engine needs; `browser` and `native` with the files named after them provide it.
+Knows nothing of graphs, models or backends.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ _host: Host | None = None
 
 
 def current() -> Host:
-    """The host of this process: the browser under Pyodide, else CPython."""
+    """The host of this process, always the same one: the browser's under Pyodide, else CPython's."""
     global _host
     if _host is None:
         if sys.platform == "emscripten":

@@ -1,4 +1,7 @@
-"""The host in Pyodide: WebAssembly, WebGPU, fetch and images of the browser."""
+"""The host in Pyodide: WebAssembly, WebGPU, fetch, images and storage of the browser.
+
+Kernel instances and the GPU device themselves are in kernels_browser, kernels_team and gpu_browser.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,6 @@ from webinfer.host.interface import Capability, Kernels, Progress, ProgressEvent
 from webinfer.host.kernels_browser import best_build, open_kernels
 from webinfer.host.kernels_team import open_team
 from webinfer.host.prefetch import prefetched
-from webinfer.models.registry import MODELS
 
 CACHE = "webinfer"  # name of the Cache API store
 IMAGE_CLASSES = (
@@ -33,7 +35,7 @@ IMAGE_CLASSES = (
 class BrowserHost:
     """A page or a worker with Pyodide (host.interface.Host).
 
-    `assets` maps logical names ("kernels/webinfer-simd128.wasm") to same-origin URLs.
+    `assets` is the page's manifest: logical names ("kernels/webinfer-simd128.wasm") to same-origin URLs.
     """
 
     name = "browser"
@@ -41,26 +43,27 @@ class BrowserHost:
     def __init__(self, assets: Mapping[str, str] | None = None) -> None:
         self.assets: dict[str, str] = dict(assets or {})
         self._gpu: Any = None
-        self._own_gpu: Any = None  # a device of the page
+        self._page_gpu: Any = None  # a GPUDevice that the page gave
         self._no_gpu = ""  # why no device could be had, once it was tried
         self._canvas: Any = None
         self._context: Any = None
 
     def configure(self, assets: Mapping[str, str]) -> None:
-        """Takes over the page's manifest."""
+        """Adds the page's manifest, logical names to URLs."""
         self.assets.update(assets)
 
-    def asset(self, name: str) -> str:
-        """The URL of an asset.
+    def asset(self, *names: str) -> str:
+        """The URL of a published file by its logical name; of several names, the first that the manifest holds.
 
-        Raises:  BackendUnavailableError if the page's manifest does not name it
+        Raises:  BackendUnavailableError if the page's manifest holds none
         """
-        if name not in self.assets:
-            raise BackendUnavailableError(f"the page's manifest does not name {name!r}; rebuild the site")
-        return self.assets[name]
+        found = next((name for name in names if name in self.assets), None)
+        if found is None:
+            raise BackendUnavailableError(f"the page's manifest does not name {names[0]!r}; rebuild the site")
+        return self.assets[found]
 
     def now_ms(self) -> float:
-        """A monotonic clock."""
+        """Milliseconds of a monotonic clock."""
         return float(js.performance.now())
 
     async def pause(self) -> None:
@@ -68,7 +71,7 @@ class BrowserHost:
         await asyncio.sleep(0)
 
     async def fetch(self, url: str, progress: Progress | None = None) -> memoryview:
-        """The bytes of a URL.
+        """The bytes of a URL, from the page's worker where it has asked for them already.
 
         Raises:  ModelFormatError saying what could not be fetched and why
         """
@@ -85,14 +88,12 @@ class BrowserHost:
         except JsException as error:
             raise ModelFormatError(f"cannot fetch {url!r}: {error}; check the address and the network") from error
 
-    def locate(self, model: str) -> str:
-        """The URL of a known model in the page's manifest."""
-        return self.asset(f"models/{MODELS[model].file}.tflite")
-
     async def kernels(self, isa: str | None = None, threads: int | None = 1) -> Kernels:
         """A new kernel instance: the best build that this engine accepts unless one is named.
 
         More than one thread needs a cross-origin isolated worker; elsewhere there is one.
+
+        Raises:  BackendUnavailableError if the module, its memory or a thread cannot be had
         """
         chosen = isa or best_build()
         wanted = self.default_threads() if threads is None else threads
@@ -115,7 +116,7 @@ class BrowserHost:
         return ""
 
     async def gpu(self) -> Any:
-        """The shared GPU device.
+        """The shared GPU device; a new one if the last one was lost.
 
         Raises:  BackendUnavailableError with the reason and what would help
         """
@@ -123,7 +124,7 @@ class BrowserHost:
             from webinfer.host.gpu_browser import open_device
 
             try:
-                self._gpu = await open_device(self._own_gpu)
+                self._gpu = await open_device(self._page_gpu)
             except BackendUnavailableError as error:
                 self._no_gpu = str(error)
                 raise
@@ -131,20 +132,20 @@ class BrowserHost:
         return self._gpu
 
     def use_gpu(self, device: Any) -> None:
-        """Sessions that are loaded from now on run on this GPUDevice of the page, None: on one of their own."""
-        self._own_gpu, self._gpu = device, None
+        """Makes sessions that are loaded from now on run on this GPUDevice of the page; None: on the engine's own."""
+        self._page_gpu, self._gpu = device, None
 
     def gpu_buffer(self, value: Any) -> Any:
         """The GPUBuffer where `value` is one or a GpuTensor, else None."""
         if isinstance(value, GpuTensor):
             return value.buffer
-        is_one = isinstance(value, JsProxy) and str(getattr(value.constructor, "name", "")) == "GPUBuffer"
-        return value if is_one else None
+        is_buffer = isinstance(value, JsProxy) and str(getattr(value.constructor, "name", "")) == "GPUBuffer"
+        return value if is_buffer else None
 
     def capabilities(self) -> Sequence[Capability]:
         """Every feature that matters, present or not, with reason and fix."""
         build = best_build()
-        isolated, alone = bool(js.crossOriginIsolated), self.why_one_thread()
+        isolated, one_thread = bool(js.crossOriginIsolated), self.why_one_thread()
         offered = getattr(js.navigator, "gpu", None) is not None
         no_gpu = self._no_gpu if offered else "navigator.gpu is missing"
         ml = getattr(js.navigator, "ml", None) is not None
@@ -155,8 +156,8 @@ class BrowserHost:
                 "send Cross-Origin-Opener-Policy: same-origin and Cross-Origin-Embedder-Policy: require-corp",
             ),
             _capability(
-                "threads", not alone, alone, "isolate the page and run the engine in a worker",
-                str(self.default_threads()) if not alone else "1",
+                "threads", not one_thread, one_thread, "isolate the page and run the engine in a worker",
+                str(self.default_threads()) if not one_thread else "1",
             ),
             _capability("webgpu", not no_gpu, no_gpu, "use a browser with WebGPU over https or localhost"),
             _capability("webnn", ml, "navigator.ml is missing", "enable WebNN in the browser's flags"),
@@ -188,28 +189,28 @@ class BrowserHost:
         return width, height, self._context.getImageData(0, 0, width, height).data
 
     def fingerprint(self) -> str:
-        """The browser's version and the processor as far as it tells."""
+        """A hash of the browser's version and of what it tells of the machine: cores, memory, best kernel build."""
         n = js.navigator
         text = f"{n.userAgent} {n.hardwareConcurrency} {getattr(n, 'deviceMemory', 0)} {best_build()}"
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def identity(self) -> str:
-        """A hash of the addresses of engine and kernels, which hold the hashes of what lies there."""
+        """A hash of the URLs of engine and kernels, which hold the hashes of their files; "" without a manifest."""
         names = [name for name in sorted(self.assets) if name.startswith(("kernels/", "python/", "snapshot/"))]
         text = " ".join(self.assets[name] for name in names)
         return hashlib.sha256(text.encode()).hexdigest()[:16] if any("python/" in name for name in names) else ""
 
     async def recall(self, name: str) -> str | None:
-        """A text from this origin's cache; None where there is none or storage is switched off."""
+        """The text under this name in the origin's cache; None where there is none or storage is switched off."""
         data = await self.recall_bytes(name)
         return None if data is None else bytes(data).decode(errors="replace")
 
     async def remember(self, name: str, text: str) -> None:
-        """Keeps a text in this origin's cache; a full or missing cache is no failure."""
+        """Stores a text in the origin's cache; a full or missing cache is no failure."""
         await self.remember_bytes(name, text.encode())
 
     async def recall_bytes(self, name: str) -> memoryview | None:
-        """As `recall`; the page's worker may have asked already."""
+        """The bytes under this name in the origin's cache, or None; the page's worker may have fetched them already."""
         url = f"/{CACHE}/{name}"
         try:
             found = await prefetched(url) or await (await js.caches.open(CACHE)).match(url)
@@ -219,7 +220,7 @@ class BrowserHost:
             return None
 
     async def remember_bytes(self, name: str, data: bytes) -> None:
-        """As `remember`, for what may be large."""
+        """Stores bytes in the origin's cache; a full or missing cache is no failure."""
         try:
             await (await js.caches.open(CACHE)).put(f"/{CACHE}/{name}", js.Response.new(to_js(data)))
         except (JsException, AttributeError) as error:

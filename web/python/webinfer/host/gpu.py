@@ -1,7 +1,8 @@
-"""What the engine asks of a GPU: pipelines, a program of dispatches, replay. Knows no operator.
+"""What the engine asks of a GPU, as protocols and plain data: pipelines, a program of dispatches, replay, pictures.
 
 Buffers and dispatches are numbered: a program is created once from plain data, then replayed by range,
-one encoder, one pass and one submit each time.
+one encoder, one pass and one submit each time. gpu_browser and gpu_native implement the protocols; no operator is
+known here.
 """
 
 from __future__ import annotations
@@ -32,7 +33,10 @@ STAGING_RING = 3  # runs that may be in flight before one waits
 
 @dataclass(frozen=True, slots=True)
 class PipelineSpec:
-    """A shader and what it binds: "read", "write" (storage), "uniform", "texture" or "external" (a frame), in order."""
+    """A compute shader: the label that tools show, its WGSL, and the kinds of its bindings in order.
+
+    A kind is "read" or "write" (a storage buffer), "uniform", "texture", or "external" (a video frame).
+    """
 
     label: str
     code: str
@@ -41,7 +45,10 @@ class PipelineSpec:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Bytes of a numbered buffer."""
+    """A range of a buffer, which is named by its number in the program.
+
+    Units:  `offset` and `nbytes` are bytes
+    """
 
     buffer: int
     offset: int
@@ -50,7 +57,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class DispatchSpec:
-    """One dispatch: a pipeline's number, its bindings in order, workgroup counts."""
+    """One dispatch: the number of its pipeline, its bindings in order, and its workgroup counts in x, y and z."""
 
     label: str
     pipeline: int
@@ -62,45 +69,52 @@ class GpuProgram(Protocol):
     """Buffers, bind groups and dispatches of one model on a device."""
 
     def write(self, buffer: int, data: Any) -> None:
-        """Copies bytes, or the contents of a GPU buffer of this device, to the start of a buffer."""
+        """Copies bytes, or the contents of a GPU buffer of this device, to the start of the buffer of this number."""
         ...
 
     async def run(
-        self, first: int, count: int, reads: Sequence[Span], feeds: Sequence[tuple[int, Any]] = ()
+        self, first: int, count: int, reads: Sequence[Span], inputs: Sequence[tuple[int, Any]] = ()
     ) -> list[memoryview]:
-        """Writes `feeds`, submits dispatches first..first+count-1 and gives the bytes of `reads` after them.
+        """Writes `inputs`, submits dispatches first..first+count-1 and returns the bytes of `reads` after them.
 
-        Runs may overlap: each writes and submits without a pause between, in the order in which they come.
+        `inputs` are pairs of a buffer's number and what `write` copies there. Runs may overlap: each writes and
+        submits without a pause between, in the order in which they come.
 
         Raises:  DeviceLostError; GpuError
         """
         ...
 
     async def keep(
-        self, first: int, count: int, reads: Sequence[Span], feeds: Sequence[tuple[int, Any]] = ()
+        self, first: int, count: int, reads: Sequence[Span], inputs: Sequence[tuple[int, Any]] = ()
     ) -> list[Any]:
-        """As `run`, but each result stays on the device, in a GPU buffer of its own."""
+        """As `run`, but each result stays on the device: returns a GPU buffer for each of `reads`.
+
+        Raises:  DeviceLostError; GpuError
+        """
         ...
 
     def release(self, buffer: Any) -> None:
-        """Takes back a buffer that `keep` gave."""
+        """Takes back a buffer that `keep` gave, so that a later run may use it."""
         ...
 
     def free(self, buffers: Sequence[int], dispatches: int) -> None:
-        """Lets buffers go that only the first `dispatches` dispatches used."""
+        """Frees the buffers of these numbers, which only the first `dispatches` dispatches used; those run no more."""
         ...
 
     async def time(self, first: int, count: int, repeats: int) -> float:
-        """Milliseconds of one pass over a range, averaged over `repeats` passes of one submit."""
+        """Milliseconds of dispatches first..first+count-1, averaged over `repeats` repetitions in one submit.
+
+        Raises:  DeviceLostError; GpuError
+        """
         ...
 
     def close(self) -> None:
-        """Frees everything; a second call does nothing."""
+        """Frees buffers and bind groups; a second call does nothing."""
         ...
 
 
 class GpuPictures(Protocol):
-    """What takes the platform's pictures to a device."""
+    """Takes the platform's pictures to a device without a detour through memory."""
 
     device: GpuDevice
     refusal: str  # why the last picture could not be taken
@@ -110,19 +124,20 @@ class GpuPictures(Protocol):
         ...
 
     def take(self, source: Any, params: bytes, nbytes: int, groups: tuple[int, int]) -> Any:
-        """What a run can be fed with instead of a buffer of `nbytes` bytes, to be closed after it; None if refused.
+        """A picture as an input of `GpuProgram.run`, for a buffer of `nbytes` bytes; None if the platform refuses it.
 
-        The run begins with the pass: uniform `params`, so many workgroups in x and y.
+        The run starts with a pass that reads the picture and writes the buffer: `params` are the bytes of its
+        uniform, `groups` its workgroups in x and y. The caller closes what it gets after the run.
         """
         ...
 
 
 class GpuDevice(Protocol):
-    """A device that this engine opened."""
+    """A GPU device with its pipelines."""
 
-    name: str  # adapter, for people
-    runtime: str  # what drives it, with its version
-    software: bool  # a CPU pretends to be a GPU
+    name: str  # of the adapter, for people
+    runtime: str  # the browser or library that drives it, with its version
+    software: bool  # True where a CPU does the computing
     features: frozenset[str]  # of the device and of its WGSL
     limits: Mapping[str, int]  # by WebGPU's names
 
@@ -131,15 +146,17 @@ class GpuDevice(Protocol):
         """Why the device is gone, or the empty text while it lives."""
         ...
 
-    def begin(self, specs: Sequence[PipelineSpec]) -> list[int]:
-        """A number for each spec; equal specs share one, new ones are begun, all at once, beside what follows.
+    def start_pipelines(self, specs: Sequence[PipelineSpec]) -> list[int]:
+        """Starts to create the pipelines that are new, all in parallel, and returns a number for each spec.
+
+        Equal specs share a number. Where the platform can, creation goes on in the background.
 
         Raises:  GpuError naming the shader, where the platform tells at once; DeviceLostError
         """
         ...
 
-    async def ready(self, numbers: Sequence[int]) -> None:
-        """Ends when these pipelines can run.
+    async def pipelines_ready(self, numbers: Sequence[int]) -> None:
+        """Returns when the pipelines of these numbers can run.
 
         Raises:  GpuError naming the shader; DeviceLostError
         """
@@ -148,35 +165,42 @@ class GpuDevice(Protocol):
     async def program(
         self, label: str, buffers: Sequence[int], uniforms: bytes, dispatches: Sequence[DispatchSpec]
     ) -> GpuProgram:
-        """A program over new zeroed buffers of these sizes; buffer number len(buffers) holds `uniforms`.
+        """A program over new zeroed buffers of these sizes in bytes; buffer number len(buffers) holds `uniforms`.
 
-        Its pipelines need not be ready before it runs.
+        Its pipelines need not be ready before it runs. `label` names the program in errors.
 
         Raises:  OutOfMemoryError; GpuError; DeviceLostError
         """
         ...
 
     async def read(self, buffer: Any, nbytes: int) -> memoryview:
-        """The first bytes of a GPU buffer."""
+        """A copy of the first `nbytes` bytes of a GPU buffer of this device.
+
+        Raises:  DeviceLostError; GpuError
+        """
         ...
 
     async def idle(self) -> None:
-        """Ends when everything submitted so far has been computed."""
+        """Returns when everything submitted so far has been computed.
+
+        Raises:  DeviceLostError; GpuError
+        """
         ...
 
     def pictures(self, specs: Mapping[str, PipelineSpec]) -> GpuPictures | None:
-        """What takes pictures here, by a "texture" or an "external" pass; None on platforms without pictures."""
+        """What takes pictures to this device by its "texture" or "external" pass; None where nothing can."""
         ...
 
     def close(self) -> None:
-        """Destroys the device."""
+        """Destroys the device; a second call does nothing."""
         ...
 
 
 class GpuTensor:
     """A result that stays on the GPU: `buffer` is a GPUBuffer for shaders of your own or for the next model.
 
-    Elements lie in row-major order from byte 0. `close()` gives the buffer back to the session.
+    The elements, of type `dtype` and shape `shape`, lie in row-major order from byte 0. `close()` gives the buffer
+    back to the session.
     """
 
     __slots__ = ("_buffer", "_device", "_release", "dtype", "shape")
@@ -188,7 +212,10 @@ class GpuTensor:
 
     @property
     def buffer(self) -> Any:
-        """The GPUBuffer."""
+        """The GPUBuffer.
+
+        Raises:  ClosedError after `close`
+        """
         if self._buffer is None:
             raise ClosedError("this GPU tensor was closed; run again for a new one")
         return self._buffer
@@ -202,7 +229,7 @@ class GpuTensor:
         return count
 
     async def read(self) -> Tensor:
-        """A copy in memory.
+        """The elements, copied to memory.
 
         Raises:  DeviceLostError; ClosedError
         """

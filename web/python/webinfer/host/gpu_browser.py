@@ -1,4 +1,7 @@
-"""The GPU of a browser: the JavaScript of web/static/gpu_*.js, driven with plain data."""
+"""The GPU of a browser: drives the JavaScript of web/static/gpu_*.js with plain data.
+
+What is asked of a device goes over as JSON; gpu_device.js and gpu_program.js hold no operator and no decision.
+"""
 
 from __future__ import annotations
 
@@ -12,30 +15,30 @@ from pyodide.ffi import JsException, JsProxy, create_proxy
 from webinfer.errors import BackendUnavailableError, DeviceLostError, GpuError, OutOfMemoryError, WebinferError
 from webinfer.host.gpu import RAISED_LIMITS, STAGING_RING, WANTED_FEATURES, DispatchSpec, PipelineSpec, Span
 from webinfer.host.gpu_pictures import BrowserPictures
-from webinfer.host.immediate import Prompt
+from webinfer.host.immediate import ImmediateFuture
 from webinfer.host.prefetch import prefetched
 
 WISHES = json.dumps({"features": WANTED_FEATURES, "limits": RAISED_LIMITS, "ring": STAGING_RING})
 SOFTWARE_ADAPTERS = ("swiftshader", "llvmpipe", "lavapipe", "warp")
 
 
-async def open_device(own: Any = None) -> BrowserDevice:
-    """A device on the browser's adapter, or `own`, a GPUDevice of the page.
+async def open_device(page_device: Any = None) -> BrowserDevice:
+    """A device on the browser's adapter, or on `page_device`, a GPUDevice that the page opened.
 
     Raises:  BackendUnavailableError with the reason
     """
-    door: Any = getattr(getattr(js, "webinfer", None), "gpu", None)
-    if getattr(door, "gpu_device", None) is None or getattr(door, "gpu_program", None) is None:
+    modules: Any = getattr(getattr(js, "webinfer", None), "gpu", None)
+    if getattr(modules, "gpu_device", None) is None or getattr(modules, "gpu_program", None) is None:
         raise BackendUnavailableError(
             "the page did not load static/gpu_device.js and static/gpu_program.js; "
             "start the engine through engine_worker.js"
         )
     try:
-        if own is not None:
-            return BrowserDevice(door.gpu_device.adoptDevice(own, WISHES, door.gpu_program.Program))
+        if page_device is not None:
+            return BrowserDevice(modules.gpu_device.adoptDevice(page_device, WISHES, modules.gpu_program.Program))
         device = await prefetched("gpu")
         if device is None or device.lost:
-            device = await door.gpu_device.openDevice(WISHES, door.gpu_program.Program)
+            device = await modules.gpu_device.openDevice(WISHES, modules.gpu_program.Program)
     except JsException as error:
         raise BackendUnavailableError(
             f"webgpu: {_text(error)}; use a browser with WebGPU or the wasm backend"
@@ -71,7 +74,7 @@ def _runtime(user_agent: str) -> str:
 
 
 class BrowserDevice:
-    """A device of the browser (host.gpu.GpuDevice)."""
+    """A device of the browser (host.gpu.GpuDevice). `device` is the Device of gpu_device.js."""
 
     def __init__(self, device: Any) -> None:
         facts = json.loads(device.describe())
@@ -90,11 +93,14 @@ class BrowserDevice:
 
     @property
     def lost(self) -> str:
-        """Why the device is gone, or the empty text."""
+        """Why the device is gone, or the empty text while it lives."""
         return str(self._device.lost)
 
-    def begin(self, specs: Sequence[PipelineSpec]) -> list[int]:
-        """A number for each spec; the browser works on new ones, in parallel, while Python goes on."""
+    def start_pipelines(self, specs: Sequence[PipelineSpec]) -> list[int]:
+        """A number for each spec; the browser creates new ones in parallel while Python goes on.
+
+        Raises:  DeviceLostError
+        """
         new = [spec for spec in dict.fromkeys(specs) if spec not in self._numbers]
         if new:
             text = json.dumps([{"label": s.label, "code": s.code, "bindings": s.bindings} for s in new])
@@ -105,8 +111,11 @@ class BrowserDevice:
             self._numbers.update({spec: first + i for i, spec in enumerate(new)})
         return [self._numbers[spec] for spec in specs]
 
-    async def ready(self, numbers: Sequence[int]) -> None:
-        """Ends when these pipelines can run; those that failed are begun anew when they are asked for again."""
+    async def pipelines_ready(self, numbers: Sequence[int]) -> None:
+        """Returns when these pipelines can run. After a failure they are created anew when they are asked for again.
+
+        Raises:  GpuError naming the shader; DeviceLostError
+        """
         try:
             await self._device.ready(json.dumps(sorted(set(numbers))))
         except JsException as error:
@@ -117,7 +126,10 @@ class BrowserDevice:
     async def program(
         self, label: str, buffers: Sequence[int], uniforms: bytes, dispatches: Sequence[DispatchSpec]
     ) -> BrowserProgram:
-        """A program over new buffers."""
+        """A program over new zeroed buffers.
+
+        Raises:  OutOfMemoryError; GpuError; DeviceLostError
+        """
         steps = [
             {
                 "label": d.label,
@@ -135,14 +147,14 @@ class BrowserDevice:
         return BrowserProgram(program, label, self.name)
 
     async def idle(self) -> None:
-        """Ends when everything submitted so far has been computed."""
+        """Returns when everything submitted so far has been computed."""
         try:
             await self._device.idle()
         except JsException as error:
             _raise(error, "waiting for the GPU", self.name)
 
     async def read(self, buffer: Any, nbytes: int) -> memoryview:
-        """The first bytes of a GPU buffer."""
+        """A copy of the first `nbytes` bytes of a GPUBuffer."""
         try:
             data: memoryview = (await self._device.read(buffer, nbytes)).to_memoryview()
             return data
@@ -150,31 +162,31 @@ class BrowserDevice:
             _raise(error, "reading a GPU buffer", self.name)
 
     def pictures(self, specs: Mapping[str, PipelineSpec]) -> BrowserPictures | None:
-        """What takes the browser's pictures here, if the page loaded gpu_picture.js."""
-        door = getattr(js.webinfer.gpu, "gpu_picture", None)
-        if self._pictures is None and door is not None:
-            self._pictures = BrowserPictures(self, door, self._device, specs)
+        """What takes the browser's pictures to this device; None unless the page loaded gpu_picture.js."""
+        module = getattr(js.webinfer.gpu, "gpu_picture", None)
+        if self._pictures is None and module is not None:
+            self._pictures = BrowserPictures(self, module, self._device, specs)
         return self._pictures
 
     def close(self) -> None:
-        """Destroys the device."""
+        """Destroys the device; one that the page opened stays the page's."""
         if not self._closed:
             self._closed = True
             self._device.close()
 
 
 class BrowserProgram:
-    """Buffers and recorded dispatches (host.gpu.GpuProgram)."""
+    """Buffers and recorded dispatches (host.gpu.GpuProgram). `program` is the Program of gpu_program.js."""
 
     def __init__(self, program: Any, label: str, adapter: str) -> None:
         self._program, self._label, self._adapter = program, label, adapter
         self._reads: dict[tuple[Span, ...], str] = {}
-        self._pending: dict[int, Prompt] = {}
+        self._pending: dict[int, ImmediateFuture] = {}
         self._tickets = 0
-        self._door = create_proxy(self._arrived)
+        self._on_result = create_proxy(self._resolve)
 
     def write(self, buffer: int, data: Any) -> None:
-        """Copies bytes, or the contents of a GPUBuffer, to the start of a buffer."""
+        """Copies bytes, or the contents of a GPUBuffer, to the start of the buffer of this number."""
         try:
             if isinstance(data, JsProxy):
                 self._program.take(buffer, data)
@@ -190,20 +202,23 @@ class BrowserProgram:
         return self._reads[key]
 
     async def run(
-        self, first: int, count: int, reads: Sequence[Span], feeds: Sequence[tuple[int, Any]] = ()
+        self, first: int, count: int, reads: Sequence[Span], inputs: Sequence[tuple[int, Any]] = ()
     ) -> list[memoryview]:
-        """Writes, submits and reads back."""
+        """Writes inputs, submits a range and returns the bytes of `reads`.
+
+        Raises:  DeviceLostError; GpuError; OutOfMemoryError
+        """
         text = self._text(reads)
         try:
             while (room := self._program.room(text)) is not None:
                 await room
-            for buffer, data in feeds:
+            for buffer, data in inputs:
                 self.write(buffer, data)
             self._tickets = ticket = self._tickets + 1
-            self._program.start(first, count, text, ticket, self._door)
+            self._program.start(first, count, text, ticket, self._on_result)
         except JsException as error:
             _raise(error, self._label, self._adapter)
-        answer = self._pending[ticket] = Prompt()
+        answer = self._pending[ticket] = ImmediateFuture()
         data, kind, message = await answer
         if data is None:
             raise _typed(kind, message, self._label, self._adapter)
@@ -213,17 +228,17 @@ class BrowserProgram:
             at += -(-span.nbytes // 16) * 16
         return out
 
-    def _arrived(self, ticket: int, data: Any, kind: str, message: str) -> None:
+    def _resolve(self, ticket: int, data: Any, kind: str, message: str) -> None:
         answer = self._pending.pop(ticket, None)
         if answer is not None and not answer.done():
             answer.set_result((data.to_memoryview() if data is not None else None, kind, message))
 
     async def keep(
-        self, first: int, count: int, reads: Sequence[Span], feeds: Sequence[tuple[int, Any]] = ()
+        self, first: int, count: int, reads: Sequence[Span], inputs: Sequence[tuple[int, Any]] = ()
     ) -> list[Any]:
-        """Writes and submits; the results' GPUBuffers."""
+        """Writes inputs, submits a range and returns a GPUBuffer for each of `reads`."""
         try:
-            for buffer, data in feeds:
+            for buffer, data in inputs:
                 self.write(buffer, data)
             kept = self._program.keep(first, count, self._text(reads))
             if kept.checked is not None:
@@ -233,22 +248,22 @@ class BrowserProgram:
             _raise(error, self._label, self._adapter)
 
     def release(self, buffer: Any) -> None:
-        """Takes back a buffer that `keep` gave."""
+        """Takes back a buffer that `keep` gave, for a later run."""
         self._program.release(buffer)
 
     def free(self, buffers: Sequence[int], dispatches: int) -> None:
-        """Lets buffers go that only the first dispatches used."""
+        """Frees buffers that only the first `dispatches` dispatches used."""
         self._program.free(json.dumps(list(buffers)), dispatches)
 
     async def time(self, first: int, count: int, repeats: int) -> float:
-        """Milliseconds of one pass over a range."""
+        """Milliseconds of a range, averaged over `repeats` repetitions."""
         try:
             return float(await self._program.time(first, count, repeats))
         except JsException as error:
             _raise(error, self._label, self._adapter)
 
     def close(self) -> None:
-        """Frees everything."""
+        """Frees the buffers; results that are on their way are still delivered."""
         self._program.close()
         if not self._pending:
-            self._door.destroy()
+            self._on_result.destroy()

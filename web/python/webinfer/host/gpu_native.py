@@ -1,4 +1,4 @@
-"""The GPU of CPython: wgpu-py over Vulkan, Metal, D3D12 or Mesa's software driver."""
+"""The GPU of CPython: wgpu-py over Vulkan, Metal, D3D12 or Mesa's software driver. Takes no pictures."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _dashed(name: str) -> str:
 
 
 async def open_device() -> NativeDevice:
-    """A device on the best adapter.
+    """A device on the fastest adapter.
 
     Raises:  BackendUnavailableError with the reason
     """
@@ -61,7 +61,7 @@ class _Timer:
 
 
 class NativeDevice:
-    """A wgpu device (host.gpu.GpuDevice)."""
+    """A wgpu device with its pipelines (host.gpu.GpuDevice)."""
 
     def __init__(self, adapter: Any, device: Any, features: frozenset[str]) -> None:
         self.name = str(adapter.info["device"])
@@ -77,23 +77,29 @@ class NativeDevice:
 
     @property
     def lost(self) -> str:
-        """Why the device is gone, or the empty text."""
+        """Why the device is gone, or the empty text while it lives."""
         return self._lost
 
     def close(self) -> None:
-        """Destroys the device."""
+        """Destroys the device; a second call does nothing."""
         if not self._lost:
             self._lost = "closed"
             self._device.destroy()
 
     def check(self) -> Any:
-        """The wgpu device, while it lives."""
+        """The wgpu device.
+
+        Raises:  DeviceLostError if it is gone
+        """
         if self._lost:
             raise DeviceLostError(f"GPU {self.name} was lost: {self._lost}; run again to restore the session")
         return self._device
 
-    def begin(self, specs: Sequence[PipelineSpec]) -> list[int]:
-        """A number for each spec, new ones created at once."""
+    def start_pipelines(self, specs: Sequence[PipelineSpec]) -> list[int]:
+        """A number for each spec; new ones are created before this returns.
+
+        Raises:  GpuError naming the shader; DeviceLostError
+        """
         device = self.check()
         for spec in specs:
             if spec not in self._numbers:
@@ -101,8 +107,8 @@ class NativeDevice:
                 self._numbers[spec] = len(self._pipelines) - 1
         return [self._numbers[spec] for spec in specs]
 
-    async def ready(self, numbers: Sequence[int]) -> None:
-        """Ends at once."""
+    async def pipelines_ready(self, numbers: Sequence[int]) -> None:
+        """Returns at once: `start_pipelines` has waited."""
         self.check()
 
     def _create(self, device: Any, spec: PipelineSpec) -> tuple[Any, Any]:
@@ -126,7 +132,7 @@ class NativeDevice:
         return pipeline, layout
 
     def timer(self) -> _Timer | None:
-        """Two timestamps to write into, None where the device has none."""
+        """Where a pass writes two timestamps; None where the device has none."""
         if self._timer is None and "timestamp-query" in self.features:
             device = self.check()
             usage = wgpu.BufferUsage.QUERY_RESOLVE | wgpu.BufferUsage.COPY_SRC
@@ -136,28 +142,31 @@ class NativeDevice:
         return self._timer
 
     def pipeline(self, number: int) -> tuple[Any, Any]:
-        """A pipeline and its bind group layout."""
+        """The wgpu pipeline of this number and its bind group layout."""
         return self._pipelines[number]
 
     def pictures(self, specs: Mapping[str, PipelineSpec]) -> None:
-        """Nothing: there are no pictures outside of browsers."""
+        """None: there are no pictures outside of browsers."""
 
     async def idle(self) -> None:
-        """Ends when everything submitted so far has been computed."""
+        """Returns when everything submitted so far has been computed."""
         # wgpu-py 0.32 cannot wait for submitted work: reading a few bytes waits for what came before.
         device = self.check()
         usage = wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
         device.queue.read_buffer(device.create_buffer(size=16, usage=usage))
 
     async def read(self, buffer: Any, nbytes: int) -> memoryview:
-        """The first bytes of a GPU buffer."""
+        """A copy of the first `nbytes` bytes of a wgpu buffer."""
         data: memoryview = self.check().queue.read_buffer(buffer, 0, -(-nbytes // 4) * 4)
         return data[:nbytes]
 
     async def program(
         self, label: str, buffers: Sequence[int], uniforms: bytes, dispatches: Sequence[DispatchSpec]
     ) -> NativeProgram:
-        """A program over new buffers."""
+        """A program over new zeroed buffers.
+
+        Raises:  OutOfMemoryError; GpuError; DeviceLostError
+        """
         self.check()
         try:
             return NativeProgram(self, label, buffers, uniforms, dispatches)
@@ -200,7 +209,7 @@ class NativeProgram:
         return self._device.create_bind_group(label=dispatch.label, layout=layout, entries=entries)
 
     def write(self, buffer: int, data: Any) -> None:
-        """Copies bytes, or the contents of a GPU buffer, to the start of a buffer."""
+        """Copies bytes, or the contents of a wgpu buffer, to the start of the buffer of this number."""
         if isinstance(data, wgpu.GPUBuffer):
             encoder = self._owner.check().create_command_encoder()
             target = self._buffers[buffer]
@@ -214,7 +223,7 @@ class NativeProgram:
             self._owner.check().queue.write_buffer(self._buffers[buffer], 0, view)
 
     def free(self, buffers: Sequence[int], dispatches: int) -> None:
-        """Lets buffers go that only the first dispatches used."""
+        """Frees buffers that only the first `dispatches` dispatches used."""
         self._steps[:dispatches] = [(None, None, (0, 0, 0))] * dispatches
         for number in buffers:
             self._buffers[number].destroy()
@@ -229,12 +238,15 @@ class NativeProgram:
         compute.end()
 
     async def run(
-        self, first: int, count: int, reads: Sequence[Span], feeds: Sequence[tuple[int, Any]] = ()
+        self, first: int, count: int, reads: Sequence[Span], inputs: Sequence[tuple[int, Any]] = ()
     ) -> list[memoryview]:
-        """Writes, submits a range and reads back."""
+        """Writes inputs, submits a range and returns the bytes of `reads`.
+
+        Raises:  DeviceLostError; GpuError
+        """
         device = self._owner.check()
         try:
-            for buffer, data in feeds:
+            for buffer, data in inputs:
                 self.write(buffer, data)
             encoder = device.create_command_encoder()
             if count:
@@ -260,13 +272,16 @@ class NativeProgram:
         return [data[at : at + span.nbytes] for span, at in zip(reads, offsets, strict=True)]
 
     async def keep(
-        self, first: int, count: int, reads: Sequence[Span], feeds: Sequence[tuple[int, Any]] = ()
+        self, first: int, count: int, reads: Sequence[Span], inputs: Sequence[tuple[int, Any]] = ()
     ) -> list[Any]:
-        """Writes and submits; the results' buffers."""
+        """Writes inputs, submits a range and returns a wgpu buffer for each of `reads`.
+
+        Raises:  DeviceLostError; GpuError
+        """
         device = self._owner.check()
         usage = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
         try:
-            for buffer, data in feeds:
+            for buffer, data in inputs:
                 self.write(buffer, data)
             encoder = device.create_command_encoder()
             self._encode(encoder, first, count)
@@ -281,7 +296,7 @@ class NativeProgram:
         return made
 
     def release(self, buffer: Any) -> None:
-        """Takes back a buffer that `keep` gave."""
+        """Destroys a buffer that `keep` gave."""
         buffer.destroy()
 
     def _take_staging(self, size: int) -> Any:
@@ -292,7 +307,7 @@ class NativeProgram:
         return self._device.create_buffer(size=size, usage=usage)
 
     async def time(self, first: int, count: int, repeats: int) -> float:
-        """Milliseconds of one pass over a range, by the GPU's timestamps where it has them."""
+        """Milliseconds of a range, averaged over `repeats` repetitions, by the GPU's timestamps where it has them."""
         device = self._owner.check()
         timer = self._owner.timer()
         # wgpu-py 0.32 cannot wait for submitted work (its callback has the wrong type): map a few bytes instead.
@@ -307,15 +322,15 @@ class NativeProgram:
         device.queue.submit([command])
         staging.map_sync("READ")
         elapsed = time.perf_counter() - start
-        begin, end = staging.read_mapped().cast("Q")
+        began, ended = staging.read_mapped().cast("Q")
         staging.unmap()
         self._staging.setdefault(16, []).append(staging)
-        if timer and end > 0 and end >= begin:  # counters may jump backwards
-            elapsed = (end - begin) * timer.period_ns / 1e9
+        if timer and ended > 0 and ended >= began:  # counters may jump backwards
+            elapsed = (ended - began) * timer.period_ns / 1e9
         return elapsed * 1e3 / repeats
 
     def close(self) -> None:
-        """Frees everything."""
+        """Frees the buffers; a second call does nothing."""
         for buffer in self._buffers:
             buffer.destroy()
         self._buffers, self._steps, self._staging = [], [], {}

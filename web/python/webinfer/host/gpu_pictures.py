@@ -1,4 +1,4 @@
-"""A browser's pictures on their way to the GPU: web/static/gpu_picture.js."""
+"""A browser's pictures (video frames, bitmaps, canvases) on their way to the GPU: drives web/static/gpu_picture.js."""
 
 from __future__ import annotations
 
@@ -13,27 +13,31 @@ from webinfer.host.gpu import GpuDevice, PipelineSpec
 
 
 class BrowserPictures:
-    """What takes pictures to one device (host.gpu.GpuPictures)."""
+    """Takes pictures to one device (host.gpu.GpuPictures).
 
-    def __init__(self, device: GpuDevice, door: Any, inner: Any, specs: Mapping[str, PipelineSpec]) -> None:
-        ways = {way: {"label": s.label, "code": s.code, "bindings": s.bindings} for way, s in specs.items()}
+    `module` is gpu_picture.js, `js_device` the Device of gpu_device.js under `device`; `specs` holds the passes by
+    how a picture is bound: "texture" or "external".
+    """
+
+    def __init__(self, device: GpuDevice, module: Any, js_device: Any, specs: Mapping[str, PipelineSpec]) -> None:
+        passes = {way: {"label": s.label, "code": s.code, "bindings": s.bindings} for way, s in specs.items()}
         self.device, self.refusal = device, ""
-        self._pictures = door.Pictures.new(inner, json.dumps(ways))
+        self._pictures = module.Pictures.new(js_device, json.dumps(passes))
 
     def size(self, source: Any) -> tuple[int, int] | None:
-        """Width and height of a picture that can be taken now."""
-        self._say(self._pictures.look(source) if isinstance(source, JsProxy) else f"a {type(source).__name__}")
+        """Width and height in pixels of a picture that can be taken now, else None, and `refusal` says why."""
+        self._refuse(self._pictures.look(source) if isinstance(source, JsProxy) else f"a {type(source).__name__}")
         return None if self.refusal else (int(self._pictures.width), int(self._pictures.height))
 
     def take(self, source: Any, params: bytes, nbytes: int, groups: tuple[int, int]) -> Any:
-        """The picture, for a run."""
+        """The picture as an input of a run (gpu_picture.js); None if the browser refuses it, and `refusal` says why."""
         try:
             return self._pictures.take(source, memoryview(params), nbytes, *groups)
         except JsException as error:
-            self._say(str(error))
+            self._refuse(str(error))
             return None
 
-    def _say(self, refusal: str) -> None:
+    def _refuse(self, refusal: str) -> None:
         if refusal and refusal != self.refusal:
             debug(1, f"webgpu: a picture passes through memory: {refusal}")
         self.refusal = refusal

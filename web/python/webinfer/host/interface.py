@@ -1,7 +1,7 @@
-"""What the engine asks of the place where Python runs. Imports only the leaves.
+"""What the engine asks of the platform, as protocols: files, clock, kernels, a GPU, pictures, storage.
 
-`browser` (Pyodide) and `native` (CPython with wasmtime and wgpu) implement these protocols; nothing
-else in the engine imports js, pyodide, wasmtime or wgpu.
+`browser` (Pyodide) and `native` (CPython with wasmtime and wgpu) implement them. Here is no code of a platform, and
+no knowledge of graphs, models or backends.
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ Progress = Callable[["ProgressEvent"], None]
 
 @dataclass(frozen=True, slots=True)
 class ProgressEvent:
-    """Where long work stands. `total` is 0 where it cannot be known; `unit` is "bytes" or "steps"."""
+    """How far long work has got: `done` of `total` in `unit` ("bytes" or "steps") of one stage.
+
+    `total` is 0 where it cannot be known.
+    """
 
     stage: str
     done: int
@@ -29,7 +32,7 @@ class ProgressEvent:
 
 @dataclass(frozen=True, slots=True)
 class Capability:
-    """One feature: present, or the reason why not and what would help."""
+    """One feature of the platform: present (with a `value` where there is more to say), or why not and what helps."""
 
     name: str
     present: bool
@@ -39,9 +42,9 @@ class Capability:
 
 
 class Kernels(Protocol):
-    """One instance of the kernel module with a linear memory of its own.
+    """One instance of the WebAssembly kernel module, with a linear memory of its own.
 
-    Addresses and sizes are bytes of that memory.
+    Units:  addresses and sizes are bytes of that memory
     """
 
     isa: str  # "scalar", "simd128" or "relaxed"
@@ -52,7 +55,10 @@ class Kernels(Protocol):
         """Bytes of memory now."""
 
     def grow(self, nbytes: int) -> None:
-        """Makes the memory at least this large; raises OutOfMemoryError."""
+        """Makes the memory at least this large.
+
+        Raises:  OutOfMemoryError with what is needed and what there is
+        """
 
     def read(self, address: int, nbytes: int) -> memoryview:
         """A copy of the bytes."""
@@ -61,64 +67,83 @@ class Kernels(Protocol):
         """Copies any C-contiguous buffer into the memory."""
 
     def call(self, name: str, *args: int | float) -> Any:
-        """Calls an exported kernel; raises KernelError if it traps."""
+        """Calls an exported function of the module and returns its result.
+
+        Raises:  KernelError if it traps or does not exist
+        """
 
     def run(self, program: int, first: int, count: int) -> None:
-        """Runs records of a program on all threads; raises KernelError if it traps or a thread is lost."""
+        """Runs `count` records, from number `first`, of the program at address `program`, on all threads.
+
+        Raises:  KernelError if one traps or a thread does not answer
+        """
 
     def close(self) -> None:
-        """Lets the instance and its threads go."""
+        """Frees the instance, its memory and its threads; a second call does nothing."""
 
 
 class Host(Protocol):
-    """The door to the platform."""
+    """The platform that Python runs on."""
 
     name: str  # "browser" or "native"
 
     def now_ms(self) -> float:
-        """A monotonic clock."""
+        """Milliseconds of a monotonic clock."""
 
     async def pause(self) -> None:
         """Lets other tasks (messages, painting) run."""
 
     async def fetch(self, url: str, progress: Progress | None = None) -> memoryview:
-        """The bytes of a URL or, natively, of a path; raises ModelFormatError naming what was found."""
+        """The bytes of a URL or, natively, of a path.
 
-    def locate(self, model: str) -> str:
-        """The path or URL of a known model; raises ModelFormatError if there is none."""
+        Raises:  ModelFormatError saying what could not be fetched and why
+        """
+
+    def asset(self, *names: str) -> str:
+        """The URL or path of a published file by its logical name, such as "models/face_landmark.tflite".
+
+        Of several names, the first that the platform knows.
+
+        Raises:  BackendUnavailableError or ModelFormatError saying where it was looked for
+        """
 
     async def kernels(self, isa: str | None = None, threads: int | None = 1) -> Kernels:
-        """A new kernel instance, the best build that this engine of WebAssembly runs unless named.
+        """A new kernel instance: the best build that this engine of WebAssembly runs, unless `isa` names one.
 
         `threads` None means what suits the machine; where threads cannot be had there is one.
+
+        Raises:  BackendUnavailableError with the reason
         """
 
     async def gpu(self) -> Any:
-        """The shared GPU device (host.gpu.GpuDevice); raises BackendUnavailableError with the reason."""
+        """The shared GPU device (host.gpu.GpuDevice); a new one if the last one was lost.
+
+        Raises:  BackendUnavailableError with the reason
+        """
 
     def gpu_buffer(self, value: Any) -> Any:
         """The platform's GPU buffer where `value` is one or a GpuTensor, else None."""
 
     def capabilities(self) -> Sequence[Capability]:
-        """Every feature that matters, present or not."""
+        """Every feature of the platform that matters to the engine, present or not."""
 
     def image(self, source: Any) -> tuple[int, int, memoryview] | None:
         """(width, height, RGBA8 rows) of a platform image, or None if `source` is not one."""
 
     def fingerprint(self) -> str:
-        """A short text that differs where timings may: machine, browser or runtime."""
+        """A short text that differs where timings may differ: machine, browser or runtime."""
 
     def identity(self) -> str:
         """A short text that changes with any file of engine or kernels; "" if that cannot be told."""
 
     async def recall(self, name: str) -> str | None:
-        """A text remembered by this host, or None."""
+        """The text that `remember` stored under this name, or None."""
 
     async def remember(self, name: str, text: str) -> None:
-        """Keeps a small text beyond this process where that is possible; never raises."""
+        """Stores a small text beyond this process where that is possible; never raises."""
 
     async def recall_bytes(self, name: str) -> Any:
-        """Bytes remembered by this host, or None."""
+        """The bytes that `remember_bytes` stored under this name, or None."""
 
     async def remember_bytes(self, name: str, data: bytes) -> None:
-        """As `remember`, for what may be large."""
+        """Stores bytes, few or many, beyond this process where that is possible; never raises."""

@@ -1,4 +1,7 @@
-"""Kernel instances in the browser: the module in its own memory, beside Pyodide's."""
+"""Kernel instances in the browser, of one thread: the module in a memory of its own, beside Pyodide's.
+
+Threads are kernels_team's.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,8 @@ from webinfer.host.prefetch import prefetched
 
 PAGE = 65536  # bytes
 MAX_PAGES = 32768  # 2 GiB
-FIRST_PAGES = 16
-MOST_WINDOWS = 64
+FIRST_PAGES = 16  # of a new memory
+MAX_WINDOWS = 64  # JavaScript views that an instance keeps
 
 _HEADER = "00 61 73 6d 01 00 00 00 01 05 01 60 00 01 7b 03 02 01 00 "
 # Two one-function modules that only an engine with the feature accepts: i8x16.splat, f32x4.relaxed_madd.
@@ -25,7 +28,7 @@ _modules: dict[str, Any] = {}
 
 
 def best_build() -> str:
-    """The best kernel build that this WebAssembly engine accepts."""
+    """The best kernel build that this WebAssembly engine accepts: "relaxed", "simd128" or "scalar"."""
     for isa, probe in PROBES.items():
         if js.WebAssembly.validate(to_js(bytes.fromhex(probe))):
             return isa
@@ -33,9 +36,9 @@ def best_build() -> str:
 
 
 async def open_kernels(url: str, isa: str) -> BrowserKernels:
-    """A new instance of the build at `url`; the compiled module is kept for the next one.
+    """A new instance of the build `isa` at `url`; the compiled module is kept for the next one.
 
-    Raises:  BackendUnavailableError if the module cannot be fetched or compiled
+    Raises:  BackendUnavailableError if the module cannot be fetched, compiled or started
     """
     module = await compiled(url)
     memory = js.WebAssembly.Memory.new(options(initial=FIRST_PAGES, maximum=MAX_PAGES))
@@ -43,7 +46,7 @@ async def open_kernels(url: str, isa: str) -> BrowserKernels:
 
 
 async def compiled(url: str) -> Any:
-    """The compiled module at `url`.
+    """The compiled WebAssembly module at `url`, fetched once.
 
     Raises:  BackendUnavailableError if it cannot be fetched or compiled
     """
@@ -63,7 +66,10 @@ async def compiled(url: str) -> Any:
 
 
 async def instance(url: str, module: Any, memory: Any) -> Any:
-    """The exports of a new instance over this memory."""
+    """The exports of a new instance of a module over this memory. `url` is for the error's text.
+
+    Raises:  BackendUnavailableError if it does not start
+    """
     imports = js.Object.new()
     imports.env = js.Object.new()
     imports.env.memory = memory
@@ -125,7 +131,7 @@ class BrowserKernels:
                 raise KernelError(
                     f"bytes {address}..{address + nbytes} lie outside the memory of {view.byteLength} bytes"
                 )
-            if len(self._windows) >= MOST_WINDOWS:
+            if len(self._windows) >= MAX_WINDOWS:
                 self._windows.clear()
             window = self._windows[address, nbytes] = view.subarray(address, address + nbytes)
         return window
@@ -144,7 +150,7 @@ class BrowserKernels:
         self._window(address, view.nbytes).assign(view)
 
     def call(self, name: str, *args: int | float) -> Any:
-        """Calls an exported kernel.
+        """Calls an exported function of the module and returns its result.
 
         Raises:  KernelError if it traps or does not exist
         """
@@ -161,14 +167,14 @@ class BrowserKernels:
             raise KernelError(f"kernel {name} trapped: {error}") from error
 
     def run(self, program: int, first: int, count: int) -> None:
-        """Runs records of a program on one thread.
+        """Runs `count` records, from number `first`, of the program at address `program`, on one thread.
 
         Raises:  KernelError if one traps
         """
         self.call("run", program, first, count, 0, 1)
 
     def close(self) -> None:
-        """Lets the instance and its memory go."""
+        """Drops the instance and its memory; a second call does nothing."""
         self._functions.clear()
         self._windows.clear()
         self._memory = self._exports = self._bytes = None

@@ -1,4 +1,4 @@
-"""Kernel instances in CPython, through wasmtime."""
+"""Kernel instances in CPython, through wasmtime, of one thread."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ def _engine() -> wasmtime.Engine:
 
 
 def kernel_folder() -> Path:
-    """Where the built kernel modules lie: $WEBINFER_KERNELS, inside the wheel, or the checkout's build."""
+    """Where the built kernel modules lie: $WEBINFER_KERNELS, inside the wheel, or the checkout's build.
+
+    Raises:  BackendUnavailableError if none of them holds any
+    """
     named = os.environ.get("WEBINFER_KERNELS")
     package = Path(__file__).resolve().parent.parent
     places = [Path(named)] if named else [package / "_kernels", package.parents[2] / "build" / "kernels"]
@@ -118,7 +121,7 @@ class NativeKernels:
         memoryview(target).cast("B")[:] = view
 
     def call(self, name: str, *args: int | float) -> Any:
-        """Calls an exported kernel.
+        """Calls an exported function of the module and returns its result.
 
         Raises:  KernelError if it traps or does not exist
         """
@@ -131,14 +134,14 @@ class NativeKernels:
             raise KernelError(f"kernel {name} trapped: {error}") from error
 
     def run(self, program: int, first: int, count: int) -> None:
-        """Runs records of a program.
+        """Runs `count` records, from number `first`, of the program at address `program`.
 
         Raises:  KernelError if one traps
         """
         self.call("run", program, first, count, 0, 1)
 
     def close(self) -> None:
-        """Lets the instance and its memory go."""
+        """Frees the instance and its memory; a second call does nothing."""
         if self._store is not None:
             self._store.close()
             self._store = None

@@ -1,4 +1,7 @@
-"""The host in CPython: wasmtime for kernels, wgpu for shaders, files and the network."""
+"""The host in CPython: wasmtime for kernels, wgpu for shaders, files, the network and a cache folder.
+
+Kernel instances and the GPU device themselves are in kernels_native and gpu_native.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +21,9 @@ from webinfer.errors import BackendUnavailableError, ModelFormatError
 from webinfer.flags import debug
 from webinfer.host.gpu import GpuTensor
 from webinfer.host.interface import Capability, Kernels, Progress, ProgressEvent
-from webinfer.models.registry import find_model
 
 CHUNK = 1 << 18  # bytes between two progress reports
-BUILDS = ("relaxed", "simd128", "scalar")
+BUILDS = ("relaxed", "simd128", "scalar")  # of the kernel module, the best first
 
 
 class NativeHost:
@@ -33,7 +35,7 @@ class NativeHost:
         self._gpu: Any = None
 
     def now_ms(self) -> float:
-        """A monotonic clock."""
+        """Milliseconds of a monotonic clock."""
         return time.perf_counter() * 1e3
 
     async def pause(self) -> None:
@@ -57,12 +59,31 @@ class NativeHost:
             return memoryview(data)
         return await asyncio.to_thread(_download, url, progress)
 
-    def locate(self, model: str) -> str:
-        """The path of a known model on this machine."""
-        return str(find_model(model))
+    def asset(self, *names: str) -> str:
+        """The path of a published file by its logical name; of several names of one folder, the first that exists.
+
+        "models/x" is looked for in the folders that $WEBINFER_MODELS lists, then in the checkout's build/models.
+
+        Raises:  ModelFormatError naming the folders if none holds such a file
+        """
+        kind = names[0].partition("/")[0]
+        variable = f"WEBINFER_{kind.upper()}"
+        listed = [Path(p) for p in os.environ.get(variable, "").split(os.pathsep) if p]
+        folders = [*listed, Path(__file__).resolve().parents[4] / "build" / kind]
+        files = [name.partition("/")[2] for name in names]
+        for path in (folder / file for folder in folders for file in files):
+            if path.is_file():
+                return str(path)
+        raise ModelFormatError(
+            f"{files[0]} is not in {', '.join(map(str, folders))}; run `python3 -m build_scripts setup` "
+            f"in the checkout, or set {variable} to a folder that holds it"
+        )
 
     async def kernels(self, isa: str | None = None, threads: int | None = 1) -> Kernels:
-        """A new kernel instance of one thread; relaxed SIMD unless another build is named."""
+        """A new kernel instance of one thread, whatever `threads` says; relaxed SIMD unless `isa` names another build.
+
+        Raises:  BackendUnavailableError if wasmtime or the build is missing
+        """
         if importlib.util.find_spec("wasmtime") is None:
             raise BackendUnavailableError("the wasm backend needs wasmtime in CPython: pip install 'webinfer[native]'")
         from webinfer.host.kernels_native import NativeKernels
@@ -72,7 +93,7 @@ class NativeHost:
         return NativeKernels(isa or BUILDS[0])
 
     async def gpu(self) -> Any:
-        """The shared GPU device.
+        """The shared GPU device; a new one if the last one was lost.
 
         Raises:  BackendUnavailableError with the reason and what would help
         """
@@ -91,7 +112,7 @@ class NativeHost:
         return value if type(value).__name__ == "GPUBuffer" else None
 
     def capabilities(self) -> Sequence[Capability]:
-        """Every feature that matters, present or not."""
+        """WebAssembly, WebGPU and NumPy: present, or which module to install."""
         found = []
         for feature, module in (("wasm", "wasmtime"), ("webgpu", "wgpu"), ("numpy", "numpy")):
             present = importlib.util.find_spec(module) is not None
@@ -113,31 +134,31 @@ class NativeHost:
         return rgba.width, rgba.height, memoryview(rgba.tobytes())
 
     def fingerprint(self) -> str:
-        """The processor's model."""
+        """A hash of the processor's model."""
         return hashlib.sha256(f"{_processor()} wasmtime".encode()).hexdigest()[:16]
 
     def identity(self) -> str:
-        """Nothing: sources may change under a process."""
+        """The empty text: sources may change under a process."""
         return ""
 
     async def recall(self, name: str) -> str | None:
-        """A text remembered in the user's cache folder."""
+        """The text under this name in the user's cache folder, or None."""
         data = await self.recall_bytes(name)
         return None if data is None else data.decode(errors="replace")
 
     async def remember(self, name: str, text: str) -> None:
-        """Keeps a text in the user's cache folder; a folder that cannot be written is no failure."""
+        """Stores a text in the user's cache folder; a folder that cannot be written is no failure."""
         await self.remember_bytes(name, text.encode())
 
     async def recall_bytes(self, name: str) -> bytes | None:
-        """As `recall`, for what may be large."""
+        """The bytes under this name in the user's cache folder, or None."""
         try:
             return (_cache_folder() / name).read_bytes()
         except OSError:
             return None
 
     async def remember_bytes(self, name: str, data: bytes) -> None:
-        """As `remember`, for what may be large."""
+        """Stores bytes in the user's cache folder; a folder that cannot be written is no failure."""
         folder = _cache_folder()
         try:
             folder.mkdir(parents=True, exist_ok=True)

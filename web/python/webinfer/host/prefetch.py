@@ -1,4 +1,8 @@
-"""What the page's worker asked for before Python was up: downloads, kernels, a thread's worker, a GPU device."""
+"""What the page's worker asked for before Python was up: downloads, compiled kernels, a thread's worker, a GPU device.
+
+The worker (web/static/engine_worker.js) keeps a Map from URL to promise in `globalThis.webinfer.prefetched`; the key
+"gpu" stands for the device. Each entry is handed out once.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +13,7 @@ from pyodide.ffi import JsException
 
 
 def take(url: str) -> Any | None:
-    """The promise that was prefetched for this URL, or for "gpu"; None if there is none.
-
-    Each promise is handed out once.
-    """
+    """The promise of what was asked for under this URL (or "gpu"), removed from the table; None if nothing was."""
     table = getattr(getattr(js, "webinfer", None), "prefetched", None)
     if table is None or not table.has(url):
         return None
@@ -22,7 +23,10 @@ def take(url: str) -> Any | None:
 
 
 async def prefetched(url: str) -> Any | None:
-    """What was prefetched for this URL; None if nothing was, or if that failed: asking again tells why."""
+    """What was asked for under this URL (or "gpu"), once it is there; None if nothing was asked for, or it failed.
+
+    After a failure the caller asks again by itself, and so gets the error with its reason.
+    """
     promise = take(url)
     try:
         return None if promise is None else await promise

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import os
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from webinfer.errors import IntegrityError, ModelFormatError
 
@@ -59,26 +58,16 @@ _ROWS = (
 MODELS = {row[0]: KnownModel(*row) for row in _ROWS}
 
 
-def model_folders() -> list[Path]:
-    """Where models lie on this machine: $WEBINFER_MODELS, then the checkout's build."""
-    named = [Path(p) for p in os.environ.get("WEBINFER_MODELS", "").split(os.pathsep) if p]
-    return [*named, Path(__file__).resolve().parents[4] / "build" / "models"]
+def locate_model(name: str, asset: Callable[..., str]) -> str:
+    """The URL or path of a known model's file. `asset` finds a published file by its logical names (host.Host.asset).
 
-
-def find_model(name: str) -> Path:
-    """The file of a known model in a local folder.
-
-    Raises:  ModelFormatError if no folder holds it
+    Raises:  ModelFormatError or BackendUnavailableError saying where the file was looked for
     """
     known = MODELS[name]
-    for folder in model_folders():
-        for stem in (known.file, known.name):
-            if (path := folder / f"{stem}.tflite").is_file():
-                return path
-    raise ModelFormatError(
-        f"model {name!r} is not in {', '.join(map(str, model_folders()))}; run `python3 -m build_scripts setup` "
-        f"in the checkout, or set WEBINFER_MODELS to a folder with {known.file}.tflite (npm {known.source})"
-    )
+    try:
+        return asset(f"models/{known.file}.tflite", f"models/{known.name}.tflite")
+    except ModelFormatError as error:
+        raise ModelFormatError(f"model {name!r} (npm {known.source}): {error}") from error
 
 
 def check_integrity(name: str, data: memoryview) -> None:

@@ -21,7 +21,7 @@ from webinfer.host import current
 from webinfer.host.gpu import GpuTensor
 from webinfer.host.interface import Host, Progress, ProgressEvent
 from webinfer.importers import read_model
-from webinfer.models.registry import MODELS, check_integrity
+from webinfer.models.registry import MODELS, check_integrity, locate_model
 from webinfer.passes.dequantize import dequantize as in_real_numbers
 from webinfer.passes.pipeline import optimize
 from webinfer.session.inputs import checked, info_of, noise, zeros
@@ -107,7 +107,7 @@ async def _read(source: Any, host: Host, progress: Progress | None) -> tuple[mem
         text = str(source)
         if text not in MODELS:
             return await host.fetch(text, progress), PurePath(text.split("?")[0]).stem
-        data = await host.fetch(host.locate(text), progress)
+        data = await host.fetch(locate_model(text, host.asset), progress)
         check_integrity(text, data)
         return data, text
     try:

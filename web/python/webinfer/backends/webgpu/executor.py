@@ -102,7 +102,7 @@ class WebGpuExecutor:
         distinct = dict.fromkeys(specs)
         for spec in distinct if debug_level() >= 4 else ():
             debug(4, f"{spec.label}\n{spec.code}")
-        numbers = device.begin(specs)
+        numbers = device.start_pipelines(specs)
         uniforms, spans = _uniforms(steps, device.limits["minUniformBufferOffsetAlignment"], len(self._sizes))
         dispatches = [
             DispatchSpec(step.pipeline.label, number, _spans(step) + span, step.dispatch.groups)
@@ -112,7 +112,7 @@ class WebGpuExecutor:
         try:
             self._upload(program, progress)
             _report(progress, "shaders", 0, len(distinct))
-            await device.ready(numbers)
+            await device.pipelines_ready(numbers)
             _report(progress, "shaders", len(distinct), len(distinct))
             await self._prepare(program)
         except BaseException:

@@ -40,5 +40,5 @@ class Beginning:
 
     def flush(self) -> None:
         """Begins what is left."""
-        self._device.begin(self._waiting)
+        self._device.start_pipelines(self._waiting)
         self._waiting.clear()
