@@ -261,7 +261,7 @@ class _PaperDevice:
         self.programs: list[_PaperProgram] = []
         self._counts: dict[str, int] = {}
 
-    def begin(self, specs: Sequence[PipelineSpec]) -> list[int]:
+    def start_pipelines(self, specs: Sequence[PipelineSpec]) -> list[int]:
         for spec in specs:
             if spec not in self.shaders:
                 stem = "".join(c if c.isalnum() or c in "_-" else "_" for c in spec.label)
@@ -270,7 +270,7 @@ class _PaperDevice:
                 self.specs.append(spec)
         return [self.specs.index(spec) for spec in specs]
 
-    async def ready(self, numbers: Sequence[int]) -> None:
+    async def pipelines_ready(self, numbers: Sequence[int]) -> None:
         """Nothing to wait for."""
 
     async def program(
@@ -287,7 +287,7 @@ class _PaperHost:
         self._host = current()
         self.device, self.instances = _PaperDevice(target), list[_PaperKernels]()
         self.fetch: Callable[..., Any] = self._host.fetch
-        self.locate, self.image, self.now_ms = self._host.locate, self._host.image, self._host.now_ms
+        self.asset, self.image, self.now_ms = self._host.asset, self._host.image, self._host.now_ms
         self.pause, self.gpu_buffer = self._host.pause, self._host.gpu_buffer
 
     async def kernels(self, isa: str | None = None, threads: int | None = 1) -> _PaperKernels:
