@@ -11,7 +11,7 @@ from tests.ops.targets import Target
 from tests.session.test_session import IMAGE, opened
 
 from webinfer.errors import ClosedError, InputError
-from webinfer.host.immediate import Prompt
+from webinfer.host.immediate import ImmediateFuture
 
 
 def test_results_stay_on_the_gpu_until_they_are_read() -> None:
@@ -35,10 +35,10 @@ def test_results_stay_on_no_cpu() -> None:
         run(session.run_on_gpu(IMAGE))
 
 
-def test_a_prompt_answer_resumes_its_task_inside_the_call() -> None:
+def test_an_immediate_future_resumes_its_task_inside_the_call() -> None:
     async def scenario() -> list[str]:
         loop, steps = asyncio.get_running_loop(), list[str]()
-        answer = Prompt()
+        answer = ImmediateFuture()
 
         async def waiter() -> None:
             steps.append(f"got {await answer}")
@@ -59,7 +59,7 @@ def test_a_prompt_answer_resumes_its_task_inside_the_call() -> None:
 
 def test_an_answer_given_by_another_task_waits_for_the_loop() -> None:
     async def scenario() -> list[str]:
-        steps, answer = list[str](), Prompt()
+        steps, answer = list[str](), ImmediateFuture()
 
         async def waiter() -> None:
             steps.append(f"got {await answer}")
@@ -76,10 +76,10 @@ def test_an_answer_given_by_another_task_waits_for_the_loop() -> None:
 
 def test_a_wait_for_an_answer_can_be_given_up_and_can_fail() -> None:
     async def scenario() -> None:
-        async def waiter(answer: Prompt) -> None:
+        async def waiter(answer: ImmediateFuture) -> None:
             await answer
 
-        lost, late = Prompt(), Prompt()
+        lost, late = ImmediateFuture(), ImmediateFuture()
         failing, cancelled = asyncio.create_task(waiter(lost)), asyncio.create_task(waiter(late))
         await asyncio.sleep(0)
         lost.set_exception(ValueError("lost"))
