@@ -15,18 +15,18 @@ SETUP = """
 import asyncio, js, json, webinfer
 from webinfer.errors import KernelError
 
-# no tuning: with the kernels that a tuner finds meanwhile, a fresh team differs in the last bits
+# no tuning: with the kernels that a tuner finds meanwhile, a fresh pool differs in the last bits
 session = await webinfer.load("blazeface_short_range", backend="wasm", threads=2, tuning_ms=0)
 inputs = session.noise()
 wanted = {name: tensor.tobytes() for name, tensor in (await session.run(inputs)).items()}
-team = session.executor.kernels
-assert team.threads == 2
+pool = session.executor.kernels
+assert pool.threads == 2
 
 
 async def dismiss():
-    team._end_workers()
+    pool._end_workers()
     await asyncio.sleep(3)  # a thread at work is given two seconds
-    team._words().fill(0, team._team // 4, team._team // 4 + 64)
+    pool._words().fill(0, pool._pool // 4, pool._pool // 4 + 64)
 
 
 async def right():
@@ -42,26 +42,26 @@ async def story(runs):
         error = str(caught)
     elapsed = (js.performance.now() - start) / 1000
     again, fresh = [await right() for _ in range(3)], session.executor.kernels
-    return json.dumps({"error": error, "done": done, "s": elapsed, "again": again, "fresh": fresh is not team,
+    return json.dumps({"error": error, "done": done, "s": elapsed, "again": again, "fresh": fresh is not pool,
                        "threads": fresh.threads})
 """
 GONE = """
-team._workers[0][0].terminate()
+pool._workers[0][0].terminate()
 await asyncio.sleep(3)
 await story(1)
 """
 # A stack that ends below address 0: the first kernel that needs it traps.
 TRAPPED = """
 await dismiss()
-team._stacks = 16 - 65536
-await team._start_worker(1, None)
+pool._stacks = 16 - 65536
+await pool._start_worker(1, None)
 await story(100)
 """
 # The same, and nobody hears of it: the thread ends between two steps, as if the browser had ended it.
 SILENT = """
-from webinfer.host import kernels_team
-kernels_team.POISONED_WORD, kept = 127, kernels_team.POISONED_WORD
-""" + TRAPPED.replace("await story", "kernels_team.POISONED_WORD = kept\nawait story")
+from webinfer.host import thread_pool
+thread_pool.THREAD_POOL_POISONED_WORD, kept = 127, thread_pool.THREAD_POOL_POISONED_WORD
+""" + TRAPPED.replace("await story", "thread_pool.THREAD_POOL_POISONED_WORD = kept\nawait story")
 
 
 def told(page: DemoPage, code: str) -> dict[str, Any]:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from build_scripts.kernels import compile as kernels
+from build_scripts.kernels import generate
+from build_scripts.kernels import kernel_list as kernels
 
 
 def rows(folder: Path, text: str, sources: tuple[str, ...] = ("one.c",)) -> list[kernels.Row]:
@@ -45,6 +46,8 @@ def test_like_takes_arguments_and_split(tmp_path: Path) -> None:
         (row("One"), "grammar"),
         (row("two"), "does not exist"),
         (row(rest='args = ["x:double"]'), "x:double"),
+        (row(rest='args = ["x:ptr", "x:i32"]'), "twice"),
+        (row(rest='args = ["units:i32"]'), "units"),
         (row(rest=""), "args is missing"),
         (row(rest='args = []\nspeed = "fast"'), "speed"),
         (row(rest='like = "none"'), "like"),
@@ -54,6 +57,43 @@ def test_like_takes_arguments_and_split(tmp_path: Path) -> None:
 def test_a_broken_row_is_named(tmp_path: Path, text: str, complaint: str) -> None:
     with pytest.raises(kernels.KernelListError, match=complaint):
         rows(tmp_path, text)
+
+
+def constants(folder: Path, text: str) -> list[kernels.Constants]:
+    """The tables of constants of a list."""
+    (folder / "kernels.toml").write_text(text)
+    return kernels.read_constants(folder / "kernels.toml")
+
+
+def test_constants_have_one_name_in_both_languages(tmp_path: Path) -> None:
+    text = '[constants.pool]\nrooms = ["plan", "host"]\nlanes = 4\norder = [2, 1]\nlimit = 0x80000000\n'
+    found = constants(tmp_path, text)
+    header = generate.constants_header(found)
+    assert "#define POOL_LANES 4\n#define POOL_ORDER {2, 1}\n#define POOL_LIMIT 2147483648u\n" in header
+    modules = generate.constants_modules(found)
+    assert modules["plan"] == modules["host"]
+    assert "POOL_LANES = 4\nPOOL_ORDER = (2, 1)\nPOOL_LIMIT = 2147483648\n" in modules["plan"]
+    assert "generate.py" in modules["plan"], "a generated file names its generator"
+    assert "do not edit" in header, "a generated file says that it is one"
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("[constants.pool]\nlanes = 4\n", "rooms"),
+        ('[constants.pool]\nrooms = ["plan"]\nlanes = 4.5\n', "pool.lanes"),
+        ('[constants.pool]\nrooms = ["plan"]\nLanes = 4\n', "grammar"),
+        ('[constants.pool]\nrooms = ["plan"]\nlanes = []\n', "pool.lanes"),
+    ],
+)
+def test_a_broken_constant_is_named(tmp_path: Path, text: str, complaint: str) -> None:
+    with pytest.raises(kernels.KernelListError, match=complaint):
+        constants(tmp_path, text)
+
+
+def test_abi_changes_with_every_constant() -> None:
+    tables = [kernels.Constants("pool", ("plan",), {"lanes": lanes}) for lanes in (4, 8)]
+    assert kernels.abi([], tables[:1]) != kernels.abi([], tables[1:])
 
 
 def test_every_source_is_in_the_list() -> None:
@@ -67,15 +107,16 @@ def test_abi_changes_with_every_signature(tmp_path: Path) -> None:
         kernels.Row("one", "one.c", (("x", "i32"),), ""),
         kernels.Row("one", "one.c", (("x", "ptr"),), "rows"),
     ]
-    assert len({kernels.abi([r]) for r in (one, *others)}) == 4
+    assert len({kernels.abi([r], []) for r in (one, *others)}) == 4
 
 
 def test_split_kernels_get_their_share_and_others_run_once() -> None:
-    text = kernels.dispatch_source(
+    text = generate.dispatch_source(
         [
             kernels.Row("one", "one.c", (("x", "ptr"), ("n", "i32"), ("lo", "f32")), "rows"),
             kernels.Row("two", "two.c", (), ""),
-        ]
+        ],
+        [],
     )
-    assert "case 0: one(POINTER(3), p[4], FLOAT(5), begin, end); return;" in text
+    assert "case 0: one(POINTER(0), ARGUMENT(1), FLOAT(2), begin, end); return;" in text
     assert "case 1: if (thread == 0) two(); return;" in text

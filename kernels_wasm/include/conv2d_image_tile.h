@@ -19,7 +19,7 @@
 #else
 #define MR 4
 #endif
-#define NR 8
+#define NR IMAGE_TILE_COLUMNS
 #include "product_tile.h"
 
 #if SIMD
@@ -92,7 +92,7 @@ INLINE void run_tile(const Image *d, int32_t row, int32_t ox, int32_t count) {
     const Target to = {d->y + pixel * d->y_stride + channel, d->y_stride, pixel, 1};
     v4f acc[MR][NV];
     add_window(acc, from, pitch, start_tile(acc, w));
-    if (SIMD && LIKELY(count == MR && channel + NR <= d->co && d->e.act <= ACT_PRELU && !d->e.residual)) {
+    if (SIMD && LIKELY(count == MR && channel + NR <= d->co && d->e.act <= ACTIVATION_PRELU && !d->e.residual)) {
       activate_whole(acc, &d->e, d->e.act, &d->ending, channel, NV);
       store_rows(acc, &to, MR, NR);
     } else {

@@ -27,8 +27,8 @@ void KERNEL(const float *restrict x, const float *restrict w, float *restrict y,
             int32_t ci, int32_t co, int32_t sh, int32_t sw, int32_t act, float lo, float hi, int32_t begin,
             int32_t end) {
   (void)n, (void)ih;
-  const int is_long = act == ACT_SIGMOID || act == ACT_TANH;
-  const Epilogue e = {0, 0, 0, is_long ? ACT_CLAMP : act, lo, hi};
+  const int is_long = act == ACTIVATION_SIGMOID || act == ACTIVATION_TANH;
+  const Epilogue e = {0, 0, 0, is_long ? ACTIVATION_CLAMP : act, lo, hi};
   const int32_t columns = sw * co, panels = (columns + NR - 1) / NR, panel_size = NR + ci * NR;
   for (int32_t row = begin; row < end; row++) {
     const int32_t from_row = row / sh, ky = row - from_row * sh;

@@ -28,7 +28,7 @@ typedef struct {
   float *restrict y;
   int32_t ih, iw, c, x_stride, oh, ow, y_stride, pad_top, pad_left;
   Epilogue e;
-  int32_t below, above;  // whether ACT_CLAMP has bounds: a clamp takes the ports that products need
+  int32_t below, above;  // whether ACTIVATION_CLAMP has bounds: a clamp takes the ports that products need
 } Depthwise;
 
 // Adds the window of B outputs; `corner` is where the first one begins, at (iy, ix). Taps outside are skipped.
@@ -60,7 +60,7 @@ INLINE void store_block(v4f *acc, const int blocks, const Depthwise *d, float *y
                         int32_t channel) {
   const Epilogue *e = &d->e;
   if (LIKELY(channel + 4 <= d->c && !e->residual)) {
-    if (e->act == ACT_CLAMP) {
+    if (e->act == ACTIVATION_CLAMP) {
       if (d->below) {
         const v4f lo = v4f_splat(e->lo);
         UNROLL for (int b = 0; b < blocks; b++) acc[b] = v4f_max(acc[b], lo);
@@ -69,10 +69,10 @@ INLINE void store_block(v4f *acc, const int blocks, const Depthwise *d, float *y
         const v4f hi = v4f_splat(e->hi);
         UNROLL for (int b = 0; b < blocks; b++) acc[b] = v4f_min(acc[b], hi);
       }
-    } else if (e->act == ACT_PRELU) {
+    } else if (e->act == ACTIVATION_PRELU) {
       const v4f slope = v4f_load(e->slope + channel);
       UNROLL for (int b = 0; b < blocks; b++) acc[b] = prelu(acc[b], slope);
-    } else if (e->act == ACT_HARD_SWISH) {
+    } else if (e->act == ACTIVATION_HARD_SWISH) {
       UNROLL for (int b = 0; b < blocks; b++) acc[b] = hard_swish(acc[b]);
     } else {
       UNROLL for (int b = 0; b < blocks; b++) acc[b] = activate_long(acc[b], e->act);

@@ -1,14 +1,12 @@
 // What ends a convolution or a product: y = act(sum + residual), the bias already in the sum.
 //
 //   residual    [pixels, residual_c]  or 0; channels from residual_c on count as zero
-//   slope       [channels], read when act is ACT_PRELU
-//   lo, hi      bounds of ACT_CLAMP; -inf and inf for none
+//   slope       [channels], read when act is ACTIVATION_PRELU
+//   lo, hi      bounds of ACTIVATION_CLAMP; -inf and inf for none
 #pragma once
 
 #include "math.h"
 #include "simd.h"
-
-enum { ACT_CLAMP = 0, ACT_PRELU = 1, ACT_HARD_SWISH = 2, ACT_SIGMOID = 3, ACT_TANH = 4 };
 
 typedef struct {
   const float *residual;
@@ -27,16 +25,16 @@ INLINE v4f hard_swish(v4f v) {
 
 // The long activations, out of line: inlined once a vector of a tile they would be most of its code.
 static __attribute__((noinline)) v4f activate_long(v4f v, int32_t act) {
-  return act == ACT_SIGMOID ? v4f_sigmoid(v) : v4f_tanh(v);
+  return act == ACTIVATION_SIGMOID ? v4f_sigmoid(v) : v4f_tanh(v);
 }
 
 // One vector of results; `channel` is its first channel.
 INLINE v4f activate(v4f v, const Epilogue *e, int32_t channel) {
   switch (e->act) {
-    case ACT_PRELU: return prelu(v, v4f_load(e->slope + channel));
-    case ACT_HARD_SWISH: return hard_swish(v);
-    case ACT_SIGMOID:
-    case ACT_TANH: return activate_long(v, e->act);
+    case ACTIVATION_PRELU: return prelu(v, v4f_load(e->slope + channel));
+    case ACTIVATION_HARD_SWISH: return hard_swish(v);
+    case ACTIVATION_SIGMOID:
+    case ACTIVATION_TANH: return activate_long(v, e->act);
     default: return v4f_clamp(v, v4f_splat(e->lo), v4f_splat(e->hi));
   }
 }

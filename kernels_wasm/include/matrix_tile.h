@@ -2,7 +2,7 @@
 // they are what a tile costs beyond its products. Included by conv2d_tile.h, whose general tiles do what is left over:
 // the last rows, 5 to 7 of 8 columns, a residual that ends inside a vector.
 //
-// Needs: a depth that is a multiple of 4, ACT_CLAMP or ACT_PRELU with finite slopes.
+// Needs: a depth that is a multiple of 4, ACTIVATION_CLAMP or ACTIVATION_PRELU with finite slopes.
 #pragma once
 
 // acc = bias + the residual's first `vectors` vectors of each row
@@ -121,9 +121,9 @@ INLINE void run_whole_tiles(const Conv *c, const int act, int32_t begin, int32_t
 }
 
 static __attribute__((noinline)) void run_clamped(const Conv *c, int32_t begin, int32_t end) {
-  run_whole_tiles(c, ACT_CLAMP, begin, end);
+  run_whole_tiles(c, ACTIVATION_CLAMP, begin, end);
 }
 
 static __attribute__((noinline)) void run_sloped(const Conv *c, int32_t begin, int32_t end) {
-  run_whole_tiles(c, ACT_PRELU, begin, end);
+  run_whole_tiles(c, ACTIVATION_PRELU, begin, end);
 }

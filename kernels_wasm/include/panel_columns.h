@@ -56,7 +56,7 @@ INLINE const float *multiply(v4f acc[MR][NV], const float *const rows[MR], const
 
 // The activation of every sum. An infinite bound is not worth its instructions.
 INLINE void activate_tile(v4f acc[MR][NV], const Epilogue *e, int32_t channel, int32_t columns) {
-  if (LIKELY(e->act == ACT_CLAMP)) {
+  if (LIKELY(e->act == ACTIVATION_CLAMP)) {
     if (e->lo > -__builtin_inff()) {
       const v4f lo = v4f_splat(e->lo);
       EACH_SUM(acc[r][j] = v4f_max(acc[r][j], lo));
@@ -65,13 +65,13 @@ INLINE void activate_tile(v4f acc[MR][NV], const Epilogue *e, int32_t channel, i
       const v4f hi = v4f_splat(e->hi);
       EACH_SUM(acc[r][j] = v4f_min(acc[r][j], hi));
     }
-  } else if (e->act == ACT_PRELU) {
+  } else if (e->act == ACTIVATION_PRELU) {
     v4f slope[NV];
     UNROLL for (int j = 0; j < NV; j++) {
       slope[j] = 4 * j < columns ? v4f_load(e->slope + channel + 4 * j) : v4f_splat(0.0f);
     }
     EACH_SUM(acc[r][j] = prelu(acc[r][j], slope[j]));
-  } else if (e->act == ACT_HARD_SWISH) {
+  } else if (e->act == ACTIVATION_HARD_SWISH) {
     EACH_SUM(acc[r][j] = hard_swish(acc[r][j]));
   } else {
     EACH_SUM(acc[r][j] = activate_long(acc[r][j], e->act));
@@ -80,7 +80,7 @@ INLINE void activate_tile(v4f acc[MR][NV], const Epilogue *e, int32_t channel, i
 
 // What the activation of a call needs to know, as integers: a test of a float would be repeated for every tile.
 typedef struct {
-  int32_t below, above;  // whether ACT_CLAMP has bounds
+  int32_t below, above;  // whether ACTIVATION_CLAMP has bounds
 } Ending;
 
 INLINE Ending find_ending(const Epilogue *e) {
@@ -90,10 +90,10 @@ INLINE Ending find_ending(const Epilogue *e) {
   return ending;
 }
 
-// The same for the first nv vectors of columns, all of which exist. Needs: ACT_CLAMP, or ACT_PRELU with finite slopes.
+// The same for the first nv vectors of columns, all of which exist. Needs: ACTIVATION_CLAMP, or ACTIVATION_PRELU with finite slopes.
 INLINE void activate_whole(v4f acc[MR][NV], const Epilogue *e, const int act, const Ending *ending, int32_t channel,
                            const int nv) {
-  if (act == ACT_PRELU) {
+  if (act == ACTIVATION_PRELU) {
     const v4f zero = v4f_splat(0.0f);
     UNROLL for (int j = 0; j < nv; j++) {
       const v4f slope = v4f_load(e->slope + channel + 4 * j);

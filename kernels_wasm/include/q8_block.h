@@ -6,7 +6,7 @@
 
 #include "requantize.h"
 
-enum { ROWS = 4 };  // pixels of a tile
+enum { ROWS = Q8_ROWS };  // pixels of a tile
 
 typedef struct {
   const uint8_t *x;

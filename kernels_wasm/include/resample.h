@@ -3,9 +3,9 @@
 
 #include <stdint.h>
 
-enum { RESAMPLE_PLAIN = 0, RESAMPLE_CORNERS = 1, RESAMPLE_HALF_PIXEL = 2 };  // how
+#include "constants.h"
 
-// In input pixels, not yet clamped: double, so that whole positions come out whole.
+// In input pixels, not yet clamped: double, so that whole positions come out whole. `how` is a RESAMPLE_ constant.
 static inline double resample_position(int32_t at, int32_t size, int32_t count, int32_t how) {
   if (how == RESAMPLE_CORNERS) return count > 1 ? at * ((double)(size - 1) / (double)(count - 1)) : at;
   const double step = (double)size / (double)count;

@@ -10,6 +10,8 @@
 
 #include <stdint.h>
 
+#include "constants.h"
+
 #if defined(__wasm_simd128__)
 #include <wasm_simd128.h>
 #define SIMD 1
@@ -32,6 +34,7 @@
 #endif
 
 typedef float v4f __attribute__((vector_size(16)));
+_Static_assert(sizeof(v4f) == 4 * VECTOR_LANES, "units count blocks of VECTOR_LANES");
 typedef int32_t v4i __attribute__((vector_size(16)));
 typedef uint32_t v4u __attribute__((vector_size(16)));
 typedef int16_t v8s __attribute__((vector_size(16)));

@@ -87,7 +87,7 @@ INLINE void store_outputs(float sums[4][P], const Sparse *s, int32_t first, int3
   const Epilogue *e = &s->e;
   const int32_t count = s->pixels - first < P ? s->pixels - first : P;
   const int32_t channels = s->co - channel < 4 ? s->co - channel : 4;
-  if (LIKELY(count == P && channels == 4 && e->act == ACT_CLAMP && ends_in_registers(e, channel, 4))) {
+  if (LIKELY(count == P && channels == 4 && e->act == ACTIVATION_CLAMP && ends_in_registers(e, channel, 4))) {
     float *y = s->y + first * s->co + channel;
     if (e->residual && channel < e->residual_c) {
       const float *residual = e->residual + first * e->residual_c + channel;

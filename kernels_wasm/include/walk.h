@@ -1,21 +1,18 @@
 // Walks the rows of a loop nest over strided operands, in row-major order.
 //
-// A nest is described by int32 words: rank (1 to WALK_RANK), shape[rank], then for each operand
+// A nest is described by int32 words: rank (1 to WALK_MAX_RANK), shape[rank], then for each operand
 // strides[rank]. Counts and strides are in elements; a stride may be 0 (broadcast) or negative.
 #pragma once
 
 #include "simd.h"
-
-#define WALK_RANK 16
-#define WALK_OPERANDS 3
 
 typedef struct {
   const int32_t *shape, *strides;
   int32_t rank, operands;
   int32_t inner;                     // elements of a row
   int32_t column;                    // where in the row the walk stands: 0 except in its first row
-  int32_t offset[WALK_OPERANDS];     // of the row's element at `column`
-  int32_t index[WALK_RANK];
+  int32_t offset[WALK_MAX_OPERANDS];     // of the row's element at `column`
+  int32_t index[WALK_MAX_RANK];
 } Walk;
 
 // The inner stride of an operand.

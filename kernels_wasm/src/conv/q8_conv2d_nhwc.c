@@ -11,7 +11,7 @@
 #include "q8_block.h"
 #include "requantize.h"
 
-enum { COLUMNS = 8, HEAD = 32, BLOCK = 8192 };  // BLOCK: int16 units, two of them on the stack
+enum { COLUMNS = Q8_COLUMNS, HEAD = Q8_HEAD_BYTES / 2, BLOCK = 8192 };  // BLOCK: int16 units, two of them on the stack
 
 INLINE v8s pair_splat(const int16_t *a) { return (v8s)v4f_load_splat((const float *)a); }
 

@@ -4,10 +4,10 @@
 //   y  [n, oh, ow, c]  bytes, written                              pad  [c + 8] bytes of x's stored zero, read
 //   x_flip, y_flip     0x80 for int8, 0 for uint8                  lo, hi, y_zero  as in requantize.h
 //
-// Needs: kh * kw <= 256; x and y do not overlap. Split by output rows (n * oh).
+// Needs: kh * kw <= Q8_MAX_TAPS; x and y do not overlap. Split by output rows (n * oh).
 #include "requantize.h"
 
-enum { COLUMNS = 8, HEAD = 32, MOST_TAPS = 256 };
+enum { COLUMNS = Q8_COLUMNS, HEAD = Q8_HEAD_BYTES / 2 };
 
 // All channels of one pixel, eight at a time; one instruction multiplies and adds two taps.
 INLINE void one_pixel(const uint8_t *const *taps, const int32_t pairs, int32_t channels, const int16_t *panel,
@@ -33,7 +33,7 @@ void q8_depthwise_nhwc(const uint8_t *restrict x, const int16_t *restrict w, uin
                        int32_t begin, int32_t end) {
   const Stored stored = stored_as(lo, hi, y_zero, y_flip);
   const int32_t count = kh * kw, pairs = (count + 1) / 2;
-  const uint8_t *taps[MOST_TAPS + 1];
+  const uint8_t *taps[Q8_MAX_TAPS + 1];
   taps[count] = pad;  // an odd last tap has zero weights
   for (int32_t row = begin; row < end; row++) {
     const int32_t image = row / oh, top = row % oh * sh - pad_top;

@@ -10,7 +10,7 @@
 // uint8 form of x. Split by panels.
 #include "simd.h"
 
-enum { COLUMNS = 8, HEAD = 32 };  // HEAD: int16 units before the weights
+enum { COLUMNS = Q8_COLUMNS, HEAD = Q8_HEAD_BYTES / 2 };  // HEAD: int16 units before the weights
 
 void q8_pack_weights(const uint8_t *restrict w, const int32_t *restrict bias, const float *restrict scales,
                      const int32_t *restrict zeros, const int32_t *restrict order, int16_t *restrict y, int32_t co,

@@ -5,11 +5,9 @@
 //
 // The centre of output pixel (ox, oy) samples the source at (ax*ox + ay*oy + a0, bx*ox + by*oy + b0),
 // where whole numbers are the centres of source pixels.
-//   border  0: outside the image lies black (0 before scale and offset); 1: the edge is repeated
+//   border  BORDER_BLACK: outside the image lies black (0 before scale and offset); BORDER_REPEAT: the edge goes on
 // Units: output rows. Reads nothing outside image.
 #include "simd.h"
-
-#define BLACK 0
 
 typedef struct {
   const uint8_t *restrict pixels;
@@ -25,7 +23,7 @@ INLINE void load_pair(const uint8_t *p, v4f pair[2]) {
 
 // One texel that may lie outside.
 static v4f load_anywhere(const Image *image, int32_t x, int32_t y) {
-  if (image->border == BLACK && (x < 0 || y < 0 || x >= image->width || y >= image->height)) return v4f_splat(0.0f);
+  if (image->border == BORDER_BLACK && (x < 0 || y < 0 || x >= image->width || y >= image->height)) return v4f_splat(0.0f);
   x = i32_clamp(x, 0, image->width - 1);
   y = i32_clamp(y, 0, image->height - 1);
   const uint8_t *p = image->pixels + y * image->row_bytes + 4 * x;

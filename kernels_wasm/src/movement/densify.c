@@ -8,8 +8,6 @@
 // Needs: L <= 16.  A position outside y is left out.  Source: SparsityParameters in TFLite's schema.fbs.
 #include "simd.h"
 
-#define LEVELS 16
-
 // Levels are the traversed dimensions. A dense level has no segments.
 typedef struct {
   const int32_t *segments, *indices;
@@ -20,7 +18,7 @@ static int32_t read_levels(const int32_t *table, Level *levels) {
   const int32_t rank = table[0], depth = table[1], blocks = table[2];
   const int32_t *shape = table + 3, *order = shape + rank, *block_map = order + depth, *word = block_map + blocks;
   for (int32_t i = 0; i < depth; i++) {
-    const int32_t sparse = word[0];
+    const int32_t sparse = word[0] != SPARSITY_DENSE;
     levels[i].size = word[1];
     levels[i].segments = sparse ? word + 3 : 0;
     levels[i].indices = sparse ? word + 3 + word[1] : 0;
@@ -42,8 +40,8 @@ static int32_t read_levels(const int32_t *table, Level *levels) {
 
 #define DENSIFY(NAME, TYPE)                                                                    \
   void NAME(const TYPE *restrict x, const int32_t *restrict table, TYPE *restrict y, int32_t size) { \
-    Level levels[LEVELS];                                                                      \
-    int32_t next[LEVELS], last[LEVELS], base[LEVELS], offset[LEVELS];                          \
+    Level levels[SPARSITY_MAX_LEVELS];                                                                      \
+    int32_t next[SPARSITY_MAX_LEVELS], last[SPARSITY_MAX_LEVELS], base[SPARSITY_MAX_LEVELS], offset[SPARSITY_MAX_LEVELS];                          \
     const int32_t depth = read_levels(table, levels);                                          \
     for (int32_t i = 0; i < size; i++) y[i] = 0;                                               \
     int32_t at = 0, parent = 0, place = 0, entering = 1;                                       \

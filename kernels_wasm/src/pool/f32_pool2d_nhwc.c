@@ -10,7 +10,6 @@
 // Units: 64 channels of one output pixel, n * oh * ow * ceil(c / 64), channels fastest.
 #include "window.h"
 
-#define UNIT_CHANNELS 64
 enum { MAX, AVERAGE, L2 };
 
 #define WIDE 4  // vectors of channels that walk a window together
@@ -79,13 +78,13 @@ INLINE void pool_squares(const int kind, const float *p, float *out, int32_t ste
 
 INLINE void pool(const int kind, const float *x, float *y, const Window *w, int32_t count_padding, float lo, float hi,
                  int32_t begin, int32_t end) {
-  const int32_t blocks = (w->c + UNIT_CHANNELS - 1) / UNIT_CHANNELS, pitch = w->iw * w->c;
+  const int32_t blocks = (w->c + POOL_UNIT_CHANNELS - 1) / POOL_UNIT_CHANNELS, pitch = w->iw * w->c;
   const int squares = w->kh == 2 && w->kw == 2 && w->dh == 1 && w->dw == 1;
   const v4f least = v4f_splat(lo), most = v4f_splat(hi);
   int32_t pixel = begin / blocks, block = begin - pixel * blocks;
   int32_t row = pixel / w->ow, ox = pixel - row * w->ow, image = row / w->oh, oy = row - image * w->oh;
   for (int32_t unit = begin; unit < end; unit++) {
-    const int32_t first = block * UNIT_CHANNELS, stop = first + UNIT_CHANNELS < w->c ? first + UNIT_CHANNELS : w->c;
+    const int32_t first = block * POOL_UNIT_CHANNELS, stop = first + POOL_UNIT_CHANNELS < w->c ? first + POOL_UNIT_CHANNELS : w->c;
     const int32_t iy = oy * w->sh - w->pad_top, ix = ox * w->sw - w->pad_left;
     float *out = y + pixel * w->c;
     if (squares && iy >= 0 && ix >= 0 && iy + 2 <= w->ih && ix + 2 <= w->iw) {

@@ -12,7 +12,7 @@
 // backends/reference/pose.py
 #include "math.h"
 
-enum { KEYPOINTS = 17, EDGES = 16, REFINEMENTS = 5, MASK_REFINEMENTS = 3, POSE = 3 * KEYPOINTS + 1, QUEUE = 64 };
+enum { KEYPOINTS = 17, EDGES = 16, REFINEMENTS = 5, MASK_REFINEMENTS = 3, QUEUE = 64 };
 
 typedef struct {
   float y, x;
@@ -25,6 +25,7 @@ typedef struct {
 typedef struct {  // a pose in `found`: mean, points, scores
   float mean, points[2 * KEYPOINTS], scores[KEYPOINTS];
 } Pose;
+_Static_assert(sizeof(Pose) == 4 * POSE_FLOATS, "scratch holds whole poses");
 
 static const int8_t PARENTS[EDGES] = {0, 1, 0, 2, 0, 5, 7, 5, 11, 13, 0, 6, 8, 6, 12, 14};
 static const int8_t CHILDREN[EDGES] = {1, 3, 2, 4, 5, 7, 9, 11, 13, 15, 6, 8, 10, 12, 14, 16};

@@ -1,21 +1,16 @@
 import struct
-from dataclasses import dataclass
 
 import pytest
 
 from webinfer.errors import KernelError
 from webinfer.plan import program
-from webinfer.plan.blocks import Block, Kind, Ref, Step
+from webinfer.plan.blocks import Argument, Block, Kind, Ref, Step
+from webinfer.plan.kernel_constants import PROGRAM_MAGIC, PROGRAM_VERSION
+from webinfer.plan.program import Kernel
 
-
-@dataclass(frozen=True)
-class FakeKernel:
-    id: int
-    args: tuple[str, ...]
-    split: bool = False
-
-
-KERNELS = {"move": FakeKernel(3, ("ptr", "i32", "f32")), "rows": FakeKernel(5, ("ptr",), True)}
+MOVE = Kernel("move", 3, {"y": "ptr", "n": "i32", "lo": "f32"}, split=False)
+ROWS = Kernel("rows", 5, {"y": "ptr"}, split=True)
+KERNELS = {kernel.name: kernel for kernel in (MOVE, ROWS)}
 
 
 def placed(address: int) -> Ref:
@@ -25,25 +20,38 @@ def placed(address: int) -> Ref:
 
 
 def test_a_program_is_a_header_and_records() -> None:
-    data = program.encode([Step("move", (placed(4096), -7, 0.5), 0, 0), Step("rows", (0,), 12, 1)], KERNELS)
-    assert struct.unpack("<4I", data[:16]) == (program.MAGIC, program.VERSION, 2, len(data) // 4)
+    steps = [Step("move", (placed(4096), -7, 0.5), 0, 0), Step("rows", (None,), 12, 1)]
+    data = program.encode(steps, KERNELS)
+    assert struct.unpack("<4I", data[:16]) == (PROGRAM_MAGIC, PROGRAM_VERSION, 2, len(data) // 4)
+    assert len(data) == program.nbytes(steps)
     assert struct.unpack("<3IIif", data[16:40]) == (3, 6, 0, 4112, -7, 0.5)
     assert struct.unpack("<4I", data[40:]) == (5, 4, 12, 0)
 
 
+def test_arguments_come_in_the_order_of_the_list() -> None:
+    ref = placed(4096)
+    assert MOVE.arranged({"lo": 0.5, "y": ref, "n": -7}, 0) == (ref, -7, 0.5)
+    assert MOVE.arranged({"y": None, "n": 1, "lo": 2}, 0) == (None, 1, 2)
+
+
 @pytest.mark.parametrize(
-    ("step", "message"),
+    ("kernel", "given", "units", "message"),
     [
-        (Step("unknown", (), 0, 0), "not in this build"),
-        (Step("move", (0, 1), 0, 0), "2 arguments given, 3 needed"),
-        (Step("move", (0, 1, 0.5), 4, 0), "cannot be split"),
-        (Step("rows", (0,), 0, 0), "is split"),
-        (Step("rows", (77,), 1, 0), "where an address belongs"),
+        (MOVE, {"y": None, "lo": 0.5}, 0, "kernel move: argument 'n' is missing"),
+        (MOVE, {"y": None, "n": 1, "lo": 0.5, "hi": 1.0}, 0, "kernel move has no argument 'hi'"),
+        (MOVE, {"y": None, "n": 1.0, "lo": 0.5}, 0, "argument 'n' is 1.0 .float., must be of kind i32"),
+        (MOVE, {"y": None, "n": 1, "lo": placed(64)}, 0, "argument 'lo'"),
+        (MOVE, {"y": 77, "n": 1, "lo": 0.5}, 0, "argument 'y' is 77 .int., must be of kind ptr"),
+        (MOVE, {"y": None, "n": True, "lo": 0.5}, 0, "argument 'n'"),
+        (MOVE, {"y": None, "n": 1, "lo": 0.5}, 4, "cannot be split"),
+        (ROWS, {"y": None}, 0, "is split"),
     ],
 )
-def test_a_step_that_does_not_fit_its_kernel_is_refused(step: Step, message: str) -> None:
+def test_a_step_that_does_not_fit_its_kernel_is_refused(
+    kernel: Kernel, given: dict[str, Argument], units: int, message: str
+) -> None:
     with pytest.raises(KernelError, match=message):
-        program.encode([step], KERNELS)
+        kernel.arranged(given, units)
 
 
 def test_a_block_without_an_address_is_refused() -> None:

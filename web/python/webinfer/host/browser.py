@@ -18,8 +18,8 @@ from webinfer.flags import debug
 from webinfer.host.gpu import GpuTensor
 from webinfer.host.interface import Capability, Kernels, Progress, ProgressEvent
 from webinfer.host.kernels_browser import best_build, open_kernels
-from webinfer.host.kernels_team import open_team
 from webinfer.host.prefetch import prefetched
+from webinfer.host.thread_pool import open_thread_pool
 
 CACHE = "webinfer"  # name of the Cache API store
 IMAGE_CLASSES = (
@@ -99,7 +99,7 @@ class BrowserHost:
         wanted = self.default_threads() if threads is None else threads
         if wanted > 1 and chosen != "scalar" and not self.why_one_thread():
             url = self.asset(f"kernels/webinfer-{chosen}-threads.wasm")
-            return await open_team(url, self.asset("static/thread_worker.js"), chosen, wanted)
+            return await open_thread_pool(url, self.asset("static/thread_worker.js"), chosen, wanted)
         return await open_kernels(self.asset(f"kernels/webinfer-{chosen}.wasm"), chosen)
 
     def default_threads(self) -> int:

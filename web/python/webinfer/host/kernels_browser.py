@@ -11,10 +11,11 @@ import js
 from pyodide.ffi import JsException, JsProxy, to_js
 
 from webinfer.errors import BackendUnavailableError, ClosedError, KernelError, OutOfMemoryError
+from webinfer.host.kernel_constants import MEMORY_MAX_BYTES
 from webinfer.host.prefetch import prefetched
 
 PAGE = 65536  # bytes
-MAX_PAGES = 32768  # 2 GiB
+MAX_PAGES = MEMORY_MAX_BYTES // PAGE
 FIRST_PAGES = 16  # of a new memory
 MAX_WINDOWS = 64  # JavaScript views that an instance keeps
 

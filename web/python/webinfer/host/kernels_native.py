@@ -13,9 +13,10 @@ from typing import Any
 import wasmtime
 
 from webinfer.errors import BackendUnavailableError, ClosedError, KernelError, OutOfMemoryError
+from webinfer.host.kernel_constants import MEMORY_MAX_BYTES
 
 PAGE = 65536  # bytes
-MAX_PAGES = 32768  # 2 GiB
+MAX_PAGES = MEMORY_MAX_BYTES // PAGE
 
 
 @lru_cache(maxsize=1)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+from webinfer.plan.kernel_constants import MEMORY_SPARE_BYTES
+
 ALIGNMENT = 16  # bytes: one v128
-SPARE = 16  # readable bytes after every block, so that kernels may load whole vectors at an end
+SPARE = MEMORY_SPARE_BYTES  # readable bytes after every block, so that kernels may load whole vectors at an end
 
 
 class Kind(enum.StrEnum):
@@ -56,7 +58,7 @@ class Ref:
         return self.block.address + self.offset
 
 
-Argument = Ref | int | float
+Argument = Ref | int | float | None  # None: an address that is left out
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,58 +7,75 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from dataclasses import dataclass, field
 
 from webinfer.errors import KernelError
-from webinfer.plan.blocks import Ref, Step
+from webinfer.plan.blocks import Argument, Ref, Step
+from webinfer.plan.kernel_constants import (
+    PROGRAM_HEADER_WORDS,
+    PROGRAM_MAGIC,
+    PROGRAM_RECORD_WORDS,
+    PROGRAM_VERSION,
+)
 
-MAGIC = 0x57495031
-VERSION = 1
-
-
-class Signature(Protocol):
-    """What the program needs to know of a kernel."""
-
-    @property
-    def id(self) -> int: ...
-    @property
-    def args(self) -> tuple[str, ...]: ...
-    @property
-    def split(self) -> bool: ...
+_TYPES: dict[str, tuple[type, ...]] = {"ptr": (Ref, type(None)), "i32": (int,), "f32": (float, int)}
+_LETTERS = {"ptr": "I", "i32": "i", "f32": "f"}
 
 
-def encode(steps: Sequence[Step], kernels: Mapping[str, Signature]) -> bytes:
-    """The program's bytes; every block must have its address.
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One kernel's signature: argument → "ptr", "i32" or "f32", in order.
 
-    Raises:  KernelError if a step does not fit its kernel's signature.
+    `split` tells whether threads can share a step of it.
     """
-    records = [_record(step, kernels) for step in steps]
-    words = 4 + sum(len(record) // 4 for record in records)
-    return struct.pack("<4I", MAGIC, VERSION, len(records), words) + b"".join(records)
+
+    name: str
+    id: int
+    args: Mapping[str, str]
+    split: bool
+    _fitting: set[tuple[type, ...]] = field(default_factory=set, repr=False, compare=False)
+
+    def arranged(self, given: Mapping[str, Argument], units: int) -> tuple[Argument, ...]:
+        """The named arguments in the kernel's order.
+
+        Raises:  KernelError naming kernel and argument if one is missing, unknown or of the wrong kind, or if the
+                 units do not fit
+        """
+        try:
+            values = tuple([given[name] for name in self.args])
+        except KeyError as error:
+            raise KernelError(f"kernel {self.name}: argument {error.args[0]!r} is missing") from None
+        if len(given) != len(values):
+            unknown = next(name for name in given if name not in self.args)
+            raise KernelError(f"kernel {self.name} has no argument {unknown!r}; it has {', '.join(self.args)}")
+        types = tuple(map(type, values))
+        if types not in self._fitting:  # few combinations occur, and a step is checked at the price of a look-up
+            self._check_kinds(values)
+            self._fitting.add(types)
+        if (units > 0) is not self.split:
+            needs = "is split: give its units, at least 1" if self.split else "cannot be split: give no units"
+            raise KernelError(f"kernel {self.name} {needs}; {units} were given")
+        return values
+
+    def _check_kinds(self, values: Sequence[Argument]) -> None:
+        for (name, kind), value in zip(self.args.items(), values, strict=True):
+            if type(value) not in _TYPES[kind]:
+                found = f"{value!r} ({type(value).__name__})"
+                raise KernelError(f"kernel {self.name}: argument {name!r} is {found}, must be of kind {kind}")
 
 
-def _record(step: Step, kernels: Mapping[str, Signature]) -> bytes:
-    kernel = kernels.get(step.kernel)
-    if kernel is None:
-        raise KernelError(f"kernel {step.kernel!r} is not in this build of the kernel module; rebuild the kernels")
-    if len(step.args) != len(kernel.args):
-        raise KernelError(f"kernel {step.kernel}: {len(step.args)} arguments given, {len(kernel.args)} needed")
-    if step.units and not kernel.split:
-        raise KernelError(f"kernel {step.kernel} cannot be split, {step.units} units were given")
-    if kernel.split and step.units < 1:
-        raise KernelError(f"kernel {step.kernel} is split: give its units, at least 1")
-    out = bytearray(struct.pack("<3I", kernel.id, 3 + len(step.args), step.units))
-    for kind, value in zip(kernel.args, step.args, strict=True):
-        if kind == "ptr":
-            out += struct.pack("<I", value.address if isinstance(value, Ref) else _null(step, value))
-        elif kind == "i32":
-            out += struct.pack("<i", value)
-        else:
-            out += struct.pack("<f", value)
-    return bytes(out)
+def nbytes(steps: Sequence[Step]) -> int:
+    """Bytes of the steps' program."""
+    return 4 * (PROGRAM_HEADER_WORDS + sum(PROGRAM_RECORD_WORDS + len(step.args) for step in steps))
 
 
-def _null(step: Step, value: object) -> int:
-    if value != 0:
-        raise KernelError(f"kernel {step.kernel}: {value!r} stands where an address belongs")
-    return 0
+def encode(steps: Sequence[Step], kernels: Mapping[str, Kernel]) -> bytes:
+    """The program's bytes; every block must have its address."""
+    header = struct.pack("<4I", PROGRAM_MAGIC, PROGRAM_VERSION, len(steps), nbytes(steps) // 4)
+    return header + b"".join(_record(step, kernels[step.kernel]) for step in steps)
+
+
+def _record(step: Step, kernel: Kernel) -> bytes:
+    words = [value.address if isinstance(value, Ref) else value or 0 for value in step.args]
+    layout = "<3I" + "".join(map(_LETTERS.__getitem__, kernel.args.values()))
+    return struct.pack(layout, kernel.id, PROGRAM_RECORD_WORDS + len(words), step.units, *words)

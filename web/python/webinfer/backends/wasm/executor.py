@@ -16,9 +16,8 @@ from webinfer.graph.ir import Graph, Node, TensorType, Value
 from webinfer.host.interface import Host, Kernels, Progress, ProgressEvent
 from webinfer.plan import arena, program
 from webinfer.plan.blocks import ALIGNMENT, Block, Kind, Ref, Step
+from webinfer.plan.kernel_constants import MEMORY_MAX_BYTES
 from webinfer.tensor import Tensor
-
-MEMORY_LIMIT = 2**31  # bytes of linear memory that one session may take
 
 
 def lower_graph(graph: Graph, isa: str, choices: Mapping[str, str] | None) -> Builder:
@@ -75,18 +74,19 @@ class WasmExecutor(PlacedPlan):
     ) -> tuple[int, int, int, MemoryReport]:
         """Places and writes everything: the program's address, the ends of what stays and of all, the report."""
         constants_end = _stack(builder.constants, kernels.heap_base)
-        words = sum(3 + len(KERNELS[s.kernel].args) if s.kernel in KERNELS else 0 for s in self._steps)
-        arena_base = _align(constants_end + 4 * (4 + words))
+        arena_base = _align(constants_end + program.nbytes(self._steps))
         arena_blocks = [b for b in builder.run_part.blocks if b.kind is Kind.ARENA]
         arena_bytes = _assign_at(arena_blocks, arena_base)
         staged_end = _stack(builder.staged, arena_base)
         prepare_arena = [b for b in builder.prepare_part.blocks if b.kind is Kind.ARENA]
         prepare_end = staged_end + _assign_at(prepare_arena, staged_end)
-        prepare_words = 4 * (4 + sum(3 + len(s.args) for s in builder.prepare_part.steps))
-        top = max(arena_base + arena_bytes, prepare_end + prepare_words)
-        if top > MEMORY_LIMIT:
+        top = max(arena_base + arena_bytes, prepare_end + program.nbytes(builder.prepare_part.steps))
+        if top > MEMORY_MAX_BYTES:
             raise LimitError(
-                f"memory of model {self.graph.name!r} in bytes", top, MEMORY_LIMIT, "use a smaller model or input size"
+                f"memory of model {self.graph.name!r} in bytes",
+                top,
+                MEMORY_MAX_BYTES,
+                "use a smaller model or input size",
             )
         kernels.grow(top)
         self._fill(builder, kernels, progress)

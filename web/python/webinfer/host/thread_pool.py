@@ -9,27 +9,30 @@ import js
 from pyodide.ffi import JsException, create_proxy
 
 from webinfer.errors import BackendUnavailableError, KernelError
+from webinfer.host.kernel_constants import (
+    MEMORY_MAX_BYTES,
+    MEMORY_STACK_BYTES,
+    THREAD_POOL_BYTES,
+    THREAD_POOL_MAX_NAPS_WORD,
+    THREAD_POOL_NAP_MS,
+    THREAD_POOL_POISONED_WORD,
+)
 from webinfer.host.kernels_browser import FIRST_PAGES, PAGE, BrowserKernels, compiled, instance, options
 from webinfer.host.prefetch import prefetched
 
-MAX_BYTES = (2**31, 2**30, 2**29)  # ladder of what a shared memory may grow to; some devices refuse much
-TEAM_BYTES = 512  # struct Team of kernels_wasm/include/team.h, with room
-POISONED_WORD = 64  # its field poisoned
-NAPS_WORD = 65  # its field naps_allowed
-STACK_BYTES = 65536
-NAP_MS = 2
+MAX_BYTES = (MEMORY_MAX_BYTES, 2**30, 2**29)  # what a shared memory may grow to; some devices refuse much
 DEADLINE_MS = 10_000  # without an answer from a thread
 START_SECONDS = 10.0
 
 
-async def open_team(url: str, worker_url: str, isa: str, threads: int) -> TeamKernels:
+async def open_thread_pool(url: str, worker_url: str, isa: str, threads: int) -> ThreadPoolKernels:
     """A new instance of the threaded build at `url` with `threads` - 1 workers, all of them ready.
 
     Raises:  BackendUnavailableError if memory, module or a worker cannot be had
     """
     module = await compiled(url)
     memory = _shared_memory()
-    kernels = TeamKernels(isa, await instance(url, module, memory), memory, threads)
+    kernels = ThreadPoolKernels(isa, await instance(url, module, memory), memory, threads)
     kernels.prepare(module, worker_url)
     try:
         await kernels.start_workers()
@@ -48,17 +51,17 @@ def _shared_memory() -> Any:
     raise BackendUnavailableError(f"no shared memory can be had: {reason}; use threads=1")
 
 
-class TeamKernels(BrowserKernels):
+class ThreadPoolKernels(BrowserKernels):
     """One instance with workers. A thread that stays silent ends the run in a KernelError; the next
-    run has a new team."""
+    run has new threads."""
 
     def __init__(self, isa: str, exports: Any, memory: Any, threads: int) -> None:
         super().__init__(isa, exports, memory)
         self.threads = threads
         self._workers: list[Any] = []
-        self._team = (self.heap_base + 63) // 64 * 64
-        self._stacks = self._team + TEAM_BYTES
-        self.heap_base = self._stacks + (threads - 1) * STACK_BYTES
+        self._pool = (self.heap_base + 63) // 64 * 64
+        self._stacks = self._pool + THREAD_POOL_BYTES
+        self.heap_base = self._stacks + (threads - 1) * MEMORY_STACK_BYTES
         self._module: Any = None
         self._worker_url = ""
         self.grow(self.heap_base)
@@ -68,12 +71,12 @@ class TeamKernels(BrowserKernels):
         self._module, self._worker_url = module, worker_url
 
     async def start_workers(self) -> None:
-        """Starts the workers of a fresh team and waits until each has entered it.
+        """Starts the workers of a fresh pool and waits until each has entered it.
 
         Raises:  BackendUnavailableError if one does not
         """
-        self._words().fill(0, self._team // 4, (self._team + TEAM_BYTES) // 4)
-        self._words()[self._team // 4 + NAPS_WORD] = DEADLINE_MS // NAP_MS
+        self._words().fill(0, self._pool // 4, (self._pool + THREAD_POOL_BYTES) // 4)
+        self._words()[self._pool // 4 + THREAD_POOL_MAX_NAPS_WORD] = DEADLINE_MS // THREAD_POOL_NAP_MS
         spare = await prefetched(self._worker_url)
         waiting = [self._start_worker(thread, spare if thread == 1 else None) for thread in range(1, self.threads)]
         try:
@@ -102,9 +105,9 @@ class TeamKernels(BrowserKernels):
         worker.addEventListener("message", listener)
         worker.addEventListener("error", listener)
         self._workers.append((worker, listener))
-        stack_top = self._stacks + thread * STACK_BYTES
-        message = options(team=self._team, thread=thread, jobs=0, stackTop=stack_top)
-        message.poisoned = self._team // 4 + POISONED_WORD
+        stack_top = self._stacks + thread * MEMORY_STACK_BYTES
+        message = options(pool=self._pool, thread=thread, jobs=0, stackTop=stack_top)
+        message.poisoned = self._pool // 4 + THREAD_POOL_POISONED_WORD
         message.module, message.memory = self._module, self._memory
         worker.postMessage(message)
         return answer
@@ -117,7 +120,7 @@ class TeamKernels(BrowserKernels):
 
         Raises:  KernelError if one traps or a thread does not answer within the deadline
         """
-        if self.call("team_run", self._team, program, first, count, self.threads) != 0:
+        if self.call("thread_pool_run", self._pool, program, first, count, self.threads) != 0:
             self._end_workers()
             raise KernelError(
                 f"a kernel thread failed or did not answer within {DEADLINE_MS} ms; the next run has new ones"

@@ -1,0 +1,144 @@
+"""Reads kernels_wasm/kernels.toml: the kernels, and the constants that C and Python share."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = ROOT / "kernels_wasm"
+LIST = SOURCES / "kernels.toml"
+
+
+class KernelListError(Exception):
+    """kernels.toml breaks a rule of its grammar."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One kernel: its C function, the file that defines it, its arguments, and what it is split by."""
+
+    name: str
+    source: str
+    args: tuple[tuple[str, str], ...]
+    split: str
+
+    @property
+    def signature(self) -> str:
+        """Everything that a program depends on, as text."""
+        return f"{self.name}({','.join(kind for _, kind in self.args)}){'/split' if self.split else ''}"
+
+
+@dataclass(frozen=True)
+class Constants:
+    """One table of numbers (or lists of numbers) that C and Python share.
+
+    `rooms` are the folders of the engine whose kernel_constants.py gets them; the C header gets all.
+    """
+
+    group: str
+    rooms: tuple[str, ...]
+    values: Mapping[str, int | tuple[int, ...]]
+
+    def named(self) -> dict[str, int | tuple[int, ...]]:
+        """Full name → value: the group, then the constant, in capitals."""
+        return {f"{self.group}_{name}".upper(): value for name, value in self.values.items()}
+
+
+def read_rows(path: Path = LIST) -> list[Row]:
+    """The kernels in the list's order; a kernel's id is its place.
+
+    Raises:  KernelListError for a broken row, a name that stands twice, or a source that is missing.
+    """
+    rows = list(_rows(tomllib.loads(path.read_text(encoding="utf-8"))))
+    known = source_files(path.parent)
+    seen: set[str] = set()
+    for row in rows:
+        if row.name in seen:
+            raise KernelListError(f"kernel {row.name} is listed twice")
+        if row.source not in known:
+            raise KernelListError(f"kernel {row.name}: {row.source} does not exist in kernels_wasm/src")
+        seen.add(row.name)
+    return rows
+
+
+def _rows(data: dict[str, list[dict[str, object]]]) -> Iterator[Row]:
+    entries: dict[object, dict[str, object]] = {}
+    for entry in data.get("kernel", []):
+        if "like" in entry:
+            if entry["like"] not in entries or "args" in entry or "split" in entry:
+                raise KernelListError(f"{entry}: like must name an earlier kernel and replaces args and split")
+            model = entries[entry["like"]]
+            entry |= {key: model[key] for key in ("args", "split") if key in model}
+        names = entry.get("names") or [entry.get("name")]
+        unknown = set(entry) - {"name", "names", "source", "args", "split", "like"}
+        if unknown or not isinstance(names, list) or ("names" in entry and "source" not in entry):
+            raise KernelListError(f"{names}: unknown keys {sorted(unknown)}, or names without source")
+        for name in names:
+            if not isinstance(name, str) or not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+                raise KernelListError(f"kernel name {name!r} breaks the grammar in kernels_wasm/README.md")
+            args = entry.get("args")
+            if not isinstance(args, list):
+                raise KernelListError(f"{name}: args is missing")
+            entries[name] = entry
+            source = str(entry.get("source", f"{name}.c"))
+            yield Row(name, source, _parse_args(name, args), str(entry.get("split", "")))
+
+
+def _parse_args(name: str, args: list[str]) -> tuple[tuple[str, str], ...]:
+    parsed: dict[str, str] = {}
+    for arg in args:
+        match = re.fullmatch(r"([a-z][a-z0-9_]*):(ptr|i32|f32)", arg)
+        if match is None:
+            raise KernelListError(f"{name}: argument {arg!r} is not <name>:ptr, <name>:i32 or <name>:f32")
+        if match[1] in parsed or match[1] in ("units", "kernel"):
+            raise KernelListError(f"{name}: argument {match[1]!r} stands twice, or is a word of the step itself")
+        parsed[match[1]] = match[2]
+    return tuple(parsed.items())
+
+
+def read_constants(path: Path = LIST) -> list[Constants]:
+    """The tables of shared constants in the list's order.
+
+    Raises:  KernelListError for a table without rooms, a name that breaks the grammar, or a value that is no number.
+    """
+    found = []
+    for group, table in tomllib.loads(path.read_text(encoding="utf-8")).get("constants", {}).items():
+        rooms = table.pop("rooms", None)
+        if not isinstance(rooms, list) or not rooms:
+            raise KernelListError(f"constants.{group}: rooms is missing: the engine's folders that read them")
+        values = {name: _number(f"{group}.{name}", value) for name, value in table.items()}
+        found.append(Constants(group, tuple(map(str, rooms)), values))
+    return found
+
+
+def _number(name: str, value: object) -> int | tuple[int, ...]:
+    if re.fullmatch(r"[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*", name) is None:
+        raise KernelListError(f"constant {name!r} breaks the grammar in kernels_wasm/README.md")
+    if isinstance(value, list) and value and all(type(number) is int for number in value):
+        return tuple(value)
+    if type(value) is not int:
+        raise KernelListError(f"constant {name} is {value!r}, must be a whole number or a list of them")
+    return value
+
+
+def unlisted_sources(rows: list[Row]) -> list[str]:
+    """Names of the files in kernels_wasm/src that no row compiles."""
+    listed = {row.source for row in rows}
+    return sorted(name for name in source_files() if name not in listed)
+
+
+def source_files(folder: Path = SOURCES) -> dict[str, Path]:
+    """File name → path of every C source; the folders of src are the operators' families."""
+    return {path.name: path for path in sorted((folder / "src").rglob("*.c"))}
+
+
+def abi(rows: list[Row], constants: list[Constants]) -> int:
+    """A 31-bit digest of signatures and constants: a program fits a module only if both carry the same one."""
+    shared = ";".join(f"{name}={value}" for table in constants for name, value in table.named().items())
+    text = f"{shared}/" + ";".join(row.signature for row in rows)
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "little") & 0x7FFFFFFF
