@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from build_scripts.errors import BuildError
-from build_scripts.kernels.compile import read_rows
+from build_scripts.kernels.kernel_list import read_rows
 from build_scripts.paths import ENGINE, MODELS
 
 SUFFIXES = {".tflite", ".onnx"}

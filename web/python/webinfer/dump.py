@@ -20,7 +20,7 @@ from webinfer.errors import WebinferError
 from webinfer.host import current
 from webinfer.host.gpu import DispatchSpec, PipelineSpec, Span
 from webinfer.host.interface import Host
-from webinfer.plan.program import MAGIC
+from webinfer.plan.kernel_constants import PROGRAM_MAGIC
 from webinfer.session.session import load
 
 LIMITS = {  # what every WebGPU implementation has
@@ -148,7 +148,7 @@ class _PaperKernels:
 
     def write(self, address: int, data: Any) -> None:
         view = memoryview(data).cast("B")
-        if len(view) >= 16 and struct.unpack_from("<I", view)[0] == MAGIC:
+        if len(view) >= 16 and struct.unpack_from("<I", view)[0] == PROGRAM_MAGIC:
             self._programs[address], self._constants = bytes(view), len(self._written)
         else:
             self._written.append(f"constant {address:#x} {len(view)} bytes {_digest(view)}")
@@ -178,8 +178,8 @@ def _steps(program: bytes, names: ArgumentNames) -> list[str]:
     for _ in range(struct.unpack_from("<4I", program)[2]):
         number, words, units = struct.unpack_from("<3I", program, at)
         kernel = kernels[number]
-        arguments = [_argument(kind, program, at + 12 + 4 * i) for i, kind in enumerate(kernel.args)]
-        known = names.get(kernel.name, [f"{kind}{i}" for i, kind in enumerate(kernel.args)])
+        arguments = [_argument(kind, program, at + 12 + 4 * i) for i, kind in enumerate(kernel.args.values())]
+        known = names.get(kernel.name, list(kernel.args))
         pairs = " ".join(f"{name}={value}" for name, value in zip(known, arguments, strict=True))
         lines.append(f"{kernel.name} units={units} {pairs}")
         at += 4 * words

@@ -9,7 +9,8 @@ import pytest
 from tests.ops.targets import Target
 from tests.wasm.memory import BUILDS, Array, Memory
 
-BLACK, EDGE = 0, 1
+from webinfer.tasks.kernel_constants import BORDER_BLACK, BORDER_REPEAT
+
 SPARE_PIXELS = 3  # at the end of each row, never to be seen
 
 
@@ -19,7 +20,7 @@ class View:
 
     out: tuple[int, int]
     matrix: tuple[float, float, float, float, float, float]
-    border: int = BLACK
+    border: int = BORDER_BLACK
     scale: float = 2 / 255
     offset: float = -1.0
 
@@ -44,7 +45,7 @@ def expected(image: Array, view: View) -> Array:
     def texel(dy: int, dx: int) -> Array:
         inside = (y + dy >= 0) & (y + dy < height) & (x + dx >= 0) & (x + dx < width)
         found = rgb[np.clip(y + dy, 0, height - 1), np.clip(x + dx, 0, width - 1)]
-        return found if view.border == EDGE else found * inside[..., None]
+        return found if view.border == BORDER_REPEAT else found * inside[..., None]
 
     wx, wy = (at_x - x)[..., None], (at_y - y)[..., None]
     top = texel(0, 0) * (1 - wx) + texel(0, 1) * wx
@@ -68,13 +69,13 @@ VIEWS = {
     "as it is": View((7, 9), (1, 0, 0, 0, 1, 0)),
     "smaller": View((4, 5), (1.75, 0, 0.375, 0, 1.75, 0.375)),
     "larger": View((15, 20), (0.45, 0, -0.25, 0, 0.45, -0.25)),
-    "larger, edge goes on": View((15, 20), (0.45, 0, -0.25, 0, 0.45, -0.25), EDGE),
+    "larger, edge goes on": View((15, 20), (0.45, 0, -0.25, 0, 0.45, -0.25), BORDER_REPEAT),
     "letterbox": View((12, 12), (0.75, 0, -0.125, 0, 0.75, -1.125)),
     "crop": View((3, 3), (1, 0, 2, 0, 1, 3)),
     "a quarter turn": View((9, 7), (0, 1, 0, -1, 0, 6)),
-    "turned, edge goes on": View((8, 8), (0.8, -0.6, 2.2, 0.6, 0.8, -1.7), EDGE),
+    "turned, edge goes on": View((8, 8), (0.8, -0.6, 2.2, 0.6, 0.8, -1.7), BORDER_REPEAT),
     "far outside": View((2, 3), (1, 0, 1e9, 0, 1, -1e9)),
-    "far outside, edge goes on": View((2, 3), (1, 0, 1e9, 0, 1, -1e9), EDGE),
+    "far outside, edge goes on": View((2, 3), (1, 0, 1e9, 0, 1, -1e9), BORDER_REPEAT),
     "other range": View((7, 9), (1, 0, 0, 0, 1, 0), scale=1 / 255, offset=0.0),
     "one pixel": View((1, 1), (1, 0, 4.25, 0, 1, 3.5)),
 }
@@ -92,5 +93,5 @@ def test_pictures_are_sampled_as_the_map_says(name: str, target: Target) -> None
 def test_a_picture_of_one_pixel_has_an_edge_everywhere(target: Target) -> None:
     target.demand()
     isa, image = str(dict(target.options)["isa"]), picture(1, 1)
-    view = View((3, 4), (0.5, 0, -1.0, 0, 0.5, -1.0), EDGE)
+    view = View((3, 4), (0.5, 0, -1.0, 0, 0.5, -1.0), BORDER_REPEAT)
     np.testing.assert_allclose(sampled(isa, image, view), expected(image, view), rtol=0, atol=3e-6)

@@ -7,6 +7,7 @@ from typing import Any
 
 from webinfer.errors import InputError, LimitError
 from webinfer.host.interface import Host
+from webinfer.tasks.kernel_constants import BORDER_BLACK
 from webinfer.tasks.workspace import Workspace
 
 LARGEST_SIDE = 16384  # pixels
@@ -109,7 +110,7 @@ def prepare_image(workspace: Workspace, picture: Picture, box: Letterbox, *, sca
         picture.height,
         4 * picture.width,
         box.width,
-        0,
+        BORDER_BLACK,
         *box.matrix(),
         float(scale),
         float(offset),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 
 from webinfer.backends.wasm.builder import COMPUTE, Builder
+from webinfer.backends.wasm.kernel_constants import SPARSITY_CSR, SPARSITY_DENSE
 from webinfer.dtypes import DType
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Sparsity, Value
@@ -33,15 +34,16 @@ def pack_sparsity(shape: tuple[int, ...], sparsity: Sparsity) -> bytes:
     """The words that the densify kernels walk.
 
     Words (int32): dense rank, traversed rank, block rank; shape; traversal order; block map; then for
-    each traversed dimension: 0, size or 1, segments count, indices count, segments, indices.
+    each traversed dimension: SPARSITY_DENSE, size or SPARSITY_CSR, segments count, indices count,
+    segments, indices.
     """
     words: list[int] = [len(shape), len(sparsity.traversal_order), len(sparsity.block_map)]
     words += [*shape, *sparsity.traversal_order, *sparsity.block_map]
     for entry in sparsity.formats:
         if entry[0] == "dense":
-            words += [0, entry[1]]
+            words += [SPARSITY_DENSE, entry[1]]
         else:
-            words += [1, len(entry[1]), len(entry[2]), *entry[1], *entry[2]]
+            words += [SPARSITY_CSR, len(entry[1]), len(entry[2]), *entry[1], *entry[2]]
     return struct.pack(f"<{len(words)}i", *words)
 
 

@@ -10,6 +10,15 @@ import math
 from dataclasses import dataclass
 
 from webinfer.backends.wasm.builder import Builder, Lower
+from webinfer.backends.wasm.kernel_constants import (
+    ACTIVATION_CLAMP,
+    ACTIVATION_HARD_SWISH,
+    ACTIVATION_PRELU,
+    ACTIVATION_SIGMOID,
+    ACTIVATION_TANH,
+    IMAGE_TILE_COLUMNS,
+    VECTOR_LANES,
+)
 from webinfer.backends.wasm.lowerings.cast import present
 from webinfer.backends.wasm.lowerings.constants import expand_constant
 from webinfer.backends.wasm.lowerings.sparse_conv import skips_zeros, sparse_conv2d
@@ -25,11 +34,16 @@ from webinfer.plan.blocks import Argument, Ref
 TILES = {"6x8": 1.0, "5x8": 0.95, "4x8": 0.93, "3x12": 0.93, "2x16": 0.93, "8x4": 0.7, "8x1": 0.45, "1x32": 0.8}
 UNFUSED_TILES = {**TILES, "6x8": 0.55, "5x8": 0.98, "4x8": 0.96, "3x12": 0.95, "2x16": 0.85}
 SCALAR_TILES = {"4x8": 1.0, "8x1": 0.6}
-LEAST_CUT_ROWS, CUT_PANEL = 5, 0.66  # a panel of one vector: what it costs of a whole one, in tiles of enough rows
+MIN_CUT_ROWS, CUT_PANEL = 5, 0.66  # a panel of one vector: what it costs of a whole one, in tiles of enough rows
 IMAGES = {(3, 2): "image_3x3_s2", (5, 2): "image_5x5_s2"}  # (window, stride) of the tiles for 3 channels
 TRANSPOSE_TILES = {"4x8": 1.0, "8x4": 0.7}
 WINDOWS = {(3, 1): "3x3_s1", (3, 2): "3x3_s2", (5, 1): "5x5_s1", (5, 2): "5x5_s2"}
-ACTS = {Activation.PRELU: 1, Activation.HARD_SWISH: 2, Activation.SIGMOID: 3, Activation.TANH: 4}
+ACTIVATIONS = {
+    Activation.PRELU: ACTIVATION_PRELU,
+    Activation.HARD_SWISH: ACTIVATION_HARD_SWISH,
+    Activation.SIGMOID: ACTIVATION_SIGMOID,
+    Activation.TANH: ACTIVATION_TANH,
+}  # every other one is a clamp
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +73,7 @@ def tile_work(tile: str, share: float, pixels: int, co: int, direct: bool = Fals
     """
     rows, columns = _rows_columns(tile)
     panels = -(-co // columns)
-    cut = direct and rows >= LEAST_CUT_ROWS and columns > 4 and 0 < co % columns <= 4
+    cut = direct and rows >= MIN_CUT_ROWS and columns > 4 and 0 < co % columns <= 4
     return -(-pixels // rows) * rows * (panels - (1 - CUT_PANEL) * cut) * columns / share
 
 
@@ -115,7 +129,7 @@ def epilogue(node: Node, builder: Builder) -> tuple[Argument, ...]:
         builder.ref(residual) if residual is not None else 0,
         residual.type.shape[3] if residual is not None else 0,
         builder.ref(slope) if slope is not None else 0,
-        ACTS.get(activation, 0), lo, hi,
+        ACTIVATIONS.get(activation, ACTIVATION_CLAMP), lo, hi,
     )  # fmt: skip
 
 
@@ -160,7 +174,7 @@ def _dense(node: Node, builder: Builder, weights: DenseWeights, window: tuple[in
     (n, ih, iw, channels), (_, oh, ow, _) = x.type.shape, node.output.type.shape
     tile = _choose(node, builder, tiles_of(builder.isa), weights.co)
     image = tile in IMAGES.values()
-    rows, columns = (1, 8) if image else _rows_columns(tile)
+    rows, columns = (1, IMAGE_TILE_COLUMNS) if image else _rows_columns(tile)
     packed = pack_dense(node, builder, weights, columns)
     total = weights.groups * weights.co
     tiles = weights.groups * -(-weights.co // columns) * -(-_pixels(node) // rows)
@@ -218,9 +232,9 @@ def _depthwise(node: Node, builder: Builder, window: tuple[int, int], tap_stride
     """One filter a channel."""
     x, a, (kh, kw) = present(node.inputs[0]), node.attrs, window
     (n, ih, iw, c), (_, oh, ow, _) = x.type.shape, node.output.type.shape
-    blocks = -(-c // 4)
+    blocks = -(-c // VECTOR_LANES)
     key = (c, kh * kw, tap_stride, channel_stride)
-    packed = _pack(node, builder, "f32_pack_depthwise_weights", key, blocks * 4 * (1 + kh * kw), blocks)
+    packed = _pack(node, builder, "f32_pack_depthwise_weights", key, blocks * VECTOR_LANES * (1 + kh * kw), blocks)
     square = kh == kw and a.stride[0] == a.stride[1] and a.dilation == (1, 1)
     variant = WINDOWS.get((kh, a.stride[0])) if square else None
     builder.step(

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from itertools import product
 
 from webinfer.backends.wasm.builder import Builder, Lower
+from webinfer.backends.wasm.kernel_constants import ACTIVATION_CLAMP
 from webinfer.backends.wasm.lowerings.cast import F32, compute_dtype, present
-from webinfer.backends.wasm.lowerings.conv import ACTS, TILES, DenseWeights, pack_dense, tile_work
+from webinfer.backends.wasm.lowerings.conv import ACTIVATIONS, TILES, DenseWeights, pack_dense, tile_work
 from webinfer.backends.wasm.lowerings.movement import fill, strided_copy
 from webinfer.backends.wasm.lowerings.nest import broadcast_strides
 from webinfer.errors import UnsupportedOpError
@@ -17,7 +18,7 @@ from webinfer.ops import matmul as ops
 from webinfer.ops.strides import StridedCopy, coalesce, row_major
 from webinfer.plan.blocks import Ref
 
-MOST_BATCHES = 4096  # products that one node may become
+MAX_BATCHES = 4096  # products that one node may become
 
 
 def batches(
@@ -32,8 +33,8 @@ def batches(
     if math.prod(b.shape[:-2]) == 1 and math.prod(a.shape[:-2]) == math.prod(lead):
         yield m * math.prod(lead), 0, 0, 0
         return
-    if math.prod(lead) > MOST_BATCHES:
-        raise UnsupportedOpError([f"a product of {math.prod(lead)} pairs of matrices; at most {MOST_BATCHES}"])
+    if math.prod(lead) > MAX_BATCHES:
+        raise UnsupportedOpError([f"a product of {math.prod(lead)} pairs of matrices; at most {MAX_BATCHES}"])
     steps_a, steps_b = broadcast_strides(a.shape[:-2], lead), broadcast_strides(b.shape[:-2], lead)
     for i, index in enumerate(product(*map(range, lead))):
         at_a = sum(p * q for p, q in zip(index, steps_a, strict=True)) * m * k
@@ -62,7 +63,7 @@ def matmul(node: Node, builder: Builder) -> None:
         return
     source = transposed(builder, a, 4) if attrs.transpose_a else builder.ref(a)
     lo, hi = attrs.activation.bounds or (-math.inf, math.inf)
-    end = (0, 0, 0, ACTS.get(attrs.activation, 0), lo, hi)
+    end = (0, 0, 0, ACTIVATIONS.get(attrs.activation, ACTIVATION_CLAMP), lo, hi)
     _, k, n = sizes
     products = list(batches(a.type, b.type, y.type, sizes))
     rows = products[0][0]

@@ -6,6 +6,7 @@ import math
 import struct
 
 from webinfer.backends.wasm.builder import COMPUTE, Builder, Lower, compute_itemsize
+from webinfer.backends.wasm.kernel_constants import VECTOR_LANES
 from webinfer.backends.wasm.lowerings.cast import copy, present
 from webinfer.backends.wasm.lowerings.nest import nest
 from webinfer.dtypes import DType
@@ -15,7 +16,7 @@ from webinfer.ops import movement as ops
 from webinfer.ops.strides import StridedCopy, row_major
 from webinfer.plan.blocks import Ref
 
-SMALLEST = 4  # rows and columns of a plane that is worth the blocked transpose
+MIN_PLANE = 4  # rows and columns of a plane that is worth the blocked transpose
 
 
 def strided_copy(builder: Builder, part: StridedCopy, source: Ref, target: Ref, itemsize: int) -> None:
@@ -32,12 +33,12 @@ def strided_copy(builder: Builder, part: StridedCopy, source: Ref, target: Ref, 
 
 def _turned_axis(part: StridedCopy) -> int:
     """The axis, not the last, whose elements are neighbours in the source; -1 if there is none."""
-    return max((i for i, s in enumerate(part.source_strides[:-1]) if s == 1 and part.shape[i] >= SMALLEST), default=-1)
+    return max((i for i, s in enumerate(part.source_strides[:-1]) if s == 1 and part.shape[i] >= MIN_PLANE), default=-1)
 
 
 def _is_transpose(part: StridedCopy) -> bool:
     """Whether rows of the target are columns of the source, in planes worth a blocked kernel."""
-    if len(part.shape) < 2 or part.target_strides[-1] != 1 or part.shape[-1] < SMALLEST:
+    if len(part.shape) < 2 or part.target_strides[-1] != 1 or part.shape[-1] < MIN_PLANE:
         return False
     return part.source_strides[-1] not in (0, 1) and _turned_axis(part) >= 0
 
@@ -51,7 +52,9 @@ def _transpose(builder: Builder, part: StridedCopy, source: Ref, target: Ref) ->
     rows, columns = part.shape[axis], part.shape[-1]
     steps = (part.source_strides[-1], part.target_strides[axis])
     table = nest(builder, shape, *strides)
-    builder.step("b32_transpose", source, target, table, rows, columns, *steps, units=math.prod(shape) * -(-rows // 4))
+    builder.step(
+        "b32_transpose", source, target, table, rows, columns, *steps, units=math.prod(shape) * -(-rows // VECTOR_LANES)
+    )
 
 
 def fill_words(dtype: DType, value: float) -> tuple[int, int]:

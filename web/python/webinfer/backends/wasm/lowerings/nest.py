@@ -6,11 +6,11 @@ import struct
 from collections.abc import Sequence
 
 from webinfer.backends.wasm.builder import Builder
+from webinfer.backends.wasm.kernel_constants import WALK_MAX_RANK
 from webinfer.errors import UnsupportedOpError
 from webinfer.ops.strides import row_major
 from webinfer.plan.blocks import Ref
 
-DEEPEST = 16  # dimensions that walk.h can hold
 Strides = tuple[int, ...]
 
 
@@ -45,8 +45,8 @@ def nest(builder: Builder, shape: Sequence[int], *strides: Strides) -> Ref:
     Raises:  UnsupportedOpError if it is too deep for the kernels
     """
     sizes, steps = coalesced(shape, strides)
-    if len(sizes) > DEEPEST:
-        raise UnsupportedOpError([f"a loop nest of {len(sizes)} dimensions; at most {DEEPEST} are possible"])
+    if len(sizes) > WALK_MAX_RANK:
+        raise UnsupportedOpError([f"a loop nest of {len(sizes)} dimensions; at most {WALK_MAX_RANK} are possible"])
     words = [len(sizes), *sizes, *(step for operand in steps for step in operand)]
     data = struct.pack(f"<{len(words)}i", *words)
     return builder.table(("nest", data), data)

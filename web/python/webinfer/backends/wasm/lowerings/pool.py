@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from webinfer.backends.wasm.builder import Builder, Lower
+from webinfer.backends.wasm.kernel_constants import POOL_UNIT_CHANNELS
 from webinfer.backends.wasm.lowerings.cast import compute_dtype, present
 from webinfer.dtypes import DType
 from webinfer.errors import UnsupportedOpError
@@ -23,7 +24,6 @@ SHORT = {
 }  # fmt: skip
 AVERAGED = (DType.INT8, DType.UINT8, DType.INT16)
 BOUNDED = (DType.INT8, DType.UINT8, DType.INT16)  # types whose kernels clamp
-UNIT_CHANNELS = 64  # of kernels_wasm/src/f32_pool2d_nhwc.c
 
 
 def _window(node: Node) -> tuple[int, ...]:
@@ -48,7 +48,7 @@ def pool2d(node: Node, builder: Builder) -> None:
     kind, dtype = KINDS[node.op], compute_dtype(x)
     head = (builder.ref(x), builder.ref(y), *_window(node), *a.dilation, a.pads[0], a.pads[2])
     if dtype is F32:
-        blocks = -(-x.type.shape[3] // UNIT_CHANNELS)
+        blocks = -(-x.type.shape[3] // POOL_UNIT_CHANNELS)
         builder.step(f"f32_{kind}_pool2d_nhwc", *head, 0, *_float_bounds(node), units=_pixels(node) * blocks)
         return
     known = SHORT if kind == "max" else {d: SHORT[d] for d in AVERAGED} if kind == "average" and x.type.quant else {}

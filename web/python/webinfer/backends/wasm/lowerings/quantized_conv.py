@@ -5,6 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from webinfer.backends.wasm.builder import Builder, Lower
+from webinfer.backends.wasm.kernel_constants import (
+    Q8_COLUMNS,
+    Q8_HEAD_BYTES,
+    Q8_MAX_TAPS,
+    Q8_ROWS,
+    Q8_TAPS_3X3_S1,
+    Q8_TAPS_3X3_S2,
+)
 from webinfer.backends.wasm.lowerings.affine import (
     EIGHT_BIT,
     byte_zero,
@@ -28,9 +36,7 @@ from webinfer.ops import matmul as matmul_ops
 from webinfer.ops.strides import StridedCopy, coalesce, row_major
 from webinfer.plan.blocks import Ref
 
-COLUMNS, ROWS, HEAD_BYTES = 8, 4, 64  # of kernels_wasm/src/q8_conv2d_nhwc.c and include/q8_block.h
-MOST_TAPS = 256  # of kernels_wasm/src/q8_depthwise_nhwc.c
-_TAPS_3X3 = {1: (0, 3, 1, 4, 2, 5, 8, 7, 6), 2: (0, 3, 1, 4, 2, 5, 6, 7, 8)}  # of q8_depthwise_nhwc_3x3.c, by stride
+_TAPS_3X3 = {1: Q8_TAPS_3X3_S1, 2: Q8_TAPS_3X3_S2}  # by stride
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +56,7 @@ class Weights:
     @property
     def packed_bytes(self) -> int:
         pairs = (self.taps * self.ci + 1) // 2
-        return -(-self.co // COLUMNS) * (HEAD_BYTES + pairs * 4 * COLUMNS)
+        return -(-self.co // Q8_COLUMNS) * (Q8_HEAD_BYTES + pairs * 4 * Q8_COLUMNS)
 
 
 def require_bytes(node: Node) -> None:
@@ -91,7 +97,7 @@ def pack(node: Node, builder: Builder, weights: Weights) -> Ref:
         put(
             "q8_pack_weights", source, 0 if bias is None else builder.ref(bias) + 4 * weights.first_out, scales, zeros,
             order, target, weights.co, weights.taps, weights.ci, weights.out_stride, weights.tap_stride,
-            weights.ci_stride, int(w.type.dtype is DType.INT8), byte_zero(x.type), units=-(-weights.co // COLUMNS),
+            weights.ci_stride, int(w.type.dtype is DType.INT8), byte_zero(x.type), units=-(-weights.co // Q8_COLUMNS),
         )  # fmt: skip
     return target
 
@@ -125,9 +131,9 @@ def _convolve(
     builder.step(
         "q8_conv2d_nhwc", source, packed, target, *window.image, ci, strides[0], *window.size, co, strides[1],
         *window.kernel, *window.stride, *window.dilation, *window.pads, byte_zero(x.type), flip_of(x.type),
-        s.zero, s.flip, s.lo, s.hi, units=-(-pixels // ROWS),
+        s.zero, s.flip, s.lo, s.hi, units=-(-pixels // Q8_ROWS),
     )  # fmt: skip
-    builder.because(f"8-bit, {ROWS}x{COLUMNS} tile, {builder.isa} build")
+    builder.because(f"8-bit, {Q8_ROWS}x{Q8_COLUMNS} tile, {builder.isa} build")
 
 
 def conv2d(node: Node, builder: Builder) -> None:
@@ -149,8 +155,8 @@ def depthwise_conv2d(node: Node, builder: Builder) -> None:
     x, y, a = present(node.inputs[0]), node.output, node.attrs
     _, kh, kw, co = present(node.inputs[1]).type.shape
     (n, ih, iw, ci), (_, oh, ow, _) = x.type.shape, y.type.shape
-    if kh * kw > MOST_TAPS:
-        raise UnsupportedOpError([f"8-bit depthwise window {kh}x{kw}; at most {MOST_TAPS} taps"])
+    if kh * kw > Q8_MAX_TAPS:
+        raise UnsupportedOpError([f"8-bit depthwise window {kh}x{kw}; at most {Q8_MAX_TAPS} taps"])
     source = builder.ref(x)
     if co != ci:  # each output channel gets its own copy of its input channel
         source = builder.scratch(n * ih * iw * co)
@@ -159,7 +165,7 @@ def depthwise_conv2d(node: Node, builder: Builder) -> None:
     fast = (kh, kw) == (3, 3) and (a.stride[1] == 1 or (a.stride[1], a.dilation[1]) == (2, 1))
     order = _TAPS_3X3[a.stride[1]] if fast else ()
     packed = pack(node, builder, Weights(co, kh * kw, 1, 1, co, 0, order=order))
-    padding = bytes([byte_zero(x.type) ^ flip_of(x.type)]) * (co * (iw if fast else 1) + COLUMNS)
+    padding = bytes([byte_zero(x.type) ^ flip_of(x.type)]) * (co * (iw if fast else 1) + Q8_COLUMNS)
     s = stored(y.type, a.activation)
     kernel = f"q8_depthwise_nhwc_3x3_s{a.stride[1]}" if fast else "q8_depthwise_nhwc"
     window = (a.stride[0], *a.dilation) if fast else (kh, kw, *a.stride, *a.dilation)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from webinfer.backends.wasm.builder import Builder, Lower
+from webinfer.backends.wasm.kernel_constants import RESAMPLE_CORNERS, RESAMPLE_HALF_PIXEL, RESAMPLE_PLAIN
 from webinfer.backends.wasm.lowerings.cast import compute_dtype, present
 from webinfer.dtypes import DType
 from webinfer.errors import UnsupportedOpError
@@ -13,8 +14,10 @@ BILINEAR = {DType.FLOAT32: "f32", DType.INT8: "i8", DType.UINT8: "u8", DType.INT
 
 
 def _how(a: ops.ResizeAttrs) -> int:
-    """The word of kernels_wasm/include/resample.h."""
-    return 1 if a.align_corners else 2 if a.half_pixel_centers else 0
+    """Where output samples lie, as the kernels are told."""
+    if a.align_corners:
+        return RESAMPLE_CORNERS
+    return RESAMPLE_HALF_PIXEL if a.half_pixel_centers else RESAMPLE_PLAIN
 
 
 def resize_bilinear(node: Node, builder: Builder) -> None:
