@@ -1,4 +1,5 @@
-// picture: a texture or a video frame into a model's input: one affine map, bilinear, black around, normalised.
+// picture: a texture or a video frame into a model's input: one affine map, bilinear, normalised.
+//   Around the picture lies black, or with `edge` its outermost pixels go on.
 //
 //   y  [OH, OW, 3] float32 = offset + scale * sample, samples in 0..1
 //   The centre of output pixel (ox, oy) samples the picture, WIDTH x HEIGHT pixels, at
@@ -18,8 +19,12 @@ fn texel(at: vec2<i32>) -> vec3<f32> { return textureLoad(picture, at, 0).rgb; }
 $$ endif
 
 fn load(at: vec2<i32>, size: vec2<i32>) -> vec3<f32> {
+    $$ if edge
+    return texel(clamp(at, vec2<i32>(), size - 1));
+    $$ else
     if (any(at < vec2<i32>()) || any(at >= size)) { return vec3<f32>(); }
     return texel(at);
+    $$ endif
 }
 
 @compute @workgroup_size(WG, WG)

@@ -21,7 +21,8 @@ from webinfer.host.native import NativeHost
 from webinfer.models.registry import MODELS, locate_model
 from webinfer.session.session import load
 from webinfer.tasks import Face, FaceDetector
-from webinfer.tasks.image import Letterbox, prepare_image, read_image
+from webinfer.tasks.crop import Crop
+from webinfer.tasks.image import prepare_image, read_image
 from webinfer.tasks.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -65,7 +66,7 @@ def workspace() -> Workspace:
 
 
 def prepared(picture: Image.Image, size: int) -> np.ndarray[Any, Any]:
-    box = Letterbox.fit(picture.width, picture.height, size, size)
+    box = Crop.fit(picture.width, picture.height, size, size)
     data = prepare_image(workspace(), read_image(picture, current()), box, scale=2 / 255, offset=-1.0)
     return np.frombuffer(data, np.float32).reshape(1, size, size, 3)
 
@@ -101,7 +102,7 @@ def anchors(size: int, count: int) -> np.ndarray[Any, Any]:
     return np.concatenate(centres)
 
 
-def expected_boxes(outputs: dict[str, np.ndarray[Any, Any]], size: int, box: Letterbox) -> list[tuple[float, ...]]:
+def expected_boxes(outputs: dict[str, np.ndarray[Any, Any]], size: int, box: Crop) -> list[tuple[float, ...]]:
     """(left, top, right, bottom, score) in pixels: decoding and weighted suppression in NumPy."""
     raw, logits = sorted((o[0] for o in outputs.values()), key=lambda o: -o.shape[-1])
     scores = sigmoid(logits[:, 0].astype(np.float64))
@@ -172,7 +173,7 @@ def test_boxes_are_those_of_a_detector_on_litert_s_outputs(target: Target, apart
 
     faces, size = run(detect())
     outputs = litert_outputs(path, prepared(picture, size))
-    want = expected_boxes(outputs, size, Letterbox.fit(picture.width, picture.height, size, size))
+    want = expected_boxes(outputs, size, Crop.fit(picture.width, picture.height, size, size))
     assert len(faces) == len(want)
     if name == "blazeface_short_range" and file in CLOSE:
         assert len(faces) == CLOSE[file]

@@ -16,12 +16,15 @@ from webinfer.backends.reference.detection import centres
 from webinfer.backends.reference.executor import compute
 from webinfer.graph.ir import Graph, Node, TensorType, Value, apply
 from webinfer.host import current
+from webinfer.models.layouts import BLAZEFACE_BACK, BLAZEFACE_FULL_RANGE, BLAZEFACE_SHORT_RANGE
 from webinfer.ops.detection import SSD_DETECTIONS, SsdDetectionsAttrs
 from webinfer.session.selection import LoadOptions, choose
-from webinfer.tasks.ssd import BACK, COORDINATES, FULL_RANGE, SHORT_RANGE
+from webinfer.tasks.ssd import attributes
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Raw = tuple[Array, Array]  # boxes [1, A, 16], logits [1, A, 1]
+COORDINATES = 16  # numbers a raw box of a face holds: centre, size, six keypoints
+SHORT_RANGE, BACK, FULL_RANGE = map(attributes, (BLAZEFACE_SHORT_RANGE, BLAZEFACE_BACK, BLAZEFACE_FULL_RANGE))
 VARIANTS = {"short range": SHORT_RANGE, "back": BACK, "full range": FULL_RANGE}
 EVERYWHERE = [t for t in TARGETS if dict(t.options).get("isa", "relaxed") == "relaxed"]
 

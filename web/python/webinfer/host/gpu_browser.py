@@ -88,7 +88,7 @@ class BrowserDevice:
         self._device = device
         device.patient = self.software
         self._numbers: dict[PipelineSpec, int] = {}
-        self._pictures: BrowserPictures | None = None
+        self._pictures: dict[str, BrowserPictures] = {}  # by the code of their passes
         self._closed = False
 
     @property
@@ -164,9 +164,12 @@ class BrowserDevice:
     def pictures(self, specs: Mapping[str, PipelineSpec]) -> BrowserPictures | None:
         """What takes the browser's pictures to this device; None unless the page loaded gpu_picture.js."""
         module = getattr(js.webinfer.gpu, "gpu_picture", None)
-        if self._pictures is None and module is not None:
-            self._pictures = BrowserPictures(self, module, self._device, specs)
-        return self._pictures
+        if module is None:
+            return None
+        key = "".join(spec.code for spec in specs.values())
+        if key not in self._pictures:
+            self._pictures[key] = BrowserPictures(self, module, self._device, specs)
+        return self._pictures[key]
 
     def close(self) -> None:
         """Destroys the device; one that the page opened stays the page's."""

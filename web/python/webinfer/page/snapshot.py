@@ -17,7 +17,7 @@ import webinfer
 from webinfer.codegen.templates import preload_templates
 from webinfer.models.registry import MODELS
 from webinfer.session.plan_cache import place_of
-from webinfer.tasks.ssd import EXTENSION
+from webinfer.tasks import TASKS
 
 
 def preload() -> list[str]:
@@ -38,7 +38,7 @@ def preload() -> list[str]:
 def facts() -> str:
     """What the page's worker needs to prefetch before Python is up, as JSON.
 
-    `models`: the file of each known model in the site's manifest. `plans`: where its plan, as a detector's, is kept in
+    `models`: the file of each known model in the site's manifest. `plans`: where its plan, as its task runs it, lies in
     the origin's cache. `probes`: for each kernel build, best first, the bytes of a module that only an engine with its
     features accepts. `gpu`: what a GPU device is asked for.
     """
@@ -46,8 +46,12 @@ def facts() -> str:
     from webinfer.host.gpu_browser import WISHES
     from webinfer.host.kernels_browser import PROBES
 
-    models = {name: f"models/{known.file}.tflite" for name, known in MODELS.items()}
-    plans = {name: f"/{CACHE}/{place_of(known.sha256, EXTENSION)}" for name, known in MODELS.items()}
+    models = {name: f"models/{known.file}" for name, known in MODELS.items()}
+    plans = {
+        name: f"/{CACHE}/{place_of(known.sha256, TASKS[known.task].extension)}"
+        for name, known in MODELS.items()
+        if known.task in TASKS
+    }
     probes = {isa: list(bytes.fromhex(probe)) for isa, probe in PROBES.items()}
     return json.dumps({"models": models, "plans": plans, "probes": probes, "gpu": WISHES})
 

@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any
 
 from webinfer.errors import InputError
 from webinfer.host import current
-from webinfer.host.gpu import GpuTensor
 from webinfer.host.interface import Host, Progress
+from webinfer.models.layouts import BLAZEFACE, SsdLayout
 from webinfer.session.session import Session, load
-from webinfer.tasks.gpu_image import gpu_pictures, place_image
-from webinfer.tasks.image import Letterbox, prepare_image, read_image
-from webinfer.tasks.ssd import MIN_SCORE, Detection, SsdDecoder, detections, least_score, with_detections
-from webinfer.tasks.workspace import Workspace
+from webinfer.tasks.base import Box, Detection, PictureTask, ResultField, ResultSchema
+from webinfer.tasks.crop import Crop, InputSpec
+from webinfer.tasks.picture_input import PictureFeeder
+from webinfer.tasks.ssd import EXTENSION, MIN_SCORE, SsdDecoder, SsdFamily, detections, least_score, with_detections
+from webinfer.tensor import Tensor
 
-KEYPOINTS = ("right_eye", "left_eye", "nose_tip", "mouth", "right_ear", "left_ear")
-
-
-@dataclass(frozen=True, slots=True)
-class Box:
-    """A rectangle in pixels of the image; it may reach past the image's edge."""
-
-    left: float
-    top: float
-    width: float
-    height: float
+DETECTORS = SsdFamily("BlazeFace face detector", BLAZEFACE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +29,30 @@ class Face:
     keypoints: dict[str, tuple[float, float]]
 
 
-class FaceDetector:
+class FaceDetector(PictureTask[Face]):
     """Finds faces with a BlazeFace model. Make one with `await FaceDetector.create()`."""
 
-    def __init__(self, session: Session, workspace: Workspace, min_score: float, decoder: SsdDecoder | None) -> None:
-        self.session, self.min_score = session, min_score
-        self.straight = True  # on webgpu pictures go to the GPU as they are where that is possible, not through memory
-        self.times = {"prepare_ms": 0.0, "infer_ms": 0.0, "decode_ms": 0.0}
-        self._workspace, self._decoder = workspace, decoder
-        self._input, self._side = session.inputs[0].name, session.inputs[0].shape[1]
+    name = "face-detection"
+    extension = EXTENSION
+    result = ResultSchema(
+        "detections", "faces", "Faces found", "Face",
+        (
+            ResultField("box", "box", "px"), ResultField("score", "number", "0..1"),
+            ResultField("keypoints", "points", "px"),
+        ),
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        session: Session,
+        feeder: PictureFeeder,
+        layout: SsdLayout,
+        min_score: float,
+        decoder: SsdDecoder | None,
+    ) -> None:
+        super().__init__(session, InputSpec(layout.input), feeder)
+        self.min_score = min_score
+        self._layout, self._decoder = layout, decoder
 
     @classmethod
     async def create(
@@ -73,11 +78,12 @@ class FaceDetector:
         if not 0.0 <= min_score <= 1.0:
             raise InputError(f"min_score is {min_score}, needs a number from 0 to 1")
         host = host or current()
-        source = model if decode_apart else with_detections(model)
+        source = model if decode_apart else with_detections(model, DETECTORS)
         session = await load(source, backend=backend, strict=strict, progress=progress, host=host)
         try:
-            decoder = await SsdDecoder.create(session) if decode_apart else None
-            detector = cls(session, Workspace(await host.kernels()), min_score, decoder)
+            decoder = await SsdDecoder.create(session, DETECTORS) if decode_apart else None
+            layout = DETECTORS.layout_of(model, session.inputs[0].shape)
+            detector = cls(session, await PictureFeeder.create(session), layout, min_score, decoder)
             await session.warmup()
         except BaseException:
             session.close()
@@ -92,55 +98,25 @@ class FaceDetector:
 
         Raises:  InputError if it is none of these or has no pixels
         """
-        clock = self.session.host.now_ms
-        start = clock()
-        tensor, box = self._prepared(image)
-        prepared = clock()
-        least, decoder = least_score(self.min_score), self._decoder
-        try:
-            outputs = await self.session.run({self._input: tensor} | ({} if decoder else {MIN_SCORE: least}))
-        finally:
-            if isinstance(tensor, GpuTensor):
-                tensor.close()
-        inferred = clock()
-        if decoder is not None:
-            outputs = await decoder.decode(outputs, least)
-        faces = [_to_pixels(d, box) for d in detections(outputs)]
-        end = clock()
-        self.times = {"prepare_ms": prepared - start, "infer_ms": inferred - prepared, "decode_ms": end - inferred}
-        return faces
+        return await self.run(image)
 
-    def _prepared(self, image: Any) -> tuple[GpuTensor | memoryview, Letterbox]:
-        """The model's input, on the GPU if it can be made there, and where the image lies in it."""
-        side, norm = self._side, {"scale": 2 / 255, "offset": -1.0}
-        pictures = gpu_pictures(self.session) if self.straight else None
-        if pictures is not None and (size := pictures.size(image)) is not None:
-            box = Letterbox.fit(*size, side, side)
-            tensor = place_image(pictures, image, box, size, **norm)
-            if tensor is not None:
-                return tensor, box
-        picture = read_image(image, self.session.host)
-        box = Letterbox.fit(picture.width, picture.height, side, side)
-        return prepare_image(self._workspace, picture, box, **norm), box
+    def more_inputs(self) -> Mapping[str, Any]:
+        """The least score, which holds from the next picture on."""
+        return {} if self._decoder else {MIN_SCORE: least_score(self.min_score)}
+
+    async def decode(self, outputs: Mapping[str, Tensor], crop: Crop) -> list[Face]:
+        """The faces in the model's outputs."""
+        if self._decoder is not None:
+            outputs = await self._decoder.decode(outputs, least_score(self.min_score))
+        return [self._face(detection, crop) for detection in detections(outputs)]
+
+    def _face(self, detection: Detection, crop: Crop) -> Face:
+        points = [crop.to_image(*point) for point in detection.keypoints]
+        score = min(max(detection.score, 0.0), 1.0)
+        return Face(detection.box(crop), score, dict(zip(self._layout.keypoints, points, strict=True)))
 
     def close(self) -> None:
         """Frees the model and the kernels' memory; a second call does nothing."""
-        self.session.close()
-        self._workspace.close()
+        super().close()
         if self._decoder is not None:
             self._decoder.close()
-
-    def __enter__(self) -> FaceDetector:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-
-def _to_pixels(d: Detection, box: Letterbox) -> Face:
-    left, top = box.to_image(d.left, d.top)
-    right, bottom = box.to_image(d.right, d.bottom)
-    points = {name: box.to_image(*point) for name, point in zip(KEYPOINTS, d.keypoints, strict=True)}
-    return Face(Box(left, top, right - left, bottom - top), min(max(d.score, 0.0), 1.0), points)

@@ -11,48 +11,50 @@ from webinfer.codegen.templates import render
 from webinfer.dtypes import DType
 from webinfer.host.gpu import GpuPictures, GpuTensor, PipelineSpec
 from webinfer.session.session import Session
-from webinfer.tasks.image import Letterbox
+from webinfer.tasks.crop import Border, Crop, Region
 
 WORKGROUP = 8  # output pixels a side
 
 
-def gpu_pictures(session: Session) -> GpuPictures | None:
-    """The way of pictures to the device that a session runs on; None where there is no such device or way."""
+def gpu_pictures(session: Session, border: Border = Border.BLACK) -> GpuPictures | None:
+    """What takes pictures to the device that a session runs on; None where there is no such device or no such way."""
     device = getattr(session.executor, "device", None)
-    return None if device is None or device.lost else device.pictures(_specs())
+    return None if device is None or device.lost else device.pictures(_specs(border))
 
 
 def place_image(
-    pictures: GpuPictures, image: Any, box: Letterbox, size: tuple[int, int], *, scale: float, offset: float
+    pictures: GpuPictures, image: Any, crop: Crop, size: tuple[int, int], *, scale: float, offset: float
 ) -> GpuTensor | None:
     """As `tasks.image.prepare_image`, as a tensor that a run of the same device fills; for an image of this size.
 
     None where the image cannot be read this way. Samples are the kernel's up to rounding (1e-4 of the range); those of
     video frames differ by up to 2/255, and by more where colours end sharply: two parts of a browser smooth them.
     """
-    ways = tuple(-(-side // WORKGROUP) for side in (box.width, box.height))
-    params = pack(_params(box, size, 255 * scale, offset))
-    picture = pictures.take(image, params, 12 * box.width * box.height, (ways[0], ways[1]))
+    groups = (-(-crop.width // WORKGROUP), -(-crop.height // WORKGROUP))
+    params = pack(_params(crop, size, 255 * scale, offset))
+    picture = pictures.take(image, params, 12 * crop.width * crop.height, groups)
     if picture is None:
         return None
-    shape = (1, box.height, box.width, 3)
+    shape = (1, crop.height, crop.width, 3)
     return GpuTensor(picture, shape, DType.FLOAT32, pictures.device, lambda taken: taken.close())
 
 
-def _params(box: Letterbox, size: tuple[int, int], scale: float, offset: float) -> tuple[Param, ...]:
-    ax, ay, a0, bx, by, b0 = box.matrix()
+def _params(crop: Crop, size: tuple[int, int], scale: float, offset: float) -> tuple[Param, ...]:
+    ax, ay, a0, bx, by, b0 = crop.matrix()
     width, height = size
     numbers = f32(ax=ax, ay=ay, a0=a0, bx=bx, by=by, b0=b0, scale=scale, offset=offset, width=width, height=height)
-    return numbers + u32(ow=box.width, oh=box.height)
+    return numbers + u32(ow=crop.width, oh=crop.height)
 
 
 @functools.cache
-def _specs() -> dict[str, PipelineSpec]:
+def _specs(border: Border) -> dict[str, PipelineSpec]:
     """The pass for textures and the one for video frames."""
-    slots, params = [Slot("y", Element.F32, Access.WRITE, single=True)], _params(Letterbox(1, 0, 0, 1, 1), (1, 1), 1, 0)
+    slots = [Slot("y", Element.F32, Access.WRITE, single=True)]
+    params = _params(Crop(Region.whole(1, 1), 1, 1), (1, 1), 1, 0)
 
     def spec(way: str) -> PipelineSpec:
-        shader = render("picture", {"external": way == "external", "workgroup": WORKGROUP}, slots, params)
+        values = {"external": way == "external", "edge": border is Border.EDGE, "workgroup": WORKGROUP}
+        shader = render("picture", values, slots, params)
         return PipelineSpec(shader.name, shader.code, ("write", "uniform", way))
 
     return {way: spec(way) for way in ("texture", "external")}

@@ -1,4 +1,4 @@
-"""Pictures for tasks: what counts as an image, how it is laid into a model's input, and back."""
+"""Pictures for tasks: what counts as an image, and how it becomes a model's input."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Any
 
 from webinfer.errors import InputError, LimitError
 from webinfer.host.interface import Host
-from webinfer.tasks.kernel_constants import BORDER_BLACK
+from webinfer.tasks.crop import Border, Crop
 from webinfer.tasks.workspace import Workspace
 
-LARGEST_SIDE = 16384  # pixels
+MAX_SIDE = 16384  # pixels
+KERNEL = "u8_image_to_f32"  # turns RGBA8 pixels into a model's input; split over output rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,36 +21,6 @@ class Picture:
     width: int
     height: int
     pixels: Any
-
-
-@dataclass(frozen=True, slots=True)
-class Letterbox:
-    """A picture centred in a model's input with its aspect kept.
-
-    `scale` is picture pixels per input pixel; the picture's left edge lies `left` picture pixels
-    right of the input's, its top edge `top` below.
-    """
-
-    scale: float
-    left: float
-    top: float
-    width: int  # of the model's input, pixels
-    height: int
-
-    @classmethod
-    def fit(cls, picture_width: int, picture_height: int, width: int, height: int) -> Letterbox:
-        """The letterbox that shows the whole picture."""
-        scale = max(picture_width / width, picture_height / height)
-        return cls(scale, (width * scale - picture_width) / 2, (height * scale - picture_height) / 2, width, height)
-
-    def to_image(self, x: float, y: float) -> tuple[float, float]:
-        """Picture pixels of a point given in 0..1 of the model's input."""
-        return x * self.width * self.scale - self.left, y * self.height * self.scale - self.top
-
-    def matrix(self) -> tuple[float, float, float, float, float, float]:
-        """The affine map from centres of input pixels to centres of picture pixels."""
-        half = 0.5 * self.scale - 0.5
-        return self.scale, 0.0, half - self.left, 0.0, self.scale, half - self.top
 
 
 def read_image(source: Any, host: Host) -> Picture:
@@ -64,9 +35,9 @@ def read_image(source: Any, host: Host) -> Picture:
         picture = Picture(*found) if found is not None else _from_array(source)
     if min(picture.width, picture.height) < 1:
         raise InputError(f"the image is {picture.width}x{picture.height} pixels; it needs at least one")
-    if max(picture.width, picture.height) > LARGEST_SIDE:
+    if max(picture.width, picture.height) > MAX_SIDE:
         raise LimitError(
-            "side of the image in pixels", max(picture.width, picture.height), LARGEST_SIDE, "scale it down first"
+            "side of the image in pixels", max(picture.width, picture.height), MAX_SIDE, "scale it down first"
         )
     return picture
 
@@ -93,30 +64,36 @@ def add_alpha(rgb: bytes) -> bytes:
     return bytes(out)
 
 
-def prepare_image(workspace: Workspace, picture: Picture, box: Letterbox, *, scale: float, offset: float) -> memoryview:
-    """The model's input, float32 [1, height, width, 3]: letterboxed, black around, offset + scale * pixel.
+def prepare_image(
+    workspace: Workspace, picture: Picture, crop: Crop, *, scale: float, offset: float, border: Border = Border.BLACK
+) -> memoryview:
+    """The model's input, float32 [1, height, width, 3]: the crop of the picture, `offset + scale * pixel`.
 
     Raises:  InputError if the pixels are not width x height x 4 bytes
+    """
+    image = workspace.put("image", picture.pixels, checked_bytes(picture))
+    tensor = workspace.area("tensor", 12 * crop.width * crop.height)
+    workspace.call(KERNEL, kernel_arguments(image, tensor, picture, crop, scale, offset, border), crop.height)
+    return workspace.kernels.read(tensor, 12 * crop.width * crop.height)
+
+
+def checked_bytes(picture: Picture) -> int:
+    """The bytes of a picture's pixels.
+
+    Raises:  InputError if they are not width x height x 4
     """
     nbytes = picture.width * picture.height * 4
     if (have := _length(picture.pixels)) != nbytes:
         raise InputError(f"the image has {have} bytes, {picture.width}x{picture.height} RGBA needs {nbytes}")
-    image = workspace.put("image", picture.pixels, nbytes)
-    tensor = workspace.area("tensor", 12 * box.width * box.height)
-    args = (
-        image,
-        tensor,
-        picture.width,
-        picture.height,
-        4 * picture.width,
-        box.width,
-        BORDER_BLACK,
-        *box.matrix(),
-        float(scale),
-        float(offset),
-    )
-    workspace.call("u8_image_to_f32", args, box.height)
-    return workspace.kernels.read(tensor, 12 * box.width * box.height)
+    return nbytes
+
+
+def kernel_arguments(
+    image: int, tensor: int, picture: Picture, crop: Crop, scale: float, offset: float, border: Border
+) -> tuple[int | float, ...]:
+    """What the picture kernel is called with, for pixels at `image` and a model's input at `tensor`."""
+    size = (picture.width, picture.height, 4 * picture.width)
+    return (image, tensor, *size, crop.width, int(border), *crop.matrix(), float(scale), float(offset))
 
 
 def _length(pixels: Any) -> int:

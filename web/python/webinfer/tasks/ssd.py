@@ -14,48 +14,66 @@ from typing import Any
 from webinfer.authoring.builder import GraphBuilder
 from webinfer.errors import ModelFormatError
 from webinfer.graph.ir import Graph, TensorType, Value, apply
+from webinfer.models.layouts import SsdLayout
+from webinfer.models.registry import known_model
 from webinfer.ops.detection import SSD_DETECTIONS, SsdDetectionsAttrs
 from webinfer.session.plan_cache import Extended
 from webinfer.session.session import Session, load
+from webinfer.tasks.base import Detection
 from webinfer.tensor import Tensor
 
 BOXES, SCORES, MIN_SCORE, DETECTIONS = "boxes", "scores", "min_score", "detections"
 EXTENSION = "detections"
-COORDINATES = 16  # numbers a raw box of a face holds: centre, size, six keypoints
-LEAST = 2.0**-126  # a least score of 0 would stand for the operator's own
+MIN_POSITIVE = 2.0**-126  # a least score of 0 would stand for the operator's own
 Shape = tuple[int, ...]
-
-SHORT_RANGE = SsdDetectionsAttrs(128, ((8, 2), (16, 6)))
-BACK = SsdDetectionsAttrs(256, ((16, 2), (32, 6)))
-FULL_RANGE = SsdDetectionsAttrs(192, ((4, 1),))
-VARIANTS = (SHORT_RANGE, BACK, FULL_RANGE)
 
 
 @dataclass(frozen=True, slots=True)
-class Detection:
-    """One detection in coordinates of the model's input, 0..1: box corners, keypoints, score."""
+class SsdFamily:
+    """Models that differ in their numbers only; `title` says what they are, for people."""
 
-    left: float
-    top: float
-    right: float
-    bottom: float
-    score: float
-    keypoints: tuple[tuple[float, float], ...]
+    title: str
+    layouts: tuple[SsdLayout, ...]
+
+    def layout_of(self, source: Any, shape: Shape) -> SsdLayout:
+        """The layout of a loaded model of this family: a known model's own, else the one that takes this input."""
+        known = known_model(source)
+        candidates = [a for a in self.layouts if known is None or known.output in (a, None)]
+        return next(layout for layout in candidates if _input_shape(layout) == shape)
+
+    def recognise(self, name: str, inputs: Sequence[Shape], outputs: Sequence[Shape]) -> SsdLayout:
+        """The layout of a model with these inputs and raw outputs.
+
+        Raises:  ModelFormatError if the family has none that fits
+        """
+        for layout in self.layouts:
+            anchors = attributes(layout).anchors
+            parts = {(1, anchors, _numbers(layout)), (1, anchors, 1)}
+            if list(inputs) == [_input_shape(layout)] and {*outputs} == parts:
+                return layout
+        sizes = [f"{a.input.width}x{a.input.height} with {attributes(a).anchors} anchors" for a in self.layouts]
+        raise ModelFormatError(f"{name!r} is not a {self.title}: inputs {list(inputs)}; known are {', '.join(sizes)}")
 
 
-def with_detections(model: Any) -> Extended:
+def attributes(layout: SsdLayout) -> SsdDetectionsAttrs:
+    """The operator that decodes raw outputs of this layout."""
+    return SsdDetectionsAttrs(layout.input.width, layout.layers)
+
+
+def with_detections(model: Any, family: SsdFamily) -> Extended:
     """The model with its detections as the only output, and with the least score as a second input."""
-    return Extended(model, EXTENSION, _extend)
 
+    def extend(graph: Graph) -> None:
+        shapes = [[v.type.shape for v in values] for values in (graph.inputs, graph.outputs)]
+        layout = family.recognise(graph.name, *shapes)
+        raw = {_part(v.type.shape): v for v in graph.outputs}
+        least = Value(MIN_SCORE, TensorType((1,)))
+        node = apply(SSD_DETECTIONS, [raw[BOXES], raw[SCORES], least], attributes(layout), DETECTIONS)
+        graph.inputs.append(least)
+        graph.nodes.append(node)
+        graph.outputs = node.outputs
 
-def _extend(graph: Graph) -> None:
-    options = _recognise(graph.name, [v.type.shape for v in graph.inputs], [v.type.shape for v in graph.outputs])
-    raw = {_part(v.type.shape): v for v in graph.outputs}
-    least = Value(MIN_SCORE, TensorType((1,)))
-    node = apply(SSD_DETECTIONS, [raw[BOXES], raw[SCORES], least], options, DETECTIONS)
-    graph.inputs.append(least)
-    graph.nodes.append(node)
-    graph.outputs = node.outputs
+    return Extended(model, EXTENSION, extend)
 
 
 class SsdDecoder:
@@ -65,14 +83,14 @@ class SsdDecoder:
         self._session = session
 
     @classmethod
-    async def create(cls, model: Session) -> SsdDecoder:
+    async def create(cls, model: Session, family: SsdFamily) -> SsdDecoder:
         """A decoder of that model's outputs.
 
-        Raises:  ModelFormatError if it is not a BlazeFace face detector
+        Raises:  ModelFormatError if the model does not belong to the family
         """
-        options = _recognise(model.name, [i.shape for i in model.inputs], [o.shape for o in model.outputs])
-        builder = GraphBuilder(DETECTIONS)
-        shapes = {BOXES: (1, options.anchors, COORDINATES), SCORES: (1, options.anchors, 1), MIN_SCORE: (1,)}
+        layout = family.recognise(model.name, [i.shape for i in model.inputs], [o.shape for o in model.outputs])
+        options, builder = attributes(layout), GraphBuilder(DETECTIONS)
+        shapes = {BOXES: (1, options.anchors, _numbers(layout)), SCORES: (1, options.anchors, 1), MIN_SCORE: (1,)}
         inputs = [builder.input(name, shape) for name, shape in shapes.items()]
         builder.output(builder.node(SSD_DETECTIONS.name, *inputs, **asdict(options)), DETECTIONS)
         return cls(await load(builder, backend="wasm", host=model.host))
@@ -89,7 +107,7 @@ class SsdDecoder:
 
 def least_score(min_score: float) -> bytes:
     """The input MIN_SCORE of a model `with_detections`."""
-    return struct.pack("<f", max(min_score, LEAST))
+    return struct.pack("<f", max(min_score, MIN_POSITIVE))
 
 
 def detections(outputs: Mapping[str, Tensor]) -> list[Detection]:
@@ -106,16 +124,15 @@ def _detection(row: Sequence[float]) -> Detection:
     return Detection(row[0], row[1], row[2], row[3], row[-1], points)
 
 
+def _input_shape(layout: SsdLayout) -> Shape:
+    return (1, layout.input.height, layout.input.width, 3)
+
+
+def _numbers(layout: SsdLayout) -> int:
+    """Numbers in a raw box: centre, size, keypoints."""
+    return 4 + 2 * len(layout.keypoints)
+
+
 def _part(shape: Sequence[int]) -> str:
     """Which of the two raw outputs has this shape."""
     return SCORES if shape[-1:] == (1,) else BOXES
-
-
-def _recognise(name: str, inputs: Sequence[Shape], outputs: Sequence[Shape]) -> SsdDetectionsAttrs:
-    """How the raw outputs of a model with these inputs and outputs are laid out."""
-    for options in VARIANTS:
-        parts = {(1, options.anchors, COORDINATES), (1, options.anchors, 1)}
-        if list(inputs) == [(1, options.size, options.size, 3)] and {*outputs} == parts:
-            return options
-    known = ", ".join(f"{o.size}x{o.size} with {o.anchors} anchors" for o in VARIANTS)
-    raise ModelFormatError(f"{name!r} is not a BlazeFace face detector: inputs {list(inputs)}; known are {known}")

@@ -1,0 +1,55 @@
+"""How models want their pictures and how they lay out what comes out: numbers, no code.
+
+Source: the graphs that MediaPipe runs around these models.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class PictureInput:
+    """The picture that a model takes, [1, height, width, 3] float32.
+
+    Each value is `offset + scale * pixel`, for a pixel's red, green and blue of 0..255.
+    """
+
+    width: int  # pixels
+    height: int
+    scale: float
+    offset: float
+
+
+@dataclass(frozen=True, slots=True)
+class SsdLayout:
+    """The raw outputs of a single-shot detector: boxes and keypoints relative to anchors, and scores.
+
+    A raw box is its centre x and y, width and height, and x and y of each keypoint, in pixels of the input.
+    Anchors are the centres of the cells of each layer, row by row.
+    """
+
+    input: PictureInput
+    layers: tuple[tuple[int, int], ...]  # (stride in pixels, anchors a cell), in the order of the anchors
+    keypoints: tuple[str, ...]  # names, in the order of the raw box
+
+
+def _signed(width: int, height: int) -> PictureInput:
+    """A picture whose values lie in -1..1."""
+    return PictureInput(width, height, 2 / 255, -1.0)
+
+
+def _unsigned(width: int, height: int) -> PictureInput:
+    """A picture whose values lie in 0..1."""
+    return PictureInput(width, height, 1 / 255, 0.0)
+
+
+FACE_KEYPOINTS = ("right_eye", "left_eye", "nose_tip", "mouth", "right_ear", "left_ear")  # the person's own sides
+BLAZEFACE_SHORT_RANGE = SsdLayout(_signed(128, 128), ((8, 2), (16, 6)), FACE_KEYPOINTS)
+BLAZEFACE_BACK = SsdLayout(_signed(256, 256), ((16, 2), (32, 6)), FACE_KEYPOINTS)  # of 2021; no package brings it
+BLAZEFACE_FULL_RANGE = SsdLayout(_signed(192, 192), ((4, 1),), FACE_KEYPOINTS)
+BLAZEFACE = (BLAZEFACE_SHORT_RANGE, BLAZEFACE_BACK, BLAZEFACE_FULL_RANGE)
+
+FACE_MESH = _unsigned(192, 192)
+SELFIE = _unsigned(256, 256)
+SELFIE_LANDSCAPE = _unsigned(256, 144)

@@ -1,0 +1,94 @@
+"""Which part of a picture a model sees: a rectangle of it, turned as needed, and the way back to its pixels."""
+
+from __future__ import annotations
+
+import enum
+import math
+from dataclasses import dataclass, replace
+
+from webinfer.models.layouts import PictureInput
+from webinfer.tasks.kernel_constants import BORDER_BLACK, BORDER_REPEAT
+
+
+class Border(enum.IntEnum):
+    """What a model sees where its crop reaches past the picture; the numbers are the picture kernel's."""
+
+    BLACK = BORDER_BLACK
+    EDGE = BORDER_REPEAT  # the nearest pixel of the picture
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A rectangle of a picture, turned about its centre; it may reach past the picture's edge.
+
+    Units:  pixels of the picture, where its left upper corner is 0, 0; radians, clockwise as one sees the picture
+    """
+
+    x: float  # of the centre
+    y: float
+    width: float
+    height: float
+    rotation: float = 0.0
+
+    @classmethod
+    def whole(cls, width: int, height: int) -> Region:
+        """All of a picture of this size."""
+        return cls(width / 2, height / 2, width, height)
+
+    def with_aspect(self, aspect: float) -> Region:
+        """The smallest region with the same centre that covers this one and is `aspect` times as wide as high."""
+        return replace(self, width=max(self.width, self.height * aspect), height=max(self.height, self.width / aspect))
+
+
+@dataclass(frozen=True, slots=True)
+class Crop:
+    """A region of a picture that fills a model's input: the affine map between the two, both ways."""
+
+    region: Region
+    width: int  # of the model's input, pixels
+    height: int
+
+    @classmethod
+    def fit(cls, picture_width: int, picture_height: int, width: int, height: int) -> Crop:
+        """The whole picture, centred in the input with its aspect kept."""
+        return cls(Region.whole(picture_width, picture_height).with_aspect(width / height), width, height)
+
+    def to_image(self, x: float, y: float) -> tuple[float, float]:
+        """Picture pixels of a point given in 0..1 of the model's input."""
+        r = self.region
+        right, down = (x - 0.5) * r.width, (y - 0.5) * r.height
+        cos, sin = math.cos(r.rotation), math.sin(r.rotation)
+        return r.x + cos * right - sin * down, r.y + sin * right + cos * down
+
+    def from_image(self, x: float, y: float) -> tuple[float, float]:
+        """The point in 0..1 of the model's input of a point given in picture pixels."""
+        r = self.region
+        right, down = x - r.x, y - r.y
+        cos, sin = math.cos(r.rotation), math.sin(r.rotation)
+        return (cos * right + sin * down) / r.width + 0.5, (cos * down - sin * right) / r.height + 0.5
+
+    def matrix(self) -> tuple[float, float, float, float, float, float]:
+        """The affine map from centres of input pixels to centres of picture pixels: ax, ay, a0, bx, by, b0.
+
+        Input pixel (i, j) shows the picture at (ax * i + ay * j + a0, bx * i + by * j + b0), where whole numbers are
+        the centres of pixels.
+        """
+        r = self.region
+        cos, sin = math.cos(r.rotation), math.sin(r.rotation)
+        across, down = r.width / self.width, r.height / self.height  # picture pixels an input pixel
+        left, top = self.to_image(0.5 / self.width, 0.5 / self.height)
+        return cos * across, -sin * down, left - 0.5, sin * across, cos * down, top - 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class InputSpec:
+    """The picture that a task's model sees: size and range of its values, and how a region is laid into it."""
+
+    picture: PictureInput
+    keep_aspect: bool = True  # False: a region is stretched to the input's shape
+    border: Border = Border.BLACK
+
+    def crop(self, region: Region) -> Crop:
+        """The map between the model's input and a region of a picture."""
+        width, height = self.picture.width, self.picture.height
+        return Crop(region.with_aspect(width / height) if self.keep_aspect else region, width, height)
