@@ -1,21 +1,17 @@
-"""The engine's wheel: pure Python, byte-identical when nothing changed. Also pip's build backend.
+"""The browser's wheel: the engine and its shaders, without what no browser can run.
 
-The browser's wheel holds the engine and its shaders, without what no browser can run. The wheel that
-pip builds from a checkout holds all of the engine, and the compiled kernels too, because a native
-installation has no server to fetch them from.
+Written here and not by the build backend (native_wheel.py), because its size is part of every visit: sources are
+minified, the shaders are one file, and the same sources give the same bytes, from which the site's addresses come.
 """
 
 import base64
 import hashlib
 import json
-import subprocess
-import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from build_scripts.paths import ENGINE, KERNELS, ROOT, WEB, WHEELS, configuration, version
+from build_scripts.paths import ENGINE, ROOT, WEB, WHEELS, configuration, version
 from build_scripts.site.minify import slim, slim_shader
 from build_scripts.steps import Step, files_below
 
@@ -121,21 +117,6 @@ def _metadata() -> bytes:
 
 def _wheel_file() -> bytes:
     return b"Wheel-Version: 1.0\nGenerator: webinfer build_scripts\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-
-
-def get_requires_for_build_wheel(config_settings: Any = None) -> list[str]:
-    """What pip must install before it calls build_wheel (PEP 517)."""
-    return [name for name in configuration()["dependency-groups"]["build"] if name.startswith("ziglang")]
-
-
-def build_wheel(wheel_directory: str, config_settings: Any = None, metadata_directory: str | None = None) -> str:
-    """The file name of a wheel with kernels, written into wheel_directory (PEP 517)."""
-    subprocess.run([sys.executable, "-m", "build_scripts.kernels.compile"], cwd=ROOT, check=True)
-    members = dict(engine_files())
-    members[f"webinfer-{version()}.dist-info/entry_points.txt"] = b"[console_scripts]\nwebinfer = webinfer.cli:main\n"
-    members.update({f"webinfer/_kernels/{file.name}": file.read_bytes() for file in sorted(KERNELS.glob("*.wasm"))})
-    write_wheel(Path(wheel_directory) / wheel_name(), members)
-    return wheel_name()
 
 
 def run(argv: list[str]) -> int:

@@ -3,12 +3,14 @@
 import base64
 import hashlib
 import json
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
 import pytest
 
-from build_scripts.paths import BROWSER_WHEELS, ENGINE, MODELS, ROOT, SITE, WEB, WHEELS
+from build_scripts.paths import BROWSER_WHEELS, ENGINE, KERNELS, MODELS, ROOT, SITE, WEB, WHEELS, version
 from build_scripts.setup.models import packed_files
 from build_scripts.site.wheel import browser_members, engine_files, wheel_name, write_wheel
 from server.manifest import read_manifest
@@ -18,8 +20,13 @@ needs_build = pytest.mark.skipif(
 )
 
 
-def test_two_wheels_of_the_same_engine_are_the_same_bytes(tmp_path: Path) -> None:
-    members = browser_members()
+@pytest.fixture(scope="module")
+def members() -> dict[str, bytes]:
+    """The browser's wheel, minified once for all tests."""
+    return browser_members()
+
+
+def test_two_wheels_of_the_same_engine_are_the_same_bytes(members: dict[str, bytes], tmp_path: Path) -> None:
     write_wheel(tmp_path / "first.whl", members)
     write_wheel(tmp_path / "second.whl", dict(reversed(members.items())))
     assert (tmp_path / "first.whl").read_bytes() == (tmp_path / "second.whl").read_bytes()
@@ -51,15 +58,32 @@ def test_a_wheel_holds_the_engine_and_its_shaders_and_nothing_else() -> None:
     assert not [name for name in names if "__pycache__" in name or name.endswith(".pyc")]
 
 
-def test_the_browsers_wheel_leaves_out_only_what_no_page_uses() -> None:
-    members = browser_members()
+def test_the_browsers_wheel_leaves_out_only_what_no_page_uses(members: dict[str, bytes]) -> None:
     shaders = set(json.loads(members["webinfer/_shaders/all.json"]))
     assert shaders == {path.name for path in (WEB / "shaders").rglob("*.wgsl")}
     left_out = {name for name, _ in engine_files() if not name.endswith(".wgsl")} - set(members)
     assert {"webinfer/cli.py", "webinfer/host/native.py"} <= left_out
-    assert all(name.split("/")[1] in ("__main__.py", "cli.py", "host", "backends", "importers") for name in left_out)
+    assert all(name.split("/")[1] in ("__main__.py", "cli.py", "dump.py", "host", "backends", "importers") for name in left_out)
     kept = ("webinfer/backends/wasm", "webinfer/backends/webgpu", "webinfer/importers/tflite")
     assert not [name for name in left_out if name.startswith(kept)]
+
+
+def test_pips_wheel_holds_engine_shaders_kernels_and_the_command(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(tmp_path), "."]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (path,) = tmp_path.glob("*.whl")
+    assert path.name == wheel_name()
+    with zipfile.ZipFile(path) as wheel:
+        names = set(wheel.namelist())
+        info = f"webinfer-{version()}.dist-info"
+        assert "webinfer = webinfer.cli:main" in wheel.read(f"{info}/entry_points.txt").decode()
+        assert "Requires-Dist: wasmtime" in wheel.read(f"{info}/METADATA").decode()
+    assert {name for name, _ in engine_files()} <= names
+    assert {"webinfer/py.typed", f"{info}/licenses/LICENSE", "webinfer/backends/wasm/kernel_table.py"} <= names
+    assert {f"webinfer/_kernels/{file.name}" for file in KERNELS.glob("*.wasm")} <= names
+    rest = {name for name in names if not name.startswith((f"{info}/", "webinfer/_kernels/"))}
+    assert rest == {name for name, _ in engine_files()}
 
 
 @needs_build
@@ -126,6 +150,8 @@ def test_no_pin_is_loose() -> None:
 
     loose = [name for name in requirements(configuration()["dependency-groups"]) if "==" not in name]
     assert not loose
+    wheel = configuration()["build-system"]["requires"]
+    assert set(wheel) <= set(requirements(configuration()["dependency-groups"])), "pip builds with the pinned versions"
     lines = [line for line in constraints_file().read_text().splitlines() if not line.startswith("#")]
     assert lines
     assert all("==" in line for line in lines)

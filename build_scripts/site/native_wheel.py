@@ -1,0 +1,29 @@
+"""What pip's wheel of a checkout holds besides the engine's Python files: the shaders and the compiled kernels.
+
+A native installation has no server to fetch them from. Hatchling, which pyproject.toml names as the build backend,
+runs this hook and does the rest: files, metadata, entry point, archive.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+
+class NativeWheelHook(BuildHookInterface):  # type: ignore[misc]
+    """Compiles the kernels, and adds them and the shaders to the wheel."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Runs before files are collected. An editable installation reads shaders and kernels from the checkout."""
+        root = Path(self.root)
+        subprocess.run([sys.executable, "-m", "build_scripts.kernels.compile"], cwd=root, check=True)
+        if version == "editable":
+            return
+        shaders, kernels = root / "web" / "shaders", root / "build" / "kernels"
+        included: dict[str, str] = build_data["force_include"]
+        for path in sorted(shaders.rglob("*.wgsl")):
+            included[str(path)] = f"webinfer/_shaders/{path.relative_to(shaders).as_posix()}"
+        for path in sorted(kernels.glob("*.wasm")):
+            included[str(path)] = f"webinfer/_kernels/{path.name}"
