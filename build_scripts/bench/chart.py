@@ -1,117 +1,89 @@
-"""The benchmark as an SVG: one line a model, one mark a system, times on a logarithmic axis."""
+"""The benchmark as an SVG: one line a model, one mark a system, times on a logarithmic axis.
 
-import math
-from html import escape
+The picture is described in the Vega-Lite language and drawn by vl-convert, which is one package without
+dependencies. A style sheet in the SVG exchanges the colours for readers who prefer a dark page.
+"""
+
 from typing import Any
 
-COLOURS = {  # on a light and on a dark ground
-    "webinfer": ("#c2410c", "#fb923c"),
-    "litertjs": ("#1d4ed8", "#60a5fa"),
-    "ortweb": ("#047857", "#34d399"),
-    "tfjs": ("#7c3aed", "#c4b5fd"),
-    "native": ("#6b7280", "#9ca3af"),
+BAR = "M-0.16,-1.1L0.16,-1.1L0.16,1.1L-0.16,1.1Z"
+# Name for people, shape, colour on a light and on a dark ground: neither shape nor colour alone has to be told apart.
+SYSTEMS = {
+    ("webinfer", ""): ("webinfer", "circle", "#c2410c", "#fb923c"),
+    ("litertjs", ""): ("LiteRT.js", "square", "#1d4ed8", "#60a5fa"),
+    ("ortweb", ""): ("ONNX Runtime Web", "triangle-up", "#047857", "#34d399"),
+    ("tfjs", ""): ("TF.js", "diamond", "#7c3aed", "#c4b5fd"),
+    ("tfjs", "cpu"): ("TF.js in plain JavaScript", "cross", "#7c3aec", "#c4b5fc"),
+    ("native", ""): ("native LiteRT", BAR, "#6b7280", "#9ca3af"),
 }
-TITLES = {"litertjs": "LiteRT.js", "ortweb": "ONNX Runtime Web", "tfjs": "TF.js", "native": "native LiteRT"}
-LABELS, PANEL, LINE, TOP, GAP = 268, 430, 26, 96, 36  # pixels
-NAMESPACE = 'xmlns="http://www.w3.org/2000/svg"'
-STYLE = (
-    "text{font:12px system-ui,sans-serif;fill:var(--ink)}.quiet{fill:var(--quiet)}"
-    ".title{font-size:16px;font-weight:600}.ground{fill:var(--ground)}.grid{stroke:var(--grid)}.row{stroke:var(--row)}"
-)
-GROUNDS = {
-    "light": {"ink": "#1b1f24", "quiet": "#5c6570", "ground": "#ffffff", "grid": "#e3e8ee", "row": "#d3dae2"},
-    "dark": {"ink": "#e6e9ee", "quiet": "#9aa4b1", "ground": "#14181d", "grid": "#262d36", "row": "#39424d"},
-}
-
-
-def _style() -> str:
-    schemes = []
-    for i, (scheme, colours) in enumerate(GROUNDS.items()):
-        every = {**colours, **{system: pair[i] for system, pair in COLOURS.items()}}
-        rule = f"svg{{{''.join(f'--{name}:{value};' for name, value in every.items())}}}"
-        schemes.append(rule if scheme == "light" else f"@media (prefers-color-scheme:{scheme}){{{rule}}}")
-    return "".join(schemes) + STYLE
+INK, QUIET, GROUND, GRID = "#1b1f24", "#5c6570", "#ffffff", "#e3e8ee"
+ON_DARK = {INK: "#e6e9ee", QUIET: "#9aa4b1", GROUND: "#14181d", GRID: "#262d36"}
 
 
 def chart(report: dict[str, Any]) -> str:
     """The picture of a report."""
-    rows = [row for row in report["rows"] if row["median_ms"]]
-    models = list(dict.fromkeys(row["model"] for row in rows))
-    panels = sorted({row["threads"] for row in rows})
-    if not rows:
-        return f'<svg {NAMESPACE} width="300" height="40"><text x="8" y="24">nothing ran</text></svg>\n'
-    low = 10 ** math.floor(math.log10(min(row["median_ms"] for row in rows)))
-    high = 10 ** math.ceil(math.log10(max(row["median_ms"] for row in rows)) + 1e-9)
-    width, height = LABELS + len(panels) * (PANEL + GAP), TOP + LINE * len(models) + 40
-    where = f"{report['machine']}; {report['browser']}; {report['date'][:10]}"
-    parts = [
-        f'<svg {NAMESPACE} viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" ',
-        f'aria-label="Median inference time of each system and model"><style>{_style()}</style>',
-        f'<rect class="ground" width="{width}" height="{height}"/>',
-        '<text class="title" x="16" y="26">Median time of one inference, milliseconds</text>',
-        f'<text class="quiet" x="16" y="44">{escape(where)}</text>',
-        *_legend(rows),
+    import vl_convert  # in a dependency group of its own, which only `bench` installs
+
+    return with_dark_colours(str(vl_convert.vegalite_to_svg(specification(report))))
+
+
+def with_dark_colours(svg: str) -> str:
+    """The picture with a style sheet that replaces every colour where the page is dark."""
+    colours = {**ON_DARK, **{light: dark for _, _, light, dark in SYSTEMS.values()}}
+    rules = [
+        f'[{attribute}="{light}" i]{{{attribute}:{dark}}}'
+        for light, dark in colours.items()
+        for attribute in ("fill", "stroke")
     ]
-    for i, model in enumerate(models):
-        y = TOP + LINE * i + LINE / 2
-        parts.append(f'<text x="{LABELS - 12}" y="{y + 4}" text-anchor="end">{escape(model)}</text>')
-    for i, threads in enumerate(panels):
-        shown = [row for row in rows if row["threads"] == threads]
-        parts += _panel(shown, models, LABELS + i * (PANEL + GAP), low, high, threads)
-    return "\n".join([*parts, "</svg>"]) + "\n"
+    head, end, body = svg.partition(">")
+    return f"{head}{end}<style>@media (prefers-color-scheme:dark){{{''.join(rules)}}}</style>{body}"
 
 
-def _legend(rows: list[dict[str, Any]]) -> list[str]:
-    parts, x = [], 16
-    for system, backend in dict.fromkeys((row["system"], row["backend"]) for row in rows):
-        name = f"{TITLES.get(system, system)} ({backend})"
-        parts.append(_mark(system, backend, x + 5, 60))
-        parts.append(f'<text x="{x + 16}" y="64">{escape(name)}</text>')
-        x += 40 + round(7.2 * len(name))
-    return parts
+def specification(report: dict[str, Any]) -> dict[str, Any]:
+    """The report's picture in the Vega-Lite language: a column for each number of threads."""
+    values = [_mark(row) for row in report["rows"] if row["median_ms"]]
+    styles = {name: (shape, colour) for name, shape, colour, _ in SYSTEMS.values()}
+    names = list(dict.fromkeys(value["system"] for value in values))
+    values.sort(key=lambda value: value["system"] == "webinfer")  # drawn last, so that no mark hides it
+    where = "; ".join(part for part in (report["machine"], report["browser"], report["date"][:10]) if part)
+    title = "Median time of one inference, milliseconds" if values else "Nothing ran"
+    return {
+        "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
+        "background": GROUND,
+        "padding": 16,
+        "title": {"text": title, "subtitle": where, "anchor": "start", "offset": 12},
+        "data": {"values": values},
+        "mark": {"type": "point", "filled": True, "size": 90, "opacity": 1},
+        "width": 430,
+        "height": {"step": 26},
+        "encoding": {
+            "x": {"field": "ms", "type": "quantitative", "title": None, "scale": {"type": "log"}},
+            "y": {"field": "model", "type": "nominal", "title": None, "sort": None},
+            "column": {"field": "threads", "type": "nominal", "title": None, "header": {"labelAnchor": "start"}},
+            "color": {
+                "field": "system", "scale": {"domain": names, "range": [styles[name][1] for name in names]},
+                "legend": {"orient": "top", "title": None},
+            },
+            "shape": {"field": "system", "scale": {"domain": names, "range": [styles[name][0] for name in names]}},
+            "description": {"field": "tip"},
+        },
+        "config": {
+            "font": "system-ui, sans-serif",
+            "view": {"stroke": None},
+            "title": {"color": INK, "subtitleColor": QUIET, "fontSize": 16, "subtitleFontSize": 12},
+            "axis": {"domain": False, "gridColor": GRID, "tickColor": GRID, "labelColor": QUIET, "labelFontSize": 12},
+            "axisX": {"format": "~g"},
+            "axisY": {"labelColor": INK, "labelLimit": 260, "grid": True, "gridDash": [1, 3], "ticks": False},
+            "legend": {"labelColor": INK, "labelFontSize": 12, "symbolSize": 90},
+            "header": {"labelColor": INK, "labelFontSize": 12},
+        },
+    }  # fmt: skip
 
 
-def _panel(
-    rows: list[dict[str, Any]], models: list[str], left: int, low: float, high: float, threads: int
-) -> list[str]:
-    """Grid, axis and marks of one thread count."""
-    bottom = TOP + LINE * len(models)
-    span = math.log10(high / low)
-
-    def place(ms: float) -> float:
-        return left + PANEL * math.log10(ms / low) / span
-
-    heading = f"{threads} thread{'s' if threads > 1 else ''}" if threads else "GPU"
-    parts = [f'<text x="{left}" y="{TOP - 8}">{heading}</text>']
-    for exponent in range(round(math.log10(low)), round(math.log10(high)) + 1):
-        x, number = place(10.0**exponent), f"{10.0**exponent:g}"
-        parts.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{bottom}"/>')
-        parts.append(f'<text class="quiet" x="{x:.1f}" y="{bottom + 18}" text-anchor="middle">{number}</text>')
-    for i, model in enumerate(models):
-        y = TOP + LINE * i + LINE / 2
-        parts.append(f'<line class="row" x1="{left}" x2="{left + PANEL}" y1="{y}" y2="{y}" stroke-dasharray="1 3"/>')
-        for row in sorted((r for r in rows if r["model"] == model), key=lambda r: r["system"] == "webinfer"):
-            mark = _mark(row["system"], row["backend"], place(row["median_ms"]), y)
-            parts.append(f"<g><title>{escape(_tip(row))}</title>{mark}</g>")
-    return parts
-
-
-def _tip(row: dict[str, Any]) -> str:
-    system = TITLES.get(row["system"], row["system"])
-    return f"{row['model']}: {system} {row['backend']} {row['median_ms']:.2f} ms (min {row['min_ms']:.2f})"
-
-
-def _mark(system: str, backend: str, x: float, y: float) -> str:
-    """A shape and a colour, so that neither alone has to be told apart."""
-    colour = f"var(--{system if system in COLOURS else 'native'})"
-    solid = f'style="fill:{colour}"'
-    if system == "webinfer":
-        return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="6" {solid}/>'
-    if system == "native":
-        return f'<path d="M{x:.1f} {y - 7:.1f}v14" style="stroke:{colour};stroke-width:3"/>'
-    if system == "litertjs":
-        return f'<rect x="{x - 5:.1f}" y="{y - 5:.1f}" width="10" height="10" {solid}/>'
-    if system == "ortweb":
-        return f'<path d="M{x:.1f} {y - 6:.1f}l6 11h-12z" {solid}/>'
-    paint = f'style="fill:none;stroke:{colour};stroke-width:1.5"' if backend == "cpu" else solid
-    return f'<path d="M{x:.1f} {y - 6:.1f}l6 6l-6 6l-6 -6z" {paint}/>'
+def _mark(row: dict[str, Any]) -> dict[str, Any]:
+    """One mark; `tip` is what a screen reader says of it."""
+    system, backend, threads = row["system"], row["backend"], row["threads"]
+    name = (SYSTEMS.get((system, backend)) or SYSTEMS[system, ""])[0]
+    panel = f"{threads} thread{'s' * (threads > 1)}" if threads else "GPU"
+    tip = f"{row['model']}: {name} {backend} {row['median_ms']:.2f} ms (min {row['min_ms']:.2f})"
+    return {"model": row["model"], "system": name, "threads": panel, "ms": row["median_ms"], "tip": tip}

@@ -63,13 +63,26 @@ def test_the_browsers_wheel_leaves_out_only_what_no_page_uses(members: dict[str,
     assert shaders == {path.name for path in (WEB / "shaders").rglob("*.wgsl")}
     left_out = {name for name, _ in engine_files() if not name.endswith(".wgsl")} - set(members)
     assert {"webinfer/cli.py", "webinfer/host/native.py"} <= left_out
-    assert all(name.split("/")[1] in ("__main__.py", "cli.py", "dump.py", "host", "backends", "importers") for name in left_out)
+    assert all(
+        name.split("/")[1] in ("__main__.py", "cli.py", "dump.py", "host", "backends", "importers") for name in left_out
+    )
     kept = ("webinfer/backends/wasm", "webinfer/backends/webgpu", "webinfer/importers/tflite")
     assert not [name for name in left_out if name.startswith(kept)]
 
 
 def test_pips_wheel_holds_engine_shaders_kernels_and_the_command(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(tmp_path), "."]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "-q",
+        "--no-deps",
+        "--no-build-isolation",
+        "-w",
+        str(tmp_path),
+        ".",
+    ]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     (path,) = tmp_path.glob("*.whl")
