@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from build_scripts.errors import BuildError
-from build_scripts.kernels.kernel_list import read_rows
 from build_scripts.paths import ENGINE, MODELS
 
 SUFFIXES = {".tflite", ".onnx"}
@@ -49,18 +48,13 @@ def dump_models(models: Sequence[Path], folder: Path) -> dict[str, str]:
     from webinfer.dump import dump
     from webinfer.errors import WebinferError
 
-    refused, names = dict[str, str](), argument_names()
+    refused = dict[str, str]()
     for path in models:
         try:
-            asyncio.run(dump(path, folder / path.stem, names=names))
+            asyncio.run(dump(path, folder / path.stem))
         except WebinferError as error:
             refused[path.name] = str(error)
     return refused
-
-
-def argument_names() -> dict[str, list[str]]:
-    """The names of each kernel's arguments, from the list of kernels."""
-    return {row.name: [name for name, _ in row.args] for row in read_rows()}
 
 
 def compare(old: Path, new: Path, names: Mapping[str, str]) -> tuple[int, dict[str, str]]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from build_scripts.errors import BuildError
-from build_scripts.judge.dump import argument_names, compare, run
+from build_scripts.judge.dump import compare, run
 
 
 def folders(tmp_path: Path, old: str, new: str) -> tuple[Path, Path]:
@@ -43,10 +43,6 @@ def test_renamed_kernels_are_equal_by_a_mapping(tmp_path: Path) -> None:
     mapping = tmp_path / "names.json"
     mapping.write_text(json.dumps({"f32_conv": "f32_convolution", "pool_any": "pool_all"}))
     assert run(["--compare", str(a), str(b), "--names", str(mapping)]) == 0
-
-
-def test_arguments_have_the_names_of_the_list() -> None:
-    assert argument_names()["f32_conv2d_nhwc_1x32"][:3] == ["x", "w", "y"]
 
 
 def test_a_folder_without_models_says_what_to_name(tmp_path: Path) -> None:

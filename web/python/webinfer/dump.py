@@ -36,7 +36,6 @@ LIMITS = {  # what every WebGPU implementation has
     "minUniformBufferOffsetAlignment": 256,
 }
 FEATURES = frozenset({"subgroups", "packed_4x8_integer_dot_product"})
-ArgumentNames = Mapping[str, Sequence[str]]  # kernel -> its arguments' names in order
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +58,14 @@ TARGETS = {
 }
 
 
-async def dump(
-    model: Any, folder: Path, targets: Sequence[str] = tuple(TARGETS), names: ArgumentNames | None = None
-) -> None:
+async def dump(model: Any, folder: Path, targets: Sequence[str] = tuple(TARGETS)) -> None:
     """Writes what the model is compiled to, one folder a target; what a target refuses is written to refused.txt.
 
     Raises:  ModelFormatError if the model cannot be read
     """
     graph = ""
     for name in targets:
-        files, graph_text = await compiled_files(model, TARGETS[name], names or {})
+        files, graph_text = await compiled_files(model, TARGETS[name])
         graph = graph or graph_text
         for path, text in files.items():
             place = folder / name / path
@@ -78,7 +75,7 @@ async def dump(
         (folder / "graph.txt").write_text(graph, encoding="utf-8")
 
 
-async def compiled_files(model: Any, target: Target, names: ArgumentNames) -> tuple[dict[str, str], str]:
+async def compiled_files(model: Any, target: Target) -> tuple[dict[str, str], str]:
     """Path and text of every file of one target, and the optimised graph as text."""
     host = _PaperHost(target)
     warnings = logging.getLogger("webinfer")
@@ -99,7 +96,7 @@ async def compiled_files(model: Any, target: Target, names: ArgumentNames) -> tu
         warnings.disabled = silent
     files = {"plan.json": _json_rows(plan)}
     for i, kernels in enumerate(host.instances):
-        files[f"steps{i or ''}.txt"] = kernels.text(names)
+        files[f"steps{i or ''}.txt"] = kernels.text()
     for i, program in enumerate(host.device.programs):
         files[f"dispatches{i or ''}.json"] = program.text()
     files.update({f"{name}.wgsl": spec.code for spec, name in host.device.shaders.items()})
@@ -162,26 +159,26 @@ class _PaperKernels:
     def close(self) -> None:
         """Nothing to let go."""
 
-    def text(self, names: ArgumentNames) -> str:
+    def text(self) -> str:
         """What was written, then the steps of every run."""
         lines = [f"memory {self._size} bytes", *self._written[: self._constants]]
         for program, first, count in self._runs:
             lines.append(f"run of {count} steps")
-            lines += _steps(program, names)[first : first + count]
+            lines += _steps(program)[first : first + count]
         return "\n".join(lines) + "\n"
 
 
-def _steps(program: bytes, names: ArgumentNames) -> list[str]:
+def _steps(program: bytes) -> list[str]:
     """The records of a program, one line each: kernel, units, arguments; addresses in hexadecimal."""
     kernels = {kernel.id: kernel for kernel in KERNELS.values()}
     lines, at = [], 16
     for _ in range(struct.unpack_from("<4I", program)[2]):
         number, words, units = struct.unpack_from("<3I", program, at)
         kernel = kernels[number]
-        arguments = [_argument(kind, program, at + 12 + 4 * i) for i, kind in enumerate(kernel.args.values())]
-        known = names.get(kernel.name, list(kernel.args))
-        pairs = " ".join(f"{name}={value}" for name, value in zip(known, arguments, strict=True))
-        lines.append(f"{kernel.name} units={units} {pairs}")
+        arguments = [
+            f"{name}={_argument(kind, program, at + 12 + 4 * i)}" for i, (name, kind) in enumerate(kernel.args.items())
+        ]
+        lines.append(" ".join([kernel.name, f"units={units}", *arguments]))
         at += 4 * words
     return lines
 

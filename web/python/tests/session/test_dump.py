@@ -43,12 +43,6 @@ def test_two_dumps_of_a_model_are_equal(tmp_path: Path) -> None:
     assert {path.split("/")[0] for path in written(tmp_path / "a")} == {*TARGETS, "graph.txt"}
 
 
-def test_the_steps_carry_the_names_that_are_given(tmp_path: Path) -> None:
-    names = {"f32_max_pool2d_nhwc": [f"name{i}" for i in range(19)]}
-    run(dump(model(), tmp_path, ["wasm"], names))
-    assert " name18=" in (tmp_path / "wasm" / "steps.txt").read_text()
-
-
 def test_a_changed_weight_changes_the_dump(tmp_path: Path) -> None:
     g = webinfer.GraphBuilder("other")
     x = g.input("x", (1, 6, 6, 2))
