@@ -111,7 +111,7 @@ def ship(lines: Path) -> int:
 
 def merge(shipped: dict[str, Any], tuned: Iterable[dict[str, Any]]) -> int:
     """Adds winners that differ from their default, of plans that were kept; how many. Marks classes as measured."""
-    from webinfer.backends.webgpu.shipped import adapter_class
+    from webinfer.backends.webgpu.default_tunings import adapter_class
 
     added = 0
     for value in tuned:

@@ -18,11 +18,11 @@ const READERS: u32 = 1u;
 
 alias acc_v = vec4<i32>;
 fn start() -> acc_v { return acc_v(); }
-fn join(a: acc_v, b: acc_v) -> acc_v { return a + b; }
+fn combine(a: acc_v, b: acc_v) -> acc_v { return a + b; }
 $$ if subgroups
-fn join_subgroup(a: acc_v) -> acc_v { return subgroupAdd(a); }
+fn subgroup_reduce(a: acc_v) -> acc_v { return subgroupAdd(a); }
 $$ endif
-{$ include "_workgroup_join.wgsl" $}
+{$ include "_workgroup_reduce.wgsl" $}
 
 @compute @workgroup_size(WG)
 fn main(
@@ -46,6 +46,6 @@ fn main(
         own -= params.w_zero * dot4I8Packed(ONES, x);
         $$ endif
     }
-    let sum = joined(own, local);
+    let sum = workgroup_reduce(own, local);
     if (local == 0u && pixel < params.pixels) { store4_y(index, finish(sum, pixel, c4)); }
 }

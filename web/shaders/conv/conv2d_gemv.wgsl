@@ -43,7 +43,7 @@ struct acc_v {
     $$ endfor
 }
 fn start() -> acc_v { return acc_v(); }
-fn join(a: acc_v, b: acc_v) -> acc_v {
+fn combine(a: acc_v, b: acc_v) -> acc_v {
     return acc_v(
         $$ for r in range(rows)
         a.s{{ r }} + b.s{{ r }},
@@ -51,7 +51,7 @@ fn join(a: acc_v, b: acc_v) -> acc_v {
     );
 }
 $$ if subgroups
-fn join_subgroup(a: acc_v) -> acc_v {
+fn subgroup_reduce(a: acc_v) -> acc_v {
     return acc_v(
         $$ for r in range(rows)
         subgroupAdd(a.s{{ r }}),
@@ -59,7 +59,7 @@ fn join_subgroup(a: acc_v) -> acc_v {
     );
 }
 $$ endif
-{$ include "_workgroup_join.wgsl" $}
+{$ include "_workgroup_reduce.wgsl" $}
 
 @compute @workgroup_size(WG)
 fn main(
@@ -87,7 +87,7 @@ fn main(
         own.s{{ r }} += w_v(dot(x{{ r }}, w0), dot(x{{ r }}, w1), dot(x{{ r }}, w2), dot(x{{ r }}, w3));
         $$ endfor
     }
-    let sums = joined(own, local);
+    let sums = workgroup_reduce(own, local);
 
     // Invocation r stores row r.
     var sum = sums.s0;

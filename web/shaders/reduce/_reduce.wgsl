@@ -1,17 +1,17 @@
 // _reduce: what a reduction does with each element. acc_v holds four running results.
 //
-//   x_v four elements of x; start(), step(acc, x), join(acc, acc) merges two partial results, across(acc) the
+//   x_v four elements of x; start(), step(acc, x), combine(acc, acc) merges two partial results, across(acc) the
 //   four of one; finish(acc) of params.reduced elements
 
 $$ if op == "log_sum_exp"
 // (largest so far, sum of e^(x - largest)) in one pass.
 struct acc_v { top: vec4<f32>, sum: vec4<f32> }
 fn start() -> acc_v { return acc_v(vec4<f32>(-3.4028234663852886e38), vec4<f32>(0.0)); }
-fn join(a: acc_v, b: acc_v) -> acc_v {
+fn combine(a: acc_v, b: acc_v) -> acc_v {
     let top = max(a.top, b.top);
     return acc_v(top, a.sum * exp(a.top - top) + b.sum * exp(b.top - top));
 }
-fn step(a: acc_v, x: x_v) -> acc_v { return join(a, acc_v(x, vec4<f32>(1.0))); }
+fn step(a: acc_v, x: x_v) -> acc_v { return combine(a, acc_v(x, vec4<f32>(1.0))); }
 fn across(a: acc_v) -> acc_v {
     let top = max(max(a.top.x, a.top.y), max(a.top.z, a.top.w));
     return acc_v(vec4<f32>(top), vec4<f32>(dot(a.sum * exp(a.top - top), vec4<f32>(1.0))));
@@ -20,37 +20,37 @@ fn finish(a: acc_v) -> y_v { return a.top + log(a.sum); }
 $$ elif op == "max"
 alias acc_v = x_v;
 fn start() -> acc_v { return acc_v(params.lowest); }
-fn join(a: acc_v, b: acc_v) -> acc_v { return max(a, b); }
+fn combine(a: acc_v, b: acc_v) -> acc_v { return max(a, b); }
 fn step(a: acc_v, x: x_v) -> acc_v { return max(a, x); }
 fn finish(a: acc_v) -> y_v { return a; }
 $$ elif op == "min"
 alias acc_v = x_v;
 fn start() -> acc_v { return acc_v(params.highest); }
-fn join(a: acc_v, b: acc_v) -> acc_v { return min(a, b); }
+fn combine(a: acc_v, b: acc_v) -> acc_v { return min(a, b); }
 fn step(a: acc_v, x: x_v) -> acc_v { return min(a, x); }
 fn finish(a: acc_v) -> y_v { return a; }
 $$ elif op == "product"
 alias acc_v = x_v;
 fn start() -> acc_v { return acc_v(1); }
-fn join(a: acc_v, b: acc_v) -> acc_v { return a * b; }
+fn combine(a: acc_v, b: acc_v) -> acc_v { return a * b; }
 fn step(a: acc_v, x: x_v) -> acc_v { return a * x; }
 fn finish(a: acc_v) -> y_v { return a; }
 $$ elif op == "all"
 alias acc_v = x_v;
 fn start() -> acc_v { return acc_v(1); }
-fn join(a: acc_v, b: acc_v) -> acc_v { return min(a, b); }
+fn combine(a: acc_v, b: acc_v) -> acc_v { return min(a, b); }
 fn step(a: acc_v, x: x_v) -> acc_v { return select(acc_v(0), a, x != x_v(0)); }
 fn finish(a: acc_v) -> y_v { return a; }
 $$ elif op == "any"
 alias acc_v = x_v;
 fn start() -> acc_v { return acc_v(0); }
-fn join(a: acc_v, b: acc_v) -> acc_v { return max(a, b); }
+fn combine(a: acc_v, b: acc_v) -> acc_v { return max(a, b); }
 fn step(a: acc_v, x: x_v) -> acc_v { return select(acc_v(1), a, x == x_v(0)); }
 fn finish(a: acc_v) -> y_v { return a; }
 $$ else
 alias acc_v = x_v;
 fn start() -> acc_v { return acc_v(0); }
-fn join(a: acc_v, b: acc_v) -> acc_v { return a + b; }
+fn combine(a: acc_v, b: acc_v) -> acc_v { return a + b; }
 $$ endif
 
 $$ if op == "l1"
@@ -81,6 +81,6 @@ fn finish(a: acc_v) -> y_v { return a; }
 $$ endif
 $$ if op != "log_sum_exp"
 fn across(a: acc_v) -> acc_v {
-    return join(join(acc_v(a.x), acc_v(a.y)), join(acc_v(a.z), acc_v(a.w)));
+    return combine(combine(acc_v(a.x), acc_v(a.y)), combine(acc_v(a.z), acc_v(a.w)));
 }
 $$ endif

@@ -1,16 +1,16 @@
-// _reduce_subgroup: `join_subgroup(acc)`, a reduction's partial results of a subgroup joined, for each of its invocations.
+// _reduce_subgroup: `subgroup_reduce(acc)`, a reduction's partial results of a subgroup joined, for each of its invocations.
 
 $$ if op == "log_sum_exp"
-fn join_subgroup(a: acc_v) -> acc_v {
+fn subgroup_reduce(a: acc_v) -> acc_v {
     let top = subgroupMax(a.top);
     return acc_v(top, subgroupAdd(a.sum * exp(a.top - top)));
 }
 $$ elif op in ("max", "any")
-fn join_subgroup(a: acc_v) -> acc_v { return subgroupMax(a); }
+fn subgroup_reduce(a: acc_v) -> acc_v { return subgroupMax(a); }
 $$ elif op in ("min", "all")
-fn join_subgroup(a: acc_v) -> acc_v { return subgroupMin(a); }
+fn subgroup_reduce(a: acc_v) -> acc_v { return subgroupMin(a); }
 $$ elif op == "product"
-fn join_subgroup(a: acc_v) -> acc_v { return subgroupMul(a); }
+fn subgroup_reduce(a: acc_v) -> acc_v { return subgroupMul(a); }
 $$ else
-fn join_subgroup(a: acc_v) -> acc_v { return subgroupAdd(a); }
+fn subgroup_reduce(a: acc_v) -> acc_v { return subgroupAdd(a); }
 $$ endif

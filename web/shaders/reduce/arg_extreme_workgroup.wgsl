@@ -29,17 +29,17 @@ $$ endif
 // Of each line: the rank of the best element, which is the largest one, and its place.
 struct acc_v { rank: vec4<u32>, at: vec4<u32> }
 fn start() -> acc_v { return acc_v(vec4<u32>(0u), vec4<u32>(0xffffffffu)); }
-fn join(a: acc_v, b: acc_v) -> acc_v {
+fn combine(a: acc_v, b: acc_v) -> acc_v {
     let second = (b.rank > a.rank) | ((b.rank == a.rank) & (b.at < a.at));
     return acc_v(select(a.rank, b.rank, second), select(a.at, b.at, second));
 }
 $$ if subgroups
-fn join_subgroup(a: acc_v) -> acc_v {
+fn subgroup_reduce(a: acc_v) -> acc_v {
     let best = subgroupMax(a.rank);
     return acc_v(best, subgroupMin(select(vec4<u32>(0xffffffffu), a.at, a.rank == best)));
 }
 $$ endif
-{$ include "_workgroup_join.wgsl" $}
+{$ include "_workgroup_reduce.wgsl" $}
 
 fn rank_at(i: u32) -> u32 {
     let v = load_x(i);
@@ -64,8 +64,8 @@ fn main(
     var own = start();
     for (var d = local; d < params.depth; d += WG) {
         let i = base + d * params.inner;
-        own = join(own, acc_v(vec4<u32>(rank_at(i.x), rank_at(i.y), rank_at(i.z), rank_at(i.w)), vec4<u32>(d)));
+        own = combine(own, acc_v(vec4<u32>(rank_at(i.x), rank_at(i.y), rank_at(i.z), rank_at(i.w)), vec4<u32>(d)));
     }
-    let all = joined(own, local);
+    let all = workgroup_reduce(own, local);
     if (local == 0u) { store4_y(quad, y_v(all.at)); }
 }

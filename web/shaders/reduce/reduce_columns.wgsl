@@ -14,7 +14,7 @@ const READERS: u32 = 1u;
 $$ if subgroups
 {$ include "_reduce_subgroup.wgsl" $}
 $$ endif
-{$ include "_workgroup_join.wgsl" $}
+{$ include "_workgroup_reduce.wgsl" $}
 
 @compute @workgroup_size(WG)
 fn main(
@@ -28,6 +28,6 @@ fn main(
     let base = quad / inner * params.reduced * inner + quad % inner;
     var acc = start();
     for (var d = local; d < params.reduced; d += WG) { acc = step(acc, load4_x(base + d * inner)); }
-    let all = joined(acc, local);
+    let all = workgroup_reduce(acc, local);
     if (local == 0u) { store4_y(quad, finish(all)); }
 }

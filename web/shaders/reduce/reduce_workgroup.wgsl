@@ -14,7 +14,7 @@ const READERS: u32 = 1u;
 $$ if subgroups
 {$ include "_reduce_subgroup.wgsl" $}
 $$ endif
-{$ include "_workgroup_join.wgsl" $}
+{$ include "_workgroup_reduce.wgsl" $}
 
 @compute @workgroup_size(WG)
 fn main(
@@ -27,6 +27,6 @@ fn main(
     let quads = params.reduced / 4u;
     var acc = start();
     for (var q = local; q < quads; q += WG) { acc = step(acc, load4_x(row * quads + q)); }
-    let all = joined(acc, local);
+    let all = workgroup_reduce(acc, local);
     if (local == 0u) { store_y(row, finish(across(all)).x); }
 }

@@ -13,17 +13,17 @@ const READERS: u32 = WG;
 // (largest x, sum of e^(x - largest)) of a part of the line.
 struct acc_v { top: f32, sum: f32 }
 fn start() -> acc_v { return acc_v(-3.4028234663852886e38, 0.0); }
-fn join(a: acc_v, b: acc_v) -> acc_v {
+fn combine(a: acc_v, b: acc_v) -> acc_v {
     let top = max(a.top, b.top);
     return acc_v(top, a.sum * exp(a.top - top) + b.sum * exp(b.top - top));
 }
 $$ if subgroups
-fn join_subgroup(a: acc_v) -> acc_v {
+fn subgroup_reduce(a: acc_v) -> acc_v {
     let top = subgroupMax(a.top);
     return acc_v(top, subgroupAdd(a.sum * exp(a.top - top)));
 }
 $$ endif
-{$ include "_workgroup_join.wgsl" $}
+{$ include "_workgroup_reduce.wgsl" $}
 
 @compute @workgroup_size(WG)
 fn main(
@@ -42,7 +42,7 @@ fn main(
     for (var d = local; d < params.depth; d += WG) {
         own.sum += exp(params.beta * load_x(base + d * params.inner) - own.top);
     }
-    let all = joined(own, local);
+    let all = workgroup_reduce(own, local);
 
     for (var d = local; d < params.depth; d += WG) {
         let shifted = params.beta * load_x(base + d * params.inner) - all.top;

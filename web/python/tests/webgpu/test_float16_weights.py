@@ -13,7 +13,7 @@ from tests.webgpu.test_device import HOST, disguised
 
 from webinfer.backends import webgpu
 from webinfer.backends.webgpu.lowerings import epilogue, fused
-from webinfer.backends.webgpu.lowerings.variants import GEMVS, READ_HALVES, TILES, tuning_key
+from webinfer.backends.webgpu.lowerings.variants import GEMVS, READ_FLOAT16, TILES, tuning_key
 from webinfer.codegen.elements import Element
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Constant, Graph, Sparsity, TensorType, Value, apply
@@ -62,12 +62,12 @@ def results(graph: Graph, host: Any, choices: Any) -> tuple[bytes, int, list[str
     executor = run(webgpu.build(graph, host, choices=choices))
     x = np.random.default_rng(1).uniform(-1, 1, graph.inputs[0].type.shape).astype(np.float32)
     out = run(executor.run({"x": memoryview(x.reshape(-1)).cast("B")}))
-    halves = [s.dispatch.shader for s in executor._schedule.run if _reads_halves(s)]
+    float16_kernels = [s.dispatch.shader for s in executor._schedule.run if _reads_float16(s)]
     executor.close()
-    return out[graph.outputs[0].name].tobytes(), executor.memory().constants, halves
+    return out[graph.outputs[0].name].tobytes(), executor.memory().constants, float16_kernels
 
 
-def _reads_halves(step: Any) -> bool:
+def _reads_float16(step: Any) -> bool:
     return any(b.slot.element is Element.F16 for b in step.dispatch.bindings)
 
 
@@ -83,11 +83,11 @@ def test_results_are_those_of_float32_weights(
 ) -> None:
     wide, narrow = (one_node(op, x, stored(numbers(*w), t), attrs) for t in (DType.FLOAT32, DType.FLOAT16))
     choices = {tuning_key(wide.nodes[0]): kernel}
-    want, wide_bytes, halves = results(wide, disguised(), choices)
-    assert not halves
-    got, narrow_bytes, halves = results(narrow, disguised(), choices)
+    want, wide_bytes, float16_kernels = results(wide, disguised(), choices)
+    assert not float16_kernels
+    got, narrow_bytes, float16_kernels = results(narrow, disguised(), choices)
     assert got == want
-    assert halves
+    assert float16_kernels
     assert narrow_bytes <= wide_bytes / 2 + 16
 
 
@@ -100,7 +100,7 @@ def test_kernels_that_would_wait_for_them_keep_float32(kernel: str) -> None:
 
 def test_every_kernel_that_keeps_them_is_tried() -> None:
     tried = {name for row in PRODUCTS.values() for name in row[4]}
-    assert set(READ_HALVES) == tried - TILES.keys() - GEMVS.keys()
+    assert set(READ_FLOAT16) == tried - TILES.keys() - GEMVS.keys()
     assert tried & GEMVS.keys()
 
 
@@ -113,7 +113,7 @@ def test_fused_convolutions_keep_both_weights(channels: int) -> None:
         w = stored(numbers(13, 1, 1, channels), dtype)
         pointwise = apply(OPS["conv2d"], [depthwise.output, w], Conv2dAttrs(), "pointwise")
         found.append(results(Graph("g", [x], pointwise.outputs, [depthwise, pointwise]), disguised(), {}))
-    assert [halves for *_, halves in found] == [[], ["depthwise_pointwise"]]
+    assert [float16_kernels for *_, float16_kernels in found] == [[], ["depthwise_pointwise"]]
     assert len({data for data, *_ in found}) == 1
 
 
@@ -139,10 +139,10 @@ def test_real_models_give_the_same_from_half_the_memory(name: str, monkeypatch: 
     graph = read_model(memoryview(path.read_bytes()), name)
     optimize(graph)
     graph.inputs[0].name = "x"
-    got, narrow_bytes, halves = results(graph, disguised(), {})
+    got, narrow_bytes, float16_kernels = results(graph, disguised(), {})
     for module in (epilogue, fused):
         monkeypatch.setattr(module, "float_weights", lambda w, target: w)
     want, wide_bytes, _ = results(graph, disguised(), {})
     assert got == want
-    assert len(halves) > 15
+    assert len(float16_kernels) > 15
     assert narrow_bytes < 0.6 * wide_bytes

@@ -100,7 +100,7 @@ def test_a_block_is_one_dispatch_unless_the_tuner_says_otherwise() -> None:
     assert len(make_schedule(graph, HARDWARE).run) == 1
     assert fusion.candidates(HARDWARE)[0] == share.name
     assert fusion.candidates(HARDWARE)[-1] == SEPARATE
-    apart = Target(LIMITS, choices={fusion.key: SEPARATE})
+    apart = Target(LIMITS, tuned={fusion.key: SEPARATE})
     assert len(make_schedule(graph, apart).run) == 3
     assert len(make_schedule(graph, SOFTWARE).run) == 3
 

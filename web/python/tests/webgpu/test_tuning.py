@@ -13,9 +13,9 @@ from tests.webgpu.test_device import Disguised
 
 from webinfer.backends import webgpu
 from webinfer.backends.webgpu import tuning
+from webinfer.backends.webgpu.default_tunings import DATA, adapter_class, default_tunings
 from webinfer.backends.webgpu.executor import WebGpuExecutor
 from webinfer.backends.webgpu.fusion import SEPARATE
-from webinfer.backends.webgpu.shipped import DATA, adapter_class, shipped_choices
 from webinfer.backends.webgpu.tuning import Tuner, about, export_log, import_log, recall, remember
 from webinfer.dtypes import DType
 from webinfer.errors import DeviceLostError, ModelFormatError, UnsupportedOpError
@@ -281,7 +281,7 @@ def test_shipped_choices_come_before_defaults_and_after_tuned_ones(monkeypatch: 
     host = Memory()
     choices = other_choices(host)
     key = next(iter(choices))
-    monkeypatch.setattr(tuning, "shipped_choices", lambda name, software: {key: choices[key], "of another": "x"})
+    monkeypatch.setattr(tuning, "default_tunings", lambda name, software: {key: choices[key], "of another": "x"})
     assert set(origins(build(host))) == {"default", "shipped"}
     plant(host, {key: choices[key]})
     assert set(origins(build(host))) == {"default", "tuned"}
@@ -308,4 +308,4 @@ def test_every_shipped_class_says_whether_it_was_measured() -> None:
     assert set(DATA) == {"nvidia", "apple", "intel", "amd", "qualcomm", "software"}
     for name, entry in DATA.items():
         assert entry["measured"] or not entry["choices"], name
-    assert shipped_choices("arm valhall", False) == {}
+    assert default_tunings("arm valhall", False) == {}

@@ -99,10 +99,10 @@ def test_tiles_beyond_the_device_are_not_offered() -> None:
 def test_a_choice_is_honoured_and_a_wrong_one_is_not() -> None:
     node = node_of("conv2d", "many pixels")
     key = tuning_key(node)
-    assert choose(node, Target(LIMITS, choices={key: "vec4_1"})) == "vec4_1"
-    assert choose(node, Target(LIMITS, choices={key: "no such kernel"})) == candidates(node, HARDWARE)[0]
+    assert choose(node, Target(LIMITS, tuned={key: "vec4_1"})) == "vec4_1"
+    assert choose(node, Target(LIMITS, tuned={key: "no such kernel"})) == candidates(node, HARDWARE)[0]
     large = next(name for name, tile in TILES.items() if tile.nbytes > 16384)
-    assert choose(node, Target(LIMITS, choices={key: large})) == candidates(node, HARDWARE)[0]
+    assert choose(node, Target(LIMITS, tuned={key: large})) == candidates(node, HARDWARE)[0]
 
 
 def test_keys_tell_shapes_and_epilogues_apart() -> None:

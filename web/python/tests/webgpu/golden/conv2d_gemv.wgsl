@@ -75,19 +75,19 @@ struct acc_v {
     s0: w_v,
 }
 fn start() -> acc_v { return acc_v(); }
-fn join(a: acc_v, b: acc_v) -> acc_v {
+fn combine(a: acc_v, b: acc_v) -> acc_v {
     return acc_v(
         a.s0 + b.s0,
     );
 }
-fn join_subgroup(a: acc_v) -> acc_v {
+fn subgroup_reduce(a: acc_v) -> acc_v {
     return acc_v(
         subgroupAdd(a.s0),
     );
 }
-// _workgroup_join: `joined(own, local)`: the values of a workgroup's invocations joined, for the first READERS of them.
+// _workgroup_reduce: `workgroup_reduce(own, local)`: the values of a workgroup's invocations joined, for the first READERS of them.
 //
-//   acc_v, start() its neutral value, join(acc, acc) and join_subgroup(acc) are the includer's; WG is a power of two.
+//   acc_v, start() its neutral value, combine(acc, acc) and subgroup_reduce(acc) are the includer's; WG is a power of two.
 //   With subgroups one value of each passes workgroup memory, else all do, in a tree. How many invocations a subgroup
 //   has and which ones is left to the device: the least local index of each marks where its value lies.
 //   Call it once, in uniform control flow.
@@ -95,11 +95,11 @@ fn join_subgroup(a: acc_v) -> acc_v {
 var<workgroup> partial: array<acc_v, WG>;
 var<workgroup> marks: array<atomic<u32>, (WG + 31u) / 32u>;
 
-fn joined(own: acc_v, local: u32) -> acc_v {
+fn workgroup_reduce(own: acc_v, local: u32) -> acc_v {
     // Not all drivers clear workgroup memory; and the barrier brings subgroups together again behind a loop.
     if (local % 32u == 0u) { atomicStore(&marks[local / 32u], 0u); }
     workgroupBarrier();
-    let part = join_subgroup(own);
+    let part = subgroup_reduce(own);
     let place = subgroupMin(local);
     if (local == place) {
         partial[local] = part;
@@ -111,7 +111,7 @@ fn joined(own: acc_v, local: u32) -> acc_v {
     for (var word = 0u; word < (WG + 31u) / 32u; word++) {
         var bits = atomicLoad(&marks[word]);
         while (bits != 0u) {
-            all = join(all, partial[32u * word + firstTrailingBit(bits)]);
+            all = combine(all, partial[32u * word + firstTrailingBit(bits)]);
             bits &= bits - 1u;
         }
     }
@@ -140,7 +140,7 @@ fn main(
         let x0 = quad_of(row0, i);
         own.s0 += w_v(dot(x0, w0), dot(x0, w1), dot(x0, w2), dot(x0, w3));
     }
-    let sums = joined(own, local);
+    let sums = workgroup_reduce(own, local);
 
     // Invocation r stores row r.
     var sum = sums.s0;

@@ -25,31 +25,31 @@ const WG: u32 = 64u;
 const READERS: u32 = 1u;
 // _reduce: what a reduction does with each element. acc_v holds four running results.
 //
-//   x_v four elements of x; start(), step(acc, x), join(acc, acc) merges two partial results, across(acc) the
+//   x_v four elements of x; start(), step(acc, x), combine(acc, acc) merges two partial results, across(acc) the
 //   four of one; finish(acc) of params.reduced elements
 
 // (largest so far, sum of e^(x - largest)) in one pass.
 struct acc_v { top: vec4<f32>, sum: vec4<f32> }
 fn start() -> acc_v { return acc_v(vec4<f32>(-3.4028234663852886e38), vec4<f32>(0.0)); }
-fn join(a: acc_v, b: acc_v) -> acc_v {
+fn combine(a: acc_v, b: acc_v) -> acc_v {
     let top = max(a.top, b.top);
     return acc_v(top, a.sum * exp(a.top - top) + b.sum * exp(b.top - top));
 }
-fn step(a: acc_v, x: x_v) -> acc_v { return join(a, acc_v(x, vec4<f32>(1.0))); }
+fn step(a: acc_v, x: x_v) -> acc_v { return combine(a, acc_v(x, vec4<f32>(1.0))); }
 fn across(a: acc_v) -> acc_v {
     let top = max(max(a.top.x, a.top.y), max(a.top.z, a.top.w));
     return acc_v(vec4<f32>(top), vec4<f32>(dot(a.sum * exp(a.top - top), vec4<f32>(1.0))));
 }
 fn finish(a: acc_v) -> y_v { return a.top + log(a.sum); }
-// _reduce_subgroup: `join_subgroup(acc)`, a reduction's partial results of a subgroup joined, for each of its invocations.
+// _reduce_subgroup: `subgroup_reduce(acc)`, a reduction's partial results of a subgroup joined, for each of its invocations.
 
-fn join_subgroup(a: acc_v) -> acc_v {
+fn subgroup_reduce(a: acc_v) -> acc_v {
     let top = subgroupMax(a.top);
     return acc_v(top, subgroupAdd(a.sum * exp(a.top - top)));
 }
-// _workgroup_join: `joined(own, local)`: the values of a workgroup's invocations joined, for the first READERS of them.
+// _workgroup_reduce: `workgroup_reduce(own, local)`: the values of a workgroup's invocations joined, for the first READERS of them.
 //
-//   acc_v, start() its neutral value, join(acc, acc) and join_subgroup(acc) are the includer's; WG is a power of two.
+//   acc_v, start() its neutral value, combine(acc, acc) and subgroup_reduce(acc) are the includer's; WG is a power of two.
 //   With subgroups one value of each passes workgroup memory, else all do, in a tree. How many invocations a subgroup
 //   has and which ones is left to the device: the least local index of each marks where its value lies.
 //   Call it once, in uniform control flow.
@@ -57,11 +57,11 @@ fn join_subgroup(a: acc_v) -> acc_v {
 var<workgroup> partial: array<acc_v, WG>;
 var<workgroup> marks: array<atomic<u32>, (WG + 31u) / 32u>;
 
-fn joined(own: acc_v, local: u32) -> acc_v {
+fn workgroup_reduce(own: acc_v, local: u32) -> acc_v {
     // Not all drivers clear workgroup memory; and the barrier brings subgroups together again behind a loop.
     if (local % 32u == 0u) { atomicStore(&marks[local / 32u], 0u); }
     workgroupBarrier();
-    let part = join_subgroup(own);
+    let part = subgroup_reduce(own);
     let place = subgroupMin(local);
     if (local == place) {
         partial[local] = part;
@@ -73,7 +73,7 @@ fn joined(own: acc_v, local: u32) -> acc_v {
     for (var word = 0u; word < (WG + 31u) / 32u; word++) {
         var bits = atomicLoad(&marks[word]);
         while (bits != 0u) {
-            all = join(all, partial[32u * word + firstTrailingBit(bits)]);
+            all = combine(all, partial[32u * word + firstTrailingBit(bits)]);
             bits &= bits - 1u;
         }
     }
@@ -91,6 +91,6 @@ fn main(
     let quads = params.reduced / 4u;
     var acc = start();
     for (var q = local; q < quads; q += WG) { acc = step(acc, load4_x(row * quads + q)); }
-    let all = joined(acc, local);
+    let all = workgroup_reduce(acc, local);
     if (local == 0u) { store_y(row, finish(across(all)).x); }
 }

@@ -28,17 +28,17 @@ const READERS: u32 = WG;
 // (largest x, sum of e^(x - largest)) of a part of the line.
 struct acc_v { top: f32, sum: f32 }
 fn start() -> acc_v { return acc_v(-3.4028234663852886e38, 0.0); }
-fn join(a: acc_v, b: acc_v) -> acc_v {
+fn combine(a: acc_v, b: acc_v) -> acc_v {
     let top = max(a.top, b.top);
     return acc_v(top, a.sum * exp(a.top - top) + b.sum * exp(b.top - top));
 }
-fn join_subgroup(a: acc_v) -> acc_v {
+fn subgroup_reduce(a: acc_v) -> acc_v {
     let top = subgroupMax(a.top);
     return acc_v(top, subgroupAdd(a.sum * exp(a.top - top)));
 }
-// _workgroup_join: `joined(own, local)`: the values of a workgroup's invocations joined, for the first READERS of them.
+// _workgroup_reduce: `workgroup_reduce(own, local)`: the values of a workgroup's invocations joined, for the first READERS of them.
 //
-//   acc_v, start() its neutral value, join(acc, acc) and join_subgroup(acc) are the includer's; WG is a power of two.
+//   acc_v, start() its neutral value, combine(acc, acc) and subgroup_reduce(acc) are the includer's; WG is a power of two.
 //   With subgroups one value of each passes workgroup memory, else all do, in a tree. How many invocations a subgroup
 //   has and which ones is left to the device: the least local index of each marks where its value lies.
 //   Call it once, in uniform control flow.
@@ -46,11 +46,11 @@ fn join_subgroup(a: acc_v) -> acc_v {
 var<workgroup> partial: array<acc_v, WG>;
 var<workgroup> marks: array<atomic<u32>, (WG + 31u) / 32u>;
 
-fn joined(own: acc_v, local: u32) -> acc_v {
+fn workgroup_reduce(own: acc_v, local: u32) -> acc_v {
     // Not all drivers clear workgroup memory; and the barrier brings subgroups together again behind a loop.
     if (local % 32u == 0u) { atomicStore(&marks[local / 32u], 0u); }
     workgroupBarrier();
-    let part = join_subgroup(own);
+    let part = subgroup_reduce(own);
     let place = subgroupMin(local);
     if (local == place) {
         partial[local] = part;
@@ -62,7 +62,7 @@ fn joined(own: acc_v, local: u32) -> acc_v {
     for (var word = 0u; word < (WG + 31u) / 32u; word++) {
         var bits = atomicLoad(&marks[word]);
         while (bits != 0u) {
-            all = join(all, partial[32u * word + firstTrailingBit(bits)]);
+            all = combine(all, partial[32u * word + firstTrailingBit(bits)]);
             bits &= bits - 1u;
         }
     }
@@ -86,7 +86,7 @@ fn main(
     for (var d = local; d < params.depth; d += WG) {
         own.sum += exp(params.beta * load_x(base + d * params.inner) - own.top);
     }
-    let all = joined(own, local);
+    let all = workgroup_reduce(own, local);
 
     for (var d = local; d < params.depth; d += WG) {
         let shifted = params.beta * load_x(base + d * params.inner) - all.top;

@@ -1,4 +1,7 @@
-"""What a lowering returns: dispatches as data, over graph values and a few other sources of bytes."""
+"""What a lowering returns: dispatches as data, over graph values and a few other sources of bytes.
+
+Here is no device and no operator: `schedule` gives the sources memory, `pipelines` renders the shaders.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ WORKGROUP = 64  # invocations, where a kernel has no reason for another number
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scratch:
-    """A tensor that lives while its node runs."""
+    """A tensor that only the dispatches of one node use: undefined before, forgotten after."""
 
     shape: tuple[int, ...]
     dtype: DType = DType.FLOAT32
@@ -25,7 +28,7 @@ class Scratch:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """Bytes that the lowering knows; equal ones are stored once."""
+    """Bytes that the lowering knows, as elements of `dtype`; equal literals are stored once."""
 
     data: bytes
     dtype: DType = DType.FLOAT32
@@ -33,16 +36,16 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A constant's bytes as the file holds them, before any expansion."""
+    """The bytes of a constant as the model file holds them: narrower or sparse, before any expansion."""
 
     value: Value
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Derived:
-    """A tensor computed from other sources, once per key: at load where they are constant.
+    """A tensor computed from other sources, once for each key: at load where the sources are constant.
 
-    `make` gives the dispatches that write it.
+    `make` returns the dispatches that write it.
     """
 
     key: Hashable
@@ -51,7 +54,7 @@ class Derived:
     dtype: DType = DType.FLOAT32
 
 
-Source = Value | Scratch | Literal | Stored | Derived
+Source = Value | Scratch | Literal | Stored | Derived  # what a shader may be bound to
 
 
 def source_dtype(source: Source) -> DType:
@@ -66,32 +69,33 @@ def source_dtype(source: Source) -> DType:
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """A source under the name that the shader knows it by."""
+    """A source, and the slot (name, element type, access) under which a shader binds it."""
 
     slot: Slot
     source: Source
 
 
 def read(name: str, source: Source, element: Element | None = None, *, staged: bool = False) -> Binding:
-    """A binding that the shader only reads; `staged` fetches quads and widens them later."""
+    """A binding that the shader only reads; with `staged` it fetches four elements as stored and widens them later."""
     return Binding(Slot(name, element or element_of(source_dtype(source)), Access.READ, staged=staged), source)
 
 
 def write(name: str, source: Source, element: Element | None = None, *, single: bool = False) -> Binding:
-    """A binding that the shader writes in full; `single` stores elements one by one."""
+    """A binding that the shader writes in full; with `single` it stores elements one by one, else four at a time."""
     return Binding(Slot(name, element or element_of(source_dtype(source)), Access.WRITE, single), source)
 
 
 def update(name: str, source: Source, element: Element | None = None, *, single: bool = False) -> Binding:
-    """A binding that the shader reads and writes."""
+    """A binding that the shader reads and writes; `single` as for `write`."""
     return Binding(Slot(name, element or element_of(source_dtype(source)), Access.UPDATE, single), source)
 
 
 @dataclass(frozen=True, slots=True)
 class Dispatch:
-    """One dispatch: which shader with which variables, on what, how many workgroups. `why` is for people.
+    """One dispatch: which shader with which template variables, on what, how many workgroups in x, y and z.
 
-    `text` is a custom operator's own WGSL, `label` its name.
+    `why` tells people, in the plan, why this shader was chosen. `text` is a custom operator's own WGSL, `label` its
+    name.
     """
 
     shader: str
@@ -106,29 +110,34 @@ class Dispatch:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What lowerings may know of the device."""
+    """What lowerings may know of the device: limits and features by WebGPU's names, and the kernels tuned for it.
+
+    `software` says that a CPU does the computing. `tuned` names kernels by tuning key (lowerings.variants).
+    """
 
     limits: Mapping[str, int]
     features: frozenset[str] = frozenset()
     software: bool = False
-    choices: Mapping[str, str] = field(default_factory=dict)
+    tuned: Mapping[str, str] = field(default_factory=dict)
 
 
-Lower = Callable[[Node, Target], Sequence[Dispatch]]
+Lower = Callable[[Node, Target], Sequence[Dispatch]]  # raises UnsupportedOpError with what it cannot do
 
 
-def joining(target: Target) -> dict[str, Variable]:
-    """What shaders with _workgroup_join.wgsl ask of a device: by subgroups where it has them, else in a tree."""
+def workgroup_reduction(target: Target) -> dict[str, Variable]:
+    """The variable of _workgroup_reduce.wgsl: it reduces by subgroups where the device has them, else in a tree."""
     return {"subgroups": "subgroups" in target.features}
 
 
-def joining_text(target: Target) -> str:
-    """How `joining` went, for people."""
-    return "by subgroups" if joining(target)["subgroups"] else "in a tree"
+def workgroup_reduction_text(target: Target) -> str:
+    """How _workgroup_reduce.wgsl goes about it on this target, for people."""
+    return "by subgroups" if workgroup_reduction(target)["subgroups"] else "in a tree"
 
 
 def groups_for(invocations: int, target: Target, workgroup: int = WORKGROUP) -> tuple[int, int, int]:
-    """Workgroup counts for a flat index, folded into y where one dimension is too short.
+    """Workgroup counts in x, y and z for `invocations` of a flat index, `workgroup` in each workgroup.
+
+    The counts go on in y where the device does not allow so many in x.
 
     Raises:  LimitError if even two dimensions do not suffice
     """
@@ -140,15 +149,3 @@ def groups_for(invocations: int, target: Target, workgroup: int = WORKGROUP) -> 
     if rows > limit:
         raise LimitError("workgroups of a dispatch", count, limit * limit, "use a smaller input")
     return (-(-count // rows), rows, 1)
-
-
-def present(node: Node, index: int) -> Value | None:
-    """An optional input, None where it is absent or the list is shorter."""
-    return node.inputs[index] if index < len(node.inputs) else None
-
-
-def operand(node: Node, index: int) -> Value:
-    """A required input."""
-    value = node.inputs[index]
-    assert value is not None, f"{node.label}: input {index} is missing"
-    return value

@@ -9,7 +9,7 @@ from typing import Any
 from webinfer.backends.base import MemoryReport, PlanRow, shapes_text
 from webinfer.backends.webgpu.dispatch import Target
 from webinfer.backends.webgpu.memory import Home, Region, assign_pooled, busiest
-from webinfer.backends.webgpu.pipelines import Beginning
+from webinfer.backends.webgpu.pipelines import PipelineQueue
 from webinfer.backends.webgpu.schedule import (
     Schedule,
     Step,
@@ -45,9 +45,9 @@ async def compiled(
     Raises:  UnsupportedOpError listing every node; LimitError; OutOfMemoryError; GpuError
     """
     target = Target(dict(device.limits), device.features, device.software, choices)
-    beginning = Beginning(device)
-    schedule = make_schedule(graph, target, beginning.add)
-    beginning.flush()
+    pipelines = PipelineQueue(device)
+    schedule = make_schedule(graph, target, pipelines.add)
+    pipelines.flush()
     release_after_load(schedule)
     executor = WebGpuExecutor(schedule, host, device, origins)
     await executor.load(progress)

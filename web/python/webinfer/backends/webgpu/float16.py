@@ -25,17 +25,19 @@ from webinfer.backends.webgpu.lowerings import (
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Graph, Node, TensorType, Value
 
-LARGEST = 65504.0  # finite float16
-SMALL = 4096  # elements of a constant that is no weight up to which it stays as it is
+MAX_FLOAT16 = 65504.0  # the largest finite float16
+SMALL = 4096  # a constant that is no weight keeps its type up to so many elements
 
+# How lowerings treat float16. Products: any mix of types, weights stored as float16.
 PRODUCTS: tuple[Lower, ...] = (
     conv.conv2d,
     conv.conv_transpose2d,
     conv.depthwise_conv2d,
     matmul.matmul,
 )
+# Inputs and result may each be float16 or float32.
 ANY_MIX: tuple[Lower, ...] = (elementwise.binary, elementwise.unary, pool.pool2d, resize.resize_bilinear)
-MOVES: tuple[Lower, ...] = (  # bits: everything of one type
+MOVES: tuple[Lower, ...] = (  # copy bits: inputs and results have one type
     elementwise.where,
     resize.resize_nearest,
     gather.gather,
@@ -46,7 +48,7 @@ MOVES: tuple[Lower, ...] = (  # bits: everything of one type
     movement.reshape,
     movement.strided,
 )
-READERS: tuple[Lower, ...] = (  # results of their own type
+READERS: tuple[Lower, ...] = (  # take float16, but their result has a type of its own
     elementwise.cast,
     elementwise.dequantize,
     reduce.arg_extreme,
@@ -55,11 +57,11 @@ READERS: tuple[Lower, ...] = (  # results of their own type
 
 
 def in_float16(graph: Graph) -> tuple[Graph, Mapping[Value, Value]]:
-    """A graph with the same nodes that stores weights and what lies between them as float16.
+    """The same nodes over values of which weights and intermediate results are float16.
 
-    Also, for each value that became another one, the value it stands for.
+    Also returns, for each value that is new, the value of `graph` that it stands for.
     """
-    narrow = _Choice(graph).narrow()
+    narrow = _Narrowing(graph).values()
     twins: dict[Value, Value] = {}
     nodes = []
     for node in graph.nodes:
@@ -72,8 +74,8 @@ def in_float16(graph: Graph) -> tuple[Graph, Mapping[Value, Value]]:
     return Graph(graph.name, graph.inputs, graph.outputs, nodes), {twin: value for value, twin in twins.items()}
 
 
-class _Choice:
-    """Decides for groups of values that moves tie together: all float16 or none."""
+class _Narrowing:
+    """Decides which values become float16, for groups of values that moves tie together: all of a group or none."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
@@ -83,7 +85,7 @@ class _Choice:
             w for n in graph.nodes if LOWERINGS.get(n.op) in PRODUCTS for w in n.inputs[1:2] if w is not None
         }
 
-    def narrow(self) -> set[Value]:
+    def values(self) -> set[Value]:
         """The values that become float16."""
         graph = self._graph
         for node in graph.nodes:
@@ -149,7 +151,7 @@ def _takes_float16(node: Node) -> bool:
 def _leaves_range(node: Node) -> bool:
     """Whether constants or a fill say that numbers beyond float16 are meant."""
     fill = getattr(node.attrs, "value", 0.0)
-    if isinstance(fill, int | float) and math.isfinite(fill) and abs(fill) > LARGEST:
+    if isinstance(fill, int | float) and math.isfinite(fill) and abs(fill) > MAX_FLOAT16:
         return True
     return any(v is not None and _is_float32(v) and not _fits(v) for v in node.inputs)
 
@@ -159,7 +161,7 @@ def _fits(value: Value) -> bool:
     if constant is None or constant.stored is not DType.FLOAT32:
         return True
     numbers = memoryview(constant.data).cast("B").cast("f")
-    return not numbers or (max(numbers) <= LARGEST and min(numbers) >= -LARGEST)
+    return not numbers or (max(numbers) <= MAX_FLOAT16 and min(numbers) >= -MAX_FLOAT16)
 
 
 def _is_moderate(node: Node) -> bool:
@@ -167,4 +169,4 @@ def _is_moderate(node: Node) -> bool:
     x = node.inputs[0]
     if x is None or x.constant is None or x.type.quant is None or x.type.dtype.itemsize != 1:
         return False
-    return 255 * max(x.type.quant.scales, default=0.0) <= LARGEST
+    return 255 * max(x.type.quant.scales, default=0.0) <= MAX_FLOAT16

@@ -1,7 +1,8 @@
-"""Nodes that one dispatch computes together: a depthwise convolution, the 1x1 convolution of it, and the maximum
-pooling that is its residual.
+"""Which nodes one dispatch computes together: a depthwise convolution, the 1x1 convolution of its result, and the
+maximum pooling that the latter adds as its residual.
 
-A decision of the schedule alone: the graph stays as it is, the inner values are just never stored.
+Only the schedule knows: the graph stays as it is, and the inner values are never stored. The dispatch itself is in
+lowerings.fused.
 """
 
 from __future__ import annotations
@@ -12,21 +13,22 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from webinfer.backends.webgpu.dispatch import Target
-from webinfer.backends.webgpu.lowerings.variants import LEAST_LIMITS, is_pointwise, tuning_key
+from webinfer.backends.webgpu.lowerings.variants import MIN_LIMITS, is_pointwise, tuning_key
 from webinfer.graph.ir import Graph, Node, Value
 from webinfer.ops.activation import Activation
 
-MOST_PRODUCTS = 1 << 27  # of the 1x1 convolution: beyond, its own tiles win more than a dispatch costs
+MAX_PRODUCTS = 1 << 27  # of the 1x1 convolution: beyond, its own tiles save more than a dispatch costs
 OFFERED = 8  # shares that a tuner is asked to time
-MOST_INVOCATIONS = 256
-BLOCKS, GROUPS, TURNS = (1, 2, 3, 4, 6, 8, 12), (1, 2, 4), (1, 2, 3, 4, 6, 8, 16)  # the search space
+MAX_INVOCATIONS = 256  # of a workgroup
+# The search space: blocks of output channels, groups of four pixels, turns that an invocation takes at a sum.
+BLOCKS, GROUPS, TURNS = (1, 2, 3, 4, 6, 8, 12), (1, 2, 4), (1, 2, 3, 4, 6, 8, 16)
 LANES = 32  # invocations that a device runs in step
-CORES = 128
-SEPARATE = "separate"
+CORES = 128  # of the device that the rough count of cycles thinks of
+SEPARATE = "separate"  # the name, in tunings, of computing the nodes one by one
 
 
 class Share(NamedTuple):
-    """What a workgroup computes: 4 * `groups` pixels by `quads` quads of channels, `slices` invocations a sum."""
+    """What a workgroup computes: 4 * `groups` pixels by 4 * `quads` channels, `slices` invocations to a sum."""
 
     quads: int
     groups: int
@@ -34,17 +36,18 @@ class Share(NamedTuple):
 
     @property
     def name(self) -> str:
+        """The name in tunings: pixels, channels, invocations that share a sum."""
         return f"fused_{4 * self.groups}x{4 * self.quads}_{self.slices}"
 
     @property
     def workgroup(self) -> int:
-        """Invocations."""
+        """Invocations of a workgroup."""
         return self.quads * self.groups * self.slices
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fusion:
-    """A 1x1 convolution with the nodes that it computes on the way."""
+    """A 1x1 convolution (`pointwise`) with the nodes that its dispatch computes as well."""
 
     depthwise: Node
     pointwise: Node
@@ -57,23 +60,23 @@ class Fusion:
 
     @property
     def inputs(self) -> tuple[Value, ...]:
-        """What the dispatch reads in the absorbed nodes' stead."""
+        """The inputs of the absorbed nodes, which the dispatch reads instead of their results."""
         return tuple(node.required_input(0) for node in self.absorbed)
 
     @property
     def key(self) -> str:
-        """What a tuned choice is filed under."""
+        """The tuning key: everything that the speed depends on."""
         pooled = " + pool" if self.pool is not None else ""
         return f"{tuning_key(self.depthwise)} -> {tuning_key(self.pointwise)}{pooled}"
 
     def candidates(self, target: Target) -> tuple[str, ...]:
-        """Shares worth timing, the default first, and to compute the nodes one by one."""
+        """Names of shares worth timing, the default first, then SEPARATE."""
         return (*(share.name for share in self._ranked(target)[:OFFERED]), SEPARATE)
 
     def share(self, target: Target) -> Share | None:
-        """How the work is cut, None where the nodes are computed one by one."""
+        """How the work is divided among workgroups; None where the nodes are computed one by one."""
         ranked = self._ranked(target)
-        chosen = target.choices.get(self.key) if target.choices else None
+        chosen = target.tuned.get(self.key) if target.tuned else None
         if chosen == SEPARATE or not ranked:
             return None
         return next((share for share in ranked if share.name == chosen), ranked[0])
@@ -82,13 +85,13 @@ class Fusion:
         co = self.pointwise.output.type.shape[3]
         pixels, c4, co4 = self.pointwise.output.type.size // co, -(-self.channels // 4), -(-co // 4)
         taps = self.depthwise.required_input(1).type.size // self.channels
-        limit = {name: target.limits.get(name, least) for name, least in LEAST_LIMITS.items()}
-        most = min(MOST_INVOCATIONS, limit["maxComputeInvocationsPerWorkgroup"])
+        limit = {name: target.limits.get(name, least) for name, least in MIN_LIMITS.items()}
+        most = min(MAX_INVOCATIONS, limit["maxComputeInvocationsPerWorkgroup"])
         return _ranked_shares(pixels, c4, co4, taps, most, limit["maxComputeWorkgroupStorageSize"])
 
     @property
     def channels(self) -> int:
-        """Between the two convolutions."""
+        """Channels between the two convolutions."""
         return self.depthwise.output.type.shape[3]
 
 
@@ -108,20 +111,23 @@ def _ranked_shares(pixels: int, c4: int, co4: int, taps: int, invocations: int, 
 
 
 def _cycles(share: Share, count: int, pixels: int, c4: int, co4: int, taps: int) -> float:
-    """A rough count: how long a workgroup of `count` waits for itself, and how long the device works in all."""
+    """A rough count: how long one workgroup of `count` takes, and how long the device works in all."""
     quads, groups, slices = share
     invocations = -(-count // LANES) * LANES
     workgroups = -(-pixels // (4 * groups)) * -(-co4 // quads)
     results, sums = -(-4 * groups * c4 // count), -(-c4 // slices)
     adding = -(-4 * groups * quads // count) * slices if slices > 1 else 0
-    alone = results * (200 + 20 * taps) + 200 + sums * 150 + adding * 30
+    latency = results * (200 + 20 * taps) + 200 + sums * 150 + adding * 30
     work = results * 16 * taps + sums * 90 + adding * 8
     waves = -(-workgroups // (CORES * (1024 // invocations or 1)))
-    return max(waves * alone, workgroups * invocations * work / (CORES * 128))
+    return max(waves * latency, workgroups * invocations * work / (CORES * 128))
 
 
 def find_fusions(graph: Graph, folded: set[Value], target: Target) -> dict[Node, tuple[Fusion, Share]]:
-    """The fusions of a graph by their last node, and how each is cut; none on software: dispatches cost little."""
+    """The fusions of a graph by their last node, with the share of a workgroup.
+
+    None on software adapters: dispatches cost little there. Values in `folded` are computed at load and not fused.
+    """
     if target.software:
         return {}
     single = _single_producers(graph)
@@ -137,7 +143,7 @@ def find_fusions(graph: Graph, folded: set[Value], target: Target) -> dict[Node,
 
 
 def _single_producers(graph: Graph) -> Mapping[Value, Node]:
-    """The node that writes each value which one reader alone wants."""
+    """The node that writes each value that has one reader and is no output of the graph."""
     consumers, outputs = graph.consumers(), set(graph.outputs)
     producers = graph.producers().items()
     return {value: node for value, node in producers if len(consumers.get(value, ())) == 1 and value not in outputs}
@@ -150,7 +156,7 @@ def _fusion_of(node: Node, single: Mapping[Value, Node]) -> Fusion | None:
     if (
         depthwise is None
         or not _fits(depthwise)
-        or node.output.type.size * depthwise.output.type.shape[3] > MOST_PRODUCTS
+        or node.output.type.size * depthwise.output.type.shape[3] > MAX_PRODUCTS
     ):
         return None
     residual = node.optional_input(3)

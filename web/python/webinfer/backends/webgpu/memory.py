@@ -1,4 +1,4 @@
-"""Blocks of GPU memory and the buffers they share.
+"""Blocks of GPU memory and the buffers that they share over time.
 
 Every block lies at the start of a buffer of its own or of one that is free by then: a buffer is never
 read and written by one dispatch. (An arena of one buffer would be.)
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 
 class Home(enum.StrEnum):
-    """Where a block lives: `resident` for ever, `pooled` while steps use it, `staged` only during load."""
+    """How long a block is needed: `resident` always, `pooled` while run steps use it, `staged` only during load."""
 
     RESIDENT = "resident"
     POOLED = "pooled"
@@ -21,7 +21,10 @@ class Home(enum.StrEnum):
 
 @dataclass(slots=True, eq=False)
 class Block:
-    """Bytes of one tensor. `first` and `last` are the run steps that use it, both included."""
+    """Memory of one tensor, and the buffer that it lies in (its number, -1 until it has one).
+
+    `first` and `last` are the run steps that use it, both included; `data` is what load uploads.
+    """
 
     label: str
     nbytes: int
@@ -32,13 +35,16 @@ class Block:
     buffer: int = -1
 
     def touch(self, step: int) -> None:
-        """Records that a run step uses this block."""
+        """Records that the run step of this index uses this block."""
         self.first, self.last = min(self.first, step), max(self.last, step)
 
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Bytes of a block."""
+    """A range of a block.
+
+    Units:  `offset` and `nbytes` are bytes
+    """
 
     block: Block
     offset: int
@@ -46,7 +52,7 @@ class Region:
 
 
 def assign_pooled(blocks: Sequence[Block], first_buffer: int) -> list[int]:
-    """Gives pooled blocks buffers numbered from `first_buffer`; the buffers' bytes.
+    """Gives each pooled block a buffer, numbered from `first_buffer`; returns the bytes of each buffer.
 
     In order of first use each block takes the smallest free buffer that holds it, else enlarges the
     largest free one, else a new one.
@@ -71,7 +77,7 @@ def assign_pooled(blocks: Sequence[Block], first_buffer: int) -> list[int]:
 
 
 def busiest(blocks: Sequence[Block]) -> int:
-    """Bytes that live at the busiest step: no plan needs less."""
+    """Bytes that are needed at the busiest step: no assignment of buffers can do with fewer."""
     changes: dict[int, int] = {}
     for block in blocks:
         changes[block.first] = changes.get(block.first, 0) + block.nbytes

@@ -1,4 +1,4 @@
-"""What dispatches ask of a device: rendered shaders, begun while the rest of a graph is still being lowered."""
+"""From dispatches to pipelines: rendered shaders, created while the rest of a graph is still being lowered."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from webinfer.codegen.prelude import Access
 from webinfer.codegen.templates import render
 from webinfer.host.gpu import GpuDevice, PipelineSpec
 
-TOGETHER = 4  # shaders handed over at a time: each time costs a message, each wait delays the device
+BATCH = 4  # pipelines handed over at a time: each time costs a message, each wait delays the device
 
 
 def pipeline_of(dispatch: Dispatch) -> PipelineSpec:
-    """The shader of a dispatch and the kinds of its bindings."""
+    """The rendered shader of a dispatch, its label and the kinds of its bindings."""
     slots = [b.slot for b in dispatch.bindings]
     shader = render(dispatch.shader, dispatch.variables, slots, dispatch.params, text=dispatch.text)
     kinds = tuple("read" if slot.access is Access.READ else "write" for slot in slots)
     return PipelineSpec(dispatch.label or shader.name, shader.code, (*kinds, "uniform") if dispatch.params else kinds)
 
 
-class Beginning:
-    """Hands pipelines to a device as they become known, a few at a time."""
+class PipelineQueue:
+    """Hands pipelines to a device while they become known, a few at a time, each one once."""
 
     def __init__(self, device: GpuDevice) -> None:
         self._device = device
@@ -27,7 +27,7 @@ class Beginning:
         self._waiting: list[PipelineSpec] = []
 
     def add(self, spec: PipelineSpec) -> None:
-        """A pipeline that will be wanted.
+        """Puts a pipeline that will be needed into the queue.
 
         Raises:  GpuError naming the shader, where the device tells at once; DeviceLostError
         """
@@ -35,10 +35,10 @@ class Beginning:
             return
         self._known.add(spec)
         self._waiting.append(spec)
-        if len(self._waiting) >= TOGETHER:
+        if len(self._waiting) >= BATCH:
             self.flush()
 
     def flush(self) -> None:
-        """Begins what is left."""
+        """Hands over what is still in the queue."""
         self._device.start_pipelines(self._waiting)
         self._waiting.clear()

@@ -1,10 +1,14 @@
-"""From a graph to steps over blocks: lowers every node, finds what can be computed once at load."""
+"""From a graph to steps over blocks: lowers every node and finds what can be computed once at load.
+
+Which buffers the blocks lie in is decided in `memory`; here is no device.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 
+from webinfer.backends.webgpu.aliasing import find_aliases
 from webinfer.backends.webgpu.dispatch import (
     Derived,
     Dispatch,
@@ -22,7 +26,6 @@ from webinfer.backends.webgpu.lowerings.custom import custom
 from webinfer.backends.webgpu.lowerings.fused import depthwise_pointwise
 from webinfer.backends.webgpu.memory import Block, Home, Region
 from webinfer.backends.webgpu.pipelines import pipeline_of
-from webinfer.backends.webgpu.placement import place
 from webinfer.codegen.elements import storage_bytes
 from webinfer.codegen.prelude import Access
 from webinfer.errors import LimitError, UnsupportedOpError
@@ -30,12 +33,12 @@ from webinfer.graph.ir import Graph, Node, Value
 from webinfer.host.gpu import PipelineSpec
 from webinfer.ops.custom import CustomOp
 
-JOINING = ("concat", "reshape")  # their copies are dropped where source and target share an owner
+ALIASED_OPS = ("concat", "reshape")  # no copy where source and result lie in one owner
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A dispatch on regions, with its shader; `node` is the index in the graph."""
+    """A dispatch with its shader, on the regions that it binds; `node` is the index of its node in the graph."""
 
     dispatch: Dispatch
     pipeline: PipelineSpec
@@ -45,7 +48,7 @@ class Step:
 
 @dataclass(slots=True)
 class Schedule:
-    """What runs once at load and what runs every time, on which blocks."""
+    """What runs once at load (`prepare`), what runs with each inference (`run`), and on which blocks."""
 
     graph: Graph
     target: Target
@@ -59,7 +62,7 @@ class Schedule:
 
 
 def fold(graph: Graph) -> set[Value]:
-    """Values that depend on constants only."""
+    """The values that depend on constants only, and so can be computed once at load."""
     folded: set[Value] = set()
     for node in graph.nodes:
         if all(v is None or v.is_constant or v in folded for v in node.inputs):
@@ -68,15 +71,15 @@ def fold(graph: Graph) -> set[Value]:
 
 
 def _ignore(spec: PipelineSpec) -> None:
-    """Begins nothing."""
+    """Does nothing with a pipeline."""
 
 
-def make_schedule(graph: Graph, target: Target, begin: Callable[[PipelineSpec], None] = _ignore) -> Schedule:
-    """The steps of a graph. `begin` hears of each step's pipeline as soon as it is known.
+def make_schedule(graph: Graph, target: Target, on_pipeline: Callable[[PipelineSpec], None] = _ignore) -> Schedule:
+    """The steps of a graph. `on_pipeline` is called with each step's pipeline as soon as it is known.
 
     Raises:  UnsupportedOpError listing every node that cannot run; LimitError
     """
-    builder = _Builder(graph, target, begin)
+    builder = _Builder(graph, target, on_pipeline)
     problems: list[str] = []
     refused: list[Node] = []
     for value in graph.inputs:
@@ -97,14 +100,14 @@ def make_schedule(graph: Graph, target: Target, begin: Callable[[PipelineSpec], 
 class _Builder:
     """Collects steps while nodes are lowered."""
 
-    def __init__(self, graph: Graph, target: Target, begin: Callable[[PipelineSpec], None]) -> None:
-        self.graph, self.target, self._begin = graph, target, begin
+    def __init__(self, graph: Graph, target: Target, on_pipeline: Callable[[PipelineSpec], None]) -> None:
+        self.graph, self.target, self._on_pipeline = graph, target, on_pipeline
         self.schedule = Schedule(graph, target)
         self.folded = fold(graph)
         self.fusions = find_fusions(graph, self.folded, target)
         self.absorbed = {node for fusion, _ in self.fusions.values() for node in fusion.absorbed}
-        hidden = {node: fusion.inputs for node, (fusion, _) in self.fusions.items()}
-        self.placed = place(graph, self.folded, target.limits["minStorageBufferOffsetAlignment"], hidden)
+        extra_reads = {node: fusion.inputs for node, (fusion, _) in self.fusions.items()}
+        self.aliases = find_aliases(graph, self.folded, target.limits["minStorageBufferOffsetAlignment"], extra_reads)
         self._regions: dict[Hashable, Region] = {}
 
     def enter_input(self, value: Value) -> None:
@@ -114,7 +117,7 @@ class _Builder:
 
     def add(self, index: int, node: Node) -> None:
         for dispatch in self._lowered(index, node):
-            if node.op.name in JOINING and self._in_place(dispatch):
+            if node.op.name in ALIASED_OPS and self._in_place(dispatch):
                 continue
             self._append(index, dispatch, self._part(node, dispatch))
 
@@ -154,7 +157,7 @@ class _Builder:
         for binding in dispatch.bindings:
             if not isinstance(binding.source, Value):
                 return False
-            owners.add(self.placed.get(binding.source, (binding.source, 0))[0])
+            owners.add(self.aliases.get(binding.source, (binding.source, 0))[0])
         return len(owners) == 1
 
     def _append(self, index: int, dispatch: Dispatch, part: list[Step]) -> None:
@@ -171,7 +174,7 @@ class _Builder:
         if len(regions) > storages:
             raise LimitError(f"bindings of {dispatch.shader}", len(regions), storages, "use the wasm backend")
         pipeline = pipeline_of(dispatch)
-        self._begin(pipeline)
+        self._on_pipeline(pipeline)
         part.append(Step(dispatch, pipeline, regions, index))
 
     def _region(self, source: Source, part: list[Step], index: int = -1) -> Region:
@@ -208,8 +211,8 @@ class _Builder:
 
     def _value_region(self, value: Value, part: list[Step], index: int) -> Region:
         itemsize = value.type.dtype.itemsize
-        if value in self.placed:
-            owner, offset = self.placed[value]
+        if value in self.aliases:
+            owner, offset = self.aliases[value]
             whole = self._region(owner, part, index)
             return Region(whole.block, offset, storage_bytes(value.type.nbytes, itemsize))
         if value.constant is None:
@@ -246,7 +249,7 @@ class _Builder:
 
 
 def release_after_load(schedule: Schedule) -> None:
-    """Marks blocks that only the load reads (weights before packing) as staged."""
+    """Marks blocks that only load uses, such as weights before they are packed, as staged: they are freed after it."""
     used = {region.block for step in schedule.run for region in step.regions}
     used |= {region.block for _, region in schedule.outputs}
     for block in schedule.blocks:
@@ -255,7 +258,7 @@ def release_after_load(schedule: Schedule) -> None:
 
 
 def dispatches_of(steps: Sequence[Step]) -> dict[int, int]:
-    """Dispatches of each node."""
+    """How many of these steps belong to each node, by the node's index in the graph."""
     counts: dict[int, int] = {}
     for step in steps:
         counts[step.node] = counts.get(step.node, 0) + 1

@@ -8,12 +8,12 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from webinfer.backends.webgpu.default_tunings import default_tunings
 from webinfer.backends.webgpu.dispatch import Target
 from webinfer.backends.webgpu.executor import WebGpuExecutor, compiled
 from webinfer.backends.webgpu.fusion import SEPARATE, find_fusions
 from webinfer.backends.webgpu.lowerings.variants import candidates, tuning_key
 from webinfer.backends.webgpu.schedule import fold
-from webinfer.backends.webgpu.shipped import shipped_choices
 from webinfer.errors import DeviceLostError, GpuError, LimitError, ModelFormatError, OutOfMemoryError
 from webinfer.flags import debug
 from webinfer.graph.ir import Graph, Node, Value
@@ -130,7 +130,7 @@ class Tuner:
 
     def __init__(self, graph: Graph, host: Host, device: GpuDevice, log: Log) -> None:
         self.graph, self.host, self.device, self.log = graph, host, device, log
-        self._offered = shipped_choices(device.name, device.software)
+        self._offered = default_tunings(device.name, device.software)
         self._trying = ""
 
     @cached_property

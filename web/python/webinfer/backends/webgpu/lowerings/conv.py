@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from webinfer.backends.webgpu.dispatch import WORKGROUP, Derived, Dispatch, Source, Target, groups_for, operand, read
+from webinfer.backends.webgpu.dispatch import WORKGROUP, Derived, Dispatch, Source, Target, groups_for, read
 from webinfer.backends.webgpu.lowerings.conversion import real_weights
 from webinfer.backends.webgpu.lowerings.epilogue import (
     destination,
@@ -12,7 +12,7 @@ from webinfer.backends.webgpu.lowerings.epilogue import (
 from webinfer.backends.webgpu.lowerings.gemv import gemv_product
 from webinfer.backends.webgpu.lowerings.packed_product import packed_product
 from webinfer.backends.webgpu.lowerings.tiled import TiledShape, tiled_product
-from webinfer.backends.webgpu.lowerings.variants import GEMVS, READ_HALVES, TILES, choose, is_pointwise, reads_halves
+from webinfer.backends.webgpu.lowerings.variants import GEMVS, READ_FLOAT16, TILES, choose, is_pointwise, reads_float16
 from webinfer.codegen.prelude import Param, i32, u32
 from webinfer.codegen.templates import Variable
 from webinfer.graph.ir import Node, Value
@@ -41,7 +41,7 @@ def conv_columns(w: Source, shape: tuple[int, ...], groups: int, target: Target)
 
 
 def _conv2d(node: Node, target: Target) -> list[Dispatch]:
-    co, _, _, ci = operand(node, 1).type.shape
+    co, _, _, ci = node.required_input(1).type.shape
     if node.attrs.groups == 1 and is_pointwise(node):
         packed = packed_product(node, (node.output.type.size // co, ci, co), target)
         if packed is not None:
@@ -55,10 +55,10 @@ def _conv2d(node: Node, target: Target) -> list[Dispatch]:
 
 def _conv2d_quads(node: Node, variant: str, target: Target) -> list[Dispatch]:
     """Kernels that read four input channels at a time, without workgroup memory for them."""
-    x, y, a = operand(node, 0), node.output, node.attrs
-    co, kh, kw, cg = operand(node, 1).type.shape
+    x, y, a = node.required_input(0), node.output, node.attrs
+    co, kh, kw, cg = node.required_input(1).type.shape
     n, oh, ow, _ = y.type.shape
-    p = product(node, target, halves=reads_halves(variant, node))
+    p = product(node, target, float16_weights=reads_float16(variant, node))
     pixels, co4 = n * oh * ow, -(-co // 4)
     place, after = destination(y, target, single=bool(co % 4))
     bindings = (read("x", x), read("w", conv_columns(p.w, (co, kh, kw, cg), 1, target)), *p.bindings, place)
@@ -88,9 +88,9 @@ def _conv2d_quads(node: Node, variant: str, target: Target) -> list[Dispatch]:
 
 def _conv2d_shared(node: Node, variant: str, target: Target) -> list[Dispatch]:
     """Kernels whose invocations share what they read, or share sums."""
-    x, y, a = operand(node, 0), node.output, node.attrs
-    co, kh, kw, ci = operand(node, 1).type.shape
-    p = product(node, target, halves=reads_halves(variant, node))
+    x, y, a = node.required_input(0), node.output, node.attrs
+    co, kh, kw, ci = node.required_input(1).type.shape
+    p = product(node, target, float16_weights=reads_float16(variant, node))
     pointwise = is_pointwise(node)
     windows = () if pointwise else image_params(x, y, a)
     shape = TiledShape(y.type.size // co, (kh, kw), ci, co, pointwise)
@@ -101,8 +101,8 @@ def _conv2d_shared(node: Node, variant: str, target: Target) -> list[Dispatch]:
 
 
 def _conv2d_image(node: Node, target: Target) -> list[Dispatch]:
-    x, y, a = operand(node, 0), node.output, node.attrs
-    co, kh, kw, ci = operand(node, 1).type.shape
+    x, y, a = node.required_input(0), node.output, node.attrs
+    co, kh, kw, ci = node.required_input(1).type.shape
     n, oh, ow, _ = y.type.shape
     p = product(node, target)
     place, after = destination(y, target, single=False)
@@ -115,8 +115,8 @@ def _conv2d_image(node: Node, target: Target) -> list[Dispatch]:
 
 
 def _conv2d_dot(node: Node, target: Target) -> list[Dispatch]:
-    x, y, a = operand(node, 0), node.output, node.attrs
-    co, kh, kw, ci = operand(node, 1).type.shape
+    x, y, a = node.required_input(0), node.output, node.attrs
+    co, kh, kw, ci = node.required_input(1).type.shape
     n, oh, ow, _ = y.type.shape
     p = product(node, target)
     place, after = destination(y, target, single=True)
@@ -129,8 +129,8 @@ def _conv2d_dot(node: Node, target: Target) -> list[Dispatch]:
 
 
 def _conv2d_any(node: Node, target: Target) -> list[Dispatch]:
-    x, y, a = operand(node, 0), node.output, node.attrs
-    co, kh, kw, cg = operand(node, 1).type.shape
+    x, y, a = node.required_input(0), node.output, node.attrs
+    co, kh, kw, cg = node.required_input(1).type.shape
     og = co // a.groups
     og4 = -(-og // 4)
     n, oh, ow, _ = y.type.shape
@@ -148,12 +148,12 @@ def _conv2d_any(node: Node, target: Target) -> list[Dispatch]:
 
 
 def _depthwise(node: Node, target: Target) -> list[Dispatch]:
-    x, y, a = operand(node, 0), node.output, node.attrs
-    _, kh, kw, co = operand(node, 1).type.shape
+    x, y, a = node.required_input(0), node.output, node.attrs
+    _, kh, kw, co = node.required_input(1).type.shape
     n, oh, ow, _ = y.type.shape
     ci = x.type.shape[3]
     variant = choose(node, target)
-    p = product(node, target, halves=variant in READ_HALVES)
+    p = product(node, target, float16_weights=variant in READ_FLOAT16)
     place, after = destination(y, target, single=False)
     variables = p.variables | {"workgroup": WORKGROUP, "kh": kh, "kw": kw}
     bindings = (read("x", x), read("w", p.w), *p.bindings, place)
@@ -177,8 +177,8 @@ def _depthwise(node: Node, target: Target) -> list[Dispatch]:
 
 
 def _conv_transpose2d(node: Node, target: Target) -> list[Dispatch]:
-    x, y, a = operand(node, 0), node.output, node.attrs
-    og, kh, kw, ci = operand(node, 1).type.shape
+    x, y, a = node.required_input(0), node.output, node.attrs
+    og, kh, kw, ci = node.required_input(1).type.shape
     cg, og4, taps = ci // a.groups, -(-og // 4), kh * kw
     n, oh, ow, _ = y.type.shape
     p = product(node, target)

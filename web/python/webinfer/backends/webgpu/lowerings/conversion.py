@@ -19,7 +19,6 @@ from webinfer.backends.webgpu.dispatch import (
     Source,
     Target,
     groups_for,
-    operand,
     read,
     source_dtype,
     write,
@@ -209,7 +208,7 @@ def real_weights(lower: Lower) -> Lower:
     """The lowering of a float product whose second operand is quantised: it becomes real at load."""
 
     def real(node: Node, target: Target) -> Sequence[Dispatch]:
-        w = operand(node, 1)
+        w = node.required_input(1)
         if not is_quantized(w) or is_quantized(node.inputs[0]):
             return lower(node, target)
         weights = Value(w.name, TensorType(w.type.shape))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from webinfer.backends.webgpu.dispatch import WORKGROUP, Dispatch, Target, groups_for, operand, read, write
+from webinfer.backends.webgpu.dispatch import WORKGROUP, Dispatch, Target, groups_for, read, write
 from webinfer.codegen.prelude import Param, f32, i32, i32x8, u32
 from webinfer.codegen.templates import Variable
 from webinfer.errors import LimitError, ShapeError, UnsupportedOpError
@@ -23,11 +23,11 @@ def custom(node: Node, target: Target) -> list[Dispatch]:
     assert isinstance(op, CustomOp)
     if not op.wgsl:
         raise UnsupportedOpError(["it was registered without wgsl"])
-    bindings = [read(name, operand(node, i)) for i, name in enumerate(op.inputs)]
+    bindings = [read(name, node.required_input(i)) for i, name in enumerate(op.inputs)]
     for name, value in zip(op.outputs, node.outputs, strict=True):
         single = op.form is Form.SHADER and value.type.dtype.itemsize == 4
         bindings.append(write(name, value, single=single))
-    types = [operand(node, i).type for i in range(len(op.inputs))]
+    types = [node.required_input(i).type for i in range(len(op.inputs))]
     params = tuple(p for name, value in arguments(node.attrs).items() for p in _param(name, value))
     if op.form is Form.SHADER:
         groups = _groups(op, call(op, op.workgroups, types, node.attrs) if op.workgroups else (), target)

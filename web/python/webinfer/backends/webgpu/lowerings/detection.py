@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from webinfer.backends.webgpu.dispatch import Dispatch, Target, operand, read, write
+from webinfer.backends.webgpu.dispatch import Dispatch, Target, read, write
 from webinfer.backends.webgpu.lowerings.conversion import float32
 from webinfer.codegen.elements import Element
 from webinfer.codegen.prelude import DIMS, f32, u32, u32x8
@@ -16,7 +16,7 @@ WORKGROUPS = (64, 128, 256)  # invocations: on a CPU every barrier costs, on a G
 
 
 def ssd_detections(node: Node, target: Target) -> Sequence[Dispatch]:
-    boxes, scores, asked, a = operand(node, 0), operand(node, 1), operand(node, 2), node.attrs
+    boxes, scores, asked, a = node.required_input(0), node.required_input(1), node.required_input(2), node.attrs
     if any(v is not None and v.type.dtype.itemsize != 4 for v in node.inputs):
         raise UnsupportedOpError([f"ssd_detections of {boxes.type}; it is defined for float32"])
     fitting = [size for size in WORKGROUPS if a.anchors <= SHARE * size]

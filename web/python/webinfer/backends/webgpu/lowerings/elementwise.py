@@ -12,7 +12,6 @@ from webinfer.backends.webgpu.dispatch import (
     Literal,
     Target,
     groups_for,
-    operand,
     read,
     write,
 )
@@ -150,7 +149,7 @@ def _clamp_row(a: UnaryAttrs, dtype: DType) -> tuple[Formula, tuple[Param, ...]]
 
 def _wide_clamp(node: Node, target: Target) -> Dispatch:
     """A clamp of 64-bit integers in both their words."""
-    x, y, a = operand(node, 0), node.output, node.attrs
+    x, y, a = node.required_input(0), node.output, node.attrs
     smallest, largest = x.type.dtype.range
     low = max(math.ceil(a.a), smallest) if math.isfinite(a.a) else smallest
     high = min(math.floor(a.b), largest) if math.isfinite(a.b) else largest
@@ -164,7 +163,7 @@ def _wide_clamp(node: Node, target: Target) -> Dispatch:
 
 
 def unary(node: Node, target: Target) -> list[Dispatch]:
-    x, y, a = operand(node, 0), node.output, node.attrs
+    x, y, a = node.required_input(0), node.output, node.attrs
     name = node.op.name
     if is_quantized(x) and is_quantized(y) and name != "identity":
         return [_lookup(node, target)]
@@ -186,7 +185,7 @@ def unary(node: Node, target: Target) -> list[Dispatch]:
 
 def _lookup(node: Node, target: Target) -> Dispatch:
     """Any formula of 8-bit stored values: a table of 256 results."""
-    x, y = operand(node, 0), node.output
+    x, y = node.required_input(0), node.output
     try:
         attrs = node.attrs if isinstance(node.attrs, UnaryAttrs) else UnaryAttrs()
         table = Literal(lookup_table(node.op.name, attrs, x.type, y.type), y.type.dtype)
@@ -214,7 +213,7 @@ def binary(node: Node, target: Target) -> Sequence[Dispatch]:
 
 
 def _binary(node: Node, target: Target) -> list[Dispatch]:
-    a, b, y = operand(node, 0), operand(node, 1), node.output
+    a, b, y = node.required_input(0), node.required_input(1), node.output
     name, dtype = node.op.name, a.type.dtype
     if not dtype.is_float and name not in INTEGER_BINARY:
         raise UnsupportedOpError([f"{name} of {dtype}; it is defined for floats"])
@@ -237,7 +236,7 @@ def _binary(node: Node, target: Target) -> list[Dispatch]:
 
 
 def where(node: Node, target: Target) -> list[Dispatch]:
-    c, a, b, y = operand(node, 0), operand(node, 1), operand(node, 2), node.output
+    c, a, b, y = node.required_input(0), node.required_input(1), node.required_input(2), node.output
     sizes, (c_stride, a_stride, b_stride) = merged(y.type.shape, c.type.shape, a.type.shape, b.type.shape)
     bits = bits_of(y.type.dtype)
     params = (*u32(count=y.type.size), *u32x8(size=sizes, c_stride=c_stride, a_stride=a_stride, b_stride=b_stride))
@@ -247,18 +246,18 @@ def where(node: Node, target: Target) -> list[Dispatch]:
 
 
 def cast(node: Node, target: Target) -> list[Dispatch]:
-    return [cast_dispatch(operand(node, 0), node.output, target)]
+    return [cast_dispatch(node.required_input(0), node.output, target)]
 
 
 def dequantize(node: Node, target: Target) -> list[Dispatch]:
-    x, y = operand(node, 0), node.output
+    x, y = node.required_input(0), node.output
     if not is_quantized(x):
         return [cast_dispatch(x, y, target)]
     return [dequantize_dispatch(x, y, target)]
 
 
 def quantize(node: Node, target: Target) -> list[Dispatch]:
-    x, y = operand(node, 0), node.output
+    x, y = node.required_input(0), node.output
     if not is_quantized(x):
         return [quantize_dispatch(x, y, target)]
     narrow = max(x.type.dtype.itemsize, y.type.dtype.itemsize) == 1
@@ -268,7 +267,7 @@ def quantize(node: Node, target: Target) -> list[Dispatch]:
 
 def class_test(node: Node, target: Target) -> list[Dispatch]:
     """is_nan and is_infinite, by bits."""
-    x, y = operand(node, 0), node.output
+    x, y = node.required_input(0), node.output
     if not x.type.dtype.is_float:
         raise UnsupportedOpError([f"{node.op.name} of {x.type.dtype}; it is defined for floats"])
     half = x.type.dtype is DType.FLOAT16

@@ -13,8 +13,6 @@ from webinfer.backends.webgpu.dispatch import (
     Source,
     Stored,
     Target,
-    operand,
-    present,
     read,
     source_dtype,
     write,
@@ -53,18 +51,18 @@ class Product:
     before: list[Dispatch] = field(default_factory=list)
 
 
-def product(node: Node, target: Target, *, halves: bool = False) -> Product:
+def product(node: Node, target: Target, *, float16_weights: bool = False) -> Product:
     """The epilogue of a node with inputs x, w, bias, residual, slope, and its weights.
 
-    With `halves` the kernel uses a weight so often that it may well be widened from float16 when it is read.
+    With `float16_weights` the kernel uses each weight that it reads so often that it widens float16 itself.
 
     Raises:  UnsupportedOpError for mixtures of real and quantised operands
     """
-    x, w, y = operand(node, 0), operand(node, 1), node.output
+    x, w, y = node.required_input(0), node.required_input(1), node.output
     kinds = {is_quantized(v) for v in (x, w, y)}
     if len(kinds) > 1 or x.type.dtype.is_float is is_quantized(x):
         raise UnsupportedOpError([f"{node.op.name} of {x.type} and {w.type} into {y.type}"])
-    has_bias = present(node, 2) is not None
+    has_bias = node.optional_input(2) is not None
     variables: dict[str, Variable] = {
         "has_bias": has_bias, "residual": Residual.NONE, "activation": node.attrs.activation,
         "quantized": is_quantized(x),
@@ -73,15 +71,15 @@ def product(node: Node, target: Target, *, halves: bool = False) -> Product:
         extras, numbers = product_epilogue(node)
         wide, dispatch = centered(w, target)
         return Product(wide, variables, extras, numbers, [dispatch])
-    values = (("bias", present(node, 2)), ("residual", present(node, 3)), ("slope", present(node, 4)))
+    values = (("bias", node.optional_input(2)), ("residual", node.optional_input(3)), ("slope", node.optional_input(4)))
     bindings = [read(name, value) for name, value in values if value is not None]
-    residual = present(node, 3)
+    residual = node.optional_input(3)
     params: tuple[Param, ...] = ()
     if residual is not None:
         channels = residual.type.shape[-1]
         variables["residual"] = Residual.ELEMENTS if channels % 4 else Residual.QUADS
         params = u32(residual_c=channels)
-    return Product(float_weights(w, target) if halves else w, variables, bindings, params)
+    return Product(float_weights(w, target) if float16_weights else w, variables, bindings, params)
 
 
 def float_weights(w: Value, target: Target) -> Source:

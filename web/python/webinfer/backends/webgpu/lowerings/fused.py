@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from webinfer.backends.webgpu.dispatch import Binding, Dispatch, Target, groups_for, operand, present, read
+from webinfer.backends.webgpu.dispatch import Binding, Dispatch, Target, groups_for, read
 from webinfer.backends.webgpu.fusion import Fusion, Share
 from webinfer.backends.webgpu.lowerings.conv import conv_columns, image_params
 from webinfer.backends.webgpu.lowerings.epilogue import Residual, destination, float_weights, product
@@ -18,11 +18,11 @@ FLOAT_MAX = 3.4028234663852886e38
 def depthwise_pointwise(fusion: Fusion, share: Share, target: Target) -> list[Dispatch]:
     """A depthwise convolution into workgroup memory, its 1x1 convolution and what that adds."""
     inner, node, y = fusion.depthwise, fusion.pointwise, fusion.pointwise.output
-    x, d = operand(inner, 0), float_weights(operand(inner, 1), target)
-    _, kh, kw, c = operand(inner, 1).type.shape
+    x, d = inner.required_input(0), float_weights(inner.required_input(1), target)
+    _, kh, kw, c = inner.required_input(1).type.shape
     co = y.type.shape[3]
-    p = product(node, target, halves=True)
-    bias = present(inner, 2)
+    p = product(node, target, float16_weights=True)
+    bias = inner.optional_input(2)
     low, high = inner.attrs.activation.bounds
     clamped = math.isfinite(low) or math.isfinite(high)
     variables: dict[str, Variable] = p.variables | {
@@ -39,7 +39,7 @@ def depthwise_pointwise(fusion: Fusion, share: Share, target: Target) -> list[Di
         extras = [_pooled(b, fusion.pool) for b in extras]
         numbers = (*numbers, *_pool_params(fusion.pool))
     place, after = destination(y, target, single=bool(co % 4))
-    weights = conv_columns(p.w, operand(node, 1).type.shape, 1, target)
+    weights = conv_columns(p.w, node.required_input(1).type.shape, 1, target)
     own = [read("x", x), read("d", d), *([read("e", bias)] if bias is not None else ())]
     params = (*sizes, *image_params(x, y, inner.attrs), *bounds, *numbers)
     groups = groups_for(-(-rows // (4 * share.groups)) * -(-co4 // share.quads), target, 1)
@@ -50,7 +50,7 @@ def depthwise_pointwise(fusion: Fusion, share: Share, target: Target) -> list[Di
 
 
 def _pooled(binding: Binding, pool: Node) -> Binding:
-    return read("residual", operand(pool, 0)) if binding.slot.name == "residual" else binding
+    return read("residual", pool.required_input(0)) if binding.slot.name == "residual" else binding
 
 
 def _pool_variables(pool: Node) -> dict[str, Variable]:
@@ -60,7 +60,7 @@ def _pool_variables(pool: Node) -> dict[str, Variable]:
 
 
 def _pool_params(pool: Node) -> tuple[Param, ...]:
-    _, ih, iw, _ = operand(pool, 0).type.shape
+    _, ih, iw, _ = pool.required_input(0).type.shape
     a = pool.attrs
     return (
         *u32(pool_ih=ih, pool_iw=iw, pool_stride_h=a.stride[0], pool_stride_w=a.stride[1]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import math
 
-from webinfer.backends.webgpu.dispatch import WORKGROUP, Dispatch, Target, groups_for, operand, read, write
+from webinfer.backends.webgpu.dispatch import WORKGROUP, Dispatch, Target, groups_for, read, write
 from webinfer.backends.webgpu.lowerings.geometry import split_at
 from webinfer.codegen.elements import bits_of
 from webinfer.codegen.prelude import u32, u32x8
@@ -27,7 +27,7 @@ def _variables(positions: Value, **more: Variable) -> dict[str, Variable]:
 
 
 def gather(node: Node, target: Target) -> list[Dispatch]:
-    x, p, y, a = operand(node, 0), operand(node, 1), node.output, node.attrs
+    x, p, y, a = node.required_input(0), node.required_input(1), node.output, node.attrs
     b = a.batch_dims
     params = u32(
         count=y.type.size, outer=math.prod(x.type.shape[b : a.axis]), depth=x.type.shape[a.axis],
@@ -39,7 +39,7 @@ def gather(node: Node, target: Target) -> list[Dispatch]:
 
 
 def gather_elements(node: Node, target: Target) -> list[Dispatch]:
-    x, p, y = operand(node, 0), operand(node, 1), node.output
+    x, p, y = node.required_input(0), node.required_input(1), node.output
     _, depth, inner = split_at(x.type.shape, node.attrs.axis)
     params = u32(count=y.type.size, depth=depth, inner=inner, picks=p.type.shape[node.attrs.axis])
     bits = bits_of(x.type.dtype)
@@ -48,7 +48,7 @@ def gather_elements(node: Node, target: Target) -> list[Dispatch]:
 
 
 def gather_nd(node: Node, target: Target) -> list[Dispatch]:
-    x, p, y, b = operand(node, 0), operand(node, 1), node.output, node.attrs.batch_dims
+    x, p, y, b = node.required_input(0), node.required_input(1), node.output, node.attrs.batch_dims
     depth = p.type.shape[-1]
     params = (
         *u32x8(size=x.type.shape[b : b + depth]),
@@ -61,7 +61,7 @@ def gather_nd(node: Node, target: Target) -> list[Dispatch]:
 
 
 def scatter_elements(node: Node, target: Target) -> list[Dispatch]:
-    x, p, u, y = operand(node, 0), operand(node, 1), operand(node, 2), node.output
+    x, p, u, y = node.required_input(0), node.required_input(1), node.required_input(2), node.output
     _, depth, inner = split_at(x.type.shape, node.attrs.axis)
     params = u32(count=y.type.size, depth=depth, inner=inner, picks=p.type.shape[node.attrs.axis])
     bits = bits_of(x.type.dtype)
@@ -71,7 +71,7 @@ def scatter_elements(node: Node, target: Target) -> list[Dispatch]:
 
 
 def scatter_nd(node: Node, target: Target) -> list[Dispatch]:
-    x, p, u, y = operand(node, 0), operand(node, 1), operand(node, 2), node.output
+    x, p, u, y = node.required_input(0), node.required_input(1), node.required_input(2), node.output
     depth = p.type.shape[-1]
     inner = math.prod(x.type.shape[depth:])
     params = (

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from webinfer.backends.webgpu.dispatch import Dispatch, Source, Target, groups_for, joining, joining_text, operand, read
+from webinfer.backends.webgpu.dispatch import (
+    Dispatch,
+    Source,
+    Target,
+    groups_for,
+    read,
+    workgroup_reduction,
+    workgroup_reduction_text,
+)
 from webinfer.backends.webgpu.lowerings.epilogue import Product, destination
 from webinfer.backends.webgpu.lowerings.tiled import TiledShape
 from webinfer.backends.webgpu.lowerings.variants import Gemv
@@ -20,12 +28,12 @@ def gemv_product(
     gathered."""
     place, after = destination(node.output, target, single=bool(shape.co % 4))
     (kh, kw), co4 = shape.window, -(-shape.co // 4)
-    variables: dict[str, Variable] = p.variables | joining(target) | {
+    variables: dict[str, Variable] = p.variables | workgroup_reduction(target) | {
         "workgroup": gemv.workgroup, "rows": gemv.rows, "kw": kw, "taps": kh * kw, "pointwise": shape.pointwise,
         "co_quads": shape.co % 4 == 0,
     }  # fmt: skip
     params = (*u32(pixels=shape.rows, ci4=shape.ci // 4, co4=co4, co=shape.co), *windows, *p.params)
     groups = groups_for(-(-shape.rows // gemv.rows) * co4, target, 1)
-    bindings = (read("x", operand(node, 0)), read("w", weights), *p.bindings, place)
-    why = f"{gemv.workgroup} share each sum, {joining_text(target)}"
+    bindings = (read("x", node.required_input(0)), read("w", weights), *p.bindings, place)
+    why = f"{gemv.workgroup} share each sum, {workgroup_reduction_text(target)}"
     return [*p.before, Dispatch("conv2d_gemv", variables, bindings, params, groups, why), *after]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 
-from webinfer.backends.webgpu.dispatch import WORKGROUP, Dispatch, Target, groups_for, operand, read, write
+from webinfer.backends.webgpu.dispatch import WORKGROUP, Dispatch, Target, groups_for, read, write
 from webinfer.backends.webgpu.lowerings.conversion import in_words, ints
 from webinfer.codegen.prelude import f32, u32
 from webinfer.graph.ir import Node
 
 
 def _to_matrix(node: Node, target: Target) -> list[Dispatch]:
-    x, y, a = operand(node, 0), node.output, node.attrs
+    x, y, a = node.required_input(0), node.output, node.attrs
     height, width = a.size
     params = (
         *u32(left=a.left, right=a.right, count=len(a.subset)),
@@ -23,7 +23,7 @@ def _to_matrix(node: Node, target: Target) -> list[Dispatch]:
 
 
 def _tensor(node: Node, target: Target) -> list[Dispatch]:
-    x, matrix, y, a = operand(node, 0), operand(node, 1), node.output, node.attrs
+    x, matrix, y, a = node.required_input(0), node.required_input(1), node.output, node.attrs
     _, ih, iw, c = x.type.shape
     params = (*u32(count=y.type.size, ih=ih, iw=iw, ow=a.size[1], c=c), *f32(half=0.5 if a.half_pixel_centers else 0.0))
     bindings = (read("x", x), read("matrix", matrix), write("y", y))
@@ -32,7 +32,7 @@ def _tensor(node: Node, target: Target) -> list[Dispatch]:
 
 
 def _landmarks(node: Node, target: Target) -> list[Dispatch]:
-    x, matrix, y, a = operand(node, 0), operand(node, 1), node.output, node.attrs
+    x, matrix, y, a = node.required_input(0), node.required_input(1), node.output, node.attrs
     params = (*u32(count=y.type.size, numbers=x.type.shape[-1]), *f32(scale=a.scale))
     bindings = (read("x", x), read("matrix", matrix), write("y", y))
     groups = groups_for(-(-y.type.size // 4), target)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from webinfer.backends.webgpu.dispatch import WORKGROUP, Dispatch, Target, groups_for, operand, read, write
+from webinfer.backends.webgpu.dispatch import WORKGROUP, Dispatch, Target, groups_for, read, write
 from webinfer.backends.webgpu.lowerings.conversion import is_quantized, real_weights, zero_of
 from webinfer.backends.webgpu.lowerings.epilogue import (
     destination,
@@ -15,7 +15,7 @@ from webinfer.backends.webgpu.lowerings.gemv import gemv_product
 from webinfer.backends.webgpu.lowerings.geometry import merged
 from webinfer.backends.webgpu.lowerings.packed_product import packed_product
 from webinfer.backends.webgpu.lowerings.tiled import TiledShape, tiled_product
-from webinfer.backends.webgpu.lowerings.variants import GEMVS, TILES, choose, reads_halves
+from webinfer.backends.webgpu.lowerings.variants import GEMVS, TILES, choose, reads_float16
 from webinfer.codegen.prelude import i32, u32, u32x8
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node
@@ -24,7 +24,7 @@ from webinfer.ops.strides import StridedCopy
 
 
 def _matmul(node: Node, target: Target) -> list[Dispatch]:
-    x, y, a = operand(node, 0), operand(node, 1), node.attrs
+    x, y, a = node.required_input(0), node.required_input(1), node.attrs
     m, k, n = matrix_sizes([x.type, y.type], a)
     shared = math.prod(y.type.shape[:-2]) == 1 and not a.transpose_a
     if not shared or k == 0:
@@ -34,7 +34,7 @@ def _matmul(node: Node, target: Target) -> list[Dispatch]:
     if packed is not None:
         return [packed]
     variant = choose(node, target)
-    p = product(node, target, halves=reads_halves(variant, node))
+    p = product(node, target, float16_weights=reads_float16(variant, node))
     weights = p.w
     if variant in GEMVS:
         if not a.transpose_b:
@@ -76,7 +76,7 @@ def _matmul(node: Node, target: Target) -> list[Dispatch]:
 
 
 def _matmul_any(node: Node, target: Target) -> Dispatch:
-    x, y, out, a = operand(node, 0), operand(node, 1), node.output, node.attrs
+    x, y, out, a = node.required_input(0), node.required_input(1), node.output, node.attrs
     m, k, n = matrix_sizes([x.type, y.type], a)
     p = product(node, target)
     if is_quantized(x) and len(y.type.quant.scales) > 1 and any(y.type.quant.zero_points):  # type: ignore[union-attr]

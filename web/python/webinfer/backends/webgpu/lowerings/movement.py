@@ -13,7 +13,6 @@ from webinfer.backends.webgpu.dispatch import (
     Source,
     Target,
     groups_for,
-    operand,
     read,
     source_dtype,
     update,
@@ -124,7 +123,7 @@ def _dims(dims: Sequence[tuple[int, int, int]]) -> tuple[Param, ...]:
 
 def strided(node: Node, target: Target) -> list[Dispatch]:
     """transpose, slice, expand, tile, depth_to_space and their kin: one copy that fills y."""
-    x, y = operand(node, 0), node.output
+    x, y = node.required_input(0), node.output
     copies = strided_copies(node.op, [x.type], y.type, node.attrs)
     if copies is None:
         raise UnsupportedOpError([f"{node.op.name} is not a strided copy"])
@@ -133,7 +132,7 @@ def strided(node: Node, target: Target) -> list[Dispatch]:
 
 def concat(node: Node, target: Target) -> list[Dispatch]:
     """A copy for each input that does not already lie in the result."""
-    sources = [operand(node, i) for i in range(len(node.inputs))]
+    sources = [node.required_input(i) for i in range(len(node.inputs))]
     copies = strided_copies(node.op, [v.type for v in sources], node.output.type, node.attrs) or []
     return [copy_dispatch(sources[copy.source], node.output, copy, target) for copy in copies]
 
@@ -141,12 +140,12 @@ def concat(node: Node, target: Target) -> list[Dispatch]:
 def reshape(node: Node, target: Target) -> list[Dispatch]:
     """A plain copy, which the schedule drops where the result shares its input's bytes."""
     size = node.output.type.size
-    return [copy_dispatch(operand(node, 0), node.output, StridedCopy(0, (size,), 0, (1,), 0, (1,)), target, 0)]
+    return [copy_dispatch(node.required_input(0), node.output, StridedCopy(0, (size,), 0, (1,), 0, (1,)), target, 0)]
 
 
 def pad(node: Node, target: Target) -> list[Dispatch]:
     """Constant padding is a copy into a filled result."""
-    x, y, a = operand(node, 0), node.output, node.attrs
+    x, y, a = node.required_input(0), node.output, node.attrs
     if a.mode != "constant":
         return [_mirrored_pad(x, y, a, target)]
     fill = element_bits(a.value, y.type.dtype)

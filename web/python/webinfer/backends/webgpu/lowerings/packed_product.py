@@ -10,11 +10,9 @@ from webinfer.backends.webgpu.dispatch import (
     Dispatch,
     Target,
     groups_for,
-    joining,
-    joining_text,
-    operand,
-    present,
     read,
+    workgroup_reduction,
+    workgroup_reduction_text,
     write,
 )
 from webinfer.backends.webgpu.lowerings.conversion import is_quantized, zero_of
@@ -36,7 +34,7 @@ def packed_product(node: Node, shape: tuple[int, int, int], target: Target) -> D
 
     `shape` is (rows, CI, CO).
     """
-    x, w, y = operand(node, 0), operand(node, 1), node.output
+    x, w, y = node.required_input(0), node.required_input(1), node.output
     rows, ci, co = shape
     zeros = set(w.type.quant.zero_points or (0,)) if w.type.quant is not None else set()
     bytes_only = all(v.type.dtype.itemsize == 1 and is_quantized(v) for v in (x, w, y))
@@ -48,15 +46,15 @@ def packed_product(node: Node, shape: tuple[int, int, int], target: Target) -> D
     rest = tuple(p for p in numbers if p.name != "x_zero")
     params = (*u32(pixels=rows, ci4=ci // 4, co4=co // 4), *i32(w_zero=w_zero, x_zero=zero_of(x) - x_turn), *rest)
     variables: dict[str, Variable] = {
-        "workgroup": WORKGROUP, "has_bias": present(node, 2) is not None, "shifted": w_zero != 0,
+        "workgroup": WORKGROUP, "has_bias": node.optional_input(2) is not None, "shifted": w_zero != 0,
         "flip_x": 0x80808080 if x_turn else 0, "flip_w": 0x80808080 if w_turn else 0,
     }  # fmt: skip
     split = splits_sum(rows, co // 4, ci // 4, target)
     if split and rows == 1 and is_gemv(rows, ci // 4, co):
         bindings = (read("x", x, Element.U32), read("w", w, Element.U32), *extras, write("y", y))
         gemv = gemvs(rows, ci // 4, target)[0]
-        variables |= joining(target) | {"workgroup": gemv.workgroup}
-        why = f"{gemv.workgroup} share each sum, {joining_text(target)}"
+        variables |= workgroup_reduction(target) | {"workgroup": gemv.workgroup}
+        why = f"{gemv.workgroup} share each sum, {workgroup_reduction_text(target)}"
         groups = groups_for(rows * (co // 4), target, 1)
         return Dispatch("conv2d_1x1_packed_gemv", variables, bindings, params, groups, why)
     copy = StridedCopy(0, (ci // 4, co), 0, (1, ci // 4), 0, (co, 1))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from webinfer.backends.webgpu.dispatch import WORKGROUP, Dispatch, Target, groups_for, operand, read, write
+from webinfer.backends.webgpu.dispatch import WORKGROUP, Dispatch, Target, groups_for, read, write
 from webinfer.backends.webgpu.lowerings.geometry import split_at
 from webinfer.backends.webgpu.lowerings.movement import element_bits
 from webinfer.codegen.elements import Element, bits_of
@@ -12,7 +12,7 @@ from webinfer.graph.ir import Node
 
 
 def one_hot(node: Node, target: Target) -> list[Dispatch]:
-    x, y, a = operand(node, 0), node.output, node.attrs
+    x, y, a = node.required_input(0), node.output, node.attrs
     _, depth, inner = split_at(y.type.shape, a.axis)
     bits = bits_of(y.type.dtype)
     on, off = element_bits(a.on, y.type.dtype), element_bits(a.off, y.type.dtype)
@@ -27,7 +27,7 @@ def one_hot(node: Node, target: Target) -> list[Dispatch]:
 
 
 def triangular(node: Node, target: Target) -> list[Dispatch]:
-    x, y, a = operand(node, 0), node.output, node.attrs
+    x, y, a = node.required_input(0), node.output, node.attrs
     bits = bits_of(x.type.dtype)
     params = (
         *u32(count=y.type.size, rows=x.type.shape[-2], columns=x.type.shape[-1]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 
-from webinfer.backends.webgpu.dispatch import WORKGROUP, Dispatch, Target, groups_for, operand, read, write
+from webinfer.backends.webgpu.dispatch import WORKGROUP, Dispatch, Target, groups_for, read, write
 from webinfer.backends.webgpu.lowerings.conversion import is_quantized
 from webinfer.backends.webgpu.lowerings.quantized import stored_bounds
 from webinfer.backends.webgpu.lowerings.reduce import FLOAT_MAX, LONG_ROW, Reduction, columns_dispatch
@@ -32,7 +32,7 @@ _POOL_ACTIVATIONS = (Activation.NONE, Activation.RELU, Activation.RELU6, Activat
 
 
 def pool2d(node: Node, target: Target) -> list[Dispatch]:
-    x, y, a = operand(node, 0), node.output, node.attrs
+    x, y, a = node.required_input(0), node.output, node.attrs
     kind, dtype = _POOLS[node.op.name], x.type.dtype
     if a.activation not in _POOL_ACTIVATIONS or (kind is Pool.L2 and not dtype.is_float):
         raise UnsupportedOpError([f"{node.op.name} of {x.type} with activation {a.activation}"])
@@ -71,7 +71,7 @@ def _pool_bounds(y: Value, activation: Activation) -> tuple[Param, ...]:
 
 
 def max_pool_with_argmax2d(node: Node, target: Target) -> list[Dispatch]:
-    x, a = operand(node, 0), node.attrs
+    x, a = node.required_input(0), node.attrs
     y, taps = node.outputs
     if not x.type.dtype.is_float:
         raise UnsupportedOpError([f"{node.op.name} of {x.type}"])
@@ -90,7 +90,7 @@ def max_pool_with_argmax2d(node: Node, target: Target) -> list[Dispatch]:
 
 
 def max_unpool2d(node: Node, target: Target) -> list[Dispatch]:
-    x, taps, y, a = operand(node, 0), operand(node, 1), node.output, node.attrs
+    x, taps, y, a = node.required_input(0), node.required_input(1), node.output, node.attrs
     _, ih, iw, c = x.type.shape
     _, oh, ow, _ = y.type.shape
     bits = bits_of(x.type.dtype)

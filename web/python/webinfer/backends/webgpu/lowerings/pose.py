@@ -11,8 +11,6 @@ from webinfer.backends.webgpu.dispatch import (
     Scratch,
     Target,
     groups_for,
-    operand,
-    present,
     read,
     update,
     write,
@@ -28,7 +26,7 @@ NEVER = 3.4028234663852886e38  # heat that no cell has
 
 
 def posenet_decoder(node: Node, target: Target) -> Sequence[Dispatch]:
-    heat, short, middle, a = operand(node, 0), operand(node, 1), operand(node, 2), node.attrs
+    heat, short, middle, a = node.required_input(0), node.required_input(1), node.required_input(2), node.attrs
     if any(v is not None and v.type.dtype.itemsize != 4 for v in node.inputs):
         raise UnsupportedOpError([f"posenet_decoder of {heat.type}; it is defined for float32"])
     _, h, w, _ = heat.type.shape
@@ -59,7 +57,7 @@ def posenet_decoder(node: Node, target: Target) -> Sequence[Dispatch]:
         Dispatch("posenet_search", every, search, (*u32(count=count, h=h, w=w), *judge, *cell), (1, 1, 1)),
         Dispatch("posenet_rank", {}, results, (*judge, *f32(stride=a.stride)), (1, 1, 1)),
     ]  # fmt: skip
-    longs = present(node, 3)
+    longs = node.optional_input(3)
     if longs is not None:
         bindings = (
             read("x", longs),

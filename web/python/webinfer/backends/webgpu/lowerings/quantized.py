@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from webinfer.backends.webgpu.dispatch import WORKGROUP, Binding, Dispatch, Target, groups_for, operand, read, write
+from webinfer.backends.webgpu.dispatch import WORKGROUP, Binding, Dispatch, Target, groups_for, read, write
 from webinfer.backends.webgpu.lowerings.conversion import float32, floats, ints, scale_literals, scale_of, zero_of
 from webinfer.backends.webgpu.lowerings.geometry import merged
 from webinfer.codegen.prelude import Param, f32, i32, u32, u32x8
@@ -44,7 +44,7 @@ def centered(w: Value, target: Target) -> tuple[Value, Dispatch]:
 
 def product_epilogue(node: Node) -> tuple[list[Binding], tuple[Param, ...]]:
     """Bindings and parameters of `_requantize` for an integer product of inputs 0 and 1 with bias 2."""
-    x, w, y = operand(node, 0), operand(node, 1), node.output
+    x, w, y = node.required_input(0), node.required_input(1), node.output
     if any(v is not None for v in node.inputs[3:]):
         raise UnsupportedOpError([f"{node.op.name}: residual and slope on quantised tensors"])
     assert w.type.quant is not None
@@ -61,7 +61,7 @@ def product_epilogue(node: Node) -> tuple[list[Binding], tuple[Param, ...]]:
 
 def quantized_sum(node: Node, target: Target) -> Dispatch:
     """a + b or a - b in fixed point with factors of 21 bits."""
-    a, b, y = operand(node, 0), operand(node, 1), node.output
+    a, b, y = node.required_input(0), node.required_input(1), node.output
     factors = [float32(scale_of(a) / scale_of(y)), float32(scale_of(b) / scale_of(y))]
     shift = 20 - math.floor(math.log2(max(factors)))
     if not 1 <= shift <= 30:
@@ -84,7 +84,7 @@ def quantized_sum(node: Node, target: Target) -> Dispatch:
 
 def quantized_product(node: Node, target: Target) -> Dispatch:
     """a * b in integers, rounded once."""
-    a, b, y = operand(node, 0), operand(node, 1), node.output
+    a, b, y = node.required_input(0), node.required_input(1), node.output
     low, high = stored_bounds(node.attrs.activation, y)
     sizes, (a_stride, b_stride) = merged(y.type.shape, a.type.shape, b.type.shape)
     params = (

@@ -11,10 +11,9 @@ from webinfer.backends.webgpu.dispatch import (
     Dispatch,
     Target,
     groups_for,
-    joining,
-    joining_text,
-    operand,
     read,
+    workgroup_reduction,
+    workgroup_reduction_text,
     write,
 )
 from webinfer.backends.webgpu.lowerings.conversion import (
@@ -55,7 +54,7 @@ class Reduction(enum.StrEnum):
 
 
 def reduce(node: Node, target: Target) -> Sequence[Dispatch]:
-    x, y, name = operand(node, 0), node.output, node.op.name
+    x, y, name = node.required_input(0), node.output, node.op.name
     if is_quantized(x) and is_quantized(y):
         if name in ("reduce_sum", "reduce_mean"):
             return [_reduce(node, target, Reduction.QUANTIZED_SUM, _rounding(node))]
@@ -65,7 +64,7 @@ def reduce(node: Node, target: Target) -> Sequence[Dispatch]:
 
 
 def _rounding(node: Node) -> tuple[Param, ...]:
-    x, y = operand(node, 0), node.output
+    x, y = node.required_input(0), node.output
     count = x.type.size // max(y.type.size, 1) if node.op.name == "reduce_mean" else 1
     low, high = y.type.dtype.range
     scale = float32(scale_of(x) / float32(scale_of(y) * count))
@@ -82,14 +81,14 @@ def _extremes(dtype: DType) -> tuple[Param, ...]:
 
 
 def _plain(node: Node, target: Target) -> list[Dispatch]:
-    x = operand(node, 0)
+    x = node.required_input(0)
     row = Reduction(node.op.name.removeprefix("reduce_"))
     extra = _extremes(x.type.dtype) if row in (Reduction.MAX, Reduction.MIN) else ()
     return [_reduce(node, target, row, extra)]
 
 
 def _reduce(node: Node, target: Target, row: Reduction, extra: tuple[Param, ...]) -> Dispatch:
-    x, y, axes = operand(node, 0), node.output, node.attrs.axes
+    x, y, axes = node.required_input(0), node.output, node.attrs.axes
     shape, strides = x.type.shape, row_major(x.type.shape)
     kept = [i for i in range(len(shape)) if i not in axes]
     reduced = math.prod(shape[i] for i in axes)
@@ -97,9 +96,9 @@ def _reduce(node: Node, target: Target, row: Reduction, extra: tuple[Param, ...]
     words = y.type.dtype in (DType.FLOAT32, DType.INT32, DType.UINT32)
     if last and words and reduced % 4 == 0 and reduced >= LONG_ROW:
         params = (*u32(rows=y.type.size, reduced=reduced), *extra)
-        variables: dict[str, Variable] = {"workgroup": WORKGROUP, "op": row, **joining(target)}
+        variables: dict[str, Variable] = {"workgroup": WORKGROUP, "op": row, **workgroup_reduction(target)}
         bindings = (read("x", x), write("y", y, single=True))
-        groups, why = groups_for(y.type.size, target, 1), f"long rows, {joining_text(target)}"
+        groups, why = groups_for(y.type.size, target, 1), f"long rows, {workgroup_reduction_text(target)}"
         return Dispatch("reduce_workgroup", variables, bindings, params, groups, why)
     columns = _columns(shape, sorted(axes))
     if columns is not None and reduced >= LONG_ROW // 4 and y.type.size <= FEW_RESULTS:
@@ -138,8 +137,8 @@ def columns_dispatch(
     """Long columns by one workgroup for each four of them."""
     _, reduced, inner = columns
     params = (*u32(count=y.type.size, reduced=reduced, inner=inner), *extra)
-    variables: dict[str, Variable] = {"workgroup": WORKGROUP, "op": row, **joining(target)}
-    groups, why = groups_for(y.type.size // 4, target, 1), f"long columns, {joining_text(target)}"
+    variables: dict[str, Variable] = {"workgroup": WORKGROUP, "op": row, **workgroup_reduction(target)}
+    groups, why = groups_for(y.type.size // 4, target, 1), f"long columns, {workgroup_reduction_text(target)}"
     return Dispatch("reduce_columns", variables, (read("x", x), write("y", y)), params, groups, why)
 
 
@@ -152,7 +151,7 @@ class Kind(enum.StrEnum):
 
 
 def arg_extreme(node: Node, target: Target) -> list[Dispatch]:
-    x, y = operand(node, 0), node.output
+    x, y = node.required_input(0), node.output
     _, depth, inner = split_at(x.type.shape, node.attrs.axis)
     if not target.software and depth >= LONG_ROW and y.type.size <= FEW_RESULTS:
         return [_arg_extreme_workgroup(node, target)]
@@ -165,11 +164,16 @@ def arg_extreme(node: Node, target: Target) -> list[Dispatch]:
 
 
 def _arg_extreme_workgroup(node: Node, target: Target) -> Dispatch:
-    x, y, dtype = operand(node, 0), node.output, operand(node, 0).type.dtype
+    x, y, dtype = node.required_input(0), node.output, node.required_input(0).type.dtype
     _, depth, inner = split_at(x.type.shape, node.attrs.axis)
     unsigned = dtype in (DType.UINT32, DType.UINT64)
     kind = Kind.FLOAT if dtype.is_float else Kind.UNSIGNED if unsigned else Kind.SIGNED
-    variables = {"workgroup": WORKGROUP, "largest": node.op.name == "arg_max", "kind": kind, **joining(target)}
+    variables = {
+        "workgroup": WORKGROUP,
+        "largest": node.op.name == "arg_max",
+        "kind": kind,
+        **workgroup_reduction(target),
+    }
     params = u32(count=y.type.size, depth=depth, inner=inner)
-    groups, why = groups_for(-(-y.type.size // 4), target, 1), f"long lines, {joining_text(target)}"
+    groups, why = groups_for(-(-y.type.size // 4), target, 1), f"long lines, {workgroup_reduction_text(target)}"
     return Dispatch("arg_extreme_workgroup", variables, (read("x", x), write("y", y)), params, groups, why)

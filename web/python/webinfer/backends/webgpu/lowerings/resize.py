@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from webinfer.backends.webgpu.dispatch import WORKGROUP, Dispatch, Target, groups_for, operand, read, write
+from webinfer.backends.webgpu.dispatch import WORKGROUP, Dispatch, Target, groups_for, read, write
 from webinfer.backends.webgpu.lowerings.conversion import float32, ints
 from webinfer.codegen.elements import bits_of
 from webinfer.codegen.prelude import f32, u32
@@ -17,7 +17,7 @@ def _scale(inputs: int, outputs: int, align_corners: bool) -> float:
 
 
 def resize_bilinear(node: Node, target: Target) -> list[Dispatch]:
-    x, y, a = operand(node, 0), node.output, node.attrs
+    x, y, a = node.required_input(0), node.output, node.attrs
     if not x.type.dtype.is_float:
         return [_resize_quantized(node, target)]
     _, ih, iw, c = x.type.shape
@@ -45,7 +45,7 @@ def _taps(size: int, count: int, a: ResizeAttrs) -> list[int]:
 
 
 def _resize_quantized(node: Node, target: Target) -> Dispatch:
-    x, y, a = operand(node, 0), node.output, node.attrs
+    x, y, a = node.required_input(0), node.output, node.attrs
     if x.type.dtype not in (DType.INT8, DType.UINT8):
         raise UnsupportedOpError([f"resize_bilinear of {x.type}"])
     _, ih, iw, c = x.type.shape
@@ -58,7 +58,7 @@ def _resize_quantized(node: Node, target: Target) -> Dispatch:
 
 
 def resize_nearest(node: Node, target: Target) -> list[Dispatch]:
-    x, y, a = operand(node, 0), node.output, node.attrs
+    x, y, a = node.required_input(0), node.output, node.attrs
     _, ih, iw, c = x.type.shape
     _, oh, ow, _ = y.type.shape
     params = (

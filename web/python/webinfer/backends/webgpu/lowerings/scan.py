@@ -7,7 +7,6 @@ from webinfer.backends.webgpu.dispatch import (
     Dispatch,
     Target,
     groups_for,
-    operand,
     read,
     write,
 )
@@ -21,7 +20,7 @@ from webinfer.graph.ir import Node, Value
 
 
 def _cumulative_sum(node: Node, target: Target) -> list[Dispatch]:
-    x, y, a = operand(node, 0), node.output, node.attrs
+    x, y, a = node.required_input(0), node.output, node.attrs
     outer, depth, inner = split_at(x.type.shape, a.axis)
     variables: dict[str, Variable] = {"workgroup": WORKGROUP, "exclusive": a.exclusive, "backwards": a.reversed}
     params = u32(lines=outer * inner, depth=depth, inner=inner)
@@ -33,7 +32,7 @@ cumulative_sum = in_words(_cumulative_sum)
 
 
 def _top_k(node: Node, target: Target) -> list[Dispatch]:
-    x: Value = operand(node, 0)
+    x: Value = node.required_input(0)
     values, positions = node.outputs
     params = u32(count=x.type.size, depth=x.type.shape[-1], k=node.attrs.k)
     bindings = (read("x", x), write("y", values, single=True), write("positions", positions, single=True))

@@ -7,10 +7,9 @@ from webinfer.backends.webgpu.dispatch import (
     Dispatch,
     Target,
     groups_for,
-    joining,
-    joining_text,
-    operand,
     read,
+    workgroup_reduction,
+    workgroup_reduction_text,
     write,
 )
 from webinfer.backends.webgpu.lowerings.conversion import (
@@ -25,14 +24,14 @@ from webinfer.graph.ir import Node
 
 
 def _softmax(node: Node, target: Target) -> list[Dispatch]:
-    x, y, a = operand(node, 0), node.output, node.attrs
+    x, y, a = node.required_input(0), node.output, node.attrs
     outer, depth, inner = split_at(x.type.shape, a.axis)
     variables: dict[str, Variable] = {"workgroup": WORKGROUP, "logarithm": node.op.name == "log_softmax"}
     params = (*u32(lines=outer * inner, depth=depth, inner=inner), *f32(beta=a.beta))
     bindings = (read("x", x), write("y", y, single=True))
     if depth >= LONG_ROW:
-        groups, why = groups_for(outer * inner, target, 1), f"a workgroup a line, {joining_text(target)}"
-        return [Dispatch("softmax_workgroup", variables | joining(target), bindings, params, groups, why)]
+        groups, why = groups_for(outer * inner, target, 1), f"a workgroup a line, {workgroup_reduction_text(target)}"
+        return [Dispatch("softmax_workgroup", variables | workgroup_reduction(target), bindings, params, groups, why)]
     groups = groups_for(outer * inner, target)
     return [Dispatch("softmax_lines", variables, bindings, params, groups, "an invocation a line")]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from webinfer.backends.webgpu.dispatch import Dispatch, Source, Target, groups_for, operand, read
+from webinfer.backends.webgpu.dispatch import Dispatch, Source, Target, groups_for, read
 from webinfer.backends.webgpu.lowerings.epilogue import Product, destination
 from webinfer.backends.webgpu.lowerings.variants import Tile
 from webinfer.codegen.prelude import Param, u32
@@ -39,7 +39,7 @@ def tiled_product(
     co4 = -(-shape.co // 4)
     params = (*u32(pixels=shape.rows, co4=co4, co=shape.co), *windows, *p.params)
     groups = groups_for(-(-shape.rows // tile.rows) * -(-shape.co // tile.columns), target, 1)
-    x = read("x", operand(node, 0), staged=quads)
+    x = read("x", node.required_input(0), staged=quads)
     bindings = (x, read("w", weights, staged=True), *p.bindings, place)
     main = Dispatch("conv2d_tiled", variables, bindings, params, groups, tile.name)
     return [*p.before, main, *after]

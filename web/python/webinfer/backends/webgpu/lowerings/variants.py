@@ -1,7 +1,7 @@
 """The declared search space of products: which kernels and tiles may compute a node, the likely best first.
 
 `candidates` and `tuning_key` are what a tuner needs: it times the candidates of a node and puts the winner
-under the node's key into `Target.choices`, which the lowerings honour. What cannot run on the target is never
+under the node's key into `Target.tuned`, which the lowerings honour. What cannot run on the target is never
 offered; what a rough model of the device rules out is not offered either.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from webinfer.backends.webgpu.dispatch import Target, operand, present
+from webinfer.backends.webgpu.dispatch import Target
 from webinfer.graph.ir import Node
 from webinfer.ops.matmul import matrix_sizes
 
@@ -26,8 +26,8 @@ UNTILED = {
     "vec4": (0.25, 135.0), "4x8": (0.27, 135.0), "split": (0.18, 17.0), "image": (0.12, 460.0), "dot": (0.1, 70.0),
     "any": (0.1, 460.0), "gemv": (0.12, 3.0),
 }  # fmt: skip
-READ_HALVES = ("4x1", "4x8", "split_k")  # besides tiles and GEMVs: the others use a weight too seldom
-LEAST_LIMITS = {"maxComputeWorkgroupStorageSize": 16384, "maxComputeInvocationsPerWorkgroup": 256}
+READ_FLOAT16 = ("4x1", "4x8", "split_k")  # besides tiles and GEMVs: the others use a weight too seldom
+MIN_LIMITS = {"maxComputeWorkgroupStorageSize": 16384, "maxComputeInvocationsPerWorkgroup": 256}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Tile:
 
     def fits(self, target: Target) -> bool:
         """Whether the device has the memory and the invocations."""
-        limit = {name: target.limits.get(name, least) for name, least in LEAST_LIMITS.items()}
+        limit = {name: target.limits.get(name, least) for name, least in MIN_LIMITS.items()}
         return (
             self.nbytes <= limit["maxComputeWorkgroupStorageSize"]
             and self.workgroup <= limit["maxComputeInvocationsPerWorkgroup"]
@@ -120,7 +120,7 @@ class Gemv:
 
     def suits(self, rows: int, quads: int, target: Target) -> bool:
         """Whether the device has the invocations and each of them finds a few of a sum's quads."""
-        least = LEAST_LIMITS["maxComputeInvocationsPerWorkgroup"]
+        least = MIN_LIMITS["maxComputeInvocationsPerWorkgroup"]
         fits = self.workgroup <= target.limits.get("maxComputeInvocationsPerWorkgroup", least)
         few = self.workgroup <= max(quads, GEMV_SIZES[0])
         return fits and few and (8 * self.workgroup >= quads or self.workgroup == GEMV_SIZES[-1]) and self.rows <= rows
@@ -146,13 +146,13 @@ class ProductShape:
 
 def is_pointwise(node: Node) -> bool:
     """Whether a convolution is a product of x's rows as they lie."""
-    window, a = operand(node, 1).type.shape[1:3], node.attrs
+    window, a = node.required_input(1).type.shape[1:3], node.attrs
     return window == (1, 1) and a.stride == (1, 1) and not any(a.pads)
 
 
 def product_shape(node: Node) -> ProductShape | None:
     """The matrices of a dense convolution or of a product with one right operand; None for everything else."""
-    x, w, y = operand(node, 0), operand(node, 1), node.output
+    x, w, y = node.required_input(0), node.required_input(1), node.output
     if y.type.size == 0:
         return None
     if node.op.name == "conv2d" and node.attrs.groups == 1:
@@ -166,13 +166,13 @@ def product_shape(node: Node) -> ProductShape | None:
 
 def tuning_key(node: Node) -> str:
     """What a tuned choice is filed under: the operator and everything that its speed depends on."""
-    x, w, a = operand(node, 0).type, operand(node, 1).type, node.attrs
+    x, w, a = node.required_input(0).type, node.required_input(1).type, node.attrs
     parts = [node.op.name, f"{x.dtype}", f"x{x.shape}", f"w{w.shape}"]
     if node.op.name == "matmul":
         parts.append(f"t{int(a.transpose_a)}{int(a.transpose_b)}")
     else:
         parts.append(f"s{a.stride} d{a.dilation} p{a.pads} g{a.groups}")
-    return " ".join([*parts, "+".join([str(a.activation), "residual"][: 1 + (present(node, 3) is not None)])])
+    return " ".join([*parts, "+".join([str(a.activation), "residual"][: 1 + (node.optional_input(3) is not None)])])
 
 
 def candidates(node: Node, target: Target) -> tuple[str, ...]:
@@ -185,7 +185,7 @@ def candidates(node: Node, target: Target) -> tuple[str, ...]:
     if shape is None:
         return ()
     plain = _untiled(node, shape, target)
-    if not all(v.type.dtype.is_float for v in (operand(node, 0), node.output)):
+    if not all(v.type.dtype.is_float for v in (node.required_input(0), node.output)):
         return plain[:1]
     if target.software:
         return plain
@@ -212,7 +212,7 @@ def choose(node: Node, target: Target) -> str:
     offered = candidates(node, target)
     if not offered:
         return ""
-    chosen = target.choices.get(tuning_key(node), offered[0])
+    chosen = target.tuned.get(tuning_key(node), offered[0])
     return chosen if chosen in offered or (chosen in TILES and TILES[chosen].fits(target)) else offered[0]
 
 
@@ -246,7 +246,7 @@ def gemvs(rows: int, quads: int, target: Target) -> list[Gemv]:
 
 def _has_rows(node: Node) -> bool:
     """Whether weights lie, or can be laid at load, with the input channels innermost."""
-    return node.op.name == "conv2d" or node.attrs.transpose_b or operand(node, 1).is_constant
+    return node.op.name == "conv2d" or node.attrs.transpose_b or node.required_input(1).is_constant
 
 
 def is_gemv(rows: int, quads: int, columns: int) -> bool:
@@ -257,7 +257,7 @@ def is_gemv(rows: int, quads: int, columns: int) -> bool:
 
 
 def _depthwise_candidates(node: Node, target: Target) -> tuple[str, ...]:
-    x, y = operand(node, 0), node.output
+    x, y = node.required_input(0), node.output
     n, oh, ow, co = y.type.shape
     if co % 4 or co != x.type.shape[3]:
         return ()
@@ -267,14 +267,14 @@ def _depthwise_candidates(node: Node, target: Target) -> tuple[str, ...]:
     return (first, *(name for name in names if name != first))
 
 
-def reads_halves(name: str, node: Node) -> bool:
+def reads_float16(name: str, node: Node) -> bool:
     """Whether a kernel is no slower where it widens float16 weights as it reads them.
 
     Tiles that are wider than high, or whose sums are over in a few slices, would wait for the weights.
     """
     tile, shape = TILES.get(name), product_shape(node)
     if tile is None or shape is None:
-        return name in READ_HALVES or name in GEMVS
+        return name in READ_FLOAT16 or name in GEMVS
     return tile.columns <= tile.rows and shape.inner >= FEW_SLICES * tile.depth
 
 

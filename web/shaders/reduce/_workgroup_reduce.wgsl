@@ -1,6 +1,6 @@
-// _workgroup_join: `joined(own, local)`: the values of a workgroup's invocations joined, for the first READERS of them.
+// _workgroup_reduce: `workgroup_reduce(own, local)`: the values of a workgroup's invocations joined, for the first READERS of them.
 //
-//   acc_v, start() its neutral value, join(acc, acc) and join_subgroup(acc) are the includer's; WG is a power of two.
+//   acc_v, start() its neutral value, combine(acc, acc) and subgroup_reduce(acc) are the includer's; WG is a power of two.
 //   With subgroups one value of each passes workgroup memory, else all do, in a tree. How many invocations a subgroup
 //   has and which ones is left to the device: the least local index of each marks where its value lies.
 //   Call it once, in uniform control flow.
@@ -9,11 +9,11 @@ var<workgroup> partial: array<acc_v, WG>;
 $$ if subgroups
 var<workgroup> marks: array<atomic<u32>, (WG + 31u) / 32u>;
 
-fn joined(own: acc_v, local: u32) -> acc_v {
+fn workgroup_reduce(own: acc_v, local: u32) -> acc_v {
     // Not all drivers clear workgroup memory; and the barrier brings subgroups together again behind a loop.
     if (local % 32u == 0u) { atomicStore(&marks[local / 32u], 0u); }
     workgroupBarrier();
-    let part = join_subgroup(own);
+    let part = subgroup_reduce(own);
     let place = subgroupMin(local);
     if (local == place) {
         partial[local] = part;
@@ -25,18 +25,18 @@ fn joined(own: acc_v, local: u32) -> acc_v {
     for (var word = 0u; word < (WG + 31u) / 32u; word++) {
         var bits = atomicLoad(&marks[word]);
         while (bits != 0u) {
-            all = join(all, partial[32u * word + firstTrailingBit(bits)]);
+            all = combine(all, partial[32u * word + firstTrailingBit(bits)]);
             bits &= bits - 1u;
         }
     }
     return all;
 }
 $$ else
-fn joined(own: acc_v, local: u32) -> acc_v {
+fn workgroup_reduce(own: acc_v, local: u32) -> acc_v {
     partial[local] = own;
     workgroupBarrier();
     for (var half = WG / 2u; half > 0u; half /= 2u) {
-        if (local < half) { partial[local] = join(partial[local], partial[local + half]); }
+        if (local < half) { partial[local] = combine(partial[local], partial[local + half]); }
         workgroupBarrier();
     }
     return partial[0];

@@ -1,7 +1,7 @@
-"""Choices that come with the engine, for classes of adapters. The data: shipped.json.
+"""The tuned kernels that come with the engine, for classes of adapters. The data: shipped.json.
 
 `python3 -m build_scripts tune --ship LINES` writes it from tuning logs. A class that nobody has measured says so
-there and has no choices: its adapters start with the lowerings' own defaults.
+there and names no kernels: its adapters start with the lowerings' own defaults.
 """
 
 from __future__ import annotations
@@ -11,26 +11,26 @@ import pkgutil
 from collections.abc import Mapping
 from typing import Any
 
-WORDS = {  # what an adapter of the class says about itself
+ADAPTER_WORDS = {  # class -> words in the names of its adapters
     "nvidia": ("nvidia", "geforce", "quadro"),
     "apple": ("apple",),
     "intel": ("intel",),
     "amd": ("amd", "radeon"),
     "qualcomm": ("qualcomm", "adreno"),
 }
-# Read when the module is: an interpreter restored from a snapshot has no files.
+# Class -> {"measured", "choices"}. Read on import: an interpreter restored from a snapshot has no files.
 DATA: Mapping[str, Mapping[str, Any]] = json.loads(pkgutil.get_data(__name__, "shipped.json") or b"{}")
 
 
 def adapter_class(name: str, software: bool) -> str:
-    """The class of an adapter by its name; "" where it belongs to none."""
+    """The class of an adapter by its name: "nvidia", "apple" and so on, or "software"; "" where it belongs to none."""
     if software:
         return "software"
     words = name.lower().replace("(", " ").replace("/", " ").split()
-    return next((found for found, marks in WORDS.items() if any(word.startswith(marks) for word in words)), "")
+    return next((found for found, marks in ADAPTER_WORDS.items() if any(word.startswith(marks) for word in words)), "")
 
 
-def shipped_choices(name: str, software: bool) -> Mapping[str, str]:
-    """Tuning keys and choices for an adapter; empty where its class was not measured."""
+def default_tunings(name: str, software: bool) -> Mapping[str, str]:
+    """Kernel names by tuning key for an adapter; empty where its class was not measured."""
     found: Mapping[str, str] = DATA.get(adapter_class(name, software), {}).get("choices", {})
     return found
