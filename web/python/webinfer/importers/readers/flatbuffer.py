@@ -21,7 +21,7 @@ _SCALARS = {
         "bool": "?", "i8": "b", "u8": "B", "u16": "H", "i32": "i", "u32": "I", "i64": "q", "u64": "Q", "f32": "f",
     }.items()
 }  # fmt: skip
-_LONGEST_NAME = 512  # bytes of a string that are decoded; names are for people
+_MAX_NAME_BYTES = 512  # bytes of a string that are decoded; names are for people
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ class Table:
         start, count = self.reader.vector(at, 1, what)
         if start + count >= self.reader.size:  # a string ends with a zero byte
             raise self.reader.error(start, f"{what} of {count} bytes has no end")
-        count = min(count, _LONGEST_NAME)
+        count = min(count, _MAX_NAME_BYTES)
         self.reader.spend(count, at, what)
         return str(self.reader.data[start : start + count], "utf-8", "replace")
 

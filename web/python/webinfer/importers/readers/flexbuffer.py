@@ -19,7 +19,7 @@ _LETTERS = {
     (_UINT, 8): "Q", (_FLOAT, 2): "e", (_FLOAT, 4): "f", (_FLOAT, 8): "d", (_BOOL, 1): "B", (_BOOL, 2): "H",
     (_BOOL, 4): "I", (_BOOL, 8): "Q",
 }  # fmt: skip
-_MOST_ITEMS = 65536
+_MAX_ITEMS = 65536
 
 
 def read_map(data: memoryview, what: str) -> dict[str, Number | tuple[Number, ...]]:
@@ -84,7 +84,7 @@ class _Bytes:
 
     def count(self, at: int, width: int) -> int:
         found = self.unsigned(at, width)
-        if found > min(_MOST_ITEMS, len(self.data)):
+        if found > min(_MAX_ITEMS, len(self.data)):
             raise self.error(f"a vector of {found} items")
         return found
 

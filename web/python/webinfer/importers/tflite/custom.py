@@ -13,9 +13,10 @@ from typing import Any
 from webinfer.dtypes import DType
 from webinfer.errors import InputError, ModelFormatError
 from webinfer.graph.ir import Value
+from webinfer.importers.core.geometry import image_pads
+from webinfer.importers.core.limits import MAX_STRIDE
 from webinfer.importers.readers.flexbuffer import read_map
 from webinfer.importers.tflite.operation import Operation, Row
-from webinfer.importers.tflite.windows import MAX_STEP, same_pads, weights_of
 from webinfer.ops import conv, landmarks, pool, pose
 from webinfer.ops.activation import Activation
 from webinfer.ops.custom import BY_CODE, attributes
@@ -29,24 +30,24 @@ class _Options:
 
     def __init__(self, op: Operation) -> None:
         self._op = op
-        self._map: dict[str, Any] = read_map(op.info.custom_options, str(op.info))
+        self._map: dict[str, Any] = read_map(op.info.custom_options, op.what)
 
     def real(self, name: str) -> float:
         value = self._map.get(name)
         if not isinstance(value, int | float) or not math.isfinite(value):
-            raise ModelFormatError(f"{self._op.info}: option {name} is {value!r}, needs a number")
+            self._op.fail(f"option {name} is {value!r}, needs a number")
         return float(value)
 
     def number(self, name: str) -> int:
         value = self.real(name)
         if value != int(value):
-            raise ModelFormatError(f"{self._op.info}: option {name} is {value}, needs a whole number")
+            self._op.fail(f"option {name} is {value}, needs a whole number")
         return int(value)
 
     def numbers(self, name: str) -> tuple[int, ...]:
         value = self._map.get(name)
         if not isinstance(value, tuple):
-            raise ModelFormatError(f"{self._op.info}: option {name} is {value!r}, needs a vector")
+            self._op.fail(f"option {name} is {value!r}, needs a vector")
         return tuple(map(int, value))
 
 
@@ -54,19 +55,19 @@ def _struct(op: Operation, count: int) -> tuple[int, ...]:
     """The first int32 fields of a raw struct: a padding, then numbers of at least 1."""
     data = op.info.custom_options
     if len(data) < 4 * count:
-        raise ModelFormatError(f"{op.info}: its options have {len(data)} bytes, need {4 * count}")
+        op.fail(f"its options have {len(data)} bytes, need {4 * count}")
     numbers = struct.unpack_from(f"<{count}i", data, 0)
     if numbers[0] not in (_SAME, _VALID):
-        raise ModelFormatError(f"{op.info}: padding is {numbers[0]}, must be 1 (SAME) or 2 (VALID)")
-    if not 1 <= min(numbers[1:5]) <= max(numbers[1:5]) <= MAX_STEP:
-        raise ModelFormatError(f"{op.info}: strides and window are {numbers[1:5]}, allowed are 1 to {MAX_STEP}")
+        op.fail(f"padding is {numbers[0]}, must be 1 (SAME) or 2 (VALID)")
+    if not 1 <= min(numbers[1:5]) <= max(numbers[1:5]) <= MAX_STRIDE:
+        op.fail(f"strides and window are {numbers[1:5]}, allowed are 1 to {MAX_STRIDE}")
     return numbers
 
 
 def _image(op: Operation) -> Value:
     x = op.value(0)
     if x.type.rank != 4 or x.type.dtype is not DType.FLOAT32:
-        raise ModelFormatError(f"{op.info}: x is {x.type}, needs float32 of rank 4")
+        op.fail(f"x is {x.type}, needs float32 of rank 4")
     return x
 
 
@@ -76,9 +77,9 @@ def _transpose_conv_bias(op: Operation) -> Value:
     Source:  mediapipe, util/tflite/operations/transpose_conv_bias.cc
     """
     x = _image(op)
-    w = weights_of(op, x, op.value(1))
+    w = op.weights(1, x)
     if w.type.rank != 4:
-        raise ModelFormatError(f"{op.info}: weights have shape {w.type.shape}, need rank 4")
+        op.fail(f"weights have shape {w.type.shape}, need rank 4")
     padding, stride_w, stride_h = _struct(op, 3)
     pads: list[int] = []
     for size, window, stride in zip(x.type.shape[1:3], w.type.shape[1:3], (stride_h, stride_w), strict=True):
@@ -99,7 +100,7 @@ def _max_pool_argmax(op: Operation) -> list[Value]:
         op.refuse(f"fused activation number {code}")
     pads = (0, 0, 0, 0)
     if padding == _SAME:
-        pads = (*same_pads(x.type.shape[1], kh, sh), *same_pads(x.type.shape[2], kw, sw))
+        pads = image_pads(x.type.shape, (kh, kw), (sh, sw))
     attrs = pool.Pool2dAttrs((kh, kw), (sh, sw), pads, activation=_ACTIVATIONS[code])
     return op.emit_all(pool.MAX_POOL_WITH_ARGMAX2D, [x], attrs)
 
@@ -158,7 +159,7 @@ def _posenet_decoder(op: Operation) -> list[Value]:
         nms_radius=options.real("nms_radius"),
     )
     if not 1 <= attrs.max_detections <= 1000:
-        raise ModelFormatError(f"{op.info}: max_detections is {attrs.max_detections}, allowed are 1 to 1000")
+        op.fail(f"max_detections is {attrs.max_detections}, allowed are 1 to 1000")
     return op.emit_all(pose.POSENET_DECODER, [op.as_float(x) for x in op.values()], attrs)
 
 
@@ -183,13 +184,13 @@ def _registered(op: Operation) -> list[Value]:
             options = custom.read_options(bytes(data))
         except Exception as error:  # of the user's own code: any kind
             kind = type(error).__name__
-            raise ModelFormatError(f"{op.info}: its options cannot be read: {kind}: {error}") from error
+            raise ModelFormatError(f"{op.what}: its options cannot be read: {kind}: {error}") from error
     elif data:
-        options = read_map(data, str(op.info))
+        options = read_map(data, op.what)
     try:
         attrs = attributes(custom, options)
     except InputError as error:
-        raise ModelFormatError(f"{op.info}: {error}") from error
+        raise ModelFormatError(f"{op.what}: {error}") from error
     return op.emit_all(custom, op.values(), attrs)
 
 

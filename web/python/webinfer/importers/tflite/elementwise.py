@@ -1,20 +1,16 @@
-"""One element in, one out: arithmetic, comparisons, activations, conversions of type."""
+"""TFLite operators that compute element by element: arithmetic, comparisons, activations, conversions of type."""
 
 from __future__ import annotations
 
 import math
 
 from webinfer.dtypes import DType
-from webinfer.errors import ModelFormatError
 from webinfer.graph.ir import Op, Value
-from webinfer.importers.tflite.operation import QUANTIZED, Convert, Operation, Row
-from webinfer.importers.tflite.windows import activate
+from webinfer.importers.core.steps import CLAMPS, QUANTIZED
+from webinfer.importers.tflite.operation import Convert, Operation, Row
 from webinfer.ops import elementwise as ew
-from webinfer.ops import movement
 from webinfer.ops.activation import Activation
 from webinfer.ops.registry import NoAttrs
-
-_CLAMPS = (Activation.NONE, Activation.RELU, Activation.RELU6, Activation.RELU_N1_TO_1)
 
 
 def _unary(target: Op, *, only_float: bool = False, a: float = 0.0, b: float = 0.0) -> Convert:
@@ -43,12 +39,12 @@ def _binary(target: Op, *, fused: bool = False, to_bool: bool = False, only_floa
         activation = op.activation() if fused else Activation.NONE
         quantized = [op.quantized(v) for v in operands]
         if only_float and any(quantized):
-            return op.in_float(lambda v: activate(op, op.emit(target, v, ew.BinaryAttrs()), activation), operands)
-        if activation in _CLAMPS:
+            return op.in_float(lambda v: op.activate(op.emit(target, v, ew.BinaryAttrs()), activation), operands)
+        if activation in CLAMPS:
             return op.emit(target, operands, ew.BinaryAttrs(activation, op.out_type()))
         if any(quantized):
             op.refuse(f"fused activation {activation} on quantised operands")
-        return activate(op, op.emit(target, operands, ew.BinaryAttrs()), activation)
+        return op.activate(op.emit(target, operands, ew.BinaryAttrs()), activation)
 
     return convert
 
@@ -69,11 +65,11 @@ def _gelu(op: Operation) -> Value:
 def _gelu_tanh(op: Operation, x: Value) -> Value:
     """0.5 * x * (1 + tanh(sqrt(2/pi) * (x + 0.044715 * x^3)))"""
     slope = math.sqrt(2 / math.pi)
-    square = op.emit(ew.SQUARE, [x], ew.UnaryAttrs())
-    factor = op.emit(ew.LINEAR, [square], ew.UnaryAttrs(0.044715 * slope, slope))
-    inner = op.emit(ew.MUL, [x, factor], ew.BinaryAttrs())
-    half = op.emit(ew.LINEAR, [op.emit(ew.TANH, [inner], ew.UnaryAttrs())], ew.UnaryAttrs(0.5, 0.5))
-    return op.emit(ew.MUL, [x, half], ew.BinaryAttrs())
+    square = op.unary(ew.SQUARE, x)
+    factor = op.unary(ew.LINEAR, square, 0.044715 * slope, slope)
+    inner = op.binary(ew.MUL, x, factor)
+    half = op.unary(ew.LINEAR, op.unary(ew.TANH, inner), 0.5, 0.5)
+    return op.binary(ew.MUL, x, half)
 
 
 def _prelu(op: Operation) -> Value:
@@ -81,13 +77,13 @@ def _prelu(op: Operation) -> Value:
     if op.quantized(x):
         op.quantized(slope)
         return op.emit(ew.PRELU, [x, slope], ew.BinaryAttrs(out_type=op.out_type()))
-    return op.emit(ew.PRELU, [x, op.as_float(slope)], ew.BinaryAttrs())
+    return op.binary(ew.PRELU, x, op.as_float(slope))
 
 
 def _add_n(op: Operation) -> Value:
     first = op.value(0)
     for value in op.values()[1:]:
-        first = op.emit(ew.ADD, [first, value], ew.BinaryAttrs())
+        first = op.binary(ew.ADD, first, value)
     return first
 
 
@@ -125,7 +121,7 @@ def _dequantize(op: Operation) -> Value:
     elif x.type.dtype is DType.FLOAT32:
         return x
     elif x.type.dtype is not DType.FLOAT16 and x.type.quant is None:
-        raise ModelFormatError(f"{op.info}: x is {x.type.dtype} and has no scale")
+        op.fail(f"x is {x.type.dtype} and has no scale")
     return op.emit(ew.DEQUANTIZE, [x], ew.CastAttrs(DType.FLOAT32))
 
 
@@ -137,20 +133,14 @@ def _fake_quant(op: Operation) -> Value:
     low, high, bits = op.real("min"), op.real("max"), op.number("num_bits")
     bottom, top = (1 if op.flag("narrow_range") else 0), 2**bits - 1 if 2 <= bits <= 16 else 0
     if top <= bottom or not low < high or not math.isfinite(high - low):
-        raise ModelFormatError(f"{op.info}: {bits} bits from {low} to {high} make no levels")
+        op.fail(f"{bits} bits from {low} to {high} make no levels")
     scale = (high - low) / (top - bottom)
     zero = round(min(max(bottom - low / scale, bottom), top))
     clamped = op.emit(ew.CLAMP, [op.value(0)], ew.UnaryAttrs((bottom - zero) * scale, (top - zero) * scale))
-    level = op.emit(ew.LINEAR, [clamped], ew.UnaryAttrs(1 / scale, 0.0))
+    level = op.unary(ew.LINEAR, clamped, 1 / scale, 0.0)
     # floor(x + 0.5) from the lowest level on, as the kernel rounds
-    floor = op.emit(ew.FLOOR, [op.emit(ew.LINEAR, [level], ew.UnaryAttrs(1.0, 0.5))], ew.UnaryAttrs())
-    return op.emit(ew.LINEAR, [floor], ew.UnaryAttrs(scale, 0.0))
-
-
-def _zeros_like(op: Operation) -> Value:
-    x = op.value(0)
-    zero = op.constant([0], x.type.dtype, ())
-    return op.emit(movement.EXPAND, [zero], movement.ExpandAttrs(x.type.shape))
+    floor = op.emit(ew.FLOOR, [op.unary(ew.LINEAR, level, 1.0, 0.5)], ew.UnaryAttrs())
+    return op.unary(ew.LINEAR, floor, scale, 0.0)
 
 
 CONVERTERS: dict[str, Row] = {
@@ -204,5 +194,4 @@ CONVERTERS: dict[str, Row] = {
     "SQUARED_DIFFERENCE": (_binary(ew.SQUARED_DIFFERENCE, only_float=True), ""),
     "SUB": (_binary(ew.SUB, fused=True), "SubOptions"),
     "TANH": (_unary(ew.TANH), ""),
-    "ZEROS_LIKE": (_zeros_like, ""),
 }

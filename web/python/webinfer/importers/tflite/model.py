@@ -7,22 +7,24 @@ it is read. What an operator makes of it is for the converters.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from webinfer.dtypes import DType
-from webinfer.errors import LimitError, ModelFormatError
+from webinfer.errors import ModelFormatError
 from webinfer.graph.ir import Quantization, Sparsity
 from webinfer.graph.printer import safe_name
+from webinfer.importers.core.limits import (
+    MAX_OPERATORS,
+    MAX_RANK,
+    MAX_SUBGRAPHS,
+    MAX_TENSORS,
+    check_bytes,
+    check_index,
+    within,
+)
 from webinfer.importers.readers.flatbuffer import Reader, Table
-from webinfer.importers.tflite import quantization, sparsity
 from webinfer.importers.tflite.schema import CUSTOM, DTYPES, OPERATORS, OPTIONS, SCHEMA, TENSOR_TYPES
-
-MAX_TENSORS = 100_000
-MAX_OPERATORS = 100_000
-MAX_SUBGRAPHS = 1_000
-MAX_RANK = 8
-MAX_TENSOR_BYTES = 2**31 - 1  # one tensor must fit a wasm32 memory
+from webinfer.importers.tflite.storage import read_quantization, read_sparsity, stored_elements
 
 
 @dataclass(slots=True)
@@ -97,19 +99,7 @@ def read_subgraphs(data: memoryview, name: str) -> list[SubgraphInfo]:
 
 
 def _within(what: str, found: int, limit: int) -> None:
-    if found > limit:
-        raise LimitError(f"the model's number of {what}", found, limit, "use a smaller model")
-
-
-def check_index(value: int, count: int, what: str, optional: bool = False) -> int:
-    """The index itself.
-
-    Raises:  ModelFormatError unless 0 <= value < count, or -1 where the position is optional.
-    """
-    if not (-1 if optional else 0) <= value < count:
-        allowed = f"-1 or 0 to {count - 1}" if optional else f"0 to {count - 1}" if count else "none, as there are none"
-        raise ModelFormatError(f"{what} is {value}, allowed: {allowed}; the file is damaged, get it again")
-    return value
+    within(f"the model's number of {what}", found, limit)
 
 
 def _read_code(code: Table) -> tuple[str, bool, int]:
@@ -147,14 +137,14 @@ def _read_tensor(index: int, table: Table, buffers: list[Table], views: dict[int
             views[buffer] = _buffer_bytes(buffers[buffer], buffer)
         data = views[buffer] if len(views[buffer]) else None
     scheme = table.table("sparsity")
-    layout = sparsity.read(scheme, shape, what) if scheme is not None and data is not None else None
+    layout = read_sparsity(scheme, shape, what) if scheme is not None and data is not None else None
     if data is not None and dtype is not None:
-        needed = (sparsity.stored(layout) if layout else _size(shape)) * dtype.itemsize
+        needed = (stored_elements(layout) if layout else _size(shape)) * dtype.itemsize
         if len(data) != needed:
             raise ModelFormatError(
                 f"{what}: {type_name} of shape {shape} needs {needed} bytes, its buffer has {len(data)}"
             )
-    quant = quantization.read(table.table("quantization"), shape, dtype, what)
+    quant = read_quantization(table.table("quantization"), shape, dtype, what)
     signature = table.numbers("shape_signature")
     if (
         signature
@@ -169,27 +159,12 @@ def _read_tensor(index: int, table: Table, buffers: list[Table], views: dict[int
 
 
 def _read_shape(table: Table, what: str, dtype: DType | None) -> tuple[int, ...]:
-    if table.count("shape") > MAX_RANK:
-        raise LimitError(f"{what}: rank", table.count("shape"), MAX_RANK, "use tensors of fewer dimensions")
+    within(f"{what}: rank", table.count("shape"), MAX_RANK, "use tensors of fewer dimensions")
     shape = table.numbers("shape")
     if any(d < 0 for d in shape):
         raise ModelFormatError(f"{what}: shape {shape} has a negative size")
     check_bytes(shape, dtype, what)
     return shape
-
-
-def check_bytes(shape: Sequence[int], dtype: DType | None, what: str) -> None:
-    """Nothing, if a tensor of this shape can be held.
-
-    Raises:  LimitError if it is too large; a zero does not hide a huge other size.
-    """
-    size = dtype.itemsize if dtype is not None else 1
-    for d in shape:
-        size *= max(d, 1)
-    if size > MAX_TENSOR_BYTES:
-        raise LimitError(
-            f"{what}: bytes of shape {tuple(shape)}", size, MAX_TENSOR_BYTES, "use a smaller input or model"
-        )
 
 
 def _size(shape: tuple[int, ...]) -> int:

@@ -10,23 +10,14 @@ import math
 from dataclasses import dataclass
 
 from webinfer.dtypes import DType
-from webinfer.errors import ModelFormatError
-from webinfer.graph.ir import Op, Value
-from webinfer.importers.tflite.movement import cut
+from webinfer.graph.ir import Value
+from webinfer.importers.core.limits import MAX_TIME_STEPS
 from webinfer.importers.tflite.operation import Operation, Row
-from webinfer.importers.tflite.windows import activate
 from webinfer.ops import elementwise as ew
 from webinfer.ops import matmul
-from webinfer.ops import movement as mv
 
-_MOST_STEPS = 1024
-# Inputs of UNIDIRECTIONAL_SEQUENCE_LSTM. Gates in the file's order: input, forget, cell, output.
 _INPUT_WEIGHTS, _RECURRENT_WEIGHTS, _PEEPHOLES, _BIASES = 1, 5, 9, 12
 _PROJECTION, _PROJECTION_BIAS, _OUTPUT_STATE, _CELL_STATE, _NORMS = 16, 17, 18, 19, 20
-
-
-def _binary(op: Operation, kind: Op, a: Value, b: Value) -> Value:
-    return op.emit(kind, [a, b], ew.BinaryAttrs())
 
 
 def _product(op: Operation, x: Value, w: Value, bias: Value | None = None) -> Value:
@@ -45,20 +36,19 @@ def _steps(op: Operation, time_major: bool) -> tuple[Value, int, int]:
     if x.type.dtype is not DType.FLOAT32:
         op.refuse(f"x of type {x.type.dtype}")
     if x.type.rank != 3:
-        raise ModelFormatError(f"{op.info}: x has shape {x.type.shape}, needs rank 3")
+        op.fail(f"x has shape {x.type.shape}, needs rank 3")
     if not time_major:
-        x = op.emit(mv.TRANSPOSE, [x], mv.TransposeAttrs((1, 0, 2)))
+        x = op.transpose(x, (1, 0, 2))
     steps, batch, width = x.type.shape
-    if not 1 <= steps <= _MOST_STEPS:
-        op.refuse(f"{steps} time steps; 1 to {_MOST_STEPS} can be unrolled")
+    if not 1 <= steps <= MAX_TIME_STEPS:
+        op.refuse(f"{steps} time steps; 1 to {MAX_TIME_STEPS} can be unrolled")
     return op.reshape(x, (steps * batch, width)), steps, batch
 
 
 def _joined(op: Operation, outputs: list[Value], time_major: bool) -> Value:
     """[B, N] of every step as one tensor of rank 3."""
-    rows = [op.reshape(y, (1, *y.type.shape)) for y in outputs]
-    y = op.emit(mv.CONCAT, rows, mv.ConcatAttrs(0))
-    return y if time_major else op.emit(mv.TRANSPOSE, [y], mv.TransposeAttrs((1, 0, 2)))
+    y = op.stack(outputs)
+    return y if time_major else op.transpose(y, (1, 0, 2))
 
 
 def _starts_at_zero(op: Operation, i: int) -> None:
@@ -101,14 +91,14 @@ class _Lstm:
     def _stack(self, start: int, first: int) -> Value:
         """The gates' constants one above the other, so that one product makes all gates."""
         parts = [self.op.as_float(self.op.value(start + i)) for i in range(first, 4)]
-        return self.op.emit(mv.CONCAT, parts, mv.ConcatAttrs(0))
+        return self.op.concat(parts, 0)
 
     def gates(self, rows: Value, hidden: Value | None) -> _Gates:
         """Gates from x's share of them, [B, gates * N], and the state before."""
         op = self.op
         if hidden is not None:
-            rows = _binary(op, ew.ADD, rows, _product(op, hidden, self.recurrent))
-        parts = [cut(op, rows, 1, i * self.size, self.size) for i in range(rows.type.shape[1] // self.size)]
+            rows = op.binary(ew.ADD, rows, _product(op, hidden, self.recurrent))
+        parts = [op.cut(rows, 1, i * self.size, self.size) for i in range(rows.type.shape[1] // self.size)]
         return _Gates(None if self.coupled else parts[0], *parts[-3:])
 
     def step(self, gates: _Gates, cell: Value | None) -> tuple[Value, Value]:
@@ -116,33 +106,33 @@ class _Lstm:
         op = self.op
         forget = self._sigmoid(self._peep(gates.forget, cell, 1))
         if gates.given is None:
-            given = op.emit(ew.LINEAR, [forget], ew.UnaryAttrs(-1.0, 1.0))
+            given = op.unary(ew.LINEAR, forget, -1.0, 1.0)
         else:
             given = self._sigmoid(self._peep(gates.given, cell, 0))
-        fresh = _binary(op, ew.MUL, given, activate(op, gates.cell, self.activation))
+        fresh = op.binary(ew.MUL, given, op.activate(gates.cell, self.activation))
         if cell is not None:
-            fresh = _binary(op, ew.ADD, _binary(op, ew.MUL, forget, cell), fresh)
+            fresh = op.binary(ew.ADD, op.binary(ew.MUL, forget, cell), fresh)
         fresh = _clipped(op, fresh, self.cell_clip)
         opened = self._sigmoid(self._peep(gates.output, fresh, 2))
-        hidden = _binary(op, ew.MUL, opened, activate(op, fresh, self.activation))
+        hidden = op.binary(ew.MUL, opened, op.activate(fresh, self.activation))
         if self.projection is not None:
             hidden = _clipped(op, _product(op, hidden, self.projection, self.projection_bias), self.projection_clip)
         return hidden, fresh
 
     def _sigmoid(self, x: Value) -> Value:
-        return self.op.emit(ew.SIGMOID, [x], ew.UnaryAttrs())
+        return self.op.unary(ew.SIGMOID, x)
 
     def _peep(self, gate: Value, cell: Value | None, i: int) -> Value:
         weights = self.peepholes[i]
         if weights is None or cell is None:
             return gate
-        return _binary(self.op, ew.ADD, gate, _binary(self.op, ew.MUL, cell, weights))
+        return self.op.binary(ew.ADD, gate, self.op.binary(ew.MUL, cell, weights))
 
 
 def _clipped(op: Operation, x: Value, limit: float) -> Value:
     if not math.isfinite(limit) or limit < 0:
-        raise ModelFormatError(f"{op.info}: a clip of {limit} must not be negative")
-    return op.emit(ew.CLAMP, [x], ew.UnaryAttrs(-limit, limit)) if limit else x
+        op.fail(f"a clip of {limit} must not be negative")
+    return op.unary(ew.CLAMP, x, -limit, limit) if limit else x
 
 
 def _sequence_lstm(op: Operation) -> Value:
@@ -154,7 +144,7 @@ def _sequence_lstm(op: Operation) -> Value:
     cell: Value | None = None
     outputs: list[Value] = []
     for t in range(steps):
-        hidden, cell = lstm.step(lstm.gates(cut(op, rows, 0, t * batch, batch), hidden), cell)
+        hidden, cell = lstm.step(lstm.gates(op.cut(rows, 0, t * batch, batch), hidden), cell)
         outputs.append(hidden)
     return _joined(op, outputs, time_major)
 
@@ -169,10 +159,10 @@ def _sequence_rnn(op: Operation) -> Value:
     hidden: Value | None = None
     outputs: list[Value] = []
     for t in range(steps):
-        total = cut(op, rows, 0, t * batch, batch)
+        total = op.cut(rows, 0, t * batch, batch)
         if hidden is not None:
-            total = _binary(op, ew.ADD, total, _product(op, hidden, recurrent))
-        hidden = activate(op, total, activation)
+            total = op.binary(ew.ADD, total, _product(op, hidden, recurrent))
+        hidden = op.activate(total, activation)
         outputs.append(hidden)
     return _joined(op, outputs, time_major)
 

@@ -1,22 +1,53 @@
-"""TFLite's sparse storage of constants, checked.
+"""How TFLite stores tensors: quantisation parameters and sparse layouts, checked.
 
-A tensor of rank r with b block dimensions is stored as a tree over r + b dimensions, in the traversal
+A sparse tensor of rank r with b block dimensions is stored as a tree over r + b dimensions, in the traversal
 order; each level is dense (a size) or CSR (segments and indices).
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from webinfer.errors import LimitError, ModelFormatError
-from webinfer.graph.ir import Sparsity
+from webinfer.dtypes import DType
+from webinfer.errors import ModelFormatError
+from webinfer.graph.ir import Quantization, Sparsity
+from webinfer.importers.core.limits import within
 from webinfer.importers.readers.flatbuffer import Table
 from webinfer.importers.tflite.schema import DENSE, INDEX_VECTORS, SPARSE_CSR
 
-_MAX_LEVELS = 16
+MAX_SCALES = 1_000_000
+MAX_LEVELS = 16  # of a sparse tensor
+MAX_STORED = 2**31  # elements of a sparse tensor
 
 
-def read(table: Table, shape: tuple[int, ...], what: str) -> Sparsity:
+def read_quantization(
+    table: Table | None, shape: tuple[int, ...], dtype: DType | None, what: str
+) -> Quantization | None:
+    """The scales of an integer tensor, or None if it has none. Float tensors keep none.
+
+    Raises:  ModelFormatError for a scale that is not finite and positive, a zero point outside the
+             type, counts or an axis that do not fit.
+    """
+    if table is None or dtype is None or dtype.is_float or dtype is DType.BOOL or not table.count("scale"):
+        return None
+    count, axis = table.count("scale"), table.number("quantized_dimension")
+    if table.count("zero_point") != count:
+        raise ModelFormatError(f"{what}: {count} scales but {table.count('zero_point')} zero points")
+    within(f"{what}: scales", count, MAX_SCALES)
+    if count > 1 and (not 0 <= axis < len(shape) or shape[axis] != count):
+        raise ModelFormatError(f"{what}: {count} scales along axis {axis} do not fit shape {shape}")
+    scales, zero_points = table.reals("scale"), table.numbers("zero_point")
+    low, high = dtype.range
+    if not all(math.isfinite(s) and s > 0 for s in scales):
+        bad = next(s for s in scales if not (math.isfinite(s) and s > 0))
+        raise ModelFormatError(f"{what}: scale {bad} is not a positive number")
+    if min(zero_points) < low or max(zero_points) > high:
+        raise ModelFormatError(f"{what}: a zero point of {min(zero_points)} to {max(zero_points)} is outside {dtype}")
+    return Quantization(scales, zero_points, axis if count > 1 else None)
+
+
+def read_sparsity(table: Table, shape: tuple[int, ...], what: str) -> Sparsity:
     """The storage of a constant of this dense shape.
 
     Raises:  ModelFormatError if an order is no permutation, a block does not divide its dimension, or
@@ -24,8 +55,7 @@ def read(table: Table, shape: tuple[int, ...], what: str) -> Sparsity:
     """
     rank = len(shape)
     for name in ("traversal_order", "block_map", "dim_metadata"):
-        if table.count(name) > _MAX_LEVELS:
-            raise LimitError(f"{what}: sparse {name}", table.count(name), _MAX_LEVELS, "use a simpler sparse format")
+        within(f"{what}: sparse {name}", table.count(name), MAX_LEVELS, "use a simpler sparse format")
     order, blocks = table.numbers("traversal_order"), table.numbers("block_map")
     levels = rank + len(blocks)
     metadata = table.tables("dim_metadata")
@@ -50,12 +80,11 @@ def read(table: Table, shape: tuple[int, ...], what: str) -> Sparsity:
             parents = len(indices)
         else:
             raise ModelFormatError(f"{what}: sparse format {entry.number('format')} is neither dense nor CSR")
-        if parents > 2**31:
-            raise LimitError(f"{what}: stored elements", parents, 2**31, "use a smaller model")
+        within(f"{what}: stored elements", parents, MAX_STORED)
     return Sparsity(order, blocks, tuple(formats))
 
 
-def stored(layout: Sparsity) -> int:
+def stored_elements(layout: Sparsity) -> int:
     """Elements that the sparse buffer holds."""
     count = 1
     for entry in layout.formats:

@@ -17,7 +17,7 @@ from webinfer.dtypes import DType
 from webinfer.graph.ir import Constant, Node, TensorType, Value
 from webinfer.ops.movement import strided_copies
 
-_MOST_ELEMENTS = 1024
+_MAX_ELEMENTS = 1024
 _FOLDED = (DType.INT32, DType.INT64, DType.BOOL)
 _Number = Callable[..., Any]
 
@@ -46,13 +46,13 @@ _REDUCTIONS: dict[str, Callable[[Sequence[Any]], Any]] = {
 def fold(node: Node) -> Value | None:
     """The node's result as a constant, or None if it is not small integer work on constants."""
     y = node.outputs[0].type
-    if len(node.outputs) != 1 or y.dtype not in _FOLDED or y.size > _MOST_ELEMENTS:
+    if len(node.outputs) != 1 or y.dtype not in _FOLDED or y.size > _MAX_ELEMENTS:
         return None
     inputs: list[Value] = []
     for value in node.inputs:
         if value is None or value.constant is None or value.constant.sparsity is not None:
             return None
-        if value.type.dtype not in _FOLDED or value.type.size > _MOST_ELEMENTS:
+        if value.type.dtype not in _FOLDED or value.type.size > _MAX_ELEMENTS:
             return None
         inputs.append(value)
     numbers = _compute(node, inputs, y)

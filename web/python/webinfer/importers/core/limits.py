@@ -1,0 +1,54 @@
+"""How large a model may be, and the checks that hold it to that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from webinfer.dtypes import DType
+from webinfer.errors import LimitError, ModelFormatError
+
+MAX_TENSORS = 100_000
+MAX_OPERATORS = 100_000  # that a file lists
+MAX_CONVERTED = 200_000  # operators that are converted, each turn of a loop counted
+MAX_NODES = 200_000  # of the graph
+MAX_SUBGRAPHS = 1_000
+MAX_DEPTH = 8  # of loops and branches inside each other
+MAX_LOOP_TURNS = 2_000  # that are unrolled
+MAX_TIME_STEPS = 1024  # of a recurrent layer, each unrolled into some twenty nodes
+MAX_FOLDED = 200_000  # elements that are computed while one model is read
+MAX_READ = 65536  # elements of a constant that says a shape, axes or sizes
+MAX_RANK = 8
+MAX_TENSOR_BYTES = 2**31 - 1  # one tensor must fit a wasm32 memory
+MAX_STRIDE = 65536  # of a window, in elements; its size too
+MAX_REACH = 2**24  # elements that a dilated window spans
+
+
+def within(what: str, found: int, limit: int, todo: str = "use a smaller model") -> None:
+    """Nothing, if `found` is no more than the limit.
+
+    Raises:  LimitError saying what is too large and what to do
+    """
+    if found > limit:
+        raise LimitError(what, found, limit, todo)
+
+
+def check_index(value: int, count: int, what: str, optional: bool = False) -> int:
+    """The index itself.
+
+    Raises:  ModelFormatError unless 0 <= value < count, or -1 where the position is optional
+    """
+    if not (-1 if optional else 0) <= value < count:
+        allowed = f"-1 or 0 to {count - 1}" if optional else f"0 to {count - 1}" if count else "none, as there are none"
+        raise ModelFormatError(f"{what} is {value}, allowed: {allowed}; the file is damaged, get it again")
+    return value
+
+
+def check_bytes(shape: Sequence[int], dtype: DType | None, what: str) -> None:
+    """Nothing, if a tensor of this shape can be held; a size of zero does not hide a huge other size.
+
+    Raises:  LimitError if it is too large
+    """
+    size = dtype.itemsize if dtype is not None else 1
+    for d in shape:
+        size *= max(d, 1)
+    within(f"{what}: bytes of shape {tuple(shape)}", size, MAX_TENSOR_BYTES, "use a smaller input or model")

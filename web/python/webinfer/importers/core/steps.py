@@ -1,0 +1,147 @@
+"""The steps that converters build operators from: constants, arithmetic, layouts, conversions of type and scale."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+from webinfer.dtypes import DType
+from webinfer.graph.ir import Constant, Op, Quantization, TensorType, Value
+from webinfer.graph.printer import safe_name
+from webinfer.ops import elementwise as ew
+from webinfer.ops import movement as mv
+from webinfer.ops.activation import Activation
+
+QUANTIZED = (DType.INT8, DType.UINT8, DType.INT16)
+CLAMPS = (Activation.NONE, Activation.RELU, Activation.RELU6, Activation.RELU_N1_TO_1)  # any operator fuses these
+_ACTIVATIONS = {
+    Activation.RELU: ew.RELU, Activation.RELU6: ew.RELU6, Activation.RELU_N1_TO_1: ew.RELU_N1_TO_1,
+    Activation.TANH: ew.TANH,
+}  # fmt: skip
+
+
+def pack(numbers: Sequence[float], dtype: DType) -> bytes:
+    """The numbers as little-endian elements; floats beyond the type become infinities."""
+    layout = f"<{len(numbers)}{dtype.letter}"
+    if not dtype.is_float:
+        return struct.pack(layout, *map(int, numbers))
+    try:
+        return struct.pack(layout, *numbers)
+    except OverflowError:
+        limit = 65520.0 if dtype is DType.FLOAT16 else 3.4028235677973366e38
+        return struct.pack(layout, *(math.copysign(math.inf, n) if abs(n) >= limit else n for n in numbers))
+
+
+class Steps:
+    """Building blocks over `emit`. What changes nothing adds no node."""
+
+    __slots__ = ()
+
+    def emit(self, op: Op, inputs: Sequence[Value | None], attrs: Any) -> Value:
+        """The only result of a new node."""
+        raise NotImplementedError
+
+    def fail(self, problem: str) -> NoReturn:
+        """Ends the conversion: the file breaks a rule."""
+        raise NotImplementedError
+
+    def out_type(self, i: int = 0) -> tuple[DType, Quantization | None] | None:
+        """Element type and scale that the file declares output i with; None unless it is quantised."""
+        return None
+
+    # ---- constants and arithmetic
+
+    def constant(self, numbers: Sequence[float], dtype: DType, shape: Sequence[int] | None = None) -> Value:
+        """A new constant, of rank 1 unless a shape is given."""
+        kind = TensorType((len(numbers),) if shape is None else tuple(shape), dtype)
+        return Value("constant", kind, Constant(memoryview(pack(numbers, dtype)), dtype))
+
+    def zeros(self, shape: Sequence[int], dtype: DType) -> Value:
+        """A new constant of zeros."""
+        kind = TensorType(tuple(shape), dtype)
+        return Value("zeros", kind, Constant(memoryview(bytes(kind.nbytes)), dtype))
+
+    def unary(self, op: Op, x: Value, a: float = 0.0, b: float = 0.0) -> Value:
+        """A formula of one operand; `a` and `b` are its constants."""
+        return self.emit(op, [x], ew.UnaryAttrs(a, b))
+
+    def binary(self, op: Op, a: Value, b: Value) -> Value:
+        """A formula of two operands that broadcast."""
+        return self.emit(op, [a, b], ew.BinaryAttrs())
+
+    def activate(self, x: Value, activation: Activation) -> Value:
+        """A fused activation as a node of its own, for operators that carry none."""
+        return x if activation is Activation.NONE else self.unary(_ACTIVATIONS[activation], x)
+
+    # ---- layouts
+
+    def reshape(self, x: Value, shape: Sequence[int]) -> Value:
+        """x with another shape."""
+        if x.type.shape == tuple(shape):
+            return x
+        return self.emit(mv.RESHAPE, [x], mv.ReshapeAttrs(tuple(shape)))
+
+    def transpose(self, x: Value, perm: Sequence[int]) -> Value:
+        """x with its axes in that order."""
+        if tuple(perm) == tuple(range(x.type.rank)):
+            return x
+        return self.emit(mv.TRANSPOSE, [x], mv.TransposeAttrs(tuple(perm)))
+
+    def expand(self, x: Value, shape: Sequence[int]) -> Value:
+        """x repeated along its axes of size 1."""
+        if min(shape, default=0) < 0:
+            self.fail(f"shape {tuple(shape)} has a negative size")
+        return x if x.type.shape == tuple(shape) else self.emit(mv.EXPAND, [x], mv.ExpandAttrs(tuple(shape)))
+
+    def cut(self, x: Value, axis: int, start: int, size: int) -> Value:
+        """x[start : start + size] along one axis."""
+        starts, sizes = [0] * x.type.rank, list(x.type.shape)
+        starts[axis], sizes[axis] = start if 0 not in sizes and size else 0, size
+        return self.emit(mv.SLICE, [x], mv.SliceAttrs(tuple(starts), tuple(sizes), (1,) * x.type.rank))
+
+    def concat(self, parts: Sequence[Value], axis: int) -> Value:
+        """The parts one after the other along an axis."""
+        return self.emit(mv.CONCAT, parts, mv.ConcatAttrs(axis))
+
+    def stack(self, parts: Sequence[Value], axis: int = 0) -> Value:
+        """The parts, all of one shape, along a new axis."""
+        shapes = [part.type.shape for part in parts]
+        rows = [self.reshape(part, (*s[:axis], 1, *s[axis:])) for part, s in zip(parts, shapes, strict=True)]
+        return self.concat(rows, axis)
+
+    # ---- types and scales
+
+    def cast(self, x: Value, dtype: DType) -> Value:
+        """x in that element type."""
+        return x if x.type.dtype is dtype else self.emit(ew.CAST, [x], ew.CastAttrs(dtype))
+
+    def quantized(self, value: Value) -> bool:
+        """Whether the value is quantised; an int8, uint8 or int16 operand without a scale is an error."""
+        if value.type.dtype not in QUANTIZED:
+            return False
+        if value.type.quant is None:
+            self.fail(f"{safe_name(value.name)} is {value.type.dtype} and has no scale")
+        return True
+
+    def requantized(self, x: Value) -> Value:
+        """x in the scale that the first output is declared with."""
+        out = self.out_type()
+        if out is None or not self.quantized(x) or (x.type.dtype, x.type.quant) == out:
+            return x
+        return self.emit(ew.QUANTIZE, [x], ew.CastAttrs(*out))
+
+    def as_float(self, x: Value) -> Value:
+        """x in float32: float16 and quantised values pass through DEQUANTIZE."""
+        if x.type.dtype is DType.FLOAT32:
+            return x
+        if x.type.dtype is not DType.FLOAT16:
+            self.quantized(x)
+        return self.emit(ew.DEQUANTIZE, [x], ew.CastAttrs(DType.FLOAT32))
+
+    def in_float(self, compute: Callable[[list[Value]], Value], inputs: list[Value]) -> Value:
+        """`compute` on the inputs in float32, brought back to the declared type if that is quantised."""
+        y = compute([self.as_float(x) if x.type.dtype in QUANTIZED else x for x in inputs])
+        out = self.out_type()
+        return y if out is None else self.emit(ew.QUANTIZE, [y], ew.CastAttrs(*out))

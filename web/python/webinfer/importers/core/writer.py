@@ -1,0 +1,135 @@
+"""The graph that an importer writes: its inputs with names and sizes, its nodes within limits, its outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from webinfer.dtypes import DType
+from webinfer.errors import LimitError, ShapeError
+from webinfer.graph.ir import Graph, Node, Value
+from webinfer.graph.printer import safe_name
+from webinfer.importers.core.folding import fold
+from webinfer.importers.core.limits import MAX_CONVERTED, MAX_DEPTH, MAX_FOLDED, MAX_NODES, check_bytes
+from webinfer.ops.elementwise import IDENTITY, UnaryAttrs
+
+Shapes = Mapping[str, Sequence[int]]  # sizes by input, as a user gives them
+
+
+class GraphWriter:
+    """One graph under construction. All subgraphs of a file are written by the same writer.
+
+    `folding` is how many elements of constants may be computed while reading: small integers, as shapes are
+    made of. 0 leaves all work to the kernels.
+    """
+
+    def __init__(self, name: str, folding: int = MAX_FOLDED) -> None:
+        self.graph = Graph(name, [], [], [])
+        self._folding_left, self._operators_left, self._depth = folding, MAX_CONVERTED, 0
+
+    @property
+    def position(self) -> int:
+        """How many nodes there are."""
+        return len(self.graph.nodes)
+
+    def made_since(self, position: int) -> set[Value]:
+        """The results of all nodes after the first `position` ones."""
+        return {value for node in self.graph.nodes[position:] for value in node.outputs}
+
+    def add(self, node: Node, what: str) -> list[Value]:
+        """The results of a node that is now part of the graph; small integer work on constants is done at once.
+
+        Raises:  LimitError naming `what` if the graph or a result becomes too large
+        """
+        for value in node.outputs:
+            check_bytes(value.type.shape, value.type.dtype, f"{what}: result")
+        if self._folding_left > 0 and (folded := fold(node)) is not None:
+            self._folding_left -= folded.type.size + 1
+            return [folded]
+        if len(self.graph.nodes) >= MAX_NODES:
+            raise LimitError(f"{what}: nodes of the graph", MAX_NODES + 1, MAX_NODES, "use a smaller model")
+        self.graph.nodes.append(node)
+        return node.outputs
+
+    def count_operator(self) -> None:
+        """Counts one more operator to convert.
+
+        Raises:  LimitError if there are too many, each turn of a loop counted
+        """
+        self._operators_left -= 1
+        if self._operators_left < 0:
+            todo = "use a smaller model"
+            raise LimitError("operators to read, loops unrolled", MAX_CONVERTED + 1, MAX_CONVERTED, todo)
+
+    @contextmanager
+    def nested(self, what: str) -> Iterator[None]:
+        """While a loop's or a branch's subgraph is converted.
+
+        Raises:  LimitError naming `what` if loops and branches lie too deep inside each other
+        """
+        if self._depth >= MAX_DEPTH:
+            todo = "use a simpler model"
+            raise LimitError(f"{what}: depth of loops and branches", MAX_DEPTH + 1, MAX_DEPTH, todo)
+        self._depth += 1
+        try:
+            yield
+        finally:
+            self._depth -= 1
+
+    def finish(self, outputs: Sequence[tuple[str, str, Value]]) -> Graph:
+        """The graph with these outputs: for each the name it gets, its name in the file, and the value.
+
+        An output is a value of its own. What is an input, a constant, another output or has another name in the file
+        passes through an identity.
+        """
+        graph, produced, taken = self.graph, self.made_since(0), set[Value]()
+        for name, file_name, value in outputs:
+            if value not in produced or value in taken or value.name != file_name:
+                copy = Value(name, value.type)
+                graph.nodes.append(Node(IDENTITY, [value], [copy], UnaryAttrs(), safe_name(name)))
+                value = copy
+            value.name = name
+            taken.add(value)
+            graph.outputs.append(value)
+        return graph
+
+
+def unique_names(names: Sequence[str]) -> list[str]:
+    """The names themselves where they differ, else with a number behind."""
+    used: dict[str, int] = {}
+    result = []
+    for name in names:
+        unique = name
+        while unique in used:
+            used[name] += 1
+            unique = f"{name}_{used[name]}"
+        used[unique] = 0
+        result.append(unique)
+    return result
+
+
+def check_names(shapes: Shapes, names: Collection[str]) -> None:
+    """Nothing, if sizes are given for inputs only.
+
+    Raises:  ShapeError naming what is no input
+    """
+    unknown = sorted(set(shapes) - set(names))
+    if unknown:
+        raise ShapeError(f"sizes are given for {unknown}; the model's inputs are {list(names)}")
+
+
+def bound_shape(
+    name: str, shape: tuple[int, ...], allowed: Sequence[int], wanted: Sequence[int] | None, dtype: DType | None
+) -> tuple[int, ...]:
+    """The shape that an input gets: the file's, or the wanted one where `allowed` holds -1, which is any size.
+
+    Raises:  ShapeError if the wanted shape is not allowed; LimitError if it is too large
+    """
+    if wanted is None:
+        return shape
+    bound = tuple(map(int, wanted))
+    if len(bound) != len(allowed) or any(d < 1 or s not in (-1, d) for d, s in zip(bound, allowed, strict=True)):
+        listed = ", ".join("any" if s == -1 else str(s) for s in allowed)
+        raise ShapeError(f"input {name!r} cannot have shape {bound}; the model allows ({listed})")
+    check_bytes(bound, dtype, f"input {name!r}")
+    return bound

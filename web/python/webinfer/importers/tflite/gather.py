@@ -1,0 +1,44 @@
+"""TFLite operators that read or write elements by position."""
+
+from __future__ import annotations
+
+from webinfer.dtypes import DType
+from webinfer.graph.ir import Value
+from webinfer.importers.tflite.operation import Operation, Row
+from webinfer.ops import gather
+
+
+def _gather(op: Operation) -> Value:
+    x, positions = op.value(0), op.value(1)
+    axis, batch = op.axis(op.number("axis"), x.type.rank), op.number("batch_dims")
+    batch = op.axis(batch, positions.type.rank) if batch < 0 else batch
+    if positions.type.shape == () and positions.constant is not None and x.constant is None:
+        at = op.axis(op.integer(1), x.type.shape[axis])  # one known row is a slice
+        return op.reshape(op.cut(x, axis, at, 1), (*x.type.shape[:axis], *x.type.shape[axis + 1 :]))
+    return op.emit(gather.GATHER, [x, positions], gather.GatherAttrs(axis, batch))
+
+
+def _gather_nd(op: Operation) -> Value:
+    return op.emit(gather.GATHER_ND, [op.value(0), op.value(1)], gather.GatherNdAttrs())
+
+
+def _embedding_lookup(op: Operation) -> Value:
+    table = op.value(1)
+    if op.declared().dtype is DType.FLOAT32:
+        table = op.as_float(table)
+    return op.emit(gather.GATHER, [table, op.value(0)], gather.GatherAttrs(0))
+
+
+def _scatter_nd(op: Operation) -> Value:
+    """Updates are added up onto zeros."""
+    positions, updates = op.value(0), op.value(1)
+    zeros = op.expand(op.constant([0], updates.type.dtype, ()), op.integers(2))
+    return op.emit(gather.SCATTER_ND, [zeros, positions, updates], gather.ScatterNdAttrs(add=True))
+
+
+CONVERTERS: dict[str, Row] = {
+    "EMBEDDING_LOOKUP": (_embedding_lookup, ""),
+    "GATHER": (_gather, "GatherOptions"),
+    "GATHER_ND": (_gather_nd, ""),
+    "SCATTER_ND": (_scatter_nd, ""),
+}
