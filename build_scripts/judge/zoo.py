@@ -117,7 +117,7 @@ async def _model_rows(host: Any, model: Path, backends: Sequence[str], images: P
 async def _load(host: Any, model: Path, backend: str, row: Row) -> Any:
     """The session, or None with the reason in the row: a typed error refuses, anything else is wrong."""
     from webinfer.errors import WebinferError
-    from webinfer.session.session import load
+    from webinfer.session.loading import load
 
     start = time.perf_counter()
     try:
@@ -148,7 +148,7 @@ async def _outputs(session: Any, inputs: Sequence[Mapping[str, Array]], row: Row
 
 
 async def _referee(host: Any, model: Path, inputs: Sequence[Mapping[str, Array]]) -> list[list[Array]]:
-    from webinfer.session.session import load
+    from webinfer.session.loading import load
 
     with await load(model, backend="reference", host=host) as session:
         return await _outputs(session, inputs)

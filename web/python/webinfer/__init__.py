@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from webinfer.host.gpu import GpuTensor
     from webinfer.host.interface import Capability, ProgressEvent
     from webinfer.session.inputs import TensorInfo
-    from webinfer.session.session import Session, load
+    from webinfer.session.loading import load
+    from webinfer.session.session import Session
     from webinfer.tensor import Tensor
 
 __all__ = [
@@ -111,7 +112,7 @@ _HOMES = {
     "Tensor": "webinfer.tensor",
     "TensorInfo": "webinfer.session.inputs",
     "TensorType": "webinfer.graph.ir",
-    "load": "webinfer.session.session",
+    "load": "webinfer.session.loading",
     "operators": "webinfer.authoring.registration",
     "register_operator": "webinfer.authoring.registration",
     "unregister_operator": "webinfer.authoring.registration",

@@ -13,7 +13,8 @@ from typing import Any
 
 from webinfer.errors import InputError, WebinferError
 from webinfer.host.interface import ProgressEvent
-from webinfer.session.session import Session, load
+from webinfer.session.loading import load
+from webinfer.session.session import Session
 
 
 def main(argv: Sequence[str] | None = None) -> int:

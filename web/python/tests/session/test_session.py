@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from array import array
 from pathlib import Path
@@ -13,6 +14,7 @@ from tests.importers.tflite_writer import Writer
 from tests.ops.case_graphs import run
 
 import webinfer
+from webinfer.backends import registry
 from webinfer.backends.wasm import WasmExecutor
 from webinfer.errors import (
     BackendUnavailableError,
@@ -22,7 +24,6 @@ from webinfer.errors import (
     KernelError,
     ModelFormatError,
 )
-from webinfer.session import selection as choice
 from webinfer.session.session import Session
 
 WEIGHTS = np.linspace(-1, 1, 4 * 3 * 3 * 2, dtype=np.float32).reshape(4, 3, 3, 2)
@@ -198,8 +199,8 @@ class Faulty:
 
 
 def spoil(session: Session, error: Exception) -> None:
-    attempt = session._live()
-    attempt.executor = Faulty(attempt.executor, error, 1)  # type: ignore[assignment]
+    selection = session._live.selection
+    selection.executor = Faulty(selection.executor, error, 1)  # type: ignore[assignment]
 
 
 def test_a_trapped_kernel_fails_one_run_and_the_next_has_a_new_instance() -> None:
@@ -227,14 +228,17 @@ def test_a_device_lost_between_runs_fails_none_and_counts(monkeypatch: pytest.Mo
     with opened(["reference", "wasm"]) as session:
         want = run(session.run(IMAGE))["y"].numpy()
         for backend in ("reference", "wasm"):
-            monkeypatch.setattr(session.executor, "lost", "unplugged", raising=False)
+            with monkeypatch.context() as patch:
+                patch.setattr(type(session.executor), "lost", "unplugged")
+                run(session.ready())
             np.testing.assert_allclose(run(session.run(IMAGE))["y"].numpy(), want, rtol=1e-5)
             assert session.backend == backend
         assert "lost 2 times" in session.choice
 
 
 def test_auto_measures_and_says_what_it_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choice, "AUTO", ("reference", "wasm"))
+    for name, auto in (("webgpu", False), ("reference", True)):
+        monkeypatch.setitem(registry.ROWS, name, dataclasses.replace(registry.ROWS[name], auto=auto))
     with opened("auto") as session:
         assert session.choice.startswith(f"auto chose {session.backend}: measured")
         assert "reference" in session.choice

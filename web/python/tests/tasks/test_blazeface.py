@@ -19,7 +19,7 @@ from tests.ops.targets import TARGETS, Target
 from webinfer.host import current
 from webinfer.host.native import NativeHost
 from webinfer.models.registry import MODELS, locate_model
-from webinfer.session.session import load
+from webinfer.session.loading import load
 from webinfer.tasks import Face, FaceDetector
 from webinfer.tasks.crop import Crop
 from webinfer.tasks.image import prepare_image, read_image

@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 from tests.ops.case_graphs import run
 from tests.ops.targets import TARGETS, Target
-from tests.session.test_kept_plans import Visitor
+from tests.session.test_plan_cache import Visitor
 from tests.session.test_session import spoil
 from tests.tasks.test_blazeface import NAMES, corners, model_path, photo
 
 import webinfer
 from webinfer.backends.wasm import compilation
-from webinfer.backends.wasm.stored_plan import KeptExecutor
+from webinfer.backends.wasm.stored_plan import RestoredExecutor
 from webinfer.errors import DeviceLostError, InputError, ModelFormatError
 from webinfer.models.registry import MODELS
-from webinfer.session import session as sessions
-from webinfer.session.plan_cache import place_of
+from webinfer.session import loading, recovery
+from webinfer.session.plan_cache import entry_name
 from webinfer.tasks import Face, FaceDetector
 from webinfer.tasks.ssd import EXTENSION
 
@@ -46,7 +46,7 @@ def test_the_least_score_holds_from_the_next_picture_on(target: Target, monkeypa
     target.demand()
     with detector_on(target.backend, min_score=0.3) as detector:
         first = run(detector.detect(photo(PHOTO)))
-        monkeypatch.setattr(sessions, "choose", None)  # whoever compiles anew fails
+        monkeypatch.setattr(recovery, "choose", None)  # whoever compiles anew fails
         for detector.min_score in (1.0, 0.0, 0.3):
             faces = run(detector.detect(photo(PHOTO)))
             assert all(face.score >= detector.min_score for face in faces)
@@ -90,7 +90,7 @@ def test_after_two_losses_the_same_faces_come_from_wasm() -> None:
             assert detector.session.backend == backend
 
 
-def test_a_second_visit_runs_the_detector_s_own_kept_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_visit_runs_the_detector_s_own_stored_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compilation, "QUIET_S", 0.0)
     host = Visitor()
 
@@ -102,10 +102,10 @@ def test_a_second_visit_runs_the_detector_s_own_kept_plan(monkeypatch: pytest.Mo
             return await detector.detect(photo(PHOTO)), type(detector.session.executor)
 
     first, _ = run(visit())
-    assert host.place == place_of(MODELS[NAME].sha256, EXTENSION)
-    monkeypatch.setattr(sessions, "read_model", None)  # whoever calls it fails
+    assert host.place == entry_name(MODELS[NAME].sha256, EXTENSION)
+    monkeypatch.setattr(loading, "read_model", None)  # whoever calls it fails
     second, executor = run(visit())
-    assert executor is KeptExecutor
+    assert executor is RestoredExecutor
     assert same(first, second)
 
 

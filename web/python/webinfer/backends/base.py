@@ -1,13 +1,28 @@
-"""What every backend's executor offers, and the rows of a plan that people read."""
+"""The contract between sessions and backends: what a backend builds, what an executor can do, how a plan is shown.
+
+A `Backend` compiles graphs. An `Executor` is one compiled graph. What only some executors can do is declared in
+their `Abilities`; a session asks there before it calls. `registry` lists the backends and what is known of each
+without importing it.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from webinfer.graph.ir import Node, Value
+from webinfer.errors import InputError
+from webinfer.graph.ir import Graph, Node, TensorType, Value
 from webinfer.tensor import Tensor
+
+if TYPE_CHECKING:
+    from webinfer.host.gpu import GpuDevice, GpuTensor
+    from webinfer.host.interface import Host, Kernels, Progress
+    from webinfer.tune.log import TuningReport
+
+
+# ----- what a plan shows
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,43 +49,186 @@ class MemoryReport:
     arena_bound: int
 
 
-class Executor(Protocol):
-    """A compiled graph on one backend."""
-
-    backend: str
-    overlaps: bool  # whether a run may begin before the one before it has ended
-
-    async def run(self, inputs: Mapping[str, memoryview]) -> dict[str, Tensor]:
-        """The outputs by name. Inputs are checked bytes, one entry for each graph input."""
-        ...
-
-    def rows(self) -> Sequence[PlanRow]:
-        """The plan, step by step."""
-        ...
-
-    def memory(self) -> MemoryReport:
-        """What the plan needs."""
-        ...
-
-    def probe(self, inputs: Mapping[str, memoryview]) -> AsyncIterator[tuple[Node, Value, Tensor]]:
-        """Runs node by node and yields every result as it is computed."""
-        ...
-
-    async def profile(self, inputs: Mapping[str, memoryview], rounds: int) -> list[float]:
-        """Median milliseconds of each row of `rows()`."""
-        ...
-
-    async def pass_ms(self, inputs: Mapping[str, memoryview], repeats: int) -> float:
-        """Milliseconds of all steps, once, without the ways in and out; the average of `repeats` passes."""
-        ...
-
-    def close(self) -> None:
-        """Frees what the executor holds; a second call does nothing."""
-        ...
-
-
 def shapes_text(node: Node) -> str:
     """The node's shapes as `1x4x4x8, 16x1x1x8 -> 1x4x4x16`."""
     inputs = ", ".join("x".join(map(str, v.type.shape)) or "1" for v in node.inputs if v is not None)
     outputs = ", ".join("x".join(map(str, v.type.shape)) or "1" for v in node.outputs)
     return f"{inputs} -> {outputs}"
+
+
+# ----- a compiled graph
+
+
+@dataclass(frozen=True, slots=True)
+class Abilities:
+    """What an executor can do besides what every executor does. The default: nothing."""
+
+    gpu_results: bool = False  # `run_on_gpu`; its inputs may be buffers of its device
+    overlapping_runs: bool = False  # a run may begin before the one before it has ended
+    tuning: bool = False  # built with a tuning budget, it carries a `tuning` report
+    in_place_inputs: bool = False  # `kernels`, `input_address`, `scratch`; its inputs may be `InPlace`
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class InPlace:
+    """Stands for an input that its owner wrote to where the executor reads it, in the memory of these kernels.
+
+    Every run uses that memory again, so the input is written anew before each.
+    """
+
+    kernels: Kernels
+
+
+class Executor(ABC):
+    """A compiled graph on one backend. Subclasses set `backend` and, where they can do more, `abilities`."""
+
+    backend: str
+    abilities: Abilities = Abilities()
+    tuning: TuningReport | None = None  # what tuning found while this executor was built
+
+    @abstractmethod
+    async def run(self, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
+        """The outputs by name. Inputs are checked: one entry for each graph input, bytes unless the abilities
+        allow more.
+
+        Raises:  DeviceLostError, KernelError; the next run needs a new executor then
+        """
+
+    @abstractmethod
+    def rows(self) -> Sequence[PlanRow]:
+        """The plan, step by step."""
+
+    @abstractmethod
+    def memory(self) -> MemoryReport:
+        """What the plan needs."""
+
+    @abstractmethod
+    def probe(self, inputs: Mapping[str, memoryview]) -> AsyncIterator[tuple[Node, Value, Tensor]]:
+        """Runs node by node and yields every result as it is computed."""
+
+    @abstractmethod
+    async def profile(self, inputs: Mapping[str, memoryview], rounds: int) -> list[float]:
+        """Median milliseconds of each row of `rows()`."""
+
+    @abstractmethod
+    async def pass_ms(self, inputs: Mapping[str, memoryview], repeats: int) -> float:
+        """Milliseconds of all steps, once, without the ways in and out; the average of `repeats` passes."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Frees what the executor holds; a second call does nothing."""
+
+    @property
+    def device(self) -> GpuDevice | None:
+        """The GPU device that holds the plan; None where there is no such device."""
+        return None
+
+    @property
+    def lost(self) -> str:
+        """Why the device of this executor is gone; "" while it works, and where there is none."""
+        return ""
+
+    async def run_on_gpu(self, inputs: Mapping[str, Any]) -> dict[str, GpuTensor]:
+        """The outputs by name, each in a GPU buffer of its own; nothing is read back. Needs `gpu_results`."""
+        raise InputError(f"{self.backend} keeps no results on a GPU")
+
+    @property
+    def kernels(self) -> Kernels:
+        """The kernel instance whose memory holds the plan. Needs `in_place_inputs`.
+
+        Raises:  ClosedError after `close`, or when a kernel trapped
+        """
+        raise InputError(f"{self.backend} does not run in kernel memory")
+
+    def input_address(self, name: str) -> int:
+        """Where an input lies in the memory of `kernels`, for who writes it there. Needs `in_place_inputs`."""
+        raise InputError(f"{self.backend} does not run in kernel memory")
+
+    def scratch(self, nbytes: int) -> int:
+        """The address of so many free bytes behind the plan; memory grows as needed. Needs `in_place_inputs`.
+
+        The address is the same in every call, 16-byte aligned; runs leave these bytes alone, and 16 more behind
+        them may be read.
+
+        Raises:  LimitError above 2 GiB for plan and scratch together; OutOfMemoryError; ClosedError
+        """
+        raise InputError(f"{self.backend} does not run in kernel memory")
+
+
+# ----- a backend
+
+
+class StoredPlan(Protocol):
+    """A compiled graph as it was read from the plan cache, whole and of this engine."""
+
+    @property
+    def inputs(self) -> Sequence[tuple[str, TensorType]]:
+        """Names and types of the graph's inputs, in order."""
+
+    @property
+    def outputs(self) -> Sequence[tuple[str, TensorType]]:
+        """Names and types of the graph's outputs, in order."""
+
+
+@dataclass(slots=True)
+class PlanEntry:
+    """A model's entry in the plan cache: the name it is stored under, and the plan that was found there."""
+
+    name: str
+    plan: StoredPlan | None = None
+
+    def take(self) -> StoredPlan | None:
+        """The plan that was found; the entry lets it go, because its bytes need not be in memory twice."""
+        plan, self.plan = self.plan, None
+        return plan
+
+
+@dataclass(frozen=True, slots=True)
+class BuildOptions:
+    """What a backend is told besides the graph. A session sets only what the backend's row in the registry lists."""
+
+    progress: Progress | None = None
+    plan_entry: PlanEntry | None = None  # None: the plan is neither restored nor stored
+    threads: int | None = None  # None: what suits the machine
+    tuning_ms: float | None = None  # budget for timing kernels on this device; None: the backend's own
+    float16: bool = False  # store weights and intermediate results in half the memory
+
+
+class Backend(ABC):
+    """Compiles graphs. A backend's package has one, under the name BACKEND."""
+
+    @abstractmethod
+    async def build(self, graph: Graph, host: Host, options: BuildOptions) -> Executor:
+        """The graph, compiled. Where `options.plan_entry` holds a plan that fits, that plan, and no node is read.
+
+        Raises:  BackendUnavailableError; UnsupportedOpError with all nodes that this backend cannot run;
+                 LimitError; OutOfMemoryError; GpuError
+        """
+
+    def accepts(self, node: Node) -> bool:
+        """Whether a node may be handed to this backend when another one refused it."""
+        return True
+
+    def deserialize(self, data: Any, identity: str) -> StoredPlan | None:
+        """The plan in these bytes of the plan cache.
+
+        None if they are damaged, another backend's, or of an engine with another `Host.identity`.
+        """
+        return None
+
+    async def export_tuning(self, host: Host) -> str:
+        """What tuning found on this host's device, as JSON lines; "" where nothing was. Needs `tuning`."""
+        raise InputError(f"{type(self).__name__} keeps no log of tuning")
+
+    async def import_tuning(self, host: Host, text: str) -> tuple[int, int]:
+        """Adds lines of `export_tuning` to what is known; how many, and how many belong to other devices.
+
+        Needs `tuning`.
+
+        Raises:  ModelFormatError naming the lines that cannot be read; nothing is taken over then
+        """
+        raise InputError(f"{type(self).__name__} keeps no log of tuning")
+
+    async def forget_tuning(self, host: Host) -> None:
+        """Forgets what tuning found on this host's device. Needs `tuning`."""
+        raise InputError(f"{type(self).__name__} keeps no log of tuning")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from webinfer.graph.ir import Graph, Node, Origin, Value
+from webinfer.graph.ir import Graph, Node, Value
 
 
 class DeferredGraph(Graph):
@@ -12,13 +12,10 @@ class DeferredGraph(Graph):
 
     __slots__ = ("_nodes", "_read")
 
-    def __init__(
-        self, name: str, inputs: Iterable[Value], outputs: Iterable[Value], read: Callable[[], Graph], origin: Origin
-    ) -> None:
+    def __init__(self, name: str, inputs: Iterable[Value], outputs: Iterable[Value], read: Callable[[], Graph]) -> None:
         self._read = read
         super().__init__(name, inputs, outputs, ())
         self._nodes: list[Node] | None = None
-        self.origin = origin
 
     @property
     def nodes(self) -> list[Node]:

@@ -185,28 +185,16 @@ class Node:
         return f"Node({self.op.name}, {self.label!r})"
 
 
-@dataclass(slots=True)
-class Origin:
-    """Where plans of a graph are kept (a name that holds the model's hash), and the plan that was found there."""
-
-    name: str
-    kept: Any = None
-
-
 class Graph:
-    """A model: inputs, outputs and nodes in topological order.
+    """A model: inputs, outputs and nodes in topological order."""
 
-    `origin` tells compilers under which name they may keep their work for the next visit; None forbids it.
-    """
-
-    __slots__ = ("inputs", "name", "nodes", "origin", "outputs")
+    __slots__ = ("inputs", "name", "nodes", "outputs")
 
     def __init__(self, name: str, inputs: Iterable[Value], outputs: Iterable[Value], nodes: Iterable[Node]) -> None:
         self.name = name
         self.inputs: list[Value] = list(inputs)
         self.outputs: list[Value] = list(outputs)
         self.nodes: list[Node] = list(nodes)
-        self.origin: Origin | None = None
 
     def producers(self) -> dict[Value, Node]:
         """The node that writes each value."""

@@ -16,7 +16,7 @@ import time
 import webinfer
 from webinfer.codegen.templates import preload_templates
 from webinfer.models.registry import MODELS
-from webinfer.session.plan_cache import place_of
+from webinfer.session.plan_cache import entry_name
 from webinfer.tasks import TASKS
 
 
@@ -48,7 +48,7 @@ def facts() -> str:
 
     models = {name: f"models/{known.file}" for name, known in MODELS.items()}
     plans = {
-        name: f"/{CACHE}/{place_of(known.sha256, TASKS[known.task].extension)}"
+        name: f"/{CACHE}/{entry_name(known.sha256, TASKS[known.task].extension)}"
         for name, known in MODELS.items()
         if known.task in TASKS
     }

@@ -1,4 +1,4 @@
-"""What a session is fed with: its inputs' types, checks of what is given, trial data."""
+"""Inputs of a session: their types, checks of what is given, random inputs for a trial."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from webinfer.backends.base import Executor
+from webinfer.backends import registry
+from webinfer.backends.base import Executor, InPlace
 from webinfer.dtypes import DType
 from webinfer.errors import InputError
 from webinfer.graph.ir import Quantization, Value
@@ -41,7 +42,7 @@ def info_of(value: Value) -> TensorInfo:
 def checked(
     inputs: Mapping[str, Any] | Any, infos: Sequence[TensorInfo], model: str, host: Host, executor: Executor
 ) -> dict[str, Any]:
-    """For each input its bytes, or its buffer on the GPU.
+    """For each input its bytes, its buffer on the GPU, or the mark that it lies in place.
 
     Raises:  InputError naming the input, what was found and what is needed
     """
@@ -55,6 +56,9 @@ def checked(
     found: dict[str, Any] = {}
     for info in infos:
         value = inputs[info.name]
+        if isinstance(value, InPlace):
+            found[info.name] = _checked_in_place(value, info, executor)
+            continue
         buffer = host.gpu_buffer(value)
         found[info.name] = (
             buffer_of(value, info.shape, info.dtype, info.name)
@@ -70,8 +74,15 @@ def _refuse_names(inputs: Mapping[str, Any], names: Sequence[str], model: str) -
     raise InputError(f"{model!r} needs input {', '.join(repr(n) for n in names if n not in inputs)}")
 
 
+def _checked_in_place(value: InPlace, info: TensorInfo, executor: Executor) -> InPlace:
+    if not executor.abilities.in_place_inputs:
+        able = " or ".join(registry.able("in_place_inputs"))
+        raise InputError(f"input {info.name!r} lies in kernel memory, where {able} runs, not {executor.backend}")
+    return value
+
+
 def _checked_on_gpu(value: Any, buffer: Any, info: TensorInfo, executor: Executor) -> Any:
-    if not hasattr(executor, "keep"):
+    if not executor.abilities.gpu_results:
         raise InputError(f"input {info.name!r} is on the GPU, the session on {executor.backend}; read it first")
     if isinstance(value, GpuTensor) and (value.shape, value.dtype) != (info.shape, info.dtype):
         raise InputError(f"input {info.name!r} is {value}, needs {info.dtype} {info.shape}")
@@ -85,8 +96,8 @@ def zeros(infos: Sequence[TensorInfo]) -> dict[str, memoryview]:
     return {i.name: memoryview(bytes(i.nbytes)) for i in infos}
 
 
-def noise(infos: Sequence[TensorInfo]) -> dict[str, memoryview]:
-    """Inputs for a trial: seeded noise in [-1, 1) for floats, whole-range bytes, zeros else."""
+def random_inputs(infos: Sequence[TensorInfo]) -> dict[str, memoryview]:
+    """Random inputs, the same in every call: floats in [-1, 1), whole-range bytes, zeros else."""
     import random
     from array import array
 

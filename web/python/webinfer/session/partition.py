@@ -61,10 +61,8 @@ def _piece(graph: Graph, nodes: Sequence[Node], level: Mapping[Value, int], numb
     return Graph(f"{graph.name} part {number + 1}", list(read), results, nodes)
 
 
-class PartitionedExecutor:
-    """Pieces on two backends, run one after the other (backends.base.Executor)."""
-
-    overlaps = False
+class PartitionedExecutor(Executor):
+    """Pieces on two backends, run one after the other. Has none of the abilities of either."""
 
     def __init__(self, graph: Graph, parts: Sequence[tuple[Piece, Executor]], reasons: Mapping[str, str]) -> None:
         self.graph, self._parts, self._reasons = graph, list(parts), dict(reasons)

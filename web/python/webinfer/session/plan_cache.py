@@ -1,24 +1,29 @@
-"""Models with what tasks put behind them, and compiled models that are kept from one visit to the next."""
+"""The plan cache: compiled models that the host stores from one visit to the next.
+
+An entry's name holds the model's hash and the name of what a task put behind the model. Which plans there are, and
+what is in their bytes, is the backends' matter.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
-from webinfer.backends.wasm.stored_plan import unseal
+from webinfer.backends import registry
+from webinfer.backends.base import PlanEntry, StoredPlan
 from webinfer.flags import debug
 from webinfer.graph.deferred import DeferredGraph
-from webinfer.graph.ir import Graph, Origin, Value
+from webinfer.graph.ir import Graph, Value
 from webinfer.host.interface import Host
 
 
 @dataclass(frozen=True, slots=True)
-class Extended:
-    """A source of `webinfer.load`: a model, and what a task puts behind it.
+class WithPostprocessing:
+    """A source of `webinfer.load`: a model, and nodes that a task puts behind it.
 
-    `extend` changes the graph that was read, always in the same way: plans are kept under its name.
+    `extend` changes the graph that was read, always in the same way: plans are stored under its `name`.
     """
 
     model: Any
@@ -26,25 +31,32 @@ class Extended:
     extend: Callable[[Graph], None] = lambda graph: None
 
 
-def place_of(sha256: str, extension: str = "") -> str:
-    """The name under which the plan of a model, with an extension of this name, is kept."""
+def entry_name(sha256: str, extension: str = "") -> str:
+    """The name under which the plan of a model, with an extension of this name, is stored."""
     return f"plan-{sha256[:32]}{extension and '-'}{extension}"
 
 
-async def open_graph(data: memoryview, name: str, host: Host, read: Callable[[], Graph], extension: str = "") -> Graph:
-    """The graph that `read` returns; if this very engine kept a plan of it, its nodes are not read yet."""
+async def open_graph(
+    data: memoryview, name: str, host: Host, read: Callable[[], Graph], order: Collection[str], extension: str = ""
+) -> tuple[Graph, PlanEntry | None]:
+    """The graph that `read` returns, and its entry in the plan cache; None if no backend of the order stores plans.
+
+    If a plan of this very engine was found, the graph's nodes are read only when somebody asks for them.
+    """
     identity = host.identity()
-    if not identity:
-        return read()
-    origin = Origin(place_of(hashlib.sha256(data).hexdigest(), extension))
-    found = await host.recall_bytes(origin.name)
-    plan = origin.kept = unseal(found, identity)
+    storing = registry.storing_plans(order)
+    if not identity or not storing:
+        return read(), None
+    entry = PlanEntry(entry_name(hashlib.sha256(data).hexdigest(), extension))
+    found = await host.recall_bytes(entry.name)
+    plans = (registry.open_backend(row.name).deserialize(found, identity) for row in storing)
+    plan = entry.plan = next((plan for plan in plans if plan is not None), None)
     debug(
         1, f"{name}: {'the' if plan else 'another engine’s or a damaged' if found else 'no'} plan of an earlier visit"
     )
-    if plan is not None:
-        inputs, outputs = ([Value(p.name, p.type) for p in side] for side in (plan.layout.inputs, plan.layout.outputs))
-        return DeferredGraph(name, inputs, outputs, read, origin)
-    graph = read()
-    graph.origin = origin
-    return graph
+    return (read() if plan is None else _deferred(name, plan, read)), entry
+
+
+def _deferred(name: str, plan: StoredPlan, read: Callable[[], Graph]) -> DeferredGraph:
+    inputs, outputs = ([Value(*end) for end in ends] for ends in (plan.inputs, plan.outputs))
+    return DeferredGraph(name, inputs, outputs, read)

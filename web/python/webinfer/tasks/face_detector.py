@@ -10,7 +10,8 @@ from webinfer.errors import InputError
 from webinfer.host import current
 from webinfer.host.interface import Host, Progress
 from webinfer.models.layouts import BLAZEFACE, SsdLayout
-from webinfer.session.session import Session, load
+from webinfer.session.loading import load
+from webinfer.session.session import Session
 from webinfer.tasks.base import Box, Detection, PictureTask, ResultField, ResultSchema
 from webinfer.tasks.crop import Crop, InputSpec
 from webinfer.tasks.picture_input import PictureFeeder

@@ -17,8 +17,9 @@ from webinfer.graph.ir import Graph, TensorType, Value, apply
 from webinfer.models.layouts import SsdLayout
 from webinfer.models.registry import known_model
 from webinfer.ops.detection import SSD_DETECTIONS, SsdDetectionsAttrs
-from webinfer.session.plan_cache import Extended
-from webinfer.session.session import Session, load
+from webinfer.session.plan_cache import WithPostprocessing
+from webinfer.session.loading import load
+from webinfer.session.session import Session
 from webinfer.tasks.base import Detection
 from webinfer.tensor import Tensor
 
@@ -60,7 +61,7 @@ def attributes(layout: SsdLayout) -> SsdDetectionsAttrs:
     return SsdDetectionsAttrs(layout.input.width, layout.layers)
 
 
-def with_detections(model: Any, family: SsdFamily) -> Extended:
+def with_detections(model: Any, family: SsdFamily) -> WithPostprocessing:
     """The model with its detections as the only output, and with the least score as a second input."""
 
     def extend(graph: Graph) -> None:
@@ -73,7 +74,7 @@ def with_detections(model: Any, family: SsdFamily) -> Extended:
         graph.nodes.append(node)
         graph.outputs = node.outputs
 
-    return Extended(model, EXTENSION, extend)
+    return WithPostprocessing(model, EXTENSION, extend)
 
 
 class SsdDecoder:

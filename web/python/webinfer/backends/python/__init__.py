@@ -9,14 +9,14 @@ import importlib.util
 import statistics
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 
-from webinfer.backends.base import MemoryReport, PlanRow, shapes_text
+from webinfer.backends.base import Backend, BuildOptions, Executor, MemoryReport, PlanRow, shapes_text
 from webinfer.errors import ClosedError, UnsupportedOpError
 from webinfer.graph.ir import Graph, Node, TensorType, Value
-from webinfer.host.interface import Host, Progress
+from webinfer.host.interface import Host
 from webinfer.ops.custom import CustomOp, compute
 from webinfer.tensor import Tensor
 
-__all__ = ["PythonExecutor", "build", "runs"]
+__all__ = ["BACKEND", "PythonExecutor", "build", "runs"]
 
 
 def runs(node: object) -> bool:
@@ -24,7 +24,7 @@ def runs(node: object) -> bool:
     return isinstance(node, Node) and isinstance(node.op, CustomOp) and node.op.reference is not None
 
 
-async def build(graph: Graph, host: Host, progress: Progress | None = None) -> PythonExecutor:
+async def build(graph: Graph, host: Host) -> PythonExecutor:
     """The graph, ready to be interpreted.
 
     Raises:  UnsupportedOpError listing the nodes without a reference function
@@ -35,8 +35,23 @@ async def build(graph: Graph, host: Host, progress: Progress | None = None) -> P
     return PythonExecutor(graph, host)
 
 
-class PythonExecutor:
-    """Custom operators one after the other (backends.base.Executor)."""
+class PythonBackend(Backend):
+    """Stands in for other backends wherever a custom operator has a reference function."""
+
+    async def build(self, graph: Graph, host: Host, options: BuildOptions) -> PythonExecutor:
+        """The graph, ready to be interpreted."""
+        return await build(graph, host)
+
+    def accepts(self, node: Node) -> bool:
+        """Whether the node is a custom operator with a reference function."""
+        return runs(node)
+
+
+BACKEND = PythonBackend()
+
+
+class PythonExecutor(Executor):
+    """Custom operators one after the other."""
 
     backend = "python"
 

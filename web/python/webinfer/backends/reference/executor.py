@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from webinfer.backends.base import MemoryReport, PlanRow, shapes_text
+from webinfer.backends.base import Executor, MemoryReport, PlanRow, shapes_text
 from webinfer.backends.reference.arrays import Array, constant_array
 from webinfer.backends.reference.lowerings import LOWERINGS
 from webinfer.errors import ClosedError, ShapeError, UnsupportedOpError
@@ -47,11 +47,10 @@ def compute(node: Node, inputs: list[Array | None]) -> list[Array]:
     return results
 
 
-class ReferenceExecutor:
-    """A graph that NumPy runs (backends.base.Executor)."""
+class ReferenceExecutor(Executor):
+    """A graph that NumPy runs."""
 
     backend = "reference"
-    overlaps = False
 
     def __init__(self, graph: Graph, host: Host) -> None:
         self.graph: Graph | None = graph

@@ -1,10 +1,40 @@
 """The WASM backend: a graph becomes one binary program that the kernel module runs in one call.
 
-`lowerings` turns nodes into steps, `builder` collects them, `executor` runs the program and knows no
-operator. Talks to the kernels only through host.interface.Kernels.
+`lowerings` turns nodes into steps, `builder` collects them, `executor` compiles them and knows no operator,
+`loaded_plan` runs what was compiled, `stored_plan` brings it into the plan cache and back. Talks to the kernels
+only through host.interface.Kernels.
 """
 
-from webinfer.backends.wasm.compilation import build
-from webinfer.backends.wasm.executor import WasmExecutor
+from typing import Any
 
-__all__ = ["WasmExecutor", "build"]
+from webinfer.backends.base import Backend, BuildOptions, StoredPlan
+from webinfer.backends.wasm.compilation import TUNING_MS, build
+from webinfer.backends.wasm.executor import WasmExecutor
+from webinfer.backends.wasm.loaded_plan import LoadedPlan
+from webinfer.backends.wasm.stored_plan import deserialize
+from webinfer.graph.ir import Graph
+from webinfer.host.interface import Host
+
+__all__ = ["BACKEND", "WasmExecutor", "build"]
+
+
+class WasmBackend(Backend):
+    """Compiles graphs for the kernel module, and stores plans for the next visit."""
+
+    async def build(self, graph: Graph, host: Host, options: BuildOptions) -> LoadedPlan:
+        """The graph's stored plan where it fits, else the graph compiled now."""
+        return await build(
+            graph,
+            host,
+            options.progress,
+            threads=options.threads,
+            tuning_ms=TUNING_MS if options.tuning_ms is None else options.tuning_ms,
+            entry=options.plan_entry,
+        )
+
+    def deserialize(self, data: Any, identity: str) -> StoredPlan | None:
+        """The plan in these bytes, if they are whole and this engine's."""
+        return deserialize(data, identity)
+
+
+BACKEND = WasmBackend()

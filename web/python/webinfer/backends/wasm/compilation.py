@@ -1,14 +1,15 @@
-"""From a graph to an executor: a plan that was kept, or one made now, on a kernel instance that fits the engine."""
+"""From a graph to an executor: a stored plan, or one compiled now, on a kernel instance that fits the engine."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
 
+from webinfer.backends.base import PlanEntry
 from webinfer.backends.wasm.executor import WasmExecutor, lower_graph
 from webinfer.backends.wasm.kernel_table import ABI
-from webinfer.backends.wasm.stored_plan import KeptExecutor, requirements, seal
-from webinfer.backends.wasm.tuning import remembered_choices, tune
+from webinfer.backends.wasm.stored_plan import RestoredExecutor, WasmStoredPlan, requirements, serialize
+from webinfer.backends.wasm.tuning import recall_tuned, tune
 from webinfer.errors import KernelError, WebinferError
 from webinfer.flags import debug
 from webinfer.graph.ir import Graph
@@ -26,63 +27,64 @@ async def build(
     *,
     isa: str | None = None,
     threads: int | None = None,
-    choices: Mapping[str, str] | None = None,
+    tuned: Mapping[str, str] | None = None,
     tuning_ms: float = TUNING_MS,
-) -> WasmExecutor | KeptExecutor:
-    """A graph compiled for the kernel module of this host.
+    entry: PlanEntry | None = None,
+) -> WasmExecutor | RestoredExecutor:
+    """A graph compiled for the kernel module of this host, or the plan in `entry` if it fits.
 
-    The plan of a graph with an origin is kept for the next visit: two seconds later, when kernels have been timed
-    for up to `tuning_ms`. What won is in the plan that is kept, not in this one.
+    `tuned` names kernels by tuning key; None takes those that won on this device, if there is an entry. With an
+    entry the plan is stored for the next visit: two seconds later, when kernels have been timed for up to
+    `tuning_ms`. What wins then is in the stored plan, not in this one.
 
     Raises:  UnsupportedOpError listing every node that has no kernel; LimitError; OutOfMemoryError
     """
-    origin = graph.origin if isa is None and choices is None else None
     kernels = await host.kernels(isa, threads)
     try:
         if (found := kernels.call("abi")) != ABI:
             raise KernelError(f"the kernel module has interface {found}, the engine needs {ABI}; rebuild both together")
-        if origin is not None and origin.kept is not None:
-            kept, origin.kept = origin.kept, None  # its bytes need not be in memory twice
-            if kept.fits == requirements(host, kernels, tuning_ms > 0):
-                restored = KeptExecutor(kept, graph, host, kernels, _anew)
-                if kept.untried:
-                    _afterwards(restored, host, origin.name, kept.choices, tuning_ms)
+        stored = entry.take() if entry is not None else None
+        if entry is not None and isinstance(stored, WasmStoredPlan):
+            if stored.fits == requirements(host, kernels, tuning_ms > 0):
+                restored = RestoredExecutor(stored, graph, host, kernels, _compile_anew)
+                if stored.untried:
+                    _store_later(restored, host, entry.name, stored.tuned, tuning_ms)
                 return restored
-        if choices is None:
-            choices = await remembered_choices(graph, host) if origin is not None and tuning_ms > 0 else {}
-        executor = WasmExecutor(graph, host, kernels, lower_graph(graph, kernels.isa, choices), progress)
+        if tuned is None:
+            tuned = await recall_tuned(graph, host) if entry is not None and tuning_ms > 0 else {}
+        executor = WasmExecutor(graph, host, kernels, lower_graph(graph, kernels.isa, tuned), progress)
     except WebinferError:
         kernels.close()
         raise
-    if origin is not None:
-        _afterwards(executor, host, origin.name, choices, tuning_ms)
+    if entry is not None:
+        _store_later(executor, host, entry.name, tuned, tuning_ms)
     return executor
 
 
-async def _anew(graph: Graph, host: Host, isa: str) -> WasmExecutor:
+async def _compile_anew(graph: Graph, host: Host, isa: str) -> WasmExecutor:
     """The graph with default kernels, on one thread."""
-    executor = await build(graph, host, isa=isa, threads=1, choices={})
-    assert isinstance(executor, WasmExecutor)  # plans with choices are not kept
+    executor = await build(graph, host, isa=isa, threads=1, tuned={})
+    assert isinstance(executor, WasmExecutor)  # without an entry nothing is restored
     return executor
 
 
-def _afterwards(
-    executor: WasmExecutor | KeptExecutor, host: Host, name: str, choices: Mapping[str, str], tuning_ms: float
+def _store_later(
+    executor: WasmExecutor | RestoredExecutor, host: Host, name: str, tuned: Mapping[str, str], tuning_ms: float
 ) -> None:
-    """Tunes and keeps when nobody waits; a loop that ends before, or a session, drops it."""
+    """Tunes and stores when nobody waits; if the loop ends before, or the session is closed, nothing is stored."""
     loop = asyncio.get_running_loop()
 
-    def begin() -> None:
+    def start() -> None:
         if not executor.closed:
-            task = loop.create_task(_keep(executor, host, name, choices, tuning_ms))
+            task = loop.create_task(_tune_and_store(executor, host, name, tuned, tuning_ms))
             _tasks.add(task)
             task.add_done_callback(_tasks.discard)
 
-    loop.call_later(QUIET_S, begin)
+    loop.call_later(QUIET_S, start)
 
 
-async def _keep(
-    executor: WasmExecutor | KeptExecutor, host: Host, name: str, choices: Mapping[str, str], tuning_ms: float
+async def _tune_and_store(
+    executor: WasmExecutor | RestoredExecutor, host: Host, name: str, tuned: Mapping[str, str], tuning_ms: float
 ) -> None:
     graph, kernels = executor.graph, executor.kernels
     fits = requirements(host, kernels, tuning_ms > 0)
@@ -90,11 +92,11 @@ async def _keep(
         winners, untried = await tune(graph, host, kernels.isa, tuning_ms)
         if executor.closed:
             return
-        if winners != choices:
+        if winners != tuned:
             instance = await host.kernels(kernels.isa, kernels.threads)
             executor = WasmExecutor(graph, host, instance, lower_graph(graph, instance.isa, winners))
-        await host.remember_bytes(name, seal(executor, fits, winners, untried))
-        if winners != choices:
+        await host.remember_bytes(name, serialize(executor, fits, winners, untried))
+        if winners != tuned:
             executor.close()
     except WebinferError as error:
-        debug(1, f"the plan of {graph.name} is not kept: {error}")
+        debug(1, f"the plan of {graph.name} is not stored: {error}")

@@ -8,9 +8,9 @@ from typing import Any
 from webinfer.backends.base import MemoryReport, PlanRow, shapes_text
 from webinfer.backends.wasm.builder import COMPUTE, LOAD_STEP, Builder
 from webinfer.backends.wasm.kernel_table import KERNELS
+from webinfer.backends.wasm.loaded_plan import MEMORY_LIMIT, Layout, LoadedPlan, Place
 from webinfer.backends.wasm.lowerings import LOWERINGS, UNSUPPORTED
 from webinfer.backends.wasm.lowerings.constants import narrow_output, widen_input
-from webinfer.backends.wasm.placed_plan import Layout, Place, PlacedPlan
 from webinfer.errors import LimitError, UnsupportedOpError
 from webinfer.graph.ir import Graph, Node, TensorType, Value
 from webinfer.host.interface import Host, Kernels, Progress, ProgressEvent
@@ -48,7 +48,7 @@ def lower_graph(graph: Graph, isa: str, choices: Mapping[str, str] | None) -> Bu
     return builder
 
 
-class WasmExecutor(PlacedPlan):
+class WasmExecutor(LoadedPlan):
     """A graph's plan in the memory of one kernel instance, with the graph behind it."""
 
     def __init__(

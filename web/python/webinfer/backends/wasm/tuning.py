@@ -16,7 +16,7 @@ from webinfer.tune.log import ENGINE, from_lines, to_lines
 from webinfer.tune.search import Run, Trial, Winner, compare
 from webinfer.tune.single_node import alone
 
-LEAST_MS = 0.1  # a timing shorter than this is repeated until it is not
+MIN_MS = 0.1  # a timing shorter than this is repeated until it is not
 ROUNDS = 7  # interleaved; the least of a tile counts: a busy machine makes timings longer, never shorter
 MARGIN = 0.1  # share by which a tile must beat the default
 
@@ -52,10 +52,10 @@ class _NodeRun:
         self._executor.close()
 
 
-async def remembered_choices(graph: Graph, host: Host) -> Mapping[str, str]:
+async def recall_tuned(graph: Graph, host: Host) -> Mapping[str, str]:
     """The tiles that beat the default on this device, for the shapes of this graph."""
     possible = trials(graph)
-    return _changed(possible, await _remembered(host)) if possible else {}
+    return _changed(possible, await _recall_log(host)) if possible else {}
 
 
 async def tune(graph: Graph, host: Host, isa: str, budget_ms: float) -> tuple[Mapping[str, str], int]:
@@ -67,7 +67,7 @@ async def tune(graph: Graph, host: Host, isa: str, budget_ms: float) -> tuple[Ma
     possible = trials(graph) if budget_ms > 0 else {}
     if not possible:
         return {}, 0
-    remembered = await _remembered(host)
+    remembered = await _recall_log(host)
     missing = [trial for key, (trial, _) in possible.items() if key not in remembered]
     if missing:
 
@@ -95,7 +95,7 @@ async def _search(
         try:
             for tile in trial.candidates:
                 runs[tile] = await prepare(trial, tile)
-            times = await compare(runs, LEAST_MS, lambda: clock() >= deadline, ROUNDS)
+            times = await compare(runs, MIN_MS, lambda: clock() >= deadline, ROUNDS)
         finally:
             for run in runs.values():
                 run.close()
@@ -115,7 +115,7 @@ def _log_name(host: Host) -> str:
     return f"tuning-wasm-{ENGINE}-{ABI}-{host.fingerprint()}"
 
 
-async def _remembered(host: Host) -> dict[str, Winner]:
+async def _recall_log(host: Host) -> dict[str, Winner]:
     try:
         return {w.key: w for w in from_lines(await host.recall(_log_name(host)) or "")}
     except ModelFormatError as error:

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 
-from webinfer.backends.base import MemoryReport, PlanRow, shapes_text
+from webinfer.backends.base import Abilities, Executor, MemoryReport, PlanRow, shapes_text
 from webinfer.backends.webgpu.dispatch import Target
 from webinfer.backends.webgpu.memory import Home, Region, assign_pooled, busiest
 from webinfer.backends.webgpu.pipelines import PipelineQueue
@@ -24,7 +24,6 @@ from webinfer.graph.ir import Graph, Node, TensorType, Value
 from webinfer.host.gpu import DispatchSpec, GpuDevice, GpuProgram, GpuTensor, Span
 from webinfer.host.interface import Host, Progress, ProgressEvent
 from webinfer.tensor import Tensor
-from webinfer.tune.log import TuningReport
 
 Origins = Callable[[], Mapping[int, str]]  # where the choices of nodes come from, by position in the graph
 REBUILDS = 1  # a session restores itself once; a device that is lost again is no place to stay
@@ -54,15 +53,14 @@ async def compiled(
     return executor
 
 
-class WebGpuExecutor:
-    """A schedule on a device (backends.base.Executor)."""
+class WebGpuExecutor(Executor):
+    """A schedule on a device."""
 
     backend = "webgpu"
-    overlaps = True
+    abilities = Abilities(gpu_results=True, overlapping_runs=True, tuning=True)
 
     def __init__(self, schedule: Schedule, host: Host, device: GpuDevice, origins: Origins) -> None:
         self.graph = schedule.graph
-        self.tuning: TuningReport | None = None  # what a tuning found, where one was asked for
         self.originals: Mapping[Value, Value] = {}  # what values stand for, where the graph was made of another one
         self._origins = origins
         self._schedule, self._host, self._device = schedule, host, device
@@ -174,7 +172,7 @@ class WebGpuExecutor:
         found = dict(zip(values, data, strict=True))
         return {v.name: _tensor(found.get(v, memoryview(b"")), v.type) for v, _ in self._schedule.outputs}
 
-    async def keep(self, inputs: Mapping[str, Any]) -> dict[str, GpuTensor]:
+    async def run_on_gpu(self, inputs: Mapping[str, Any]) -> dict[str, GpuTensor]:
         """The outputs by name, each in a GPU buffer of its own; nothing is read back."""
         program, device = await self._ready(), self._device
         values, spans = self._results()

@@ -5,12 +5,16 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from webinfer.backends.base import MemoryReport
-from webinfer.errors import ClosedError, KernelError
+from webinfer.backends.base import Abilities, Executor, InPlace, MemoryReport
+from webinfer.errors import ClosedError, InputError, KernelError, LimitError
 from webinfer.graph.ir import TensorType
 from webinfer.host.interface import Host, Kernels
+from webinfer.plan.blocks import ALIGNMENT, SPARE
 from webinfer.tensor import Tensor
+
+MEMORY_LIMIT = 2**31  # bytes of linear memory that one session may take
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +43,11 @@ class Layout:
     memory: MemoryReport
 
 
-class PlacedPlan:
+class LoadedPlan(Executor):
     """Runs a plan: inputs in, one call, outputs out."""
 
     backend = "wasm"
-    overlaps = False
+    abilities = Abilities(in_place_inputs=True)
 
     def __init__(self, layout: Layout, host: Host, kernels: Kernels) -> None:
         self.layout, self.isa, self._host = layout, kernels.isa, host
@@ -56,11 +60,18 @@ class PlacedPlan:
             raise ClosedError(f"the session of {self.layout.name!r} is closed; load the model again")
         return self._kernels
 
-    def _write_inputs(self, inputs: Mapping[str, memoryview]) -> Kernels:
+    def _write_inputs(self, inputs: Mapping[str, Any]) -> Kernels:
         kernels = self._instance()
         for place in self.layout.inputs:
-            if len(inputs[place.name]):
-                kernels.write(place.address, inputs[place.name])
+            data = inputs[place.name]
+            if isinstance(data, InPlace):
+                if data.kernels is not kernels:
+                    raise InputError(
+                        f"input {place.name!r} lies in the memory of other kernels than those of this session; "
+                        "write it again to where `Session.ready` says"
+                    )
+            elif len(data):
+                kernels.write(place.address, data)
         return kernels
 
     def _call(self, kernels: Kernels, first: int, count: int) -> None:
@@ -71,7 +82,7 @@ class PlacedPlan:
             self.close()
             raise
 
-    async def run(self, inputs: Mapping[str, memoryview]) -> dict[str, Tensor]:
+    async def run(self, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
         """The outputs by name: one call of the kernel module, whatever the model's size."""
         kernels = self._write_inputs(inputs)
         self._call(kernels, 0, self.layout.steps)
@@ -88,6 +99,16 @@ class PlacedPlan:
     def output_address(self, name: str) -> int:
         """Where an output lies after a run, for kernels that read it in place (decoding)."""
         return next(place.address for place in self.layout.outputs if place.name == name)
+
+    def scratch(self, nbytes: int) -> int:
+        """The address of so many free bytes behind the plan, the same in every call; memory grows as needed."""
+        address = (self.layout.top + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
+        end = address + nbytes + SPARE
+        if end > MEMORY_LIMIT:
+            what = f"memory of model {self.layout.name!r} and its scratch in bytes"
+            raise LimitError(what, end, MEMORY_LIMIT, "use a smaller model, or give it smaller pictures")
+        self._instance().grow(end)
+        return address
 
     def execute(self) -> None:
         """Runs the plan on inputs that are already in place and leaves the outputs there."""

@@ -1,4 +1,4 @@
-"""A plan is kept for the next visit, used only as a whole, and never where it does not fit."""
+"""A plan is stored for the next visit, used only as a whole, and never where it does not fit."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from tests.ops.case_graphs import run
 from tests.session.test_session import IMAGE, model
 
 import webinfer
-from webinfer.backends.wasm import WasmExecutor, compilation, tuning
-from webinfer.backends.wasm import stored_plan as kept
-from webinfer.backends.wasm.stored_plan import KeptExecutor
+from webinfer.backends.wasm import WasmExecutor, compilation, stored_plan, tuning
+from webinfer.backends.wasm.stored_plan import RestoredExecutor
 from webinfer.host.native import NativeHost
-from webinfer.session import session as sessions
+from webinfer.session import loading
 from webinfer.session.session import Session
 from webinfer.tune.search import Trial, Winner
 
@@ -66,16 +65,16 @@ def answer(session: Session) -> Any:
     return run(session.run({"image": IMAGE}))["y"].numpy()
 
 
-def test_the_second_visit_runs_the_kept_plan_without_reading_the_model(
+def test_the_second_visit_runs_the_stored_plan_without_reading_the_model(
     host: Visitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with opened(host) as first:
         assert type(first.executor) is WasmExecutor
         want, rows, memory = answer(first), first.plan().rows, first.memory()
         inputs, outputs = first.inputs, first.outputs
-    monkeypatch.setattr(sessions, "read_model", None)  # whoever calls it fails
+    monkeypatch.setattr(loading, "read_model", None)  # whoever calls it fails
     with opened(host) as second:
-        assert type(second.executor) is KeptExecutor
+        assert type(second.executor) is RestoredExecutor
         assert (second.inputs, second.outputs) == (inputs, outputs)
         assert (second.plan().rows, second.memory()) == (rows, memory)
         np.testing.assert_array_equal(answer(second), want)
@@ -83,7 +82,7 @@ def test_the_second_visit_runs_the_kept_plan_without_reading_the_model(
         assert len(times.rows) == len(rows)
 
 
-def test_a_kept_session_still_shows_its_graph_and_checks_itself(host: Visitor) -> None:
+def test_a_restored_session_still_shows_its_graph_and_checks_itself(host: Visitor) -> None:
     with opened(host) as first:
         text = first.graph_text()
     with opened(host) as second:
@@ -128,7 +127,7 @@ def test_a_plan_of_another_engine_or_setting_is_ignored(host: Visitor) -> None:
     with opened(host, tuning_ms=1) as other_setting:
         assert type(other_setting.executor) is WasmExecutor
     with opened(host, tuning_ms=1) as same:
-        assert type(same.executor) is KeptExecutor
+        assert type(same.executor) is RestoredExecutor
 
 
 def test_another_model_has_another_place(host: Visitor) -> None:
@@ -149,13 +148,13 @@ async def _touch(host: Visitor) -> None:
     session.close()
 
 
-def test_a_plan_that_is_too_large_is_not_kept(host: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept, "LARGEST", 100)
+def test_a_plan_that_is_too_large_is_not_stored(host: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stored_plan, "MAX_BYTES", 100)
     opened(host).close()
     assert host.store[host.place] == b""
 
 
-def test_a_session_that_was_closed_keeps_nothing(host: Visitor) -> None:
+def test_a_session_that_was_closed_stores_nothing(host: Visitor) -> None:
     async def brief() -> None:
         (await webinfer.load(model(), backend="wasm", host=host)).close()
         await asyncio.sleep(0.05)
@@ -176,7 +175,7 @@ def test_tuning_happens_after_the_load_and_its_winners_are_in_the_next_plan(
         want = answer(first)
         assert "(default)" in first.plan().rows[0].why
     with opened(host, tuning_ms=150) as second:
-        assert type(second.executor) is KeptExecutor
+        assert type(second.executor) is RestoredExecutor
         assert "(tuned)" in second.plan().rows[0].why
         np.testing.assert_allclose(answer(second), want, rtol=1e-5, atol=1e-6)
     with opened(host, tuning_ms=0) as defaults:
@@ -233,7 +232,7 @@ def test_a_damaged_tuning_log_is_ignored(host: Visitor) -> None:
         assert answer(session).shape == (1, 36)
 
 
-def test_hosts_without_an_identity_keep_nothing() -> None:
+def test_hosts_without_an_identity_store_nothing() -> None:
     with run(webinfer.load(model(), backend="wasm")) as session:
         assert type(session.executor) is WasmExecutor
-        assert session._graph.origin is None
+        assert session._live.options.plan_entry is None

@@ -1,0 +1,124 @@
+"""Inputs that their owner writes to where the executor reads them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.ops.case_graphs import run
+from tests.session.test_plan_cache import Visitor, host
+from tests.session.test_plan_cache import opened as visited
+from tests.session.test_session import IMAGE, opened, spoil
+
+from webinfer.backends.base import Executor, InPlace
+from webinfer.backends.wasm import loaded_plan
+from webinfer.backends.wasm.stored_plan import RestoredExecutor
+from webinfer.errors import ClosedError, InputError, KernelError, LimitError
+from webinfer.session.session import Session
+
+__all__ = ["host"]  # a fixture
+
+
+def written(executor: Executor, image: Any = IMAGE) -> InPlace:
+    executor.kernels.write(executor.input_address("image"), image.tobytes())
+    return InPlace(executor.kernels)
+
+
+def answer(session: Session, image: Any) -> Any:
+    return run(session.run({"image": image}))["y"].numpy()
+
+
+def test_an_input_that_lies_in_place_gives_the_same_result() -> None:
+    with opened() as session:
+        want = answer(session, IMAGE)
+        for _ in range(2):
+            np.testing.assert_array_equal(answer(session, written(session.executor)), want)
+        np.testing.assert_array_equal(run(session.run(written(session.executor)))["y"].numpy(), want)
+        assert not np.array_equal(answer(session, written(session.executor, IMAGE * 2)), want)
+
+
+def test_a_restored_plan_takes_inputs_in_place_and_has_scratch_behind_it(host: Visitor) -> None:
+    with visited(host) as first:
+        want = answer(first, IMAGE)
+    with visited(host) as second:
+        executor = second.executor
+        assert isinstance(executor, RestoredExecutor)
+        address = executor.scratch(1000)
+        assert address >= executor.layout.top
+        executor.kernels.write(address, b"\xa5" * 1000)
+        np.testing.assert_array_equal(answer(second, written(executor)), want)
+        assert bytes(executor.kernels.read(address, 1000)) == b"\xa5" * 1000
+
+
+def test_scratch_grows_where_it_lies_and_keeps_its_bytes() -> None:
+    with opened() as session:
+        executor = session.executor
+        address = executor.scratch(64)
+        assert address % 16 == 0
+        executor.kernels.write(address, b"here")
+        assert executor.scratch(10_000_000) == address
+        assert executor.kernels.size() >= address + 10_000_000
+        assert bytes(executor.kernels.read(address, 4)) == b"here"
+        assert answer(session, IMAGE).shape == (1, 36)
+
+
+def test_scratch_counts_against_the_limit_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened() as session:
+        with pytest.raises(LimitError, match="2147483648"):
+            session.executor.scratch(2**31)
+        monkeypatch.setattr(loaded_plan, "MEMORY_LIMIT", 1 << 20)
+        with pytest.raises(LimitError, match="the limit is 1048576"):
+            session.executor.scratch(1 << 20)
+        assert answer(session, written(session.executor)).shape == (1, 36)
+
+
+def test_an_executor_that_does_not_run_in_kernel_memory_refuses() -> None:
+    with opened() as fast, opened("reference") as slow:
+        mark = written(fast.executor)
+        with pytest.raises(InputError, match="input 'image' lies in kernel memory, where wasm runs, not reference"):
+            answer(slow, mark)
+        for ask in (lambda e: e.kernels, lambda e: e.input_address("image"), lambda e: e.scratch(1)):
+            with pytest.raises(InputError, match="reference does not run in kernel memory"):
+                ask(slow.executor)
+        assert answer(slow, IMAGE).shape == (1, 36)
+
+
+def test_an_input_in_the_memory_of_another_session_is_refused() -> None:
+    with opened() as one, opened() as other:
+        mark = written(one.executor)
+        with pytest.raises(InputError, match="lies in the memory of other kernels"):
+            answer(other, mark)
+        assert answer(other, IMAGE).shape == (1, 36)
+
+
+def test_after_a_trap_the_old_place_is_refused_and_the_new_one_works() -> None:
+    with opened() as session:
+        want, mark = answer(session, IMAGE), written(session.executor)
+        spoil(session, KernelError("trapped"))
+        with pytest.raises(KernelError):
+            answer(session, mark)
+        with pytest.raises(InputError, match="write it again"):
+            answer(session, mark)
+        executor = run(session.ready())
+        np.testing.assert_array_equal(answer(session, written(executor)), want)
+
+
+def test_a_session_that_was_closed_has_no_memory() -> None:
+    session = opened()
+    executor = session.executor
+    session.close()
+    for ask in (lambda: executor.scratch(1), lambda: executor.kernels, lambda: run(session.ready())):
+        with pytest.raises(ClosedError, match="load the model again"):
+            ask()
+
+
+def test_runs_that_were_begun_together_wait_for_ready() -> None:
+    async def both(session: Session) -> Any:
+        executor, plain = await asyncio.gather(session.ready(), session.run(IMAGE))
+        return executor, plain["y"].numpy()
+
+    with opened() as session:
+        executor, plain = run(both(session))
+        np.testing.assert_array_equal(answer(session, written(executor)), plain)

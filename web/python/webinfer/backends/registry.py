@@ -1,0 +1,193 @@
+"""The backends, one row each, and what is known of them without importing one.
+
+A new backend is its folder, whose package has a `BACKEND` (backends.base.Backend), and one row here.
+"""
+
+from __future__ import annotations
+
+import enum
+import importlib
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+
+from webinfer.backends.base import Abilities, Backend
+from webinfer.errors import BackendUnavailableError
+
+if TYPE_CHECKING:
+    from webinfer.host.interface import Host
+
+AUTO = "auto"  # asks for the fastest by measurement
+NO_ABILITIES = Abilities()
+
+
+class Role(enum.StrEnum):
+    """What a backend is for."""
+
+    INFERENCE = "inference"  # runs models; pages offer it
+    DEFINITION = "definition"  # slow and obvious: what the others are compared with
+    ASSISTANT = "assistant"  # runs nodes that another one refuses; nobody asks for it by name
+    PLANNED = "planned"  # a name that is known and not part of this build
+
+
+async def _nothing(host: Host) -> None:
+    """Needs nothing of the host."""
+
+
+async def _kernels(host: Host) -> None:
+    (await host.kernels()).close()
+
+
+async def _gpu(host: Host) -> None:
+    await host.gpu()
+
+
+async def _always(host: Host) -> str:
+    return ""
+
+
+async def _hardware(host: Host) -> str:
+    return "would run on a software adapter" if (await host.gpu()).software else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What is known of a backend without importing it."""
+
+    name: str
+    title: str  # as people read it
+    role: Role
+    abilities: Abilities = NO_ABILITIES  # of its executors
+    options: frozenset[str] = frozenset()  # the fields of backends.base.BuildOptions that it takes
+    auto: bool = False  # "auto" measures it
+    fallback: str = ""  # runs what this one refuses, and takes over when its device is lost for good
+    custom_shaders: bool = False  # runs custom operators by their WGSL
+    stores_plans: bool = False  # plans outlast the visit, in the host's plan cache
+    module: str = ""  # of its package; "" for the one of its name in this room
+    demand: Callable[[Host], Awaitable[None]] = _nothing  # raises BackendUnavailableError if the host lacks something
+    reluctance: Callable[[Host], Awaitable[str]] = _always  # why "auto" need not try it here; "" if it should
+
+
+_ROWS = (
+    Row(
+        "webgpu",
+        "WebGPU",
+        Role.INFERENCE,
+        Abilities(gpu_results=True, overlapping_runs=True, tuning=True),
+        frozenset({"tuning_ms", "float16"}),
+        auto=True,
+        fallback="wasm",
+        custom_shaders=True,
+        demand=_gpu,
+        reluctance=_hardware,
+    ),
+    Row(
+        "wasm",
+        "WASM",
+        Role.INFERENCE,
+        Abilities(in_place_inputs=True),
+        frozenset({"threads", "tuning_ms"}),
+        auto=True,
+        stores_plans=True,
+        demand=_kernels,
+    ),
+    Row("webnn", "WebNN", Role.PLANNED, fallback="wasm"),
+    Row("reference", "NumPy reference", Role.DEFINITION, fallback="wasm"),
+    Row("python", "Python functions of custom operators", Role.ASSISTANT),
+)
+ROWS: dict[str, Row] = {row.name: row for row in _ROWS}
+
+
+# ----- names
+
+
+def names() -> list[str]:
+    """The names that `webinfer.load` knows besides "auto"."""
+    return [row.name for row in ROWS.values() if row.role is not Role.ASSISTANT]
+
+
+def listed() -> list[Row]:
+    """The backends of this build that people may name: those that run models, and last what they are judged by."""
+    by_role = [[row for row in ROWS.values() if row.role is role] for role in (Role.INFERENCE, Role.DEFINITION)]
+    return [*reversed(by_role[0]), *by_role[1]]
+
+
+def inference_names() -> list[str]:
+    """The backends that run models: those that a page offers, that tables compare and that judges judge."""
+    return [row.name for row in listed() if row.role is Role.INFERENCE]
+
+
+def definition() -> str:
+    """The backend that says what is right."""
+    return next(row.name for row in ROWS.values() if row.role is Role.DEFINITION)
+
+
+def candidates() -> list[Row]:
+    """The backends that "auto" measures."""
+    return [row for row in ROWS.values() if row.auto]
+
+
+def taking(option: str) -> list[str]:
+    """The backends that take an option of `BuildOptions`."""
+    return [row.name for row in ROWS.values() if option in row.options]
+
+
+def able(ability: str) -> list[str]:
+    """The backends whose executors have an ability."""
+    assert ability in {field.name for field in fields(Abilities)}
+    return [row.name for row in ROWS.values() if getattr(row.abilities, ability)]
+
+
+# ----- who helps out
+
+
+def assistants() -> list[Row]:
+    """The backends that are asked first when another one refuses nodes."""
+    return [row for row in ROWS.values() if row.role is Role.ASSISTANT]
+
+
+def stand_ins(name: str, custom: bool) -> list[str]:
+    """Who may run what a backend refused, best first; `custom` tells that it refused custom operators only."""
+    row = ROWS[name]
+    shaders = [other.name for other in ROWS.values() if other.custom_shaders and other is not row]
+    return [row.fallback] if row.fallback else shaders if custom else []
+
+
+def fallback_of(name: str) -> str:
+    """Who takes over from a backend whose device is lost for good; itself where nobody does."""
+    row = ROWS.get(name)
+    return row.fallback if row is not None and row.fallback else name
+
+
+def storing_plans(order: Collection[str]) -> Sequence[Row]:
+    """The backends of an order whose plans outlast the visit."""
+    return [row for row in ROWS.values() if row.stores_plans and (row.name in order or (row.auto and AUTO in order))]
+
+
+# ----- the code behind a row
+
+
+def open_backend(name: str) -> Backend:
+    """The backend of this name, imported on first use.
+
+    Raises:  BackendUnavailableError if it is not part of this build, or needs a package that is not installed
+    """
+    row = ROWS[name]
+    try:
+        backend: Backend = importlib.import_module(row.module or f"webinfer.backends.{name}").BACKEND
+    except ModuleNotFoundError as error:
+        if error.name and error.name.startswith("webinfer"):
+            raise BackendUnavailableError(f"backend {name} is not part of this build of webinfer") from error
+        raise BackendUnavailableError(f"backend {name} needs {error.name}: pip install {error.name}") from error
+    except AttributeError as error:
+        raise BackendUnavailableError(f"backend {name} is not part of this build of webinfer") from error
+    return backend
+
+
+async def demand(name: str, host: Host) -> None:
+    """Returns if the backend can run on this host.
+
+    Raises:  BackendUnavailableError with the reason and what would help
+    """
+    open_backend(name)
+    await ROWS[name].demand(host)

@@ -1,0 +1,119 @@
+"""Loading: from a model file, a known name or a built graph to a session."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
+from typing import Any
+
+from webinfer.authoring.builder import GraphBuilder
+from webinfer.errors import InputError, ModelFormatError
+from webinfer.flags import debug, debug_level
+from webinfer.graph.ir import Graph
+from webinfer.graph.printer import print_graph
+from webinfer.host import current
+from webinfer.host.interface import Host, Progress, ProgressEvent
+from webinfer.importers import read_model
+from webinfer.models.registry import MODELS, check_integrity, locate_model
+from webinfer.passes.dequantize import dequantize as in_real_numbers
+from webinfer.passes.pipeline import optimize
+from webinfer.session.plan_cache import WithPostprocessing, open_graph
+from webinfer.session.selection import LoadOptions, choose, order_of
+from webinfer.session.session import Session
+
+
+async def load(
+    source: Any,
+    *,
+    backend: str | Sequence[str] = "auto",
+    strict: bool = False,
+    progress: Progress | None = None,
+    threads: int | None = None,
+    tuning_ms: float | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    dequantize: bool = False,
+    precision: str = "float32",
+    host: Host | None = None,
+) -> Session:
+    """A session that runs the model.
+
+    `source` is the model: its bytes, a path, a URL, the name of a known model, or a `GraphBuilder`.
+
+    `backend` says where it runs: a name, or a list of names to try in order; `webinfer run --help` prints them.
+    "auto" measures a few runs on this device and takes the fastest backend. `session.choice` says which one runs and
+    why. Nodes that a backend cannot run go to another one. With `strict` all of this is an error instead: the
+    model runs whole on the first backend, or not at all.
+
+    `threads` is for kernels on the processor: None takes what suits the machine. Where threads cannot be had there
+    is one.
+
+    `tuning_ms` is a budget for timing kernels on this device. What won is remembered and applies to later loads. On a
+    GPU it is spent in this call (None: nothing is timed), on the processor in a browser's pauses after it (None: 200).
+    With 0 the default kernels run.
+
+    `shapes` binds the sizes of inputs, by name, that the model leaves open; they may change from run to run.
+
+    `dequantize` computes a quantised model in float32; its inputs and outputs are real numbers then.
+
+    `precision="float16"` lets a GPU keep weights and intermediate results in half the memory. Sums, inputs, outputs
+    and constants beyond 65504 stay float32, results beyond it overflow. Other backends compute in float32.
+
+    `progress` is called with a `ProgressEvent` while the model is fetched and compiled.
+
+    Raises:  ModelFormatError, UnsupportedOpError, ShapeError, BackendUnavailableError, LimitError, OutOfMemoryError
+    """
+    host = host or current()
+    order = order_of(backend, precision)
+    post, source = (source, source.model) if isinstance(source, WithPostprocessing) else (None, source)
+    built = isinstance(source, GraphBuilder)
+    data, name = (memoryview(b""), "") if built else await _fetch(source, host, progress)
+    if built and shapes:
+        raise InputError(f"{source.name!r} was built with its shapes; `shapes` is for models that leave sizes open")
+
+    def read(bound: Mapping[str, Sequence[int]] | None = None) -> Graph:
+        graph = source.graph() if built else read_model(data, name, bound)
+        if dequantize:
+            in_real_numbers(graph)
+        return _optimised(graph, post)
+
+    if built or shapes or dequantize:
+        graph, entry = read(shapes), None
+    else:
+        graph, entry = await open_graph(data, name, host, read, order, post.name if post else "")
+    _compiling(progress, 0)
+    options = LoadOptions(strict, progress, threads, tuning_ms, precision == "float16", entry)
+    selection = await choose(graph, host, order, options)
+    _compiling(progress, 1)
+    debug(1, f"{graph.name}: {selection.reason}")
+    return Session(graph, host, selection, order, options, read if shapes else None)
+
+
+def _compiling(progress: Progress | None, done: int) -> None:
+    if progress is not None:
+        progress(ProgressEvent("compile", done, 1, "steps"))
+
+
+def _optimised(graph: Graph, post: WithPostprocessing | None) -> Graph:
+    if post is not None:
+        post.extend(graph)
+    debug(5, f"imported\n{print_graph(graph)}" if debug_level() >= 5 else "")
+    for rewrite, count in optimize(graph):
+        debug(3, f"pass {rewrite}: {count} rewrites")
+    return graph
+
+
+async def _fetch(source: Any, host: Host, progress: Progress | None) -> tuple[memoryview, str]:
+    """The bytes of a model, and its name."""
+    if isinstance(source, (str, PurePath)):
+        text = str(source)
+        if text not in MODELS:
+            return await host.fetch(text, progress), PurePath(text.split("?")[0]).stem
+        data = await host.fetch(locate_model(text, host.asset), progress)
+        check_integrity(text, data)
+        return data, text
+    try:
+        return memoryview(source).cast("B"), "model"
+    except TypeError:
+        raise ModelFormatError(
+            f"a model cannot be read from a {type(source).__name__}; give bytes, a path or a URL"
+        ) from None

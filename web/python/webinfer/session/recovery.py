@@ -1,0 +1,111 @@
+"""The executor behind a session: replaced when its device is lost or a kernel trapped, closed at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from webinfer.backends import registry
+from webinfer.backends.base import Executor
+from webinfer.errors import ClosedError, DeviceLostError, KernelError
+from webinfer.graph.ir import Graph
+from webinfer.host.interface import Host
+from webinfer.session.selection import LoadOptions, Selection, choose
+
+log = logging.getLogger("webinfer")
+MAX_LOSSES = 2  # of a device; then the next backend of the order takes over
+T = TypeVar("T")
+
+
+class LiveExecutor:
+    """The selection in use, and what it was selected by, so that it can be selected again.
+
+    Whoever replaces or inspects the executor holds `lock` and has waited for `idle()`.
+    """
+
+    def __init__(
+        self, graph: Graph, host: Host, selection: Selection, order: Sequence[str], options: LoadOptions
+    ) -> None:
+        self.graph, self.host, self.order, self.options = graph, host, list(order), options
+        self.lock = asyncio.Lock()
+        self._selection: Selection | None = selection
+        self._losses, self._broken, self._running = 0, False, 0
+
+    @property
+    def selection(self) -> Selection:
+        """The executor in use, and the reason.
+
+        Raises:  ClosedError after `close`
+        """
+        if self._selection is None:
+            raise ClosedError(f"the session of {self.graph.name!r} is closed; load the model again")
+        return self._selection
+
+    @property
+    def closed(self) -> bool:
+        """Whether the executor was closed for good."""
+        return self._selection is None
+
+    async def choose(self, graph: Graph) -> Selection:
+        """A graph compiled as this one was; nobody is told of the progress."""
+        return await choose(graph, self.host, self.order, replace(self.options, progress=None))
+
+    def replace(self, selection: Selection, graph: Graph | None = None) -> None:
+        """Closes the executor in use and takes another one, perhaps of another graph."""
+        self.selection.executor.close()
+        self._selection, self.graph = selection, graph or self.graph
+
+    async def watch(self, executor: Executor, run: Awaitable[T]) -> T:
+        """Waits for a run, and notes if it ended with the loss of the device or of the kernels."""
+        self._running += 1
+        try:
+            return await run
+        except (DeviceLostError, KernelError) as error:
+            in_use = self._selection is not None and self._selection.executor is executor
+            if in_use and not self._broken:  # overlapping runs may all fail from the one loss
+                self._losses += isinstance(error, DeviceLostError)
+                self._broken = True
+            raise
+        finally:
+            self._running -= 1
+
+    async def idle(self) -> None:
+        """Waits until no run is left: what follows changes what they work on."""
+        while self._running:
+            await self.host.pause()
+
+    async def revive(self) -> None:
+        """Rebuilds the executor if it was lost: once where it was, then on the next backend of the order."""
+        executor = self.selection.executor
+        if executor.lost and not self._broken:  # between two runs
+            self._losses, self._broken = self._losses + 1, True
+        if not self._broken:
+            return
+        order = self.order
+        if self._losses >= MAX_LOSSES and not self.options.strict:
+            order = [name for name in order if name != executor.backend] or [registry.fallback_of(executor.backend)]
+        await self.rebuild(order)
+
+    async def rebuild(self, order: Sequence[str] | None = None) -> None:
+        """Compiles the graph anew, in the order of the session unless another one is given."""
+        before = self.selection.executor
+        before.close()
+        options = replace(self.options, progress=None)
+        self._selection = selection = await choose(self.graph, self.host, order or self.order, options)
+        self._broken = False
+        if self._losses:
+            lost = f"the GPU was lost {self._losses} time{'s' * (self._losses > 1)}"
+            same = selection.executor.backend == before.backend
+            selection.reason = (
+                f"{selection.reason}; rebuilt, {lost}" if same else f"{selection.executor.backend}, because {lost}"
+            )
+            log.warning("%s: %s", self.graph.name, selection.reason)
+
+    def close(self) -> None:
+        """Frees the executor; a second call does nothing."""
+        if self._selection is not None:
+            self._selection.executor.close()
+            self._selection = None
