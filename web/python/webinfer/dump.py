@@ -21,7 +21,7 @@ from webinfer.host import current
 from webinfer.host.gpu import DispatchSpec, PipelineSpec, Span
 from webinfer.host.interface import Host
 from webinfer.plan.kernel_constants import PROGRAM_MAGIC
-from webinfer.session.session import load
+from webinfer.session.loading import load
 
 LIMITS = {  # what every WebGPU implementation has
     "maxComputeWorkgroupsPerDimension": 65535,

@@ -68,7 +68,7 @@ def test_scratch_counts_against_the_limit_of_memory(monkeypatch: pytest.MonkeyPa
     with opened() as session:
         with pytest.raises(LimitError, match="2147483648"):
             session.executor.scratch(2**31)
-        monkeypatch.setattr(loaded_plan, "MEMORY_LIMIT", 1 << 20)
+        monkeypatch.setattr(loaded_plan, "MEMORY_MAX_BYTES", 1 << 20)
         with pytest.raises(LimitError, match="the limit is 1048576"):
             session.executor.scratch(1 << 20)
         assert answer(session, written(session.executor)).shape == (1, 36)

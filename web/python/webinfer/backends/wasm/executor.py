@@ -8,7 +8,7 @@ from typing import Any
 from webinfer.backends.base import MemoryReport, PlanRow, shapes_text
 from webinfer.backends.wasm.builder import COMPUTE, LOAD_STEP, Builder
 from webinfer.backends.wasm.kernel_table import KERNELS
-from webinfer.backends.wasm.loaded_plan import MEMORY_LIMIT, Layout, LoadedPlan, Place
+from webinfer.backends.wasm.loaded_plan import Layout, LoadedPlan, Place
 from webinfer.backends.wasm.lowerings import LOWERINGS, UNSUPPORTED
 from webinfer.backends.wasm.lowerings.constants import narrow_output, widen_input
 from webinfer.errors import LimitError, UnsupportedOpError

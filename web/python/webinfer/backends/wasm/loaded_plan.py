@@ -12,9 +12,8 @@ from webinfer.errors import ClosedError, InputError, KernelError, LimitError
 from webinfer.graph.ir import TensorType
 from webinfer.host.interface import Host, Kernels
 from webinfer.plan.blocks import ALIGNMENT, SPARE
+from webinfer.plan.kernel_constants import MEMORY_MAX_BYTES
 from webinfer.tensor import Tensor
-
-MEMORY_LIMIT = 2**31  # bytes of linear memory that one session may take
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +103,9 @@ class LoadedPlan(Executor):
         """The address of so many free bytes behind the plan, the same in every call; memory grows as needed."""
         address = (self.layout.top + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
         end = address + nbytes + SPARE
-        if end > MEMORY_LIMIT:
+        if end > MEMORY_MAX_BYTES:
             what = f"memory of model {self.layout.name!r} and its scratch in bytes"
-            raise LimitError(what, end, MEMORY_LIMIT, "use a smaller model, or give it smaller pictures")
+            raise LimitError(what, end, MEMORY_MAX_BYTES, "use a smaller model, or give it smaller pictures")
         self._instance().grow(end)
         return address
 
