@@ -18,7 +18,7 @@ WORKGROUP = 8  # output pixels a side
 
 def gpu_pictures(session: Session, border: Border = Border.BLACK) -> GpuPictures | None:
     """What takes pictures to the device that a session runs on; None where there is no such device or no such way."""
-    device = getattr(session.executor, "device", None)
+    device = session.executor.device
     return None if device is None or device.lost else device.pictures(_specs(border))
 
 

@@ -17,8 +17,8 @@ from webinfer.graph.ir import Graph, TensorType, Value, apply
 from webinfer.models.layouts import SsdLayout
 from webinfer.models.registry import known_model
 from webinfer.ops.detection import SSD_DETECTIONS, SsdDetectionsAttrs
-from webinfer.session.plan_cache import WithPostprocessing
 from webinfer.session.loading import load
+from webinfer.session.plan_cache import WithPostprocessing
 from webinfer.session.session import Session
 from webinfer.tasks.base import Detection
 from webinfer.tensor import Tensor
