@@ -7,6 +7,7 @@ from pathlib import PurePath
 from typing import Any
 
 from webinfer.authoring.builder import GraphBuilder
+from webinfer.backends.base import PlanEntry
 from webinfer.errors import InputError, ModelFormatError
 from webinfer.flags import debug, debug_level
 from webinfer.graph.ir import Graph
@@ -19,7 +20,7 @@ from webinfer.passes.dequantize import dequantize as in_real_numbers
 from webinfer.passes.pipeline import optimize
 from webinfer.session.plan_cache import WithPostprocessing, open_graph
 from webinfer.session.selection import LoadOptions, choose, order_of
-from webinfer.session.session import Session
+from webinfer.session.session import ReadGraph, Session
 
 
 async def load(
@@ -38,32 +39,43 @@ async def load(
     """A session that runs the model.
 
     `source` is the model: its bytes, a path, a URL, the name of a known model, or a `GraphBuilder`.
-
     `backend` says where it runs: a name, or a list of names to try in order; `webinfer run --help` prints them.
-    "auto" measures a few runs on this device and takes the fastest backend. `session.choice` says which one runs and
-    why. Nodes that a backend cannot run go to another one. With `strict` all of this is an error instead: the
-    model runs whole on the first backend, or not at all.
-
-    `threads` is for kernels on the processor: None takes what suits the machine. Where threads cannot be had there
-    is one.
-
+    "auto" measures a few runs on this device and takes the fastest. `session.choice` says which one runs, and why.
+    Nodes that a backend cannot run go to another one. With `strict` the whole model runs on the first backend, or
+    there is an error.
+    `threads` is for kernels on the processor: None takes what suits the machine; where threads cannot be had there is
+    one.
     `tuning_ms` is a budget for timing kernels on this device. What won is remembered and applies to later loads. On a
     GPU it is spent in this call (None: nothing is timed), on the processor in a browser's pauses after it (None: 200).
     With 0 the default kernels run.
-
     `shapes` binds the sizes of inputs, by name, that the model leaves open; they may change from run to run.
-
     `dequantize` computes a quantised model in float32; its inputs and outputs are real numbers then.
-
-    `precision="float16"` lets a GPU keep weights and intermediate results in half the memory. Sums, inputs, outputs
+    With `precision="float16"` a GPU keeps weights and intermediate results in half the memory. Sums, inputs, outputs
     and constants beyond 65504 stay float32, results beyond it overflow. Other backends compute in float32.
-
     `progress` is called with a `ProgressEvent` while the model is fetched and compiled.
 
     Raises:  ModelFormatError, UnsupportedOpError, ShapeError, BackendUnavailableError, LimitError, OutOfMemoryError
     """
     host = host or current()
     order = order_of(backend, precision)
+    graph, entry, read = await _open(source, host, order, shapes, dequantize, progress)
+    _compiling(progress, 0)
+    options = LoadOptions(strict, progress, threads, tuning_ms, precision == "float16", entry)
+    selection = await choose(graph, host, order, options)
+    _compiling(progress, 1)
+    debug(1, f"{graph.name}: {selection.reason}")
+    return Session(graph, host, selection, order, options, read if shapes else None)
+
+
+async def _open(
+    source: Any,
+    host: Host,
+    order: Sequence[str],
+    shapes: Mapping[str, Sequence[int]] | None,
+    dequantize: bool,
+    progress: Progress | None,
+) -> tuple[Graph, PlanEntry | None, ReadGraph]:
+    """The optimised graph of a source, its entry in the plan cache, and how the graph is read for other shapes."""
     post, source = (source, source.model) if isinstance(source, WithPostprocessing) else (None, source)
     built = isinstance(source, GraphBuilder)
     data, name = (memoryview(b""), "") if built else await _fetch(source, host, progress)
@@ -77,15 +89,8 @@ async def load(
         return _optimised(graph, post)
 
     if built or shapes or dequantize:
-        graph, entry = read(shapes), None
-    else:
-        graph, entry = await open_graph(data, name, host, read, order, post.name if post else "")
-    _compiling(progress, 0)
-    options = LoadOptions(strict, progress, threads, tuning_ms, precision == "float16", entry)
-    selection = await choose(graph, host, order, options)
-    _compiling(progress, 1)
-    debug(1, f"{graph.name}: {selection.reason}")
-    return Session(graph, host, selection, order, options, read if shapes else None)
+        return read(shapes), None, read
+    return *await open_graph(data, name, host, read, order, post.name if post else ""), read
 
 
 def _compiling(progress: Progress | None, done: int) -> None:
