@@ -2,23 +2,28 @@
 
 from fastapi import FastAPI
 
-from server.guard import Guard
 from server.manifest import read_manifest
+from server.middleware import RequestMiddleware
 from server.problems import add_problem_handlers
 from server.routes_api import api_routes
 from server.routes_assets import asset_routes
+from server.routes_docs import docs_routes
 from server.routes_pages import page_routes
 from server.settings import Settings
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
-    """The server for one built site; raises ManifestError if the site was not built."""
+    """The server for one built site.
+
+    Raises: ManifestError if the site was not built, DocsError if a documentation page is broken
+    """
     settings = settings or Settings()
     manifest = read_manifest(settings.site)
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
     app.include_router(page_routes(manifest, settings))
+    app.include_router(docs_routes(manifest, settings))
     app.include_router(asset_routes(manifest, settings))
     app.include_router(api_routes(manifest))
     add_problem_handlers(app)
-    app.add_middleware(Guard, settings=settings)
+    app.add_middleware(RequestMiddleware, settings=settings)
     return app

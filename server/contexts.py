@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from server.docs import DocsPage, Section
 from server.manifest import Manifest
 from server.settings import Settings
 
@@ -27,3 +28,22 @@ def demo_page(manifest: Manifest, settings: Settings) -> DemoPage:
     # Inside <script> only these could end the element or start a comment; in JSON they occur in strings only.
     island = Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
     return DemoPage("webinfer", manifest.engine, settings.isolated, manifest.urls, manifest.folders, island)
+
+
+@dataclass(frozen=True)
+class DocsView:
+    """What docs.html may name."""
+
+    version: str  # of the engine
+    assets: dict[str, str]  # logical name -> URL
+    sections: tuple[Section, ...]  # of the navigation
+    page: DocsPage
+    previous: DocsPage | None  # in the order of the navigation
+    following: DocsPage | None
+
+
+def docs_pages(manifest: Manifest, sections: tuple[Section, ...]) -> list[DocsView]:
+    """The contexts of all pages of the documentation."""
+    pages = [page for section in sections for page in section.pages]
+    around = zip([None, *pages], pages, [*pages[1:], None], strict=False)
+    return [DocsView(manifest.engine, manifest.urls, sections, page, before, after) for before, page, after in around]

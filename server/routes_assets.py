@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.responses import FileResponse
 
+from server.etags import matches
 from server.manifest import Asset, Manifest
-from server.routes_pages import matches
 from server.settings import Settings
 
 

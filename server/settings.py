@@ -12,10 +12,11 @@ class Settings:
 
     site: Path = ROOT / "build" / "site"  # folder with manifest.json and assets/
     templates: Path = ROOT / "server" / "templates"  # folder of Jinja2 templates
+    docs: Path = ROOT / "web" / "docs"  # folder of the documentation: Markdown, SVG and contents.toml
     isolated: bool = True  # send COOP and COEP, so that pages may share memory between threads
     hosts: frozenset[str] = field(default=frozenset({"127.0.0.1", "localhost", "::1"}))  # accepted Host names, no port
     hashed_max_age_s: int = 31_536_000  # seconds that a file with a hash in its name may be kept
-    largest_path: int = 1024  # characters of a request's path
-    head_s: float = 10.0  # seconds that a client may take to send the head of a request
-    keep_alive_s: int = 5  # seconds that an idle connection is kept
-    most_connections: int = 256  # connections at a time; more are answered with 503
+    max_path_chars: int = 1024  # of a request; longer paths are answered with 404
+    header_timeout_s: float = 10.0  # seconds that a client may take to send the head of a request
+    keep_alive_timeout_s: int = 5  # seconds that an idle connection is kept
+    max_connections: int = 256  # connections at a time; more are answered with 503

@@ -10,7 +10,7 @@ import uvicorn
 
 from build_scripts.errors import BuildError
 from server.app import create_app
-from server.patience import protocol_with_deadline
+from server.header_timeout import protocol_with_header_timeout
 from server.settings import Settings
 
 HOST = "127.0.0.1"
@@ -41,11 +41,11 @@ def make_server(settings: Settings) -> uvicorn.Server:
     config = uvicorn.Config(
         create_app(settings),
         log_level="warning",
-        access_log=False,  # server/guard.py writes the one line of each request
+        access_log=False,  # server/middleware.py writes the one line of each request
         server_header=False,
-        http=protocol_with_deadline(settings.head_s),
-        timeout_keep_alive=settings.keep_alive_s,
-        limit_concurrency=settings.most_connections,
+        http=protocol_with_header_timeout(settings.header_timeout_s),
+        timeout_keep_alive=settings.keep_alive_timeout_s,
+        limit_concurrency=settings.max_connections,
         timeout_graceful_shutdown=3,
         lifespan="off",
     )

@@ -1,8 +1,9 @@
-"""A small built site, made by hand, so that these tests need no set-up step."""
+"""A small built site with its documentation, made by hand, so that these tests need no set-up step."""
 
 import gzip
 import hashlib
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,42 @@ FILES = {
     "static/page.js": ("assets/static-1/page.js", "text/javascript; charset=utf-8", SCRIPT),
     "kernels/k.wasm": ("assets/kernels-1/k.wasm", "application/wasm", b"\0asm\1\0\0\0"),
     "models/m.tflite": ("assets/models/m-1.tflite", "application/octet-stream", bytes(range(256)) * 4),
+    "static/demo.css": ("assets/static-1/demo.css", "text/css; charset=utf-8", b"p {}"),
+    "static/docs.css": ("assets/static-1/docs.css", "text/css; charset=utf-8", b"a {}"),
+    "static/icon.svg": ("assets/static-1/icon.svg", "image/svg+xml", b"<svg/>"),
+}
+DOCS = {
+    "contents.toml": """[[section]]
+title = "Read"
+pages = ["index", "parts"]
+""",
+    "index.md": """# Start here
+
+The first & best page. See [the parts](parts.md#a-part).
+
+## Where to begin
+
+![A box](box.svg)
+""",
+    "parts.md": """# Parts
+
+## A part
+
+    indented & plain
+
+```python run
+x = "<b>"
+```
+
+| a | b |
+|---|---|
+| 1 | <script>alert(1)</script> |
+
+Back [up](index.md), or [below](#a-part).
+""",
+    "box.svg": """<svg xmlns="http://www.w3.org/2000/svg" role="img" viewBox="0 0 9 9">
+<title>A box</title><rect class="box"/></svg>
+""",
 }
 TEMPLATE = """<!doctype html><title>{{ title }} {{ version }}</title>
 <script type="module" src="{{ assets['static/page.js'] }}"></script>
@@ -21,7 +58,7 @@ TEMPLATE = """<!doctype html><title>{{ title }} {{ version }}</title>
 
 
 def made_site(folder: Path) -> Settings:
-    """Settings for a site of three files, written into the folder."""
+    """Settings for a site of six files and two pages of documentation, written into the folder."""
     site = folder / "site"
     rows = {}
     for logical, (path, media_type, data) in FILES.items():
@@ -41,4 +78,10 @@ def made_site(folder: Path) -> Settings:
     templates = folder / "templates"
     templates.mkdir()
     (templates / "demo.html").write_text(TEMPLATE)
-    return replace(Settings(), site=site, templates=templates)
+    for name in ("base.html", "docs.html"):
+        shutil.copy(Settings().templates / name, templates)
+    docs = folder / "docs"
+    docs.mkdir()
+    for name, text in DOCS.items():
+        (docs / name).write_text(text)
+    return replace(Settings(), site=site, templates=templates, docs=docs)

@@ -1,4 +1,4 @@
-"""What holds for every request: accepted hosts, request id, security headers, one log line."""
+"""What holds for every request: accepted host names, a request id, security headers, one log line."""
 
 import logging
 import secrets
@@ -36,8 +36,8 @@ HEADERS = {
 ISOLATION = {"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Embedder-Policy": "require-corp"}
 
 
-class Guard:
-    """The outermost ASGI layer."""
+class RequestMiddleware:
+    """The outermost ASGI layer: checks each request before the routes see it, and adds headers to each answer."""
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self.app, self.settings = app, settings
@@ -45,14 +45,14 @@ class Guard:
         self.headers = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers, or hands on with an id and the headers added to what comes back."""
+        """Refuses the request, or hands it on; either way the answer gets the request id and the security headers."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
         scope["request_id"] = secrets.token_hex(8)
         begin, status, started = time.monotonic(), 500, False
 
-        async def send_guarded(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             nonlocal status, started
             if message["type"] == "http.response.start":
                 status, started = message["status"], True
@@ -62,21 +62,24 @@ class Guard:
 
         app = self._refusal(scope) or self.app
         try:
-            await app(scope, receive, send_guarded)
+            await app(scope, receive, send_with_headers)
         except Exception:
             log.exception("request %s failed", scope["request_id"])
             if started:  # the client must see a broken answer, not a short one that looks whole
                 raise
-            await problem(500, scope["request_id"])(scope, receive, send_guarded)
+            await problem(500, scope["request_id"])(scope, receive, send_with_headers)
         finally:
             elapsed = 1000 * (time.monotonic() - begin)
             log.info("%s %r %s %.1f ms %s", scope["method"], scope["path"], status, elapsed, scope["request_id"])
 
     def _refusal(self, scope: Scope) -> ASGIApp | None:
-        """Guards against DNS rebinding (a foreign Host that resolves to loopback) and endless paths."""
+        """The answer to a request that must not reach the routes.
+
+        Protects against DNS rebinding (a foreign Host that resolves to loopback) and endless paths.
+        """
         if _host_of(scope) not in self.settings.hosts:
             return problem(400, scope["request_id"])
-        if len(scope["path"]) > self.settings.largest_path:
+        if len(scope["path"]) > self.settings.max_path_chars:
             return problem(404, scope["request_id"])
         return None
 

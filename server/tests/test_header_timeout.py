@@ -1,4 +1,4 @@
-"""Clients that dawdle: a head that does not come ends the connection, whatever else the server does meanwhile."""
+"""Slow clients: a request whose head does not end in time closes the connection."""
 
 import socket
 import time
@@ -12,14 +12,14 @@ import pytest
 from build_scripts.site.serving import running_server
 from server.tests.sites import made_site
 
-HEAD_S = 1
+HEADER_TIMEOUT_S = 1
 LIMIT_S = 8
 
 
 @pytest.fixture(scope="module")
 def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    folder: Path = tmp_path_factory.mktemp("patience")
-    with running_server(replace(made_site(folder), head_s=HEAD_S)) as address:
+    folder: Path = tmp_path_factory.mktemp("header_timeout")
+    with running_server(replace(made_site(folder), header_timeout_s=HEADER_TIMEOUT_S)) as address:
         yield int(address.rsplit(":", 1)[1])
 
 
@@ -41,14 +41,14 @@ def seconds_until_closed(connection: socket.socket, drip: bytes) -> float:
 
 
 @pytest.mark.parametrize("drip", [b"", b"a"], ids=["silent", "dripping"])
-@pytest.mark.parametrize("begun", [b"", b"GET / HTTP/1.1\r\nHost: localhost\r\nX: "], ids=["nothing", "half a head"])
-def test_a_head_that_does_not_end_ends_the_connection(port: int, begun: bytes, drip: bytes) -> None:
+@pytest.mark.parametrize("sent", [b"", b"GET / HTTP/1.1\r\nHost: localhost\r\nX: "], ids=["nothing", "half a head"])
+def test_a_head_that_does_not_end_ends_the_connection(port: int, sent: bytes, drip: bytes) -> None:
     with socket.create_connection(("127.0.0.1", port)) as connection:
-        connection.sendall(begun)
-        assert HEAD_S * 0.5 < seconds_until_closed(connection, drip) < LIMIT_S
+        connection.sendall(sent)
+        assert HEADER_TIMEOUT_S * 0.5 < seconds_until_closed(connection, drip) < LIMIT_S
 
 
-def test_a_second_request_has_a_deadline_too(port: int) -> None:
+def test_a_second_request_has_a_header_timeout_too(port: int) -> None:
     with socket.create_connection(("127.0.0.1", port)) as connection:
         connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert connection.recv(4096).startswith(b"HTTP/1.1 200")
@@ -56,11 +56,11 @@ def test_a_second_request_has_a_deadline_too(port: int) -> None:
         assert seconds_until_closed(connection, b"a") < LIMIT_S
 
 
-def test_requests_one_after_the_other_are_served_beyond_the_deadline(port: int) -> None:
+def test_requests_one_after_the_other_are_served_beyond_the_timeout(port: int) -> None:
     connection = HTTPConnection("localhost", port, timeout=5)
     for _ in range(4):
         connection.request("GET", "/healthz")
         answer = connection.getresponse()
         assert (answer.status, bool(answer.read())) == (200, True)
-        time.sleep(HEAD_S * 0.4)
+        time.sleep(HEADER_TIMEOUT_S * 0.4)
     connection.close()

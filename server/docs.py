@@ -1,0 +1,199 @@
+"""Turns the Markdown of the documentation into HTML, once, when the server starts.
+
+The Markdown is ours, but raw HTML in it is still escaped: one rule for every page is easier to trust
+than a look at each. Pictures are SVG files beside the pages; they become part of the HTML, so that
+the style sheet colours them for light and dark and screen readers can read their text.
+"""
+
+import itertools
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree
+
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.token import Token
+from markupsafe import Markup, escape
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import get_lexer_by_name
+from pygments.util import ClassNotFound
+
+LINK = re.compile(r"(?P<page>[a-z-]*)(\.md)?(?P<anchor>#[a-z0-9-]+)?")
+SVG_TAGS = {"svg", "title", "desc", "g", "rect", "path", "line", "text", "tspan", "circle", "polygon"}
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+class DocsError(Exception):
+    """A page of the documentation cannot be shown; the message names the file and what is wrong."""
+
+
+@dataclass(frozen=True)
+class Heading:
+    """A heading of the second level and the anchor that leads to it."""
+
+    text: str
+    anchor: str
+
+
+@dataclass(frozen=True)
+class DocsPage:
+    """One page of the documentation, ready to be put into the template."""
+
+    name: str  # the file's name without .md; "index" is the first page
+    title: str  # its first-level heading
+    summary: str  # its first paragraph as plain text
+    headings: tuple[Heading, ...]
+    anchors: frozenset[str]  # of headings of every level
+    html: Markup
+
+    @property
+    def address(self) -> str:
+        """The page's path on the server."""
+        return address_of(self.name)
+
+
+@dataclass(frozen=True)
+class Section:
+    """A titled group of pages in the navigation."""
+
+    title: str
+    pages: tuple[DocsPage, ...]
+
+
+def address_of(name: str) -> str:
+    """The path of the page with this name."""
+    return "/docs" if name == "index" else f"/docs/{name}"
+
+
+def read_docs(folder: Path) -> tuple[Section, ...]:
+    """Every page of the folder, in the sections and the order that its contents.toml gives.
+
+    Raises: DocsError if a page is missing, is not listed, or cannot be rendered
+    """
+    contents = folder / "contents.toml"
+    if not contents.is_file():
+        raise DocsError(f"{contents} is missing; it lists the pages of the documentation")
+    rows = tomllib.loads(contents.read_text(encoding="utf-8"))["section"]
+    listed = [name for row in rows for name in row["pages"]]
+    present = sorted(path.stem for path in folder.glob("*.md"))
+    if sorted(listed) != present:
+        raise DocsError(f"{contents} lists {sorted(listed)}; the folder holds {present}")
+    return tuple(
+        Section(row["title"], tuple(read_page(folder / f"{name}.md") for name in row["pages"])) for row in rows
+    )
+
+
+def read_page(file: Path) -> DocsPage:
+    """One page, rendered.
+
+    Raises: DocsError if it has no title, or if a picture or a link in it has the wrong form
+    """
+    markdown = MarkdownIt("commonmark", {"html": False}, renderer_cls=_Renderer).enable("table")
+    tokens = markdown.parse(file.read_text(encoding="utf-8"))
+    pairs = list(itertools.pairwise(tokens))
+    if not tokens or (tokens[0].type, tokens[0].tag) != ("heading_open", "h1"):
+        raise DocsError(f"{file} must begin with a heading of the first level: its title")
+    headings, anchors = [], set()
+    for opening, inline in pairs:
+        if opening.type != "heading_open":
+            continue
+        text = plain_text(inline)
+        anchor = re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-")  # the same that GitHub makes
+        if anchor in anchors:
+            raise DocsError(f"{file} has two headings {text!r}; links could not tell them apart")
+        anchors.add(anchor)
+        opening.attrSet("id", anchor)
+        if opening.tag == "h2":
+            headings.append(Heading(text, anchor))
+    paragraphs = (plain_text(inline) for opening, inline in pairs if opening.type == "paragraph_open")
+    html = markdown.renderer.render(tokens, markdown.options, {"folder": file.parent, "file": file})
+    title = plain_text(tokens[1])
+    return DocsPage(file.stem, title, next(paragraphs, title), tuple(headings), frozenset(anchors), Markup(html))
+
+
+def plain_text(inline: Token) -> str:
+    """The text of a heading or paragraph without its marks."""
+    parts = (" " if child.type == "softbreak" else child.content for child in inline.children or ())
+    return "".join(parts)
+
+
+def link_address(href: str, file: Path) -> str:
+    """The server's address for a link as the Markdown writes it: `page.md#anchor` becomes `/docs/page#anchor`.
+
+    Raises: DocsError if it is a link to something else
+    """
+    found = LINK.fullmatch(href)
+    if not found or (found["page"] and not href.startswith(f"{found['page']}.md")):
+        raise DocsError(f"{file}: the link {href!r} is none to a page here, such as `glossary.md#plan`")
+    page = address_of(found["page"]) if found["page"] else ""
+    return page + (found["anchor"] or "")
+
+
+def code_html(code: str, language: str) -> str:
+    """Code as HTML whose spans carry Pygments' class names; plain text where no lexer has this name."""
+    try:
+        lexer = get_lexer_by_name(language or "text", stripnl=False)
+    except ClassNotFound:
+        return str(escape(code))
+    marked: str = highlight(code, lexer, HtmlFormatter(nowrap=True))
+    return marked
+
+
+def picture_html(file: Path) -> str:
+    """The text of an SVG file, for use inside of HTML.
+
+    Raises: DocsError if it is missing, is not well formed, or holds more than shapes and text
+    """
+    try:
+        text = file.read_text(encoding="utf-8")
+        root = ElementTree.fromstring(text)
+    except (OSError, ElementTree.ParseError) as error:
+        raise DocsError(f"{file} is no picture: {error}") from error
+    for node in root.iter():
+        if node.tag.removeprefix(SVG) not in SVG_TAGS or any(name.startswith("on") for name in node.attrib):
+            raise DocsError(f"{file} holds <{node.tag.removeprefix(SVG)}>; pictures are shapes and text only")
+    if root.find(f"{SVG}title") is None:
+        raise DocsError(f"{file} has no <title>, so a screen reader could not name it")
+    return text
+
+
+class _Renderer(RendererHTML):
+    """Markdown-it's renderer, with our links, code blocks, tables and pictures."""
+
+    def link_open(self, tokens: Sequence[Token], at: int, options: object, env: Mapping[str, Path]) -> str:
+        token = tokens[at]
+        token.attrSet("href", link_address(str(token.attrGet("href")), env["file"]))
+        return self.renderToken(tokens, at, options, env)  # type: ignore[arg-type]
+
+    def heading_close(self, tokens: Sequence[Token], at: int, options: object, env: Mapping[str, Path]) -> str:
+        opening, text = tokens[at - 2], plain_text(tokens[at - 1])
+        anchor = escape(str(opening.attrGet("id")))
+        link = (
+            ""
+            if opening.tag == "h1"
+            else f' <a class="anchor" href="#{anchor}" aria-label="Link to {escape(text)}">#</a>'
+        )
+        return f"{link}</{opening.tag}>\n"
+
+    def fence(self, tokens: Sequence[Token], at: int, options: object, env: Mapping[str, Path]) -> str:
+        token = tokens[at]
+        language, *marks = token.info.split() or [""]
+        kind = "code output" if "output" in marks else "code"
+        # A long line scrolls inside of its block, and what scrolls must be reachable by keyboard.
+        return f'<pre class="{kind}" tabindex="0"><code>{code_html(token.content, language)}</code></pre>\n'
+
+    def table_open(self, tokens: Sequence[Token], at: int, options: object, env: Mapping[str, Path]) -> str:
+        return '<div class="table" tabindex="0" role="region" aria-label="Table"><table>\n'
+
+    def table_close(self, tokens: Sequence[Token], at: int, options: object, env: Mapping[str, Path]) -> str:
+        return "</table></div>\n"
+
+    def image(self, tokens: Sequence[Token], at: int, options: object, env: Mapping[str, Path]) -> str:
+        source = str(tokens[at].attrGet("src"))
+        if not re.fullmatch(r"[a-z0-9-]+\.svg", source):
+            raise DocsError(f"{env['file']}: the picture {source!r} is no SVG file beside the page")
+        return f'<span class="picture" tabindex="0">{picture_html(env["folder"] / source)}</span>'

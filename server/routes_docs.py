@@ -1,0 +1,32 @@
+"""The documentation: one HTML page for each Markdown file."""
+
+from fastapi import APIRouter, HTTPException, Request, Response
+
+from server.contexts import docs_pages
+from server.docs import read_docs
+from server.manifest import Manifest
+from server.pages import PageRenderer, page_response
+from server.settings import Settings
+
+
+def docs_routes(manifest: Manifest, settings: Settings) -> APIRouter:
+    """The routes /docs and /docs/<page>.
+
+    Raises: DocsError if a page of the documentation is broken
+    """
+    router = APIRouter()
+    render = PageRenderer(settings)
+    contexts = docs_pages(manifest, read_docs(settings.docs))
+    bodies = {context.page.name: render("docs.html", context) for context in contexts}
+
+    @router.api_route("/docs", methods=["GET", "HEAD"])
+    async def first(request: Request) -> Response:
+        return page_response(bodies["index"], request)
+
+    @router.api_route("/docs/{name}", methods=["GET", "HEAD"])
+    async def page(name: str, request: Request) -> Response:
+        if name not in bodies or name == "index":  # the first page has one address
+            raise HTTPException(404)
+        return page_response(bodies[name], request)
+
+    return router

@@ -1,0 +1,53 @@
+"""The documentation as tests see it: pages, their fenced blocks of code, and what a page's program prints."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from markdown_it import MarkdownIt
+
+ROOT = Path(__file__).resolve().parents[4]
+DOCS = ROOT / "web" / "docs"
+PAGES = sorted(DOCS.glob("*.md"))
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block: what stands behind the fence, its text, and where it begins in the page."""
+
+    kind: str
+    text: str
+    line: int  # of the text's first line, from 1
+
+
+def blocks_of(page: Path) -> list[Block]:
+    """The fenced blocks of a page, in order."""
+    tokens = MarkdownIt().parse(page.read_text(encoding="utf-8"))
+    fences = [token for token in tokens if token.type == "fence"]
+    return [Block(token.info.strip(), token.content, token.map[0] + 2) for token in fences if token.map]
+
+
+async def run_python(page: Path, block: Block, names: dict[str, Any]) -> str:
+    """What a block of Python prints. Line numbers in errors are the page's own."""
+    code = "\n" * (block.line - 1) + block.text
+    compiled = compile(code, str(page), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        waiting = eval(compiled, names)
+        if waiting is not None:
+            await waiting
+    return printed.getvalue()
+
+
+def assert_prints(printed: str, shown: str, place: str) -> None:
+    """Compares what was printed with what a page shows; a line `…` there stands for any lines, `…` for any text."""
+    lines = [
+        r"(?:.*\n)*?" if line == "…" else ".*".join(map(re.escape, line.split("…"))) + r"\n"
+        for line in shown.splitlines()
+    ]
+    assert re.fullmatch("".join(lines), printed), f"{place} shows\n{shown}\nbut the code prints\n{printed}"
