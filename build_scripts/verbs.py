@@ -47,5 +47,5 @@ VERBS: dict[str, Verb] = {
     "zoo": Verb("judge.zoo", ALL, "every .tflite model of a folder on every backend, judged by LiteRT"),
     "lock": Verb("setup.lock", (), "resolve the pins again and write the constraints file"),
     "sizes": Verb("judge.sizes", (), "sizes of files and products against their budgets"),
-    "tables": Verb("judge.tables", (), "check the README's generated tables; `--write` renews them"),
+    "tables": Verb("judge.tables", (), "check the generated tables of README and documentation; `--write` renews them"),
 }

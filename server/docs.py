@@ -23,6 +23,7 @@ from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
 
 LINK = re.compile(r"(?P<page>[a-z-]*)(\.md)?(?P<anchor>#[a-z0-9-]+)?")
+GENERATED = re.compile(r"^<!-- (table: \w+|end) -->\n", re.MULTILINE)  # marks around tables that are generated
 SVG_TAGS = {"svg", "title", "desc", "g", "rect", "path", "line", "text", "tspan", "circle", "polygon"}
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -93,7 +94,7 @@ def read_page(file: Path) -> DocsPage:
     Raises: DocsError if it has no title, or if a picture or a link in it has the wrong form
     """
     markdown = MarkdownIt("commonmark", {"html": False}, renderer_cls=_Renderer).enable("table")
-    tokens = markdown.parse(file.read_text(encoding="utf-8"))
+    tokens = markdown.parse(GENERATED.sub("", file.read_text(encoding="utf-8")))
     pairs = list(itertools.pairwise(tokens))
     if not tokens or (tokens[0].type, tokens[0].tag) != ("heading_open", "h1"):
         raise DocsError(f"{file} must begin with a heading of the first level: its title")

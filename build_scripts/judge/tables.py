@@ -1,4 +1,4 @@
-"""The README's generated tables, between `<!-- table: name -->` and `<!-- end -->`."""
+"""The generated tables of README and documentation, between `<!-- table: name -->` and `<!-- end -->`."""
 
 import ast
 import re
@@ -24,7 +24,7 @@ def debug_table() -> str:
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "LEVELS":
             rows = [f"| {level} | {text} |" for level, text in ast.literal_eval(node.value).items()]
             return "\n".join(["| `DEBUG=` or `?debug=` | prints |", "|---|---|", *rows])
-    raise BuildError("webinfer/flags.py has no table LEVELS, from which the README's debug table comes")
+    raise BuildError("webinfer/flags.py has no table LEVELS, from which the debug table comes")
 
 
 def operators_table() -> str:
@@ -49,32 +49,37 @@ def operators_table() -> str:
     return "\n".join([*rows, *formats])
 
 
-# A new table is one row here and its two marks in the README.
+# A new table is one row here and its two marks in the file that shows it.
 TABLES: dict[str, Callable[[], str]] = {"debug": debug_table, "operators": operators_table, "verbs": verbs_table}
+# Each file that shows tables, and which.
+SHOWN = {"README.md": ("debug", "operators", "verbs"), "web/docs/debugging.md": ("debug",)}
 
 
-def renewed(text: str) -> str:
-    """The README with every table as it is generated now."""
-    for name, make in TABLES.items():
+def renewed(text: str, file: str = "README.md") -> str:
+    """The text of a file with every table that it shows as it is generated now.
+
+    Raises:  BuildError if the file lacks a table's marks
+    """
+    for name in SHOWN[file]:
         pattern = re.compile(rf"(<!-- table: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
         if not pattern.search(text):
-            raise BuildError(f"README.md lacks the marks of the generated table {name!r}")
-        body = make()
+            raise BuildError(f"{file} lacks the marks of the generated table {name!r}")
+        body = TABLES[name]()
         text = pattern.sub(lambda match, body=body: f"{match[1]}{body}\n{match[2]}", text)  # type: ignore[misc]
     return text
 
 
 def run(argv: list[str]) -> int:
-    """0 when the README holds its tables as generated; --write makes it so."""
-    readme = ROOT / "README.md"
-    text = readme.read_text()
-    fresh = renewed(text)
-    if fresh == text:
+    """0 when README and documentation hold their tables as generated; --write makes it so."""
+    texts = {file: (ROOT / file).read_text(encoding="utf-8") for file in SHOWN}
+    behind = {file: fresh for file, text in texts.items() if (fresh := renewed(text, file)) != text}
+    if not behind:
         print(f"tables: {len(TABLES)} are up to date")
         return 0
     if "--write" in argv:
-        readme.write_text(fresh)
+        for file, fresh in behind.items():
+            (ROOT / file).write_text(fresh, encoding="utf-8")
         print("tables: written")
         return 0
-    print("tables: README.md is behind; run `python3 -m build_scripts tables --write`")
+    print(f"tables: {', '.join(behind)} behind; run `python3 -m build_scripts tables --write`")
     return 1

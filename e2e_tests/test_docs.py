@@ -1,0 +1,125 @@
+"""The documentation as readers meet it: links, keyboard, colours, widths; and its example of a page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from build_scripts.paths import WEB
+from e2e_tests.pages import DemoPage
+from e2e_tests.test_layout import RATIO
+
+Docs = Callable[..., Page]
+FIRST = "Introduction"
+TEXTS = (
+    "h1", ".top p", ".docs nav a", ".docs nav [aria-current]", ".docs nav h2", ".docs article p", ".docs article p a",
+    ".docs td", ".docs th", ".docs td code", ".docs .code", ".turn a", ".turn small",
+    *(f".code .{name}" for name in ("kn", "k", "s2", "nb", "c1", "mi")),
+)  # fmt: skip
+
+
+@pytest.fixture
+def docs(browser: Browser, address: str) -> Iterator[Docs]:
+    """Opens pages of the documentation; one that complained in the console fails the test."""
+    opened: list[DemoPage] = []
+
+    def open_docs(name: str = "", **options: object) -> Page:
+        page = DemoPage(browser, f"{address}/docs{name and '/'}{name}", **options)
+        opened.append(page)
+        page.page.goto(page.address)
+        return page.page
+
+    yield open_docs
+    complaints = [complaint for page in opened for complaint in page.complaints]
+    for page in opened:
+        page.close()
+    assert not complaints, complaints
+
+
+def test_readers_come_from_the_demo_and_read_page_after_page(docs: Docs) -> None:
+    page = docs()
+    assert page.get_by_role("heading", level=1).inner_text() == FIRST
+    titles = page.get_by_role("navigation").locator("nav > ul > li > a, > ul > li > a").all_inner_texts()
+    read = [FIRST]
+    while (following := page.locator("a[rel=next]")).count():
+        following.click()
+        read.append(page.get_by_role("heading", level=1).inner_text())
+    assert read == titles
+    page.get_by_role("link", name="Open the demo").click()
+    page.get_by_role("link", name="Documentation").click()
+    assert page.get_by_role("heading", level=1).inner_text() == FIRST
+
+
+def test_the_navigation_works_by_keyboard(docs: Docs) -> None:
+    page = docs()
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the text"
+    assert page.evaluate("document.activeElement.getBoundingClientRect().left") >= 0  # seen while it has the focus
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "text"
+    link = page.get_by_role("navigation").get_by_role("link", name="Glossary")
+    link.focus()
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Tab")
+    assert float(page.evaluate("getComputedStyle(document.activeElement).outlineWidth").removesuffix("px")) >= 2
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/docs/glossary")
+    current = page.get_by_role("navigation").locator("[aria-current=page]")
+    assert current.all_inner_texts() == ["Glossary"]
+
+
+def test_a_heading_can_be_linked_to(docs: Docs) -> None:
+    page = docs("using")
+    page.get_by_role("navigation").get_by_role("link", name="Threads and isolation").click()
+    assert page.url.endswith("/docs/using#threads-and-isolation")
+    assert page.locator("#threads-and-isolation").is_visible()
+    assert page.get_by_role("link", name="Link to Precision").get_attribute("href") == "#precision"
+
+
+def test_texts_stand_out_from_their_ground(docs: Docs) -> None:
+    page = docs(reduced_motion="reduce")
+    seen = set()
+    for name in ("", "/using", "/custom-operators"):
+        page.goto(re.sub(r"/docs.*", f"/docs{name}", page.url))
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+            for selector in (text for text in TEXTS if page.locator(text).count()):
+                seen.add(selector)
+                assert page.evaluate(RATIO, selector) >= 4.5, (name, scheme, selector)
+    assert seen == set(TEXTS)
+
+
+def test_pictures_have_names_and_colours_of_the_scheme(docs: Docs) -> None:
+    page = docs("architecture")
+    assert page.get_by_role("img", name="The way of a model").count() == 1
+    fill = "getComputedStyle(document.querySelector('.picture .ink')).fill"
+    fills = []
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        fills.append(page.evaluate(fill))
+    assert fills[0] != fills[1]
+
+
+def test_no_page_is_wider_than_the_screen(docs: Docs) -> None:
+    page = docs()
+    addresses = [link.get_attribute("href") for link in page.locator(".docs nav > ul > li > a").all()]
+    for address in addresses:
+        page.goto(re.sub(r"/docs.*", str(address), page.url))
+        for width in (320, 768, 1600):
+            page.set_viewport_size({"width": width, "height": 780})
+            assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, (address, width)
+
+
+def test_the_example_of_a_page_runs_as_it_stands(browser: Browser, address: str) -> None:
+    found = re.search(r"^```html page\n(.*?)^```", (WEB / "docs/index.md").read_text(), re.DOTALL | re.MULTILINE)
+    assert found
+    page = DemoPage(browser, address)
+    page.context.route(f"{address}/example.html", lambda route: route.fulfill(body=found[1], content_type="text/html"))
+    page.page.goto(f"{address}/example.html")
+    said = page.wait_for("result", lambda: (text := page.text("#result")) != "Starting …" and text)
+    assert said == "regressors (1, 896, 16), classificators (1, 896, 1)"
+    assert not [complaint for complaint in page.complaints if "favicon" not in complaint]
+    page.close()
