@@ -1,6 +1,8 @@
 """How each operator becomes dispatches: `LOWERINGS` and `UNSUPPORTED` together name every operator.
 
-A lowering returns data (shader, variables, bindings, parameters, workgroups) and touches no device.
+A lowering returns data (shader, variables, bindings, parameters, workgroups) and touches no device. The files are named
+after the families of ops/; what several of them share lies in conversion (element types), geometry (shapes), epilogue,
+tiled, gemv and packed_product (products), variants (which kernel computes a product).
 """
 
 from webinfer.backends.webgpu.dispatch import Lower

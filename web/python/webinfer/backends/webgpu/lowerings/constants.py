@@ -15,7 +15,12 @@ from webinfer.ops.strides import row_major
 
 
 def expand(value: Value, target: Target) -> Sequence[Dispatch]:
-    """Dispatches that write a constant's tensor from its stored bytes."""
+    """Dispatches that write a constant's tensor from its stored bytes, at load.
+
+    Sparse storage becomes densify.wgsl, a narrower element type cast.wgsl.
+
+    Raises:  UnsupportedOpError for sparse storage with more than 8 levels
+    """
     constant = value.constant
     assert constant is not None
     if constant.sparsity is not None:

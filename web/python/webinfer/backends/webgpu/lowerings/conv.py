@@ -1,4 +1,4 @@
-"""Convolutions: dense, grouped, depthwise, transposed."""
+"""Convolutions: dense, grouped, depthwise, transposed. Which kernel computes one is decided in variants."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from webinfer.ops.strides import StridedCopy
 
 
 def image_params(x: Value, y: Value, a: Conv2dAttrs | ConvTranspose2dAttrs) -> tuple[Param, ...]:
-    """Sizes, strides, dilations and leading pads of a window over an image."""
+    """Parameters of a window over an image: sizes of x and y, strides, dilations, leading pads."""
     _, ih, iw, _ = x.type.shape
     _, oh, ow, _ = y.type.shape
     return (
@@ -32,7 +32,10 @@ def image_params(x: Value, y: Value, a: Conv2dAttrs | ConvTranspose2dAttrs) -> t
 
 
 def conv_columns(w: Source, shape: tuple[int, ...], groups: int, target: Target) -> Derived:
-    """[CO, KH, KW, CG] as [groups, KH, KW, CG, 4*ceil(OG/4)]."""
+    """Weights with the output channels of a group innermost, filled up to whole quads with zeros.
+
+    Shapes:  w [CO, KH, KW, CG] -> [groups, KH, KW, CG, 4*ceil(OG/4)], OG = CO / groups
+    """
     co, kh, kw, cg = shape
     og, taps = co // groups, kh * kw * cg
     width = -(-og // 4) * 4
@@ -41,6 +44,10 @@ def conv_columns(w: Source, shape: tuple[int, ...], groups: int, target: Target)
 
 
 def _conv2d(node: Node, target: Target) -> list[Dispatch]:
+    """conv2d_1x1_packed_* for 8-bit 1x1 products where the device has packed dot products, else what `choose` says.
+
+    Tiles become conv2d_tiled, GEMVs conv2d_gemv; grouped and odd shapes conv2d_any.
+    """
     co, _, _, ci = node.required_input(1).type.shape
     if node.attrs.groups == 1 and is_pointwise(node):
         packed = packed_product(node, (node.output.type.size // co, ci, co), target)
@@ -54,7 +61,7 @@ def _conv2d(node: Node, target: Target) -> list[Dispatch]:
 
 
 def _conv2d_quads(node: Node, variant: str, target: Target) -> list[Dispatch]:
-    """Kernels that read four input channels at a time, without workgroup memory for them."""
+    """conv2d_split_k, conv2d_1x1_4x8, conv2d_1x1_vec4 or conv2d_vec4: input channels come in whole quads."""
     x, y, a = node.required_input(0), node.output, node.attrs
     co, kh, kw, cg = node.required_input(1).type.shape
     n, oh, ow, _ = y.type.shape
@@ -87,7 +94,7 @@ def _conv2d_quads(node: Node, variant: str, target: Target) -> list[Dispatch]:
 
 
 def _conv2d_shared(node: Node, variant: str, target: Target) -> list[Dispatch]:
-    """Kernels whose invocations share what they read, or share sums."""
+    """conv2d_gemv or conv2d_tiled: the invocations of a workgroup share a sum, or what they read."""
     x, y, a = node.required_input(0), node.output, node.attrs
     co, kh, kw, ci = node.required_input(1).type.shape
     p = product(node, target, float16_weights=reads_float16(variant, node))
@@ -101,6 +108,7 @@ def _conv2d_shared(node: Node, variant: str, target: Target) -> list[Dispatch]:
 
 
 def _conv2d_image(node: Node, target: Target) -> list[Dispatch]:
+    """conv2d_image_4x4: input channels do not come in quads (an RGB image), output channels do."""
     x, y, a = node.required_input(0), node.output, node.attrs
     co, kh, kw, ci = node.required_input(1).type.shape
     n, oh, ow, _ = y.type.shape
@@ -115,6 +123,7 @@ def _conv2d_image(node: Node, target: Target) -> list[Dispatch]:
 
 
 def _conv2d_dot(node: Node, target: Target) -> list[Dispatch]:
+    """conv2d_dot_4x1: input channels come in quads, and there are fewer than four output channels."""
     x, y, a = node.required_input(0), node.output, node.attrs
     co, kh, kw, ci = node.required_input(1).type.shape
     n, oh, ow, _ = y.type.shape
@@ -129,6 +138,7 @@ def _conv2d_dot(node: Node, target: Target) -> list[Dispatch]:
 
 
 def _conv2d_any(node: Node, target: Target) -> list[Dispatch]:
+    """conv2d_any: groups, or channels that no other kernel takes."""
     x, y, a = node.required_input(0), node.output, node.attrs
     co, kh, kw, cg = node.required_input(1).type.shape
     og = co // a.groups
@@ -148,6 +158,7 @@ def _conv2d_any(node: Node, target: Target) -> list[Dispatch]:
 
 
 def _depthwise(node: Node, target: Target) -> list[Dispatch]:
+    """depthwise_4x1 or depthwise_vec4 as `choose` says; depthwise_any where channels do not come in quads."""
     x, y, a = node.required_input(0), node.output, node.attrs
     _, kh, kw, co = node.required_input(1).type.shape
     n, oh, ow, _ = y.type.shape
@@ -177,6 +188,7 @@ def _depthwise(node: Node, target: Target) -> list[Dispatch]:
 
 
 def _conv_transpose2d(node: Node, target: Target) -> list[Dispatch]:
+    """conv_transpose2d: each invocation gathers the input pixels that reach its output pixel."""
     x, y, a = node.required_input(0), node.output, node.attrs
     og, kh, kw, ci = node.required_input(1).type.shape
     cg, og4, taps = ci // a.groups, -(-og // 4), kh * kw

@@ -68,7 +68,7 @@ def plain_cast(x: Source, y: Source, count: int, target: Target) -> Dispatch:
     return Dispatch("cast", variables, (read("x", x), write("y", y)), params, groups, "stored narrower")
 
 
-def float32(value: float) -> float:
+def round_to_f32(value: float) -> float:
     """The nearest float32."""
     return float(struct.unpack("<f", struct.pack("<f", value))[0])
 
@@ -86,7 +86,7 @@ def scale_of(value: Value) -> float:
     quant = value.type.quant
     if quant is None or len(quant.scales) != 1:
         raise UnsupportedOpError([f"{value.name!r} is {value.type}; this step needs exactly one scale"])
-    return float32(quant.scales[0])
+    return round_to_f32(quant.scales[0])
 
 
 def zero_of(value: Value) -> int:
@@ -96,26 +96,29 @@ def zero_of(value: Value) -> int:
 
 
 def scale_literals(quant: Quantization, shape: Sequence[int]) -> tuple[list[float], list[int], int]:
-    """Scales, zero points, and how many elements in a row share one."""
+    """Scales as float32, zero points, and how many elements in a row share one.
+
+    `shape` is the shape of the tensor that `quant` belongs to; both lists are equally long.
+    """
     count = len(quant.scales)
     zeros = list(quant.zero_points) or [0]
     zeros = zeros if len(zeros) == count else zeros[:1] * count
     inner = math.prod(shape[quant.axis + 1 :]) if quant.axis is not None and count > 1 else 1
-    return [float32(s) for s in quant.scales], zeros, inner
+    return [round_to_f32(s) for s in quant.scales], zeros, inner
 
 
 def floats(values: Sequence[float]) -> Literal:
-    """Float32 bytes, filled up to whole quads."""
+    """A literal of float32 elements."""
     return Literal(struct.pack(f"<{len(values)}f", *values))
 
 
 def ints(values: Sequence[int]) -> Literal:
-    """Int32 bytes."""
+    """A literal of int32 elements."""
     return Literal(struct.pack(f"<{len(values)}i", *values), DType.INT32)
 
 
 def dequantize_dispatch(x: Value, y: Value, target: Target) -> Dispatch:
-    """The real numbers that x stands for."""
+    """dequantize.wgsl: the real numbers that the stored integers of x stand for."""
     assert x.type.quant is not None
     scales, zeros, inner = scale_literals(x.type.quant, x.type.shape)
     bindings = (read("x", x), read("scales", floats(scales)), read("zero_points", ints(zeros)), write("y", y))
@@ -125,10 +128,10 @@ def dequantize_dispatch(x: Value, y: Value, target: Target) -> Dispatch:
 
 
 def quantize_dispatch(x: Value, y: Value, target: Target) -> Dispatch:
-    """x in y's scale: the nearest integer, ties to even, saturated."""
+    """quantize.wgsl: x in y's scale, rounded to the nearest integer with ties to even, saturated."""
     assert y.type.quant is not None
     scales, zeros, inner = scale_literals(y.type.quant, y.type.shape)
-    inverse = floats([float32(1.0 / s) if s else 0.0 for s in scales])
+    inverse = floats([round_to_f32(1.0 / s) if s else 0.0 for s in scales])
     low, high = y.type.dtype.range
     bindings = (read("x", x), read("inverse", inverse), read("zero_points", ints(zeros)), write("y", y))
     params = (
@@ -140,11 +143,14 @@ def quantize_dispatch(x: Value, y: Value, target: Target) -> Dispatch:
 
 
 def rescale_dispatch(x: Value, y: Value, target: Target) -> Dispatch:
-    """Stored integers of one scale in another one."""
+    """requantize.wgsl: the stored integers of x in the scale of y.
+
+    Raises:  UnsupportedOpError if x or y has a scale for each channel
+    """
     low, high = y.type.dtype.range
     params = (
         *u32(count=y.type.size),
-        *f32(scale=float32(scale_of(x) / scale_of(y))),
+        *f32(scale=round_to_f32(scale_of(x) / scale_of(y))),
         *i32(x_zero=zero_of(x), y_zero=zero_of(y), low=low, high=high),
     )
     groups = groups_for(-(-y.type.size // 4), target)
@@ -178,7 +184,10 @@ def _through(
 
 
 def in_words(lower: Lower) -> Lower:
-    """The lowering for every type: narrow ones are computed in 32 bits and stored narrow again."""
+    """The lowering for every element type: narrow types are computed as 32-bit ones and stored narrow again.
+
+    cast.wgsl runs before and after where a type changes.
+    """
 
     def wide(node: Node, target: Target) -> list[Dispatch]:
         def inner(value: Value) -> TensorType:
@@ -190,7 +199,10 @@ def in_words(lower: Lower) -> Lower:
 
 
 def on_reals(lower: Lower) -> Lower:
-    """The lowering for quantised tensors too: real numbers in between."""
+    """The lowering for quantised tensors too: they become real numbers before it and stored integers after it.
+
+    dequantize.wgsl and quantize.wgsl run before and after; without quantised tensors nothing changes.
+    """
 
     def real(node: Node, target: Target) -> Sequence[Dispatch]:
         if not any(is_quantized(v) for v in (*node.inputs, *node.outputs)):
@@ -205,7 +217,7 @@ def on_reals(lower: Lower) -> Lower:
 
 
 def real_weights(lower: Lower) -> Lower:
-    """The lowering of a float product whose second operand is quantised: it becomes real at load."""
+    """The lowering of a float product for quantised weights too: dequantize.wgsl makes them real, at load."""
 
     def real(node: Node, target: Target) -> Sequence[Dispatch]:
         w = node.required_input(1)

@@ -15,7 +15,7 @@ _HEADS = {Form.ELEMENT: "fn element(i: u32) -> y_t {", Form.QUAD: "fn quad(q: u3
 
 
 def custom(node: Node, target: Target) -> list[Dispatch]:
-    """One dispatch.
+    """custom.wgsl with the operator's own WGSL in it, one dispatch.
 
     Raises:  UnsupportedOpError if the operator has no WGSL; ShapeError or LimitError for impossible workgroups
     """
@@ -40,7 +40,7 @@ def custom(node: Node, target: Target) -> list[Dispatch]:
 
 
 def _own(op: CustomOp) -> str:
-    """The user's text, its lines numbered as the user numbers them."""
+    """The user's text as a function; its lines keep their numbers."""
     if op.form is Form.SHADER:
         return f"{op.wgsl}\n"
     returns = "return" in op.wgsl

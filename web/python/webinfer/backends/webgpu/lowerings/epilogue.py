@@ -29,7 +29,7 @@ from webinfer.ops.strides import StridedCopy
 
 
 class Residual(enum.StrEnum):
-    """How the epilogue reads its residual."""
+    """How _epilogue.wgsl reads the residual: not at all, four channels at a time, one by one, or pooled."""
 
     NONE = "none"
     QUADS = "quads"
@@ -39,9 +39,10 @@ class Residual(enum.StrEnum):
 
 @dataclass(slots=True)
 class Product:
-    """A sum of products on its way: shader variables, extra bindings, parameters, dispatches around it.
+    """What a kernel of a product needs besides its own: shader variables, bindings and parameters of the epilogue.
 
-    `w` are the weights as the kernel computes with them: their own, as the file stores them, or centred int32 ones.
+    `w` are the weights as the kernel computes with them: those of the node, as the file stores them, or int32 without
+    zero points. `before` are the dispatches that make them.
     """
 
     w: Source
@@ -83,9 +84,9 @@ def product(node: Node, target: Target, *, float16_weights: bool = False) -> Pro
 
 
 def float_weights(w: Value, target: Target) -> Source:
-    """Weights that the file stores as float16 stay so: half the memory, the same results.
+    """Weights that the file stores as float16, as they are stored: half the memory, the same results.
 
-    Not on software adapters, whose memory is no bottleneck.
+    Other weights are returned as they are; so are all on software adapters, whose memory is no bottleneck.
     """
     constant = w.constant
     if target.software or constant is None or (constant.stored, w.type.dtype) != (DType.FLOAT16, DType.FLOAT32):
@@ -100,9 +101,9 @@ def float_weights(w: Value, target: Target) -> Source:
 
 
 def destination(y: Value, target: Target, *, single: bool) -> tuple[Binding, list[Dispatch]]:
-    """Where a kernel stores y, one by one if `single`, and what is left to do then.
+    """The binding `y` of a kernel that stores y, one by one if `single`, and the dispatches that have to follow.
 
-    Types that share words are stored as 32-bit values first.
+    Types that share 32-bit words are stored as 32-bit values first and cast after.
     """
     dtype = y.type.dtype
     if not single or dtype not in WIDE:
@@ -112,7 +113,10 @@ def destination(y: Value, target: Target, *, single: bool) -> tuple[Binding, lis
 
 
 def packed_columns(w: Source, copy: StridedCopy, shape: tuple[int, ...], key: object, target: Target) -> Derived:
-    """Weights with output channels innermost, four by four, zeros behind the last; once per source and key."""
+    """Weights rearranged at load by a strided copy: output channels innermost, in quads, zeros behind the last.
+
+    `shape` is the result's; equal sources with equal keys are rearranged once.
+    """
 
     def make(derived: Derived) -> Sequence[Dispatch]:
         return [copy_dispatch(w, derived, copy, target, fill=0)]

@@ -1,4 +1,4 @@
-"""The dispatch of fused nodes (backends.webgpu.fusion)."""
+"""The dispatch of nodes that backends.webgpu.fusion found: a depthwise convolution with its 1x1 convolution."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from webinfer.backends.webgpu.dispatch import Binding, Dispatch, Target, groups_
 from webinfer.backends.webgpu.fusion import Fusion, Share
 from webinfer.backends.webgpu.lowerings.conv import conv_columns, image_params
 from webinfer.backends.webgpu.lowerings.epilogue import Residual, destination, float_weights, product
+from webinfer.backends.webgpu.lowerings.reduce import FLOAT_MAX
 from webinfer.codegen.prelude import Param, f32, i32, u32
 from webinfer.codegen.templates import Variable
 from webinfer.graph.ir import Node
 
-FLOAT_MAX = 3.4028234663852886e38
-
 
 def depthwise_pointwise(fusion: Fusion, share: Share, target: Target) -> list[Dispatch]:
-    """A depthwise convolution into workgroup memory, its 1x1 convolution and what that adds."""
+    """depthwise_pointwise.wgsl: the depthwise results stay in workgroup memory, where the 1x1 reads them."""
     inner, node, y = fusion.depthwise, fusion.pointwise, fusion.pointwise.output
     x, d = inner.required_input(0), float_weights(inner.required_input(1), target)
     _, kh, kw, c = inner.required_input(1).type.shape

@@ -1,4 +1,4 @@
-"""Reads and writes at positions that are tensors."""
+"""Reads and writes at positions that are tensors: gather and scatter in their forms."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from webinfer.graph.ir import Node, Value
 
 
 class Positions(enum.StrEnum):
-    """Whether positions may count from the end."""
+    """Whether positions may be negative, and so count from the end of the axis."""
 
     SIGNED = "signed"
     UNSIGNED = "unsigned"
@@ -27,6 +27,7 @@ def _variables(positions: Value, **more: Variable) -> dict[str, Variable]:
 
 
 def gather(node: Node, target: Target) -> list[Dispatch]:
+    """gather.wgsl, on the bits of the elements."""
     x, p, y, a = node.required_input(0), node.required_input(1), node.output, node.attrs
     b = a.batch_dims
     params = u32(
@@ -39,6 +40,7 @@ def gather(node: Node, target: Target) -> list[Dispatch]:
 
 
 def gather_elements(node: Node, target: Target) -> list[Dispatch]:
+    """gather_elements.wgsl, on the bits of the elements."""
     x, p, y = node.required_input(0), node.required_input(1), node.output
     _, depth, inner = split_at(x.type.shape, node.attrs.axis)
     params = u32(count=y.type.size, depth=depth, inner=inner, picks=p.type.shape[node.attrs.axis])
@@ -48,6 +50,7 @@ def gather_elements(node: Node, target: Target) -> list[Dispatch]:
 
 
 def gather_nd(node: Node, target: Target) -> list[Dispatch]:
+    """gather_nd.wgsl, on the bits of the elements."""
     x, p, y, b = node.required_input(0), node.required_input(1), node.output, node.attrs.batch_dims
     depth = p.type.shape[-1]
     params = (
@@ -61,6 +64,7 @@ def gather_nd(node: Node, target: Target) -> list[Dispatch]:
 
 
 def scatter_elements(node: Node, target: Target) -> list[Dispatch]:
+    """scatter_elements.wgsl, on the bits of the elements."""
     x, p, u, y = node.required_input(0), node.required_input(1), node.required_input(2), node.output
     _, depth, inner = split_at(x.type.shape, node.attrs.axis)
     params = u32(count=y.type.size, depth=depth, inner=inner, picks=p.type.shape[node.attrs.axis])
@@ -71,6 +75,7 @@ def scatter_elements(node: Node, target: Target) -> list[Dispatch]:
 
 
 def scatter_nd(node: Node, target: Target) -> list[Dispatch]:
+    """scatter_nd.wgsl: on the bits of the elements, or as numbers where updates are added."""
     x, p, u, y = node.required_input(0), node.required_input(1), node.required_input(2), node.output
     depth = p.type.shape[-1]
     inner = math.prod(x.type.shape[depth:])

@@ -24,8 +24,12 @@ from webinfer.graph.ir import Node
 def gemv_product(
     node: Node, p: Product, weights: Source, shape: TiledShape, gemv: Gemv, windows: Sequence[Param], target: Target
 ) -> list[Dispatch]:
-    """The dispatches of a product with weights [co, window * ci]; `windows` are the image parameters where x is
-    gathered."""
+    """conv2d_gemv.wgsl: `gemv` says how many rows a workgroup computes with how many invocations.
+
+    `windows` are the image parameters of a convolution that is not pointwise, else empty.
+
+    Shapes:  weights [co, window * ci]
+    """
     place, after = destination(node.output, target, single=bool(shape.co % 4))
     (kh, kw), co4 = shape.window, -(-shape.co // 4)
     variables: dict[str, Variable] = p.variables | workgroup_reduction(target) | {

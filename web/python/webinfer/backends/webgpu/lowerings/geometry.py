@@ -11,7 +11,9 @@ from webinfer.ops.strides import row_major
 
 
 def merged(shape: Sequence[int], *inputs: Sequence[int]) -> tuple[list[int], list[list[int]]]:
-    """Sizes of y's dimensions and each input's strides there, neighbours merged where all inputs allow.
+    """Sizes of y's dimensions and each input's strides there in elements; neighbours are merged where all inputs allow.
+
+    `shape` is y's, `inputs` are shapes that broadcast to it: a stride is 0 where an input is repeated.
 
     Raises:  UnsupportedOpError if more than 8 dimensions remain
     """
@@ -39,7 +41,7 @@ def merged(shape: Sequence[int], *inputs: Sequence[int]) -> tuple[list[int], lis
 
 
 def split_at(shape: Sequence[int], axis: int) -> tuple[int, int, int]:
-    """(outer, depth, inner) around an axis."""
+    """(outer, depth, inner): elements before an axis, along it and behind it, multiplied."""
     return math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
 
 

@@ -1,4 +1,4 @@
-"""MediaPipe's operators for attention on landmarks."""
+"""MediaPipe's operators for attention on landmarks. Each becomes the shader of its own name."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from webinfer.graph.ir import Node
 
 
 def _to_matrix(node: Node, target: Target) -> list[Dispatch]:
+    """landmarks_to_transform_matrix.wgsl, one invocation."""
     x, y, a = node.required_input(0), node.output, node.attrs
     height, width = a.size
     params = (
@@ -23,6 +24,7 @@ def _to_matrix(node: Node, target: Target) -> list[Dispatch]:
 
 
 def _tensor(node: Node, target: Target) -> list[Dispatch]:
+    """transform_tensor_bilinear.wgsl."""
     x, matrix, y, a = node.required_input(0), node.required_input(1), node.output, node.attrs
     _, ih, iw, c = x.type.shape
     params = (*u32(count=y.type.size, ih=ih, iw=iw, ow=a.size[1], c=c), *f32(half=0.5 if a.half_pixel_centers else 0.0))
@@ -32,6 +34,7 @@ def _tensor(node: Node, target: Target) -> list[Dispatch]:
 
 
 def _landmarks(node: Node, target: Target) -> list[Dispatch]:
+    """transform_landmarks.wgsl."""
     x, matrix, y, a = node.required_input(0), node.required_input(1), node.output, node.attrs
     params = (*u32(count=y.type.size, numbers=x.type.shape[-1]), *f32(scale=a.scale))
     bindings = (read("x", x), read("matrix", matrix), write("y", y))

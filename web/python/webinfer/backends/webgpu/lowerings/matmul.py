@@ -1,12 +1,13 @@
-"""Matrix products: one shared right operand is a 1x1 convolution, everything else goes element by element."""
+"""Matrix products: one right operand for all of x makes them 1x1 convolutions, everything else goes to matmul_any."""
 
 from __future__ import annotations
 
 import math
 
-from webinfer.backends.webgpu.dispatch import WORKGROUP, Dispatch, Target, groups_for, read, write
+from webinfer.backends.webgpu.dispatch import WORKGROUP, Binding, Dispatch, Target, groups_for, read, write
 from webinfer.backends.webgpu.lowerings.conversion import is_quantized, real_weights, zero_of
 from webinfer.backends.webgpu.lowerings.epilogue import (
+    Product,
     destination,
     packed_columns,
     product,
@@ -16,7 +17,7 @@ from webinfer.backends.webgpu.lowerings.geometry import merged
 from webinfer.backends.webgpu.lowerings.packed_product import packed_product
 from webinfer.backends.webgpu.lowerings.tiled import TiledShape, tiled_product
 from webinfer.backends.webgpu.lowerings.variants import GEMVS, TILES, choose, reads_float16
-from webinfer.codegen.prelude import i32, u32, u32x8
+from webinfer.codegen.prelude import Param, i32, u32, u32x8
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node
 from webinfer.ops.matmul import matrix_sizes
@@ -24,6 +25,7 @@ from webinfer.ops.strides import StridedCopy
 
 
 def _matmul(node: Node, target: Target) -> list[Dispatch]:
+    """The kernels of a 1x1 convolution where all rows of x meet one matrix (see variants), else matmul_any.wgsl."""
     x, y, a = node.required_input(0), node.required_input(1), node.attrs
     m, k, n = matrix_sizes([x.type, y.type], a)
     shared = math.prod(y.type.shape[:-2]) == 1 and not a.transpose_a
@@ -57,25 +59,37 @@ def _matmul(node: Node, target: Target) -> list[Dispatch]:
         params = (*u32(pixels=rows, groups=1, ci=k, cg=k, og=n, og4=n4), *flat, *p.params)
         main = Dispatch("conv2d_any", variables, bindings, params, groups_for(rows * n4, target), "odd inner size")
         return [*p.before, main, *after]
+    return [*p.before, _matmul_quads(variant, p, bindings, (rows, k, n), flat, target), *after]
+
+
+def _matmul_quads(
+    variant: str,
+    p: Product,
+    bindings: tuple[Binding, ...],
+    shape: tuple[int, int, int],
+    flat: tuple[Param, ...],
+    target: Target,
+) -> Dispatch:
+    """conv2d_split_k, conv2d_1x1_4x8 or conv2d_1x1_vec4: the inner size comes in whole quads."""
+    rows, k, n = shape
+    n4 = -(-n // 4)
     sizes = u32(pixels=rows, ci4=k // 4, co4=n4, co=n)
     if variant == "split_k":
         variables = p.variables | {"kw": 1, "taps": 1, "co_quads": n % 4 == 0}
         groups = groups_for(-(-rows // 4) * -(-n4 // 8), target, 1)
-        params = (*sizes, *flat, *p.params)
-        main = Dispatch("conv2d_split_k", variables, bindings, params, groups, "eight share a sum")
-    elif variant == "4x8":
+        return Dispatch("conv2d_split_k", variables, bindings, (*sizes, *flat, *p.params), groups, "eight share a sum")
+    if variant == "4x8":
         groups = groups_for(-(-rows // 4) * (n4 // 2), target)
         variables = p.variables | {"workgroup": WORKGROUP}
-        main = Dispatch("conv2d_1x1_4x8", variables, bindings, (*sizes, *p.params), groups, "many rows")
-    else:
-        tile = int(variant.removeprefix("vec4_"))
-        variables = p.variables | {"workgroup": WORKGROUP, "tile": tile, "co_quads": n % 4 == 0}
-        groups = groups_for(-(-rows // tile) * n4, target)
-        main = Dispatch("conv2d_1x1_vec4", variables, bindings, (*sizes, *p.params), groups, f"{tile} rows")
-    return [*p.before, main, *after]
+        return Dispatch("conv2d_1x1_4x8", variables, bindings, (*sizes, *p.params), groups, "many rows")
+    tile = int(variant.removeprefix("vec4_"))
+    variables = p.variables | {"workgroup": WORKGROUP, "tile": tile, "co_quads": n % 4 == 0}
+    groups = groups_for(-(-rows // tile) * n4, target)
+    return Dispatch("conv2d_1x1_vec4", variables, bindings, (*sizes, *p.params), groups, f"{tile} rows")
 
 
 def _matmul_any(node: Node, target: Target) -> Dispatch:
+    """matmul_any.wgsl: batches of matrices, or a transposed left operand."""
     x, y, out, a = node.required_input(0), node.required_input(1), node.output, node.attrs
     m, k, n = matrix_sizes([x.type, y.type], a)
     p = product(node, target)

@@ -29,7 +29,7 @@ from webinfer.ops.strides import StridedCopy, row_major
 
 
 class PadMode(enum.StrEnum):
-    """How padding continues an image."""
+    """How pad_mirrored.wgsl continues an image beyond its edge."""
 
     EDGE = "edge"
     REFLECT = "reflect"
@@ -37,7 +37,7 @@ class PadMode(enum.StrEnum):
 
 
 def element_bits(value: float, dtype: DType) -> int:
-    """The bits of one element as an unsigned number."""
+    """The bits of one element of this type as an unsigned number."""
     number = float(value) if dtype.is_float else int(value)
     return int.from_bytes(struct.pack(f"<{dtype.letter}", number), "little")
 
@@ -68,9 +68,12 @@ def _in_quads(copy: StridedCopy, dims: Sequence[tuple[int, int, int]]) -> list[t
 def copy_dispatch(
     x: Source, y: Source, copy: StridedCopy, target: Target, fill: int | None = None, bits: Element | None = None
 ) -> Dispatch:
-    """One copy; `fill` is what the rest of y holds (its bits), None leaves the rest alone.
+    """One strided copy: strided_copy_vec4.wgsl where whole quads move, else strided_copy.wgsl.
 
-    `bits` moves other elements than those of x's type (words of four bytes).
+    `fill` is what the rest of y holds (its bits); None leaves the rest as it is. `bits` moves other elements than those
+    of x's type (words of four bytes).
+
+    Raises:  UnsupportedOpError for a copy over more than 8 dimensions
     """
     dims = _by_target(copy)
     if len(dims) > DIMS:
@@ -122,7 +125,7 @@ def _dims(dims: Sequence[tuple[int, int, int]]) -> tuple[Param, ...]:
 
 
 def strided(node: Node, target: Target) -> list[Dispatch]:
-    """transpose, slice, expand, tile, depth_to_space and their kin: one copy that fills y."""
+    """transpose, slice, expand, tile, depth_to_space and their kin: one strided copy that fills y."""
     x, y = node.required_input(0), node.output
     copies = strided_copies(node.op, [x.type], y.type, node.attrs)
     if copies is None:
@@ -131,7 +134,7 @@ def strided(node: Node, target: Target) -> list[Dispatch]:
 
 
 def concat(node: Node, target: Target) -> list[Dispatch]:
-    """A copy for each input that does not already lie in the result."""
+    """A strided copy for each input that does not already lie in the result."""
     sources = [node.required_input(i) for i in range(len(node.inputs))]
     copies = strided_copies(node.op, [v.type for v in sources], node.output.type, node.attrs) or []
     return [copy_dispatch(sources[copy.source], node.output, copy, target) for copy in copies]
@@ -144,7 +147,7 @@ def reshape(node: Node, target: Target) -> list[Dispatch]:
 
 
 def pad(node: Node, target: Target) -> list[Dispatch]:
-    """Constant padding is a copy into a filled result."""
+    """A strided copy into a filled result; pad_mirrored.wgsl for the modes that mirror or repeat the edge."""
     x, y, a = node.required_input(0), node.output, node.attrs
     if a.mode != "constant":
         return [_mirrored_pad(x, y, a, target)]

@@ -1,4 +1,4 @@
-"""8-bit products whose operands are read as words of four channels."""
+"""8-bit products whose operands are read as 32-bit words of four channels."""
 
 from __future__ import annotations
 
@@ -30,9 +30,12 @@ PACKED_DOT = "packed_4x8_integer_dot_product"
 
 
 def packed_product(node: Node, shape: tuple[int, int, int], target: Target) -> Dispatch | None:
-    """An 8-bit product x [rows, CI] by w [CO, CI] in words of four channels, or None where that does not fit.
+    """conv2d_1x1_packed_gemv, _split_k or _4x4: an 8-bit product by packed dot products; None where that does not fit.
 
-    `shape` is (rows, CI, CO).
+    It fits 8-bit operands whose channels come in fours, one zero point for all weights, and a device that has the dot
+    product. The first is for one row with a long sum, the second for few results, the third for the rest.
+
+    Shapes:  x [rows, CI], w [CO, CI] -> y [rows, CO]; `shape` is (rows, CI, CO)
     """
     x, w, y = node.required_input(0), node.required_input(1), node.output
     rows, ci, co = shape

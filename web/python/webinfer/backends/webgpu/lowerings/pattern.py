@@ -12,6 +12,7 @@ from webinfer.graph.ir import Node
 
 
 def one_hot(node: Node, target: Target) -> list[Dispatch]:
+    """one_hot.wgsl, on the bits of the two values."""
     x, y, a = node.required_input(0), node.output, node.attrs
     _, depth, inner = split_at(y.type.shape, a.axis)
     bits = bits_of(y.type.dtype)
@@ -27,6 +28,7 @@ def one_hot(node: Node, target: Target) -> list[Dispatch]:
 
 
 def triangular(node: Node, target: Target) -> list[Dispatch]:
+    """triangular.wgsl, on the bits of the elements."""
     x, y, a = node.required_input(0), node.output, node.attrs
     bits = bits_of(x.type.dtype)
     params = (

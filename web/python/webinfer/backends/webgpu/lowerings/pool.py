@@ -18,7 +18,7 @@ from webinfer.ops.activation import Activation
 
 
 class Pool(enum.StrEnum):
-    """What a window is reduced to."""
+    """What _pool.wgsl reduces a window to; MEAN_INTEGER rounds the mean of stored integers."""
 
     MAX = "max"
     MEAN = "mean"
@@ -32,6 +32,12 @@ _POOL_ACTIVATIONS = (Activation.NONE, Activation.RELU, Activation.RELU6, Activat
 
 
 def pool2d(node: Node, target: Target) -> list[Dispatch]:
+    """pool2d_vec4.wgsl where channels come in quads, else pool2d_any.wgsl.
+
+    reduce_columns.wgsl where the window is the whole of a large image.
+
+    Raises:  UnsupportedOpError for activations that pooling has not, and for the L2 norm of integers
+    """
     x, y, a = node.required_input(0), node.output, node.attrs
     kind, dtype = _POOLS[node.op.name], x.type.dtype
     if a.activation not in _POOL_ACTIVATIONS or (kind is Pool.L2 and not dtype.is_float):
@@ -63,7 +69,7 @@ def pool2d(node: Node, target: Target) -> list[Dispatch]:
 def _pool_bounds(y: Value, activation: Activation) -> tuple[Param, ...]:
     """A number below all others and, for integers, the bounds of a result."""
     if y.type.dtype.is_float:
-        return f32(lowest=-3.4028234663852886e38)
+        return f32(lowest=-FLOAT_MAX)
     if y.type.dtype in (DType.UINT32, DType.UINT64):
         return u32(lowest=0, low=0, high=2**32 - 1)
     low, high = stored_bounds(activation, y) if is_quantized(y) else y.type.dtype.range
@@ -71,6 +77,10 @@ def _pool_bounds(y: Value, activation: Activation) -> tuple[Param, ...]:
 
 
 def max_pool_with_argmax2d(node: Node, target: Target) -> list[Dispatch]:
+    """max_pool_with_argmax2d.wgsl: the largest elements and the taps that they lie at.
+
+    Raises:  UnsupportedOpError for integers
+    """
     x, a = node.required_input(0), node.attrs
     y, taps = node.outputs
     if not x.type.dtype.is_float:
@@ -90,6 +100,7 @@ def max_pool_with_argmax2d(node: Node, target: Target) -> list[Dispatch]:
 
 
 def max_unpool2d(node: Node, target: Target) -> list[Dispatch]:
+    """max_unpool2d.wgsl, on the bits of the elements."""
     x, taps, y, a = node.required_input(0), node.required_input(1), node.output, node.attrs
     _, ih, iw, c = x.type.shape
     _, oh, ow, _ = y.type.shape

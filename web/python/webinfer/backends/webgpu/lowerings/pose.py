@@ -15,7 +15,7 @@ from webinfer.backends.webgpu.dispatch import (
     update,
     write,
 )
-from webinfer.backends.webgpu.lowerings.conversion import float32
+from webinfer.backends.webgpu.lowerings.conversion import round_to_f32
 from webinfer.codegen.prelude import f32, u32
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node
@@ -26,17 +26,21 @@ NEVER = 3.4028234663852886e38  # heat that no cell has
 
 
 def posenet_decoder(node: Node, target: Target) -> Sequence[Dispatch]:
+    """posenet_candidates, posenet_search and posenet_rank; posenet_masks where long offsets are given as fourth input.
+
+    Raises:  UnsupportedOpError unless inputs have 32 bits
+    """
     heat, short, middle, a = node.required_input(0), node.required_input(1), node.required_input(2), node.attrs
     if any(v is not None and v.type.dtype.itemsize != 4 for v in node.inputs):
         raise UnsupportedOpError([f"posenet_decoder of {heat.type}; it is defined for float32"])
     _, h, w, _ = heat.type.shape
     candidates = Scratch(heat.type.shape)
     poses = Scratch((1 + (a.max_detections + 1) * RECORD,))  # one more: a pose is written before it is judged
-    radius = float32(float32(a.nms_radius) / a.stride)
-    cell = f32(cell=float32(1.0 / a.stride))
+    radius = round_to_f32(round_to_f32(a.nms_radius) / a.stride)
+    cell = f32(cell=round_to_f32(1.0 / a.stride))
     judge = (
         *u32(max_detections=a.max_detections),
-        *f32(squared_radius=float32(radius * radius), threshold=a.score_threshold),
+        *f32(squared_radius=round_to_f32(radius * radius), threshold=a.score_threshold),
     )
     every = {"workgroup": WORKGROUP}
     search = (
@@ -72,8 +76,8 @@ def posenet_decoder(node: Node, target: Target) -> Sequence[Dispatch]:
 
 
 def _least_heat(a: PosenetDecoderAttrs) -> float:
-    """The logit of the score threshold."""
+    """The logit of the score threshold: no candidate has less heat."""
     if a.score_threshold >= 1:
         return NEVER
     ratio = 1.0 / (max(a.score_threshold, 0.0) + 1e-6) - 1.0
-    return float32(-math.log(ratio)) if ratio > 0 else NEVER
+    return round_to_f32(-math.log(ratio)) if ratio > 0 else NEVER

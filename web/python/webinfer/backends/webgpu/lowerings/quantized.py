@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from webinfer.backends.webgpu.dispatch import WORKGROUP, Binding, Dispatch, Target, groups_for, read, write
-from webinfer.backends.webgpu.lowerings.conversion import float32, floats, ints, scale_literals, scale_of, zero_of
+from webinfer.backends.webgpu.lowerings.conversion import floats, ints, round_to_f32, scale_literals, scale_of, zero_of
 from webinfer.backends.webgpu.lowerings.geometry import merged
 from webinfer.codegen.prelude import Param, f32, i32, u32, u32x8
 from webinfer.dtypes import DType
@@ -15,7 +15,7 @@ from webinfer.ops.activation import Activation
 
 
 def stored_bounds(activation: Activation, y: Value) -> tuple[int, int]:
-    """Smallest and largest stored result: the element type's range, cut by a clamp.
+    """The smallest and the largest stored result: the element type's range, cut by an activation that clamps.
 
     Raises:  UnsupportedOpError for activations that are no clamp
     """
@@ -25,14 +25,14 @@ def stored_bounds(activation: Activation, y: Value) -> tuple[int, int]:
     scale, zero = scale_of(y), zero_of(y)
     lowest, highest = activation.bounds
     if math.isfinite(lowest):
-        low = max(low, zero + round(float32(lowest / scale)))
+        low = max(low, zero + round(round_to_f32(lowest / scale)))
     if math.isfinite(highest):
-        high = min(high, zero + round(float32(highest / scale)))
+        high = min(high, zero + round(round_to_f32(highest / scale)))
     return low, high
 
 
 def centered(w: Value, target: Target) -> tuple[Value, Dispatch]:
-    """Weights without their zero points as int32, and the dispatch that makes them (at load, if constant)."""
+    """Weights minus their zero points as int32, and the dispatch of center_weights.wgsl that makes them."""
     assert w.type.quant is not None
     _, zeros, inner = scale_literals(w.type.quant, w.type.shape)
     wide = Value(w.name, TensorType(w.type.shape, DType.INT32))
@@ -43,13 +43,16 @@ def centered(w: Value, target: Target) -> tuple[Value, Dispatch]:
 
 
 def product_epilogue(node: Node) -> tuple[list[Binding], tuple[Param, ...]]:
-    """Bindings and parameters of `_requantize` for an integer product of inputs 0 and 1 with bias 2."""
+    """Bindings and parameters of _requantize.wgsl for an integer product of inputs 0 and 1 with bias 2.
+
+    Raises:  UnsupportedOpError with residual or slope
+    """
     x, w, y = node.required_input(0), node.required_input(1), node.output
     if any(v is not None for v in node.inputs[3:]):
         raise UnsupportedOpError([f"{node.op.name}: residual and slope on quantised tensors"])
     assert w.type.quant is not None
     sx, sy, channels = scale_of(x), scale_of(y), y.type.shape[-1]
-    scales = [float32(float32(sx * float32(s)) / sy) for s in w.type.quant.scales]
+    scales = [round_to_f32(round_to_f32(sx * round_to_f32(s)) / sy) for s in w.type.quant.scales]
     if len(scales) == 1:
         scales *= channels
     low, high = stored_bounds(node.attrs.activation, y)
@@ -60,9 +63,12 @@ def product_epilogue(node: Node) -> tuple[list[Binding], tuple[Param, ...]]:
 
 
 def quantized_sum(node: Node, target: Target) -> Dispatch:
-    """a + b or a - b in fixed point with factors of 21 bits."""
+    """quantized_sum.wgsl: a + b or a - b in fixed point with factors of 21 bits.
+
+    Raises:  UnsupportedOpError for scales that are too far apart
+    """
     a, b, y = node.required_input(0), node.required_input(1), node.output
-    factors = [float32(scale_of(a) / scale_of(y)), float32(scale_of(b) / scale_of(y))]
+    factors = [round_to_f32(scale_of(a) / scale_of(y)), round_to_f32(scale_of(b) / scale_of(y))]
     shift = 20 - math.floor(math.log2(max(factors)))
     if not 1 <= shift <= 30:
         raise UnsupportedOpError([f"{node.op.name}: scales {factors} of the inputs over the result's are out of range"])
@@ -83,14 +89,14 @@ def quantized_sum(node: Node, target: Target) -> Dispatch:
 
 
 def quantized_product(node: Node, target: Target) -> Dispatch:
-    """a * b in integers, rounded once."""
+    """quantized_product.wgsl: a * b in integers, rounded once."""
     a, b, y = node.required_input(0), node.required_input(1), node.output
     low, high = stored_bounds(node.attrs.activation, y)
     sizes, (a_stride, b_stride) = merged(y.type.shape, a.type.shape, b.type.shape)
     params = (
         *u32x8(size=sizes, a_stride=a_stride, b_stride=b_stride),
         *u32(count=y.type.size),
-        *f32(scale=float32(float32(scale_of(a) * scale_of(b)) / scale_of(y))),
+        *f32(scale=round_to_f32(round_to_f32(scale_of(a) * scale_of(b)) / scale_of(y))),
         *i32(a_zero=zero_of(a), b_zero=zero_of(b), y_zero=zero_of(y), low=low, high=high),
     )
     bindings = (read("a", a), read("b", b), write("y", y))

@@ -1,4 +1,4 @@
-"""Reductions over axes and positions of extremes."""
+"""Reductions over axes, and the positions of the largest or smallest elements."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from webinfer.backends.webgpu.dispatch import (
     write,
 )
 from webinfer.backends.webgpu.lowerings.conversion import (
-    float32,
     is_quantized,
     on_reals,
+    round_to_f32,
     scale_of,
     zero_of,
 )
@@ -32,11 +32,11 @@ from webinfer.ops.strides import row_major
 
 LONG_ROW = 256  # elements from which a workgroup shares one row
 FEW_RESULTS = 1 << 14  # elements up to which a workgroup reduces each four of them
-FLOAT_MAX = 3.4028234663852886e38
+FLOAT_MAX = 3.4028234663852886e38  # the largest finite float32
 
 
 class Reduction(enum.StrEnum):
-    """Rows of _reduce.wgsl."""
+    """The cases of _reduce.wgsl: what a set of elements is reduced to."""
 
     ALL = "all"
     ANY = "any"
@@ -54,6 +54,11 @@ class Reduction(enum.StrEnum):
 
 
 def reduce(node: Node, target: Target) -> Sequence[Dispatch]:
+    """reduce_workgroup.wgsl for long rows, reduce_columns.wgsl for long columns of few results, else reduce_each.wgsl.
+
+    Sums and means of quantised tensors are computed on the stored integers, other reductions of them on real numbers;
+    but the extremes on integers where both scales are equal.
+    """
     x, y, name = node.required_input(0), node.output, node.op.name
     if is_quantized(x) and is_quantized(y):
         if name in ("reduce_sum", "reduce_mean"):
@@ -67,7 +72,7 @@ def _rounding(node: Node) -> tuple[Param, ...]:
     x, y = node.required_input(0), node.output
     count = x.type.size // max(y.type.size, 1) if node.op.name == "reduce_mean" else 1
     low, high = y.type.dtype.range
-    scale = float32(scale_of(x) / float32(scale_of(y) * count))
+    scale = round_to_f32(scale_of(x) / round_to_f32(scale_of(y) * count))
     return (*f32(scale=scale), *i32(x_zero=zero_of(x), y_zero=zero_of(y), low=low, high=high))
 
 
@@ -134,7 +139,11 @@ def _columns(shape: Sequence[int], axes: Sequence[int]) -> tuple[int, int, int] 
 def columns_dispatch(
     x: Value, y: Value, columns: tuple[int, int, int], row: Reduction, extra: tuple[Param, ...], target: Target
 ) -> Dispatch:
-    """Long columns by one workgroup for each four of them."""
+    """reduce_columns.wgsl: one workgroup reduces four neighbouring columns.
+
+    `columns` is (outer, depth, inner) of x, whose middle dimension is reduced; inner is a multiple of 4. `extra` are
+    the parameters that this reduction needs besides.
+    """
     _, reduced, inner = columns
     params = (*u32(count=y.type.size, reduced=reduced, inner=inner), *extra)
     variables: dict[str, Variable] = {"workgroup": WORKGROUP, "op": row, **workgroup_reduction(target)}
@@ -151,6 +160,7 @@ class Kind(enum.StrEnum):
 
 
 def arg_extreme(node: Node, target: Target) -> list[Dispatch]:
+    """arg_extreme_workgroup.wgsl for long lines and few results on hardware, else arg_extreme.wgsl."""
     x, y = node.required_input(0), node.output
     _, depth, inner = split_at(x.type.shape, node.attrs.axis)
     if not target.software and depth >= LONG_ROW and y.type.size <= FEW_RESULTS:

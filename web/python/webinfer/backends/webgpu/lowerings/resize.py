@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from webinfer.backends.webgpu.dispatch import WORKGROUP, Dispatch, Target, groups_for, read, write
-from webinfer.backends.webgpu.lowerings.conversion import float32, ints
+from webinfer.backends.webgpu.lowerings.conversion import ints, round_to_f32
 from webinfer.codegen.elements import bits_of
 from webinfer.codegen.prelude import f32, u32
 from webinfer.dtypes import DType
@@ -17,6 +17,12 @@ def _scale(inputs: int, outputs: int, align_corners: bool) -> float:
 
 
 def resize_bilinear(node: Node, target: Target) -> list[Dispatch]:
+    """resize_bilinear_vec4.wgsl where channels come in quads, else resize_bilinear.wgsl.
+
+    resize_bilinear_quantized.wgsl for 8-bit tensors.
+
+    Raises:  UnsupportedOpError for other integers
+    """
     x, y, a = node.required_input(0), node.output, node.attrs
     if not x.type.dtype.is_float:
         return [_resize_quantized(node, target)]
@@ -33,14 +39,14 @@ def resize_bilinear(node: Node, target: Target) -> list[Dispatch]:
 
 
 def _taps(size: int, count: int, a: ResizeAttrs) -> list[int]:
-    """First neighbour and weight of the second in 2048ths, for each output sample of an axis, in float32 steps."""
+    """For each output sample of an axis: its first neighbour, and the weight of the second in 2048ths."""
     out: list[int] = []
     aligned = a.align_corners and count > 1
-    scale = float32((size - 1) / (count - 1)) if aligned else float32(size / count)
+    scale = round_to_f32((size - 1) / (count - 1)) if aligned else round_to_f32(size / count)
     half = 0.5 if a.half_pixel_centers and not aligned else 0.0
     for o in range(count):
-        at = min(max(float32(float32((o + half) * scale) - half), 0.0), float(size - 1))
-        out += [int(at), round(float32(at - int(at)) * 2048.0)]
+        at = min(max(round_to_f32(round_to_f32((o + half) * scale) - half), 0.0), float(size - 1))
+        out += [int(at), round(round_to_f32(at - int(at)) * 2048.0)]
     return out
 
 
@@ -58,6 +64,7 @@ def _resize_quantized(node: Node, target: Target) -> Dispatch:
 
 
 def resize_nearest(node: Node, target: Target) -> list[Dispatch]:
+    """resize_nearest.wgsl, on the bits of the elements."""
     x, y, a = node.required_input(0), node.output, node.attrs
     _, ih, iw, c = x.type.shape
     _, oh, ow, _ = y.type.shape

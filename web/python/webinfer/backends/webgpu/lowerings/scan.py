@@ -20,6 +20,7 @@ from webinfer.graph.ir import Node, Value
 
 
 def _cumulative_sum(node: Node, target: Target) -> list[Dispatch]:
+    """cumulative_sum.wgsl: an invocation a line."""
     x, y, a = node.required_input(0), node.output, node.attrs
     outer, depth, inner = split_at(x.type.shape, a.axis)
     variables: dict[str, Variable] = {"workgroup": WORKGROUP, "exclusive": a.exclusive, "backwards": a.reversed}
@@ -32,6 +33,7 @@ cumulative_sum = in_words(_cumulative_sum)
 
 
 def _top_k(node: Node, target: Target) -> list[Dispatch]:
+    """top_k.wgsl: an invocation an element, which counts those before it in the order."""
     x: Value = node.required_input(0)
     values, positions = node.outputs
     params = u32(count=x.type.size, depth=x.type.shape[-1], k=node.attrs.k)

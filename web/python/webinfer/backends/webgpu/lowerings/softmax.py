@@ -24,6 +24,7 @@ from webinfer.graph.ir import Node
 
 
 def _softmax(node: Node, target: Target) -> list[Dispatch]:
+    """softmax_workgroup.wgsl for long lines, else softmax_lines.wgsl: an invocation a line."""
     x, y, a = node.required_input(0), node.output, node.attrs
     outer, depth, inner = split_at(x.type.shape, a.axis)
     variables: dict[str, Variable] = {"workgroup": WORKGROUP, "logarithm": node.op.name == "log_softmax"}

@@ -15,7 +15,7 @@ from webinfer.graph.ir import Node
 
 @dataclass(frozen=True, slots=True)
 class TiledShape:
-    """rows x (window * ci) by (window * ci) x co. Where `pointwise`, rows of x are read as they lie."""
+    """A product [rows, window * ci] x [window * ci, co]; where `pointwise`, x is a matrix of rows as it lies."""
 
     rows: int
     window: tuple[int, int]
@@ -27,7 +27,12 @@ class TiledShape:
 def tiled_product(
     node: Node, p: Product, weights: Source, shape: TiledShape, tile: Tile, windows: Sequence[Param], target: Target
 ) -> list[Dispatch]:
-    """The dispatches of a product by this tile; `windows` are the image parameters where x is gathered."""
+    """conv2d_tiled.wgsl: the product of `p` with a tile of rows by columns for each workgroup.
+
+    `windows` are the image parameters of a convolution that is not pointwise, else empty.
+
+    Shapes:  weights [window * ci, 4*ceil(co/4)]
+    """
     place, after = destination(node.output, target, single=bool(shape.co % 4))
     (kh, kw), quads = shape.window, shape.ci % 4 == 0
     variables: dict[str, Variable] = p.variables | {

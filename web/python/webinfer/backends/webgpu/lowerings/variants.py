@@ -3,6 +3,10 @@
 `candidates` and `tuning_key` are what a tuner needs: it times the candidates of a node and puts the winner
 under the node's key into `Target.tuned`, which the lowerings honour. What cannot run on the target is never
 offered; what a rough model of the device rules out is not offered either.
+
+Names of kernels: "tiled_*" (Tile) and "gemv_*" (Gemv) use workgroup memory, "split_k" shares sums; "vec4_N" and "4x8"
+read quads of input channels, "4x1" is depthwise, "image" reads input channels and "dot" writes output channels one by
+one, "any" takes every shape.
 """
 
 from __future__ import annotations
@@ -52,21 +56,22 @@ class Tile:
 
     @property
     def name(self) -> str:
+        """The name in tunings."""
         sizes = f"{self.rows}x{self.columns}x{self.depth}_{self.per_rows}x{self.per_columns}"
         return f"tiled_{sizes}_{self.buffers}_{self.unroll}"
 
     @property
     def workgroup(self) -> int:
-        """Invocations."""
+        """Invocations of a workgroup."""
         return self.rows // self.per_rows * (self.columns // self.per_columns)
 
     @property
     def nbytes(self) -> int:
-        """Workgroup memory."""
+        """Bytes of workgroup memory."""
         return 4 * self.buffers * self.depth * (self.rows + 4 + self.columns)
 
     def fits(self, target: Target) -> bool:
-        """Whether the device has the memory and the invocations."""
+        """Whether the device has the workgroup memory and the invocations."""
         limit = {name: target.limits.get(name, least) for name, least in MIN_LIMITS.items()}
         return (
             self.nbytes <= limit["maxComputeWorkgroupStorageSize"]
@@ -74,7 +79,7 @@ class Tile:
         )
 
     def cycles(self, rows: int, inner: int, columns: int) -> float:
-        """The device's cycles for [rows, inner] x [inner, columns], in waves of as many workgroups as it holds."""
+        """A rough count of cycles for [rows, inner] x [inner, columns], in waves of workgroups that run together."""
         groups = math.ceil(rows / self.rows) * math.ceil(columns / self.columns)
         slices = math.ceil(inner / self.depth)
         work = slices * self.depth * self.rows * self.columns / (LANES * self.share)
@@ -116,10 +121,11 @@ class Gemv:
 
     @property
     def name(self) -> str:
+        """The name in tunings."""
         return f"gemv_{self.rows}_{self.workgroup}"
 
     def suits(self, rows: int, quads: int, target: Target) -> bool:
-        """Whether the device has the invocations and each of them finds a few of a sum's quads."""
+        """Whether the device has the invocations, and each of them finds a few of a sum's `quads`."""
         least = MIN_LIMITS["maxComputeInvocationsPerWorkgroup"]
         fits = self.workgroup <= target.limits.get("maxComputeInvocationsPerWorkgroup", least)
         few = self.workgroup <= max(quads, GEMV_SIZES[0])
@@ -135,7 +141,7 @@ GEMV_ROWS, GEMV_RESULTS = 64, 8192  # up to so many rows, and results of several
 
 @dataclass(frozen=True, slots=True)
 class ProductShape:
-    """A dense product as matrices: rows by inner by columns."""
+    """A dense product as matrices: [rows, inner] x [inner, columns]."""
 
     rows: int
     inner: int
@@ -145,7 +151,7 @@ class ProductShape:
 
 
 def is_pointwise(node: Node) -> bool:
-    """Whether a convolution is a product of x's rows as they lie."""
+    """Whether a convolution is a matrix product of the pixels of x as they lie: 1x1, stride 1, no pads."""
     window, a = node.required_input(1).type.shape[1:3], node.attrs
     return window == (1, 1) and a.stride == (1, 1) and not any(a.pads)
 
@@ -165,7 +171,7 @@ def product_shape(node: Node) -> ProductShape | None:
 
 
 def tuning_key(node: Node) -> str:
-    """What a tuned choice is filed under: the operator and everything that its speed depends on."""
+    """The key of a node in tunings: the operator and everything that its speed depends on."""
     x, w, a = node.required_input(0).type, node.required_input(1).type, node.attrs
     parts = [node.op.name, f"{x.dtype}", f"x{x.shape}", f"w{w.shape}"]
     if node.op.name == "matmul":
@@ -208,7 +214,7 @@ def _untiled_cycles(name: str, shape: ProductShape) -> float:
 
 
 def choose(node: Node, target: Target) -> str:
-    """The tuner's choice for a node if there is one and it may run here, else the default; "" without a choice."""
+    """The tuned kernel of a node if there is one and it may run here, else the default; "" without a choice."""
     offered = candidates(node, target)
     if not offered:
         return ""
@@ -238,7 +244,7 @@ def _untiled(node: Node, shape: ProductShape, target: Target) -> tuple[str, ...]
 
 
 def gemvs(rows: int, quads: int, target: Target) -> list[Gemv]:
-    """What may compute a product, the likely best first: a few quads of a sum for each invocation."""
+    """The GEMVs that may compute a product of `rows` with sums of `quads` quads, the likely best first."""
     suiting = [g for g in GEMVS.values() if g.suits(rows, quads, target)]
     together = max((g.rows for g in suiting), default=1)
     return sorted(suiting, key=lambda g: (g.rows != together, GEMV_TURNS * g.workgroup < quads))
@@ -250,7 +256,7 @@ def _has_rows(node: Node) -> bool:
 
 
 def is_gemv(rows: int, quads: int, columns: int) -> bool:
-    """Whether workgroups share the sums of a product with few results by default: two to five times as fast."""
+    """Whether a GEMV is the default: few results, long sums. It is two to five times as fast there."""
     if rows == 1:
         return quads >= LONG_GEMV[True]
     return rows <= GEMV_ROWS and rows * columns <= GEMV_RESULTS and quads >= LONG_GEMV[False]
@@ -279,13 +285,13 @@ def reads_float16(name: str, node: Node) -> bool:
 
 
 def splits_sum(pixels: int, co4: int, quads: int, target: Target) -> bool:
-    """Whether eight invocations share each sum: few results, long sums, real hardware."""
+    """Whether eight invocations share each sum by default: few results, long sums, real hardware."""
     few = -(-pixels // 4) * co4 < BUSY[False] // 4
     return not target.software and few and quads >= LONG_SUM
 
 
 def tile_for(pixels: int, quads: int, target: Target, largest: int = 4) -> int:
-    """Pixels an invocation computes: as many as leave the device busy."""
+    """Pixels that an invocation computes: as many, up to `largest`, as leave enough invocations for the device."""
     tile = largest
     while tile > 1 and -(-pixels // tile) * quads < BUSY[target.software]:
         tile //= 2
