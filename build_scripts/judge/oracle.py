@@ -8,21 +8,25 @@ data beside the checkout (../shared/webnn_cases) or in the folder named by --cas
 import argparse
 import asyncio
 import json
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from build_scripts.judge.backends import definition, inference_backends, use_engine
 from build_scripts.kernels.step import kernels_step
-from build_scripts.paths import ENGINE, ROOT
+from build_scripts.paths import ROOT
 from build_scripts.steps import run_steps
 
 if TYPE_CHECKING:
     from build_scripts.judge.oracle_cases import Case
 
 CASES = ROOT.parent / "shared" / "webnn_cases"
-BACKENDS = ("reference", "wasm", "webgpu")
+
+
+def backends() -> list[str]:
+    """The names of the backends that are judged."""
+    return [definition(), *inference_backends()]
 
 
 def run(argv: list[str]) -> int:
@@ -32,12 +36,11 @@ def run(argv: list[str]) -> int:
         print(f"no WebNN cases in {options.cases}; name their folder with --cases")
         return 2
     run_steps([kernels_step()])
-    if str(ENGINE.parent) not in sys.path:
-        sys.path.insert(0, str(ENGINE.parent))  # the cases run on the engine of this checkout
+    use_engine()
     from build_scripts.judge.oracle_cases import load_cases
 
     cases = load_cases(options.cases, options.operator)
-    rows, absent = asyncio.run(_run_backends(cases, options.backend or list(BACKENDS)))
+    rows, absent = asyncio.run(_run_backends(cases, options.backend or backends()))
     for backend, reason in absent.items():
         print(f"{backend}: cannot run here: {reason}")
     _print(rows, options.verbose)
@@ -49,7 +52,7 @@ def run(argv: list[str]) -> int:
 
 def _parse(argv: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="oracle", description=__doc__)
-    parser.add_argument("--backend", action="append", choices=BACKENDS, help="only this backend; may be repeated")
+    parser.add_argument("--backend", action="append", choices=backends(), help="only this backend; may be repeated")
     parser.add_argument("--cases", type=Path, default=CASES, help="folder of the case files")
     parser.add_argument("--operator", help="only cases of this operator")
     parser.add_argument("--json", type=Path, help="write all verdicts to this file")
@@ -61,13 +64,14 @@ async def _run_backends(
     cases: "Sequence[Case]", backends: Sequence[str]
 ) -> tuple[list[dict[str, Any]], dict[str, str]]:
     from build_scripts.judge.oracle_cases import judge
+    from webinfer.backends import registry
     from webinfer.errors import WebinferError
     from webinfer.host.native import NativeHost
 
     host, rows, absent = NativeHost(), list[dict[str, Any]](), dict[str, str]()
     for backend in backends:
         try:
-            await _demand(host, backend)
+            await registry.demand(backend, host)
         except (WebinferError, ImportError) as error:
             absent[backend] = str(error)
             continue
@@ -77,14 +81,6 @@ async def _run_backends(
         for group in groups.values():
             rows += await judge(host, backend, group)
     return rows, absent
-
-
-async def _demand(host: Any, backend: str) -> None:
-    """Raises the reason if the backend cannot run here."""
-    if backend == "wasm":
-        (await host.kernels()).close()
-    elif backend == "webgpu":
-        await host.gpu()
 
 
 def _print(rows: Sequence[Mapping[str, Any]], verbose: bool) -> None:

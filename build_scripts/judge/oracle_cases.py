@@ -4,15 +4,17 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from webinfer.backends import registry
+from webinfer.backends.base import BuildOptions
 from webinfer.errors import LimitError, UnsupportedOpError, WebinferError
 from webinfer.graph.ir import Graph
 from webinfer.importers.webnn import read_graph
+from webinfer.passes.pipeline import optimize
 
 Array = np.ndarray[Any, Any]
 
@@ -120,9 +122,9 @@ async def _run(host: Any, backend: str, ready: Sequence[tuple[Case, Graph]]) -> 
         [v for g in fresh for v in g.outputs],
         [n for g in fresh for n in g.nodes],
     )
-    if backend != "reference":
-        import_module("webinfer.passes.pipeline").optimize(whole)
-    executor = await import_module(f"webinfer.backends.{backend}").build(whole, host)
+    if backend != registry.definition():
+        optimize(whole)
+    executor = await registry.open_backend(backend).build(whole, host, BuildOptions())
     try:
         results = await executor.run({name: memoryview(array.tobytes()) for name, array in inputs.items()})
     finally:

@@ -33,7 +33,7 @@ def operators_table() -> str:
     try:
         operators = import_module("webinfer.ops").OPS
         rows = ["| backend | operators | refuses |", "|---|---|---|"]
-        for backend in ("wasm", "webgpu"):
+        for backend in import_module("webinfer.backends.registry").inference_names():
             tables = import_module(f"webinfer.backends.{backend}.lowerings")
             refused = "; ".join(f"`{op.name}`: {why}" for op, why in tables.UNSUPPORTED.items()) or "none"
             rows.append(f"| {backend} | {len(tables.LOWERINGS)} of {len(operators)} | {refused} |")

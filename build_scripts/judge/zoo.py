@@ -8,20 +8,19 @@ are judged by the NumPy reference. Exits 0 only if every model that LiteRT can r
 import argparse
 import asyncio
 import json
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from build_scripts.judge.backends import definition, inference_backends
 from build_scripts.judge.zoo_judge import Array, Judge, Verdict, compare, feeds
 from build_scripts.kernels.step import kernels_step
-from build_scripts.paths import ENGINE, ROOT
+from build_scripts.paths import ROOT
 from build_scripts.steps import run_steps
 
 SHARED = ROOT.parent / "shared"
-BACKENDS = ("wasm", "webgpu")
 
 
 @dataclass
@@ -52,9 +51,7 @@ def run(argv: list[str]) -> int:
         print(f"no .tflite model in {options.models}; name a folder with --models")
         return 2
     run_steps([kernels_step()])
-    if str(ENGINE.parent) not in sys.path:
-        sys.path.insert(0, str(ENGINE.parent))  # the models run on the engine of this checkout
-    rows = asyncio.run(_run(models, options.backend or list(BACKENDS), options.images))
+    rows = asyncio.run(_run(models, options.backend or inference_backends(), options.images))
     if options.json:
         options.json.write_text(json.dumps({"rows": [asdict(row) for row in rows]}, indent=1))
     counts = {status: sum(row.status == status for row in rows) for status in ("right", "refused", "wrong")}
@@ -66,9 +63,8 @@ def _parse(argv: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="zoo", description=__doc__)
     parser.add_argument("--models", type=Path, default=SHARED / "models", help="folder of .tflite files")
     parser.add_argument("--images", type=Path, default=SHARED / "images", help="folder of photos to feed")
-    parser.add_argument(
-        "--backend", action="append", choices=[*BACKENDS, "reference"], help="only this backend; may be repeated"
-    )
+    known = [*inference_backends(), definition()]
+    parser.add_argument("--backend", action="append", choices=known, help="only this backend; may be repeated")
     parser.add_argument("--only", action="append", help="only models whose name holds this word; may be repeated")
     parser.add_argument("--json", type=Path, help="write the table to this file")
     return parser.parse_args(argv)
@@ -94,7 +90,7 @@ async def _model_rows(host: Any, model: Path, backends: Sequence[str], images: P
     """A row for each backend; the judge works once for all of them."""
     wanted: list[list[Array]] | None = None
     inputs: list[dict[str, Array]] = []
-    verdict_by = "litert" if judge.accepts(model) else "reference"
+    verdict_by = "litert" if judge.accepts(model) else definition()
     rows = []
     for backend in backends:
         row = Row(model.stem, backend, "refused", verdict_by)
@@ -150,7 +146,7 @@ async def _outputs(session: Any, inputs: Sequence[Mapping[str, Array]], row: Row
 async def _referee(host: Any, model: Path, inputs: Sequence[Mapping[str, Array]]) -> list[list[Array]]:
     from webinfer.session.loading import load
 
-    with await load(model, backend="reference", host=host) as session:
+    with await load(model, backend=definition(), host=host) as session:
         return await _outputs(session, inputs)
 
 

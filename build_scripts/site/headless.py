@@ -10,16 +10,16 @@ from PIL import Image, ImageDraw
 from playwright.sync_api import Browser
 
 from build_scripts.errors import BuildError
+from build_scripts.judge.backends import inference_backends
 from build_scripts.paths import BUILD, IMAGES, ROOT
 from build_scripts.setup.chromium import driver, launch_options
 from build_scripts.site.serving import running_server
 from server.settings import Settings
 
-BACKENDS = ("wasm", "webgpu")
 LIMIT_S = 120
 LEAST_IOU = 0.9  # how well the backends' boxes must agree
 PICTURE = BUILD / "demo-headless.png"
-COLOURS = {"wasm": (255, 190, 0), "webgpu": (0, 200, 255)}
+COLOURS = ((255, 190, 0), (0, 200, 255), (0, 220, 120), (240, 90, 200))  # of the backends in order
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def run_headless(isolated: bool) -> int:
         browser = playwright.chromium.launch(**launch_options())
         try:
             print(f"\nChromium {browser.version}, {address}")
-            outcomes = [detect(browser, address, backend) for backend in BACKENDS]
+            outcomes = [detect(browser, address, backend) for backend in inference_backends()]
         finally:
             browser.close()
     print_table(outcomes)
@@ -107,14 +107,14 @@ def annotate(outcomes: list[Outcome], target: Path) -> None:
     picture = Image.open(IMAGES / "astronaut.png").convert("RGB")
     draw = ImageDraw.Draw(picture)
     for inset, outcome in enumerate(outcomes):
-        colour = COLOURS[outcome.backend]
+        colour, width = COLOURS[inset % len(COLOURS)], max(4 - 2 * inset, 1)
         for face in (outcome.result or {"faces": []})["faces"]:
             left, top = face["box"]["left"], face["box"]["top"]
             right, bottom = left + face["box"]["width"], top + face["box"]["height"]
-            draw.rectangle((left, top, right, bottom), outline=colour, width=4 - 2 * inset)
+            draw.rectangle((left, top, right, bottom), outline=colour, width=width)
             draw.text((left + 4, top - 12 * (inset + 1)), f"{outcome.backend} {face['score']:.3f}", fill=colour)
             for x, y in face["keypoints"].values():
-                radius = 4 - 2 * inset
+                radius = width
                 draw.ellipse((x - radius, y - radius, x + radius, y + radius), fill=colour)
     picture.save(target)
 

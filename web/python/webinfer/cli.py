@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from webinfer.backends import registry
+from webinfer.backends.registry import AUTO
 from webinfer.errors import InputError, WebinferError
 from webinfer.host.interface import ProgressEvent
 from webinfer.session.loading import load
@@ -32,6 +34,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="webinfer", description="machine-learning inference in the browser, from Python"
     )
+    listed = [row.name for row in registry.listed()]
     verbs = parser.add_subparsers(required=True, metavar="VERB")
     for name, verb, text in (
         ("inspect", _inspect, "print a model's inputs, outputs, graph and plan"),
@@ -44,10 +47,11 @@ def _parser() -> argparse.ArgumentParser:
         sub.add_argument("model", help="a model file, a URL, or the name of a known model")
         sub.add_argument(
             "--backend",
-            default="webgpu" if name == "tune" else "wasm",
-            help="auto, wasm, webgpu, reference, or several with commas (default: %(default)s)",
+            default=registry.able("tuning")[0] if name == "tune" else listed[0],
+            help=f"{AUTO}, {', '.join(listed)}, or several with commas (default: %(default)s)",
         )
-        sub.add_argument("--precision", default="float32", help="float16: half the memory on webgpu")
+        half = " and ".join(registry.taking("float16"))
+        sub.add_argument("--precision", default="float32", help=f"float16: half the memory on {half}")
         sub.add_argument("--strict", action="store_true", help="never fall back to another backend")
         sub.set_defaults(verb=verb)
         if name == "inspect":
@@ -60,7 +64,9 @@ def _parser() -> argparse.ArgumentParser:
             sub.add_argument("--rounds", type=int, default=20, help="timed runs (default: %(default)s)")
             sub.add_argument("--svg", type=Path, help="write the profile as a picture")
         if name == "verify":
-            sub.add_argument("--against", default="reference", help="the other backend (default: %(default)s)")
+            sub.add_argument(
+                "--against", default=registry.definition(), help="the other backend (default: %(default)s)"
+            )
             sub.add_argument(
                 "--tolerance", type=float, default=1e-3, help="of each tensor's range (default: %(default)s)"
             )

@@ -107,9 +107,9 @@ def names() -> list[str]:
 
 
 def listed() -> list[Row]:
-    """The backends of this build that people may name: those that run models, and last what they are judged by."""
-    by_role = [[row for row in ROWS.values() if row.role is role] for role in (Role.INFERENCE, Role.DEFINITION)]
-    return [*reversed(by_role[0]), *by_role[1]]
+    """The backends of this build that people may name: those that need no other one, other ones, and the definition."""
+    rows = [row for row in ROWS.values() if row.role in (Role.INFERENCE, Role.DEFINITION)]
+    return sorted(rows, key=lambda row: (row.role is Role.DEFINITION, bool(row.fallback)))
 
 
 def inference_names() -> list[str]:
