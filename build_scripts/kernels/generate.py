@@ -100,12 +100,14 @@ def table_source(rows: list[Row], constants: list[Constants], builds: tuple[str,
     for number, row in enumerate(rows):
         args = shared.setdefault(row.args, f"_{len(shared)}")
         lines.append(f"    {row.name!r}: Kernel({row.name!r}, {number}, {args}, {bool(row.split)}),")
-    signatures = "\n".join(f"{name} = {dict(args)!r}" for args, name in shared.items())
+    signatures = "\n".join(
+        f"{name} = Arrangement({', '.join(f'{arg}={kind!r}' for arg, kind in args)})" for args, name in shared.items()
+    )
     body = "\n".join(lines)
     return f'''"""Signatures of the WASM kernels. {HEAD}"""
 # ruff: noqa
 
-from webinfer.plan.program import Kernel
+from webinfer.plan.program import Arrangement, Kernel
 
 ABI = {abi(rows, constants)}
 BUILDS = {builds!r}

@@ -6,10 +6,10 @@ from webinfer.errors import KernelError
 from webinfer.plan import program
 from webinfer.plan.blocks import Argument, Block, Kind, Ref, Step
 from webinfer.plan.kernel_constants import PROGRAM_MAGIC, PROGRAM_VERSION
-from webinfer.plan.program import Kernel
+from webinfer.plan.program import Arrangement, Kernel
 
-MOVE = Kernel("move", 3, {"y": "ptr", "n": "i32", "lo": "f32"}, split=False)
-ROWS = Kernel("rows", 5, {"y": "ptr"}, split=True)
+MOVE = Kernel("move", 3, Arrangement(y="ptr", n="i32", lo="f32"), split=False)
+ROWS = Kernel("rows", 5, Arrangement(y="ptr"), split=True)
 KERNELS = {kernel.name: kernel for kernel in (MOVE, ROWS)}
 
 
@@ -38,7 +38,7 @@ def test_arguments_come_in_the_order_of_the_list() -> None:
     ("kernel", "given", "units", "message"),
     [
         (MOVE, {"y": None, "lo": 0.5}, 0, "kernel move: argument 'n' is missing"),
-        (MOVE, {"y": None, "n": 1, "lo": 0.5, "hi": 1.0}, 0, "kernel move has no argument 'hi'"),
+        (MOVE, {"y": None, "n": 1, "lo": 0.5, "hi": 1.0}, 0, "kernel move: there is no argument 'hi'"),
         (MOVE, {"y": None, "n": 1.0, "lo": 0.5}, 0, "argument 'n' is 1.0 .float., must be of kind i32"),
         (MOVE, {"y": None, "n": 1, "lo": placed(64)}, 0, "argument 'lo'"),
         (MOVE, {"y": 77, "n": 1, "lo": 0.5}, 0, "argument 'y' is 77 .int., must be of kind ptr"),

@@ -1,6 +1,6 @@
 """The host in Pyodide: WebAssembly, WebGPU, fetch, images and storage of the browser.
 
-Kernel instances and the GPU device themselves are in kernels_browser, kernels_team and gpu_browser.
+Kernel instances and the GPU device themselves are in kernels_browser, thread_pool and gpu_browser.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Kernel instances in the browser, of one thread: the module in a memory of its own, beside Pyodide's.
 
-Threads are kernels_team's.
+Threads are in thread_pool.
 """
 
 from __future__ import annotations

@@ -37,7 +37,10 @@ class Block:
 
     def touch(self, step: int) -> None:
         """Records that a step uses this block."""
-        self.first, self.last = min(self.first, step), max(self.last, step)
+        if step < self.first:
+            self.first = step
+        if step > self.last:
+            self.last = step
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,7 @@ class Ref:
 
 
 Argument = Ref | int | float | None  # None: an address that is left out
+Arguments = dict[str, Argument]  # by the kernel's names for them
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from operator import itemgetter
 
 from webinfer.errors import KernelError
 from webinfer.plan.blocks import Argument, Ref, Step
@@ -22,18 +23,53 @@ _TYPES: dict[str, tuple[type, ...]] = {"ptr": (Ref, type(None)), "i32": (int,), 
 _LETTERS = {"ptr": "I", "i32": "i", "f32": "f"}
 
 
+class Arrangement:
+    """The arguments of one or several kernels: name → "ptr", "i32" or "f32", in order."""
+
+    __slots__ = ("_fitting", "_pick", "kinds", "layout", "pointers")
+
+    def __init__(self, **kinds: str) -> None:
+        self.kinds = kinds
+        self.pointers = tuple(i for i, kind in enumerate(kinds.values()) if kind == "ptr")
+        self.layout = "<3I" + "".join(map(_LETTERS.__getitem__, kinds.values()))  # of a record
+        self._pick = itemgetter(*kinds, *list(kinds)[:1])  # the first comes twice: a tuple even where it is alone
+        self._fitting: set[tuple[type, ...]] = set()
+
+    def arranged(self, given: Mapping[str, Argument]) -> tuple[Argument, ...]:
+        """The named arguments in order.
+
+        Raises:  ValueError naming an argument that is missing, unknown or of the wrong kind
+        """
+        try:
+            values: tuple[Argument, ...] = self._pick(given)[:-1]
+        except KeyError as error:
+            raise ValueError(f"argument {error.args[0]!r} is missing") from None
+        if len(given) != len(values):
+            unknown = next(name for name in given if name not in self.kinds)
+            raise ValueError(f"there is no argument {unknown!r}; there are {', '.join(self.kinds)}")
+        types = tuple(map(type, values))
+        if types not in self._fitting:  # few combinations occur, so that a check costs a look-up
+            for (name, kind), value in zip(self.kinds.items(), values, strict=True):
+                if type(value) not in _TYPES[kind]:
+                    found = f"{value!r} ({type(value).__name__})"
+                    raise ValueError(f"argument {name!r} is {found}, must be of kind {kind}")
+            self._fitting.add(types)
+        return values
+
+
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """One kernel's signature: argument → "ptr", "i32" or "f32", in order.
-
-    `split` tells whether threads can share a step of it.
-    """
+    """One kernel's signature; `split` tells whether threads can share a step of it."""
 
     name: str
     id: int
-    args: Mapping[str, str]
+    arrangement: Arrangement
     split: bool
-    _fitting: set[tuple[type, ...]] = field(default_factory=set, repr=False, compare=False)
+
+    @property
+    def args(self) -> Mapping[str, str]:
+        """Argument → "ptr", "i32" or "f32", in order."""
+        return self.arrangement.kinds
 
     def arranged(self, given: Mapping[str, Argument], units: int) -> tuple[Argument, ...]:
         """The named arguments in the kernel's order.
@@ -41,27 +77,13 @@ class Kernel:
         Raises:  KernelError naming kernel and argument if one is missing, unknown or of the wrong kind, or if the
                  units do not fit
         """
-        try:
-            values = tuple([given[name] for name in self.args])
-        except KeyError as error:
-            raise KernelError(f"kernel {self.name}: argument {error.args[0]!r} is missing") from None
-        if len(given) != len(values):
-            unknown = next(name for name in given if name not in self.args)
-            raise KernelError(f"kernel {self.name} has no argument {unknown!r}; it has {', '.join(self.args)}")
-        types = tuple(map(type, values))
-        if types not in self._fitting:  # few combinations occur, and a step is checked at the price of a look-up
-            self._check_kinds(values)
-            self._fitting.add(types)
         if (units > 0) is not self.split:
             needs = "is split: give its units, at least 1" if self.split else "cannot be split: give no units"
             raise KernelError(f"kernel {self.name} {needs}; {units} were given")
-        return values
-
-    def _check_kinds(self, values: Sequence[Argument]) -> None:
-        for (name, kind), value in zip(self.args.items(), values, strict=True):
-            if type(value) not in _TYPES[kind]:
-                found = f"{value!r} ({type(value).__name__})"
-                raise KernelError(f"kernel {self.name}: argument {name!r} is {found}, must be of kind {kind}")
+        try:
+            return self.arrangement.arranged(given)
+        except ValueError as error:
+            raise KernelError(f"kernel {self.name}: {error}") from None
 
 
 def nbytes(steps: Sequence[Step]) -> int:
@@ -77,5 +99,4 @@ def encode(steps: Sequence[Step], kernels: Mapping[str, Kernel]) -> bytes:
 
 def _record(step: Step, kernel: Kernel) -> bytes:
     words = [value.address if isinstance(value, Ref) else value or 0 for value in step.args]
-    layout = "<3I" + "".join(map(_LETTERS.__getitem__, kernel.args.values()))
-    return struct.pack(layout, kernel.id, PROGRAM_RECORD_WORDS + len(words), step.units, *words)
+    return struct.pack(kernel.arrangement.layout, kernel.id, PROGRAM_RECORD_WORDS + len(words), step.units, *words)

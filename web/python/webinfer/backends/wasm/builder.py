@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 
+from webinfer.backends.wasm.kernel_table import KERNELS
 from webinfer.dtypes import DType
+from webinfer.errors import KernelError
 from webinfer.graph.ir import Graph, Node, TensorType, Value
 from webinfer.lowering.placement import place
-from webinfer.plan.blocks import Argument, Block, Kind, Ref, Step
+from webinfer.plan.blocks import Argument, Arguments, Block, Kind, Ref, Step
 
 COMPUTE = {DType.FLOAT16: DType.FLOAT32}  # no float16 arithmetic in WebAssembly: held as float32
 LOAD_STEP = -1  # the moment before the first step: inputs are written
@@ -38,9 +40,9 @@ class Builder:
     Nodes whose inputs are all constants are lowered into `prepare` without knowing it.
     """
 
-    def __init__(self, graph: Graph, isa: str, choices: Mapping[str, str] | None = None) -> None:
+    def __init__(self, graph: Graph, isa: str, tuned: Mapping[str, str] | None = None) -> None:
         self.graph, self.isa = graph, isa
-        self.choices: Mapping[str, str] = choices or {}
+        self.tuned: Mapping[str, str] = tuned or {}  # shape -> kernel variant that a tuner found best
         self.prepare_part, self.run_part = Part(), Part()
         self.constants: dict[Block, memoryview | None] = {}  # None: a prepare step writes it
         self.staged: dict[Block, memoryview] = {}
@@ -76,6 +78,10 @@ class Builder:
         if found is None:
             found = self._refs[value] = self._make_ref(value)
         return found
+
+    def optional_ref(self, value: Value | None) -> Ref | None:
+        """Where the value lies; the address is left out where there is no value."""
+        return None if value is None else self.ref(value)
 
     def weights(self, value: Value) -> Ref:
         """The constant's bytes as the file stores them; only prepare steps may read them."""
@@ -127,13 +133,18 @@ class Builder:
         """Bytes that live while this node runs."""
         return Ref(Block("scratch", nbytes, Kind.ARENA))
 
-    def prepare(self, kernel: str, *args: Argument, units: int = 0) -> None:
-        """A step that runs once, at load."""
-        self._append(self.prepare_part, kernel, args, units)
+    def prepare(self, kernel: str, *groups: Arguments, units: int = 0, **args: Argument) -> None:
+        """A step that runs once, at load; otherwise like `step`."""
+        self._append(self.prepare_part, kernel, (*groups, args), units)
 
-    def step(self, kernel: str, *args: Argument, units: int = 0) -> None:
-        """A step of every inference (of the load, for a node of constants)."""
-        self._append(self.prepare_part if self._to_prepare else self.run_part, kernel, args, units)
+    def step(self, kernel: str, *groups: Arguments, units: int = 0, **args: Argument) -> None:
+        """A step of every inference (of the load, for a node of constants).
+
+        Arguments have the names of kernels.toml, in any order; `groups` are arguments that several kernels share.
+
+        Raises:  KernelError if the kernel does not exist, or an argument is missing, unknown or of the wrong kind
+        """
+        self._append(self.prepare_part if self._to_prepare else self.run_part, kernel, (*groups, args), units)
 
     def because(self, reason: str) -> None:
         """Notes for people why this node is lowered as it is."""
@@ -154,12 +165,20 @@ class Builder:
         """Extends a block's life to a step of the run program."""
         self.run_part.touch(ref.block, step)
 
-    def _append(self, part: Part, kernel: str, args: tuple[Argument, ...], units: int) -> None:
-        at = len(part.steps)
-        for arg in args:
-            if isinstance(arg, Ref):
-                part.touch(arg.block, at)
-        part.steps.append(Step(kernel, args, units, self._node_index))
+    def _append(self, part: Part, name: str, groups: tuple[Arguments, ...], units: int) -> None:
+        kernel, given = KERNELS.get(name), groups[-1]
+        if kernel is None:
+            raise KernelError(f"kernel {name!r} is not in this build of the kernel module; rebuild the kernels")
+        for group in groups[:-1]:
+            count = len(given) + len(group)
+            given.update(group)
+            if len(given) < count:
+                raise KernelError(f"kernel {name}: one of the arguments {', '.join(group)} is given twice")
+        at, args = len(part.steps), kernel.arranged(given, units)
+        for i in kernel.arrangement.pointers:
+            if isinstance(ref := args[i], Ref):
+                part.touch(ref.block, at)
+        part.steps.append(Step(name, args, units, self._node_index))
 
     def _make_ref(self, value: Value) -> Ref:
         if value in self._placed:

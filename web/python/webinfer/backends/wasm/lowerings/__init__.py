@@ -24,9 +24,9 @@ from webinfer.backends.wasm.lowerings import (
     scan,
     softmax,
 )
-from webinfer.backends.wasm.lowerings.affine import is_quantized
 from webinfer.backends.wasm.lowerings.float_weights import with_float_weights
 from webinfer.graph.ir import Node, Op
+from webinfer.lowering.affine import is_quantized
 from webinfer.ops import OPS
 
 _PLAIN: dict[Op, Lower] = {

@@ -19,18 +19,13 @@ def compute_dtype(value: Value) -> DType:
     return COMPUTE.get(value.type.dtype, value.type.dtype)
 
 
-def present(value: Value | None) -> Value:
-    """An input that shape inference has already demanded."""
-    assert value is not None
-    return value
-
-
 def copy(builder: Builder, source: Ref, target: Ref, nbytes: int) -> None:
     """Copies bytes that lie together, unless they already are the target."""
     if source != target:
         unit = 4 if nbytes % 4 == 0 else 1
         count = nbytes // unit
-        builder.step(f"b{8 * unit}_copy", source, target, nest(builder, (count,), (1,), (1,)), units=count)
+        table = nest(builder, (count,), (1,), (1,))
+        builder.step(f"b{8 * unit}_copy", x=source, y=target, nest=table, units=count)
 
 
 def convert(builder: Builder, source: Ref, from_dtype: DType, target: Ref, to_dtype: DType, count: int) -> None:
@@ -39,10 +34,10 @@ def convert(builder: Builder, source: Ref, from_dtype: DType, target: Ref, to_dt
     if from_dtype is to_dtype or kernel is None:
         copy(builder, source, target, count * compute_itemsize(to_dtype))
     elif to_dtype is F16 and not from_dtype.is_float:
-        builder.step(kernel, source, target, units=count)
-        builder.step("f32_round_to_f16", target, target, units=count)
+        builder.step(kernel, x=source, y=target, units=count)
+        builder.step("f32_round_to_f16", x=target, y=target, units=count)
     else:
-        builder.step(kernel, source, target, units=count)
+        builder.step(kernel, x=source, y=target, units=count)
 
 
 def _kernel(source: DType, target: DType) -> str | None:
@@ -70,7 +65,8 @@ def converted(builder: Builder, value: Value, dtype: DType) -> Ref:
 
 
 def cast(node: Node, builder: Builder) -> None:
-    x, y = present(node.inputs[0]), node.output
+    """The elements as another type."""
+    x, y = node.required_input(0), node.output
     convert(builder, builder.ref(x), x.type.dtype, builder.ref(y), y.type.dtype, x.type.size)
 
 

@@ -21,13 +21,14 @@ def expand_constant(builder: Builder, value: Value, target: Ref) -> None:
     compute = COMPUTE.get(value.type.dtype, value.type.dtype)
     if constant.stored is DType.FLOAT16 and compute is DType.FLOAT32:
         widened = target if constant.sparsity is None else builder.scratch(4 * count)
-        builder.prepare("f16_to_f32", source, widened, units=count)
+        builder.prepare("f16_to_f32", x=source, y=widened, units=count)
         source = widened
     elif constant.stored is not compute:
         raise UnsupportedOpError([f"constant {value.name!r} is stored as {constant.stored} and used as {compute}"])
     if constant.sparsity is not None:
         table = builder.staged_bytes(f"sparsity of {value.name}", pack_sparsity(value.type.shape, constant.sparsity))
-        builder.prepare(f"b{8 * compute.itemsize}_densify", source, table, target, value.type.size)
+        kernel = f"b{8 * compute.itemsize}_densify"
+        builder.prepare(kernel, x=source, table=table, y=target, size=value.type.size)
 
 
 def pack_sparsity(shape: tuple[int, ...], sparsity: Sparsity) -> bytes:
@@ -65,7 +66,7 @@ def _boundary(builder: Builder, value: Value, side: str) -> Ref:
         known = Ref(Block(f"{value.name} at the API", value.type.nbytes, Kind.ARENA))
         builder.boundary_refs[(value, side)] = known
         if side == "input":
-            builder.step("f16_to_f32", known, builder.ref(value), units=value.type.size)
+            builder.step("f16_to_f32", x=known, y=builder.ref(value), units=value.type.size)
         else:
-            builder.step("f32_to_f16", builder.ref(value), known, units=value.type.size)
+            builder.step("f32_to_f16", x=builder.ref(value), y=known, units=value.type.size)
     return known

@@ -6,12 +6,12 @@ import math
 import struct
 
 from webinfer.backends.wasm.builder import Builder, Lower, compute_itemsize
-from webinfer.backends.wasm.lowerings.affine import f32
-from webinfer.backends.wasm.lowerings.cast import F32, compute_dtype, convert, converted, copy, present
+from webinfer.backends.wasm.lowerings.cast import F32, compute_dtype, convert, converted, copy
 from webinfer.backends.wasm.lowerings.nest import broadcast_nest
 from webinfer.dtypes import DType
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, Op, Value
+from webinfer.lowering.affine import round_to_f32
 from webinfer.ops import elementwise as ops
 from webinfer.ops.activation import Activation
 from webinfer.plan.blocks import Ref
@@ -59,16 +59,17 @@ def clamp_bounds(node: Node) -> tuple[float, float] | None:
 
 
 def unary(node: Node, builder: Builder) -> None:
-    x, y = present(node.inputs[0]), node.output
+    x, y = node.required_input(0), node.output
     dtype, bounds, n = compute_dtype(x), clamp_bounds(node), x.type.size
     source, target = builder.ref(x), builder.ref(y)
     if node.op is ops.IDENTITY or (node.op in _WHOLE_ALREADY and dtype is not F32):
         copy(builder, source, target, n * dtype.itemsize)
     elif dtype is F32:
         if bounds is not None:
-            builder.step("f32_clamp", source, target, *map(f32, bounds), units=n)
+            builder.step("f32_clamp", x=source, y=target, a=round_to_f32(bounds[0]), b=round_to_f32(bounds[1]), units=n)
         else:
-            builder.step(_FLOAT_UNARY[node.op], source, target, f32(node.attrs.a), f32(node.attrs.b), units=n)
+            a, b = round_to_f32(node.attrs.a), round_to_f32(node.attrs.b)
+            builder.step(_FLOAT_UNARY[node.op], x=source, y=target, a=a, b=b, units=n)
     elif bounds is not None:
         clip(builder, source, target, dtype, bounds, n)
     elif node.op in _INTEGER_UNARY:
@@ -78,13 +79,13 @@ def unary(node: Node, builder: Builder) -> None:
 
 
 def _integer_unary(node: Node, builder: Builder, dtype: DType) -> None:
-    x, y = present(node.inputs[0]), node.output
+    x, y = node.required_input(0), node.output
     wide = I64 if dtype is U64 and node.op in _SIGN_FREE else WIDENED.get(dtype, dtype)
     if wide not in (I32, I64):
         raise refuse(node.op, dtype)
     source = builder.ref(x) if dtype is U64 else converted(builder, x, wide)
     _narrowed(builder, y, dtype, wide, lambda target: builder.step(
-        f"{SHORT[wide]}_{node.op.name}", source, target, units=x.type.size))  # fmt: skip
+        f"{SHORT[wide]}_{node.op.name}", x=source, y=target, units=x.type.size))  # fmt: skip
 
 
 def _narrowed(builder: Builder, y: Value, dtype: DType, wide: DType, compute: object) -> None:
@@ -110,79 +111,85 @@ def clip(builder: Builder, source: Ref, target: Ref, dtype: DType, bounds: tuple
     table = builder.table(("bounds", wide, data), data)
     kernel = f"{SHORT[wide]}_clip"
     if wide is dtype:
-        builder.step(kernel, source, target, table, units=n)
+        builder.step(kernel, x=source, y=target, bounds=table, units=n)
         return
     scratch = builder.scratch(n * wide.itemsize)
     convert(builder, source, dtype, scratch, wide, n)
-    builder.step(kernel, scratch, scratch, table, units=n)
+    builder.step(kernel, x=scratch, y=scratch, bounds=table, units=n)
     convert(builder, scratch, wide, target, dtype, n)
 
 
 def class_test(node: Node, builder: Builder) -> None:
-    x, y = present(node.inputs[0]), node.output
+    x, y = node.required_input(0), node.output
     if compute_dtype(x) is F32:
-        builder.step(f"f32_{node.op.name}", builder.ref(x), builder.ref(y), units=x.type.size)
+        builder.step(f"f32_{node.op.name}", x=builder.ref(x), y=builder.ref(y), units=x.type.size)
     else:
-        builder.step("b8_fill", builder.ref(y), 0, 0, units=y.type.size)
+        builder.step("b8_fill", y=builder.ref(y), low=0, high=0, units=y.type.size)
 
 
 def logical_not(node: Node, builder: Builder) -> None:
-    x = present(node.inputs[0])
+    x = node.required_input(0)
     dtype = compute_dtype(x)
     prefix = "f32" if dtype is F32 else f"b{8 * dtype.itemsize}"
-    builder.step(f"{prefix}_is_zero", builder.ref(x), builder.ref(node.output), units=x.type.size)
+    builder.step(f"{prefix}_is_zero", x=builder.ref(x), y=builder.ref(node.output), units=x.type.size)
 
 
 def binary(node: Node, builder: Builder) -> None:
-    a, b, y = present(node.inputs[0]), present(node.inputs[1]), node.output
+    a, b, y = node.required_input(0), node.required_input(1), node.output
     dtype, activation = compute_dtype(a), node.attrs.activation
     table = broadcast_nest(builder, y.type.shape, a.type.shape, b.type.shape)
     if dtype is F32:
         lo, hi = activation.bounds or (-INFINITY, INFINITY)
         builder.step(
-            f"f32_{node.op.name}", builder.ref(a), builder.ref(b), builder.ref(y), table, lo, hi, units=y.type.size
-        )
+            f"f32_{node.op.name}",
+            a=builder.ref(a), b=builder.ref(b), y=builder.ref(y), nest=table, lo=lo, hi=hi, units=y.type.size,
+        )  # fmt: skip
         if activation in _ACTIVATIONS:
-            builder.step(_ACTIVATIONS[activation], builder.ref(y), builder.ref(y), 0.0, 0.0, units=y.type.size)
+            target = builder.ref(y)
+            builder.step(_ACTIVATIONS[activation], x=target, y=target, a=0.0, b=0.0, units=y.type.size)
         elif activation.bounds is None:
             raise UnsupportedOpError([f"activation {activation} needs a slope"])
         return
     wide = I64 if dtype is U64 and node.op in _SIGN_FREE else WIDENED.get(dtype, dtype)
     if wide not in (I32, I64) or node.op is ops.PRELU or activation.bounds is None:
         raise refuse(node.op, dtype)
-    refs = [builder.ref(v) if dtype is U64 else converted(builder, v, wide) for v in (a, b)]
+    left, right = (builder.ref(v) if dtype is U64 else converted(builder, v, wide) for v in (a, b))
     _narrowed(builder, y, dtype, wide, lambda target: builder.step(
-        f"{SHORT[wide]}_{node.op.name}", *refs, target, table, units=y.type.size))  # fmt: skip
+        f"{SHORT[wide]}_{node.op.name}", a=left, b=right, y=target, nest=table, units=y.type.size))  # fmt: skip
     if activation is not Activation.NONE:
         clip(builder, builder.ref(y), builder.ref(y), dtype, activation.bounds, y.type.size)
 
 
 def comparison(node: Node, builder: Builder) -> None:
-    a, b, y = present(node.inputs[0]), present(node.inputs[1]), node.output
+    a, b, y = node.required_input(0), node.required_input(1), node.output
     dtype = compute_dtype(a)
     wide = WIDENED.get(dtype, dtype)
     if wide is U64 and node.op in (ops.EQUAL, ops.NOT_EQUAL):
         wide = I64  # equal bits are equal numbers
     if wide is U64:
         raise refuse(node.op, dtype)
-    refs = [builder.ref(v) if dtype is U64 else converted(builder, v, wide) for v in (a, b)]
+    left, right = (builder.ref(v) if dtype is U64 else converted(builder, v, wide) for v in (a, b))
     table = broadcast_nest(builder, y.type.shape, a.type.shape, b.type.shape)
-    builder.step(f"{SHORT[wide]}_{node.op.name}", *refs, builder.ref(y), table, units=y.type.size)
+    kernel = f"{SHORT[wide]}_{node.op.name}"
+    builder.step(kernel, a=left, b=right, y=builder.ref(y), nest=table, units=y.type.size)
 
 
 def logic(node: Node, builder: Builder) -> None:
-    a, b, y = present(node.inputs[0]), present(node.inputs[1]), node.output
-    refs = [builder.ref(v) if compute_itemsize(v.type.dtype) == 1 else converted(builder, v, BOOL) for v in (a, b)]
+    a, b, y = node.required_input(0), node.required_input(1), node.output
+    left, right = (
+        builder.ref(v) if compute_itemsize(v.type.dtype) == 1 else converted(builder, v, BOOL) for v in (a, b)
+    )
     table = broadcast_nest(builder, y.type.shape, a.type.shape, b.type.shape)
-    builder.step(_LOGIC[node.op], *refs, builder.ref(y), table, units=y.type.size)
+    builder.step(_LOGIC[node.op], a=left, b=right, y=builder.ref(y), nest=table, units=y.type.size)
 
 
 def where(node: Node, builder: Builder) -> None:
-    c, x, z = (present(v) for v in node.inputs)
+    c, x, z = map(node.required_input, range(3))
     y = node.output
     table = broadcast_nest(builder, y.type.shape, c.type.shape, x.type.shape, z.type.shape)
     kernel = f"b{8 * compute_itemsize(y.type.dtype)}_where"
-    builder.step(kernel, *map(builder.ref, (c, x, z, y)), table, units=y.type.size)
+    condition, left, right = map(builder.ref, (c, x, z))
+    builder.step(kernel, condition=condition, x=left, z=right, y=builder.ref(y), nest=table, units=y.type.size)
 
 
 LOWERINGS: dict[Op, Lower] = {

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from webinfer.backends.wasm.builder import Builder, Lower
-from webinfer.backends.wasm.lowerings.affine import is_stored
-from webinfer.backends.wasm.lowerings.cast import present
 from webinfer.backends.wasm.lowerings.quantized import dequantize_steps
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, TensorType
+from webinfer.lowering.affine import is_stored
 
 
 def with_float_weights(lower: Lower) -> Lower:
     """The lowering of a float product, its second operand turned into float32 first."""
 
     def lower_product(node: Node, builder: Builder) -> None:
-        w = present(node.inputs[1])
+        w = node.required_input(1)
         if not is_stored(w.type):
             lower(node, builder)
             return

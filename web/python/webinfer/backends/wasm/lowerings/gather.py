@@ -6,13 +6,13 @@ import math
 import struct
 
 from webinfer.backends.wasm.builder import Builder, Lower, compute_itemsize
-from webinfer.backends.wasm.lowerings.cast import F32, compute_dtype, convert, copy, present
+from webinfer.backends.wasm.lowerings.cast import F32, compute_dtype, convert, copy
 from webinfer.backends.wasm.lowerings.elementwise import I32, I64, refuse
 from webinfer.backends.wasm.lowerings.reduce import lines_of
 from webinfer.graph.ir import Node, Op, Value
 from webinfer.ops import gather as ops
 from webinfer.ops.strides import row_major
-from webinfer.plan.blocks import Ref
+from webinfer.plan.blocks import Arguments, Ref
 
 
 def positions_ref(builder: Builder, value: Value) -> Ref:
@@ -27,32 +27,36 @@ def positions_ref(builder: Builder, value: Value) -> Ref:
     scratch = builder.scratch(8 * n)
     convert(builder, wide, dtype, scratch, I64, n)
     bounds = struct.pack("<qq", *I32.range)
-    builder.step("i64_clip", scratch, scratch, builder.table(("bounds", I64, bounds), bounds), units=n)
+    table = builder.table(("bounds", I64, bounds), bounds)
+    builder.step("i64_clip", x=scratch, y=scratch, bounds=table, units=n)
     convert(builder, scratch, I64, target, I32, n)
     return target
 
 
 def gather(node: Node, builder: Builder) -> None:
-    x, p, y, a = present(node.inputs[0]), present(node.inputs[1]), node.output, node.attrs
+    x, p, y, a = node.required_input(0), node.required_input(1), node.output, node.attrs
     outer = math.prod(x.type.shape[a.batch_dims : a.axis])
     count = math.prod(p.type.shape[a.batch_dims :])
     _, size, inner = lines_of(x.type.shape, a.axis)
     row = inner * compute_itemsize(x.type.dtype)
-    refs = (builder.ref(x), positions_ref(builder, p), builder.ref(y))
-    builder.step("b8_gather", *refs, outer, size, count, row, units=y.type.size // inner)
+    builder.step(
+        "b8_gather",
+        x=builder.ref(x), positions=positions_ref(builder, p), y=builder.ref(y),
+        outer=outer, size=size, count=count, row_bytes=row, units=y.type.size // inner,
+    )  # fmt: skip
 
 
-def _elements(node: Node) -> tuple[int, int, int]:
-    """(size, count, inner) along the axis of the node."""
-    x, p = present(node.inputs[0]).type.shape, present(node.inputs[1]).type.shape
-    return x[node.attrs.axis], p[node.attrs.axis], math.prod(x[node.attrs.axis + 1 :])
+def _elements(node: Node) -> Arguments:
+    """Sizes along the axis of the node, and what lies together behind it."""
+    x, p, axis = node.required_input(0).type.shape, node.required_input(1).type.shape, node.attrs.axis
+    return {"size": x[axis], "count": p[axis], "inner": math.prod(x[axis + 1 :])}
 
 
 def gather_elements(node: Node, builder: Builder) -> None:
-    x, p, y = present(node.inputs[0]), present(node.inputs[1]), node.output
+    x, p, y = node.required_input(0), node.required_input(1), node.output
     kernel = f"b{8 * compute_itemsize(x.type.dtype)}_gather_elements"
-    refs = (builder.ref(x), positions_ref(builder, p), builder.ref(y))
-    builder.step(kernel, *refs, *_elements(node), units=y.type.size)
+    positions = positions_ref(builder, p)
+    builder.step(kernel, _elements(node), x=builder.ref(x), positions=positions, y=builder.ref(y), units=y.type.size)
 
 
 def _axes_table(builder: Builder, shape: tuple[int, ...], depth: int) -> Ref:
@@ -63,26 +67,31 @@ def _axes_table(builder: Builder, shape: tuple[int, ...], depth: int) -> Ref:
 
 
 def gather_nd(node: Node, builder: Builder) -> None:
-    x, p, y, batch = present(node.inputs[0]), present(node.inputs[1]), node.output, node.attrs.batch_dims
+    x, p, y, batch = node.required_input(0), node.required_input(1), node.output, node.attrs.batch_dims
     depth, rest = p.type.shape[-1], x.type.shape[batch:]
     itemsize = compute_itemsize(x.type.dtype)
     row = math.prod(rest[depth:]) * itemsize
     count = math.prod(p.type.shape[batch:-1])
-    refs = (builder.ref(x), positions_ref(builder, p), builder.ref(y), _axes_table(builder, rest, depth))
-    builder.step("b8_gather_nd", *refs, depth, count, math.prod(rest) * itemsize, row, units=p.type.size // depth)
+    builder.step(
+        "b8_gather_nd",
+        x=builder.ref(x), positions=positions_ref(builder, p), y=builder.ref(y),
+        axes=_axes_table(builder, rest, depth), depth=depth, count=count, batch_bytes=math.prod(rest) * itemsize,
+        row_bytes=row, units=p.type.size // depth,
+    )  # fmt: skip
 
 
 def scatter_elements(node: Node, builder: Builder) -> None:
-    x, p, u = (present(v) for v in node.inputs)
+    x, p, u = map(node.required_input, range(3))
     itemsize, target = compute_itemsize(x.type.dtype), builder.ref(node.output)
     copy(builder, builder.ref(x), target, x.type.size * itemsize)
     if u.type.size:
         kernel = f"b{8 * itemsize}_scatter_elements"
-        builder.step(kernel, positions_ref(builder, p), builder.ref(u), target, *_elements(node), u.type.size)
+        positions = positions_ref(builder, p)
+        builder.step(kernel, _elements(node), positions=positions, updates=builder.ref(u), y=target, n=u.type.size)
 
 
 def scatter_nd(node: Node, builder: Builder) -> None:
-    x, p, u = (present(v) for v in node.inputs)
+    x, p, u = map(node.required_input, range(3))
     dtype, depth, target = compute_dtype(x), p.type.shape[-1], builder.ref(node.output)
     row, kernel = math.prod(x.type.shape[depth:]), "b8_scatter_nd"
     if node.attrs.add:
@@ -94,8 +103,11 @@ def scatter_nd(node: Node, builder: Builder) -> None:
     copy(builder, builder.ref(x), target, x.type.size * dtype.itemsize)
     if u.type.size:
         table = _axes_table(builder, x.type.shape, depth)
-        refs = (positions_ref(builder, p), builder.ref(u), target, table)
-        builder.step(kernel, *refs, depth, p.type.size // depth, row)
+        builder.step(
+            kernel,
+            positions=positions_ref(builder, p), updates=builder.ref(u), y=target, axes=table, depth=depth,
+            count=p.type.size // depth, row=row,
+        )  # fmt: skip
 
 
 LOWERINGS: dict[Op, Lower] = {

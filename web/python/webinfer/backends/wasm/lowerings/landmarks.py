@@ -6,36 +6,47 @@ import math
 
 from webinfer.backends.wasm.builder import Builder, Lower
 from webinfer.backends.wasm.lowerings.affine import integers
-from webinfer.backends.wasm.lowerings.cast import present
-from webinfer.backends.wasm.lowerings.conv import require_float
+from webinfer.backends.wasm.lowerings.products import require_float
 from webinfer.graph.ir import Node, Op
 from webinfer.ops import landmarks as ops
 
 
 def to_matrix(node: Node, builder: Builder) -> None:
+    """The matrix of the box that landmarks span."""
     require_float(node)
-    points, a = present(node.inputs[0]), node.attrs
+    points, a = node.required_input(0), node.attrs
     height, width = a.size
-    turn = (math.cos(a.target_radians), math.sin(a.target_radians))
-    refs = (builder.ref(points), integers(builder, a.subset), builder.ref(node.output))
-    builder.step("f32_landmarks_to_matrix", *refs, len(a.subset), a.left, a.right, width, height, *a.scale, *turn)
+    builder.step(
+        "f32_landmarks_to_matrix",
+        points=builder.ref(points), subset=integers(builder, a.subset), matrix=builder.ref(node.output),
+        subset_count=len(a.subset), left=a.left, right=a.right, width=width, height=height,
+        scale_x=a.scale[0], scale_y=a.scale[1],
+        turn_cos=math.cos(a.target_radians), turn_sin=math.sin(a.target_radians),
+    )  # fmt: skip
 
 
 def transform_landmarks(node: Node, builder: Builder) -> None:
+    """Landmarks times a matrix."""
     require_float(node)
-    points, matrix = present(node.inputs[0]), present(node.inputs[1])
+    points, matrix = node.required_input(0), node.required_input(1)
     depth = points.type.shape[-1]
-    refs = (builder.ref(points), builder.ref(matrix), builder.ref(node.output))
-    builder.step("f32_transform_landmarks", *refs, depth, node.attrs.scale, units=points.type.size // depth)
+    builder.step(
+        "f32_transform_landmarks",
+        points=builder.ref(points), matrix=builder.ref(matrix), y=builder.ref(node.output), depth=depth,
+        scale=node.attrs.scale, units=points.type.size // depth,
+    )  # fmt: skip
 
 
 def transform_tensor(node: Node, builder: Builder) -> None:
+    """The image that a matrix cuts out of another."""
     require_float(node)
-    x, matrix, a = present(node.inputs[0]), present(node.inputs[1]), node.attrs
+    x, matrix, a = node.required_input(0), node.required_input(1), node.attrs
     _, ih, iw, c = x.type.shape
-    refs = (builder.ref(x), builder.ref(matrix), builder.ref(node.output))
-    half = 0.5 if a.half_pixel_centers else 0.0
-    builder.step("f32_transform_tensor_bilinear_nhwc", *refs, ih, iw, c, *a.size, half, units=a.size[0])
+    builder.step(
+        "f32_transform_tensor_bilinear_nhwc",
+        x=builder.ref(x), matrix=builder.ref(matrix), y=builder.ref(node.output), ih=ih, iw=iw, c=c,
+        oh=a.size[0], ow=a.size[1], half=0.5 if a.half_pixel_centers else 0.0, units=a.size[0],
+    )  # fmt: skip
 
 
 LOWERINGS: dict[Op, Lower] = {

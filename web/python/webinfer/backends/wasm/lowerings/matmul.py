@@ -7,16 +7,17 @@ from collections.abc import Iterator
 from itertools import product
 
 from webinfer.backends.wasm.builder import Builder, Lower
-from webinfer.backends.wasm.kernel_constants import ACTIVATION_CLAMP
-from webinfer.backends.wasm.lowerings.cast import F32, compute_dtype, present
-from webinfer.backends.wasm.lowerings.conv import ACTIVATIONS, TILES, DenseWeights, pack_dense, tile_work
+from webinfer.backends.wasm.lowerings.cast import F32, compute_dtype
+from webinfer.backends.wasm.lowerings.conv import TILES, tile_work
 from webinfer.backends.wasm.lowerings.movement import fill, strided_copy
 from webinfer.backends.wasm.lowerings.nest import broadcast_strides
+from webinfer.backends.wasm.lowerings.products import DenseWeights, activation_args, pack_dense
+from webinfer.backends.wasm.lowerings.windows import window
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, Op, TensorType, Value
 from webinfer.ops import matmul as ops
 from webinfer.ops.strides import StridedCopy, coalesce, row_major
-from webinfer.plan.blocks import Ref
+from webinfer.plan.blocks import Arguments, Ref
 
 MAX_BATCHES = 4096  # products that one node may become
 
@@ -54,7 +55,8 @@ def transposed(builder: Builder, value: Value, itemsize: int) -> Ref:
 
 
 def matmul(node: Node, builder: Builder) -> None:
-    a, b, y, attrs = present(node.inputs[0]), present(node.inputs[1]), node.output, node.attrs
+    """Matrix products: 1x1 convolutions of images one pixel high."""
+    a, b, y, attrs = node.required_input(0), node.required_input(1), node.output, node.attrs
     if compute_dtype(a) is not F32 or compute_dtype(b) is not F32:
         raise UnsupportedOpError([f"no product of {a.type} and {b.type}; cast to float32 first"])
     sizes = ops.matrix_sizes([None if v is None else v.type for v in node.inputs], attrs)
@@ -62,8 +64,7 @@ def matmul(node: Node, builder: Builder) -> None:
         fill(builder, builder.ref(y), y.type.dtype, 0.0, y.type.size)
         return
     source = transposed(builder, a, 4) if attrs.transpose_a else builder.ref(a)
-    lo, hi = attrs.activation.bounds or (-math.inf, math.inf)
-    end = (0, 0, 0, ACTIVATIONS.get(attrs.activation, ACTIVATION_CLAMP), lo, hi)
+    epilogue: Arguments = {"residual": None, "residual_c": 0, "slope": None, **activation_args(attrs.activation)}
     _, k, n = sizes
     products = list(batches(a.type, b.type, y.type, sizes))
     rows = products[0][0]
@@ -73,8 +74,10 @@ def matmul(node: Node, builder: Builder) -> None:
     for _, at_a, at_b, at_y in products:
         panels = packed + at_b // (k * n) * -(-n // width) * panel_bytes
         builder.step(
-            f"f32_conv2d_nhwc_{tile}", source + 4 * at_a, panels, builder.ref(y) + 4 * at_y, 1, 1, rows, k, k,
-            1, rows, n, n, 1, 1, 1, 1, 1, 1, 0, 0, *end, units=-(-n // width) * -(-rows // height),
+            f"f32_conv2d_nhwc_{tile}", window((1, 1), (1, 1), (0, 0)), epilogue,
+            x=source + 4 * at_a, n=1, ih=1, iw=rows, ci=k, x_stride=k, w=panels,
+            y=builder.ref(y) + 4 * at_y, oh=1, ow=rows, co=n, y_stride=n,
+            units=-(-n // width) * -(-rows // height),
         )  # fmt: skip
     builder.because(f"{tile} tile, {builder.isa} build")
 
@@ -82,7 +85,7 @@ def matmul(node: Node, builder: Builder) -> None:
 def _pack(node: Node, builder: Builder, sizes: tuple[int, int, int], width: int) -> Ref:
     """Column panels of every matrix of b, one after the other, each with the bias."""
     _, k, n = sizes
-    count = math.prod(present(node.inputs[1]).type.shape[:-2])
+    count = math.prod(node.required_input(1).type.shape[:-2])
     # Rows of b are taps of one channel each, or, transposed, one tap of k channels.
     transpose = node.attrs.transpose_b
     weights = DenseWeights(count, n, 1, k, k * n, k, 0) if transpose else DenseWeights(count, n, k, 1, k * n, 1, n)

@@ -7,14 +7,14 @@ import struct
 
 from webinfer.backends.wasm.builder import COMPUTE, Builder, Lower, compute_itemsize
 from webinfer.backends.wasm.kernel_constants import VECTOR_LANES
-from webinfer.backends.wasm.lowerings.cast import copy, present
+from webinfer.backends.wasm.lowerings.cast import copy
 from webinfer.backends.wasm.lowerings.nest import nest
 from webinfer.dtypes import DType
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, Op
 from webinfer.ops import movement as ops
 from webinfer.ops.strides import StridedCopy, row_major
-from webinfer.plan.blocks import Ref
+from webinfer.plan.blocks import Arguments, Ref
 
 MIN_PLANE = 4  # rows and columns of a plane that is worth the blocked transpose
 
@@ -28,7 +28,7 @@ def strided_copy(builder: Builder, part: StridedCopy, source: Ref, target: Ref, 
     if itemsize == 4 and _is_transpose(part):
         _transpose(builder, part, from_ref, to_ref)
     elif from_ref != to_ref or not dense:
-        builder.step(f"b{8 * itemsize}_copy", from_ref, to_ref, table, units=count)
+        builder.step(f"b{8 * itemsize}_copy", x=from_ref, y=to_ref, nest=table, units=count)
 
 
 def _turned_axis(part: StridedCopy) -> int:
@@ -50,14 +50,16 @@ def _transpose(builder: Builder, part: StridedCopy, source: Ref, target: Ref) ->
     shape = [part.shape[i] for i in outer]
     strides = [tuple(s[i] for i in outer) for s in (part.source_strides, part.target_strides)]
     rows, columns = part.shape[axis], part.shape[-1]
-    steps = (part.source_strides[-1], part.target_strides[axis])
     table = nest(builder, shape, *strides)
     builder.step(
-        "b32_transpose", source, target, table, rows, columns, *steps, units=math.prod(shape) * -(-rows // VECTOR_LANES)
-    )
+        "b32_transpose",
+        x=source, y=target, nest=table, rows=rows, columns=columns,
+        x_step=part.source_strides[-1], y_step=part.target_strides[axis],
+        units=math.prod(shape) * -(-rows // VECTOR_LANES),
+    )  # fmt: skip
 
 
-def fill_words(dtype: DType, value: float) -> tuple[int, int]:
+def fill_words(dtype: DType, value: float) -> Arguments:
     """One element as the kernels hold it: its low and its high 32 bits.
 
     Raises:  UnsupportedOpError if the type cannot hold the value
@@ -68,17 +70,17 @@ def fill_words(dtype: DType, value: float) -> tuple[int, int]:
         low, high = struct.unpack("<ii", struct.pack(f"<{compute.letter}", number).ljust(8, b"\0"))
     except (OverflowError, ValueError, struct.error):
         raise UnsupportedOpError([f"the value {value} does not fit {dtype}"]) from None
-    return low, high
+    return {"low": low, "high": high}
 
 
 def fill(builder: Builder, target: Ref, dtype: DType, value: float, count: int) -> None:
     """Sets elements to one value, given in stored units."""
-    builder.step(f"b{8 * compute_itemsize(dtype)}_fill", target, *fill_words(dtype, value), units=count)
+    builder.step(f"b{8 * compute_itemsize(dtype)}_fill", fill_words(dtype, value), y=target, units=count)
 
 
 def moved(node: Node, builder: Builder) -> None:
     """Any operator that ops/movement.py says as strided copies."""
-    inputs, y = [present(v) for v in node.inputs], node.output
+    inputs, y = [node.required_input(i) for i in range(len(node.inputs))], node.output
     parts = ops.strided_copies(node.op, [v.type for v in inputs], y.type, node.attrs)
     assert parts is not None
     itemsize = compute_itemsize(y.type.dtype)
@@ -88,11 +90,11 @@ def moved(node: Node, builder: Builder) -> None:
 
 def reshape(node: Node, builder: Builder) -> None:
     y = node.output
-    copy(builder, builder.ref(present(node.inputs[0])), builder.ref(y), y.type.size * compute_itemsize(y.type.dtype))
+    copy(builder, builder.ref(node.required_input(0)), builder.ref(y), y.type.size * compute_itemsize(y.type.dtype))
 
 
 def pad(node: Node, builder: Builder) -> None:
-    x, y, a = present(node.inputs[0]), node.output, node.attrs
+    x, y, a = node.required_input(0), node.output, node.attrs
     if a.mode == "constant":
         if any(a.before) or any(a.after):
             fill(builder, builder.ref(y), y.type.dtype, a.value, y.type.size)
@@ -110,7 +112,7 @@ def pad(node: Node, builder: Builder) -> None:
 
 def _mirrors(node: Node, axis: int) -> list[StridedCopy]:
     """Copies inside y that fill both ends of one axis."""
-    x, y, a = present(node.inputs[0]).type, node.output.type, node.attrs
+    x, y, a = node.required_input(0).type, node.output.type, node.attrs
     strides, step = row_major(y.shape), row_major(y.shape)[axis]
     # Axes before this one are whole, axes behind it only where the image lies.
     shape = [y.shape[i] if i < axis else x.shape[i] for i in range(x.rank)]

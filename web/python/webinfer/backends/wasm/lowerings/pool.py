@@ -6,13 +6,14 @@ import math
 
 from webinfer.backends.wasm.builder import Builder, Lower
 from webinfer.backends.wasm.kernel_constants import POOL_UNIT_CHANNELS
-from webinfer.backends.wasm.lowerings.cast import compute_dtype, present
+from webinfer.backends.wasm.lowerings.cast import compute_dtype
+from webinfer.backends.wasm.lowerings.windows import image_sizes, window, window_of
 from webinfer.dtypes import DType
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, Op
 from webinfer.ops import pool as ops
 from webinfer.ops.activation import Activation
-from webinfer.plan.blocks import Argument
+from webinfer.plan.blocks import Arguments
 
 F32 = DType.FLOAT32
 KINDS = {
@@ -26,9 +27,11 @@ AVERAGED = (DType.INT8, DType.UINT8, DType.INT16)
 BOUNDED = (DType.INT8, DType.UINT8, DType.INT16)  # types whose kernels clamp
 
 
-def _window(node: Node) -> tuple[int, ...]:
-    (n, ih, iw, c), (_, oh, ow, _) = present(node.inputs[0]).type.shape, node.outputs[0].type.shape
-    return (n, ih, iw, c, oh, ow, *node.attrs.window, *node.attrs.stride)
+def _images(node: Node, builder: Builder) -> Arguments:
+    """x and y: where they lie, how large they are, how many channels they have."""
+    x, y = node.required_input(0), node.outputs[0]
+    refs: Arguments = {"x": builder.ref(x), "y": builder.ref(y)}
+    return refs | {"c": x.type.shape[3]} | image_sizes(x.type, y.type)
 
 
 def _pixels(node: Node) -> int:
@@ -36,7 +39,12 @@ def _pixels(node: Node) -> int:
     return n * oh * ow
 
 
-def _float_bounds(node: Node) -> tuple[float, float]:
+def _float_bounds(node: Node) -> Arguments:
+    lowest, highest = _bounds(node)
+    return {"lo": lowest, "hi": highest}
+
+
+def _bounds(node: Node) -> tuple[float, float]:
     activation: Activation = node.attrs.activation
     if activation.bounds is None:
         raise UnsupportedOpError([f"activation {activation} after pooling; apply it as an operator of its own"])
@@ -44,46 +52,55 @@ def _float_bounds(node: Node) -> tuple[float, float]:
 
 
 def pool2d(node: Node, builder: Builder) -> None:
-    x, y, a = present(node.inputs[0]), node.output, node.attrs
+    """An average, a root of squares or a maximum of each window."""
+    x, a = node.required_input(0), node.attrs
     kind, dtype = KINDS[node.op], compute_dtype(x)
-    head = (builder.ref(x), builder.ref(y), *_window(node), *a.dilation, a.pads[0], a.pads[2])
+    groups = (_images(node, builder), window_of(node, a.window))
     if dtype is F32:
         blocks = -(-x.type.shape[3] // POOL_UNIT_CHANNELS)
-        builder.step(f"f32_{kind}_pool2d_nhwc", *head, 0, *_float_bounds(node), units=_pixels(node) * blocks)
+        kernel = f"f32_{kind}_pool2d_nhwc"
+        builder.step(kernel, *groups, _float_bounds(node), count_padding=0, units=_pixels(node) * blocks)
         return
     known = SHORT if kind == "max" else {d: SHORT[d] for d in AVERAGED} if kind == "average" and x.type.quant else {}
     if dtype not in known:
         raise UnsupportedOpError([f"no {kind} pooling kernel for {x.type}; cast to float32 first"])
-    builder.step(f"{known[dtype]}_{kind}_pool2d_nhwc", *head, *_integer_bounds(node), units=_pixels(node))
+    builder.step(f"{known[dtype]}_{kind}_pool2d_nhwc", *groups, _integer_bounds(node), units=_pixels(node))
 
 
-def _integer_bounds(node: Node) -> tuple[int, int]:
+def _integer_bounds(node: Node) -> Arguments:
     """The clamp in stored integers; types without a clamping kernel must not need one."""
-    type, (lowest, highest) = node.output.type, _float_bounds(node)
+    type, (lowest, highest) = node.output.type, _bounds(node)
     low, high = type.dtype.range
     scale, zero = (type.quant.scales[0], (*type.quant.zero_points, 0)[0]) if type.quant else (1.0, 0)
     lo = max(low, zero + round(lowest / scale)) if math.isfinite(lowest) else low
     hi = min(high, zero + round(highest / scale)) if math.isfinite(highest) else high
     if type.dtype not in BOUNDED and (lo, hi) != (low, high):
         raise UnsupportedOpError([f"activation {node.attrs.activation} on {type}; apply it as an operator of its own"])
-    return (lo, hi) if type.dtype in BOUNDED else (0, 0)
+    return {"lo": lo, "hi": hi} if type.dtype in BOUNDED else {"lo": 0, "hi": 0}
 
 
 def max_pool_with_argmax2d(node: Node, builder: Builder) -> None:
-    x, a = present(node.inputs[0]), node.attrs
+    """Maxima, and the taps that they stood at."""
+    x, a = node.required_input(0), node.attrs
     if compute_dtype(x) is not F32:
         raise UnsupportedOpError([f"no pooling kernel with taps for {x.type}; cast to float32 first"])
-    refs: list[Argument] = [builder.ref(x), *map(builder.ref, node.outputs)]
-    args = (*_window(node), a.pads[0], a.pads[2], *_float_bounds(node))
-    builder.step("f32_max_pool_with_argmax2d_nhwc", *refs, *args, units=_pixels(node))
+    builder.step(
+        "f32_max_pool_with_argmax2d_nhwc",
+        _images(node, builder), window(a.window, a.stride, (a.pads[0], a.pads[2]), dilation=None), _float_bounds(node),
+        taps=builder.ref(node.outputs[1]), units=_pixels(node),
+    )  # fmt: skip
 
 
 def max_unpool2d(node: Node, builder: Builder) -> None:
-    x, taps, a = present(node.inputs[0]), present(node.inputs[1]), node.attrs
+    """Values put back at the taps that they came from; the rest is zero."""
+    x, taps, a = node.required_input(0), node.required_input(1), node.attrs
     n, ih, iw, c = x.type.shape
-    kernel = f"b{8 * compute_dtype(x).itemsize}_max_unpool2d_nhwc"
-    args = (ih, iw, c, *a.size, a.window[1], *a.stride, *a.pads)
-    builder.step(kernel, builder.ref(x), builder.ref(taps), builder.ref(node.output), *args, units=n)
+    builder.step(
+        f"b{8 * compute_dtype(x).itemsize}_max_unpool2d_nhwc",
+        x=builder.ref(x), taps=builder.ref(taps), y=builder.ref(node.output), ih=ih, iw=iw, c=c,
+        oh=a.size[0], ow=a.size[1], kw=a.window[1], sh=a.stride[0], sw=a.stride[1],
+        pad_top=a.pads[0], pad_left=a.pads[1], units=n,
+    )  # fmt: skip
 
 
 LOWERINGS: dict[Op, Lower] = {

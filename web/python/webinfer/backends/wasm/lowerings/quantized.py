@@ -14,29 +14,19 @@ from collections.abc import Callable
 from webinfer.backends.wasm.builder import Builder, Lower
 from webinfer.backends.wasm.lowerings import reduce as float_reduce
 from webinfer.backends.wasm.lowerings import softmax as float_softmax
-from webinfer.backends.wasm.lowerings.affine import (
-    EIGHT_BIT,
-    byte_zero,
-    f32,
-    flip_of,
-    floats,
-    integers,
-    is_stored,
-    scale_of,
-    stored,
-    zeros_of,
-)  # fmt: skip
-from webinfer.backends.wasm.lowerings.cast import F32, compute_dtype, copy, present
+from webinfer.backends.wasm.lowerings.affine import EIGHT_BIT, byte_zero, flip_of, floats, integers, result_args
+from webinfer.backends.wasm.lowerings.cast import F32, compute_dtype, copy
 from webinfer.backends.wasm.lowerings.elementwise import binary, unary
 from webinfer.backends.wasm.lowerings.nest import broadcast_nest
 from webinfer.codegen.lookup import lookup_table
 from webinfer.dtypes import DType
 from webinfer.errors import ShapeError, UnsupportedOpError
 from webinfer.graph.ir import Node, Op, TensorType, Value
+from webinfer.lowering.affine import is_stored, round_to_f32, scale_of, zeros_of
 from webinfer.ops import elementwise as ops
 from webinfer.ops import reduce as reduce_ops
 from webinfer.ops import softmax as softmax_ops
-from webinfer.plan.blocks import Ref
+from webinfer.plan.blocks import Arguments, Ref
 
 _SHORT = {DType.INT8: "i8", DType.UINT8: "u8", DType.INT16: "i16", DType.INT32: "i32"}
 
@@ -62,9 +52,12 @@ def dequantize_steps(
     """Puts the step that writes the real numbers of a stored tensor, divided by `factor`."""
     assert value.type.quant is not None
     channels, inner = _channels(value.type)
-    scales = floats(builder, [f32(f32(s) / factor) for s in value.type.quant.scales])
+    scales = floats(builder, [round_to_f32(round_to_f32(s) / factor) for s in value.type.quant.scales])
     zeros = integers(builder, zeros_of(value.type, channels))
-    put(f"{_short(value.type.dtype)}_dequantize", source, target, scales, zeros, channels, inner, units=value.type.size)
+    put(
+        f"{_short(value.type.dtype)}_dequantize",
+        x=source, y=target, scales=scales, zeros=zeros, channels=channels, inner=inner, units=value.type.size,
+    )  # fmt: skip
 
 
 def dequantized(builder: Builder, value: Value, target: Ref, factor: float = 1.0) -> None:
@@ -76,16 +69,21 @@ def quantized(builder: Builder, source: Ref, value: Value, scaled: bool = False)
     """Writes real numbers as a stored tensor; `scaled` ones are divided by its scale already."""
     assert value.type.quant is not None
     channels, inner = _channels(value.type)
-    if any(not f32(s) > 0 for s in value.type.quant.scales):
+    if any(not round_to_f32(s) > 0 for s in value.type.quant.scales):
         raise UnsupportedOpError([f"{value.type} has a scale that is not positive"])
-    inverses = floats(builder, [1.0 if scaled else f32(1.0 / f32(s)) for s in value.type.quant.scales])
+    inverses = floats(
+        builder, [1.0 if scaled else round_to_f32(1.0 / round_to_f32(s)) for s in value.type.quant.scales]
+    )
     zeros = integers(builder, zeros_of(value.type, channels))
-    kernel = f"{_short(value.type.dtype)}_quantize"
-    builder.step(kernel, source, builder.ref(value), inverses, zeros, channels, inner, units=value.type.size)
+    builder.step(
+        f"{_short(value.type.dtype)}_quantize",
+        x=source, y=builder.ref(value), scales=inverses, zeros=zeros, channels=channels, inner=inner,
+        units=value.type.size,
+    )  # fmt: skip
 
 
 def dequantize(node: Node, builder: Builder) -> None:
-    x, y = present(node.inputs[0]), node.output
+    x, y = node.required_input(0), node.output
     if compute_dtype(x) is F32:
         copy(builder, builder.ref(x), builder.ref(y), 4 * x.type.size)
     else:
@@ -93,7 +91,7 @@ def dequantize(node: Node, builder: Builder) -> None:
 
 
 def quantize(node: Node, builder: Builder) -> None:
-    x, y = present(node.inputs[0]), node.output
+    x, y = node.required_input(0), node.output
     if compute_dtype(x) is F32:
         quantized(builder, builder.ref(x), y)
     elif not is_stored(x.type):
@@ -108,16 +106,17 @@ def quantize(node: Node, builder: Builder) -> None:
 
 def _lookup(builder: Builder, node: Node, attrs: ops.UnaryAttrs) -> None:
     """One step that replaces each byte by another."""
-    x, y = present(node.inputs[0]), node.output
+    x, y = node.required_input(0), node.output
     try:
         table = lookup_table(node.op.name, attrs, x.type, y.type)
     except (ShapeError, ArithmeticError, ValueError) as error:
         raise UnsupportedOpError([f"no table from {x.type} to {y.type}: {error}"]) from None
-    builder.step("b8_lookup", builder.ref(x), builder.ref(y), builder.table(("bytes", table), table), units=x.type.size)
+    stored_table = builder.table(("bytes", table), table)
+    builder.step("b8_lookup", x=builder.ref(x), y=builder.ref(y), table=stored_table, units=x.type.size)
 
 
 def table_unary(node: Node, builder: Builder) -> None:
-    x, y = present(node.inputs[0]), node.output
+    x, y = node.required_input(0), node.output
     if x.type.dtype in EIGHT_BIT and y.type.dtype in EIGHT_BIT:
         _lookup(builder, node, node.attrs)
     else:
@@ -149,38 +148,39 @@ def _as_float(builder: Builder, value: Value) -> Value:
 
 def add(node: Node, builder: Builder) -> None:
     """Sums and differences with fixed-point factors of 21 bits."""
-    a, b, y = present(node.inputs[0]), present(node.inputs[1]), node.output
+    a, b, y = node.required_input(0), node.required_input(1), node.output
     if not _one_byte_type(node):
         through_float(binary)(node, builder)
         return
     out = scale_of(y.type)
-    factors = [f32(scale_of(v.type) / out) for v in (a, b)]
+    factors = [round_to_f32(scale_of(v.type) / out) for v in (a, b)]
     shift = 20 - math.floor(math.log2(max(factors)))
     p, q = (round(f * 2.0**shift) for f in factors)
     if not 1 <= shift <= 30:  # scales too far apart for 32-bit sums
         through_float(binary)(node, builder)
         return
-    s = stored(y.type, node.attrs.activation)
     builder.step(
-        "q8_add", builder.ref(a), builder.ref(b), builder.ref(y),
-        broadcast_nest(builder, y.type.shape, a.type.shape, b.type.shape),
-        byte_zero(a.type), byte_zero(b.type), s.zero, s.flip, p, q if node.op is ops.ADD else -q, shift, s.lo, s.hi,
-        units=y.type.size,
+        "q8_add", _operands(node, builder), p=p, q=q if node.op is ops.ADD else -q, shift=shift, units=y.type.size,
     )  # fmt: skip
+
+
+def _operands(node: Node, builder: Builder) -> Arguments:
+    """Both operands and the result, all of one type: where they lie, how they are broadcast and stored."""
+    a, b, y = node.required_input(0), node.required_input(1), node.output
+    refs: Arguments = {"a": builder.ref(a), "b": builder.ref(b), "y": builder.ref(y)}
+    nest = broadcast_nest(builder, y.type.shape, a.type.shape, b.type.shape)
+    result = result_args(y.type, node.attrs.activation)
+    flip = result.pop("y_flip")
+    return refs | result | {"nest": nest, "a_zero": byte_zero(a.type), "b_zero": byte_zero(b.type), "flip": flip}
 
 
 def mul(node: Node, builder: Builder) -> None:
-    a, b, y = present(node.inputs[0]), present(node.inputs[1]), node.output
+    a, b, y = node.required_input(0), node.required_input(1), node.output
     if not _one_byte_type(node):
         through_float(binary)(node, builder)
         return
-    s = stored(y.type, node.attrs.activation)
-    scale = f32(f32(scale_of(a.type) * scale_of(b.type)) / scale_of(y.type))
-    builder.step(
-        "q8_mul", builder.ref(a), builder.ref(b), builder.ref(y),
-        broadcast_nest(builder, y.type.shape, a.type.shape, b.type.shape),
-        byte_zero(a.type), byte_zero(b.type), s.zero, s.flip, scale, s.lo, s.hi, units=y.type.size,
-    )  # fmt: skip
+    scale = round_to_f32(round_to_f32(scale_of(a.type) * scale_of(b.type)) / scale_of(y.type))
+    builder.step("q8_mul", _operands(node, builder), scale=scale, units=y.type.size)
 
 
 def _one_byte_type(node: Node) -> bool:
@@ -190,21 +190,24 @@ def _one_byte_type(node: Node) -> bool:
 
 
 def softmax(node: Node, builder: Builder) -> None:
-    x, y, a = present(node.inputs[0]), node.output, node.attrs
+    x, y, a = node.required_input(0), node.output, node.attrs
     if not 0 < a.beta * scale_of(x.type) < math.inf:
         through_float(float_softmax.softmax)(node, builder)
         return
     outer, r, inner = float_reduce.lines_of(x.type.shape, a.axis)
-    s, step = stored(y.type), -a.beta * scale_of(x.type)
+    step = -a.beta * scale_of(x.type)
     data = struct.pack("<256d", *(math.exp(step * distance) for distance in range(256)))
     table = builder.table(("exp", data), data)
-    args = (r, inner, flip_of(x.type), s.zero, s.flip, scale_of(y.type), s.lo, s.hi)
-    builder.step("q8_softmax", builder.ref(x), builder.ref(y), table, *args, units=outer * inner)
+    builder.step(
+        "q8_softmax", result_args(y.type),
+        x=builder.ref(x), x_flip=flip_of(x.type), y=builder.ref(y), scale=scale_of(y.type), table=table,
+        r=r, inner=inner, units=outer * inner,
+    )  # fmt: skip
 
 
 def reduce(node: Node, builder: Builder) -> None:
     """Sums and means in integers; extremes compare stored numbers; anything else goes through float32."""
-    x, y, a = present(node.inputs[0]), node.output, node.attrs
+    x, y, a = node.required_input(0), node.output, node.attrs
     if node.op in (reduce_ops.REDUCE_MAX, reduce_ops.REDUCE_MIN):
         float_reduce.reduce(node, builder)
         return
@@ -213,10 +216,12 @@ def reduce(node: Node, builder: Builder) -> None:
         return
     source, (_, r, inner) = float_reduce.gathered_axes(builder, builder.ref(x), x.type.shape, a.axes, 1)
     count = r if node.op is reduce_ops.REDUCE_MEAN else 1
-    scale = f32(scale_of(x.type) / f32(scale_of(y.type) * f32(count)))
-    s = stored(y.type)
-    args = (r, inner, byte_zero(x.type), flip_of(x.type), s.zero, s.flip, scale, s.lo, s.hi)
-    builder.step("q8_reduce_sum", source, builder.ref(y), *args, units=y.type.size)
+    scale = round_to_f32(scale_of(x.type) / round_to_f32(scale_of(y.type) * round_to_f32(count)))
+    builder.step(
+        "q8_reduce_sum", result_args(y.type),
+        x=source, x_zero=byte_zero(x.type), x_flip=flip_of(x.type), y=builder.ref(y), scale=scale,
+        r=r, inner=inner, units=y.type.size,
+    )  # fmt: skip
 
 
 _TABLES = (

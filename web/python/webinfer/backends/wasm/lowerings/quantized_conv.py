@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from webinfer.backends.wasm.builder import Builder, Lower
@@ -13,28 +14,18 @@ from webinfer.backends.wasm.kernel_constants import (
     Q8_TAPS_3X3_S1,
     Q8_TAPS_3X3_S2,
 )
-from webinfer.backends.wasm.lowerings.affine import (
-    EIGHT_BIT,
-    byte_zero,
-    f32,
-    flip_of,
-    floats,
-    integers,
-    is_stored,
-    scale_of,
-    stored,
-    zeros_of,
-)  # fmt: skip
-from webinfer.backends.wasm.lowerings.cast import present
+from webinfer.backends.wasm.lowerings.affine import EIGHT_BIT, byte_zero, flip_of, floats, integers, result_args
 from webinfer.backends.wasm.lowerings.matmul import batches, transposed
 from webinfer.backends.wasm.lowerings.movement import fill, strided_copy
+from webinfer.backends.wasm.lowerings.windows import image_sizes, window, window_of
 from webinfer.dtypes import DType
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, Op, Value
+from webinfer.lowering.affine import is_stored, round_to_f32, scale_of, zeros_of
 from webinfer.ops import conv as ops
 from webinfer.ops import matmul as matmul_ops
 from webinfer.ops.strides import StridedCopy, coalesce, row_major
-from webinfer.plan.blocks import Ref
+from webinfer.plan.blocks import Arguments, Ref
 
 _TAPS_3X3 = {1: Q8_TAPS_3X3_S1, 2: Q8_TAPS_3X3_S2}  # by stride
 
@@ -74,16 +65,15 @@ def require_bytes(node: Node) -> None:
 
 def pack(node: Node, builder: Builder, weights: Weights) -> Ref:
     """Panels of the weights with their biases and factors: packed at load, or every time if they can change."""
-    x, w, bias = present(node.inputs[0]), present(node.inputs[1]), [*node.inputs, None][2]
+    x, w, bias = node.required_input(0), node.required_input(1), node.optional_input(2)
     assert w.type.quant is not None
     fixed = builder.is_fixed(w) and (bias is None or builder.is_fixed(bias))
     total = max(weights.first_out + weights.co, len(w.type.quant.scales))
     own = slice(weights.first_out, weights.first_out + weights.co)
-    steps = (
-        [f32(s) for s in w.type.quant.scales] if len(w.type.quant.scales) > 1 else [f32(w.type.quant.scales[0])] * total
-    )
+    steps = [round_to_f32(s) for s in w.type.quant.scales]
+    steps = steps * total if len(steps) == 1 else steps
     scale_x, scale_y = scale_of(x.type), scale_of(node.output.type)
-    scales = floats(builder, [f32(f32(scale_x * s) / scale_y) for s in steps[own]])
+    scales = floats(builder, [round_to_f32(round_to_f32(scale_x * s) / scale_y) for s in steps[own]])
     zeros = integers(builder, zeros_of(w.type, total)[own])
     key = ("q8", w, bias, weights, scales, zeros, byte_zero(x.type))
     target, is_new = (
@@ -93,67 +83,58 @@ def pack(node: Node, builder: Builder, weights: Weights) -> Ref:
         put = builder.prepare if fixed else builder.step
         plain = w.constant is not None and w.constant.sparsity is None and fixed
         source = (builder.weights(w) if plain else builder.ref(w)) + weights.first
-        order = integers(builder, weights.order) if weights.order else 0
+        order = integers(builder, weights.order) if weights.order else None
         put(
-            "q8_pack_weights", source, 0 if bias is None else builder.ref(bias) + 4 * weights.first_out, scales, zeros,
-            order, target, weights.co, weights.taps, weights.ci, weights.out_stride, weights.tap_stride,
-            weights.ci_stride, int(w.type.dtype is DType.INT8), byte_zero(x.type), units=-(-weights.co // Q8_COLUMNS),
+            "q8_pack_weights",
+            w=source, w_signed=int(w.type.dtype is DType.INT8),
+            bias=None if bias is None else builder.ref(bias) + 4 * weights.first_out,
+            scales=scales, zeros=zeros, order=order, y=target, co=weights.co, taps=weights.taps, ci=weights.ci,
+            co_step=weights.out_stride, tap_step=weights.tap_stride, ci_step=weights.ci_stride,
+            x_zero=byte_zero(x.type), units=-(-weights.co // Q8_COLUMNS),
         )  # fmt: skip
     return target
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """The geometry of a dense convolution over one group of channels."""
-
-    image: tuple[int, int, int]  # n, ih, iw
-    size: tuple[int, int]  # oh, ow
-    kernel: tuple[int, int]
-    stride: tuple[int, int] = (1, 1)
-    dilation: tuple[int, int] = (1, 1)
-    pads: tuple[int, int] = (0, 0)  # top, left
 
 
 def _convolve(
     node: Node,
     builder: Builder,
+    geometry: Arguments,
+    pixels: int,
     source: Ref,
     target: Ref,
     packed: Ref,
-    window: Window,
     ci: int,
-    strides: tuple[int, int],
     co: int,
 ) -> None:
-    """One dense convolution. `strides` are the channels of a pixel of x and of y."""
-    x, s = present(node.inputs[0]), stored(node.output.type, node.attrs.activation)
-    pixels = window.image[0] * window.size[0] * window.size[1]
+    """One dense convolution of `ci` channels into `co`; `geometry` has images, window and channels of whole pixels."""
+    x = node.required_input(0).type
     builder.step(
-        "q8_conv2d_nhwc", source, packed, target, *window.image, ci, strides[0], *window.size, co, strides[1],
-        *window.kernel, *window.stride, *window.dilation, *window.pads, byte_zero(x.type), flip_of(x.type),
-        s.zero, s.flip, s.lo, s.hi, units=-(-pixels // Q8_ROWS),
+        "q8_conv2d_nhwc", geometry, result_args(node.output.type, node.attrs.activation),
+        x=source, x_zero=byte_zero(x), x_flip=flip_of(x), ci=ci, w=packed, y=target, co=co,
+        units=-(-pixels // Q8_ROWS),
     )  # fmt: skip
     builder.because(f"8-bit, {Q8_ROWS}x{Q8_COLUMNS} tile, {builder.isa} build")
 
 
 def conv2d(node: Node, builder: Builder) -> None:
+    """A convolution, group by group."""
     require_bytes(node)
-    x, y, a = present(node.inputs[0]), node.output, node.attrs
-    co, kh, kw, ci = present(node.inputs[1]).type.shape
-    (n, ih, iw, channels), (_, oh, ow, _) = x.type.shape, y.type.shape
-    window = Window((n, ih, iw), (oh, ow), (kh, kw), a.stride, a.dilation, (a.pads[0], a.pads[2]))
-    part, depth = co // a.groups, kh * kw * ci
+    x, y, a = node.required_input(0), node.output, node.attrs
+    co, kh, kw, ci = node.required_input(1).type.shape
+    strides: Arguments = {"x_stride": x.type.shape[3], "y_stride": co}
+    geometry = image_sizes(x.type, y.type) | window_of(node, (kh, kw)) | strides
+    pixels, part, depth = math.prod(y.type.shape[:-1]), co // a.groups, kh * kw * ci
     for g in range(a.groups):
         weights = Weights(part, kh * kw, ci, depth, ci, 1, g * part * depth, g * part)
         packed = pack(node, builder, weights)
-        refs = (builder.ref(x) + g * ci, builder.ref(y) + g * part, packed)
-        _convolve(node, builder, *refs, window, ci, (channels, co), part)
+        _convolve(node, builder, geometry, pixels, builder.ref(x) + g * ci, builder.ref(y) + g * part, packed, ci, part)
 
 
 def depthwise_conv2d(node: Node, builder: Builder) -> None:
+    """A depthwise convolution; inputs with several outputs are copied first."""
     require_bytes(node)
-    x, y, a = present(node.inputs[0]), node.output, node.attrs
-    _, kh, kw, co = present(node.inputs[1]).type.shape
+    x, y, a = node.required_input(0), node.output, node.attrs
+    _, kh, kw, co = node.required_input(1).type.shape
     (n, ih, iw, ci), (_, oh, ow, _) = x.type.shape, y.type.shape
     if kh * kw > Q8_MAX_TAPS:
         raise UnsupportedOpError([f"8-bit depthwise window {kh}x{kw}; at most {Q8_MAX_TAPS} taps"])
@@ -166,30 +147,33 @@ def depthwise_conv2d(node: Node, builder: Builder) -> None:
     order = _TAPS_3X3[a.stride[1]] if fast else ()
     packed = pack(node, builder, Weights(co, kh * kw, 1, 1, co, 0, order=order))
     padding = bytes([byte_zero(x.type) ^ flip_of(x.type)]) * (co * (iw if fast else 1) + Q8_COLUMNS)
-    s = stored(y.type, a.activation)
-    kernel = f"q8_depthwise_nhwc_3x3_s{a.stride[1]}" if fast else "q8_depthwise_nhwc"
-    window = (a.stride[0], *a.dilation) if fast else (kh, kw, *a.stride, *a.dilation)
+    windows = window_of(node, (kh, kw))
+    if fast:  # what the kernel's name says is no argument
+        windows = {name: value for name, value in windows.items() if name not in ("kh", "kw", "sw")}
     builder.step(
-        kernel, source, packed, builder.ref(y), builder.table(("padding", padding), padding), ih, iw, co, oh, ow,
-        *window, a.pads[0], a.pads[2], flip_of(x.type), s.zero, s.flip, s.lo, s.hi, units=n * oh,
+        f"q8_depthwise_nhwc_3x3_s{a.stride[1]}" if fast else "q8_depthwise_nhwc",
+        windows, result_args(y.type, a.activation),
+        x=source, x_flip=flip_of(x.type), ih=ih, iw=iw, w=packed, y=builder.ref(y), oh=oh, ow=ow, c=co,
+        pad=builder.table(("padding", padding), padding), units=n * oh,
     )  # fmt: skip
 
 
 def conv_transpose2d(node: Node, builder: Builder) -> None:
     """A convolution over the image with zeros between its pixels, the window turned round."""
     require_bytes(node)
-    x, y, a = present(node.inputs[0]), node.output, node.attrs
-    part, kh, kw, channels = present(node.inputs[1]).type.shape
-    (n, _, _, _), (_, oh, ow, co) = x.type.shape, y.type.shape
+    x, y, a = node.required_input(0), node.output, node.attrs
+    part, kh, kw, channels = node.required_input(1).type.shape
+    n, oh, ow, co = y.type.shape
     ih, iw = oh + (kh - 1) * a.dilation[0], ow + (kw - 1) * a.dilation[1]
     spread = _spread(builder, x, a, (ih, iw), (kh, kw))
-    window = Window((n, ih, iw), (oh, ow), (kh, kw), dilation=a.dilation)
+    sizes: Arguments = {"n": n, "ih": ih, "iw": iw, "x_stride": channels, "oh": oh, "ow": ow, "y_stride": co}
+    geometry = sizes | window((kh, kw), (1, 1), (0, 0), a.dilation)
     ci, depth = channels // a.groups, kh * kw * channels
     for g in range(a.groups):
         last_tap = (kh * kw - 1) * channels
         weights = Weights(part, kh * kw, ci, depth, -channels, 1, last_tap + g * ci, 0)
-        refs = (spread + g * ci, builder.ref(y) + g * part, pack(_group(node, g, part), builder, weights))
-        _convolve(node, builder, *refs, window, ci, (channels, co), part)
+        packed = pack(_group(node, g, part), builder, weights)
+        _convolve(node, builder, geometry, n * oh * ow, spread + g * ci, builder.ref(y) + g * part, packed, ci, part)
 
 
 def _group(node: Node, group: int, part: int) -> Node:
@@ -226,16 +210,18 @@ def _spread(
 
 
 def matmul(node: Node, builder: Builder) -> None:
+    """Matrix products: 1x1 convolutions of images one pixel high."""
     require_bytes(node)
-    a, b, y, attrs = present(node.inputs[0]), present(node.inputs[1]), node.output, node.attrs
+    a, b, y, attrs = node.required_input(0), node.required_input(1), node.output, node.attrs
     m, k, n = matmul_ops.matrix_sizes([None if v is None else v.type for v in node.inputs], attrs)
     source = transposed(builder, a, 1) if attrs.transpose_a else builder.ref(a)
     steps = (k, 1) if attrs.transpose_b else (1, n)
     for rows, at_a, at_b, at_y in batches(a.type, b.type, y.type, (m, k, n)):
         weights = Weights(n, 1, k, steps[0], 0, steps[1], at_b)
-        window = Window((1, 1, rows), (1, rows), (1, 1))
+        sizes: Arguments = {"n": 1, "ih": 1, "iw": rows, "x_stride": k, "oh": 1, "ow": rows, "y_stride": n}
+        geometry = sizes | window((1, 1), (1, 1), (0, 0))
         packed = pack(node, builder, weights)
-        _convolve(node, builder, source + at_a, builder.ref(y) + at_y, packed, window, k, (k, n), n)
+        _convolve(node, builder, geometry, rows, source + at_a, builder.ref(y) + at_y, packed, k, n)
 
 
 QUANTIZED: dict[Op, Lower] = {

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from webinfer.backends.wasm.builder import Builder, Lower
-from webinfer.backends.wasm.lowerings.cast import F32, compute_dtype, convert, converted, present
+from webinfer.backends.wasm.lowerings.cast import F32, compute_dtype, convert, converted
 from webinfer.backends.wasm.lowerings.elementwise import BOOL, I32, I64, SHORT, U64, WIDENED, refuse
 from webinfer.backends.wasm.lowerings.movement import strided_copy
 from webinfer.backends.wasm.lowerings.nest import nest
@@ -16,7 +16,7 @@ from webinfer.dtypes import DType
 from webinfer.graph.ir import Node, Op
 from webinfer.ops import reduce as ops
 from webinfer.ops.strides import StridedCopy, coalesce, row_major
-from webinfer.plan.blocks import Ref
+from webinfer.plan.blocks import Arguments, Ref
 
 Lines = tuple[int, int, int]  # outer, r, inner
 _INTEGER = {
@@ -53,7 +53,7 @@ def gathered_axes(
 
 
 def reduce(node: Node, builder: Builder) -> None:
-    x, y, a = present(node.inputs[0]), node.output, node.attrs
+    x, y, a = node.required_input(0), node.output, node.attrs
     dtype = compute_dtype(x)
     if dtype is not F32 and dtype is not BOOL:
         _reduce_integers(node, builder, dtype)
@@ -63,14 +63,14 @@ def reduce(node: Node, builder: Builder) -> None:
     if dtype is BOOL and node.op not in (ops.REDUCE_ALL, ops.REDUCE_ANY):
         raise refuse(node.op, dtype)
     if dtype is BOOL:
-        builder.step(f"b8_{node.op.name}", source, target, r, inner, units=units)
+        builder.step(f"b8_{node.op.name}", x=source, y=target, r=r, inner=inner, units=units)
     else:
-        factor = 1.0 if node.op is ops.REDUCE_LOG_SUM_EXP else float(r)
-        builder.step(f"f32_{node.op.name}", source, target, r, inner, factor, units=units)
+        factor: Arguments = {"beta": 1.0} if node.op is ops.REDUCE_LOG_SUM_EXP else {"count": float(r)}
+        builder.step(f"f32_{node.op.name}", factor, x=source, y=target, r=r, inner=inner, units=units)
 
 
 def _reduce_integers(node: Node, builder: Builder, dtype: DType) -> None:
-    x, y = present(node.inputs[0]), node.output
+    x, y = node.required_input(0), node.output
     if node.op not in _INTEGER or dtype is U64:
         raise refuse(node.op, dtype)
     before, kernel = _INTEGER[node.op]
@@ -79,21 +79,22 @@ def _reduce_integers(node: Node, builder: Builder, dtype: DType) -> None:
     source = converted(builder, x, wide)
     if before:
         taken = builder.scratch(x.type.size * wide.itemsize)
-        builder.step(f"{SHORT[wide]}_{before}", source, taken, units=x.type.size)
+        builder.step(f"{SHORT[wide]}_{before}", x=source, y=taken, units=x.type.size)
         source = taken
     source, (_, r, inner) = gathered_axes(builder, source, x.type.shape, node.attrs.axes, wide.itemsize)
     n = y.type.size
     target = builder.ref(y) if wide is dtype else builder.scratch(n * wide.itemsize)
-    builder.step(f"{SHORT[wide]}_reduce_{kernel}", source, target, r, inner, units=n)
+    builder.step(f"{SHORT[wide]}_reduce_{kernel}", x=source, y=target, r=r, inner=inner, units=n)
     if mean:
         count = builder.table(("i64", r), struct.pack("<q", r))
-        builder.step("i64_div", target, count, target, nest(builder, (n,), (1,), (0,)), units=n)
+        table = nest(builder, (n,), (1,), (0,))
+        builder.step("i64_div", a=target, b=count, y=target, nest=table, units=n)
     if wide is not dtype:
         convert(builder, target, wide, builder.ref(y), dtype, n)
 
 
 def arg(node: Node, builder: Builder) -> None:
-    x, y = present(node.inputs[0]), node.output
+    x, y = node.required_input(0), node.output
     dtype = compute_dtype(x)
     wide = WIDENED.get(dtype, dtype)
     if wide is U64:
@@ -101,7 +102,8 @@ def arg(node: Node, builder: Builder) -> None:
     _, r, inner = lines_of(x.type.shape, node.attrs.axis)
     n = y.type.size
     target = builder.ref(y) if y.type.dtype is I32 else builder.scratch(4 * n)
-    builder.step(f"{SHORT[wide]}_{node.op.name}", converted(builder, x, wide), target, r, inner, units=n)
+    source = converted(builder, x, wide)
+    builder.step(f"{SHORT[wide]}_{node.op.name}", x=source, y=target, r=r, inner=inner, units=n)
     if y.type.dtype is not I32:
         convert(builder, target, I32, builder.ref(y), y.type.dtype, n)
 

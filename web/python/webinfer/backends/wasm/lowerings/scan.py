@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from webinfer.backends.wasm.builder import Builder, Lower
-from webinfer.backends.wasm.lowerings.cast import compute_dtype, convert, converted, present
+from webinfer.backends.wasm.lowerings.cast import compute_dtype, convert, converted
 from webinfer.backends.wasm.lowerings.elementwise import I64, SHORT, U64, WIDENED, refuse
 from webinfer.backends.wasm.lowerings.reduce import lines_of
 from webinfer.errors import UnsupportedOpError
@@ -12,20 +12,23 @@ from webinfer.ops import scan as ops
 
 
 def cumulative_sum(node: Node, builder: Builder) -> None:
-    x, y, a = present(node.inputs[0]), node.output, node.attrs
+    x, y, a = node.required_input(0), node.output, node.attrs
     dtype = compute_dtype(x)
     wide = I64 if dtype is U64 else WIDENED.get(dtype, dtype)
     outer, r, inner = lines_of(x.type.shape, a.axis)
     source = builder.ref(x) if dtype is U64 else converted(builder, x, wide)
     target = builder.ref(y) if wide.itemsize == dtype.itemsize else builder.scratch(y.type.size * wide.itemsize)
-    flags = (int(a.exclusive), int(a.reversed))
-    builder.step(f"{SHORT[wide]}_cumulative_sum", source, target, r, inner, *flags, units=outer * inner)
+    builder.step(
+        f"{SHORT[wide]}_cumulative_sum",
+        x=source, y=target, r=r, inner=inner, exclusive=int(a.exclusive), reversed=int(a.reversed),
+        units=outer * inner,
+    )  # fmt: skip
     if wide.itemsize != dtype.itemsize:
         convert(builder, target, wide, builder.ref(y), dtype, y.type.size)
 
 
 def top_k(node: Node, builder: Builder) -> None:
-    x, (values, positions) = present(node.inputs[0]), node.outputs
+    x, (values, positions) = node.required_input(0), node.outputs
     dtype, k = compute_dtype(x), node.attrs.k
     wide = WIDENED.get(dtype, dtype)
     if wide is U64:
@@ -36,7 +39,8 @@ def top_k(node: Node, builder: Builder) -> None:
             [f"top_k of {k} out of {r} would take too long; 64 is the most for rows above {1 << 16}"]
         )
     best = builder.ref(values) if wide is dtype else builder.scratch(values.type.size * wide.itemsize)
-    builder.step(f"{SHORT[wide]}_top_k", converted(builder, x, wide), best, builder.ref(positions), r, k, units=rows)
+    source = converted(builder, x, wide)
+    builder.step(f"{SHORT[wide]}_top_k", x=source, values=best, positions=builder.ref(positions), r=r, k=k, units=rows)
     if wide is not dtype:
         convert(builder, best, wide, builder.ref(values), dtype, values.type.size)
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from webinfer.backends.wasm.builder import Builder
-from webinfer.backends.wasm.lowerings.cast import present
 from webinfer.backends.wasm.lowerings.constants import expand_constant
 from webinfer.graph.ir import Node
-from webinfer.plan.blocks import Argument
+from webinfer.plan.blocks import Arguments
 
 # Measured in V8 on an x86-64 of 2025, in units of what the dense tiles spend on one channel of one output.
 OUTPUT_COST = 7.0  # an output, however few entries it has
@@ -18,7 +17,7 @@ BLOCKS = {28: 1.0, 32: 1.0, 48: 0.95}  # pixels that a kernel holds in registers
 
 def _stored_values(node: Node) -> int | None:
     """How many weights the model stores, if it stores them sparsely and its values are floats."""
-    constant = present(node.inputs[1]).constant
+    constant = node.required_input(1).constant
     if constant is None or constant.sparsity is None or not constant.stored.is_float:
         return None
     return len(constant.data) // constant.stored.itemsize
@@ -26,7 +25,7 @@ def _stored_values(node: Node) -> int | None:
 
 def skips_zeros(node: Node, builder: Builder) -> bool:
     """Whether a convolution is better run by its entries than by its dense weights."""
-    w, bias, a = present(node.inputs[1]), node.inputs[2] if len(node.inputs) > 2 else None, node.attrs
+    w, bias, a = node.required_input(1), node.optional_input(2), node.attrs
     stored = _stored_values(node)
     one_tap = w.type.shape[1:3] == (1, 1) and a.stride == (1, 1) and not any(a.pads) and a.groups == 1
     if stored is None or not one_tap or (bias is not None and not builder.is_fixed(bias)):
@@ -42,9 +41,9 @@ def block_size(pixels: int, channels: int) -> int:
     return min(fitting, key=lambda p: -(-pixels // p) * p * BLOCKS[p])
 
 
-def sparse_conv2d(node: Node, builder: Builder, tail: tuple[Argument, ...]) -> None:
-    """The convolution as steps; `tail` are the arguments that end every convolution."""
-    w, bias = present(node.inputs[1]), node.inputs[2] if len(node.inputs) > 2 else None
+def sparse_conv2d(node: Node, builder: Builder, epilogue: Arguments) -> None:
+    """The convolution as steps; `epilogue` are the arguments that end every convolution."""
+    w, bias = node.required_input(1), node.optional_input(2)
     n, oh, ow, co = node.output.type.shape
     pixels, ci, stored = n * oh * ow, w.type.shape[3], _stored_values(node) or 0
     block = block_size(pixels, ci)
@@ -52,10 +51,13 @@ def sparse_conv2d(node: Node, builder: Builder, tail: tuple[Argument, ...]) -> N
     if is_new:
         dense = builder.scratch(4 * w.type.size)
         expand_constant(builder, w, dense)
-        address = builder.ref(bias) if bias is not None else 0
-        builder.prepare("f32_pack_sparse_weights", dense, address, packed, co, ci, block)
+        address = builder.optional_ref(bias)
+        builder.prepare("f32_pack_sparse_weights", w=dense, bias=address, y=packed, co=co, ci=ci, pixels=block)
     blocks = -(-pixels // block)
     scratch = builder.scratch(4 * blocks * block * (ci + 3))
-    refs = (builder.ref(present(node.inputs[0])), packed, builder.ref(node.output), scratch)
-    builder.step(f"f32_sparse_conv2d_nhwc_{block}x4", *refs, pixels, ci, co, *tail, units=blocks)
+    builder.step(
+        f"f32_sparse_conv2d_nhwc_{block}x4", epilogue,
+        x=builder.ref(node.required_input(0)), w=packed, y=builder.ref(node.output), scratch=scratch,
+        pixels=pixels, ci=ci, co=co, units=blocks,
+    )  # fmt: skip
     builder.because(f"{100 * stored // w.type.size} % of the weights are not zero, {builder.isa} build")

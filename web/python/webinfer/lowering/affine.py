@@ -1,0 +1,75 @@
+"""Quantised tensors as kernels of several backends see them: float32 scales, zero points, stored bounds."""
+
+from __future__ import annotations
+
+import math
+import struct
+
+from webinfer.errors import UnsupportedOpError
+from webinfer.graph.ir import Node, TensorType
+from webinfer.ops.activation import Activation
+
+
+def round_to_f32(x: float) -> float:
+    """The nearest float32; arithmetic on such numbers, rounded again, is float32 arithmetic."""
+    try:
+        return float(struct.unpack("<f", struct.pack("<f", x))[0])
+    except OverflowError:
+        return math.copysign(math.inf, x)
+
+
+def is_stored(type: TensorType) -> bool:
+    """Whether integers stand for real numbers."""
+    return type.quant is not None and not type.dtype.is_float
+
+
+def is_quantized(node: Node) -> bool:
+    """Whether the node computes on integers that stand for real numbers."""
+    x = node.inputs[0] if node.inputs else None
+    return x is not None and is_stored(x.type) and is_stored(node.outputs[0].type)
+
+
+def scale_of(type: TensorType) -> float:
+    """The only scale.
+
+    Raises:  UnsupportedOpError if the type has none, one for each channel, or one that is not a positive number
+    """
+    if type.quant is None or len(type.quant.scales) != 1:
+        raise UnsupportedOpError([f"{type} needs exactly one scale here"])
+    scale = round_to_f32(type.quant.scales[0])
+    if not 0 < scale < math.inf:
+        raise UnsupportedOpError([f"{type} has the scale {scale}, needs a positive number"])
+    return scale
+
+
+def zero_of(type: TensorType) -> int:
+    """The zero point that goes with `scale_of`."""
+    return type.quant.zero_points[0] if type.quant and type.quant.zero_points else 0
+
+
+def zeros_of(type: TensorType, count: int) -> tuple[int, ...]:
+    """A zero point for each of `count` channels."""
+    zeros = (type.quant.zero_points if type.quant else ()) or (0,)
+    return zeros if len(zeros) == count else (zeros[0],) * count
+
+
+def stored_bounds(type: TensorType, activation: Activation) -> tuple[int, int]:
+    """Smallest and largest stored result: the element type's range, cut by a clamp.
+
+    Raises:  UnsupportedOpError for activations that are no clamp
+    """
+    low, high = type.dtype.range
+    if activation.bounds is None:
+        raise UnsupportedOpError([f"activation {activation} on quantised {type}; apply it as an operator of its own"])
+    scale, zero = scale_of(type), zero_of(type)
+    lowest, highest = activation.bounds
+    if math.isfinite(lowest):
+        low = max(low, zero + _steps(lowest, scale))
+    if math.isfinite(highest):
+        high = min(high, zero + _steps(highest, scale))
+    return low, high
+
+
+def _steps(x: float, scale: float) -> int:
+    """How many steps of the scale a number is away from zero; far away is far enough."""
+    return round(max(-(2.0**31), min(round_to_f32(round_to_f32(x) / scale), 2.0**31)))
