@@ -22,7 +22,7 @@ fn start() -> x_v { return x_v(); }
 fn step(acc: x_v, x: x_v) -> x_v { return acc + x; }
 fn settle(acc: x_v, taps: u32) -> y_v { return bounded(acc / f32(taps)); }
 $$ else
-// The mean of stored integers, halves away from zero.
+// The mean of stored integers, ties away from zero.
 fn start() -> x_v { return x_v(); }
 fn step(acc: x_v, x: x_v) -> x_v { return acc + x; }
 fn settle(acc: x_v, taps: u32) -> y_v { return bounded((acc + sign(acc) * i32(taps / 2u)) / i32(taps)); }

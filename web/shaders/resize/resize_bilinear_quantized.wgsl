@@ -1,4 +1,4 @@
-// resize_bilinear_quantized: bilinear samples of stored integers with weights of 11 bits, halves up.
+// resize_bilinear_quantized: bilinear samples of stored integers with weights of 11 bits, ties up.
 //
 //   x [N, IH, IW, C], y [N, OH, OW, C] integers; four consecutive elements of y an invocation
 //   rows [OH, 2] and columns [OW, 2]: the first of the two neighbours and the weight of the second in 2048ths

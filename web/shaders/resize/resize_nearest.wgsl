@@ -2,7 +2,7 @@
 //
 //   x  [N, IH, IW, C]       y  [N, OH, OW, C]     moved bit for bit
 //   Output pixel o takes floor(o * scale), floor((o + 0.5) * scale) with half pixel centers, or
-//   round(o * scale) (halves up) with aligned corners: floor((o + before) * scale + after).
+//   round(o * scale) (ties up) with aligned corners: floor((o + before) * scale + after).
 //   Dispatch: (ceil(N*OH*OW*C / 4) / WG)
 
 {{ prelude }}

@@ -40,7 +40,7 @@ const KW: u32 = 3u;
 //   Padded taps are never stepped over: they do not win, nor count in the mean's divisor.
 
 fn bounded(v: x_v) -> y_v { return clamp(v, y_v(params.low), y_v(params.high)); }
-// The mean of stored integers, halves away from zero.
+// The mean of stored integers, ties away from zero.
 fn start() -> x_v { return x_v(); }
 fn step(acc: x_v, x: x_v) -> x_v { return acc + x; }
 fn settle(acc: x_v, taps: u32) -> y_v { return bounded((acc + sign(acc) * i32(taps / 2u)) / i32(taps)); }

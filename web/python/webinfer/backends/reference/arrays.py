@@ -1,4 +1,7 @@
-"""Arrays of values: constants as the file stores them, types, and rounding to a result's type."""
+"""NumPy arrays of values: constants as the file stores them, types that formulas compute in, and rounding.
+
+Here is no operator; every file of this room builds on this one.
+"""
 
 from __future__ import annotations
 
@@ -17,24 +20,24 @@ Compute = Callable[[Inputs, Node], list[Array]]
 
 
 def required(array: Array | None) -> Array:
-    """An input that shape inference has already demanded."""
+    """The input, which shape inference has already demanded."""
     assert array is not None
     return array
 
 
 def wide(x: Array) -> Array:
-    """The array in the type that sums and products are computed in: float64 for every float."""
+    """The array in the type that sums and products are computed in: float64 for every float, integers as they are."""
     return x.astype(np.float64) if x.dtype.kind == "f" else x
 
 
 def rounded(x: Array, type: TensorType) -> Array:
-    """The array in a result's element type, floats rounded once, integers wrapped."""
+    """The array in a result's type and shape: floats rounded once, integers wrapped around."""
     with np.errstate(over="ignore", invalid="ignore"):
         return np.ascontiguousarray(np.asarray(x).astype(type.dtype.value)).reshape(type.shape)
 
 
 def saturated(x: Array, dtype: DType) -> Array:
-    """Floats truncated towards zero and clamped to an integer type; NaN becomes 0."""
+    """The array in another element type: floats truncated towards zero and clamped to its range; NaN becomes 0."""
     if dtype.is_float or dtype is DType.BOOL or x.dtype.kind != "f":
         with np.errstate(over="ignore", invalid="ignore"):
             return x.astype(dtype.value)
@@ -64,7 +67,7 @@ def constant_array(value: Value) -> Array:
 
 
 def densified(flat: Array, shape: tuple[int, ...], sparsity: Sparsity) -> Array:
-    """The dense elements, row-major, of TFLite's sparse storage.
+    """The dense elements, in row-major order, of TFLite's sparse storage of a tensor of this shape.
 
     Source:  tensorflow/lite/schema/schema.fbs, SparsityParameters
     """

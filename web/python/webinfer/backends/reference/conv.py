@@ -70,6 +70,10 @@ _SUMS = {ops.CONV2D: _dense, ops.CONV_TRANSPOSE2D: _transposed, ops.DEPTHWISE_CO
 
 
 def convolution(inputs: Inputs, node: Node) -> list[Array]:
+    """Convolution of any kind: sum of products, bias, residual, activation; integers are rounded once, at the end.
+
+    Shapes:  x [N, IH, IW, CI], w [CO, KH, KW, CI/groups] (depthwise [1, KH, KW, CO]) -> y [N, OH, OW, CO]
+    """
     bias, residual, slope = (inputs[2:5] + [None] * 3)[:3]
     if quantized.is_quantized(node):
         x, w = quantized.operands(inputs, node)

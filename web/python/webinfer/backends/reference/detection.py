@@ -1,4 +1,4 @@
-"""Single-shot detections, in float32 and in one fixed order, as the kernel computes them."""
+"""Single-shot detections, in float32 and in one fixed order, as the kernels compute them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ F = np.float32
 
 
 def centres(a: ops.SsdDetectionsAttrs) -> Array:
-    """The anchors' centres (x, y) in 0..1 of the input.
+    """The centres (x, y) of the anchors, as fractions of the input's size.
 
     Shapes:  -> [A, 2]
     """
@@ -25,7 +25,7 @@ def centres(a: ops.SsdDetectionsAttrs) -> Array:
 
 
 def decoded(boxes: Array, a: ops.SsdDetectionsAttrs) -> Array:
-    """Corners and keypoints in 0..1 of the input.
+    """Corners, then keypoints, as fractions of the input's size.
 
     Shapes:  boxes [A, 4 + 2 * K] -> the same
     """
@@ -46,6 +46,12 @@ def overlaps(best: Array, others: Array) -> Array:
 
 
 def decode(inputs: Inputs, node: Node) -> list[Array]:
+    """The detections, best first: each the mean of its overlapping boxes, weighted by score, and the best score.
+
+    Rows behind the last detection are zero.
+
+    Shapes:  boxes [1, A, 4 + 2 * K], scores [1, A, 1], threshold [1] -> [1, detections, 4 + 2 * K + 1]
+    """
     a, asked = node.attrs, F(required(inputs[2])[0])
     least = asked if asked > 0 else F(a.min_score)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):

@@ -1,4 +1,4 @@
-"""Elementwise operators: one formula each, computed in float64 for floats."""
+"""Elementwise operators: one formula each, computed in float64 for floats. Quantised tensors: quantized.py."""
 
 from __future__ import annotations
 
@@ -28,11 +28,12 @@ def sigmoid(x: Array) -> Array:
 
 
 def hard_swish(x: Array) -> Array:
+    """x * clip(x + 3, 0, 6) / 6."""
     return x * np.clip(x + 3.0, 0.0, 6.0) / 6.0
 
 
 def activate(x: Array, activation: Activation, slope: Array | None = None) -> Array:
-    """What an epilogue stores; `slope` is PRELU's, along the last axis."""
+    """The activation of a float result; `slope` is PReLU's, one number a channel of the last axis."""
     bounds = activation.bounds
     if bounds is not None:
         low, high = bounds
@@ -151,6 +152,7 @@ COMPARISONS = {ops.EQUAL, ops.NOT_EQUAL, ops.GREATER, ops.GREATER_EQUAL, ops.LES
 
 
 def unary(inputs: Inputs, node: Node) -> list[Array]:
+    """The formula of the node's operator on one input; the attributes `a` and `b` are its numbers."""
     x, formula = required(inputs[0]), UNARY[node.op]
     a, b = node.attrs.a, node.attrs.b
     if quantized.is_quantized(node) and node.op is not ops.IDENTITY:
@@ -161,6 +163,7 @@ def unary(inputs: Inputs, node: Node) -> list[Array]:
 
 
 def binary(inputs: Inputs, node: Node) -> list[Array]:
+    """The formula of the node's operator on two inputs that broadcast, and its activation."""
     x, y = required(inputs[0]), required(inputs[1])
     if quantized.is_quantized(node):
         return [quantized.binary(BINARY[node.op], x, y, node)]
@@ -171,19 +174,23 @@ def binary(inputs: Inputs, node: Node) -> list[Array]:
 
 
 def where(inputs: Inputs, node: Node) -> list[Array]:
+    """Elements of the second input where the first is true, else of the third."""
     c, x, y = map(required, inputs)
     return [rounded(np.where(c, x, y), node.output.type)]
 
 
 def cast(inputs: Inputs, node: Node) -> list[Array]:
+    """The input in the output's element type: floats truncated and saturated."""
     return [saturated(required(inputs[0]), node.output.type.dtype)]
 
 
 def quantize(inputs: Inputs, node: Node) -> list[Array]:
+    """The stored integers nearest to the input: of floats, or of integers with another scale."""
     return [quantized.quantize(required(inputs[0]), node)]
 
 
 def dequantize(inputs: Inputs, node: Node) -> list[Array]:
+    """The real numbers that stored integers stand for."""
     x, source = required(inputs[0]), node.inputs[0]
     assert source is not None
     if source.type.quant is None:

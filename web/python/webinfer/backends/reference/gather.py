@@ -15,6 +15,7 @@ def _inside(positions: Array, size: int) -> Array:
 
 
 def gather(inputs: Inputs, node: Node) -> list[Array]:
+    """Slices of x at positions along an axis, batch by batch where the node has batch dimensions."""
     x, a = required(inputs[0]), node.attrs
     positions = _inside(required(inputs[1]), x.shape[a.axis])
     if a.batch_dims == 0:
@@ -25,6 +26,7 @@ def gather(inputs: Inputs, node: Node) -> list[Array]:
 
 
 def gather_elements(inputs: Inputs, node: Node) -> list[Array]:
+    """For each position its element of x along an axis; all other coordinates are the position's own."""
     x, axis = required(inputs[0]), node.attrs.axis
     return [np.take_along_axis(x, _inside(required(inputs[1]), x.shape[axis]), axis=axis)]
 
@@ -40,11 +42,13 @@ def _nd_index(x: Array, positions: Array, batch_dims: int) -> tuple[Array, ...]:
 
 
 def gather_nd(inputs: Inputs, node: Node) -> list[Array]:
+    """Slices of x at coordinates: the last dimension of the positions counts dimensions of x."""
     x = required(inputs[0])
     return [x[_nd_index(x, required(inputs[1]), node.attrs.batch_dims)]]
 
 
 def scatter_elements(inputs: Inputs, node: Node) -> list[Array]:
+    """A copy of x with updates at positions along an axis; of several for one place, the last stays."""
     x, axis, updates = required(inputs[0]), node.attrs.axis, required(inputs[2])
     positions = _inside(required(inputs[1]), x.shape[axis])
     y = x.copy()
@@ -54,6 +58,7 @@ def scatter_elements(inputs: Inputs, node: Node) -> list[Array]:
 
 
 def scatter_nd(inputs: Inputs, node: Node) -> list[Array]:
+    """A copy of x with slices at coordinates replaced by updates, or added to; in order, so the last one stays."""
     x, positions, updates = map(required, inputs)
     y, places = x.copy(), _nd_index(x, positions, 0)
     for at in np.ndindex(positions.shape[:-1]):

@@ -17,7 +17,12 @@ def _turn(radians: float) -> Array:
 
 
 def to_transform_matrix(inputs: Inputs, node: Node) -> list[Array]:
-    """shift(center) * turn(-r) * scale * shift(-size / 2), where r brings the face upright."""
+    """The matrix from pixels of a region to pixels of the image: shift(center) * turn(-r) * scale * shift(-size / 2).
+
+    The region is the box around a subset of the landmarks, after r turned left-to-right to the target angle.
+
+    Shapes:  landmarks [1, L, 3] -> [1, 4, 4]
+    """
     a, points = node.attrs, wide(required(inputs[0]))[0]
     dx, dy = (points[a.right] - points[a.left])[:2]
     radians = a.target_radians - math.atan2(dy, dx)
@@ -34,6 +39,10 @@ def to_transform_matrix(inputs: Inputs, node: Node) -> list[Array]:
 
 
 def transform_tensor(inputs: Inputs, node: Node) -> list[Array]:
+    """Bilinear samples of x where the matrix sends each output pixel; 0 outside of x.
+
+    Shapes:  x [1, IH, IW, C], matrix [1, 4, 4] -> [1, OH, OW, C]
+    """
     a, x = node.attrs, wide(required(inputs[0]))[0]
     matrix = wide(required(inputs[1]))[0]
     (oh, ow), (ih, iw) = a.size, x.shape[:2]
@@ -53,6 +62,7 @@ def transform_tensor(inputs: Inputs, node: Node) -> list[Array]:
 
 
 def transform_landmarks(inputs: Inputs, node: Node) -> list[Array]:
+    """Landmarks sent through the matrix: x and y only, the shift multiplied by the node's scale."""
     y, matrix = wide(required(inputs[0])).copy(), wide(required(inputs[1]))[0]
     y[..., :2] = y[..., :2] @ matrix[:2, :2].T + matrix[:2, 3] * node.attrs.scale
     return [rounded(y, node.output.type)]

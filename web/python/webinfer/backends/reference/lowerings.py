@@ -1,4 +1,4 @@
-"""What computes each operator. The reference has every one of them."""
+"""What computes each operator, by operator. The reference has every one of them."""
 
 from __future__ import annotations
 

@@ -12,6 +12,10 @@ from webinfer.ops import matmul as ops
 
 
 def matmul(inputs: Inputs, node: Node) -> list[Array]:
+    """The product of the matrices in the last two dimensions, bias and activation; leading dimensions broadcast.
+
+    Integers are rounded once, at the end.
+    """
     a, bias = node.attrs, inputs[2] if len(inputs) > 2 else None
     exact = quantized.is_quantized(node)
     x, y = (

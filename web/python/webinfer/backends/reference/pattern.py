@@ -10,6 +10,7 @@ from webinfer.ops import pattern as ops
 
 
 def one_hot(inputs: Inputs, node: Node) -> list[Array]:
+    """`on` where the position along the new axis is the input's number, else `off`."""
     x, a = required(inputs[0]), node.attrs
     column = np.arange(a.depth).reshape([-1 if i == a.axis else 1 for i in range(x.ndim + 1)])
     hit = np.expand_dims(x.astype(np.int64), a.axis) == column
@@ -17,6 +18,7 @@ def one_hot(inputs: Inputs, node: Node) -> list[Array]:
 
 
 def triangular(inputs: Inputs, node: Node) -> list[Array]:
+    """The upper or lower triangle of each matrix, zeros elsewhere."""
     x, a = required(inputs[0]), node.attrs
     offset = np.arange(x.shape[-1])[None, :] - np.arange(x.shape[-2])[:, None]
     kept = offset >= a.diagonal if a.upper else offset <= a.diagonal

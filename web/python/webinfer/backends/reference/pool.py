@@ -30,6 +30,7 @@ def _windows(x: Array, node: Node, fill: float) -> Array:
 
 
 def max_pool(inputs: Inputs, node: Node) -> list[Array]:
+    """The largest element of each window and channel; padding never wins."""
     x = required(inputs[0])
     lowest = -math.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
     y = _windows(x, node, lowest).max(axis=-1)
@@ -39,7 +40,7 @@ def max_pool(inputs: Inputs, node: Node) -> list[Array]:
 
 
 def average_pool(inputs: Inputs, node: Node) -> list[Array]:
-    """Padding neither adds to the sum nor to the count."""
+    """The mean of each window and channel; padding neither adds to the sum nor to the count."""
     x = required(inputs[0])
     count = _windows(np.ones((1, *x.shape[1:])), _one_image(node), 0.0).sum(axis=-1)
     if quantized.is_quantized(node):
@@ -55,12 +56,14 @@ def _one_image(node: Node) -> Node:
 
 
 def l2_pool(inputs: Inputs, node: Node) -> list[Array]:
+    """The root of the sum of squares of each window and channel."""
     x = wide(required(inputs[0]))
     y = np.sqrt(_windows(x * x, node, 0.0).sum(axis=-1))
     return [rounded(activate(y, node.attrs.activation), node.output.type)]
 
 
 def max_pool_with_argmax(inputs: Inputs, node: Node) -> list[Array]:
+    """The largest element of each window and channel, and its tap: ky * KW + kx, plus 0.1, as a float."""
     windows = _windows(required(inputs[0]), node, -math.inf)
     taps = windows.argmax(axis=-1).astype(np.float32) + np.float32(0.1)
     y = activate(windows.max(axis=-1), node.attrs.activation)
@@ -68,6 +71,7 @@ def max_pool_with_argmax(inputs: Inputs, node: Node) -> list[Array]:
 
 
 def max_unpool(inputs: Inputs, node: Node) -> list[Array]:
+    """A zero image with each x at the tap that it was the largest of; the last in row-major order stays."""
     x, taps, a = required(inputs[0]), required(inputs[1]).astype(np.int64), node.attrs
     _, oh, ow, _ = node.output.type.shape
     b, iy, ix, ch = (np.asarray(index) for index in np.indices(x.shape))

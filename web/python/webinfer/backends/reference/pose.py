@@ -32,9 +32,10 @@ Point = tuple[np.float32, np.float32]  # y, x in heat-map cells
 
 @dataclass(frozen=True)
 class Maps:
-    """The four inputs in heat-map cells.
+    """Three inputs of the decoder: scores (logits), offsets to the keypoint, offsets to the skeleton's neighbours.
 
     Shapes:  heat [H, W, 17], short [H, W, 34], middle [H, W, 64]
+    Units:   offsets are heat-map cells
     """
 
     heat: Array
@@ -43,6 +44,7 @@ class Maps:
 
     @property
     def size(self) -> tuple[int, int]:
+        """(H, W)."""
         return self.heat.shape[0], self.heat.shape[1]
 
 
@@ -51,7 +53,7 @@ def _clamp(v: np.float32, size: int) -> np.float32:
 
 
 def sample(map: Array, point: Point, channels: tuple[int, ...]) -> list[np.float32]:
-    """The map between its pixels, bilinearly, at a point inside it."""
+    """Some channels of a map between its cells, bilinearly, at a point inside it."""
     h, w = map.shape[:2]
     (y, x), (top, left) = point, (math.floor(_clamp(point[0], h)), math.floor(_clamp(point[1], w)))
     bottom, right = math.ceil(_clamp(y, h)), math.ceil(_clamp(x, w))
@@ -124,7 +126,10 @@ def _sigmoid(x: Array) -> Array:
 
 
 def find_poses(maps: Maps, a: ops.PosenetDecoderAttrs) -> list[tuple[np.float32, Array, Array]]:
-    """(score, points, keypoint scores) of every pose, best first, points in heat-map cells."""
+    """(score, points, keypoint scores) of every pose, best first.
+
+    Units:  points are heat-map cells
+    """
     threshold, radius = F(a.score_threshold), F(F(a.nms_radius) / F(a.stride))
     squared = F(radius * radius)
     least = F(-math.log(1.0 / (float(threshold) + 1e-6) - 1.0)) if threshold < 1 else F(np.inf)
@@ -178,6 +183,15 @@ def _masks(longs: Array, keypoints: Array, a: ops.PosenetDecoderAttrs) -> Array:
 
 
 def decode(inputs: Inputs, node: Node) -> list[Array]:
+    """Keypoints, keypoint scores, pose scores, the number of poses and, with long offsets, masks.
+
+    Poses beyond that number are zero.
+
+    Shapes:  heat [1, H, W, 17], short [1, H, W, 34], middle [1, H, W, 64], long [1, H, W, 34] ->
+             keypoints [1, P, 17, 2], scores [1, P, 17], pose scores [1, P], number [1], masks [1, P, H, W]
+    Units:   offsets and keypoints are image pixels
+    Source:  libcoral's posenet_decoder.cc
+    """
     a, cell = node.attrs, F(1.0 / node.attrs.stride)
     maps = Maps(required(inputs[0])[0], required(inputs[1])[0] * cell, required(inputs[2])[0] * cell)
     outputs = [np.zeros(value.type.shape, F) for value in node.outputs]

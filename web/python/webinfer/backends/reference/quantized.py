@@ -75,7 +75,10 @@ def float_weights(inputs: Inputs, node: Node) -> Array:
 
 
 def operands(inputs: Inputs, node: Node) -> tuple[Array, Array]:
-    """Both operands of a product, zero points taken off, as exact integers in float64."""
+    """Both operands of a product without their zero points: exact integers, held in float64.
+
+    Raises:  ShapeError if one has no scale
+    """
     pair = []
     for array, value in zip(inputs[:2], node.inputs[:2], strict=True):
         assert value is not None
@@ -87,7 +90,10 @@ def operands(inputs: Inputs, node: Node) -> tuple[Array, Array]:
 
 
 def bounds(activation: Activation, type: TensorType) -> tuple[int, int]:
-    """Smallest and largest stored result: the element type's range, cut by a clamp."""
+    """The smallest and the largest stored result: the element type's range, cut by an activation that clamps.
+
+    Raises:  ShapeError for activations that are no clamp
+    """
     low, high = type.dtype.range
     if activation.bounds is None:
         raise ShapeError(f"activation {activation} is not defined on quantised tensors")
@@ -121,7 +127,11 @@ def _product_scale(node: Node) -> Array:
 
 
 def requantized(acc: Array, bias: Array | None, node: Node) -> Array:
-    """Stored result of an integer product. Shapes:  acc [..., CO] exact integers"""
+    """The stored result of an integer product: bias added, scaled, rounded, saturated.
+
+    Shapes:  acc [..., CO], exact integers
+    Raises:  ShapeError with a residual or a slope
+    """
     if any(v is not None for v in node.inputs[3:]):
         raise ShapeError(f"{node.op.name}: residual and slope are not defined on quantised tensors")
     if bias is not None:
@@ -150,7 +160,7 @@ def _rescaled(x: Array, source: TensorType, type: TensorType) -> Array:
 
 
 def unary(formula: Callable[[Array], Array], x: Array, node: Node) -> Array:
-    """The formula of the real numbers, stored again; two operators have a fixed-point form."""
+    """The formula on the real numbers, stored again; two operators have a fixed-point form."""
     source, type = node.inputs[0], node.output.type
     assert source is not None
     if node.op.name in FIXED_POINT:
@@ -194,7 +204,7 @@ def binary(formula: Callable[[Array, Array], Array], x: Array, y: Array, node: N
 
 
 def average(total: Array, count: Array, node: Node) -> Array:
-    """Sums of stored values over counts, halves away from zero."""
+    """Sums of stored values over counts, rounded with ties away from zero."""
     nearest = np.where(total >= 0, (total + count // 2) // count, -((-total + count // 2) // count))
     return clamped(nearest, node.attrs.activation, node.output.type)
 
@@ -223,7 +233,7 @@ def softmax(x: Array, node: Node) -> Array:
 
 
 def resize_bilinear(x: Array, node: Node) -> Array:
-    """Bilinear samples of stored values with weights of 11 bits, halves up.
+    """Bilinear samples of stored values with weights of 11 bits, rounded with ties up.
 
     Positions and weights are float32, as the delegate computes them.
     """

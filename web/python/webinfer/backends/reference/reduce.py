@@ -1,4 +1,4 @@
-"""Reductions over axes and positions of extremes."""
+"""Reductions over axes, and the positions of the largest or smallest elements."""
 
 from __future__ import annotations
 
@@ -48,6 +48,7 @@ REDUCE: dict[Op, Callable[[Array, Axes, bool], Array]] = {
 
 
 def reduce(inputs: Inputs, node: Node) -> list[Array]:
+    """The reduction of the node's operator over its axes."""
     x, a = required(inputs[0]), node.attrs
     if quantized.is_quantized(node) and node.op not in (ops.REDUCE_MAX, ops.REDUCE_MIN):
         return [quantized.reduce(REDUCE[node.op], x, node)]
@@ -55,6 +56,7 @@ def reduce(inputs: Inputs, node: Node) -> list[Array]:
 
 
 def arg(inputs: Inputs, node: Node) -> list[Array]:
+    """The position of the first largest or smallest element along an axis; a NaN counts as extreme."""
     find = np.argmax if node.op is ops.ARG_MAX else np.argmin
     return [rounded(np.asarray(find(required(inputs[0]), axis=node.attrs.axis)), node.output.type)]
 

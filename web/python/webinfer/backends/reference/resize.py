@@ -11,7 +11,7 @@ from webinfer.ops import resize as ops
 
 
 def positions(size: int, count: int, a: ops.ResizeAttrs) -> Array:
-    """Where each output sample lies on an input axis of `size` pixels, not yet clamped."""
+    """Where each of `count` output samples lies on an input axis of `size` pixels, not yet clamped."""
     at = np.arange(count, dtype=np.float64)
     if a.align_corners:
         return at * ((size - 1) / (count - 1)) if count > 1 else at
@@ -19,6 +19,10 @@ def positions(size: int, count: int, a: ops.ResizeAttrs) -> Array:
 
 
 def resize_bilinear(inputs: Inputs, node: Node) -> list[Array]:
+    """The image at another size, each sample between its four neighbours.
+
+    Shapes:  x [N, IH, IW, C] -> [N, OH, OW, C]
+    """
     x, a = required(inputs[0]), node.attrs
     if x.dtype.kind != "f":
         return [quantized.resize_bilinear(x, node)]
@@ -33,8 +37,11 @@ def resize_bilinear(inputs: Inputs, node: Node) -> list[Array]:
 
 
 def resize_nearest(inputs: Inputs, node: Node) -> list[Array]:
-    """Aligned corners round half up; half pixel centers round the position, others take the floor.
+    """The image at another size, each sample its nearest pixel.
 
+    Aligned corners round ties up; half pixel centers round the position, others take the floor.
+
+    Shapes:  x [N, IH, IW, C] -> [N, OH, OW, C]
     Source:  tensorflow/lite/kernels/internal/reference/resize_nearest_neighbor.h
     """
     y, a = required(inputs[0]), node.attrs

@@ -10,6 +10,7 @@ from webinfer.ops import scan as ops
 
 
 def cumulative_sum(inputs: Inputs, node: Node) -> list[Array]:
+    """Running sums along an axis, from either end, with or without the element itself."""
     x, a = wide(required(inputs[0])), node.attrs
     if a.reversed:
         x = np.flip(x, a.axis)
@@ -20,6 +21,7 @@ def cumulative_sum(inputs: Inputs, node: Node) -> list[Array]:
 
 
 def top_k(inputs: Inputs, node: Node) -> list[Array]:
+    """The k largest elements of each row, the largest first, and their positions; the first of equals comes first."""
     x = required(inputs[0])
     falling = -x.astype(np.float64) if x.dtype.kind == "f" else -x.astype(np.int64)
     order = np.argsort(falling, axis=-1, kind="stable")[..., : node.attrs.k]

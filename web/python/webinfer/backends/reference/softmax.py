@@ -11,6 +11,7 @@ from webinfer.ops import softmax as ops
 
 
 def softmax(inputs: Inputs, node: Node) -> list[Array]:
+    """e^(beta*x) over its sum along an axis, or the logarithm of that."""
     x, a = required(inputs[0]), node.attrs
     if quantized.is_quantized(node):
         return [quantized.softmax(x, node)]
