@@ -6,6 +6,8 @@ import ast
 import contextlib
 import io
 import re
+import sys
+import types
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,6 +44,15 @@ async def run_python(page: Path, block: Block, names: dict[str, Any]) -> str:
         if waiting is not None:
             await waiting
     return printed.getvalue()
+
+
+def make_module(page: Path, block: Block) -> str:
+    """Makes the module of a block `python file PATH`, as if that file lay below web/python; its dotted name."""
+    parts = Path(block.kind.removeprefix("python file ")).with_suffix("").parts
+    name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+    module = sys.modules[name] = types.ModuleType(name)
+    exec(compile("\n" * (block.line - 1) + block.text, str(page), "exec"), module.__dict__)
+    return name
 
 
 def assert_prints(printed: str, shown: str, place: str) -> None:
