@@ -131,7 +131,7 @@ class _PaperKernels:
         self._programs: dict[int, bytes] = {}
         self._written: list[str] = []
         self._constants = 0  # of `_written`: what comes after the last program are inputs
-        self._runs: list[tuple[bytes, int, int]] = []
+        self._runs: dict[bytes, int] = {}  # program -> most steps that were run of it at once
         self._size = self.heap_base
 
     def size(self) -> int:
@@ -154,7 +154,8 @@ class _PaperKernels:
         return ABI if name == "abi" else 0
 
     def run(self, program: int, first: int, count: int) -> None:
-        self._runs.append((self._programs[program], first, count))
+        records = self._programs[program]
+        self._runs[records] = max(first + count, self._runs.get(records, 0))
 
     def close(self) -> None:
         """Nothing to let go."""
@@ -162,9 +163,8 @@ class _PaperKernels:
     def text(self) -> str:
         """What was written, then the steps of every run."""
         lines = [f"memory {self._size} bytes", *self._written[: self._constants]]
-        for program, first, count in self._runs:
-            lines.append(f"run of {count} steps")
-            lines += _steps(program)[first : first + count]
+        for program, count in self._runs.items():
+            lines += [f"run of {count} steps", *_steps(program)[:count]]
         return "\n".join(lines) + "\n"
 
 
@@ -218,6 +218,9 @@ class _PaperProgram:
 
     def free(self, buffers: Sequence[int], dispatches: int) -> None:
         self.at_load, self.ran = dispatches, True
+
+    async def time(self, first: int, count: int, repeats: int) -> float:
+        return 0.0
 
     def close(self) -> None:
         """Nothing to let go."""

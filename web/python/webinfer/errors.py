@@ -89,7 +89,7 @@ class KernelError(WebinferError):
 
 
 class IsolationError(WebinferError):
-    """Threads were asked for in a page that is not cross-origin isolated."""
+    """A number of threads was asked for, with `strict`, in a page that cannot have threads."""
 
     code = "isolation"
 

@@ -44,7 +44,7 @@ async def load(
     Nodes that a backend cannot run go to another one. With `strict` the whole model runs on the first backend, or
     there is an error.
     `threads` is for kernels on the processor: None takes what suits the machine; where threads cannot be had there is
-    one.
+    one, and `session.choice` says why.
     `tuning_ms` is a budget for timing kernels on this device. What won is remembered and applies to later loads. On a
     GPU it is spent in this call (None: nothing is timed), on the processor in a browser's pauses after it (None: 200).
     With 0 the default kernels run.
@@ -54,7 +54,8 @@ async def load(
     and constants beyond 65504 stay float32, results beyond it overflow. Other backends compute in float32.
     `progress` is called with a `ProgressEvent` while the model is fetched and compiled.
 
-    Raises:  ModelFormatError, UnsupportedOpError, ShapeError, BackendUnavailableError, LimitError, OutOfMemoryError
+    Raises:  ModelFormatError, UnsupportedOpError, ShapeError, BackendUnavailableError, LimitError, OutOfMemoryError;
+             IsolationError if a number of `threads` is `strict` and the page cannot have threads
     """
     host = host or current()
     order = order_of(backend, precision)
@@ -63,8 +64,18 @@ async def load(
     options = LoadOptions(strict, progress, threads, tuning_ms, precision == "float16", entry)
     selection = await choose(graph, host, order, options)
     _compiling(progress, 1)
-    debug(1, f"{graph.name}: {selection.reason}")
-    return Session(graph, host, selection, order, options, read if shapes else None)
+    session = Session(graph, host, selection, order, options, read if shapes else None)
+    await _tell(session)
+    return session
+
+
+async def _tell(session: Session) -> None:
+    """Prints what the debug level in force asks for. Steps are timed before anybody uses the session's memory."""
+    debug(1, f"{session.name}: {session.choice}")
+    if debug_level() >= 2:
+        debug(2, str(await session.profile(rounds=1)))
+    if debug_level() >= 3:
+        debug(3, str(session.plan()))
 
 
 async def _open(

@@ -10,9 +10,16 @@ from dataclasses import dataclass, replace
 from webinfer.backends import registry
 from webinfer.backends.base import BuildOptions, Executor, PlanEntry
 from webinfer.backends.registry import AUTO
-from webinfer.errors import BackendUnavailableError, GpuError, InputError, LimitError, UnsupportedOpError
+from webinfer.errors import (
+    BackendUnavailableError,
+    GpuError,
+    InputError,
+    IsolationError,
+    LimitError,
+    UnsupportedOpError,
+)
 from webinfer.graph.ir import Graph, Node
-from webinfer.host.interface import Host, Progress
+from webinfer.host.interface import Capability, Host, Progress
 from webinfer.ops.custom import CustomOp
 from webinfer.session.partition import PartitionedExecutor, Piece, cut
 
@@ -71,8 +78,28 @@ async def choose(graph: Graph, host: Host, order: Sequence[str], options: LoadOp
 
     Where a backend refuses some nodes, the next of the order, or its stand-in, runs those.
 
-    Raises:  the first backend's error if `options.strict`, else the last one's
+    Raises:  the first backend's error if `options.strict`, else the last one's; IsolationError if `options.strict`
+             asks for threads and the page cannot have them
     """
+    selection = await _select(graph, host, order, options)
+    missing = _missing_threads(host, options)
+    if missing is not None and selection.executor.backend in registry.taking("threads"):
+        if options.strict:
+            selection.executor.close()
+            raise IsolationError(f"threads={options.threads} was asked for, but {missing.reason}; {missing.fix}")
+        selection.reason += f"; on one thread, because {missing.reason}"
+        log.warning("%s: %s", graph.name, selection.reason)
+    return selection
+
+
+def _missing_threads(host: Host, options: LoadOptions) -> Capability | None:
+    """What keeps a page from the threads that were asked for by number, or None."""
+    if options.threads is None or options.threads <= 1:
+        return None
+    return next((c for c in host.capabilities() if c.name == "threads" and not c.present), None)
+
+
+async def _select(graph: Graph, host: Host, order: Sequence[str], options: LoadOptions) -> Selection:
     if list(order) == [AUTO]:
         return await _measure(graph, host, options)
     refused: list[str] = []
