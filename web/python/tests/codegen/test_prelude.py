@@ -49,14 +49,6 @@ def test_packed_bytes_are_read_back_through_the_struct() -> None:
     }
 
 
-def test_baked_parameters_are_constants_of_the_text() -> None:
-    text = prelude(SLOTS, PARAMS, baked=True)
-    assert "var<uniform>" not in text
-    assert "const params = Params(" in text
-    assert "i32(-2)" in text
-    assert "3000000000u" in text
-
-
 def test_bindings_are_numbered_in_order_and_the_uniform_comes_last() -> None:
     text = prelude(SLOTS, PARAMS)
     assert re.findall(r"@binding\((\d)\) var<(\w+)", text) == [("0", "storage"), ("1", "storage"), ("2", "uniform")]
@@ -89,12 +81,6 @@ def test_nothing_to_pack_needs_no_uniform() -> None:
 def test_too_many_dimensions_are_refused() -> None:
     with pytest.raises(ValueError, match="size has 9 entries"):
         u32x8(size=range(9))
-
-
-@pytest.mark.parametrize("value", [float("inf"), float("-inf"), float("nan")])
-def test_numbers_that_wgsl_cannot_write_are_refused(value: float) -> None:
-    with pytest.raises(ValueError, match="cannot stand in WGSL"):
-        prelude((), f32(bound=value), baked=True)
 
 
 def test_counts_that_do_not_fit_are_refused() -> None:

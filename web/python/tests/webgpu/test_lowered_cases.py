@@ -67,10 +67,10 @@ def steps_of(schedule: Schedule) -> Iterator[Step]:
     yield from schedule.run
 
 
-def text_of(step: Step, baked: bool = False) -> str:
+def text_of(step: Step) -> str:
     dispatch = step.dispatch
     slots = [b.slot for b in dispatch.bindings]
-    return render(dispatch.shader, dispatch.variables, slots, dispatch.params, baked).code
+    return render(dispatch.shader, dispatch.variables, slots, dispatch.params).code
 
 
 @pytest.mark.parametrize(("op", "case"), CASES)

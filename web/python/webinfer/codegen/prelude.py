@@ -2,7 +2,7 @@
 
 Each binding `x` gives `x_t` (one value), `x_v` (four of them), `load_x(i)` for element i, `load4_x(q)` for
 the quad 4q..4q+3; a written one also `store4_y(q, v)`, and `store_y(i, v)` if it is bound word by word.
-Parameters are either a uniform or, when baked, constants of the text: the shader reads `params.name` both ways.
+Parameters are a uniform: the shader reads `params.name`.
 Float16 elements are computed in float32.
 """
 
@@ -61,6 +61,7 @@ class Param:
 
     @property
     def is_array(self) -> bool:
+        """Whether the parameter is one of `DIMS` values."""
         return self.type in (ParamType.U32X8, ParamType.I32X8)
 
 
@@ -112,43 +113,16 @@ def pack(params: Sequence[Param]) -> bytes:
     return bytes(out) + bytes(-len(out) % 16)
 
 
-def number(value: int | float, kind: str) -> str:
-    """A WGSL literal.
-
-    Raises:  ValueError for infinities and NaN, which WGSL cannot write
-    """
-    if kind == "u32":
-        return f"{int(value)}u"
-    if kind == "i32":
-        return f"i32({int(value)})"
-    value = float(value)
-    if value != value or value in (float("inf"), float("-inf")):
-        raise ValueError(f"{value} cannot stand in WGSL text; leave the step out instead")
-    return f"f32({value!r})"
-
-
 def _type(param: Param) -> str:
     return f"array<vec4<{param.type[:3]}>, {DIMS // 4}>" if param.is_array else str(param.type)
 
 
-def _literal(param: Param) -> str:
-    if not isinstance(param.value, tuple):
-        return number(param.value, param.type)
-    kind = param.type[:3]
-    words = [number(n, kind) for n in param.value]
-    quads = [f"vec4<{kind}>({', '.join(words[i : i + 4])})" for i in range(0, DIMS, 4)]
-    return f"{_type(param)}({', '.join(quads)})"
-
-
-def _params_text(params: Sequence[Param], binding: int, baked: bool) -> list[str]:
+def _params_text(params: Sequence[Param], binding: int) -> list[str]:
     if not params:
         return []
     ordered = _ordered(params)
     lines = ["struct Params {", *(f"    {p.name}: {_type(p)}," for p in ordered), "}"]
-    if baked:
-        lines.append(f"const params = Params({', '.join(_literal(p) for p in ordered)});")
-    else:
-        lines.append(f"@group(0) @binding({binding}) var<uniform> params: Params;")
+    lines.append(f"@group(0) @binding({binding}) var<uniform> params: Params;")
     for param in ordered:
         if param.is_array:
             kind = param.type[:3]
@@ -179,13 +153,10 @@ def _slot_text(slot: Slot, binding: int) -> list[str]:
     return [line.replace("$x", x) for line in lines]
 
 
-def prelude(slots: Sequence[Slot], params: Sequence[Param], baked: bool = False) -> str:
-    """The WGSL head: storage bindings in order, then the parameters.
-
-    Baked parameters are constants of the text; otherwise they are the uniform at the last binding.
-    """
+def prelude(slots: Sequence[Slot], params: Sequence[Param]) -> str:
+    """The WGSL head: storage bindings in order, then the parameters, which are the uniform at the last binding."""
     lines = ["// Generated from the lowering's signature."]
     for binding, slot in enumerate(slots):
         lines += _slot_text(slot, binding)
-    lines += _params_text(params, len(slots), baked)
+    lines += _params_text(params, len(slots))
     return "\n".join(lines)

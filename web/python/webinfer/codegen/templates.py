@@ -138,19 +138,18 @@ _asked: dict[Hashable, Shader] = {}  # by what `render` was given
 
 
 def render(
-    name: str, variables: Mapping[str, Variable], slots: Sequence[Slot], params: Sequence[Param], baked: bool = False,
-    text: str = "",
-) -> Shader:  # fmt: skip
+    name: str, variables: Mapping[str, Variable], slots: Sequence[Slot], params: Sequence[Param], text: str = ""
+) -> Shader:
     """The shader `name` for these variables and this signature. `text` is a custom operator's own WGSL: it comes first,
     so that a compiler counts lines as its author does.
 
     Raises:  TypeError or ValueError for a variable that is not plain; jinja2.UndefinedError for a missing one
     """
     values = tuple((key, type(value), repr(value)) for key, value in sorted(variables.items()))
-    signature = tuple((param.name, param.type, repr(param.value) if baked else "") for param in params)
-    asked = (name, values, tuple(slots), signature, baked, text)
+    signature = tuple((param.name, param.type) for param in params)
+    asked = (name, values, tuple(slots), signature, text)
     if asked not in _asked:
-        _asked[asked] = _render(name, variables, prelude(slots, params, baked), text)
+        _asked[asked] = _render(name, variables, prelude(slots, params), text)
     return _asked[asked]
 
 
