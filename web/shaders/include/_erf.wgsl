@@ -26,3 +26,6 @@ fn erf(x: vec4<f32>) -> vec4<f32> {
     let series = 1.0 - s / 3.0 * (1.0 - s * 0.3 * (1.0 - s * (5.0 / 21.0) * (1.0 - s * (7.0 / 36.0) * (1.0 - s * (9.0 / 55.0)))));
     return select(sign(x) * (1.0 - erfc_positive(abs(x))), 1.1283791670955126 * x * series, abs(x) < vec4<f32>(0.5));
 }
+
+// x/2 * (1 + erf(x / sqrt 2)); the far negative tail loses no digits.
+fn gelu(x: vec4<f32>) -> vec4<f32> { return 0.5 * x * erfc(-0.7071067811865476 * x); }

@@ -35,3 +35,5 @@ fn quarter_sin(x: vec4<f32>, turns: i32) -> vec4<f32> {
     let v = select(sine, cosine, (quarter & vec4<i32>(1)) == vec4<i32>(1));
     return select(v, -v, quarter >= vec4<i32>(2));
 }
+
+fn reduced_tan(x: vec4<f32>) -> vec4<f32> { return quarter_sin(x, 0) / quarter_sin(x, 1); }

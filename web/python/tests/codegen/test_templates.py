@@ -100,6 +100,8 @@ def test_a_file_opens_with_its_name_and_contract(path: Path) -> None:
 def test_values_stand_only_in_the_head(path: Path) -> None:
     """`{{ prelude }}` once, then constants; below them plain WGSL with `$$ if` around whole statements.
 
+    An operator's `{{ formula }}` stands alone in its line.
+
     Inside `$$ for`, which writes registers out, the loop's counters stand in names and numbers.
     """
     text, loops = path.read_text(), 0
@@ -107,7 +109,9 @@ def test_values_stand_only_in_the_head(path: Path) -> None:
         word = line.strip().split(" ")[1] if line.strip().startswith("$$ ") else ""
         loops += {"for": 1, "endfor": -1}.get(word, 0)
         if "{{" in line and not loops:
-            assert line == "{{ prelude }}" or re.fullmatch(r"const [A-Z_0-9]+: [ui]32 = \{\{ \w+ \}\}u?;", line), line
+            assert line in ("{{ prelude }}", "{{ formula }}") or re.fullmatch(
+                r"const [A-Z_0-9]+: [ui]32 = \{\{ \w+ \}\}u?;", line
+            ), line
     assert text.count("{{ prelude }}") == (0 if path.name.startswith("_") else 1)
 
 

@@ -7,6 +7,7 @@ byte, so int8 values -128..-1 stand at 128..255.
 from __future__ import annotations
 
 import math
+import operator
 import struct
 from collections.abc import Callable
 
@@ -14,9 +15,16 @@ from webinfer.dtypes import DType
 from webinfer.errors import ShapeError
 from webinfer.graph.ir import Quantization, TensorType
 from webinfer.ops import elementwise as ew
-from webinfer.ops.elementwise import UnaryAttrs
+from webinfer.ops.elementwise import ROWS, UnaryAttrs
+from webinfer.ops.formula import CONSTANT, A, B, Formula
 
-Formula = Callable[[float, UnaryAttrs], float]
+
+def _quotient(a: float, b: float) -> float:
+    return a / b if b else math.inf * a if a else math.nan
+
+
+def _root(x: float) -> float:
+    return math.sqrt(x) if x >= 0 else math.nan
 
 
 def _sigmoid(x: float) -> float:
@@ -24,49 +32,39 @@ def _sigmoid(x: float) -> float:
     return 1.0 / (1.0 + small) if x >= 0 else small / (1.0 + small)
 
 
-def _reciprocal(x: float) -> float:
-    return 1.0 / x if x else math.inf
+_PRIMITIVES: dict[str, Callable[..., float]] = {
+    "*": operator.mul, "+": operator.add, "-": operator.sub, "/": _quotient, "<": operator.lt, "<=": operator.le,
+    ">": operator.gt, ">=": operator.ge, "abs": abs, "ceil": math.ceil,
+    "clamp": lambda x, low, high: min(max(x, low), high),
+    "cos": math.cos, "erf": math.erf,
+    "exp": lambda x: math.exp(min(x, 700.0)),
+    "expm1": lambda x: math.expm1(min(x, 700.0)),
+    "floor": math.floor,
+    "gelu": lambda x: 0.5 * x * (1.0 + math.erf(x / math.sqrt(2.0))),
+    "keep_nan": lambda x, v: v,
+    "log": lambda x: math.log(x) if x > 0 else -math.inf if x == 0 else math.nan,
+    "log1p": math.log1p, "max": max, "min": min, "neg": operator.neg, "round_even": round,
+    "rsqrt": lambda x: _quotient(1.0, _root(x)),
+    "select": lambda condition, yes, no: yes if condition else no,
+    "sigmoid": _sigmoid,
+    "sign": lambda x: (x > 0) - (x < 0),
+    "sin": math.sin, "sqrt": _root, "tan": math.tan, "tanh": math.tanh,
+}  # fmt: skip
 
 
-def _root(x: float) -> float:
-    return math.sqrt(x) if x >= 0 else math.nan
-
-
-def _log(x: float) -> float:
-    return math.log(x) if x > 0 else -math.inf if x == 0 else math.nan
-
-
-FORMULAS: dict[str, Formula] = {
-    ew.ABS.name: lambda x, a: abs(x),
-    ew.CEIL.name: lambda x, a: math.ceil(x),
-    ew.CLAMP.name: lambda x, a: min(max(x, a.a), a.b),
-    ew.COS.name: lambda x, a: math.cos(x),
-    ew.ELU.name: lambda x, a: x if x > 0 else a.a * math.expm1(x),
-    ew.ERF.name: lambda x, a: math.erf(x),
-    ew.EXP.name: lambda x, a: math.exp(min(x, 700.0)),
-    ew.FLOOR.name: lambda x, a: math.floor(x),
-    ew.GELU.name: lambda x, a: 0.5 * x * (1.0 + math.erf(x / math.sqrt(2.0))),
-    ew.HARD_SIGMOID.name: lambda x, a: min(max(a.a * x + a.b, 0.0), 1.0),
-    ew.IDENTITY.name: lambda x, a: x,
-    ew.LINEAR.name: lambda x, a: a.a * x + a.b,
-    ew.LOG.name: lambda x, a: _log(x),
-    ew.NEG.name: lambda x, a: -x,
-    ew.RECIPROCAL.name: lambda x, a: _reciprocal(x),
-    ew.RELU.name: lambda x, a: max(x, 0.0),
-    ew.RELU6.name: lambda x, a: min(max(x, 0.0), 6.0),
-    ew.RELU_N1_TO_1.name: lambda x, a: min(max(x, -1.0), 1.0),
-    ew.ROUND_EVEN.name: lambda x, a: round(x),
-    ew.RSQRT.name: lambda x, a: _reciprocal(_root(x)),
-    ew.SIGMOID.name: lambda x, a: _sigmoid(x),
-    ew.SIGN.name: lambda x, a: (x > 0) - (x < 0),
-    ew.SIN.name: lambda x, a: math.sin(x),
-    ew.SOFTPLUS.name: lambda x, a: max(x, 0.0) + math.log1p(math.exp(-abs(x))),
-    ew.SOFTSIGN.name: lambda x, a: x / (1.0 + abs(x)),
-    ew.SQRT.name: lambda x, a: _root(x),
-    ew.SQUARE.name: lambda x, a: x * x,
-    ew.TAN.name: lambda x, a: math.tan(x),
-    ew.TANH.name: lambda x, a: math.tanh(x),
-}
+def _function(formula: Formula, attrs: UnaryAttrs) -> Callable[[float], float]:
+    """What computes the formula of a unary operator."""
+    numbers = {CONSTANT: formula.value, A.name: attrs.a, B.name: attrs.b}
+    if formula.name in numbers:
+        number = numbers[formula.name]
+        return lambda x: number
+    if not formula.parts:
+        return lambda x: x
+    compute, parts = _PRIMITIVES[formula.name], [_function(part, attrs) for part in formula.parts]
+    if len(parts) == 1:
+        (only,) = parts
+        return lambda x: compute(only(x))
+    return lambda x: compute(*[part(x) for part in parts])
 
 
 def lookup_table(op: str, attrs: UnaryAttrs, x: TensorType, y: TensorType) -> bytes:
@@ -81,13 +79,20 @@ def lookup_table(op: str, attrs: UnaryAttrs, x: TensorType, y: TensorType) -> by
         stored = _leaky_relu(x, source, target, attrs.a)
     elif op == ew.QUANTIZE.name:
         stored = _rescale(x, y, source, target)
-    elif op in FORMULAS:
-        stored = lambda q: _store(FORMULAS[op](source[0] * (q - source[1]), attrs) / target[0]) + target[1]  # noqa: E731
+    elif (formula := _number_formula(op)) is not None:
+        function = _function(formula, attrs)
+        stored = lambda q: _store(function(source[0] * (q - source[1])) / target[0]) + target[1]  # noqa: E731
     else:
         raise ShapeError(f"{op}: there is no formula for quantised tensors")
     low, high = y.dtype.range
     results = [min(max(stored(_value(byte, x.dtype)), low), high) for byte in range(256)]
     return struct.pack(f"256{y.dtype.letter}", *results)
+
+
+def _number_formula(op: str) -> Formula | None:
+    """The formula of a unary operator whose results are numbers."""
+    row = ROWS.get(op)
+    return row.formula if row is not None and row.attrs is UnaryAttrs and not row.gives_truth else None
 
 
 def _affine(op: str, type: TensorType) -> tuple[float, int]:

@@ -1,7 +1,8 @@
 """WGSL files rendered by Jinja2: `$$` line statements, `{$ $}` blocks, `{{ }}` values.
 
-Values are integers, booleans, finite floats and enum words, never code; what a file needs beyond them
-comes from the generated prelude. The text is found inside the wheel or, in a checkout, in web/shaders.
+Values are integers, booleans, finite floats and enum words, never code; what a file needs beyond them comes from the
+generated prelude and, for an elementwise operator, from its row: `op`, the name of a formula, brings the function
+`{{ formula }}` along. The text is found inside the wheel or, in a checkout, in web/shaders.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pathlib import Path
 import jinja2
 import jinja2.meta
 
+from webinfer.codegen.formulas import FormulaName, shader_function
 from webinfer.codegen.prelude import Param, Slot, prelude
 
 Variable = int | float | bool | enum.StrEnum
@@ -155,8 +157,11 @@ def render(
 
 def _render(name: str, variables: Mapping[str, Variable], head: str, text: str) -> Shader:
     check_variables(name, variables)
-    key = digest(name, variables, text + head)
+    op = variables.get("op")
+    formula = shader_function(op, bool(variables["integer"])) if isinstance(op, FormulaName) else ""
+    key = digest(name, variables, text + head + formula)
     if key not in _rendered:
-        code = text + _environment().get_template(f"{name}.wgsl").render(**variables, prelude=head)
+        template = _environment().get_template(f"{name}.wgsl")
+        code = text + template.render(**variables, prelude=head, formula=formula)
         _rendered[key] = Shader(name, code, key)
     return _rendered[key]

@@ -1,4 +1,4 @@
-"""Elementwise operators: one row each. Every backend renders these rows in its own language."""
+"""Elementwise operators: one row each, with the formula that every backend writes in its own language."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from webinfer.dtypes import DType
 from webinfer.errors import ShapeError
 from webinfer.graph.ir import Case, Op, Quantization, TensorType, Tolerance
+from webinfer.ops import formula as f
 from webinfer.ops.activation import Activation
+from webinfer.ops.formula import TRUTHS, A, B, Formula, X
 from webinfer.ops.registry import (
     EXACT,
     ONE_ROUNDING,
@@ -51,6 +53,43 @@ class CastAttrs:
     quant: Quantization | None = None
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class ElementwiseOp(Op):
+    """An operator of one or two operands that computes each element by itself.
+
+    `formula` says how; None where only the bits of the number tell (`is_nan`). `dtypes` are kinds of elements that it
+    takes: float32 stands for all floats, int32 for all integers. `bounds` are those of an operator that only clamps.
+    """
+
+    formula: Formula | None = None
+    dtypes: tuple[DType, ...] = (F32,)
+    bounds: tuple[float, float] | None = None
+
+    @property
+    def takes_integers(self) -> bool:
+        """Whether it is defined for integers, and so for facts, too."""
+        return self.dtypes != (F32,)
+
+    @property
+    def gives_truth(self) -> bool:
+        """Whether its results are true or false."""
+        return self.formula is None or self.formula.name in TRUTHS
+
+    @property
+    def leaves_integers(self) -> bool:
+        """Whether it changes no integer: it copies, or rounds to a whole number."""
+        return self.formula is X or (self.formula is not None and self.formula.name in ("ceil", "floor", "round_even"))
+
+
+ROWS: dict[str, ElementwiseOp] = {}  # every elementwise operator by its name
+
+
+def _row(op: ElementwiseOp) -> ElementwiseOp:
+    declare(op)
+    ROWS[op.name] = op
+    return op
+
+
 def _unary_infer(name: str, to_bool: bool):  # type: ignore[no-untyped-def]
     def infer(inputs: Inputs, a: UnaryAttrs) -> tuple[TensorType, ...]:
         x = need(name, "x", inputs[0])
@@ -62,42 +101,48 @@ def _unary_infer(name: str, to_bool: bool):  # type: ignore[no-untyped-def]
 
 
 def _unary(
-    name: str, tolerance: Tolerance, low: float = -4.0, high: float = 4.0, *attrs: UnaryAttrs, to_bool: bool = False
-) -> Op:
-    cases = tuple(
+    name: str, formula: Formula, tolerance: Tolerance, low: float = -4.0, high: float = 4.0, *attrs: UnaryAttrs,
+    special: tuple[float, ...] = (), stored: tuple[float, int] | None = None, dtypes: tuple[DType, ...] = (F32,),
+    bounds: tuple[float, float] | None = None,
+) -> ElementwiseOp:  # fmt: skip
+    """A row. Its cases draw from `low` to `high`; `special` are values where the formula changes its branch, saturates
+    or ties; `stored` are scale and zero point (from the middle) of an 8-bit result that every stored value is put to.
+    """
+    first = attrs[0] if attrs else UnaryAttrs()
+    cases = [
         Case(f"{label} {a}" if attrs else label, (TensorType(shape),), a, low=low, high=high)
-        for a in attrs or (UnaryAttrs(),)
+        for a in attrs or (first,)
         for label, shape in (("vec", (2, 3, 4)), ("odd", (7,)), ("scalar", ()))
+    ]
+    if special:
+        cases.append(Case("special values", (TensorType((len(special),)),), first, values={0: special}))
+    cases += [Case(f"{dtype}", (TensorType((3, 5), dtype),), first, low=low, high=high) for dtype in dtypes[1:]]
+    if stored is not None:
+        cases += _eight_bit_unary(*stored, first)
+    infer = _unary_infer(name, formula.name in TRUTHS)
+    return _row(
+        ElementwiseOp(name, UnaryAttrs, infer, elementwise_cost, tolerance, tuple(cases), formula, dtypes, bounds)
     )
-    if name in _SPECIAL:
-        numbers = _SPECIAL[name]
-        special = Case(
-            "special values", (TensorType((len(numbers),)),), attrs[0] if attrs else UnaryAttrs(), values={0: numbers}
-        )
-        cases += (special,)
-    if name == "logical_not":
-        cases += (Case("facts", (TensorType((3, 5), BOOL),), UnaryAttrs()),)
-    if name in _EIGHT_BIT:
-        cases += _eight_bit_unary(*_EIGHT_BIT[name], attrs[0] if attrs else UnaryAttrs())
-    return declare(Op(name, UnaryAttrs, _unary_infer(name, to_bool), elementwise_cost, tolerance, cases))
 
 
-# Values where a formula changes its branch, saturates or ties.
-_SPECIAL = {
-    "ceil": (-0.5, 0.0, 2.0, -2.0, 8388609.0), "erf": (-6.0, 6.0, 0.0, 1e-3), "exp": (-100.0, 0.0, 88.0),
-    "floor": (-0.5, 0.0, 2.0, -2.0, 8388609.0), "gelu": (-12.0, 12.0, 0.0), "hard_swish": (-5.0, -3.0, 0.0, 3.0, 5.0),
-    "logical_not": (0.0, 1.0, -2.0, 0.0, 1e-30), "relu6": (-0.5, 0.0, 5.5, 6.0, 7.0),
-    "round_even": (0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 0.49999997, 8388609.0), "sigmoid": (-100.0, 0.0, 100.0),
-    "sign": (0.0, 2.0, -3.0, -0.0), "softplus": (-50.0, 0.0, 50.0, 100.0),
-    "tanh": (-90.0, -12.0, 1e-4, 0.0, 12.0, 90.0),
-}  # fmt: skip
-
-# Scale and zero point (from the middle) of the results of operators that quantised models use.
-_EIGHT_BIT = {
-    "abs": (0.047, 3), "elu": (0.051, -20), "exp": (2.9, -60), "gelu": (0.047, -20), "hard_swish": (0.031, -40),
-    "leaky_relu": (0.041, -20), "relu": (0.047, 3), "relu6": (0.041, -60), "rsqrt": (0.05, -3),
-    "sigmoid": (1 / 256, -128), "tanh": (1 / 128, 0),
-}  # fmt: skip
+def _clamp(
+    activation: Activation, low: float = -4.0, high: float = 4.0, *, special: tuple[float, ...] = (),
+    stored: tuple[float, int] | None = None,
+) -> ElementwiseOp:  # fmt: skip
+    """The row of an activation that only clamps."""
+    bounds = activation.bounds
+    assert bounds is not None
+    return _unary(
+        str(activation),
+        f.bounded(*bounds),
+        EXACT,
+        low,
+        high,
+        special=special,
+        stored=stored,
+        dtypes=_NUMBERS,
+        bounds=bounds,
+    )
 
 
 def _eight_bit_unary(scale: float, zero: int, a: UnaryAttrs) -> tuple[Case, ...]:
@@ -111,44 +156,59 @@ def _eight_bit_unary(scale: float, zero: int, a: UnaryAttrs) -> tuple[Case, ...]
     return tuple(cases)
 
 
-ABS = _unary("abs", EXACT)
-CEIL = _unary("ceil", EXACT)
-CLAMP = _unary("clamp", EXACT, -4, 4, UnaryAttrs(-1.0, 2.5))  # min(max(x, a), b)
-COS = _unary("cos", TRANSCENDENTAL)
-ELU = _unary("elu", TRANSCENDENTAL, -4, 4, UnaryAttrs(1.0), UnaryAttrs(0.3))  # x if x > 0 else a*(e^x - 1)
-ERF = _unary("erf", TRANSCENDENTAL)
-EXP = _unary("exp", Tolerance(1e-6, 4e-6, "3 + 2|x| ULP are allowed in WGSL"))
-FLOOR = _unary("floor", EXACT)
-GELU = _unary("gelu", TRANSCENDENTAL)  # 0.5*x*(1 + erf(x / sqrt 2))
-HARD_SIGMOID = _unary("hard_sigmoid", ONE_ROUNDING, -4, 4, UnaryAttrs(0.2, 0.5))  # clamp(a*x + b, 0, 1)
-HARD_SWISH = _unary("hard_swish", ONE_ROUNDING)  # x * clamp(x + 3, 0, 6) / 6
-IDENTITY = _unary("identity", EXACT)
-LEAKY_RELU = _unary("leaky_relu", ONE_ROUNDING, -4, 4, UnaryAttrs(0.1))  # x if x >= 0 else a*x
-LINEAR = _unary("linear", ONE_ROUNDING, -4, 4, UnaryAttrs(2.5, -1.5))  # a*x + b
-LOG = _unary("log", TRANSCENDENTAL, 0.01, 9.0)
-LOGICAL_NOT = _unary("logical_not", EXACT, to_bool=True)  # x == 0
-NEG = _unary("neg", EXACT)
-RECIPROCAL = _unary("reciprocal", Tolerance(1e-6, 1e-6, "2.5 ULP division in WGSL"), 0.2, 4.0)
-RELU = _unary("relu", EXACT)
-RELU6 = _unary("relu6", EXACT, -4, 9)
-RELU_N1_TO_1 = _unary("relu_n1_to_1", EXACT)
-ROUND_EVEN = _unary("round_even", EXACT)
-RSQRT = _unary("rsqrt", Tolerance(1e-6, 1e-6, "2 ULP in WGSL"), 0.2, 9.0)
-SIGMOID = _unary("sigmoid", TRANSCENDENTAL, -9, 9)
-SIGN = _unary("sign", EXACT)
-SIN = _unary("sin", TRANSCENDENTAL)
-SOFTPLUS = _unary("softplus", TRANSCENDENTAL)  # log(1 + e^x)
-SOFTSIGN = _unary("softsign", ONE_ROUNDING)  # x / (1 + |x|)
-SQRT = _unary("sqrt", ONE_ROUNDING, 0.0, 9.0)
-SQUARE = _unary("square", ONE_ROUNDING)
-TAN = _unary("tan", Tolerance(1e-5, 2e-5, "sin over cos"), -1.3, 1.3)
-TANH = _unary("tanh", TRANSCENDENTAL)
+_NEAR_WHOLE = (-0.5, 0.0, 2.0, -2.0, 8388609.0)
+_HALVES = (0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 0.49999997, 8388609.0)
+_NUMBERS = (F32, I32)
+_ELU = f.select(X > 0.0, X, A * f.expm1(X))
+
+ABS = _unary("abs", abs(X), EXACT, stored=(0.047, 3), dtypes=_NUMBERS)
+CEIL = _unary("ceil", f.ceil(X), EXACT, special=_NEAR_WHOLE)
+CLAMP = _unary("clamp", f.bounded(A, B), EXACT, -4, 4, UnaryAttrs(-1.0, 2.5), dtypes=_NUMBERS)
+COS = _unary("cos", f.cos(X), TRANSCENDENTAL)
+ELU = _unary("elu", _ELU, TRANSCENDENTAL, -4, 4, UnaryAttrs(1.0), UnaryAttrs(0.3), stored=(0.051, -20))
+ERF = _unary("erf", f.erf(X), TRANSCENDENTAL, special=(-6.0, 6.0, 0.0, 1e-3))
+EXP = _unary(
+    "exp", f.exp(X), Tolerance(1e-6, 4e-6, "3 + 2|x| ULP are allowed in WGSL"), special=(-100.0, 0.0, 88.0),
+    stored=(2.9, -60),
+)  # fmt: skip
+FLOOR = _unary("floor", f.floor(X), EXACT, special=_NEAR_WHOLE)
+GELU = _unary("gelu", f.gelu(X), TRANSCENDENTAL, special=(-12.0, 12.0, 0.0), stored=(0.047, -20))
+HARD_SIGMOID = _unary("hard_sigmoid", f.clamp(A * X + B, 0.0, 1.0), ONE_ROUNDING, -4, 4, UnaryAttrs(0.2, 0.5))
+HARD_SWISH = _unary(
+    "hard_swish", X * f.clamp(X + 3.0, 0.0, 6.0) / 6.0, ONE_ROUNDING, special=(-5.0, -3.0, 0.0, 3.0, 5.0),
+    stored=(0.031, -40),
+)  # fmt: skip
+IDENTITY = _unary("identity", X, EXACT, dtypes=_NUMBERS)
+LEAKY_RELU = _unary(
+    "leaky_relu", f.select(X >= 0.0, X, A * X), ONE_ROUNDING, -4, 4, UnaryAttrs(0.1), stored=(0.041, -20)
+)
+LINEAR = _unary("linear", A * X + B, ONE_ROUNDING, -4, 4, UnaryAttrs(2.5, -1.5))
+LOG = _unary("log", f.log(X), TRANSCENDENTAL, 0.01, 9.0)
+LOGICAL_NOT = _unary(
+    "logical_not", f.equal(X, 0.0), EXACT, special=(0.0, 1.0, -2.0, 0.0, 1e-30), dtypes=(F32, I32, BOOL)
+)
+NEG = _unary("neg", -X, EXACT, dtypes=_NUMBERS)
+RECIPROCAL = _unary("reciprocal", 1.0 / X, Tolerance(1e-6, 1e-6, "2.5 ULP division in WGSL"), 0.2, 4.0)
+RELU = _clamp(Activation.RELU, stored=(0.047, 3))
+RELU6 = _clamp(Activation.RELU6, -4, 9, special=(-0.5, 0.0, 5.5, 6.0, 7.0), stored=(0.041, -60))
+RELU_N1_TO_1 = _clamp(Activation.RELU_N1_TO_1)
+ROUND_EVEN = _unary("round_even", f.round_even(X), EXACT, special=_HALVES)
+RSQRT = _unary("rsqrt", f.rsqrt(X), Tolerance(1e-6, 1e-6, "2 ULP in WGSL"), 0.2, 9.0, stored=(0.05, -3))
+SIGMOID = _unary("sigmoid", f.sigmoid(X), TRANSCENDENTAL, -9, 9, special=(-100.0, 0.0, 100.0), stored=(1 / 256, -128))
+SIGN = _unary("sign", f.sign(X), EXACT, special=(0.0, 2.0, -3.0, -0.0), dtypes=_NUMBERS)
+SIN = _unary("sin", f.sin(X), TRANSCENDENTAL)
+SOFTPLUS = _unary("softplus", f.softplus(X), TRANSCENDENTAL, special=(-50.0, 0.0, 50.0, 100.0))
+SOFTSIGN = _unary("softsign", X / (1.0 + abs(X)), ONE_ROUNDING)
+SQRT = _unary("sqrt", f.sqrt(X), ONE_ROUNDING, 0.0, 9.0)
+SQUARE = _unary("square", X * X, ONE_ROUNDING, dtypes=_NUMBERS)
+TAN = _unary("tan", f.tan(X), Tolerance(1e-5, 2e-5, "sin over cos"), -1.3, 1.3)
+TANH = _unary("tanh", f.tanh(X), TRANSCENDENTAL, special=(-90.0, -12.0, 1e-4, 0.0, 12.0, 90.0), stored=(1 / 128, 0))
 
 
-def _class_test(name: str) -> Op:
+def _class_test(name: str) -> ElementwiseOp:
     strange = (0.0, float("nan"), 1.5, float("inf"), -float("inf"), -0.0, 3e38)
     case = Case("special values", (TensorType((7,)),), UnaryAttrs(), values={0: strange})
-    return declare(Op(name, UnaryAttrs, _unary_infer(name, True), elementwise_cost, EXACT, (case,)))
+    return _row(ElementwiseOp(name, UnaryAttrs, _unary_infer(name, True), elementwise_cost, EXACT, (case,)))
 
 
 IS_INFINITE = _class_test("is_infinite")
@@ -198,67 +258,60 @@ def _eight_bit_binary(dtype: DType, b: tuple[int, ...], activation: Activation) 
 
 _TIES = ((1, 2, -1, 0, -3), (1, 3, -2, 0, -3))
 _SIGNS = ((7, -7, 7, -7, 6, -6, 0), (2, 2, -2, -2, 3, 3, 5))
-_SPECIAL_PAIRS = {
-    "div": _SIGNS, "equal": _TIES, "floor_div": _SIGNS, "floor_mod": _SIGNS, "greater": _TIES, "greater_equal": _TIES,
-    "less": _TIES, "less_equal": _TIES, "not_equal": _TIES, "pow": ((-2, -2, 0, 3, 0, 1), (2, 3, 2, 1, 0, 5)),
-}  # fmt: skip
-
-
-def _special_pair(dtype: DType, a: tuple[float, ...], b: tuple[float, ...]) -> Case:
-    types = (TensorType((len(a),), dtype), TensorType((len(b),), dtype))
-    return Case(f"special values {dtype}", types, BinaryAttrs(), values={0: a, 1: b})
+_POWERS = ((-2, -2, 0, 3, 0, 1), (2, 3, 2, 1, 0, 5))
+_CLAMPS = (Activation.RELU, Activation.RELU6, Activation.RELU_N1_TO_1)
 
 
 def _binary(
-    name: str,
-    tolerance: Tolerance,
-    *,
-    low: float = -4.0,
-    high: float = 4.0,
-    dtypes: tuple[DType, ...] = (F32,),
-    to_bool: bool = False,
-    activations: tuple[Activation, ...] = (),
-) -> Op:
+    name: str, formula: Formula, tolerance: Tolerance, *, low: float = -4.0, high: float = 4.0,
+    dtypes: tuple[DType, ...] = _NUMBERS, special: tuple[tuple[float, ...], tuple[float, ...]] | None = None,
+    carries_clamps: bool = False,
+) -> ElementwiseOp:  # fmt: skip
+    """A row. Its cases draw from `low` to `high`; `special` are pairs where the formula changes its branch. An operator
+    that `carries_clamps` takes them as its activation, in 8 bits too.
+    """
     cases = [
         Case(f"{label} {dtype}", (TensorType(a, dtype), TensorType(b, dtype)), BinaryAttrs(), low=low, high=high)
         for dtype in dtypes
         for label, a, b in _PAIRS
     ]
-    cases += [
-        Case(f"{activation}", (TensorType((1, 3, 5, 8)), TensorType((1, 3, 5, 8))), BinaryAttrs(activation), -6.0, 6.0)
-        for activation in activations
-    ]
-    if name in _SPECIAL_PAIRS:
-        cases += [_special_pair(dtype, *_SPECIAL_PAIRS[name]) for dtype in dtypes]
-    if name in ("add", "mul", "sub"):
+    if carries_clamps:
+        pair = (TensorType((1, 3, 5, 8)), TensorType((1, 3, 5, 8)))
+        cases += [Case(f"{activation}", pair, BinaryAttrs(activation), -6.0, 6.0) for activation in _CLAMPS]
+    if special is not None:
+        values: dict[int, Sequence[float]] = dict(enumerate(special))
+        cases += [
+            Case(f"special values {dtype}", (TensorType((len(special[0]),), dtype),) * 2, BinaryAttrs(), values=values)
+            for dtype in dtypes
+        ]
+    if carries_clamps:
         cases += [_eight_bit_binary(dtype, b, activation) for dtype, b, activation in _EIGHT_BIT_BINARY]
-    return declare(Op(name, BinaryAttrs, _binary_infer(name, to_bool), elementwise_cost, tolerance, tuple(cases)))
+    infer = _binary_infer(name, formula.name in TRUTHS)
+    return _row(ElementwiseOp(name, BinaryAttrs, infer, elementwise_cost, tolerance, tuple(cases), formula, dtypes))
 
 
-_CLAMPS = (Activation.RELU, Activation.RELU6, Activation.RELU_N1_TO_1)
-ADD = _binary("add", ONE_ROUNDING, dtypes=(F32, I32), activations=_CLAMPS)
-SUB = _binary("sub", ONE_ROUNDING, dtypes=(F32, I32), activations=_CLAMPS)
-MUL = _binary("mul", ONE_ROUNDING, dtypes=(F32, I32), activations=_CLAMPS)
-# An integer quotient is cut towards zero; by zero it is 0.
-DIV = _binary("div", Tolerance(1e-6, 1e-6, "2.5 ULP in WGSL"), low=1.3, high=9.0, dtypes=(F32, I32))
-MAXIMUM = _binary("maximum", EXACT, dtypes=(F32, I32))
-MINIMUM = _binary("minimum", EXACT, dtypes=(F32, I32))
-POW = _binary("pow", Tolerance(1e-5, 2e-5, "exp2(y * log2(x))"), low=0.2, high=3.0, dtypes=(F32, I32))
-SQUARED_DIFFERENCE = _binary("squared_difference", Tolerance(2e-6, 2e-6, "two roundings"), dtypes=(F32, I32))
-FLOOR_DIV = _binary("floor_div", EXACT, low=1.3, high=9.0, dtypes=(F32, I32))
+ADD = _binary("add", A + B, ONE_ROUNDING, carries_clamps=True)
+SUB = _binary("sub", A - B, ONE_ROUNDING, carries_clamps=True)
+MUL = _binary("mul", A * B, ONE_ROUNDING, carries_clamps=True)
+DIV = _binary("div", A / B, Tolerance(1e-6, 1e-6, "2.5 ULP in WGSL"), low=1.3, high=9.0, special=_SIGNS)
+MAXIMUM = _binary("maximum", f.larger(A, B), EXACT)
+MINIMUM = _binary("minimum", f.smaller(A, B), EXACT)
+POW = _binary("pow", A**B, Tolerance(1e-5, 2e-5, "exp2(y * log2(x))"), low=0.2, high=3.0, special=_POWERS)
+SQUARED_DIFFERENCE = _binary("squared_difference", (A - B) * (A - B), Tolerance(2e-6, 2e-6, "two roundings"))
+FLOOR_DIV = _binary("floor_div", A // B, EXACT, low=1.3, high=9.0, special=_SIGNS)
 FLOOR_MOD = _binary(
-    "floor_mod", Tolerance(2e-6, 2e-6, "division and product rounded"), low=1.3, high=9.0, dtypes=(F32, I32)
+    "floor_mod", A % B, Tolerance(2e-6, 2e-6, "division and product rounded"), low=1.3, high=9.0, special=_SIGNS
 )
-PRELU = _binary("prelu", ONE_ROUNDING)  # a if a >= 0 else a*b
-EQUAL = _binary("equal", EXACT, to_bool=True, dtypes=(F32, I32))
-NOT_EQUAL = _binary("not_equal", EXACT, to_bool=True, dtypes=(F32, I32))
-GREATER = _binary("greater", EXACT, to_bool=True, dtypes=(F32, I32))
-GREATER_EQUAL = _binary("greater_equal", EXACT, to_bool=True, dtypes=(F32, I32))
-LESS = _binary("less", EXACT, to_bool=True, dtypes=(F32, I32))
-LESS_EQUAL = _binary("less_equal", EXACT, to_bool=True, dtypes=(F32, I32))
-LOGICAL_AND = _binary("logical_and", EXACT, to_bool=True, dtypes=(BOOL,))
-LOGICAL_OR = _binary("logical_or", EXACT, to_bool=True, dtypes=(BOOL,))
-LOGICAL_XOR = _binary("logical_xor", EXACT, to_bool=True, dtypes=(BOOL,))
+PRELU = _binary("prelu", f.select(A >= 0.0, A, A * B), ONE_ROUNDING)
+EQUAL = _binary("equal", f.equal(A, B), EXACT, special=_TIES)
+NOT_EQUAL = _binary("not_equal", f.not_equal(A, B), EXACT, special=_TIES)
+GREATER = _binary("greater", A > B, EXACT, special=_TIES)
+GREATER_EQUAL = _binary("greater_equal", A >= B, EXACT, special=_TIES)
+LESS = _binary("less", A < B, EXACT, special=_TIES)
+LESS_EQUAL = _binary("less_equal", A <= B, EXACT, special=_TIES)
+LOGICAL_AND = _binary("logical_and", f.not_equal(A, 0.0) & f.not_equal(B, 0.0), EXACT, dtypes=(BOOL,))
+LOGICAL_OR = _binary("logical_or", f.not_equal(A, 0.0) | f.not_equal(B, 0.0), EXACT, dtypes=(BOOL,))
+LOGICAL_XOR = _binary("logical_xor", f.not_equal(A, 0.0) ^ f.not_equal(B, 0.0), EXACT, dtypes=(BOOL,))
 
 
 def _where_infer(inputs: Inputs, a: object) -> tuple[TensorType, ...]:

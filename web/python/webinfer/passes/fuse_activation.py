@@ -23,7 +23,7 @@ _CARRIES: dict[Op, frozenset[Activation]] = {
     pool.AVERAGE_POOL2D: _CLAMPS,
     pool.MAX_POOL2D: _CLAMPS,
 }
-_NODES = {
+_NODES: dict[Op, Activation] = {
     ew.HARD_SWISH: Activation.HARD_SWISH,
     ew.PRELU: Activation.PRELU,
     ew.RELU: Activation.RELU,

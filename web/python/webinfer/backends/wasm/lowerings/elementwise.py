@@ -21,29 +21,11 @@ I32, I64, U64, BOOL = DType.INT32, DType.INT64, DType.UINT64, DType.BOOL
 WIDENED = {DType.INT8: I32, DType.UINT8: I32, DType.INT16: I32, DType.BOOL: I32, DType.UINT32: I64}
 SHORT = {F32: "f32", I32: "i32", I64: "i64", U64: "u64"}
 
-_FLOAT_UNARY = {
-    op: f"f32_{op.name}"
-    for op in (
-        ops.ABS, ops.CEIL, ops.COS, ops.ELU, ops.ERF, ops.EXP, ops.FLOOR, ops.GELU, ops.HARD_SIGMOID, ops.HARD_SWISH,
-        ops.LEAKY_RELU, ops.LINEAR, ops.LOG, ops.NEG, ops.RECIPROCAL, ops.ROUND_EVEN, ops.RSQRT, ops.SIGMOID,
-        ops.SIGN, ops.SIN, ops.SOFTPLUS, ops.SOFTSIGN, ops.SQRT, ops.SQUARE, ops.TAN, ops.TANH,
-    )
-}  # fmt: skip
-_INTEGER_UNARY = {ops.ABS, ops.NEG, ops.SIGN, ops.SQUARE}
-_WHOLE_ALREADY = {ops.CEIL, ops.FLOOR, ops.ROUND_EVEN}
-_CLAMPS = {ops.RELU: Activation.RELU, ops.RELU6: Activation.RELU6, ops.RELU_N1_TO_1: Activation.RELU_N1_TO_1}
-_CLASS_TESTS = (ops.IS_INFINITE, ops.IS_NAN)
 _ACTIVATIONS = {
     Activation.HARD_SWISH: "f32_hard_swish", Activation.SIGMOID: "f32_sigmoid", Activation.TANH: "f32_tanh",
 }  # fmt: skip
-_BINARY = (
-    ops.ADD, ops.DIV, ops.FLOOR_DIV, ops.FLOOR_MOD, ops.MAXIMUM, ops.MINIMUM, ops.MUL, ops.POW, ops.PRELU,
-    ops.SQUARED_DIFFERENCE, ops.SUB,
-)  # fmt: skip
-_COMPARISONS = (ops.EQUAL, ops.GREATER, ops.GREATER_EQUAL, ops.LESS, ops.LESS_EQUAL, ops.NOT_EQUAL)
-_LOGIC = {ops.LOGICAL_AND: "b8_and", ops.LOGICAL_OR: "b8_or", ops.LOGICAL_XOR: "b8_xor"}
 # Arithmetic that wraps is the same for both signs.
-_SIGN_FREE = {ops.ADD, ops.MUL, ops.NEG, ops.SQUARE, ops.SQUARED_DIFFERENCE, ops.SUB}
+_SIGN_FREE: set[Op] = {ops.ADD, ops.MUL, ops.NEG, ops.SQUARE, ops.SQUARED_DIFFERENCE, ops.SUB}
 
 
 def refuse(op: Op, dtype: DType) -> UnsupportedOpError:
@@ -53,26 +35,23 @@ def refuse(op: Op, dtype: DType) -> UnsupportedOpError:
 
 def clamp_bounds(node: Node) -> tuple[float, float] | None:
     """The bounds of an operator that is a clamp."""
-    if node.op is ops.CLAMP:
-        return node.attrs.a, node.attrs.b
-    return None if node.op not in _CLAMPS else _CLAMPS[node.op].bounds
+    return (node.attrs.a, node.attrs.b) if node.op is ops.CLAMP else ops.ROWS[node.op.name].bounds
 
 
 def unary(node: Node, builder: Builder) -> None:
-    x, y = node.required_input(0), node.output
+    """One step: the operator's kernel, a clamp, or a copy."""
+    x, y, row = node.required_input(0), node.output, ops.ROWS[node.op.name]
     dtype, bounds, n = compute_dtype(x), clamp_bounds(node), x.type.size
     source, target = builder.ref(x), builder.ref(y)
-    if node.op is ops.IDENTITY or (node.op in _WHOLE_ALREADY and dtype is not F32):
+    if node.op is ops.IDENTITY or (row.leaves_integers and dtype is not F32):
         copy(builder, source, target, n * dtype.itemsize)
     elif dtype is F32:
-        if bounds is not None:
-            builder.step("f32_clamp", x=source, y=target, a=round_to_f32(bounds[0]), b=round_to_f32(bounds[1]), units=n)
-        else:
-            a, b = round_to_f32(node.attrs.a), round_to_f32(node.attrs.b)
-            builder.step(_FLOAT_UNARY[node.op], x=source, y=target, a=a, b=b, units=n)
+        kernel = "f32_clamp" if bounds is not None else f"f32_{row.name}"
+        a, b = map(round_to_f32, bounds or (node.attrs.a, node.attrs.b))
+        builder.step(kernel, x=source, y=target, a=a, b=b, units=n)
     elif bounds is not None:
         clip(builder, source, target, dtype, bounds, n)
-    elif node.op in _INTEGER_UNARY:
+    elif row.takes_integers:
         _integer_unary(node, builder, dtype)
     else:
         raise refuse(node.op, dtype)
@@ -151,7 +130,7 @@ def binary(node: Node, builder: Builder) -> None:
             raise UnsupportedOpError([f"activation {activation} needs a slope"])
         return
     wide = I64 if dtype is U64 and node.op in _SIGN_FREE else WIDENED.get(dtype, dtype)
-    if wide not in (I32, I64) or node.op is ops.PRELU or activation.bounds is None:
+    if wide not in (I32, I64) or not ops.ROWS[node.op.name].takes_integers or activation.bounds is None:
         raise refuse(node.op, dtype)
     left, right = (builder.ref(v) if dtype is U64 else converted(builder, v, wide) for v in (a, b))
     _narrowed(builder, y, dtype, wide, lambda target: builder.step(
@@ -180,7 +159,7 @@ def logic(node: Node, builder: Builder) -> None:
         builder.ref(v) if compute_itemsize(v.type.dtype) == 1 else converted(builder, v, BOOL) for v in (a, b)
     )
     table = broadcast_nest(builder, y.type.shape, a.type.shape, b.type.shape)
-    builder.step(_LOGIC[node.op], a=left, b=right, y=builder.ref(y), nest=table, units=y.type.size)
+    builder.step(f"b8_{node.op.name}", a=left, b=right, y=builder.ref(y), nest=table, units=y.type.size)
 
 
 def where(node: Node, builder: Builder) -> None:
@@ -192,12 +171,14 @@ def where(node: Node, builder: Builder) -> None:
     builder.step(kernel, condition=condition, x=left, z=right, y=builder.ref(y), nest=table, units=y.type.size)
 
 
-LOWERINGS: dict[Op, Lower] = {
-    **dict.fromkeys([*_FLOAT_UNARY, *_CLAMPS, ops.CLAMP, ops.IDENTITY], unary),
-    **dict.fromkeys(_CLASS_TESTS, class_test),
-    **dict.fromkeys(_BINARY, binary),
-    **dict.fromkeys(_COMPARISONS, comparison),
-    **dict.fromkeys(_LOGIC, logic),
-    ops.LOGICAL_NOT: logical_not,
-    ops.WHERE: where,
-}
+def _lowering(row: ops.ElementwiseOp) -> Lower:
+    if row is ops.LOGICAL_NOT:
+        return logical_not
+    if row.formula is None:
+        return class_test
+    if row.attrs is ops.UnaryAttrs:
+        return unary
+    return binary if not row.gives_truth else logic if row.dtypes == (BOOL,) else comparison
+
+
+LOWERINGS: dict[Op, Lower] = {row: _lowering(row) for row in ops.ROWS.values()} | {ops.WHERE: where}

@@ -224,25 +224,22 @@ def reduce(node: Node, builder: Builder) -> None:
     )  # fmt: skip
 
 
-_TABLES = (
-    ops.ABS, ops.CEIL, ops.CLAMP, ops.COS, ops.ELU, ops.ERF, ops.EXP, ops.FLOOR, ops.GELU, ops.HARD_SIGMOID,
-    ops.HARD_SWISH, ops.LEAKY_RELU, ops.LINEAR, ops.LOG, ops.NEG, ops.RECIPROCAL, ops.RELU, ops.RELU6,
-    ops.RELU_N1_TO_1, ops.ROUND_EVEN, ops.RSQRT, ops.SIGMOID, ops.SIGN, ops.SIN, ops.SOFTPLUS, ops.SOFTSIGN, ops.SQRT,
-    ops.SQUARE, ops.TAN, ops.TANH,
-)  # fmt: skip
 _REDUCTIONS = (
     reduce_ops.REDUCE_L1, reduce_ops.REDUCE_L2, reduce_ops.REDUCE_LOG_SUM, reduce_ops.REDUCE_LOG_SUM_EXP,
     reduce_ops.REDUCE_MAX, reduce_ops.REDUCE_MEAN, reduce_ops.REDUCE_MIN, reduce_ops.REDUCE_PRODUCT,
     reduce_ops.REDUCE_SUM, reduce_ops.REDUCE_SUM_SQUARE,
 )  # fmt: skip
-_THROUGH_FLOAT = (
-    ops.DIV, ops.FLOOR_DIV, ops.FLOOR_MOD, ops.MAXIMUM, ops.MINIMUM, ops.POW, ops.PRELU, ops.SQUARED_DIFFERENCE,
-)  # fmt: skip
+
+
+def _elementwise(row: ops.ElementwiseOp) -> Lower:
+    return table_unary if row.attrs is ops.UnaryAttrs else through_float(binary)
+
+
+_NUMERIC = [row for row in ops.ROWS.values() if not row.gives_truth and row is not ops.IDENTITY]
 PLAIN: dict[Op, Lower] = {ops.DEQUANTIZE: dequantize, ops.QUANTIZE: quantize}
 QUANTIZED: dict[Op, Lower] = {
-    **dict.fromkeys(_TABLES, table_unary),
+    **{row: _elementwise(row) for row in _NUMERIC},
     **dict.fromkeys(_REDUCTIONS, reduce),
-    **dict.fromkeys(_THROUGH_FLOAT, through_float(binary)),
     softmax_ops.LOG_SOFTMAX: through_float(float_softmax.softmax),
     ops.ADD: add,
     ops.MUL: mul,

@@ -1,4 +1,4 @@
-"""Elementwise operators: one shader for each number of inputs, one row an operator in web/shaders."""
+"""Elementwise operators: one shader for each number of operands, around the formula of the operator's row."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from webinfer.backends.webgpu.dispatch import (
     WORKGROUP,
     Dispatch,
     Literal,
+    Lower,
     Target,
     groups_for,
     read,
@@ -26,6 +27,7 @@ from webinfer.backends.webgpu.lowerings.conversion import (
 from webinfer.backends.webgpu.lowerings.geometry import merged
 from webinfer.backends.webgpu.lowerings.quantized import quantized_product, quantized_sum
 from webinfer.codegen.elements import Element, bits_of
+from webinfer.codegen.formulas import FormulaName
 from webinfer.codegen.lookup import lookup_table
 from webinfer.codegen.prelude import Param, f32, i32, u32, u32x8
 from webinfer.codegen.templates import Variable
@@ -33,7 +35,7 @@ from webinfer.dtypes import DType
 from webinfer.errors import ShapeError, UnsupportedOpError
 from webinfer.graph.ir import Node, Value
 from webinfer.ops.activation import Activation
-from webinfer.ops.elementwise import UnaryAttrs
+from webinfer.ops.elementwise import ROWS, BinaryAttrs, ElementwiseOp, UnaryAttrs
 
 FLOAT_MAX = 3.4028234663852886e38
 WORD = 2**32 - 1
@@ -41,69 +43,11 @@ WORD_RANGE = {False: (-(2.0**31), 2.0**31 - 1), True: (0.0, 2.0**32 - 1)}
 UNSIGNED_WORDS = (DType.UINT32, DType.UINT64)
 
 
-class Formula(enum.StrEnum):
-    """Rows of _unary.wgsl and _binary.wgsl."""
+class ClassTest(enum.StrEnum):
+    """What class_test.wgsl finds by the bits of a float."""
 
-    ABS = "abs"
-    ADD = "add"
-    CEIL = "ceil"
-    CLAMP = "clamp"
-    CLAMP_HIGH = "clamp_high"
-    CLAMP_LOW = "clamp_low"
-    COS = "cos"
-    DIV = "div"
-    DIV_INTEGER = "div_integer"
-    ELU = "elu"
-    EQUAL = "equal"
-    ERF = "erf"
-    EXP = "exp"
-    FLOOR = "floor"
-    FLOOR_DIV = "floor_div"
-    FLOOR_DIV_INTEGER = "floor_div_integer"
-    FLOOR_MOD = "floor_mod"
-    FLOOR_MOD_INTEGER = "floor_mod_integer"
-    GELU = "gelu"
-    GREATER = "greater"
-    GREATER_EQUAL = "greater_equal"
-    HARD_SIGMOID = "hard_sigmoid"
-    HARD_SWISH = "hard_swish"
-    IDENTITY = "identity"
     IS_INFINITE = "is_infinite"
     IS_NAN = "is_nan"
-    LEAKY_RELU = "leaky_relu"
-    LESS = "less"
-    LESS_EQUAL = "less_equal"
-    LINEAR = "linear"
-    LOG = "log"
-    LOGICAL_AND = "logical_and"
-    LOGICAL_NOT = "logical_not"
-    LOGICAL_OR = "logical_or"
-    LOGICAL_XOR = "logical_xor"
-    MAXIMUM = "maximum"
-    MINIMUM = "minimum"
-    MUL = "mul"
-    NEG = "neg"
-    NOT_EQUAL = "not_equal"
-    POW = "pow"
-    POW_INTEGER = "pow_integer"
-    PRELU = "prelu"
-    RECIPROCAL = "reciprocal"
-    RELU = "relu"
-    RELU6 = "relu6"
-    RELU_N1_TO_1 = "relu_n1_to_1"
-    ROUND_EVEN = "round_even"
-    RSQRT = "rsqrt"
-    SIGMOID = "sigmoid"
-    SIGN = "sign"
-    SIN = "sin"
-    SOFTPLUS = "softplus"
-    SOFTSIGN = "softsign"
-    SQRT = "sqrt"
-    SQUARE = "square"
-    SQUARED_DIFFERENCE = "squared_difference"
-    SUB = "sub"
-    TAN = "tan"
-    TANH = "tanh"
 
 
 class Access(enum.StrEnum):
@@ -114,37 +58,25 @@ class Access(enum.StrEnum):
     EACH = "each"
 
 
-# Operators that integers share with floats; the others are computed on floats only.
-INTEGER_UNARY = {"abs", "clamp", "identity", "logical_not", "neg", "relu", "relu6", "relu_n1_to_1", "sign", "square"}
-INTEGER_BINARY = {
-    "add", "div", "equal", "floor_div", "floor_mod", "greater", "greater_equal", "less", "less_equal", "logical_and",
-    "logical_or", "logical_xor", "maximum", "minimum", "mul", "not_equal", "pow", "prelu", "squared_difference", "sub",
-}  # fmt: skip
-ROUNDING = {"ceil", "floor", "round_even"}  # integers are whole already
-OWN_INTEGER_ROW = {"div", "floor_div", "floor_mod", "pow"}
-
-
 def _unsigned_as_signed(value: Value, op: str) -> Element | None:
     """neg and abs of uint32 in two's complement: WGSL has them only for i32."""
     return Element.I32 if op == "neg" and value.type.dtype is DType.UINT32 else None
 
 
-def _clamp_row(a: UnaryAttrs, dtype: DType) -> tuple[Formula, tuple[Param, ...]]:
-    """The row and bounds of a clamp; bounds that cut nothing are left out: WGSL assumes finite numbers."""
+def _clamp_formula(a: UnaryAttrs, dtype: DType) -> tuple[str, tuple[Param, ...]]:
+    """Name and bounds of a clamp; bounds that cut nothing are left out: WGSL assumes finite numbers."""
     low, high = a.a, a.b
     smallest, largest = (-FLOAT_MAX, FLOAT_MAX) if dtype.is_float else WORD_RANGE[dtype in UNSIGNED_WORDS]
     has_low, has_high = low > smallest, high < largest
-    row = {
-        (True, True): Formula.CLAMP,
-        (True, False): Formula.CLAMP_LOW,
-        (False, True): Formula.CLAMP_HIGH,
-        (False, False): Formula.IDENTITY,
-    }[has_low, has_high]
+    if has_low and has_high:
+        name = "clamp"
+    else:
+        name = "clamp_low" if has_low else "clamp_high" if has_high else "identity"
     low, high = max(min(low, largest), smallest), max(min(high, largest), smallest)
     if dtype.is_float:
-        return row, f32(a=low, b=high)
+        return name, f32(a=low, b=high)
     bounds = {"a": math.ceil(low), "b": math.floor(high)}
-    return row, u32(**bounds) if dtype in UNSIGNED_WORDS else i32(**bounds)
+    return name, u32(**bounds) if dtype in UNSIGNED_WORDS else i32(**bounds)
 
 
 def _wide_clamp(node: Node, target: Target) -> Dispatch:
@@ -163,21 +95,21 @@ def _wide_clamp(node: Node, target: Target) -> Dispatch:
 
 
 def unary(node: Node, target: Target) -> list[Dispatch]:
+    """One dispatch: the operator's formula, or its table of 256 results for 8-bit values."""
     x, y, a = node.required_input(0), node.output, node.attrs
-    name = node.op.name
+    row, is_float = ROWS[node.op.name], x.type.dtype.is_float
+    name = "identity" if row.leaves_integers and not is_float else row.name
     if is_quantized(x) and is_quantized(y) and name != "identity":
         return [_lookup(node, target)]
-    if not x.type.dtype.is_float and name in ROUNDING:
-        name = "identity"
-    if not x.type.dtype.is_float and name not in INTEGER_UNARY:
+    if not is_float and not (row.takes_integers or row.leaves_integers):
         raise UnsupportedOpError([f"{name} of {x.type.dtype}; it is defined for floats"])
     if name == "clamp" and x.type.dtype.itemsize == 8:
         return [_wide_clamp(node, target)]
-    row, numbers = Formula(name), f32(a=a.a, b=a.b)
-    if row is Formula.CLAMP:
-        row, numbers = _clamp_row(a, x.type.dtype)
+    numbers = f32(a=a.a, b=a.b)
     element = _unsigned_as_signed(x, name)
-    variables: dict[str, Variable] = {"workgroup": WORKGROUP, "op": row, "is_float": x.type.dtype.is_float}
+    if name == "clamp":
+        name, numbers = _clamp_formula(a, x.type.dtype)
+    variables: dict[str, Variable] = {"workgroup": WORKGROUP, "op": FormulaName(name), "integer": not is_float}
     params = (*u32(count=y.type.size), *numbers)
     bindings = (read("x", x, element), write("y", y, element))
     return [Dispatch("elementwise_unary", variables, bindings, params, groups_for(-(-y.type.size // 4), target))]
@@ -215,16 +147,15 @@ def binary(node: Node, target: Target) -> Sequence[Dispatch]:
 def _binary(node: Node, target: Target) -> list[Dispatch]:
     a, b, y = node.required_input(0), node.required_input(1), node.output
     name, dtype = node.op.name, a.type.dtype
-    if not dtype.is_float and name not in INTEGER_BINARY:
+    if not dtype.is_float and not ROWS[name].takes_integers:
         raise UnsupportedOpError([f"{name} of {dtype}; it is defined for floats"])
     activation = node.attrs.activation
     if activation is not Activation.NONE and not dtype.is_float:
         raise UnsupportedOpError([f"{name} of {dtype} with activation {activation}"])
-    row = Formula(f"{name}_integer" if not dtype.is_float and name in OWN_INTEGER_ROW else name)
     sizes, (a_stride, b_stride) = merged(y.type.shape, a.type.shape, b.type.shape)
     access = _access(sizes, a_stride, b_stride)
     variables: dict[str, Variable] = {
-        "workgroup": WORKGROUP, "op": row, "rank": len(sizes), "access": access, "a_step": a_stride[-1],
+        "workgroup": WORKGROUP, "op": FormulaName(name), "rank": len(sizes), "access": access, "a_step": a_stride[-1],
         "b_step": b_stride[-1],
         "integer": not dtype.is_float, "activation": activation, "has_activation": activation is not Activation.NONE,
     }  # fmt: skip
@@ -272,10 +203,21 @@ def class_test(node: Node, target: Target) -> list[Dispatch]:
         raise UnsupportedOpError([f"{node.op.name} of {x.type.dtype}; it is defined for floats"])
     half = x.type.dtype is DType.FLOAT16
     variables: dict[str, Variable] = {
-        "workgroup": WORKGROUP, "kind": Formula(node.op.name), "magnitude": 0x7FFF if half else 0x7FFFFFFF,
+        "workgroup": WORKGROUP, "kind": ClassTest(node.op.name), "magnitude": 0x7FFF if half else 0x7FFFFFFF,
         "infinite": 0x7C00 if half else 0x7F800000,
     }  # fmt: skip
     bindings = (read("x", x, bits_of(x.type.dtype)), write("y", y))
     return [
         Dispatch("class_test", variables, bindings, u32(count=y.type.size), groups_for(-(-y.type.size // 4), target))
     ]
+
+
+def _lowering(row: ElementwiseOp) -> Lower:
+    if row.formula is None:
+        return class_test
+    return binary if row.attrs is BinaryAttrs else unary
+
+
+LOWERINGS: dict[str, Lower] = {name: _lowering(row) for name, row in ROWS.items()} | {
+    "cast": cast, "dequantize": dequantize, "quantize": quantize, "where": where,
+}  # fmt: skip

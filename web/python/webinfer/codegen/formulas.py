@@ -1,0 +1,116 @@
+"""Formulas of ops/formula.py as text: the writer for every language, and the functions that shaders call.
+
+The C text of the WASM kernels is made by build_scripts/kernels/formulas.py, with the same writer.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from webinfer.ops import formula as f
+from webinfer.ops.elementwise import ROWS, BinaryAttrs
+from webinfer.ops.formula import CONSTANT, TRUTHS, A, B, Formula
+
+# How tightly operators bind. Those below 3 never stand beside each other without parentheses.
+_BINDING = {**dict.fromkeys(TRUTHS, 1), "&": 2, "|": 2, "^": 2, "+": 3, "-": 3, "*": 4, "/": 4, "neg": 5}
+_ALONE = 9  # how tightly a name, a number or a call binds
+
+
+@dataclass(frozen=True)
+class Language:
+    """How one language writes formulas.
+
+    `leaf` writes a variable or a number; it is told whether that is an operand of arithmetic, else it is compared or
+    passed to a function. `calls` has the text of each primitive with `{}` for its arguments; an operator without one
+    stands between its operands. `instead` rewrites what the language lacks.
+    """
+
+    leaf: Callable[[Formula, bool], str]
+    calls: Mapping[str, str]
+    instead: Mapping[str, Callable[..., Formula]] = field(default_factory=dict)
+
+    def write(self, formula: Formula) -> str:
+        """The formula in this language.
+
+        Raises:  KeyError naming a primitive that the language lacks
+        """
+        return self._write(formula, False)[0]
+
+    def _write(self, formula: Formula, in_arithmetic: bool) -> tuple[str, int]:
+        """The text and how tightly it binds."""
+        name, parts = formula.name, formula.parts
+        if not parts:
+            text = self.leaf(formula, in_arithmetic)
+            return text, 0 if text.startswith("-") else _ALONE
+        if name in self.instead:
+            return self._write(self.instead[name](*parts), in_arithmetic)
+        if name in self.calls or name not in _BINDING:
+            return self.calls[name].format(*(self._write(part, False)[0] for part in parts)), _ALONE
+        own = _BINDING[name]
+        texts = [self._write(part, name not in TRUTHS) for part in parts]
+        if name == "neg":
+            return "-" + _enclosed(*texts[0], own), own
+        left = _enclosed(*texts[0], max(own, 3))
+        return f"{left} {name} {_enclosed(*texts[1], max(own + 1, 3))}", own
+
+
+def _enclosed(text: str, binding: int, needed: int) -> str:
+    """The text, in parentheses if it binds less tightly than needed."""
+    return text if binding >= needed else f"({text})"
+
+
+def _operand(formula: Formula, in_arithmetic: bool) -> str:
+    """Four operands, or a number for each of them."""
+    value = formula.value
+    if formula.name != CONSTANT:
+        return formula.name
+    return repr(value) if in_arithmetic else f"x_v({'' if not value else int(value) if value.is_integer() else value})"
+
+
+def _operand_or_attribute(formula: Formula, in_arithmetic: bool) -> str:
+    """The same in a unary operator, whose a and b are attributes."""
+    if formula.name not in (A.name, B.name):
+        return _operand(formula, in_arithmetic)
+    return f"params.{formula.name}" if in_arithmetic else f"x_v(params.{formula.name})"
+
+
+_ONE = {
+    **{name: name for name in ("abs", "ceil", "erf", "exp", "floor", "gelu", "log", "sigmoid", "sign", "sqrt")},
+    "expm1": "exp_minus_1", "log1p": "log_plus_1", "round_even": "round", "rsqrt": "inverseSqrt",
+    "tan": "reduced_tan", "tanh": "safe_tanh",
+}  # fmt: skip
+_TWO = {"keep_nan": "keep_nan", "larger": "max", "max": "max", "min": "min", "smaller": "min", "**": "power"}
+_FLOAT_CALLS = {
+    **{name: text + "({})" for name, text in _ONE.items()}, **{name: text + "({}, {})" for name, text in _TWO.items()},
+    "clamp": "clamp({}, {}, {})", "cos": "quarter_sin({}, 1)", "select": "select({2}, {1}, {0})",
+    "sin": "quarter_sin({}, 0)",
+}  # fmt: skip
+_INTEGER_CALLS = _FLOAT_CALLS | {"/": "quotient({}, {})", "//": "floor_quotient({}, {})", "%": "modulo({}, {})"}
+_FLOAT_INSTEAD = {
+    "//": lambda a, b: f.floor(a / b), "%": lambda a, b: a - b * f.floor(a / b), "^": f.not_equal,
+}  # fmt: skip
+
+# What shaders can compute: every row with a formula, and clamps of which one bound is infinite.
+FORMULAS: dict[str, Formula] = {
+    **{name: row.formula for name, row in ROWS.items() if row.formula is not None},
+    "clamp_high": f.bounded(-f.INFINITY, B),
+    "clamp_low": f.bounded(A, f.INFINITY),
+}
+FormulaName = enum.StrEnum("FormulaName", [(name.upper(), name) for name in FORMULAS])  # type: ignore[misc]
+
+
+@functools.cache
+def shader_function(name: str, integer: bool) -> str:
+    """The formula with this name in WGSL: `unary(x)`, or `binary(a, b)` for a binary operator.
+
+    x_v is four operands, y_v four results; attributes stand in `params`.
+    """
+    formula, is_binary = FORMULAS[name], name in ROWS and ROWS[name].attrs is BinaryAttrs
+    calls, instead = (_INTEGER_CALLS, {"^": f.not_equal}) if integer else (_FLOAT_CALLS, _FLOAT_INSTEAD)
+    text = Language(_operand if is_binary else _operand_or_attribute, calls, instead).write(formula)
+    result = f"select(y_v(0), y_v(1), {text})" if formula.name in TRUTHS else text
+    head = "binary(a: x_v, b: x_v)" if is_binary else "unary(x: x_v)"
+    return f"fn {head} -> y_v {{ return {result}; }}"
