@@ -2,8 +2,8 @@
 
 kernels.toml is the one list. From it come build/generated/dispatch.c (the switch that `run` walks a
 program with), build/generated/constants.h, the export list, and the engine's kernel_table.py and
-kernel_constants.py. Every source is compiled five times: scalar, simd128, relaxed, the last two also with
-threads. Nothing happens when no input has changed.
+kernel_constants.py; the operators' formulas become build/generated/formulas.h. Every source is compiled five
+times: scalar, simd128, relaxed, the last two also with threads. Nothing happens when no input has changed.
 
     python3 -m build_scripts kernels [--force] [--only simd128] [--no-compile]
 """
@@ -19,6 +19,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from build_scripts.kernels.formulas import header
 from build_scripts.kernels.generate import constants_header, constants_modules, dispatch_source, table_source
 from build_scripts.kernels.kernel_list import (
     ROOT,
@@ -82,7 +83,7 @@ def write_if_changed(path: Path, text: str) -> bool:
 def _digest(flags: list[str]) -> str:
     digest = hashlib.sha256(repr(flags).encode())
     files = [*source_files().values(), *sorted((SOURCES / "include").iterdir())]
-    for path in [*files, GENERATED / "dispatch.c", GENERATED / "constants.h"]:
+    for path in [*files, GENERATED / "dispatch.c", GENERATED / "constants.h", GENERATED / "formulas.h"]:
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
 
@@ -136,6 +137,7 @@ def compile_all(rows: list[Row], constants: list[Constants], builds: list[str], 
     Raises:  CompileError
     """
     write_if_changed(GENERATED / "constants.h", constants_header(constants))
+    write_if_changed(GENERATED / "formulas.h", header())
     write_if_changed(GENERATED / "dispatch.c", dispatch_source(rows, constants))
     made: list[Fresh] = []
     try:

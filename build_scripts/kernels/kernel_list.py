@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from build_scripts.kernels.formulas import FAMILIES, kernel_names
+
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ROOT / "kernels_wasm"
 LIST = SOURCES / "kernels.toml"
@@ -74,9 +76,12 @@ def _rows(data: dict[str, list[dict[str, object]]]) -> Iterator[Row]:
                 raise KernelListError(f"{entry}: like must name an earlier kernel and replaces args and split")
             model = entries[entry["like"]]
             entry |= {key: model[key] for key in ("args", "split") if key in model}
-        names = entry.get("names") or [entry.get("name")]
-        unknown = set(entry) - {"name", "names", "source", "args", "split", "like"}
-        if unknown or not isinstance(names, list) or ("names" in entry and "source" not in entry):
+        family = entry.get("family")
+        if family is not None and family not in FAMILIES:
+            raise KernelListError(f"family {family!r} is none of {', '.join(FAMILIES)}")
+        names = kernel_names(str(family)) if family else entry.get("names") or [entry.get("name")]
+        unknown = set(entry) - {"name", "names", "family", "source", "args", "split", "like"}
+        if unknown or not isinstance(names, list) or ({"names", "family"} & set(entry) and "source" not in entry):
             raise KernelListError(f"{names}: unknown keys {sorted(unknown)}, or names without source")
         for name in names:
             if not isinstance(name, str) or not re.fullmatch(r"[a-z][a-z0-9_]*", name):

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from build_scripts.errors import BuildError
 from build_scripts.kernels.compile import BUILDS, constants_files
+from build_scripts.kernels.formulas import INPUTS
 from build_scripts.kernels.kernel_list import read_constants
 from build_scripts.paths import ENGINE, KERNELS, ROOT
 from build_scripts.steps import Step
@@ -18,7 +19,7 @@ def kernels_step() -> Step:
     builds = tuple(KERNELS / f"webinfer-{build}.wasm" for build in BUILDS)
     return Step(
         "kernels", "compile the WASM kernels with zig cc",
-        inputs=lambda: [SOURCES / "kernels.toml", SOURCES / "src", SOURCES / "include", *SCRIPTS],
+        inputs=lambda: [SOURCES / "kernels.toml", SOURCES / "src", SOURCES / "include", *SCRIPTS, *INPUTS],
         outputs=(*builds, KERNEL_TABLE, *constants_files(read_constants())), action=_build, stamp=KERNELS / ".stamp",
     )  # fmt: skip
 

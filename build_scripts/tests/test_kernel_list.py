@@ -33,6 +33,11 @@ def test_a_family_shares_one_source(tmp_path: Path) -> None:
     assert [(r.name, r.source) for r in found] == [("a", "one.c"), ("b", "one.c")]
 
 
+def test_operators_name_the_kernels_of_a_family(tmp_path: Path) -> None:
+    found = rows(tmp_path, '[[kernel]]\nfamily = "logic"\nsource = "one.c"\nargs = []\n')
+    assert [r.name for r in found] == ["b8_logical_and", "b8_logical_or", "b8_logical_xor"]
+
+
 def test_like_takes_arguments_and_split(tmp_path: Path) -> None:
     text = row(rest='args = ["x:ptr"]\nsplit = "rows"') + '[[kernel]]\nname = "two"\nlike = "one"\n'
     first, second = rows(tmp_path, text, ("one.c", "two.c"))
@@ -52,6 +57,8 @@ def test_like_takes_arguments_and_split(tmp_path: Path) -> None:
         (row(rest='args = []\nspeed = "fast"'), "speed"),
         (row(rest='like = "none"'), "like"),
         ('[[kernel]]\nnames = ["a"]\nargs = []\n', "without source"),
+        ('[[kernel]]\nfamily = "logic"\nargs = []\n', "without source"),
+        ('[[kernel]]\nfamily = "magic"\nsource = "one.c"\nargs = []\n', "magic"),
     ],
 )
 def test_a_broken_row_is_named(tmp_path: Path, text: str, complaint: str) -> None:

@@ -161,9 +161,3 @@ INLINE v4f v4f_gelu(v4f x) {
   const v4f large = v4f_select(x < 0.0f, -tail, x - tail);
   return v4f_select(t < ERF_SPLIT, v4f_madd(half, v4f_erf_small(s), half), large);
 }
-
-// ln(1 + e^x); error 3 ULP.
-INLINE v4f v4f_softplus(v4f x) {
-  const v4f positive = v4f_max(x, v4f_splat(0.0f));
-  return positive + v4f_log1p_positive(v4f_exp(-v4f_abs(x)));
-}

@@ -5,6 +5,7 @@
 //
 // int32 compares serve the narrower integers after widening. In the logical ones any byte but 0 is true.
 // Split by elements of y.
+#include "formulas.h"
 #include "walk.h"
 
 #define COMPARE(NAME, TYPE, CONDITION)                                                                     \
@@ -22,17 +23,7 @@
     }                                                                                                      \
   }
 
-#define COMPARES(PREFIX, TYPE)                   \
-  COMPARE(PREFIX##_equal, TYPE, a == b)          \
-  COMPARE(PREFIX##_greater, TYPE, a > b)         \
-  COMPARE(PREFIX##_greater_equal, TYPE, a >= b)  \
-  COMPARE(PREFIX##_less, TYPE, a < b)            \
-  COMPARE(PREFIX##_less_equal, TYPE, a <= b)     \
-  COMPARE(PREFIX##_not_equal, TYPE, a != b)
-
-COMPARES(f32, float)
-COMPARES(i32, int32_t)
-COMPARES(i64, int64_t)
-COMPARE(b8_and, uint8_t, (a != 0) & (b != 0))
-COMPARE(b8_or, uint8_t, (a != 0) | (b != 0))
-COMPARE(b8_xor, uint8_t, (a != 0) ^ (b != 0))
+COMPARISON_ROWS(COMPARE, f32, float)
+COMPARISON_ROWS(COMPARE, i32, int32_t)
+COMPARISON_ROWS(COMPARE, i64, int64_t)
+LOGIC_ROWS(COMPARE, b8, uint8_t)

@@ -5,6 +5,7 @@
 //   nest  int32    the loop nest of include/walk.h over a and b; inner strides are 0 or 1
 //
 // Split by elements of y.
+#include "formulas.h"
 #include "lanes.h"
 #include "math.h"
 #include "pow.h"
@@ -86,14 +87,4 @@ INLINE v4f each_lane(float (*f)(float, float), v4f a, v4f b) {
   return (v4f){f(a[0], b[0]), f(a[1], b[1]), f(a[2], b[2]), f(a[3], b[3])};
 }
 
-BINARY(add, a + b)
-BINARY(div, a / b)
-BINARY(floor_div, each_lane(floor_quotient, a, b))
-BINARY(floor_mod, each_lane(modulo, a, b))
-BINARY(maximum, v4f_larger(a, b))
-BINARY(minimum, v4f_smaller(a, b))
-BINARY(mul, a * b)
-BINARY(pow, v4f_pow(a, b))
-BINARY(prelu, v4f_select(a >= 0.0f, a, a * b))
-BINARY(squared_difference, (a - b) * (a - b))
-BINARY(sub, a - b)
+FLOAT_BINARY_ROWS(BINARY)

@@ -5,7 +5,14 @@
 //   bounds   two elements: lowest, highest
 //
 // Narrower integers are widened to int32 first. Split by elements of y.
+#include "formulas.h"
 #include "walk.h"
+
+// Primitives of the formulas.
+#define LARGER(a, b) ((a) < (b) ? (b) : (a))
+#define MAGNITUDE(UNSIGNED, x) ((x) < 0 ? 0 - (UNSIGNED)(x) : (UNSIGNED)(x))
+#define SIGN(x) (((x) > 0) - ((x) < 0))
+#define SMALLER(a, b) ((b) < (a) ? (b) : (a))
 
 #define UNARY(NAME, TYPE, FORMULA)                                                \
   void NAME(const TYPE *from, TYPE *to, int32_t begin, int32_t end) {             \
@@ -57,21 +64,9 @@
     for (; b; b >>= 1, x *= x) y *= b & 1 ? x : 1;                                \
     return (TYPE)y;                                                               \
   }                                                                               \
-  UNARY(PREFIX##_abs, TYPE, x < 0 ? 0 - (UNSIGNED)x : (UNSIGNED)x)                \
-  UNARY(PREFIX##_neg, TYPE, 0 - (UNSIGNED)x)                                      \
-  UNARY(PREFIX##_sign, TYPE, (x > 0) - (x < 0))                                   \
-  UNARY(PREFIX##_square, TYPE, (UNSIGNED)x * (UNSIGNED)x)                         \
+  INTEGER_UNARY_ROWS(UNARY, PREFIX, TYPE, UNSIGNED)                               \
   CLAMP(PREFIX##_clip, TYPE)                                                     \
-  BINARY(PREFIX##_add, TYPE, (UNSIGNED)a + (UNSIGNED)b)                           \
-  BINARY(PREFIX##_div, TYPE, PREFIX##_quotient(a, b))                             \
-  BINARY(PREFIX##_floor_div, TYPE, PREFIX##_floor_quotient(a, b))                 \
-  BINARY(PREFIX##_floor_mod, TYPE, PREFIX##_modulo(a, b))                         \
-  BINARY(PREFIX##_maximum, TYPE, a < b ? b : a)                                   \
-  BINARY(PREFIX##_minimum, TYPE, b < a ? b : a)                                   \
-  BINARY(PREFIX##_mul, TYPE, (UNSIGNED)a * (UNSIGNED)b)                           \
-  BINARY(PREFIX##_pow, TYPE, PREFIX##_power(a, b))                                \
-  BINARY(PREFIX##_squared_difference, TYPE, ((UNSIGNED)a - (UNSIGNED)b) * ((UNSIGNED)a - (UNSIGNED)b)) \
-  BINARY(PREFIX##_sub, TYPE, (UNSIGNED)a - (UNSIGNED)b)
+  INTEGER_BINARY_ROWS(BINARY, PREFIX, TYPE, UNSIGNED)
 
 FAMILY(i32, int32_t, uint32_t)
 FAMILY(i64, int64_t, uint64_t)

@@ -45,8 +45,9 @@ class Language:
         if not parts:
             text = self.leaf(formula, in_arithmetic)
             return text, 0 if text.startswith("-") else _ALONE
-        if name in self.instead:
-            return self._write(self.instead[name](*parts), in_arithmetic)
+        other = self.instead[name](*parts) if name in self.instead else formula
+        if other.name != name:
+            return self._write(other, in_arithmetic)
         if name in self.calls or name not in _BINDING:
             return self.calls[name].format(*(self._write(part, False)[0] for part in parts)), _ALONE
         own = _BINDING[name]

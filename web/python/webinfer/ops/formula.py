@@ -122,8 +122,8 @@ keep_nan = primitive("keep_nan")  # (x, v): v, but x where x is a NaN that v may
 larger = primitive("larger")  # of two; a NaN wins
 log = primitive("log")
 log1p = primitive("log1p")  # log(1 + v) for v >= 0
-max = primitive("max")  # of two; which one wins over a NaN is open
-min = primitive("min")
+max = primitive("max")  # (v, bound); whether a NaN in v stays is open
+min = primitive("min")  # (v, bound); the same
 not_equal = primitive("!=")
 round_even = primitive("round_even")
 rsqrt = primitive("rsqrt")

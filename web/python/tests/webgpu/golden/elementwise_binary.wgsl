@@ -33,7 +33,7 @@ const WG: u32 = 64u;
 const RANK: u32 = 2u;
 const A_STEP: u32 = 1u;
 const B_STEP: u32 = 1u;
-// _binary: one row an operator. x_v is four elements of a or b (one type), y_v of y.
+// _binary: `binary(a, b)`, the formula of the operator's row, after the functions that it asks for.
 
 alias x_v = a_v;
 
