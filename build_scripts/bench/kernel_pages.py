@@ -95,7 +95,7 @@ def recorded(
     from webinfer.backends import webgpu
 
     recorder = Recorder(texts, features=features)
-    executor = asyncio.run(webgpu.build(graph, recorder, choices=choices))  # type: ignore[arg-type]
+    executor = asyncio.run(webgpu.build(graph, recorder, tuned=choices))  # type: ignore[arg-type]
     schedule = executor._schedule
     recorder.record["filled"] += [region.block.buffer for region in schedule.inputs.values()]
     recorder.record["output"] = [schedule.outputs[0][1].block.buffer, schedule.outputs[0][0].type.nbytes]

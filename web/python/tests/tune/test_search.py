@@ -46,7 +46,7 @@ def run(work: Coroutine[Any, Any, list[Winner]]) -> list[Winner]:
 
 
 def winners(bench: Bench, trials: Sequence[Trial], budget: float = 1e9, **more: Callable[..., None]) -> list[Winner]:
-    return run(search(trials, bench.prepare, bench.clock, budget, least_ms=5.0, **more))
+    return run(search(trials, bench.prepare, bench.clock, budget, min_ms=5.0, **more))
 
 
 def test_the_fastest_wins_and_everything_is_freed() -> None:

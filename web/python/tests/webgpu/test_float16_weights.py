@@ -59,7 +59,7 @@ def stored(w: Any, dtype: DType) -> Value:
 
 def results(graph: Graph, host: Any, choices: Any) -> tuple[bytes, int, list[str]]:
     """The output's bytes, bytes of constants, kernels that read float16."""
-    executor = run(webgpu.build(graph, host, choices=choices))
+    executor = run(webgpu.build(graph, host, tuned=choices))
     x = np.random.default_rng(1).uniform(-1, 1, graph.inputs[0].type.shape).astype(np.float32)
     out = run(executor.run({"x": memoryview(x.reshape(-1)).cast("B")}))
     float16_kernels = [s.dispatch.shader for s in executor._schedule.run if _reads_float16(s)]

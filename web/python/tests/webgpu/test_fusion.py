@@ -89,7 +89,7 @@ def test_fused_blocks_are_right_however_they_are_cut(name: str) -> None:
     want = run(outputs_of(reference, graph, host, data))
     ((fusion, _),) = find_fusions(graph, set(), HARDWARE).values()
     for choice in fusion.candidates(HARDWARE)[::3]:
-        got = run(outputs_of(webgpu, graph, host, data, choices={fusion.key: choice}))
+        got = run(outputs_of(webgpu, graph, host, data, tuned={fusion.key: choice}))
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4, err_msg=choice)
 
 

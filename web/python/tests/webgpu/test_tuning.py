@@ -35,7 +35,7 @@ TOLERANCE = 1e-3  # results reach 100; kernels add in different orders
 @pytest.fixture(autouse=True)
 def _adapter(monkeypatch: pytest.MonkeyPatch) -> None:
     RingTarget("webgpu").demand()
-    monkeypatch.setattr(tuning, "LEAST_MS", 0.2)  # what is tested here is not which kernel is faster
+    monkeypatch.setattr(tuning, "MIN_MS", 0.2)  # what is tested here is not which kernel is faster
 
 
 class Memory:

@@ -57,7 +57,7 @@ def test_every_tile_is_right_at_sizes_that_it_does_not_divide(name: str) -> None
     RingTarget("webgpu").demand()
     problems = PROBLEMS if name == SMALLEST else PROBLEMS[:2]
     choices = {tuning_key(p.node): name for p in problems}
-    found = run(outcomes(webgpu, NativeHost(), problems, {"choices": choices}))
+    found = run(outcomes(webgpu, NativeHost(), problems, {"tuned": choices}))
     for p, (got,) in zip(problems, found, strict=True):
         assert not difference(got, p.want[0], p), p.case.label
 
@@ -70,7 +70,7 @@ def test_every_kernel_without_tiles_is_right(name: str, features: set[str]) -> N
     offered = [p for p in nodes if name in candidates(p.node, HARDWARE)]
     assert offered
     host = HostWith(Disguised(run(NativeHost().gpu()), software=False, features=frozenset(features)))
-    found = run(outcomes(webgpu, host, offered, {"choices": {tuning_key(p.node): name for p in offered}}))
+    found = run(outcomes(webgpu, host, offered, {"tuned": {tuning_key(p.node): name for p in offered}}))
     for p, (got,) in zip(offered, found, strict=True):
         assert not difference(got, p.want[0], p), p.case.label
 

@@ -17,7 +17,7 @@ from webinfer.tensor import Tensor
 
 SAMPLES = 5
 VISIBLE_MS = 5.0  # a coarse clock's steps of 0.1 ms are 2 % of it
-MOST_REPEATS = 256
+MAX_REPEATS = 256
 
 
 def _table(head: list[str], rows: list[list[str]]) -> str:
@@ -127,7 +127,7 @@ async def time_runs(
         for _ in range(repeats):
             await run(inputs)
         elapsed = clock() - start
-        if elapsed < VISIBLE_MS and repeats < MOST_REPEATS:
+        if elapsed < VISIBLE_MS and repeats < MAX_REPEATS:
             repeats *= 2
             continue
         whole.append(elapsed / repeats)

@@ -1,4 +1,4 @@
-"""Winners as JSON lines, and what is applied of them."""
+"""The tuning log: winners and verdicts as JSON lines."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from webinfer.errors import ModelFormatError
 from webinfer.tune.search import Winner
 
-ENGINE = "0.1.0"  # version: what was timed with another one counts no more
+ENGINE = "0.1.0"  # version: what was timed with another one is not used
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class About:
 class Verdict:
     """A whole plan tuned against its default, in milliseconds on the GPU; `kept` says which one runs.
 
-    `plan` stands for the plan's keys, `changed` counts those whose choice is not the default's.
+    `plan` stands for the plan's keys, `changed` counts those whose kernel is not the default.
     """
 
     plan: str
@@ -39,7 +39,10 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class TuningReport:
-    """What a tuning did: `timed` shapes of `shapes` that have a choice, `known` before it began; its log's `lines`."""
+    """What a tuning found: of `shapes` that several kernels can compute, `timed` were timed and `known` before.
+
+    `lines` is its part of the log.
+    """
 
     about: About
     verdict: Verdict
@@ -64,7 +67,7 @@ class TuningReport:
 
 @dataclass(slots=True)
 class Log:
-    """What was found in one place; `skipped` counts lines of other places."""
+    """What was found in one place (`about`). `skipped` counts lines of other places."""
 
     about: About
     winners: dict[str, Winner] = field(default_factory=dict)
@@ -78,9 +81,9 @@ class Log:
         return "".join(json.dumps({**place, **asdict(row)}) + "\n" for row in rows)
 
     def read(self, text: str) -> list[str]:
-        """Takes lines over, a later one of the same key or plan replaces an earlier one.
+        """Adds lines to the log, and returns a text for each that cannot be read.
 
-        The lines that cannot be read, in words.
+        A later line of the same key or plan replaces an earlier one.
         """
         problems, place = [], asdict(self.about)
         for number, line in enumerate(text.splitlines(), 1):
@@ -134,6 +137,6 @@ def from_lines(text: str) -> list[Winner]:
     return list(winners.values())
 
 
-def choices_of(winners: Iterable[Winner]) -> Mapping[str, str]:
-    """What a backend's builder takes: a choice for each key."""
+def tuned_of(winners: Iterable[Winner]) -> Mapping[str, str]:
+    """The tuned kernels: the winner's name for each tuning key."""
     return {w.key: w.choice for w in winners}

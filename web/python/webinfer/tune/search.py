@@ -1,4 +1,4 @@
-"""Timing candidates within a budget."""
+"""Times candidates within a budget and says which is fastest."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Protocol
 ROUNDS = 3  # interleaved; a candidate's median counts
 MARGIN = 0.03  # share by which a candidate must beat the default: less is noise
 HOPELESS = 1.5  # a candidate so many times slower than the fastest is timed once only
-MOST_REPEATS = 1 << 12
+MAX_REPEATS = 1 << 12
 
 
 class Run(Protocol):
@@ -21,12 +21,12 @@ class Run(Protocol):
         """Milliseconds of so many runs in a row."""
 
     def close(self) -> None:
-        """Frees it."""
+        """Frees the candidate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What may be chosen under one key: candidates, the default first, and the shape's share of the work."""
+    """One search: a tuning key, its candidates with the default first, and the shape's share of the work."""
 
     key: str
     candidates: tuple[str, ...]
@@ -45,7 +45,7 @@ class Winner:
 
     @property
     def changed(self) -> bool:
-        """Whether it is another than the default."""
+        """Whether it is faster than the default, so another kernel."""
         return self.ms < self.default_ms
 
 
@@ -58,32 +58,32 @@ async def search(
     clock: Callable[[], float],
     budget_ms: float,
     *,
-    least_ms: float,
+    min_ms: float,
     found: Callable[[Winner, int, int], None] | None = None,
 ) -> list[Winner]:
     """The winners of as many trials as the budget allows, the heaviest shapes first.
 
-    Each timing is repeated until it lasts `least_ms`: what the clock and its noise ask for.
-    `found` hears each winner as it is found, its number from 1, and the number of trials.
+    Each timing is repeated until it lasts `min_ms`: what the clock and its noise ask for.
+    `found` is called with each winner, its number from 1, and the number of trials.
     """
     deadline, winners = clock() + budget_ms, []
     ordered = sorted((t for t in trials if len(t.candidates) > 1), key=lambda t: -t.weight)
     for number, trial in enumerate(ordered):
         if clock() >= deadline:
             break
-        winners.append(await _decide(trial, prepare, least_ms, lambda: clock() >= deadline))
+        winners.append(await _decide(trial, prepare, min_ms, lambda: clock() >= deadline))
         if found is not None:
             found(winners[-1], number + 1, len(ordered))
     return winners
 
 
-async def _decide(trial: Trial, prepare: Prepare, least_ms: float, late: Callable[[], bool]) -> Winner:
+async def _decide(trial: Trial, prepare: Prepare, min_ms: float, late: Callable[[], bool]) -> Winner:
     default, runs = trial.candidates[0], dict[str, Run]()
     try:
         for candidate in trial.candidates:
             if (len(runs) < 2 or not late()) and (run := await prepare(trial, candidate)) is not None:
                 runs[candidate] = run
-        times = await compare(runs, least_ms, late)
+        times = await compare(runs, min_ms, late)
     finally:
         for run in runs.values():
             run.close()
@@ -101,13 +101,13 @@ def beats(times: Sequence[float], default: Sequence[float], margin: float = MARG
 
 
 async def compare(
-    runs: Mapping[str, Run], least_ms: float, late: Callable[[], bool] = bool, rounds: int = ROUNDS
+    runs: Mapping[str, Run], min_ms: float, late: Callable[[], bool] = bool, rounds: int = ROUNDS
 ) -> dict[str, list[float]]:
     """Milliseconds of one run of each candidate, the default first, in interleaved rounds.
 
     Hopeless candidates are timed once, and all of them when it is `late`.
     """
-    repeats = {name: await _repeats(run, least_ms) for name, run in runs.items()}
+    repeats = {name: await _repeats(run, min_ms) for name, run in runs.items()}
     times: dict[str, list[float]] = {name: [] for name in runs}
     for number in range(rounds):
         best = min((found[0] for found in times.values() if found), default=math.inf)
@@ -119,11 +119,11 @@ async def compare(
     return times
 
 
-async def _repeats(run: Run, least_ms: float) -> int:
-    """How often to run so that it lasts for `least_ms`; warms up on the way."""
+async def _repeats(run: Run, min_ms: float) -> int:
+    """How often to run so that it lasts for `min_ms`; warms up on the way."""
     repeats = 1
     while True:
         elapsed = await run.elapsed(repeats)
-        if elapsed >= least_ms or repeats >= MOST_REPEATS:
+        if elapsed >= min_ms or repeats >= MAX_REPEATS:
             return repeats
-        repeats = min(math.ceil(repeats * min(8.0, 1.2 * least_ms / max(elapsed, 1e-6))), MOST_REPEATS)
+        repeats = min(math.ceil(repeats * min(8.0, 1.2 * min_ms / max(elapsed, 1e-6))), MAX_REPEATS)

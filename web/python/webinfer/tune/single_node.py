@@ -1,4 +1,4 @@
-"""Some nodes as a graph of their own, and something to compute with."""
+"""Single nodes, or nodes that one kernel computes, as a graph that can be timed; and random values for it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from webinfer.graph.ir import Constant, Graph, Node, TensorType, Value
 PATTERN = 4099  # random numbers, repeated where more are needed: a prime, so that rows differ
 
 
-def alone(nodes: Sequence[Node], folded: Container[Value] = ()) -> Graph:
-    """A graph of these nodes only, in topological order; it gives what the last one gives.
+def graph_of_nodes(nodes: Sequence[Node], folded: Container[Value] = ()) -> Graph:
+    """A graph of these nodes only, given in topological order; its outputs are those of the last one.
 
     What they read besides constants and each other becomes an input. `folded` are values that the whole graph
-    computes once: they become constants, filled with noise.
+    computes once: they become constants of random values.
     """
     copies: dict[Value, Value] = {}
     inputs: list[Value] = []
@@ -25,7 +25,7 @@ def alone(nodes: Sequence[Node], folded: Container[Value] = ()) -> Graph:
         for value in node.inputs:
             if value is None or value.is_constant or value in copies:
                 continue
-            constant = Constant(noise(value.type), value.type.dtype) if value in folded else None
+            constant = Constant(random_values(value.type), value.type.dtype) if value in folded else None
             copies[value] = fresh = Value(f"in{len(copies)}", value.type, constant)
             if constant is None:
                 inputs.append(fresh)
@@ -37,8 +37,8 @@ def alone(nodes: Sequence[Node], folded: Container[Value] = ()) -> Graph:
     return Graph("trial", inputs, own[-1].outputs, own)
 
 
-def noise(type: TensorType) -> memoryview:
-    """Bytes of a tensor: seeded numbers in [-1, 1) for floats, any bytes for bytes, zeros else."""
+def random_values(type: TensorType) -> memoryview:
+    """Bytes of a tensor, the same in every call: floats in [-1, 1), any bytes for bytes, zeros else."""
     source = random.Random(0)
     if type.dtype is DType.FLOAT32:
         pattern = array("f", (source.random() * 2 - 1 for _ in range(PATTERN))).tobytes()

@@ -1,4 +1,4 @@
-"""From a builder's steps to a plan that lies in memory. Knows no operator."""
+"""From a builder's steps to a loaded plan: constants and program lie in kernel memory. Knows no operator."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from webinfer.plan.kernel_constants import MEMORY_MAX_BYTES
 from webinfer.tensor import Tensor
 
 
-def lower_graph(graph: Graph, isa: str, choices: Mapping[str, str] | None) -> Builder:
-    """Every node as steps.
+def lower_graph(graph: Graph, isa: str, tuned: Mapping[str, str] | None) -> Builder:
+    """A builder that holds every node as steps; `tuned` names kernels by tuning key.
 
     Raises:  UnsupportedOpError listing every node that has no kernel
     """
-    builder = Builder(graph, isa, choices)
+    builder = Builder(graph, isa, tuned)
     for value in graph.inputs:
         builder.keep_alive(widen_input(builder, value), LOAD_STEP)
     problems: list[str] = []

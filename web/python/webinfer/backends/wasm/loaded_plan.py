@@ -1,4 +1,4 @@
-"""A plan that lies in the memory of a kernel instance, ready to run. Knows neither graph nor operator."""
+"""A loaded plan: it lies in the memory of a kernel instance, ready to run. Knows neither graph nor operator."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What must be known of a plan to run it: addresses and sizes are bytes of the kernels' memory.
+    """What must be known of a plan to run it.
 
     Constants and program fill the memory from the instance's heap to `fixed_end`; runs use it up to `top`.
+    Units:   addresses and sizes are bytes of the kernels' memory
     """
 
     name: str  # of the model

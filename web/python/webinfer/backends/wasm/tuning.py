@@ -1,4 +1,4 @@
-"""What the wasm backend lets a tuner try: the tiles of each distinct convolution."""
+"""What a tuner may try on the wasm backend: the tiles of each distinct convolution."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from webinfer.graph.ir import Graph, Node
 from webinfer.host.interface import Host, Kernels
 from webinfer.tune.log import ENGINE, from_lines, to_lines
 from webinfer.tune.search import Run, Trial, Winner, compare
-from webinfer.tune.single_node import alone
+from webinfer.tune.single_node import graph_of_nodes
 
 MIN_MS = 0.1  # a timing shorter than this is repeated until it is not
 ROUNDS = 7  # interleaved; the least of a tile counts: a busy machine makes timings longer, never shorter
@@ -22,7 +22,7 @@ MARGIN = 0.1  # share by which a tile must beat the default
 
 
 def trials(graph: Graph) -> dict[str, tuple[Trial, Node]]:
-    """Each distinct shape that has a choice, with a node of that shape."""
+    """Each distinct shape that several tiles fit, by tuning key, with a node of that shape."""
     found: dict[str, tuple[Trial, Node]] = {}
     for node in graph.nodes:
         tiles = candidates(node) if all(v is None or v.type.dtype.is_float for v in node.inputs) else []
@@ -73,7 +73,7 @@ async def tune(graph: Graph, host: Host, isa: str, budget_ms: float) -> tuple[Ma
 
         async def prepare(trial: Trial, tile: str) -> Run:
             await host.pause()
-            graph = alone([possible[trial.key][1]])
+            graph = graph_of_nodes([possible[trial.key][1]])
             kernels = await host.kernels(isa)
             executor = WasmExecutor(graph, host, kernels, _built(graph, kernels, trial.key, tile))
             return _NodeRun(executor, host.now_ms)
@@ -100,12 +100,12 @@ async def _search(
             for run in runs.values():
                 run.close()
         best = {tile: min(found) for tile, found in times.items()}
-        choice, late = min(best, key=lambda tile: best[tile]), clock() >= deadline
+        winner, late = min(best, key=lambda tile: best[tile]), clock() >= deadline
         if late and winners:
             break
-        if late or best[choice] > best[default] * (1 - MARGIN):
-            choice = default
-        winners.append(Winner(trial.key, choice, best[choice], best[default], default))
+        if late or best[winner] > best[default] * (1 - MARGIN):
+            winner = default
+        winners.append(Winner(trial.key, winner, best[winner], best[default], default))
         if late:
             break
     return winners

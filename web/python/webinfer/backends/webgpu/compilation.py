@@ -1,4 +1,4 @@
-"""From a graph to an executor with the choices that are known for this device, or timed now."""
+"""From a graph to an executor, with the kernels that are tuned for this device or are timed now."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ async def build(
     host: Host,
     progress: Progress | None = None,
     *,
-    choices: Mapping[str, str] | None = None,
+    tuned: Mapping[str, str] | None = None,
     tuning_ms: float | None = None,
     float16: bool = False,
 ) -> WebGpuExecutor:
     """A graph compiled for the GPU of this host.
 
-    `choices` names kernels by tuning key; None takes what was timed on this device before, then what is shipped for
-    its class. `tuning_ms` is a budget for timing what is not known yet; with 0 nothing that was timed here applies.
-    With `float16` weights and values between nodes are stored so.
+    `tuned` names kernels by tuning key; None takes those that won on this device, then the default tunings of its
+    class. `tuning_ms` is a budget for timing what is not known yet; with 0 nothing that was timed here applies.
+    With `float16` weights and values between nodes are stored in that type.
 
     Raises:  BackendUnavailableError; UnsupportedOpError listing every node; LimitError; OutOfMemoryError; GpuError
     """
     if float16:
-        return await _in_float16(graph, host, progress, choices, tuning_ms)
+        return await _in_float16(graph, host, progress, tuned, tuning_ms)
     device: GpuDevice = await host.gpu()
-    if choices is not None:
-        return await compiled(graph, host, device, choices, dict, progress)
+    if tuned is not None:
+        return await compiled(graph, host, device, tuned, dict, progress)
     log = Log(about(device)) if tuning_ms == 0 else await recall(host, device)
     tuner = Tuner(graph, host, device, log)
     if tuning_ms:
@@ -47,15 +47,15 @@ async def _in_float16(
     graph: Graph,
     host: Host,
     progress: Progress | None,
-    choices: Mapping[str, str] | None,
+    tuned: Mapping[str, str] | None,
     tuning_ms: float | None,
 ) -> WebGpuExecutor:
-    """As `build`, of a graph of its own; what is told of it is told of the given graph's nodes and values."""
-    halved, originals = in_float16(graph)
+    """As `build`, of a float16 copy of the graph; errors and results still name the given graph's nodes and values."""
+    copy, originals = in_float16(graph)
     try:
-        executor = await build(halved, host, progress, choices=choices, tuning_ms=tuning_ms)
+        executor = await build(copy, host, progress, tuned=tuned, tuning_ms=tuning_ms)
     except UnsupportedOpError as error:
-        nodes = dict(zip(halved.nodes, graph.nodes, strict=True))
+        nodes = dict(zip(copy.nodes, graph.nodes, strict=True))
         raise UnsupportedOpError(error.problems, [nodes[n] for n in error.nodes if isinstance(n, Node)]) from error
     executor.originals = originals
     return executor

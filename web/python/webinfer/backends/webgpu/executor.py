@@ -1,4 +1,4 @@
-"""Loads a schedule onto a device and replays it. Knows no operator."""
+"""Loads a schedule onto a GPU device, and replays it for every run. Knows no operator."""
 
 from __future__ import annotations
 
@@ -10,13 +10,7 @@ from webinfer.backends.base import Abilities, Executor, MemoryReport, PlanRow, s
 from webinfer.backends.webgpu.dispatch import Target
 from webinfer.backends.webgpu.memory import Home, Region, assign_pooled, busiest
 from webinfer.backends.webgpu.pipelines import PipelineQueue
-from webinfer.backends.webgpu.schedule import (
-    Schedule,
-    Step,
-    dispatches_of,
-    make_schedule,
-    release_after_load,
-)
+from webinfer.backends.webgpu.schedule import Schedule, Step, dispatches_of, make_schedule, release_after_load
 from webinfer.codegen.prelude import pack
 from webinfer.errors import ClosedError, DeviceLostError
 from webinfer.flags import debug, debug_level
@@ -25,25 +19,25 @@ from webinfer.host.gpu import DispatchSpec, GpuDevice, GpuProgram, GpuTensor, Sp
 from webinfer.host.interface import Host, Progress, ProgressEvent
 from webinfer.tensor import Tensor
 
-Origins = Callable[[], Mapping[int, str]]  # where the choices of nodes come from, by position in the graph
-REBUILDS = 1  # a session restores itself once; a device that is lost again is no place to stay
+Origins = Callable[[], Mapping[int, str]]  # by a node's position in the graph: whether its kernel is tuned or a default
+MAX_REBUILDS = 1  # after the loss of a device; one that is lost again is left to the session
 
 
 async def compiled(
     graph: Graph,
     host: Host,
     device: GpuDevice,
-    choices: Mapping[str, str],
+    tuned: Mapping[str, str],
     origins: Origins,
     progress: Progress | None = None,
 ) -> WebGpuExecutor:
-    """A graph compiled for a device of this host, with kernels named by tuning key.
+    """A graph compiled for a device of this host. `tuned` names kernels by tuning key.
 
-    `origins` is asked when somebody looks at the plan.
+    `origins` is called when somebody looks at the plan.
 
     Raises:  UnsupportedOpError listing every node; LimitError; OutOfMemoryError; GpuError
     """
-    target = Target(dict(device.limits), device.features, device.software, choices)
+    target = Target(dict(device.limits), device.features, device.software, tuned)
     pipelines = PipelineQueue(device)
     schedule = make_schedule(graph, target, pipelines.add)
     pipelines.flush()
@@ -61,7 +55,7 @@ class WebGpuExecutor(Executor):
 
     def __init__(self, schedule: Schedule, host: Host, device: GpuDevice, origins: Origins) -> None:
         self.graph = schedule.graph
-        self.originals: Mapping[Value, Value] = {}  # what values stand for, where the graph was made of another one
+        self.originals: Mapping[Value, Value] = {}  # values of the graph that this one was made from
         self._origins = origins
         self._schedule, self._host, self._device = schedule, host, device
         self._program: GpuProgram | None = None
@@ -141,7 +135,7 @@ class WebGpuExecutor(Executor):
         if self._closed:
             raise ClosedError(f"the session of {self.graph.name!r} is closed; load the model again")
         if self._device.lost or self._program is None:
-            if self._rebuilds >= REBUILDS:
+            if self._rebuilds >= MAX_REBUILDS:
                 raise DeviceLostError(f"the GPU was lost again ({self._device.lost}); use the wasm backend")
             self._rebuilds += 1
             debug(1, f"webgpu: device lost ({self._device.lost}), the session of {self.graph.name!r} is restored")
@@ -152,11 +146,11 @@ class WebGpuExecutor(Executor):
 
     # ----- running
 
-    def _feeds(self, inputs: Mapping[str, Any]) -> list[tuple[int, Any]]:
+    def _input_buffers(self, inputs: Mapping[str, Any]) -> list[tuple[int, Any]]:
         return [(region.block.buffer, inputs[name]) for name, region in self._schedule.inputs.items()]
 
     def _write(self, program: GpuProgram, inputs: Mapping[str, Any]) -> None:
-        for buffer, data in self._feeds(inputs):
+        for buffer, data in self._input_buffers(inputs):
             program.write(buffer, data)
 
     def _results(self) -> tuple[list[Value], list[Span]]:
@@ -168,7 +162,7 @@ class WebGpuExecutor(Executor):
         """The outputs by name: one submit, one readback, whatever the model's size. Runs may overlap."""
         program = await self._ready()
         values, spans = self._results()
-        data = await program.run(self._base, len(self._schedule.run), spans, self._feeds(inputs))
+        data = await program.run(self._base, len(self._schedule.run), spans, self._input_buffers(inputs))
         found = dict(zip(values, data, strict=True))
         return {v.name: _tensor(found.get(v, memoryview(b"")), v.type) for v, _ in self._schedule.outputs}
 
@@ -176,7 +170,7 @@ class WebGpuExecutor(Executor):
         """The outputs by name, each in a GPU buffer of its own; nothing is read back."""
         program, device = await self._ready(), self._device
         values, spans = self._results()
-        buffers = await program.keep(self._base, len(self._schedule.run), spans, self._feeds(inputs))
+        buffers = await program.keep(self._base, len(self._schedule.run), spans, self._input_buffers(inputs))
         return {
             v.name: GpuTensor(b, v.type.shape, v.type.dtype, device, program.release)
             for v, b in zip(values, buffers, strict=True)

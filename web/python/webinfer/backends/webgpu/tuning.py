@@ -1,4 +1,4 @@
-"""Which kernel each shape of a graph gets: one timed on this device, one shipped for its class, or the default."""
+"""Which kernel each shape of a graph gets: one that won on this device, else a default tuning, else the default."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from webinfer.flags import debug
 from webinfer.graph.ir import Graph, Node, Value
 from webinfer.host.gpu import GpuDevice
 from webinfer.host.interface import Host, Progress, ProgressEvent
-from webinfer.tune.log import ENGINE, About, Log, TuningReport, Verdict, choices_of
+from webinfer.tune.log import ENGINE, About, Log, TuningReport, Verdict, tuned_of
 from webinfer.tune.search import Run, Trial, Winner, beats, compare, search
-from webinfer.tune.single_node import alone, noise
+from webinfer.tune.single_node import graph_of_nodes, random_values
 
-LEAST_MS = 5.0  # a timing lasts fifty times the 0.1 ms to which browsers round the GPU's clock
+MIN_MS = 5.0  # a timing lasts fifty times the 0.1 ms to which browsers round the GPU's clock
 PLAN_MARGIN = 0.01  # share by which a tuned plan must beat the default one
 PLAN_ROUNDS = 7
 FLOPS_PER_BYTE = 20.0  # what a GPU computes while it moves a byte
@@ -31,10 +31,10 @@ FLOPS_PER_BYTE = 20.0  # what a GPU computes while it moves a byte
 
 @dataclass(slots=True)
 class Shape:
-    """What has a choice: a node, or nodes that one dispatch may compute; candidates, the default first.
+    """A node that several kernels can compute, or nodes that one kernel may compute together.
 
-    `places` are the positions of such nodes in the graph, `inner` the keys of nodes that are lowered one by one
-    where they are not fused.
+    `names` are the candidates, the default first; `places` the positions of such nodes in the graph. `inner` are
+    the tuning keys of the single nodes, for where they are not fused.
     """
 
     nodes: tuple[Node, ...]
@@ -54,7 +54,7 @@ class Shape:
 
 
 def shapes_of(graph: Graph, target: Target, folded: set[Value]) -> dict[str, Shape]:
-    """The distinct shapes by key: of fused nodes, of those nodes alone, and of all others."""
+    """The distinct shapes by tuning key: of fused nodes, of the single nodes among these, and of all others."""
     found: dict[str, Shape] = {}
     at = {node: position for position, node in enumerate(graph.nodes)}
     fused: set[Node] = set()
@@ -89,12 +89,12 @@ async def recall(host: Host, device: GpuDevice) -> Log:
 
 
 async def remember(host: Host, device: GpuDevice, log: Log) -> None:
-    """Keeps a log for later loads."""
+    """Stores a log for later loads."""
     await host.remember(_file_name(device), log.text())
 
 
 async def forget(host: Host) -> None:
-    """Lets go what is known of this host's device."""
+    """Forgets what was found on this host's device."""
     device = await host.gpu()
     await remember(host, device, Log(about(device)))
 
@@ -126,7 +126,7 @@ def _file_name(device: GpuDevice) -> str:
 
 
 class Tuner:
-    """The choices of one graph on one device."""
+    """Finds the kernels of one graph on one device, and builds with those that are known."""
 
     def __init__(self, graph: Graph, host: Host, device: GpuDevice, log: Log) -> None:
         self.graph, self.host, self.device, self.log = graph, host, device, log
@@ -139,44 +139,44 @@ class Tuner:
 
     @cached_property
     def shapes(self) -> dict[str, Shape]:
-        """What has a choice; a load without a log does not ask."""
+        """What several kernels can compute, by tuning key; a load without a log does not need to know."""
         target = Target(dict(self.device.limits), self.device.features, self.device.software)
         return shapes_of(self.graph, target, self._folded)
 
     @cached_property
     def shipped(self) -> dict[str, str]:
-        """The shipped choices that suit this graph on this device."""
+        """The default tunings that suit this graph on this device."""
         return {key: self._offered[key] for key, s in self.shapes.items() if self._offered.get(key) in s.names}
 
     @cached_property
     def plan(self) -> str:
-        """What a verdict is filed under: the graph's keys and how often each is used."""
+        """The name of the graph's verdict in the log: a digest of its tuning keys and how often each is used."""
         keys = " ".join(f"{key} {len(s.places)}" for key, s in sorted(self.shapes.items()))
         return hashlib.sha256(keys.encode()).hexdigest()[:16]
 
     def tuned(self) -> dict[str, str]:
-        """Choices from the log that this device can run; none if the plan made of them had lost to the default."""
+        """Winners from the log that this device can run; none if the plan made of them had lost to the default."""
         if not self.log.winners:
             return {}
         verdict = self.log.verdicts.get(self.plan)
         if verdict is not None and not verdict.kept:
             return {}
-        known = choices_of(self.log.winners[key] for key in self.shapes if key in self.log.winners)
-        return {key: choice for key, choice in known.items() if choice in self.shapes[key].names}
+        known = tuned_of(self.log.winners[key] for key in self.shapes if key in self.log.winners)
+        return {key: kernel for key, kernel in known.items() if kernel in self.shapes[key].names}
 
     def _used(self) -> set[str]:
-        """The keys that matter now: not those of nodes that are fused everywhere."""
-        choices = {**self.shipped, **self.tuned()}
-        apart = {k for key, s in self.shapes.items() if choices.get(key) == SEPARATE for k in s.inner}
+        """The tuning keys that matter now: not those of nodes that are fused everywhere."""
+        kernels = {**self.shipped, **self.tuned()}
+        apart = {k for key, s in self.shapes.items() if kernels.get(key) == SEPARATE for k in s.inner}
         return {key for key, shape in self.shapes.items() if shape.places} | apart
 
     async def compiled(self, tuned: Mapping[str, str], progress: Progress | None = None) -> WebGpuExecutor:
-        """The graph with these choices before the shipped ones before the defaults."""
-        choices = {**self._offered, **tuned}  # the lowerings leave what does not suit
-        return await compiled(self.graph, self.host, self.device, choices, lambda: self.origins(tuned), progress)
+        """The graph with these kernels, for other shapes with the default tunings, for others yet with the defaults."""
+        kernels = {**self._offered, **tuned}  # the lowerings leave what does not suit
+        return await compiled(self.graph, self.host, self.device, kernels, lambda: self.origins(tuned), progress)
 
     def origins(self, tuned: Mapping[str, str]) -> dict[int, str]:
-        """Where the choices of nodes come from, by position."""
+        """By a node's position: whether its kernel is tuned, shipped with the engine, or the default."""
         found: dict[int, str] = {}
         for key, shape in self.shapes.items():
             origin = "tuned" if key in tuned else "shipped" if key in self.shipped else "default"
@@ -236,7 +236,7 @@ class Tuner:
         while trials := [self._trial(key) for key in sorted(used) if key not in self.log.winners]:
             _tell(progress, done, done + len(trials))
             left = max(deadline - clock(), 0.0)
-            winners = await search(trials, self._prepare, clock, left, least_ms=LEAST_MS, found=found)
+            winners = await search(trials, self._prepare, clock, left, min_ms=MIN_MS, found=found)
             done += len(winners)
             used = self._used()
             if len(winners) < len(trials):
@@ -253,28 +253,28 @@ class Tuner:
     async def _prepare(self, trial: Trial, name: str) -> Run | None:
         self._trying = trial.key
         await self.host.pause()
-        graph = alone(self.shapes[trial.key].nodes, self._folded)
-        choices = {**self.shipped, **self.tuned(), trial.key: name}
+        graph = graph_of_nodes(self.shapes[trial.key].nodes, self._folded)
+        kernels = {**self.shipped, **self.tuned(), trial.key: name}
         try:
-            executor = await compiled(graph, self.host, self.device, choices, dict)
+            executor = await compiled(graph, self.host, self.device, kernels, dict)
         except (GpuError, LimitError, OutOfMemoryError) as error:
             debug(1, f"tuning {trial.key}: {name} cannot run: {error}")
             return None
-        await executor.fill({v.name: noise(v.type) for v in graph.inputs})
+        await executor.fill({v.name: random_values(v.type) for v in graph.inputs})
         return executor
 
     async def _judge(
-        self, base: WebGpuExecutor, choices: Mapping[str, str], used: set[str]
+        self, base: WebGpuExecutor, kernels: Mapping[str, str], used: set[str]
     ) -> tuple[WebGpuExecutor, Verdict]:
         """The plan that stays, and why; the other one is closed."""
         defaults = {key: self.shipped.get(key, shape.names[0]) for key, shape in self.shapes.items()}
-        changed = sum(choice != defaults[key] for key, choice in choices.items() if key in used)
-        other = await self.compiled(choices)
+        changed = sum(kernel != defaults[key] for key, kernel in kernels.items() if key in used)
+        other = await self.compiled(kernels)
         runs: dict[str, Run] = {"default": base, "tuned": other} if changed else {"default": base}
         try:
             for executor in (base, other):
-                await executor.fill({v.name: noise(v.type) for v in self.graph.inputs})
-            times = await compare(runs, LEAST_MS, rounds=PLAN_ROUNDS)
+                await executor.fill({v.name: random_values(v.type) for v in self.graph.inputs})
+            times = await compare(runs, MIN_MS, rounds=PLAN_ROUNDS)
         except BaseException:
             other.close()
             raise
