@@ -187,6 +187,7 @@ LOG = _unary("log", f.log(X), TRANSCENDENTAL, 0.01, 9.0)
 LOGICAL_NOT = _unary(
     "logical_not", f.equal(X, 0.0), EXACT, special=(0.0, 1.0, -2.0, 0.0, 1e-30), dtypes=(F32, I32, BOOL)
 )
+MISH = _unary("mish", X * f.tanh(f.softplus(X)), TRANSCENDENTAL, special=(-50.0, 0.0, 50.0), stored=(0.047, -110))
 NEG = _unary("neg", -X, EXACT, dtypes=_NUMBERS)
 RECIPROCAL = _unary("reciprocal", 1.0 / X, Tolerance(1e-6, 1e-6, "2.5 ULP division in WGSL"), 0.2, 4.0)
 RELU = _clamp(Activation.RELU, stored=(0.047, 3))

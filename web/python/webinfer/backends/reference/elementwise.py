@@ -78,6 +78,7 @@ UNARY: dict[Op, Callable[[Array, float, float], Array]] = {
     ops.LINEAR: lambda x, a, b: a * x + b,
     ops.LOG: lambda x, a, b: np.log(x),
     ops.LOGICAL_NOT: lambda x, a, b: x == 0,
+    ops.MISH: lambda x, a, b: x * np.tanh(np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x)))),
     ops.NEG: lambda x, a, b: np.negative(x),
     ops.RECIPROCAL: lambda x, a, b: 1.0 / x,
     ops.RELU: lambda x, a, b: np.maximum(x, x.dtype.type(0)),
