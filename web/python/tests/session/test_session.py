@@ -185,8 +185,8 @@ def test_progress_reports_every_stage(tmp_path: Path) -> None:
 class Faulty:
     """An executor whose runs fail as often as told."""
 
-    def __init__(self, executor: Any, error: Exception, times: int) -> None:
-        self._executor, self._error, self.times = executor, error, times
+    def __init__(self, executor: Any, error: Exception, times: int, lost: str) -> None:
+        self._executor, self._error, self.times, self.lost = executor, error, times, lost
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._executor, name)
@@ -198,9 +198,9 @@ class Faulty:
         return await self._executor.run(inputs)
 
 
-def spoil(session: Session, error: Exception) -> None:
+def spoil(session: Session, error: Exception, times: int = 1, lost: str = "") -> None:
     selection = session._live.selection
-    selection.executor = Faulty(selection.executor, error, 1)  # type: ignore[assignment]
+    selection.executor = Faulty(selection.executor, error, times, lost)  # type: ignore[assignment]
 
 
 def test_a_trapped_kernel_fails_one_run_and_the_next_has_a_new_instance() -> None:
@@ -224,13 +224,11 @@ def test_a_device_lost_twice_is_left_for_the_next_backend() -> None:
     session.close()
 
 
-def test_a_device_lost_between_runs_fails_none_and_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_device_lost_between_runs_fails_none_and_counts() -> None:
     with opened(["reference", "wasm"]) as session:
         want = run(session.run(IMAGE))["y"].numpy()
         for backend in ("reference", "wasm"):
-            with monkeypatch.context() as patch:
-                patch.setattr(type(session.executor), "lost", "unplugged")
-                run(session.ready())
+            spoil(session, DeviceLostError("not raised"), times=0, lost="unplugged")
             np.testing.assert_allclose(run(session.run(IMAGE))["y"].numpy(), want, rtol=1e-5)
             assert session.backend == backend
         assert "lost 2 times" in session.choice

@@ -8,7 +8,7 @@ without importing it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -71,12 +71,18 @@ class Abilities:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InPlace:
-    """Stands for an input that its owner wrote to where the executor reads it, in the memory of these kernels.
+    """Stands for an input that its owner writes to where the executor reads it: no copy in between.
 
-    Every run uses that memory again, so the input is written anew before each.
+        def write(executor):  # for example a kernel that scales a picture
+            executor.kernels.write(executor.input_address("image"), pixels)
+
+        outputs = await session.run({"image": InPlace(write)})
+
+    `write` is called right before every run, when no other run is under way; what it raises, `run` raises. It may use
+    `executor.kernels`, `input_address` and `scratch`, and nothing of them later: the next executor may be another one.
     """
 
-    kernels: Kernels
+    write: Callable[[Executor], None]
 
 
 class Executor(ABC):

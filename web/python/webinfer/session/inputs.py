@@ -42,7 +42,7 @@ def info_of(value: Value) -> TensorInfo:
 def checked(
     inputs: Mapping[str, Any] | Any, infos: Sequence[TensorInfo], model: str, host: Host, executor: Executor
 ) -> dict[str, Any]:
-    """For each input its bytes, its buffer on the GPU, or the mark that it lies in place.
+    """For each input its bytes, its buffer on the GPU, or what will write it in place.
 
     Raises:  InputError naming the input, what was found and what is needed
     """
@@ -77,7 +77,7 @@ def _refuse_names(inputs: Mapping[str, Any], names: Sequence[str], model: str) -
 def _checked_in_place(value: InPlace, info: TensorInfo, executor: Executor) -> InPlace:
     if not executor.abilities.in_place_inputs:
         able = " or ".join(registry.able("in_place_inputs"))
-        raise InputError(f"input {info.name!r} lies in kernel memory, where {able} runs, not {executor.backend}")
+        raise InputError(f"input {info.name!r} is written in kernel memory, where {able} runs, not {executor.backend}")
     return value
 
 

@@ -115,12 +115,6 @@ class Session:
                 raise InputError(f"{self.name!r} runs on {self.backend}; results stay on the GPU only on {able}")
         return await self._live.watch(executor, executor.run_on_gpu(buffers))
 
-    async def ready(self) -> Executor:
-        """The executor, rebuilt if its device or kernels were lost: for callers that write inputs in its memory."""
-        async with self._live.lock:
-            await self._live.revive()
-            return self.executor
-
     async def warmup(self) -> None:
         """Runs once on zeros, so that the first real run is as fast as the next."""
         await self.run(zeros(self.inputs))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from webinfer.backends.base import Abilities, Executor, InPlace, MemoryReport
-from webinfer.errors import ClosedError, InputError, KernelError, LimitError
+from webinfer.errors import ClosedError, KernelError, LimitError
 from webinfer.graph.ir import TensorType
 from webinfer.host.interface import Host, Kernels
 from webinfer.plan.blocks import ALIGNMENT, SPARE
@@ -65,11 +65,7 @@ class LoadedPlan(Executor):
         for place in self.layout.inputs:
             data = inputs[place.name]
             if isinstance(data, InPlace):
-                if data.kernels is not kernels:
-                    raise InputError(
-                        f"input {place.name!r} lies in the memory of other kernels than those of this session; "
-                        "write it again to where `Session.ready` says"
-                    )
+                data.write(self)
             elif len(data):
                 kernels.write(place.address, data)
         return kernels
