@@ -1,7 +1,7 @@
 """Who may import whom. The table is the design's; the imports are read from the files themselves."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -151,6 +151,53 @@ def test_the_engine_needs_the_standard_library_and_jinja2_only(path: Path) -> No
             assert lazy or module.startswith("backends.reference"), f"{module} imports numpy"
         else:
             assert top in known, f"{module} imports {name}, which no user of the engine has to have"
+
+
+def load_imports() -> dict[str, set[str]]:
+    """Module -> the modules of ours that it imports when it is loaded, in webinfer, server and build_scripts."""
+    roots = ((ENGINE, ENGINE.parent), (ROOT / "server", ROOT), (ROOT / "build_scripts", ROOT))
+    paths = {}
+    for room, base in roots:
+        for path in python_files(room):
+            parts = path.relative_to(base).with_suffix("").parts
+            if "tests" not in parts:
+                paths[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    found: dict[str, set[str]] = {}
+    for module, path in paths.items():
+        package = module if path.stem == "__init__" else module.rpartition(".")[0]
+        names = (name for name, at_load in imports_of(path, package) if at_load)
+        found[module] = {owner for name in names if (owner := owner_of(name, paths)) and owner != module}
+    return found
+
+
+def owner_of(name: str, modules: Container[str]) -> str:
+    """The module that an imported dotted name is or lies in; "" if it is none of ours."""
+    while name and name not in modules:
+        name = name.rpartition(".")[0]
+    return name
+
+
+def circles(imports: Mapping[str, set[str]]) -> set[str]:
+    """Modules that import each other in a circle, and those on a way from one circle to another."""
+    left = dict(imports)
+    while True:
+        imported = {name for names in left.values() for name in names}
+        kept = {module: names & left.keys() for module, names in left.items() if module in imported}
+        kept = {module: names for module, names in kept.items() if names}
+        if len(kept) == len(left):
+            return set(left)
+        left = kept
+
+
+def test_no_modules_import_each_other() -> None:
+    assert sorted(circles(load_imports())) == []
+
+
+def test_circles_are_found() -> None:
+    imports = {"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": set(), "e": {"a"}}
+    assert circles(imports) == {"b", "c"}
+    assert len(load_imports()) > 200
+    assert owner_of("webinfer.graph.ir.Node", load_imports()) == "webinfer.graph.ir"
 
 
 def test_the_server_knows_nothing_of_tensors() -> None:
