@@ -19,6 +19,9 @@ MODELS = BUILD / "models"
 IMAGES = BUILD / "images"
 SNAPSHOT = BUILD / "snapshot"
 SITE = BUILD / "site"
+BENCHMARKS = ROOT / "e2e_tests" / "benchmarks"
+BENCH_OUTPUT = BUILD / "bench"
+ZOO = ROOT.parent / "shared" / "models"  # a folder of models beside the checkout, where there is one
 
 
 def configuration() -> dict[str, Any]:

@@ -1,17 +1,15 @@
 """Set-up steps: what one does, how long it took, and whether it is needed at all."""
 
-import contextlib
 import hashlib
-import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from build_scripts.errors import BuildError
+from build_scripts.files import digest_of
+from build_scripts.locks import one_at_a_time
 from build_scripts.paths import BUILD, ROOT
-
-_locked = False  # whether this process holds the checkout's lock
 
 
 @dataclass(frozen=True)
@@ -41,27 +39,9 @@ class Step:
         return digest.hexdigest()
 
 
-def files_below(path: Path) -> list[Path]:
-    """Every file below a folder, sorted; a file gives itself. Python's caches and stamps are left out."""
-    if path.is_file():
-        return [path]
-    found = [p for p in path.rglob("*") if p.is_file() and "__pycache__" not in p.parts and p.name[0] != "."]
-    return sorted(found, key=lambda p: p.relative_to(path).as_posix())
-
-
-def digest_of(path: Path) -> str:
-    """A digest of names and contents."""
-    digest = hashlib.sha256()
-    for file in files_below(path):
-        name = file.relative_to(path).as_posix()
-        digest.update(f"{name} {file.stat().st_size}\n".encode())
-        digest.update(file.read_bytes())
-    return digest.hexdigest()
-
-
 def run_steps(steps: Iterable[Step]) -> None:
     """Runs what is needed, in order, and says so."""
-    with _one_at_a_time():
+    with one_at_a_time(BUILD, "build_scripts command"):  # a step may run steps of its own
         for step in steps:
             _run_step(step)
 
@@ -81,26 +61,3 @@ def _run_step(step: Step) -> None:
     step.stamp.parent.mkdir(parents=True, exist_ok=True)
     step.stamp.write_text(step.key())
     print(f"  {step.name:14} done in {time.monotonic() - begin:.1f} s")
-
-
-@contextlib.contextmanager
-def _one_at_a_time() -> Iterator[None]:
-    """Two commands started together must not build into each other's folders."""
-    global _locked
-    if os.name == "nt" or _locked:  # a step may run steps of its own
-        yield
-        return
-    import fcntl
-
-    BUILD.mkdir(exist_ok=True)
-    with (BUILD / ".lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            print("  waiting for another build_scripts command in this checkout ...")
-            fcntl.flock(file, fcntl.LOCK_EX)
-        _locked = True
-        try:
-            yield
-        finally:
-            _locked = False

@@ -29,7 +29,7 @@ VERBS: dict[str, Verb] = {
     "kernels": Verb("kernels.step", BASE, "compile the WASM kernels"),
     "wheel": Verb("site.wheel", (), "build the engine's wheel"),
     "bench": Verb(
-        "bench.verb", (*ALL, "bench"), "webinfer and its rivals in one page, interleaved: JSON, table, chart"
+        "bench.compare", (*ALL, "bench"), "webinfer and its rivals in one page, interleaved: JSON, table, chart"
     ),
     "tune": Verb("bench.tune", ALL, "GPU kernels timed in headless Chromium; `--ship` makes logs shipped choices"),
     "interop": Verb(

@@ -6,10 +6,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from build_scripts.bench.base import OUTPUT, Entry, write_json
-from build_scripts.bench.page import posted, said
+from build_scripts.bench.columns import Entry
+from build_scripts.bench.page_reports import posted, said
 from build_scripts.bench.report import OURS, Row, browser_of, columns_of, geometric_mean, machine_of, title
 from build_scripts.errors import BuildError
+from build_scripts.files import write_json
+from build_scripts.paths import BENCH_OUTPUT
 
 SILENCE_S = 120  # longest wait for the next report of a page
 PARTS = ("start_ms", "load_ms", "first_run_ms")
@@ -17,10 +19,10 @@ PARTS = ("start_ms", "load_ms", "first_run_ms")
 
 def measure_first(options: argparse.Namespace, entries: Sequence[Entry]) -> int:
     """Writes JSON and table; 0 if every browser came to its end."""
-    from build_scripts.bench.run import prepared
+    from build_scripts.bench.measure import prepared
     from build_scripts.bench.server import serving
 
-    site = OUTPUT / "site"
+    site = BENCH_OUTPUT / "site"
     models = [model.name for model in prepared(options, entries, site)]
     entries = [entry for entry in entries if entry.system != "native"]
     lines: list[list[Any]] = []
@@ -31,7 +33,7 @@ def measure_first(options: argparse.Namespace, entries: Sequence[Entry]) -> int:
                     page = f"{address}/first.html?system={entry.system}&model={model}&threads={entry.threads}"
                     lines += said(page, reports, SILENCE_S, webgpu=options.backend == "webgpu")
             print(f"  round {turn + 1} of {options.rounds} done")
-    return _write(lines, options.json or OUTPUT / "first.json", len(models) * len(entries) * options.rounds)
+    return _write(lines, options.json or BENCH_OUTPUT / "first.json", len(models) * len(entries) * options.rounds)
 
 
 def report_first(log: Path, target: Path | None) -> int:

@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from build_scripts.bench.base import HOME, OUTPUT, rivals_step, write_json
-from build_scripts.bench.page import posted, said
+from build_scripts.bench.page_reports import posted, said
+from build_scripts.bench.rivals import rivals_step
 from build_scripts.errors import BuildError
-from build_scripts.paths import ENGINE, ROOT
+from build_scripts.files import write_json
+from build_scripts.paths import BENCH_OUTPUT, BENCHMARKS, ENGINE, ROOT
 from build_scripts.setup.sequence import set_up
 from build_scripts.steps import run_steps
 
@@ -30,7 +31,7 @@ def run(argv: list[str]) -> int:
         return report(posted(Path(options.report).read_text()), options.json)
     set_up()
     run_steps([rivals_step()])
-    site = options.static or OUTPUT / "interop_site"
+    site = options.static or BENCH_OUTPUT / "interop_site"
     pack(site, options.size, options.channels, options.runs)
     if options.static:
         total = sum(path.stat().st_size for path in site.rglob("*") if path.is_file())
@@ -49,7 +50,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--static", type=Path, help="write a site that needs no server of ours, and measure nothing")
     parser.add_argument("--report", type=Path, help="make JSON and table from lines that a static site posted")
     parser.add_argument(
-        "--json", type=Path, default=OUTPUT / "interop.json", help="where the JSON goes, the table beside"
+        "--json", type=Path, default=BENCH_OUTPUT / "interop.json", help="where the JSON goes, the table beside"
     )
     options = parser.parse_args(argv)
     if options.size < 1 or options.channels < 4 or options.channels % 4 or options.runs < 1:
@@ -61,10 +62,11 @@ def pack(site: Path, size: int, channels: int, runs: int) -> None:
     """Writes the page, the engine, TF.js where npm brought it, and the data into an empty folder."""
     if str(ENGINE.parent) not in sys.path:
         sys.path.insert(0, str(ENGINE.parent))  # the engine of this checkout
-    from build_scripts.bench.site import MODULES, RIVALS, copy_engine, copy_script
+    from build_scripts.bench.rivals import MODULES, RIVALS, copy_script
+    from build_scripts.bench.site import copy_engine
 
     shutil.rmtree(site, ignore_errors=True)
-    shutil.copytree(HOME / "page", site)
+    shutil.copytree(BENCHMARKS / "page", site)
     files = {target: source for target, source in RIVALS["tfjs"].items() if "wasm" not in target}
     tfjs = all((MODULES / source).is_file() for source in files.values())
     for target, source in files.items() if tfjs else ():

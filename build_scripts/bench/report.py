@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from build_scripts.bench.base import write_json
 from build_scripts.bench.chart import chart
 from build_scripts.errors import BuildError
+from build_scripts.files import write_json
 
 OURS = "webinfer"
 FIELDS = ("median_ms", "min_ms", "first_ms", "bytes", "max_abs_diff")  # null where a row has an error

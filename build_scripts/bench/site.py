@@ -9,58 +9,19 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from build_scripts.bench.base import HOME, Entry
+from build_scripts.bench.columns import Entry
 from build_scripts.bench.models import ModelEntry
-from build_scripts.errors import BuildError
-from build_scripts.paths import BUILD, SITE
+from build_scripts.bench.rivals import MODULES, ONLY_FOR, RIVALS, copy_script
+from build_scripts.paths import BENCHMARKS, BUILD, SITE
 
-MODULES = HOME / "node_modules"
-BARE_IMPORTS = {'"@litertjs/wasm-utils"': '"./wasm-utils.js"'}  # what a bundler would do
 COUNTED = ("rivals", "engine", "models")  # folders whose files a system needs; the rest is the benchmark's own
 GZIP_SIZES = BUILD / "stamps" / "bench-gzip.json"
-
-TFJS = "@tensorflow/tfjs-"
-RIVALS: dict[str, dict[str, str]] = {
-    "litertjs": {
-        "index.js": "@litertjs/core/dist/index.js",
-        "wasm-utils.js": "@litertjs/wasm-utils/dist/index.js",
-        **{
-            f"wasm/{name}": f"@litertjs/core/wasm/{name}"
-            for build in ("litert_wasm_internal", "litert_wasm_threaded_internal")
-            for name in (f"{build}.js", f"{build}.wasm")
-        },
-    },
-    "ortweb": {
-        name: f"onnxruntime-web/dist/{name}"
-        for name in (
-            *("ort.wasm.min.mjs", "ort-wasm-simd-threaded.mjs", "ort-wasm-simd-threaded.wasm"),
-            *("ort.webgpu.min.mjs", "ort-wasm-simd-threaded.asyncify.mjs", "ort-wasm-simd-threaded.asyncify.wasm"),
-        )
-    },
-    "tfjs": {
-        "tf-core.min.js": f"{TFJS}core/dist/tf-core.min.js",
-        **{
-            f"tf-backend-{kind}.min.js": f"{TFJS}backend-{kind}/dist/tf-backend-{kind}.min.js"
-            for kind in ("cpu", "wasm", "webgpu")
-        },
-        **{
-            f"tfjs-backend-wasm{build}.wasm": f"{TFJS}backend-wasm/dist/tfjs-backend-wasm{build}.wasm"
-            for build in ("", "-simd", "-threaded-simd")
-        },
-    },
-}
-ONLY_FOR = {  # files that one backend alone needs
-    "wasm": ("ort.wasm.min.mjs", "ort-wasm-simd-threaded.mjs", "ort-wasm-simd-threaded.wasm",
-             "wasm/litert_wasm_threaded_internal.js", "wasm/litert_wasm_threaded_internal.wasm",
-             "tf-backend-wasm.min.js", "tfjs-backend-wasm"),
-    "webgpu": ("ort.webgpu.min.mjs", "ort-wasm-simd-threaded.asyncify", "tf-backend-webgpu"),
-}  # fmt: skip
 
 
 def assemble(site: Path, backend: str) -> None:
     """Writes everything but the models and the configuration into an empty folder."""
     shutil.rmtree(site, ignore_errors=True)
-    shutil.copytree(HOME / "page", site)
+    shutil.copytree(BENCHMARKS / "page", site)
     other = ONLY_FOR["webgpu" if backend == "wasm" else "wasm"]
     for system, files in RIVALS.items():
         for target, source in files.items():
@@ -78,20 +39,6 @@ def configure(site: Path, models: Sequence[ModelEntry], entries: Sequence[Entry]
         "sizes": _sizes(site),
     }
     (site / "config.json").write_text(json.dumps(config))
-
-
-def copy_script(source: Path, target: Path) -> None:
-    """Copies a rival's file; bare imports become paths."""
-    if not source.is_file():
-        raise BuildError(f"{source.relative_to(HOME)} is missing; delete {MODULES} and start again")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    if target.suffix == ".js" and "litertjs" in target.parts:
-        text = source.read_text()
-        for bare, path in BARE_IMPORTS.items():
-            text = text.replace(bare, path)
-        target.write_text(text)
-    else:
-        shutil.copyfile(source, target)
 
 
 def copy_engine(target: Path, left_out: Sequence[str] = ("models", "images")) -> None:

@@ -8,10 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from build_scripts.bench.base import HOME, OUTPUT, ZOO
-from build_scripts.bench.page import posted
+from build_scripts.bench.page_reports import posted
 from build_scripts.errors import BuildError
-from build_scripts.paths import ENGINE
+from build_scripts.paths import BENCH_OUTPUT, BENCHMARKS, ENGINE, ZOO
 from build_scripts.setup.sequence import set_up
 
 MODEL = "mobilenet_v2_100_224_quant"
@@ -23,7 +22,7 @@ def run(argv: list[str]) -> int:
     """0 when the site or the table is written."""
     parser = argparse.ArgumentParser(prog="python3 -m build_scripts throughput", description=__doc__)
     parser.add_argument("--models", type=Path, default=ZOO, help=f"the folder that holds {MODEL}.tflite")
-    parser.add_argument("--static", type=Path, default=OUTPUT / "throughput_site", help="where the site goes")
+    parser.add_argument("--static", type=Path, default=BENCH_OUTPUT / "throughput_site", help="where the site goes")
     parser.add_argument("--report", type=Path, help="make a table of lines that page and native_gpu.py printed")
     options = parser.parse_args(argv)
     if options.report:
@@ -47,9 +46,9 @@ def write_site(site: Path, model: Path) -> None:
     from build_scripts.bench.tfjs import export_graph
 
     shutil.rmtree(site, ignore_errors=True)
-    shutil.copytree(HOME / "throughput", site)
+    shutil.copytree(BENCHMARKS / "throughput", site)
     (site / "systems").mkdir()
-    shutil.copyfile(HOME / "page" / "systems" / "webinfer.js", site / "systems" / "webinfer.js")
+    shutil.copyfile(BENCHMARKS / "page" / "systems" / "webinfer.js", site / "systems" / "webinfer.js")
     copy_engine(site / "engine")
     data = site / "data"
     data.mkdir()

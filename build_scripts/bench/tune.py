@@ -8,13 +8,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from build_scripts.bench.base import HOME, ZOO
-from build_scripts.bench.page import said
+from build_scripts.bench.page_reports import said
 from build_scripts.errors import BuildError
-from build_scripts.paths import BUILD, ENGINE, MODELS
+from build_scripts.paths import BENCHMARKS, BUILD, ENGINE, MODELS, ZOO
 from build_scripts.setup.sequence import set_up
 
-OUTPUT = BUILD / "tune"
+BENCH_OUTPUT = BUILD / "tune"
 SHIPPED = ENGINE / "backends" / "webgpu" / "shipped.json"
 SILENCE_S = 600  # longest wait for a model
 
@@ -26,14 +25,14 @@ def run(argv: list[str]) -> int:
     if options.ship:
         return ship(options.ship)
     set_up()
-    site = options.static or OUTPUT / "site"
+    site = options.static or BENCH_OUTPUT / "site"
     names = write_site(site, options)
     if options.static:
         print(f"{site}: {len(names)} models; open tuning.html there, keep what it posts to /log, then")
         print("python3 -m build_scripts tune --ship LINES makes shipped choices of it")
         return 0
-    OUTPUT.mkdir(parents=True, exist_ok=True)
-    lines = options.log or OUTPUT / "lines.jsonl"
+    BENCH_OUTPUT.mkdir(parents=True, exist_ok=True)
+    lines = options.log or BENCH_OUTPUT / "lines.jsonl"
     refused = 0
     with lines.open("w", encoding="utf-8") as file:
         for key, value in _reports(site):
@@ -54,7 +53,7 @@ def _parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--budget-ms", type=float, default=20_000, help="for a model (default: %(default)s)")
     parser.add_argument("--runs", type=int, default=50, help="runs of each plan with readback (default: %(default)s)")
     parser.add_argument("--static", type=Path, help="write a site that needs no server of ours, and tune nothing")
-    parser.add_argument("--log", type=Path, help=f"where the page's lines go (default {OUTPUT}/lines.jsonl)")
+    parser.add_argument("--log", type=Path, help=f"where the page's lines go (default {BENCH_OUTPUT}/lines.jsonl)")
     parser.add_argument("--ship", type=Path, help="make shipped choices of the lines that the page posted")
     return parser.parse_args(argv)
 
@@ -69,9 +68,9 @@ def write_site(site: Path, options: argparse.Namespace) -> list[str]:
     if missing := files - {path.stem for path in paths}:
         raise BuildError(f"{options.models} has no {', '.join(sorted(missing))}.tflite")
     shutil.rmtree(site, ignore_errors=True)
-    shutil.copytree(HOME / "tuning", site)
+    shutil.copytree(BENCHMARKS / "tuning", site)
     (site / "systems").mkdir()
-    shutil.copyfile(HOME / "page" / "systems" / "webinfer.js", site / "systems" / "webinfer.js")
+    shutil.copyfile(BENCHMARKS / "page" / "systems" / "webinfer.js", site / "systems" / "webinfer.js")
     copy_engine(site / "engine")
     (site / "models").mkdir()
     for name in files:

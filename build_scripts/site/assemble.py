@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from build_scripts.files import files_below
 from build_scripts.paths import (
     BROWSER_WHEELS,
     BUILD,
@@ -30,7 +31,7 @@ from build_scripts.paths import (
     version,
 )
 from build_scripts.setup.downloads import LOCK
-from build_scripts.steps import Step, files_below
+from build_scripts.steps import Step
 
 STATIC = WEB / "static"
 COMPRESSED = BUILD / "compressed"

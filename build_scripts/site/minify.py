@@ -9,7 +9,7 @@ FUTURE = b"from __future__ import annotations\n"
 UNCOMMENTED = re.compile(rb"(?:\{\{.*?\}\}|(?!//).)*")
 
 
-def slim(source: bytes) -> bytes:
+def minify(source: bytes) -> bytes:
     """The same program without comments, docstrings and types, every statement on its old line.
 
     Types of classes' fields stay: dataclasses read them. Four spaces of indentation become one.
@@ -25,7 +25,7 @@ def slim(source: bytes) -> bytes:
     stripped = _without_future(_narrow(b"".join(line.rstrip() + b"\n" for line in lines)))
     before, after = (ast.dump(_bare(ast.parse(t))) for t in (text, stripped))
     if before != after:
-        raise ValueError("slimming changed the program")
+        raise ValueError("minifying changed the program")
     return stripped
 
 
@@ -47,7 +47,7 @@ def _narrow(source: bytes) -> bytes:
     return b"".join(lines)
 
 
-def slim_shader(source: bytes) -> bytes:
+def minify_shader(source: bytes) -> bytes:
     """The same WGSL template without comments, every statement on its old line. In the template's own lines and
     values `//` divides; WGSL has no texts that it could stand in."""
     if b"/*" in source:

@@ -11,9 +11,10 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from build_scripts.files import files_below
 from build_scripts.paths import ENGINE, ROOT, WEB, WHEELS, configuration, version
-from build_scripts.site.minify import slim, slim_shader
-from build_scripts.steps import Step, files_below
+from build_scripts.site.minify import minify, minify_shader
+from build_scripts.steps import Step
 
 # Left out of the browser's wheel: the command line, the native host, the reader of the operator oracle's cases,
 # and the reference backend, which needs NumPy. Asking for one of them there is a typed error, not a crash.
@@ -30,7 +31,7 @@ CPYTHON_ONLY = (
 ALL_SHADERS = "webinfer/_shaders/all.json"  # one file is compressed far better than a hundred
 EPOCH = (1980, 1, 1, 0, 0, 0)
 SHADERS = WEB / "shaders"
-SLIM = Path(__file__).with_name("minify.py")
+MINIFY = Path(__file__).with_name("minify.py")
 
 
 def wheel_name() -> str:
@@ -42,7 +43,7 @@ def wheel_step() -> Step:
     """The step that builds the browser's wheel."""
     return Step(
         "engine wheel", "pack the engine and its shaders",
-        inputs=lambda: [ENGINE, SHADERS, ROOT / "pyproject.toml", ROOT / "LICENSE", Path(__file__), SLIM],
+        inputs=lambda: [ENGINE, SHADERS, ROOT / "pyproject.toml", ROOT / "LICENSE", Path(__file__), MINIFY],
         outputs=(WHEELS / wheel_name(),), action=build_browser_wheel, stamp=WHEELS / ".stamp",
     )  # fmt: skip
 
@@ -61,9 +62,9 @@ def browser_members() -> dict[str, bytes]:
     members, shaders = dict[str, bytes](), dict[str, str]()
     for name, data in chosen.items():
         if name.endswith(".wgsl"):
-            shaders[Path(name).name] = slim_shader(data).decode()
+            shaders[Path(name).name] = minify_shader(data).decode()
         else:
-            members[name] = slim(data) if name.endswith(".py") else data
+            members[name] = minify(data) if name.endswith(".py") else data
     return {**members, ALL_SHADERS: json.dumps(shaders, sort_keys=True).encode()}
 
 

@@ -6,8 +6,9 @@ from xml.etree import ElementTree
 import pytest
 
 from build_scripts.bench.chart import SYSTEMS, chart, specification, with_dark_colours
+from build_scripts.bench.columns import entries_of
+from build_scripts.bench.compare import parse
 from build_scripts.bench.report import Collected, complete, markdown
-from build_scripts.bench.verb import entries_of, parse
 from build_scripts.errors import BuildError
 
 

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from build_scripts.errors import BuildError
-from build_scripts.steps import Step, digest_of, run_steps
+from build_scripts.files import digest_of
+from build_scripts.steps import Step, run_steps
 
 
 def make_step(folder: Path, log: list[str], version: int = 1) -> Step:

@@ -45,6 +45,7 @@ ALLOWED = {
 PLATFORM = {"js", "pyodide", "pyodide_js", "_pyodide", "wasmtime", "wgpu"}
 LAZY_NUMPY = {"tensor", "cli"}  # where numpy may be imported inside a function, for those who have it
 STANDARD_OR_JINJA = {"jinja2", "markupsafe"}
+CIRCLES = {"webinfer.backends.wasm.builder", "webinfer.backends.wasm.lowerings.constants"}  # still to be opened
 BANNED_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "manager"}
 
 
@@ -153,8 +154,11 @@ def test_the_engine_needs_the_standard_library_and_jinja2_only(path: Path) -> No
             assert top in known, f"{module} imports {name}, which no user of the engine has to have"
 
 
-def load_imports() -> dict[str, set[str]]:
-    """Module -> the modules of ours that it imports when it is loaded, in webinfer, server and build_scripts."""
+def own_imports() -> dict[str, set[str]]:
+    """Module -> the modules of ours that it imports, in webinfer, server and build_scripts.
+
+    Imports inside of functions count: they hide a circle, they do not open it.
+    """
     roots = ((ENGINE, ENGINE.parent), (ROOT / "server", ROOT), (ROOT / "build_scripts", ROOT))
     paths = {}
     for room, base in roots:
@@ -165,7 +169,7 @@ def load_imports() -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for module, path in paths.items():
         package = module if path.stem == "__init__" else module.rpartition(".")[0]
-        names = (name for name, at_load in imports_of(path, package) if at_load)
+        names = (name for name, _ in imports_of(path, package))
         found[module] = {owner for name in names if (owner := owner_of(name, paths)) and owner != module}
     return found
 
@@ -190,14 +194,14 @@ def circles(imports: Mapping[str, set[str]]) -> set[str]:
 
 
 def test_no_modules_import_each_other() -> None:
-    assert sorted(circles(load_imports())) == []
+    assert circles(own_imports()) <= CIRCLES
 
 
 def test_circles_are_found() -> None:
     imports = {"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": set(), "e": {"a"}}
     assert circles(imports) == {"b", "c"}
-    assert len(load_imports()) > 200
-    assert owner_of("webinfer.graph.ir.Node", load_imports()) == "webinfer.graph.ir"
+    assert len(own_imports()) > 200
+    assert owner_of("webinfer.graph.ir.Node", own_imports()) == "webinfer.graph.ir"
 
 
 def test_the_server_knows_nothing_of_tensors() -> None:
@@ -211,8 +215,8 @@ def test_the_server_knows_nothing_of_tensors() -> None:
 def test_build_scripts_do_not_import_third_parties_before_the_environment_stands() -> None:
     import sys
 
-    early = "__init__ __main__ errors main paths steps verbs setup/environment setup/lock judge/sizes judge/tables"
-    for name in [*early.split(), "site/wheel"]:
+    early = "__init__ __main__ errors files locks main paths steps verbs setup/environment setup/lock site/wheel"
+    for name in [*early.split(), "judge/sizes", "judge/tables"]:
         path = ROOT / "build_scripts" / f"{name}.py"
         tops = {found.split(".")[0] for found, _ in imports_of(path)}
         assert tops <= set(sys.stdlib_module_names) | {"build_scripts"}, path

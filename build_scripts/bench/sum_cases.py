@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from build_scripts.bench.kernel_pages import Recorder, constant, flops_of, recorded
+from build_scripts.bench.recorder import Recorder, constant, flops_of, recorded
 
 # Input, weights, padding: layers that classifiers end with, and small maps with many channels.
 PRODUCTS = (
@@ -75,8 +75,8 @@ def _case(label: str, node: Any, texts: dict[str, int]) -> dict[str, Any]:
 
 
 def _recorded(
-    node: Any, texts: dict[str, int], choices: Mapping[str, str], features: frozenset[str] = Recorder.features
+    node: Any, texts: dict[str, int], tuned: Mapping[str, str], features: frozenset[str] = Recorder.features
 ) -> dict[str, Any]:
     from webinfer.graph.ir import Graph
 
-    return recorded(Graph("sums", node.inputs[:1], node.outputs, [node]), texts, choices, features)
+    return recorded(Graph("sums", node.inputs[:1], node.outputs, [node]), texts, tuned, features)

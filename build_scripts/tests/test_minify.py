@@ -1,6 +1,6 @@
 import pytest
 
-from build_scripts.site.minify import slim, slim_shader
+from build_scripts.site.minify import minify, minify_shader
 
 SOURCE = b'''"""A module.
 
@@ -25,65 +25,65 @@ def f(x: int) -> str:
 
 
 def test_comments_and_docstrings_go_and_lines_stay() -> None:
-    slimmed = slim(SOURCE)
-    assert b"comment of" not in slimmed
-    assert b"docstring" not in slimmed
-    assert b"kept # not a comment" in slimmed
-    assert len(slimmed.splitlines()) == len(SOURCE.splitlines())
+    minified = minify(SOURCE)
+    assert b"comment of" not in minified
+    assert b"docstring" not in minified
+    assert b"kept # not a comment" in minified
+    assert len(minified.splitlines()) == len(SOURCE.splitlines())
     for number, line in enumerate(SOURCE.splitlines()):
         if b"return" in line or b"class" in line:
-            assert slimmed.splitlines()[number].strip() == line.split(b"  #")[0].strip()
-    assert b"def f(x) :" in slimmed
+            assert minified.splitlines()[number].strip() == line.split(b"  #")[0].strip()
+    assert b"def f(x) :" in minified
 
 
 def test_types_of_functions_go_and_those_of_fields_stay() -> None:
     source = b"class P:\n    x: int = 1\n\n\ndef f(a: tuple[int, str], *b: int, c: int = 1) -> int:\n    return []\n"
-    lines = slim(source).splitlines()
+    lines = minify(source).splitlines()
     assert lines[1] == b" x: int = 1"
     assert lines[4].replace(b" ", b"") == b"deff(a,*b,c=1):"
 
 
 def test_types_over_several_lines_stay() -> None:
     source = b"def f(\n    a: dict[\n        str, int\n    ],\n) -> tuple[\n    int,\n]:\n    return (1,)\n"
-    assert slim(source).replace(b" ", b"") == source.replace(b" ", b"")
+    assert minify(source).replace(b" ", b"") == source.replace(b" ", b"")
 
 
 def test_indentation_is_narrow_and_texts_keep_theirs() -> None:
     source = b'def f():\n    if 1:\n        return """a\n        b"""\n'
-    assert slim(source) == b'def f():\n if 1:\n  return """a\n        b"""\n'
+    assert minify(source) == b'def f():\n if 1:\n  return """a\n        b"""\n'
 
 
 def test_the_program_does_the_same() -> None:
     before: dict[str, object] = {}
     after: dict[str, object] = {}
     exec(SOURCE, before)
-    exec(slim(SOURCE), after)
+    exec(minify(SOURCE), after)
     assert after["f"](3) == before["f"](3) == "3#3"  # type: ignore[operator]
     assert after["TEXT"] == before["TEXT"]
 
 
 def test_what_is_no_python_is_an_error() -> None:
     with pytest.raises(SyntaxError):
-        slim(b"def f(:")
+        minify(b"def f(:")
 
 
 def test_shaders_lose_their_comments_and_keep_their_lines() -> None:
     source = b"// head: y = x / 2.\n\n{{ prelude }}\n$$ if half\nlet y = x / 2.0;  // not x // 2\n$$ endif\n"
-    assert slim_shader(source) == b"\n\n{{ prelude }}\n$$ if half\nlet y = x / 2.0;\n$$ endif\n"
+    assert minify_shader(source) == b"\n\n{{ prelude }}\n$$ if half\nlet y = x / 2.0;\n$$ endif\n"
     with pytest.raises(ValueError, match="end with their line"):
-        slim_shader(b"/* a\n b */")
+        minify_shader(b"/* a\n b */")
 
 
 def test_divisions_of_templates_are_no_comments() -> None:
     source = b"$$ set half = width // 2\nconst N = {{ width // 4 }}u; // quads, {{ of }} a row\n"
-    assert slim_shader(source) == b"$$ set half = width // 2\nconst N = {{ width // 4 }}u;\n"
+    assert minify_shader(source) == b"$$ set half = width // 2\nconst N = {{ width // 4 }}u;\n"
 
 
 def test_types_of_variables_go_and_the_import_that_leaves_them_unread_too() -> None:
     source = b"from __future__ import annotations\nA: dict[str, int] = {}\n\n\ndef f():\n    x: list[str] = []\n"
-    assert slim(source) == b"\nA = {}\n\n\ndef f():\n x = []\n"
+    assert minify(source) == b"\nA = {}\n\n\ndef f():\n x = []\n"
 
 
 def test_the_import_stays_where_fields_have_types() -> None:
     source = b"from __future__ import annotations\n\n\nclass P:\n    x: Unknown\n    y: Unknown = 1\n"
-    assert slim(source) == source.replace(b"    ", b" ")
+    assert minify(source) == source.replace(b"    ", b" ")

@@ -5,15 +5,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from build_scripts.bench.base import OUTPUT, ZOO, Entry, rivals_step
+from build_scripts.bench.columns import SYSTEMS, THREADS, entries_of
+from build_scripts.bench.rivals import rivals_step
 from build_scripts.errors import BuildError
-from build_scripts.paths import ENGINE, MODELS, ROOT
+from build_scripts.paths import BENCH_OUTPUT, ENGINE, MODELS, ROOT, ZOO
 from build_scripts.setup.sequence import set_up
 from build_scripts.steps import run_steps
 
-SYSTEMS = ("webinfer", "litertjs", "ortweb", "tfjs", "native")
-THREADS = (1, 2)
-LEAST_ROUNDS = 5
+MIN_ROUNDS = 5
 
 
 def run(argv: list[str]) -> int:
@@ -24,7 +23,7 @@ def run(argv: list[str]) -> int:
     set_up()
     run_steps([rivals_step()])
     sys.path.insert(0, str(ENGINE.parent))  # the engine of this checkout exports graphs for TF.js
-    from build_scripts.bench.run import measure, pack_static
+    from build_scripts.bench.measure import measure, pack_static
 
     if options.static:
         return pack_static(options, entries_of(options))
@@ -43,7 +42,7 @@ def run(argv: list[str]) -> int:
 
 def _kernel_site(options: argparse.Namespace) -> int:
     sys.path.insert(0, str(ENGINE.parent))
-    from build_scripts.bench.kernel_pages import write_kernel_site
+    from build_scripts.bench.kernel_page import write_kernel_site
 
     print(f"{options.static}: {write_kernel_site(options.static, options.models)} cases; open kernels.html there")
     return 0
@@ -57,10 +56,10 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--only", help="comma-separated names of models of that folder")
     parser.add_argument("--systems", default=",".join(SYSTEMS), help=f"comma-separated, of {', '.join(SYSTEMS)}")
     parser.add_argument("--threads", type=int, action="append", help="a thread count, repeatable (default 1 and 2)")
-    parser.add_argument("--rounds", type=int, default=LEAST_ROUNDS, help="rounds in which every system has its turn")
+    parser.add_argument("--rounds", type=int, default=MIN_ROUNDS, help="rounds in which every system has its turn")
     parser.add_argument("--turn-ms", type=float, default=120, help="about how long a turn lasts")
     parser.add_argument("--backend", choices=("wasm", "webgpu"), default="wasm")
-    where = f"where the JSON goes, table and chart beside it (default {OUTPUT.relative_to(ROOT)}/bench.json)"
+    where = f"where the JSON goes, table and chart beside it (default {BENCH_OUTPUT.relative_to(ROOT)}/bench.json)"
     parser.add_argument("--json", type=Path, help=where)
     parser.add_argument("--static", type=Path, help="write a site that needs no server of ours, and measure nothing")
     parser.add_argument("--kernels", action="store_true", help="with --static: a site that times single GPU kernels")
@@ -77,18 +76,3 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         raise BuildError(f"--rounds {options.rounds}: at least one round is needed")
     options.threads = options.threads or ([0] if options.backend == "webgpu" else list(THREADS))
     return options
-
-
-def entries_of(options: argparse.Namespace) -> list[Entry]:
-    """The columns, those with fewer threads first."""
-    entries = []
-    for threads in options.threads:
-        for system in options.systems:
-            if system == "native":
-                if options.backend == "wasm" and not options.static:
-                    entries.append(Entry("native", "cpu", threads))
-                continue
-            entries.append(Entry(system, options.backend, threads))
-            if system == "tfjs" and options.backend == "wasm" and threads == 1:
-                entries.append(Entry("tfjs", "cpu", 1))
-    return entries

@@ -1,22 +1,23 @@
 """Runs the benchmark's page in headless Chromium, or packs it as a site for another machine."""
 
 import argparse
-import contextlib
 import os
 import platform
 import queue
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from build_scripts.bench.base import OUTPUT, Entry
+from build_scripts.bench.columns import Entry
 from build_scripts.bench.models import ModelEntry, models_in, prepare
 from build_scripts.bench.report import Collected, write_all
 from build_scripts.bench.server import serving
 from build_scripts.bench.site import assemble, configure
 from build_scripts.errors import BuildError
+from build_scripts.locks import one_at_a_time
+from build_scripts.paths import BENCH_OUTPUT
 from build_scripts.setup.chromium import driver, launch_options
 
 SILENCE_S = 900  # longest wait for the next report of the page
@@ -28,30 +29,12 @@ TURNS = {"wasm": {"least_runs": 1, "lanes": 0}, "webgpu": {"least_runs": 10, "la
 
 def measure(options: argparse.Namespace, entries: Sequence[Entry]) -> int:
     """Writes JSON, table and chart; 0 when the page came to its end."""
-    with _alone():
+    with one_at_a_time(BENCH_OUTPUT, "benchmark"):  # two at once would measure each other
         return _measure(options, entries)
 
 
-@contextlib.contextmanager
-def _alone() -> Iterator[None]:
-    """Two benchmarks at once would measure each other."""
-    OUTPUT.mkdir(parents=True, exist_ok=True)
-    if os.name == "nt":
-        yield
-        return
-    import fcntl
-
-    with (OUTPUT / ".lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            print("  waiting for another benchmark in this checkout ...")
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
 def _measure(options: argparse.Namespace, entries: Sequence[Entry]) -> int:
-    site = OUTPUT / "site"
+    site = BENCH_OUTPUT / "site"
     models = prepared(options, entries, site)
     native = _native_system(options.models, models)
     collected = Collected(_machine(), datetime.now(UTC).isoformat(timespec="seconds"), _settings(options))
@@ -59,7 +42,7 @@ def _measure(options: argparse.Namespace, entries: Sequence[Entry]) -> int:
     with serving(site, native.answer) as (address, reports):
         _drive(address, reports, options, collected, len(entries))
     print(f"\nmeasured in {time.monotonic() - begin:.0f} s")
-    write_all(collected, options.json or OUTPUT / "bench.json")
+    write_all(collected, options.json or BENCH_OUTPUT / "bench.json")
     return 0 if collected.ended and not collected.failure else 1
 
 

@@ -2,7 +2,7 @@
 
 import json
 
-from build_scripts.bench.kernel_pages import case_of
+from build_scripts.bench.kernel_cases import case_of
 
 
 def test_a_recording_is_whole_and_plain() -> None:
@@ -28,7 +28,7 @@ def test_a_recording_is_whole_and_plain() -> None:
 
 
 def test_the_page_knows_every_group() -> None:
-    from build_scripts.bench.kernel_pages import BATCHED, MODELS
+    from build_scripts.bench.kernel_cases import BATCHED, MODELS
     from build_scripts.paths import ROOT
 
     page = (ROOT / "e2e_tests" / "benchmarks" / "kernels" / "kernels.js").read_text()
