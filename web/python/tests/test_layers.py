@@ -1,6 +1,7 @@
 """Who may import whom. The table is the design's; the imports are read from the files themselves."""
 
 import ast
+import functools
 from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
 
@@ -154,6 +155,7 @@ def test_the_engine_needs_the_standard_library_and_jinja2_only(path: Path) -> No
             assert top in known, f"{module} imports {name}, which no user of the engine has to have"
 
 
+@functools.cache
 def own_imports() -> dict[str, set[str]]:
     """Module -> the modules of ours that it imports, in webinfer, server and build_scripts.
 
