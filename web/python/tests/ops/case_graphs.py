@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -53,19 +53,28 @@ class Problem:
     want: list[Array]
 
 
+Store = Callable[[Array, TensorType], Constant]
+
+
+def dense(array: Array, type: TensorType) -> Constant:
+    """The array as most files store it."""
+    return Constant(memoryview(array.tobytes()), type.dtype)
+
+
+def case_node(op: Op, case: Case, arrays: Sequence[Array | None], store: Store = dense) -> Node:
+    """The case as a node; inputs that the case calls constant are constants, stored by `store`."""
+    values: list[Value | None] = []
+    for i, (type, array) in enumerate(zip(case.inputs, arrays, strict=True)):
+        constant = store(array, type) if i in case.constant and array is not None and type is not None else None
+        values.append(None if type is None else Value(f"{op.name}: {case.label}: {i}", type, constant))
+    return apply(op, values, case.attrs, label=f"{op.name}: {case.label}")
+
+
 def problem(op: Op, case: Case) -> Problem:
-    """The case as a node; inputs that the case calls constant are constants."""
+    """The case as a node, with its arrays and what the reference makes of them."""
     arrays = draw(op, case)
-    values = [None if a is None else _value(op, case, i, a) for i, a in enumerate(arrays)]
-    node = apply(op, values, case.attrs, label=f"{op.name}: {case.label}")
+    node = case_node(op, case, arrays)
     return Problem(case, node, arrays, compute(node, arrays))
-
-
-def _value(op: Op, case: Case, index: int, array: Array) -> Value:
-    type = case.inputs[index]
-    assert type is not None
-    data = Constant(memoryview(array.tobytes()), type.dtype) if index in case.constant else None
-    return Value(f"{op.name}: {case.label}: {index}", type, data)
 
 
 Outcome = list[Array] | UnsupportedOpError

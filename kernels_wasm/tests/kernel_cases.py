@@ -1,0 +1,223 @@
+"""For each kernel the operators' cases whose plans use it; nothing here names a kernel.
+
+The cases come from `ops/`. Where no plan of theirs reaches a kernel, they are varied: other element types, weights
+stored sparsely, other register tiles. What even so is not reached stands in `DECLARED`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import chain, product, zip_longest
+from typing import Any
+
+import numpy as np
+from tests.ops.case_graphs import Array, Problem, case_node, dense, draw
+
+from webinfer.backends.reference.executor import compute
+from webinfer.backends.wasm.executor import lower_graph
+from webinfer.backends.wasm.kernel_table import KERNELS
+from webinfer.backends.wasm.lowerings import LOWERINGS
+from webinfer.backends.wasm.lowerings.constants import narrow_output
+from webinfer.backends.wasm.lowerings.conv import TILES, TRANSPOSE_TILES, tuning_key
+from webinfer.dtypes import DType
+from webinfer.errors import WebinferError
+from webinfer.graph.ir import Case, Constant, Graph, Node, Op, Quantization, Sparsity, TensorType
+from webinfer.ops import conv
+from webinfer.ops.conv import Conv2dAttrs, quantized_conv_case
+
+PLANNED_FOR = "relaxed"  # the build with most kernels to choose from; every build runs its plans
+TASKS_ONLY = {"u8_image_to_f32"}  # called by tasks, part of no plan
+CASES_EACH = 4  # the one with most work, and some of the others
+
+
+def _image(label: str, *shapes: tuple[int, ...], **attrs: Any) -> Case:
+    return Case(label, tuple(map(TensorType, shapes)), Conv2dAttrs(**attrs), constant=(1, 2))
+
+
+DECLARED: tuple[tuple[Op, Case], ...] = (
+    (conv.CONV2D, _image("RGB, 3x3 stride 2", (1, 13, 12, 3), (16, 3, 3, 3), (16,), stride=(2, 2), pads=(0, 1, 1, 0))),
+    (conv.CONV2D, _image("27 pixels", (1, 9, 3, 64), (24, 1, 1, 64), (24,))),
+    (conv.CONV2D, _image("31 pixels", (1, 31, 1, 64), (22, 1, 1, 64), (22,))),
+    (conv.CONV2D, _image("47 pixels", (1, 47, 1, 64), (21, 1, 1, 64), (21,))),
+    (
+        conv.DEPTHWISE_CONV2D,
+        quantized_conv_case(
+            "int8, 5x4 window", (1, 9, 8, 12), (1, 5, 4, 12), DType.INT8, 3, 12, pads=(2, 2, 1, 2), dilation=(1, 2)
+        ),
+    ),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Variant:
+    """One case, perhaps with sparsely stored constants, or with a register tile that is not the default."""
+
+    op: Op
+    case: Case
+    sparse: bool = False
+    tile: str = ""
+
+    def arrays(self) -> list[Array | None]:
+        """The inputs; constants that are stored sparsely are mostly zero."""
+        arrays = draw(self.op, self.case)
+        if not self.sparse:
+            return arrays
+        rng = np.random.default_rng(11)
+        kept = [rng.random(a.shape) < 0.1 if a is not None else None for a in arrays]
+        return [
+            (a * k).astype(a.dtype) if a is not None and i in self.case.constant and a.ndim > 1 else a
+            for i, (a, k) in enumerate(zip(arrays, kept, strict=True))
+        ]
+
+    def node(self, arrays: list[Array | None]) -> Node:
+        """The case as a node."""
+        return case_node(self.op, self.case, arrays, _sparse if self.sparse else dense)
+
+    def problem(self) -> Problem:
+        """The case with what the reference makes of it."""
+        arrays = self.arrays()
+        node = self.node(arrays)
+        return Problem(self.case, node, arrays, compute(node, arrays))
+
+    def tuned(self, node: Node) -> dict[str, str]:
+        """What a tuner would have found."""
+        return {tuning_key(node): self.tile} if self.tile else {}
+
+    def kernels(self) -> dict[str, int]:
+        """The kernels of the plan, with the units of their largest step; none if the plan is refused."""
+        try:
+            node = self.node(self.arrays())
+            inputs = [v for v in node.inputs if v is not None and not v.is_constant]
+            builder = lower_graph(Graph("case", inputs, node.outputs, [node]), PLANNED_FOR, self.tuned(node))
+            for value in node.outputs:
+                narrow_output(builder, value)
+        except WebinferError:
+            return {}
+        found: dict[str, int] = {}
+        for step in (*builder.prepare_part.steps, *builder.run_part.steps):
+            found[step.kernel] = max(found.get(step.kernel, 0), step.units)
+        return found
+
+
+def _sparse(array: Array, type: TensorType) -> Constant:
+    """The array in TFLite's sparse storage: what is not zero of each line along the last axis."""
+    if array.ndim < 2:
+        return dense(array, type)
+    lines = array.reshape(-1, array.shape[-1])
+    segments, indices = np.cumsum([0, *np.count_nonzero(lines, axis=1)]), np.nonzero(lines)[1]
+    leading = [("dense", size) for size in array.shape[:-1]]
+    last = ("csr", tuple(map(int, segments)), tuple(map(int, indices)))
+    sparsity = Sparsity(tuple(range(array.ndim)), (), (*leading, last))
+    return Constant(memoryview(lines[lines != 0].tobytes()), type.dtype, sparsity)
+
+
+@cache
+def kernel_cases() -> dict[str, list[Variant]]:
+    """Kernel → its cases. A kernel without any is missing."""
+    found: dict[str, list[tuple[int, Variant]]] = {}
+    for variant in (*_originals(), *_tiled()):
+        _note(found, variant)
+    missing = KERNELS.keys() - found.keys() - TASKS_ONLY
+    for variant in chain(_sparsely(_originals()), _retyped(), _sparsely(_retyped())):
+        if not missing:
+            break
+        if missing & variant.kernels().keys():
+            _note(found, variant)
+            missing -= found.keys()
+    return {kernel: _chosen(variants) for kernel, variants in found.items()}
+
+
+def _note(found: dict[str, list[tuple[int, Variant]]], variant: Variant) -> None:
+    for kernel, units in variant.kernels().items():
+        found.setdefault(kernel, []).append((units, variant))
+
+
+def _chosen(variants: list[tuple[int, Variant]]) -> list[Variant]:
+    most = max(variants, key=lambda pair: pair[0])[1]
+    others = [variant for _, variant in variants if variant is not most]
+    return [most, *others[:: -(-len(others) // (CASES_EACH - 1)) or 1]]
+
+
+def _originals() -> Iterator[Variant]:
+    for op in LOWERINGS:
+        yield from (Variant(op, case) for case in op.cases)
+    yield from (Variant(op, case) for op, case in DECLARED)
+
+
+def _tiled() -> Iterator[Variant]:
+    """Float convolutions with every tile."""
+    for op, tiles in ((conv.CONV2D, TILES), (conv.CONV_TRANSPOSE2D, TRANSPOSE_TILES)):
+        plain = [case for case in op.cases if case.inputs[0] is not None and case.inputs[0].dtype.is_float]
+        for case in plain:
+            for tile in tiles:
+                yield Variant(op, dataclasses.replace(case, label=f"{case.label}, {tile}"), tile=tile)
+
+
+def _sparsely(variants: Iterable[Variant]) -> Iterator[Variant]:
+    """The cases that have constants, or could have one, with these stored sparsely."""
+    for variant in variants:
+        case = variant.case
+        if case.constant or (len(case.inputs) == 2 and case.inputs[1] is not None and len(case.inputs[1].shape) > 1):
+            held = dataclasses.replace(case, label=f"{case.label}, sparse", constant=case.constant or (1,))
+            yield Variant(variant.op, held, sparse=True)
+
+
+def _retyped() -> Iterator[Variant]:
+    """Every case with other element types; the first case of every operator comes before any second one."""
+    rows = [[Variant(op, case) for case in op.cases] for op in LOWERINGS]
+    for variants in zip_longest(*rows, [Variant(op, case) for op, case in DECLARED]):
+        for variant in variants:
+            yield from _other_types(variant) if variant is not None else ()
+
+
+def _other_types(variant: Variant) -> Iterator[Variant]:
+    """The case with another type for the first input, for all inputs of one type, for results, for both."""
+    case = variant.case
+    held = [t.dtype for t in case.inputs if t is not None]
+    for old, new in product(dict.fromkeys(held), DType):
+        if new is old or (new is not DType.FLOAT32 and _has_extremes(case)):
+            continue
+        inputs = tuple(_typed(t, new) if t is not None and t.dtype is old else t for t in case.inputs)
+        attrs = _attrs_typed(case.attrs, new)
+        options = {f"{old} inputs": (inputs, case.attrs)}
+        if held.count(old) > 1 and held[0] is old:
+            options["first input"] = ((inputs[0], *case.inputs[1:]), case.attrs)
+        if attrs is not case.attrs:
+            options |= {"results": (case.inputs, attrs), f"{old} and results": (inputs, attrs)}
+        for what, (types, chosen) in options.items():
+            label = f"{case.label}, {what} as {new}"
+            yield Variant(variant.op, dataclasses.replace(case, label=label, inputs=types, attrs=chosen))
+
+
+def _has_extremes(case: Case) -> bool:
+    """Whether the case gives values that narrow types cannot hold."""
+    return any(not abs(number) <= 60000 for values in case.values.values() for number in values)
+
+
+def _typed(type: TensorType, dtype: DType) -> TensorType:
+    return dataclasses.replace(type, dtype=dtype, quant=None if dtype.is_float else _quant(type.quant, dtype))
+
+
+def _quant(quant: Quantization | None, dtype: DType) -> Quantization | None:
+    """The scales, with zero points that the element type can hold."""
+    if quant is None or dtype is DType.BOOL:
+        return None
+    low, high = dtype.range
+    return dataclasses.replace(quant, zero_points=tuple(max(low, min(high, zero)) for zero in quant.zero_points))
+
+
+def _attrs_typed(attrs: Any, dtype: DType) -> Any:
+    """The attributes with another element type wherever they name one."""
+    if not dataclasses.is_dataclass(attrs) or isinstance(attrs, type):
+        return attrs
+    changed: dict[str, Any] = {}
+    for field in dataclasses.fields(attrs):
+        value = getattr(attrs, field.name)
+        if isinstance(value, DType):
+            changed[field.name] = dtype
+        elif isinstance(value, tuple) and value and isinstance(value[0], DType):
+            changed[field.name] = (dtype, None if dtype.is_float else _quant(value[1], dtype))
+    return dataclasses.replace(attrs, **changed) if changed else attrs

@@ -1,0 +1,108 @@
+"""Every kernel of the list on every build: right by the reference, and the same when threads share its units."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.ops.case_graphs import Array, Problem, difference, run
+from tests.ops.targets import Target
+from tests.wasm.memory import BUILDS, Memory
+
+from kernels_wasm.tests.kernel_cases import PLANNED_FOR, TASKS_ONLY, Variant, kernel_cases
+from webinfer.backends.wasm.executor import WasmExecutor, lower_graph
+from webinfer.backends.wasm.kernel_table import KERNELS
+from webinfer.graph.ir import Graph, Value
+from webinfer.host.native import NativeHost
+from webinfer.tasks.kernel_constants import BORDER_REPEAT
+
+THREADS = 3
+
+
+@cache
+def problem_of(variant: Variant) -> Problem:
+    """The reference's answer; three builds ask for it."""
+    return variant.problem()
+
+
+def views_of(problems: Sequence[Problem]) -> dict[str, memoryview]:
+    """The inputs' bytes by name."""
+    return {
+        v.name: memoryview(np.ascontiguousarray(a).reshape(-1)).cast("B") if a.size else memoryview(b"")
+        for p in problems
+        for v, a in zip(p.node.inputs, p.arrays, strict=True)
+        if v is not None and a is not None and not v.is_constant
+    }
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a build makes of one case: the kernels that ran, the outputs, and the outputs of units done in parts."""
+
+    kernels: frozenset[str]
+    whole: list[Array]
+    parts: list[bytes]
+
+
+def in_parts(executor: Any, views: dict[str, memoryview]) -> dict[str, bytes]:
+    """The outputs when every step is done in parts, the last part first."""
+    kernels = executor._write_inputs(views)
+    for step in range(len(executor._steps)):
+        for thread in reversed(range(THREADS)):
+            kernels.call("run", executor.layout.program, step, 1, thread, THREADS)
+    return {p.name: bytes(executor._tensor(kernels, p.address, p.type).tobytes()) for p in executor.layout.outputs}
+
+
+@cache
+def outcome(variant: Variant, isa: str) -> Outcome:
+    """One case on one build, with the plan that reaches its kernels."""
+    p, host = problem_of(variant), NativeHost()
+    inputs: list[Value] = [v for v in p.node.inputs if v is not None and not v.is_constant]
+    graph = Graph("case", inputs, p.node.outputs, [p.node])
+    builder = lower_graph(graph, PLANNED_FOR, variant.tuned(p.node))
+    executor = WasmExecutor(graph, host, run(host.kernels(isa)), builder)
+    try:
+        views = views_of([p])
+        whole = {name: tensor.numpy().copy() for name, tensor in run(executor.run(views)).items()}
+        parts = in_parts(executor, views)
+    finally:
+        executor.close()
+    steps = (*builder.prepare_part.steps, *builder.run_part.steps)
+    names = [v.name for v in p.node.outputs]
+    return Outcome(frozenset(s.kernel for s in steps), [whole[n] for n in names], [parts[n] for n in names])
+
+
+@pytest.mark.parametrize("target", BUILDS, ids=str)
+@pytest.mark.parametrize("kernel", [name for name in KERNELS if name not in TASKS_ONLY])
+def test_the_kernel_is_right_and_its_parts_make_the_whole(kernel: str, target: Target) -> None:
+    target.demand()
+    variants = kernel_cases().get(kernel, [])
+    assert variants, f"no operator's case reaches {kernel}; declare one in kernel_cases.py or remove the kernel"
+    for variant in variants:
+        p, got = problem_of(variant), outcome(variant, str(dict(target.options)["isa"]))
+        assert kernel in got.kernels
+        for whole, parts, want in zip(got.whole, got.parts, p.want, strict=True):
+            wrong = difference(whole, want, p)
+            assert not wrong, f"{kernel}, {p.node.label}: {wrong}"
+            assert whole.tobytes() == parts, f"{kernel}, {p.node.label}: {THREADS} threads differ from one"
+
+
+@pytest.mark.parametrize("target", BUILDS, ids=str)
+def test_a_picture_is_laid_into_a_tensor_in_parts(target: Target) -> None:
+    target.demand()
+    image = np.random.default_rng(3).integers(0, 256, (7, 5, 4), np.uint8)
+    memory = Memory(str(dict(target.options)["isa"]))
+    source, y = memory.put(image), np.empty((7, 5, 3), np.float32)
+    address = memory.room(y.nbytes)
+    args = (5, 7, 20, 5, BORDER_REPEAT, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.5, -1.0)  # every pixel where it is
+    for begin, end in ((4, 7), (2, 4), (0, 2)):
+        memory.kernels.call("u8_image_to_f32", source, address, *args, begin, end)
+    np.testing.assert_array_equal(memory.get(address, y), image[..., :3] * np.float32(0.5) - 1)
+
+
+def test_kernels_that_only_tasks_call_are_in_the_list() -> None:
+    assert KERNELS.keys() >= TASKS_ONLY
