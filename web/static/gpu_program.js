@@ -79,16 +79,12 @@ export class Program {
     pass.end();
   }
 
-  /** Where JSON [[buffer, offset, nbytes], …] goes in a staging buffer, and that buffer's ring. */
+  /** What JSON {copies: [[buffer, offset, nbytes, at], …], total} copies to a staging buffer, and that buffer's ring. */
   reading(json) {
     let found = this.readings.get(json);
     if (!found) {
-      let total = 0;
-      const copies = JSON.parse(json).map(([buffer, offset, nbytes]) => {
-        const at = total;
-        total += Math.ceil(nbytes / 16) * 16;
-        return { buffer, offset, size: Math.ceil(nbytes / 4) * 4, at };
-      });
+      const { copies: rows, total } = JSON.parse(json);
+      const copies = rows.map(([buffer, offset, nbytes, at]) => ({ buffer, offset, size: Math.ceil(nbytes / 4) * 4, at }));
       found = { copies, total, free: [], made: 0, waiting: [] };
       this.readings.set(json, found);
     }
@@ -141,7 +137,7 @@ export class Program {
 
   /**
    * Submits a range at once, with a staging buffer that `room` found free. Calls `arrived(ticket, bytes, kind,
-   * message)` with the bytes that `reads` names, each at a multiple of 16, valid during the call, or with undefined
+   * message)` with the staging bytes, where `reads` says each result lies, valid during the call, or with undefined
    * and what went wrong.
    */
   start(first, count, reads, ticket, arrived) {

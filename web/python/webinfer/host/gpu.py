@@ -29,6 +29,7 @@ RAISED_LIMITS = (
 # shader-f16 is for the text of custom operators: own kernels unpack float16, which is no slower than native loads.
 WANTED_FEATURES = ("timestamp-query", "shader-f16", "subgroups")
 STAGING_RING = 3  # runs that may be in flight before one waits
+RESULT_ALIGNMENT = 16  # bytes: each result of a run starts at a multiple of it in the staging buffer
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,18 @@ class Span:
     buffer: int
     offset: int
     nbytes: int
+
+
+def staging_layout(reads: Sequence[Span]) -> tuple[tuple[int, ...], int]:
+    """Where each of the results `reads` starts in a run's staging buffer, and the bytes of all.
+
+    Units:  bytes
+    """
+    starts, total = [], 0
+    for span in reads:
+        starts.append(total)
+        total += -(-span.nbytes // RESULT_ALIGNMENT) * RESULT_ALIGNMENT
+    return tuple(starts), total
 
 
 @dataclass(frozen=True, slots=True)

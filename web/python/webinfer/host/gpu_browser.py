@@ -13,7 +13,15 @@ import js
 from pyodide.ffi import JsException, JsProxy, create_proxy
 
 from webinfer.errors import BackendUnavailableError, DeviceLostError, GpuError, OutOfMemoryError, WebinferError
-from webinfer.host.gpu import RAISED_LIMITS, STAGING_RING, WANTED_FEATURES, DispatchSpec, PipelineSpec, Span
+from webinfer.host.gpu import (
+    RAISED_LIMITS,
+    STAGING_RING,
+    WANTED_FEATURES,
+    DispatchSpec,
+    PipelineSpec,
+    Span,
+    staging_layout,
+)
 from webinfer.host.gpu_pictures import BrowserPictures
 from webinfer.host.immediate import ImmediateFuture
 from webinfer.host.prefetch import prefetched
@@ -183,7 +191,7 @@ class BrowserProgram:
 
     def __init__(self, program: Any, label: str, adapter: str) -> None:
         self._program, self._label, self._adapter = program, label, adapter
-        self._reads: dict[tuple[Span, ...], str] = {}
+        self._layouts: dict[tuple[Span, ...], tuple[str, tuple[int, ...]]] = {}
         self._pending: dict[int, ImmediateFuture] = {}
         self._tickets = 0
         self._on_result = create_proxy(self._resolve)
@@ -198,11 +206,14 @@ class BrowserProgram:
         except JsException as error:
             _raise(error, self._label, self._adapter)
 
-    def _text(self, reads: Sequence[Span]) -> str:
+    def _layout(self, reads: Sequence[Span]) -> tuple[str, tuple[int, ...]]:
+        """The results as JSON for gpu_program.js, and where each starts in the staging buffer."""
         key = tuple(reads)
-        if key not in self._reads:
-            self._reads[key] = json.dumps([(s.buffer, s.offset, s.nbytes) for s in reads])
-        return self._reads[key]
+        if key not in self._layouts:
+            starts, total = staging_layout(reads)
+            copies = [(s.buffer, s.offset, s.nbytes, start) for s, start in zip(reads, starts, strict=True)]
+            self._layouts[key] = json.dumps({"copies": copies, "total": total}), starts
+        return self._layouts[key]
 
     async def run(
         self, first: int, count: int, reads: Sequence[Span], inputs: Sequence[tuple[int, Any]] = ()
@@ -211,7 +222,7 @@ class BrowserProgram:
 
         Raises:  DeviceLostError; GpuError; OutOfMemoryError
         """
-        text = self._text(reads)
+        text, starts = self._layout(reads)
         try:
             while (room := self._program.room(text)) is not None:
                 await room
@@ -225,11 +236,7 @@ class BrowserProgram:
         data, kind, message = await answer
         if data is None:
             raise _typed(kind, message, self._label, self._adapter)
-        out, at = [], 0
-        for span in reads:
-            out.append(data[at : at + span.nbytes])
-            at += -(-span.nbytes // 16) * 16
-        return out
+        return [data[start : start + span.nbytes] for span, start in zip(reads, starts, strict=True)]
 
     def _resolve(self, ticket: int, data: Any, kind: str, message: str) -> None:
         answer = self._pending.pop(ticket, None)
@@ -243,7 +250,7 @@ class BrowserProgram:
         try:
             for buffer, data in inputs:
                 self.write(buffer, data)
-            kept = self._program.keep(first, count, self._text(reads))
+            kept = self._program.keep(first, count, self._layout(reads)[0])
             if kept.checked is not None:
                 await kept.checked
             return list(kept.buffers)

@@ -11,7 +11,15 @@ import wgpu
 from wgpu.backends.wgpu_native import lib
 
 from webinfer.errors import BackendUnavailableError, DeviceLostError, GpuError, OutOfMemoryError
-from webinfer.host.gpu import RAISED_LIMITS, STAGING_RING, WANTED_FEATURES, DispatchSpec, PipelineSpec, Span
+from webinfer.host.gpu import (
+    RAISED_LIMITS,
+    STAGING_RING,
+    WANTED_FEATURES,
+    DispatchSpec,
+    PipelineSpec,
+    Span,
+    staging_layout,
+)
 
 WGSL_FEATURES = ("packed_4x8_integer_dot_product",)  # what wgpu's compiler has beyond plain WGSL
 NATIVE_NAMES = {"subgroups": "subgroup"}  # features that wgpu calls otherwise than WebGPU does
@@ -251,10 +259,7 @@ class NativeProgram:
             encoder = device.create_command_encoder()
             if count:
                 self._encode(encoder, first, count)
-            offsets, total = [], 0
-            for span in reads:
-                offsets.append(total)
-                total += -(-span.nbytes // 16) * 16
+            offsets, total = staging_layout(reads)
             staging = self._take_staging(max(total, 16))
             for span, at in zip(reads, offsets, strict=True):
                 size = -(-span.nbytes // 4) * 4

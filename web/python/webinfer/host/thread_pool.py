@@ -1,4 +1,7 @@
-"""Kernel instances with threads: one shared memory, workers that walk the program with thread 0."""
+"""Kernel instances with threads in the browser: one shared memory, workers that walk the program with thread 0.
+
+The pool itself is C: kernels_wasm/include/thread_pool.h; a worker is web/static/thread_worker.js.
+"""
 
 from __future__ import annotations
 
@@ -52,8 +55,10 @@ def _shared_memory() -> Any:
 
 
 class ThreadPoolKernels(BrowserKernels):
-    """One instance with workers. A thread that stays silent ends the run in a KernelError; the next
-    run has new threads."""
+    """One instance with worker threads (host.interface.Kernels).
+
+    A thread that stays silent for DEADLINE_MS ends the run in a KernelError; close the instance then and open another.
+    """
 
     def __init__(self, isa: str, exports: Any, memory: Any, threads: int) -> None:
         super().__init__(isa, exports, memory)
@@ -67,13 +72,13 @@ class ThreadPoolKernels(BrowserKernels):
         self.grow(self.heap_base)
 
     def prepare(self, module: Any, worker_url: str) -> None:
-        """Takes what new workers need."""
+        """Notes the compiled module and the URL of the workers' script, before `start_workers`."""
         self._module, self._worker_url = module, worker_url
 
     async def start_workers(self) -> None:
         """Starts the workers of a fresh pool and waits until each has entered it.
 
-        Raises:  BackendUnavailableError if one does not
+        Raises:  BackendUnavailableError if one does not within START_SECONDS
         """
         self._words().fill(0, self._pool // 4, (self._pool + THREAD_POOL_BYTES) // 4)
         self._words()[self._pool // 4 + THREAD_POOL_MAX_NAPS_WORD] = DEADLINE_MS // THREAD_POOL_NAP_MS
@@ -116,7 +121,7 @@ class ThreadPoolKernels(BrowserKernels):
         return js.Uint32Array.new(self._memory.buffer)
 
     def run(self, program: int, first: int, count: int) -> None:
-        """Runs records of a program on all threads.
+        """Runs `count` records, from number `first`, of the program at address `program`, on all threads.
 
         Raises:  KernelError if one traps or a thread does not answer within the deadline
         """
@@ -133,6 +138,6 @@ class ThreadPoolKernels(BrowserKernels):
         self._workers.clear()
 
     def close(self) -> None:
-        """Lets the instance, its memory and its threads go."""
+        """Ends the threads and drops the instance and its memory; a second call does nothing."""
         self._end_workers()
         super().close()
