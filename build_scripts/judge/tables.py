@@ -37,7 +37,7 @@ def operators_table() -> str:
             tables = import_module(f"webinfer.backends.{backend}.lowerings")
             refused = "; ".join(f"`{op.name}`: {why}" for op, why in tables.UNSUPPORTED.items()) or "none"
             rows.append(f"| {backend} | {len(tables.LOWERINGS)} of {len(operators)} | {refused} |")
-        webnn = import_module("webinfer.importers.webnn.tables").OPERATORS
+        webnn = import_module("webinfer.importers.webnn.convert").CONVERTERS
         tflite = import_module("webinfer.importers.tflite.convert").CONVERTERS
     except ModuleNotFoundError as error:
         raise BuildError(f"the operator table needs {error.name}; run `python3 -m build_scripts kernels`") from error

@@ -10,8 +10,8 @@ from webinfer.dtypes import DType
 from webinfer.errors import LimitError, ModelFormatError, UnsupportedOpError
 from webinfer.graph.printer import print_graph
 from webinfer.graph.verify import verify
+from webinfer.importers.core.steps import pack
 from webinfer.importers.webnn import read_graph
-from webinfer.importers.webnn.reader import pack
 
 Described = dict[str, Any]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, NoReturn, TypeVar
 
 from webinfer.dtypes import DType
@@ -32,7 +32,7 @@ class BaseOperation(Steps):
     the operator's number in the file, None where operators have none.
     """
 
-    __slots__ = ("_first", "index", "inputs", "name", "outputs", "scope", "writer")
+    __slots__ = ("index", "inputs", "name", "outputs", "scope", "writer")
     wrong: tuple[type[Exception], ...] = (ModelFormatError, ShapeError)  # errors that mean a damaged file
 
     def __init__(
@@ -41,7 +41,6 @@ class BaseOperation(Steps):
     ) -> None:  # fmt: skip
         self.writer, self.scope, self.name, self.index = writer, scope, name, index
         self.inputs, self.outputs = inputs, outputs
-        self._first = writer.position
 
     # ---- what a format says
 
@@ -156,11 +155,10 @@ class BaseOperation(Steps):
         """Ends the conversion of this operator: it is not supported."""
         raise Refusal(reason)
 
-    def bind(self, results: Sequence[Value]) -> None:
-        """Makes the results the values of the operator's outputs; what it made itself gets the name in the file."""
+    def bind(self, results: Sequence[Value], made: Collection[Value]) -> None:
+        """Makes the results the values of the operator's outputs; what it `made` itself gets the name in the file."""
         if len(results) < len(self.outputs):
             self.fail(f"{len(self.outputs)} outputs are listed, the operator has {len(results)}")
-        made = self.writer.made_since(self._first)
         for i, (key, value) in enumerate(zip(self.outputs, results, strict=False)):
             self.accept(i, value)
             if value in made:
@@ -181,13 +179,14 @@ def convert_all(steps: Iterable[tuple[AnyOperation, Convert[AnyOperation] | None
     """
     for operation, convert, obstacle in steps:
         operation.writer.count_operator()
-        guessed = problems.guessed(operation.inputs)
+        guessed, before = problems.guessed(operation.inputs), operation.writer.position
         if convert is None or obstacle:
             _note(operation, (obstacle,), problems)
         else:
             try:
                 results = convert(operation)
-                operation.bind([results] if isinstance(results, Value) else list(results))
+                results = [results] if isinstance(results, Value) else list(results)
+                operation.bind(results, operation.writer.made_since(before))
             except Refusal as refusal:
                 _note(operation, () if guessed else refusal.reasons, problems)
             except operation.wrong as error:

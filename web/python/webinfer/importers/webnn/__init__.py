@@ -2,9 +2,9 @@
 
 A description is what a builder's calls amount to: inputs and constants with descriptors, operators
 with named arguments, outputs. Layouts become NHWC with transposes, recurrent operators and
-normalisations are taken apart. The tables say what becomes what; `reader` and `description` know no operator.
+normalisations are taken apart. The tables say what becomes what; one family a file.
 """
 
-from webinfer.importers.webnn.description import read_graph
+from webinfer.importers.webnn.convert import read_graph
 
 __all__ = ["read_graph"]
