@@ -102,7 +102,7 @@ def _unsigned_bytes() -> Layout:
     )  # fmt: skip
 
 
-def _halves(scalar: str) -> Layout:
+def _sixteen_bits(scalar: str) -> Layout:
     """Two 16-bit elements a word, a quad is vec2<u32>."""
     typed = f"vec4<{scalar}>"
     pair = "vec4<u32>($x[q].xx, $x[q].yy)"
@@ -117,7 +117,7 @@ def _halves(scalar: str) -> Layout:
     )  # fmt: skip
 
 
-def _pairs(scalar: str) -> Layout:
+def _two_words(scalar: str) -> Layout:
     """Two words an element, computed in the low one; the high word repeats the sign."""
     low = "vec4<u32>($x[2u * q].xz, $x[2u * q + 1u].xz)"
     one = "$x[i >> 1u][(i & 1u) << 1u]"
@@ -149,9 +149,10 @@ _BITS64 = Layout(
 )  # fmt: skip
 _LAYOUTS = {
     Element.F32: _words("f32"), Element.F16: _F16, Element.I8: _bytes("i32"), Element.U8: _unsigned_bytes(),
-    Element.I16: _halves("i32"), Element.I32: _words("i32"), Element.U32: _words("u32"), Element.I64: _pairs("i32"),
-    Element.U64: _pairs("u32"), Element.BOOL: _unsigned_bytes(), Element.BITS8: _bytes("u32"),
-    Element.BITS16: _halves("u32"), Element.BITS32: _words("u32"), Element.BITS64: _BITS64,
+    Element.I16: _sixteen_bits("i32"), Element.I32: _words("i32"), Element.U32: _words("u32"),
+    Element.I64: _two_words("i32"), Element.U64: _two_words("u32"), Element.BOOL: _unsigned_bytes(),
+    Element.BITS8: _bytes("u32"), Element.BITS16: _sixteen_bits("u32"), Element.BITS32: _words("u32"),
+    Element.BITS64: _BITS64,
 }  # fmt: skip
 _SCALAR_WIDTH = {Element.F32: "f32", Element.I32: "i32", Element.U32: "u32", Element.BITS32: "u32"}
 

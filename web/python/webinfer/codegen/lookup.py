@@ -41,7 +41,6 @@ _PRIMITIVES: dict[str, Callable[..., float]] = {
     "expm1": lambda x: math.expm1(min(x, 700.0)),
     "floor": math.floor,
     "gelu": lambda x: 0.5 * x * (1.0 + math.erf(x / math.sqrt(2.0))),
-    "keep_nan": lambda x, v: v,
     "log": lambda x: math.log(x) if x > 0 else -math.inf if x == 0 else math.nan,
     "log1p": math.log1p, "max": max, "min": min, "neg": operator.neg, "round_even": round,
     "rsqrt": lambda x: _quotient(1.0, _root(x)),
@@ -60,10 +59,15 @@ def _function(formula: Formula, attrs: UnaryAttrs) -> Callable[[float], float]:
         return lambda x: number
     if not formula.parts:
         return lambda x: x
-    compute, parts = _PRIMITIVES[formula.name], [_function(part, attrs) for part in formula.parts]
+    parts = [_function(part, attrs) for part in formula.parts]
+    if formula.name == "keep_nan":  # no stored value stands for a NaN
+        return parts[1]
+    compute, first = _PRIMITIVES[formula.name], parts[0]
     if len(parts) == 1:
-        (only,) = parts
-        return lambda x: compute(only(x))
+        return lambda x: compute(first(x))
+    if len(parts) == 2:
+        second = parts[1]
+        return lambda x: compute(first(x), second(x))
     return lambda x: compute(*[part(x) for part in parts])
 
 
@@ -115,8 +119,8 @@ def _leaky_relu(
     x: TensorType, source: tuple[float, int], target: tuple[float, int], slope: float
 ) -> Callable[[int], int]:
     """XNNPACK's factors of 8 fractional bits."""
-    ratio = _f32(source[0] / target[0])
-    steep, flat = round(256 * ratio), round(_f32(256 * _f32(ratio * _f32(slope))))
+    ratio = _round_to_f32(source[0] / target[0])
+    steep, flat = round(256 * ratio), round(_round_to_f32(256 * _round_to_f32(ratio * _round_to_f32(slope))))
 
     def stored(q: int) -> int:
         d = q - source[1]
@@ -129,11 +133,11 @@ def _rescale(
     x: TensorType, y: TensorType, source: tuple[float, int], target: tuple[float, int]
 ) -> Callable[[int], int]:
     """Between tensors of one type XNNPACK's factor of 8 fractional bits, else the nearest integer."""
-    ratio = _f32(source[0] / target[0])
+    ratio = _round_to_f32(source[0] / target[0])
     factor = round(256 * ratio)
     if x.dtype is y.dtype and 2.0**-8 <= ratio < 128.0:
         return lambda q: (((q - source[1]) * factor + 128) >> 8) + target[1]
-    return lambda q: _store(_f32((q - source[1]) * ratio)) + target[1]
+    return lambda q: _store(_round_to_f32((q - source[1]) * ratio)) + target[1]
 
 
 def _hard_swish(x: TensorType, source: tuple[float, int], target: tuple[float, int]) -> Callable[[int], int]:
@@ -141,9 +145,9 @@ def _hard_swish(x: TensorType, source: tuple[float, int], target: tuple[float, i
 
     Source:  tensorflow/lite/kernels/internal/reference/hard_swish.h (the arithmetic, not the text)
     """
-    fine = _f32(_f32(1.0 / 128.0) * source[0])
-    out_factor, out_shift = _factor16(_f32(fine / target[0]))
-    in_factor, in_shift = _factor16(_f32(fine / _f32(3.0 / 32768.0)))
+    fine = _round_to_f32(_round_to_f32(1.0 / 128.0) * source[0])
+    out_factor, out_shift = _factor16(_round_to_f32(fine / target[0]))
+    in_factor, in_shift = _factor16(_round_to_f32(fine / _round_to_f32(3.0 / 32768.0)))
 
     def stored(q: int) -> int:
         wide = (q - source[1]) * 128
@@ -154,17 +158,17 @@ def _hard_swish(x: TensorType, source: tuple[float, int], target: tuple[float, i
         if in_shift > 0:
             gate = _int16(gate << 1)
         elif in_shift < 0:
-            gate = _halved(gate, -in_shift)
+            gate = _divided_by_power(gate, -in_shift)
         gate = (gate + 32768) >> 1
         product = (gate * _high_product(wide, out_factor)) // 32768  # truncated below for negatives
         if product < 0 and (gate * _high_product(wide, out_factor)) % 32768:
             product += 1
-        return _halved(_int16(product), -out_shift) + target[1]
+        return _divided_by_power(_int16(product), -out_shift) + target[1]
 
     return stored
 
 
-def _f32(x: float) -> float:
+def _round_to_f32(x: float) -> float:
     return float(struct.unpack("<f", struct.pack("<f", x))[0])
 
 
@@ -190,7 +194,7 @@ def _high_product(a: int, b: int) -> int:
     return nudged // 32768 if nudged >= 0 else -(-nudged // 32768)
 
 
-def _halved(x: int, times: int) -> int:
+def _divided_by_power(x: int, times: int) -> int:
     """x / 2**times, rounded to the nearest, ties away from zero."""
     if times <= 0:
         return x

@@ -34,15 +34,17 @@ class TensorType:
 
     @property
     def size(self) -> int:
-        """Elements."""
+        """Number of elements."""
         return math.prod(self.shape)
 
     @property
     def nbytes(self) -> int:
+        """Bytes of a dense tensor of this type."""
         return self.size * self.dtype.itemsize
 
     @property
     def rank(self) -> int:
+        """Number of dimensions."""
         return len(self.shape)
 
     def __str__(self) -> str:
@@ -89,6 +91,7 @@ class Value:
 
     @property
     def is_constant(self) -> bool:
+        """Whether its elements are known when the model is loaded."""
         return self.constant is not None
 
     def numbers(self) -> tuple[Any, ...]:

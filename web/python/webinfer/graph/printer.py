@@ -1,4 +1,4 @@
-"""Graphs as text, for people, tests and the DEBUG ladder.
+"""Graphs as text, for people, tests and DEBUG=5.
 
 Names come from model files and are not trusted: `safe_name` is what may be shown.
 """
@@ -13,18 +13,18 @@ from typing import Any
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Graph, Node, Quantization, Value
 
-_LONGEST = 40
-_MOST_NUMBERS = 4
-_LONGEST_LIST = 16
+_MAX_NAME = 40
+_MAX_NUMBERS = 4
+_MAX_LIST = 16
 _STRANGE = re.compile(r"[^A-Za-z0-9_./:-]")
 _BY_X = frozenset({"stride", "dilation", "window", "size", "shape", "repeats"})
 
 
-def safe_name(name: str, longest: int = _LONGEST) -> str:
+def safe_name(name: str, max_length: int = _MAX_NAME) -> str:
     """The name with everything but letters, digits and `_ . / : -` of ASCII written as `{hex}`, cut to length."""
-    head = name[: longest + 1]
+    head = name[: max_length + 1]
     safe = _STRANGE.sub(lambda found: f"{{{ord(found[0]):x}}}", head)
-    return safe if len(safe) <= longest else safe[: longest - 1] + "~"
+    return safe if len(safe) <= max_length else safe[: max_length - 1] + "~"
 
 
 def print_graph(graph: Graph) -> str:
@@ -57,10 +57,10 @@ class _Names:
 
 
 def _node_line(node: Node, names: _Names) -> str:
-    present = list(node.inputs)
-    while present and present[-1] is None:
-        present.pop()
-    operands = ", ".join(_operand(v, names) for v in present)
+    inputs = list(node.inputs)
+    while inputs and inputs[-1] is None:
+        inputs.pop()
+    operands = ", ".join(_operand(v, names) for v in inputs)
     attrs = "".join(f" {word}" for word in attr_words(node.attrs))
     results = ", ".join(f"%{names.of(v)}" for v in node.outputs)
     types = ", ".join(str(v.type) for v in node.outputs)
@@ -78,7 +78,7 @@ def _operand(value: Value | None, names: _Names) -> str:
     stored = "" if constant.stored is DType.FLOAT32 else f"{constant.stored} "
     quant = "" if value.type.quant is None else str(value.type).partition("]")[2]
     numbers = ""
-    if not sparse and not quant and value.type.size <= _MOST_NUMBERS:
+    if not sparse and not quant and value.type.size <= _MAX_NUMBERS:
         numbers = "{" + ", ".join(_number(n) for n in value.numbers()) + "}"
     return f"const {sparse}{stored}{dims}{quant}{numbers}"
 
@@ -101,9 +101,9 @@ def attr_words(attrs: Any) -> list[str]:
 
 def _attr(name: str, value: Any) -> str:
     if isinstance(value, tuple):
-        parts = [_attr("", v) for v in value[:_LONGEST_LIST]]
-        if len(value) > _LONGEST_LIST:
-            parts.append(f"and {len(value) - _LONGEST_LIST} more")
+        parts = [_attr("", v) for v in value[:_MAX_LIST]]
+        if len(value) > _MAX_LIST:
+            parts.append(f"and {len(value) - _MAX_LIST} more")
         text = ("x" if name in _BY_X else ",").join(parts)
         return text or "()"
     if isinstance(value, Quantization):

@@ -33,6 +33,8 @@ class Conv2dAttrs:
 
 @dataclass(frozen=True, slots=True)
 class ConvTranspose2dAttrs:
+    """Attributes of conv_transpose2d; `out_type` overrides the result's type for quantised tensors."""
+
     stride: tuple[int, int] = (1, 1)
     pads: tuple[int, int, int, int] = (0, 0, 0, 0)  # cut from the full result
     dilation: tuple[int, int] = (1, 1)
@@ -139,16 +141,19 @@ def _conv_cost(taps: int, inputs: Inputs, outputs: Sequence[TensorType]) -> Cost
 
 
 def cost_conv2d(inputs: Inputs, outputs: Sequence[TensorType], a: Conv2dAttrs) -> Cost:
+    """Two operations for each tap and input channel of a result."""
     _, kh, kw, ci = need("conv2d", "w", inputs[1]).shape
     return _conv_cost(kh * kw * ci, inputs, outputs)
 
 
 def cost_depthwise(inputs: Inputs, outputs: Sequence[TensorType], a: Conv2dAttrs) -> Cost:
+    """Two operations for each tap of a result."""
     _, kh, kw, _ = need("depthwise_conv2d", "w", inputs[1]).shape
     return _conv_cost(kh * kw, inputs, outputs)
 
 
 def cost_transpose(inputs: Inputs, outputs: Sequence[TensorType], a: ConvTranspose2dAttrs) -> Cost:
+    """Two operations for each element of x and each weight that it meets."""
     x, w = need("conv_transpose2d", "x", inputs[0]), need("conv_transpose2d", "w", inputs[1])
     return Cost(2 * x.size * (w.size // max(w.shape[3], 1)), moved_bytes(inputs, outputs))
 

@@ -62,6 +62,7 @@ def infer(inputs: Inputs, a: SsdDetectionsAttrs) -> tuple[TensorType, ...]:
 
 
 def cost(inputs: Inputs, outputs: Sequence[TensorType], a: SsdDetectionsAttrs) -> Cost:
+    """About ten operations for each anchor."""
     return Cost(10 * a.anchors, moved_bytes(inputs, outputs))
 
 

@@ -29,7 +29,7 @@ F32, I32, BOOL = DType.FLOAT32, DType.INT32, DType.BOOL
 
 @dataclass(frozen=True, slots=True)
 class UnaryAttrs:
-    """Up to two constants of the formula; what `a` and `b` mean stands in the row."""
+    """Up to two constants of the formula, and the result's type where it is not that of x (quantised tensors)."""
 
     a: float = 0.0
     b: float = 0.0
@@ -38,6 +38,8 @@ class UnaryAttrs:
 
 @dataclass(frozen=True, slots=True)
 class BinaryAttrs:
+    """`activation` is applied to the result; `out_type` overrides its type for quantised tensors."""
+
     activation: Activation = Activation.NONE
     out_type: tuple[DType, Quantization | None] | None = None
 
@@ -313,6 +315,9 @@ LESS_EQUAL = _binary("less_equal", A <= B, EXACT, special=_TIES)
 LOGICAL_AND = _binary("logical_and", f.not_equal(A, 0.0) & f.not_equal(B, 0.0), EXACT, dtypes=(BOOL,))
 LOGICAL_OR = _binary("logical_or", f.not_equal(A, 0.0) | f.not_equal(B, 0.0), EXACT, dtypes=(BOOL,))
 LOGICAL_XOR = _binary("logical_xor", f.not_equal(A, 0.0) ^ f.not_equal(B, 0.0), EXACT, dtypes=(BOOL,))
+
+# The operator that each activation is where it stands alone.
+ACTIVATIONS: dict[Activation, Op] = {activation: ROWS[activation] for activation in Activation if activation in ROWS}
 
 
 def _where_infer(inputs: Inputs, a: object) -> tuple[TensorType, ...]:

@@ -29,11 +29,15 @@ class GatherAttrs:
 
 @dataclass(frozen=True, slots=True)
 class GatherNdAttrs:
+    """gather_nd: the first `batch_dims` axes of x and positions run together."""
+
     batch_dims: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class ElementsAttrs:
+    """gather_elements and scatter_elements: the axis of x that positions count along."""
+
     axis: int
 
 

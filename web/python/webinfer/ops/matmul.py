@@ -61,6 +61,7 @@ def infer(inputs: Inputs, a: MatmulAttrs) -> tuple[TensorType, ...]:
 
 
 def cost(inputs: Inputs, outputs: Sequence[TensorType], a: MatmulAttrs) -> Cost:
+    """Two operations for each product of two elements."""
     return Cost(2 * matrix_sizes(inputs, a)[1] * outputs[0].size, moved_bytes(inputs, outputs))
 
 

@@ -6,13 +6,14 @@ Each row of `COPIES` says an operator as strided copies; the output's elements t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from webinfer.errors import ShapeError
 from webinfer.graph.ir import Case, Op, TensorType
-from webinfer.ops.registry import EXACT, declare, move_cost, need, product
+from webinfer.ops.registry import EXACT, declare, move_cost, need
 from webinfer.ops.strides import StridedCopy, coalesce, row_major
 
 Inputs = Sequence[TensorType | None]
@@ -20,11 +21,15 @@ Inputs = Sequence[TensorType | None]
 
 @dataclass(frozen=True, slots=True)
 class ReshapeAttrs:
+    """reshape: the new shape, with as many elements."""
+
     shape: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class TransposeAttrs:
+    """transpose: axis i of y is axis perm[i] of x."""
+
     perm: tuple[int, ...]
 
 
@@ -39,21 +44,29 @@ class SliceAttrs:
 
 @dataclass(frozen=True, slots=True)
 class ExpandAttrs:
+    """expand: the shape that x broadcasts to."""
+
     shape: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class TileAttrs:
+    """tile: how often x is repeated along each axis."""
+
     repeats: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ConcatAttrs:
+    """concat: the axis along which the inputs follow each other."""
+
     axis: int
 
 
 @dataclass(frozen=True, slots=True)
 class PadAttrs:
+    """pad: elements added before and after each axis, and where their value comes from."""
+
     before: tuple[int, ...]
     after: tuple[int, ...]
     value: float = 0.0  # in stored units: a quantised zero is the zero point
@@ -62,17 +75,21 @@ class PadAttrs:
 
 @dataclass(frozen=True, slots=True)
 class ReverseAttrs:
+    """reverse: the axes that run backwards."""
+
     axes: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class BlockAttrs:
+    """depth_to_space and space_to_depth: the side of a square block of pixels."""
+
     block: int
 
 
 def _reshape(inputs: Inputs, a: ReshapeAttrs) -> tuple[TensorType, ...]:
     x = need("reshape", "x", inputs[0])
-    if product(a.shape) != x.size or any(d < 0 for d in a.shape):
+    if math.prod(a.shape) != x.size or any(d < 0 for d in a.shape):
         raise ShapeError(f"reshape: {x.shape} has {x.size} elements, {a.shape} does not")
     return (TensorType(a.shape, x.dtype, x.quant),)
 

@@ -63,6 +63,7 @@ def _infer(name: str):  # type: ignore[no-untyped-def]
 
 
 def cost(inputs: Inputs, outputs: Sequence[TensorType], a: Pool2dAttrs) -> Cost:
+    """One operation for each tap of a result."""
     return Cost(outputs[0].size * a.window[0] * a.window[1], moved_bytes(inputs, outputs))
 
 

@@ -18,6 +18,8 @@ KEYPOINTS, EDGES = 17, 16
 
 @dataclass(frozen=True, slots=True)
 class PosenetDecoderAttrs:
+    """Bounds of the search for poses, and the scale of the maps."""
+
     max_detections: int
     score_threshold: float  # of a keypoint that may start a pose, in units of the heat map
     stride: int  # image pixels per heat-map cell
@@ -50,6 +52,7 @@ def infer(inputs: Inputs, a: PosenetDecoderAttrs) -> tuple[TensorType, ...]:
 
 
 def cost(inputs: Inputs, outputs: Sequence[TensorType], a: PosenetDecoderAttrs) -> Cost:
+    """About eight operations for each element of the heat maps."""
     return Cost(need("posenet_decoder", "heat maps", inputs[0]).size * 8, moved_bytes(inputs, outputs))
 
 

@@ -30,6 +30,8 @@ class ReduceAttrs:
 
 @dataclass(frozen=True, slots=True)
 class ArgAttrs:
+    """arg_max and arg_min: the axis that positions count along, and the type of the positions."""
+
     axis: int
     keep_dims: bool = False
     dtype: DType = DType.INT32  # of the positions

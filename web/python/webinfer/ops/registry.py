@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -68,10 +67,6 @@ def broadcast(op: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
             raise ShapeError(f"{op}: shapes {', '.join(map(str, shapes))} do not broadcast")
         out.append(sizes.pop() if sizes else 1)
     return tuple(out)
-
-
-def product(shape: Sequence[int]) -> int:
-    return math.prod(shape)
 
 
 def eight_bit(shape: tuple[int, ...], scale: float, zero: int = 0, dtype: DType = DType.INT8) -> TensorType:

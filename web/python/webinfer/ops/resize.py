@@ -36,6 +36,7 @@ def _infer(name: str):  # type: ignore[no-untyped-def]
 
 
 def cost(inputs: Inputs, outputs: Sequence[TensorType], a: ResizeAttrs) -> Cost:
+    """About eight operations for each result."""
     return Cost(8 * outputs[0].size, moved_bytes(inputs, outputs))
 
 

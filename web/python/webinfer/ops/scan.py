@@ -24,6 +24,8 @@ class CumulativeSumAttrs:
 
 @dataclass(frozen=True, slots=True)
 class TopKAttrs:
+    """top_k: how many of the largest elements are wanted."""
+
     k: int
 
 

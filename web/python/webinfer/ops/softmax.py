@@ -33,6 +33,7 @@ def _infer(name: str) -> Callable[[Inputs, SoftmaxAttrs], tuple[TensorType, ...]
 
 
 def cost(inputs: Inputs, outputs: Sequence[TensorType], a: SoftmaxAttrs) -> Cost:
+    """About five operations for each element."""
     return Cost(5 * outputs[0].size, moved_bytes(inputs, outputs))
 
 

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class StridedCopy:
+    """One copy: which input it reads, over which index, from where and to where."""
+
     source: int  # which input
     shape: tuple[int, ...]
     source_offset: int

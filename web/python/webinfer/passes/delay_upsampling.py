@@ -15,11 +15,7 @@ from webinfer.ops import elementwise as ew
 from webinfer.ops.activation import Activation
 from webinfer.passes.uses import remove, single_producers
 
-LEAST_SAVED = 32  # multiplications for each result; less would not pay for the activation's own walk
-_OPS = {
-    Activation.HARD_SWISH: ew.HARD_SWISH, Activation.RELU: ew.RELU, Activation.RELU6: ew.RELU6,
-    Activation.RELU_N1_TO_1: ew.RELU_N1_TO_1, Activation.SIGMOID: ew.SIGMOID, Activation.TANH: ew.TANH,
-}  # fmt: skip
+MIN_SAVED = 32  # multiplications for each result; less would not pay for the activation's own walk
 
 
 def delay_upsampling(graph: Graph) -> int:
@@ -32,7 +28,7 @@ def delay_upsampling(graph: Graph) -> int:
         upsampling = mergeable.get(source) if source is not None else None
         if upsampling is None or upsampling.op is not resize.RESIZE_BILINEAR or not _mixes_channels(node):
             continue
-        if _saved(node, upsampling) >= LEAST_SAVED:
+        if _saved(node, upsampling) >= MIN_SAVED:
             replaced[node] = _swapped(node, upsampling)
             merged.add(upsampling)
     graph.nodes = [new for node in graph.nodes for new in replaced.get(node, [node])]
@@ -47,7 +43,7 @@ def _mixes_channels(node: Node) -> bool:
     w, a = node.inputs[1], node.attrs
     assert w is not None
     one_pixel = w.type.shape[1:3] == (1, 1) and a.stride == (1, 1) and not any(a.pads)
-    plain = a.activation is Activation.NONE or a.activation in _OPS
+    plain = a.activation is not Activation.PRELU
     return one_pixel and plain and node.output.type.dtype is DType.FLOAT32 and w.type.dtype.is_float
 
 
@@ -69,6 +65,8 @@ def _swapped(node: Node, upsampling: Node) -> list[Node]:
     new = [apply(conv.CONV2D, inputs, attrs, node.label, f"{name}:small")]
     new.append(apply(resize.RESIZE_BILINEAR, [new[0].output], upsampling.attrs, upsampling.label, f"{name}:large"))
     if activation is not Activation.NONE:
-        new.append(apply(_OPS[activation], [new[1].output], ew.UnaryAttrs(), f"{node.label}:{activation}", name))
+        new.append(
+            apply(ew.ACTIVATIONS[activation], [new[1].output], ew.UnaryAttrs(), f"{node.label}:{activation}", name)
+        )
     new[-1].outputs = node.outputs
     return new

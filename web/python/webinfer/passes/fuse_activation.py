@@ -23,15 +23,7 @@ _CARRIES: dict[Op, frozenset[Activation]] = {
     pool.AVERAGE_POOL2D: _CLAMPS,
     pool.MAX_POOL2D: _CLAMPS,
 }
-_NODES: dict[Op, Activation] = {
-    ew.HARD_SWISH: Activation.HARD_SWISH,
-    ew.PRELU: Activation.PRELU,
-    ew.RELU: Activation.RELU,
-    ew.RELU6: Activation.RELU6,
-    ew.RELU_N1_TO_1: Activation.RELU_N1_TO_1,
-    ew.SIGMOID: Activation.SIGMOID,
-    ew.TANH: Activation.TANH,
-}
+_NODES = {op: activation for activation, op in ew.ACTIVATIONS.items()}
 
 
 def fuse_activation(graph: Graph) -> int:

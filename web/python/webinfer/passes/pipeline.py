@@ -8,15 +8,15 @@ from webinfer import flags
 from webinfer.graph.ir import Graph
 from webinfer.graph.printer import print_graph
 from webinfer.graph.verify import verify
+from webinfer.passes.absorb_pads import absorb_pads
 from webinfer.passes.delay_upsampling import delay_upsampling
 from webinfer.passes.dequantize_constants import dequantize_constants
 from webinfer.passes.eliminate_dead import eliminate_dead
-from webinfer.passes.fold_dilation import fold_dilation
-from webinfer.passes.fold_moves import fold_moves
-from webinfer.passes.fold_pads import fold_pads
 from webinfer.passes.fuse_activation import fuse_activation
 from webinfer.passes.fuse_channel_pad_add import fuse_channel_pad_add
 from webinfer.passes.fuse_residual import fuse_residual
+from webinfer.passes.merge_dilation import merge_dilation
+from webinfer.passes.merge_moves import merge_moves
 from webinfer.passes.share_constants import share_constants
 
 Pass = Callable[[Graph], int]
@@ -24,9 +24,9 @@ Pass = Callable[[Graph], int]
 PIPELINE: tuple[Pass, ...] = (
     dequantize_constants,
     share_constants,
-    fold_dilation,  # before moves: it knows the chains as the importer writes them
-    fold_moves,
-    fold_pads,
+    merge_dilation,  # before moves: it knows the chains as the importer writes them
+    merge_moves,
+    absorb_pads,
     delay_upsampling,  # before residuals: a residual has the larger size
     fuse_residual,  # before activations: conv + bias, then residual, then activation
     fuse_channel_pad_add,

@@ -1,5 +1,5 @@
 """The plan: where every tensor lies, when it lives, and the program that a backend executes.
 
-`placement` says which values share bytes, `arena` packs lifetimes into one block, `program` is the
+`lowering/aliasing` says which values share bytes, `arena` packs lifetimes into one block, `program` is the
 binary form. Knows no operator's arithmetic and no device; never imports importers or backends.
 """

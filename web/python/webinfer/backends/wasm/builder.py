@@ -9,7 +9,7 @@ from webinfer.backends.wasm.kernel_table import KERNELS
 from webinfer.dtypes import DType
 from webinfer.errors import KernelError
 from webinfer.graph.ir import Graph, Node, TensorType, Value
-from webinfer.lowering.placement import place
+from webinfer.lowering.aliasing import find_aliases
 from webinfer.plan.blocks import Argument, Arguments, Block, Kind, Ref, Step
 
 COMPUTE = {DType.FLOAT16: DType.FLOAT32}  # no float16 arithmetic in WebAssembly: held as float32
@@ -54,7 +54,7 @@ class Builder:
         self._node_index, self._to_prepare = -1, False
         self.why: dict[int, str] = {}
         self.boundary_refs: dict[tuple[Value, str], Ref] = {}
-        self._placed = place(graph, self._sizes())
+        self._placed = find_aliases(graph, self._sizes())
 
     def _sizes(self) -> dict[Value, int]:
         """Elements' bytes of every value that the run program computes or reads as input."""

@@ -1,6 +1,6 @@
 """The WebGPU backend: graphs become dispatches, dispatches become one recorded submit.
 
-`lowerings` says what runs, `schedule` on which blocks, `memory` and `placement` where they lie,
+`lowerings` says what runs, `schedule` on which blocks, `memory` and `aliasing` where they lie,
 `executor` loads and replays, `tuning` chooses kernels by timing, `compilation` builds with what is known.
 Knows no model format and no other backend; the device is the host's.
 """

@@ -1,4 +1,4 @@
-"""Which values share bytes: a reshape is its input, a part of a concat lies inside the result."""
+"""Aliasing, which value lies inside which: a reshape is its input, a part of a concat lies inside the result."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from webinfer.graph.ir import Graph, Node, Value
 from webinfer.plan.blocks import ALIGNMENT
 
 
-def place(graph: Graph, itemsize: dict[Value, int]) -> dict[Value, tuple[Value, int]]:
-    """For each value that owns no bytes of its own: the value that does, and the offset in bytes.
+def find_aliases(graph: Graph, itemsize: dict[Value, int]) -> dict[Value, tuple[Value, int]]:
+    """For each value that lies inside another one: that value, and the offset in bytes.
 
-    `itemsize` gives the bytes that the backend spends on one element of each value that it computes;
-    values missing there (constants, inputs that are converted) are never placed.
+    `itemsize` gives the bytes that the backend spends on one element of each value that it computes; values missing
+    there (constants, inputs that are converted) lie inside no other.
     """
     parents: dict[Value, tuple[Value, int]] = {}
     for node in reversed(graph.nodes):
         if node.op.name == "reshape":
-            _join_reshape(node, parents, itemsize)
+            _alias_reshape(node, parents, itemsize)
         elif node.op.name == "concat":
-            _join_concat(node, parents, itemsize)
+            _alias_parts(node, parents, itemsize)
     return {value: _resolve(value, parents) for value in parents}
 
 
@@ -31,7 +31,7 @@ def _resolve(value: Value, parents: dict[Value, tuple[Value, int]]) -> tuple[Val
     return value, offset
 
 
-def _join_reshape(node: Node, parents: dict[Value, tuple[Value, int]], itemsize: dict[Value, int]) -> None:
+def _alias_reshape(node: Node, parents: dict[Value, tuple[Value, int]], itemsize: dict[Value, int]) -> None:
     source, target = node.inputs[0], node.output
     if source is None or itemsize.get(source) is None or itemsize.get(source) != itemsize.get(target):
         return
@@ -41,7 +41,7 @@ def _join_reshape(node: Node, parents: dict[Value, tuple[Value, int]], itemsize:
         parents[target] = (source, 0)
 
 
-def _join_concat(node: Node, parents: dict[Value, tuple[Value, int]], itemsize: dict[Value, int]) -> None:
+def _alias_parts(node: Node, parents: dict[Value, tuple[Value, int]], itemsize: dict[Value, int]) -> None:
     """Parts move into the result where they are contiguous there and stay aligned."""
     target, size = node.output, itemsize.get(node.output)
     if size is None or math.prod(target.type.shape[: node.attrs.axis]) != 1:

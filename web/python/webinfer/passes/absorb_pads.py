@@ -11,11 +11,11 @@ from webinfer.ops.activation import Activation
 
 _NOT_NEGATIVE = (Activation.RELU, Activation.RELU6, Activation.SIGMOID)
 _NOT_NEGATIVE_OPS = (ew.RELU, ew.RELU6, ew.SIGMOID, ew.ABS, ew.SQUARE)
-_LARGEST = 65536  # kernels count in 32 bits, and a padding that large is no padding
+_MAX_PAD = 65536  # kernels count in 32 bits, and a padding that large is no padding
 _LOWEST = -3e38  # as writers say minus infinity
 
 
-def fold_pads(graph: Graph) -> int:
+def absorb_pads(graph: Graph) -> int:
     """Number of convolutions and poolings that took over a padding. A PAD nobody reads is left as dead code."""
     producers = graph.producers()
     count = 0
@@ -30,7 +30,7 @@ def fold_pads(graph: Graph) -> int:
             fits = _never_wins(pad, producers) and _within_window(node, pad)
         else:
             continue
-        if fits and max(_sum(node, pad)) <= _LARGEST:
+        if fits and max(_sum(node, pad)) <= _MAX_PAD:
             node.inputs[0] = pad.inputs[0]
             node.attrs = dataclasses.replace(node.attrs, pads=_sum(node, pad))
             count += 1

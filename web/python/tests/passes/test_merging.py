@@ -10,10 +10,10 @@ from webinfer.graph.ir import Graph, Op, Value
 from webinfer.ops import conv, pool
 from webinfer.ops import elementwise as ew
 from webinfer.ops import movement as mv
+from webinfer.passes.absorb_pads import absorb_pads
 from webinfer.passes.eliminate_dead import eliminate_dead
-from webinfer.passes.fold_dilation import fold_dilation
-from webinfer.passes.fold_moves import fold_moves
-from webinfer.passes.fold_pads import fold_pads
+from webinfer.passes.merge_dilation import merge_dilation
+from webinfer.passes.merge_moves import merge_moves
 
 IMAGE = mv.PadAttrs((0, 1, 2, 0), (0, 3, 4, 0))
 
@@ -29,7 +29,7 @@ def _padded(op: Op, window: tuple[int, ...], attrs: object, pad: mv.PadAttrs, so
 
 def test_zero_pad_moves_into_a_convolution() -> None:
     graph = _padded(conv.CONV2D, (6, 3, 3, 4), conv.Conv2dAttrs(stride=(2, 2), pads=(1, 0, 1, 0)), IMAGE)
-    assert rewritten(fold_pads, graph, 1) == lines(
+    assert rewritten(absorb_pads, graph, 1) == lines(
         "%p = pad(%x) before=0,1,2,0 after=0,3,4,0 -> float32[1x12x14x4]",
         "%y = conv2d(%x, const [6x3x3x4]) stride=2x2 pads=2,3,3,4 -> float32[1x6x7x6]",
         "return %y",
@@ -39,7 +39,7 @@ def test_zero_pad_moves_into_a_convolution() -> None:
 
 def test_zero_pad_moves_into_a_depthwise_convolution() -> None:
     graph = _padded(conv.DEPTHWISE_CONV2D, (1, 3, 3, 4), conv.Conv2dAttrs(), IMAGE)
-    assert "pads=1,3,2,4 -> float32[1x10x12x4]" in rewritten(fold_pads, graph, 1)
+    assert "pads=1,3,2,4 -> float32[1x10x12x4]" in rewritten(absorb_pads, graph, 1)
 
 
 def test_a_pad_with_two_readers_moves_into_the_one_that_can_take_it() -> None:
@@ -47,7 +47,7 @@ def test_a_pad_with_two_readers_moves_into_the_one_that_can_take_it() -> None:
     padded = b.node(mv.PAD, [b.input("x", 1, 8, 8, 4)], IMAGE, "p")
     first = b.node(conv.CONV2D, [padded, b.constant(4, 1, 1, 4)], conv.Conv2dAttrs(), "a")
     graph = b.output(b.node(ew.ADD, [first, padded], ew.BinaryAttrs(), "y"))
-    rewritten(fold_pads, graph, 1)
+    rewritten(absorb_pads, graph, 1)
     assert rewritten(eliminate_dead, graph, 0).startswith("%p = pad(%x)")
 
 
@@ -58,7 +58,7 @@ def test_quantised_pad_moves_only_if_it_is_the_zero_point() -> None:
         padded = b.node(mv.PAD, [x], mv.PadAttrs(IMAGE.before, IMAGE.after, value), "p")
         weights = b.constant(6, 3, 3, 4, dtype=DType.INT8, quant=Q)
         attrs = conv.Conv2dAttrs(out_type=(DType.INT8, Q))
-        rewritten(fold_pads, b.output(b.node(conv.CONV2D, [padded, weights], attrs, "y")), count)
+        rewritten(absorb_pads, b.output(b.node(conv.CONV2D, [padded, weights], attrs, "y")), count)
 
 
 @pytest.mark.parametrize(
@@ -71,12 +71,12 @@ def test_quantised_pad_moves_only_if_it_is_the_zero_point() -> None:
     ids=["ones", "reflected", "batch"],
 )
 def test_other_pads_stay(pad: mv.PadAttrs) -> None:
-    rewritten(fold_pads, _padded(conv.CONV2D, (6, 3, 3, 4), conv.Conv2dAttrs(), pad), 0)
+    rewritten(absorb_pads, _padded(conv.CONV2D, (6, 3, 3, 4), conv.Conv2dAttrs(), pad), 0)
 
 
 def test_average_pooling_keeps_its_pad_as_it_counts_the_pixels() -> None:
     rewritten(
-        fold_pads,
+        absorb_pads,
         _padded(pool.AVERAGE_POOL2D, (), pool.Pool2dAttrs((3, 3)), mv.PadAttrs((0, 1, 1, 0), (0, 1, 1, 0))),
         0,
     )
@@ -87,17 +87,17 @@ ONE = mv.PadAttrs((0, 1, 1, 0), (0, 1, 1, 0))
 
 def test_maximum_takes_a_pad_that_can_never_win() -> None:
     wide = pool.Pool2dAttrs((3, 3), (2, 2))
-    assert "pads=1,1,1,1" in rewritten(fold_pads, _padded(pool.MAX_POOL2D, (), wide, ONE, ew.RELU), 1)
+    assert "pads=1,1,1,1" in rewritten(absorb_pads, _padded(pool.MAX_POOL2D, (), wide, ONE, ew.RELU), 1)
     lowest = mv.PadAttrs(ONE.before, ONE.after, -float("inf"))
-    assert "pads=1,1,1,1" in rewritten(fold_pads, _padded(pool.MAX_POOL2D, (), wide, lowest), 1)
+    assert "pads=1,1,1,1" in rewritten(absorb_pads, _padded(pool.MAX_POOL2D, (), wide, lowest), 1)
 
 
 def test_maximum_keeps_a_pad_that_could_win() -> None:
     wide = pool.Pool2dAttrs((3, 3), (2, 2))
-    rewritten(fold_pads, _padded(pool.MAX_POOL2D, (), wide, ONE), 0)
-    rewritten(fold_pads, _padded(pool.MAX_POOL2D, (), wide, ONE, ew.TANH), 0)
+    rewritten(absorb_pads, _padded(pool.MAX_POOL2D, (), wide, ONE), 0)
+    rewritten(absorb_pads, _padded(pool.MAX_POOL2D, (), wide, ONE, ew.TANH), 0)
     narrow = pool.Pool2dAttrs((1, 1))
-    rewritten(fold_pads, _padded(pool.MAX_POOL2D, (), narrow, ONE, ew.RELU), 0)
+    rewritten(absorb_pads, _padded(pool.MAX_POOL2D, (), narrow, ONE, ew.RELU), 0)
 
 
 def _blocked(crop: bool, block: int = 2) -> Graph:
@@ -118,7 +118,7 @@ def _blocked(crop: bool, block: int = 2) -> Graph:
 
 def test_blocks_around_a_convolution_are_its_dilation() -> None:
     graph = _blocked(crop=False)
-    rewritten(fold_dilation, graph, 1)
+    rewritten(merge_dilation, graph, 1)
     assert rewritten(eliminate_dead, graph, 4) == lines(
         "%y = depthwise_conv2d(%x, const [1x3x3x4]) pads=2,2,2,2 dilation=2x2 -> float32[1x10x10x4]", "return %y"
     )
@@ -126,7 +126,7 @@ def test_blocks_around_a_convolution_are_its_dilation() -> None:
 
 def test_cropped_rows_were_never_padded() -> None:
     graph = _blocked(crop=True)
-    rewritten(fold_dilation, graph, 1)
+    rewritten(merge_dilation, graph, 1)
     assert "pads=2,1,2,0 dilation=2x2 -> float32[1x9x8x4]" in rewritten(eliminate_dead, graph, 4)
 
 
@@ -140,13 +140,13 @@ def _moved(*steps: tuple[Op, object], shape: tuple[int, ...] = (2, 3, 4)) -> Gra
 
 def test_reshapes_in_a_row_become_one() -> None:
     graph = _moved((mv.RESHAPE, mv.ReshapeAttrs((6, 4))), (mv.RESHAPE, mv.ReshapeAttrs((24,))))
-    rewritten(fold_moves, graph, 1)
+    rewritten(merge_moves, graph, 1)
     assert "%m1 = reshape(%s) shape=24" in rewritten(eliminate_dead, graph, 1)
 
 
 def test_reshapes_there_and_back_disappear() -> None:
     graph = _moved((mv.RESHAPE, mv.ReshapeAttrs((6, 4))), (mv.RESHAPE, mv.ReshapeAttrs((2, 3, 4))))
-    rewritten(fold_moves, graph, 2)
+    rewritten(merge_moves, graph, 2)
     assert rewritten(eliminate_dead, graph, 1) == lines(
         "%s = abs(%x) -> float32[2x3x4]", "%y = neg(%s) -> float32[2x3x4]", "return %y"
     )
@@ -154,13 +154,13 @@ def test_reshapes_there_and_back_disappear() -> None:
 
 def test_transposes_in_a_row_become_one() -> None:
     graph = _moved((mv.TRANSPOSE, mv.TransposeAttrs((1, 2, 0))), (mv.TRANSPOSE, mv.TransposeAttrs((1, 0, 2))))
-    rewritten(fold_moves, graph, 1)
+    rewritten(merge_moves, graph, 1)
     assert "%m1 = transpose(%s) perm=2,1,0" in rewritten(eliminate_dead, graph, 1)
 
 
 def test_transpose_of_axes_of_one_is_a_reshape() -> None:
     graph = _moved((mv.TRANSPOSE, mv.TransposeAttrs((1, 0, 2))), shape=(1, 3, 4))
-    assert "%m0 = reshape(%s) shape=3x1x4" in rewritten(fold_moves, graph, 1)
+    assert "%m0 = reshape(%s) shape=3x1x4" in rewritten(merge_moves, graph, 1)
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_transpose_of_axes_of_one_is_a_reshape() -> None:
     ids=lambda value: value.name if isinstance(value, Op) else "",
 )
 def test_moves_that_change_nothing_disappear(op: Op, attrs: object) -> None:
-    assert rewritten(fold_moves, _moved((op, attrs)), 1) == lines(
+    assert rewritten(merge_moves, _moved((op, attrs)), 1) == lines(
         "%s = abs(%x) -> float32[2x3x4]", "%y = neg(%s) -> float32[2x3x4]", "return %y"
     )
 
@@ -189,14 +189,14 @@ def test_reversal_and_square_transposes_are_no_identities() -> None:
     x = b.input("x", 3, 3)
     turned = b.node(mv.TRANSPOSE, [x], mv.TransposeAttrs((1, 0)), "t")
     back = b.node(mv.SLICE, [turned], mv.SliceAttrs((2, 0), (3, 3), (-1, 1)), "y")
-    rewritten(fold_moves, b.output(back), 0)
+    rewritten(merge_moves, b.output(back), 0)
 
 
 def test_an_output_keeps_its_name_when_its_identity_goes() -> None:
     b = Build()
     first = b.node(ew.ABS, [b.input("x", 2)], ew.UnaryAttrs(), "inner")
     graph = b.output(b.node(ew.IDENTITY, [first], ew.UnaryAttrs(), "result"))
-    assert rewritten(fold_moves, graph, 1) == lines("%result = abs(%x) -> float32[2]", "return %result")
+    assert rewritten(merge_moves, graph, 1) == lines("%result = abs(%x) -> float32[2]", "return %result")
 
 
 def test_outputs_that_are_inputs_or_twice_the_same_stay_apart() -> None:
@@ -207,7 +207,7 @@ def test_outputs_that_are_inputs_or_twice_the_same_stay_apart() -> None:
         b.node(ew.IDENTITY, [source], ew.UnaryAttrs(), name) for source, name in ((x, "p"), (first, "q"), (first, "r"))
     ]
     graph = b.output(*copies)
-    rewritten(fold_moves, graph, 1)
+    rewritten(merge_moves, graph, 1)
     assert [v.name for v in graph.outputs] == ["p", "q", "r"]
     assert len(set(graph.outputs)) == 3
     assert not set(graph.outputs) & set(graph.inputs)

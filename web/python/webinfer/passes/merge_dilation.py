@@ -28,7 +28,7 @@ class _Chain:
     nodes: list[Node]
 
 
-def fold_dilation(graph: Graph) -> int:
+def merge_dilation(graph: Graph) -> int:
     """Number of convolutions that became dilated. What leads to them is left as dead code."""
     producers = graph.producers()
     readers = {value: nodes[0] for value, nodes in graph.consumers().items() if len(nodes) == 1}

@@ -8,7 +8,7 @@ from webinfer.ops import movement as mv
 from webinfer.passes.uses import remove, resolve, substitute
 
 
-def fold_moves(graph: Graph) -> int:
+def merge_moves(graph: Graph) -> int:
     """Number of nodes that were removed or shortened."""
     producers = graph.producers()
     inputs, outputs = set(graph.inputs), set(graph.outputs)

@@ -1,5 +1,5 @@
 from webinfer.graph.ir import Graph, TensorType, Value, apply
-from webinfer.lowering.placement import place
+from webinfer.lowering.aliasing import find_aliases
 from webinfer.ops.elementwise import ABS, UnaryAttrs
 from webinfer.ops.movement import CONCAT, RESHAPE, ConcatAttrs, ReshapeAttrs
 
@@ -24,10 +24,10 @@ def two_heads(rows: int) -> Graph:
 
 def test_parts_of_a_concat_are_computed_inside_the_result() -> None:
     graph = two_heads(rows=4)
-    placed = place(graph, sizes(graph))
+    aliases = find_aliases(graph, sizes(graph))
     joined = graph.outputs[0]
-    assert placed[graph.nodes[0].output] == (joined, 0)
-    assert placed[graph.nodes[2].output] == (joined, 4 * 4 * 4)
+    assert aliases[graph.nodes[0].output] == (joined, 0)
+    assert aliases[graph.nodes[2].output] == (joined, 4 * 4 * 4)
 
 
 def test_an_unaligned_part_keeps_its_own_bytes() -> None:
@@ -35,11 +35,11 @@ def test_an_unaligned_part_keeps_its_own_bytes() -> None:
     graph.nodes[-1].inputs.reverse()
     odd = Value("odd", TensorType((1, 3, 2)))
     joined = apply(CONCAT, [odd, graph.nodes[3].output], ConcatAttrs(1))
-    placed = place(
+    aliases = find_aliases(
         Graph("odd", [odd], [joined.output], [*graph.nodes[:4], joined]), sizes(graph) | {joined.output: 4, odd: 4}
     )
-    assert placed[odd] == (joined.output, 0)
-    assert placed.get(graph.nodes[2].output, (None, 0))[0] is not joined.output
+    assert aliases[odd] == (joined.output, 0)
+    assert aliases.get(graph.nodes[2].output, (None, 0))[0] is not joined.output
 
 
 def test_a_part_that_is_used_twice_is_copied() -> None:
@@ -47,7 +47,7 @@ def test_a_part_that_is_used_twice_is_copied() -> None:
     computed = apply(ABS, [x], UnaryAttrs())
     joined = apply(CONCAT, [computed.output, computed.output], ConcatAttrs(0))
     graph = Graph("twice", [x], [joined.output], [computed, joined])
-    assert computed.output not in place(graph, sizes(graph))
+    assert computed.output not in find_aliases(graph, sizes(graph))
 
 
 def test_a_concat_of_inner_axes_is_copied() -> None:
@@ -55,7 +55,7 @@ def test_a_concat_of_inner_axes_is_copied() -> None:
     computed = apply(ABS, [x], UnaryAttrs())
     joined = apply(CONCAT, [computed.output, x], ConcatAttrs(1))
     graph = Graph("inner", [x], [joined.output], [computed, joined])
-    assert place(graph, sizes(graph)) == {}
+    assert find_aliases(graph, sizes(graph)) == {}
 
 
 def test_a_chain_of_reshapes_is_one_block() -> None:
@@ -64,5 +64,5 @@ def test_a_chain_of_reshapes_is_one_block() -> None:
     first = apply(RESHAPE, [computed.output], ReshapeAttrs((2, 8)))
     second = apply(RESHAPE, [first.output], ReshapeAttrs((16,)))
     graph = Graph("chain", [x], [second.output], [computed, first, second])
-    owners = {owner for owner, _ in place(graph, sizes(graph)).values()}
+    owners = {owner for owner, _ in find_aliases(graph, sizes(graph)).values()}
     assert owners == {second.output}
