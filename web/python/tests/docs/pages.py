@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import io
+import itertools
 import re
 import sys
 import types
@@ -46,10 +47,15 @@ async def run_python(page: Path, block: Block, names: dict[str, Any]) -> str:
     return printed.getvalue()
 
 
+def module_name(path: str) -> str:
+    """The dotted name of a file below web/python."""
+    parts = Path(path).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
 def make_module(page: Path, block: Block) -> str:
     """Makes the module of a block `python file PATH`, as if that file lay below web/python; its dotted name."""
-    parts = Path(block.kind.removeprefix("python file ")).with_suffix("").parts
-    name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+    name = module_name(block.kind.split()[-1])
     module = sys.modules[name] = types.ModuleType(name)
     exec(compile("\n" * (block.line - 1) + block.text, str(page), "exec"), module.__dict__)
     return name
@@ -62,3 +68,21 @@ def assert_prints(printed: str, shown: str, place: str) -> None:
         for line in shown.splitlines()
     ]
     assert re.fullmatch("".join(lines), printed), f"{place} shows\n{shown}\nbut the code prints\n{printed}"
+
+
+async def run_program(page: Path) -> None:
+    """Runs the blocks of a page in order, in one namespace, and compares what they print with what is shown."""
+    names: dict[str, Any] = {"__name__": "documentation"}
+    made: list[str] = []
+    blocks = blocks_of(page)
+    try:
+        for block, after in itertools.zip_longest(blocks, blocks[1:]):
+            if block.kind.startswith("python file "):
+                made.append(make_module(page, block))
+            elif block.kind == "python run":
+                printed = await run_python(page, block, names)
+                if after is not None and after.kind == "text output":
+                    assert_prints(printed, after.text, f"{page.name}:{after.line}")
+    finally:
+        for name in made:
+            del sys.modules[name]

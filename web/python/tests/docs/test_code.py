@@ -1,22 +1,35 @@
-"""The code of the documentation does what the pages say."""
+"""The code of the documentation does what the pages say.
+
+The mark of a fenced block says what it is:
+- `python run` is run, all of a page in one namespace; `text output` behind it is what it prints;
+- `python file PATH` is a new file below web/python;
+- `python add PATH` are lines at the end of a file that is there, `python add PATH in TABLE` lines of a table in it;
+- `console run` are commands and what they print;
+- the rest is only shown.
+"""
 
 from __future__ import annotations
 
+import itertools
+import os
 import shlex
+import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from tests.docs.pages import PAGES, Block, assert_prints, blocks_of, make_module, run_python
+from tests.docs.pages import PAGES, ROOT, Block, assert_prints, blocks_of, run_program
 from tests.ops.case_graphs import run
 
 from webinfer.backends import registry
 from webinfer.cli import main
 from webinfer.ops.custom import BY_CODE, CUSTOM
 
-KINDS = {"python run", "text output", "console run", "console", "python", "html page", "text", "toml", "wgsl", "c"}
+SHOWN = {"console", "python", "text", "toml", "wgsl", "c", "html page"}  # e2e_tests/test_docs.py runs the last one
+RUN = {"python run", "text output", "console run"}
 PROGRAMS = [page for page in PAGES if any(block.kind == "python run" for block in blocks_of(page))]
+CHANGING = [page for page in PROGRAMS if any(block.kind.startswith("python add ") for block in blocks_of(page))]
 SHELLS = [page for page in PAGES if any(block.kind == "console run" for block in blocks_of(page))]
 
 
@@ -24,38 +37,39 @@ def stem_of(page: Path) -> str:
     return page.stem
 
 
+@pytest.fixture
+def engine_as_before() -> Iterator[None]:
+    """Takes back what programs register."""
+    rows = dict(registry.ROWS)
+    yield
+    CUSTOM.clear()
+    BY_CODE.clear()
+    registry.ROWS.clear()
+    registry.ROWS.update(rows)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=stem_of)
 def test_every_block_says_what_it_is(page: Path) -> None:
     blocks = blocks_of(page)
-    assert {block.kind for block in blocks if not block.kind.startswith("python file ")} <= KINDS
-    for before, block in zip([None, *blocks], blocks, strict=False):
+    kinds = {block.kind for block in blocks if not block.kind.startswith(("python file ", "python add "))}
+    assert kinds <= SHOWN | RUN
+    for before, block in itertools.pairwise([None, *blocks]):
+        assert block is not None
         assert block.kind != "text output" or (before and before.kind == "python run"), f"{page.name}:{block.line}"
 
 
-@pytest.mark.parametrize("page", PROGRAMS, ids=stem_of)
-def test_the_program_of_a_page_runs_and_prints_what_is_shown(page: Path) -> None:
-    async def program() -> None:
-        names: dict[str, Any] = {"__name__": "documentation"}
-        blocks = blocks_of(page)
-        for block, after in zip(blocks, [*blocks[1:], None], strict=False):
-            if block.kind.startswith("python file "):
-                made.append(make_module(page, block))
-            if block.kind == "python run":
-                printed = await run_python(page, block, names)
-                if after is not None and after.kind == "text output":
-                    assert_prints(printed, after.text, f"{page.name}:{after.line}")
+@pytest.mark.usefixtures("engine_as_before")
+@pytest.mark.parametrize("page", [page for page in PROGRAMS if page not in CHANGING], ids=stem_of)
+def test_the_program_of_a_page_prints_what_is_shown(page: Path) -> None:
+    run(run_program(page))
 
-    made: list[str] = []
-    rows = dict(registry.ROWS)
-    try:
-        run(program())
-    finally:
-        CUSTOM.clear()
-        BY_CODE.clear()
-        for name in made:
-            del sys.modules[name]
-        registry.ROWS.clear()
-        registry.ROWS.update(rows)
+
+@pytest.mark.parametrize("page", CHANGING, ids=stem_of)
+def test_the_program_of_a_page_that_changes_the_engine_prints_what_is_shown(page: Path) -> None:
+    paths = os.pathsep.join([str(ROOT / "web/python"), str(ROOT)])
+    command = [sys.executable, "-m", "tests.docs.changed_engine", str(page)]
+    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True)
+    assert not done.returncode, done.stderr
 
 
 @pytest.mark.parametrize("page", SHELLS, ids=stem_of)

@@ -105,7 +105,9 @@ def problem_of(text: str) -> str:
 
 @pytest.mark.parametrize("page", TEXTS, ids=lambda page: page.stem)
 def test_what_a_page_names_exists(page: Path) -> None:
-    made = {f"web/python/{block.kind.split()[-1]}" for block in blocks_of(page) if "file" in block.kind}
+    changes = [block for block in blocks_of(page) if block.kind.startswith(("python file ", "python add "))]
+    made = {f"web/python/{block.kind.split()[2]}" for block in changes}
+    made.update(word for block in changes for word in IDENTIFIER.findall(block.text))
     found = {text: problem for text in code_marks(page) if text not in made and (problem := problem_of(text))}
     assert not found, "\n".join(f"`{text}`: {problem}" for text, problem in found.items())
 
