@@ -31,7 +31,7 @@ VERBS: dict[str, Verb] = {
     "bench": Verb(
         "bench.compare", (*ALL, "bench"), "webinfer and its rivals in one page, interleaved: JSON, table, chart"
     ),
-    "tune": Verb("bench.tune", ALL, "GPU kernels timed in headless Chromium; `--ship` makes logs shipped choices"),
+    "tune": Verb("bench.tune", ALL, "GPU kernels timed in headless Chromium; `--ship` makes default tunings of logs"),
     "interop": Verb(
         "bench.interop",
         ALL,

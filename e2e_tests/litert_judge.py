@@ -9,7 +9,7 @@ from PIL import Image
 
 SIZE = 128  # pixels a side of the model's input
 GRIDS = ((16, 2), (8, 6))  # cells a side, anchors a cell
-LEAST_SCORE = 0.5
+MIN_SCORE = 0.5
 SIDES = ("left", "top", "width", "height")
 
 
@@ -41,7 +41,7 @@ def litert_face(model: Path, photo: Path) -> tuple[dict[str, float], float]:
     outputs = {d["shape"][-1]: interpreter.get_tensor(d["index"])[0] for d in interpreter.get_output_details()}
     scores = 1 / (1 + np.exp(-np.clip(outputs[1][:, 0].astype(np.float64), -100, 100)))
     centres, sizes = outputs[16][:, :2] / SIZE + _anchor_centres(), outputs[16][:, 2:4] / SIZE
-    good = scores >= LEAST_SCORE
+    good = scores >= MIN_SCORE
     corner, size = (np.average(v[good], 0, scores[good]) for v in (centres - sizes / 2, sizes))
     pixels = np.concatenate([corner, size]) * 4 * SIZE
     return dict(zip(SIDES, map(float, pixels), strict=True)), float(scores.max())

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-LARGEST_POST = 1 << 20  # bytes
+MAX_POST_BYTES = 1 << 20
 POLICY = (
     "default-src 'self'; script-src 'self' 'wasm-unsafe-eval' blob:; worker-src 'self' blob:; "
     "connect-src 'self' blob: data:; img-src 'self' data:"  # TF.js makes its thread workers from blobs
@@ -39,7 +39,7 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
 
     def do_POST(self) -> None:
         length = int(self.headers.get("Content-Length") or 0)
-        if length > LARGEST_POST:
+        if length > MAX_POST_BYTES:
             self.send_error(413)
             return
         body = json.loads(self.rfile.read(length))

@@ -1,4 +1,4 @@
-"""The verb `tune`: kernels timed in headless Chromium, or on another machine; logs made into shipped choices."""
+"""The verb `tune`: kernels timed in headless Chromium, or on another machine; logs made into default tunings."""
 
 import argparse
 import json
@@ -13,26 +13,26 @@ from build_scripts.errors import BuildError
 from build_scripts.paths import BENCHMARKS, BUILD, ENGINE, MODELS, ZOO
 from build_scripts.setup.sequence import set_up
 
-BENCH_OUTPUT = BUILD / "tune"
-SHIPPED = ENGINE / "backends" / "webgpu" / "shipped.json"
+OUTPUT = BUILD / "tune"
+DEFAULT_TUNINGS = ENGINE / "backends" / "webgpu" / "shipped.json"
 SILENCE_S = 600  # longest wait for a model
 
 
 def run(argv: list[str]) -> int:
-    """0 when every model was tuned, or the site or the shipped choices are written."""
+    """0 when every model was tuned, or the site or the default tunings are written."""
     options = _parse(argv)
     sys.path.insert(0, str(ENGINE.parent))  # what follows imports the engine of this checkout
     if options.ship:
         return ship(options.ship)
     set_up()
-    site = options.static or BENCH_OUTPUT / "site"
+    site = options.static or OUTPUT / "site"
     names = write_site(site, options)
     if options.static:
         print(f"{site}: {len(names)} models; open tuning.html there, keep what it posts to /log, then")
-        print("python3 -m build_scripts tune --ship LINES makes shipped choices of it")
+        print("python3 -m build_scripts tune --ship LINES makes default tunings of it")
         return 0
-    BENCH_OUTPUT.mkdir(parents=True, exist_ok=True)
-    lines = options.log or BENCH_OUTPUT / "lines.jsonl"
+    OUTPUT.mkdir(parents=True, exist_ok=True)
+    lines = options.log or OUTPUT / "lines.jsonl"
     refused = 0
     with lines.open("w", encoding="utf-8") as file:
         for key, value in _reports(site):
@@ -53,8 +53,8 @@ def _parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--budget-ms", type=float, default=20_000, help="for a model (default: %(default)s)")
     parser.add_argument("--runs", type=int, default=50, help="runs of each plan with readback (default: %(default)s)")
     parser.add_argument("--static", type=Path, help="write a site that needs no server of ours, and tune nothing")
-    parser.add_argument("--log", type=Path, help=f"where the page's lines go (default {BENCH_OUTPUT}/lines.jsonl)")
-    parser.add_argument("--ship", type=Path, help="make shipped choices of the lines that the page posted")
+    parser.add_argument("--log", type=Path, help=f"where the page's lines go (default {OUTPUT}/lines.jsonl)")
+    parser.add_argument("--ship", type=Path, help="make default tunings of the lines that the page posted")
     return parser.parse_args(argv)
 
 
@@ -90,25 +90,25 @@ def _reports(site: Path) -> Iterator[tuple[str, Any]]:
                 yield key, value
 
 
-# ----- shipped choices
+# ----- default tunings
 
 
 def ship(lines: Path) -> int:
-    """Takes the choices of plans that beat their default into shipped.json."""
-    shipped: dict[str, Any] = json.loads(SHIPPED.read_text(encoding="utf-8"))
+    """Takes the kernels of plans that beat their default into shipped.json."""
+    classes: dict[str, Any] = json.loads(DEFAULT_TUNINGS.read_text(encoding="utf-8"))
     reports = [
         json.loads(line) for line in lines.read_text(encoding="utf-8").splitlines() if line.startswith('["tuned"')
     ]
     if not reports:
         raise BuildError(f'{lines} has no ["tuned", …] line; tune with the page that --static writes')
-    added = merge(shipped, (value for _, value in reports))
-    SHIPPED.write_text(json.dumps(shipped, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-    total = {name: len(entry["choices"]) for name, entry in shipped.items()}
-    print(f"{added} choices from {len(reports)} models; shipped: {total}")
+    added = merge(classes, (value for _, value in reports))
+    DEFAULT_TUNINGS.write_text(json.dumps(classes, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    total = {name: len(entry["choices"]) for name, entry in classes.items()}
+    print(f"{added} kernels from {len(reports)} models; in all: {total}")
     return 0
 
 
-def merge(shipped: dict[str, Any], tuned: Iterable[dict[str, Any]]) -> int:
+def merge(classes: dict[str, Any], tuned: Iterable[dict[str, Any]]) -> int:
     """Adds winners that differ from their default, of plans that were kept; how many. Marks classes as measured."""
     from webinfer.backends.webgpu.default_tunings import adapter_class
 
@@ -116,9 +116,11 @@ def merge(shipped: dict[str, Any], tuned: Iterable[dict[str, Any]]) -> int:
     for value in tuned:
         report = value["report"]
         place = report["about"]
-        entry = shipped.get(adapter_class(place["adapter"], "swiftshader" in place["adapter"].lower()))
+        entry = classes.get(adapter_class(place["adapter"], "swiftshader" in place["adapter"].lower()))
         if entry is None:
-            raise BuildError(f"adapter {place['adapter']!r} belongs to no class of {SHIPPED.name}; add its words")
+            raise BuildError(
+                f"adapter {place['adapter']!r} belongs to no class of {DEFAULT_TUNINGS.name}; add its words"
+            )
         entry["measured"] = f"{place['adapter']}, {place['browser']}, webinfer {place['engine']}"
         if not report["verdict"]["kept"]:
             continue

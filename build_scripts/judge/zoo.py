@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from build_scripts.judge.backends import definition, inference_backends
-from build_scripts.judge.zoo_judge import Array, Judge, Verdict, compare, feeds
+from build_scripts.judge.zoo_judge import Array, Judge, Verdict, compare, model_inputs
 from build_scripts.kernels.step import kernels_step
 from build_scripts.paths import ROOT
 from build_scripts.steps import run_steps
@@ -100,7 +100,7 @@ async def _model_rows(host: Any, model: Path, backends: Sequence[str], images: P
             continue
         try:
             if wanted is None:
-                inputs = feeds(session.inputs, images)
+                inputs = model_inputs(session.inputs, images)
                 wanted = judge.run(model, inputs) if verdict_by == "litert" else await _referee(host, model, inputs)
             _judge(row, await _outputs(session, inputs, row), wanted)
         except Exception as error:  # whatever a model provokes is a row, not the end of the table

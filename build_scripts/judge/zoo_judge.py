@@ -13,7 +13,7 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 PHOTOS = 2  # fed to each model that takes an image; then one input of noise
 FLOAT_LIMIT = 1e-3  # of the output's range
-LEAST_RANGE = 1e-6  # an output that stays below (a score of e^-20) is compared as if it reached this far
+MIN_RANGE = 1e-6  # an output that stays below (a score of e^-20) is compared as if it reached this far
 EXACT_LIMIT = 0.995  # share of quantised values that are the same; none may be off by more than one
 
 
@@ -76,7 +76,7 @@ def _invoke(model: Path, inputs: Sequence[Sequence[Array]]) -> list[list[Array]]
     return results
 
 
-def feeds(infos: Sequence[Any], images: Path) -> list[dict[str, Array]]:
+def model_inputs(infos: Sequence[Any], images: Path) -> list[dict[str, Array]]:
     """Inputs by name: photos where the model takes one image, and always one set of noise."""
     rng = np.random.default_rng(0)
     sets = []
@@ -158,7 +158,7 @@ def compare(got: Array, want: Array, verdict: Verdict) -> None:
     a, b = got.astype(np.float64), want.astype(np.float64)
     same = (a == b) | (np.isnan(a) & np.isnan(b))
     finite = b[np.isfinite(b)]
-    scale = max(float(np.ptp(finite)), float(np.abs(finite).max()), LEAST_RANGE) if finite.size else 1.0
+    scale = max(float(np.ptp(finite)), float(np.abs(finite).max()), MIN_RANGE) if finite.size else 1.0
     with np.errstate(invalid="ignore"):
         off = np.where(same, 0.0, np.nan_to_num(np.abs(a - b), nan=np.inf))
     verdict.float_diff = max(verdict.float_diff or 0.0, float(off.max()) / scale)

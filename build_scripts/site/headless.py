@@ -17,7 +17,7 @@ from build_scripts.site.serving import running_server
 from server.settings import Settings
 
 LIMIT_S = 120
-LEAST_IOU = 0.9  # how well the backends' boxes must agree
+MIN_IOU = 0.9  # how well the backends' boxes must agree
 PICTURE = BUILD / "demo-headless.png"
 COLOURS = ((255, 190, 0), (0, 200, 255), (0, 220, 120), (240, 90, 200))  # of the backends in order
 
@@ -131,8 +131,8 @@ def verdict(outcomes: list[Outcome]) -> int:
         return 1
     boxes = [outcome.result["faces"][0]["box"] for outcome in outcomes if outcome.result]
     agreement = min(intersection_over_union(boxes[0], box) for box in boxes)
-    print(f"{'agreed' if agreement >= LEAST_IOU else 'FAILED'}: the boxes overlap by {agreement:.4f} (IoU)")
-    return 0 if agreement >= LEAST_IOU else 1
+    print(f"{'agreed' if agreement >= MIN_IOU else 'FAILED'}: the boxes overlap by {agreement:.4f} (IoU)")
+    return 0 if agreement >= MIN_IOU else 1
 
 
 def intersection_over_union(a: dict[str, float], b: dict[str, float]) -> float:

@@ -1,4 +1,7 @@
-"""Sources without what only people and type checkers read, line for line: tracebacks keep their numbers."""
+"""Sources without what only people and type checkers read, line for line: tracebacks keep their numbers.
+
+Minifiers of Python that can be installed join lines and rename, and so make tracebacks of a page useless.
+"""
 
 import ast
 import io

@@ -1,4 +1,4 @@
-"""Tuning logs become shipped choices: of kept plans only, for known classes only."""
+"""Tuning logs become default tunings: only of plans that beat their default, for known classes only."""
 
 import json
 from typing import Any
@@ -26,22 +26,22 @@ def classes() -> dict[str, Any]:
 
 
 def test_winners_of_kept_plans_are_shipped() -> None:
-    shipped = classes()
-    assert merge(shipped, [tuned(True)]) == 1
-    assert shipped["nvidia"] == {"measured": "nvidia hopper, Chrome 156, webinfer 0.1.0", "choices": {"a": "tiled"}}
-    assert shipped["software"]["measured"] is False
+    found = classes()
+    assert merge(found, [tuned(True)]) == 1
+    assert found["nvidia"] == {"measured": "nvidia hopper, Chrome 156, webinfer 0.1.0", "choices": {"a": "tiled"}}
+    assert found["software"]["measured"] is False
 
 
 def test_plans_that_lost_ship_nothing() -> None:
-    shipped = classes()
-    assert merge(shipped, [tuned(False)]) == 0
-    assert shipped["nvidia"]["choices"] == {}
+    found = classes()
+    assert merge(found, [tuned(False)]) == 0
+    assert found["nvidia"]["choices"] == {}
 
 
 def test_software_adapters_are_a_class_of_their_own() -> None:
-    shipped = classes()
-    merge(shipped, [tuned(True, "google swiftshader")])
-    assert shipped["software"]["choices"] == {"a": "tiled"}
+    found = classes()
+    merge(found, [tuned(True, "google swiftshader")])
+    assert found["software"]["choices"] == {"a": "tiled"}
 
 
 def test_an_adapter_of_no_class_is_an_error() -> None:

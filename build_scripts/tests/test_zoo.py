@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from build_scripts.judge import zoo
-from build_scripts.judge.zoo_judge import Verdict, compare, feeds
+from build_scripts.judge.zoo_judge import Verdict, compare, model_inputs
 from webinfer.dtypes import DType
 
 
@@ -55,11 +55,11 @@ def test_inputs_are_photos_and_noise_for_images_and_noise_for_the_rest(tmp_path:
     from PIL import Image
 
     Image.new("RGB", (9, 7), (255, 0, 128)).save(tmp_path / "photo.png")
-    photo, noise = feeds([Info("image", (1, 4, 6, 3), DType.INT8)], tmp_path)
+    photo, noise = model_inputs([Info("image", (1, 4, 6, 3), DType.INT8)], tmp_path)
     assert photo["image"].reshape(-1, 3)[0].tolist() == [127, -128, 0]
     assert noise["image"].shape == (1, 4, 6, 3)
     assert noise["image"].min() < -100
-    (only,) = feeds([Info("ids", (1, 5), DType.INT32)], tmp_path)
+    (only,) = model_inputs([Info("ids", (1, 5), DType.INT32)], tmp_path)
     assert only["ids"].dtype == np.int32
 
 

@@ -17,7 +17,7 @@ const wanted = query.get("only")?.split(",") ?? GROUPS;
 const SAMPLES = Number(query.get("samples") ?? 9);
 const LABELS = new RegExp(query.get("cases") ?? "."); // of a group
 const NAMES = new RegExp(query.get("variants") ?? "."); // of variants
-const LEAST_MS = Number(query.get("least") ?? 5); // GPU time of one sample
+const MIN_SAMPLE_MS = Number(query.get("least") ?? 5); // GPU time of one sample
 const lines = document.getElementById("lines");
 
 async function report(key, value) {
@@ -189,7 +189,7 @@ async function measureCase(device, clock, shaders, { label, key, flops, variants
       }
       let repeats = 1;
       await replay.time(clock, 1);
-      while (repeats < 4096 && (await replay.time(clock, repeats)) * repeats < LEAST_MS) repeats *= 2;
+      while (repeats < 4096 && (await replay.time(clock, repeats)) * repeats < MIN_SAMPLE_MS) repeats *= 2;
       replays.set(name, { replay, repeats, times: [] });
       rows[name] = { first_ms: replay.firstMs, difference: difference / largest };
     } catch (error) {

@@ -2,7 +2,7 @@
 
 import { Native, Remote } from "./remote.js";
 
-const MOST_DIFFERENCE = 0.05; // of an output's range; what is further off does not compute this model
+const MAX_DIFFERENCE = 0.05; // of an output's range; what is further off does not compute this model
 
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
@@ -21,7 +21,7 @@ export async function open(entry, model, row) {
     row.start_ms = performance.now() - begin;
     const { note, ...figures } = await remote.call("load", { model });
     Object.assign(row, figures, note ? { note } : {});
-    if (row.max_rel_diff > MOST_DIFFERENCE) {
+    if (row.max_rel_diff > MAX_DIFFERENCE) {
       throw new Error(`outputs differ by up to ${row.max_abs_diff} from the reference, ${(100 * row.max_rel_diff).toFixed(0)} % of their range`);
     }
     row.first_ms = row.start_ms + row.load_ms + row.first_run_ms; // some runtimes start only when they load

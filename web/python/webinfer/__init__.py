@@ -126,7 +126,7 @@ def __getattr__(name: str) -> object:
     if name == "tasks":
         return importlib.import_module("webinfer.tasks")
     if name == "__version__":
-        return importlib.import_module("webinfer.tune.log").ENGINE
+        return importlib.import_module("webinfer.version").VERSION
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'webinfer' has no attribute {name!r}")

@@ -7,7 +7,7 @@ import { concluded, report } from "../report.js";
 
 const CLASSIC = new Set(["tfjs"]);
 const WARM_RUNS = 5;
-const MOST_DIFFERENCE = 1e-3; // of the output's range
+const MAX_DIFFERENCE = 1e-3; // of the output's range
 const TEXTS = {
   "webinfer custom": "1. conv2d, add, relu: all custom operators",
   "webinfer host": "2. conv2d built in, through host memory, add + relu custom",
@@ -78,7 +78,7 @@ async function opened(config, systems, data, want) {
         row.plan = await system.call("open", { test });
         const got = await system.call("result", { test });
         Object.assign(row, compare([{ name: "y", data: got }], [want]));
-        if (row.max_rel_diff > MOST_DIFFERENCE) throw new Error(`its output differs by up to ${row.max_abs_diff}`);
+        if (row.max_rel_diff > MAX_DIFFERENCE) throw new Error(`its output differs by up to ${row.max_abs_diff}`);
         await system.call("times", { test, runs: WARM_RUNS });
         row.turn = async () => row.times.push(...await system.call("times", { test, runs: 1 }));
       } catch (error) {

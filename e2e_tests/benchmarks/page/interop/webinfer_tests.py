@@ -70,13 +70,13 @@ class Tests:
         self.x, self.b = (array.array("f", data.to_bytes()) for data in (x, b))
         self.w = webinfer.Tensor(w.to_bytes(), tuple(shapes["w"]), webinfer.DType.FLOAT32)
         self.x_shape, self.resident = tuple(shapes["x"]), resident
-        self.chains, self.feeds = {}, {}
+        self.chains, self.inputs = {}, {}
 
     async def open(self, name):
         """Loads a test; its plan as a list of lines."""
         chain = self.chains[name] = await getattr(self, f"_{name}")()
         on_gpu = self.resident and chain.sessions[0].backend == "webgpu"
-        self.feeds[name] = await self._uploaded() if on_gpu else self.x
+        self.inputs[name] = await self._uploaded() if on_gpu else self.x
         return to_js(chain.plan())
 
     async def _uploaded(self):
@@ -122,12 +122,12 @@ class Tests:
 
     async def result(self, name):
         """The output as a typed array."""
-        return to_js((await self.chains[name].once(self.feeds[name])).flat())
+        return to_js((await self.chains[name].once(self.inputs[name])).flat())
 
     async def times(self, name, runs):
         """Milliseconds of each run, from Python's memory to Python's memory."""
         times, now = [], js.performance.now
-        chain, feed = self.chains[name], self.feeds[name]
+        chain, feed = self.chains[name], self.inputs[name]
         for _ in range(runs):
             begin = now()
             await chain.once(feed)

@@ -35,13 +35,13 @@ class Runs:
         arrays, times, now = list(inputs), [], js.performance.now
         for _ in range(runs):
             begin = now()
-            await self.session.run(self._feeds(arrays))
+            await self.session.run(self._inputs(arrays))
             times.append(now() - begin)
         return to_js(times)
 
     async def keep(self, inputs):
         """A run whose outputs stay on the GPU, until the GPU is done."""
-        kept = await self.session.run_on_gpu(self._feeds(list(inputs)))
+        kept = await self.session.run_on_gpu(self._inputs(list(inputs)))
         await (await self.session.host.gpu()).idle()
         for tensor in kept.values():
             tensor.close()
@@ -52,15 +52,15 @@ class Runs:
 
         async def lane():
             for _ in left:
-                await self.session.run(self._feeds(arrays))
+                await self.session.run(self._inputs(arrays))
 
         await asyncio.gather(*(lane() for _ in range(lanes)))
 
-    def _feeds(self, arrays):
+    def _inputs(self, arrays):
         return {name: array.to_memoryview() for name, array in zip(self.names, arrays, strict=True)}
 
     async def _once(self, arrays):
-        results = await self.session.run(self._feeds(arrays))
+        results = await self.session.run(self._inputs(arrays))
         return [(name, to_js(tensor.flat())) for name, tensor in results.items()]
 
     def close(self):

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from webinfer.tune.log import ENGINE, About, Log, Verdict
+from webinfer.tune.log import About, Log, Verdict
 from webinfer.tune.search import Winner
+from webinfer.version import VERSION
 
 HERE = About("nvidia h200", "Chrome 156", "0.1.0")
 WINNER = Winner("conv2d x(1, 8, 8, 8)", "tiled", 0.5, 1.0, "plain")
@@ -22,7 +23,7 @@ def filled() -> Log:
 
 def test_the_engines_version_is_the_projects() -> None:
     with (Path(__file__).parents[4] / "pyproject.toml").open("rb") as file:
-        assert tomllib.load(file)["project"]["version"] == ENGINE
+        assert tomllib.load(file)["project"]["version"] == VERSION
 
 
 def test_what_is_written_is_read() -> None:

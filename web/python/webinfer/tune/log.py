@@ -10,8 +10,6 @@ from typing import Any
 from webinfer.errors import ModelFormatError
 from webinfer.tune.search import Winner
 
-ENGINE = "0.1.0"  # version: what was timed with another one is not used
-
 
 @dataclass(frozen=True, slots=True)
 class About:

@@ -12,9 +12,10 @@ from webinfer.errors import ModelFormatError
 from webinfer.flags import debug
 from webinfer.graph.ir import Graph, Node
 from webinfer.host.interface import Host, Kernels
-from webinfer.tune.log import ENGINE, from_lines, to_lines
+from webinfer.tune.log import from_lines, to_lines
 from webinfer.tune.search import Run, Trial, Winner, compare
 from webinfer.tune.single_node import graph_of_nodes
+from webinfer.version import VERSION
 
 MIN_MS = 0.1  # a timing shorter than this is repeated until it is not
 ROUNDS = 7  # interleaved; the least of a tile counts: a busy machine makes timings longer, never shorter
@@ -112,7 +113,7 @@ async def _search(
 
 
 def _log_name(host: Host) -> str:
-    return f"tuning-wasm-{ENGINE}-{ABI}-{host.fingerprint()}"
+    return f"tuning-wasm-{VERSION}-{ABI}-{host.fingerprint()}"
 
 
 async def _recall_log(host: Host) -> dict[str, Winner]:

@@ -19,9 +19,10 @@ from webinfer.flags import debug
 from webinfer.graph.ir import Graph, Node, Value
 from webinfer.host.gpu import GpuDevice
 from webinfer.host.interface import Host, Progress, ProgressEvent
-from webinfer.tune.log import ENGINE, About, Log, TuningReport, Verdict, tuned_of
+from webinfer.tune.log import About, Log, TuningReport, Verdict, tuned_of
 from webinfer.tune.search import Run, Trial, Winner, beats, compare, search
 from webinfer.tune.single_node import graph_of_nodes, random_values
+from webinfer.version import VERSION
 
 MIN_MS = 5.0  # a timing lasts fifty times the 0.1 ms to which browsers round the GPU's clock
 PLAN_MARGIN = 0.01  # share by which a tuned plan must beat the default one
@@ -77,7 +78,7 @@ def shapes_of(graph: Graph, target: Target, folded: set[Value]) -> dict[str, Sha
 
 def about(device: GpuDevice) -> About:
     """The place that timings on a device belong to."""
-    return About(device.name, device.runtime, ENGINE)
+    return About(device.name, device.runtime, VERSION)
 
 
 async def recall(host: Host, device: GpuDevice) -> Log:

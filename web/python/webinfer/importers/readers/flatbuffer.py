@@ -2,6 +2,7 @@
 
 Nothing here recurses, and nothing is copied but numbers and names. What a file may make the reader
 decode is bounded by the file's own length, so shared or overlapping vectors cannot blow up.
+The `flatbuffers` package would not do: it trusts every offset, and each page would have to load it.
 """
 
 from __future__ import annotations
