@@ -1,4 +1,4 @@
-"""Python starts from the memory snapshot, from the kept one on later visits, and without one where it must."""
+"""Python starts from the memory snapshot, from the stored one on later visits, and without one where it must."""
 
 from __future__ import annotations
 
@@ -69,15 +69,15 @@ def files_asked_for(page: DemoPage) -> list[str]:
     return names
 
 
-def wait_until_kept(page: DemoPage) -> dict[str, int]:
+def wait_until_stored(page: DemoPage) -> dict[str, int]:
     """The sizes of what the browser keeps, once a snapshot is among it and the warm-up is over."""
 
     def ask() -> dict[str, int] | None:
         sizes: dict[str, int] = page.page.evaluate(KEPT)
         return sizes if any(name.endswith(".warm") for name in sizes) else None
 
-    kept: dict[str, int] = page.wait_for("kept snapshot", ask)
-    return kept
+    stored: dict[str, int] = page.wait_for("stored snapshot", ask)
+    return stored
 
 
 def test_a_first_visit_needs_neither_the_standard_library_nor_the_wheels(demo: Demo) -> None:
@@ -93,23 +93,23 @@ def test_a_first_visit_needs_neither_the_standard_library_nor_the_wheels(demo: D
     assert not refused
 
 
-def test_a_second_visit_reads_the_kept_snapshot(demo: Demo) -> None:
+def test_a_second_visit_reads_the_stored_snapshot(demo: Demo) -> None:
     page = demo("?backend=wasm&debug=1")
     first = page.wait_for_result()
-    kept = wait_until_kept(page)
-    assert max(kept.values()) > 1_000_000
+    stored = wait_until_stored(page)
+    assert max(stored.values()) > 1_000_000
     names = files_asked_for(page)
     page.page.reload()
     second = page.wait_for_result()
     assert second["faces"][0]["box"] == pytest.approx(first["faces"][0]["box"])
-    assert not [name for name in names if name in kept]
+    assert not [name for name in names if name in stored]
     assert not took_the_long_way(page)
 
 
-def test_a_spoiled_kept_snapshot_is_downloaded_again(demo: Demo) -> None:
+def test_a_spoiled_stored_snapshot_is_downloaded_again(demo: Demo) -> None:
     page = demo("?backend=wasm&debug=1")
     page.wait_for_result()
-    snapshots = [name for name, size in wait_until_kept(page).items() if size]
+    snapshots = [name for name, size in wait_until_stored(page).items() if size]
     page.page.evaluate(SPOIL, snapshots)
     names = files_asked_for(page)
     page.page.reload()
@@ -188,17 +188,17 @@ def same_face(result: dict[str, Any], wanted: dict[str, Any]) -> None:
 
 
 def plan_of_visit(page: DemoPage) -> str:
-    """What the engine said last about a plan that was kept, with debug=1."""
+    """What the engine said last about a plan that was stored, with debug=1."""
     return [line for line in page.console if "plan of an earlier visit" in line][-1]
 
 
 def wait_for_plan(page: DemoPage) -> dict[str, int]:
-    """The sizes of the plans that are kept, once there is one."""
-    sizes: dict[str, int] = page.wait_for("kept plan", lambda: page.page.evaluate(PLANS, False) or None)
+    """The sizes of the plans that are stored, once there is one."""
+    sizes: dict[str, int] = page.wait_for("stored plan", lambda: page.page.evaluate(PLANS, False) or None)
     return sizes
 
 
-def test_a_second_visit_runs_the_kept_plan(demo: Demo) -> None:
+def test_a_second_visit_runs_the_stored_plan(demo: Demo) -> None:
     page = demo("?backend=wasm&debug=1")
     first = page.wait_for_result()
     assert "no plan" in plan_of_visit(page)
@@ -210,7 +210,7 @@ def test_a_second_visit_runs_the_kept_plan(demo: Demo) -> None:
     same_face(second, first)
 
 
-def test_a_damaged_kept_plan_is_ignored_and_made_anew(demo: Demo) -> None:
+def test_a_damaged_stored_plan_is_ignored_and_made_anew(demo: Demo) -> None:
     page = demo("?backend=wasm&debug=1")
     first = page.wait_for_result()
     wait_for_plan(page)

@@ -74,7 +74,7 @@ def _settings(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _native_system(folder: Path, models: Sequence[ModelEntry]) -> Any:
-    from build_scripts.bench.native import NativeSystem
+    from build_scripts.bench.native_litert import NativeSystem
 
     paths = {model.name: folder / f"{model.name}.tflite" for model in models}
     return NativeSystem(paths, {model.name: model.arrays for model in models})

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from build_scripts.bench.native import Array, NativeModel
-from build_scripts.bench.tfjs import export_graph
+from build_scripts.bench.native_litert import Array, NativeModel
+from build_scripts.bench.tfjs_graph import export_graph
 from build_scripts.errors import BuildError
 from webinfer.errors import WebinferError
 
@@ -73,7 +73,7 @@ def prepare(path: Path, site: Path) -> ModelEntry:
         specs = [(v.name, str(v.type.dtype), list(v.type.shape)) for v in graph.inputs]
     else:
         raise BuildError(f"{path.name}: neither LiteRT ({native_why}) nor webinfer ({why}) reads it")
-    arrays = [_noise(name, i, dtype, shape) for i, (_, dtype, shape) in enumerate(specs)]
+    arrays = [_random_array(name, i, dtype, shape) for i, (_, dtype, shape) in enumerate(specs)]
     names = [spec[0] for spec in specs]
     results = _reference(native, graph, dict(zip(names, arrays, strict=True)))
     inputs = [_write(site, f"{name}.in{i}", names[i], array) for i, array in enumerate(arrays)]
@@ -129,7 +129,7 @@ def _reference(native: NativeModel | None, graph: Any, inputs: dict[str, Array])
         return []
 
 
-def _noise(name: str, index: int, dtype: str, shape: list[int]) -> Array:
+def _random_array(name: str, index: int, dtype: str, shape: list[int]) -> Array:
     """Seeded values: [-1, 1) for floats, the whole range for bytes."""
     source = np.random.default_rng(zlib.crc32(f"{name} {index}".encode()))
     if np.dtype(dtype).kind == "f":

@@ -56,7 +56,7 @@ class Recorder:
         return self
 
     def write(self, buffer: int, data: Any) -> None:
-        """Remembers which buffers hold constants; the page fills them with noise."""
+        """Remembers which buffers hold constants; the page fills them with random numbers."""
         self.record["filled"].append(buffer)
 
     async def run(self, first: int, count: int, reads: Sequence[Any]) -> list[memoryview]:

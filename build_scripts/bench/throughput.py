@@ -43,7 +43,7 @@ def write_site(site: Path, model: Path) -> None:
     if str(ENGINE.parent) not in sys.path:
         sys.path.insert(0, str(ENGINE.parent))  # the engine of this checkout
     from build_scripts.bench.site import copy_engine
-    from build_scripts.bench.tfjs import export_graph
+    from build_scripts.bench.tfjs_graph import export_graph
 
     shutil.rmtree(site, ignore_errors=True)
     shutil.copytree(BENCHMARKS / "throughput", site)

@@ -96,7 +96,7 @@ def _row(backend: str, case: Case, verdict: str, why: str) -> dict[str, Any]:
 
 
 async def _outcomes(host: Any, backend: str, ready: Sequence[tuple[Case, Graph]]) -> list[dict[str, Array] | Exception]:
-    """What the backend makes of each case; all in one graph, halved while that fails."""
+    """What the backend makes of each case; all in one graph, split in two while that fails."""
     try:
         return list(await _run(host, backend, ready))
     except Exception as error:  # a crash of one case must not hide the others

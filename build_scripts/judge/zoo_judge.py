@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 Array = np.ndarray[Any, Any]
-PHOTOS = 2  # fed to each model that takes an image; then one input of noise
+PHOTOS = 2  # fed to each model that takes an image; then one of random numbers
 FLOAT_LIMIT = 1e-3  # of the output's range
 MIN_RANGE = 1e-6  # an output that stays below (a score of e^-20) is compared as if it reached this far
 EXACT_LIMIT = 0.995  # share of quantised values that are the same; none may be off by more than one
@@ -77,13 +77,13 @@ def _invoke(model: Path, inputs: Sequence[Sequence[Array]]) -> list[list[Array]]
 
 
 def model_inputs(infos: Sequence[Any], images: Path) -> list[dict[str, Array]]:
-    """Inputs by name: photos where the model takes one image, and always one set of noise."""
+    """Inputs by name: photos where the model takes one image, and always one set of random numbers."""
     rng = np.random.default_rng(0)
     sets = []
     if len(infos) == 1 and len(infos[0].shape) == 4 and infos[0].shape[3] in (1, 3, 4):
         photos = sorted(p for p in images.glob("*") if p.suffix in (".jpg", ".png", ".bmp")) if images.is_dir() else []
         sets = [{infos[0].name: _photo(path, infos[0])} for path in photos[:PHOTOS]]
-    return [*sets, {info.name: _noise(rng, info) for info in infos}]
+    return [*sets, {info.name: _random_array(rng, info) for info in infos}]
 
 
 def _photo(path: Path, info: Any) -> Array:
@@ -102,7 +102,7 @@ def _photo(path: Path, info: Any) -> Array:
     return np.ascontiguousarray(stack)
 
 
-def _noise(rng: np.random.Generator, info: Any) -> Array:
+def _random_array(rng: np.random.Generator, info: Any) -> Array:
     """Floats from -1 to 1, whole bytes, small counting numbers for wider integers."""
     if info.dtype.is_float:
         return np.asarray(rng.uniform(-1.0, 1.0, info.shape).astype(info.dtype.value))

@@ -51,14 +51,14 @@ def test_another_shape_is_wrong() -> None:
     assert "must be float32[2]" in _verdict([1.0], [1.0, 2.0]).problem()
 
 
-def test_inputs_are_photos_and_noise_for_images_and_noise_for_the_rest(tmp_path: Path) -> None:
+def test_inputs_are_photos_for_images_and_random_numbers_for_all(tmp_path: Path) -> None:
     from PIL import Image
 
     Image.new("RGB", (9, 7), (255, 0, 128)).save(tmp_path / "photo.png")
-    photo, noise = model_inputs([Info("image", (1, 4, 6, 3), DType.INT8)], tmp_path)
+    photo, random_one = model_inputs([Info("image", (1, 4, 6, 3), DType.INT8)], tmp_path)
     assert photo["image"].reshape(-1, 3)[0].tolist() == [127, -128, 0]
-    assert noise["image"].shape == (1, 4, 6, 3)
-    assert noise["image"].min() < -100
+    assert random_one["image"].shape == (1, 4, 6, 3)
+    assert random_one["image"].min() < -100
     (only,) = model_inputs([Info("ids", (1, 5), DType.INT32)], tmp_path)
     assert only["ids"].dtype == np.int32
 

@@ -46,8 +46,8 @@ async function open() {
   return device;
 }
 
-/** Repeatable noise of both signs, 0.125 to 0.5 large; finite too where it is read as float16 numbers. */
-function noise(count) {
+/** Repeatable random numbers of both signs, 0.125 to 0.5 large; finite too where it is read as float16 numbers. */
+function randomNumbers(count) {
   const words = new Uint32Array(count);
   let state = 12345;
   for (let i = 0; i < count; i++) {
@@ -84,7 +84,7 @@ class Replay {
     const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST;
     this.buffers = record.buffers.map((size) => device.createBuffer({ size, usage }));
     for (const number of record.filled) {
-      device.queue.writeBuffer(this.buffers[number], 0, noise(record.buffers[number] / 4));
+      device.queue.writeBuffer(this.buffers[number], 0, randomNumbers(record.buffers[number] / 4));
     }
     const bytes = Uint8Array.from(record.uniforms.match(/../g) ?? [], (hex) => parseInt(hex, 16));
     const flags = GPUBufferUsage.UNIFORM | GPUBufferUsage.COPY_DST;

@@ -217,7 +217,7 @@ def test_the_server_knows_nothing_of_tensors() -> None:
 def test_build_scripts_do_not_import_third_parties_before_the_environment_stands() -> None:
     import sys
 
-    early = "__init__ __main__ errors files locks main paths steps verbs setup/environment setup/lock site/wheel"
+    early = "__init__ __main__ errors files locks main paths steps verbs setup/environment setup/pins site/wheel"
     for name in [*early.split(), "judge/sizes", "judge/tables"]:
         path = ROOT / "build_scripts" / f"{name}.py"
         tops = {found.split(".")[0] for found, _ in imports_of(path)}
