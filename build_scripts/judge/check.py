@@ -17,6 +17,8 @@ RING_0 = (
     "web/python/tests/passes",
     "web/python/tests/plan",
     "web/python/tests/codegen",
+    "web/python/tests/docs/test_names.py",
+    "server/tests/test_docs.py",
 )
 
 
