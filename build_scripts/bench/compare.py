@@ -20,6 +20,11 @@ def run(argv: list[str]) -> int:
     options = parse(argv)
     if options.kernels:
         return _kernel_site(options)
+    if options.kernels_wasm:
+        from build_scripts.bench.wasm_kernels import bench_wasm_kernels
+
+        set_up()
+        return bench_wasm_kernels(options.only.split(",") if options.only else (), options.json)
     set_up()
     run_steps([rivals_step()])
     sys.path.insert(0, str(ENGINE.parent))  # the engine of this checkout exports graphs for TF.js
@@ -63,6 +68,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--json", type=Path, help=where)
     parser.add_argument("--static", type=Path, help="write a site that needs no server of ours, and measure nothing")
     parser.add_argument("--kernels", action="store_true", help="with --static: a site that times single GPU kernels")
+    parser.add_argument("--kernels-wasm", action="store_true", help="every WASM kernel alone (--only: these kernels)")
     parser.add_argument("--first", action="store_true", help="only first runs, in a fresh browser each")
     parser.add_argument("--report", type=Path, help="make JSON, table and chart from lines that a static site posted")
     parser.add_argument("--screenshot", type=Path, help="also write a picture of the finished page")

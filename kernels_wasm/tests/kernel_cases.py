@@ -17,7 +17,8 @@ import numpy as np
 from tests.ops.case_graphs import Array, Problem, case_node, dense, draw
 
 from webinfer.backends.reference.executor import compute
-from webinfer.backends.wasm.executor import lower_graph
+from webinfer.backends.wasm.builder import Builder
+from webinfer.backends.wasm.executor import WasmExecutor, lower_graph
 from webinfer.backends.wasm.kernel_table import KERNELS
 from webinfer.backends.wasm.lowerings import LOWERINGS
 from webinfer.backends.wasm.lowerings.constants import narrow_output
@@ -25,8 +26,12 @@ from webinfer.backends.wasm.lowerings.conv import TILES, TRANSPOSE_TILES, tuning
 from webinfer.dtypes import DType
 from webinfer.errors import WebinferError
 from webinfer.graph.ir import Case, Constant, Graph, Node, Op, Quantization, Sparsity, TensorType
+from webinfer.host.interface import Kernels
+from webinfer.host.native import NativeHost
 from webinfer.ops import conv
 from webinfer.ops.conv import Conv2dAttrs, quantized_conv_case
+from webinfer.tasks.kernel_constants import BORDER_REPEAT
+from webinfer.tasks.workspace import Workspace
 
 PLANNED_FOR = "relaxed"  # the build with most kernels to choose from; every build runs its plans
 TASKS_ONLY = {"u8_image_to_f32"}  # called by tasks, part of no plan
@@ -85,6 +90,30 @@ class Variant:
     def tuned(self, node: Node) -> dict[str, str]:
         """What a tuner would have found."""
         return {tuning_key(node): self.tile} if self.tile else {}
+
+    def enlarged(self, kernel: str, elements: int) -> Variant:
+        """The case with so many more of its first dimension that there is something to time, where that fits."""
+        case, first = self.case, self.case.inputs[0]
+        if first is None or not first.shape or not first.size:
+            return self
+        size, times = first.shape[0], max(1, elements // first.size)
+        inputs = tuple(
+            t if t is None or i in case.constant or t.shape[:1] != (size,)
+            else dataclasses.replace(t, shape=(size * times, *t.shape[1:]))
+            for i, t in enumerate(case.inputs)
+        )  # fmt: skip
+        larger = dataclasses.replace(self, case=dataclasses.replace(case, inputs=inputs))
+        try:
+            return larger if kernel in larger.kernels() else self
+        except ValueError:  # the case gives its values, and there are too few now
+            return self
+
+    def executor(self, node: Node, kernels: Kernels) -> tuple[WasmExecutor, Builder]:
+        """The plan that reaches the kernels, loaded into an instance of any build; and the steps that it has."""
+        inputs = [v for v in node.inputs if v is not None and not v.is_constant]
+        graph = Graph("case", inputs, node.outputs, [node])
+        builder = lower_graph(graph, PLANNED_FOR, self.tuned(node))
+        return WasmExecutor(graph, NativeHost(), kernels, builder), builder
 
     def kernels(self) -> dict[str, int]:
         """The kernels of the plan, with the units of their largest step; none if the plan is refused."""
@@ -221,3 +250,12 @@ def _attrs_typed(attrs: Any, dtype: DType) -> Any:
         elif isinstance(value, tuple) and value and isinstance(value[0], DType):
             changed[field.name] = (dtype, None if dtype.is_float else _quant(value[1], dtype))
     return dataclasses.replace(attrs, **changed) if changed else attrs
+
+
+def picture_call(workspace: Workspace, image: Array) -> tuple[int, tuple[int | float, ...]]:
+    """Where u8_image_to_f32 puts every pixel of an image, times 0.5 less 1; and its arguments before the units."""
+    height, width, _ = image.shape
+    source = workspace.put("image", image.tobytes(), image.nbytes)
+    target = workspace.area("tensor", 12 * height * width)
+    matrix = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)
+    return target, (source, target, width, height, 4 * width, width, BORDER_REPEAT, *matrix, 0.5, -1.0)

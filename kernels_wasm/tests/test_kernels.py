@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -11,14 +10,12 @@ import numpy as np
 import pytest
 from tests.ops.case_graphs import Array, Problem, difference, run
 from tests.ops.targets import Target
-from tests.wasm.memory import BUILDS, Memory
+from tests.wasm.memory import BUILDS
 
-from kernels_wasm.tests.kernel_cases import PLANNED_FOR, TASKS_ONLY, Variant, kernel_cases
-from webinfer.backends.wasm.executor import WasmExecutor, lower_graph
+from kernels_wasm.tests.kernel_cases import TASKS_ONLY, Variant, kernel_cases, picture_call
 from webinfer.backends.wasm.kernel_table import KERNELS
-from webinfer.graph.ir import Graph, Value
 from webinfer.host.native import NativeHost
-from webinfer.tasks.kernel_constants import BORDER_REPEAT
+from webinfer.tasks.workspace import Workspace
 
 THREADS = 3
 
@@ -29,14 +26,10 @@ def problem_of(variant: Variant) -> Problem:
     return variant.problem()
 
 
-def views_of(problems: Sequence[Problem]) -> dict[str, memoryview]:
+def views_of(p: Problem) -> dict[str, memoryview]:
     """The inputs' bytes by name."""
-    return {
-        v.name: memoryview(np.ascontiguousarray(a).reshape(-1)).cast("B") if a.size else memoryview(b"")
-        for p in problems
-        for v, a in zip(p.node.inputs, p.arrays, strict=True)
-        if v is not None and a is not None and not v.is_constant
-    }
+    pairs = zip(p.node.inputs, p.arrays, strict=True)
+    return {v.name: memoryview(a.tobytes()) for v, a in pairs if v and a is not None and not v.is_constant}
 
 
 @dataclass(frozen=True)
@@ -60,13 +53,10 @@ def in_parts(executor: Any, views: dict[str, memoryview]) -> dict[str, bytes]:
 @cache
 def outcome(variant: Variant, isa: str) -> Outcome:
     """One case on one build, with the plan that reaches its kernels."""
-    p, host = problem_of(variant), NativeHost()
-    inputs: list[Value] = [v for v in p.node.inputs if v is not None and not v.is_constant]
-    graph = Graph("case", inputs, p.node.outputs, [p.node])
-    builder = lower_graph(graph, PLANNED_FOR, variant.tuned(p.node))
-    executor = WasmExecutor(graph, host, run(host.kernels(isa)), builder)
+    p = problem_of(variant)
+    executor, builder = variant.executor(p.node, run(NativeHost().kernels(isa)))
     try:
-        views = views_of([p])
+        views = views_of(p)
         whole = {name: tensor.numpy().copy() for name, tensor in run(executor.run(views)).items()}
         parts = in_parts(executor, views)
     finally:
@@ -95,13 +85,13 @@ def test_the_kernel_is_right_and_its_parts_make_the_whole(kernel: str, target: T
 def test_a_picture_is_laid_into_a_tensor_in_parts(target: Target) -> None:
     target.demand()
     image = np.random.default_rng(3).integers(0, 256, (7, 5, 4), np.uint8)
-    memory = Memory(str(dict(target.options)["isa"]))
-    source, y = memory.put(image), np.empty((7, 5, 3), np.float32)
-    address = memory.room(y.nbytes)
-    args = (5, 7, 20, 5, BORDER_REPEAT, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.5, -1.0)  # every pixel where it is
+    kernels = run(NativeHost().kernels(str(dict(target.options)["isa"])))
+    address, args = picture_call(Workspace(kernels), image)
     for begin, end in ((4, 7), (2, 4), (0, 2)):
-        memory.kernels.call("u8_image_to_f32", source, address, *args, begin, end)
-    np.testing.assert_array_equal(memory.get(address, y), image[..., :3] * np.float32(0.5) - 1)
+        kernels.call("u8_image_to_f32", *args, begin, end)
+    got = np.frombuffer(kernels.read(address, 12 * 7 * 5), np.float32).reshape(7, 5, 3)
+    np.testing.assert_array_equal(got, image[..., :3] * np.float32(0.5) - 1)
+    kernels.close()
 
 
 def test_kernels_that_only_tasks_call_are_in_the_list() -> None:

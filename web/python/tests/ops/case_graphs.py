@@ -105,11 +105,7 @@ async def _run_together(
     graph = Graph("cases", inputs, outputs, [p.node for p in problems])
     executor = await backend.build(graph, host, **options)
     try:
-        views = {
-            v.name: memoryview(np.ascontiguousarray(a).reshape(-1)).cast("B") if a.size else memoryview(b"")
-            for v, a in inputs.items()
-            if a is not None
-        }
+        views = {v.name: memoryview(a.tobytes()) for v, a in inputs.items() if a is not None}
         results = await executor.run(views)
         return [[results[v.name].numpy().copy() for v in p.node.outputs] for p in problems]
     finally:

@@ -1,0 +1,24 @@
+"""The benchmark of single kernels: one row each, from the same cases as the tests."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.wasm.memory import BUILDS
+
+from build_scripts.bench.wasm_kernels import bench_wasm_kernels
+
+NAMES = ("f32_pack_conv_weights", "f32_conv2d_nhwc_6x8", "u8_image_to_f32")  # of the load, of a run, of tasks
+
+
+def test_each_kernel_gets_a_row_with_its_rate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    BUILDS[-1].demand()
+    assert bench_wasm_kernels(NAMES, tmp_path / "kernels.json") == 0
+    rows = {row["kernel"]: row for row in json.loads((tmp_path / "kernels.json").read_text())["kernels"]}
+    assert sorted(rows) == sorted(NAMES)
+    assert all(row["ms"] > 0 and row["gbytes"] > 0 for row in rows.values())
+    assert rows["f32_conv2d_nhwc_6x8"]["gflops"] > 0
+    assert rows["f32_pack_conv_weights"]["gflops"] is None
+    assert all(name in capsys.readouterr().out for name in NAMES[:1])
