@@ -2,6 +2,10 @@
 
 alias x_v = a_v;
 
+$$ if needs_math
+{$ include "_math.wgsl" $}
+{$ include "_erf.wgsl" $}
+$$ endif
 $$ if "power(" in formula
 {$ include "_power.wgsl" $}
 $$ endif

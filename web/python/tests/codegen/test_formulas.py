@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import enum
+
 import pytest
 
-from webinfer.codegen.formulas import FORMULAS, Language, shader_function
+from webinfer.codegen.elements import Element
+from webinfer.codegen.formulas import FORMULAS, FormulaName, Language, shader_function
 from webinfer.codegen.lookup import lookup_table
+from webinfer.codegen.prelude import Access, Slot
+from webinfer.codegen.templates import render
 from webinfer.errors import ShapeError
 from webinfer.ops import formula as f
 from webinfer.ops.elementwise import ROWS, UnaryAttrs
 from webinfer.ops.formula import CONSTANT, A, B, Formula, X
 from webinfer.ops.registry import eight_bit
+
+
+class Word(enum.StrEnum):
+    """How a binary step reads its operands."""
+
+    FLAT = "flat"
+
 
 PLAIN = Language(lambda part, _: f"{part.value:g}" if part.name == CONSTANT else part.name, {"exp": "exp({})"})
 
@@ -64,6 +76,20 @@ def test_a_formula_is_written_in_wgsl(name: str, integer: bool, text: str) -> No
 @pytest.mark.parametrize("name", sorted(FORMULAS))
 def test_every_formula_can_be_written_for_floats(name: str) -> None:
     assert shader_function(name, False).startswith("fn ")
+
+
+def test_a_formula_of_two_operands_brings_what_it_uses(monkeypatch: pytest.MonkeyPatch) -> None:
+    shader_function.cache_clear()
+    monkeypatch.setitem(FORMULAS, "sub", f.tanh(A) ** B)
+    slots = [Slot(name, Element.F32, Access.READ) for name in "ab"] + [Slot("y", Element.F32, Access.WRITE)]
+    steps = {"rank": 1, "access": Word.FLAT, "a_step": 1, "b_step": 1, "has_activation": False}
+    text = render(
+        "elementwise_binary", {"workgroup": 64, "op": FormulaName("sub"), "integer": False, **steps}, slots, ()
+    ).code
+    shader_function.cache_clear()
+    assert "return power(safe_tanh(a), b);" in text
+    assert "fn power(" in text
+    assert "fn safe_tanh(" in text
 
 
 @pytest.mark.parametrize("name", [name for name, row in ROWS.items() if row.attrs is UnaryAttrs])

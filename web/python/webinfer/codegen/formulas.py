@@ -94,6 +94,8 @@ _FLOAT_INSTEAD = {
     "//": lambda a, b: f.floor(a / b), "%": lambda a, b: a - b * f.floor(a / b), "^": f.not_equal,
 }  # fmt: skip
 
+_WRITTEN_OUT = ("cos", "erf", "expm1", "gelu", "log1p", "sigmoid", "sin", "tan", "tanh")  # _math.wgsl and _erf.wgsl
+
 # What shaders can compute: every row with a formula, and clamps of which one bound is infinite.
 FORMULAS: dict[str, Formula] = {
     **{name: row.formula for name, row in ROWS.items() if row.formula is not None},
@@ -101,6 +103,11 @@ FORMULAS: dict[str, Formula] = {
     "clamp_low": f.bounded(A, f.INFINITY),
 }
 FormulaName = enum.StrEnum("FormulaName", [(name.upper(), name) for name in FORMULAS])  # type: ignore[misc]
+
+
+def needs_math(name: str) -> bool:
+    """Whether the formula with this name uses a primitive that WGSL has no precise function for."""
+    return FORMULAS[name].uses(*_WRITTEN_OUT)
 
 
 @functools.cache

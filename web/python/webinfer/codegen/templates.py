@@ -21,7 +21,7 @@ from pathlib import Path
 import jinja2
 import jinja2.meta
 
-from webinfer.codegen.formulas import FormulaName, shader_function
+from webinfer.codegen.formulas import FormulaName, needs_math, shader_function
 from webinfer.codegen.prelude import Param, Slot, prelude
 
 Variable = int | float | bool | enum.StrEnum
@@ -158,10 +158,11 @@ def render(
 def _render(name: str, variables: Mapping[str, Variable], head: str, text: str) -> Shader:
     check_variables(name, variables)
     op = variables.get("op")
-    formula = shader_function(op, bool(variables["integer"])) if isinstance(op, FormulaName) else ""
-    key = digest(name, variables, text + head + formula)
+    generated: dict[str, str | bool] = {"prelude": head}
+    if isinstance(op, FormulaName):
+        generated |= {"formula": shader_function(op, bool(variables["integer"])), "needs_math": needs_math(op)}
+    key = digest(name, variables, "".join(map(str, (text, *generated.values()))))
     if key not in _rendered:
-        template = _environment().get_template(f"{name}.wgsl")
-        code = text + template.render(**variables, prelude=head, formula=formula)
+        code = text + _environment().get_template(f"{name}.wgsl").render(**variables, **generated)
         _rendered[key] = Shader(name, code, key)
     return _rendered[key]

@@ -99,6 +99,7 @@ def clip(builder: Builder, source: Ref, target: Ref, dtype: DType, bounds: tuple
 
 
 def class_test(node: Node, builder: Builder) -> None:
+    """One step: whether each float is a NaN or an infinity; an integer never is."""
     x, y = node.required_input(0), node.output
     if compute_dtype(x) is F32:
         builder.step(f"f32_{node.op.name}", x=builder.ref(x), y=builder.ref(y), units=x.type.size)
@@ -107,6 +108,7 @@ def class_test(node: Node, builder: Builder) -> None:
 
 
 def logical_not(node: Node, builder: Builder) -> None:
+    """One step: whether each element is zero."""
     x = node.required_input(0)
     dtype = compute_dtype(x)
     prefix = "f32" if dtype is F32 else f"b{8 * dtype.itemsize}"
@@ -114,6 +116,7 @@ def logical_not(node: Node, builder: Builder) -> None:
 
 
 def binary(node: Node, builder: Builder) -> None:
+    """One step: the operator's kernel with its clamp; any other activation is a step behind it."""
     a, b, y = node.required_input(0), node.required_input(1), node.output
     dtype, activation = compute_dtype(a), node.attrs.activation
     table = broadcast_nest(builder, y.type.shape, a.type.shape, b.type.shape)
@@ -140,6 +143,7 @@ def binary(node: Node, builder: Builder) -> None:
 
 
 def comparison(node: Node, builder: Builder) -> None:
+    """One step in the type of the operands, widened where it has no kernel."""
     a, b, y = node.required_input(0), node.required_input(1), node.output
     dtype = compute_dtype(a)
     wide = WIDENED.get(dtype, dtype)
@@ -154,6 +158,7 @@ def comparison(node: Node, builder: Builder) -> None:
 
 
 def logic(node: Node, builder: Builder) -> None:
+    """One step on bytes, in which anything but 0 is true."""
     a, b, y = node.required_input(0), node.required_input(1), node.output
     left, right = (
         builder.ref(v) if compute_itemsize(v.type.dtype) == 1 else converted(builder, v, BOOL) for v in (a, b)
@@ -163,6 +168,7 @@ def logic(node: Node, builder: Builder) -> None:
 
 
 def where(node: Node, builder: Builder) -> None:
+    """One step that moves elements by their width alone."""
     c, x, z = map(node.required_input, range(3))
     y = node.output
     table = broadcast_nest(builder, y.type.shape, c.type.shape, x.type.shape, z.type.shape)

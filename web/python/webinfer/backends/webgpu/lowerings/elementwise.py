@@ -136,6 +136,7 @@ def _access(sizes: Sequence[int], a: Sequence[int], b: Sequence[int]) -> Access:
 
 
 def binary(node: Node, target: Target) -> Sequence[Dispatch]:
+    """Integer arithmetic for sums and products of quantised tensors, else the operator's formula on real numbers."""
     if all(is_quantized(v) for v in (*node.inputs[:2], node.output)):
         if node.op.name in ("add", "sub"):
             return [quantized_sum(node, target)]
@@ -167,6 +168,7 @@ def _binary(node: Node, target: Target) -> list[Dispatch]:
 
 
 def where(node: Node, target: Target) -> list[Dispatch]:
+    """One dispatch that moves elements bit for bit."""
     c, a, b, y = node.required_input(0), node.required_input(1), node.required_input(2), node.output
     sizes, (c_stride, a_stride, b_stride) = merged(y.type.shape, c.type.shape, a.type.shape, b.type.shape)
     bits = bits_of(y.type.dtype)
@@ -177,10 +179,12 @@ def where(node: Node, target: Target) -> list[Dispatch]:
 
 
 def cast(node: Node, target: Target) -> list[Dispatch]:
+    """One dispatch: the conversion of NumPy, floats to integers by truncation and saturation."""
     return [cast_dispatch(node.required_input(0), node.output, target)]
 
 
 def dequantize(node: Node, target: Target) -> list[Dispatch]:
+    """One dispatch: real numbers of stored ones."""
     x, y = node.required_input(0), node.output
     if not is_quantized(x):
         return [cast_dispatch(x, y, target)]
@@ -188,6 +192,7 @@ def dequantize(node: Node, target: Target) -> list[Dispatch]:
 
 
 def quantize(node: Node, target: Target) -> list[Dispatch]:
+    """One dispatch: stored numbers of real ones, or of stored ones with another scale."""
     x, y = node.required_input(0), node.output
     if not is_quantized(x):
         return [quantize_dispatch(x, y, target)]
