@@ -106,9 +106,10 @@ def _absolute(node: ast.ImportFrom, package: str) -> str:
     return ".".join([*parents, *([node.module] if node.module else [])])
 
 
-def engine_imports(path: Path) -> Iterator[tuple[str, bool]]:
+@functools.cache
+def engine_imports(path: Path) -> list[tuple[str, bool]]:
     inside = path.relative_to(ENGINE).parent.as_posix().replace("/", ".")
-    yield from imports_of(path, "webinfer" if inside == "." else f"webinfer.{inside}")
+    return list(imports_of(path, "webinfer" if inside == "." else f"webinfer.{inside}"))
 
 
 def complaints_about(module: str, imported: str) -> str:
