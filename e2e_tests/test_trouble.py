@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,18 @@ from e2e_tests.pages import DemoPage
 
 Demo = Callable[..., DemoPage]
 SILENCE_S = 60
+THREADS_BY_NUMBER = """
+import json, webinfer
+model = "blazeface_short_range"
+try:
+    await webinfer.load(model, backend="wasm", threads=4, strict=True)
+    error = ""
+except webinfer.IsolationError as caught:
+    error = str(caught)
+with await webinfer.load(model, backend="wasm", threads=4) as session:
+    answer = json.dumps([error, session.choice])
+answer
+"""
 
 
 @pytest.mark.parametrize("query", ["", "?backend=webgpu"])
@@ -36,6 +49,16 @@ def test_without_isolation_the_page_works_and_says_why_it_has_one_thread(demo: D
     text = page.text("#capabilities")
     assert "one thread" in text
     assert "Cross-Origin-Opener-Policy" in text
+
+
+def test_without_isolation_strict_threads_are_a_typed_error_and_others_a_reason(demo: Demo, bare_address: str) -> None:
+    page = demo("?backend=wasm", address=bare_address)
+    page.wait_for_result()
+    error, choice = json.loads(
+        page.page.workers[0].evaluate("(code) => pyodide.runPythonAsync(code)", THREADS_BY_NUMBER)
+    )
+    assert error.startswith("threads=4 was asked for, but the page is not cross-origin isolated; ")
+    assert choice == "wasm was asked for; on one thread, because the page is not cross-origin isolated"
 
 
 def test_the_page_is_isolated_as_served(demo: Demo) -> None:
