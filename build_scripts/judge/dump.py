@@ -60,7 +60,8 @@ def dump_models(models: Sequence[Path], folder: Path) -> dict[str, str]:
 def compare(old: Path, new: Path, names: Mapping[str, str]) -> tuple[int, dict[str, str]]:
     """How many files are equal, and the others with what is different about them.
 
-    `names` maps whole words of the old dump, in contents and in file names, to the words of the new one.
+    `names` maps whole words of the old dump, in contents and in file names, to the words of the new one. Comments in
+    shaders do not count.
     """
     before, after = _texts(old, names), _texts(new, {})
     equal, different = 0, dict[str, str]()
@@ -85,8 +86,15 @@ def _texts(folder: Path, names: Mapping[str, str]) -> dict[str, str]:
     def renamed(text: str) -> str:
         return words.sub(lambda found: names[found[1]], text) if words else text
 
-    files = (path for path in folder.rglob("*") if path.is_file())
-    return {renamed(path.relative_to(folder).as_posix()): renamed(path.read_text()) for path in files}
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    texts = {path: _program(path.read_text()) if path.suffix == ".wgsl" else path.read_text() for path in files}
+    return {renamed(path.relative_to(folder).as_posix()): renamed(text) for path, text in texts.items()}
+
+
+def _program(shader: str) -> str:
+    """The shader without comments and empty lines."""
+    lines = (line.partition("//")[0].rstrip() for line in shader.splitlines())
+    return "\n".join(line for line in lines if line)
 
 
 def _first_difference(before: str, after: str) -> str:

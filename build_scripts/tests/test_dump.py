@@ -45,6 +45,15 @@ def test_renamed_kernels_are_equal_by_a_mapping(tmp_path: Path) -> None:
     assert run(["--compare", str(a), str(b), "--names", str(mapping)]) == 0
 
 
+def test_comments_of_shaders_do_not_count(tmp_path: Path) -> None:
+    a, b = folders(tmp_path, "", "")
+    (a / "k.wgsl").write_text("// old words\nlet x = 1u; // more\n")
+    (b / "k.wgsl").write_text("// new words\n\nlet x = 1u;\n")
+    assert compare(a, b, {}) == (2, {})
+    (b / "k.wgsl").write_text("let x = 2u;\n")
+    assert list(compare(a, b, {})[1]) == ["k.wgsl"]
+
+
 def test_a_folder_without_models_says_what_to_name(tmp_path: Path) -> None:
     with pytest.raises(BuildError, match="--models"):
         run(["--models", str(tmp_path), "--to", str(tmp_path / "out")])
