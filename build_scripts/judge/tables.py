@@ -37,15 +37,14 @@ def operators_table() -> str:
             tables = import_module(f"webinfer.backends.{backend}.lowerings")
             refused = "; ".join(f"`{op.name}`: {why}" for op, why in tables.UNSUPPORTED.items()) or "none"
             rows.append(f"| {backend} | {len(tables.LOWERINGS)} of {len(operators)} | {refused} |")
-        webnn = import_module("webinfer.importers.webnn.convert").CONVERTERS
-        tflite = import_module("webinfer.importers.tflite.convert").CONVERTERS
+        formats = ["", "| format | operators read | refuses |", "|---|---|---|"]
+        for row in import_module("webinfer.importers.formats").FORMATS:
+            converters = import_module(row.reader.partition(":")[0]).CONVERTERS
+            formats.append(f"| {row.name} | {len(converters)} | {row.help} |")
     except ModuleNotFoundError as error:
         raise BuildError(f"the operator table needs {error.name}; run `python3 -m build_scripts kernels`") from error
     finally:
         sys.path.remove(str(ENGINE.parent))
-    formats = ["", "| format | operators read | refuses |", "|---|---|---|"]
-    formats.append(f"| TensorFlow Lite | {len(tflite)} | every other operator, all of a model's in one error |")
-    formats.append(f"| WebNN graphs | {len(webnn)} | data types `int4` and `uint4` |")
     return "\n".join([*rows, *formats])
 
 

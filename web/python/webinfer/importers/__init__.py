@@ -1,4 +1,4 @@
-"""Model files → graph. One folder or file a format, each a table of converters.
+"""Model files → graph. One row in formats.py and one folder a format, each a table of converters over core/.
 
 Reads bytes that nobody vouches for: every index, size and offset is checked before use. Never imports
 passes or backends, never opens files, never touches weights.
@@ -10,9 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from webinfer.graph.ir import Graph
 from webinfer.graph.verify import verify
-from webinfer.importers.formats import refuse
-from webinfer.importers.tflite.convert import read_tflite
-from webinfer.importers.tflite.schema import IDENTIFIER
+from webinfer.importers import formats
 
 
 def read_model(
@@ -23,12 +21,9 @@ def read_model(
     `shapes` binds the sizes of inputs by name, for models that leave them open.
 
     Raises:  ModelFormatError if the bytes are no model or break a rule of their format; UnsupportedOpError
-             listing everything that webinfer lacks; ShapeError if `shapes` does not fit; LimitError.
+             listing everything that webinfer lacks; ShapeError if `shapes` does not fit; LimitError
     """
-    view = memoryview(data).cast("B").toreadonly()
-    if bytes(view[4:8]) != IDENTIFIER:
-        raise refuse(view, name)
-    graph = read_tflite(view, name, shapes or {})
+    graph = formats.read(memoryview(data).cast("B").toreadonly(), name, shapes or {})
     verify(graph)
     return graph
 

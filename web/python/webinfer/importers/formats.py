@@ -1,8 +1,92 @@
-"""What bytes are, when they are not a model that we read."""
+"""The formats that models are read from, one row each, and what other bytes look like."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
 from webinfer.errors import ModelFormatError
+from webinfer.graph.ir import Graph
+
+Reader = Callable[[Any, str, Mapping[str, Sequence[int]]], Graph]  # source, name, sizes of inputs → graph
+_HEAD = 256  # bytes that tell a format
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """One format. A file belongs to it if its first bytes pass `signature`, or if it is a JSON object with `keys`.
+
+    `reader` is "module:function"; the module is imported when the first such model is read. It takes the file's
+    bytes, or the JSON object, with the model's name and the sizes that `shapes=` binds. The module's table
+    `CONVERTERS` names the operators that it reads. `help` says what it does not read, and where it is not installed.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]  # of file names
+    reader: str
+    help: str
+    signature: Callable[[bytes], bool] | None = None
+    keys: frozenset[str] = frozenset()
+
+
+# A new format is one row here and its folder.
+FORMATS = [
+    Format(
+        "TensorFlow Lite", (".tflite",), "webinfer.importers.tflite.convert:read_tflite",
+        "every other operator, all of a model's in one error", signature=lambda head: head[4:8] == b"TFL3",
+    ),
+    Format(
+        "WebNN graphs", (".webnn.json",), "webinfer.importers.webnn.convert:read_graph",
+        "data types `int4` and `uint4`", keys=frozenset(("inputs", "operators")),
+    ),
+]  # fmt: skip
+
+
+def model_names(files: Iterable[str]) -> list[str]:
+    """The names of those files that are models by their suffix, without folder and suffix."""
+    ends = tuple((file, suffix) for file in files for row in FORMATS for suffix in row.suffixes)
+    return [file.removesuffix(suffix).rpartition("/")[2] for file, suffix in ends if file.endswith(suffix)]
+
+
+def read(data: memoryview, name: str, shapes: Mapping[str, Sequence[int]]) -> Graph:
+    """The graph of a model of any format.
+
+    Raises:  ModelFormatError if the bytes are no model that is read here, and all that the reader raises
+    """
+    head = bytes(data[:_HEAD])
+    for row in FORMATS:
+        if row.signature is not None and row.signature(head):
+            return _reader(row, name)(data, name, shapes)
+    described = _json_object(data) if head.startswith(b"{") else {}
+    for row in FORMATS:
+        if row.keys and row.keys <= described.keys():
+            return _reader(row, name)(described, name, shapes)
+    raise ModelFormatError(f"{name!r} is not a TFLite model: it is {_describe(data)}")
+
+
+def _reader(row: Format, name: str) -> Reader:
+    module, _, function = row.reader.partition(":")
+    try:
+        reader: Reader = getattr(import_module(module), function)
+    except ModuleNotFoundError as error:
+        raise ModelFormatError(
+            f"{name!r} is of the format {row.name}, and this installation of webinfer has no reader for it "
+            f"({error.name}); convert the model, or load it in CPython"
+        ) from error
+    return reader
+
+
+def _json_object(data: memoryview) -> dict[str, Any]:
+    """The JSON object that the bytes are, or an empty one."""
+    try:
+        found = json.loads(bytes(data))
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
 
 _MAGIC = (
     (b"PK\x03\x04", "a zip archive; if it is a .task bundle, take the .tflite file out of it"),
@@ -20,14 +104,10 @@ _MAGIC = (
 _MARKUP = (b"<!doctype", b"<html", b"<?xml", b"<head", b"<!--")
 
 
-def refuse(data: memoryview, name: str) -> ModelFormatError:
-    """The error for bytes that are no TFLite model: it says what they look like."""
-    return ModelFormatError(f"{name!r} is not a TFLite model: it is {_describe(data)}")
-
-
 def _describe(data: memoryview) -> str:
+    """What bytes of no known format look like, and what to do about it."""
     size = len(data)
-    head = bytes(data[:256])
+    head = bytes(data[:_HEAD])
     if size == 0:
         return "empty (0 bytes); the download or the upload failed"
     if not any(head):

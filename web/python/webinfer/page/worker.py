@@ -17,6 +17,7 @@ from webinfer.errors import WebinferError
 from webinfer.flags import debug_level, set_debug_level
 from webinfer.host import current
 from webinfer.host.interface import Progress, ProgressEvent
+from webinfer.importers.formats import model_names
 from webinfer.models.registry import MODELS
 
 VERSION = 1
@@ -90,7 +91,7 @@ class EngineWorker:
         """
         set_debug_level(debug)
         urls: dict[str, str] = json.loads(assets)
-        known = sorted({*MODELS, *(name[7:-7] for name in urls if name.startswith("models/"))})
+        known = sorted({*MODELS, *model_names(name for name in urls if name.startswith("models/"))})
         if model not in known:
             text = f"There is no model named {model!r} here. Put one of these into the address as ?model=: "
             self._send("error", code="model-unknown", message=text + ", ".join(known), fatal=True)

@@ -9,8 +9,6 @@ from __future__ import annotations
 from webinfer.dtypes import DType
 from webinfer.importers.readers.flatbuffer import Field
 
-IDENTIFIER = b"TFL3"
-
 # Each word is one slot, in order: name:kind, or name:kind=default. "-" is a slot nobody may read.
 _TABLES = {
     "Model": "version:u32 operator_codes:[OperatorCode] subgraphs:[SubGraph] description:str buffers:[Buffer] "
