@@ -1,4 +1,6 @@
-// _packed_dot: products of words of four int8. FLIP_X and FLIP_W turn words of uint8 into them (x ^ 0x80).
+// _packed_dot: products(x, w): one word of four int8 times each of four such words, summed within a word.
+//
+//   FLIP_X and FLIP_W turn words of uint8 into int8 (x ^ FLIP).  Needs: packed_4x8_integer_dot_product.
 
 const FLIP_X: u32 = {{ flip_x }}u;
 const FLIP_W: u32 = {{ flip_w }}u;

@@ -1,4 +1,7 @@
-// _pooled_residual: the residual is the largest of a window over an image [N, PH, PW, RC], taken as it is read.
+// _pooled_residual: residual_at(pixel, c4) is the largest of a window over an image [N, PH, PW, RC].
+//
+//   Padded taps never win; channels beyond RC count as 0.
+//   Needs: a binding residual, params residual_c, oh, ow, lowest, pool_*.
 
 const POOL_KH: i32 = {{ pool_kh }};
 const POOL_KW: i32 = {{ pool_kw }};

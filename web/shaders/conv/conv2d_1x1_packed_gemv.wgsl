@@ -1,5 +1,5 @@
 // conv2d_1x1_packed_gemv: an 8-bit product for few rows and long sums: the invocations of a workgroup share the sums of
-// one row by four channels and join their parts.
+// one row by four channels and combine their parts.
 //
 //   x  [rows, CI/4]   words of four int8 or uint8
 //   w  [CO, CI/4]     words of four int8 or uint8, as models store it

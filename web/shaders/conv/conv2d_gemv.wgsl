@@ -1,5 +1,5 @@
 // conv2d_gemv: for few pixels and long sums: the invocations of a workgroup share the sums of ROWS pixels by four
-// channels and join their parts.
+// channels and combine their parts.
 //
 //   x  [N, IH, IW, CI]     read four channels at a time
 //   w  [CO, KH, KW, CI]    read four input channels at a time, as models store it

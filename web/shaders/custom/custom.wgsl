@@ -1,5 +1,6 @@
-// custom: what a user's own WGSL, which stands above this line, computes of its inputs.
+// custom: what a user's own WGSL, which stands above this line, computes from its inputs.
 //
+//   Inputs and outputs are bound under the names that the operator declares, in their own shapes.
 //   form      "element": `element(i)` is called for four elements; "quad": `quad(q)` once; "shader": its own main
 //   Dispatch: (ceil(y_count / 4) / WG), or what the user said
 

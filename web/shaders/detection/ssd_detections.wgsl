@@ -16,7 +16,7 @@ const NEVER: f32 = -1.0;
 
 var<workgroup> top_score: array<f32, WG>;
 var<workgroup> top_place: array<u32, WG>;
-var<workgroup> joined: array<atomic<u32>, WORDS>; // a bit an anchor
+var<workgroup> merged: array<atomic<u32>, WORDS>; // a bit an anchor
 
 fn score_of(i: u32) -> f32 {
     let bits = load_scores(i);
@@ -53,12 +53,12 @@ fn overlap(a: vec4<f32>, b: vec4<f32>) -> f32 {
     return both / either;
 }
 
-// Coordinate k of the anchors that joined and of the best one, averaged by score.
+// Coordinate k of the merged anchors and of the best one, averaged by score.
 fn mean(best: u32, k: u32) -> f32 {
     var sum = 0.0;
     var total = 0.0;
     for (var word = 0u; word < WORDS; word++) {
-        for (var left = atomicLoad(&joined[word]); left != 0u; left &= left - 1u) {
+        for (var left = atomicLoad(&merged[word]); left != 0u; left &= left - 1u) {
             let i = 32u * word + firstTrailingBit(left);
             let score = score_of(i);
             sum += score * coordinate(i, k);
@@ -111,16 +111,16 @@ fn main(@builtin(local_invocation_index) local: u32) {
     }
     var found = 0u;
     for (; found < params.most; found++) {
-        for (var word = local; word < WORDS; word += WG) { atomicStore(&joined[word], 0u); }
+        for (var word = local; word < WORDS; word += WG) { atomicStore(&merged[word], 0u); }
         let best = find_best(local, open);
         if (best >= params.anchors) { break; }
         let winner = corners_of(best);
         for (var left = open; left != 0u; left &= left - 1u) {
             let n = firstTrailingBit(left);
             let i = local + n * WG;
-            let joins = overlap(winner, corners_of(i)) > params.suppression;
-            if (joins && i != best) { atomicOr(&joined[i >> 5u], 1u << (i & 31u)); }
-            if (joins || i == best) { open &= ~(1u << n); }
+            let overlaps = overlap(winner, corners_of(i)) > params.suppression;
+            if (overlaps && i != best) { atomicOr(&merged[i >> 5u], 1u << (i & 31u)); }
+            if (overlaps || i == best) { open &= ~(1u << n); }
         }
         workgroupBarrier();
         for (var k = local; k < RAW; k += WG) { store_y(found * (RAW + 1u) + k, mean(best, k)); }

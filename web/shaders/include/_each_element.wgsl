@@ -1,5 +1,7 @@
-// _each_element: one invocation computes four consecutive elements by `element(i)` and stores them as a quad.
-// Needs: a binding y, params.count (elements of y), const WG.
+// _each_element: main() of shaders whose invocations each compute four consecutive elements of y by `element(i)`.
+//
+//   Needs: fn element(i: u32) -> y_t, a binding y, params.count (elements of y), const WG.
+//   Dispatch: (ceil(count / 4) / WG), which may go on in y
 
 @compute @workgroup_size(WG)
 fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {

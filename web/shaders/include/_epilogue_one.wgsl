@@ -1,4 +1,6 @@
 // _epilogue_one: as _epilogue, for a single channel c of a pixel, where quads would straddle groups or rows.
+//
+//   finish_one(sum, pixel, c) = activation(sum + bias[c] + residual[pixel, c]);  Needs: as _epilogue
 
 $$ if quantized
 {$ include "_requantize.wgsl" $}

@@ -1,5 +1,7 @@
-// _erf: erfc(x) = t * exp(-x*x + P(t)) with t = 1/(1 + x/2), P fitted by Chebyshev nodes over x in [0, 20]
-// (largest relative error 3.2e-7), reflected below 0; erf by its Taylor series near 0.
+// _erf: the error function and what is made of it: erf(x), erfc(x), gelu(x) of four numbers.
+//
+//   erfc(x) = t * exp(-x*x + P(t)) with t = 1/(1 + x/2), P fitted by Chebyshev nodes over x in [0, 20]
+//   (largest relative error 3.2e-7), reflected below 0; erf by its Taylor series near 0.
 
 fn erfc_positive(x: vec4<f32>) -> vec4<f32> {
     let t = 1.0 / (1.0 + 0.5 * x);

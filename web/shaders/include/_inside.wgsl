@@ -1,4 +1,6 @@
-// _inside: a position as an index: negative ones count from the end, what lies outside goes to the nearest element.
+// _inside: inside(p, size): a position as an index of an axis with `size` elements.
+//
+//   Signed positions count from the end where negative; what lies outside goes to the nearest element.
 
 $$ if positions == "signed"
 fn inside(p: i32, size: u32) -> u32 {

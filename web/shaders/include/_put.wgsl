@@ -1,4 +1,7 @@
-// _put: stores a finished quad of channels of a pixel; what lies outside of y is left out.
+// _put: put(pixel, c4, sum) finishes a sum of products and stores it as channels 4*c4..4*c4+3 of a pixel.
+//
+//   What lies outside of y [pixels, CO] is left out.
+//   Needs: _epilogue, a binding y, params.pixels, params.co4 (quads of channels, the last one filled up), params.co.
 
 fn put(pixel: u32, c4: u32, sum: w_v) {
     if (pixel >= params.pixels || c4 >= params.co4) { return; }

@@ -1,4 +1,8 @@
 // _window: where a convolution looks: quads of x under one tap of a window, zeros outside of the image.
+//
+//   corner(pixel) = where the window of an output pixel starts; input_at(corner, dy, dx, k) = quad k of the pixel of x
+//   at dy, dx from there.
+//   Needs: _epilogue, x [N, IH, IW, CI] with CI % 4 == 0, params ih, iw, oh, ow, stride_*, pad_top, pad_left, ci4.
 
 // Quads of x where output pixel `pixel` looks, without the tap: (row of the image, top, left).
 fn corner(pixel: u32) -> vec3<i32> {

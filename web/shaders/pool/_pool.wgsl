@@ -1,6 +1,7 @@
 // _pool: what a window is reduced to: start(), step(acc, x), settle(acc, taps) for four channels.
 //
 //   Padded taps are never stepped over: they do not win, nor count in the mean's divisor.
+//   Needs: bindings x and y; params lowest, and for integers low and high: the bounds of a result.
 
 $$ if quantized
 fn bounded(v: x_v) -> y_v { return clamp(v, y_v(params.low), y_v(params.high)); }

@@ -1,6 +1,7 @@
-// _posenet: records of poses found so far, and bilinear samples of maps. Points are (y, x) in heat-map cells.
+// _posenet: records of the poses found so far. Points are (y, x) in heat-map cells.
 //
 //   record r of `poses`: score, 17 keypoint scores, 17 points; element 0 of all is the count of records
+//   Needs: a binding poses, params.squared_radius.
 
 const KEYPOINTS: u32 = 17u;
 const RECORD: u32 = 52u;

@@ -1,4 +1,6 @@
-// _posenet_sample: where a point lies between the cells of a map of H x W, and the four weights.
+// _posenet_sample: where a point lies between the cells of a map of H x W: cell_of(p), the four cells and weights.
+//
+//   Needs: params h, w; points are (y, x) in cells.
 
 struct Cell { top_left: u32, top_right: u32, bottom_left: u32, bottom_right: u32, weights: vec4<f32> }
 

@@ -1,6 +1,8 @@
 // _requantize_sum: the rounding of an integer sum of products to stored integers.
 //
 //   y = saturate(round_even(f32(sum + bias) * scale[c]) + y_zero), as ai-edge-litert's default delegate rounds
+//   finish(sum, pixel, c4) for four channels, finish_one(sum, pixel, c) for one
+//   Needs: bindings scale [CO] and, if has_bias, bias [CO]; params y_zero, low, high.
 
 fn finish(sum: vec4<i32>, pixel: u32, c4: u32) -> vec4<i32> {
     var v = sum;

@@ -1,4 +1,4 @@
-// _reduce_subgroup: `subgroup_reduce(acc)`, a reduction's partial results of a subgroup joined, for each of its invocations.
+// _reduce_subgroup: `subgroup_reduce(acc)` combines the partial results of a subgroup, for each of its invocations.
 
 $$ if op == "log_sum_exp"
 fn subgroup_reduce(a: acc_v) -> acc_v {

@@ -27,7 +27,7 @@ def _reduced(name: str, type: TensorType = _LONG, low: float = -3.0, high: float
 _SHORTS_OUT = CastAttrs(DType.INT16, Quantization((0.03,), (7,)))
 _IMAGE = TensorType((2, 12, 13, 8))
 _ROWS = (TensorType((3, 128)), TensorType((40, 128)))
-_HALVES = (TensorType((3, 8), DType.FLOAT16), TensorType((8, 5), DType.FLOAT16))
+_FLOAT16 = (TensorType((3, 8), DType.FLOAT16), TensorType((8, 5), DType.FLOAT16))
 
 
 def _clamped(label: str, dtype: DType, low: float, values: tuple[float, ...]) -> tuple[Op, Case]:
@@ -190,5 +190,5 @@ EXTRA: tuple[tuple[Op, Case], ...] = (
         OPS["matmul"],
         Case("many rows", (TensorType((1027, 128)), TensorType((128, 260))), MatmulAttrs(), low=-1, high=1),
     ),
-    (OPS["matmul"], Case("float16, odd columns", _HALVES, MatmulAttrs(), constant=(1,), low=-1, high=1)),
+    (OPS["matmul"], Case("float16, odd columns", _FLOAT16, MatmulAttrs(), constant=(1,), low=-1, high=1)),
 )

@@ -23,7 +23,7 @@ from webinfer.ops.movement import ConcatAttrs, PadAttrs, ReshapeAttrs
 from webinfer.ops.softmax import SoftmaxAttrs
 from webinfer.session.session import Session
 
-HALF, FLOAT = DType.FLOAT16, DType.FLOAT32
+FLOAT16, FLOAT = DType.FLOAT16, DType.FLOAT32
 SHARED = Path(__file__).parents[5] / "shared"
 RNG = np.random.default_rng(11)
 
@@ -48,7 +48,7 @@ def types(nodes: list[Node], outputs: list[Value]) -> dict[str, DType]:
     graph, originals = in_float16(Graph("g", [x], outputs, nodes))
     values = [v for node in graph.nodes for v in (*node.inputs, *node.outputs) if v is not None]
     assert all(originals[v].name == v.name and originals[v].type.dtype is FLOAT for v in originals)
-    assert set(originals) == {v for v in values if v.type.dtype is HALF}
+    assert set(originals) == {v for v in values if v.type.dtype is FLOAT16}
     return {v.name: v.type.dtype for v in values}
 
 
@@ -60,7 +60,7 @@ def test_weights_and_what_lies_between_become_float16() -> None:
     last = conv(middle.output, 8, "last")
     flat = apply(OPS["reshape"], [last.output], ReshapeAttrs((1, 128)), "flat")
     found = types([scaled, first, middle, last, flat], flat.outputs)
-    assert {name for name, dtype in found.items() if dtype is HALF} == {"first w", "last w", "first", "relu"}
+    assert {name for name, dtype in found.items() if dtype is FLOAT16} == {"first w", "last w", "first", "relu"}
 
 
 def test_what_is_stored_one_by_one_or_needs_float32_keeps_it() -> None:
@@ -72,7 +72,7 @@ def test_what_is_stored_one_by_one_or_needs_float32_keeps_it() -> None:
     last = conv(probable.output, 8, "last")
     end = relu(last.output, "end")
     found = types([odd, after, first, probable, last, end], end.outputs)
-    assert {name for name, dtype in found.items() if dtype is HALF} == {"odd w", "first w", "last w", "last"}
+    assert {name for name, dtype in found.items() if dtype is FLOAT16} == {"odd w", "first w", "last w", "last"}
 
 
 def test_moves_have_one_type_on_all_sides() -> None:
@@ -85,7 +85,7 @@ def test_moves_have_one_type_on_all_sides() -> None:
     assert all(types(nodes, end.outputs)[name] is FLOAT for name in ("a", "b", "joined", "with input"))
     end = conv(joined.output, 8, "end")
     found = types([a, b, joined, end], end.outputs)
-    assert [found[name] for name in ("a", "b", "joined", "end")] == [HALF, HALF, HALF, FLOAT]
+    assert [found[name] for name in ("a", "b", "joined", "end")] == [FLOAT16, FLOAT16, FLOAT16, FLOAT]
 
 
 @pytest.mark.parametrize("large", [65505.0, -1e5, float("inf")])
@@ -102,7 +102,7 @@ def test_constants_beyond_the_range_stay_float32_with_their_results(large: float
     assert all(found[name] is FLOAT for name in ("first", "mask", "masked", "padded", "end w"))
 
 
-@pytest.mark.parametrize(("scale", "dtype"), [(0.5, HALF), (400.0, FLOAT)])
+@pytest.mark.parametrize(("scale", "dtype"), [(0.5, FLOAT16), (400.0, FLOAT)])
 def test_weights_made_real_at_load_are_narrow_where_their_scale_allows(scale: float, dtype: DType) -> None:
     x = Value("x", TensorType((1, 4, 4, 8)))
     quant = Quantization((scale,), (0,))
@@ -151,7 +151,7 @@ def test_verify_compares_with_the_float32_graph() -> None:
 def test_a_node_that_webgpu_refuses_runs_elsewhere_all_the_same() -> None:
     RingTarget("webgpu").demand()
     webinfer.register_operator("my.no_wgsl", reference=lambda x: x + 1)
-    builder = webinfer.GraphBuilder("halves")
+    builder = webinfer.GraphBuilder("float16")
     x = builder.input("x", (1, 4, 4, 8))
     ones = np.full((8, 1, 1, 8), 0.125, np.float32)
     first = builder.node("conv2d", x, ones)

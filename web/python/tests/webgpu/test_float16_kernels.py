@@ -88,7 +88,7 @@ def wrong(got: Array, want: Array, op: Op) -> bool:
 def test_float16_operands_and_results(op: Op, mix: tuple[DType, DType], host: Any) -> None:
     RingTarget("webgpu").demand()
     problems = [posed(op, case, *mix) for case in cases_of(op)]
-    feeds = {
+    inputs = {
         v: a
         for node, arrays, _ in problems
         for v, a in zip(node.inputs, arrays, strict=True)
@@ -97,9 +97,9 @@ def test_float16_operands_and_results(op: Op, mix: tuple[DType, DType], host: An
     nodes = [node for node, *_ in problems]
     if not nodes:
         return
-    executor = run(webgpu.build(Graph("cases", feeds, [v for n in nodes for v in n.outputs], nodes), host))
-    views = {v.name: memoryview(np.ascontiguousarray(a).reshape(-1)).cast("B") for v, a in feeds.items() if a.size}
-    views |= {v.name: memoryview(b"") for v, a in feeds.items() if not a.size}
+    executor = run(webgpu.build(Graph("cases", inputs, [v for n in nodes for v in n.outputs], nodes), host))
+    views = {v.name: memoryview(np.ascontiguousarray(a).reshape(-1)).cast("B") for v, a in inputs.items() if a.size}
+    views |= {v.name: memoryview(b"") for v, a in inputs.items() if not a.size}
     results = run(executor.run(views))
     executor.close()
     for node, _, want in problems:

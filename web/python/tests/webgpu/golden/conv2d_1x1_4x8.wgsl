@@ -46,9 +46,14 @@ const WG: u32 = 64u;
 // _epilogue: what happens to a sum of products before it is stored.
 //
 //   finish(sum, pixel, c4) = activation(sum + bias + residual) for channels 4*c4..4*c4+3 of a pixel
-//   residual [pixels, RC] may have fewer channels than y: the rest counts as 0.  slope belongs to prelu.
+//   input1(i), input4(q) = an element, a quad of x as the sum takes them
+//   bias and slope (prelu's) [CO]; residual [pixels, RC] may have fewer channels than y: the rest counts as 0.
+//   Needs: bindings x and, by the variables, bias, residual, slope; params.residual_c where there is a residual.
 
-// _requantize: integer products: inputs without their zero point, and the rounding of a sum.
+// _requantize: the epilogue of integer products: inputs without their zero point, and the rounding of a sum.
+//
+//   input1(i), input4(q) = an element, a quad of x minus its zero point;  finish: _requantize_sum
+//   Needs: a binding x of integers, params.x_zero, what _requantize_sum needs.
 
 fn input1(i: u32) -> x_t { return load_x(i) - params.x_zero; }
 fn input4(q: u32) -> x_v { return load4_x(q) - params.x_zero; }
@@ -56,6 +61,8 @@ fn input4(q: u32) -> x_v { return load4_x(q) - params.x_zero; }
 // _requantize_sum: the rounding of an integer sum of products to stored integers.
 //
 //   y = saturate(round_even(f32(sum + bias) * scale[c]) + y_zero), as ai-edge-litert's default delegate rounds
+//   finish(sum, pixel, c4) for four channels, finish_one(sum, pixel, c) for one
+//   Needs: bindings scale [CO] and, if has_bias, bias [CO]; params y_zero, low, high.
 
 fn finish(sum: vec4<i32>, pixel: u32, c4: u32) -> vec4<i32> {
     var v = sum;

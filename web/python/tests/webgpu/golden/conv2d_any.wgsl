@@ -50,6 +50,8 @@ const WG: u32 = 64u;
 const KH: u32 = 3u;
 const KW: u32 = 3u;
 // _epilogue_one: as _epilogue, for a single channel c of a pixel, where quads would straddle groups or rows.
+//
+//   finish_one(sum, pixel, c) = activation(sum + bias[c] + residual[pixel, c]);  Needs: as _epilogue
 
 // _activation: `activate(v)`, the activation that a step carries in its epilogue (not prelu: it needs a slope).
 

@@ -1,5 +1,5 @@
 // conv2d_gemv: for few pixels and long sums: the invocations of a workgroup share the sums of ROWS pixels by four
-// channels and join their parts.
+// channels and combine their parts.
 //
 //   x  [N, IH, IW, CI]     read four channels at a time
 //   w  [CO, KH, KW, CI]    read four input channels at a time, as models store it
@@ -44,7 +44,9 @@ const TAPS: u32 = 1u;
 // _epilogue: what happens to a sum of products before it is stored.
 //
 //   finish(sum, pixel, c4) = activation(sum + bias + residual) for channels 4*c4..4*c4+3 of a pixel
-//   residual [pixels, RC] may have fewer channels than y: the rest counts as 0.  slope belongs to prelu.
+//   input1(i), input4(q) = an element, a quad of x as the sum takes them
+//   bias and slope (prelu's) [CO]; residual [pixels, RC] may have fewer channels than y: the rest counts as 0.
+//   Needs: bindings x and, by the variables, bias, residual, slope; params.residual_c where there is a residual.
 
 // _activation: `activate(v)`, the activation that a step carries in its epilogue (not prelu: it needs a slope).
 
@@ -56,7 +58,10 @@ fn finish(sum: vec4<f32>, pixel: u32, c4: u32) -> vec4<f32> {
     v += load4_bias(c4);
     return activate(v);
 }
-// _put: stores a finished quad of channels of a pixel; what lies outside of y is left out.
+// _put: put(pixel, c4, sum) finishes a sum of products and stores it as channels 4*c4..4*c4+3 of a pixel.
+//
+//   What lies outside of y [pixels, CO] is left out.
+//   Needs: _epilogue, a binding y, params.pixels, params.co4 (quads of channels, the last one filled up), params.co.
 
 fn put(pixel: u32, c4: u32, sum: w_v) {
     if (pixel >= params.pixels || c4 >= params.co4) { return; }
@@ -85,9 +90,10 @@ fn subgroup_reduce(a: acc_v) -> acc_v {
         subgroupAdd(a.s0),
     );
 }
-// _workgroup_reduce: `workgroup_reduce(own, local)`: the values of a workgroup's invocations joined, for the first READERS of them.
+// _workgroup_reduce: `workgroup_reduce(own, local)` combines the values of all invocations of a workgroup.
 //
-//   acc_v, start() its neutral value, combine(acc, acc) and subgroup_reduce(acc) are the includer's; WG is a power of two.
+//   The first READERS invocations get the result. acc_v, its neutral value start(), combine(acc, acc) and
+//   subgroup_reduce(acc) are the includer's.  Needs: WG is a power of two.
 //   With subgroups one value of each passes workgroup memory, else all do, in a tree. How many invocations a subgroup
 //   has and which ones is left to the device: the least local index of each marks where its value lies.
 //   Call it once, in uniform control flow.

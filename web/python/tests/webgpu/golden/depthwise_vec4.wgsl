@@ -53,7 +53,9 @@ const KW: u32 = 3u;
 // _epilogue: what happens to a sum of products before it is stored.
 //
 //   finish(sum, pixel, c4) = activation(sum + bias + residual) for channels 4*c4..4*c4+3 of a pixel
-//   residual [pixels, RC] may have fewer channels than y: the rest counts as 0.  slope belongs to prelu.
+//   input1(i), input4(q) = an element, a quad of x as the sum takes them
+//   bias and slope (prelu's) [CO]; residual [pixels, RC] may have fewer channels than y: the rest counts as 0.
+//   Needs: bindings x and, by the variables, bias, residual, slope; params.residual_c where there is a residual.
 
 // _activation: `activate(v)`, the activation that a step carries in its epilogue (not prelu: it needs a slope).
 

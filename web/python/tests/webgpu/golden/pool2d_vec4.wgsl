@@ -38,6 +38,7 @@ const KW: u32 = 3u;
 // _pool: what a window is reduced to: start(), step(acc, x), settle(acc, taps) for four channels.
 //
 //   Padded taps are never stepped over: they do not win, nor count in the mean's divisor.
+//   Needs: bindings x and y; params lowest, and for integers low and high: the bounds of a result.
 
 fn bounded(v: x_v) -> y_v { return clamp(v, y_v(params.low), y_v(params.high)); }
 // The mean of stored integers, ties away from zero.

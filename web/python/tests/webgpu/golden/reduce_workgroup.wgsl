@@ -41,15 +41,16 @@ fn across(a: acc_v) -> acc_v {
     return acc_v(vec4<f32>(top), vec4<f32>(dot(a.sum * exp(a.top - top), vec4<f32>(1.0))));
 }
 fn finish(a: acc_v) -> y_v { return a.top + log(a.sum); }
-// _reduce_subgroup: `subgroup_reduce(acc)`, a reduction's partial results of a subgroup joined, for each of its invocations.
+// _reduce_subgroup: `subgroup_reduce(acc)` combines the partial results of a subgroup, for each of its invocations.
 
 fn subgroup_reduce(a: acc_v) -> acc_v {
     let top = subgroupMax(a.top);
     return acc_v(top, subgroupAdd(a.sum * exp(a.top - top)));
 }
-// _workgroup_reduce: `workgroup_reduce(own, local)`: the values of a workgroup's invocations joined, for the first READERS of them.
+// _workgroup_reduce: `workgroup_reduce(own, local)` combines the values of all invocations of a workgroup.
 //
-//   acc_v, start() its neutral value, combine(acc, acc) and subgroup_reduce(acc) are the includer's; WG is a power of two.
+//   The first READERS invocations get the result. acc_v, its neutral value start(), combine(acc, acc) and
+//   subgroup_reduce(acc) are the includer's.  Needs: WG is a power of two.
 //   With subgroups one value of each passes workgroup memory, else all do, in a tree. How many invocations a subgroup
 //   has and which ones is left to the device: the least local index of each marks where its value lies.
 //   Call it once, in uniform control flow.
