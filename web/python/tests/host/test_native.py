@@ -12,7 +12,7 @@ from webinfer.errors import ModelFormatError
 from webinfer.host.native import NativeHost
 from webinfer.models.registry import MODELS, locate_model
 
-FILE = f"{MODELS['face_mesh'].file}.tflite"
+FILE = MODELS["face_mesh"].file
 
 
 def test_listed_folders_are_searched_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
