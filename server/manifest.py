@@ -42,7 +42,8 @@ def read_manifest(site: Path) -> Manifest:
     rows: dict[str, dict[str, Any]] = data["assets"]
     assets = {row["url"]: _asset(site, row) for row in rows.values()}
     public_rows = {name: {key: row[key] for key in ("url", "bytes", "sha256")} for name, row in rows.items()}
-    public = {"version": data["version"], "engine": data["engine"], "folders": data["folders"], "assets": public_rows}
+    facts = {name: data[name] for name in ("version", "engine", "page", "folders")}
+    public = {**facts, "assets": public_rows}
     urls = {name: str(row["url"]) for name, row in rows.items()}
     return Manifest(data["engine"], assets, urls, data["folders"], public)
 

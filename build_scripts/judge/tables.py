@@ -8,6 +8,7 @@ from importlib import import_module
 
 from build_scripts.errors import BuildError
 from build_scripts.paths import ENGINE, ROOT
+from build_scripts.site.messages import stale_files, write_files
 from build_scripts.verbs import VERBS
 
 
@@ -69,7 +70,12 @@ def renewed(text: str, file: str = "README.md") -> str:
 
 
 def run(argv: list[str]) -> int:
-    """0 when README and documentation hold their tables as generated; --write makes it so."""
+    """0 when README, documentation and the page's messages are as generated; --write makes it so."""
+    if "--write" in argv:
+        write_files()
+    elif stale := stale_files():
+        print(f"tables: {', '.join(stale)} behind messages.toml; run `python3 -m build_scripts tables --write`")
+        return 1
     texts = {file: (ROOT / file).read_text(encoding="utf-8") for file in SHOWN}
     behind = {file: fresh for file, text in texts.items() if (fresh := renewed(text, file)) != text}
     if not behind:

@@ -31,8 +31,10 @@ from build_scripts.paths import (
     version,
 )
 from build_scripts.setup.downloads import LOCK
+from build_scripts.site.page_facts import page_facts
 from build_scripts.steps import Step
 
+PAGE_FACTS = Path(__file__).with_name("page_facts.py")
 STATIC = WEB / "static"
 COMPRESSED = BUILD / "compressed"
 PYODIDE_FILES = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip")
@@ -65,7 +67,7 @@ class Asset:
 def site_step() -> Step:
     """The step that assembles build/site."""
     pyodide = [NODE_MODULES / "pyodide" / name for name in PYODIDE_FILES]
-    sources = [*pyodide, WHEELS, BROWSER_WHEELS, STATIC, KERNELS, MODELS, IMAGES, SNAPSHOT, Path(__file__)]
+    sources = [*pyodide, WHEELS, BROWSER_WHEELS, STATIC, KERNELS, MODELS, IMAGES, SNAPSHOT, Path(__file__), PAGE_FACTS]
     return Step(
         "site", "assemble and compress what the server serves", inputs=lambda: [version(), *sources],
         outputs=(SITE / "manifest.json",), action=assemble, stamp=BUILD / "stamps" / "site",
@@ -83,7 +85,7 @@ def assemble() -> None:
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         rows = dict(pool.map(lambda asset: _publish(fresh, asset), assets))
     folders = {a.logical.split("/")[0]: "/" + a.path.rsplit(a.logical.split("/", 1)[1])[0] for a in _folders_of(assets)}
-    manifest = {"version": 1, "engine": version(), "folders": folders, "assets": rows}
+    manifest = {"version": 1, "engine": version(), "page": page_facts(), "folders": folders, "assets": rows}
     (fresh / "manifest.json").write_text(json.dumps(manifest, indent=1, sort_keys=True) + "\n")
     if SITE.exists():
         SITE.rename(old)

@@ -27,6 +27,7 @@ CPYTHON_ONLY = (
     "webinfer/host/kernels_native.py",
     "webinfer/host/native.py",
     "webinfer/importers/webnn/",
+    "webinfer/page/messages.toml",
 )
 ALL_SHADERS = "webinfer/_shaders/all.json"  # one file is compressed far better than a hundred
 EPOCH = (1980, 1, 1, 0, 0, 0)

@@ -73,7 +73,9 @@ def made_site(folder: Path) -> Settings:
         rows[logical] = {
             "url": f"/{path}", "bytes": len(data), "sha256": digest, "type": media_type, "encodings": encodings,
         }  # fmt: skip
-    manifest = {"version": 1, "engine": "1.2.3", "folders": {"static": "/assets/static-1/"}, "assets": rows}
+    page = {"backends": [{"name": "auto", "title": "Auto", "hint": "The fastest"}]}
+    folders = {"static": "/assets/static-1/"}
+    manifest = {"version": 1, "engine": "1.2.3", "page": page, "folders": folders, "assets": rows}
     (site / "manifest.json").write_text(json.dumps(manifest))
     templates = folder / "templates"
     templates.mkdir()

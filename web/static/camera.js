@@ -22,6 +22,7 @@ export function grab(video) {
   return "VideoFrame" in self ? Promise.resolve(new VideoFrame(video)) : createImageBitmap(video);
 }
 
+/** The webcam: calls `onFrame(video)` for each new frame, and `onEnd(error)` if it goes away. */
 export class Camera {
   #video;
   #onFrame;
@@ -35,6 +36,7 @@ export class Camera {
     this.#onEnd = onEnd;
   }
 
+  /** Whether frames come. */
   get running() {
     return this.#stream !== null;
   }
@@ -71,6 +73,7 @@ export class Camera {
     return true;
   }
 
+  /** Lets the camera go. */
   stop() {
     this.#wanted += 1;
     for (const track of this.#stream?.getTracks() ?? []) track.stop();

@@ -1,23 +1,17 @@
 // The page's end of the engine worker: messages, the newest picture first, and a supervisor.
-//
-// Messages, version 1. To the worker: start {manifest, backend, model, debug, runtimeComes}, runtime {module},
-// detect {id, image}, select {backend}, plan {}, profile {}, tune {budget}, exportTuning {}, importTuning {text},
-// ping {}, close {}. From it: progress {stage, done, total, unit},
-// ready {backend, reason, notice, capabilities}, result {id, ...}, plan {columns, rows}, profiling {done, total},
-// profile {report, svg}, tuning {done, total}, tuned {gain, ...}, tuningLog {text}, tuningImported {taken, skipped},
-// pong {}, error {id?, code, message, fatal?, died?}.
+// The messages are defined in webinfer/page/messages.toml.
 
 import { Backpressure } from "./backpressure.js";
+import { complaint, FROM_ENGINE, VERSION } from "./messages.js";
 
-const VERSION = 1;
 const PING_MS = 2_000;
 const SILENT_STARTING = 60; // unanswered pings: compiling Python's runtime can take a slow phone a minute
 const SILENT_READY = 15;
 const RESTARTS = 1;
 
 /**
- * Runs one engine worker. `on` has: progress, ready, result, plan, profiling, profile, tuning, tuned, tuningLog, tuningImported, error, restarting (each gets the message;
- * result also gets the tag that its picture came with).
+ * Runs one engine worker. `on` has a function for each message from the engine but `pong`, and for `restarting`; each
+ * gets the message, `result` and `error` also the tag that their picture came with.
  */
 export class EngineClient {
   #settings;
@@ -28,7 +22,7 @@ export class EngineClient {
   #unanswered = 0;
   #restarts = 0;
   #id = 0;
-  #flying = new Map(); // id -> {tag, sent, alone, answer} of the pictures that the worker has, in order
+  #flying = new Map(); // id -> {tag, sent, single, answer} of the pictures in flight, in order
   #backpressure = new Backpressure();
   #waiting = null; // {image, tag} that goes next; a newer one takes its place
   ready = false;
@@ -117,8 +111,8 @@ export class EngineClient {
     if (!this.ready || this.#flying.size >= this.#backpressure.limit || !this.#waiting) return;
     const { image, tag } = this.#waiting;
     this.#waiting = null;
-    for (const other of this.#flying.values()) other.alone = false;
-    this.#flying.set(++this.#id, { tag, sent: performance.now(), alone: this.#flying.size === 0, answer: null });
+    for (const other of this.#flying.values()) other.single = false;
+    this.#flying.set(++this.#id, { tag, sent: performance.now(), single: this.#flying.size === 0, answer: null });
     this.#post("detect", { id: this.#id, image }, [image]);
   }
 
@@ -127,7 +121,7 @@ export class EngineClient {
     const own = this.#flying.get(message.id);
     if (!own) return;
     own.answer = message;
-    this.#backpressure.landed(performance.now() - own.sent, own.alone);
+    this.#backpressure.landed(performance.now() - own.sent, own.single);
     for (const [id, { tag, answer }] of this.#flying) {
       if (!answer) break;
       this.#flying.delete(id);
@@ -138,16 +132,17 @@ export class EngineClient {
   #receive(message) {
     this.#unanswered = 0;
     if (message.type === "pong") return;
-    if (message.v !== VERSION) return this.#fail("protocol", "The page and its engine are of different versions; reload the page.", false);
+    const wrong = complaint(message, FROM_ENGINE);
+    if (wrong) return this.#fail("protocol", `The page does not understand its engine: ${wrong}. Reload the page.`, false);
     if (message.type === "error") return this.#error(message);
     if (message.type === "ready") {
       this.ready = true;
-      this.#backpressure = new Backpressure(message.backend === "webgpu");
+      this.#backpressure = new Backpressure(message.overlaps);
       this.#on.ready(message);
     } else if (message.type === "result") {
       this.#answered(message);
     } else {
-      this.#on[message.type]?.(message);
+      this.#on[message.type](message);
     }
     this.#next();
   }

@@ -1,10 +1,10 @@
 // The engine's worker: starts Pyodide, then hands messages to Python (webinfer.page.worker).
-// It decides nothing: what a message means is settled there. The messages: see engine_client.js.
+// It decides nothing: what a message means is settled there. The messages are defined in webinfer/page/messages.toml.
 
 import { Downloads } from "./downloads.js";
+import { complaint, TO_ENGINE, VERSION } from "./messages.js";
 import { settle, startPython } from "./python_start.js";
 
-const VERSION = 1;
 const MODULES = /^static\/((gpu|kernels)_\w+)\.js$/;
 
 const WARM_UP_RUNS = 120;
@@ -48,7 +48,7 @@ function prefetchDevice(opening, wishes) {
 }
 
 /** Asks for what Python will ask for, as soon as it is known and long before Python runs. */
-function prefetchDownloads(downloads, { models, plans, probes }, model, backend) {
+function prefetchDownloads(downloads, { models, plans, probes }, model, inKernels) {
   const begin = (name, ask) => {
     if (!downloads.has(name)) return;
     const promise = ask(name);
@@ -56,7 +56,7 @@ function prefetchDownloads(downloads, { models, plans, probes }, model, backend)
     prefetched.set(downloads.url(name), promise);
   };
   begin(models[model], (name) => downloads.bytes(name));
-  if (backend === "webgpu") return;
+  if (!inKernels) return;
   if (plans[model] && self.caches) prefetched.set(plans[model], caches.match(plans[model]).catch(() => {}));
   const build = Object.keys(probes).find((isa) => WebAssembly.validate(Uint8Array.from(probes[isa]))) ?? "scalar";
   begin(`kernels/webinfer-${build}.wasm`, (name) => downloads.compiled(name));
@@ -78,7 +78,7 @@ function tell(json) {
 
 const startingPython = (done) => post("progress", { stage: "start Python", done, total: 1, unit: "steps" });
 
-async function start({ manifest, backend, model, debug, runtimeComes }) {
+async function start({ manifest, task, backend, model, debug, runtimeComes }) {
   performance.mark("webinfer begin");
   const downloads = new Downloads(manifest, (progress) => {
     post("progress", progress);
@@ -87,8 +87,9 @@ async function start({ manifest, backend, model, debug, runtimeComes }) {
   await downloads.counting(async () => {
     const opening = openDoor(downloads);
     const foreseen = (snapshot) => {
-      prefetchDownloads(downloads, snapshot, model, backend);
-      if (backend !== "wasm") prefetchDevice(opening, snapshot.gpu);
+      const { kernels, gpu } = snapshot.needs[backend];
+      prefetchDownloads(downloads, snapshot, model, kernels);
+      if (gpu) prefetchDevice(opening, snapshot.gpu);
     };
     const [pyodide] = await Promise.all([startPython(downloads, debug, foreseen, runtimeComes ? runtime : null), opening]);
     startingPython(1);
@@ -96,11 +97,10 @@ async function start({ manifest, backend, model, debug, runtimeComes }) {
     self.pyodide = pyodide; // for the console of this worker
     pyodide._api.on_fatal = (error) => died(`The Python interpreter ended: ${error.message}.`); // no promise would say so
     const { EngineWorker } = pyodide.pyimport("webinfer.page.worker");
-    const { FaceDetector } = pyodide.pyimport("webinfer.tasks");
     performance.mark("webinfer python");
-    engine = EngineWorker(FaceDetector, tell);
+    engine = EngineWorker(tell);
     const urls = Object.fromEntries(Object.entries(manifest).map(([name, { url }]) => [name, url]));
-    await engine.start(model, backend, debug, JSON.stringify(urls));
+    await engine.start(task, model, backend, debug, JSON.stringify(urls));
   });
   setTimeout(() => settle(downloads, warmUp), SETTLED_MS);
 }
@@ -143,9 +143,9 @@ const HANDLERS = {
  * the interpreter.
  */
 async function handle(message) {
-  if (message.v !== VERSION || !Object.hasOwn(HANDLERS, message.type)) {
-    const text = `the page speaks version ${message.v} (“${message.type}”), the engine ${VERSION}; reload the page`;
-    post("error", { code: "protocol", message: text, fatal: true });
+  const wrong = complaint(message, TO_ENGINE);
+  if (wrong) {
+    post("error", { code: "protocol", message: `The engine does not understand its page: ${wrong}; reload the page`, fatal: true });
     return;
   }
   try {

@@ -2,28 +2,31 @@
 // `globalThis.started`.
 
 {
-  const BACKENDS = ["auto", "webgpu", "wasm"];
-
-  const readManifest = () => {
-    const { assets: files } = JSON.parse(document.getElementById("manifest").textContent);
+  /** Files, backends and the version of messages, as the server wrote them into the page. */
+  const readFacts = () => {
+    const { assets: files, page } = JSON.parse(document.getElementById("manifest").textContent);
     for (const file of Object.values(files)) file.url = new URL(file.url, document.baseURI).href;
-    return files;
+    return { files, ...page };
   };
+
+  const { files: manifest, backends, messages: v } = readFacts();
 
   const readSettings = () => {
     const parameters = new URLSearchParams(location.search);
-    const asked = parameters.get("backend") ?? "auto";
+    const names = backends.map(({ name }) => name);
+    const asked = parameters.get("backend");
     const debug = Number(parameters.get("debug") ?? 0);
+    const { task, model } = document.documentElement.dataset;
     return {
-      manifest: readManifest(),
-      backend: BACKENDS.includes(asked) ? asked : "auto",
-      model: parameters.get("model") ?? document.documentElement.dataset.model,
+      manifest,
+      task,
+      model: parameters.get("model") ?? model,
+      backend: names.includes(asked) ? asked : names[0],
       debug: Number.isInteger(debug) && debug >= 0 && debug <= 5 ? debug : 0,
     };
   };
 
   const settings = readSettings();
-  const { manifest } = settings;
   const worker = new Worker(manifest["static/engine_worker.js"].url, { type: "module", name: "webinfer engine" });
   const waiting = []; // events of the worker that came before page.js
   worker.onmessage = worker.onerror = (event) => {
@@ -31,7 +34,7 @@
     waiting.push(event);
   };
   const runtime = WebAssembly.compileStreaming(fetch(manifest["pyodide/pyodide.asm.wasm"].url));
-  worker.postMessage({ v: 1, type: "start", ...settings, runtimeComes: true });
-  runtime.catch(() => null).then((module) => worker.postMessage({ v: 1, type: "runtime", module })); // null: ask again
+  worker.postMessage({ v, type: "start", ...settings, runtimeComes: true });
+  runtime.catch(() => null).then((module) => worker.postMessage({ v, type: "runtime", module })); // null: ask again
   globalThis.started = { settings, worker, waiting };
 }

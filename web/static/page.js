@@ -1,10 +1,10 @@
-// The demo page: pictures in, faces out. What happens to a picture is the engine's business.
+// The demo page: pictures in, results out. What happens to a picture is the engine's business.
 
 import { Camera, grab } from "./camera.js";
-import { drawFaces } from "./drawing.js";
 import { EngineClient } from "./engine_client.js";
 import * as panels from "./panels.js";
 import { ProfilePanel } from "./profile_panel.js";
+import { Results } from "./results.js";
 import { TuningPanel } from "./tuning_panel.js";
 import { bitmapOf, openPicture, watchDropsAndPastes } from "./picture.js";
 
@@ -28,7 +28,6 @@ const TITLES = {
 
 const { settings, ...started } = globalThis.started; // by first.js
 let current = null; // what the stage shows: {kind: "sample" | "picture" | "camera", image: () => Promise}
-let shown = { picture: null, faces: [], mirrored: false }; // what the overlay shows
 let opened = 0; // counts pictures asked for: only the last one may appear
 let count = 0;
 let firstMs = null;
@@ -45,17 +44,11 @@ function forgetError() {
   panels.hideMessage();
 }
 
-function redraw() {
-  drawFaces(byId("overlay"), shown.picture, shown.faces, shown.mirrored);
-}
-
 /** Shows one of the three media and forgets what was found in the one before. */
 function showMedium(id, source) {
   for (const other of ["sample", "picture", "video"]) byId(other).hidden = other !== id;
   current = source;
-  shown = { picture: null, faces: [], mirrored: false };
-  redraw();
-  panels.showNothing();
+  results.clear();
   if (source.kind !== "camera") camera.stop();
   byId("camera").setAttribute("aria-pressed", String(source.kind === "camera"));
   byId("camera").textContent = source.kind === "camera" ? "Stop the camera" : "Start the camera";
@@ -137,21 +130,21 @@ function rate(now) {
 function onResult(result, source) {
   count += 1;
   firstMs ??= performance.now();
-  const { backend, reason, image, faces, times } = result;
-  root.dataset.webinferResult = JSON.stringify({ backend, reason, image, faces, times, first_ms: firstMs, count, source: source?.kind });
+  const { backend, reason, image, found, times } = result;
+  const told = { backend, reason, image, [results.name]: found, times, first_ms: firstMs, count, source: source?.kind };
+  root.dataset.webinferResult = JSON.stringify(told);
   if (source !== current) return; // of a picture that is no longer shown
-  shown = { picture: image, faces, mirrored: source.kind === "camera" && camera.mirrored };
-  redraw();
+  results.show({ picture: image, found, mirrored: source.kind === "camera" && camera.mirrored });
   panels.showBackend(`Runs on ${backend}: ${reason}`); // another one after the loss of a GPU
-  panels.showFaces(faces);
   panels.showTimes(times);
   if (source.kind === "camera") panels.showRate(rate(performance.now()));
 }
 
-function onReady({ backend, reason, notice, capabilities }) {
+function onReady({ backend, reason, notice, capabilities, tunable, result }) {
   progress.end();
   profile.forget();
-  tuning.ready(backend);
+  tuning.ready(tunable);
+  results.expect(result).catch(({ message }) => fail({ code: "download", message }));
   panels.showBackend(`Runs on ${backend}: ${reason}`);
   panels.showCapabilities(capabilities);
   if (restarted ?? notice) fail(restarted ?? notice, { severe: false });
@@ -183,7 +176,7 @@ function onError({ code, message, fatal }) {
 
 function onRestarting({ code, message }) {
   profile.forget();
-  tuning.ready("");
+  tuning.ready(false);
   progress.begin("Starting the engine again");
   panels.showBackend("The engine is being started again.");
   restarted = { code, message: `${message} It was started again.` };
@@ -205,6 +198,7 @@ const engine = new EngineClient(settings, started, {
   error: onError,
   restarting: onRestarting,
 });
+const results = new Results(settings.manifest, byId("overlay"));
 const profile = new ProfilePanel(() => engine.profile());
 const tuning = new TuningPanel((type, fields) => engine.ask(type, fields));
 const camera = new Camera(byId("video"), (video) => onFrame(video).catch((error) => fail(error)), (error) => {
@@ -237,7 +231,7 @@ byId("backends").addEventListener("change", ({ target }) => {
 });
 byId("backends").querySelector(`[value=${settings.backend}]`).checked = true;
 watchDropsAndPastes(byId("stage"), showFile, fail);
-new ResizeObserver(redraw).observe(byId("stage"));
+new ResizeObserver(() => results.redraw()).observe(byId("stage"));
 
 progress.begin("Starting the engine");
 engine.start();

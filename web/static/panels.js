@@ -23,6 +23,7 @@ const named = (stage) => stage.charAt(0).toUpperCase() + stage.slice(1);
 export class Progress {
   #stages = new Map(); // name -> {done, total, unit, row}
 
+  /** Shows an empty bar. */
   begin(title) {
     this.#stages.clear();
     byId("stages").replaceChildren();
@@ -32,6 +33,7 @@ export class Progress {
     byId("progress-text").textContent = "Waiting for the first byte";
   }
 
+  /** Takes over how far a stage is. */
   show({ stage, done, total, unit }) {
     let entry = this.#stages.get(stage);
     if (!entry) {
@@ -45,6 +47,7 @@ export class Progress {
     byId("progress-text").textContent = this.#text(stage, entry);
   }
 
+  /** Takes the bar away. */
   end() {
     byId("loading").hidden = true;
   }
@@ -76,28 +79,23 @@ export function showMessage({ title, text, retry = false, severe = true }) {
   byId("message").hidden = false;
 }
 
+/** Takes the message away. */
 export function hideMessage() {
   byId("message").hidden = true;
 }
 
-/** Faces as a list for readers of the page and of the screen. */
-export function showFaces(faces) {
-  say(byId("found"), `Faces found: ${faces.length}`);
-  const rows = faces.map(({ box, score }, index) => {
+/** What was found, as a list for readers of the page and of the screen: {name, value, detail} of each thing. */
+export function showResults(summary, things) {
+  say(byId("found"), summary);
+  const rows = things.map(({ name, value, detail }) => {
     const row = element("li");
-    row.append(element("strong", `Face ${index + 1}`), element("span", `${(score * 100).toFixed(1)} %`, "score"));
-    const [left, top, width, height] = [box.left, box.top, box.width, box.height].map(Math.round);
-    row.append(element("span", `${width} × ${height} at ${left}, ${top}`, "quiet"));
+    row.append(element("strong", name), element("span", value, "score"), element("span", detail, "quiet"));
     return row;
   });
-  byId("faces").replaceChildren(...rows);
+  document.querySelector("[data-results]").replaceChildren(...rows);
 }
 
-export function showNothing() {
-  say(byId("found"), "Faces found: –");
-  byId("faces").replaceChildren();
-}
-
+/** Milliseconds of the newest picture. */
 export function showTimes({ prepare_ms, infer_ms, decode_ms }) {
   byId("prepare").textContent = prepare_ms.toFixed(1);
   byId("infer").textContent = infer_ms.toFixed(1);
@@ -109,6 +107,7 @@ export function showRate(rate) {
   byId("fps").textContent = rate === null ? "–" : rate.toFixed(1);
 }
 
+/** What the engine runs on, in a sentence. */
 export function showBackend(text) {
   say(byId("backend"), text);
 }

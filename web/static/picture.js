@@ -1,16 +1,16 @@
 // Pictures from files, drops and the clipboard.
 
-const LONGEST = 4096; // pixels; more would only cost memory, no detector looks that closely
+const MAX_SIDE = 4096; // pixels; more would only cost memory, no model looks that closely
 
 /** A file that is not a picture; `code` is "bad-image". */
 export class PictureError extends Error {
   code = "bad-image";
 }
 
-/** `image` (anything that createImageBitmap takes) as a bitmap of at most LONGEST pixels a side. */
+/** `image` (anything that createImageBitmap takes) as a bitmap of at most MAX_SIDE pixels a side. */
 export async function bitmapOf(image) {
   const bitmap = await createImageBitmap(image);
-  const scale = LONGEST / Math.max(bitmap.width, bitmap.height);
+  const scale = MAX_SIDE / Math.max(bitmap.width, bitmap.height);
   if (scale >= 1) return bitmap;
   const resizeWidth = Math.max(1, Math.round(bitmap.width * scale));
   const resizeHeight = Math.max(1, Math.round(bitmap.height * scale));

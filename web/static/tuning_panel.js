@@ -20,11 +20,11 @@ export function sentence({ gain, default_ms, tuned_ms, timed, known, shapes, cha
 export class TuningPanel {
   #link = null; // object URL of the log
   #busy = false;
-  #backend = "";
+  #tunable = false; // whether something runs that can be tuned
 
   constructor(ask) {
     const start = (type, fields, text) => {
-      if (this.#busy || this.#backend !== "webgpu" || !ask(type, fields)) return;
+      if (this.#busy || !this.#tunable || !ask(type, fields)) return;
       this.#working(true);
       byId("tuning-status").textContent = text;
     };
@@ -42,11 +42,11 @@ export class TuningPanel {
     });
   }
 
-  /** The engine runs on this backend from now on; "" if it does not run. */
-  ready(backend) {
-    this.#backend = backend;
+  /** Whether something runs from now on that can be tuned. */
+  ready(tunable) {
+    this.#tunable = tunable;
     this.#working(false);
-    byId("tuning-status").textContent = backend === "webgpu" ? "" : "For WebGPU only: choose it under “Run on”.";
+    byId("tuning-status").textContent = tunable ? "" : "For WebGPU only: choose it under “Run on”.";
   }
 
   /** Something failed; the page says what. */
@@ -55,16 +55,19 @@ export class TuningPanel {
     this.#working(false);
   }
 
+  /** How far the tuning is. */
   progress({ done, total }) {
     byId("tuning-progress").value = total ? done / total : 1;
     byId("tuning-status").textContent = done < total ? `Timing kernels: shape ${done + 1} of ${total} …` : "Comparing the whole model …";
   }
 
+  /** The tuning has ended. */
   tuned(report) {
     this.#working(false);
     byId("tuning-status").textContent = sentence(report);
   }
 
+  /** Hands the log out as a file. */
   log({ text }) {
     this.#working(false);
     if (!text) {
@@ -77,6 +80,7 @@ export class TuningPanel {
     byId("tuning-status").textContent = `${counted(text.trim().split("\n").length, "line")} saved as webinfer-tuning.jsonl.`;
   }
 
+  /** A log was taken in. */
   imported({ taken, skipped }) {
     this.#working(false);
     const others = skipped ? ` ${counted(skipped, "line")} for other devices or versions left out.` : "";
@@ -86,7 +90,7 @@ export class TuningPanel {
   #working(yes) {
     this.#busy = yes;
     if (!yes) byId("tuning-progress").hidden = true;
-    const off = String(yes || this.#backend !== "webgpu");
+    const off = String(yes || !this.#tunable);
     for (const id of ["tune", "tuning-export", "tuning-import"]) byId(id).setAttribute("aria-disabled", off);
   }
 }

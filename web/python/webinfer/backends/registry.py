@@ -58,6 +58,7 @@ class Row:
     title: str  # as people read it
     role: Role
     abilities: Abilities = NO_ABILITIES  # of its executors
+    hint: str = ""  # what it runs on, for people who choose one on a page
     options: frozenset[str] = frozenset()  # the fields of backends.base.BuildOptions that it takes
     auto: bool = False  # "auto" measures it
     fallback: str = ""  # runs what this one refuses, and takes over when its device is lost for good
@@ -74,6 +75,7 @@ _ROWS = (
         "WebGPU",
         Role.INFERENCE,
         Abilities(gpu_results=True, overlapping_runs=True, tuning=True),
+        "The graphics processor",
         frozenset({"tuning_ms", "float16"}),
         auto=True,
         fallback="wasm",
@@ -86,6 +88,7 @@ _ROWS = (
         "WASM",
         Role.INFERENCE,
         Abilities(in_place_inputs=True),
+        "The processor, with SIMD where it has it",
         frozenset({"threads", "tuning_ms"}),
         auto=True,
         stores_plans=True,

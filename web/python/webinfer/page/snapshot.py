@@ -12,8 +12,10 @@ import json
 import pkgutil
 import random
 import time
+from collections.abc import Sequence
 
 import webinfer
+from webinfer.backends.registry import AUTO, ROWS, Row, candidates
 from webinfer.codegen.templates import preload_templates
 from webinfer.models.registry import MODELS
 from webinfer.session.plan_cache import entry_name
@@ -39,8 +41,9 @@ def facts() -> str:
     """What the page's worker needs to prefetch before Python is up, as JSON.
 
     `models`: the file of each known model in the site's manifest. `plans`: where its plan, as its task runs it, lies in
-    the origin's cache. `probes`: for each kernel build, best first, the bytes of a module that only an engine with its
-    features accepts. `gpu`: what a GPU device is asked for.
+    the origin's cache. `needs`: whether a backend, or the choice of one, needs kernels and a GPU. `probes`: for each
+    kernel build, best first, the bytes of a module that only an engine with its features accepts. `gpu`: what a GPU
+    device is asked for.
     """
     from webinfer.host.browser import CACHE
     from webinfer.host.gpu_browser import WISHES
@@ -52,8 +55,16 @@ def facts() -> str:
         for name, known in MODELS.items()
         if known.task in TASKS
     }
+    needs = {row.name: _needs([row]) for row in ROWS.values()} | {AUTO: _needs(candidates())}
     probes = {isa: list(bytes.fromhex(probe)) for isa, probe in PROBES.items()}
-    return json.dumps({"models": models, "plans": plans, "probes": probes, "gpu": WISHES})
+    return json.dumps({"models": models, "plans": plans, "needs": needs, "probes": probes, "gpu": WISHES})
+
+
+def _needs(rows: Sequence[Row]) -> dict[str, bool]:
+    return {
+        "kernels": any(row.abilities.in_place_inputs for row in rows),
+        "gpu": any(row.abilities.gpu_results for row in rows),
+    }
 
 
 def after_restore() -> None:

@@ -1,8 +1,8 @@
-"""The Python end of the engine's web worker: messages in, JSON messages out.
+"""The Python end of the engine's web worker: messages in, JSON messages out. Knows tasks by name only.
 
 One call per message. Answers are JSON texts, so that no proxy crosses to JavaScript and nothing has
 to be freed there. Exceptions become `error` messages; JavaScript sees one only when the interpreter
-itself has died. The messages are those of web/static/engine_client.js, version 1.
+itself has died. The messages are defined in messages.toml.
 """
 
 from __future__ import annotations
@@ -10,18 +10,23 @@ from __future__ import annotations
 import dataclasses
 import json
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol, runtime_checkable
 
+from webinfer.backends.registry import fallback_of
 from webinfer.errors import WebinferError
 from webinfer.flags import debug_level, set_debug_level
 from webinfer.host import current
-from webinfer.host.interface import Progress, ProgressEvent
+from webinfer.host.interface import ProgressEvent
 from webinfer.importers.formats import model_names
 from webinfer.models.registry import MODELS
+from webinfer.page.messages import FROM_ENGINE, VERSION
+from webinfer.session.session import Session
+from webinfer.tasks import TASKS
+from webinfer.tasks.base import PictureTask
 
-VERSION = 1
-FALLBACKS: dict[str, str | list[str]] = {"webgpu": ["webgpu", "wasm"]}  # a page without an answer helps nobody
+BAR_STEPS = 50  # a progress bar shows no more
+MODEL_FOLDER = "models/"  # of logical names of files
 
 
 @runtime_checkable
@@ -32,66 +37,25 @@ class ServedHost(Protocol):
         """Takes over the site's manifest."""
 
 
-class Session(Protocol):
-    """What the worker tells the page about a session."""
-
-    backend: str
-    choice: str
-
-    def plan(self) -> Any:
-        """The plan; its `rows` are dataclasses."""
-
-    async def profile(self, *, progress: Progress | None) -> Any:
-        """Where the time goes (report.Profile)."""
-
-    async def tune(self, budget_ms: float, progress: Progress | None) -> Any:
-        """What was gained (tune.log.TuningReport)."""
-
-    async def export_tuning(self) -> str:
-        """What is known of this device."""
-
-    async def import_tuning(self, text: str) -> tuple[int, int]:
-        """Lines taken over and lines left out."""
-
-
-class Detector(Protocol):
-    """A task that finds things in pictures."""
-
-    session: Session
-    times: Mapping[str, float]
-
-    async def detect(self, image: Any) -> Sequence[Any]:
-        """What was found."""
-
-    def close(self) -> None:
-        """Frees the session."""
-
-
-class DetectorClass(Protocol):
-    """The class of a detector, as `webinfer.tasks.FaceDetector`."""
-
-    async def create(self, *, model: str, backend: str | list[str], progress: Progress | None) -> Detector:
-        """A new detector."""
-
-
 class EngineWorker:
     """Answers the messages of one page; `answer` takes each answer as JSON text."""
 
-    def __init__(self, detectors: DetectorClass, answer: Callable[[str], None]) -> None:
-        self._detectors, self._answer = detectors, answer
-        self._detector: Detector | None = None
-        self._model = ""
+    def __init__(self, answer: Callable[[str], None]) -> None:
+        self._answer = answer
+        self._task: PictureTask[Any] | None = None
+        self._task_name = self._model = ""
         self._notice: dict[str, str] | None = None
         self._reported: dict[str, int] = {}  # stage -> the last progress told
 
-    async def start(self, model: str, backend: str, debug: int, assets: str) -> None:
-        """Loads the model; answers with `progress` and `ready`.
+    async def start(self, task: str, model: str, backend: str, debug: int, assets: str) -> None:
+        """Loads the model of a task (tasks.TASKS); answers with `progress` and `ready`.
 
         `assets` is a JSON object of logical names and URLs.
         """
         set_debug_level(debug)
         urls: dict[str, str] = json.loads(assets)
-        known = sorted({*MODELS, *model_names(name for name in urls if name.startswith("models/"))})
+        published = model_names(name for name in urls if name.startswith(MODEL_FOLDER))
+        known = sorted({*MODELS, *published})
         if model not in known:
             text = f"There is no model named {model!r} here. Put one of these into the address as ?model=: "
             self._send("error", code="model-unknown", message=text + ", ".join(known), fatal=True)
@@ -99,7 +63,7 @@ class EngineWorker:
         host = current()
         if isinstance(host, ServedHost):
             host.configure(urls)
-        self._model = model
+        self._task_name, self._model = task, model
         await self.select(backend)
 
     async def select(self, backend: str) -> None:
@@ -108,41 +72,41 @@ class EngineWorker:
         A backend that cannot run leaves the one before at work, and both an error and `ready` say so.
         """
         try:
-            fresh = await self._detectors.create(
-                model=self._model, backend=FALLBACKS.get(backend, backend), progress=self._progress
+            fresh = await TASKS[self._task_name].create(
+                model=self._model, backend=_with_fallback(backend), progress=self._progress
             )
         except Exception as error:
-            self._error(error, fatal=self._detector is None)
-            if self._detector is None:
+            self._error(error, fatal=self._task is None)
+            if self._task is None:
                 return
         else:
-            if self._detector is not None:
-                self._detector.close()
-            self._detector = fresh
+            if self._task is not None:
+                self._task.close()
+            self._task = fresh
             self._notice = _notice(backend, fresh.session)
         self._ready()
 
     async def detect(self, number: int, image: Any) -> None:
-        """Finds faces in a platform image; answers `result` or `error` with the picture's number."""
+        """Runs the task on a platform image; answers `result` or `error` with the picture's number."""
         try:
-            detector = self._live()
-            faces = await detector.detect(image)
+            task = self._live()
+            found = await task.run(image)
             self._send(
                 "result",
                 id=number,
-                backend=detector.session.backend,
-                reason=detector.session.choice,
+                backend=task.session.backend,
+                reason=task.session.choice,
                 image=_size(image),
-                faces=[_plain(face) for face in faces],
-                times=dict(detector.times),
+                found=[dataclasses.asdict(one) for one in found],
+                times=dict(task.times),
             )
         except Exception as error:
             self._error(error, id=number)
 
     async def warm_up(self, image: Any) -> None:
         """Runs on a platform image and answers nothing."""
-        if self._detector is not None:
-            await self._detector.detect(image)
+        if self._task is not None:
+            await self._task.run(image)
 
     def plan(self) -> None:
         """Answers `plan`: a table of the session's steps."""
@@ -197,31 +161,34 @@ class EngineWorker:
             self._error(error)
 
     def close(self) -> None:
-        """Frees the detector."""
-        if self._detector is not None:
-            self._detector.close()
-            self._detector = None
+        """Frees the task and its model."""
+        if self._task is not None:
+            self._task.close()
+            self._task = None
 
-    def _live(self) -> Detector:
-        if self._detector is None:
+    def _live(self) -> PictureTask[Any]:
+        if self._task is None:
             raise RuntimeError("no model is loaded")
-        return self._detector
+        return self._task
 
     def _ready(self) -> None:
-        session = self._live().session
-        capabilities = [dataclasses.asdict(capability) for capability in current().capabilities()]
+        task = self._live()
+        session, able = task.session, task.session.executor.abilities
         self._send(
             "ready",
             backend=session.backend,
             reason=session.choice,
             notice=self._notice,
-            capabilities=capabilities,
+            capabilities=[dataclasses.asdict(capability) for capability in current().capabilities()],
+            overlaps=able.overlapping_runs,
+            tunable=able.tuning,
+            result=dataclasses.asdict(task.result),
         )
 
     def _progress(self, event: ProgressEvent) -> None:
         before = self._reported.get(event.stage, -1)
-        if before <= event.done < min(event.total, before + event.total // 50):
-            return  # a page shows no more than fifty steps of a bar
+        if before <= event.done < min(event.total, before + event.total // BAR_STEPS):
+            return
         self._reported[event.stage] = event.done
         self._send("progress", stage=event.stage, done=event.done, total=event.total, unit=event.unit)
 
@@ -233,7 +200,16 @@ class EngineWorker:
         self._send("error", code=code, message=message, **fields)
 
     def _send(self, kind: str, **fields: Any) -> None:
+        declared = FROM_ENGINE[kind]
+        needed = {name for name, rule in declared.items() if not rule.endswith("?")}
+        assert needed <= {*fields} <= {*declared}, f"{kind} with {', '.join(fields)}"
         self._answer(json.dumps({"v": VERSION, "type": kind, **fields}))
+
+
+def _with_fallback(backend: str) -> str | list[str]:
+    """The backend, and behind it who takes its place where it cannot run: a page without an answer helps nobody."""
+    other = fallback_of(backend)
+    return backend if other == backend else [backend, other]
 
 
 def _notice(asked: str, session: Session) -> dict[str, str] | None:
@@ -241,12 +217,6 @@ def _notice(asked: str, session: Session) -> dict[str, str] | None:
     if asked in ("auto", session.backend):
         return None
     return {"code": "backend-unavailable", "message": f"Running on {session.choice}"}
-
-
-def _plain(face: Any) -> dict[str, Any]:
-    """A face as numbers and texts; dataclasses inside become objects, points become pairs."""
-    plain: dict[str, Any] = dataclasses.asdict(face)
-    return plain
 
 
 def _size(image: Any) -> dict[str, int]:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
+from webinfer.host.interface import Progress
 from webinfer.session.session import Session
 from webinfer.tasks.crop import Crop, InputSpec, Region
 from webinfer.tasks.picture_input import PictureFeeder
@@ -99,6 +100,13 @@ class PictureTask(ABC, Generic[Found]):
     @straight.setter
     def straight(self, value: bool) -> None:
         self._feeder.straight = value
+
+    @classmethod
+    @abstractmethod
+    async def create(
+        cls, model: Any, *, backend: str | Sequence[str] = "auto", progress: Progress | None = None
+    ) -> Self:
+        """The task with a model, ready: its first picture takes as long as the next."""
 
     def more_inputs(self) -> Mapping[str, Any]:
         """The model's inputs besides the picture."""

@@ -1,4 +1,4 @@
-// Boxes and keypoints over the picture.
+// Results of the kind "detections": boxes with scores and keypoints (webinfer/tasks/base.py, ResultSchema).
 
 const BOX = "#36e0c8";
 const POINT = "#ffd447";
@@ -10,23 +10,29 @@ function contained(element, width, height) {
   return { scale, left: (element.clientWidth - width * scale) / 2, top: (element.clientHeight - height * scale) / 2 };
 }
 
-/** Draws what was found; `picture` is {width, height} in the pixels that the faces are given in. */
-export function drawFaces(canvas, picture, faces, mirrored) {
+/** Draws detections over a picture; `picture` is {width, height} in the pixels that they are given in. */
+export function draw(canvas, picture, found, mirrored) {
   const ratio = devicePixelRatio || 1;
   canvas.width = Math.round(canvas.clientWidth * ratio);
   canvas.height = Math.round(canvas.clientHeight * ratio);
-  if (!picture?.width || !faces.length) return;
+  if (!picture?.width || !found.length) return;
   const context = canvas.getContext("2d");
   context.scale(ratio, ratio);
   const { scale, left, top } = contained(canvas, picture.width, picture.height);
   const x = (value) => left + (mirrored ? picture.width - value : value) * scale;
   const y = (value) => top + value * scale;
-  for (const { box, score, keypoints } of faces) {
+  for (const { box, score, keypoints } of found) {
     const edge = x(mirrored ? box.left + box.width : box.left);
     drawBox(context, edge, y(box.top), box.width * scale, box.height * scale);
     for (const [px, py] of Object.values(keypoints)) drawPoint(context, x(px), y(py), Math.max(2.5, box.width * scale * 0.024));
     drawLabel(context, `${Math.round(score * 100)} %`, edge, y(box.top), canvas);
   }
+}
+
+/** A detection in words: its score, and where it lies. */
+export function describe({ box, score }) {
+  const [left, top, width, height] = [box.left, box.top, box.width, box.height].map(Math.round);
+  return { value: `${(score * 100).toFixed(1)} %`, detail: `${width} × ${height} at ${left}, ${top}` };
 }
 
 function drawBox(context, left, top, width, height) {

@@ -1,0 +1,26 @@
+"""What a page must know before its engine runs, read from the engine itself: part of the site's manifest."""
+
+import sys
+from importlib import import_module
+from typing import Any
+
+from build_scripts.errors import BuildError
+from build_scripts.paths import ENGINE
+
+AUTO_TITLE, AUTO_HINT = "Auto", "The fastest that works here"
+
+
+def page_facts() -> dict[str, Any]:
+    """`messages`: the version of the messages to the engine; `backends`: those a page offers, the first by default."""
+    sys.path.insert(0, str(ENGINE.parent))
+    try:
+        registry = import_module("webinfer.backends.registry")
+        version: int = import_module("webinfer.page.messages").VERSION
+    except ModuleNotFoundError as error:
+        raise BuildError(f"the site needs {error.name}; run `python3 -m build_scripts kernels`") from error
+    finally:
+        sys.path.remove(str(ENGINE.parent))
+    offered = [row for row in registry.ROWS.values() if row.role is registry.Role.INFERENCE]
+    auto = {"name": registry.AUTO, "title": AUTO_TITLE, "hint": AUTO_HINT}
+    backends = [auto, *({"name": row.name, "title": row.title, "hint": row.hint} for row in offered)]
+    return {"messages": version, "backends": backends}

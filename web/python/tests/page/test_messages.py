@@ -1,0 +1,85 @@
+"""The messages between page and engine: one definition, generated files that are current, answers that keep to it."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.ops.case_graphs import run
+from tests.tasks.test_blazeface import photo
+
+from build_scripts.site.messages import read_messages, stale_files
+from webinfer.page.messages import FROM_ENGINE, TO_ENGINE, VERSION
+from webinfer.page.worker import EngineWorker
+from webinfer.tasks import TASKS
+
+STATIC = Path(__file__).resolve().parents[3] / "static"
+GENERIC = [
+    path for path in [*STATIC.glob("*.js"), *Path(__file__).parents[2].glob("webinfer/page/*.*")] if path.is_file()
+]
+PYTHON_TYPES = {"text": str, "number": (int, float), "flag": bool, "list": list, "object": dict, "any": object}
+
+
+def test_the_generated_files_are_current() -> None:
+    assert not stale_files()
+    assert read_messages()["version"] == VERSION
+
+
+def test_both_sides_use_messages_that_there_are() -> None:
+    client, worker = ((STATIC / name).read_text() for name in ("engine_client.js", "engine_worker.js"))
+    sent = set(re.findall(r'\bpost\("(\w+)"', client)) | set(re.findall(r'v: VERSION, type: "(\w+)"', client))
+    assert sent == {"start", "detect", "select", "plan", "profile", "ping"} <= {*TO_ENGINE}
+    assert set(re.findall(r'\bpost\("(\w+)"', worker)) == {"error", "progress", "pong"} <= {*FROM_ENGINE}
+    handlers = worker[worker.index("const HANDLERS") : worker.index("\n};", worker.index("const HANDLERS"))]
+    assert {*re.findall(r"^  (\w+)[,:]", handlers, re.MULTILINE)} == {*TO_ENGINE} - {"ping", "runtime"}
+    page = (STATIC / "page.js").read_text()
+    heard = page[page.index("new EngineClient(") : page.index("\n});")]
+    assert {*re.findall(r"^  (\w+):", heard, re.MULTILINE)} == {*FROM_ENGINE} - {"pong"} | {"restarting"}
+
+
+@pytest.mark.parametrize("path", GENERIC, ids=lambda path: path.name)
+def test_no_generic_file_names_a_task_s_results(path: Path) -> None:
+    assert not re.search(r"\bfaces?\b|Face|detector", path.read_text())
+
+
+def fits(message: dict[str, Any]) -> None:
+    declared = FROM_ENGINE[message["type"]]
+    assert message["v"] == VERSION
+    assert {*message} <= {"v", "type", *declared}
+    for name, rule in declared.items():
+        value = message.get(name)
+        assert rule.endswith("?") if value is None else isinstance(value, PYTHON_TYPES[rule.removesuffix("?")]), name
+
+
+def test_every_task_answers_as_declared() -> None:
+    heard: list[dict[str, Any]] = []
+    worker = EngineWorker(lambda text: heard.append(json.loads(text)))
+    (name,) = TASKS
+    run(worker.start(name, "blazeface_short_range", "wasm", 0, "{}"))
+    run(worker.detect(7, photo("astronaut.png")))
+    run(worker.detect(8, "no picture"))
+    worker.plan()
+    run(worker.profile())
+    run(worker.tune(1.0))
+    worker.close()
+    for message in heard:
+        fits(message)
+    ready, result = (next(m for m in heard if m["type"] == kind) for kind in ("ready", "result"))
+    assert (result["id"], len(result["found"])) == (7, 1)
+    assert {*result["found"][0]} == {field["name"] for field in ready["result"]["fields"]}
+    assert (STATIC / "results" / f"{ready['result']['kind']}.js").is_file()
+    kinds = [m["type"] for m in heard if m["type"] not in ("progress", "profiling")]
+    assert kinds == ["ready", "result", "error", "plan", "profile", "error"]
+
+
+def test_an_unknown_model_ends_the_start_with_the_names_there_are() -> None:
+    heard: list[dict[str, Any]] = []
+    worker = EngineWorker(lambda text: heard.append(json.loads(text)))
+    run(worker.start("face-detection", "nobody", "wasm", 0, json.dumps({"models/other.tflite": "/x"})))
+    fits(heard[-1])
+    assert (heard[-1]["code"], heard[-1]["fatal"]) == ("model-unknown", True)
+    assert "blazeface_short_range" in heard[-1]["message"]
+    assert "other" in heard[-1]["message"]

@@ -1,0 +1,68 @@
+"""The messages between page and engine worker.
+
+Generated from page/messages.toml by `python3 -m build_scripts tables --write`: do not edit.
+"""
+
+VERSION = 2
+
+TO_ENGINE: dict[str, dict[str, str]] = {
+    "start": {
+        "manifest": "object",
+        "task": "text",
+        "model": "text",
+        "backend": "text",
+        "debug": "number",
+        "runtimeComes": "flag?",
+    },
+    "runtime": {"module": "any?"},
+    "detect": {"id": "number", "image": "any"},
+    "select": {"backend": "text"},
+    "plan": {},
+    "profile": {},
+    "tune": {"budget": "number"},
+    "exportTuning": {},
+    "importTuning": {"text": "text"},
+    "ping": {},
+    "close": {},
+}
+
+FROM_ENGINE: dict[str, dict[str, str]] = {
+    "progress": {"stage": "text", "done": "number", "total": "number", "unit": "text"},
+    "plan": {"columns": "list", "rows": "list", "summary": "text"},
+    "profiling": {"done": "number", "total": "number"},
+    "profile": {"report": "object", "svg": "text"},
+    "tuning": {"done": "number", "total": "number"},
+    "tuningLog": {"text": "text"},
+    "tuningImported": {"taken": "number", "skipped": "number"},
+    "pong": {},
+    "error": {"code": "text", "message": "text", "id": "number?", "fatal": "flag?", "died": "flag?"},
+    "ready": {
+        "backend": "text",
+        "reason": "text",
+        "notice": "object?",
+        "capabilities": "list",
+        "overlaps": "flag",
+        "tunable": "flag",
+        "result": "object",
+    },
+    "result": {
+        "id": "number",
+        "backend": "text",
+        "reason": "text",
+        "image": "object",
+        "found": "list",
+        "times": "object",
+    },
+    "tuned": {
+        "model": "text",
+        "plan": "text",
+        "default_ms": "number",
+        "tuned_ms": "number",
+        "gain": "number",
+        "changed": "number",
+        "kept": "flag",
+        "timed": "number",
+        "known": "number",
+        "shapes": "number",
+    },
+}

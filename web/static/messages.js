@@ -1,0 +1,73 @@
+// Generated from page/messages.toml by `python3 -m build_scripts tables --write`: do not edit.
+
+export const VERSION = 2;
+
+export const TO_ENGINE = {
+  start: { manifest: "object", task: "text", model: "text", backend: "text", debug: "number", runtimeComes: "flag?" },
+  runtime: { module: "any?" },
+  detect: { id: "number", image: "any" },
+  select: { backend: "text" },
+  plan: {},
+  profile: {},
+  tune: { budget: "number" },
+  exportTuning: {},
+  importTuning: { text: "text" },
+  ping: {},
+  close: {},
+};
+
+export const FROM_ENGINE = {
+  progress: { stage: "text", done: "number", total: "number", unit: "text" },
+  plan: { columns: "list", rows: "list", summary: "text" },
+  profiling: { done: "number", total: "number" },
+  profile: { report: "object", svg: "text" },
+  tuning: { done: "number", total: "number" },
+  tuningLog: { text: "text" },
+  tuningImported: { taken: "number", skipped: "number" },
+  pong: {},
+  error: { code: "text", message: "text", id: "number?", fatal: "flag?", died: "flag?" },
+  ready: {
+    backend: "text",
+    reason: "text",
+    notice: "object?",
+    capabilities: "list",
+    overlaps: "flag",
+    tunable: "flag",
+    result: "object",
+  },
+  result: { id: "number", backend: "text", reason: "text", image: "object", found: "list", times: "object" },
+  tuned: {
+    model: "text",
+    plan: "text",
+    default_ms: "number",
+    tuned_ms: "number",
+    gain: "number",
+    changed: "number",
+    kept: "flag",
+    timed: "number",
+    known: "number",
+    shapes: "number",
+  },
+};
+
+const FITS = {
+  text: (value) => typeof value === "string",
+  number: (value) => typeof value === "number",
+  flag: (value) => typeof value === "boolean",
+  list: Array.isArray,
+  object: (value) => typeof value === "object" && !Array.isArray(value),
+  any: () => true,
+};
+
+/** Why a message is none of `declared` (TO_ENGINE or FROM_ENGINE), in a few words; "" if it is one. */
+export function complaint(message, declared) {
+  const { v, type } = message;
+  if (v !== VERSION) return `it has version ${v}`;
+  if (!Object.hasOwn(declared, type)) return `there is no “${type}”`;
+  for (const [name, rule] of Object.entries(declared[type])) {
+    const value = message[name] ?? null;
+    const fits = value === null ? rule.endsWith("?") : FITS[rule.replace("?", "")](value);
+    if (!fits) return `“${type}” has no ${rule.replace("?", "")} “${name}”`;
+  }
+  return "";
+}
