@@ -8,25 +8,28 @@ import io
 import re
 import tokenize
 
+TYPES_ONLY = ("typing", "collections.abc")  # what is imported from there is mostly named in types
 FUTURE = b"from __future__ import annotations\n"
 UNCOMMENTED = re.compile(rb"(?:\{\{.*?\}\}|(?!//).)*")
 
 
-def minify(source: bytes) -> bytes:
-    """The same program without comments, docstrings and types, every statement on its old line.
+def minify(source: bytes, field_types: bool = True) -> bytes:
+    """The same program without comments, docstrings, types, what is imported for types, and spaces that need not be.
 
-    Types of classes' fields stay: dataclasses read them. Four spaces of indentation become one.
+    Every statement stays on its line. Types of classes' fields stay, or with `field_types` false become 0: dataclasses
+    ask only whether there is one. Four spaces of indentation become one.
     """
     text = source.decode()
     lines = source.splitlines(keepends=True)
-    cuts = [*_docstrings(text), *_comments(text), *_types(text)]
+    cuts = [*_docstrings(text), *_comments(text), *_types(text), *([] if field_types else _field_types(text))]
     for row, column, end_row, end_column, instead in sorted(cuts, reverse=True):
         head, tail = lines[row][:column], lines[end_row][end_column:]
         lines[row : end_row + 1] = [head + instead + b"\n", *[b"\n"] * (end_row - row - 1), tail][: end_row - row + 1]
         if end_row == row:
             lines[row] = head + instead + tail
     stripped = _without_future(_narrow(b"".join(line.rstrip() + b"\n" for line in lines)))
-    before, after = (ast.dump(_bare(ast.parse(t))) for t in (text, stripped))
+    stripped = _tight(_without_unused_types(stripped))
+    before, after = (ast.dump(_bare(ast.parse(t), field_types)) for t in (text, stripped))
     if before != after:
         raise ValueError("minifying changed the program")
     return stripped
@@ -37,6 +40,39 @@ def _without_future(source: bytes) -> bytes:
     found = ast.walk(ast.parse(source))
     types = [getattr(node, name, None) for node in found for name in ("annotation", "returns")]
     return source if any(types) else source.replace(FUTURE, b"\n", 1)
+
+
+def _without_unused_types(source: bytes) -> bytes:
+    """Without names of typing and collections.abc that nothing but types used."""
+    tree = ast.parse(source)
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    lines = source.splitlines(keepends=True)
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and node.module in TYPES_ONLY:
+            names = [ast.unparse(alias) for alias in node.names if (alias.asname or alias.name) in used]
+            rest = [b"\n"] * ((node.end_lineno or node.lineno) - node.lineno)
+            first = f"from {node.module} import {', '.join(names)}\n".encode() if names else b"\n"
+            lines[node.lineno - 1 : node.end_lineno] = [first, *rest]
+    return b"".join(lines)
+
+
+def _tight(source: bytes) -> bytes:
+    """Without spaces between tokens that are told apart without them. Texts, also with values in them, stay."""
+    lines = [list(line) for line in source.decode().splitlines(keepends=True)]
+    begun, end, before = 0, (0, 0), ""
+    for token in tokenize.generate_tokens(io.StringIO(source.decode()).readline):
+        (row, column), text = token.start, token.string
+        kind = tokenize.tok_name[token.type]
+        tellable = bool(before) and not (_wordlike(before[-1]) and _wordlike(text[:1]))
+        if tellable and not begun and row == end[0] and kind not in ("NEWLINE", "NL", "COMMENT", "DEDENT"):
+            lines[row - 1][end[1] : column] = [""] * (column - end[1])
+        begun += (kind == "FSTRING_START") - (kind == "FSTRING_END")
+        end, before = token.end, "" if kind in ("INDENT", "DEDENT", "NEWLINE", "NL") else text
+    return "".join("".join(line) for line in lines).encode()
+
+
+def _wordlike(letter: str) -> bool:
+    return letter.isalnum() or letter in "_\"'"
 
 
 def _narrow(source: bytes) -> bytes:
@@ -70,7 +106,8 @@ def _docstrings(text: str) -> list[Cut]:
     for node in ast.walk(ast.parse(text)):
         first = _docstring_of(node)
         if first is not None and first.end_lineno is not None and first.end_col_offset is not None:
-            cuts.append((first.lineno - 1, first.col_offset, first.end_lineno - 1, first.end_col_offset, b'""'))
+            instead = b'""' if _is_whole_body(node) else b""
+            cuts.append((first.lineno - 1, first.col_offset, first.end_lineno - 1, first.end_col_offset, instead))
     return cuts
 
 
@@ -106,6 +143,19 @@ def _variables(tree: ast.Module) -> list[ast.AnnAssign]:
     return [node for node in found if id(node) not in fields]
 
 
+def _plain_fields(tree: ast.AST) -> list[ast.AnnAssign]:
+    """Fields of classes whose type tells a dataclass nothing."""
+    bodies = [child for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for child in node.body]
+    fields = [child for child in bodies if isinstance(child, ast.AnnAssign)]
+    return [field for field in fields if "Var" not in ast.unparse(field.annotation)]  # ClassVar, InitVar
+
+
+def _field_types(text: str) -> list[Cut]:
+    found = [field.annotation for field in _plain_fields(ast.parse(text))]
+    rows = [(a.lineno - 1, a.col_offset, (a.end_lineno or 0) - 1, a.end_col_offset or 0) for a in found]
+    return [(*place, b"0") for place in rows if place[0] == place[2]]
+
+
 def _on_one_line(row: int, column: int, last: ast.expr) -> list[Cut]:
     if row != last.end_lineno or last.end_col_offset is None:
         return []
@@ -122,14 +172,23 @@ def _docstring_of(node: ast.AST) -> ast.Expr | None:
     return first if is_text and isinstance(first, ast.Expr) else None
 
 
-def _bare(tree: ast.Module) -> ast.Module:
+def _is_whole_body(node: ast.AST) -> bool:
+    """Whether a docstring is all that a class or function has: something must stay then."""
+    return not isinstance(node, ast.Module) and len(getattr(node, "body", ())) == 1
+
+
+def _bare(tree: ast.Module, field_types: bool) -> ast.Module:
+    for field in [] if field_types else _plain_fields(tree):
+        field.annotation = ast.Constant(0)
     variables = {id(node) for node in _variables(tree)}
     tree = _Untyped(variables).visit(tree)
-    tree.body = [n for n in tree.body if not (isinstance(n, ast.ImportFrom) and n.module == "__future__")]
+    left_out = ("__future__", *TYPES_ONLY)
+    tree.body = [n for n in tree.body if not (isinstance(n, ast.ImportFrom) and n.module in left_out)]
     for node in ast.walk(tree):
         first = _docstring_of(node)
-        if first is not None:
+        if first is not None and isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             first.value = ast.Constant("")
+            node.body = node.body if _is_whole_body(node) else node.body[1:]
         if isinstance(node, ast.arg):
             node.annotation = None
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):

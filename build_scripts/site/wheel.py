@@ -29,6 +29,7 @@ CPYTHON_ONLY = (
     "webinfer/importers/webnn/",
     "webinfer/page/messages.toml",
 )
+READ_TYPES = "webinfer/ops/"  # whose fields' types are read: values that users give are checked against them
 ALL_SHADERS = "webinfer/_shaders/all.json"  # one file is compressed far better than a hundred
 EPOCH = (1980, 1, 1, 0, 0, 0)
 SHADERS = WEB / "shaders"
@@ -65,7 +66,7 @@ def browser_members() -> dict[str, bytes]:
         if name.endswith(".wgsl"):
             shaders[Path(name).name] = minify_shader(data).decode()
         else:
-            members[name] = minify(data) if name.endswith(".py") else data
+            members[name] = minify(data, name.startswith(READ_TYPES)) if name.endswith(".py") else data
     return {**members, ALL_SHADERS: json.dumps(shaders, sort_keys=True).encode()}
 
 
