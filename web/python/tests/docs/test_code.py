@@ -24,6 +24,7 @@ from tests.ops.case_graphs import run
 
 from webinfer.backends import registry
 from webinfer.cli import main
+from webinfer.importers import formats
 from webinfer.ops.custom import BY_CODE, CUSTOM
 
 SHOWN = {"console", "python", "text", "toml", "wgsl", "c", "html page"}  # e2e_tests/test_docs.py runs the last one
@@ -40,12 +41,13 @@ def stem_of(page: Path) -> str:
 @pytest.fixture
 def engine_as_before() -> Iterator[None]:
     """Takes back what programs register."""
-    rows = dict(registry.ROWS)
+    rows, known = dict(registry.ROWS), list(formats.FORMATS)
     yield
     CUSTOM.clear()
     BY_CODE.clear()
     registry.ROWS.clear()
     registry.ROWS.update(rows)
+    formats.FORMATS[:] = known
 
 
 @pytest.mark.parametrize("page", PAGES, ids=stem_of)
