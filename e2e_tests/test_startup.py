@@ -165,7 +165,7 @@ def test_python_still_has_its_whole_library(demo: Demo) -> None:
         "pyodide.runPython('import tarfile, inspect; inspect.getsource(tarfile.TarInfo)')"
     ).startswith("class")
     assert "async def load" in engine.evaluate(
-        "pyodide.runPython('import webinfer.session as s; inspect.getsource(s)')"
+        "pyodide.runPython('import webinfer.session.loading as s; inspect.getsource(s)')"
     )
     code = "pyodide.loadPackage('micropip').then(() => pyodide.runPython('import micropip; micropip.__name__'))"
     assert engine.evaluate(code) == "micropip"

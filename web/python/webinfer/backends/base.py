@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 class PlanRow:
     """One step of a plan: what runs where, on what, and why."""
 
-    index: int
-    label: str
+    index: int  # of the step in the plan
+    label: str  # of the node that the step computes, or a part of it
     op: str
     backend: str
-    kernel: str
-    shapes: str
+    kernel: str  # the function, shader or program that runs
+    shapes: str  # of the node, as `shapes_text` writes them
     flops: int
-    bytes: int
-    why: str
+    bytes: int  # read and written
+    why: str  # this kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +94,10 @@ class Executor(ABC):
 
     @abstractmethod
     async def run(self, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
-        """The outputs by name. Inputs are checked: one entry for each graph input, bytes unless the abilities
-        allow more.
+        """The outputs by name.
+
+        `inputs` was checked by the session: one entry for each input of the graph, bytes unless the abilities allow
+        buffers of the device or `InPlace`.
 
         Raises:  DeviceLostError, KernelError; the next run needs a new executor then
         """
@@ -118,7 +120,7 @@ class Executor(ABC):
 
     @abstractmethod
     async def pass_ms(self, inputs: Mapping[str, memoryview], repeats: int) -> float:
-        """Milliseconds of all steps, once, without the ways in and out; the average of `repeats` passes."""
+        """Milliseconds of all steps, once, without inputs and outputs; the average of `repeats` passes."""
 
     @abstractmethod
     def close(self) -> None:
