@@ -21,7 +21,8 @@ def minify(source: bytes, field_types: bool = True) -> bytes:
     """
     text = source.decode()
     lines = source.splitlines(keepends=True)
-    cuts = [*_docstrings(text), *_comments(text), *_types(text), *([] if field_types else _field_types(text))]
+    nodes = list(ast.walk(ast.parse(text)))
+    cuts = [*_docstrings(nodes), *_comments(text), *_types(text, nodes), *([] if field_types else _field_types(text))]
     for row, column, end_row, end_column, instead in sorted(cuts, reverse=True):
         head, tail = lines[row][:column], lines[end_row][end_column:]
         lines[row : end_row + 1] = [head + instead + b"\n", *[b"\n"] * (end_row - row - 1), tail][: end_row - row + 1]
@@ -101,9 +102,9 @@ def _before_comment(line: bytes) -> bytes:
 Cut = tuple[int, int, int, int, bytes]  # row, column, end row, end column (bytes, from 0), what stands there instead
 
 
-def _docstrings(text: str) -> list[Cut]:
+def _docstrings(nodes: list[ast.AST]) -> list[Cut]:
     cuts: list[Cut] = []
-    for node in ast.walk(ast.parse(text)):
+    for node in nodes:
         first = _docstring_of(node)
         if first is not None and first.end_lineno is not None and first.end_col_offset is not None:
             instead = b'""' if _is_whole_body(node) else b""
@@ -120,14 +121,13 @@ def _comments(text: str) -> list[Cut]:
     return cuts
 
 
-def _types(text: str) -> list[Cut]:
+def _types(text: str, nodes: list[ast.AST]) -> list[Cut]:
     cuts: list[Cut] = []
     lines = text.encode().splitlines()
-    tree = ast.parse(text)
-    for variable in _variables(tree):
+    for variable in _variables(nodes):
         end = (variable.target.end_lineno or 0), (variable.target.end_col_offset or 0)
         cuts += _on_one_line(*end, variable.annotation)
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.arg) and node.annotation is not None:
             cuts += _on_one_line(node.lineno, node.col_offset + len(node.arg.encode()), node.annotation)
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.returns is not None:
@@ -136,10 +136,10 @@ def _types(text: str) -> list[Cut]:
     return cuts
 
 
-def _variables(tree: ast.Module) -> list[ast.AnnAssign]:
+def _variables(nodes: list[ast.AST]) -> list[ast.AnnAssign]:
     """Assignments with a type, outside of classes' bodies."""
-    fields = {id(child) for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for child in node.body}
-    found = [node for node in ast.walk(tree) if isinstance(node, ast.AnnAssign) and node.value is not None]
+    fields = {id(child) for node in nodes if isinstance(node, ast.ClassDef) for child in node.body}
+    found = [node for node in nodes if isinstance(node, ast.AnnAssign) and node.value is not None]
     return [node for node in found if id(node) not in fields]
 
 
@@ -180,11 +180,12 @@ def _is_whole_body(node: ast.AST) -> bool:
 def _bare(tree: ast.Module, field_types: bool) -> ast.Module:
     for field in [] if field_types else _plain_fields(tree):
         field.annotation = ast.Constant(0)
-    variables = {id(node) for node in _variables(tree)}
+    nodes = list(ast.walk(tree))
+    variables = {id(node) for node in _variables(nodes)}
     tree = _Untyped(variables).visit(tree)
     left_out = ("__future__", *TYPES_ONLY)
     tree.body = [n for n in tree.body if not (isinstance(n, ast.ImportFrom) and n.module in left_out)]
-    for node in ast.walk(tree):
+    for node in nodes:
         first = _docstring_of(node)
         if first is not None and isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             first.value = ast.Constant("")
