@@ -3,8 +3,8 @@
 //   record r of `poses`: score, 17 keypoint scores, 17 points; element 0 of all is the count of records
 //   Needs: a binding poses, params.squared_radius.
 
-const KEYPOINTS: u32 = 17u;
-const RECORD: u32 = 52u;
+const KEYPOINTS: u32 = {{ keypoints }}u;
+const RECORD: u32 = {{ record }}u;
 
 fn record_at(r: u32) -> u32 { return 1u + r * RECORD; }
 fn score_at(r: u32, k: u32) -> u32 { return record_at(r) + 1u + k; }

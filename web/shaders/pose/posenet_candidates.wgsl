@@ -5,7 +5,7 @@
 
 {{ prelude }}
 const WG: u32 = {{ workgroup }}u;
-const KEYPOINTS: u32 = 17u;
+const KEYPOINTS: u32 = {{ keypoints }}u;
 const LOWEST: f32 = -3.4028234663852886e38;
 
 fn element(i: u32) -> y_t {

@@ -6,7 +6,7 @@
 
 {{ prelude }}
 const WG: u32 = {{ workgroup }}u;
-const KEYPOINTS: u32 = 17u;
+const KEYPOINTS: u32 = {{ keypoints }}u;
 const STEPS: u32 = 3u;
 {$ include "_posenet_sample.wgsl" $}
 

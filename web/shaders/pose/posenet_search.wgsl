@@ -9,7 +9,7 @@
 {{ prelude }}
 const WG: u32 = {{ workgroup }}u;
 const LOWEST: f32 = -3.4028234663852886e38;
-const EDGES: u32 = 16u;
+const EDGES: u32 = {{ edges }}u;
 const REFINEMENTS: u32 = 5u;
 {$ include "_posenet.wgsl" $}
 {$ include "_posenet_sample.wgsl" $}

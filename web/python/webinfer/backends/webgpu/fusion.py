@@ -18,7 +18,7 @@ from webinfer.graph.ir import Graph, Node, Value
 from webinfer.ops.activation import Activation
 
 MAX_PRODUCTS = 1 << 27  # of the 1x1 convolution: beyond, its own tiles save more than a dispatch costs
-OFFERED = 8  # shares that a tuner is asked to time
+MAX_SHARES = 8  # shares that a tuner is asked to time
 MAX_INVOCATIONS = 256  # of a workgroup
 # The search space: blocks of output channels, groups of four pixels, turns that an invocation takes at a sum.
 BLOCKS, GROUPS, TURNS = (1, 2, 3, 4, 6, 8, 12), (1, 2, 4), (1, 2, 3, 4, 6, 8, 16)
@@ -71,7 +71,7 @@ class Fusion:
 
     def candidates(self, target: Target) -> tuple[str, ...]:
         """Names of shares worth timing, the default first, then SEPARATE."""
-        return (*(share.name for share in self._ranked(target)[:OFFERED]), SEPARATE)
+        return (*(share.name for share in self._ranked(target)[:MAX_SHARES]), SEPARATE)
 
     def share(self, target: Target) -> Share | None:
         """How the work is divided among workgroups; None where the nodes are computed one by one."""

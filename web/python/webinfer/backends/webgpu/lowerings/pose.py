@@ -19,9 +19,10 @@ from webinfer.backends.webgpu.lowerings.conversion import round_to_f32
 from webinfer.codegen.prelude import f32, u32
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node
-from webinfer.ops.pose import KEYPOINTS, PosenetDecoderAttrs
+from webinfer.ops.pose import EDGES, KEYPOINTS, PosenetDecoderAttrs
 
-RECORD = 52  # numbers of a pose in _posenet.wgsl
+RECORD = 1 + 3 * KEYPOINTS  # numbers of a pose in _posenet.wgsl: its score, keypoints' scores, (y, x) of each
+RECORDS = {"keypoints": KEYPOINTS, "record": RECORD}  # the numbers of _posenet.wgsl
 NEVER = 3.4028234663852886e38  # heat that no cell has
 
 
@@ -42,7 +43,7 @@ def posenet_decoder(node: Node, target: Target) -> Sequence[Dispatch]:
         *u32(max_detections=a.max_detections),
         *f32(squared_radius=round_to_f32(radius * radius), threshold=a.score_threshold),
     )
-    every = {"workgroup": WORKGROUP}
+    every = {"workgroup": WORKGROUP, "keypoints": KEYPOINTS}
     search = (
         read("candidates", candidates), read("heat", heat), read("short", short), read("middle", middle),
         update("poses", poses, single=True),
@@ -58,17 +59,18 @@ def posenet_decoder(node: Node, target: Target) -> Sequence[Dispatch]:
             "posenet_candidates", every, (read("x", heat), write("y", candidates)),
             (*u32(count=count, h=h, w=w), *f32(least=_least_heat(a))), groups_for(-(-count // 4), target),
         ),
-        Dispatch("posenet_search", every, search, (*u32(count=count, h=h, w=w), *judge, *cell), (1, 1, 1)),
-        Dispatch("posenet_rank", {}, results, (*judge, *f32(stride=a.stride)), (1, 1, 1)),
+        Dispatch(
+            "posenet_search", every | RECORDS | {"edges": EDGES}, search,
+            (*u32(count=count, h=h, w=w), *judge, *cell), (1, 1, 1),
+        ),
+        Dispatch("posenet_rank", RECORDS, results, (*judge, *f32(stride=a.stride)), (1, 1, 1)),
     ]  # fmt: skip
     longs = node.optional_input(3)
     if longs is not None:
         bindings = (
-            read("x", longs),
-            read("keypoints", keypoints),
-            read("found", found),
+            read("x", longs), read("keypoints", keypoints), read("found", found),
             write("y", node.outputs[4], single=True),
-        )
+        )  # fmt: skip
         params = (*u32(h=h, w=w, max_detections=a.max_detections), *cell, *f32(stride=a.stride))
         dispatches.append(Dispatch("posenet_masks", every, bindings, params, groups_for(h * w, target)))
     assert keypoints.type.shape[2] == KEYPOINTS

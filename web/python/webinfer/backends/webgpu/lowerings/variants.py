@@ -22,7 +22,7 @@ CORES, LANES = 132, 128  # of a large device: an H200, on which all costs here w
 BUSY = {False: 16384, True: 64}  # invocations that fill a device: hardware, software
 LONG_SUM = 16  # quads of input channels from which invocations share a sum
 FEW_SLICES = 8
-OFFERED = 10  # tiles that a tuner is asked to time
+MAX_TILES = 10  # tiles that a tuner is asked to time
 SLACK = 2.5  # a tile that the model calls this much slower than the best is not offered
 WAVE_CYCLES = 600.0  # to fill and to drain the device
 # Kernels without tiles: the share of the device's peak that they reach, and cycles that one product of a sum takes.
@@ -202,7 +202,7 @@ def candidates(node: Node, target: Target) -> tuple[str, ...]:
         return plain
     ranked = sorted(cycles, key=cycles.__getitem__)
     best = cycles[ranked[0]]
-    tiles = tuple(name for name in ranked if cycles[name] <= SLACK * best)[:OFFERED]
+    tiles = tuple(name for name in ranked if cycles[name] <= SLACK * best)[:MAX_TILES]
     tiled = best < _untiled_cycles(plain[0], shape) and plain[0] not in GEMVS
     return (*tiles, *plain) if tiled else (*plain, *tiles)
 
