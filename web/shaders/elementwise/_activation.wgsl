@@ -1,4 +1,6 @@
 // _activation: `activate(v)`, the activation that a step carries in its epilogue (not prelu: it needs a slope).
+//
+//   v is four numbers; clamps, hard_swish, sigmoid and tanh
 
 $$ if activation == "relu"
 fn activate(v: vec4<f32>) -> vec4<f32> { return max(v, vec4<f32>(0.0)); }

@@ -1,4 +1,7 @@
 // _binary: `binary(a, b)`, the formula of the operator's row, after the functions that it asks for.
+//
+//   a and b are four operands of one type, x_v; the result is four elements of y
+//   Needs: bindings a, b and y.
 
 alias x_v = a_v;
 

@@ -1,4 +1,7 @@
 // _integer_division: quotients and rests of integers; every division by zero gives 0.
+//
+//   quotient(a, b) is cut towards zero; floor_quotient(a, b) and modulo(a, b) are a // b and a % b of Python
+//   Needs: alias x_v, four integers.
 
 // Drivers disagree about % of negative numbers and about division by zero: neither is used.
 fn divided(a: x_v, b: x_v) -> x_v { return a / select(b, x_v(1), b == x_v(0)); }

@@ -1,4 +1,6 @@
 // _power: power(a, b) = a^b of floats or of integers.
+//
+//   Needs: alias x_v, four of either.
 
 $$ if integer
 // Repeated squaring; a negative exponent leaves 1, -1 or 0.
