@@ -48,7 +48,7 @@ KINDS = list(js.Object.keys(js.testSources))
 
 def as_on_hardware(session, border=Border.BLACK):
     pictures = gpu_pictures(session, border)
-    pictures.device._device.patient = False
+    pictures.device._device.software = False
     return pictures
 
 async def ready(pictures, image):

@@ -53,7 +53,7 @@ class Device {
     this.Program = Program;
     this.gpu = device;
     this.ring = ring;
-    this.patient = false; // true: wait without asking, for adapters that compute on the CPU
+    this.software = false; // the adapter computes on the CPU: what waits for it does not ask, which costs a core
     this.lost = "";
     this.waiting = new Set(); // what a loss refuses
     this.errors = [];
@@ -127,8 +127,8 @@ class Device {
     return this.layouts.get(key);
   }
 
-  /** Begins the pipelines of JSON [{label, code, bindings}] in parallel; the number of the first. `ready` waits for them. */
-  beginPipelines(json) {
+  /** Starts to create the pipelines of JSON [{label, code, bindings}], in parallel; the number of the first. */
+  startPipelines(json) {
     this.check();
     const specs = JSON.parse(json);
     const made = specs.map(() => ({ layout: null, pipeline: null, done: null }));
@@ -136,22 +136,22 @@ class Device {
       const failed = settled.findIndex((result) => result.status === "rejected");
       if (failed >= 0) throw failure("Refused", `shader ${specs[failed].label}: ${settled[failed].reason.message}`);
     });
-    done.catch(() => {}); // `ready` tells
+    done.catch(() => {}); // `pipelinesReady` tells
     for (const one of made) one.done = done;
     this.gpu.queue.submit([]); // what was said leaves now, not when the caller has nothing more to do
     return this.pipelines.push(...made) - made.length;
   }
 
   /** Ends when the pipelines of these numbers, a JSON list, can run. */
-  async ready(json) {
+  async pipelinesReady(json) {
     const done = new Set(JSON.parse(json).map((number) => this.pipelines[number].done));
     await this.unlessLost(Promise.all(done));
     this.check();
   }
 
-  /** `beginPipelines`, and waits for them. */
+  /** `startPipelines`, and waits for them. */
   async createPipelines(json) {
-    const first = this.beginPipelines(json);
+    const first = this.startPipelines(json);
     await this.pipelines[first].done;
     return first;
   }
@@ -181,7 +181,7 @@ class Device {
   /** Ends when everything submitted so far has been computed. */
   async idle() {
     const done = this.gpu.queue.onSubmittedWorkDone();
-    await this.unlessLost(this.patient ? done : settled(this.gpu.queue, done));
+    await this.unlessLost(this.software ? done : settled(this.gpu.queue, done));
   }
 
   /** The first `nbytes` bytes of a GPUBuffer. */
@@ -198,7 +198,7 @@ class Device {
     });
     try {
       const mapped = staging.mapAsync(GPUMapMode.READ);
-      await this.unlessLost(this.patient ? mapped : settled(this.gpu.queue, mapped));
+      await this.unlessLost(this.software ? mapped : settled(this.gpu.queue, mapped));
       return new Uint8Array(staging.getMappedRange(), 0, nbytes).slice();
     } finally {
       staging.destroy();

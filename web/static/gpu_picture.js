@@ -54,7 +54,7 @@ export class Pictures {
     if (!name) return `no texture is made of a ${kind}`;
     if (this.refused.has(kind)) return this.refused.get(kind);
     if (name === "external" && framesLost) return "a device was lost that imported video frames";
-    if (name === "texture" && this.device.patient) return "the adapter is software, where a texture costs more than memory";
+    if (name === "texture" && this.device.software) return "the adapter is software, where a texture costs more than memory";
     [this.width, this.height] = sizeOf(source);
     const most = this.device.gpu.limits.maxTextureDimension2D;
     if (!(Math.min(this.width, this.height) >= 1 && Math.max(this.width, this.height) <= most)) {

@@ -163,7 +163,7 @@ export class Program {
       const mapped = staging.mapAsync(GPUMapMode.READ);
       mapped.catch(() => {}); // what was checked says more
       if (checked) await checked;
-      await device.unlessLost(device.patient ? mapped : settled(device.gpu.queue, mapped));
+      await device.unlessLost(device.software ? mapped : settled(device.gpu.queue, mapped));
       this.proven = true;
     } catch (error) {
       await Promise.race([device.whenLost, delay(LOSS_GRACE_MS)]);

@@ -47,7 +47,7 @@ async function measured(program, first, count, repeats) {
   const begin = performance.now();
   queue.submit([encoder.finish()]);
   const ended = timer ? timer.staging.mapAsync(GPUMapMode.READ) : queue.onSubmittedWorkDone();
-  await Promise.race([device.patient ? ended : settled(queue, ended), device.whenLost]);
+  await Promise.race([device.software ? ended : settled(queue, ended), device.whenLost]);
   device.check();
   const waited = performance.now() - begin;
   if (!timer) return waited / repeats;

@@ -94,7 +94,7 @@ class BrowserDevice:
         self.limits: Mapping[str, int] = facts["limits"]
         self.runtime = _runtime(str(js.navigator.userAgent))
         self._device = device
-        device.patient = self.software
+        device.software = self.software
         self._numbers: dict[PipelineSpec, int] = {}
         self._pictures: dict[str, BrowserPictures] = {}  # by the code of their passes
         self._closed = False
@@ -113,7 +113,7 @@ class BrowserDevice:
         if new:
             text = json.dumps([{"label": s.label, "code": s.code, "bindings": s.bindings} for s in new])
             try:
-                first = int(self._device.beginPipelines(text))
+                first = int(self._device.startPipelines(text))
             except JsException as error:
                 _raise(error, "shaders", self.name)
             self._numbers.update({spec: first + i for i, spec in enumerate(new)})
@@ -125,7 +125,7 @@ class BrowserDevice:
         Raises:  GpuError naming the shader; DeviceLostError
         """
         try:
-            await self._device.ready(json.dumps(sorted(set(numbers))))
+            await self._device.pipelinesReady(json.dumps(sorted(set(numbers))))
         except JsException as error:
             failed = set(numbers)
             self._numbers = {spec: number for spec, number in self._numbers.items() if number not in failed}
