@@ -34,6 +34,7 @@ def positions_ref(builder: Builder, value: Value) -> Ref:
 
 
 def gather(node: Node, builder: Builder) -> None:
+    """One step that copies rows of bytes, whatever their type."""
     x, p, y, a = node.required_input(0), node.required_input(1), node.output, node.attrs
     outer = math.prod(x.type.shape[a.batch_dims : a.axis])
     count = math.prod(p.type.shape[a.batch_dims :])
@@ -53,6 +54,7 @@ def _elements(node: Node) -> Arguments:
 
 
 def gather_elements(node: Node, builder: Builder) -> None:
+    """One step that picks single elements by their width."""
     x, p, y = node.required_input(0), node.required_input(1), node.output
     kernel = f"b{8 * compute_itemsize(x.type.dtype)}_gather_elements"
     positions = positions_ref(builder, p)
@@ -67,6 +69,7 @@ def _axes_table(builder: Builder, shape: tuple[int, ...], depth: int) -> Ref:
 
 
 def gather_nd(node: Node, builder: Builder) -> None:
+    """One step that copies rows of bytes; a position names several axes."""
     x, p, y, batch = node.required_input(0), node.required_input(1), node.output, node.attrs.batch_dims
     depth, rest = p.type.shape[-1], x.type.shape[batch:]
     itemsize = compute_itemsize(x.type.dtype)
@@ -81,6 +84,7 @@ def gather_nd(node: Node, builder: Builder) -> None:
 
 
 def scatter_elements(node: Node, builder: Builder) -> None:
+    """A copy of x, then one step that puts single elements into it."""
     x, p, u = map(node.required_input, range(3))
     itemsize, target = compute_itemsize(x.type.dtype), builder.ref(node.output)
     copy(builder, builder.ref(x), target, x.type.size * itemsize)
@@ -91,6 +95,7 @@ def scatter_elements(node: Node, builder: Builder) -> None:
 
 
 def scatter_nd(node: Node, builder: Builder) -> None:
+    """A copy of x, then one step that puts or adds rows into it."""
     x, p, u = map(node.required_input, range(3))
     dtype, depth, target = compute_dtype(x), p.type.shape[-1], builder.ref(node.output)
     row, kernel = math.prod(x.type.shape[depth:]), "b8_scatter_nd"

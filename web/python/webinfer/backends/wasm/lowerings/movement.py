@@ -89,11 +89,13 @@ def moved(node: Node, builder: Builder) -> None:
 
 
 def reshape(node: Node, builder: Builder) -> None:
+    """A copy of the bytes, or nothing where the result lies in the same place."""
     y = node.output
     copy(builder, builder.ref(node.required_input(0)), builder.ref(y), y.type.size * compute_itemsize(y.type.dtype))
 
 
 def pad(node: Node, builder: Builder) -> None:
+    """A fill and a copy; mirrored edges are copied one axis after the other."""
     x, y, a = node.required_input(0), node.output, node.attrs
     if a.mode == "constant":
         if any(a.before) or any(a.after):

@@ -83,6 +83,7 @@ def quantized(builder: Builder, source: Ref, value: Value, scaled: bool = False)
 
 
 def dequantize(node: Node, builder: Builder) -> None:
+    """One step: real numbers of stored ones, or a copy where they are real already."""
     x, y = node.required_input(0), node.output
     if compute_dtype(x) is F32:
         copy(builder, builder.ref(x), builder.ref(y), 4 * x.type.size)
@@ -91,6 +92,7 @@ def dequantize(node: Node, builder: Builder) -> None:
 
 
 def quantize(node: Node, builder: Builder) -> None:
+    """One step: stored numbers of real ones; bytes go to another scale by a table."""
     x, y = node.required_input(0), node.output
     if compute_dtype(x) is F32:
         quantized(builder, builder.ref(x), y)
@@ -116,6 +118,7 @@ def _lookup(builder: Builder, node: Node, attrs: ops.UnaryAttrs) -> None:
 
 
 def table_unary(node: Node, builder: Builder) -> None:
+    """One step that looks bytes up in a table of 256 results; wider integers go through float32."""
     x, y = node.required_input(0), node.output
     if x.type.dtype in EIGHT_BIT and y.type.dtype in EIGHT_BIT:
         _lookup(builder, node, node.attrs)
@@ -175,6 +178,7 @@ def _operands(node: Node, builder: Builder) -> Arguments:
 
 
 def mul(node: Node, builder: Builder) -> None:
+    """One step on bytes of one type; anything else goes through float32."""
     a, b, y = node.required_input(0), node.required_input(1), node.output
     if not _one_byte_type(node):
         through_float(binary)(node, builder)
@@ -190,6 +194,7 @@ def _one_byte_type(node: Node) -> bool:
 
 
 def softmax(node: Node, builder: Builder) -> None:
+    """One step on bytes with a table of exponentials; scales that it cannot hold go through float32."""
     x, y, a = node.required_input(0), node.output, node.attrs
     if not 0 < a.beta * scale_of(x.type) < math.inf:
         through_float(float_softmax.softmax)(node, builder)

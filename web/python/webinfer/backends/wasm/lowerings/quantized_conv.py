@@ -46,6 +46,7 @@ class Weights:
 
     @property
     def packed_bytes(self) -> int:
+        """Bytes of the packed form."""
         pairs = (self.taps * self.ci + 1) // 2
         return -(-self.co // Q8_COLUMNS) * (Q8_HEAD_BYTES + pairs * 4 * Q8_COLUMNS)
 

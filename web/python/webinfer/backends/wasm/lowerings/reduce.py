@@ -53,6 +53,7 @@ def gathered_axes(
 
 
 def reduce(node: Node, builder: Builder) -> None:
+    """The reduced axes are brought together, then one step; integers have kernels of their own."""
     x, y, a = node.required_input(0), node.output, node.attrs
     dtype = compute_dtype(x)
     if dtype is not F32 and dtype is not BOOL:
@@ -94,6 +95,7 @@ def _reduce_integers(node: Node, builder: Builder, dtype: DType) -> None:
 
 
 def arg(node: Node, builder: Builder) -> None:
+    """One step that finds int32 positions, converted where others are wanted."""
     x, y = node.required_input(0), node.output
     dtype = compute_dtype(x)
     wide = WIDENED.get(dtype, dtype)

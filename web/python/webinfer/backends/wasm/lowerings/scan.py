@@ -12,6 +12,7 @@ from webinfer.ops import scan as ops
 
 
 def cumulative_sum(node: Node, builder: Builder) -> None:
+    """One step in the type of x, widened where it has no kernel."""
     x, y, a = node.required_input(0), node.output, node.attrs
     dtype = compute_dtype(x)
     wide = I64 if dtype is U64 else WIDENED.get(dtype, dtype)
@@ -28,6 +29,7 @@ def cumulative_sum(node: Node, builder: Builder) -> None:
 
 
 def top_k(node: Node, builder: Builder) -> None:
+    """One step over rows; many elements of long rows are refused, they would take too long."""
     x, (values, positions) = node.required_input(0), node.outputs
     dtype, k = compute_dtype(x), node.attrs.k
     wide = WIDENED.get(dtype, dtype)

@@ -11,6 +11,7 @@ from webinfer.ops import softmax as ops
 
 
 def softmax(node: Node, builder: Builder) -> None:
+    """One step over lines along the axis."""
     x, y = node.required_input(0), node.output
     if compute_dtype(x) is not F32:
         raise refuse(node.op, x.type.dtype)
