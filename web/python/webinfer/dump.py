@@ -38,6 +38,9 @@ LIMITS = {  # what every WebGPU implementation has
 FEATURES = frozenset({"subgroups", "packed_4x8_integer_dot_product"})
 
 
+SUFFIXES = (".json", ".txt", ".wgsl")
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """One folder of a dump: a backend, and the GPU that it would run on."""
@@ -67,10 +70,12 @@ async def dump(model: Any, folder: Path, targets: Sequence[str] = tuple(TARGETS)
     for name in targets:
         files, graph_text = await compiled_files(model, TARGETS[name])
         graph = graph or graph_text
-        for path, text in files.items():
-            place = folder / name / path
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_text(text, encoding="utf-8")
+        place = folder / name
+        place.mkdir(parents=True, exist_ok=True)
+        for old in [path for suffix in SUFFIXES for path in place.glob(f"*{suffix}")]:
+            old.unlink()  # of an earlier dump
+        for file, text in files.items():
+            (place / file).write_text(text, encoding="utf-8")
     if graph:
         (folder / "graph.txt").write_text(graph, encoding="utf-8")
 

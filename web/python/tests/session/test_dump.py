@@ -41,6 +41,9 @@ def test_two_dumps_of_a_model_are_equal(tmp_path: Path) -> None:
         run(dump(model(), tmp_path / name))
     assert written(tmp_path / "a") == written(tmp_path / "b")
     assert {path.split("/")[0] for path in written(tmp_path / "a")} == {*TARGETS, "graph.txt"}
+    run(dump(small(), tmp_path / "a"))
+    run(dump(small(), tmp_path / "c"))
+    assert written(tmp_path / "a") == written(tmp_path / "c"), "nothing is left of the dump before"
 
 
 def test_a_changed_weight_changes_the_dump(tmp_path: Path) -> None:
