@@ -21,12 +21,6 @@ I32, I64, U64, BOOL = DType.INT32, DType.INT64, DType.UINT64, DType.BOOL
 WIDENED = {DType.INT8: I32, DType.UINT8: I32, DType.INT16: I32, DType.BOOL: I32, DType.UINT32: I64}
 SHORT = {F32: "f32", I32: "i32", I64: "i64", U64: "u64"}
 
-_ACTIVATIONS = {
-    Activation.HARD_SWISH: "f32_hard_swish", Activation.SIGMOID: "f32_sigmoid", Activation.TANH: "f32_tanh",
-}  # fmt: skip
-# Arithmetic that wraps is the same for both signs.
-_SIGN_FREE: set[Op] = {ops.ADD, ops.MUL, ops.NEG, ops.SQUARE, ops.SQUARED_DIFFERENCE, ops.SUB}
-
 
 def refuse(op: Op, dtype: DType) -> UnsupportedOpError:
     """The error of an operator that has no kernel for a type."""
@@ -57,9 +51,16 @@ def unary(node: Node, builder: Builder) -> None:
         raise refuse(node.op, dtype)
 
 
+def _kernel_dtype(node: Node, dtype: DType) -> DType:
+    """The integers that the kernel computes with: sums and products wrap, which is the same for both signs."""
+    formula = ops.ROWS[node.op.name].formula
+    wraps = formula is not None and all(part.name in ("+", "-", "*", "neg") for part in formula if part.parts)
+    return I64 if dtype is U64 and wraps else WIDENED.get(dtype, dtype)
+
+
 def _integer_unary(node: Node, builder: Builder, dtype: DType) -> None:
     x, y = node.required_input(0), node.output
-    wide = I64 if dtype is U64 and node.op in _SIGN_FREE else WIDENED.get(dtype, dtype)
+    wide = _kernel_dtype(node, dtype)
     if wide not in (I32, I64):
         raise refuse(node.op, dtype)
     source = builder.ref(x) if dtype is U64 else converted(builder, x, wide)
@@ -126,13 +127,13 @@ def binary(node: Node, builder: Builder) -> None:
             f"f32_{node.op.name}",
             a=builder.ref(a), b=builder.ref(b), y=builder.ref(y), nest=table, lo=lo, hi=hi, units=y.type.size,
         )  # fmt: skip
-        if activation in _ACTIVATIONS:
-            target = builder.ref(y)
-            builder.step(_ACTIVATIONS[activation], x=target, y=target, a=0.0, b=0.0, units=y.type.size)
-        elif activation.bounds is None:
+        if activation is Activation.PRELU:
             raise UnsupportedOpError([f"activation {activation} needs a slope"])
+        if activation.bounds is None:
+            target = builder.ref(y)
+            builder.step(f"f32_{activation}", x=target, y=target, a=0.0, b=0.0, units=y.type.size)
         return
-    wide = I64 if dtype is U64 and node.op in _SIGN_FREE else WIDENED.get(dtype, dtype)
+    wide = _kernel_dtype(node, dtype)
     if wide not in (I32, I64) or not ops.ROWS[node.op.name].takes_integers or activation.bounds is None:
         raise refuse(node.op, dtype)
     left, right = (builder.ref(v) if dtype is U64 else converted(builder, v, wide) for v in (a, b))
