@@ -1,8 +1,10 @@
-"""The GPU of CPython: wgpu-py over Vulkan, Metal, D3D12 or Mesa's software driver. Takes no pictures."""
+"""The GPU of CPython: wgpu-py over Vulkan, Metal, D3D12 or Mesa's software driver. Takes no pictures.
+
+Programs of dispatches are in gpu_native_program.
+"""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,15 +13,8 @@ import wgpu
 from wgpu.backends.wgpu_native import lib
 
 from webinfer.errors import BackendUnavailableError, DeviceLostError, GpuError, OutOfMemoryError
-from webinfer.host.gpu import (
-    RAISED_LIMITS,
-    STAGING_RING,
-    WANTED_FEATURES,
-    DispatchSpec,
-    PipelineSpec,
-    Span,
-    staging_layout,
-)
+from webinfer.host.gpu import RAISED_LIMITS, WANTED_FEATURES, DispatchSpec, PipelineSpec
+from webinfer.host.gpu_native_program import NativeProgram
 
 WGSL_FEATURES = ("packed_4x8_integer_dot_product",)  # what wgpu's compiler has beyond plain WGSL
 NATIVE_NAMES = {"subgroups": "subgroup"}  # features that wgpu calls otherwise than WebGPU does
@@ -183,162 +178,6 @@ class NativeDevice:
             raise OutOfMemoryError(f"{label}: GPU {self.name} has no room for {total} bytes: {error}") from error
         except wgpu.GPUError as error:
             raise GpuError(f"{label} on {self.name}: {error}") from error
-
-
-class NativeProgram:
-    """Buffers and recorded dispatches (host.gpu.GpuProgram)."""
-
-    def __init__(
-        self,
-        owner: NativeDevice,
-        label: str,
-        buffers: Sequence[int],
-        uniforms: bytes,
-        dispatches: Sequence[DispatchSpec],
-    ) -> None:
-        self._owner, self._label = owner, label
-        self._device = device = owner.check()
-        usage = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
-        self._buffers = [device.create_buffer(size=size, usage=usage) for size in buffers]
-        flags = wgpu.BufferUsage.UNIFORM | wgpu.BufferUsage.COPY_DST
-        uniform = device.create_buffer(size=max(16, len(uniforms)), usage=flags)
-        if uniforms:
-            device.queue.write_buffer(uniform, 0, uniforms)
-        self._buffers.append(uniform)
-        self._steps = [(owner.pipeline(d.pipeline)[0], self._group(d), d.groups) for d in dispatches]
-        self._staging: dict[int, list[Any]] = {}
-
-    def _group(self, dispatch: DispatchSpec) -> Any:
-        entries = [
-            {"binding": i, "resource": {"buffer": self._buffers[s.buffer], "offset": s.offset, "size": s.nbytes}}
-            for i, s in enumerate(dispatch.bindings)
-        ]
-        layout = self._owner.pipeline(dispatch.pipeline)[1]
-        return self._device.create_bind_group(label=dispatch.label, layout=layout, entries=entries)
-
-    def write(self, buffer: int, data: Any) -> None:
-        """Copies bytes, or the contents of a wgpu buffer, to the start of the buffer of this number."""
-        if isinstance(data, wgpu.GPUBuffer):
-            encoder = self._owner.check().create_command_encoder()
-            target = self._buffers[buffer]
-            encoder.copy_buffer_to_buffer(data, 0, target, 0, min(data.size, target.size) // 4 * 4)
-            self._device.queue.submit([encoder.finish()])
-            return
-        view = memoryview(data).cast("B")
-        if view.nbytes % 4:
-            view = memoryview(view.tobytes() + bytes(-view.nbytes % 4))
-        if view.nbytes:
-            self._owner.check().queue.write_buffer(self._buffers[buffer], 0, view)
-
-    def free(self, buffers: Sequence[int], dispatches: int) -> None:
-        """Frees buffers that only the first `dispatches` dispatches used."""
-        self._steps[:dispatches] = [(None, None, (0, 0, 0))] * dispatches
-        for number in buffers:
-            self._buffers[number].destroy()
-
-    def _encode(self, encoder: Any, first: int, count: int, repeats: int = 1, stamps: Any = None) -> None:
-        compute = encoder.begin_compute_pass(timestamp_writes=stamps)
-        for _ in range(repeats):
-            for pipeline, group, groups in self._steps[first : first + count]:
-                compute.set_pipeline(pipeline)
-                compute.set_bind_group(0, group)
-                compute.dispatch_workgroups(*groups)
-        compute.end()
-
-    async def run(
-        self, first: int, count: int, reads: Sequence[Span], inputs: Sequence[tuple[int, Any]] = ()
-    ) -> list[memoryview]:
-        """Writes inputs, submits a range and returns the bytes of `reads`.
-
-        Raises:  DeviceLostError; GpuError
-        """
-        device = self._owner.check()
-        try:
-            for buffer, data in inputs:
-                self.write(buffer, data)
-            encoder = device.create_command_encoder()
-            if count:
-                self._encode(encoder, first, count)
-            offsets, total = staging_layout(reads)
-            staging = self._take_staging(max(total, 16))
-            for span, at in zip(reads, offsets, strict=True):
-                size = -(-span.nbytes // 4) * 4
-                if size:
-                    encoder.copy_buffer_to_buffer(self._buffers[span.buffer], span.offset, staging, at, size)
-            device.queue.submit([encoder.finish()])
-            staging.map_sync("READ")
-            data = staging.read_mapped()
-            staging.unmap()
-        except wgpu.GPUError as error:
-            raise GpuError(f"{self._label} on {self._owner.name}: {error}") from error
-        ring = self._staging.setdefault(max(total, 16), [])
-        if len(ring) < STAGING_RING:
-            ring.append(staging)
-        return [data[at : at + span.nbytes] for span, at in zip(reads, offsets, strict=True)]
-
-    async def keep(
-        self, first: int, count: int, reads: Sequence[Span], inputs: Sequence[tuple[int, Any]] = ()
-    ) -> list[Any]:
-        """Writes inputs, submits a range and returns a wgpu buffer for each of `reads`.
-
-        Raises:  DeviceLostError; GpuError
-        """
-        device = self._owner.check()
-        usage = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
-        try:
-            for buffer, data in inputs:
-                self.write(buffer, data)
-            encoder = device.create_command_encoder()
-            self._encode(encoder, first, count)
-            made = []
-            for span in reads:
-                size = -(-span.nbytes // 4) * 4
-                made.append(device.create_buffer(size=max(16, size), usage=usage))
-                encoder.copy_buffer_to_buffer(self._buffers[span.buffer], span.offset, made[-1], 0, size)
-            device.queue.submit([encoder.finish()])
-        except wgpu.GPUError as error:
-            raise GpuError(f"{self._label} on {self._owner.name}: {error}") from error
-        return made
-
-    def release(self, buffer: Any) -> None:
-        """Destroys a buffer that `keep` gave."""
-        buffer.destroy()
-
-    def _take_staging(self, size: int) -> Any:
-        ring = self._staging.get(size)
-        if ring:
-            return ring.pop()
-        usage = wgpu.BufferUsage.MAP_READ | wgpu.BufferUsage.COPY_DST
-        return self._device.create_buffer(size=size, usage=usage)
-
-    async def time(self, first: int, count: int, repeats: int) -> float:
-        """Milliseconds of a range, averaged over `repeats` repetitions, by the GPU's timestamps where it has them."""
-        device = self._owner.check()
-        timer = self._owner.timer()
-        # wgpu-py 0.32 cannot wait for submitted work (its callback has the wrong type): map a few bytes instead.
-        staging = self._take_staging(16)
-        encoder = device.create_command_encoder()
-        self._encode(encoder, first, count, repeats, timer and timer.writes)
-        if timer:
-            encoder.resolve_query_set(timer.queries, 0, 2, timer.resolved, 0)
-        encoder.copy_buffer_to_buffer(timer.resolved if timer else self._buffers[0], 0, staging, 0, 16)
-        command = encoder.finish()
-        start = time.perf_counter()
-        device.queue.submit([command])
-        staging.map_sync("READ")
-        elapsed = time.perf_counter() - start
-        began, ended = staging.read_mapped().cast("Q")
-        staging.unmap()
-        self._staging.setdefault(16, []).append(staging)
-        if timer and ended > 0 and ended >= began:  # counters may jump backwards
-            elapsed = (ended - began) * timer.period_ns / 1e9
-        return elapsed * 1e3 / repeats
-
-    def close(self) -> None:
-        """Frees the buffers; a second call does nothing."""
-        for buffer in self._buffers:
-            buffer.destroy()
-        self._buffers, self._steps, self._staging = [], [], {}
 
 
 def _accepted(code: str) -> str:
