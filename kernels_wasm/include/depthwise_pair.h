@@ -1,7 +1,11 @@
 // Two neighbouring output rows of a 3x3 depthwise convolution at once: PAIR pixels of each by 4 channels. Sums of both
 // rows take turns, so that fewer products wait for each other; with stride 1 a column that is loaded feeds six sums.
-// Included by depthwise_tile.h. Needs: both rows' windows lie inside the image from top to bottom; ow >= S * PAIR.
+// Included once per file, after S and B are defined and K is 3.
+//
+//   Needs: both rows' windows lie inside the image from top to bottom; ow >= S * PAIR.
 #pragma once
+
+#include "depthwise_block.h"
 
 #define PAIR 4  // with two rows of taps and a column, all registers
 #define PAIR_COLUMNS ((PAIR - 1) * S + 3)

@@ -12,24 +12,10 @@
 // Units: output rows, n * oh.
 #pragma once
 
-#include "epilogue.h"
-
-#if !SIMD  // four scalars a vector: whole blocks would be too large to ship
-#undef B
-#define B 2
+#include "depthwise_block.h"
+#if K == 3 && SIMD
+#include "depthwise_pair.h"
 #endif
-
-#define COLUMNS ((B - 1) * S + K)
-#define BLOCK_SIZE (4 + K * K * 4)
-
-typedef struct {
-  const float *restrict x;
-  const float *restrict w;
-  float *restrict y;
-  int32_t ih, iw, c, x_stride, oh, ow, y_stride, pad_top, pad_left;
-  Epilogue e;
-  int32_t below, above;  // whether ACTIVATION_CLAMP has bounds: a clamp takes the ports that products need
-} Depthwise;
 
 // Adds the window of B outputs; `corner` is where the first one begins, at (iy, ix). Taps outside are skipped.
 INLINE void add_window(v4f acc[B], const Depthwise *d, const float *corner, const float *w, int32_t iy, int32_t ix,
@@ -55,40 +41,6 @@ INLINE void add_window(v4f acc[B], const Depthwise *d, const float *corner, cons
   }
 }
 
-// Ends and stores `count` outputs of the 4 channels from `channel` on.
-INLINE void store_block(v4f *acc, const int blocks, const Depthwise *d, float *y, int32_t pixel, int32_t count,
-                        int32_t channel) {
-  const Epilogue *e = &d->e;
-  if (LIKELY(channel + 4 <= d->c && !e->residual)) {
-    if (e->act == ACTIVATION_CLAMP) {
-      if (d->below) {
-        const v4f lo = v4f_splat(e->lo);
-        UNROLL for (int b = 0; b < blocks; b++) acc[b] = v4f_max(acc[b], lo);
-      }
-      if (d->above) {
-        const v4f hi = v4f_splat(e->hi);
-        UNROLL for (int b = 0; b < blocks; b++) acc[b] = v4f_min(acc[b], hi);
-      }
-    } else if (e->act == ACTIVATION_PRELU) {
-      const v4f slope = v4f_load(e->slope + channel);
-      UNROLL for (int b = 0; b < blocks; b++) acc[b] = prelu(acc[b], slope);
-    } else if (e->act == ACTIVATION_HARD_SWISH) {
-      UNROLL for (int b = 0; b < blocks; b++) acc[b] = hard_swish(acc[b]);
-    } else {
-      UNROLL for (int b = 0; b < blocks; b++) acc[b] = activate_long(acc[b], e->act);
-    }
-    UNROLL for (int b = 0; b < blocks; b++) {
-      if (b < count) v4f_store(y, acc[b]);
-      y += d->y_stride;
-    }
-    return;
-  }
-  float sums[B][4];
-  UNROLL for (int b = 0; b < blocks; b++) v4f_store(sums[b], acc[b]);
-  const int32_t channels = d->c - channel < 4 ? d->c - channel : 4;
-  for (int32_t b = 0; b < count; b++) finish_channels(sums[b], y + b * d->y_stride, pixel + b, channel, channels, e);
-}
-
 // One block of B output pixels, all channels.
 INLINE void run_block(const Depthwise *d, int32_t row, int32_t image, int32_t iy, int32_t ox, const int inside) {
   const int32_t ix = ox * S - d->pad_left, count = d->ow - ox < B ? d->ow - ox : B;
@@ -103,10 +55,6 @@ INLINE void run_block(const Depthwise *d, int32_t row, int32_t image, int32_t iy
     w += BLOCK_SIZE;
   }
 }
-
-#if K == 3 && SIMD
-#include "depthwise_pair.h"
-#endif
 
 // One output row.
 INLINE void run_row(const Depthwise *d, int32_t row, int32_t image, int32_t iy) {

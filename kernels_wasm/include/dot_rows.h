@@ -1,6 +1,13 @@
 // The inner loop of the tiles with one output: four lanes along the depth, one vector of sums a pixel.
-// For outputs so few that the lanes of a column tile would stay empty. Included by product_tile.h.
+// For outputs so few that the lanes of a column tile would stay empty.
+// Included once per file, after MR is defined and NR is 1.
+//
+//   panel  [1 + length]    read: the bias, then the weights
+//   rows   MR of [length]  read, up to 3 floats past the end
+//   Needs: MR is a multiple of 4.
 #pragma once
+
+#include "tile_sums.h"
 
 // acc = the bias in the first lane; the weights behind it
 INLINE const float *start_tile(v4f acc[MR][NV], const float *panel) {

@@ -1,9 +1,13 @@
 // 1x1 convolution in whole tiles, with as few instructions around the inner loop as it takes: where the depth is small
-// they are what a tile costs beyond its products. Included by conv2d_tile.h, whose general tiles do what is left over:
-// the last rows, 5 to 7 of 8 columns, a residual that ends inside a vector.
+// they are what a tile costs beyond its products. The general tiles of conv2d_panel.h do what is left over: the last
+// rows, 5 to 7 of 8 columns, a residual that ends inside a vector. Included once per file, after MR and NR are defined.
 //
-// Needs: a depth that is a multiple of 4, ACTIVATION_CLAMP or ACTIVATION_PRELU with finite slopes.
+//   Needs: a depth that is a multiple of 4, ACTIVATION_CLAMP or ACTIVATION_PRELU with finite slopes.
+//   Units: as of conv2d_tile.h.
 #pragma once
+
+#include "conv2d_panel.h"
+#include "tile_order.h"
 
 // acc = bias + the residual's first `vectors` vectors of each row
 INLINE void start_sums(v4f acc[MR][NV], const float *w, const float *residual, int32_t step, const int nv,

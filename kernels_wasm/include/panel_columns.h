@@ -1,5 +1,11 @@
-// The inner loop of the tiles with NR columns in lanes. Included by product_tile.h.
+// The inner loop and the activation of the tiles with NR columns in lanes.
+// Included once per file, after MR and NR are defined.
+//
+//   panel  [NR + length * NR]  read: biases, then a row of weights for each step of the depth
+//   rows   MR of [length]      read
 #pragma once
+
+#include "tile_sums.h"
 
 // acc = the panel's biases in every row; the weights behind them
 INLINE const float *start_tile(v4f acc[MR][NV], const float *panel) {
@@ -90,7 +96,8 @@ INLINE Ending find_ending(const Epilogue *e) {
   return ending;
 }
 
-// The same for the first nv vectors of columns, all of which exist. Needs: ACTIVATION_CLAMP, or ACTIVATION_PRELU with finite slopes.
+// The same for the first nv vectors of columns, all of which exist. Needs: ACTIVATION_CLAMP,
+// or ACTIVATION_PRELU with finite slopes.
 INLINE void activate_whole(v4f acc[MR][NV], const Epilogue *e, const int act, const Ending *ending, int32_t channel,
                            const int nv) {
   if (act == ACTIVATION_PRELU) {

@@ -4,28 +4,6 @@
 // the product needs a register of its own. NR = 1 lays the four lanes along the depth instead (dot_rows.h).
 #pragma once
 
-#include "epilogue.h"
-
-#if !SIMD && !(MR == 4 && NR == 8)  // four scalars a vector: only the tile that this build chooses is worth its size
-#undef UNROLL
-#define UNROLL
-#endif
-
-#define NV ((NR + 3) / 4)  // vectors of a row of sums
-
-#define EACH_SUM(STATEMENT)                  \
-  UNROLL for (int r = 0; r < MR; r++) {      \
-    UNROLL for (int j = 0; j < NV; j++) {    \
-      STATEMENT;                             \
-    }                                        \
-  }
-
-// Where a tile's rows go: y of the first one, and how far apart rows and their pixels (of the residual) are.
-typedef struct {
-  float *y;
-  int32_t y_step, pixel, pixel_step;
-} Target;
-
 #if NR == 1
 #include "dot_rows.h"
 #else

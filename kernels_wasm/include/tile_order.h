@@ -1,6 +1,12 @@
 // The order in which a convolution walks its units: groups, blocks of panels that stay in the first cache, tiles of
-// pixels, panels of the block. Included by conv2d_tile.h, which defines Conv, MR and NR.
+// pixels, panels of the block. Included once per file, after MR and NR are defined.
+//
+//   Units: as of conv2d_tile.h.
 #pragma once
+
+#include "conv2d_geometry.h"
+
+#define PANEL_BYTES 16384  // of weights that are used for all pixels before the next ones
 
 // Where the walk over units stands: group, block of panels, tile, panel in the block.
 typedef struct {

@@ -5,6 +5,7 @@
 //   y     written, 32-bit words: where each output's entries begin [co4 + 1], biases [co4], then two words an entry:
 //         channel * pixels and the weight; co4 is co rounded up to 4, and the outputs past co have no entries
 //   Needs: room for as many entries as w has values that are not zero; y overlaps neither w nor bias.
+//   Units: none, one thread does all.
 #include "simd.h"
 
 void f32_pack_sparse_weights(const float *restrict w, const float *restrict bias, int32_t *restrict y, int32_t co,

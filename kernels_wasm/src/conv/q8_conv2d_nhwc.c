@@ -7,7 +7,7 @@
 //   lo, hi, y_zero         as in requantize.h
 //
 // Pixels are widened to int16 in blocks (q8_block.h) that stay in the first cache; a tile is 4 pixels by 8 outputs.
-// Needs: x and y do not overlap. Split by tiles of 4 output pixels.
+// Needs: x and y do not overlap. Units: tiles of Q8_ROWS output pixels.
 #include "q8_block.h"
 #include "requantize.h"
 

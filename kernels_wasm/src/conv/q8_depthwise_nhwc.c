@@ -4,7 +4,7 @@
 //   y  [n, oh, ow, c]  bytes, written                              pad  [c + 8] bytes of x's stored zero, read
 //   x_flip, y_flip     0x80 for int8, 0 for uint8                  lo, hi, y_zero  as in requantize.h
 //
-// Needs: kh * kw <= Q8_MAX_TAPS; x and y do not overlap. Split by output rows (n * oh).
+// Needs: kh * kw <= Q8_MAX_TAPS; x and y do not overlap. Units: output rows, n * oh.
 #include "requantize.h"
 
 enum { COLUMNS = Q8_COLUMNS, HEAD = Q8_HEAD_BYTES / 2 };

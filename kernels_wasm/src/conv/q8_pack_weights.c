@@ -7,7 +7,8 @@
 //           k = place*ci + c: 8 columns of 2 int16. Columns past co and an odd last k are zero.
 //
 // The sums start at bias - x_zero * sum(w - zero), so that a kernel multiplies x as it is stored. x_zero belongs to the
-// uint8 form of x. Split by panels.
+// uint8 form of x. Needs: y overlaps nothing that is read.
+// Units: panels, ceil(co / 8).
 #include "simd.h"
 
 enum { COLUMNS = Q8_COLUMNS, HEAD = Q8_HEAD_BYTES / 2 };  // HEAD: int16 units before the weights

@@ -8,6 +8,7 @@
 //   count       [1]                         how many candidates there are                                      written
 //
 // size is the model's input width and height in pixels; logits are clipped to +-score_clip. A NaN scores nothing.
+// Needs: room for a candidate for each anchor. Units: none, one thread does all.
 // Anchors are the centres of their cells and as large as the input (fixed_anchor_size).
 // Source: MediaPipe SsdAnchorsCalculator, TensorsToDetectionsCalculator (reverse_output_order, sigmoid_score);
 // agrees with backends/reference/detection.py

@@ -3,8 +3,9 @@
 //   candidates  [*count][width]  left, top, right, bottom, more coordinates, score     read; scores are used up
 //   count       [1]              how many candidates there are                          read
 //   kept        [limit][width]   best score first, the best one's; zero behind the last  written
+//   Needs: the three do not overlap.
 //
-// Detections join the best one if their intersection over union is greater than `suppression`.
+// Units: none, one thread does all. Detections join the best one if their intersection over union is greater than `suppression`.
 // Source: MediaPipe NonMaxSuppressionCalculator, WEIGHTED, INTERSECTION_OVER_UNION; agrees with
 // backends/reference/detection.py
 #include "simd.h"

@@ -1,9 +1,10 @@
 // Conversions between element types: integers wrap when narrowed, float32 to integer rounds towards zero and
 // saturates (NaN gives 0), to bool means "is not zero". float16 stands for its bits.
 //
-//   x  read       y  written in full; no overlap
+//   x  read       y  written in full
+//   Needs: x and y do not overlap, or are the same and of one size.
 //
-// Split by elements.
+// Units: elements.
 #include "half.h"
 
 #define CAST(NAME, FROM, TO, FORMULA)                                                          \

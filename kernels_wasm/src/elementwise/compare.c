@@ -4,7 +4,8 @@
 //   nest  int32   the loop nest of include/walk.h over a and b
 //
 // int32 compares serve the narrower integers after widening. In the logical ones any byte but 0 is true.
-// Split by elements of y.
+// Needs: y overlaps neither operand.
+// Units: elements of y.
 #include "formulas.h"
 #include "walk.h"
 

@@ -3,8 +3,9 @@
 //
 //   a, b  float32  read, up to 12 bytes past an end       y  float32, dense  written; may be an operand of its shape
 //   nest  int32    the loop nest of include/walk.h over a and b; inner strides are 0 or 1
+//   Needs: y overlaps an operand only where it is that operand.
 //
-// Split by elements of y.
+// Units: elements of y.
 #include "formulas.h"
 #include "lanes.h"
 #include "math.h"

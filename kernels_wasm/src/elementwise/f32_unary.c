@@ -2,8 +2,9 @@
 //
 //   x  float32  read, up to 12 bytes past its end       y  float32  written in full; may be x
 //   a, b        the constants of the formula
+//   Needs: y overlaps x only where it is x.
 //
-// Split by elements.
+// Units: elements.
 #include "formulas.h"
 #include "lanes.h"
 #include "math.h"

@@ -4,7 +4,8 @@
 //   nest     int32      the loop nest of include/walk.h over a and b
 //   bounds   two elements: lowest, highest
 //
-// Narrower integers are widened to int32 first. Split by elements of y.
+// Narrower integers are widened to int32 first. Needs: y overlaps an operand only where it is that operand.
+// Units: elements of y.
 #include "formulas.h"
 #include "walk.h"
 

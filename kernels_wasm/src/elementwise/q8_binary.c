@@ -7,7 +7,8 @@
 //   nest  int32  the loop nest of include/walk.h over a and b; inner strides are 0 or 1
 //   flip         0x80 if all three are int8, 0 if uint8; zero points belong to the uint8 form
 //
-// A difference (sub) has a negative q. Split by elements of y.
+// A difference (sub) has a negative q. Needs: y overlaps neither operand.
+// Units: elements of y.
 #include "requantize.h"
 #include "walk.h"
 

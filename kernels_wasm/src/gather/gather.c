@@ -9,7 +9,8 @@
 //   axes              int32 pairs (size, stride in rows), one for each of `depth` axes
 //
 // row is in bytes (scatter_nd's sums: in elements). Scatters run in order: the last update of a position stays.
-// Gathers are split by rows of y.
+// Needs: y overlaps neither x nor updates.
+// Units: rows of y (gather, gather_nd), elements of y (gather_elements); scatters have none, one thread does all.
 #include "bytes.h"
 
 INLINE int32_t inside(int32_t position, int32_t size) {

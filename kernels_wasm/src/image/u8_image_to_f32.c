@@ -6,7 +6,8 @@
 // The centre of output pixel (ox, oy) samples the source at (ax*ox + ay*oy + a0, bx*ox + by*oy + b0),
 // where whole numbers are the centres of source pixels.
 //   border  BORDER_BLACK: outside the image lies black (0 before scale and offset); BORDER_REPEAT: the edge goes on
-// Units: output rows. Reads nothing outside image.
+// Needs: y does not overlap image, which is not empty. Reads nothing outside it.
+// Units: output rows.
 #include "simd.h"
 
 typedef struct {

@@ -2,13 +2,13 @@
 //
 //   landmarks_to_matrix  points [count, 3], subset [subset_count] int32 -> matrix [4, 4] that maps the cut-out of
 //                        width x height pixels to the box around the subset, turned upright and scaled.
-//                        turn_cos, turn_sin: of the angle that the line from left to right shall get
+//                        turn_cos, turn_sin: of the angle that the line from left to right shall get. One thread
 //   transform_landmarks  points [count, depth], depth 2 or 3: x and y by the matrix, its translation times scale, the
-//                        rest as it is. Split by points
+//                        rest as it is. Units: points
 //   transform_tensor     x [ih, iw, c] -> y [oh, ow, c] sampled bilinearly at matrix * (ox, oy), zero outside;
-//                        half = 0.5 maps pixel centers, else 0. Split by output rows
+//                        half = 0.5 maps pixel centers, else 0. Units: output rows
 //
-// Positions are computed in float64. x is read up to 12 bytes past its end.
+// Needs: no result overlaps an input. Positions are computed in float64. x is read up to 12 bytes past its end.
 // Source: MediaPipe, mediapipe/util/tflite/operations, version 2; agrees with backends/reference/landmarks.py
 #include "lanes.h"
 

@@ -4,7 +4,7 @@
 //   y     plane [rows, columns], its rows y_step elements apart       written
 //   nest  int32  the loop nest of include/walk.h over planes: where each begins in x and in y
 //
-// Needs: x and y do not overlap. Split by blocks of 4 rows of y (planes * ceil(rows / 4)).
+// Needs: x and y do not overlap. Units: blocks of VECTOR_LANES rows of y, planes * ceil(rows / 4).
 #include "walk.h"
 
 INLINE void four_by_four(const uint32_t *x, int32_t x_step, uint32_t *y, int32_t y_step) {

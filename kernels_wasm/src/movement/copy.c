@@ -4,7 +4,7 @@
 //   x     read       y  written where the nest points
 //   nest  int32      the loop nest of include/walk.h: strides of x, then of y (where: condition, x, z; y is dense)
 //
-// Needs: a copy inside one tensor reads no element that it writes. Split by elements of the nest.
+// Needs: a copy inside one tensor reads no element that it writes. Units: elements of the nest (of y).
 #include "bytes.h"
 #include "walk.h"
 

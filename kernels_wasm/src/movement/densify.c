@@ -5,7 +5,8 @@
 //          then for each traversed dimension: 0, size  or  1, segments count, indices count, segments, indices
 //   y      [size] dense, row-major                 written in full
 //
-// Needs: L <= 16.  A position outside y is left out.  Source: SparsityParameters in TFLite's schema.fbs.
+// Needs: L <= SPARSITY_MAX_LEVELS; y overlaps nothing. A position outside y is left out. Units: none, one thread.
+//  Source: SparsityParameters in TFLite's schema.fbs.
 #include "simd.h"
 
 // Levels are the traversed dimensions. A dense level has no segments.

@@ -1,9 +1,11 @@
 // Patterns of positions: one-hot marks and triangles of matrices.
 //
 //   one_hot     x [outer, inner] int32 read; y [outer, depth, inner], already filled with "off", gets `on` where the
-//               middle axis equals x; an x outside 0..depth-1 marks nothing. Split by elements of x.
+//               middle axis equals x; an x outside 0..depth-1 marks nothing. Units: elements of x.
 //   triangular  x, y [matrices * rows, columns]; keeps columns with column - row >= diagonal (upper) or <= diagonal,
-//               zeroes the rest. Split by rows.
+//               zeroes the rest. Units: rows.
+//
+// Needs: y does not overlap x.
 #include "simd.h"
 
 #define PATTERN(PREFIX, TYPE)                                                                           \

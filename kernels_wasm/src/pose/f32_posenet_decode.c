@@ -8,8 +8,9 @@
 //   heap    [h * w * 17] int32       scratch             found    [most * 52]    scratch
 //
 // Offsets are in image pixels, `stride` to a cell. least: the logit of `threshold`. Poses beyond the count are zero.
-// Of equal candidates the first in memory wins. Source: libcoral, coral/posenet/posenet_decoder.cc; agrees with
-// backends/reference/pose.py
+// Of equal candidates the first in memory wins.
+// Needs: no two of these overlap.  Units: none, one thread does all.
+// Source: libcoral, coral/posenet/posenet_decoder.cc; agrees with backends/reference/pose.py
 #include "math.h"
 
 enum { KEYPOINTS = 17, EDGES = 16, REFINEMENTS = 5, MASK_REFINEMENTS = 3, QUEUE = 64 };

@@ -1,13 +1,14 @@
 // Quantised sums and softmax along one axis, and functions of one byte.
 //
-//   lookup           y[i] = table[x[i]]: every function of one 8-bit tensor. Split by elements.
+//   lookup           y[i] = table[x[i]]: every function of one 8-bit tensor. Units: elements.
 //   reduce_sum       y = clamp(round(sum(x - x_zero) * scale), lo, hi) + y_zero, ties to even; a mean is a scaled sum.
-//                    Split by lines.
+//                    Units: lines, outer * inner.
 //   softmax          table[d] = e^(beta * scale_x * -d) as float64 for a distance d below the largest element;
-//                    y = clamp(round(table / sum / scale), lo, hi) + y_zero. Split by lines.
+//                    y = clamp(round(table / sum / scale), lo, hi) + y_zero. Units: lines.
 //
 //   x  [outer, r, inner] bytes, read       y  [outer, inner], softmax [outer, r, inner], bytes, written; no overlap
 //   flip  0x80 for int8, 0 for uint8; zero points belong to the uint8 form
+//   Needs: y does not overlap x; a lookup may write over it.
 #include "requantize.h"
 
 void b8_lookup(const uint8_t *x, uint8_t *y, const uint8_t *table, int32_t begin, int32_t end) {

@@ -4,7 +4,8 @@
 //   quantize    y = clamp(round(x * inverse) + zero), ties to even; inverse = 1 / scale; NaN gives the zero point
 //
 //   scales, inverses [channels] float32      zeros [channels] int32       read
-//   channel of element i: i / inner % channels. Split by elements.
+//   channel of element i: i / inner % channels. Needs: x and y do not overlap.
+// Units: elements.
 #include "simd.h"
 
 // Calls BODY for runs of elements [i, last) that share `channel`.

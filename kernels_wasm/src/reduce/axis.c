@@ -3,7 +3,7 @@
 //   x  [outer, r, inner]  read       y  [outer, inner]  written; no overlap
 //
 // A NaN counts as the extreme of an arg_max or arg_min. The first of equals wins.
-// Split by lines (outer * inner).
+// Needs: r is at least 1.  Units: lines, outer * inner.
 #include "lines.h"
 
 #define REDUCE(NAME, TYPE, START, JOIN)                                           \

@@ -3,7 +3,8 @@
 //   x  [outer, r, inner]  read, up to 12 bytes past its end       y  [outer, inner]  written; no overlap
 //   count  what a mean divides by, as a float
 //
-// Split by results (outer * inner).
+// Needs: y does not overlap x.
+// Units: results, outer * inner.
 #include "lanes.h"
 #include "math.h"
 

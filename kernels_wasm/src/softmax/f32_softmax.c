@@ -5,7 +5,8 @@
 //   y     [outer, r, inner]  written (log_sum_exp: [outer, inner]); no overlap
 //   beta  factor of x
 //
-// Split by lines (outer * inner).
+// Needs: y does not overlap x.
+// Units: lines, outer * inner.
 #include "lanes.h"
 #include "math.h"
 

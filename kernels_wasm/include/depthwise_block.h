@@ -1,0 +1,56 @@
+// The sums of a depthwise convolution, B neighbouring output pixels by 4 channels, and what ends them.
+// Included once per file, after K, S and B are defined. depthwise_tile.h says what the arguments are.
+#pragma once
+
+#include "epilogue.h"
+
+#if !SIMD  // four scalars a vector: whole blocks would be too large to ship
+#undef B
+#define B 2
+#endif
+
+#define COLUMNS ((B - 1) * S + K)
+#define BLOCK_SIZE (4 + K * K * 4)
+
+typedef struct {
+  const float *restrict x;
+  const float *restrict w;
+  float *restrict y;
+  int32_t ih, iw, c, x_stride, oh, ow, y_stride, pad_top, pad_left;
+  Epilogue e;
+  int32_t below, above;  // whether ACTIVATION_CLAMP has bounds: a clamp takes the ports that products need
+} Depthwise;
+
+// Ends and stores `count` outputs of the 4 channels from `channel` on.
+INLINE void store_block(v4f *acc, const int blocks, const Depthwise *d, float *y, int32_t pixel, int32_t count,
+                        int32_t channel) {
+  const Epilogue *e = &d->e;
+  if (LIKELY(channel + 4 <= d->c && !e->residual)) {
+    if (e->act == ACTIVATION_CLAMP) {
+      if (d->below) {
+        const v4f lo = v4f_splat(e->lo);
+        UNROLL for (int b = 0; b < blocks; b++) acc[b] = v4f_max(acc[b], lo);
+      }
+      if (d->above) {
+        const v4f hi = v4f_splat(e->hi);
+        UNROLL for (int b = 0; b < blocks; b++) acc[b] = v4f_min(acc[b], hi);
+      }
+    } else if (e->act == ACTIVATION_PRELU) {
+      const v4f slope = v4f_load(e->slope + channel);
+      UNROLL for (int b = 0; b < blocks; b++) acc[b] = prelu(acc[b], slope);
+    } else if (e->act == ACTIVATION_HARD_SWISH) {
+      UNROLL for (int b = 0; b < blocks; b++) acc[b] = hard_swish(acc[b]);
+    } else {
+      UNROLL for (int b = 0; b < blocks; b++) acc[b] = activate_long(acc[b], e->act);
+    }
+    UNROLL for (int b = 0; b < blocks; b++) {
+      if (b < count) v4f_store(y, acc[b]);
+      y += d->y_stride;
+    }
+    return;
+  }
+  float sums[B][4];
+  UNROLL for (int b = 0; b < blocks; b++) v4f_store(sums[b], acc[b]);
+  const int32_t channels = d->c - channel < 4 ? d->c - channel : 4;
+  for (int32_t b = 0; b < count; b++) finish_channels(sums[b], y + b * d->y_stride, pixel + b, channel, channels, e);
+}
