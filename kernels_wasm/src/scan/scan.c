@@ -4,7 +4,7 @@
 //   no overlap
 //
 // A NaN counts as the smallest of a top_k. The first of equals wins.
-// Split by lines (outer * inner).
+// Needs: r is at least 1.  Units: lines, outer * inner; inner is 1 for a top_k.
 #include "lines.h"
 
 #define RUNNING_SUM(NAME, TYPE, WRAPPING)                                         \
