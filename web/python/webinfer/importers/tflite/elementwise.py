@@ -19,9 +19,9 @@ def _unary(target: Op, *, only_float: bool = False, a: float = 0.0, b: float = 0
     def convert(op: Operation) -> Value:
         x = op.value(0)
         if not op.quantized(x):
-            return op.emit(target, [x], ew.UnaryAttrs(a, b))
+            return op.unary(target, x, a, b)
         if only_float:
-            return op.in_float(lambda v: op.emit(target, v, ew.UnaryAttrs(a, b)), [x])
+            return op.in_float(lambda v: op.unary(target, v[0], a, b), [x])
         return op.emit(target, [x], ew.UnaryAttrs(a, b, op.out_type()))
 
     return convert
@@ -35,16 +35,16 @@ def _binary(target: Op, *, fused: bool = False, to_bool: bool = False, only_floa
         if to_bool:
             if operands[0].type.quant != operands[1].type.quant:  # equal scales keep the order of stored numbers
                 operands = [op.as_float(v) for v in operands]
-            return op.emit(target, operands, ew.BinaryAttrs())
+            return op.binary(target, *operands)
         activation = op.activation() if fused else Activation.NONE
         quantized = [op.quantized(v) for v in operands]
         if only_float and any(quantized):
-            return op.in_float(lambda v: op.activate(op.emit(target, v, ew.BinaryAttrs()), activation), operands)
+            return op.in_float(lambda v: op.activate(op.binary(target, *v), activation), operands)
         if activation in CLAMPS:
             return op.emit(target, operands, ew.BinaryAttrs(activation, op.out_type()))
         if any(quantized):
             op.refuse(f"fused activation {activation} on quantised operands")
-        return op.activate(op.emit(target, operands, ew.BinaryAttrs()), activation)
+        return op.activate(op.binary(target, *operands), activation)
 
     return convert
 
@@ -58,7 +58,7 @@ def _leaky_relu(op: Operation) -> Value:
 def _gelu(op: Operation) -> Value:
     x = op.value(0)
     if not op.flag("approximate"):
-        return op.in_float(lambda v: op.emit(ew.GELU, v, ew.UnaryAttrs()), [x])
+        return op.in_float(lambda v: op.unary(ew.GELU, v[0]), [x])
     return op.in_float(lambda v: _gelu_tanh(op, v[0]), [x])
 
 
@@ -136,10 +136,10 @@ def _fake_quant(op: Operation) -> Value:
         op.fail(f"{bits} bits from {low} to {high} make no levels")
     scale = (high - low) / (top - bottom)
     zero = round(min(max(bottom - low / scale, bottom), top))
-    clamped = op.emit(ew.CLAMP, [op.value(0)], ew.UnaryAttrs((bottom - zero) * scale, (top - zero) * scale))
+    clamped = op.unary(ew.CLAMP, op.value(0), (bottom - zero) * scale, (top - zero) * scale)
     level = op.unary(ew.LINEAR, clamped, 1 / scale, 0.0)
     # floor(x + 0.5) from the lowest level on, as the kernel rounds
-    floor = op.emit(ew.FLOOR, [op.unary(ew.LINEAR, level, 1.0, 0.5)], ew.UnaryAttrs())
+    floor = op.unary(ew.FLOOR, op.unary(ew.LINEAR, level, 1.0, 0.5))
     return op.unary(ew.LINEAR, floor, scale, 0.0)
 
 

@@ -67,6 +67,8 @@ class OperatorInfo:
 
 @dataclass(slots=True)
 class SubgraphInfo:
+    """One subgraph; inputs and outputs are tensors by number."""
+
     name: str
     tensors: list[TensorInfo]
     inputs: tuple[int, ...]
