@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from playwright.sync_api import Browser
 
-from build_scripts.bench.kernel_pages import write_page
+from build_scripts.bench.kernel_page import write_page
 from build_scripts.bench.server import serving
-from build_scripts.bench.sums import sum_cases
+from build_scripts.bench.sum_cases import sum_cases
 from e2e_tests.pages import DemoPage
 
 LIMIT_S = 240
