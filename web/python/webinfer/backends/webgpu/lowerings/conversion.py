@@ -26,8 +26,8 @@ from webinfer.backends.webgpu.dispatch import (
 from webinfer.codegen.prelude import f32, i32, u32
 from webinfer.codegen.templates import Variable
 from webinfer.dtypes import DType
-from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, Quantization, TensorType, Value
+from webinfer.lowering.affine import is_stored, round_to_f32, scale_of, zero_of
 
 WIDE = {
     DType.FLOAT16: DType.FLOAT32, DType.INT8: DType.INT32, DType.UINT8: DType.INT32, DType.INT16: DType.INT32,
@@ -68,31 +68,9 @@ def plain_cast(x: Source, y: Source, count: int, target: Target) -> Dispatch:
     return Dispatch("cast", variables, (read("x", x), write("y", y)), params, groups, "stored narrower")
 
 
-def round_to_f32(value: float) -> float:
-    """The nearest float32."""
-    return float(struct.unpack("<f", struct.pack("<f", value))[0])
-
-
 def is_quantized(value: Value | None) -> bool:
     """Whether the value's integers stand for real numbers."""
-    return value is not None and value.type.quant is not None and not value.type.dtype.is_float
-
-
-def scale_of(value: Value) -> float:
-    """The only scale of a quantised value, as float32.
-
-    Raises:  UnsupportedOpError if there is one for each channel
-    """
-    quant = value.type.quant
-    if quant is None or len(quant.scales) != 1:
-        raise UnsupportedOpError([f"{value.name!r} is {value.type}; this step needs exactly one scale"])
-    return round_to_f32(quant.scales[0])
-
-
-def zero_of(value: Value) -> int:
-    """The zero point that goes with `scale_of`."""
-    quant = value.type.quant
-    return quant.zero_points[0] if quant is not None and quant.zero_points else 0
+    return value is not None and is_stored(value.type)
 
 
 def scale_literals(quant: Quantization, shape: Sequence[int]) -> tuple[list[float], list[int], int]:
@@ -150,8 +128,8 @@ def rescale_dispatch(x: Value, y: Value, target: Target) -> Dispatch:
     low, high = y.type.dtype.range
     params = (
         *u32(count=y.type.size),
-        *f32(scale=round_to_f32(scale_of(x) / scale_of(y))),
-        *i32(x_zero=zero_of(x), y_zero=zero_of(y), low=low, high=high),
+        *f32(scale=round_to_f32(scale_of(x.type) / scale_of(y.type))),
+        *i32(x_zero=zero_of(x.type), y_zero=zero_of(y.type), low=low, high=high),
     )
     groups = groups_for(-(-y.type.size // 4), target)
     return Dispatch(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from webinfer.backends.webgpu.dispatch import WORKGROUP, Binding, Dispatch, Target, groups_for, read, write
-from webinfer.backends.webgpu.lowerings.conversion import is_quantized, real_weights, zero_of
+from webinfer.backends.webgpu.lowerings.conversion import is_quantized, real_weights
 from webinfer.backends.webgpu.lowerings.epilogue import (
     Product,
     destination,
@@ -20,6 +20,7 @@ from webinfer.backends.webgpu.lowerings.variants import GEMVS, TILES, choose, re
 from webinfer.codegen.prelude import Param, i32, u32, u32x8
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node
+from webinfer.lowering.affine import zero_of
 from webinfer.ops.matmul import matrix_sizes
 from webinfer.ops.strides import StridedCopy
 
@@ -102,7 +103,7 @@ def _matmul_any(node: Node, target: Target) -> Dispatch:
         *u32x8(size=sizes, a_batch=[s * m * k for s in x_batch], b_batch=[s * k * n for s in y_batch]),
         *u32(a_row=1 if a.transpose_a else k, a_step=m if a.transpose_a else 1),
         *u32(b_column=k if a.transpose_b else 1, b_step=1 if a.transpose_b else n),
-        *i32(b_zero=zero_of(y) if is_quantized(y) else 0),
+        *i32(b_zero=zero_of(y.type) if is_quantized(y) else 0),
         *p.params,
     )
     variables = p.variables | {"workgroup": WORKGROUP, "rank": len(sizes)}

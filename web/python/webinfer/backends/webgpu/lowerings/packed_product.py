@@ -15,7 +15,7 @@ from webinfer.backends.webgpu.dispatch import (
     workgroup_reduction_text,
     write,
 )
-from webinfer.backends.webgpu.lowerings.conversion import is_quantized, zero_of
+from webinfer.backends.webgpu.lowerings.conversion import is_quantized
 from webinfer.backends.webgpu.lowerings.movement import copy_dispatch
 from webinfer.backends.webgpu.lowerings.quantized import product_epilogue
 from webinfer.backends.webgpu.lowerings.variants import gemvs, is_gemv, splits_sum
@@ -24,6 +24,7 @@ from webinfer.codegen.prelude import i32, u32
 from webinfer.codegen.templates import Variable
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Node
+from webinfer.lowering.affine import zero_of
 from webinfer.ops.strides import StridedCopy
 
 PACKED_DOT = "packed_4x8_integer_dot_product"
@@ -47,7 +48,7 @@ def packed_product(node: Node, shape: tuple[int, int, int], target: Target) -> D
     x_turn, w_turn = (128 if v.type.dtype is DType.UINT8 else 0 for v in (x, w))
     w_zero = zeros.pop() - w_turn
     rest = tuple(p for p in numbers if p.name != "x_zero")
-    params = (*u32(pixels=rows, ci4=ci // 4, co4=co // 4), *i32(w_zero=w_zero, x_zero=zero_of(x) - x_turn), *rest)
+    params = (*u32(pixels=rows, ci4=ci // 4, co4=co // 4), *i32(w_zero=w_zero, x_zero=zero_of(x.type) - x_turn), *rest)
     variables: dict[str, Variable] = {
         "workgroup": WORKGROUP, "has_bias": node.optional_input(2) is not None, "shifted": w_zero != 0,
         "flip_x": 0x80808080 if x_turn else 0, "flip_w": 0x80808080 if w_turn else 0,

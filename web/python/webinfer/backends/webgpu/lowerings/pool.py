@@ -6,7 +6,6 @@ import enum
 
 from webinfer.backends.webgpu.dispatch import WORKGROUP, Dispatch, Target, groups_for, read, write
 from webinfer.backends.webgpu.lowerings.conversion import is_quantized
-from webinfer.backends.webgpu.lowerings.quantized import stored_bounds
 from webinfer.backends.webgpu.lowerings.reduce import FLOAT_MAX, LONG_ROW, Reduction, columns_dispatch
 from webinfer.codegen.elements import bits_of
 from webinfer.codegen.prelude import Param, f32, i32, u32
@@ -14,6 +13,7 @@ from webinfer.codegen.templates import Variable
 from webinfer.dtypes import DType
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, Value
+from webinfer.lowering.affine import stored_bounds
 from webinfer.ops.activation import Activation
 
 
@@ -72,7 +72,7 @@ def _pool_bounds(y: Value, activation: Activation) -> tuple[Param, ...]:
         return f32(lowest=-FLOAT_MAX)
     if y.type.dtype in (DType.UINT32, DType.UINT64):
         return u32(lowest=0, low=0, high=2**32 - 1)
-    low, high = stored_bounds(activation, y) if is_quantized(y) else y.type.dtype.range
+    low, high = stored_bounds(y.type, activation) if is_quantized(y) else y.type.dtype.range
     return i32(lowest=-(2**31), low=max(low, -(2**31)), high=min(high, 2**31 - 1))
 
 

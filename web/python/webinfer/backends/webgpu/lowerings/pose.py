@@ -15,10 +15,10 @@ from webinfer.backends.webgpu.dispatch import (
     update,
     write,
 )
-from webinfer.backends.webgpu.lowerings.conversion import round_to_f32
 from webinfer.codegen.prelude import f32, u32
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node
+from webinfer.lowering.affine import round_to_f32
 from webinfer.ops.pose import EDGES, KEYPOINTS, PosenetDecoderAttrs
 
 RECORD = 1 + 3 * KEYPOINTS  # numbers of a pose in _posenet.wgsl: its score, keypoints' scores, (y, x) of each

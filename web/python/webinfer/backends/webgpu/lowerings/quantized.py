@@ -5,30 +5,13 @@ from __future__ import annotations
 import math
 
 from webinfer.backends.webgpu.dispatch import WORKGROUP, Binding, Dispatch, Target, groups_for, read, write
-from webinfer.backends.webgpu.lowerings.conversion import floats, ints, round_to_f32, scale_literals, scale_of, zero_of
+from webinfer.backends.webgpu.lowerings.conversion import floats, ints, scale_literals
 from webinfer.backends.webgpu.lowerings.geometry import merged
 from webinfer.codegen.prelude import Param, f32, i32, u32, u32x8
 from webinfer.dtypes import DType
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, TensorType, Value
-from webinfer.ops.activation import Activation
-
-
-def stored_bounds(activation: Activation, y: Value) -> tuple[int, int]:
-    """The smallest and the largest stored result: the element type's range, cut by an activation that clamps.
-
-    Raises:  UnsupportedOpError for activations that are no clamp
-    """
-    low, high = y.type.dtype.range
-    if activation.bounds is None:
-        raise UnsupportedOpError([f"activation {activation} on quantised tensors"])
-    scale, zero = scale_of(y), zero_of(y)
-    lowest, highest = activation.bounds
-    if math.isfinite(lowest):
-        low = max(low, zero + round(round_to_f32(lowest / scale)))
-    if math.isfinite(highest):
-        high = min(high, zero + round(round_to_f32(highest / scale)))
-    return low, high
+from webinfer.lowering.affine import round_to_f32, scale_of, stored_bounds, zero_of
 
 
 def centered(w: Value, target: Target) -> tuple[Value, Dispatch]:
@@ -51,15 +34,15 @@ def product_epilogue(node: Node) -> tuple[list[Binding], tuple[Param, ...]]:
     if any(v is not None for v in node.inputs[3:]):
         raise UnsupportedOpError([f"{node.op.name}: residual and slope on quantised tensors"])
     assert w.type.quant is not None
-    sx, sy, channels = scale_of(x), scale_of(y), y.type.shape[-1]
+    sx, sy, channels = scale_of(x.type), scale_of(y.type), y.type.shape[-1]
     scales = [round_to_f32(round_to_f32(sx * round_to_f32(s)) / sy) for s in w.type.quant.scales]
     if len(scales) == 1:
         scales *= channels
-    low, high = stored_bounds(node.attrs.activation, y)
+    low, high = stored_bounds(y.type, node.attrs.activation)
     bindings = [read("scale", floats(scales))]
     if len(node.inputs) > 2 and node.inputs[2] is not None:
         bindings.append(read("bias", node.inputs[2]))
-    return bindings, i32(x_zero=zero_of(x), y_zero=zero_of(y), low=low, high=high)
+    return bindings, i32(x_zero=zero_of(x.type), y_zero=zero_of(y.type), low=low, high=high)
 
 
 def quantized_sum(node: Node, target: Target) -> Dispatch:
@@ -68,18 +51,18 @@ def quantized_sum(node: Node, target: Target) -> Dispatch:
     Raises:  UnsupportedOpError for scales that are too far apart
     """
     a, b, y = node.required_input(0), node.required_input(1), node.output
-    factors = [round_to_f32(scale_of(a) / scale_of(y)), round_to_f32(scale_of(b) / scale_of(y))]
+    factors = [round_to_f32(scale_of(a.type) / scale_of(y.type)), round_to_f32(scale_of(b.type) / scale_of(y.type))]
     shift = 20 - math.floor(math.log2(max(factors)))
     if not 1 <= shift <= 30:
         raise UnsupportedOpError([f"{node.op.name}: scales {factors} of the inputs over the result's are out of range"])
     p, q = (round(f * 2.0**shift) for f in factors)
-    low, high = stored_bounds(node.attrs.activation, y)
+    low, high = stored_bounds(y.type, node.attrs.activation)
     sizes, (a_stride, b_stride) = merged(y.type.shape, a.type.shape, b.type.shape)
     params = (
         *u32x8(size=sizes, a_stride=a_stride, b_stride=b_stride),
         *u32(count=y.type.size, shift=shift),
         *i32(a_factor=p, b_factor=q if node.op.name == "add" else -q, half=1 << (shift - 1)),
-        *i32(a_zero=zero_of(a), b_zero=zero_of(b), y_zero=zero_of(y), low=low, high=high),
+        *i32(a_zero=zero_of(a.type), b_zero=zero_of(b.type), y_zero=zero_of(y.type), low=low, high=high),
     )
     bindings = (read("a", a), read("b", b), write("y", y))
     groups = groups_for(-(-y.type.size // 4), target)
@@ -91,13 +74,13 @@ def quantized_sum(node: Node, target: Target) -> Dispatch:
 def quantized_product(node: Node, target: Target) -> Dispatch:
     """quantized_product.wgsl: a * b in integers, rounded once."""
     a, b, y = node.required_input(0), node.required_input(1), node.output
-    low, high = stored_bounds(node.attrs.activation, y)
+    low, high = stored_bounds(y.type, node.attrs.activation)
     sizes, (a_stride, b_stride) = merged(y.type.shape, a.type.shape, b.type.shape)
     params = (
         *u32x8(size=sizes, a_stride=a_stride, b_stride=b_stride),
         *u32(count=y.type.size),
-        *f32(scale=round_to_f32(round_to_f32(scale_of(a) * scale_of(b)) / scale_of(y))),
-        *i32(a_zero=zero_of(a), b_zero=zero_of(b), y_zero=zero_of(y), low=low, high=high),
+        *f32(scale=round_to_f32(round_to_f32(scale_of(a.type) * scale_of(b.type)) / scale_of(y.type))),
+        *i32(a_zero=zero_of(a.type), b_zero=zero_of(b.type), y_zero=zero_of(y.type), low=low, high=high),
     )
     bindings = (read("a", a), read("b", b), write("y", y))
     groups = groups_for(-(-y.type.size // 4), target)

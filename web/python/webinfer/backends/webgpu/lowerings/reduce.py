@@ -19,15 +19,13 @@ from webinfer.backends.webgpu.dispatch import (
 from webinfer.backends.webgpu.lowerings.conversion import (
     is_quantized,
     on_reals,
-    round_to_f32,
-    scale_of,
-    zero_of,
 )
 from webinfer.backends.webgpu.lowerings.geometry import merged_strides, split_at
 from webinfer.codegen.prelude import Param, f32, i32, u32, u32x8
 from webinfer.codegen.templates import Variable
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Node, Value
+from webinfer.lowering.affine import round_to_f32, scale_of, zero_of
 from webinfer.ops.strides import row_major
 
 LONG_ROW = 256  # elements from which a workgroup shares one row
@@ -72,8 +70,8 @@ def _rounding(node: Node) -> tuple[Param, ...]:
     x, y = node.required_input(0), node.output
     count = x.type.size // max(y.type.size, 1) if node.op.name == "reduce_mean" else 1
     low, high = y.type.dtype.range
-    scale = round_to_f32(scale_of(x) / round_to_f32(scale_of(y) * count))
-    return (*f32(scale=scale), *i32(x_zero=zero_of(x), y_zero=zero_of(y), low=low, high=high))
+    scale = round_to_f32(scale_of(x.type) / round_to_f32(scale_of(y.type) * count))
+    return (*f32(scale=scale), *i32(x_zero=zero_of(x.type), y_zero=zero_of(y.type), low=low, high=high))
 
 
 def _extremes(dtype: DType) -> tuple[Param, ...]:

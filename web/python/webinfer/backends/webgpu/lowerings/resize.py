@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from webinfer.backends.webgpu.dispatch import WORKGROUP, Dispatch, Target, groups_for, read, write
-from webinfer.backends.webgpu.lowerings.conversion import ints, round_to_f32
+from webinfer.backends.webgpu.lowerings.conversion import ints
 from webinfer.codegen.elements import bits_of
 from webinfer.codegen.prelude import f32, u32
 from webinfer.dtypes import DType
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node
+from webinfer.lowering.affine import round_to_f32
 from webinfer.ops.resize import ResizeAttrs
 
 
