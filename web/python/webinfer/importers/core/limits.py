@@ -51,4 +51,6 @@ def check_bytes(shape: Sequence[int], dtype: DType | None, what: str) -> None:
     size = dtype.itemsize if dtype is not None else 1
     for d in shape:
         size *= max(d, 1)
-    within(f"{what}: bytes of shape {tuple(shape)}", size, MAX_TENSOR_BYTES, "use a smaller input or model")
+    if size > MAX_TENSOR_BYTES:
+        todo = "use a smaller input or model"
+        raise LimitError(f"{what}: bytes of shape {tuple(shape)}", size, MAX_TENSOR_BYTES, todo)
