@@ -52,8 +52,9 @@ await story(1)
 """
 # A stack that ends below address 0: the first kernel that needs it traps.
 TRAPPED = """
+from webinfer.host import thread_pool
 await dismiss()
-pool._stacks = 16 - 65536
+pool._stacks = 16 - thread_pool.MEMORY_STACK_BYTES
 await pool._start_worker(1, None)
 await story(100)
 """

@@ -9,9 +9,14 @@ import pytest
 from tests.ops.targets import Target
 from tests.wasm.memory import BUILDS, Array, Memory
 
+from webinfer.backends.wasm import kernel_constants as numbers
 from webinfer.backends.wasm.lowerings.conv import IMAGES, TILES, WINDOWS
 
-ACTIVATIONS = {"clamp": 0, "prelu": 1, "hard_swish": 2, "sigmoid": 3, "tanh": 4, "relu": 0, "none": 0}
+ACTIVATIONS = {
+    "clamp": numbers.ACTIVATION_CLAMP, "relu": numbers.ACTIVATION_CLAMP, "none": numbers.ACTIVATION_CLAMP,
+    "prelu": numbers.ACTIVATION_PRELU, "hard_swish": numbers.ACTIVATION_HARD_SWISH,
+    "sigmoid": numbers.ACTIVATION_SIGMOID, "tanh": numbers.ACTIVATION_TANH,
+}  # fmt: skip
 BOUNDS = {"relu": (0.0, np.inf), "none": (-np.inf, np.inf)}  # the others': -0.5 and 1
 THREADS = 3
 
@@ -103,7 +108,7 @@ def shares(units: int) -> list[tuple[int, int]]:
 def dense(isa: str, tile: str, case: Conv, a: Arrays) -> Array:
     """What pack and tile make of the arrays, in three parts."""
     memory, image = Memory(isa), tile.startswith("image")
-    rows, columns = (1, 8) if image else map(int, tile.split("x"))
+    rows, columns = (1, numbers.IMAGE_TILE_COLUMNS) if image else map(int, tile.split("x"))
     panels, depth = -(-case.co // columns), a.w[0].size
     packed = memory.room(4 * case.groups * panels * columns * (1 + depth))
     w, bias = memory.put(a.w), memory.put(a.bias) if case.bias else 0

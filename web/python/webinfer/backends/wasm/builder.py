@@ -29,6 +29,7 @@ class Part:
     blocks: dict[Block, None] = field(default_factory=dict)
 
     def touch(self, block: Block, step: int) -> None:
+        """Records that a step uses a block; a constant is there for every step."""
         if block.kind is not Kind.CONSTANT:
             block.touch(step)
             self.blocks[block] = None
@@ -54,7 +55,7 @@ class Builder:
         self._node_index, self._to_prepare = -1, False
         self.why: dict[int, str] = {}
         self.boundary_refs: dict[tuple[Value, str], Ref] = {}
-        self._placed = find_aliases(graph, self._sizes())
+        self._aliases = find_aliases(graph, self._sizes())
 
     def _sizes(self) -> dict[Value, int]:
         """Elements' bytes of every value that the run program computes or reads as input."""
@@ -181,8 +182,8 @@ class Builder:
         part.steps.append(Step(name, args, units, self._node_index))
 
     def _make_ref(self, value: Value) -> Ref:
-        if value in self._placed:
-            owner, offset = self._placed[value]
+        if value in self._aliases:
+            owner, offset = self._aliases[value]
             return self.ref(owner) + offset
         nbytes = value.type.size * compute_itemsize(value.type.dtype)
         if value.is_constant:
