@@ -444,3 +444,11 @@ def test_duplicate_and_empty_names_become_distinct() -> None:
     assert [v.name for v in graph.inputs] == ["x", "x_1", "input_2", "input_3"]
     assert [v.name for v in graph.outputs] == ["y", "y_1", "x"]
     assert len({id(v) for v in graph.outputs}) == 3
+
+
+def test_a_variable_or_an_unknown_type_as_the_models_output_is_a_typed_error() -> None:
+    for dtype, says in (("float32", "lives from run to run"), ("string", "type STRING")):
+        w = Writer()
+        w.input("x", (2,))
+        with pytest.raises(UnsupportedOpError, match=says):
+            read_model(w.finish(w.tensor("state", (2,), dtype, is_variable=True)))
