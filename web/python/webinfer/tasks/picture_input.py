@@ -1,36 +1,45 @@
-"""The ways of a picture to a session's model: as it is onto its GPU, or through a workspace of kernel memory."""
+"""The ways of a picture to a session's model: as it is onto its GPU, into its own kernel memory, or around both.
+
+Where the model runs in kernel memory, the picture's bytes are written behind its plan and the picture kernel fills the
+input where the plan reads it. Anywhere else a workspace of kernel memory makes the input, which is then given as bytes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from webinfer.backends.base import Executor, InPlace
+from webinfer.dtypes import DType
 from webinfer.host.gpu import GpuTensor
 from webinfer.session.session import Session
 from webinfer.tasks.crop import Crop, InputSpec, Region
 from webinfer.tasks.gpu_image import gpu_pictures, place_image
-from webinfer.tasks.image import prepare_image, read_image
+from webinfer.tasks.image import KERNEL, Picture, checked_bytes, kernel_arguments, prepare_image, read_image
 from webinfer.tasks.workspace import Workspace
 from webinfer.tensor import Tensor
+
+Outputs = tuple[dict[str, Tensor], Crop, float]  # by name, where the region lay, milliseconds of preparation
 
 
 class PictureFeeder:
     """Runs a session on pictures, each brought to its first input by the shortest way that is open."""
 
-    def __init__(self, session: Session, workspace: Workspace) -> None:
+    def __init__(self, session: Session) -> None:
         self.straight = True  # pictures go to the GPU as they are where that is possible
-        self._session, self._workspace = session, workspace
-        self._input = session.inputs[0].name
+        self._session, self._input = session, session.inputs[0]
+        self._workspace: Workspace | None = None
 
     @classmethod
     async def create(cls, session: Session) -> PictureFeeder:
         """A feeder that has what its first picture needs."""
-        return cls(session, Workspace(await session.host.kernels()))
+        feeder = cls(session)
+        if not feeder._has_place():
+            await feeder._memory()
+        return feeder
 
-    async def run(
-        self, image: Any, region: Region | None, spec: InputSpec, more: Mapping[str, Any]
-    ) -> tuple[dict[str, Tensor], Crop, float]:
-        """The model's outputs for a region of an image, where that region lay, and the milliseconds of preparation.
+    async def run(self, image: Any, region: Region | None, spec: InputSpec, more: Mapping[str, Any]) -> Outputs:
+        """The model's outputs for a region of an image (None: all of it), with `more` inputs.
 
         Raises:  InputError if `image` is none or has no pixels; what `Session.run` raises
         """
@@ -41,14 +50,46 @@ class PictureFeeder:
             tensor, crop = placed
             prepared = clock()
             try:
-                return await self._session.run({self._input: tensor, **more}), crop, prepared - start
+                return await self._session.run({self._input.name: tensor, **more}), crop, prepared - start
             finally:
                 tensor.close()
         picture = read_image(image, self._session.host)
         crop = spec.crop(region or Region.whole(picture.width, picture.height))
-        data = prepare_image(self._workspace, picture, crop, **_numbers(spec), border=spec.border)
+        read_ms = clock() - start
+        if self._has_place():
+            outputs, written_ms = await self._run_in_place(picture, crop, spec, more)
+            return outputs, crop, read_ms + written_ms
+        data = prepare_image(await self._memory(), picture, crop, **_numbers(spec), border=spec.border)
         prepared = clock()
-        return await self._session.run({self._input: data, **more}), crop, prepared - start
+        return await self._session.run({self._input.name: data, **more}), crop, prepared - start
+
+    def _has_place(self) -> bool:
+        """Whether the picture kernel can write the input where the plan reads it."""
+        return self._session.executor.abilities.in_place_inputs and self._input.dtype is DType.FLOAT32
+
+    async def _run_in_place(
+        self, picture: Picture, crop: Crop, spec: InputSpec, more: Mapping[str, Any]
+    ) -> tuple[dict[str, Tensor], float]:
+        """The outputs, and the milliseconds that it took to write the input."""
+        clock, nbytes = self._session.host.now_ms, checked_bytes(picture)
+        spent = 0.0
+
+        def write(executor: Executor) -> None:
+            nonlocal spent
+            start = clock()
+            pixels, kernels = executor.scratch(nbytes), executor.kernels
+            kernels.write(pixels, picture.pixels)
+            place = executor.input_address(self._input.name)
+            numbers = kernel_arguments(pixels, place, picture, crop, border=spec.border, **_numbers(spec))
+            kernels.call(KERNEL, *numbers, 0, crop.height)
+            spent = clock() - start
+
+        return await self._session.run({self._input.name: InPlace(write), **more}), spent
+
+    async def _memory(self) -> Workspace:
+        if self._workspace is None:
+            self._workspace = Workspace(await self._session.host.kernels())
+        return self._workspace
 
     def _on_gpu(self, image: Any, region: Region | None, spec: InputSpec) -> tuple[GpuTensor, Crop] | None:
         """The model's input, made on the GPU in the run's own submit; None where that way is closed."""
@@ -61,7 +102,8 @@ class PictureFeeder:
 
     def close(self) -> None:
         """Frees the memory of pictures; the session stays."""
-        self._workspace.close()
+        if self._workspace is not None:
+            self._workspace.close()
 
 
 def _numbers(spec: InputSpec) -> dict[str, float]:
