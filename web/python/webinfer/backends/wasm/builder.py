@@ -38,11 +38,12 @@ class Part:
 class Builder:
     """What a lowering may ask for. `prepare` runs once at load, `run` once an inference.
 
-    Nodes whose inputs are all constants are lowered into `prepare` without knowing it.
+    Nodes whose inputs are all constants are lowered into `prepare` without knowing it. `expand` makes the prepare
+    steps that write a constant's dense compute form, where the file holds another one.
     """
 
-    def __init__(self, graph: Graph, isa: str, tuned: Mapping[str, str] | None = None) -> None:
-        self.graph, self.isa = graph, isa
+    def __init__(self, graph: Graph, isa: str, tuned: Mapping[str, str] | None, expand: Expand) -> None:
+        self.graph, self.isa, self._expand = graph, isa, expand
         self.tuned: Mapping[str, str] = tuned or {}  # shape -> kernel variant that a tuner found best
         self.prepare_part, self.run_part = Part(), Part()
         self.constants: dict[Block, memoryview | None] = {}  # None: a prepare step writes it
@@ -204,10 +205,9 @@ class Builder:
             self.constants[block] = constant.data
         else:
             self.constants[block] = None
-            from webinfer.backends.wasm.lowerings.constants import expand_constant
-
-            expand_constant(self, value, ref)
+            self._expand(self, value, ref)
         return ref
 
 
 Lower = Callable[[Node, Builder], None]  # describes one node to a builder
+Expand = Callable[[Builder, Value, Ref], None]  # describes how a constant is written to a place

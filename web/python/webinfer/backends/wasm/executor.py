@@ -10,7 +10,7 @@ from webinfer.backends.wasm.builder import COMPUTE, LOAD_STEP, Builder
 from webinfer.backends.wasm.kernel_table import KERNELS
 from webinfer.backends.wasm.loaded_plan import Layout, LoadedPlan, Place
 from webinfer.backends.wasm.lowerings import LOWERINGS, UNSUPPORTED
-from webinfer.backends.wasm.lowerings.constants import narrow_output, widen_input
+from webinfer.backends.wasm.lowerings.constants import expand_constant, narrow_output, widen_input
 from webinfer.errors import LimitError, UnsupportedOpError
 from webinfer.graph.ir import Graph, Node, TensorType, Value
 from webinfer.host.interface import Host, Kernels, Progress, ProgressEvent
@@ -25,7 +25,7 @@ def lower_graph(graph: Graph, isa: str, tuned: Mapping[str, str] | None) -> Buil
 
     Raises:  UnsupportedOpError listing every node that has no kernel
     """
-    builder = Builder(graph, isa, tuned)
+    builder = Builder(graph, isa, tuned, expand_constant)
     for value in graph.inputs:
         builder.keep_alive(widen_input(builder, value), LOAD_STEP)
     problems: list[str] = []
