@@ -1,6 +1,7 @@
 """What holds for every request: accepted host names, a request id, security headers, one log line."""
 
 import logging
+import re
 import secrets
 import time
 from typing import Any
@@ -36,13 +37,21 @@ HEADERS = {
 ISOLATION = {"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Embedder-Policy": "require-corp"}
 
 
+HOST = re.compile(r"(?:\[(?P<v6>[0-9a-f:.]+)\]|(?P<name>[^:\[\]]*))(?::\d*)?", re.ASCII)
+
+
+def security_headers(settings: Settings) -> list[tuple[bytes, bytes]]:
+    """The headers that every answer carries, whoever gives it."""
+    headers = {**HEADERS, **(ISOLATION if settings.isolated else {})}
+    return [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+
+
 class RequestMiddleware:
     """The outermost ASGI layer: checks each request before the routes see it, and adds headers to each answer."""
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self.app, self.settings = app, settings
-        headers = {**HEADERS, **(ISOLATION if settings.isolated else {})}
-        self.headers = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+        self.headers, self.active = security_headers(settings), 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuses the request, or hands it on; either way the answer gets the request id and the security headers."""
@@ -61,6 +70,7 @@ class RequestMiddleware:
             await send(message)
 
         app = self._refusal(scope) or self.app
+        self.active += 1
         try:
             await app(scope, receive, send_with_headers)
         except Exception:
@@ -69,16 +79,19 @@ class RequestMiddleware:
                 raise
             await problem(500, scope["request_id"])(scope, receive, send_with_headers)
         finally:
+            self.active -= 1
             elapsed = 1000 * (time.monotonic() - begin)
             log.info("%s %r %s %.1f ms %s", scope["method"], scope["path"], status, elapsed, scope["request_id"])
 
     def _refusal(self, scope: Scope) -> ASGIApp | None:
         """The answer to a request that must not reach the routes.
 
-        Protects against DNS rebinding (a foreign Host that resolves to loopback) and endless paths.
+        Protects against DNS rebinding (a foreign Host that resolves to loopback), endless paths and too many at a time.
         """
         if _host_of(scope) not in self.settings.hosts:
             return problem(400, scope["request_id"])
+        if self.active >= self.settings.max_requests:
+            return problem(503, scope["request_id"], {"Retry-After": str(self.settings.retry_after_s)})
         if len(scope["path"]) > self.settings.max_path_chars:
             return problem(404, scope["request_id"])
         return None
@@ -88,7 +101,5 @@ def _host_of(scope: Any) -> str:
     values = [value for name, value in scope["headers"] if name == b"host"]
     if len(values) != 1:
         return ""
-    host: str = values[0].decode("latin-1").lower()
-    if host.startswith("["):
-        return host[1:].partition("]")[0]
-    return host.partition(":")[0]
+    match = HOST.fullmatch(values[0].decode("latin-1").lower())
+    return (match["v6"] or match["name"] or "") if match else ""

@@ -1,5 +1,6 @@
 """Files with a hash in their name: ranges, entity tags, compressed variants, kept for ever."""
 
+import re
 from collections.abc import Mapping
 
 from fastapi import APIRouter, HTTPException, Request, Response
@@ -7,6 +8,7 @@ from fastapi.responses import FileResponse
 
 from server.etags import matches
 from server.manifest import Asset, Manifest
+from server.ranges import requested_ranges
 from server.settings import Settings
 
 
@@ -27,7 +29,8 @@ def asset_routes(manifest: Manifest, settings: Settings) -> APIRouter:
 
 def _answer(asset: Asset, request: Request, caching: str) -> Response:
     # Ranges count bytes of the file itself, so a request with a range never gets a compressed variant.
-    encoding = "" if "range" in request.headers else chosen_encoding(asset.encodings, request.headers)
+    ranged = _keep_valid_range(request, asset)
+    encoding = "" if ranged else chosen_encoding(asset.encodings, request.headers)
     etag = f'"{asset.sha256[:32]}{"-" + encoding if encoding else ""}"'
     headers = {"ETag": etag, "Cache-Control": caching, "Content-Type": asset.media_type}
     if asset.encodings:
@@ -39,10 +42,42 @@ def _answer(asset: Asset, request: Request, caching: str) -> Response:
     return FileResponse(asset.encodings.get(encoding, asset.file), headers=headers)
 
 
+def _keep_valid_range(request: Request, asset: Asset) -> bool:
+    """Whether parts of the file are asked for; a Range header that has to be ignored leaves the request.
+
+    Raises: HTTPException 416 with the file's size if no byte of it is in the ranges
+    """
+    asked, condition = request.headers.get("range"), request.headers.get("if-range")
+    if asked is None:
+        return False
+    size = asset.file.stat().st_size
+    current = condition is None or condition == f'"{asset.sha256[:32]}"'
+    spans = requested_ranges(asked, size) if current and request.method == "GET" else None
+    if spans == []:
+        raise HTTPException(416, headers={"Content-Range": f"bytes */{size}"})
+    others = [(name, value) for name, value in request.scope["headers"] if name != b"range"]
+    if spans is not None:
+        others.append((b"range", ("bytes=" + ",".join(f"{first}-{last}" for first, last in spans)).encode()))
+    request.scope["headers"] = others
+    return spans is not None
+
+
 def chosen_encoding(offered: Mapping[str, object], headers: Mapping[str, str]) -> str:
-    """The best encoding that is offered and accepted, or "" for none."""
-    accepted = {}
+    """The encoding that is offered and that the client likes best, the smaller one if it likes both; "" for none.
+
+    Source: RFC 9110, section 12.5.3
+    """
+    weights: dict[str, float] = {}
     for part in headers.get("accept-encoding", "").lower().split(","):
         name, _, parameter = part.partition(";")
-        accepted[name.strip()] = parameter.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
-    return next((name for name in ("br", "gzip") if name in offered and accepted.get(name, False)), "")
+        weights[name.strip()] = _weight(parameter)
+    plain = weights.get("identity", 0.0)  # below every encoding that is named, unless the client says otherwise
+    liked = [(weights.get(name, weights.get("*", 0.0)), name) for name in ("br", "gzip") if name in offered]
+    weight, best = max(liked, key=lambda pair: pair[0], default=(0.0, ""))
+    return best if weight > 0 and weight >= plain else ""
+
+
+def _weight(parameter: str) -> float:
+    """The number behind "q=", from 0 to 1; 1 where there is none or it cannot be read."""
+    match = re.fullmatch(r"q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)", parameter.replace(" ", ""))
+    return float(match[1]) if match else 1.0

@@ -19,4 +19,6 @@ class Settings:
     max_path_chars: int = 1024  # of a request; longer paths are answered with 404
     header_timeout_s: float = 10.0  # seconds that a client may take to send the head of a request
     keep_alive_timeout_s: int = 5  # seconds that an idle connection is kept
-    max_connections: int = 256  # connections at a time; more are answered with 503
+    write_timeout_s: float = 20.0  # seconds that a client may leave 64 kB of an answer unread
+    max_requests: int = 4096  # requests that are answered at a time; more get 503 and are asked to come again
+    retry_after_s: int = 2  # seconds after which those may come again

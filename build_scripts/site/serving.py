@@ -5,16 +5,20 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import uvicorn
 
 from build_scripts.errors import BuildError
 from server.app import create_app
-from server.header_timeout import protocol_with_header_timeout
+from server.connections import protocol_with_limits
 from server.settings import Settings
 
 HOST = "127.0.0.1"
 PORTS_TRIED = 50
+WAITING = 2048  # connections that the system holds until the server takes them
+FILES_PER_REQUEST = 2  # a connection, and the file that is sent on it
+OTHER_FILES = 128
 
 
 def bound_socket(port: int) -> socket.socket:
@@ -24,7 +28,7 @@ def bound_socket(port: int) -> socket.socket:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((HOST, candidate))
-            listener.listen(128)
+            listener.listen(WAITING)
             return listener
         except OSError:
             listener.close()
@@ -37,19 +41,33 @@ def address_of(listener: socket.socket) -> str:
 
 
 def make_server(settings: Settings) -> uvicorn.Server:
-    """A uvicorn server for these settings."""
+    """A uvicorn server for these settings; it answers no more requests at a time than it may open files for."""
+    files = allow_files(FILES_PER_REQUEST * settings.max_requests + OTHER_FILES)
+    settings = replace(settings, max_requests=min(settings.max_requests, (files - OTHER_FILES) // FILES_PER_REQUEST))
     config = uvicorn.Config(
         create_app(settings),
         log_level="warning",
         access_log=False,  # server/middleware.py writes the one line of each request
         server_header=False,
-        http=protocol_with_header_timeout(settings.header_timeout_s),
+        http=protocol_with_limits(settings),
         timeout_keep_alive=settings.keep_alive_timeout_s,
-        limit_concurrency=settings.max_connections,
         timeout_graceful_shutdown=3,
         lifespan="off",
     )
     return uvicorn.Server(config)
+
+
+def allow_files(wanted: int) -> int:
+    """How many files this process may open now; the system is asked for the number that is wanted."""
+    try:
+        import resource
+    except ImportError:  # Windows counts no files
+        return wanted
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return wanted if soft == resource.RLIM_INFINITY else soft
 
 
 @contextlib.contextmanager

@@ -42,7 +42,18 @@ def test_a_known_entity_tag_is_answered_without_a_body(client: TestClient) -> No
 
 @pytest.mark.parametrize(
     ("accepted", "encoding"),
-    [("gzip, deflate, br", "br"), ("gzip", "gzip"), ("br;q=0, gzip", "gzip"), ("identity", ""), ("deflate", "")],
+    [
+        ("gzip, deflate, br", "br"),
+        ("gzip", "gzip"),
+        ("br;q=0, gzip", "gzip"),
+        ("br;q=0.1, gzip;q=0.9", "gzip"),
+        ("br; q=0.5, gzip; q=0.5", "br"),
+        ("*", "br"),
+        ("*, br;q=0", "gzip"),
+        ("identity;q=1, br;q=0.5", ""),
+        ("identity", ""),
+        ("deflate", ""),
+    ],
 )
 def test_the_best_accepted_variant_is_sent(client: TestClient, accepted: str, encoding: str) -> None:
     with client.stream("GET", SCRIPT_URL, headers={"accept-encoding": accepted}) as answer:
@@ -83,9 +94,26 @@ def test_a_range_beyond_the_end_names_the_length(client: TestClient) -> None:
     assert answer.status_code == 416
     assert answer.headers["content-range"] == "bytes */1024"
 
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.json()["code"] == "range-not-satisfiable"
 
-def test_a_reversed_range_is_refused(client: TestClient) -> None:
-    assert client.get(MODEL_URL, headers={"range": "bytes=9-5"}).status_code == 400
+
+@pytest.mark.parametrize(
+    "asked", ["bytes=9-5", "items=0-1", "bytes", "bytes=", "bytes=-", "bytes=a-b", "bytes=1-2,x", "bytes=+1-2", "=0-1"]
+)
+def test_what_is_no_range_of_bytes_is_ignored(client: TestClient, asked: str) -> None:
+    answer = client.get(MODEL_URL, headers={"range": asked})
+    assert (answer.status_code, answer.content) == (200, MODEL)
+
+
+def test_ranges_beyond_the_end_are_left_out(client: TestClient) -> None:
+    answer = client.get(MODEL_URL, headers={"range": "bytes=4000-5000, 0-3"})
+    assert (answer.status_code, answer.content) == (206, MODEL[:4])
+
+
+def test_an_ignored_range_still_gets_a_compressed_variant(client: TestClient) -> None:
+    with client.stream("GET", SCRIPT_URL, headers={"range": "items=0-1", "accept-encoding": "br"}) as answer:
+        assert (answer.status_code, answer.headers["content-encoding"]) == (200, "br")
 
 
 def test_a_range_never_reads_a_compressed_variant(client: TestClient) -> None:

@@ -1,0 +1,100 @@
+"""uvicorn's HTTP connections with limits of time, and with our own answer to what is no HTTP.
+
+uvicorn closes connections that are idle after an answer. It does not limit how long a client may take to send a
+request's head, nor how long it may leave an answer unread; this module adds both. Whoever reads or writes slowly so
+holds a connection for a while and costs the others nothing.
+"""
+
+import asyncio
+import logging
+import secrets
+from typing import Any, ClassVar
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from server.middleware import security_headers
+from server.problems import problem
+from server.settings import Settings
+
+log = logging.getLogger("webinfer.access")
+
+
+def protocol_with_limits(limits: Settings) -> type[H11Protocol]:
+    """uvicorn's HTTP protocol class with the header timeout and the write timeout of these settings."""
+
+    class Protocol(LimitedProtocol):
+        settings = limits
+
+    return Protocol
+
+
+class LimitedProtocol(H11Protocol):
+    """One connection.
+
+    The header timeout starts when a connection opens, and again when the first byte of each later request arrives. It
+    ends when the last header has been read. The write timeout starts when bytes of an answer wait for the client, and
+    ends when it has taken all of them; never more than one piece of a file (64 kB) waits.
+    """
+
+    settings: ClassVar[Settings]
+    header_timer: asyncio.TimerHandle | None = None
+    write_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        """Starts the header timeout: a connection is opened to send a request."""
+        super().connection_made(transport)
+        transport.set_write_buffer_limits(high=0)  # hear of every byte that has to wait
+        self.header_timer = self.loop.call_later(self.settings.header_timeout_s, transport.close)
+
+    def data_received(self, data: bytes) -> None:
+        """Starts the header timeout if a head is incomplete, stops it if none is."""
+        super().data_received(data)
+        if self.conn.their_state is not h11.IDLE or not self.conn.trailing_data[0]:
+            self.stop_header_timer()
+        elif self.header_timer is None:
+            self.header_timer = self.loop.call_later(self.settings.header_timeout_s, self.transport.close)
+
+    def pause_writing(self) -> None:
+        """Starts the write timeout: the client does not keep up."""
+        super().pause_writing()
+        if self.write_timer is None:
+            self.write_timer = self.loop.call_later(self.settings.write_timeout_s, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Stops the write timeout: the client has taken everything."""
+        self.stop_write_timer()
+        super().resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stops the timers with the connection."""
+        self.stop_header_timer()
+        self.stop_write_timer()
+        super().connection_lost(exc)
+
+    def send_400_response(self, msg: str) -> None:
+        """Answers what is no HTTP with a problem document; where an answer is under way, the connection just ends."""
+        busy = self.cycle is not None and not self.cycle.response_complete
+        if busy or self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
+            self.transport.close()
+            return
+        request_id = secrets.token_hex(8)
+        answer = problem(400, request_id, {"Connection": "close"})
+        headers = [*answer.raw_headers, *security_headers(self.settings), (b"x-request-id", request_id.encode())]
+        log.info("no HTTP from %s: %s %s", self.client, msg, request_id)
+        body = h11.Data(data=bytes(answer.body))
+        for event in (h11.Response(status_code=400, headers=headers), body, h11.EndOfMessage()):
+            self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
+
+    def stop_header_timer(self) -> None:
+        """Lets the client take its time until the next head begins."""
+        if self.header_timer is not None:
+            self.header_timer.cancel()
+            self.header_timer = None
+
+    def stop_write_timer(self) -> None:
+        """Nothing waits for the client."""
+        if self.write_timer is not None:
+            self.write_timer.cancel()
+            self.write_timer = None
