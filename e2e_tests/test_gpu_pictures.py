@@ -154,7 +154,8 @@ def test_both_roads_give_the_same_numbers(demo: Demo, browser_with_frames_on_the
     for kind, (worst, mean, span) in found.items():
         of_eight_bits = kind.startswith("film")  # from YUV, which the browser turns into RGB in two ways
         assert worst <= (2 * 2 / 255 if of_eight_bits else 1e-4), kind  # of a range of 2
-        assert mean <= 1e-3, kind
+        repeated = of_eight_bits and "edge" in kind  # the rounding of an outermost pixel counts many times
+        assert mean <= (2e-3 if repeated else 1e-3), kind
         assert span > 1, kind
 
 
