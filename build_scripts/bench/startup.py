@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from build_scripts.errors import BuildError
+from build_scripts.judge.backends import inference_backends
 from build_scripts.setup.sequence import set_up
 
 # mark of the worker -> what was done between the mark before and this one
@@ -42,7 +43,7 @@ def run(argv: list[str]) -> int:
     """Prints the table; the times are of this machine and whatever else it does meanwhile."""
     parser = argparse.ArgumentParser(prog="python3 -m build_scripts startup")
     parser.add_argument("--visits", type=int, default=5, help="first visits, each with a new profile, and later ones")
-    parser.add_argument("--backend", default="wasm", choices=("auto", "wasm", "webgpu"))
+    parser.add_argument("--backend", default="wasm", choices=("auto", *inference_backends()))
     parser.add_argument("--json", type=Path, help="also write the times here")
     options = parser.parse_args(argv)
     set_up()

@@ -16,7 +16,7 @@ from webinfer.ops.custom import CUSTOM, attributes
 from webinfer.ops.elementwise import IDENTITY, UnaryAttrs
 from webinfer.tensor import buffer_of
 
-MOST_BYTES = 2**31 - 1
+MAX_BYTES = 2**31 - 1
 
 
 class GraphBuilder:
@@ -133,5 +133,5 @@ def _type(name: str, shape: Sequence[int] | TensorType, dtype: str) -> TensorTyp
 
 
 def _check_size(name: str, type: TensorType) -> None:
-    if type.nbytes > MOST_BYTES:
-        raise LimitError(f"tensor {safe_name(name)} in bytes", type.nbytes, MOST_BYTES, "use a smaller one")
+    if type.nbytes > MAX_BYTES:
+        raise LimitError(f"tensor {safe_name(name)} in bytes", type.nbytes, MAX_BYTES, "use a smaller one")

@@ -25,9 +25,9 @@ from webinfer.ops import OPS
 from webinfer.ops.custom import BY_CODE, CUSTOM, CustomOp, Form, arguments, call, result_types
 from webinfer.ops.registry import ONE_ROUNDING, elementwise_cost
 
-MOST_WGSL = 65536  # characters
-MOST_TENSORS = 8
-MOST_ENTRIES = 8  # of a parameter that is a tuple
+MAX_WGSL = 65536  # characters
+MAX_TENSORS = 8
+MAX_ENTRIES = 8  # of a parameter that is a tuple
 NAME = re.compile(r"[A-Za-z]\w*(\.[A-Za-z]\w*)+", re.ASCII)
 WORD = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", re.ASCII)
 KEYWORDS = frozenset(
@@ -164,25 +164,25 @@ def _check_word(name: str, word: str) -> None:
 def _check_numbers(op: CustomOp, attrs: Any) -> None:
     for param, value in arguments(attrs).items():
         numbers = value if isinstance(value, tuple) else (value,)
-        whole = all(type(n) in (int, bool) and abs(n) < 2**31 for n in numbers) and len(numbers) <= MOST_ENTRIES
+        whole = all(type(n) in (int, bool) and abs(n) < 2**31 for n in numbers) and len(numbers) <= MAX_ENTRIES
         if not whole and not (type(value) is float and abs(value) <= 3.4e38):
-            raise ShapeError(f"{op.name}: {param} is {value!r}; WGSL has 32-bit numbers, tuples up to {MOST_ENTRIES}")
+            raise ShapeError(f"{op.name}: {param} is {value!r}; WGSL has 32-bit numbers, tuples up to {MAX_ENTRIES}")
 
 
 def _check_tensors(op: CustomOp) -> None:
     names = (*op.inputs, *op.outputs)
     for word in names:
         _check_word(op.name, word)
-    if len(set(names)) < len(names) or not op.inputs or not op.outputs or len(names) > MOST_TENSORS:
-        raise InputError(f"{op.name}: inputs and outputs are {names}; give 2 to {MOST_TENSORS} different names")
+    if len(set(names)) < len(names) or not op.inputs or not op.outputs or len(names) > MAX_TENSORS:
+        raise InputError(f"{op.name}: inputs and outputs are {names}; give 2 to {MAX_TENSORS} different names")
     if op.form is not Form.SHADER and op.wgsl and op.outputs != ("y",):
         raise InputError(f"{op.name}: form {op.form} computes one output called y; for others take form 'shader'")
 
 
 def _check_wgsl(op: CustomOp) -> None:
     """What can be told without a compiler; the rest is a GpuError when a session is loaded."""
-    if len(op.wgsl) > MOST_WGSL:
-        raise InputError(f"{op.name}: its wgsl has {len(op.wgsl)} characters, the limit is {MOST_WGSL}")
+    if len(op.wgsl) > MAX_WGSL:
+        raise InputError(f"{op.name}: its wgsl has {len(op.wgsl)} characters, the limit is {MAX_WGSL}")
     text = COMMENT.sub(" ", op.wgsl)
     if not text.strip() or "\0" in text:
         raise InputError(f"{op.name}: its wgsl is not text")
