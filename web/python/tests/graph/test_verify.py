@@ -6,7 +6,7 @@ import pytest
 
 from webinfer.dtypes import DType
 from webinfer.errors import ShapeError
-from webinfer.graph.ir import Constant, Graph, Node, TensorType, Value, apply
+from webinfer.graph.ir import Constant, Graph, Node, Quantization, TensorType, Value, apply
 from webinfer.graph.verify import verify
 from webinfer.ops import elementwise as ew
 from webinfer.ops import movement
@@ -102,3 +102,10 @@ def test_inputs_of_a_node_are_asked_for_by_position() -> None:
     assert node.required_input(2) is slope
     with pytest.raises(AssertionError, match="n: input 1 is missing"):
         node.required_input(1)
+
+
+def test_element_types_that_break_a_rule_of_the_operator() -> None:
+    graph = _sound()
+    graph.nodes[0].attrs = ew.BinaryAttrs(out_type=(DType.INT8, Quantization((0.1,), (0,))))
+    graph.nodes[0].output.type = TensorType((2, 3), DType.INT8, Quantization((0.1,), (0,)))
+    _broken(graph, "add sum: add: the result is int8.*, needs float32 without a scale beside x float32")

@@ -13,7 +13,7 @@ from webinfer.graph.ir import Quantization, TensorType
 from webinfer.ops import OPS
 from webinfer.ops.activation import Activation
 from webinfer.ops.conv import Conv2dAttrs, ConvTranspose2dAttrs
-from webinfer.ops.elementwise import BinaryAttrs, CastAttrs
+from webinfer.ops.elementwise import BinaryAttrs, CastAttrs, UnaryAttrs
 from webinfer.ops.gather import ElementsAttrs, GatherAttrs, GatherNdAttrs, ScatterNdAttrs
 from webinfer.ops.landmarks import LandmarksToTransformMatrixAttrs, TransformLandmarksAttrs, TransformTensorAttrs
 from webinfer.ops.matmul import MatmulAttrs
@@ -45,6 +45,39 @@ def t(*shape: int) -> TensorType:
 def i(*shape: int) -> TensorType:
     return TensorType(shape, DType.INT32)
 
+
+def q(*shape: int, dtype: DType = DType.INT8) -> TensorType:
+    return TensorType(shape, dtype, Quantization((0.1,), (0,)))
+
+
+STORED, BARE, REAL = (DType.INT8, Quantization((0.1,), (0,))), (DType.INT8, None), (DType.FLOAT32, None)
+MIXED: tuple[tuple[str, tuple[TensorType | None, ...], Any, str], ...] = (
+    ("conv2d", (t(1, 4, 4, 4), t(8, 1, 1, 4)), Conv2dAttrs(out_type=STORED), "the result is int8.*needs float32"),
+    ("conv2d", (q(1, 4, 4, 4), q(8, 1, 1, 4)), Conv2dAttrs(out_type=REAL), "the result is float32.*with a scale"),
+    ("conv2d", (q(1, 4, 4, 4), q(8, 1, 1, 4)), Conv2dAttrs(out_type=BARE), "the result is int8.*with a scale"),
+    ("conv2d", (t(1, 4, 4, 4), i(8, 1, 1, 4)), Conv2dAttrs(), "weights are int32.*need floats"),
+    ("conv2d", (q(1, 4, 4, 4), t(8, 1, 1, 4)), Conv2dAttrs(), "weights are float32.*with a scale"),
+    ("conv2d", (t(1, 4, 4, 4), t(8, 1, 1, 4), i(8)), Conv2dAttrs(), "int32.*needs floats"),
+    ("conv2d", (q(1, 4, 4, 4), q(8, 1, 1, 4), t(8)), Conv2dAttrs(), "bias is float32.*needs int32 or int64"),
+    ("conv2d", (i(1, 4, 4, 4), i(8, 1, 1, 4)), Conv2dAttrs(), "x is int32.*needs floats"),
+    ("depthwise_conv2d", (t(1, 4, 4, 4), t(1, 1, 1, 4)), Conv2dAttrs(out_type=STORED), "the result is int8"),
+    ("conv_transpose2d", (t(1, 2, 2, 4), t(3, 2, 2, 4)), ConvTranspose2dAttrs(out_type=STORED), "the result is int8"),
+    ("matmul", (t(2, 4), t(4, 3)), MatmulAttrs(out_type=STORED), "the result is int8.*needs float32"),
+    ("matmul", (q(2, 4), q(4, 3)), MatmulAttrs(), "the result is int8.*with a scale"),
+    ("add", (t(4), t(4)), BinaryAttrs(out_type=STORED), "the result is int8.*needs float32"),
+    ("add", (q(4), TensorType((4,), DType.INT8)), BinaryAttrs(out_type=STORED), "one operand is int8"),
+    ("mul", (q(4), q(4)), BinaryAttrs(), "the result is int8.*with a scale"),
+    ("less", (q(4), TensorType((4,), DType.INT8)), BinaryAttrs(), "one operand is int8"),
+    ("prelu", (t(4), t(4)), BinaryAttrs(out_type=STORED), "the result is int8"),
+    ("tanh", (t(4),), UnaryAttrs(out_type=STORED), "the result is int8.*needs float32"),
+    ("tanh", (q(4),), UnaryAttrs(out_type=REAL), "the result is float32.*with a scale"),
+    ("softmax", (t(2, 4),), SoftmaxAttrs(1, out_type=STORED), "the result is int8.*needs float32"),
+    ("softmax", (i(2, 4),), SoftmaxAttrs(1), "x is int32"),
+    ("reduce_mean", (t(2, 4),), ReduceAttrs((1,), out_type=STORED), "the result is int8.*needs float32"),
+    ("quantize", (t(4),), CastAttrs(DType.FLOAT32, STORED[1]), "the result is float32.*with a scale"),
+    ("dequantize", (q(4),), CastAttrs(DType.INT32), "the result is int32.*needs floats"),
+    ("transform_landmarks", (i(1, 7, 2), t(1, 4, 4)), TransformLandmarksAttrs(), "int32.*needs floats"),
+)
 
 BAD: tuple[tuple[str, tuple[TensorType | None, ...], Any, str], ...] = (
     ("conv2d", (t(1, 4, 4, 3), t(8, 3, 3, 4)), Conv2dAttrs(), "do not fit input"),
@@ -117,7 +150,7 @@ def test_what_does_not_fit_is_refused_in_words(
     name: str, inputs: tuple[TensorType | None, ...], attrs: Any, says: str
 ) -> None:
     with pytest.raises(ShapeError) as raised:
-        OPS[name].infer(inputs, attrs)
+        OPS[name].result_types(inputs, attrs)
     assert str(raised.value).startswith(name)
     assert says in str(raised.value)
 
@@ -125,7 +158,7 @@ def test_what_does_not_fit_is_refused_in_words(
 def test_every_case_infers_and_costs_something() -> None:
     for op in OPS.values():
         for case in op.cases:
-            outputs = op.infer(case.inputs, case.attrs)
+            outputs = op.result_types(case.inputs, case.attrs)
             cost = op.cost(case.inputs, outputs, case.attrs)
             assert cost.bytes >= sum(y.nbytes for y in outputs), f"{op.name}: {case.label}"
             assert cost.flops >= 0
@@ -149,3 +182,13 @@ def test_a_quantised_result_carries_its_scale() -> None:
     out = (DType.INT8, Quantization((0.25,), (7,)))
     (y,) = OPS["conv2d"].infer((x, w), Conv2dAttrs(out_type=out))
     assert (y.dtype, y.quant) == out
+
+
+@pytest.mark.parametrize(
+    ("name", "inputs", "attrs", "says"), MIXED, ids=[f"{row[0]}-{n}" for n, row in enumerate(MIXED)]
+)
+def test_element_types_that_break_a_rule_are_refused_in_words(
+    name: str, inputs: tuple[TensorType | None, ...], attrs: Any, says: str
+) -> None:
+    with pytest.raises(ShapeError, match=f"^{name}: .*{says}"):
+        OPS[name].result_types(inputs, attrs)

@@ -14,6 +14,7 @@ from webinfer.graph.ir import Case, Constant, Graph, Quantization, TensorType, V
 from webinfer.graph.verify import verify
 from webinfer.host.native import NativeHost
 from webinfer.ops import OPS
+from webinfer.ops.conv import Conv2dAttrs
 from webinfer.ops.elementwise import BinaryAttrs, CastAttrs
 from webinfer.ops.movement import PadAttrs
 from webinfer.passes.dequantize import SMALL, dequantize
@@ -102,3 +103,12 @@ def test_a_range_that_begins_at_zero_is_an_activation(end: float, zero: int, act
     total = apply(OPS["add"], [a, b], BinaryAttrs(out_type=(DType.UINT8, stored.quant)), "add")
     dequantize(Graph("g", [a, b], total.outputs, [total]))
     assert total.attrs.activation == activation
+
+
+def test_a_model_of_real_numbers_stays_as_it_is() -> None:
+    x, w = Value("x", TensorType((1, 2, 2, 4))), Value("w", TensorType((3, 1, 1, 4)))
+    node = apply(OPS["conv2d"], [x, w], Conv2dAttrs())
+    graph = Graph("g", [x, w], node.outputs, [node])
+    assert dequantize(graph) == 0
+    verify(graph)
+    assert node.attrs == Conv2dAttrs()

@@ -141,9 +141,15 @@ class Tolerance:
     reason: str = ""
 
 
+TypeRule = Callable[[Sequence[TensorType | None], Sequence[TensorType]], str]  # what breaks the rule, "" if nothing
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Op:
-    """An operator: declared once in `ops/`, looked up by every other room."""
+    """An operator: declared once in `ops/`, looked up by every other room.
+
+    `types` are the rules that element types of inputs and results keep; `ops/registry.py` names them.
+    """
 
     name: str
     attrs: type
@@ -151,6 +157,18 @@ class Op:
     cost: Callable[[Sequence[TensorType | None], Sequence[TensorType], Any], Cost]
     tolerance: Tolerance
     cases: tuple[Case, ...] = ()
+    types: tuple[TypeRule, ...] = field(default=(), kw_only=True)
+
+    def result_types(self, inputs: Sequence[TensorType | None], attrs: Any) -> tuple[TensorType, ...]:
+        """The types of the results, as `infer` makes them.
+
+        Raises:  ShapeError if the inputs do not fit, or the element types break a rule of `types`.
+        """
+        results = self.infer(inputs, attrs)
+        for rule in self.types:
+            if problem := rule(inputs, results):
+                raise ShapeError(f"{self.name}: {problem}")
+        return results
 
     def __repr__(self) -> str:
         return f"Op({self.name})"
@@ -224,7 +242,7 @@ def apply(op: Op, inputs: Sequence[Value | None], attrs: Any, label: str = "", n
 
     Raises:  ShapeError if the inputs do not fit.
     """
-    types = op.infer([None if value is None else value.type for value in inputs], attrs)
+    types = op.result_types([None if value is None else value.type for value in inputs], attrs)
     stem = name or label or op.name
     outputs = [Value(stem if len(types) == 1 else f"{stem}:{i}", type) for i, type in enumerate(types)]
     return Node(op, inputs, outputs, attrs, label or stem)

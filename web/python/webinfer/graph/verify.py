@@ -44,7 +44,10 @@ def _check_types(node: Node) -> None:
     if not isinstance(node.attrs, node.op.attrs):
         raise ShapeError(f"{_where(node)} has {type(node.attrs).__name__}, needs {node.op.attrs.__name__}")
     found = tuple(value.type for value in node.outputs)
-    inferred = node.op.infer([None if v is None else v.type for v in node.inputs], node.attrs)
+    try:
+        inferred = node.op.result_types([None if v is None else v.type for v in node.inputs], node.attrs)
+    except ShapeError as error:
+        raise ShapeError(f"{_where(node)}: {error}") from None
     if found != inferred:
         raise ShapeError(
             f"{_where(node)} is typed {', '.join(map(str, found))}; its inputs make {', '.join(map(str, inferred))}"

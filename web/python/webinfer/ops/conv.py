@@ -14,7 +14,7 @@ from webinfer.dtypes import DType
 from webinfer.errors import ShapeError
 from webinfer.graph.ir import Case, Cost, Op, Quantization, TensorType
 from webinfer.ops.activation import Activation
-from webinfer.ops.registry import DOT_PRODUCT, declare, eight_bit, moved_bytes, need
+from webinfer.ops.registry import DOT_PRODUCT, PRODUCT, declare, eight_bit, moved_bytes, need
 
 Inputs = Sequence[TensorType | None]
 
@@ -226,6 +226,7 @@ CONV2D = declare(
             quantized_conv_case("int8, dilated groups", (1, 7, 7, 8), (6, 3, 3, 4), DType.INT8, None, 6,
                 groups=2, dilation=(2, 2), pads=(2, 2, 2, 2)),
         ),
+        types=PRODUCT,
     )
 )  # fmt: skip
 
@@ -255,6 +256,7 @@ DEPTHWISE_CONV2D = declare(
                 dilation=(2, 1), pads=(2, 2, 1, 1)),
             _conv_case("map smaller than the window", _t(1, 2, 2, 8), _t(1, 5, 5, 8), _t(8), pads=(2, 2, 2, 2)),
         ),
+        types=PRODUCT,
     )
 )  # fmt: skip
 
@@ -280,5 +282,6 @@ CONV_TRANSPOSE2D = declare(
             _transpose_case("dilated, padded output", _t(1, 3, 3, 4), _t(5, 2, 3, 4), stride=(2, 3),
                 dilation=(2, 2), output_padding=(1, 1)),
         ),
+        types=PRODUCT,
     )
 )  # fmt: skip

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from webinfer.errors import ShapeError
 from webinfer.graph.ir import Case, Cost, Op, TensorType, Tolerance
-from webinfer.ops.registry import declare, moved_bytes, need
+from webinfer.ops.registry import all_real, declare, moved_bytes, need
 
 Inputs = Sequence[TensorType | None]
 
@@ -87,5 +87,6 @@ SSD_DETECTIONS = declare(
                 values={0: _LARGE, 1: _SPREAD, 2: (1e-30,)}),
             Case("nothing", _inputs(42, 2), SsdDetectionsAttrs(24, _TWO, 5), low=-9.0, high=-1.0, values={2: (0.9,)}),
         ),
+        types=(all_real,),
     )
 )  # fmt: skip

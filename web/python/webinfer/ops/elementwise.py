@@ -21,6 +21,10 @@ from webinfer.ops.registry import (
     eight_bit,
     elementwise_cost,
     need,
+    operands_alike,
+    real_result,
+    result_alike,
+    stored_result,
 )
 
 Inputs = Sequence[TensorType | None]
@@ -121,9 +125,13 @@ def _unary(
     cases += [Case(f"{dtype}", (TensorType((3, 5), dtype),), first, low=low, high=high) for dtype in dtypes[1:]]
     if stored is not None:
         cases += _eight_bit_unary(*stored, first)
-    infer = _unary_infer(name, formula.name in TRUTHS)
+    is_test = formula.name in TRUTHS
+    infer = _unary_infer(name, is_test)
+    rules = () if is_test else (result_alike,)
     return _row(
-        ElementwiseOp(name, UnaryAttrs, infer, elementwise_cost, tolerance, tuple(cases), formula, dtypes, bounds)
+        ElementwiseOp(
+            name, UnaryAttrs, infer, elementwise_cost, tolerance, tuple(cases), formula, dtypes, bounds, types=rules
+        )
     )
 
 
@@ -289,8 +297,11 @@ def _binary(
         ]
     if carries_clamps:
         cases += [_eight_bit_binary(dtype, b, activation) for dtype, b, activation in _EIGHT_BIT_BINARY]
-    infer = _binary_infer(name, formula.name in TRUTHS)
-    return _row(ElementwiseOp(name, BinaryAttrs, infer, elementwise_cost, tolerance, tuple(cases), formula, dtypes))
+    is_test = formula.name in TRUTHS
+    infer, rules = _binary_infer(name, is_test), (operands_alike, *(() if is_test else (result_alike,)))
+    return _row(
+        ElementwiseOp(name, BinaryAttrs, infer, elementwise_cost, tolerance, tuple(cases), formula, dtypes, types=rules)
+    )
 
 
 ADD = _binary("add", A + B, ONE_ROUNDING, carries_clamps=True)
@@ -381,6 +392,7 @@ QUANTIZE = declare(
             Case("int8 to another scale", (eight_bit((3, 21), 0.0513, -5),), CastAttrs(DType.INT8,
                 Quantization((0.0317,), (7,))), low=-128, high=127),
         ),
+        types=(stored_result,),
     )
 )  # fmt: skip
 DEQUANTIZE = declare(
@@ -391,5 +403,6 @@ DEQUANTIZE = declare(
             Case("uint8", (TensorType((3, 8), DType.UINT8, _Q),), CastAttrs(F32), low=0, high=255),
             Case("float16", (TensorType((3, 7), DType.FLOAT16),), CastAttrs(F32)),
         ),
+        types=(real_result,),
     )
 )  # fmt: skip

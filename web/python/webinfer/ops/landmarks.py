@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from webinfer.errors import ShapeError
 from webinfer.graph.ir import Case, Cost, Op, TensorType, Tolerance
-from webinfer.ops.registry import declare, elementwise_cost, moved_bytes, need
+from webinfer.ops.registry import all_real, declare, elementwise_cost, moved_bytes, need
 
 Inputs = Sequence[TensorType | None]
 
@@ -104,6 +104,7 @@ LANDMARKS_TO_TRANSFORM_MATRIX = declare(
             Case("backwards, target angle", (TensorType((1, 5, 3)),), LandmarksToTransformMatrixAttrs(1, 2, (4,
                 3, 2), (8, 8), target_radians=0.5), values={0: _FACE}),
         ),
+        types=(all_real,),
     )
 )  # fmt: skip
 TRANSFORM_TENSOR_BILINEAR = declare(
@@ -118,6 +119,7 @@ TRANSFORM_TENSOR_BILINEAR = declare(
             Case("corners aligned", (TensorType((1, 9, 10, 4)), TensorType((1, 4, 4))),
                 TransformTensorAttrs((7, 8), False), values={1: _TURNED}),
         ),
+        types=(all_real,),
     )
 )  # fmt: skip
 TRANSFORM_LANDMARKS = declare(
@@ -131,5 +133,6 @@ TRANSFORM_LANDMARKS = declare(
             Case("scaled translation", (TensorType((1, 5, 2)), TensorType((1, 4, 4))),
                 TransformLandmarksAttrs(16.0), values={1: _TURNED}),
         ),
+        types=(all_real,),
     )
 )  # fmt: skip

@@ -10,7 +10,7 @@ from webinfer.errors import ShapeError
 from webinfer.graph.ir import Case, Cost, Op, Quantization, TensorType
 from webinfer.ops.activation import Activation
 from webinfer.ops.conv import quantized_conv_case
-from webinfer.ops.registry import DOT_PRODUCT, broadcast, declare, moved_bytes, need
+from webinfer.ops.registry import DOT_PRODUCT, PRODUCT, broadcast, declare, moved_bytes, need
 
 Inputs = Sequence[TensorType | None]
 
@@ -98,5 +98,6 @@ MATMUL = declare(
             quantized_conv_case("int8, a scale for each row, odd sizes", (2, 33), (7, 33), DType.INT8, 0, 7,
                 MatmulAttrs, transpose_b=True),
         ),
+        types=PRODUCT,
     )
 )  # fmt: skip

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from webinfer.errors import ShapeError
 from webinfer.graph.ir import Case, Cost, Op, TensorType, Tolerance
-from webinfer.ops.registry import declare, moved_bytes, need
+from webinfer.ops.registry import all_real, declare, moved_bytes, need
 
 Inputs = Sequence[TensorType | None]
 KEYPOINTS, EDGES = 17, 16
@@ -70,5 +70,6 @@ POSENET_DECODER = declare(
             Case("no pose", _inputs(5, 5, False), PosenetDecoderAttrs(3, 1.0, 16, 10.0), low=-9.0, high=-3.0),
             Case("masks", _inputs(8, 9, True), PosenetDecoderAttrs(4, 0.5, 16, 10.0), low=-3.0, high=3.0),
         ),
+        types=(all_real,),
     )
 )  # fmt: skip

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from webinfer.dtypes import DType
 from webinfer.errors import ShapeError
 from webinfer.graph.ir import Case, Cost, Op, Quantization, TensorType, Tolerance
-from webinfer.ops.registry import EXACT, declare, eight_bit, moved_bytes, need
+from webinfer.ops.registry import EXACT, declare, eight_bit, moved_bytes, need, result_alike
 
 Inputs = Sequence[TensorType | None]
 F32, I32, U8, I8, BOOL = DType.FLOAT32, DType.INT32, DType.UINT8, DType.INT8, DType.BOOL
@@ -107,7 +107,8 @@ def _reduce(
         for dtype in dtypes
         for label, shape, attrs in _SHAPES[: None if dtype is dtypes[0] else 5]
     )
-    return declare(Op(name, ReduceAttrs, _infer(name, BOOL in dtypes), cost, tolerance, cases + quantized))
+    infer = _infer(name, BOOL in dtypes)
+    return declare(Op(name, ReduceAttrs, infer, cost, tolerance, cases + quantized, types=(result_alike,)))
 
 
 REDUCE_ALL = _reduce("reduce_all", EXACT, dtypes=(BOOL,))

@@ -17,6 +17,81 @@ DOT_PRODUCT = Tolerance(absolute=2e-5, relative=2e-5, reason="the order of a flo
 TRANSCENDENTAL = Tolerance(absolute=4e-6, relative=4e-6, reason="polynomials of about 1e-7, WGSL allows more")
 
 
+Inputs = Sequence[TensorType | None]
+
+
+def is_stored(type: TensorType) -> bool:
+    """Whether integers stand for real numbers."""
+    return type.quant is not None and not type.dtype.is_float
+
+
+def result_alike(inputs: Inputs, outputs: Sequence[TensorType]) -> str:
+    """Type rule: the first result is stored with a scale just where the first input is, else of the input's type."""
+    x, y = inputs[0], outputs[0]
+    assert x is not None
+    if is_stored(x) is is_stored(y) and (is_stored(x) or x.dtype is y.dtype):
+        return ""
+    needed = "quantised integers with a scale" if is_stored(x) else f"{x.dtype} without a scale"
+    return f"the result is {y}, needs {needed} beside x {x}"
+
+
+def operands_alike(inputs: Inputs, outputs: Sequence[TensorType]) -> str:
+    """Type rule: all inputs are stored with a scale, or none is and all have one type."""
+    x, *others = (t for t in inputs if t is not None)
+    for t in others:
+        if is_stored(t) is not is_stored(x) or (not is_stored(x) and t.dtype is not x.dtype):
+            needed = "quantised integers with a scale" if is_stored(x) else f"{x.dtype} without a scale"
+            return f"one operand is {t}, needs {needed} beside {x}"
+    return ""
+
+
+def real_or_stored(inputs: Inputs, outputs: Sequence[TensorType]) -> str:
+    """Type rule: the first input is of floats, or of integers with a scale."""
+    x = inputs[0]
+    return "" if x is None or x.dtype.is_float or is_stored(x) else f"x is {x}, needs floats or integers with a scale"
+
+
+def all_real(inputs: Inputs, outputs: Sequence[TensorType]) -> str:
+    """Type rule: every input is of floats."""
+    wrong = next((t for t in inputs if t is not None and not t.dtype.is_float), None)
+    return "" if wrong is None else f"an input is {wrong}, needs floats"
+
+
+def product_operands(inputs: Inputs, outputs: Sequence[TensorType]) -> str:
+    """Type rule: weights, bias, residual and slope fit x.
+
+    Beside floats all are floats, but weights may be stored with a scale. Beside integers with a scale, so are the
+    others, and the bias is int32 or int64.
+    """
+    x, w, bias, *others = [*inputs, None][: max(3, len(inputs))]
+    assert x is not None
+    assert w is not None
+    if x.dtype.is_float:
+        if not w.dtype.is_float and not is_stored(w):
+            return f"weights are {w}, need floats or integers with a scale beside x {x}"
+        wrong = next((t for t in (bias, *others) if t is not None and not t.dtype.is_float), None)
+        return "" if wrong is None else f"bias, residual or slope is {wrong}, needs floats beside x {x}"
+    if not is_stored(w):
+        return f"weights are {w}, need integers with a scale beside x {x}"
+    if bias is not None and bias.dtype not in (DType.INT32, DType.INT64):
+        return f"bias is {bias}, needs int32 or int64 beside x {x}"
+    wrong = next((t for t in others if t is not None and not is_stored(t)), None)
+    return "" if wrong is None else f"residual or slope is {wrong}, needs integers with a scale beside x {x}"
+
+
+def real_result(inputs: Inputs, outputs: Sequence[TensorType]) -> str:
+    """Type rule: the result is of floats."""
+    return "" if outputs[0].dtype.is_float else f"the result is {outputs[0]}, needs floats"
+
+
+def stored_result(inputs: Inputs, outputs: Sequence[TensorType]) -> str:
+    """Type rule: the result is of integers with a scale."""
+    return "" if is_stored(outputs[0]) else f"the result is {outputs[0]}, needs integers with a scale"
+
+
+PRODUCT = (real_or_stored, product_operands, result_alike)  # of convolutions and matrix products
+
+
 @dataclass(frozen=True, slots=True)
 class NoAttrs:
     """An operator without attributes."""

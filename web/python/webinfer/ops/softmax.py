@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from webinfer.dtypes import DType
 from webinfer.errors import ShapeError
 from webinfer.graph.ir import Case, Cost, Op, Quantization, TensorType, Tolerance
-from webinfer.ops.registry import declare, eight_bit, moved_bytes, need
+from webinfer.ops.registry import declare, eight_bit, moved_bytes, need, real_or_stored, result_alike
 
 Inputs = Sequence[TensorType | None]
 
@@ -82,6 +82,7 @@ SOFTMAX = declare(
         cost,
         _TOLERANCE,
         _cases(-4.0, 4.0) + _eight_bit_cases(1 / 256, -128),
+        types=(real_or_stored, result_alike),
     )
 )
 LOG_SOFTMAX = declare(
@@ -92,5 +93,6 @@ LOG_SOFTMAX = declare(
         cost,
         _TOLERANCE,
         _cases(-4.0, 4.0) + _eight_bit_cases(16 / 256, 127),
+        types=(real_or_stored, result_alike),
     )
 )

@@ -51,8 +51,11 @@ def _is_quantized(value: Value) -> bool:
 
 def _implied_activation(type: TensorType) -> Activation:
     """What a range that begins at zero stands for: writers leave RELU and RELU6 to the stored type."""
-    quant, (least, greatest) = type.quant, type.dtype.range
-    if quant is None or type.dtype.itemsize != 1 or len(quant.scales) != 1 or (quant.zero_points or (0,))[0] != least:
+    quant = type.quant
+    if quant is None or type.dtype.itemsize != 1 or len(quant.scales) != 1:
+        return Activation.NONE
+    least, greatest = type.dtype.range
+    if (quant.zero_points or (0,))[0] != least:
         return Activation.NONE
     end = quant.scales[0] * (greatest - least)
     return Activation.RELU6 if abs(end - 6.0) <= quant.scales[0] else Activation.RELU
