@@ -173,6 +173,7 @@ async def _measure(graph: Graph, host: Host, options: LoadOptions) -> Selection:
     """Builds every candidate that is worth it, times a few runs, keeps the fastest."""
     timed: list[tuple[float, Executor]] = []
     notes: list[str] = []
+    refusals: list[UnsupportedOpError] = []
     for row in reversed(registry.candidates()):
         try:
             if reluctance := await row.reluctance(host):
@@ -182,8 +183,12 @@ async def _measure(graph: Graph, host: Host, options: LoadOptions) -> Selection:
             timed.append((await _time(graph, host, executor), executor))
         except FALLBACK_ERRORS as error:
             notes.append(f"{row.name} cannot run it: {error}")
+            refusals += [error] if isinstance(error, UnsupportedOpError) else []
     if not timed:
-        raise BackendUnavailableError(f"no backend can run {graph.name!r}: {'; '.join(notes)}")
+        none = BackendUnavailableError(f"no backend can run {graph.name!r}: {'; '.join(notes)}")
+        if not refusals:
+            raise none
+        raise UnsupportedOpError(sum((e.problems for e in refusals), []), sum((e.nodes for e in refusals), [])) from none
     timed.sort(key=lambda pair: pair[0])
     for _, loser in timed[1:]:
         loser.close()
