@@ -9,31 +9,40 @@ import statistics
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from webinfer.backends import registry
 from webinfer.backends.registry import AUTO
 from webinfer.errors import InputError, WebinferError
 from webinfer.host.interface import ProgressEvent
 from webinfer.session.loading import load
+from webinfer.session.options import MAX_ROUNDS, real_number, whole_number
 from webinfer.session.session import Session
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one verb; the exit status is 0, 1 for a check that failed, 2 for a typed error."""
+    """Runs one verb; the exit status is 0, 1 for a check that failed, 2 for what cannot be done.
+
+    That is a typed error, a command line that is wrong, or a file that cannot be written.
+    """
     args = _parser().parse_args(argv)
     try:
         status: int = asyncio.run(args.verb(args))
-    except WebinferError as error:
+    except (WebinferError, OSError) as error:
         print(f"webinfer: {error}", file=sys.stderr)
         return 2
     return status
 
 
+class _Parser(argparse.ArgumentParser):
+    """Says in one line what is wrong with a command line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"webinfer: {message}; {self.prog} --help tells what is allowed\n")
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="webinfer", description="machine-learning inference in the browser, from Python"
-    )
+    parser = _Parser(prog="webinfer", description="machine-learning inference in the browser, from Python")
     listed = [row.name for row in registry.listed()]
     verbs = parser.add_subparsers(required=True, metavar="VERB")
     for name, verb, text in (
@@ -108,15 +117,15 @@ async def _inspect(args: argparse.Namespace) -> int:
 
 async def _run(args: argparse.Namespace) -> int:
     with await _load(args) as session:
+        numpy = _numpy("--output") if args.output is not None else None
         outputs = await session.run(_read_inputs(session, args.inputs))
         for name, tensor in outputs.items():
             values = tensor.tolist()
             head = ", ".join(f"{v:.6g}" for v in values[:8])
-            print(
-                f"{name}: {tensor.dtype} {list(tensor.shape)} min {min(values):.6g} max {max(values):.6g} [{head}, ...]"
-            )
-            if args.output is not None:
-                _save(args.output, name, tensor)
+            span = f"min {min(values):.6g} max {max(values):.6g} [{head}, ...]" if values else "no elements"
+            print(f"{name}: {tensor.dtype} {list(tensor.shape)} {span}")
+            if numpy is not None:
+                _save(numpy, args.output, name, tensor)
     return 0
 
 
@@ -128,29 +137,34 @@ def _read_inputs(session: Session, given: Sequence[str]) -> Any:
         name, _, file = item.partition("=")
         if not file:
             raise InputError(f"{item!r} is not NAME=FILE.npy")
-        import numpy as np
-
         try:
-            arrays[name] = np.load(file, allow_pickle=False)
+            arrays[name] = _numpy(f"{item!r}").load(file, allow_pickle=False)
         except (OSError, ValueError) as error:
             raise InputError(f"cannot read {file!r}: {error}") from error
     return arrays
 
 
-def _save(folder: Path, name: str, tensor: Any) -> None:
-    import numpy as np
+def _numpy(what: str) -> Any:
+    try:
+        import numpy
+    except ImportError as error:
+        raise InputError(f"{what} is for .npy files, which need NumPy: pip install numpy") from error
+    return numpy
 
+
+def _save(numpy: Any, folder: Path, name: str, tensor: Any) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     stem = "".join(c if c.isalnum() or c in "-_" else "_" for c in name)[:80]
-    np.save(folder / f"{stem}.npy", tensor.numpy())
+    numpy.save(folder / f"{stem}.npy", tensor.numpy())
 
 
 async def _bench(args: argparse.Namespace) -> int:
+    whole_number("--rounds", args.rounds, 1, MAX_ROUNDS)
     with await _load(args) as session:
         inputs = session.noise()
         await session.run(inputs)
         times = []
-        for _ in range(max(args.rounds, 1)):
+        for _ in range(args.rounds):
             start = session.host.now_ms()
             await session.run(inputs)
             times.append(session.host.now_ms() - start)
@@ -164,6 +178,7 @@ async def _bench(args: argparse.Namespace) -> int:
 
 
 async def _verify(args: argparse.Namespace) -> int:
+    real_number("--tolerance", args.tolerance)
     with await _load(args) as session:
         report = await session.verify(args.against, tolerance=args.tolerance)
         print(json.dumps({"ok": report.ok}) if report.ok else report)
@@ -171,6 +186,7 @@ async def _verify(args: argparse.Namespace) -> int:
 
 
 async def _tune(args: argparse.Namespace) -> int:
+    real_number("--budget-ms", args.budget_ms, unit=" of milliseconds")
     with await _load(args) as session:
         if args.known is not None:
             try:

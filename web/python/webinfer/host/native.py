@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import http.client
 import importlib.util
 import os
 import platform
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
@@ -50,10 +50,9 @@ class NativeHost:
         if not url.startswith(("http://", "https://")):
             try:
                 data = Path(url).read_bytes()
-            except OSError as error:
-                raise ModelFormatError(
-                    f"cannot read {url!r}: {error.strerror}; give the path of a model file"
-                ) from error
+            except (OSError, ValueError) as error:
+                reason = error.strerror if isinstance(error, OSError) else error
+                raise ModelFormatError(f"cannot read {url!r}: {reason}; give the path of a model file") from error
             if progress is not None:
                 progress(ProgressEvent("model", len(data), len(data)))
             return memoryview(data)
@@ -191,7 +190,7 @@ def _download(url: str, progress: Progress | None) -> memoryview:
                 data += chunk
                 if progress is not None:
                     progress(ProgressEvent("model", len(data), total))
-    except (urllib.error.URLError, TimeoutError) as error:
+    except (OSError, ValueError, http.client.HTTPException) as error:
         raise ModelFormatError(f"cannot download {url!r}: {error}") from error
     if total and len(data) != total:
         raise ModelFormatError(f"{url!r} ended after {len(data)} of {total} bytes; load it again")

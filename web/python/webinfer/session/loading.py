@@ -18,6 +18,7 @@ from webinfer.importers import read_model
 from webinfer.models.registry import MODELS, check_integrity, locate_model
 from webinfer.passes.dequantize import dequantize as in_real_numbers
 from webinfer.passes.pipeline import optimize
+from webinfer.session.options import MAX_THREADS, checked_shapes, real_number, whole_number
 from webinfer.session.plan_cache import WithPostprocessing, open_graph
 from webinfer.session.selection import LoadOptions, choose, order_of
 from webinfer.session.session import ReadGraph, Session
@@ -54,11 +55,17 @@ async def load(
     and constants beyond 65504 stay float32, results beyond it overflow. Other backends compute in float32.
     `progress` is called with a `ProgressEvent` while the model is fetched and compiled.
 
-    Raises:  ModelFormatError, UnsupportedOpError, ShapeError, BackendUnavailableError, LimitError, OutOfMemoryError;
+    Raises:  InputError naming an option that is not allowed; ModelFormatError, UnsupportedOpError, ShapeError,
+             BackendUnavailableError, LimitError, OutOfMemoryError;
              IsolationError if a number of `threads` is `strict` and the page cannot have threads
     """
     host = host or current()
     order = order_of(backend, precision)
+    shapes = checked_shapes(shapes)
+    if threads is not None:
+        threads = whole_number("threads", threads, 1, MAX_THREADS, ", or None for what suits the machine")
+    if tuning_ms is not None:
+        tuning_ms = real_number("tuning_ms", tuning_ms, unit=" of milliseconds", more=", or None")
     graph, entry, read = await _open(source, host, order, shapes, dequantize, progress)
     _compiling(progress, 0)
     options = LoadOptions(strict, progress, threads, tuning_ms, precision == "float16", entry)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from webinfer.backends import registry
@@ -59,9 +59,11 @@ def order_of(backend: str | Sequence[str], precision: str = "float32") -> list[s
 
     Raises:  InputError if a name or the precision is unknown, or if none of the backends has that precision
     """
+    if not isinstance(backend, (str, Iterable)):
+        raise InputError(f"backend={backend!r}: give a name or a list of names; there are {AUTO}, {_known()}")
     names, known = [backend] if isinstance(backend, str) else list(backend), registry.names()
     if unknown := [n for n in names if n not in (*known, AUTO)]:
-        raise InputError(f"no backend is called {unknown[0]!r}; there are {AUTO}, {', '.join(known)}")
+        raise InputError(f"no backend is called {unknown[0]!r}; there are {AUTO}, {_known()}")
     if not names or (AUTO in names and len(names) > 1):
         raise InputError(f"backend={names!r}: give one name, {AUTO!r}, or a list of names without {AUTO!r}")
     if precision not in PRECISIONS:
@@ -71,6 +73,10 @@ def order_of(backend: str | Sequence[str], precision: str = "float32") -> list[s
         told = f"precision='float16' is for {' or '.join(able)}"
         raise InputError(f"{told}; {', '.join(names)} computes in float32: leave it out")
     return names
+
+
+def _known() -> str:
+    return ", ".join(registry.names())
 
 
 async def choose(graph: Graph, host: Host, order: Sequence[str], options: LoadOptions) -> Selection:
@@ -188,7 +194,8 @@ async def _measure(graph: Graph, host: Host, options: LoadOptions) -> Selection:
         none = BackendUnavailableError(f"no backend can run {graph.name!r}: {'; '.join(notes)}")
         if not refusals:
             raise none
-        raise UnsupportedOpError(sum((e.problems for e in refusals), []), sum((e.nodes for e in refusals), [])) from none
+        problems, nodes = [p for e in refusals for p in e.problems], [n for e in refusals for n in e.nodes]
+        raise UnsupportedOpError(problems, nodes) from none
     timed.sort(key=lambda pair: pair[0])
     for _, loser in timed[1:]:
         loser.close()

@@ -16,6 +16,7 @@ from webinfer.graph.printer import print_graph
 from webinfer.host.gpu import GpuTensor
 from webinfer.host.interface import Host, Progress, ProgressEvent
 from webinfer.session.inputs import checked, info_of, random_inputs, zeros
+from webinfer.session.options import MAX_ROUNDS, real_number, whole_number
 from webinfer.session.recovery import LiveExecutor
 from webinfer.session.reports import PlanReport, Profile, VerifyReport, compare_backends, time_runs
 from webinfer.session.selection import LoadOptions, Selection, choose
@@ -164,9 +165,10 @@ class Session:
 
         Shapes that are known from before are not timed again: a second call goes on where the budget ended.
 
-        Raises:  InputError unless the whole model runs on a backend that is tuned by hand; DeviceLostError if a kernel
-                 brought the GPU down
+        Raises:  InputError unless the whole model runs on a backend that is tuned by hand, and the budget is a number
+                 from 0 up; DeviceLostError if a kernel brought the GPU down
         """
+        budget_ms = real_number("budget_ms", budget_ms, unit=" of milliseconds")
         live = self._live
         async with live.lock:
             await live.revive()
@@ -210,7 +212,11 @@ class Session:
     async def profile(
         self, inputs: Mapping[str, Any] | None = None, rounds: int = 5, progress: Progress | None = None
     ) -> Profile:
-        """Time, GFLOP/s and bytes of each step, and the time outside them: a table, JSON and a picture (`.svg()`)."""
+        """Time, GFLOP/s and bytes of each step, and the time outside them: a table, JSON and a picture (`.svg()`).
+
+        Raises:  InputError unless `rounds` is at least 1; what `run` raises
+        """
+        rounds = whole_number("rounds", rounds, 1, MAX_ROUNDS)
         buffers = self._checked(inputs) if inputs is not None else zeros(self.inputs)
         await self.run(buffers)  # revives the session, and lets code get warm
         steps, runs = [], []
@@ -234,7 +240,10 @@ class Session:
         """Every intermediate result compared with another backend; names the first that differs.
 
         `tolerance` is relative to the range of each tensor.
+
+        Raises:  InputError if the backend or the tolerance is not allowed; what `load` raises
         """
+        tolerance = real_number("tolerance", tolerance)
         if against not in registry.names():
             raise InputError(f"cannot verify against {against!r}; choose one of {', '.join(registry.names())}")
         buffers = self._checked(inputs) if inputs is not None else self.noise()

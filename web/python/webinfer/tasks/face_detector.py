@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from webinfer.errors import InputError
 from webinfer.host import current
 from webinfer.host.interface import Host, Progress
 from webinfer.models.layouts import BLAZEFACE, SsdLayout
 from webinfer.session.loading import load
+from webinfer.session.options import real_number
 from webinfer.session.session import Session
 from webinfer.tasks.base import Box, Detection, PictureTask, ResultField, ResultSchema
 from webinfer.tasks.crop import Crop, InputSpec
@@ -76,8 +76,7 @@ class FaceDetector(PictureTask[Face]):
         Raises:  InputError if `min_score` is not in 0..1; what `webinfer.load` raises;
                  ModelFormatError if the model is not a BlazeFace face detector
         """
-        if not 0.0 <= min_score <= 1.0:
-            raise InputError(f"min_score is {min_score}, needs a number from 0 to 1")
+        min_score = real_number("min_score", min_score, high=1)
         host = host or current()
         source = model if decode_apart else with_detections(model, DETECTORS)
         session = await load(source, backend=backend, strict=strict, progress=progress, host=host)
@@ -90,6 +89,15 @@ class FaceDetector(PictureTask[Face]):
             session.close()
             raise
         return detector
+
+    @property
+    def min_score(self) -> float:
+        """The least score of a face that is told; a new one holds from the next picture on."""
+        return self._min_score
+
+    @min_score.setter
+    def min_score(self, value: float) -> None:
+        self._min_score = real_number("min_score", value, high=1)
 
     async def detect(self, image: Any) -> list[Face]:
         """The faces in an image, best score first.

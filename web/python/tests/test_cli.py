@@ -1,0 +1,96 @@
+"""The command line: what it prints, and that whatever is wrong with it is one line and exit status 2."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.importers.tflite_writer import Writer
+from tests.session.test_session import model
+
+from webinfer.cli import main
+
+VERBS = (["run"], ["bench", "--rounds", "2"], ["verify"])
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    path = tmp_path / "small.tflite"
+    path.write_bytes(model())
+    return str(path)
+
+
+def status_of(arguments: list[str]) -> int:
+    try:
+        return main(arguments)
+    except SystemExit as end:  # argparse ends the process itself
+        return int(end.code or 0)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["bench", "--rounds", "0"], ["bench", "--rounds", "-3"], ["bench", "--rounds", "x"],
+        ["bench", "--rounds", "1.5"],
+        ["verify", "--tolerance", "nan"], ["verify", "--tolerance", "-1"], ["verify", "--tolerance", "x"],
+        ["verify", "--against", "cuda"], ["tune", "--budget-ms", "nan"], ["tune", "--budget-ms", "-5"],
+        ["tune", "--budget-ms", "x"], ["run", "--backend", "cuda"], ["run", "--precision", "half"],
+        ["run", "--nothing"],
+        ["run", "image=nowhere.npy"], ["run", "image"], ["run", "--output", "/dev/null/folder"],
+        ["bench", "--rounds", "1", "--svg", "/dev/null/profile.svg"], ["dance"], [],
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_what_is_wrong_is_one_line(arguments: list[str], file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    known = arguments[:1] if arguments[:1] != ["dance"] else []
+    backend = ["--backend", "wasm"] if known and "--backend" not in arguments else []
+    given = [*known, file, *backend, *arguments[1:]] if known else arguments
+    assert status_of(given) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("webinfer: ")
+    assert told.count("\n") == 1, told
+
+
+def test_a_budget_is_refused_before_a_backend_is_asked(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["tune", file, "--backend", "wasm", "--budget-ms", "-5"]) == 2
+    assert "--budget-ms is -5.0, needs a number of milliseconds from 0 up" in capsys.readouterr().err
+
+
+def test_outputs_are_written(file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", file, "--backend", "wasm", "--output", str(tmp_path / "out")]) == 0
+    assert np.load(tmp_path / "out" / "y.npy").shape == (1, 36)
+    assert capsys.readouterr().out.startswith("y: float32 [1, 36] min ")
+
+
+@pytest.mark.parametrize("more", [["--output", "out"], ["image=picture.npy"]], ids=" ".join)
+def test_who_lacks_numpy_is_told_so(
+    more: list[str], file: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "numpy", None)
+    assert main(["run", file, *more, "--backend", "wasm"]) == 2
+    told = capsys.readouterr()
+    assert "NumPy: pip install numpy" in told.err
+    assert not told.out
+
+
+@pytest.mark.parametrize("backend", ["wasm", "reference"])
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb[0])
+@pytest.mark.parametrize("dtype", ["bool", "int64", "int32", "uint8", "float32"])
+def test_every_verb_runs_on_inputs_of_every_type(dtype: str, verb: list[str], backend: str, tmp_path: Path) -> None:
+    w = Writer()
+    x, y = w.input("x", (2, 3), dtype), w.tensor("y", (3, 2), dtype)
+    w.node("TRANSPOSE", [x, w.constant("order", np.int32([1, 0]))], [y])
+    path = tmp_path / "turned.tflite"
+    path.write_bytes(w.finish(y))
+    assert main([verb[0], str(path), "--backend", backend, *verb[1:]]) == 0
+
+
+def test_an_output_without_elements_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    w = Writer()
+    x, y = w.input("x", (0, 3)), w.tensor("y", (0, 3))
+    w.node("ABS", [x], [y])
+    (tmp_path / "empty.tflite").write_bytes(w.finish(y))
+    assert main(["run", str(tmp_path / "empty.tflite"), "--backend", "reference"]) == 0
+    assert capsys.readouterr().out == "y: float32 [0, 3] no elements\n"

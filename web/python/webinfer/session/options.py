@@ -1,0 +1,56 @@
+"""Checks of what callers ask for by number or by name, before anything is done with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from numbers import Integral, Real
+from typing import Any
+
+from webinfer.errors import InputError
+
+MAX_THREADS = 64
+MAX_ROUNDS = 1_000_000
+MAX_SIZE = 2**31 - 1  # of one dimension
+FINITE = 3e38  # larger than any number of milliseconds
+
+
+def whole_number(option: str, value: Any, low: int, high: int, more: str = "") -> int:
+    """The option's value, a whole number from `low` to `high`; `more` says what else is allowed.
+
+    Raises:  InputError naming the option, what was found and what is allowed
+    """
+    if not _is(Integral, value) or not low <= value <= high:
+        raise InputError(f"{option} is {value!r}, needs a whole number from {low} to {high}{more}")
+    return int(value)
+
+
+def real_number(option: str, value: Any, high: float = FINITE, unit: str = "", more: str = "") -> float:
+    """The option's value, a number from 0 to `high`; `more` says what else is allowed.
+
+    Raises:  InputError naming the option, what was found and what is allowed
+    """
+    if not _is(Real, value) or not 0 <= value <= high:
+        upper = " up" if high == FINITE else f" to {high:g}"
+        raise InputError(f"{option} is {value!r}, needs a number{unit} from 0{upper}{more}")
+    return float(value)
+
+
+def _is(kind: type, value: Any) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
+def checked_shapes(shapes: Any) -> dict[str, tuple[int, ...]] | None:
+    """The sizes that `shapes` binds, by input; None for None.
+
+    Raises:  InputError naming the input, what was found and what is allowed
+    """
+    if shapes is None:
+        return None
+    if not isinstance(shapes, Mapping):
+        raise InputError(f"shapes is {shapes!r}, needs a mapping from names of inputs to their sizes, or None")
+    found = {}
+    for name, sizes in shapes.items():
+        if not isinstance(name, str) or not isinstance(sizes, Sequence) or isinstance(sizes, (str, bytes)):
+            raise InputError(f"shapes has {name!r}: {sizes!r}, needs an input's name and a sequence of its sizes")
+        found[name] = tuple(whole_number(f"shapes, a size of {name!r},", size, 1, MAX_SIZE) for size in sizes)
+    return found
