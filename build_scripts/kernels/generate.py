@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from build_scripts.kernels.kernel_list import Constants, Row, abi
 
 ARG_TYPES = {"ptr": "void *", "i32": "int32_t", "f32": "float"}
@@ -93,16 +95,31 @@ def constants_modules(constants: list[Constants]) -> dict[str, str]:
     return {room: "\n".join(lines) + "\n" for room, lines in rooms.items()}
 
 
+def _extents(row: Row) -> str:
+    """What the kernel writes, as a Python tuple of pointers and bytes over the arguments `a`."""
+    places = {name: f"a[{i}]" for i, (name, _) in enumerate(row.args)}
+
+    def placed(text: str) -> str:
+        return re.sub(r"[a-z_][a-z0-9_]*", lambda word: places.get(word[0], word[0]), text)
+
+    return f"({', '.join(f'({placed(pointer)}, {placed(text)})' for pointer, text in row.writes)},)"
+
+
 def table_source(rows: list[Row], constants: list[Constants], builds: tuple[str, ...]) -> str:
     """kernel_table.py: the signatures as Python data; kernels of one signature share it."""
     shared: dict[tuple[tuple[str, str], ...], str] = {}
+    extents: dict[str, str] = {}
     lines = []
     for number, row in enumerate(rows):
         args = shared.setdefault(row.args, f"_{len(shared)}")
-        lines.append(f"    {row.name!r}: Kernel({row.name!r}, {number}, {args}, {bool(row.split)}),")
+        writes = ""
+        if row.writes:
+            writes = ", " + extents.setdefault(_extents(row), f"_w{len(extents)}")
+        lines.append(f"    {row.name!r}: Kernel({row.name!r}, {number}, {args}, {bool(row.split)}{writes}),")
     signatures = "\n".join(
         f"{name} = Arrangement({', '.join(f'{arg}={kind!r}' for arg, kind in args)})" for args, name in shared.items()
     )
+    signatures += "\n" + "\n".join(f"{name} = lambda a, units, reach: {text}" for text, name in extents.items())
     body = "\n".join(lines)
     return f'''"""Signatures of the WASM kernels. {HEAD}"""
 # ruff: noqa

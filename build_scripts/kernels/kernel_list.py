@@ -28,6 +28,7 @@ class Row:
     source: str
     args: tuple[tuple[str, str], ...]
     split: str
+    writes: tuple[tuple[str, str], ...] = ()  # pointer argument → bytes from it, as Python of args and units
 
     @property
     def signature(self) -> str:
@@ -72,15 +73,15 @@ def _rows(data: dict[str, list[dict[str, object]]]) -> Iterator[Row]:
     entries: dict[object, dict[str, object]] = {}
     for entry in data.get("kernel", []):
         if "like" in entry:
-            if entry["like"] not in entries or "args" in entry or "split" in entry:
-                raise KernelListError(f"{entry}: like must name an earlier kernel and replaces args and split")
+            if entry["like"] not in entries or {"args", "split", "writes"} & set(entry):
+                raise KernelListError(f"{entry}: like must name an earlier kernel and replaces args, split and writes")
             model = entries[entry["like"]]
-            entry |= {key: model[key] for key in ("args", "split") if key in model}
+            entry |= {key: model[key] for key in ("args", "split", "writes") if key in model}
         family = entry.get("family")
         if family is not None and family not in FAMILIES:
             raise KernelListError(f"family {family!r} is none of {', '.join(FAMILIES)}")
         names = kernel_names(str(family)) if family else entry.get("names") or [entry.get("name")]
-        unknown = set(entry) - {"name", "names", "family", "source", "args", "split", "like"}
+        unknown = set(entry) - {"name", "names", "family", "source", "args", "split", "writes", "like"}
         if unknown or not isinstance(names, list) or ({"names", "family"} & set(entry) and "source" not in entry):
             raise KernelListError(f"{names}: unknown keys {sorted(unknown)}, or names without source")
         for name in names:
@@ -91,7 +92,9 @@ def _rows(data: dict[str, list[dict[str, object]]]) -> Iterator[Row]:
                 raise KernelListError(f"{name}: args is missing")
             entries[name] = entry
             source = str(entry.get("source", f"{name}.c"))
-            yield Row(name, source, _parse_args(name, args), str(entry.get("split", "")))
+            parsed = _parse_args(name, args)
+            writes = _parse_writes(name, dict(parsed), entry.get("writes", {}))
+            yield Row(name, source, parsed, str(entry.get("split", "")), writes)
 
 
 def _parse_args(name: str, args: list[str]) -> tuple[tuple[str, str], ...]:
@@ -104,6 +107,26 @@ def _parse_args(name: str, args: list[str]) -> tuple[tuple[str, str], ...]:
             raise KernelListError(f"{name}: argument {match[1]!r} stands twice, or is a word of the step itself")
         parsed[match[1]] = match[2]
     return tuple(parsed.items())
+
+
+def _parse_writes(name: str, args: Mapping[str, str], writes: object) -> tuple[tuple[str, str], ...]:
+    """Pointer argument → bytes that are written from it; `element` has become the bytes of the name's last type."""
+    if not isinstance(writes, dict):
+        raise KernelListError(f"{name}: writes is no table of pointer arguments")
+    types = [
+        int(bits) // 8 for bits in re.findall(r"(?<![a-z0-9])[biuf](8|16|32|64)(?![a-z0-9])", name.replace("_", " "))
+    ]
+    size = "1" if name.endswith("_bool") or not types else str(types[-1])
+    found = []
+    for pointer, text in writes.items():
+        text = re.sub(r"\belement\b", size, str(text))
+        unknown = [word for word in re.findall(r"[a-z_][a-z0-9_]*", text) if word not in (*args, "units", "reach")]
+        if args.get(pointer) != "ptr" or unknown or not re.fullmatch(r"[a-z0-9_ ,+*/()-]+", text):
+            raise KernelListError(
+                f"{name}: writes of {pointer!r} are {text!r}; needs numbers, whole arguments and units"
+            )
+        found.append((pointer, text))
+    return tuple(found)
 
 
 def read_constants(path: Path = LIST) -> list[Constants]:

@@ -28,6 +28,15 @@ def test_a_row_is_read_with_its_arguments(tmp_path: Path) -> None:
     assert found == kernels.Row("one", "one.c", (("x", "ptr"), ("n", "i32")), "rows")
 
 
+def test_what_is_written_is_told_in_bytes(tmp_path: Path) -> None:
+    text = 'args = ["x:ptr", "y:ptr", "n:i32"]\nwrites = { y = "element*n" }\n'
+    head = '[[kernel]]\nnames = ["b64_to_b16", "f32_to_bool", "u8_widen"]\nsource = "one.c"\n'
+    found = rows(tmp_path, head + text)
+    assert [r.writes for r in found] == [(("y", "2*n"),), (("y", "1*n"),), (("y", "1*n"),)]
+    table = generate.table_source(found, [], ())
+    assert "lambda a, units, reach: ((a[1], 2*a[2]),)" in table
+
+
 def test_a_family_shares_one_source(tmp_path: Path) -> None:
     found = rows(tmp_path, '[[kernel]]\nnames = ["a", "b"]\nsource = "one.c"\nargs = []\n')
     assert [(r.name, r.source) for r in found] == [("a", "one.c"), ("b", "one.c")]
@@ -56,6 +65,9 @@ def test_like_takes_arguments_and_split(tmp_path: Path) -> None:
         (row(rest=""), "args is missing"),
         (row(rest='args = []\nspeed = "fast"'), "speed"),
         (row(rest='like = "none"'), "like"),
+        (row(rest='args = ["y:ptr"]\nwrites = { z = "4*units" }'), "writes of 'z'"),
+        (row(rest='args = ["y:ptr"]\nwrites = { y = "4*n" }'), "writes of 'y'"),
+        (row(rest='args = ["y:ptr"]\nwrites = { y = "units.real" }'), "writes of 'y'"),
         ('[[kernel]]\nnames = ["a"]\nargs = []\n', "without source"),
         ('[[kernel]]\nfamily = "logic"\nargs = []\n', "without source"),
         ('[[kernel]]\nfamily = "magic"\nsource = "one.c"\nargs = []\n', "magic"),

@@ -6,7 +6,7 @@ Header: magic, version, records, words. Record: kernel id, words of this record,
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 
@@ -21,6 +21,11 @@ from webinfer.plan.kernel_constants import (
 
 _TYPES: dict[str, tuple[type, ...]] = {"ptr": (Ref, type(None)), "i32": (int,), "f32": (float, int)}
 _LETTERS = {"ptr": "I", "i32": "i", "f32": "f"}
+
+
+Writes = Callable[
+    [Sequence[Argument], int, Callable[[Ref, int], int]], Sequence[tuple[Argument, int]]
+]  # arguments, units, reach of a nest → pointer and bytes
 
 
 class Arrangement:
@@ -59,12 +64,17 @@ class Arrangement:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """One kernel's signature; `split` tells whether threads can share a step of it."""
+    """One kernel's signature; `split` tells whether threads can share a step of it.
+
+    `writes` makes, of arguments and units, the pointers that are written through and how many bytes from there; None
+    where kernels.toml does not say it. Its third argument tells how many elements of an operand a loop nest reaches.
+    """
 
     name: str
     id: int
     arrangement: Arrangement
     split: bool
+    writes: Writes | None = None
 
     @property
     def args(self) -> Mapping[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 
@@ -177,10 +178,26 @@ class Builder:
             if len(given) < count:
                 raise KernelError(f"kernel {name}: one of the arguments {', '.join(group)} is given twice")
         at, args = len(part.steps), kernel.arranged(given, units)
+        if kernel.writes is not None:
+            for target, nbytes in kernel.writes(args, units, self._reach):
+                if isinstance(target, Ref) and target.offset + nbytes > target.block.nbytes:
+                    block = target.block
+                    raise KernelError(
+                        f"kernel {name} would write {nbytes} bytes from byte {target.offset} of {block.name!r}, "
+                        f"which has {block.nbytes}"
+                    )
         for i in kernel.arrangement.pointers:
             if isinstance(ref := args[i], Ref):
                 part.touch(ref.block, at)
         part.steps.append(Step(name, args, units, self._node_index))
+
+    def _reach(self, nest: Ref, operand: int) -> int:
+        """How many elements from its start a loop nest reaches in an operand."""
+        data = self.constants[nest.block]
+        assert data is not None
+        rank, *words = struct.unpack(f"<{len(data) // 4}i", data)
+        sizes, steps = words[:rank], words[rank * (1 + operand) :]
+        return 1 + sum((n - 1) * max(step, 0) for n, step in zip(sizes, steps, strict=False)) if all(sizes) else 0
 
     def _make_ref(self, value: Value) -> Ref:
         if value in self._aliases:
