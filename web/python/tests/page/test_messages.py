@@ -12,6 +12,8 @@ from tests.ops.case_graphs import run
 from tests.tasks.test_blazeface import photo
 
 from build_scripts.site.messages import read_messages, stale_files
+from webinfer import errors
+from webinfer.errors import WebinferError
 from webinfer.page.messages import FROM_ENGINE, TO_ENGINE, VERSION
 from webinfer.page.worker import EngineWorker
 from webinfer.tasks import TASKS
@@ -43,6 +45,22 @@ def test_both_sides_use_messages_that_there_are() -> None:
 @pytest.mark.parametrize("path", GENERIC, ids=lambda path: path.name)
 def test_no_generic_file_names_a_task_s_results(path: Path) -> None:
     assert not re.search(r"\bfaces?\b|Face|detector", path.read_text())
+
+
+def test_the_page_has_a_title_for_every_error() -> None:
+    page = (STATIC / "page.js").read_text()
+    table = page[page.index("const TITLES") : page.index("\n};")]
+    titles = re.findall(r'^  "?([\w-]+)"?: "[^"]+",$', table, re.MULTILINE)
+    assert len(titles) == len({*titles}) == table.count("\n")
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, WebinferError)]
+    codes = {kind.code for kind in kinds if kind is not WebinferError}
+    assert "integrity" in codes
+    assert codes <= {*titles}
+    texts = [path.read_text().replace(table, "") for path in GENERIC if path.stem != "messages"]
+    sent = {code for text in texts for code in re.findall(r'\bcode(?: = |: |=)[^"\n]*"([\w-]+)"', text)}
+    assert {"internal", "protocol", "engine-start"} <= sent
+    assert sent - {*titles} == {"page"}  # an exception that nobody foresaw
+    assert all(title in codes or any(f'"{title}"' in text for text in texts) for title in titles)
 
 
 def fits(message: dict[str, Any]) -> None:
