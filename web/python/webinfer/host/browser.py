@@ -16,7 +16,7 @@ from pyodide.ffi import JsException, JsProxy, to_js
 from webinfer.errors import BackendUnavailableError, InputError, ModelFormatError
 from webinfer.flags import debug
 from webinfer.host.gpu import GpuTensor
-from webinfer.host.interface import Capability, Kernels, Progress, ProgressEvent
+from webinfer.host.interface import Capability, Kernels, Progress, ProgressEvent, SizeCheck
 from webinfer.host.kernels_browser import best_build, open_kernels
 from webinfer.host.prefetch import prefetched
 from webinfer.host.thread_pool import open_thread_pool
@@ -163,7 +163,7 @@ class BrowserHost:
             _capability("webnn", ml, "navigator.ml is missing", "enable WebNN in the browser's flags"),
         ]  # fmt: skip
 
-    def image(self, source: Any) -> tuple[int, int, Any] | None:
+    def image(self, source: Any, check: SizeCheck) -> tuple[int, int, Any] | None:
         """(width, height, RGBA8) of ImageData or anything a canvas can draw, or None.
 
         The pixels stay in JavaScript: a typed array that `Kernels.write` copies without a detour.
@@ -172,12 +172,14 @@ class BrowserHost:
             return None
         kind = str(getattr(source.constructor, "name", ""))
         if kind == "ImageData":
+            check(int(source.width), int(source.height))
             return int(source.width), int(source.height), source.data
         if kind not in IMAGE_CLASSES:
             return None
         width, height = _size(source)
         if width < 1 or height < 1:
             raise InputError(f"the {kind} has no pixels ({width}x{height}); wait until it is loaded")
+        check(width, height)
         if self._canvas is None:
             self._canvas = js.OffscreenCanvas.new(width, height)
             options = to_js({"willReadFrequently": True}, dict_converter=js.Object.fromEntries)

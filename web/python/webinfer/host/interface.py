@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 Progress = Callable[["ProgressEvent"], None]
+SizeCheck = Callable[[int, int], None]  # of a picture: raises if it is too large
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +128,13 @@ class Host(Protocol):
     def capabilities(self) -> Sequence[Capability]:
         """Every feature of the platform that matters to the engine, present or not."""
 
-    def image(self, source: Any) -> tuple[int, int, memoryview] | None:
-        """(width, height, RGBA8 rows) of a platform image, or None if `source` is not one."""
+    def image(self, source: Any, check: SizeCheck) -> tuple[int, int, memoryview] | None:
+        """(width, height, RGBA8 rows) of a platform image, or None if `source` is not one.
+
+        `check` is called with width and height before memory is taken for the pixels.
+
+        Raises:  what `check` raises; InputError if the pixels cannot be read
+        """
 
     def fingerprint(self) -> str:
         """A short text that differs where timings may differ: machine, browser or runtime."""

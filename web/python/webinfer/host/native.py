@@ -17,10 +17,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from webinfer.errors import BackendUnavailableError, ModelFormatError
+from webinfer.errors import BackendUnavailableError, InputError, ModelFormatError, OutOfMemoryError
 from webinfer.flags import debug
 from webinfer.host.gpu import GpuTensor
-from webinfer.host.interface import Capability, Kernels, Progress, ProgressEvent
+from webinfer.host.interface import Capability, Kernels, Progress, ProgressEvent, SizeCheck
 
 CHUNK = 1 << 18  # bytes between two progress reports
 BUILDS = ("relaxed", "simd128", "scalar")  # of the kernel module, the best first
@@ -125,12 +125,18 @@ class NativeHost:
             )
         return found
 
-    def image(self, source: Any) -> tuple[int, int, memoryview] | None:
+    def image(self, source: Any, check: SizeCheck) -> tuple[int, int, memoryview] | None:
         """(width, height, RGBA8) of a Pillow image, or None."""
-        if not hasattr(source, "convert") or not hasattr(source, "tobytes"):
+        if not all(hasattr(source, name) for name in ("convert", "tobytes", "width", "height")):
             return None
-        rgba = source.convert("RGBA")
-        return rgba.width, rgba.height, memoryview(rgba.tobytes())
+        check(source.width, source.height)
+        try:
+            rgba = source.convert("RGBA")
+            return rgba.width, rgba.height, memoryview(rgba.tobytes())
+        except (OSError, ValueError, SyntaxError) as error:  # the file behind it is damaged or closed
+            raise InputError(f"the image cannot be read: {error}; open it again or take another one") from error
+        except MemoryError as error:
+            raise OutOfMemoryError(f"no memory for {source.width}x{source.height} pixels; scale it down") from error
 
     def fingerprint(self) -> str:
         """A hash of the processor's model."""

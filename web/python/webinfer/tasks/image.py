@@ -29,29 +29,34 @@ def read_image(source: Any, host: Host) -> Picture:
     Raises:  InputError naming what was found; LimitError if a side is too long
     """
     if isinstance(source, Picture):
-        picture = source
-    else:
-        found = host.image(source)
-        picture = Picture(*found) if found is not None else _from_array(source)
-    if min(picture.width, picture.height) < 1:
-        raise InputError(f"the image is {picture.width}x{picture.height} pixels; it needs at least one")
-    if max(picture.width, picture.height) > MAX_SIDE:
-        raise LimitError(
-            "side of the image in pixels", max(picture.width, picture.height), MAX_SIDE, "scale it down first"
-        )
-    return picture
+        check_size(source.width, source.height)
+        return source
+    found = host.image(source, check_size)
+    return Picture(*found) if found is not None else _from_array(source)
+
+
+def check_size(width: int, height: int) -> None:
+    """Nothing, for a picture that may be read.
+
+    Raises:  InputError if it has no pixels; LimitError if a side is too long
+    """
+    if min(width, height) < 1:
+        raise InputError(f"the image is {width}x{height} pixels; it needs at least one")
+    if max(width, height) > MAX_SIDE:
+        raise LimitError("side of the image in pixels", max(width, height), MAX_SIDE, "scale it down first")
 
 
 def _from_array(source: Any) -> Picture:
     try:
         view = memoryview(source)
-    except TypeError:
+    except (TypeError, ValueError, BufferError):
         raise InputError(
             f"a {type(source).__name__} is not an image; give a Pillow image or a uint8 array [H, W, 3 or 4]"
         ) from None
     if view.format != "B" or view.ndim != 3 or view.shape is None or view.shape[2] not in (3, 4):
         raise InputError(f"an array {view.shape} of {view.format!r} is not an image; give uint8 [H, W, 3 or 4]")
     height, width, channels = view.shape
+    check_size(width, height)
     pixels = view.tobytes()
     return Picture(width, height, pixels if channels == 4 else add_alpha(pixels))
 
