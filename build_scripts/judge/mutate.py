@@ -1,4 +1,8 @@
-"""The verb `mutate`: damaged model files give a graph or a typed error, never anything else."""
+"""The verb `mutate`: damaged model files give a graph or a typed error, never anything else.
+
+With `--types`, models of one operator whose tensors have other element types take their place: those that are not
+refused run on wasm, which must compute what the reference does and write nothing beside its tensors.
+"""
 
 import argparse
 import json
@@ -12,16 +16,19 @@ from build_scripts.paths import ROOT
 
 def run(argv: list[str]) -> int:
     """0 if every damaged file was read or refused with a typed error, within its time and memory."""
-    parser = argparse.ArgumentParser(prog="python3 -m build_scripts mutate", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python3 -m build_scripts mutate", description=(__doc__ or "").partition("\n")[0]
+    )
     parser.add_argument("--count", type=int, default=20_000, help="damaged files to try (default 20000)")
     parser.add_argument("--seed", type=int, default=1, help="another seed damages in other places")
     parser.add_argument("--model", type=Path, help="damage this .tflite file instead of the built-in samples")
+    parser.add_argument("--types", action="store_true", help="change element types of one-operator models instead")
     parser.add_argument("--json", type=Path, help="write the numbers to this file too")
     options = parser.parse_args(argv)
     start = time.perf_counter()
-    tally, names = _survey(options)
+    tally, what = _sweep(options) if options.types else _survey(options)
     seconds = time.perf_counter() - start
-    print(f"{tally.count} damaged copies of {', '.join(names)} in {seconds:.0f} s")
+    print(f"{tally.count} {what} in {seconds:.0f} s")
     print(f"  results        {tally.results}")
     print(f"  typed errors   {sum(tally.errors.values())}  ({_listed(tally.errors)})")
     print(f"  anything else  {len(tally.others)}")
@@ -34,10 +41,25 @@ def run(argv: list[str]) -> int:
     return 1 if tally.others else 0
 
 
-def _survey(options: argparse.Namespace) -> tuple[Any, list[str]]:
-    for folder in (ROOT / "web" / "python", ROOT):  # the engine and its tests, from the checkout
+def _use_checkout() -> None:
+    for folder in (ROOT / "web" / "python", ROOT):  # the engine and its tests
         if str(folder) not in sys.path:
             sys.path.insert(0, str(folder))
+
+
+def _sweep(options: argparse.Namespace) -> tuple[Any, str]:
+    _use_checkout()
+    from tests.importers.type_sweep import KINDS, RUNS, sweep
+
+    from webinfer.host.native import NativeHost
+
+    print("import, passes, verification, planning and running on wasm, judged by the reference")
+    tally = sweep(NativeHost(), seed=options.seed)
+    return tally, f"models of {len(RUNS)} operators' runs with {len(KINDS)} kinds of elements"
+
+
+def _survey(options: argparse.Namespace) -> tuple[Any, str]:
+    _use_checkout()
     from tests.importers.mutations import PLANS, survey
     from tests.importers.sample_models import SAMPLES
 
@@ -46,7 +68,7 @@ def _survey(options: argparse.Namespace) -> tuple[Any, list[str]]:
     else:
         models = {name: make() for name, make in SAMPLES.items()}
     print(f"import, passes, verification{', planning for wasm' if PLANS else '; no kernel table, so no planning'}")
-    return survey(models, options.count, options.seed), list(models)
+    return survey(models, options.count, options.seed), f"damaged copies of {', '.join(models)}"
 
 
 def _listed(errors: dict[str, int]) -> str:

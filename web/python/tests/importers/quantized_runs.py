@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from tests.importers.runs import (
     Q8,
@@ -22,8 +24,13 @@ from tests.importers.runs import (
 )
 
 
+def y8(*shape: int) -> tuple[Any, ...]:
+    """A result of int8."""
+    return (shape, "int8", Q8Y)
+
+
 def _quantized() -> list[Run]:
-    x8, y8 = ((1, 7, 6, 4), "int8", Q8), lambda *s: (s, "int8", Q8Y)
+    x8 = ((1, 7, 6, 4), "int8", Q8)
     xu = ((1, 7, 6, 4), "uint8", QU)
     w, wu = (
         (weights8(6, 3, 3, 4), per_channel(6, 0)),

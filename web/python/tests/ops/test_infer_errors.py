@@ -74,6 +74,12 @@ MIXED: tuple[tuple[str, tuple[TensorType | None, ...], Any, str], ...] = (
     ("softmax", (t(2, 4),), SoftmaxAttrs(1, out_type=STORED), "the result is int8.*needs float32"),
     ("softmax", (i(2, 4),), SoftmaxAttrs(1), "x is int32"),
     ("reduce_mean", (t(2, 4),), ReduceAttrs((1,), out_type=STORED), "the result is int8.*needs float32"),
+    (
+        "reduce_max",
+        (q(2, 4, dtype=DType.INT16),),
+        ReduceAttrs((1,), out_type=STORED),
+        "the result is int8.*needs int16",
+    ),
     ("quantize", (t(4),), CastAttrs(DType.FLOAT32, STORED[1]), "the result is float32.*with a scale"),
     ("dequantize", (q(4),), CastAttrs(DType.INT32), "the result is int32.*needs floats"),
     ("transform_landmarks", (i(1, 7, 2), t(1, 4, 4)), TransformLandmarksAttrs(), "int32.*needs floats"),

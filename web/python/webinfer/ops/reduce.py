@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from webinfer.dtypes import DType
 from webinfer.errors import ShapeError
 from webinfer.graph.ir import Case, Cost, Op, Quantization, TensorType, Tolerance
-from webinfer.ops.registry import EXACT, declare, eight_bit, moved_bytes, need, result_alike
+from webinfer.ops.registry import EXACT, declare, eight_bit, moved_bytes, need, result_alike, same_elements
 
 Inputs = Sequence[TensorType | None]
 F32, I32, U8, I8, BOOL = DType.FLOAT32, DType.INT32, DType.UINT8, DType.INT8, DType.BOOL
@@ -108,7 +108,8 @@ def _reduce(
         for label, shape, attrs in _SHAPES[: None if dtype is dtypes[0] else 5]
     )
     infer = _infer(name, BOOL in dtypes)
-    return declare(Op(name, ReduceAttrs, infer, cost, tolerance, cases + quantized, types=(result_alike,)))
+    rules = (result_alike, *((same_elements,) if name in ("reduce_max", "reduce_min") else ()))
+    return declare(Op(name, ReduceAttrs, infer, cost, tolerance, cases + quantized, types=rules))
 
 
 REDUCE_ALL = _reduce("reduce_all", EXACT, dtypes=(BOOL,))

@@ -35,6 +35,13 @@ def result_alike(inputs: Inputs, outputs: Sequence[TensorType]) -> str:
     return f"the result is {y}, needs {needed} beside x {x}"
 
 
+def same_elements(inputs: Inputs, outputs: Sequence[TensorType]) -> str:
+    """Type rule: the first result holds elements of the first input, so their element types are the same."""
+    x, y = inputs[0], outputs[0]
+    assert x is not None
+    return "" if x.dtype is y.dtype else f"the result is {y}, needs {x.dtype}, as x is {x}"
+
+
 def operands_alike(inputs: Inputs, outputs: Sequence[TensorType]) -> str:
     """Type rule: all inputs are stored with a scale, or none is and all have one type."""
     x, *others = (t for t in inputs if t is not None)

@@ -1,0 +1,159 @@
+"""Models of one operator whose tensors have other element types than the operator is made for.
+
+Each must end in a typed error, or run: then no step leaves its block, and wasm computes what the reference does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import random
+import traceback
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any, cast
+
+import numpy as np
+from tests.importers import paper_host
+from tests.importers.float_runs import FLOAT_RUNS
+from tests.importers.mutations import Tally
+from tests.importers.quantized_runs import QUANTIZED_RUNS
+from tests.importers.runs import Run
+from tests.importers.tflite_writer import Array, single
+
+from webinfer.backends import reference
+from webinfer.errors import KernelError, WebinferError
+from webinfer.graph.ir import Graph, TensorType
+from webinfer.graph.verify import verify
+from webinfer.host.interface import Host
+from webinfer.importers import read_model
+from webinfer.passes.pipeline import optimize
+
+RUNS = [*FLOAT_RUNS, *QUANTIZED_RUNS]
+Kind = tuple[str, tuple[float, int] | None]
+KINDS: tuple[Kind, ...] = (
+    ("float32", None), ("float16", None), ("int8", (0.05, 3)), ("uint8", (0.04, 120)), ("int16", (0.001, 0)),
+    ("int32", (0.002, 0)), ("int8", None), ("uint8", None), ("int32", None), ("int64", None), ("bool", None),
+)  # fmt: skip
+
+
+def _show(kind: Kind) -> str:
+    return kind[0] + ("*" if kind[1] else "")
+
+
+def _is_tensor(given: Any) -> bool:
+    """Whether an operand of a run is a value, no constant."""
+    return given is not None and not isinstance(given, np.ndarray) and not isinstance(given[0], np.ndarray)
+
+
+def _retyped(given: Any, kind: Kind) -> Any:
+    """An operand of another kind: values keep their shape, constants their numbers where the type holds them."""
+    dtype, quant = kind
+    if _is_tensor(given):
+        return (given[0], dtype, quant, *given[3:])
+    array: Array = given if isinstance(given, np.ndarray) else given[0]
+    numbers = array.astype(np.float64)
+    if quant is not None and array.dtype == np.float32:
+        numbers = np.round(numbers / quant[0]) + quant[1]
+    if dtype not in ("float32", "float16", "bool"):
+        low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+        numbers = np.clip(numbers, max(low, -(2**31)), min(high, 2**31 - 1))
+    array = numbers.astype(dtype)
+    return array if quant is None else (array, quant)
+
+
+def variants(run: Run) -> Iterator[tuple[str, Run]]:
+    """The run with all its inputs of one kind and all results of one, then with one operand of another kind."""
+    for before in KINDS:
+        inputs = [_retyped(x, before) if _is_tensor(x) else x for x in run.inputs]
+        for after in KINDS:
+            outputs = [(y[0], *after) for y in run.outputs]
+            label = f"{run}, {_show(before)} to {_show(after)}"
+            yield label, dataclasses.replace(run, inputs=inputs, outputs=outputs)
+    for i, x in enumerate(run.inputs):
+        for kind in KINDS if x is not None else ():
+            inputs = [*run.inputs[:i], _retyped(x, kind), *run.inputs[i + 1 :]]
+            yield f"{run}, input {i} {_show(kind)}", dataclasses.replace(run, inputs=inputs)
+    for i, y in enumerate(run.outputs):
+        for kind in KINDS:
+            outputs = [*run.outputs[:i], (y[0], *kind), *run.outputs[i + 1 :]]
+            yield f"{run}, result {i} {_show(kind)}", dataclasses.replace(run, outputs=outputs)
+
+
+def _draw(run: Run, type: TensorType, rng: np.random.Generator) -> Array:
+    if type.dtype.is_float:
+        return rng.uniform(run.low, run.high, type.shape).astype(type.dtype.value)
+    low, high = type.dtype.range
+    if type.quant is None:
+        low, high = max(low, int(min(run.low, 0))), min(high, int(max(run.high, 1)))
+    low, high = max(low, -30_000), min(high, 30_000)
+    return rng.integers(low, max(high, low + 1), type.shape, endpoint=True).astype(type.dtype.value)
+
+
+async def _compute(backend: ModuleType, host: Host, graph: Graph, arrays: list[Array]) -> list[Array]:
+    executor = await backend.build(graph, host)
+    try:
+        views = {v.name: memoryview(a.tobytes()) for v, a in zip(graph.inputs, arrays, strict=True)}
+        results = await executor.run(views)
+        return [results[v.name].numpy().copy() for v in graph.outputs]
+    finally:
+        executor.close()
+
+
+def _differs(got: Array, want: Array, graph: Graph) -> bool:
+    absolute = sum(node.op.tolerance.absolute for node in graph.nodes)
+    relative = sum(node.op.tolerance.relative for node in graph.nodes)
+    if not np.issubdtype(want.dtype, np.floating):
+        absolute = max(absolute, 1.0)  # where a real number is rounded, a tie may fall either way
+    elif want.dtype == np.float16:
+        absolute, relative = absolute + 2e-3, relative + 2e-3
+    finite = want[np.isfinite(want)].astype(np.float64)
+    scale = max(1.0, float(np.abs(finite).max(initial=0.0)))
+    a, b = got.astype(np.float64), want.astype(np.float64)
+    return got.dtype != want.dtype or not np.allclose(a, b, rtol=relative, atol=absolute * scale, equal_nan=True)
+
+
+def attempt(label: str, run: Run, host: Host | None, tally: Tally) -> None:
+    """One model: refused with a typed error, or planned within its blocks and, with a host, computed right."""
+    try:
+        data = single(run.op, run.inputs, run.outputs, run.version, **run.options)
+    except Exception:  # of the file's writer, which lacks some combinations
+        return
+    try:
+        graph = read_model(data, "retyped")
+        optimize(graph)
+        verify(graph)
+        paper_host.plan(graph)
+        if host is not None:
+            _judge(graph, run, host, label, tally)
+        tally.results += 1
+    except KernelError as error:  # a lowering that mistakes its types
+        tally.others.append(f"{label}: {error}")
+    except WebinferError as error:
+        tally.errors[error.code] += 1
+    except Exception:
+        tally.others.append(f"{label}: {traceback.format_exc(limit=-3)}")
+
+
+def _judge(graph: Graph, run: Run, host: Host, label: str, tally: Tally) -> None:
+    from webinfer.backends import wasm
+
+    rng = np.random.default_rng(5)
+    arrays = [_draw(run, v.type, rng) for v in graph.inputs]
+    with np.errstate(all="ignore"):
+        wanted = asyncio.run(_compute(reference, cast(Host, None), graph, arrays))
+    found = asyncio.run(_compute(wasm, host, graph, arrays))
+    for got, want in zip(found, wanted, strict=True):
+        if _differs(got, want, graph):
+            tally.others.append(f"{label}: wasm computes {got.ravel()[:4]}, the reference {want.ravel()[:4]}")
+            return
+
+
+def sweep(host: Host | None, share: float = 1.0, seed: int = 1) -> Tally:
+    """Outcomes of the models, or of a random share of them."""
+    tally, rng = Tally(), random.Random(seed)
+    for run in RUNS:
+        for label, variant in variants(run):
+            if share >= 1.0 or rng.random() < share:
+                attempt(label, variant, host, tally)
+    return tally
