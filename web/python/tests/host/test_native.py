@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from webinfer.errors import ModelFormatError
+from webinfer.errors import ModelFormatError, OutOfMemoryError
+from webinfer.host import kernels_native
 from webinfer.host.native import NativeHost
 from webinfer.models.registry import MODELS, locate_model
 
@@ -49,3 +50,12 @@ def test_what_is_remembered_is_recalled(tmp_path: Path, monkeypatch: pytest.Monk
         return await host.recall("note"), await host.recall("nothing")
 
     assert asyncio.run(there_and_back()) == ("häh", None)
+
+
+def test_kernel_memory_that_cannot_be_had_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise kernels_native.wasmtime.WasmtimeError("mmap failed")
+
+    monkeypatch.setattr(kernels_native.wasmtime, "Memory", refused)
+    with pytest.raises(OutOfMemoryError, match=r"no address space for kernel memory \(mmap failed\)"):
+        asyncio.run(NativeHost().kernels())

@@ -62,7 +62,10 @@ def _close_all() -> None:
 
 
 class NativeKernels:
-    """One instance with a linear memory of its own (host.interface.Kernels)."""
+    """One instance with a linear memory of its own (host.interface.Kernels).
+
+    Raises:  OutOfMemoryError if that memory cannot be had
+    """
 
     def __init__(self, isa: str) -> None:
         module = _module(isa)
@@ -71,7 +74,10 @@ class NativeKernels:
         wanted = next(i.type for i in module.imports if i.name == "memory")
         assert isinstance(wanted, wasmtime.MemoryType)
         limits = wasmtime.Limits(wanted.limits.min, wanted.limits.max or MAX_PAGES)
-        self._memory = wasmtime.Memory(self._store, wasmtime.MemoryType(limits))
+        try:
+            self._memory = wasmtime.Memory(self._store, wasmtime.MemoryType(limits))
+        except wasmtime.WasmtimeError as error:
+            raise OutOfMemoryError(f"no address space for kernel memory ({error}); close other sessions") from error
         self._exports = wasmtime.Instance(self._store, module, [self._memory]).exports(self._store)
         base = self._exports["__heap_base"]
         assert isinstance(base, wasmtime.Global)

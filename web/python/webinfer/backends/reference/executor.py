@@ -4,25 +4,32 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 
 from webinfer.backends.base import Executor, MemoryReport, PlanRow, shapes_text
 from webinfer.backends.reference.arrays import Array, constant_array
 from webinfer.backends.reference.lowerings import LOWERINGS
-from webinfer.errors import ClosedError, ShapeError, UnsupportedOpError
+from webinfer.errors import ClosedError, LimitError, OutOfMemoryError, ShapeError, UnsupportedOpError
 from webinfer.graph.ir import Graph, Node, Value
 from webinfer.host.interface import Host, Progress
 from webinfer.ops.custom import CustomOp
 from webinfer.ops.custom import compute as compute_custom
 from webinfer.tensor import Tensor
 
+MAX_RANK = 32  # of an array in every version of NumPy
+
 
 async def build(graph: Graph, host: Host, progress: Progress | None = None) -> ReferenceExecutor:
     """The graph, ready to be interpreted.
 
-    Raises:  UnsupportedOpError listing the custom operators without a reference function
+    Raises:  UnsupportedOpError listing the custom operators without a reference function; LimitError if a tensor has
+             more dimensions than NumPy's arrays
     """
+    for value in (*graph.inputs, *(v for node in graph.nodes for v in node.outputs)):
+        if len(value.type.shape) > MAX_RANK:
+            raise LimitError(f"dimensions of {value.name!r}", len(value.type.shape), MAX_RANK, "use fewer")
     refused = [node for node in graph.nodes if isinstance(node.op, CustomOp) and not node.op.reference]
     if refused:
         raise UnsupportedOpError([f"{n.label}: {n.op.name} was registered without reference" for n in refused], refused)
@@ -63,8 +70,9 @@ class ReferenceExecutor(Executor):
             type = value.type
             values[value] = np.frombuffer(inputs[value.name], type.dtype.value).reshape(type.shape)
         for node in graph.nodes:
-            arrays = [None if v is None else self._array(v, values) for v in node.inputs]
-            values.update(zip(node.outputs, compute(node, arrays), strict=True))
+            with _memory(node.label):
+                arrays = [None if v is None else self._array(v, values) for v in node.inputs]
+                values.update(zip(node.outputs, compute(node, arrays), strict=True))
             yield node
 
     def _graph(self) -> Graph:
@@ -145,6 +153,16 @@ class ReferenceExecutor(Executor):
         self._constants.clear()
 
 
+@contextmanager
+def _memory(label: str) -> Iterator[None]:
+    """Says of whom there is no memory."""
+    try:
+        yield
+    except MemoryError as error:
+        raise OutOfMemoryError(f"{label} on reference: {str(error) or 'no memory'}; use a smaller model") from error
+
+
 def _tensor(value: Value, array: Array) -> Tensor:
-    data = memoryview(np.ascontiguousarray(array).tobytes())
+    with _memory(value.name):
+        data = memoryview(np.ascontiguousarray(array).tobytes())
     return Tensor(data, value.type.shape, value.type.dtype, value.type.quant)

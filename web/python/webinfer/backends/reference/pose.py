@@ -49,7 +49,8 @@ class Maps:
 
 
 def _clamp(v: np.float32, size: int) -> np.float32:
-    return F(min(max(v, F(0.0)), F(size - 1)))
+    """A position inside a map; NaN becomes 0."""
+    return F(min(v, F(size - 1))) if v > 0 else F(0.0)
 
 
 def sample(map: Array, point: Point, channels: tuple[int, ...]) -> list[np.float32]:
@@ -74,7 +75,7 @@ def _candidates(maps: Maps, least: np.float32) -> list[tuple[np.float32, int, Po
     """(-score, order, point, keypoint) of every local maximum of 3x3 cells, as a heap."""
     h, w = maps.size
     padded = np.pad(maps.heat, ((1, 1), (1, 1), (0, 0)), constant_values=-np.inf)
-    top = np.max([padded[dy : dy + h, dx : dx + w] for dy in range(3) for dx in range(3)], axis=0)
+    top = np.fmax.reduce([padded[dy : dy + h, dx : dx + w] for dy in range(3) for dx in range(3)])  # not NaN
     found = []
     for order, (y, x, k) in enumerate(np.argwhere((maps.heat >= least) & (maps.heat >= top))):
         dy, dx = maps.short[y, x, k], maps.short[y, x, KEYPOINTS + k]
@@ -87,13 +88,15 @@ def _decode(maps: Maps, root: Point, keypoint: int) -> tuple[Array, Array]:
     """Keypoints [17, 2] and their scores [17], found by walking the skeleton from the root."""
     points, scores = np.full((KEYPOINTS, 2), -1.0, F), np.full(KEYPOINTS, -1e5, F)
     done: set[int] = set()
-    queue = [(-sample(maps.heat, root, (keypoint,))[0], 0, root, keypoint)]
-    order = 1
+    queue = [(sample(maps.heat, root, (keypoint,))[0], root, keypoint)]
     while queue:
-        score, _, point, k = heapq.heappop(queue)
+        best = 0  # the first of equals, and of those that cannot be compared
+        for i, reached in enumerate(queue):
+            best = i if reached[0] > queue[best][0] else best
+        score, point, k = queue.pop(best)
         if k in done:
             continue
-        points[k], scores[k] = point, -score
+        points[k], scores[k] = point, score
         done.add(k)
         for child, edge in CHILDREN[k]:
             if child in done:
@@ -103,8 +106,7 @@ def _decode(maps: Maps, root: Point, keypoint: int) -> tuple[Array, Array]:
             at = _moved(maps.middle, point, (channel, EDGES + channel))
             for _ in range(REFINEMENTS):
                 at = _moved(maps.short, at, (child, KEYPOINTS + child))
-            heapq.heappush(queue, (-sample(maps.heat, at, (child,))[0], order, at, child))
-            order += 1
+            queue.append((sample(maps.heat, at, (child,))[0], at, child))
     return points, scores
 
 
@@ -166,7 +168,10 @@ def _embedding(longs: Array, k: int, stride: int) -> Array:
         upper = (ONE - wx) * channels[top, left] + wx * channels[top, right]
         lower = (ONE - wx) * channels[bottom, left] + wx * channels[bottom, right]
         step = (ONE - wy) * upper + wy * lower
-        y, x = np.clip(y + step[..., 0], F(0), F(h - 1)), np.clip(x + step[..., 1], F(0), F(w - 1))
+        y, x = (
+            np.where(moved > 0, np.minimum(moved, F(size - 1)), F(0))  # NaN becomes 0
+            for moved, size in ((y + step[..., 0], h), (x + step[..., 1], w))
+        )
     return np.stack([y, x], axis=-1) * F(stride)
 
 
