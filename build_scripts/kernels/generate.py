@@ -115,7 +115,7 @@ def table_source(rows: list[Row], constants: list[Constants], builds: tuple[str,
         writes = ""
         if row.writes:
             writes = ", " + extents.setdefault(_extents(row), f"_w{len(extents)}")
-        lines.append(f"    {row.name!r}: Kernel({row.name!r}, {number}, {args}, {bool(row.split)}{writes}),")
+        lines.append(f"    Kernel({row.name!r}, {number}, {args}, {bool(row.split)}{writes}),")
     signatures = "\n".join(
         f"{name} = Arrangement({', '.join(f'{arg}={kind!r}' for arg, kind in args)})" for args, name in shared.items()
     )
@@ -131,7 +131,7 @@ BUILDS = {builds!r}
 
 {signatures}
 
-KERNELS: dict[str, Kernel] = {{
+KERNELS: dict[str, Kernel] = {{kernel.name: kernel for kernel in (
 {body}
-}}
+)}}
 '''
