@@ -50,6 +50,10 @@ def q(*shape: int, dtype: DType = DType.INT8) -> TensorType:
     return TensorType(shape, dtype, Quantization((0.1,), (0,)))
 
 
+def b(*shape: int) -> TensorType:
+    return TensorType(shape, DType.BOOL)
+
+
 STORED, BARE, REAL = (DType.INT8, Quantization((0.1,), (0,))), (DType.INT8, None), (DType.FLOAT32, None)
 MIXED: tuple[tuple[str, tuple[TensorType | None, ...], Any, str], ...] = (
     ("conv2d", (t(1, 4, 4, 4), t(8, 1, 1, 4)), Conv2dAttrs(out_type=STORED), "the result is int8.*needs float32"),
@@ -80,6 +84,9 @@ MIXED: tuple[tuple[str, tuple[TensorType | None, ...], Any, str], ...] = (
         ReduceAttrs((1,), out_type=STORED),
         "the result is int8.*needs int16",
     ),
+    ("sub", (b(4), b(4)), BinaryAttrs(), "an operand is bool.*needs numbers"),
+    ("neg", (b(4),), UnaryAttrs(), "an operand is bool"),
+    ("cumulative_sum", (b(4),), CumulativeSumAttrs(0), "an operand is bool"),
     ("quantize", (t(4),), CastAttrs(DType.FLOAT32, STORED[1]), "the result is float32.*with a scale"),
     ("dequantize", (q(4),), CastAttrs(DType.INT32), "the result is int32.*needs floats"),
     ("transform_landmarks", (i(1, 7, 2), t(1, 4, 4)), TransformLandmarksAttrs(), "int32.*needs floats"),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from webinfer.dtypes import DType
 from webinfer.errors import ShapeError
-from webinfer.graph.ir import Case, Op, Quantization, TensorType, Tolerance
+from webinfer.graph.ir import Case, Op, Quantization, TensorType, Tolerance, TypeRule
 from webinfer.ops import formula as f
 from webinfer.ops.activation import Activation
 from webinfer.ops.formula import TRUTHS, A, B, Formula, X
@@ -21,6 +21,7 @@ from webinfer.ops.registry import (
     eight_bit,
     elementwise_cost,
     need,
+    numbers,
     operands_alike,
     real_result,
     result_alike,
@@ -106,6 +107,14 @@ def _unary_infer(name: str, to_bool: bool):  # type: ignore[no-untyped-def]
     return infer
 
 
+def _rules(formula: Formula) -> tuple[TypeRule, ...]:
+    """The type rules of a formula: arithmetic is for numbers, copies and extremes are for truth values too."""
+    if formula.name in TRUTHS:
+        return ()
+    copies = formula is X or formula.name in (f.larger(A, B).name, f.smaller(A, B).name)
+    return (result_alike,) if copies else (numbers, result_alike)
+
+
 def _unary(
     name: str, formula: Formula, tolerance: Tolerance, low: float = -4.0, high: float = 4.0, *attrs: UnaryAttrs,
     special: tuple[float, ...] = (), stored: tuple[float, int] | None = None, dtypes: tuple[DType, ...] = (F32,),
@@ -127,7 +136,7 @@ def _unary(
         cases += _eight_bit_unary(*stored, first)
     is_test = formula.name in TRUTHS
     infer = _unary_infer(name, is_test)
-    rules = () if is_test else (result_alike,)
+    rules = _rules(formula)
     return _row(
         ElementwiseOp(
             name, UnaryAttrs, infer, elementwise_cost, tolerance, tuple(cases), formula, dtypes, bounds, types=rules
@@ -298,7 +307,7 @@ def _binary(
     if carries_clamps:
         cases += [_eight_bit_binary(dtype, b, activation) for dtype, b, activation in _EIGHT_BIT_BINARY]
     is_test = formula.name in TRUTHS
-    infer, rules = _binary_infer(name, is_test), (operands_alike, *(() if is_test else (result_alike,)))
+    infer, rules = _binary_infer(name, is_test), (operands_alike, *_rules(formula))
     return _row(
         ElementwiseOp(name, BinaryAttrs, infer, elementwise_cost, tolerance, tuple(cases), formula, dtypes, types=rules)
     )

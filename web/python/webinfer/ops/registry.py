@@ -35,6 +35,12 @@ def result_alike(inputs: Inputs, outputs: Sequence[TensorType]) -> str:
     return f"the result is {y}, needs {needed} beside x {x}"
 
 
+def numbers(inputs: Inputs, outputs: Sequence[TensorType]) -> str:
+    """Type rule: no input is of truth values, which nobody adds or negates."""
+    wrong = next((t for t in inputs if t is not None and t.dtype is DType.BOOL), None)
+    return "" if wrong is None else f"an operand is {wrong}, needs numbers; cast it first"
+
+
 def same_elements(inputs: Inputs, outputs: Sequence[TensorType]) -> str:
     """Type rule: the first result holds elements of the first input, so their element types are the same."""
     x, y = inputs[0], outputs[0]

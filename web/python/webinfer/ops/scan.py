@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from webinfer.dtypes import DType
 from webinfer.errors import ShapeError
 from webinfer.graph.ir import Case, Cost, Op, TensorType, Tolerance
-from webinfer.ops.registry import EXACT, declare, elementwise_cost, moved_bytes, need
+from webinfer.ops.registry import EXACT, declare, elementwise_cost, moved_bytes, need, numbers
 
 Inputs = Sequence[TensorType | None]
 
@@ -65,6 +65,7 @@ CUMULATIVE_SUM = declare(
             Case("axis of one, exclusive", (TensorType((3, 1)),), CumulativeSumAttrs(1, exclusive=True)),
             Case("int32", (TensorType((3, 7), DType.INT32),), CumulativeSumAttrs(1), low=-9, high=9),
         ),
+        types=(numbers,),
     )
 )  # fmt: skip
 TOP_K = declare(
