@@ -130,10 +130,17 @@ def _reference(native: NativeModel | None, graph: Any, inputs: dict[str, Array])
 
 
 def _random_array(name: str, index: int, dtype: str, shape: list[int]) -> Array:
-    """Seeded values: [-1, 1) for floats, the whole range for bytes."""
+    """Seeded values: [-1, 1) for floats, the whole range for bytes, 0 and 1 for other integers and truth values.
+
+    Raises:  BuildError if the type is none of these
+    """
     source = np.random.default_rng(zlib.crc32(f"{name} {index}".encode()))
     if np.dtype(dtype).kind == "f":
         return (2 * source.random(shape, dtype=np.float32) - 1).astype(dtype)
+    if dtype == "bool":
+        return source.integers(0, 1, shape, dtype=np.uint8, endpoint=True).astype(dtype)
+    if np.dtype(dtype).kind not in "iu":
+        raise BuildError(f"{name}: input {index} is of type {dtype}, for which no values are drawn")
     info = np.iinfo(dtype)
     low, high = (info.min, info.max) if info.bits == 8 else (0, 1)
     return source.integers(low, high, shape, dtype=dtype, endpoint=True)
