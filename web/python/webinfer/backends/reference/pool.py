@@ -7,8 +7,9 @@ import math
 import numpy as np
 
 from webinfer.backends.reference import quantized
-from webinfer.backends.reference.arrays import Array, Compute, Inputs, required, rounded, wide
+from webinfer.backends.reference.arrays import Array, Compute, Inputs, required, rounded, saturated, wide
 from webinfer.backends.reference.elementwise import activate
+from webinfer.dtypes import DType
 from webinfer.graph.ir import Node, Op, TensorType, Value
 from webinfer.ops import pool as ops
 
@@ -72,7 +73,8 @@ def max_pool_with_argmax(inputs: Inputs, node: Node) -> list[Array]:
 
 def max_unpool(inputs: Inputs, node: Node) -> list[Array]:
     """A zero image with each x at the tap that it was the largest of; the last in row-major order stays."""
-    x, taps, a = required(inputs[0]), required(inputs[1]).astype(np.int64), node.attrs
+    x, taps, a = required(inputs[0]), saturated(required(inputs[1]), DType.INT64), node.attrs
+    taps = np.clip(taps, -(2**31), 2**31 - 1)  # beyond is outside too
     _, oh, ow, _ = node.output.type.shape
     b, iy, ix, ch = (np.asarray(index) for index in np.indices(x.shape))
     oy = iy * a.stride[0] - a.pads[0] + taps // a.window[1]
