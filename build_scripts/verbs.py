@@ -45,6 +45,7 @@ VERBS: dict[str, Verb] = {
     "mutate": Verb("judge.mutate", ALL, "damaged model files give a result or a typed error, nothing else"),
     "oracle": Verb("judge.oracle", ALL, "the WebNN cases on every backend: right, unsupported, wrong"),
     "zoo": Verb("judge.zoo", ALL, "every .tflite model of a folder on every backend, judged by LiteRT"),
+    "soak": Verb("judge.soak", ALL, "the page for half an hour while GPU, workers, server and stored files break"),
     "lock": Verb("setup.pins", (), "resolve the pins again and write the constraints file"),
     "sizes": Verb("judge.sizes", (), "sizes of files and products against their budgets"),
     "tables": Verb("judge.tables", (), "check the generated tables of README and documentation; `--write` renews them"),

@@ -1,18 +1,22 @@
-"""A server process for the tests: `python -m e2e_tests.serve [--not-isolated]` prints its address and serves."""
+"""A server process for tests: `python -m e2e_tests.serve [--not-isolated] [--port N]` prints its address and serves."""
 
-import sys
+import argparse
 
 from build_scripts.site.serving import address_of, bound_socket, make_server
 from server.settings import Settings
 
 
-def main(argv: list[str]) -> None:
-    """Serves the built site on a free port until the process is ended."""
-    server = make_server(Settings(isolated="--not-isolated" not in argv))
-    listener = bound_socket(0)
+def main() -> None:
+    """Serves the built site until the process is ended, on a free port unless one is named."""
+    parser = argparse.ArgumentParser(prog="python -m e2e_tests.serve")
+    parser.add_argument("--not-isolated", action="store_true")
+    parser.add_argument("--port", type=int, default=0)
+    options = parser.parse_args()
+    server = make_server(Settings(isolated=not options.not_isolated))
+    listener = bound_socket(options.port)
     print(address_of(listener), flush=True)
     server.run(sockets=[listener])
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()
