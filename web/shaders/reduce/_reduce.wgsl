@@ -1,7 +1,7 @@
 // _reduce: what a reduction does with each element. acc_v holds four running results.
 //
 //   x_v four elements of x; start(), step(acc, x), combine(acc, acc) merges two partial results, across(acc) the
-//   four of one; finish(acc) of params.reduced elements
+//   four of one, keep(acc, next, lanes) takes some lanes over; finish(acc) of params.reduced elements
 
 $$ if op == "log_sum_exp"
 // (largest so far, sum of e^(x - largest)) in one pass.
@@ -17,6 +17,9 @@ fn across(a: acc_v) -> acc_v {
     return acc_v(vec4<f32>(top), vec4<f32>(dot(a.sum * exp(a.top - top), vec4<f32>(1.0))));
 }
 fn finish(a: acc_v) -> y_v { return a.top + log(a.sum); }
+fn keep(a: acc_v, next: acc_v, lanes: vec4<bool>) -> acc_v {
+    return acc_v(select(a.top, next.top, lanes), select(a.sum, next.sum, lanes));
+}
 $$ elif op == "max"
 alias acc_v = x_v;
 fn start() -> acc_v { return acc_v(params.lowest); }
@@ -62,6 +65,12 @@ fn finish(a: acc_v) -> y_v { return sqrt(a); }
 $$ elif op == "log_sum"
 fn step(a: acc_v, x: x_v) -> acc_v { return a + x; }
 fn finish(a: acc_v) -> y_v { return log(a); }
+$$ elif op == "root_sum"
+fn step(a: acc_v, x: x_v) -> acc_v { return a + x; }
+fn finish(a: acc_v) -> y_v { return sqrt(a); }
+$$ elif op == "stored_sum"
+fn step(a: acc_v, x: x_v) -> acc_v { return a + (x - params.x_zero); }
+fn finish(a: acc_v) -> y_v { return a; }
 $$ elif op == "mean"
 fn step(a: acc_v, x: x_v) -> acc_v { return a + x; }
 fn finish(a: acc_v) -> y_v { return a / y_v(y_t(params.reduced)); }
@@ -83,4 +92,5 @@ $$ if op != "log_sum_exp"
 fn across(a: acc_v) -> acc_v {
     return combine(combine(acc_v(a.x), acc_v(a.y)), combine(acc_v(a.z), acc_v(a.w)));
 }
+fn keep(a: acc_v, next: acc_v, lanes: vec4<bool>) -> acc_v { return select(a, next, lanes); }
 $$ endif

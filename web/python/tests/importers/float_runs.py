@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from tests.importers.runs import S1, S2, SAME, VALID, Run, X, f, real, scalar, whole
+from tests.importers.runs import S1, S2, SAME, VALID, Run, X, bytes8, f, real, scalar, whole
 
 
 def _windows() -> list[Run]:
@@ -30,6 +30,15 @@ def _windows() -> list[Run]:
         ),
         Run("CONV_2D", [X, w, b], [f(1, 7, 6, 6)], {**SAME, **S1, "fused_activation_function": 2}, "relu_n1"),
         Run("CONV_2D", [X, real(6, 3, 3, 2), b], [f(1, 7, 6, 6)], {**SAME, **S1}, "two groups", version=6),
+        Run(
+            "CONV_2D",
+            [X, (bytes8(6, 3, 3, 4), (0.01, 0)), b],
+            [f(1, 7, 6, 6)],
+            {**SAME, **S1},
+            "bytes",
+            1e-2,
+            version=2,
+        ),
         Run("DEPTHWISE_CONV_2D", [X, d, real(4)], [f(1, 7, 6, 4)], {**SAME, **S1, "depth_multiplier": 1}),
         Run(
             "DEPTHWISE_CONV_2D",
@@ -82,6 +91,7 @@ def _products() -> list[Run]:
     x = f(2, 3, 8)
     return [
         Run("FULLY_CONNECTED", [f(2, 8), real(5, 8), real(5)], [f(2, 5)]),
+        Run("FULLY_CONNECTED", [f(2, 8), (bytes8(5, 8), (0.01, 7)), real(5)], [f(2, 5)], {}, "bytes", 1e-2, version=2),
         Run("FULLY_CONNECTED", [x, real(5, 8), None], [f(6, 5)], {"fused_activation_function": 1}, "flattened, relu"),
         Run("FULLY_CONNECTED", [x, real(5, 8), real(5)], [f(2, 3, 5)], {"keep_num_dims": True}, "rank kept", version=2),
         Run("FULLY_CONNECTED", [f(1, 2, 2, 4), real(5, 16), real(5)], [f(1, 5)], {}, "image flattened"),

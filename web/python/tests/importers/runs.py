@@ -59,6 +59,11 @@ def weights8(*shape: int) -> Array:
     return RNG.integers(-127, 128, shape).astype(np.int8)
 
 
+def bytes8(*shape: int) -> Array:
+    """Weights of int8 as files of before 2019 hold them beside floats: declared uint8."""
+    return weights8(*shape).view(np.uint8)
+
+
 def bias32(count: int) -> Array:
     return RNG.integers(-2000, 2000, count).astype(np.int32)
 

@@ -102,6 +102,36 @@ LONG_SUMS = (
     (OPS["reduce_mean"], Case("whole large image", (TensorType((2, 12, 13, 12)),), ReduceAttrs((1, 2), True))),
     (OPS["reduce_log_sum_exp"], Case("long columns", (TensorType((200, 4)),), ReduceAttrs((0,)))),
 )  # fmt: skip
+
+
+def _tree(
+    label: str, name: str, shape: tuple[int, ...], axes: tuple[int, ...], dtype: DType = DType.FLOAT32,
+    low: float = -3.0, high: float = 3.0, keep: bool = False,
+) -> tuple[Op, Case]:  # fmt: skip
+    return OPS[name], Case(label, (TensorType(shape, dtype),), ReduceAttrs(axes, keep), low=low, high=high)
+
+
+_BYTES = Quantization((0.05,), (3,))
+# Results of so many elements that one workgroup, or one invocation, should not make them alone.
+TREES = (
+    *(
+        _tree("parts of rows", f"reduce_{name}", (3, 9001), (1,), low=0.1)
+        for name in ("l1", "l2", "log_sum", "log_sum_exp", "mean", "sum_square")
+    ),
+    _tree("parts of a product", "reduce_product", (2, 5000), (1,), low=0.9999, high=1.0001),
+    _tree("parts of columns", "reduce_mean", (1, 300, 301, 3), (1, 2), keep=True),
+    _tree("parts of columns in quads", "reduce_mean", (1, 130, 131, 8), (1, 2)),
+    _tree("parts of rows in quads", "reduce_sum", (2, 90000), (1,)),
+    _tree("parts, axes apart, squares", "reduce_l2", (90, 3, 100), (0, 2)),
+    _tree("parts of everything", "reduce_max", (70, 1, 1001), (0, 1, 2), low=-9, high=-1),
+    _tree("parts of int8", "reduce_max", (2, 9003), (1,), DType.INT8, -100, -3),
+    _tree("parts of float16", "reduce_mean", (3, 9001), (1,), DType.FLOAT16),
+    _tree("parts of int32", "reduce_sum", (5000, 6), (0,), DType.INT32, -1000, 1000),
+    (OPS["arg_max"], Case("a line that one invocation cannot walk", (TensorType((1, 70001)),), ArgAttrs(1))),
+    _tree("parts of truths", "reduce_any", (2, 5000), (1,), DType.BOOL),
+    (OPS["reduce_mean"], Case("parts of stored integers", (TensorType((1, 99, 101, 5), DType.INT8, _BYTES),),
+        ReduceAttrs((1, 2), False, (DType.INT8, Quantization((0.002,), (-7,)))), low=-128, high=127)),
+)  # fmt: skip
 _INTS = TensorType((2, 1028), DType.INT32)
 _OF_INTS = ("sum", "max", "min", "product")
 _BOOLS = TensorType((77, 8), DType.BOOL)
@@ -186,6 +216,7 @@ EXTRA: tuple[tuple[Op, Case], ...] = (
     (OPS["softmax"], Case("float16", (TensorType((3, 9), DType.FLOAT16),), SoftmaxAttrs(1))),
     *TILED,
     *LONG_SUMS,
+    *TREES,
     (
         OPS["matmul"],
         Case("many rows", (TensorType((1027, 128)), TensorType((128, 260))), MatmulAttrs(), low=-1, high=1),

@@ -16,8 +16,10 @@ from webinfer.backends.webgpu.memory import Home
 from webinfer.backends.webgpu.schedule import Schedule, Step, make_schedule
 from webinfer.codegen.prelude import Access, prelude
 from webinfer.codegen.templates import render, shader_folder
-from webinfer.graph.ir import Case, Constant, Graph, Op, Value, apply
+from webinfer.errors import UnsupportedOpError
+from webinfer.graph.ir import Case, Constant, Graph, Op, TensorType, Value, apply
 from webinfer.ops import OPS
+from webinfer.ops.scan import CumulativeSumAttrs
 
 LIMITS = {
     "maxComputeWorkgroupsPerDimension": 65535,
@@ -143,3 +145,10 @@ def test_results_live_in_pooled_buffers() -> None:
     op = OPS["relu"]
     schedule = schedule_of(op, op.cases[0])
     assert [region.block.home for _, region in schedule.outputs] == [Home.POOLED]
+
+
+def test_loops_that_an_adapter_on_the_processor_would_end_early_are_refused_there() -> None:
+    op, case = OPS["cumulative_sum"], Case("long", (TensorType((1, 70_000)),), CumulativeSumAttrs(1))
+    assert len(schedule_of(op, case).run) == 1
+    with pytest.raises(UnsupportedOpError, match="running sums of 70000; adapters on the processor end loops"):
+        schedule_of(op, case, SOFTWARE)

@@ -26,7 +26,7 @@ const READERS: u32 = 1u;
 // _reduce: what a reduction does with each element. acc_v holds four running results.
 //
 //   x_v four elements of x; start(), step(acc, x), combine(acc, acc) merges two partial results, across(acc) the
-//   four of one; finish(acc) of params.reduced elements
+//   four of one, keep(acc, next, lanes) takes some lanes over; finish(acc) of params.reduced elements
 
 // (largest so far, sum of e^(x - largest)) in one pass.
 struct acc_v { top: vec4<f32>, sum: vec4<f32> }
@@ -41,6 +41,9 @@ fn across(a: acc_v) -> acc_v {
     return acc_v(vec4<f32>(top), vec4<f32>(dot(a.sum * exp(a.top - top), vec4<f32>(1.0))));
 }
 fn finish(a: acc_v) -> y_v { return a.top + log(a.sum); }
+fn keep(a: acc_v, next: acc_v, lanes: vec4<bool>) -> acc_v {
+    return acc_v(select(a.top, next.top, lanes), select(a.sum, next.sum, lanes));
+}
 // _reduce_subgroup: `subgroup_reduce(acc)` combines the partial results of a subgroup, for each of its invocations.
 
 fn subgroup_reduce(a: acc_v) -> acc_v {

@@ -12,9 +12,10 @@ from webinfer.codegen.elements import Element, element_of
 from webinfer.codegen.prelude import Access, Param, Slot
 from webinfer.codegen.templates import Variable
 from webinfer.dtypes import DType
-from webinfer.errors import LimitError
+from webinfer.errors import LimitError, UnsupportedOpError
 from webinfer.graph.ir import Node, Value
 
+MAX_TURNS = 65_535  # of all loops of an invocation, on adapters that run on the processor
 WORKGROUP = 64  # invocations, where a kernel has no reason for another number
 
 
@@ -132,6 +133,15 @@ def workgroup_reduction(target: Target) -> dict[str, Variable]:
 def workgroup_reduction_text(target: Target) -> str:
     """How _workgroup_reduce.wgsl goes about it on this target, for people."""
     return "by subgroups" if workgroup_reduction(target)["subgroups"] else "in a tree"
+
+
+def check_turns(turns: int, target: Target, what: str) -> None:
+    """Nothing, if an invocation may loop so often.
+
+    Raises:  UnsupportedOpError on an adapter that ends loops early, as Mesa's on the processor does
+    """
+    if target.software and turns > MAX_TURNS:
+        raise UnsupportedOpError([f"{what} of {turns}; adapters on the processor end loops after {MAX_TURNS}"])
 
 
 def groups_for(invocations: int, target: Target, workgroup: int = WORKGROUP) -> tuple[int, int, int]:

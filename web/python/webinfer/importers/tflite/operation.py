@@ -186,7 +186,7 @@ class Operation(BaseOperation):
         """Weights in the type that x needs: beside a float x, quantised or float16 weights become float."""
         w = self.value(key)
         if x.type.dtype is DType.FLOAT32:
-            return self.as_float(w)
+            return self.as_float(_signed(w))
         if not self.quantized(x):
             self.refuse(f"x of type {x.type.dtype}")
         self.quantized(w)
@@ -235,6 +235,18 @@ def declared_value(tensor: TensorInfo) -> Value:
     """A new value of the type that the file gives a tensor; float32 if we lack its type."""
     kind = TensorType(tensor.shape) if tensor.dtype is None else TensorType(tensor.shape, tensor.dtype, tensor.quant)
     return Value(tensor.name, kind)
+
+
+def _signed(weights: Value) -> Value:
+    """Weights beside a float x, where files of before 2019 write uint8 and mean int8 with zero point 0.
+
+    Source:  tensorflow v2.18.0, lite/kernels/conv.cc and internal/kernel_utils: hybrid kernels read the bytes as int8
+    """
+    constant, quant = weights.constant, weights.type.quant
+    if weights.type.dtype is not DType.UINT8 or constant is None or quant is None:
+        return weights
+    kind = TensorType(weights.type.shape, DType.INT8, Quantization(quant.scales, (0,) * len(quant.scales), quant.axis))
+    return Value(weights.name, kind, Constant(constant.data, DType.INT8, constant.sparsity))
 
 
 Convert = ConvertAny[Operation]

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from webinfer.backends.webgpu.dispatch import (
     WORKGROUP,
     Dispatch,
+    Scratch,
+    Source,
     Target,
     groups_for,
     read,
@@ -17,6 +19,8 @@ from webinfer.backends.webgpu.dispatch import (
     write,
 )
 from webinfer.backends.webgpu.lowerings.conversion import (
+    WIDE,
+    cast_dispatch,
     is_quantized,
     on_reals,
 )
@@ -30,6 +34,11 @@ from webinfer.ops.strides import row_major
 
 LONG_ROW = 256  # elements from which a workgroup shares one row
 FEW_RESULTS = 1 << 14  # elements up to which a workgroup reduces each four of them
+MANY = 4096  # elements of one result from which parts of it are reduced first, where results are few
+FEW_LINES = 256  # results that are too few for a workgroup each to keep a device busy
+ONE_LOOP = 1 << 15  # elements that one workgroup reduces at most; also, adapters on the processor end loops at 65,535
+PART = 512  # elements that a workgroup should reduce at least
+MANY_GROUPS = 1024  # workgroups that keep a device busy
 FLOAT_MAX = 3.4028234663852886e38  # the largest finite float32
 
 
@@ -47,12 +56,28 @@ class Reduction(enum.StrEnum):
     MIN = "min"
     PRODUCT = "product"
     QUANTIZED_SUM = "quantized_sum"
+    ROOT_SUM = "root_sum"
+    STORED_SUM = "stored_sum"
     SUM = "sum"
     SUM_SQUARE = "sum_square"
 
 
+# A reduction in two passes: what makes a partial result, and what makes the result of those. Others do both.
+PASSES = {
+    Reduction.L1: (Reduction.L1, Reduction.SUM),
+    Reduction.L2: (Reduction.SUM_SQUARE, Reduction.ROOT_SUM),
+    Reduction.LOG_SUM: (Reduction.SUM, Reduction.LOG_SUM),
+    Reduction.MEAN: (Reduction.SUM, Reduction.MEAN),
+    Reduction.QUANTIZED_SUM: (Reduction.STORED_SUM, Reduction.QUANTIZED_SUM),
+    Reduction.STORED_SUM: (Reduction.STORED_SUM, Reduction.SUM),
+    Reduction.SUM_SQUARE: (Reduction.SUM_SQUARE, Reduction.SUM),
+}
+
+
 def reduce(node: Node, target: Target) -> Sequence[Dispatch]:
     """reduce_workgroup.wgsl for long rows, reduce_columns.wgsl for long columns of few results, else reduce_each.wgsl.
+
+    What would leave most of the device idle, or one invocation too long at work, goes through reduce_part.wgsl.
 
     Sums and means of quantised tensors are computed on the stored integers, other reductions of them on real numbers;
     but the extremes on integers where both scales are equal.
@@ -60,7 +85,7 @@ def reduce(node: Node, target: Target) -> Sequence[Dispatch]:
     x, y, name = node.required_input(0), node.output, node.op.name
     if is_quantized(x) and is_quantized(y):
         if name in ("reduce_sum", "reduce_mean"):
-            return [_reduce(node, target, Reduction.QUANTIZED_SUM, _rounding(node))]
+            return _reduce(node, target, Reduction.QUANTIZED_SUM, _rounding(node))
         if name in ("reduce_max", "reduce_min") and x.type.quant == y.type.quant:
             return _plain(node, target)
     return on_reals(_plain)(node, target)
@@ -87,10 +112,18 @@ def _plain(node: Node, target: Target) -> list[Dispatch]:
     x = node.required_input(0)
     row = Reduction(node.op.name.removeprefix("reduce_"))
     extra = _extremes(x.type.dtype) if row in (Reduction.MAX, Reduction.MIN) else ()
-    return [_reduce(node, target, row, extra)]
+    return _reduce(node, target, row, extra)
 
 
-def _reduce(node: Node, target: Target, row: Reduction, extra: tuple[Param, ...]) -> Dispatch:
+def _reduce(node: Node, target: Target, row: Reduction, extra: tuple[Param, ...]) -> list[Dispatch]:
+    x, y = node.required_input(0), node.output
+    reduced = x.type.size // max(y.type.size, 1)
+    if y.type.size and (reduced > ONE_LOOP or (reduced >= MANY and y.type.size < FEW_LINES)):
+        return _in_parts(node, target, row, extra)
+    return [_at_once(node, target, row, extra)]
+
+
+def _at_once(node: Node, target: Target, row: Reduction, extra: tuple[Param, ...]) -> Dispatch:
     x, y, axes = node.required_input(0), node.output, node.attrs.axes
     shape, strides = x.type.shape, row_major(x.type.shape)
     kept = [i for i in range(len(shape)) if i not in axes]
@@ -124,6 +157,78 @@ def _reduce(node: Node, target: Target, row: Reduction, extra: tuple[Param, ...]
     return Dispatch(
         "reduce_each", variables, (read("x", x), write("y", y)), params, groups, "quads" if quads else "elements"
     )
+
+
+def _in_parts(node: Node, target: Target, row: Reduction, extra: tuple[Param, ...]) -> list[Dispatch]:
+    """Neighbouring axes by neighbouring axes, the last ones first; each group in parts, then the parts.
+
+    Only the first pass sees elements of x, only the last one makes results: sums and products may be cut anywhere.
+    """
+    x, y = node.required_input(0), node.output
+    first, last = PASSES.get(row, (row, row))
+    between = PASSES.get(first, (first, first))[1]
+    walks = [walk for group in _groups(x.type.shape, node.attrs.axes) for walk in _split(group)]
+    word = WIDE.get(x.type.dtype, x.type.dtype)
+    made: list[Dispatch] = []
+    source: Source = x
+    for i, (outer, depth, inner, part) in enumerate(walks):
+        parts, ends = -(-depth // part), i == len(walks) - 1
+        narrow = ends and y.type.dtype is not word
+        result: Source = y if ends and not narrow else Scratch((outer, parts, inner), word)
+        op = row if len(walks) == 1 else last if ends else first if i == 0 else between
+        params = u32(
+            count=outer * parts * -(-inner // 4), depth=depth, inner=inner, part=part, parts=parts,
+            reduced=x.type.size // y.type.size,
+        )  # fmt: skip
+        quads = inner % 4 == 0 if inner > 1 else depth % 4 == 0 and part % 4 == 0
+        variables: dict[str, Variable] = {
+            "workgroup": WORKGROUP, "op": op, "inner": inner > 1, "quads": quads, **workgroup_reduction(target),
+        }  # fmt: skip
+        bindings = (read("x", source), write("y", result, single=True))
+        groups = groups_for(outer * parts * -(-inner // 4), target, 1)
+        why = f"pass {i + 1} of {len(walks)}, {workgroup_reduction_text(target)}"
+        numbers = (*params, *_stage(op, extra, i > 0))
+        made.append(Dispatch("reduce_part", variables, bindings, numbers, groups, why))
+        if narrow:
+            made.append(cast_dispatch(result, y, target))
+        source = result
+    return made
+
+
+def _stage(op: Reduction, extra: tuple[Param, ...], of_parts: bool) -> tuple[Param, ...]:
+    """The parameters that one pass needs; partial sums of stored integers have no zero point any more."""
+    if op is Reduction.STORED_SUM:
+        return tuple(param for param in extra if param.name == "x_zero")
+    if op is Reduction.QUANTIZED_SUM:
+        return tuple(i32(x_zero=0)[0] if of_parts and param.name == "x_zero" else param for param in extra)
+    return extra if op in (Reduction.MAX, Reduction.MIN) else ()
+
+
+def _groups(shape: Sequence[int], axes: Sequence[int]) -> list[tuple[int, int, int]]:
+    """(outer, depth, inner) of each run of neighbouring axes, the last run first, on what the ones before left."""
+    left, found = list(shape), []
+    axis = len(left) - 1
+    while axis >= 0:
+        first = axis
+        while first in axes and first - 1 in axes:
+            first -= 1
+        depth = math.prod(left[first : axis + 1])
+        if axis in axes and depth > 1:
+            found.append((math.prod(left[:first]), depth, math.prod(left[axis + 1 :])))
+            left[first : axis + 1] = [1] * (axis + 1 - first)
+        axis = first - 1
+    return found
+
+
+def _split(group: tuple[int, int, int]) -> list[tuple[int, int, int, int]]:
+    """(outer, depth, inner, part) of the passes over one group: parts first where a line is long, then all at once."""
+    outer, depth, inner = group
+    busy = max(1, outer * -(-inner // 4))
+    wanted = min(-(-depth // PART), max(-(-MANY_GROUPS // busy), -(-depth // ONE_LOOP)))
+    if wanted <= 1:
+        return [(*group, depth)]
+    part = -(-depth // (4 * wanted)) * 4
+    return [(*group, part), *_split((outer, -(-depth // part), inner))]
 
 
 def _columns(shape: Sequence[int], axes: Sequence[int]) -> tuple[int, int, int] | None:
@@ -161,7 +266,7 @@ def arg_extreme(node: Node, target: Target) -> list[Dispatch]:
     """arg_extreme_workgroup.wgsl for long lines and few results on hardware, else arg_extreme.wgsl."""
     x, y = node.required_input(0), node.output
     _, depth, inner = split_at(x.type.shape, node.attrs.axis)
-    if not target.software and depth >= LONG_ROW and y.type.size <= FEW_RESULTS:
+    if depth > ONE_LOOP or (not target.software and depth >= LONG_ROW and y.type.size <= FEW_RESULTS):
         return [_arg_extreme_workgroup(node, target)]
     variables: dict[str, Variable] = {
         "workgroup": WORKGROUP, "largest": node.op.name == "arg_max", "float": x.type.dtype.is_float,
