@@ -41,6 +41,7 @@ class DemoPage:
         self.context: BrowserContext = browser.new_context(**context_options)
         self.page: Page = self.context.new_page()
         self.address, self.query = address, query
+        self.mended = False  # requests that the test broke on purpose are answered by the server again
         self.complaints: list[str] = []
         self.console: list[str] = []
         self.page.on("console", self._heard)

@@ -71,7 +71,7 @@ def test_a_missing_file_is_named_and_trying_again_helps(demo: Demo, file: str) -
     error = page.wait_for("error", lambda: page.error)
     assert error["code"] == ("worker" if file == "engine_worker.js" else "download")
     assert file in error["message"]
-    page.context.unroute(f"**/{file}")
+    page.mended = True
     page.page.get_by_role("button", name="Try again").click()
     assert len(page.wait_for_result()["faces"]) == 1
     page.complaints.clear()  # the browser reports the 404 itself
@@ -106,7 +106,7 @@ def test_a_model_that_is_none_is_refused(demo: Demo, name: str, content: bytes) 
     page = demo(broken=("**/*.tflite", answer))
     error = page.wait_for("error", lambda: page.error)
     assert error["code"] in ("model-format", "integrity"), name
-    page.context.unroute("**/*.tflite")
+    page.mended = True
     page.page.get_by_role("button", name="Try again").click()
     assert len(page.wait_for_result()["faces"]) == 1
 

@@ -16,6 +16,8 @@ RINGS = {
     "rings 0 and 1": ("web/python/tests", "kernels_wasm/tests", "server/tests", "build_scripts/tests"),
     "ring 2": ("e2e_tests",),
 }
+SHARED_OUT = ("rings 0 and 1",)  # among processes, one a core; the browsers of ring 2 use all cores themselves
+MAX_PROCESSES = 8
 VULKAN_DRIVERS = (Path("/usr/share/vulkan/icd.d"), Path("/etc/vulkan/icd.d"))
 
 
@@ -32,17 +34,19 @@ def run(argv: list[str]) -> int:
     os.environ[chromium.OVERRIDE] = str(browser)
     wanted = options.ring or ["static", *RINGS]
     stages = static_stages() if "static" in wanted else []
-    stages += [Stage(name, lambda paths=paths: _pytest(paths)) for name, paths in RINGS.items() if name in wanted]  # type: ignore[misc]
+    stages += [Stage(name, lambda name=name: _pytest(name)) for name in RINGS if name in wanted]  # type: ignore[misc]
     return run_stages(stages)
 
 
-def _pytest(paths: tuple[str, ...]) -> int:
+def _pytest(ring: str) -> int:
     """pytest's status; it gives 5, which is red, when it collects nothing."""
-    found = [path for path in paths if (ROOT / path).is_dir()]
+    found = [path for path in RINGS[ring] if (ROOT / path).is_dir()]
     if not found:
-        print(f"none of {', '.join(paths)} is there")
+        print(f"none of {', '.join(RINGS[ring])} is there")
         return 5
-    return command([sys.executable, "-m", "pytest", "-q", *found])
+    processes = min(os.cpu_count() or 1, MAX_PROCESSES) if ring in SHARED_OUT else 1
+    several = ["-n", str(processes), "--dist", "worksteal"] if processes > 1 else []
+    return command([sys.executable, "-m", "pytest", "-q", *several, *found])
 
 
 def _software_vulkan() -> None:
