@@ -1,7 +1,8 @@
 """The verb `mutate`: damaged model files give a graph or a typed error, never anything else.
 
 With `--types`, models of one operator whose tensors have other element types take their place: those that are not
-refused run on wasm, which must compute what the reference does and write nothing beside its tensors.
+refused run on wasm with guarded gaps between tensors, which must stay as they are while wasm computes what the
+reference does.
 """
 
 import argparse
@@ -32,6 +33,8 @@ def run(argv: list[str]) -> int:
     print(f"  results        {tally.results}")
     print(f"  typed errors   {sum(tally.errors.values())}  ({_listed(tally.errors)})")
     print(f"  anything else  {len(tally.others)}")
+    if tally.untouched or tally.touched:
+        print(f"  guarded runs   {tally.untouched} touched nothing beside their results, {tally.touched} did")
     print(f"  slowest case   {1000 * tally.slowest_s:.1f} ms")
     print(f"  most memory    {tally.most_bytes / 2**20:.2f} MiB")
     for other in tally.others[:20]:
@@ -81,6 +84,7 @@ def _numbers(tally: Any, seconds: float) -> dict[str, Any]:
         "results": tally.results,
         "typed_errors": dict(sorted(tally.errors.items())),
         "anything_else": len(tally.others),
+        "guards": {"untouched": tally.untouched, "touched": tally.touched},
         "slowest_ms": round(1000 * tally.slowest_s, 3),
         "most_bytes": tally.most_bytes,
         "seconds": round(seconds, 1),

@@ -73,10 +73,10 @@ def _rows(data: dict[str, list[dict[str, object]]]) -> Iterator[Row]:
     entries: dict[object, dict[str, object]] = {}
     for entry in data.get("kernel", []):
         if "like" in entry:
-            if entry["like"] not in entries or {"args", "split", "writes"} & set(entry):
-                raise KernelListError(f"{entry}: like must name an earlier kernel and replaces args, split and writes")
+            if entry["like"] not in entries or {"args", "split"} & set(entry):
+                raise KernelListError(f"{entry}: like must name an earlier kernel and replaces args and split")
             model = entries[entry["like"]]
-            entry |= {key: model[key] for key in ("args", "split", "writes") if key in model}
+            entry |= {key: model[key] for key in ("args", "split", "writes") if key in model and key not in entry}
         family = entry.get("family")
         if family is not None and family not in FAMILIES:
             raise KernelListError(f"family {family!r} is none of {', '.join(FAMILIES)}")

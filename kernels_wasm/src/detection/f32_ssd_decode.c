@@ -7,7 +7,7 @@
 //   candidates  [anchors][5 + 2*keypoints]  left, top, right, bottom, keypoints in 0..1 of the input, score    written
 //   count       [1]                         how many candidates there are                                      written
 //
-// size is the model's input width and height in pixels; logits are clipped to +-score_clip. A NaN scores nothing.
+// anchors is how many there are room for; size is the model's input width and height in pixels; logits are clipped to +-score_clip. A NaN scores nothing.
 // Needs: room for a candidate for each anchor. Units: none, one thread does all.
 // Anchors are the centres of their cells and as large as the input (fixed_anchor_size).
 // Source: MediaPipe SsdAnchorsCalculator, TensorsToDetectionsCalculator (reverse_output_order, sigmoid_score);
@@ -30,7 +30,8 @@ INLINE void decode_box(const float *raw, float *out, float cx, float cy, float i
 
 void f32_ssd_decode(const float *restrict boxes, const float *restrict scores, const int32_t *restrict layers,
                     const float *restrict asked, float *restrict candidates, int32_t *restrict count,
-                    int32_t layer_count, int32_t size, int32_t keypoints, float score_clip, float min_score) {
+                    int32_t layer_count, int32_t size, int32_t keypoints, int32_t anchors, float score_clip,
+                    float min_score) {
   const int32_t raw_width = 4 + 2 * keypoints, width = raw_width + 1;
   const float inverse = 1.0f / (float)size, least = *asked > 0.0f ? *asked : min_score;
   int32_t anchor = 0, found = 0;
@@ -38,7 +39,7 @@ void f32_ssd_decode(const float *restrict boxes, const float *restrict scores, c
     const int32_t cells = layers[2 * layer], per_cell = layers[2 * layer + 1];
     for (int32_t cell = 0; cell < cells * cells; cell++) {
       const float cx = ((float)(cell % cells) + 0.5f) / (float)cells, cy = ((float)(cell / cells) + 0.5f) / (float)cells;
-      for (int32_t a = 0; a < per_cell; a++, anchor++) {
+      for (int32_t a = 0; a < per_cell && anchor < anchors; a++, anchor++) {
         const float logit = v4f_clamp(v4f_splat(scores[anchor]), v4f_splat(-score_clip), v4f_splat(score_clip))[0];
         const float score = v4f_sigmoid(v4f_splat(logit))[0];
         if (!(score >= least)) continue;

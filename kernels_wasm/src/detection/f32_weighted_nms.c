@@ -1,7 +1,7 @@
 // Non-maximum suppression that averages: overlapping detections become one, weighted by their scores.
 //
-//   candidates  [*count][width]  left, top, right, bottom, more coordinates, score     read; scores are used up
-//   count       [1]              how many candidates there are                          read
+//   candidates  [room][width]  left, top, right, bottom, more coordinates, score     read; scores are used up
+//   count       [1]              how many candidates there are, `room` at most          read
 //   kept        [limit][width]   best score first, the best one's; zero behind the last  written
 //   Needs: the three do not overlap.
 //
@@ -31,8 +31,8 @@ static int32_t find_best(const float *candidates, int32_t n, int32_t width) {
 }
 
 void f32_weighted_nms(float *restrict candidates, const int32_t *restrict count, float *restrict kept, int32_t width,
-                      int32_t limit, float suppression) {
-  const int32_t n = *count;
+                      int32_t room, int32_t limit, float suppression) {
+  const int32_t n = *count < room ? *count : room;
   int32_t found = 0;
   for (; found < limit; found++) {
     const int32_t best = find_best(candidates, n, width);

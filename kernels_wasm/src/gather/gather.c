@@ -6,7 +6,7 @@
 //   gather_nd         x [batch, batch_bytes]               positions [batch, count, depth] -> y [batch, count, row]
 //   scatter_elements  y [outer, size, inner] changed       positions, updates [outer, count, inner]
 //   scatter_nd        y changed                            positions [count, depth], updates [count, row]
-//   axes              int32 pairs (size, stride in rows), one for each of `depth` axes
+//   axes              int32: depth, the sizes of the `depth` axes, their strides in rows
 //
 // row is in bytes (scatter_nd's sums: in elements). Scatters run in order: the last update of a position stays.
 // Needs: y overlaps neither x nor updates.
@@ -21,7 +21,7 @@ INLINE int32_t inside(int32_t position, int32_t size) {
 // The row that one position of `depth` numbers names.
 INLINE int32_t place_of(const int32_t *position, const int32_t *axes, int32_t depth) {
   int32_t row = 0;
-  for (int32_t d = 0; d < depth; d++) row += inside(position[d], axes[2 * d]) * axes[2 * d + 1];
+  for (int32_t d = 0; d < depth; d++) row += inside(position[d], axes[1 + d]) * axes[1 + depth + d];
   return row;
 }
 

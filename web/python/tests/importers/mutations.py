@@ -33,6 +33,8 @@ class Tally:
     others: list[str] = field(default_factory=list)
     slowest_s: float = 0.0
     most_bytes: int = 0
+    untouched: int = 0  # guarded runs that changed nothing beside their results
+    touched: int = 0  # guarded runs that did
 
     @property
     def count(self) -> int:

@@ -31,7 +31,7 @@ def decode(isa: str, boxes: Array, scores: Array, least: float) -> Array:
     room, count = memory.room(4 * (RAW + 1) * most), memory.room(4)
     grids = np.array([(math.ceil(SIZE / stride), anchors) for stride, anchors in LAYERS], np.int32)
     given = [memory.put(a) for a in (boxes, scores, grids, np.array([least], np.float32))]
-    memory.kernels.call("f32_ssd_decode", *given, room, count, len(LAYERS), SIZE, KEYPOINTS, CLIP, DEFAULT)
+    memory.kernels.call("f32_ssd_decode", *given, room, count, len(LAYERS), SIZE, KEYPOINTS, most, CLIP, DEFAULT)
     found = int(memory.get(count, np.empty(1, np.int32))[0])
     return memory.get(room, np.empty((most, RAW + 1), np.float32))[:found]
 
@@ -63,7 +63,7 @@ def suppress(isa: str, candidates: Array, limit: int, most: float) -> Array:
     """What the kernel keeps."""
     memory, width = Memory(isa), candidates.shape[1]
     kept, count = memory.room(4 * width * limit), memory.put(np.array([len(candidates)], np.int32))
-    memory.kernels.call("f32_weighted_nms", memory.put(candidates), count, kept, width, limit, most)
+    memory.kernels.call("f32_weighted_nms", memory.put(candidates), count, kept, width, len(candidates), limit, most)
     rows = memory.get(kept, np.empty((limit, width), np.float32))
     found = int((rows[:, -1] > 0).sum())
     assert not rows[found:].any()

@@ -45,13 +45,19 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """A place inside a block, in bytes."""
+    """A place inside a block, in bytes; `end` is where the tensor there ends, None where it ends with the block."""
 
     block: Block
     offset: int = 0
+    end: int | None = None
 
     def __add__(self, nbytes: int) -> Ref:
-        return Ref(self.block, self.offset + nbytes)
+        return Ref(self.block, self.offset + nbytes, self.end)
+
+    @property
+    def room(self) -> int:
+        """Bytes from here to the end of the tensor."""
+        return (self.block.nbytes if self.end is None else self.end) - self.offset
 
     @property
     def address(self) -> int:

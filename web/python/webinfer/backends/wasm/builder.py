@@ -164,6 +164,12 @@ class Builder:
         """The next calls belong to no node: conversions at the API."""
         self._node_index, self._to_prepare = -1, False
 
+    def written(self, step: Step) -> list[tuple[Ref, int]]:
+        """Where a step writes, and how many bytes from there at most: as kernels.toml declares of its kernel."""
+        writes = KERNELS[step.kernel].writes
+        told = writes(step.args, step.units, self._reach) if writes is not None else ()
+        return [(target, nbytes) for target, nbytes in told if isinstance(target, Ref)]
+
     def keep_alive(self, ref: Ref, step: int) -> None:
         """Extends a block's life to a step of the run program."""
         self.run_part.touch(ref.block, step)
@@ -178,18 +184,17 @@ class Builder:
             if len(given) < count:
                 raise KernelError(f"kernel {name}: one of the arguments {', '.join(group)} is given twice")
         at, args = len(part.steps), kernel.arranged(given, units)
-        if kernel.writes is not None:
-            for target, nbytes in kernel.writes(args, units, self._reach):
-                if isinstance(target, Ref) and target.offset + nbytes > target.block.nbytes:
-                    block = target.block
-                    raise KernelError(
-                        f"kernel {name} would write {nbytes} bytes from byte {target.offset} of {block.name!r}, "
-                        f"which has {block.nbytes}"
-                    )
+        step = Step(name, args, units, self._node_index)
+        for target, nbytes in self.written(step):
+            if nbytes > target.room:
+                raise KernelError(
+                    f"kernel {name} would write {nbytes} bytes from byte {target.offset} of {target.block.name!r}, "
+                    f"where the tensor has {target.room}"
+                )
         for i in kernel.arrangement.pointers:
             if isinstance(ref := args[i], Ref):
                 part.touch(ref.block, at)
-        part.steps.append(Step(name, args, units, self._node_index))
+        part.steps.append(step)
 
     def _reach(self, nest: Ref, operand: int) -> int:
         """How many elements from its start a loop nest reaches in an operand."""
@@ -200,10 +205,11 @@ class Builder:
         return 1 + sum((n - 1) * max(step, 0) for n, step in zip(sizes, steps, strict=False)) if all(sizes) else 0
 
     def _make_ref(self, value: Value) -> Ref:
+        nbytes = value.type.size * compute_itemsize(value.type.dtype)
         if value in self._aliases:
             owner, offset = self._aliases[value]
-            return self.ref(owner) + offset
-        nbytes = value.type.size * compute_itemsize(value.type.dtype)
+            whole = self.ref(owner) + offset
+            return Ref(whole.block, whole.offset, whole.offset + nbytes)
         if value.is_constant:
             return self._constant_ref(value, nbytes)
         if value in self._folded:

@@ -20,12 +20,12 @@ def ssd_detections(node: Node, builder: Builder) -> None:
         "f32_ssd_decode",
         boxes=builder.ref(boxes), scores=builder.ref(scores), layers=layers, asked=builder.ref(asked),
         candidates=candidates, count=count, layer_count=len(a.layers), size=a.size, keypoints=(raw - 4) // 2,
-        score_clip=a.score_clip, min_score=a.min_score,
+        anchors=a.anchors, score_clip=a.score_clip, min_score=a.min_score,
     )  # fmt: skip
     builder.step(
         "f32_weighted_nms",
-        candidates=candidates, count=count, kept=builder.ref(node.output), width=raw + 1, limit=a.most,
-        suppression=a.suppression,
+        candidates=candidates, count=count, kept=builder.ref(node.output), width=raw + 1, room=a.anchors,
+        limit=a.most, suppression=a.suppression,
     )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ import math
 import struct
 
 from webinfer.backends.wasm.builder import Builder, Lower, compute_itemsize
+from webinfer.backends.wasm.lowerings.affine import integers
 from webinfer.backends.wasm.lowerings.cast import F32, compute_dtype, convert, copy
 from webinfer.backends.wasm.lowerings.elementwise import I32, I64, refuse
 from webinfer.backends.wasm.lowerings.reduce import lines_of
@@ -62,10 +63,8 @@ def gather_elements(node: Node, builder: Builder) -> None:
 
 
 def _axes_table(builder: Builder, shape: tuple[int, ...], depth: int) -> Ref:
-    """(size, stride in rows) of the leading axes that a position names."""
-    words = [n for pair in zip(shape[:depth], row_major(shape[:depth]), strict=True) for n in pair]
-    data = struct.pack(f"<{len(words)}i", *words)
-    return builder.table(("axes", data), data)
+    """The leading axes that a position names: how many, their sizes, their strides in rows."""
+    return integers(builder, [depth, *shape[:depth], *row_major(shape[:depth])])
 
 
 def gather_nd(node: Node, builder: Builder) -> None:

@@ -52,7 +52,10 @@ def sparse_conv2d(node: Node, builder: Builder, epilogue: Arguments) -> None:
         dense = builder.scratch(4 * w.type.size)
         expand_constant(builder, w, dense)
         address = builder.optional_ref(bias)
-        builder.prepare("f32_pack_sparse_weights", w=dense, bias=address, y=packed, co=co, ci=ci, pixels=block)
+        builder.prepare(
+            "f32_pack_sparse_weights",
+            w=dense, bias=address, y=packed, co=co, ci=ci, pixels=block, entries=stored,
+        )  # fmt: skip
     blocks = -(-pixels // block)
     scratch = builder.scratch(4 * blocks * block * (ci + 3))
     builder.step(
