@@ -3,7 +3,7 @@
 import argparse
 
 from build_scripts.site.serving import address_of, bound_socket, make_server
-from server.settings import Settings
+from server.settings import settings_from
 
 
 def main() -> None:
@@ -12,7 +12,7 @@ def main() -> None:
     parser.add_argument("--not-isolated", action="store_true")
     parser.add_argument("--port", type=int, default=0)
     options = parser.parse_args()
-    server = make_server(Settings(isolated=not options.not_isolated))
+    server = make_server(settings_from(isolated=not options.not_isolated))
     listener = bound_socket(options.port)
     print(address_of(listener), flush=True)
     server.run(sockets=[listener])

@@ -1,8 +1,8 @@
-"""uvicorn's HTTP connections with limits of time, and with our own answer to what is no HTTP.
+"""uvicorn's HTTP connections with limits of time and number, and with our own answer to what is no HTTP.
 
 uvicorn closes connections that are idle after an answer. It does not limit how long a client may take to send a
-request's head, nor how long it may leave an answer unread; this module adds both. Whoever reads or writes slowly so
-holds a connection for a while and costs the others nothing.
+request's head, how long it may leave an answer unread, nor how many connections one address may have; this module adds
+all three. Whoever reads or writes slowly so holds a connection for a while and costs the others nothing.
 """
 
 import asyncio
@@ -13,18 +13,20 @@ from typing import Any, ClassVar
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from server.middleware import security_headers
+from server.clients import Clients, Tally, client_of
+from server.middleware import REFUSED, security_headers
 from server.problems import problem
 from server.settings import Settings
 
 log = logging.getLogger("webinfer.access")
+WITHOUT_ANSWER = 2  # times the limit of a client's connections: beyond that nobody is told why
 
 
 def protocol_with_limits(limits: Settings) -> type[H11Protocol]:
-    """uvicorn's HTTP protocol class with the header timeout and the write timeout of these settings."""
+    """uvicorn's HTTP protocol class with the timeouts and the limits of these settings."""
 
     class Protocol(LimitedProtocol):
-        settings = limits
+        settings, clients, tally = limits, Clients(limits), Tally(limits.client_connections)
 
     return Protocol
 
@@ -34,16 +36,29 @@ class LimitedProtocol(H11Protocol):
 
     The header timeout starts when a connection opens, and again when the first byte of each later request arrives. It
     ends when the last header has been read. The write timeout starts when bytes of an answer wait for the client, and
-    ends when it has taken all of them; never more than one piece of a file (64 kB) waits.
+    ends when it has taken all of them; never more than one piece of a file (64 kB) waits. A connection beyond its
+    client's limit is answered with 429 and closed. Those of a trusted proxy are not limited: its clients are told apart
+    by the requests.
     """
 
     settings: ClassVar[Settings]
+    clients: ClassVar[Clients]
+    tally: ClassVar[Tally]
+    counted_as: str | None = None
     header_timer: asyncio.TimerHandle | None = None
     write_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
-        """Starts the header timeout: a connection is opened to send a request."""
+        """Counts the connection and starts the header timeout: a connection is opened to send a request."""
         super().connection_made(transport)
+        peer = self.client[0] if self.client else ""
+        self.counted_as = "" if self.clients.is_proxy(peer) else client_of(peer)
+        over = self.tally.enter(self.counted_as)
+        if over > (WITHOUT_ANSWER - 1) * self.tally.limit or len(self.connections) > self.settings.max_connections:
+            transport.abort()
+            return
+        if over > 0:
+            self.app_state = {**self.app_state, REFUSED: True}
         transport.set_write_buffer_limits(high=0)  # hear of every byte that has to wait
         self.header_timer = self.loop.call_later(self.settings.header_timeout_s, transport.close)
 
@@ -67,7 +82,10 @@ class LimitedProtocol(H11Protocol):
         super().resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stops the timers with the connection."""
+        """Stops the timers with the connection, and counts it no more."""
+        if self.counted_as is not None:
+            self.tally.leave(self.counted_as)
+            self.counted_as = None
         self.stop_header_timer()
         self.stop_write_timer()
         super().connection_lost(exc)

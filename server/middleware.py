@@ -1,5 +1,6 @@
-"""What holds for every request: accepted host names, a request id, security headers, one log line."""
+"""What holds for every request: accepted hosts, its turn, a request id, security headers, one log line."""
 
+import asyncio
 import logging
 import re
 import secrets
@@ -8,6 +9,7 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from server.clients import Clients, Tally
 from server.problems import problem
 from server.settings import Settings
 
@@ -34,6 +36,7 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
+REFUSED = "webinfer.refused"  # in the state of a request: its connection is one too many for its client
 ISOLATION = {"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Embedder-Policy": "require-corp"}
 
 
@@ -51,7 +54,9 @@ class RequestMiddleware:
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self.app, self.settings = app, settings
-        self.headers, self.active = security_headers(settings), 0
+        self.headers = security_headers(settings)
+        self.clients, self.requests = Clients(settings), Tally(settings.client_requests)
+        self.turns = asyncio.Semaphore(settings.max_requests)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuses the request, or hands it on; either way the answer gets the request id and the security headers."""
@@ -69,32 +74,52 @@ class RequestMiddleware:
                 message["headers"] = [*message.get("headers", []), *self.headers, identity]
             await send(message)
 
-        app = self._refusal(scope) or self.app
-        self.active += 1
+        client = self.clients.of(scope)
+        refusal = self._refusal(scope, self.requests.enter(client) > 0)
         try:
-            await app(scope, receive, send_with_headers)
+            await (refusal or self._in_turn)(scope, receive, send_with_headers)
         except Exception:
             log.exception("request %s failed", scope["request_id"])
             if started:  # the client must see a broken answer, not a short one that looks whole
                 raise
             await problem(500, scope["request_id"])(scope, receive, send_with_headers)
         finally:
-            self.active -= 1
+            self.requests.leave(client)
             elapsed = 1000 * (time.monotonic() - begin)
             log.info("%s %r %s %.1f ms %s", scope["method"], scope["path"], status, elapsed, scope["request_id"])
 
-    def _refusal(self, scope: Scope) -> ASGIApp | None:
+    def _refusal(self, scope: Scope, too_many: bool) -> ASGIApp | None:
         """The answer to a request that must not reach the routes.
 
-        Protects against DNS rebinding (a foreign Host that resolves to loopback), endless paths and too many at a time.
+        Protects against DNS rebinding (a foreign Host that resolves to loopback), endless paths, and clients that have
+        too much under way already.
         """
         if _host_of(scope) not in self.settings.hosts:
             return problem(400, scope["request_id"])
-        if self.active >= self.settings.max_requests:
-            return problem(503, scope["request_id"], {"Retry-After": str(self.settings.retry_after_s)})
+        if scope.get("state", {}).get(REFUSED):
+            return self._later(429, scope, {"Connection": "close"})
+        if too_many:
+            return self._later(429, scope)
         if len(scope["path"]) > self.settings.max_path_chars:
             return problem(404, scope["request_id"])
         return None
+
+    async def _in_turn(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hands a request on as soon as fewer than `max_requests` are being answered; 503 if that takes too long."""
+        try:
+            async with asyncio.timeout(self.settings.turn_timeout_s):
+                await self.turns.acquire()
+        except TimeoutError:
+            await self._later(503, scope)(scope, receive, send)
+            return
+        try:
+            await self.app(scope, receive, send)
+        finally:
+            self.turns.release()
+
+    def _later(self, status: int, scope: Scope, headers: dict[str, str] | None = None) -> ASGIApp:
+        again = {"Retry-After": str(self.settings.retry_after_s)}
+        return problem(status, scope["request_id"], {**again, **(headers or {})})
 
 
 def _host_of(scope: Any) -> str:

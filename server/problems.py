@@ -13,6 +13,7 @@ TITLES = {
     405: ("method-not-allowed", "This address does not take that method."),
     416: ("range-not-satisfiable", "The range lies outside of the file."),
     422: ("invalid", "A value in the request is not valid."),
+    429: ("too-many", "Too much is under way for this client; come again in a few seconds."),
     503: ("busy", "The server has too much to do at the moment; come again in a few seconds."),
 }
 MEDIA_TYPE = "application/problem+json"

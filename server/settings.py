@@ -1,9 +1,18 @@
 """Everything that can be set about the server."""
 
-from dataclasses import dataclass, field
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from ipaddress import ip_network
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
+PREFIX = "WEBINFER_SERVER_"  # of the environment variables: WEBINFER_SERVER_HOSTS sets `hosts`
+
+
+class SettingsError(ValueError):
+    """An environment variable names no setting, or holds no value for it."""
 
 
 @dataclass(frozen=True)
@@ -20,5 +29,44 @@ class Settings:
     header_timeout_s: float = 10.0  # seconds that a client may take to send the head of a request
     keep_alive_timeout_s: int = 5  # seconds that an idle connection is kept
     write_timeout_s: float = 20.0  # seconds that a client may leave 64 kB of an answer unread
-    max_requests: int = 4096  # requests that are answered at a time; more get 503 and are asked to come again
-    retry_after_s: int = 2  # seconds after which those may come again
+    max_connections: int = 12_288  # open at a time; more are closed at once
+    max_requests: int = 4096  # that are answered at a time; more wait for their turn
+    turn_timeout_s: float = 20.0  # seconds that a request waits for its turn; then it gets 503
+    client_connections: int = 1024  # open at a time from one address; more get 429; 0 for no limit
+    client_requests: int = 1024  # waiting or answered at a time for one client; more get 429; 0 for no limit
+    retry_after_s: int = 2  # seconds after which those with 429 or 503 may come again
+    trusted_proxies: frozenset[str] = frozenset()  # addresses or networks of proxies, whose word on clients counts
+    forwarded_header: str = "X-Forwarded-For"  # in which they name the client
+
+
+def settings_from(environment: Mapping[str, str] = os.environ, **given: Any) -> Settings:
+    """The settings with what WEBINFER_SERVER_… variables say; sets are lists with commas, truth is 0 or 1.
+
+    Raises: SettingsError if a variable names no setting or its value does not fit
+    """
+    known = {PREFIX + one.name.upper(): one.name for one in fields(Settings)}
+    said: dict[str, Any] = {}
+    for variable, text in environment.items():
+        if not variable.startswith(PREFIX):
+            continue
+        if variable not in known:
+            raise SettingsError(f"{variable} names no setting of the server; there are {', '.join(sorted(known))}")
+        said[known[variable]] = _value(variable, text, getattr(Settings(), known[variable]))
+    return replace(Settings(), **{**said, **given})
+
+
+def _value(variable: str, text: str, default: Any) -> Any:
+    text = text.strip()
+    try:
+        if isinstance(default, frozenset):
+            parts = frozenset(part.strip().lower() for part in text.split(",") if part.strip())
+            return frozenset(str(ip_network(part, strict=False)) for part in parts) if "PROXIES" in variable else parts
+        if isinstance(default, bool):
+            return {"0": False, "1": True}[text]
+        value = type(default)(text)
+        if isinstance(value, int | float) and not 0 <= value < 1e9:
+            raise ValueError
+    except (ValueError, KeyError) as error:
+        kind = {bool: "0 or 1", int: "a whole number", float: "a number"}.get(type(default), "such a value")
+        raise SettingsError(f"{variable} is {text!r}; it has to be {kind}, not negative") from error
+    return value

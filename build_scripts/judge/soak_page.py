@@ -252,6 +252,7 @@ def readable_error(text: str) -> str:
     """The page's error as "code: message"."""
     try:
         told = json.loads(text)
-        return f"{told['code']}: {told['message']}"[:200]
+        text = f"{told['code']}: {told['message']}"
     except (ValueError, KeyError, TypeError):
-        return text[:200]
+        pass
+    return " ".join(text.split())[:200]

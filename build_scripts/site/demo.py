@@ -3,8 +3,10 @@
 import argparse
 import logging
 
+from build_scripts.errors import BuildError
 from build_scripts.paths import BUILD, ROOT
 from build_scripts.setup.sequence import set_up
+from server.settings import Settings, SettingsError, settings_from
 
 
 def run(argv: list[str]) -> int:
@@ -14,6 +16,7 @@ def run(argv: list[str]) -> int:
     parser.add_argument("--headless", action="store_true", help="detect on the sample photo in headless Chromium")
     parser.add_argument("--not-isolated", action="store_true", help="serve without the isolation headers")
     options = parser.parse_args(argv)
+    settings = _settings(not options.not_isolated)
     set_up()
     if options.headless:
         from build_scripts.setup.environment import ensure_groups
@@ -22,16 +25,23 @@ def run(argv: list[str]) -> int:
         from build_scripts.site.headless import run_headless
 
         return run_headless(not options.not_isolated)
-    return _serve(options.port, not options.not_isolated)
+    return _serve(options.port, settings)
 
 
-def _serve(port: int, isolated: bool) -> int:
+def _settings(isolated: bool) -> Settings:
+    """The server's settings, with what the environment says."""
+    try:
+        return settings_from() if isolated else settings_from(isolated=False)
+    except SettingsError as error:
+        raise BuildError(str(error)) from error
+
+
+def _serve(port: int, settings: Settings) -> int:
     from build_scripts.site.serving import address_of, bound_socket, make_server
-    from server.settings import Settings
 
     log = BUILD / "server.log"
     logging.basicConfig(filename=log, level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
-    server = make_server(Settings(isolated=isolated))
+    server = make_server(settings)
     listener = bound_socket(port)
     print(f"\nwebinfer is served at {address_of(listener)}   (stop with Ctrl-C; log in {log.relative_to(ROOT)})")
     server.run(sockets=[listener])

@@ -12,12 +12,11 @@ import uvicorn
 from build_scripts.errors import BuildError
 from server.app import create_app
 from server.connections import protocol_with_limits
-from server.settings import Settings
+from server.settings import Settings, settings_from
 
 HOST = "127.0.0.1"
 PORTS_TRIED = 50
 WAITING = 2048  # connections that the system holds until the server takes them
-FILES_PER_REQUEST = 2  # a connection, and the file that is sent on it
 OTHER_FILES = 128
 
 
@@ -41,20 +40,29 @@ def address_of(listener: socket.socket) -> str:
 
 
 def make_server(settings: Settings) -> uvicorn.Server:
-    """A uvicorn server for these settings; it answers no more requests at a time than it may open files for."""
-    files = allow_files(FILES_PER_REQUEST * settings.max_requests + OTHER_FILES)
-    settings = replace(settings, max_requests=min(settings.max_requests, (files - OTHER_FILES) // FILES_PER_REQUEST))
+    """A uvicorn server for these settings, with no more connections and requests than it may open files for."""
+    settings = within_files(settings, allow_files(settings.max_connections + settings.max_requests + OTHER_FILES))
     config = uvicorn.Config(
         create_app(settings),
         log_level="warning",
         access_log=False,  # server/middleware.py writes the one line of each request
         server_header=False,
+        proxy_headers=False,  # server/clients.py reads them, of proxies that were named
+        ws="none",
         http=protocol_with_limits(settings),
         timeout_keep_alive=settings.keep_alive_timeout_s,
         timeout_graceful_shutdown=3,
         lifespan="off",
     )
     return uvicorn.Server(config)
+
+
+def within_files(settings: Settings, files: int) -> Settings:
+    """The settings with their limits lowered so that each connection and each file that is sent can be opened."""
+    requests = min(settings.max_requests, (files - OTHER_FILES) // 2)
+    return replace(
+        settings, max_requests=requests, max_connections=min(settings.max_connections, files - OTHER_FILES - requests)
+    )
 
 
 def allow_files(wanted: int) -> int:
@@ -73,7 +81,7 @@ def allow_files(wanted: int) -> int:
 @contextlib.contextmanager
 def running_server(settings: Settings | None = None, port: int = 0) -> Iterator[str]:
     """The address of a server that runs in a thread until the block ends."""
-    server = make_server(settings or Settings())
+    server = make_server(settings or settings_from())
     listener = bound_socket(port)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()

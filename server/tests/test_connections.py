@@ -18,6 +18,7 @@ from server.tests.sites import made_site
 HEADER_TIMEOUT_S = 1
 WRITE_TIMEOUT_S = 1
 MAX_REQUESTS = 8
+TURN_TIMEOUT_S = 0.3
 LIMIT_S = 8
 LARGE = 32 << 20  # bytes that no pair of sockets holds
 
@@ -32,7 +33,11 @@ def large_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     manifest["assets"]["large.bin"] = {**row, "sha256": "0" * 64, "type": "application/octet-stream"}
     (settings.site / "manifest.json").write_text(json.dumps(manifest))
     limited = replace(
-        settings, write_timeout_s=WRITE_TIMEOUT_S, max_requests=MAX_REQUESTS, hosts=frozenset({"localhost"})
+        settings,
+        write_timeout_s=WRITE_TIMEOUT_S,
+        max_requests=MAX_REQUESTS,
+        turn_timeout_s=TURN_TIMEOUT_S,
+        hosts=frozenset({"localhost"}),
     )
     with running_server(limited) as address:
         yield int(address.rsplit(":", 1)[1])
@@ -115,7 +120,7 @@ def test_who_does_not_read_is_let_go_and_the_others_are_served(large_port: int) 
     busy.request("GET", "/healthz")
     answer = busy.getresponse()
     problem = json.loads(answer.read())
-    assert (answer.status, problem["code"]) == (503, "busy")
+    assert (answer.status, problem["code"]) == (503, "busy")  # after TURN_TIMEOUT_S: nobody's turn has ended
     assert int(answer.headers["Retry-After"]) > 0
     assert answer.headers["Content-Type"] == "application/problem+json"
     time.sleep(WRITE_TIMEOUT_S + 0.5)
