@@ -3,6 +3,8 @@
 // Pyodide and Python fetch some files themselves. While `counting` runs, the worker's `fetch` is wrapped:
 // the response is passed on untouched and a clone of it is counted, so nothing is downloaded twice.
 
+import { StallWatch } from "./stall_watch.js";
+
 const STAGES = { pyodide: "Python", python: "Engine", snapshot: "Engine", kernels: "Kernels" }; // folder -> stage
 
 /** A file that could not be had; `code` is "download". */
@@ -22,14 +24,22 @@ export class Downloads {
   #counted = new Set();
   #broken;
   #break; // rejects #broken
+  #still;
+  #stall; // rejects #still
   #report;
+  #watch;
   #fetchPlain = self.fetch.bind(self);
 
-  constructor(manifest, report) {
+  /** `patienceMs`: how long nothing may come while anything is missing. */
+  constructor(manifest, patienceMs, report) {
     this.#report = report;
+    const [{ url }] = Object.values(manifest);
+    const asking = { method: "HEAD", cache: "no-store", priority: "high" };
+    this.#watch = new StallWatch(patienceMs, (signal) => this.#fetchPlain(url, { ...asking, signal }));
     this.manifest = manifest;
     this.#broken = new Promise((_, reject) => (this.#break = reject));
-    this.#broken.catch(() => {}); // whoever asked for the file hears of it too
+    this.#still = new Promise((_, reject) => (this.#stall = reject));
+    for (const promise of [this.#broken, this.#still]) promise.catch(() => {}); // whoever asked for the file hears of it too
     for (const [name, file] of Object.entries(manifest)) this.#files.set(this.url(name), { name, bytes: file.bytes });
   }
 
@@ -58,31 +68,32 @@ export class Downloads {
 
   /** The namespace of a JavaScript module of the manifest. */
   async module(name) {
-    const url = this.url(name);
     try {
-      const namespace = await import(url);
+      const namespace = await this.#watched(name, false, () => import(this.url(name)));
       this.came(name); // `import` shows no bytes on the way
       return namespace;
     } catch (error) {
-      throw this.#failed(new DownloadError(name, url, error.message));
+      throw this.#failed(error);
     }
   }
 
   /** The bytes of a file of the manifest. */
   async bytes(name) {
-    const response = await this.#ask(name);
     const url = this.url(name);
     const bytes = new Uint8Array(this.manifest[name].bytes);
-    const reader = response.body.getReader();
-    this.#counted.add(url);
-    for (let at = 0; ; ) {
-      const { done, value } = await reader.read();
-      if (done && at === bytes.length) return bytes;
-      if (done || at + value.length > bytes.length) throw new DownloadError(name, url, "it is of another length than the manifest says");
-      bytes.set(value, at);
-      at += value.length;
-      this.#add(url, value.length);
-    }
+    await this.#whole(name, true, async (response) => {
+      const reader = response.body.getReader();
+      this.#counted.add(url);
+      for (let at = 0; ; ) {
+        const { done, value } = await reader.read();
+        if (done && at === bytes.length) return;
+        if (done || at + value.length > bytes.length) throw new Error("it is of another length than the manifest says");
+        bytes.set(value, at);
+        at += value.length;
+        this.#add(url, value.length);
+      }
+    });
+    return bytes;
   }
 
   /**
@@ -90,14 +101,14 @@ export class Downloads {
    * only so it finds the machine code that it kept from an earlier visit.
    */
   async compiled(name) {
-    const response = await this.#ask(name);
-    try {
-      const module = await WebAssembly.compileStreaming(response);
-      this.came(name);
-      return module;
-    } catch (error) {
-      throw new DownloadError(name, this.url(name), error.message);
-    }
+    const module = await this.#whole(name, false, WebAssembly.compileStreaming);
+    this.came(name);
+    return module;
+  }
+
+  /** What `promise` resolves to: this file, which somebody else is asking for. */
+  elsewhere(name, promise) {
+    return this.#watched(name, false, () => promise);
   }
 
   /** Counts a file as a whole. */
@@ -107,11 +118,24 @@ export class Downloads {
     this.#counted.add(url);
   }
 
-  async #ask(name) {
-    const url = this.url(name);
-    const response = await this.#fetchPlain(url).catch((error) => { throw new DownloadError(name, url, error.message); });
-    if (!response.ok) throw new DownloadError(name, url, `the server answered ${response.status}`);
-    return response;
+  /** What `take` makes of the answer to a request for the file. */
+  #whole(name, seen, take) {
+    return this.#watched(name, seen, async () => {
+      const response = await this.#fetchPlain(this.url(name), { signal: this.#watch.signal });
+      if (!response.ok) throw new Error(`the server answered ${response.status}`);
+      return take(response);
+    });
+  }
+
+  /** What `work` resolves to; throws DownloadError if it fails, or if all downloads stand still. */
+  async #watched(name, seen, work) {
+    try {
+      return await this.#watch.watch(work, seen);
+    } catch ({ message }) {
+      const error = new DownloadError(name, this.url(name), message);
+      if (this.stalled) this.#stall(this.#failed(error));
+      throw error;
+    }
   }
 
   /** What `work` returns, with every fetch of a known file counted meanwhile. */
@@ -136,20 +160,31 @@ export class Downloads {
     return Promise.race([this.#broken, promise]);
   }
 
+  /** Whether downloads stood still, so that none can be had any more. */
+  get stalled() {
+    return this.#watch.signal.aborted;
+  }
+
+  /** What `promise` resolves to; rejects when downloads stand still before. Other failures are left to who asked. */
+  flowing(promise) {
+    return Promise.race([this.#still, promise]);
+  }
+
   async #fetch(url, options) {
     const { name } = this.#files.get(url);
-    let response;
+    const { signal } = this.#watch;
     try {
-      response = await this.#fetchPlain(url, options);
+      const response = await this.#watched(name, true, () => this.#fetchPlain(url, { ...options, signal }));
+      if (!response.ok) throw new DownloadError(name, url, `the server answered ${response.status}`);
+      if (!this.#counted.has(url) && response.body) {
+        this.#counted.add(url);
+        const { body } = response.clone();
+        this.#watched(name, true, () => this.#count(url, body)).catch(() => {}); // the reader of the original sees it
+      }
+      return response;
     } catch (error) {
-      throw this.#failed(new DownloadError(name, url, error.message));
+      throw this.#failed(error);
     }
-    if (!response.ok) throw this.#failed(new DownloadError(name, url, `the server answered ${response.status}`));
-    if (!this.#counted.has(url) && response.body) {
-      this.#counted.add(url);
-      this.#count(url, response.clone().body).catch(() => {}); // the reader of the original sees the error
-    }
-    return response;
   }
 
   #failed(error) {
@@ -180,6 +215,7 @@ export class Downloads {
   }
 
   #add(url, bytes) {
+    this.#watch.moved();
     const stage = this.#expect(url);
     if (!stage) return;
     const totals = this.#stages.get(stage);

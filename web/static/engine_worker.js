@@ -14,6 +14,7 @@ const SETTLED_MS = 1000; // after the start, when the first picture has been loo
 let marking = true; // until the first result
 let runtimeCame; // resolves `runtime`
 const runtime = new Promise((resolve) => (runtimeCame = resolve)); // what the page compiled, or null
+let downloads = null; // Downloads, once it is told to start
 let engine = null; // the Python object that answers messages
 let queue = Promise.resolve(); // one message at a time, but pictures do not wait for pictures
 const flying = new Set(); // promises of pictures that are looked at
@@ -78,9 +79,9 @@ function tell(json) {
 
 const startingPython = (done) => post("progress", { stage: "start Python", done, total: 1, unit: "steps" });
 
-async function start({ manifest, task, backend, model, debug, runtimeComes }) {
+async function start({ manifest, task, backend, model, debug, patience, runtimeComes }) {
   performance.mark("webinfer begin");
-  const downloads = new Downloads(manifest, (progress) => {
+  downloads = new Downloads(manifest, patience, (progress) => {
     post("progress", progress);
     if (progress.stage === "Python" && progress.done === progress.total) startingPython(0);
   });
@@ -100,7 +101,7 @@ async function start({ manifest, task, backend, model, debug, runtimeComes }) {
     performance.mark("webinfer python");
     engine = EngineWorker(tell);
     const urls = Object.fromEntries(Object.entries(manifest).map(([name, { url }]) => [name, url]));
-    await engine.start(task, model, backend, debug, JSON.stringify(urls));
+    await downloads.flowing(engine.start(task, model, backend, debug, JSON.stringify(urls)));
   });
   setTimeout(() => settle(downloads, warmUp), SETTLED_MS);
 }
@@ -126,7 +127,7 @@ const HANDLERS = {
       image.close?.();
     }
   },
-  select: ({ backend }) => engine.select(backend),
+  select: ({ backend }) => downloads.counting(() => downloads.flowing(engine.select(backend))),
   plan: () => engine.plan(),
   profile: () => engine.profile(),
   tune: ({ budget }) => engine.tune(budget),
@@ -151,7 +152,7 @@ async function handle(message) {
   try {
     await HANDLERS[message.type](message);
   } catch (error) {
-    if (engine) died(`The Python interpreter ended: ${error.message}.`);
+    if (engine && error.code !== "download") died(`The Python interpreter ended: ${error.message}.`);
     else post("error", { code: error.code ?? "engine-start", message: String(error.message ?? error), fatal: true });
   }
 }

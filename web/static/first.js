@@ -2,6 +2,8 @@
 // `globalThis.started`.
 
 {
+  const PATIENCE_S = 30; // without a byte
+
   /** Files, backends and the version of messages, as the server wrote them into the page. */
   const readFacts = () => {
     const { assets: files, page } = JSON.parse(document.getElementById("manifest").textContent);
@@ -16,12 +18,14 @@
     const names = backends.map(({ name }) => name);
     const asked = parameters.get("backend");
     const debug = Number(parameters.get("debug") ?? 0);
+    const patience = Number(parameters.get("patience") ?? 0); // seconds
     const { task, model } = document.documentElement.dataset;
     return {
       manifest,
       task,
       model: parameters.get("model") ?? model,
       backend: names.includes(asked) ? asked : names[0],
+      patience: 1000 * (patience >= 1 && patience <= 600 ? patience : PATIENCE_S),
       debug: Number.isInteger(debug) && debug >= 0 && debug <= 5 ? debug : 0,
     };
   };

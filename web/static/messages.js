@@ -1,9 +1,8 @@
 // Generated from page/messages.toml by `python3 -m build_scripts tables --write`: do not edit.
 
-export const VERSION = 2;
+export const VERSION = 3;
 
 export const TO_ENGINE = {
-  start: { manifest: "object", task: "text", model: "text", backend: "text", debug: "number", runtimeComes: "flag?" },
   runtime: { module: "any?" },
   detect: { id: "number", image: "any" },
   select: { backend: "text" },
@@ -14,6 +13,15 @@ export const TO_ENGINE = {
   importTuning: { text: "text" },
   ping: {},
   close: {},
+  start: {
+    manifest: "object",
+    task: "text",
+    model: "text",
+    backend: "text",
+    debug: "number",
+    patience: "number",
+    runtimeComes: "flag?",
+  },
 };
 
 export const FROM_ENGINE = {

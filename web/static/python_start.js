@@ -37,13 +37,14 @@ export async function startPython(files, debug, foreseen, given) {
   try {
     return await restored;
   } catch (error) {
+    if (files.stalled) throw error;
     if (debug >= 1) console.info(`Python starts the long way, because its snapshot cannot be used: ${error.message}`);
     return fromWheels(files, { load, runtime });
   }
 }
 
 async function theRuntime(files, given) {
-  const module = (await given) ?? (await files.compiled(RUNTIME));
+  const module = (await files.elsewhere(RUNTIME, given)) ?? (await files.compiled(RUNTIME));
   files.came(RUNTIME);
   performance.mark("webinfer runtime");
   return module;

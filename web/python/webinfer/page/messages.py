@@ -3,17 +3,9 @@
 Generated from page/messages.toml by `python3 -m build_scripts tables --write`: do not edit.
 """
 
-VERSION = 2
+VERSION = 3
 
 TO_ENGINE: dict[str, dict[str, str]] = {
-    "start": {
-        "manifest": "object",
-        "task": "text",
-        "model": "text",
-        "backend": "text",
-        "debug": "number",
-        "runtimeComes": "flag?",
-    },
     "runtime": {"module": "any?"},
     "detect": {"id": "number", "image": "any"},
     "select": {"backend": "text"},
@@ -24,6 +16,15 @@ TO_ENGINE: dict[str, dict[str, str]] = {
     "importTuning": {"text": "text"},
     "ping": {},
     "close": {},
+    "start": {
+        "manifest": "object",
+        "task": "text",
+        "model": "text",
+        "backend": "text",
+        "debug": "number",
+        "patience": "number",
+        "runtimeComes": "flag?",
+    },
 }
 
 FROM_ENGINE: dict[str, dict[str, str]] = {
