@@ -1,8 +1,10 @@
-"""`zoo`: every .tflite model of a folder on every backend, judged by ai-edge-litert.
+"""`zoo`: every model of a folder on every backend, judged by the runtime of its format.
+
+TFLite models are judged by ai-edge-litert, ONNX models by onnxruntime.
 
 Prints model × backend → largest difference relative to the output's range, share of exact values,
-arena against its lower bound, steps, bytes and time. Models that LiteRT cannot run (custom operators)
-are judged by the NumPy reference. Exits 0 only if every model that LiteRT can run is right.
+arena against its lower bound, steps, bytes and time. Models that their runtime cannot run (custom operators)
+are judged by the NumPy reference. Exits 0 only if every model that its runtime can run is right.
 """
 
 import argparse
@@ -15,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from build_scripts.judge.backends import definition, inference_backends
+from build_scripts.judge.runtimes import RUNTIMES, Shapes, runtime_of
 from build_scripts.judge.zoo_judge import Array, Judge, Verdict, compare, model_inputs
 from build_scripts.kernels.step import kernels_step
 from build_scripts.paths import ROOT
@@ -31,6 +34,7 @@ class Row:
     backend: str
     status: str  # right, refused or wrong
     judge: str = ""
+    format: str = ""
     max_rel_diff: float | None = None
     exact_share: float | None = None
     arena_bytes: int | None = None
@@ -43,12 +47,12 @@ class Row:
 
 
 def run(argv: list[str]) -> int:
-    """0 if every model that LiteRT can run is right on every backend asked for."""
+    """0 if every model that its runtime can run is right on every backend asked for."""
     options = _parse(argv)
-    models = sorted(options.models.glob("*.tflite")) if options.models.is_dir() else []
+    models = sorted(model for row in RUNTIMES for model in options.models.glob(row.pattern))
     models = [model for model in models if not options.only or any(word in model.stem for word in options.only)]
     if not models:
-        print(f"no .tflite model in {options.models}; name a folder with --models")
+        print(f"no model in {options.models}; name a folder with --models")
         return 2
     run_steps([kernels_step()])
     rows = asyncio.run(_run(models, options.backend or inference_backends(), options.images))
@@ -56,12 +60,16 @@ def run(argv: list[str]) -> int:
         options.json.write_text(json.dumps({"rows": [asdict(row) for row in rows]}, indent=1))
     counts = {status: sum(row.status == status for row in rows) for status in ("right", "refused", "wrong")}
     print(f"{len(models)} models: " + ", ".join(f"{count} {status}" for status, count in counts.items()))
-    return 1 if any(row.status == "wrong" or (row.status == "refused" and row.judge == "litert") for row in rows) else 0
+    return (
+        1
+        if any(row.status == "wrong" or (row.status == "refused" and row.judge != definition()) for row in rows)
+        else 0
+    )
 
 
 def _parse(argv: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="zoo", description=__doc__)
-    parser.add_argument("--models", type=Path, default=SHARED / "models", help="folder of .tflite files")
+    parser.add_argument("--models", type=Path, default=SHARED / "models", help="folder of .tflite and .onnx files")
     parser.add_argument("--images", type=Path, default=SHARED / "images", help="folder of photos to feed")
     known = [*inference_backends(), definition()]
     parser.add_argument("--backend", action="append", choices=known, help="only this backend; may be repeated")
@@ -90,18 +98,20 @@ async def _model_rows(host: Any, model: Path, backends: Sequence[str], images: P
     """A row for each backend; the judge works once for all of them."""
     wanted: list[list[Array]] | None = None
     inputs: list[dict[str, Array]] = []
-    verdict_by = "litert" if judge.accepts(model) else definition()
+    runtime, shapes = runtime_of(model), judge.shapes(model)
+    verdict_by = definition() if shapes is None else runtime.judge
     rows = []
     for backend in backends:
-        row = Row(model.stem, backend, "refused", verdict_by)
+        row = Row(model.stem, backend, "refused", verdict_by, runtime.format)
         rows.append(row)
-        session = await _load(host, model, backend, row)
+        session = await _load(host, model, backend, row, shapes or None)
         if session is None:
             continue
         try:
             if wanted is None:
                 inputs = model_inputs(session.inputs, images)
-                wanted = judge.run(model, inputs) if verdict_by == "litert" else await _referee(host, model, inputs)
+                theirs = None if shapes is None else judge.run(model, inputs)
+                wanted = await _referee(host, model, inputs) if theirs is None else theirs
             _judge(row, await _outputs(session, inputs, row), wanted)
         except Exception as error:  # whatever a model provokes is a row, not the end of the table
             row.status, row.error = "wrong", f"{type(error).__name__}: {error}"
@@ -110,14 +120,14 @@ async def _model_rows(host: Any, model: Path, backends: Sequence[str], images: P
     return rows
 
 
-async def _load(host: Any, model: Path, backend: str, row: Row) -> Any:
+async def _load(host: Any, model: Path, backend: str, row: Row, shapes: Shapes | None) -> Any:
     """The session, or None with the reason in the row: a typed error refuses, anything else is wrong."""
     from webinfer.errors import WebinferError
     from webinfer.session.loading import load
 
     start = time.perf_counter()
     try:
-        session = await load(model, backend=[backend], host=host)
+        session = await load(model, backend=[backend], host=host, shapes=shapes)
     except WebinferError as error:
         row.error = f"{type(error).__name__}: {error}"
         return None

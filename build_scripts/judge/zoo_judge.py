@@ -1,4 +1,4 @@
-"""The judge of the model table: ai-edge-litert in a process of its own, inputs, and the comparison."""
+"""The judge of the model table: a format's own runtime in a process of its own, inputs, and the comparison."""
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from build_scripts.judge.runtimes import Shapes, runtime_of
+
 Array = np.ndarray[Any, Any]
 PHOTOS = 2  # fed to each model that takes an image; then one of random numbers
 FLOAT_LIMIT = 1e-3  # of the output's range
@@ -18,7 +20,7 @@ EXACT_LIMIT = 0.995  # share of quantised values that are the same; none may be 
 
 
 class Judge:
-    """ai-edge-litert as users run it, with its default delegate; a model that crashes it ends only its process."""
+    """Runtimes as users run them, with their defaults; a model that crashes one ends only its process."""
 
     def __enter__(self) -> "Judge":
         self._pool = self._start()
@@ -37,60 +39,40 @@ class Judge:
             self._pool = self._start()
             return None
 
-    def accepts(self, model: Path) -> bool:
-        """Whether LiteRT can allocate the model."""
-        return bool(self._ask(_allocates, model))
+    def shapes(self, model: Path) -> Shapes | None:
+        """The sizes of inputs that the model leaves open, or None if its runtime cannot run it."""
+        found: Shapes | None = self._ask(runtime_of(model).shapes, model)
+        return found
 
     def run(self, model: Path, inputs: Sequence[Mapping[str, Array]]) -> list[list[Array]]:
-        """LiteRT's outputs for each input, in the model's order."""
-        results: list[list[Array]] | None = self._ask(_invoke, model, [list(named.values()) for named in inputs])
+        """The runtime's outputs for each input, in the model's order."""
+        results: list[list[Array]] | None = self._ask(runtime_of(model).run, model, [dict(named) for named in inputs])
         if results is None:
-            raise RuntimeError(f"ai-edge-litert crashed on {model.name}")
+            raise RuntimeError(f"{runtime_of(model).judge} crashed on {model.name}")
         return results
-
-
-def _interpreter(model: Path) -> Any:
-    from ai_edge_litert.interpreter import Interpreter
-
-    interpreter = Interpreter(model_path=str(model), num_threads=1)
-    interpreter.allocate_tensors()
-    return interpreter
-
-
-def _allocates(model: Path) -> bool:
-    try:
-        _interpreter(model)
-    except (RuntimeError, ValueError):
-        return False
-    return True
-
-
-def _invoke(model: Path, inputs: Sequence[Sequence[Array]]) -> list[list[Array]]:
-    interpreter = _interpreter(model)
-    results = []
-    for arrays in inputs:
-        for detail, array in zip(interpreter.get_input_details(), arrays, strict=True):
-            interpreter.set_tensor(detail["index"], array)
-        interpreter.invoke()
-        results.append([interpreter.get_tensor(detail["index"]).copy() for detail in interpreter.get_output_details()])
-    return results
 
 
 def model_inputs(infos: Sequence[Any], images: Path) -> list[dict[str, Array]]:
     """Inputs by name: photos where the model takes one image, and always one set of random numbers."""
     rng = np.random.default_rng(0)
     sets = []
-    if len(infos) == 1 and len(infos[0].shape) == 4 and infos[0].shape[3] in (1, 3, 4):
+    if len(infos) == 1 and len(infos[0].shape) == 4 and (infos[0].shape[3] in (1, 3, 4) or _is_nchw(infos[0].shape)):
         photos = sorted(p for p in images.glob("*") if p.suffix in (".jpg", ".png", ".bmp")) if images.is_dir() else []
         sets = [{infos[0].name: _photo(path, infos[0])} for path in photos[:PHOTOS]]
     return [*sets, {info.name: _random_array(rng, info) for info in infos}]
+
+
+def _is_nchw(shape: Sequence[int]) -> bool:
+    """Whether an image's channels come before its rows."""
+    return shape[3] not in (1, 3, 4) and shape[1] in (1, 3, 4)
 
 
 def _photo(path: Path, info: Any) -> Array:
     """The photo in the input's size and type: floats from -1 to 1, bytes as they are."""
     from PIL import Image
 
-    _, height, width, channels = info.shape
+    nchw = _is_nchw(info.shape)
+    _, height, width, channels = (info.shape[i] for i in (0, 2, 3, 1)) if nchw else info.shape
     with Image.open(path) as image:
         mode = {1: "L", 3: "RGB", 4: "RGBA"}[channels]
         pixels = np.asarray(image.convert(mode).resize((width, height))).reshape(height, width, channels)
@@ -98,6 +80,8 @@ def _photo(path: Path, info: Any) -> Array:
         pixels = pixels.astype(np.float32) / 127.5 - 1.0
     elif info.dtype.value == "int8":
         pixels = pixels.astype(np.int16) - 128
+    if nchw:
+        pixels = pixels.transpose(2, 0, 1)
     stack = np.broadcast_to(pixels.astype(info.dtype.value), info.shape)
     return np.ascontiguousarray(stack)
 

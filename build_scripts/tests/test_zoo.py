@@ -74,7 +74,21 @@ def test_a_file_that_is_no_model_is_refused_with_the_reason(tmp_path: Path) -> N
 
 def test_an_empty_folder_is_said_to_be_empty(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert zoo.run(["--models", str(tmp_path)]) == 2
-    assert "no .tflite model" in capsys.readouterr().out
+    assert "no model in" in capsys.readouterr().out
+
+
+def test_a_model_of_another_format_is_judged_by_its_own_runtime(tmp_path: Path) -> None:
+    from onnx import TensorProto, helper, save
+
+    sizes = ["batch", 2, "w"]
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, sizes) for name in ("x", "y")]
+    node = helper.make_node("Sigmoid", ["x"], ["y"])
+    graph = helper.make_graph([node], "one", ends[:1], ends[1:])
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), tmp_path / "one.onnx")
+    table = tmp_path / "table.json"
+    assert zoo.run(["--models", str(tmp_path), "--backend", "wasm", "--json", str(table)]) == 0
+    (row,) = json.loads(table.read_text())["rows"]
+    assert (row["format"], row["judge"], row["status"]) == ("onnx", "onnxruntime", "right"), row
 
 
 def test_real_models_are_right(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

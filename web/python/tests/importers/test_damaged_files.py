@@ -30,7 +30,6 @@ STRANGERS = {
     "lfs": (b"version https://git-lfs.github.com/spec/v1\noid sha256:00", "Git LFS pointer"),
     "zip": (b"PK\x03\x04" + bytes(60), ".task bundle"),
     "gzip": (b"\x1f\x8b\x08" + bytes(60), "gzip"),
-    "onnx": (b"\x08\x08\x12\x07pytorch\x1a\x051.9.0:" + bytes(40), "ONNX model"),
     "random": (np.random.default_rng(1).integers(0, 256, 4096).astype(np.uint8).tobytes(), "where TFLite has 'TFL3'"),
     "other version": (b"\x1c\0\0\0TFL9" + bytes(60), "version '9'"),
     "magic alone": (b"\x1c\0\0\0TFL3", "byte 0 of 8"),

@@ -39,6 +39,10 @@ FORMATS = [
         "every other operator, all of a model's in one error", signature=lambda head: head[4:8] == b"TFL3",
     ),
     Format(
+        "ONNX", (".onnx",), "webinfer.importers.onnx.convert:read_onnx",
+        "every other operator, all of a model's in one error", signature=lambda head: _is_onnx(head),
+    ),
+    Format(
         "WebNN graphs", (".webnn.json",), "webinfer.importers.webnn.convert:read_graph",
         "data types `int4` and `uint4`", keys=frozenset(("inputs", "operators")),
     ),
@@ -120,8 +124,6 @@ def _describe(data: memoryview) -> str:
             return what
     if size >= 8 and head[4:7] == b"TFL":
         return f"a TFLite file of version {chr(head[7])!r}, only version 3 is in use"
-    if _is_onnx(head):
-        return "an ONNX model (protobuf); convert it to TFLite"
     if size < 8:
         return f"{size} bytes long, too short for any model"
     if all(32 <= c < 127 or c in (9, 10, 13) for c in head):

@@ -18,6 +18,7 @@ from webinfer.graph.ir import Constant, Node, TensorType, Value
 from webinfer.ops.movement import strided_copies
 
 _MAX_ELEMENTS = 1024
+_MAX_REAL = 64  # of float32: scales of sizes, never weights
 _FOLDED = (DType.INT32, DType.INT64, DType.BOOL)
 _Number = Callable[..., Any]
 
@@ -37,32 +38,68 @@ _ELEMENTWISE: dict[str, _Number] = {
     "neg": operator.neg, "not_equal": operator.ne, "square": lambda a: a * a, "sub": operator.sub,
     "where": lambda c, a, b: a if c else b,
 }  # fmt: skip
+_REAL: dict[str, _Number] = {
+    "add": operator.add, "ceil": math.ceil, "div": operator.truediv, "floor": math.floor, "maximum": max,
+    "minimum": min, "mul": operator.mul, "neg": operator.neg, "round_even": round, "sqrt": math.sqrt,
+    "sub": operator.sub,
+}  # fmt: skip
 _REDUCTIONS: dict[str, Callable[[Sequence[Any]], Any]] = {
     "reduce_all": all, "reduce_any": any, "reduce_max": max, "reduce_min": min, "reduce_product": math.prod,
     "reduce_sum": sum,
 }  # fmt: skip
 
 
-def fold(node: Node) -> Value | None:
-    """The node's result as a constant, or None if it is not small integer work on constants."""
+def fold(node: Node, floats: bool = False) -> Value | None:
+    """The node's result as a constant, or None if it is not small work on constants (`floats`: of float32 too)."""
     y = node.outputs[0].type
-    if len(node.outputs) != 1 or y.dtype not in _FOLDED or y.size > _MAX_ELEMENTS:
+    if len(node.outputs) != 1 or not _is_small(y, floats):
         return None
     inputs: list[Value] = []
     for value in node.inputs:
         if value is None or value.constant is None or value.constant.sparsity is not None:
             return None
-        if value.type.dtype not in _FOLDED or value.type.size > _MAX_ELEMENTS:
+        if not _is_small(value.type, floats) or value.constant.stored is not value.type.dtype:
             return None
         inputs.append(value)
-    numbers = _compute(node, inputs, y)
+    real = any(t.dtype is DType.FLOAT32 for t in (y, *(value.type for value in inputs)))
+    try:
+        numbers = _compute_real(node, inputs, y) if real else _compute(node, inputs, y)
+    except (ArithmeticError, ValueError):
+        return None  # infinities and numbers beyond the type are the kernels' to make
     if numbers is None or any(n is None for n in numbers):
         return None
+    if y.dtype is DType.FLOAT32:
+        return Value(node.outputs[0].name, y, Constant(memoryview(struct.pack(f"<{len(numbers)}f", *numbers)), y.dtype))
     low, high = y.dtype.range
     if any(not low <= int(n) <= high for n in numbers):
         return None  # overflow is left to the kernels, which wrap as TFLite's do
     data = struct.pack(f"<{len(numbers)}{y.dtype.letter}", *numbers)
     return Value(node.outputs[0].name, y, Constant(memoryview(data), y.dtype))
+
+
+def _is_small(type: TensorType, floats: bool) -> bool:
+    if type.dtype is DType.FLOAT32:
+        return floats and type.size <= _MAX_REAL
+    return type.dtype in _FOLDED and type.size <= _MAX_ELEMENTS
+
+
+def _compute_real(node: Node, inputs: list[Value], y: TensorType) -> list[Any] | None:
+    """Float32 arithmetic: each result is exact in Python's numbers, but for its one rounding."""
+    name = node.op.name
+    if name == "cast":
+        if y.dtype is DType.FLOAT32 or y.dtype is DType.BOOL:
+            return [n != 0 if y.dtype is DType.BOOL else float(n) for n in inputs[0].numbers()]
+        return [int(n) for n in inputs[0].numbers()]
+    if any(n != n for value in inputs for n in value.numbers()):
+        return None  # what a NaN becomes is the kernels' matter
+    if name in _REAL and getattr(node.attrs, "activation", "none") == "none":
+        spread = [_spread(value, y.shape) for value in inputs]
+        return [_REAL[name](*operands) for operands in zip(*spread, strict=True)]
+    if name in ("reshape", "identity"):
+        return list(inputs[0].numbers())
+    if name == "gather" and node.attrs.batch_dims == 0 and inputs[1].type.dtype is not DType.FLOAT32:
+        return _gather(inputs[0], inputs[1], node.attrs.axis)
+    return _copy(node, inputs, y, float) if name in ("concat", "slice", "transpose", "expand") else None
 
 
 def _compute(node: Node, inputs: list[Value], y: TensorType) -> list[Any] | None:
@@ -82,7 +119,7 @@ def _compute(node: Node, inputs: list[Value], y: TensorType) -> list[Any] | None
     return _copy(node, inputs, y)
 
 
-def _copy(node: Node, inputs: list[Value], y: TensorType) -> list[Any] | None:
+def _copy(node: Node, inputs: list[Value], y: TensorType, convert: Callable[[Any], Any] = int) -> list[Any] | None:
     copies = strided_copies(node.op, [value.type for value in inputs], y, node.attrs)
     if copies is None:
         return None
@@ -93,7 +130,7 @@ def _copy(node: Node, inputs: list[Value], y: TensorType) -> list[Any] | None:
             source = copy.source_offset + sum(map(operator.mul, index, copy.source_strides))
             target = copy.target_offset + sum(map(operator.mul, index, copy.target_strides))
             result[target] = sources[copy.source][source]
-    return [int(n) for n in result]
+    return [convert(n) for n in result]
 
 
 def _spread(value: Value, shape: tuple[int, ...]) -> list[Any]:

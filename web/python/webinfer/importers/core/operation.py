@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, MutableMapping, Sequence
 from typing import Any, NoReturn, TypeVar
 
 from webinfer.dtypes import DType
@@ -36,7 +36,7 @@ class BaseOperation(Steps):
     wrong: tuple[type[Exception], ...] = (ModelFormatError, ShapeError)  # errors that mean a damaged file
 
     def __init__(
-        self, writer: GraphWriter, scope: dict[Any, Value], name: str, index: int | None,
+        self, writer: GraphWriter, scope: MutableMapping[Any, Value], name: str, index: int | None,
         inputs: Sequence[Any], outputs: Sequence[Any],
     ) -> None:  # fmt: skip
         self.writer, self.scope, self.name, self.index = writer, scope, name, index

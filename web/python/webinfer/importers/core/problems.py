@@ -19,12 +19,12 @@ class Problems:
     """What is not supported, each thing once, with the numbers of the operators that need it.
 
     The results of an operator that could not be converted are guesses. Whatever reads them may fail for that
-    reason alone, so it is not judged.
+    reason alone, so it is not judged. Graphs that see each other's values share what is `guessed`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, guessed: set[int | str] | None = None) -> None:
         self._found: dict[str, list[int]] = {}
-        self._guessed: set[int | str] = set()  # keys of values
+        self._guessed: set[int | str] = set() if guessed is None else guessed  # keys of values
 
     def add(self, what: str, operator: int | None = None) -> None:
         """Notes one thing that is not supported, and the operator that needs it."""

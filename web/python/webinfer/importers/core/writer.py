@@ -20,11 +20,13 @@ class GraphWriter:
     """One graph under construction. All subgraphs of a file are written by the same writer.
 
     `folding` is how many elements of constants may be computed while reading: small integers, as shapes are
-    made of. 0 leaves all work to the kernels.
+    made of. 0 leaves all work to the kernels. With `floats`, small float32 constants too: some formats compute sizes
+    with scales.
     """
 
-    def __init__(self, name: str, folding: int = MAX_FOLDED) -> None:
+    def __init__(self, name: str, folding: int = MAX_FOLDED, floats: bool = False) -> None:
         self.graph = Graph(name, [], [], [])
+        self._floats = floats
         self._folding_left, self._operators_left, self._depth = folding, MAX_CONVERTED, 0
 
     @property
@@ -43,7 +45,7 @@ class GraphWriter:
         """
         for value in node.outputs:
             check_bytes(value.type.shape, value.type.dtype, f"{what}: result")
-        if self._folding_left > 0 and (folded := fold(node)) is not None:
+        if self._folding_left > 0 and (folded := fold(node, self._floats)) is not None:
             self._folding_left -= folded.type.size + 1
             return [folded]
         if len(self.graph.nodes) >= MAX_NODES:

@@ -1,0 +1,127 @@
+"""The runtimes that judge models: one row a format. Their functions run in a process of their own, see zoo_judge."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+Shapes = dict[str, tuple[int, ...]]
+OPEN_SIZES = (
+    64,
+    576,
+    1280,
+    5120,
+    16000,
+)  # that an axis gets which a model leaves open: the first that its runtime runs
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """What judges the models of one format.
+
+    `shapes` gives the sizes of inputs that the model leaves open, or None if the runtime cannot run the model.
+    """
+
+    format: str
+    judge: str
+    pattern: str  # of file names
+    shapes: Callable[[Path], Shapes | None]
+    run: Callable[[Path, Sequence[Mapping[str, Array]]], list[list[Array]]]
+
+
+def _interpreter(model: Path) -> Any:
+    from ai_edge_litert.interpreter import Interpreter
+
+    interpreter = Interpreter(model_path=str(model), num_threads=1)
+    interpreter.allocate_tensors()
+    return interpreter
+
+
+def litert_shapes(model: Path) -> Shapes | None:
+    """Nothing to bind, if LiteRT can allocate the model."""
+    try:
+        _interpreter(model)
+    except (RuntimeError, ValueError):
+        return None
+    return {}
+
+
+def litert_run(model: Path, inputs: Sequence[Mapping[str, Array]]) -> list[list[Array]]:
+    """LiteRT's outputs for each input, in the model's order."""
+    interpreter = _interpreter(model)
+    results = []
+    for named in inputs:
+        for detail, array in zip(interpreter.get_input_details(), named.values(), strict=True):
+            interpreter.set_tensor(detail["index"], array)
+        interpreter.invoke()
+        results.append([interpreter.get_tensor(detail["index"]).copy() for detail in interpreter.get_output_details()])
+    return results
+
+
+def _onnx_session(model: Path) -> Any:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.log_severity_level = 1, 4
+    return onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+
+
+def onnx_shapes(model: Path) -> Shapes | None:
+    """Sizes that ONNX Runtime runs the model with: one for batches and first axes, the same for each other axis."""
+    try:
+        session = _onnx_session(model)
+    except Exception:  # its errors have no common base but this
+        return None
+    infos = session.get_inputs()
+    if all(isinstance(size, int) for info in infos for size in info.shape):
+        return {}
+    for size in OPEN_SIZES:
+        shapes = _bound(infos, size)
+        inputs = {
+            info.name: np.zeros(shapes.get(info.name, tuple(info.shape)), _ONNX_TYPES.get(info.type, "float32"))
+            for info in infos
+        }
+        try:
+            session.run(None, inputs)
+        except Exception:  # this size does not suit the model
+            continue
+        return shapes
+    return None
+
+
+_ONNX_TYPES = {
+    "tensor(float16)": "float16", "tensor(int64)": "int64", "tensor(int32)": "int32", "tensor(uint8)": "uint8",
+    "tensor(int8)": "int8", "tensor(bool)": "bool",
+}  # fmt: skip
+
+
+def _bound(infos: Sequence[Any], size: int) -> Shapes:
+    ones = {str(info.shape[0]) for info in infos if info.shape and not isinstance(info.shape[0], int)}
+    return {
+        info.name: tuple(
+            d if isinstance(d, int) else 1 if i == 0 or str(d) in ones or "batch" in str(d).lower() else size
+            for i, d in enumerate(info.shape)
+        )
+        for info in infos
+        if not all(isinstance(d, int) for d in info.shape)
+    }
+
+
+def onnx_run(model: Path, inputs: Sequence[Mapping[str, Array]]) -> list[list[Array]]:
+    """ONNX Runtime's outputs for each input, in the model's order."""
+    session = _onnx_session(model)
+    return [[np.asarray(y) for y in session.run(None, dict(named))] for named in inputs]
+
+
+RUNTIMES = (
+    Runtime("tflite", "litert", "*.tflite", litert_shapes, litert_run),
+    Runtime("onnx", "onnxruntime", "*.onnx", onnx_shapes, onnx_run),
+)
+
+
+def runtime_of(model: Path) -> Runtime:
+    """The runtime that judges this file."""
+    return next(row for row in RUNTIMES if model.match(row.pattern))

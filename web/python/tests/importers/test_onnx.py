@@ -1,0 +1,157 @@
+"""ONNX files: real ones beside their runtime's numbers, and files of a few lines for rules, limits and refusals."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+onnx = pytest.importorskip("onnx")
+from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+
+import webinfer  # noqa: E402
+from webinfer.errors import LimitError, ModelFormatError, ShapeError, UnsupportedOpError  # noqa: E402
+from webinfer.graph.ir import Graph  # noqa: E402
+from webinfer.importers import read_model  # noqa: E402
+from webinfer.passes.pipeline import optimize  # noqa: E402
+
+MODELS = Path(__file__).parents[4].parent / "shared" / "onnx"
+
+
+def _model(nodes: list[Any], inputs: dict[str, Any], outputs: dict[str, Any], opset: int = 17, **more: Any) -> bytes:
+    """A model as bytes; inputs and outputs map names to shapes, or to (type, shape)."""
+
+    def infos(ends: dict[str, Any]) -> list[Any]:
+        typed = {n: s if isinstance(s, tuple) else (TensorProto.FLOAT, s) for n, s in ends.items()}
+        return [helper.make_tensor_value_info(n, kind, shape) for n, (kind, shape) in typed.items()]
+
+    tensors = [numpy_helper.from_array(a, n) for n, a in more.pop("constants", {}).items()]
+    graph = helper.make_graph(nodes, "g", infos(inputs), infos(outputs), tensors)
+    domains = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
+    return bytes(helper.make_model(graph, opset_imports=domains, ir_version=9, **more).SerializeToString())
+
+
+def _read(data: bytes, **shapes: tuple[int, ...]) -> Graph:
+    return read_model(data, "m", shapes)
+
+
+async def _run(data: bytes, backend: str = "reference", **inputs: Any) -> dict[str, Any]:
+    shapes = {name: array.shape for name, array in inputs.items() if array.shape}
+    with await webinfer.load(data, backend=backend, shapes=shapes) as session:
+        return {name: tensor.numpy().copy() for name, tensor in (await session.run(inputs)).items()}
+
+
+def test_an_image_network_keeps_no_transpose_but_at_its_ends() -> None:
+    weights = {name: np.ones((4, 4, 3, 3), np.float32) for name in ("w1", "w2")}
+    nodes = [
+        helper.make_node("Conv", ["x", "w1"], ["a"], pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["a"], ["b"]),
+        helper.make_node("Conv", ["b", "w2"], ["c"], pads=[1, 1, 1, 1]),
+        helper.make_node("Add", ["a", "c"], ["d"]),
+        helper.make_node("Concat", ["d", "b"], ["e"], axis=1),
+        helper.make_node("MaxPool", ["e"], ["y"], kernel_shape=[2, 2], strides=[2, 2]),
+    ]
+    graph = _read(_model(nodes, {"x": [1, 4, 8, 8]}, {"y": [1, 8, 4, 4]}, constants=weights))
+    optimize(graph)
+    moves = [node for node in graph.nodes if node.op.name == "transpose" and not node.required_input(0).is_constant]
+    assert [node.required_input(0).name for node in moves] == ["x", "y/max_pool2d"]
+    assert [(v.name, v.type.shape) for v in graph.outputs] == [("y", (1, 8, 4, 4))]
+
+
+def test_sizes_that_a_model_computes_are_folded() -> None:
+    constants = {"one": np.array([1]), "rest": np.array([-1]), "zero": np.array(0)}
+    nodes = [
+        helper.make_node("Shape", ["x"], ["s"]),
+        helper.make_node("Gather", ["s", "zero"], ["n"]),
+        helper.make_node("Unsqueeze", ["n", "axes"], ["n1"]),
+        helper.make_node("Concat", ["n1", "rest"], ["shape"], axis=0),
+        helper.make_node("Reshape", ["x", "shape"], ["y"]),
+    ]
+    constants["axes"] = np.array([0])
+    graph = _read(_model(nodes, {"x": ["n", 3, 4]}, {"y": ["n", 12]}, constants=constants), x=(5, 3, 4))
+    assert [node.op.name for node in graph.nodes] == ["reshape"]
+    assert graph.outputs[0].type.shape == (5, 12)
+
+
+def test_open_sizes_are_named_and_one_name_has_one_size() -> None:
+    data = _model([helper.make_node("Add", ["a", "b"], ["y"])], {"a": ["n", 2], "b": ["n", 2]}, {"y": ["n", 2]})
+    with pytest.raises(ShapeError, match=r"a \(n, 2\), b \(n, 2\); bind them with `shapes`"):
+        _read(data)
+    assert _read(data, a=(3, 2)).inputs[1].type.shape == (3, 2)
+    with pytest.raises(ShapeError, match="bound to 3 and, by 'b', to 4"):
+        _read(data, a=(3, 2), b=(4, 2))
+    with pytest.raises(ShapeError, match="cannot have shape"):
+        _read(data, a=(3, 5))
+
+
+def test_everything_that_is_not_supported_is_in_one_error() -> None:
+    nodes = [
+        helper.make_node("Unheard", ["x"], ["a"]),
+        helper.make_node("Relu", ["a"], ["b"]),
+        helper.make_node("Strange", ["b"], ["y"], domain="com.example"),
+    ]
+    with pytest.raises(UnsupportedOpError) as found:
+        _read(_model(nodes, {"x": [2]}, {"y": [2]}))
+    assert found.value.problems == [
+        "Unheard: not supported (operator 0)",
+        "com.example.Strange: not supported (operator 2)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda m: m.graph.node[0].input.__setitem__(0, "y"), "computed by no operator before it"),
+        (lambda m: m.graph.node.append(m.graph.node[0]), "two values are called y"),
+        (lambda m: m.graph.initializer.append(m.graph.initializer[0]), "two initializers are called w"),
+        (lambda m: m.graph.initializer[0].dims.__setitem__(0, 3), "needs 12"),
+        (lambda m: m.graph.initializer[0].dims.__setitem__(0, -2), "sizes are 0 or more"),
+        (lambda m: m.graph.ClearField("output"), "no outputs"),
+    ],
+)  # fmt: skip
+def test_files_that_break_a_rule_are_refused(change: Any, message: str) -> None:
+    data = _model(
+        [helper.make_node("Add", ["x", "w"], ["y"])], {"x": [2]}, {"y": [2]}, constants={"w": np.ones(2, np.float32)}
+    )
+    model = onnx.load_from_string(data)
+    change(model)
+    with pytest.raises(ModelFormatError, match=message):
+        _read(model.SerializeToString())
+
+
+def test_huge_sizes_and_deep_graphs_are_limited() -> None:
+    with pytest.raises(LimitError, match="bytes of shape"):
+        _read(_model([helper.make_node("Relu", ["x"], ["y"])], {"x": [2**31, 2**31]}, {"y": [1]}))
+    body = helper.make_graph([helper.make_node("Relu", ["x"], ["r"])], "body", [], [])
+    for depth in range(12):
+        node = helper.make_node("If", ["c"], [f"o{depth}"], then_branch=body, else_branch=body)
+        body = helper.make_graph([node], "body", [], [])
+    with pytest.raises(LimitError, match="depth"):
+        _read(_model(list(body.node), {"x": [2], "c": (TensorProto.BOOL, [])}, {"y": [2]}))
+
+
+@pytest.mark.parametrize("cut", [b"\x0a\xff", b"\x3a\xff\xff\xff\xff\x0f", b"\x3a\x02\x0b\x01", b"\x80" * 11])
+def test_bytes_that_are_no_protobuf_are_refused(cut: bytes) -> None:
+    with pytest.raises(ModelFormatError, match="damaged"):
+        _read(b"\x08\x08\x12\x02ab" + cut)
+
+
+def test_functions_of_a_file_are_written_where_they_are_called() -> None:
+    scaled = helper.make_function(
+        "local", "Scaled", ["a"], ["b"],
+        [helper.make_node("LeakyRelu", ["a"], ["t"]), helper.make_node("Add", ["t", "a"], ["b"])],
+        [helper.make_opsetid("", 17)], ["alpha"],
+    )  # fmt: skip
+    alpha = scaled.node[0].attribute.add(name="alpha", type=onnx.AttributeProto.FLOAT, ref_attr_name="alpha")
+    assert alpha.ref_attr_name == "alpha"
+    data = _model(
+        [helper.make_node("Scaled", ["x"], ["y"], domain="local", alpha=0.5)],
+        {"x": [3]},
+        {"y": [3]},
+        functions=[scaled],
+    )
+    x = np.array([-2.0, 0.0, 4.0], np.float32)
+    assert asyncio.run(_run(data, x=x))["y"].tolist() == [-3.0, 0.0, 8.0]

@@ -1,0 +1,94 @@
+"""Branches and loops of ONNX: chosen and unrolled where their course is known while the model is read."""
+
+from __future__ import annotations
+
+from webinfer.dtypes import DType
+from webinfer.graph.ir import Value
+from webinfer.importers.core.control import branch
+from webinfer.importers.core.limits import MAX_LOOP_TURNS
+from webinfer.importers.onnx.operation import Convert, Operation
+
+
+def _if(op: Operation) -> list[Value]:
+    """The results of one branch; where the condition is data, both are computed and selected from."""
+    then, otherwise = op.graph("then_branch"), op.graph("else_branch")
+    condition = op.value(0)
+    if condition.constant is not None:
+        return op.run(then if op.scalar(0) else otherwise, [])
+    sides = ([op.dense(v) for v in op.run(graph, [])] for graph in (then, otherwise))
+    first, second = sides
+    return branch(op, condition, [], lambda _: first, lambda _: second)
+
+
+def _loop(op: Operation) -> list[Value]:
+    """All turns one after the other: state first, then what each turn adds to a list."""
+    body = op.graph("body")
+    if op.optional(0) is not None and not op.known(0):
+        op.refuse("a loop whose length depends on data")
+    if op.optional(1) is not None and not op.known(1):
+        op.refuse("a loop whose end depends on data")
+    most = MAX_LOOP_TURNS + 1 if op.optional(0) is None else op.integer(0)
+    goes_on = op.optional(1) is None or bool(op.scalar(1))
+    state = [op.named(name) for name in op.inputs[2:]]
+    count = len(state)
+    lists: list[list[Value]] = [[] for _ in body.outputs[1 + count :]]
+    turn = 0
+    while goes_on and turn < most:
+        if turn >= MAX_LOOP_TURNS:
+            op.refuse(f"a loop of more than {MAX_LOOP_TURNS} turns")
+        condition = op.constant([1], DType.BOOL, ())
+        results = op.run(body, [op.constant([turn], DType.INT64, ()), condition, *state])
+        if len(results) != 1 + count + len(lists):
+            op.fail(f"its body gives {len(results)} values for a state of {count}")
+        answer = op.dense(results[0])
+        if answer.constant is None:
+            op.refuse("a loop whose end depends on data")
+        goes_on, state = bool(answer.numbers()[0]), results[1 : 1 + count]
+        for listed, value in zip(lists, results[1 + count :], strict=True):
+            listed.append(op.dense(value))
+        turn += 1
+    if not turn and lists:
+        op.refuse("a loop without turns that lists results")
+    return state + [op.stack(values) for values in lists]
+
+
+def _scan(op: Operation) -> list[Value]:
+    """The body for each element of the lists, one after the other."""
+    body, scanned = op.graph("body"), op.whole("num_scan_inputs", 0)
+    if op.opset < 9:
+        op.refuse(f"opset {op.opset}, which scans batches")
+    count = len(op.inputs) - scanned
+    if not 0 < scanned <= len(op.inputs):
+        op.fail(f"{scanned} lists among {len(op.inputs)} inputs")
+    state = [op.value(i) for i in range(count)]
+    lists = [op.value(count + i) for i in range(scanned)]
+    given = len(body.outputs) - count
+    axes, backwards = (op.wholes(f"scan_input_{name}", (0,) * scanned) or () for name in ("axes", "directions"))
+    out_axes, reversed_ = (op.wholes(f"scan_output_{name}", (0,) * given) or () for name in ("axes", "directions"))
+    axes = tuple(op.axis(a, x.type.rank) for a, x in zip(axes, lists, strict=True))
+    turns = lists[0].type.shape[axes[0]]
+    if not 0 < turns <= MAX_LOOP_TURNS or any(x.type.shape[a] != turns for x, a in zip(lists, axes, strict=True)):
+        op.refuse(f"a scan of {turns} turns, or of lists of several lengths")
+    outputs: list[list[Value]] = [[] for _ in range(given)]
+    for turn in range(turns):
+        parts = []
+        for x, axis, backward in zip(lists, axes, backwards, strict=True):
+            shape = x.type.shape
+            at = turns - 1 - turn if backward else turn
+            parts.append(op.reshape(op.cut(x, axis, at, 1), shape[:axis] + shape[axis + 1 :]))
+        results = op.run(body, [*state, *parts])
+        state = results[:count]
+        for listed, value in zip(outputs, results[count:], strict=True):
+            listed.append(op.dense(value))
+    stacked = []
+    for values, axis, backward in zip(outputs, out_axes, reversed_, strict=True):
+        place = op.axis(axis, values[0].type.rank + 1)
+        stacked.append(op.stack(values[::-1] if backward else values, place))
+    return state + stacked
+
+
+CONVERTERS: dict[str, Convert] = {
+    "If": _if,
+    "Loop": _loop,
+    "Scan": _scan,
+}

@@ -1,0 +1,212 @@
+"""ONNX → graph: the table of all operators, and the walk over a file's graphs and functions."""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Iterator, Mapping
+
+from webinfer.dtypes import DType
+from webinfer.errors import ModelFormatError, ShapeError
+from webinfer.graph.ir import Graph, TensorType, Value
+from webinfer.graph.printer import safe_name
+from webinfer.importers.core.limits import MAX_RANK, check_bytes, within
+from webinfer.importers.core.operation import convert_all
+from webinfer.importers.core.problems import Problems, Refusal
+from webinfer.importers.core.writer import GraphWriter, Shapes, bound_shape, check_names
+from webinfer.importers.onnx import (
+    control,
+    conv,
+    elementwise,
+    gather,
+    matmul,
+    movement,
+    normalization,
+    pool,
+    reduce,
+    softmax,
+)
+from webinfer.importers.onnx import (
+    shapes as shape_family,
+)
+from webinfer.importers.onnx.layouts import View
+from webinfer.importers.onnx.model import GraphInfo, NodeInfo, ValueInfo, plain_domain, read_file
+from webinfer.importers.onnx.operation import Attributes, Context, Convert, Operation, Scope
+from webinfer.importers.onnx.tensors import External, constant_of, dtype_of
+
+CONVERTERS: dict[str, Convert] = {
+    **control.CONVERTERS, **conv.CONVERTERS, **elementwise.CONVERTERS, **gather.CONVERTERS, **matmul.CONVERTERS,
+    **movement.CONVERTERS, **normalization.CONVERTERS, **pool.CONVERTERS, **reduce.CONVERTERS,
+    **shape_family.CONVERTERS, **softmax.CONVERTERS,
+}  # fmt: skip
+OLDEST, NEWEST = 7, 27  # opsets of ONNX itself
+MAX_NAMES = 8  # inputs with open sizes that one error lists
+
+
+def read_onnx(data: memoryview, name: str, shapes: Shapes, external: External | None = None) -> Graph:
+    """The model's graph. `shapes` binds the sizes of inputs by name; `external` are files beside the model.
+
+    Raises:  ModelFormatError if the file breaks a rule; UnsupportedOpError listing everything that is not supported;
+             ShapeError if `shapes` does not fit or leaves a size open; LimitError for absurd sizes
+    """
+    model = read_file(data, name)
+    context = Context(model, GraphWriter(name, floats=True), external or {}, _run)
+    problems = Problems(context.guessed)
+    version = model.opsets.get("", 0)
+    if model.opsets and "" in model.opsets and not OLDEST <= version <= NEWEST:
+        problems.add(f"opset {version}; known are {OLDEST} to {NEWEST}")
+        problems.check()
+    scope: Scope = ChainMap()
+    _add_constants(context, model.graph, scope, problems)
+    _add_inputs(context, shapes, scope, problems)
+    convert_all(_steps(context, model.graph, scope, {}, model.opsets), problems)
+    problems.check()
+    return _finish(context, scope)
+
+
+def _finish(context: Context, scope: Scope) -> Graph:
+    graph = context.model.graph
+    if not graph.outputs:
+        raise ModelFormatError(f"{context.model.name}: the graph has no outputs")
+    names = [info.name for info in graph.outputs]
+    if len(set(names)) != len(names):
+        raise ModelFormatError(f"{context.model.name}: two outputs have one name")
+    reader = Operation(NodeInfo(-1, op="output"), context, scope, 0, {})
+    outputs = []
+    for key in names:
+        before = context.writer.position
+        found = scope.get(key)
+        value = reader.named(key)
+        if isinstance(found, View) and context.writer.position > before:
+            value.name = key
+        outputs.append((key, key, value))
+    return context.writer.finish(outputs)
+
+
+def _run(context: Context, graph: GraphInfo, scope: Scope, given: Attributes, domain: str) -> list[Value]:
+    """The outputs of a branch, of a loop's body or of a function; `given` are the attributes of the call."""
+    problems = Problems(context.guessed)
+    _add_constants(context, graph, scope, problems)
+    opsets = {**context.model.opsets, **graph.opsets}
+    convert_all(_steps(context, graph, scope, {**graph.defaults, **given}, opsets), problems)
+    if lines := problems.lines():
+        raise Refusal(*(f"graph {safe_name(graph.name or domain)}: {line}" for line in lines))
+    missing = [info.name for info in graph.outputs if info.name not in scope]
+    if problems.guessed(missing):
+        raise Refusal
+    if missing:
+        raise ModelFormatError(f"outputs {missing} of graph {safe_name(graph.name)} are computed by no operator")
+    return [scope[info.name] for info in graph.outputs]
+
+
+def _steps(
+    context: Context, graph: GraphInfo, scope: Scope, given: Attributes, opsets: Mapping[str, int]
+) -> Iterator[tuple[Operation, Convert | None, str]]:
+    for info in graph.nodes:
+        domain = plain_domain(info.domain)
+        operation = Operation(info, context, scope, opsets.get(domain, 0) or opsets.get("", 0), given)
+        function = context.model.functions.get((domain, info.op))
+        convert = CONVERTERS.get(operation.name) if function is None else _call(function)
+        yield operation, convert, "" if convert is not None else "not supported"
+
+
+def _call(function: GraphInfo) -> Convert:
+    """The converter of a function of the file: its body, written in the place of the call."""
+
+    def convert(op: Operation) -> list[Value]:
+        found = [op.scope.get(name) if name else None for name in op.inputs]
+        names = [info.name for info in function.inputs]
+        if len(found) > len(names):
+            op.fail(f"{len(found)} inputs for a function of {len(names)}")
+        inner: Scope = ChainMap()
+        for name, value in zip(names, found, strict=False):
+            if value is not None:
+                inner[name] = value
+        with op.writer.nested(op.what):
+            return op.context.run(op.context, function, inner, op.attributes, op.name)
+
+    return convert
+
+
+def _add_constants(context: Context, graph: GraphInfo, scope: Scope, problems: Problems) -> None:
+    if graph.sparse:
+        problems.add("sparse initializers")
+    for name, tensor in graph.tensors.items():
+        try:
+            scope[name] = constant_of(tensor, name, context.external)
+        except Refusal as refusal:
+            problems.add(refusal.reasons[0])
+            problems.guess((name,))
+
+
+def _add_inputs(context: Context, shapes: Shapes, scope: Scope, problems: Problems) -> None:
+    graph, name = context.model.graph, context.model.name
+    infos = [info for info in graph.inputs if info.name not in graph.tensors]
+    names = [info.name for info in infos]
+    if len(set(names)) != len(names):
+        raise ModelFormatError(f"{name}: two inputs have one name")
+    check_names(shapes, names)
+    sizes = _bound_names(infos, shapes)
+    unbound: list[str] = []
+    for info in infos:
+        try:
+            if info.container or not info.kind:
+                raise Refusal(f"input {safe_name(info.name)}: a {info.container or 'value without a type'}")
+            dtype = dtype_of(info.kind, f"input {safe_name(info.name)}")
+        except Refusal as refusal:
+            problems.add(refusal.reasons[0])
+            problems.guess((info.name,))
+            continue
+        shape = _input_shape(info, dtype, shapes, sizes)
+        if shape is None:
+            unbound.append(_listed(info))
+            continue
+        value = Value(info.name, TensorType(shape, dtype))
+        scope[info.name] = value
+        context.writer.graph.inputs.append(value)
+    if unbound:
+        problems.check()
+        more = f" and {len(unbound) - MAX_NAMES} more" if len(unbound) > MAX_NAMES else ""
+        raise ShapeError(
+            f"{name}: the model leaves sizes of inputs open: {', '.join(unbound[:MAX_NAMES])}{more}; bind them with "
+            f"`shapes`, for example shapes={{{infos[0].name!r}: (...)}}"
+        )
+
+
+def _listed(info: ValueInfo) -> str:
+    if info.shape is None:
+        return f"{safe_name(info.name)} (no shape)"
+    return f"{safe_name(info.name)} ({', '.join(safe_name(str(d)) if d != '' else '?' for d in info.shape)})"
+
+
+def _bound_names(infos: list[ValueInfo], shapes: Shapes) -> dict[str, int]:
+    """The sizes that names of dimensions get by what is given.
+
+    Raises:  ShapeError if one name gets two sizes
+    """
+    sizes: dict[str, int] = {}
+    for info in infos:
+        wanted = shapes.get(info.name)
+        if wanted is None or info.shape is None or len(wanted) != len(info.shape):
+            continue
+        for dimension, size in zip(info.shape, wanted, strict=True):
+            if isinstance(dimension, str) and dimension and sizes.setdefault(dimension, int(size)) != int(size):
+                raise ShapeError(f"size {dimension!r} is bound to {sizes[dimension]} and, by {info.name!r}, to {size}")
+    return sizes
+
+
+def _input_shape(info: ValueInfo, dtype: DType, shapes: Shapes, sizes: Mapping[str, int]) -> tuple[int, ...] | None:
+    """The shape that an input gets, or None if sizes are left open."""
+    wanted = shapes.get(info.name)
+    if info.shape is None:
+        if wanted is None:
+            return None
+        within(f"input {safe_name(info.name)}: rank", len(wanted), MAX_RANK, "use tensors of fewer dimensions")
+        return bound_shape(info.name, (), (-1,) * len(wanted), wanted, dtype)
+    within(f"input {safe_name(info.name)}: rank", len(info.shape), MAX_RANK, "use tensors of fewer dimensions")
+    known = [sizes.get(d, -1) if isinstance(d, str) else d for d in info.shape]
+    if wanted is not None:
+        return bound_shape(info.name, (), [d if isinstance(d, int) else -1 for d in info.shape], wanted, dtype)
+    if -1 in known:
+        return None
+    check_bytes(known, dtype, f"input {safe_name(info.name)}")
+    return tuple(known)

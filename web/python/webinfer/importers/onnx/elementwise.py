@@ -1,0 +1,268 @@
+"""ONNX operators that compute element by element; most are rows."""
+
+from __future__ import annotations
+
+import functools
+import math
+
+from webinfer.dtypes import DType
+from webinfer.graph.ir import Op, Value
+from webinfer.importers.onnx.operation import Convert, Operation
+from webinfer.importers.onnx.tensors import dtype_of
+from webinfer.ops import elementwise as ew
+from webinfer.ops.registry import NoAttrs
+
+UNARY = {
+    "Abs": ew.ABS, "Ceil": ew.CEIL, "Cos": ew.COS, "Erf": ew.ERF, "Exp": ew.EXP, "Floor": ew.FLOOR,
+    "HardSwish": ew.HARD_SWISH, "Log": ew.LOG, "Mish": ew.MISH, "Neg": ew.NEG, "Reciprocal": ew.RECIPROCAL,
+    "Relu": ew.RELU, "Round": ew.ROUND_EVEN, "Sigmoid": ew.SIGMOID, "Sign": ew.SIGN, "Sin": ew.SIN,
+    "Softplus": ew.SOFTPLUS, "Softsign": ew.SOFTSIGN, "Sqrt": ew.SQRT, "Tan": ew.TAN, "Tanh": ew.TANH,
+    "Not": ew.LOGICAL_NOT, "IsNaN": ew.IS_NAN,
+}  # fmt: skip
+# operator, then (attribute, default) of the formula's constants
+PARAMETRIC: dict[str, tuple[Op, tuple[tuple[str, float], ...]]] = {
+    "Elu": (ew.ELU, (("alpha", 1.0),)),
+    "HardSigmoid": (ew.HARD_SIGMOID, (("alpha", 0.2), ("beta", 0.5))),
+    "LeakyRelu": (ew.LEAKY_RELU, (("alpha", 0.01),)),
+}
+BINARY = {
+    "Add": ew.ADD, "Div": ew.DIV, "Mul": ew.MUL, "Sub": ew.SUB, "And": ew.LOGICAL_AND, "Or": ew.LOGICAL_OR,
+    "Xor": ew.LOGICAL_XOR, "Equal": ew.EQUAL, "Greater": ew.GREATER, "GreaterOrEqual": ew.GREATER_EQUAL,
+    "Less": ew.LESS, "LessOrEqual": ew.LESS_EQUAL,
+}  # fmt: skip
+WHOLE = (DType.INT8, DType.UINT8, DType.INT16, DType.INT32, DType.UINT32, DType.INT64, DType.UINT64)
+
+
+def _unary(op: Operation) -> Value:
+    return op.each(lambda x: op.unary(UNARY[op.name], x))
+
+
+def _parametric(op: Operation) -> Value:
+    kind, parameters = PARAMETRIC[op.name]
+    numbers = [op.real(name, default) for name, default in parameters]
+    return op.each(lambda x: op.unary(kind, x, *numbers))
+
+
+def _binary(op: Operation) -> Value:
+    kind = BINARY[op.name]
+    return op.together(lambda a, b: op.binary(kind, a, b), 0, 1)
+
+
+def _identity(op: Operation) -> Value:
+    x = op.arranged(0)
+    return op.view(x.value, x.perm)
+
+
+def _variadic(op: Operation) -> Value:
+    """Sum, Mean, Max or Min of any number of tensors that broadcast."""
+    kind = {"Max": ew.MAXIMUM, "Min": ew.MINIMUM, "Sum": ew.ADD, "Mean": ew.ADD}[op.name]
+    values, perm = op.aligned([op.arranged(i) for i in range(len(op.inputs))])
+    y = functools.reduce(lambda a, b: op.binary(kind, a, b), values)
+    if op.name == "Mean":
+        y = op.binary(ew.DIV, y, op.scalar_of(float(len(values)), y.type.dtype))
+    return op.view(y, perm)
+
+
+def _clip(op: Operation) -> Value:
+    if op.opset < 11:
+        low, high = op.real("min", -math.inf), op.real("max", math.inf)
+        return op.each(lambda x: op.unary(ew.CLAMP, x, low, high))
+    x = op.arranged(0)
+    for key in (1, 2):
+        if op.optional(key) is not None and op.value(key).type.size != 1:
+            op.fail(f"bound {key} has shape {op.value(key).type.shape}, needs one number")
+    floating = x.value.type.dtype.is_float
+    if floating and all(op.optional(key) is None or op.known(key) for key in (1, 2)):
+        low = -math.inf if op.optional(1) is None else float(op.scalar(1))
+        high = math.inf if op.optional(2) is None else float(op.scalar(2))
+        if low <= high:
+            return op.view(
+                op.unary(ew.CLAMP, x.value, low, high) if low > -math.inf or high < math.inf else x.value, x.perm
+            )
+    y = x.value
+    for key, kind in ((1, ew.MAXIMUM), (2, ew.MINIMUM)):
+        if op.optional(key) is not None:
+            y = op.binary(kind, y, op.reshape(op.value(key), ()))
+    return op.view(y, x.perm)
+
+
+def _pow(op: Operation) -> Value:
+    """The exponent may be of another type; small whole constants become products."""
+    if op.known(1) and op.value(1).type.size == 1 and op.kind.is_float:
+        exponent = float(op.scalar(1))
+        rank = len(op.arranged(0).perm)
+        if exponent in (2.0, 3.0, 0.5, 1.0) and op.value(1).type.rank <= rank:
+            return op.each(lambda x: _whole_power(op, x, exponent))
+    base = op.kind
+    if not base.is_float and op.value(1).type.dtype is not base:
+        op.refuse(f"{base} to a power of {op.value(1).type.dtype}")
+    return op.together(lambda a, b: op.binary(ew.POW, a, op.cast(b, base)), 0, 1)
+
+
+def _whole_power(op: Operation, x: Value, exponent: float) -> Value:
+    if exponent == 0.5:
+        return op.unary(ew.SQRT, x)
+    if exponent == 1.0:
+        return x
+    square = op.unary(ew.SQUARE, x)
+    return square if exponent == 2.0 else op.binary(ew.MUL, square, x)
+
+
+def _mod(op: Operation) -> Value:
+    """The rest of a division; with `fmod` it has the sign of the dividend."""
+    if not op.whole("fmod", 0):
+        if op.kind.is_float:
+            op.fail("floats need fmod=1")
+        return op.together(lambda a, b: op.binary(ew.FLOOR_MOD, a, b), 0, 1)
+    if op.kind.is_float:
+        op.refuse("fmod of floats")
+    return op.together(lambda a, b: _cut_mod(op, a, b), 0, 1)
+
+
+def _cut_mod(op: Operation, a: Value, b: Value) -> Value:
+    return op.binary(ew.SUB, a, op.binary(ew.MUL, op.binary(ew.DIV, a, b), b))
+
+
+def _cast(op: Operation) -> Value:
+    return _cast_to(op, dtype_of(op.whole("to", 0), "to"))
+
+
+def _cast_like(op: Operation) -> Value:
+    return _cast_to(op, op.value(1).type.dtype)
+
+
+def _cast_to(op: Operation, dtype: DType) -> Value:
+    x = op.arranged(0)
+    if x.value.type.dtype is dtype:
+        return op.view(x.value, x.perm)
+    if x.value.type.dtype.is_float and not dtype.is_float and dtype is not DType.BOOL and dtype.itemsize < 4:
+        wide = op.cast(x.value, DType.INT32)  # beyond the type, bits are cut off, as C does
+        return op.view(op.emit(ew.CAST, [wide], ew.CastAttrs(dtype)), x.perm)
+    return op.view(op.emit(ew.CAST, [x.value], ew.CastAttrs(dtype)), x.perm)
+
+
+def _where(op: Operation) -> Value:
+    return op.together(lambda c, a, b: op.emit(ew.WHERE, [c, a, b], NoAttrs()), 0, 1, 2)
+
+
+def _is_inf(op: Operation) -> Value:
+    negative, positive = op.whole("detect_negative", 1), op.whole("detect_positive", 1)
+    if negative and positive:
+        return op.each(lambda x: op.unary(ew.IS_INFINITE, x))
+    if not negative and not positive:
+        return op.each(
+            lambda x: op.binary(ew.LOGICAL_AND, *(op.unary(test, x) for test in (ew.IS_NAN, ew.IS_INFINITE)))
+        )
+    side = ew.LESS if negative else ew.GREATER
+    return op.each(
+        lambda x: op.binary(
+            ew.LOGICAL_AND, op.unary(ew.IS_INFINITE, x), op.binary(side, x, op.scalar_of(0.0, x.type.dtype))
+        )
+    )
+
+
+def _gelu(op: Operation) -> Value:
+    """x * Φ(x), or the approximation of it by tanh."""
+    if op.chosen("approximate", "none", ("none", "tanh")) == "none":
+        return op.each(lambda x: op.unary(ew.GELU, x))
+    return op.each(lambda x: tanh_gelu(op, x))
+
+
+def tanh_gelu(op: Operation, x: Value) -> Value:
+    """x/2 * (1 + tanh(√(2/π) * (x + 0.044715 x³)))"""
+    cube = op.binary(ew.MUL, op.unary(ew.SQUARE, x), x)
+    inside = op.binary(ew.ADD, x, op.unary(ew.LINEAR, cube, 0.044715))
+    wave = op.unary(ew.TANH, op.unary(ew.LINEAR, inside, math.sqrt(2 / math.pi)))
+    return op.binary(ew.MUL, op.unary(ew.LINEAR, x, 0.5), op.unary(ew.LINEAR, wave, 1.0, 1.0))
+
+
+def _swish(op: Operation, usual: float = 1.0) -> Value:
+    """x * sigmoid(alpha * x)"""
+    alpha = op.real("alpha", usual)
+
+    def compute(x: Value) -> Value:
+        inner = x if alpha == 1.0 else op.unary(ew.LINEAR, x, alpha)
+        return op.binary(ew.MUL, x, op.unary(ew.SIGMOID, inner))
+
+    return op.each(compute)
+
+
+def _selu(op: Operation) -> Value:
+    alpha, gamma = op.real("alpha", 1.6732632423543772), op.real("gamma", 1.0507009873554805)
+    return op.each(lambda x: op.unary(ew.LINEAR, op.unary(ew.ELU, x, alpha), gamma))
+
+
+def _celu(op: Operation) -> Value:
+    """max(0, x) + min(0, α (e^(x/α) - 1))"""
+    alpha = op.real("alpha", 1.0)
+    return op.each(lambda x: op.unary(ew.LINEAR, op.unary(ew.ELU, op.unary(ew.LINEAR, x, 1 / alpha), 1.0), alpha))
+
+
+def _thresholded_relu(op: Operation) -> Value:
+    alpha = op.real("alpha", 1.0)
+
+    def compute(x: Value) -> Value:
+        above = op.binary(ew.GREATER, x, op.scalar_of(alpha, x.type.dtype))
+        return op.emit(ew.WHERE, [above, x, op.scalar_of(0.0, x.type.dtype)], NoAttrs())
+
+    return op.each(compute)
+
+
+def _shrink(op: Operation) -> Value:
+    bias, limit = op.real("bias", 0.0), op.real("lambd", 0.5)
+    if not op.kind.is_float:
+        op.refuse(f"shrinking {op.kind}")
+
+    def compute(x: Value) -> Value:
+        zero = op.scalar_of(0.0, x.type.dtype)
+        small = op.binary(ew.LESS, x, op.scalar_of(-limit, x.type.dtype))
+        large = op.binary(ew.GREATER, x, op.scalar_of(limit, x.type.dtype))
+        up = op.emit(ew.WHERE, [small, op.unary(ew.LINEAR, x, 1.0, bias), zero], NoAttrs())
+        return op.emit(ew.WHERE, [large, op.unary(ew.LINEAR, x, 1.0, -bias), up], NoAttrs())
+
+    return op.each(compute)
+
+
+def _prelu(op: Operation) -> Value:
+    """A slope of one axis belongs to the last axis, as it broadcasts."""
+    return op.together(lambda x, slope: op.binary(ew.PRELU, x, slope), 0, 1)
+
+
+def _dropout(op: Operation) -> list[Value]:
+    """Dropout as it is when nobody trains: the input, and a mask of ones."""
+    if op.optional(2) is not None and (not op.known(2) or op.scalar(2)):
+        op.refuse("training mode")
+    x = op.arranged(0)
+    results = [op.view(x.value, x.perm)]
+    if len(op.info.outputs) > 1:
+        size = math.prod(x.shape)
+        kind = DType.BOOL if op.opset >= 10 else x.value.type.dtype
+        ones = op.constant([1], kind, ())
+        results.append(op.expand(ones, x.shape) if size else op.zeros(x.shape, kind))
+    return results
+
+
+CONVERTERS: dict[str, Convert] = {
+    **dict.fromkeys(UNARY, _unary),
+    **dict.fromkeys(PARAMETRIC, _parametric),
+    **dict.fromkeys(BINARY, _binary),
+    **dict.fromkeys(("Max", "Mean", "Min", "Sum"), _variadic),
+    "Cast": _cast,
+    "CastLike": _cast_like,
+    "Celu": _celu,
+    "Clip": _clip,
+    "Dropout": _dropout,
+    "Gelu": _gelu,
+    "Identity": _identity,
+    "IsInf": _is_inf,
+    "Mod": _mod,
+    "PRelu": _prelu,
+    "Pow": _pow,
+    "Selu": _selu,
+    "Shrink": _shrink,
+    "Swish": _swish,
+    "ThresholdedRelu": _thresholded_relu,
+    "Where": _where,
+    "com.microsoft.Gelu": lambda op: op.each(lambda x: op.unary(ew.GELU, x)),
+    "com.microsoft.QuickGelu": lambda op: _swish(op, 1.702),
+}

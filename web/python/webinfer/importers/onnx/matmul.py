@@ -1,0 +1,75 @@
+"""ONNX's matrix products."""
+
+from __future__ import annotations
+
+from webinfer.graph.ir import Value
+from webinfer.importers.onnx.operation import Convert, Operation
+from webinfer.ops import elementwise as ew
+from webinfer.ops import matmul as mm
+
+
+def product(op: Operation, a: Value, b: Value, transpose_a: bool = False, transpose_b: bool = False) -> Value:
+    """a times b as NumPy multiplies; vectors are rows of a and columns of b."""
+    if not a.type.dtype.is_float:
+        op.refuse(f"a product of {a.type.dtype}")
+    if min(a.type.rank, b.type.rank) < 1:
+        op.fail(f"a product of {a.type.shape} and {b.type.shape}")
+    row, column = a.type.rank == 1, b.type.rank == 1
+    a = op.reshape(a, (1, *a.type.shape)) if row else a
+    b = op.reshape(b, (*b.type.shape, 1)) if column else b
+    y = op.emit(mm.MATMUL, [a, b], mm.MatmulAttrs(transpose_a, transpose_b))
+    shape = list(y.type.shape)
+    if column:
+        del shape[-1]
+    if row:
+        del shape[-1 if column else -2]
+    return op.reshape(y, shape)
+
+
+def _swapped(op: Operation, key: int) -> tuple[Value, bool]:
+    """An operand, and whether its last two axes stand the other way round in what is computed."""
+    x = op.arranged(key)
+    rank = len(x.perm)
+    if rank >= 2 and x.perm == (*range(rank - 2), rank - 1, rank - 2):
+        return x.value, True
+    return op.value(key), False
+
+
+def _matmul(op: Operation) -> Value:
+    (a, first), (b, second) = _swapped(op, 0), _swapped(op, 1)
+    return product(op, a, b, first, second)
+
+
+def _gemm(op: Operation) -> Value:
+    """alpha * A * B + beta * C"""
+    (a, first), (b, second) = _swapped(op, 0), _swapped(op, 1)
+    if a.type.rank != 2 or b.type.rank != 2:
+        op.fail(f"{a.type.shape} and {b.type.shape} are no matrices")
+    alpha, beta, addend = op.real("alpha", 1.0), op.real("beta", 1.0), op.optional(2)
+    turned = first != bool(op.whole("transA", 0)), second != bool(op.whole("transB", 0))
+    if not a.type.dtype.is_float:
+        op.refuse(f"a product of {a.type.dtype}")
+    size = (b.type.shape[0] if turned[1] else b.type.shape[1],)
+    bias = addend if addend is not None and addend.type.shape == size and alpha == beta == 1.0 else None
+    y = op.emit(mm.MATMUL, [a, b, bias] if bias is not None else [a, b], mm.MatmulAttrs(*turned))
+    if alpha != 1.0:
+        y = op.unary(ew.LINEAR, y, alpha, 0.0)
+    if addend is None or bias is not None:
+        return y
+    return op.binary(ew.ADD, y, addend if beta == 1.0 else op.unary(ew.LINEAR, addend, beta, 0.0))
+
+
+def _fused_matmul(op: Operation) -> Value:
+    """A product of operands that may be transposed, times alpha."""
+    if op.whole("transBatchA", 0) or op.whole("transBatchB", 0):
+        op.refuse("transposed batches")
+    y = product(op, op.value(0), op.value(1), bool(op.whole("transA", 0)), bool(op.whole("transB", 0)))
+    alpha = op.real("alpha", 1.0)
+    return y if alpha == 1.0 else op.unary(ew.LINEAR, y, alpha)
+
+
+CONVERTERS: dict[str, Convert] = {
+    "Gemm": _gemm,
+    "MatMul": _matmul,
+    "com.microsoft.FusedMatMul": _fused_matmul,
+}

@@ -1,0 +1,144 @@
+"""ONNX's normalisations, taken apart into means, differences and quotients."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from webinfer.graph.ir import Value
+from webinfer.importers.onnx.operation import Convert, Operation
+from webinfer.ops import elementwise as ew
+from webinfer.ops import reduce as red
+
+
+def _channels(op: Operation, key: int, rank: int, axis: int) -> Value:
+    """A number for each channel, made to broadcast along `axis` of what is computed."""
+    value = op.value(key)
+    if value.type.rank != 1:
+        op.fail(f"input {key} has shape {value.type.shape}, needs a number for each channel")
+    return op.reshape(value, [value.type.shape[0] if i == axis else 1 for i in range(rank)])
+
+
+def _batch_normalization(op: Operation) -> Value:
+    """x * factor + offset; both are known at load."""
+    if op.whole("training_mode", 0) or len([o for o in op.info.outputs if o]) > 1:
+        op.refuse("training mode")
+    if not op.whole("spatial", 1):
+        op.refuse("spatial=0")
+    x = op.arranged(0)
+    rank, axis = len(x.perm), x.perm[1] if len(x.perm) > 1 else 0
+    scale, bias, mean, variance = (_channels(op, key, rank, axis) for key in range(1, 5))
+    epsilon = op.scalar_of(op.real("epsilon", 1e-5), variance.type.dtype)
+    factor = op.binary(ew.DIV, scale, op.unary(ew.SQRT, op.binary(ew.ADD, variance, epsilon)))
+    offset = op.binary(ew.SUB, bias, op.binary(ew.MUL, mean, factor))
+    return op.view(op.binary(ew.ADD, op.binary(ew.MUL, x.value, factor), offset), x.perm)
+
+
+def centred(op: Operation, x: Value, axes: Sequence[int], epsilon: float) -> tuple[Value, Value, Value]:
+    """x less its mean over its deviation, both along `axes`; then the mean, and one over the deviation."""
+    attrs = red.ReduceAttrs(tuple(sorted(axes)), keep_dims=True)
+    mean = op.emit(red.REDUCE_MEAN, [x], attrs)
+    difference = op.binary(ew.SUB, x, mean)
+    variance = op.emit(red.REDUCE_MEAN, [op.unary(ew.SQUARE, difference)], attrs)
+    deviation = op.unary(ew.SQRT, op.binary(ew.ADD, variance, op.scalar_of(epsilon, variance.type.dtype)))
+    return op.binary(ew.DIV, difference, deviation), mean, deviation
+
+
+def _instance_normalization(op: Operation) -> Value:
+    x = op.arranged(0)
+    rank = len(x.perm)
+    y, _, _ = centred(op, x.value, x.perm[2:], op.real("epsilon", 1e-5))
+    scale, bias = (_channels(op, key, rank, x.perm[1]) for key in (1, 2))
+    return op.view(op.binary(ew.ADD, op.binary(ew.MUL, y, scale), bias), x.perm)
+
+
+def layer_normalized(
+    op: Operation, x: Value, axis: int, scale: Value | None, bias: Value | None, epsilon: float
+) -> tuple[Value, Value, Value]:
+    """The layer norm over the axes from `axis` on, the mean, and one over the deviation."""
+    y, mean, deviation = centred(op, x, range(axis, x.type.rank), epsilon)
+    y = y if scale is None else op.binary(ew.MUL, y, scale)
+    return y if bias is None else op.binary(ew.ADD, y, bias), mean, deviation
+
+
+def _layer_normalization(op: Operation) -> list[Value]:
+    x = op.value(0)
+    axis = op.axis(op.whole("axis", -1), x.type.rank)
+    y, mean, deviation = layer_normalized(op, x, axis, op.value(1), op.optional(2), op.real("epsilon", 1e-5))
+    if len([o for o in op.info.outputs if o]) == 1:
+        return [y]
+    return [y, mean, op.unary(ew.RECIPROCAL, deviation)]
+
+
+def _rms_normalization(op: Operation) -> Value:
+    x = op.value(0)
+    axis = op.axis(op.whole("axis", -1), x.type.rank)
+    return op.binary(ew.MUL, root_mean_squared(op, x, axis, op.real("epsilon", 1e-5)), op.value(1))
+
+
+def root_mean_squared(op: Operation, x: Value, axis: int, epsilon: float) -> Value:
+    """x over the root of the mean of its squares."""
+    attrs = red.ReduceAttrs(tuple(range(axis, x.type.rank)), keep_dims=True)
+    mean = op.emit(red.REDUCE_MEAN, [op.unary(ew.SQUARE, x)], attrs)
+    return op.binary(ew.DIV, x, op.unary(ew.SQRT, op.binary(ew.ADD, mean, op.scalar_of(epsilon, x.type.dtype))))
+
+
+def _skip_layer_normalization(op: Operation) -> list[Value]:
+    """The layer norm of the sum of two tensors and a bias; the sum is the fourth result."""
+    simple = op.info.op.startswith("SkipSimplified")
+    total = op.binary(ew.ADD, op.value(0), op.value(1))
+    bias = op.optional(3 if simple else 4)
+    if bias is not None:
+        total = op.binary(ew.ADD, total, bias)
+    if len(op.info.outputs) > 1 and any(op.info.outputs[1:3]):
+        op.refuse("mean and deviation as results")
+    epsilon, axis = op.real("epsilon", 1e-12), total.type.rank - 1
+    if simple:
+        y = op.binary(ew.MUL, root_mean_squared(op, total, axis, epsilon), op.value(2))
+    else:
+        y, _, _ = layer_normalized(op, total, axis, op.value(2), op.optional(3), epsilon)
+    return [y, y, y, total][: max(len(op.info.outputs), 1)]
+
+
+def _group_normalization(op: Operation) -> Value:
+    x, groups = op.value(0), op.whole("num_groups", 0)
+    n, c, *space = x.type.shape
+    if groups < 1 or c % groups:
+        op.fail(f"{c} channels do not split into {groups} groups")
+    split = op.reshape(x, (n, groups, c // groups, *space))
+    y, _, _ = centred(op, split, range(2, split.type.rank), op.real("epsilon", 1e-5))
+    if op.opset < 21 and op.value(1).type.shape == (groups,):  # a number for each group
+        scale, bias = (_channels(op, key, split.type.rank, 1) for key in (1, 2))
+        return op.reshape(op.binary(ew.ADD, op.binary(ew.MUL, y, scale), bias), x.type.shape)
+    scale, bias = (_channels(op, key, x.type.rank, 1) for key in (1, 2))
+    return op.binary(ew.ADD, op.binary(ew.MUL, op.reshape(y, x.type.shape), scale), bias)
+
+
+def _mean_variance(op: Operation) -> Value:
+    x = op.arranged(0)
+    axes = [x.perm[op.axis(a, len(x.perm))] for a in op.wholes("axes", (0, 2, 3)) or ()]
+    return op.view(centred(op, x.value, axes, 1e-9)[0], x.perm)
+
+
+def _lp_normalization(op: Operation) -> Value:
+    x = op.arranged(0)
+    axis, p = x.perm[op.axis(op.whole("axis", -1), len(x.perm))], op.whole("p", 2)
+    if p not in (1, 2):
+        op.fail(f"p is {p}, allowed are 1 and 2")
+    kind = red.REDUCE_L1 if p == 1 else red.REDUCE_L2
+    norm = op.emit(kind, [x.value], red.ReduceAttrs((axis,), True))
+    least = op.binary(ew.EQUAL, norm, op.scalar_of(0.0, norm.type.dtype))
+    return op.view(op.binary(ew.DIV, x.value, op.binary(ew.ADD, norm, op.cast(least, norm.type.dtype))), x.perm)
+
+
+CONVERTERS: dict[str, Convert] = {
+    "BatchNormalization": _batch_normalization,
+    "GroupNormalization": _group_normalization,
+    "InstanceNormalization": _instance_normalization,
+    "LayerNormalization": _layer_normalization,
+    "LpNormalization": _lp_normalization,
+    "MeanVarianceNormalization": _mean_variance,
+    "RMSNormalization": _rms_normalization,
+    "SimplifiedLayerNormalization": _rms_normalization,
+    "com.microsoft.SkipLayerNormalization": _skip_layer_normalization,
+    "com.microsoft.SkipSimplifiedLayerNormalization": _skip_layer_normalization,
+}

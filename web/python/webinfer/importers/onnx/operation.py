@@ -1,0 +1,245 @@
+"""One ONNX operator: inputs by position, attributes by name, views of values in another order of axes."""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from webinfer.dtypes import DType
+from webinfer.errors import ModelFormatError
+from webinfer.graph.ir import Op, Value
+from webinfer.graph.printer import safe_name
+from webinfer.importers.core.operation import WRONG_ARGUMENTS, BaseOperation
+from webinfer.importers.core.operation import Convert as ConvertAny
+from webinfer.importers.core.writer import GraphWriter
+from webinfer.importers.onnx.layouts import Arranged, View, arranged, channels_last, inverse
+from webinfer.importers.onnx.model import Attribute, GraphInfo, ModelInfo, NodeInfo
+from webinfer.importers.onnx.tensors import External, constant_of
+
+Scope = ChainMap[str, Value]
+Attributes = Mapping[str, Attribute]
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The file on its way into one graph; `run` converts a sub-graph and gives the values of its outputs."""
+
+    model: ModelInfo
+    writer: GraphWriter
+    external: External
+    run: Callable[[Context, GraphInfo, Scope, Attributes, str], list[Value]]
+    guessed: set[int | str] = field(default_factory=set)  # names of values that could not be made
+
+
+class Operation(BaseOperation):
+    """An operator of the file. `given` are the attributes of the function call that it stands in, if it does."""
+
+    __slots__ = ("attributes", "context", "info", "opset")
+    wrong = (ModelFormatError, *WRONG_ARGUMENTS)
+    scope: Scope
+
+    def __init__(self, info: NodeInfo, context: Context, scope: Scope, opset: int, given: Attributes) -> None:
+        name = f"{info.domain}.{info.op}" if info.domain not in ("", "ai.onnx") else info.op
+        super().__init__(context.writer, scope, name, info.index, info.inputs, [o for o in info.outputs if o])
+        self.info, self.context, self.opset = info, context, opset
+        self.attributes: dict[str, Attribute] = {}
+        for key, attribute in info.attributes.items():
+            found = given.get(attribute.refers) if attribute.refers else attribute
+            if found is not None:
+                self.attributes[key] = found
+
+    # ---- inputs
+
+    def optional(self, key: Any) -> Value | None:
+        """The input at this position, its axes in the order of the file; None if it is absent."""
+        found = self._found(key)
+        return self.dense(found) if isinstance(found, View) else found
+
+    def _found(self, key: int) -> Value | None:
+        if key >= len(self.inputs) or not self.inputs[key]:
+            return None
+        name = self.inputs[key]
+        if name not in self.scope:
+            self.fail(f"input {key}, {safe_name(name)}, is computed by no operator before it")
+        return self.scope[name]
+
+    def arranged(self, key: int) -> Arranged:
+        """The input at this position as it is computed."""
+        found = self._found(key)
+        return arranged(self.value(key) if found is None else found)
+
+    def named(self, name: str) -> Value:
+        """The value of this name, its axes in the order of the file."""
+        if name not in self.scope:
+            self.fail(f"{safe_name(name)} is computed by no operator before it")
+        found = self.scope[name]
+        return self.dense(found) if isinstance(found, View) else found
+
+    @property
+    def kind(self) -> DType:
+        """Element type of the first input."""
+        return self.arranged(0).value.type.dtype
+
+    def known(self, key: int) -> bool:
+        """Whether the input's elements are known while the model is read."""
+        found = self._found(key)
+        return found is not None and found.is_constant
+
+    # ---- orders of axes
+
+    def dense(self, value: Value) -> Value:
+        """The value with its axes in the order of the file, written out once."""
+        if not isinstance(value, View):
+            return value
+        if value.dense is None:
+            value.dense = self.transpose(value.source, value.perm)
+        return value.dense
+
+    def view(self, value: Value, perm: Sequence[int]) -> Value:
+        """The value whose axis i is axis perm[i] of what was computed; nothing is written."""
+        order = tuple(perm)
+        return value if order == tuple(range(value.type.rank)) else View(value.name, value, order)
+
+    def like(self, part: Arranged, perm: tuple[int, ...]) -> Value:
+        """An operand of a broadcast brought to the order `perm` of a wider value; it gets axes of size 1."""
+        missing = len(perm) - len(part.perm)
+        value, own = part.value, part.perm
+        if missing:
+            value = self.reshape(value, (1,) * missing + value.type.shape)
+            own = (*range(missing), *(p + missing for p in own))
+        if own == perm:
+            return value
+        return self.transpose(value, [own[i] for i in inverse(perm)])
+
+    def aligned(self, parts: Sequence[Arranged]) -> tuple[list[Value], tuple[int, ...]]:
+        """Operands of a broadcast, all in the order of the largest one that is not in the file's order."""
+        rank = max(len(part.perm) for part in parts)
+        perm, size = tuple(range(rank)), -1
+        for part in parts:
+            own = (*range(rank - len(part.perm)), *(p + rank - len(part.perm) for p in part.perm))
+            if part.value.type.size > size and own != tuple(range(rank)) and not part.value.is_constant:
+                perm, size = own, part.value.type.size
+        return [self.like(part, perm) for part in parts], perm
+
+    def together(self, compute: Callable[..., Value], *keys: int) -> Value:
+        """`compute` on inputs that broadcast, in whatever order of axes the largest one is."""
+        values, perm = self.aligned([self.arranged(key) for key in keys])
+        y = compute(*values)
+        missing = len(perm) - y.type.rank
+        return y if missing else self.view(y, perm)
+
+    def each(self, compute: Callable[[Value], Value], key: int = 0) -> Value:
+        """`compute` on one input, which treats all elements alike."""
+        x = self.arranged(key)
+        return self.view(compute(x.value), x.perm)
+
+    def channels_last(self, key: int = 0) -> Value:
+        """An image [N, C, ...] as [N, ..., C]."""
+        x = self.arranged(key)
+        perm = channels_last(len(x.perm))
+        if len(perm) < 3:
+            self.fail(f"input {key} of shape {x.shape} is no image")
+        return self.like(x, perm)
+
+    def channels_first(self, y: Value) -> Value:
+        """An image [N, ..., C] as users know it."""
+        return self.view(y, channels_last(y.type.rank))
+
+    # ---- attributes
+
+    def _attribute(self, name: str, kind: int, default: Any) -> Any:
+        found = self.attributes.get(name)
+        if found is None:
+            return default
+        if found.kind != kind:
+            self.fail(f"attribute {safe_name(name)} is of kind {found.kind}, needs {kind}")
+        return found.value
+
+    def real(self, name: str, default: float) -> float:
+        """A number."""
+        return float(self._attribute(name, 1, default))
+
+    def whole(self, name: str, default: int) -> int:
+        """A whole number."""
+        return int(self._attribute(name, 2, default))
+
+    def word(self, name: str, default: str) -> str:
+        """A word."""
+        return str(self._attribute(name, 3, default))
+
+    def wholes(self, name: str, default: Sequence[int] | None = None) -> tuple[int, ...] | None:
+        """Whole numbers, or the default where the file gives none."""
+        found = self._attribute(name, 7, default)
+        return None if found is None else tuple(found)
+
+    def reals(self, name: str) -> tuple[float, ...] | None:
+        """Numbers, or None."""
+        found = self._attribute(name, 6, None)
+        return None if found is None else tuple(found)
+
+    def words(self, name: str, default: Sequence[str]) -> tuple[str, ...]:
+        """Words."""
+        return tuple(self._attribute(name, 8, default))
+
+    def tensor(self, name: str) -> Value | None:
+        """A tensor as a constant, or None."""
+        found = self._attribute(name, 4, None)
+        return None if found is None else constant_of(found, self.name_of(self.outputs[0]), self.context.external)
+
+    def graph(self, name: str) -> GraphInfo:
+        """A sub-graph, which must be there."""
+        found: GraphInfo | None = self._attribute(name, 5, None)
+        if found is None:
+            self.fail(f"attribute {name} is missing")
+        return found
+
+    def run(self, graph: GraphInfo, inputs: Sequence[Value]) -> list[Value]:
+        """The results of a sub-graph, which sees all values around it."""
+        if len(inputs) != len(graph.inputs):
+            self.fail(f"a graph of {len(graph.inputs)} inputs gets {len(inputs)}")
+        scope = self.scope.new_child({info.name: v for info, v in zip(graph.inputs, inputs, strict=True)})
+        with self.writer.nested(self.what):
+            return self.context.run(self.context, graph, scope, self.attributes, self.info.domain)
+
+    def chosen(self, name: str, default: str, allowed: Collection[str]) -> str:
+        """A word that must be one of those allowed; another one is refused."""
+        word = self.word(name, default)
+        if word not in allowed:
+            self.refuse(f"{name} {safe_name(word)}")
+        return word
+
+    def numbers_or(self, key: int, name: str, default: Sequence[int] | None = None) -> tuple[int, ...] | None:
+        """Whole numbers that newer opsets give as an input and older ones as an attribute."""
+        if self._found(key) is not None:
+            return self.integers(key)
+        return self.wholes(name, default)
+
+    # ---- results
+
+    def label(self, op: Op) -> tuple[str, str]:
+        """The label of a new node, and the name of its result."""
+        stem = self.outputs[0] if self.outputs else self.name
+        return safe_name(stem), f"{stem}/{op.name}"
+
+    def bind(self, results: Sequence[Value], made: Collection[Value]) -> None:
+        """Makes the results the values of the listed outputs, some of which may be left out."""
+        listed = self.info.outputs
+        if len(results) < len(listed) and any(listed[len(results) :]):
+            self.fail(f"{len(listed)} outputs are listed, {len(results)} are known")
+        for key, value in zip(listed, results, strict=False):
+            if not key:
+                continue
+            if key in self.scope.maps[0]:
+                self.fail(f"two values are called {safe_name(key)}")
+            if value in made:
+                value.name = key
+            self.scope[key] = value
+
+    def scalar_of(self, number: float, dtype: DType) -> Value:
+        """One number as a constant without axes."""
+        return self.constant([number], dtype, ())
+
+
+Convert = ConvertAny[Operation]

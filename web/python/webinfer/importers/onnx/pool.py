@@ -1,0 +1,132 @@
+"""ONNX's pooling, over windows of images and rows, and over whole images."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from webinfer.dtypes import DType
+from webinfer.graph.ir import Op, Value
+from webinfer.importers.onnx.conv import flat, four, pair, unflat, window
+from webinfer.importers.onnx.operation import Convert, Operation
+from webinfer.ops import elementwise as ew
+from webinfer.ops import movement as mv
+from webinfer.ops import pool
+from webinfer.ops import reduce as red
+
+
+def _windows(op: Operation, sizes: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+    """Kernel, strides, dilations, pads before, pads after: those reach as far as the last window does."""
+    kernel = op.wholes("kernel_shape")
+    if kernel is None:
+        op.fail("kernel_shape is missing")
+    kernel, strides, dilations, pads = window(op, sizes, kernel)
+    up = bool(op.whole("ceil_mode", 0))
+    ends = []
+    for size, k, t, d, (before, after) in zip(sizes, kernel, strides, dilations, pads, strict=True):
+        reach, whole = (k - 1) * d + 1, size + before + after
+        count = (-(-(whole - reach) // t) if up else (whole - reach) // t) + 1
+        if up and (count - 1) * t >= size + before:  # a window may not start in the padding at the end
+            count -= 1
+        ends.append((count - 1) * t + reach - size - before)
+    return kernel, strides, dilations, tuple(p for p, _ in pads), tuple(ends)
+
+
+def _shortened(op: Operation, x: Value, ends: Sequence[int]) -> tuple[Value, tuple[int, ...]]:
+    """x without what no window reads, and the pads at the end from 0 up."""
+    for i, end in enumerate(ends):
+        if end < 0:
+            x = op.cut(x, i + 1, 0, x.type.shape[i + 1] + end)
+    return x, tuple(max(end, 0) for end in ends)
+
+
+def _attrs(
+    kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int], pads: Sequence[tuple[int, int]]
+) -> pool.Pool2dAttrs:
+    return pool.Pool2dAttrs(pair(kernel), pair(strides), four(pads), pair(dilations))
+
+
+def _max_pool(op: Operation) -> Value:
+    if len([o for o in op.info.outputs if o]) > 1:
+        op.refuse("positions of the largest elements")
+    x = op.channels_last()
+    rank = x.type.rank
+    kernel, strides, dilations, before, ends = _windows(op, x.type.shape[1:-1])
+    x, after = _shortened(op, x, ends)
+    pads = list(zip(before, after, strict=True))
+    if x.type.dtype not in (DType.FLOAT32, DType.FLOAT16, DType.INT8, DType.UINT8):
+        op.refuse(f"pooling of {x.type.dtype}")
+    y = op.emit(pool.MAX_POOL2D, [flat(op, x)], _attrs(kernel, strides, dilations, pads))
+    return unflat(op, y, rank)
+
+
+def _average_pool(op: Operation) -> Value:
+    """Means of windows. Padding that counts is added before; what a window reaches beyond it never counts."""
+    x = op.channels_last()
+    rank = x.type.rank
+    kernel, strides, dilations, before, ends = _windows(op, x.type.shape[1:-1])
+    x, after = _shortened(op, x, ends)
+    pads = list(zip(before, after, strict=True))
+    if op.whole("count_include_pad", 0) and (any(before) or any(after)):
+        given = window(op, x.type.shape[1:-1], kernel)[3]
+        x = op.emit(
+            mv.PAD,
+            [x],
+            mv.PadAttrs((0, *before, 0), (0, *(min(q, a) for (_, q), a in zip(given, after, strict=True)), 0)),
+        )
+        pads = [(0, max(a - q, 0)) for (_, q), a in zip(given, after, strict=True)]
+    y = op.emit(pool.AVERAGE_POOL2D, [flat(op, x)], _attrs(kernel, strides, dilations, pads))
+    return unflat(op, y, rank)
+
+
+def _lp_pool(op: Operation) -> Value:
+    if op.whole("p", 2) != 2:
+        op.refuse(f"norm {op.whole('p', 2)}")
+    x = op.channels_last()
+    rank = x.type.rank
+    kernel, strides, dilations, before, ends = _windows(op, x.type.shape[1:-1])
+    x, after = _shortened(op, x, ends)
+    attrs = _attrs(kernel, strides, dilations, list(zip(before, after, strict=True)))
+    return unflat(op, op.emit(pool.L2_POOL2D, [flat(op, x)], attrs), rank)
+
+
+def _whole_image(kind: Op) -> Convert:
+    def convert(op: Operation) -> Value:
+        x = op.arranged(0)
+        if len(x.perm) < 3:
+            op.fail(f"{x.shape} is no image")
+        axes = tuple(sorted(x.perm[2:]))
+        return op.view(op.emit(kind, [x.value], red.ReduceAttrs(axes, keep_dims=True)), x.perm)
+
+    return convert
+
+
+def _lrn(op: Operation) -> Value:
+    """x / (bias + alpha/size * sum of squares of neighbouring channels)^beta"""
+    size, alpha = op.whole("size", 0), op.real("alpha", 1e-4)
+    x = op.arranged(0)
+    axis, value = x.perm[1], x.value
+    if size < 1:
+        op.fail(f"size is {size}")
+    before = (size - 1) // 2
+    pads = [0] * value.type.rank
+    first, last = list(pads), list(pads)
+    first[axis], last[axis] = before, size - 1 - before
+    square = op.emit(mv.PAD, [op.unary(ew.SQUARE, value)], mv.PadAttrs(tuple(first), tuple(last)))
+    total = op.cut(square, axis, 0, value.type.shape[axis])
+    if size > 64:
+        op.refuse(f"{size} neighbours")
+    for i in range(1, size):
+        total = op.binary(ew.ADD, total, op.cut(square, axis, i, value.type.shape[axis]))
+    base = op.unary(ew.LINEAR, total, alpha / size, op.real("bias", 1.0))
+    power = op.binary(ew.POW, base, op.scalar_of(op.real("beta", 0.75), base.type.dtype))
+    return op.view(op.binary(ew.DIV, value, power), x.perm)
+
+
+CONVERTERS: dict[str, Convert] = {
+    "AveragePool": _average_pool,
+    "GlobalAveragePool": _whole_image(red.REDUCE_MEAN),
+    "GlobalMaxPool": _whole_image(red.REDUCE_MAX),
+    "LRN": _lrn,
+    "LpPool": _lp_pool,
+    "MaxPool": _max_pool,
+}

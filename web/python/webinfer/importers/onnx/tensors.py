@@ -1,0 +1,109 @@
+"""Tensors of an ONNX file as constants: views of the file's bytes wherever it stores elements side by side."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+
+from webinfer.dtypes import DType
+from webinfer.errors import ModelFormatError
+from webinfer.graph.ir import Constant, TensorType, Value
+from webinfer.graph.printer import safe_name
+from webinfer.importers.core.limits import MAX_RANK, check_bytes, within
+from webinfer.importers.core.problems import Refusal
+from webinfer.importers.onnx.model import Tensor
+from webinfer.importers.readers.protobuf import signed, varints
+
+DTYPES = {
+    1: DType.FLOAT32, 2: DType.UINT8, 3: DType.INT8, 5: DType.INT16, 6: DType.INT32, 7: DType.INT64, 9: DType.BOOL,
+    10: DType.FLOAT16, 12: DType.UINT32, 13: DType.UINT64,
+}  # fmt: skip
+NAMES = {
+    0: "undefined", 4: "uint16", 8: "string", 11: "double", 14: "complex64", 15: "complex128", 16: "bfloat16",
+    17: "float8e4m3fn", 18: "float8e4m3fnuz", 19: "float8e5m2", 20: "float8e5m2fnuz", 21: "uint4", 22: "int4",
+    23: "float4e2m1", 24: "float8e8m0", 25: "uint2", 26: "int2",
+}  # fmt: skip
+External = Mapping[str, memoryview]  # bytes of files beside the model, by the name that the model gives them
+
+
+def dtype_of(kind: int, what: str) -> DType:
+    """The element type of that number in the file.
+
+    Raises:  Refusal naming the type if there is none in the engine
+    """
+    if kind not in DTYPES:
+        raise Refusal(f"{what}: element type {NAMES.get(kind, kind)}")
+    return DTYPES[kind]
+
+
+def constant_of(tensor: Tensor, name: str, external: External) -> Value:
+    """The tensor as a constant.
+
+    Raises:  Refusal for element types that the engine lacks; ModelFormatError if the elements do not fill the shape
+    """
+    what = f"tensor {safe_name(name)}"
+    dtype = dtype_of(tensor.kind, what)
+    if any(d < 0 for d in tensor.dims):
+        raise ModelFormatError(f"{what} has shape {tensor.dims}; sizes are 0 or more")
+    within(f"{what}: rank", len(tensor.dims), MAX_RANK, "use tensors of fewer dimensions")
+    check_bytes(tensor.dims, dtype, what)
+    type = TensorType(tuple(tensor.dims), dtype)
+    data = (
+        _external(tensor, what, external, type.nbytes) if tensor.is_external else _bytes(tensor, dtype, type.size, what)
+    )
+    if data.nbytes != type.nbytes:
+        raise ModelFormatError(f"{what} has {data.nbytes} bytes, its shape {type.shape} of {dtype} needs {type.nbytes}")
+    if dtype is DType.BOOL and any(byte > 1 for byte in bytes(data)):
+        data = memoryview(bytes(byte != 0 for byte in data))
+    return Value(name, type, Constant(data, dtype))
+
+
+def _external(tensor: Tensor, what: str, external: External, nbytes: int) -> memoryview:
+    """The tensor's bytes in a file beside the model."""
+    place = tensor.external.get("location", "")
+    if place not in external:
+        raise ModelFormatError(f"{what} lies in a file beside the model, {safe_name(place)}, which was not given")
+    data = external[place]
+    try:
+        start = int(tensor.external.get("offset") or 0)
+        length = int(tensor.external.get("length") or nbytes)
+    except ValueError as error:
+        raise ModelFormatError(f"{what}: offset and length in {safe_name(place)} are no numbers") from error
+    if not 0 <= start <= len(data) or not 0 <= length <= len(data) - start:
+        raise ModelFormatError(
+            f"{what}: {length} bytes from byte {start} leave {safe_name(place)}, which has {len(data)} bytes"
+        )
+    return data[start : start + length]
+
+
+def _bytes(tensor: Tensor, dtype: DType, count: int, what: str) -> memoryview:
+    """The elements as bytes, from whichever list holds them."""
+    if tensor.raw is not None:
+        return tensor.raw
+    if tensor.floats:
+        if dtype is not DType.FLOAT32:
+            raise ModelFormatError(f"{what} of {dtype} holds floats")
+        return tensor.floats[0] if len(tensor.floats) == 1 else memoryview(b"".join(tensor.floats))
+    return _packed(tensor, dtype, count, what)
+
+
+def _packed(tensor: Tensor, dtype: DType, count: int, what: str) -> memoryview:
+    """The elements that the file stores as numbers of any length."""
+    numbers = list(tensor.loose)
+    for packed in tensor.varints:
+        numbers += varints(packed, what)
+        if len(numbers) > count:
+            break
+    if dtype is DType.FLOAT32:
+        if numbers:
+            raise ModelFormatError(f"{what} of {dtype} holds integers")
+        return memoryview(b"")
+    if dtype is DType.FLOAT16:
+        return memoryview(struct.pack(f"<{len(numbers)}H", *(n & 0xFFFF for n in numbers)))
+    if dtype is DType.UINT64:
+        return memoryview(struct.pack(f"<{len(numbers)}Q", *numbers))
+    low, high = dtype.range
+    whole = [signed(n) for n in numbers]
+    if any(not low <= n <= high for n in whole):
+        raise ModelFormatError(f"{what} holds numbers beyond {dtype}")
+    return memoryview(struct.pack(f"<{len(whole)}{dtype.letter}", *whole))
