@@ -108,12 +108,14 @@ class Variant:
         except ValueError:  # the case gives its values, and there are too few now
             return self
 
-    def executor(self, node: Node, kernels: Kernels) -> tuple[WasmExecutor, Builder]:
+    def executor(
+        self, node: Node, kernels: Kernels, kind: type[WasmExecutor] = WasmExecutor
+    ) -> tuple[WasmExecutor, Builder]:
         """The plan that reaches the kernels, loaded into an instance of any build; and the steps that it has."""
         inputs = [v for v in node.inputs if v is not None and not v.is_constant]
         graph = Graph("case", inputs, node.outputs, [node])
         builder = lower_graph(graph, PLANNED_FOR, self.tuned(node))
-        return WasmExecutor(graph, NativeHost(), kernels, builder), builder
+        return kind(graph, NativeHost(), kernels, builder), builder
 
     def kernels(self) -> dict[str, int]:
         """The kernels of the plan, with the units of their largest step; none if the plan is refused."""

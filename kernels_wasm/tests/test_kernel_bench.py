@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.wasm.memory import BUILDS
+from tests.ops.targets import BUILDS
 
 from build_scripts.bench.wasm_kernels import bench_wasm_kernels
 

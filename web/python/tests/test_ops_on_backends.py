@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.ops.case_graphs import Outcome, difference, outcomes, problem, run
-from tests.ops.targets import TARGETS, Target
+from tests.ops.targets import BUILDS, TARGETS, Target
 
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Case
@@ -54,6 +54,22 @@ def test_matches_reference(target: Target, name: str, case: Case) -> None:
     for got, want in zip(outcome, p.want, strict=True):
         wrong = difference(got, want, p)
         assert not wrong, f"{name}, {case.label}: {wrong}"
+
+
+@pytest.mark.parametrize("name", OPS)
+@pytest.mark.parametrize("target", BUILDS, ids=str)
+def test_nothing_beside_the_results_is_touched(target: Target, name: str) -> None:
+    """Where tensors lie apart, with guarded gaps, the same bits come out."""
+    target.demand()
+    from tests.wasm import guards
+
+    op = OPS[name]
+    problems = [problem(op, case) for case in op.cases]
+    for p, outcome in zip(problems, run(outcomes(guards, host(), problems, dict(target.options))), strict=True):
+        plain = _results(target, name)[p.case.label]
+        assert isinstance(outcome, UnsupportedOpError) == isinstance(plain, UnsupportedOpError)
+        if not isinstance(outcome, UnsupportedOpError) and not isinstance(plain, UnsupportedOpError):
+            assert [a.tobytes() for a in outcome] == [a.tobytes() for a in plain], p.node.label
 
 
 def test_cases_have_distinct_labels() -> None:

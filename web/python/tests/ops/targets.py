@@ -37,6 +37,7 @@ TARGETS = (
     Target("wasm", (("isa", "relaxed"),)),
     Target("webgpu"),
 )
+BUILDS = tuple(target for target in TARGETS if target.backend == "wasm")
 
 
 @cache

@@ -96,13 +96,16 @@ class GuardedExecutor(WasmExecutor):
 
         Raises:  GuardError
         """
-        found = []
+        found, results = [], []
         for fill, self._threads in PASSES:
             self._reload(self._instance(), fill)
-            results = await super().run(inputs)
+            results.append(await super().run(inputs))
             found.append(self._memory(self._instance()))
         self._compare(*found)
-        return results
+        for name, tensor in results[0].items():
+            if tensor.tobytes() != results[1][name].tobytes():
+                raise GuardError(f"output {name!r} differs between two runs in memory that was filled differently")
+        return results[1]
 
     def _call(self, kernels: Kernels, first: int, count: int) -> None:
         self._watch(kernels, self._steps, self.layout.program, first, count)

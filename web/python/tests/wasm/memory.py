@@ -7,13 +7,11 @@ from typing import Any
 
 import numpy as np
 from tests.ops.case_graphs import run
-from tests.ops.targets import TARGETS
 
 from webinfer.host.interface import Kernels
 from webinfer.host.native import NativeHost
 
 Array = np.ndarray[Any, np.dtype[Any]]
-BUILDS = [target for target in TARGETS if target.backend == "wasm"]
 GUARD = 64  # bytes before and after every block
 PATTERN = 0xA5
 

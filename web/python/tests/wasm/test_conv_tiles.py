@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from tests.ops.targets import Target
-from tests.wasm.memory import BUILDS, Array, Memory
+from tests.ops.targets import BUILDS, Target
+from tests.wasm.memory import Array, Memory
 
 from webinfer.backends.wasm import kernel_constants as numbers
 from webinfer.backends.wasm.lowerings.conv import IMAGES, TILES, WINDOWS

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 import pytest
-from tests.ops.targets import Target
-from tests.wasm.memory import BUILDS, Array, Memory
+from tests.ops.targets import BUILDS, Target
+from tests.wasm.memory import Array, Memory
 
 LAYERS = ((8, 2), (16, 6))  # stride in pixels, anchors a cell
 SIZE, KEYPOINTS, CLIP, DEFAULT = 24, 3, 100.0, 0.5

@@ -8,16 +8,15 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 from tests.ops.case_graphs import Array, dense, run
-from tests.ops.targets import Target
+from tests.ops.targets import BUILDS, Target
 from tests.wasm import guards
-from tests.wasm.memory import BUILDS
 
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Graph, TensorType, Value, apply
 from webinfer.host.native import NativeHost
 from webinfer.ops import OPS
 from webinfer.plan import program
-from webinfer.plan.blocks import Step
+from webinfer.plan.blocks import Ref, Step
 from webinfer.session.loading import load
 
 TYPE = TensorType((10,), DType.FLOAT32)
@@ -51,6 +50,12 @@ def one_less(step: Step) -> Step:
     return dataclasses.replace(step, units=step.units - 1)
 
 
+def further(step: Step) -> Step:
+    """The step on an operand that begins an element later, and so ends behind its tensor."""
+    assert isinstance(step.args[0], Ref)
+    return dataclasses.replace(step, args=(step.args[0] + 4, *step.args[1:]))
+
+
 def into(number: int) -> Callable[[Step], Step]:
     """The step with its result where its operand of that number lies."""
     return lambda step: dataclasses.replace(step, args=(*step.args[:2], step.args[number], *step.args[3:]))
@@ -63,6 +68,7 @@ def into(number: int) -> Callable[[Step], Step]:
         ("f32_add", one_more, "kernel f32_add of 'the sum' changed .* the first [0-3] bytes behind"),
         ("f32_add", into(0), "kernel f32_add of 'the sum' changed .* at byte . of 'the size'"),
         ("f32_add", into(1), "kernel f32_add of 'the sum' changed .* at byte . of 'c'"),
+        ("f32_abs", further, "kernel f32_abs of 'the size': 4 bytes of the result differ, the first at byte 36 "),
         ("f32_abs", one_less, "kernel f32_abs of 'the size': 4 bytes of the result differ, the first at byte 36 "),
         ("f32_add", one_less, "kernel f32_add of 'the sum': 4 bytes of the result differ, the first at byte 36 "),
     ],

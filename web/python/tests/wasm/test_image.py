@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from tests.ops.targets import Target
-from tests.wasm.memory import BUILDS, Array, Memory
+from tests.ops.targets import BUILDS, Target
+from tests.wasm.memory import Array, Memory
 
 from webinfer.tasks.kernel_constants import BORDER_BLACK, BORDER_REPEAT
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from tests.ops.targets import Target
-from tests.wasm.memory import BUILDS, Array, Memory
+from tests.ops.targets import BUILDS, Target
+from tests.wasm.memory import Array, Memory
 
 Exact = Callable[[Array], Array]
 _erf, _erfc = np.vectorize(math.erf), np.vectorize(math.erfc)

@@ -7,8 +7,7 @@ import itertools
 import numpy as np
 import pytest
 from tests.ops.case_graphs import Array, difference, outcomes, problem, run
-from tests.ops.targets import Target
-from tests.wasm.memory import BUILDS
+from tests.ops.targets import BUILDS, Target
 
 from webinfer.backends import wasm
 from webinfer.dtypes import DType

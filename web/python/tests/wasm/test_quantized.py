@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tests.ops.case_graphs import problem
-from tests.ops.targets import Target
-from tests.wasm.memory import BUILDS
+from tests.ops.targets import BUILDS, Target
 from tests.wasm.test_moves import check
 
 from webinfer.dtypes import DType

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tests.ops.case_graphs import Problem, difference, outcomes, problem, run
-from tests.ops.targets import Target
-from tests.wasm.memory import BUILDS, Memory
+from tests.ops.targets import BUILDS, Target
+from tests.wasm.memory import Memory
 
 from webinfer.backends import wasm
 from webinfer.dtypes import DType
