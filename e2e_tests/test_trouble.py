@@ -77,6 +77,20 @@ def test_a_missing_file_is_named_and_trying_again_helps(demo: Demo, file: str) -
     page.complaints.clear()  # the browser reports the 404 itself
 
 
+@pytest.mark.parametrize("file", ["page.js", "first.js", "engine_client.js"])
+def test_a_page_without_its_scripts_has_a_way_on_too(demo: Demo, file: str) -> None:
+    page = demo("?backend=wasm", broken=(f"**/{file}", lambda route: route.abort("connectionreset")))
+    told = page.page.locator("#unstarted")
+    assert not told.is_visible()  # not yet: the scripts may be slow
+    page.page.evaluate("document.getElementById('unstarted').getAnimations()[0].finish()")
+    assert told.is_visible()
+    page.context.unroute(f"**/{file}")
+    told.get_by_role("link", name="Try again").click()
+    assert len(page.wait_for_result()["faces"]) == 1
+    assert told.count() == 0
+    page.complaints.clear()  # the browser reports what did not come
+
+
 def test_a_broken_connection_is_said(demo: Demo) -> None:
     page = demo(broken=("**/pyodide.asm.wasm", lambda route: route.abort("connectionreset")))
     assert "pyodide.asm.wasm" in page.wait_for_error("download")["message"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -40,13 +41,17 @@ WATCH = """(() => {
   }).observe(document, { attributes: true, subtree: true, attributeFilter: ["data-webinfer-result"] });
 })();"""
 LOOK = """() => {
-  const shown = (id) => Boolean(document.getElementById(id)?.checkVisibility());
+  const shown = (id) => Boolean(document.getElementById(id)?.checkVisibility({ visibilityProperty: true }));
   return {
     answers: globalThis.soak?.answers.splice(0) ?? [],
     error: document.documentElement.dataset.webinferError ?? "",
-    retry: shown("retry"),
+    retry: shown("retry") || shown("unstarted"),
     runs: (document.getElementById("backend")?.textContent ?? "").startsWith("Runs on"),
   };
+}"""
+PRESS = """(id) => {
+  const unstarted = id === "retry" ? document.querySelector("#unstarted a") : null;
+  (unstarted ?? document.getElementById(id))?.click();
 }"""
 END_THREAD = """(code) => globalThis.pyodide?.runPython(code)"""
 END_THREAD_PYTHON = """
@@ -156,8 +161,11 @@ class SoakPage:
             return nothing
 
     def press(self, button: str) -> None:
-        """Presses a button as its id names it."""
-        self.page.evaluate("(id) => document.getElementById(id).click()", button)
+        """Presses a button as its id names it; "retry" may be that of a page whose scripts did not come."""
+        from playwright.sync_api import Error
+
+        with contextlib.suppress(Error):  # the page is being replaced
+            self.page.evaluate(PRESS, button)
 
     def memory(self) -> dict[str, float]:
         """MiB of the renderers, of the GPU process, and of what the page itself can account for."""

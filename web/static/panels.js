@@ -28,6 +28,7 @@ export class Progress {
     this.#stages.clear();
     byId("stages").replaceChildren();
     byId("progress").value = 0;
+    byId("unstarted")?.remove(); // the page's scripts came
     byId("loading-title").textContent = title;
     byId("loading").hidden = false;
     byId("progress-text").textContent = "Waiting for the first byte";
