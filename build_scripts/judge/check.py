@@ -5,6 +5,7 @@ import sys
 
 from build_scripts.judge import docstrings, sizes, tables
 from build_scripts.kernels import step as setup_kernels
+from build_scripts.options import switches
 from build_scripts.paths import ROOT
 from build_scripts.stages import Stage, run_stages
 from build_scripts.steps import run_steps
@@ -44,9 +45,13 @@ def command(arguments: list[str]) -> int:
 
 def run(argv: list[str]) -> int:
     """0 when all is well; --fix formats, repairs lint and renews the tables; --docstrings lists what lacks one."""
-    if "--docstrings" in argv:
+    options = switches(
+        "check", "Every check that needs no device and no browser.", argv,
+        fix="format, repair lint, renew the generated tables", docstrings="only list the definitions that have none",
+    )  # fmt: skip
+    if options.docstrings:
         return docstrings.run(["--list"])
     run_steps([setup_kernels.kernels_step()])  # the generated kernel table is part of what mypy reads
     ring = [path for path in RING_0 if (ROOT / path).exists()]
     tests = [sys.executable, "-m", "pytest", "-q", *ring]
-    return run_stages([*static_stages("--fix" in argv), Stage("ring 0", lambda: command(tests))])
+    return run_stages([*static_stages(options.fix), Stage("ring 0", lambda: command(tests))])

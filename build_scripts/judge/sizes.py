@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from build_scripts.errors import BuildError
+from build_scripts.options import switches
 from build_scripts.paths import ROOT, settings
 
 
@@ -84,9 +85,10 @@ def product_measures() -> Iterator[Measure]:
 
 def run(argv: list[str]) -> int:
     """Prints everything over a soft budget, all with --all; 1 when something is over a hard one."""
+    options = switches("sizes", "Sizes of files and products against their budgets.", argv, all="print every size")
     sources, products = list(file_measures(source_files())), list(product_measures())
     for measure in sources:
-        if "--all" in argv or measure.value > measure.soft:
+        if options.all or measure.value > measure.soft:
             print(measure.row())
     for measure in products:
         print(measure.row())

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from importlib import import_module
 
 from build_scripts.errors import BuildError
+from build_scripts.options import switches
 from build_scripts.paths import ENGINE, ROOT
 from build_scripts.site.messages import stale_files, write_files
 from build_scripts.verbs import VERBS
@@ -71,7 +72,8 @@ def renewed(text: str, file: str = "README.md") -> str:
 
 def run(argv: list[str]) -> int:
     """0 when README, documentation and the page's messages are as generated; --write makes it so."""
-    if "--write" in argv:
+    options = switches("tables", "Checks the generated tables.", argv, write="renew them")
+    if options.write:
         write_files()
     elif stale := stale_files():
         print(f"tables: {', '.join(stale)} behind messages.toml; run `python3 -m build_scripts tables --write`")
@@ -81,7 +83,7 @@ def run(argv: list[str]) -> int:
     if not behind:
         print(f"tables: {len(TABLES)} are up to date")
         return 0
-    if "--write" in argv:
+    if options.write:
         for file, fresh in behind.items():
             (ROOT / file).write_text(fresh, encoding="utf-8")
         print("tables: written")

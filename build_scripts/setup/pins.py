@@ -6,6 +6,7 @@ import venv
 from pathlib import Path
 
 from build_scripts.errors import BuildError
+from build_scripts.options import switches
 from build_scripts.paths import ROOT, configuration
 from build_scripts.setup.environment import constraints_file, requirements
 
@@ -17,6 +18,7 @@ HEAD = """\
 
 def run(argv: list[str]) -> int:
     """Writes the constraints file and says how many packages it holds."""
+    switches("lock", "Resolves the pins again and writes the constraints file.", argv)
     wanted = requirements(configuration()["dependency-groups"])
     with tempfile.TemporaryDirectory() as folder:
         venv.EnvBuilder(with_pip=True).create(folder)

@@ -3,6 +3,7 @@
 import time
 
 from build_scripts.kernels.step import kernels_step
+from build_scripts.options import switches
 from build_scripts.setup.downloads import browser_wheels_step, lock_step
 from build_scripts.setup.models import models_step, photo_step
 from build_scripts.setup.node import npm_step
@@ -34,5 +35,6 @@ def set_up() -> None:
 
 def run(argv: list[str]) -> int:
     """Sets everything up."""
+    switches("setup", "Everything that demo does before it serves.", argv)
     set_up()
     return 0

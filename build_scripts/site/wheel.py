@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from build_scripts.files import files_below
+from build_scripts.options import switches
 from build_scripts.paths import ENGINE, ROOT, WEB, WHEELS, configuration, version
 from build_scripts.site.minify import minify, minify_shader
 from build_scripts.steps import Step
@@ -125,6 +126,7 @@ def _wheel_file() -> bytes:
 
 def run(argv: list[str]) -> int:
     """Builds the wheel and prints where it lies and how large it is."""
+    switches("wheel", "Builds the engine's wheel for the browser.", argv)
     build_browser_wheel()
     path = WHEELS / wheel_name()
     digest = hashlib.sha256(path.read_bytes()).hexdigest()

@@ -30,6 +30,14 @@ def test_a_wrong_command_line_lists_the_verbs(argv: list[str], status: int, text
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("name", ["setup", "check", "wheel", "lock", "sizes", "tables"])
+def test_an_unknown_option_stops_a_verb_before_it_works(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        VERBS[name].run(["--no-such-option"])
+    assert stopped.value.code == 2
+    assert "--no-such-option" in capsys.readouterr().err
+
+
 def test_a_taken_port_gives_the_next_free_one() -> None:
     first = bound_socket(0)
     port = first.getsockname()[1]
