@@ -206,16 +206,33 @@ class Node:
         return f"Node({self.op.name}, {self.label!r})"
 
 
-class Graph:
-    """A model: inputs, outputs and nodes in topological order."""
+@dataclass(frozen=True, slots=True)
+class State:
+    """A tensor that lives from run to run. Who runs the graph feeds its value, and takes its next value.
 
-    __slots__ = ("inputs", "name", "nodes", "outputs")
+    `input` and `output` are names of an input and an output of the graph; "" where the graph does not read the value,
+    or does not change it. `initial` are the bytes before the first run, None where another graph of the same model
+    must write them first.
+    """
+
+    name: str
+    type: TensorType
+    initial: memoryview | None
+    input: str
+    output: str
+
+
+class Graph:
+    """A model: inputs, outputs and nodes in topological order; and which of inputs and outputs are its state."""
+
+    __slots__ = ("inputs", "name", "nodes", "outputs", "states")
 
     def __init__(self, name: str, inputs: Iterable[Value], outputs: Iterable[Value], nodes: Iterable[Node]) -> None:
         self.name = name
         self.inputs: list[Value] = list(inputs)
         self.outputs: list[Value] = list(outputs)
         self.nodes: list[Node] = list(nodes)
+        self.states: list[State] = []
 
     def producers(self) -> dict[Value, Node]:
         """The node that writes each value."""

@@ -14,18 +14,31 @@ from webinfer.importers import formats
 
 
 def read_model(
-    data: memoryview | bytes, name: str = "model", shapes: Mapping[str, Sequence[int]] | None = None
+    data: memoryview | bytes,
+    name: str = "model",
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    signature: str | None = None,
 ) -> Graph:
     """The model as a graph. Constants are views of `data`, which must stay alive and unchanged.
 
-    `shapes` binds the sizes of inputs by name, for models that leave them open.
+    `shapes` binds the sizes of inputs by name, for models that leave them open. `signature` names one of the ways
+    to run a model that has several.
 
     Raises:  ModelFormatError if the bytes are no model or break a rule of their format; UnsupportedOpError
-             listing everything that webinfer lacks; ShapeError if `shapes` does not fit; LimitError
+             listing everything that webinfer lacks; ShapeError if `shapes` does not fit; LimitError;
+             InputError if the model has no such signature
     """
-    graph = formats.read(memoryview(data).cast("B").toreadonly(), name, shapes or {})
+    graph = formats.read(memoryview(data).cast("B").toreadonly(), name, shapes or {}, signature)
     verify(graph)
     return graph
 
 
-__all__ = ["read_model"]
+def signature_names(data: memoryview | bytes, name: str = "model") -> tuple[str, ...]:
+    """The names of a model's signatures, its ways to be run; none if its format or its writer has none.
+
+    Raises:  ModelFormatError; LimitError
+    """
+    return formats.signature_names(memoryview(data).cast("B").toreadonly(), name)
+
+
+__all__ = ["read_model", "signature_names"]

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from webinfer.errors import ModelFormatError
+from webinfer.errors import InputError, ModelFormatError
 from webinfer.graph.ir import Graph
 
-Reader = Callable[[Any, str, Mapping[str, Sequence[int]]], Graph]  # source, name, sizes of inputs → graph
+Reader = Callable[..., Graph]  # of source, name, sizes of inputs and, where the format has them, a signature's name
 _HEAD = 256  # bytes that tell a format
 
 
@@ -29,6 +29,7 @@ class Format:
     reader: str
     help: str
     signature: Callable[[bytes], bool] | None = None
+    names: str = ""  # "module:function" for the names of a model's signatures, where the reader takes one of them
     keys: frozenset[str] = frozenset()
 
 
@@ -37,6 +38,7 @@ FORMATS = [
     Format(
         "TensorFlow Lite", (".tflite",), "webinfer.importers.tflite.convert:read_tflite",
         "every other operator, all of a model's in one error", signature=lambda head: head[4:8] == b"TFL3",
+        names="webinfer.importers.tflite.model:signature_names",
     ),
     Format(
         "ONNX", (".onnx",), "webinfer.importers.onnx.convert:read_onnx",
@@ -55,26 +57,47 @@ def model_names(files: Iterable[str]) -> list[str]:
     return [file.removesuffix(suffix).rpartition("/")[2] for file, suffix in ends if file.endswith(suffix)]
 
 
-def read(data: memoryview, name: str, shapes: Mapping[str, Sequence[int]]) -> Graph:
-    """The graph of a model of any format.
+def read(data: memoryview, name: str, shapes: Mapping[str, Sequence[int]], signature: str | None = None) -> Graph:
+    """The graph of a model of any format, or of one of its signatures.
+
+    Raises:  ModelFormatError if the bytes are no model that is read here, and all that the reader raises;
+             InputError if models of the format have no signatures
+    """
+    row, source = _row(data, name)
+    reader: Reader = _function(row, row.reader, name)
+    if signature is None:
+        return reader(source, name, shapes)
+    if not row.names:
+        raise InputError(f"{name!r} has no signature {signature!r}: models of the format {row.name} have none")
+    return reader(source, name, shapes, signature)
+
+
+def signature_names(data: memoryview, name: str) -> tuple[str, ...]:
+    """The names of a model's signatures.
 
     Raises:  ModelFormatError if the bytes are no model that is read here, and all that the reader raises
     """
+    row, source = _row(data, name)
+    return tuple(_function(row, row.names, name)(source, name)) if row.names else ()
+
+
+def _row(data: memoryview, name: str) -> tuple[Format, Any]:
+    """The format of these bytes, and what its reader takes."""
     head = bytes(data[:_HEAD])
     for row in FORMATS:
         if row.signature is not None and row.signature(head):
-            return _reader(row, name)(data, name, shapes)
+            return row, data
     described = _json_object(data) if head.startswith(b"{") else {}
     for row in FORMATS:
         if row.keys and row.keys <= described.keys():
-            return _reader(row, name)(described, name, shapes)
+            return row, described
     raise ModelFormatError(f"{name!r} is not a TFLite model: it is {_describe(data)}")
 
 
-def _reader(row: Format, name: str) -> Reader:
-    module, _, function = row.reader.partition(":")
+def _function(row: Format, path: str, name: str) -> Any:
+    module, _, function = path.partition(":")
     try:
-        reader: Reader = getattr(import_module(module), function)
+        reader = getattr(import_module(module), function)
     except ModuleNotFoundError as error:
         raise ModelFormatError(
             f"{name!r} is of the format {row.name}, and this installation of webinfer has no reader for it "

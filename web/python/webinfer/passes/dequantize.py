@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import struct
+from collections.abc import Iterable
 
 from webinfer.dtypes import DType
-from webinfer.graph.ir import Constant, Graph, Node, Quantization, TensorType, Value
+from webinfer.graph.ir import Constant, Graph, Node, Quantization, State, TensorType, Value
 from webinfer.ops import elementwise as ew
 from webinfer.ops.activation import Activation
 from webinfer.passes.uses import remove, substitute
@@ -38,11 +39,25 @@ def dequantize(graph: Graph) -> int:
             node.attrs = dataclasses.replace(node.attrs, out_type=None)
         if node.op.name == "pad":
             node.attrs = dataclasses.replace(node.attrs, value=_real_fill(node))
+    graph.states = [_real_state(state, found) for state in graph.states]
     for value in found:
         value.type = TensorType(value.type.shape)
     graph.nodes[:0] = made
     _drop_conversions(graph)
     return len(found) + len(constants)
+
+
+def _real_state(state: State, found: Iterable[Value]) -> State:
+    """The state with its first value in float32, where the graph held it quantised."""
+    quant = state.type.quant
+    if quant is None or all(value.name != state.input for value in found):
+        return state
+    type, initial = TensorType(state.type.shape), state.initial
+    if initial is not None:
+        stored = struct.unpack(f"<{type.size}{state.type.dtype.letter}", initial)
+        numbers = [(number - quant.zero_points[0]) * quant.scales[0] for number in stored]
+        initial = memoryview(struct.pack(f"<{type.size}f", *numbers))
+    return dataclasses.replace(state, type=type, initial=initial)
 
 
 def _is_quantized(value: Value) -> bool:

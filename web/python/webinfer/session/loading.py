@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any
 
@@ -14,14 +15,15 @@ from webinfer.graph.ir import Graph
 from webinfer.graph.printer import print_graph
 from webinfer.host import current
 from webinfer.host.interface import Host, Progress, ProgressEvent
-from webinfer.importers import read_model
+from webinfer.importers import read_model, signature_names
 from webinfer.models.registry import MODELS, check_integrity, locate_model
 from webinfer.passes.dequantize import dequantize as in_real_numbers
 from webinfer.passes.pipeline import optimize
 from webinfer.session.options import MAX_THREADS, checked_shapes, real_number, whole_number
 from webinfer.session.plan_cache import WithPostprocessing, open_graph
 from webinfer.session.selection import LoadOptions, choose, order_of
-from webinfer.session.session import ReadGraph, Session
+from webinfer.session.session import Session, Signatures
+from webinfer.session.state import Variables
 
 
 async def load(
@@ -33,6 +35,7 @@ async def load(
     threads: int | None = None,
     tuning_ms: float | None = None,
     shapes: Mapping[str, Sequence[int]] | None = None,
+    signature: str | None = None,
     dequantize: bool = False,
     precision: str = "float32",
     host: Host | None = None,
@@ -50,6 +53,7 @@ async def load(
     GPU it is spent in this call (None: nothing is timed), on the processor in a browser's pauses after it (None: 200).
     With 0 the default kernels run.
     `shapes` binds the sizes of inputs, by name, that the model leaves open; they may change from run to run.
+    `signature` names one of the ways to run a model that has several; `session.signatures` lists them.
     `dequantize` computes a quantised model in float32; its inputs and outputs are real numbers then.
     With `precision="float16"` a GPU keeps weights and intermediate results in half the memory. Sums, inputs, outputs
     and constants beyond 65504 stay float32, results beyond it overflow. Other backends compute in float32.
@@ -66,14 +70,74 @@ async def load(
         threads = whole_number("threads", threads, 1, MAX_THREADS, ", or None for what suits the machine")
     if tuning_ms is not None:
         tuning_ms = real_number("tuning_ms", tuning_ms, unit=" of milliseconds", more=", or None")
-    graph, entry, read = await _open(source, host, order, shapes, dequantize, progress)
-    _compiling(progress, 0)
-    options = LoadOptions(strict, progress, threads, tuning_ms, precision == "float16", entry)
-    selection = await choose(graph, host, order, options)
-    _compiling(progress, 1)
-    session = Session(graph, host, selection, order, options, read if shapes else None)
-    await _tell(session)
-    return session
+    if signature is not None and not isinstance(signature, str):
+        raise InputError(f"signature is {signature!r}, needs the name of one of the model's signatures, or None")
+    post, source = (source, source.model) if isinstance(source, WithPostprocessing) else (None, source)
+    if not isinstance(source, GraphBuilder):
+        source = _Bytes(*await _fetch(source, host, progress))
+    options = LoadOptions(strict, progress, threads, tuning_ms, precision == "float16")
+    plan = _Loading(source, post, host, order, options, shapes, dequantize)
+    return await plan.session(signature, None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Loading:
+    """What a model is loaded from and how: for its first session, and for those of other signatures."""
+
+    source: GraphBuilder | _Bytes
+    post: WithPostprocessing | None
+    host: Host
+    order: Sequence[str]
+    options: LoadOptions
+    shapes: Mapping[str, Sequence[int]] | None
+    dequantize: bool
+
+    async def session(self, signature: str | None, variables: Variables | None) -> Session:
+        """A session of one signature that shares `variables`, if there are such."""
+        progress = self.options.progress
+        graph, entry = await self._open(signature)
+        options = replace(self.options, plan_entry=entry)
+        _compiling(progress, 0)
+        selection = await choose(graph, self.host, self.order, options)
+        _compiling(progress, 1)
+
+        def read(bound: Mapping[str, Sequence[int]]) -> Graph:
+            return self._read(bound, signature)
+
+        signatures = Signatures(self._signatures, self.session)
+        again = read if self.shapes else None
+        session = Session(graph, self.host, selection, self.order, options, again, signatures, variables)
+        await _tell(session)
+        return session
+
+    def _signatures(self) -> tuple[str, ...]:
+        source = self.source
+        return () if isinstance(source, GraphBuilder) else signature_names(source.data, source.name)
+
+    async def _open(self, signature: str | None) -> tuple[Graph, PlanEntry | None]:
+        """The optimised graph, and its entry in the plan cache."""
+        source = self.source
+        if isinstance(source, GraphBuilder) or self.shapes or self.dequantize or signature is not None:
+            return self._read(self.shapes, signature), None
+        post = self.post
+
+        def read() -> Graph:
+            return self._read(None, None)
+
+        return await open_graph(source.data, source.name, self.host, read, self.order, post.name if post else "")
+
+    def _read(self, bound: Mapping[str, Sequence[int]] | None, signature: str | None) -> Graph:
+        source = self.source
+        if not isinstance(source, GraphBuilder):
+            graph = read_model(source.data, source.name, bound, signature)
+        elif bound or signature is not None:
+            what = "its shapes; `shapes` is for models that leave sizes open" if bound else "one way to run it"
+            raise InputError(f"{source.name!r} was built with {what}")
+        else:
+            graph = source.graph()
+        if self.dequantize:
+            in_real_numbers(graph)
+        return _optimised(graph, self.post)
 
 
 async def _tell(session: Session) -> None:
@@ -83,32 +147,6 @@ async def _tell(session: Session) -> None:
         debug(2, str(await session.profile(rounds=1)))
     if debug_level() >= 3:
         debug(3, str(session.plan()))
-
-
-async def _open(
-    source: Any,
-    host: Host,
-    order: Sequence[str],
-    shapes: Mapping[str, Sequence[int]] | None,
-    dequantize: bool,
-    progress: Progress | None,
-) -> tuple[Graph, PlanEntry | None, ReadGraph]:
-    """The optimised graph of a source, its entry in the plan cache, and how the graph is read for other shapes."""
-    post, source = (source, source.model) if isinstance(source, WithPostprocessing) else (None, source)
-    built = isinstance(source, GraphBuilder)
-    data, name = (memoryview(b""), "") if built else await _fetch(source, host, progress)
-    if built and shapes:
-        raise InputError(f"{source.name!r} was built with its shapes; `shapes` is for models that leave sizes open")
-
-    def read(bound: Mapping[str, Sequence[int]] | None = None) -> Graph:
-        graph = source.graph() if built else read_model(data, name, bound)
-        if dequantize:
-            in_real_numbers(graph)
-        return _optimised(graph, post)
-
-    if built or shapes or dequantize:
-        return read(shapes), None, read
-    return *await open_graph(data, name, host, read, order, post.name if post else ""), read
 
 
 def _compiling(progress: Progress | None, done: int) -> None:
@@ -123,6 +161,14 @@ def _optimised(graph: Graph, post: WithPostprocessing | None) -> Graph:
     for rewrite, count in optimize(graph):
         debug(3, f"pass {rewrite}: {count} rewrites")
     return graph
+
+
+@dataclass(frozen=True, slots=True)
+class _Bytes:
+    """A model file and its name."""
+
+    data: memoryview
+    name: str
 
 
 async def _fetch(source: Any, host: Host, progress: Progress | None) -> tuple[memoryview, str]:

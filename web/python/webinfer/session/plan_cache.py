@@ -54,7 +54,10 @@ async def open_graph(
     debug(
         1, f"{name}: {'the' if plan else 'another engine’s or a damaged' if found else 'no'} plan of an earlier visit"
     )
-    return (read() if plan is None else _deferred(name, plan, read)), entry
+    if plan is not None:
+        return _deferred(name, plan, read), entry
+    graph = read()
+    return graph, None if graph.states else entry  # a plan does not say what lives from run to run
 
 
 def _deferred(name: str, plan: StoredPlan, read: Callable[[], Graph]) -> DeferredGraph:

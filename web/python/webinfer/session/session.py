@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any
 
@@ -20,11 +20,20 @@ from webinfer.session.options import MAX_ROUNDS, real_number, whole_number
 from webinfer.session.recovery import LiveExecutor
 from webinfer.session.reports import PlanReport, Profile, VerifyReport, compare_backends, time_runs
 from webinfer.session.selection import LoadOptions, Selection, choose
+from webinfer.session.state import Variables, on_host, open_inputs, open_outputs
 from webinfer.tensor import Tensor
 from webinfer.tune.log import TuningReport
 
 TUNING_BUDGET_MS = 5000.0
 ReadGraph = Callable[[Mapping[str, Sequence[int]]], Graph]  # the model's graph for these shapes of inputs
+
+
+@dataclass(frozen=True, slots=True)
+class Signatures:
+    """The signatures of a model, and how a session of one is made that shares variables."""
+
+    names: Callable[[], tuple[str, ...]]
+    open: Callable[[str, Variables], Awaitable[Session]]
 
 
 class Session:
@@ -41,11 +50,19 @@ class Session:
         order: Sequence[str],
         options: LoadOptions,
         read: ReadGraph | None = None,
+        signatures: Signatures | None = None,
+        variables: Variables | None = None,
     ) -> None:
         self._live = LiveExecutor(graph, host, selection, order, options)
-        self._read_graph = read
-        self.inputs = [info_of(v) for v in graph.inputs]
-        self.outputs = [info_of(v) for v in graph.outputs]
+        self._read_graph, self._signatures = read, signatures
+        self._variables = Variables() if variables is None else variables
+        self._take_graph(graph)
+
+    def _take_graph(self, graph: Graph) -> None:
+        self._states = graph.states
+        self._variables.add(graph.states)
+        self.inputs = [info_of(v) for v in open_inputs(graph)]
+        self.outputs = [info_of(v) for v in open_outputs(graph)]
 
     # ----- what runs where
 
@@ -100,8 +117,9 @@ class Session:
         """
         async with self._live.lock:
             executor, buffers = await self._prepared(inputs)
-            if not executor.abilities.overlapping_runs:
-                return await self._live.watch(executor, executor.run(buffers))
+            if self._states or not executor.abilities.overlapping_runs:
+                results = await self._live.watch(executor, executor.run(buffers))
+                return self._variables.take(self._states, results)
         return await self._live.watch(executor, executor.run(buffers))
 
     async def run_on_gpu(self, inputs: Mapping[str, Any] | Any) -> dict[str, GpuTensor]:
@@ -114,18 +132,51 @@ class Session:
             if not executor.abilities.gpu_results:
                 able = " or ".join(registry.able("gpu_results"))
                 raise InputError(f"{self.name!r} runs on {self.backend}; results stay on the GPU only on {able}")
+            if self._states:
+                found = await self._live.watch(executor, executor.run_on_gpu(buffers))
+                self._variables.take(self._states, await on_host(found, self._states))
+                return {info.name: found[info.name] for info in self.outputs}
         return await self._live.watch(executor, executor.run_on_gpu(buffers))
 
     async def warmup(self) -> None:
-        """Runs once on zeros, so that the first real run is as fast as the next."""
-        await self.run(zeros(self.inputs))
+        """Runs once on zeros, so that the first real run is as fast as the next; variables stay as they are."""
+        with self._variables.untouched():
+            await self.run(zeros(self.inputs))
+
+    # ----- variables and signatures
+
+    @property
+    def signatures(self) -> tuple[str, ...]:
+        """The names of the model's signatures, its ways to be run; `load(signature=…)` takes one."""
+        return () if self._signatures is None else self._signatures.names()
+
+    async def open_signature(self, name: str) -> Session:
+        """Another session, of another signature of this model: it shares this session's variables.
+
+        Raises:  InputError if the model has no signature of this name; what `load` raises
+        """
+        if self._signatures is None or name not in self.signatures:
+            raise InputError(f"{self.name!r} has no signature {name!r}; it has {', '.join(self.signatures) or 'none'}")
+        return await self._signatures.open(name, self._variables)
+
+    def state(self) -> dict[str, Tensor]:
+        """A copy of the model's variables by name: what lives from run to run, such as the state of an LSTM."""
+        return self._variables.tensors()
+
+    def reset(self) -> None:
+        """Sets the model's variables to what they were before the first run. A run under way ends with its own."""
+        self._variables.reset()
 
     async def _prepared(self, inputs: Mapping[str, Any] | Any) -> tuple[Executor, dict[str, Any]]:
         """What runs next, and its checked inputs."""
         await self._fit_shapes(inputs)
-        buffers = self._checked(inputs)
+        buffers = self._fed(self._checked(inputs))
         await self._live.revive()
         return self.executor, buffers
+
+    def _fed(self, buffers: dict[str, Any]) -> dict[str, Any]:
+        """The inputs with the model's variables."""
+        return buffers | self._variables.feed(self._states, self.name)
 
     async def _fit_shapes(self, inputs: Mapping[str, Any] | Any) -> None:
         """A new plan if arrays of another size are given and the model allows them."""
@@ -148,8 +199,7 @@ class Session:
         selection = await self._live.choose(graph)
         await self._live.idle()
         self._live.replace(selection, graph)
-        self.inputs = [info_of(v) for v in graph.inputs]
-        self.outputs = [info_of(v) for v in graph.outputs]
+        self._take_graph(graph)
 
     def _checked(self, inputs: Mapping[str, Any] | Any) -> dict[str, Any]:
         return checked(inputs, self.inputs, self.name, self.host, self.executor)
@@ -218,15 +268,17 @@ class Session:
         """
         rounds = whole_number("rounds", rounds, 1, MAX_ROUNDS)
         buffers = self._checked(inputs) if inputs is not None else zeros(self.inputs)
-        await self.run(buffers)  # revives the session, and lets code get warm
         steps, runs = [], []
-        for done in range(rounds):
-            if progress is not None:
-                progress(ProgressEvent("profile", done, rounds, "steps"))
-            runs.append(await time_runs(self.run, self.executor, buffers, self.host.now_ms))
-            async with self._live.lock:
-                await self._live.idle()
-                steps.append(await self.executor.profile(buffers, 1))
+        with self._variables.untouched():
+            await self.run(buffers)  # revives the session, and lets code get warm
+            for done in range(rounds):
+                if progress is not None:
+                    progress(ProgressEvent("profile", done, rounds, "steps"))
+                fed = self._fed(buffers)
+                runs.append(await time_runs(lambda _: self.run(buffers), self.executor, fed, self.host.now_ms))
+                async with self._live.lock:
+                    await self._live.idle()
+                    steps.append(await self.executor.profile(fed, 1))
         times = [statistics.median(step) for step in zip(*steps, strict=True)]
         run_ms, overhead_ms = (statistics.median(samples) for samples in zip(*runs, strict=True))
         return Profile(self.name, self.backend, list(self.executor.rows()), times, run_ms, overhead_ms)
@@ -246,7 +298,7 @@ class Session:
         tolerance = real_number("tolerance", tolerance)
         if against not in registry.names():
             raise InputError(f"cannot verify against {against!r}; choose one of {', '.join(registry.names())}")
-        buffers = self._checked(inputs) if inputs is not None else self.noise()
+        buffers = self._fed(self._checked(inputs) if inputs is not None else self.noise())
         live = self._live
         async with live.lock:
             await live.idle()

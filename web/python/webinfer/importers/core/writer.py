@@ -11,6 +11,7 @@ from webinfer.graph.ir import Graph, Node, Value
 from webinfer.graph.printer import safe_name
 from webinfer.importers.core.folding import fold
 from webinfer.importers.core.limits import MAX_CONVERTED, MAX_DEPTH, MAX_FOLDED, MAX_NODES, check_bytes
+from webinfer.importers.core.variables import Variables
 from webinfer.ops.elementwise import IDENTITY, UnaryAttrs
 
 Shapes = Mapping[str, Sequence[int]]  # sizes by input, as a user gives them
@@ -27,6 +28,7 @@ class GraphWriter:
     def __init__(self, name: str, folding: int = MAX_FOLDED, floats: bool = False) -> None:
         self.graph = Graph(name, [], [], [])
         self._floats = floats
+        self.variables = Variables(self.graph)
         self._folding_left, self._operators_left, self._depth = folding, MAX_CONVERTED, 0
 
     @property
@@ -81,12 +83,20 @@ class GraphWriter:
     def finish(self, outputs: Sequence[tuple[str, str, Value]]) -> Graph:
         """The graph with these outputs: for each the name it gets, its name in the file, and the value.
 
-        An output is a value of its own. What is an input, a constant, another output or has another name in the file
-        passes through an identity.
+        The next values of variables follow them. An output is a value of its own. What is an input, a constant, another
+        output or has another name in the file passes through an identity.
         """
+        for value, unique in zip(self.graph.inputs, unique_names([v.name for v in self.graph.inputs]), strict=True):
+            value.name = unique  # of variables, which come last
         graph, produced, taken = self.graph, self.made_since(0), set[Value]()
-        for name, file_name, value in outputs:
-            if value not in produced or value in taken or value.name != file_name:
+        changed = self.variables.outputs()
+        names = unique_names([*(name for name, _, _ in outputs), *(f"{name} (next)" for name in changed)])[
+            len(outputs) :
+        ]
+        nexts = [(own, "", value) for own, value in zip(names, changed.values(), strict=True)]
+        graph.states = self.variables.states(dict(zip(changed, names, strict=True)))
+        for name, file_name, value in [*outputs, *nexts]:
+            if value not in produced or value in taken or (file_name and value.name != file_name):
                 copy = Value(name, value.type)
                 graph.nodes.append(Node(IDENTITY, [value], [copy], UnaryAttrs(), safe_name(name)))
                 value = copy

@@ -6,9 +6,9 @@ the file are hints for inputs only, as an input's size may be bound to another o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
-from webinfer.errors import UnsupportedOpError
+from webinfer.errors import InputError, UnsupportedOpError
 from webinfer.graph.ir import Graph, TensorType, Value
 from webinfer.graph.printer import safe_name
 from webinfer.importers.core.operation import convert_all
@@ -29,8 +29,9 @@ from webinfer.importers.tflite import (
     resize,
     scan,
     softmax,
+    variables,
 )
-from webinfer.importers.tflite.model import OperatorInfo, read_subgraphs
+from webinfer.importers.tflite.model import OperatorInfo, SignatureInfo, read_signatures, read_subgraphs
 from webinfer.importers.tflite.operation import Conversion, Convert, Model, Operation, Row, declared_value
 from webinfer.importers.tflite.schema import VERSIONS
 
@@ -38,30 +39,47 @@ CONVERTERS: dict[str, Row] = {
     **control.CONVERTERS, **conv.CONVERTERS, **elementwise.CONVERTERS, **gather.CONVERTERS, **matmul.CONVERTERS,
     **movement.CONVERTERS, **pattern.CONVERTERS, **pool.CONVERTERS, **recurrent.CONVERTERS, **reduce.CONVERTERS,
     **resize.CONVERTERS, **scan.CONVERTERS, **softmax.CONVERTERS,
+    **variables.CONVERTERS,
 }  # fmt: skip
 
 
 _NOTHING = memoryview(b"")
 
 
-def read_tflite(data: memoryview, name: str, shapes: Shapes) -> Graph:
-    """The model's first subgraph. `shapes` binds the sizes of inputs by name.
+def read_tflite(data: memoryview, name: str, shapes: Shapes, signature: str | None = None) -> Graph:
+    """The model's first subgraph, or that of a signature. `shapes` binds the sizes of inputs by name.
+
+    With a signature, inputs and outputs have the names that it gives them.
 
     Raises:  ModelFormatError if the file breaks a rule; UnsupportedOpError listing everything that is
-             not supported; ShapeError if `shapes` does not fit the model; LimitError for absurd sizes
+             not supported; ShapeError if `shapes` does not fit the model; LimitError for absurd sizes;
+             InputError if there is no such signature
     """
-    model = Model(read_subgraphs(data, name), GraphWriter(name), _run)
-    conversion, problems = Conversion(model, 0), Problems()
-    _add_inputs(conversion, shapes, problems)
+    subgraphs = read_subgraphs(data, name)
+    called = _signature(data, name, signature)
+    model = Model(subgraphs, GraphWriter(name), _run, assigned=variables.assigned_variables(subgraphs))
+    conversion, problems = Conversion(model, called.subgraph), Problems()
+    _add_inputs(conversion, called.inputs, shapes, problems)
     convert_all(_steps(conversion), problems)
     problems.check()
+    tensors = conversion.subgraph.tensors
+    outputs = tuple(called.outputs.values()) if signature is not None else conversion.subgraph.outputs
     try:
-        values = _outputs(conversion)
+        values = _outputs(conversion, outputs)
     except Refusal as refusal:
         raise UnsupportedOpError([f"an output of the model: {reason}" for reason in refusal.reasons]) from refusal
-    tensors, outputs = conversion.subgraph.tensors, conversion.subgraph.outputs
-    names = unique_names([tensors[i].name or f"output_{k}" for k, i in enumerate(outputs)])
+    names = list(called.outputs) or [tensors[i].name or f"output_{k}" for k, i in enumerate(outputs)]
+    names = unique_names(names)
     return model.writer.finish([(n, tensors[i].name, v) for n, i, v in zip(names, outputs, values, strict=True)])
+
+
+def _signature(data: memoryview, name: str, wanted: str | None) -> SignatureInfo:
+    if wanted is None:
+        return SignatureInfo(0, {}, {})
+    known = read_signatures(data, name)
+    if wanted not in known:
+        raise InputError(f"{name!r} has no signature {wanted!r}; it has {', '.join(map(safe_name, known)) or 'none'}")
+    return known[wanted]
 
 
 def _run(model: Model, number: int, inputs: list[Value]) -> list[Value]:
@@ -71,12 +89,12 @@ def _run(model: Model, number: int, inputs: list[Value]) -> list[Value]:
     convert_all(_steps(conversion), problems)
     if lines := problems.lines():
         raise Refusal(*(f"subgraph {number}: {line}" for line in lines))
-    return _outputs(conversion)
+    return _outputs(conversion, conversion.subgraph.outputs)
 
 
-def _outputs(conversion: Conversion) -> list[Value]:
+def _outputs(conversion: Conversion, outputs: Sequence[int]) -> list[Value]:
     """The values of a subgraph's outputs. An operator that reads one finds constants too."""
-    infos = [OperatorInfo(-1, "output", False, 1, (i,), (), (), None, _NOTHING) for i in conversion.subgraph.outputs]
+    infos = [OperatorInfo(-1, "output", False, 1, (i,), (), (), None, _NOTHING) for i in outputs]
     return [Operation(info, conversion, "").value(0) for info in infos]
 
 
@@ -97,9 +115,9 @@ def _obstacle(info: OperatorInfo, row: Row | None) -> str:
     return "" if 1 <= info.version <= newest else f"version {info.version}; known are versions up to {newest}"
 
 
-def _add_inputs(conversion: Conversion, shapes: Shapes, problems: Problems) -> None:
+def _add_inputs(conversion: Conversion, called: Mapping[int, str], shapes: Shapes, problems: Problems) -> None:
     tensors = [conversion.subgraph.tensors[i] for i in conversion.subgraph.inputs]
-    names = unique_names([t.name or f"input_{k}" for k, t in enumerate(tensors)])
+    names = unique_names([called.get(t.index) or t.name or f"input_{k}" for k, t in enumerate(tensors)])
     check_names(shapes, names)
     for tensor, name in zip(tensors, names, strict=True):
         allowed = tensor.signature if -1 in tensor.signature else (-1,) * len(tensor.shape)

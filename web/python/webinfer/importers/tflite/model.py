@@ -76,6 +76,38 @@ class SubgraphInfo:
     operators: list[OperatorInfo]
 
 
+@dataclass(frozen=True, slots=True)
+class SignatureInfo:
+    """One way to run a model: a subgraph, and the names of tensors that are its inputs and outputs."""
+
+    subgraph: int
+    inputs: dict[int, str]
+    outputs: dict[str, int]
+
+
+def read_signatures(data: memoryview, name: str) -> dict[str, SignatureInfo]:
+    """The signatures of a TFLite file by name; `read_subgraphs` checks that what they point at exists.
+
+    Raises:  ModelFormatError; LimitError
+    """
+    model = Reader(data, name, SCHEMA).root("Model")
+    _within("signatures", model.count("signature_defs"), MAX_SUBGRAPHS)
+    found = {}
+    for table in model.tables("signature_defs"):
+        inputs = {entry.number("tensor_index"): entry.text("name") for entry in table.tables("inputs")}
+        outputs = {entry.text("name"): entry.number("tensor_index") for entry in table.tables("outputs")}
+        found[table.text("signature_key")] = SignatureInfo(table.number("subgraph_index"), inputs, outputs)
+    return found
+
+
+def signature_names(data: memoryview, name: str) -> tuple[str, ...]:
+    """The names of the signatures of a TFLite file.
+
+    Raises:  ModelFormatError; LimitError
+    """
+    return tuple(read_signatures(data, name))
+
+
 def read_subgraphs(data: memoryview, name: str) -> list[SubgraphInfo]:
     """The subgraphs of a TFLite file; the first is the one that runs.
 

@@ -25,14 +25,28 @@ _ACTIVATIONS = {
 }  # fmt: skip
 
 
+_TAKE_HANDLES = ("READ_VARIABLE", "ASSIGN_VARIABLE", "WHILE", "IF", "STABLEHLO_COMPOSITE", "output")
+
+
+class Handle(Value):
+    """Stands for a resource variable, whose name it has, where operators pass it on."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, TensorType((), DType.INT32), Constant(memoryview(bytes(4)), DType.INT32))
+
+
 @dataclass(slots=True)
 class Model:
-    """What is shared while one model is read: its subgraphs and the graph so far."""
+    """What is shared while one model is read: its subgraphs, the graph so far, and its resource variables."""
 
     subgraphs: list[SubgraphInfo]
     writer: GraphWriter
     run: Callable[[Model, int, list[Value]], list[Value]]  # converts a subgraph with these inputs
     constants: dict[int, dict[int, Value]] = field(default_factory=dict)  # by subgraph and tensor
+    assigned: frozenset[str] = frozenset()  # resource variables that runs may change
+    initial: dict[str, Value] = field(default_factory=dict)  # what variables hold before the first run
+    initializing: bool = False  # whether what is converted runs once only
+    tensor_variables: dict[tuple[int, int], str] = field(default_factory=dict)  # names, by subgraph and tensor
 
 
 @dataclass(slots=True)
@@ -73,11 +87,15 @@ class Operation(BaseOperation):
             return None
         index = self.info.inputs[key]
         tensor = self.tensors[index]
+        if isinstance(held := self.scope.get(index), Handle):
+            if self.name not in _TAKE_HANDLES:
+                self.fail(f"input {key} is a variable's handle, needs a tensor")
+            return held
         if tensor.dtype is None:
             self.refuse(f"input {key} has type {tensor.type_name}")
+        if tensor.is_variable:
+            return self._tensor_variable(tensor, tensor.dtype, tensor.shape)
         if index not in self.scope:
-            if tensor.is_variable:
-                self.refuse(f"input {key} is a variable that lives from run to run")
             self.scope[index] = self._constant(tensor, tensor.dtype)
         return self.scope[index]
 
@@ -89,6 +107,50 @@ class Operation(BaseOperation):
             kind = TensorType(tensor.shape, dtype, tensor.quant)
             known[tensor.index] = Value(tensor.name, kind, Constant(data, dtype, tensor.sparsity))
         return known[tensor.index]
+
+    # ---- variables
+
+    @property
+    def model(self) -> Model:
+        """What is shared while this model is read."""
+        return self._conversion.model
+
+    def state(self, key: int, shape: Sequence[int]) -> Value | None:
+        """What input number `key` holds from run to run, in a shape that suits the layer; None if it keeps no state."""
+        index = self.info.inputs[key] if key < self.count else -1
+        if index < 0:
+            return None
+        tensor = self.tensors[index]
+        if not tensor.is_variable or tensor.dtype is None:
+            self.refuse(f"a state (input {key}) that is given from outside")
+        return self._tensor_variable(tensor, tensor.dtype, tuple(shape))
+
+    def _tensor_variable(self, tensor: TensorInfo, dtype: DType, shape: tuple[int, ...]) -> Value:
+        """What a tensor holds that operators of one subgraph keep from run to run; zeros before the first."""
+        if tensor.data is not None:
+            self.refuse(f"{tensor}, a variable with data")
+        kind = TensorType(shape, dtype, tensor.quant)
+        zero = tensor.quant.zero_points[0] if dtype is DType.INT8 and tensor.quant is not None else 0
+        data = memoryview(bytes([zero & 255]) * kind.nbytes)
+        return self.writer.variables.read(self._variable_name(tensor), kind, data)
+
+    def _variable_name(self, tensor: TensorInfo) -> str:
+        known, key = self.model.tensor_variables, (self._conversion.number, tensor.index)
+        if key not in known:
+            name = tensor.name or f"variable {tensor.index}"
+            known[key] = f"{name} {key}" if name in known.values() or key[0] else name
+        return known[key]
+
+    def keep(self, key: int, value: Value) -> None:
+        """Makes a value the next one of input number `key`, whose `state` was asked for before; else does nothing."""
+        index = self.info.inputs[key] if key < self.count else -1
+        if index < 0:
+            return
+        name = self._variable_name(self.tensors[index])
+        kind = self.writer.variables.type(name)
+        if kind is None or (value.type.shape, value.type.dtype) != (kind.shape, kind.dtype):
+            self.fail(f"its state is {kind}, the next one {value.type}")
+        self.writer.variables.write(name, value, None)
 
     def values(self) -> list[Value]:
         """All inputs."""
@@ -164,6 +226,8 @@ class Operation(BaseOperation):
 
     def accept(self, i: int, value: Value) -> None:
         """Nothing, if the value has output i's type; operators that only move elements must not change the scale."""
+        if isinstance(value, Handle):
+            return
         declared = self.declared(i)
         if value.type.dtype is not declared.dtype:
             self.fail(f"output {i} is declared {declared.dtype}, its inputs make {value.type.dtype}")

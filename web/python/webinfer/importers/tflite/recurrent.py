@@ -1,7 +1,6 @@
 """Recurrent layers, unrolled: every time step becomes nodes of the graph.
 
-The state starts at zero in every run. LiteRT keeps it from run to run unless it is told to reset, which
-is what a stateless layer's users do; its first run is ours.
+The state starts at zero and lives from run to run, as LiteRT's does, until somebody resets it.
 """
 
 from __future__ import annotations
@@ -51,12 +50,6 @@ def _joined(op: Operation, outputs: list[Value], time_major: bool) -> Value:
     return y if time_major else op.transpose(y, (1, 0, 2))
 
 
-def _starts_at_zero(op: Operation, i: int) -> None:
-    index = op.info.inputs[i] if i < op.count else -1
-    if index >= 0 and not op.tensors[index].is_variable:
-        op.refuse(f"a state (input {i}) that is given from outside")
-
-
 @dataclass(slots=True)
 class _Gates:
     """One time step's gates before their functions, [B, N] each; `given` is None with a coupled input gate."""
@@ -74,8 +67,6 @@ class _Lstm:
         self.op = op
         if any(op.optional(i) is not None for i in range(_NORMS, op.count)):
             op.refuse("layer normalisation")
-        _starts_at_zero(op, _OUTPUT_STATE)
-        _starts_at_zero(op, _CELL_STATE)
         self.coupled = op.optional(_INPUT_WEIGHTS) is None
         first = 1 if self.coupled else 0
         self.weights = self._stack(_INPUT_WEIGHTS, first)
@@ -85,6 +76,7 @@ class _Lstm:
         self.peepholes = [_float_input(op, _PEEPHOLES + i) for i in range(3)]
         self.projection = _float_input(op, _PROJECTION)
         self.projection_bias = _float_input(op, _PROJECTION_BIAS)
+        self.width = self.size if self.projection is None else self.projection.type.shape[0]
         self.cell_clip, self.projection_clip = op.real("cell_clip"), op.real("proj_clip")
         self.activation = op.activation()
 
@@ -140,23 +132,25 @@ def _sequence_lstm(op: Operation) -> Value:
     x, steps, batch = _steps(op, time_major)
     lstm = _Lstm(op)
     rows = _product(op, x, lstm.weights, lstm.bias)
-    hidden: Value | None = None
-    cell: Value | None = None
+    hidden, cell = op.state(_OUTPUT_STATE, (batch, lstm.width)), op.state(_CELL_STATE, (batch, lstm.size))
     outputs: list[Value] = []
     for t in range(steps):
         hidden, cell = lstm.step(lstm.gates(op.cut(rows, 0, t * batch, batch), hidden), cell)
         outputs.append(hidden)
+    assert hidden is not None
+    assert cell is not None
+    op.keep(_OUTPUT_STATE, hidden)
+    op.keep(_CELL_STATE, cell)
     return _joined(op, outputs, time_major)
 
 
 def _sequence_rnn(op: Operation) -> Value:
     """h = act(x W + h R + b)."""
     time_major = op.flag("time_major")
-    _starts_at_zero(op, 4)
     x, steps, batch = _steps(op, time_major)
     recurrent, activation = op.as_float(op.value(2)), op.activation()
     rows = _product(op, x, op.as_float(op.value(1)), op.as_float(op.value(3)))
-    hidden: Value | None = None
+    hidden = op.state(4, (batch, recurrent.type.shape[0]))
     outputs: list[Value] = []
     for t in range(steps):
         total = op.cut(rows, 0, t * batch, batch)
@@ -164,6 +158,8 @@ def _sequence_rnn(op: Operation) -> Value:
             total = op.binary(ew.ADD, total, _product(op, hidden, recurrent))
         hidden = op.activate(total, activation)
         outputs.append(hidden)
+    assert hidden is not None
+    op.keep(4, hidden)
     return _joined(op, outputs, time_major)
 
 

@@ -42,6 +42,8 @@ _TABLES = {
                                         "time_major:bool=1 asymmetric_quantize_inputs:bool",
     "BidirectionalSequenceRNNOptions": "time_major:bool fused_activation_function:i8 merge_outputs:bool "
                                        "asymmetric_quantize_inputs:bool",
+    "AssignVariableOptions": "",
+    "CallOnceOptions": "init_subgraph_index:i32",
     "CastOptions": "in_data_type:i8 out_data_type:i8",
     "ConcatenationOptions": "axis:i32 fused_activation_function:i8",
     "Conv2DOptions": "padding:i8 stride_w:i32 stride_h:i32 fused_activation_function:i8 dilation_w_factor:i32=1 "
@@ -69,6 +71,7 @@ _TABLES = {
     "Pool2DOptions": "padding:i8 stride_w:i32 stride_h:i32 filter_width:i32 filter_height:i32 "
                      "fused_activation_function:i8",
     "RNNOptions": "fused_activation_function:i8 asymmetric_quantize_inputs:bool",
+    "ReadVariableOptions": "",
     "ReducerOptions": "keep_dims:bool",
     "ReshapeOptions": "new_shape:[i32]",
     "ResizeBilinearOptions": "- - align_corners:bool half_pixel_centers:bool",
@@ -89,6 +92,7 @@ _TABLES = {
     "UnidirectionalSequenceLSTMOptions": "fused_activation_function:i8 cell_clip:f32 proj_clip:f32 time_major:bool "
                                          "asymmetric_quantize_inputs:bool diagonal_recurrent_tensors:bool",
     "UnpackOptions": "num:i32 axis:i32",
+    "VarHandleOptions": "container:str shared_name:str",
     "WhileOptions": "cond_subgraph_index:i32 body_subgraph_index:i32",
 }  # fmt: skip
 
@@ -117,7 +121,9 @@ OPTIONS = {
     69: "BidirectionalSequenceLSTMOptions", 70: "BidirectionalSequenceRNNOptions",
     71: "UnidirectionalSequenceLSTMOptions", 74: "ResizeNearestNeighborOptions", 75: "LeakyReluOptions",
     77: "MirrorPadOptions", 79: "SplitVOptions", 87: "ReverseSequenceOptions", 92: "IfOptions", 93: "WhileOptions",
-    94: "DepthToSpaceOptions", 101: "BatchMatMulOptions", 102: "CumsumOptions", 116: "GeluOptions",
+    94: "DepthToSpaceOptions", 101: "BatchMatMulOptions", 102: "CumsumOptions",
+    103: "CallOnceOptions",
+    111: "VarHandleOptions", 112: "ReadVariableOptions", 113: "AssignVariableOptions", 116: "GeluOptions",
 }  # fmt: skip
 
 # BuiltinOperator, in the order of its values.

@@ -1,0 +1,88 @@
+"""What lives in a session from run to run: a model's variables, fed to every run and taken from its results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from webinfer.errors import InputError
+from webinfer.graph.ir import Graph, State, Value
+from webinfer.tensor import Tensor
+
+
+def open_inputs(graph: Graph) -> list[Value]:
+    """The inputs that callers give: all but the state."""
+    kept = {state.input for state in graph.states}
+    return [value for value in graph.inputs if value.name not in kept]
+
+
+def open_outputs(graph: Graph) -> list[Value]:
+    """The outputs that callers get: all but the state."""
+    kept = {state.output for state in graph.states}
+    return [value for value in graph.outputs if value.name not in kept]
+
+
+class Variables:
+    """The values of a model's variables by name. Sessions of several signatures of one model share them."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, Tensor] = {}
+        self._first: dict[str, Tensor] = {}
+
+    def add(self, states: Sequence[State]) -> None:
+        """Takes over variables that are new, with their first values."""
+        for state in states:
+            if state.initial is not None and state.name not in self._first:
+                first = Tensor(state.initial, state.type.shape, state.type.dtype, state.type.quant)
+                self._first[state.name] = first
+                self._values.setdefault(state.name, first)
+
+    def reset(self) -> None:
+        """Every variable holds its first value again; those that have none hold nothing."""
+        self._values = dict(self._first)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """A copy of every variable that holds a value."""
+        return {name: Tensor(t.tobytes(), t.shape, t.dtype, t.quant) for name, t in self._values.items()}
+
+    def feed(self, states: Sequence[State], model: str) -> dict[str, memoryview]:
+        """The inputs of a graph that are its state.
+
+        Raises:  InputError naming a variable to which nothing was assigned yet
+        """
+        fed = {}
+        for state in states:
+            if state.input:
+                value = self._values.get(state.name)
+                if value is None:
+                    raise InputError(
+                        f"variable {state.name!r} of {model!r} holds nothing yet; first run the signature that sets it"
+                    )
+                fed[state.input] = value.flat().cast("B")
+        return fed
+
+    def take(self, states: Sequence[State], results: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """The results without the state, which is kept for the next run."""
+        self._values |= {state.name: results[state.output] for state in states if state.output}
+        kept = {state.output for state in states}
+        return {name: tensor for name, tensor in results.items() if name not in kept}
+
+    @contextmanager
+    def untouched(self) -> Iterator[None]:
+        """Trial runs inside leave every variable as it was."""
+        before = dict(self._values)
+        try:
+            yield
+        finally:
+            self._values = before
+
+
+async def on_host(results: Mapping[str, Any], states: Sequence[State]) -> dict[str, Tensor]:
+    """The state among results that stay on a GPU, read back; their buffers are given back."""
+    found: dict[str, Tensor] = {}
+    for state in states:
+        if state.output:
+            found[state.output] = await results[state.output].read()
+            results[state.output].close()
+    return found
