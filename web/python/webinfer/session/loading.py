@@ -66,18 +66,24 @@ async def load(
     host = host or current()
     order = order_of(backend, precision)
     shapes = checked_shapes(shapes)
-    if threads is not None:
-        threads = whole_number("threads", threads, 1, MAX_THREADS, ", or None for what suits the machine")
-    if tuning_ms is not None:
-        tuning_ms = real_number("tuning_ms", tuning_ms, unit=" of milliseconds", more=", or None")
+    options = _options(strict, progress, threads, tuning_ms, precision)
     if signature is not None and not isinstance(signature, str):
         raise InputError(f"signature is {signature!r}, needs the name of one of the model's signatures, or None")
     post, source = (source, source.model) if isinstance(source, WithPostprocessing) else (None, source)
     if not isinstance(source, GraphBuilder):
         source = _Bytes(*await _fetch(source, host, progress))
-    options = LoadOptions(strict, progress, threads, tuning_ms, precision == "float16")
     plan = _Loading(source, post, host, order, options, shapes, dequantize)
     return await plan.session(signature, None)
+
+
+def _options(
+    strict: bool, progress: Progress | None, threads: int | None, tuning_ms: float | None, precision: str
+) -> LoadOptions:
+    if threads is not None:
+        threads = whole_number("threads", threads, 1, MAX_THREADS, ", or None for what suits the machine")
+    if tuning_ms is not None:
+        tuning_ms = real_number("tuning_ms", tuning_ms, unit=" of milliseconds", more=", or None")
+    return LoadOptions(strict, progress, threads, tuning_ms, precision == "float16")
 
 
 @dataclass(frozen=True, slots=True)
