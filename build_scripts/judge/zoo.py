@@ -5,18 +5,22 @@ TFLite models are judged by ai-edge-litert, ONNX models by onnxruntime.
 Prints model × backend → largest difference relative to the output's range, share of exact values,
 arena against its lower bound, steps, bytes and time. Models that their runtime cannot run (custom operators)
 are judged by the NumPy reference. Exits 0 only if every model that its runtime can run is right.
+
+With `--guards` every build of the WASM kernels takes the place of the backends. Tensors then lie between guarded gaps;
+a model is wrong whose kernels touch one, or compute something else where memory was filled otherwise.
 """
 
 import argparse
 import asyncio
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from build_scripts.judge.backends import definition, inference_backends
+from build_scripts.judge.backends import definition, inference_backends, use_engine
 from build_scripts.judge.runtimes import RUNTIMES, Shapes, runtime_of
 from build_scripts.judge.zoo_judge import Array, Judge, Verdict, compare, model_inputs
 from build_scripts.kernels.step import kernels_step
@@ -31,7 +35,7 @@ class Row:
     """One model on one backend; sizes in bytes, times in milliseconds."""
 
     model: str
-    backend: str
+    backend: str  # or the build of the kernels
     status: str  # right, refused or wrong
     judge: str = ""
     format: str = ""
@@ -55,7 +59,8 @@ def run(argv: list[str]) -> int:
         print(f"no model in {options.models}; name a folder with --models")
         return 2
     run_steps([kernels_step()])
-    rows = asyncio.run(_run(models, options.backend or inference_backends(), options.images))
+    ways = _guarded_ways() if options.guards else _plain_ways(options.backend or inference_backends())
+    rows = asyncio.run(_run(models, ways, options.images))
     if options.json:
         options.json.write_text(json.dumps({"rows": [asdict(row) for row in rows]}, indent=1))
     counts = {status: sum(row.status == status for row in rows) for status in ("right", "refused", "wrong")}
@@ -73,61 +78,87 @@ def _parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--images", type=Path, default=SHARED / "images", help="folder of photos to feed")
     known = [*inference_backends(), definition()]
     parser.add_argument("--backend", action="append", choices=known, help="only this backend; may be repeated")
+    parser.add_argument("--guards", action="store_true", help="guard the tensors of every build of the WASM kernels")
     parser.add_argument("--only", action="append", help="only models whose name holds this word; may be repeated")
     parser.add_argument("--json", type=Path, help="write the table to this file")
     return parser.parse_args(argv)
 
 
-async def _run(models: Sequence[Path], backends: Sequence[str], images: Path) -> list[Row]:
+@dataclass(frozen=True)
+class Way:
+    """A way to run models: its name in the table, the backend, the host, and what holds for one model's rows."""
+
+    name: str
+    backend: str
+    host: Any
+    context: Callable[[], AbstractContextManager[None]] = nullcontext
+
+
+def _plain_ways(backends: Sequence[str]) -> list[Way]:
     from webinfer.host.native import NativeHost
 
-    host, rows = NativeHost(), list[Row]()
+    host = NativeHost()
+    return [Way(name, name, host) for name in backends]
+
+
+def _guarded_ways() -> list[Way]:
+    use_engine()
+    from tests.wasm import guards
+
+    from webinfer.host.native import BUILDS
+
+    return [Way(isa, "wasm", guards.BuildHost(isa), guards.guarded) for isa in BUILDS]
+
+
+async def _run(models: Sequence[Path], ways: Sequence[Way], images: Path) -> list[Row]:
+    rows = list[Row]()
     print(
         f"{'model':36} {'backend':9} {'status':8} {'judge':10} {'rel diff':>9} {'exact':>8} "
         f"{'arena':>11} {'/bound':>7} {'steps':>6} {'constants':>10} {'load ms':>8} {'run ms':>8}"
     )
     with Judge() as judge:
         for model in models:
-            for row in await _model_rows(host, model, backends, images, judge):
+            for row in await _model_rows(model, ways, images, judge):
                 rows.append(row)
                 _print(row)
     return rows
 
 
-async def _model_rows(host: Any, model: Path, backends: Sequence[str], images: Path, judge: Judge) -> list[Row]:
-    """A row for each backend; the judge works once for all of them."""
+async def _model_rows(model: Path, ways: Sequence[Way], images: Path, judge: Judge) -> list[Row]:
+    """A row for each way; the judge works once for all of them."""
     wanted: list[list[Array]] | None = None
     inputs: list[dict[str, Array]] = []
     runtime, shapes = runtime_of(model), judge.shapes(model)
     verdict_by = definition() if shapes is None else runtime.judge
     rows = []
-    for backend in backends:
-        row = Row(model.stem, backend, "refused", verdict_by, runtime.format)
+    for way in ways:
+        row = Row(model.stem, way.name, "refused", verdict_by, runtime.format)
         rows.append(row)
-        session = await _load(host, model, backend, row, shapes or None)
-        if session is None:
-            continue
-        try:
-            if wanted is None:
-                inputs = model_inputs(session.inputs, images)
-                theirs = None if shapes is None else judge.run(model, inputs)
-                wanted = await _referee(host, model, inputs) if theirs is None else theirs
-            _judge(row, await _outputs(session, inputs, row), wanted)
-        except Exception as error:  # whatever a model provokes is a row, not the end of the table
-            row.status, row.error = "wrong", f"{type(error).__name__}: {error}"
-        finally:
-            session.close()
+        with way.context():
+            session = await _load(way, model, row, shapes or None)
+            if session is None:
+                continue
+            try:
+                if wanted is None:
+                    inputs = model_inputs(session.inputs, images)
+                    theirs = None if shapes is None else judge.run(model, inputs)
+                    wanted = await _referee(way.host, model, inputs) if theirs is None else theirs
+                _judge(row, await _outputs(session, inputs, row), wanted)
+            except Exception as error:  # whatever a model provokes is a row, not the end of the table
+                row.status, row.error = "wrong", f"{type(error).__name__}: {error}"
+            finally:
+                session.close()
     return rows
 
 
-async def _load(host: Any, model: Path, backend: str, row: Row, shapes: Shapes | None) -> Any:
+async def _load(way: Way, model: Path, row: Row, shapes: Shapes | None) -> Any:
     """The session, or None with the reason in the row: a typed error refuses, anything else is wrong."""
     from webinfer.errors import WebinferError
     from webinfer.session.loading import load
 
     start = time.perf_counter()
     try:
-        session = await load(model, backend=[backend], host=host, shapes=shapes)
+        session = await load(model, backend=[way.backend], host=way.host, shapes=shapes)
     except WebinferError as error:
         row.error = f"{type(error).__name__}: {error}"
         return None

@@ -8,6 +8,7 @@ other, so that a share that leaves its units shows. After each step all memory i
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -23,6 +24,8 @@ from webinfer.backends.wasm.kernel_table import KERNELS
 from webinfer.errors import KernelError
 from webinfer.graph.ir import Graph, Value
 from webinfer.host.interface import Host, Kernels, Progress
+from webinfer.host.kernels_native import NativeKernels
+from webinfer.host.native import NativeHost
 from webinfer.plan import program
 from webinfer.plan.blocks import ALIGNMENT, SPARE, Block, Kind, Step
 from webinfer.tensor import Tensor
@@ -30,6 +33,7 @@ from webinfer.tensor import Tensor
 GAP = 64  # bytes at least between two blocks, before the first and behind the last
 PASSES = ((0xA5, 1), (0xFF, 3))  # what memory is filled with, and the threads that share each step
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+Words = np.ndarray[Any, np.dtype[np.uint64]]
 
 
 class GuardError(Exception):
@@ -51,7 +55,7 @@ class GuardedExecutor(WasmExecutor):
         self, builder: Builder, kernels: Kernels, progress: Progress | None
     ) -> tuple[int, int, int, MemoryReport]:
         """Places everything apart and loads it."""
-        self._base = top = kernels.heap_base
+        self._base = top = (kernels.heap_base + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
         prepare, run = builder.prepare_part, builder.run_part
         self._places: list[tuple[int, int, str]] = []  # start, bytes and name, upwards
         constants_end = top = self._stack(builder.constants, top)
@@ -100,7 +104,7 @@ class GuardedExecutor(WasmExecutor):
         for fill, self._threads in PASSES:
             self._reload(self._instance(), fill)
             results.append(await super().run(inputs))
-            found.append(self._memory(self._instance()))
+            found.append(self._memory(self._instance()).view(np.uint8).copy())
         self._compare(*found)
         for name, tensor in results[0].items():
             if tensor.tobytes() != results[1][name].tobytes():
@@ -112,25 +116,28 @@ class GuardedExecutor(WasmExecutor):
 
     def _watch(self, kernels: Kernels, steps: Sequence[Step], address: int, first: int, count: int) -> None:
         """Runs steps one by one; each may change what its kernel declares and nothing else."""
-        before = self._memory(kernels)
+        memory = self._memory(kernels)
+        before, after = memory.copy().view(np.uint8), memory.view(np.uint8)
         for number, step in enumerate(steps[first : first + count], first):
             try:
                 for thread in reversed(range(self._threads)):
                     kernels.call("run", address, number, 1, thread, self._threads)
             except KernelError as error:
                 raise GuardError(f"{self._told(step)} failed: {error}") from error
-            after = self._memory(kernels)
             for target, nbytes in self._builder.written(step):
                 at = target.address - self._base
                 before[at : at + nbytes] = after[at : at + nbytes]
-            if not np.array_equal(before, after):
+            if not np.array_equal(before.view(np.uint64), memory):
                 found = np.flatnonzero(before != after)
                 what = f"changed {found.size} bytes beside its results, the first {self._where(int(found[0]))}"
                 raise GuardError(f"{self._told(step)} {what}")
-            before = after
 
-    def _memory(self, kernels: Kernels) -> Bytes:
-        return np.frombuffer(kernels.read(self._base, kernels.size() - self._base), np.uint8).copy()
+    def _memory(self, kernels: Kernels) -> Words:
+        """The memory itself, no copy, from the first block to its end; until it grows."""
+        assert isinstance(kernels, NativeKernels)
+        nbytes = kernels.size() - self._base
+        memory = (ctypes.c_char * nbytes).from_address(kernels._pointer(self._base, nbytes))
+        return np.frombuffer(memoryview(memory).cast("B"), np.uint64)
 
     def _compare(self, one: Bytes, other: Bytes) -> None:
         """What nodes computed must not depend on what lay in memory, nor on how many threads share a step."""
@@ -185,6 +192,18 @@ async def build(
     except Exception:
         kernels.close()
         raise
+
+
+class BuildHost(NativeHost):
+    """The native host; whoever asks for kernels gets this build of them."""
+
+    def __init__(self, isa: str) -> None:
+        super().__init__()
+        self._isa = isa
+
+    async def kernels(self, isa: str | None = None, threads: int | None = 1) -> Kernels:
+        """A new kernel instance."""
+        return await super().kernels(isa or self._isa, threads)
 
 
 @contextmanager
