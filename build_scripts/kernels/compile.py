@@ -3,7 +3,8 @@
 kernels.toml is the one list. From it come build/generated/dispatch.c (the switch that `run` walks a
 program with), build/generated/constants.h, the export list, and the engine's kernel_table.py and
 kernel_constants.py; the operators' formulas become build/generated/formulas.h. Every source is compiled five
-times: scalar, simd128, relaxed, the last two also with threads. Nothing happens when no input has changed.
+times: scalar, simd128, relaxed, the last two also with threads. Each module ends in a custom section with the SHA-256
+of all before it. Nothing happens when no input has changed.
 
     python3 -m build_scripts kernels [--force] [--only simd128] [--no-compile]
 """
@@ -46,6 +47,7 @@ BUILDS = {
 }
 THREAD_EXPORTS = ("thread_pool_run", "thread_pool_work", "thread_pool_dismiss")  # only in the builds with threads
 MAX_GZIP_BYTES = 150_000
+CHECKSUM_SECTION = "webinfer/sha256"
 
 COMPILE_FLAGS = [
     "-target", "wasm32-freestanding", "-O3", "-std=c17", "-ffp-contract=off", "-fno-builtin", "-fno-math-errno",
@@ -117,6 +119,13 @@ def compile_module(rows: list[Row], constants: list[Constants], build: str, forc
     return Fresh(fresh, target, stamp, digest)
 
 
+def with_checksum(module: bytes) -> bytes:
+    """The module with its SHA-256 in a custom section at the end, as webinfer.host.checksums expects it."""
+    digest = hashlib.sha256(module).digest()
+    head = bytes([0, 1 + len(CHECKSUM_SECTION) + len(digest), len(CHECKSUM_SECTION)]) + CHECKSUM_SECTION.encode()
+    return module if module[: -len(digest)].endswith(head) else module + head + digest
+
+
 def module_path(build: str) -> Path:
     """Where a build's module stands."""
     return MODULES / f"webinfer-{build}.wasm"
@@ -151,6 +160,12 @@ def compile_all(rows: list[Row], constants: list[Constants], builds: list[str], 
     for fresh in made:
         fresh.module.replace(fresh.target)
         fresh.stamp.write_text(fresh.digest)
+    for module in MODULES.glob("*.wasm"):
+        data = module.read_bytes()
+        if (whole := with_checksum(data)) != data:
+            fresh_file = module.with_suffix(f".{os.getpid()}.tmp")
+            fresh_file.write_bytes(whole)
+            fresh_file.replace(module)
     write_if_changed(TABLE, table_source(rows, constants, tuple(BUILDS)))
     for path, text in constants_files(constants).items():
         write_if_changed(path, text)

@@ -24,6 +24,7 @@ CPYTHON_ONLY = (
     "webinfer/cli.py",
     "webinfer/dump.py",
     "webinfer/backends/reference/",
+    "webinfer/host/cache_folder.py",
     "webinfer/host/gpu_native.py",
     "webinfer/host/gpu_native_program.py",
     "webinfer/host/kernels_native.py",

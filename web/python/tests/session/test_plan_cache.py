@@ -13,6 +13,7 @@ from tests.session.test_session import IMAGE, model
 import webinfer
 from webinfer.backends.wasm import WasmExecutor, compilation, stored_plan, tuning
 from webinfer.backends.wasm.stored_plan import RestoredExecutor
+from webinfer.host.checksums import sealed, unsealed
 from webinfer.host.native import NativeHost
 from webinfer.session import loading
 from webinfer.session.session import Session
@@ -29,11 +30,11 @@ class Visitor(NativeHost):
     def identity(self) -> str:
         return self.engine
 
-    async def recall_bytes(self, name: str) -> bytes | None:
-        return self.store.get(name)
+    async def recall_bytes(self, name: str) -> memoryview | None:
+        return unsealed(name, self.store[name]) if name in self.store else None
 
     async def remember_bytes(self, name: str, data: bytes) -> None:
-        self.store[name] = data
+        self.store[name] = sealed(data)
 
     @property
     def place(self) -> str:
@@ -103,12 +104,15 @@ def test_a_restored_session_still_shows_its_graph_and_checks_itself(host: Visito
         lambda data: data + b"\0",
         lambda data: data[:-40] + bytes([data[-40] ^ 1]) + data[-39:],
         lambda data: data[:50] + b"?" + data[51:],
-        lambda data: b"WIP0" + data[4:],
+        lambda data: b"WIC0" + data[4:],
+        lambda data: data[:200] + bytes(len(data) - 400) + data[-200:],
         lambda data: b"<!doctype html>" * 100,
     ],
-    ids=["empty", "stump", "short", "long", "flipped bit", "header", "other version", "another file"],
+    ids=["empty", "stump", "short", "long", "flipped bit", "header", "other version", "zeroed middle", "another file"],
 )
-def test_a_damaged_plan_is_ignored_and_replaced(host: Visitor, damage: Any) -> None:
+def test_a_damaged_plan_is_ignored_replaced_and_told(
+    host: Visitor, damage: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     with opened(host) as first:
         want = answer(first)
     whole = host.store[host.place]
@@ -117,6 +121,19 @@ def test_a_damaged_plan_is_ignored_and_replaced(host: Visitor, damage: Any) -> N
         assert type(second.executor) is WasmExecutor
         np.testing.assert_array_equal(answer(second), want)
     assert host.store[host.place] == whole
+    assert [record.message for record in caplog.records] == [
+        f"{host.place} was stored here and is damaged; it is made anew"
+    ]
+
+
+def test_a_plan_of_another_format_is_ignored(host: Visitor) -> None:
+    opened(host).close()
+    whole = host.store[host.place]
+    for other in (b"", b"WIP0" + bytes(100)):
+        host.store[host.place] = sealed(other)
+        with opened(host) as session:
+            assert type(session.executor) is WasmExecutor
+        assert host.store[host.place] == whole
 
 
 def test_a_plan_of_another_engine_or_setting_is_ignored(host: Visitor) -> None:
@@ -151,7 +168,7 @@ async def _touch(host: Visitor) -> None:
 def test_a_plan_that_is_too_large_is_not_stored(host: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stored_plan, "MAX_BYTES", 100)
     opened(host).close()
-    assert host.store[host.place] == b""
+    assert host.store[host.place] == sealed(b"")
 
 
 def test_a_session_that_was_closed_stores_nothing(host: Visitor) -> None:
@@ -223,13 +240,17 @@ def test_what_the_budget_cuts_short_is_left_or_stays_as_it_is() -> None:
     assert searched({"b": shapes["b"]}, 600.0) == {"b": "4x8"}
 
 
-def test_a_damaged_tuning_log_is_ignored(host: Visitor) -> None:
-    async def spoiled(name: str) -> str | None:
-        return "{" if name.startswith("tuning-") else None
-
-    host.recall = spoiled  # type: ignore[method-assign]
-    with opened(host, tuning_ms=1) as session:
-        assert answer(session).shape == (1, 36)
+def test_a_damaged_tuning_log_is_ignored_replaced_and_told(host: Visitor, caplog: pytest.LogCaptureFixture) -> None:
+    with opened(host, tuning_ms=1000) as session:
+        want = answer(session)
+    (name,) = (name for name in host.store if name.startswith("tuning-"))
+    whole = host.store[name]
+    assert b'"choice": "' in whole
+    host.store = {name: whole.replace(b'"choice": "', b'"choice": "no')}  # reads as a tile that does not exist
+    with opened(host, tuning_ms=1000) as session:
+        np.testing.assert_allclose(answer(session), want, rtol=1e-5)
+    assert unsealed(name, host.store[name]) is not None
+    assert {record.message for record in caplog.records} == {f"{name} was stored here and is damaged; it is made anew"}
 
 
 def test_hosts_without_an_identity_store_nothing() -> None:

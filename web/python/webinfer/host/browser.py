@@ -15,6 +15,7 @@ from pyodide.ffi import JsException, JsProxy, to_js
 
 from webinfer.errors import BackendUnavailableError, InputError, ModelFormatError
 from webinfer.flags import debug
+from webinfer.host.checksums import sealed, unsealed
 from webinfer.host.gpu import GpuTensor
 from webinfer.host.interface import Capability, Kernels, Progress, ProgressEvent, SizeCheck
 from webinfer.host.kernels_browser import best_build, open_kernels
@@ -212,11 +213,18 @@ class BrowserHost:
         await self.remember_bytes(name, text.encode())
 
     async def recall_bytes(self, name: str) -> memoryview | None:
-        """The bytes under this name in the origin's cache, or None; the page's worker may have fetched them already."""
+        """The bytes under this name in the origin's cache, or None; the page's worker may have fetched them already.
+
+        Damaged ones are removed.
+        """
         url = f"/{CACHE}/{name}"
         try:
             found = await prefetched(url) or await (await js.caches.open(CACHE)).match(url)
-            data: memoryview | None = (await found.arrayBuffer()).to_memoryview() if found is not None else None
+            if found is None:
+                return None
+            data = unsealed(name, (await found.arrayBuffer()).to_memoryview())
+            if data is None:
+                await (await js.caches.open(CACHE)).delete(url)
             return data
         except (JsException, AttributeError):
             return None
@@ -224,7 +232,7 @@ class BrowserHost:
     async def remember_bytes(self, name: str, data: bytes) -> None:
         """Stores bytes in the origin's cache; a full or missing cache is no failure."""
         try:
-            await (await js.caches.open(CACHE)).put(f"/{CACHE}/{name}", js.Response.new(to_js(data)))
+            await (await js.caches.open(CACHE)).put(f"/{CACHE}/{name}", js.Response.new(to_js(sealed(data))))
         except (JsException, AttributeError) as error:
             debug(1, f"cannot remember {name}: {error}")
 

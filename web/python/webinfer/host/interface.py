@@ -143,13 +143,13 @@ class Host(Protocol):
         """A short text that changes with any file of engine or kernels; "" if that cannot be told."""
 
     async def recall(self, name: str) -> str | None:
-        """The text that `remember` stored under this name, or None."""
+        """The text that `remember` stored under this name; None if there is none or it is damaged."""
 
     async def remember(self, name: str, text: str) -> None:
         """Stores a small text beyond this process where that is possible; never raises."""
 
     async def recall_bytes(self, name: str) -> Any:
-        """The bytes that `remember_bytes` stored under this name, or None."""
+        """The bytes that `remember_bytes` stored under this name; None if there are none or they are damaged."""
 
     async def remember_bytes(self, name: str, data: bytes) -> None:
         """Stores bytes, few or many, beyond this process where that is possible; never raises."""

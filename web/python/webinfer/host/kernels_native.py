@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import hashlib
 import os
+import platform
 import weakref
 from functools import lru_cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import wasmtime
 
 from webinfer.errors import BackendUnavailableError, ClosedError, KernelError, OutOfMemoryError
+from webinfer.flags import debug
+from webinfer.host import cache_folder
+from webinfer.host.checksums import check_kernels
 from webinfer.host.kernel_constants import MEMORY_MAX_BYTES
 
 PAGE = 65536  # bytes
+MAX_STORED = 16  # modules' machine code, of a megabyte each
 MAX_PAGES = MEMORY_MAX_BYTES // PAGE
 
 
@@ -24,7 +31,6 @@ def _engine() -> wasmtime.Engine:
     config = wasmtime.Config()
     config.wasm_simd = True
     config.wasm_relaxed_simd = True
-    config.cache = True
     return wasmtime.Engine(config)
 
 
@@ -46,7 +52,25 @@ def kernel_folder() -> Path:
 
 @lru_cache(maxsize=3)
 def _module(isa: str) -> wasmtime.Module:
-    return wasmtime.Module.from_file(_engine(), str(kernel_folder() / f"webinfer-{isa}.wasm"))
+    """The compiled build; machine code is stored under the hash of what it was made of.
+
+    wasmtime's own cache has no checksums: it would run damaged machine code.
+
+    Raises:  IntegrityError if the file is damaged
+    """
+    file = kernel_folder() / f"webinfer-{isa}.wasm"
+    data = file.read_bytes()
+    check_kernels(str(file), data)
+    compiler = f"wasmtime {version('wasmtime')} {platform.machine()} "
+    place = f"machine-code.{hashlib.sha256(compiler.encode() + data).hexdigest()[:32]}"
+    if (stored := cache_folder.recall(place)) is not None:
+        try:
+            return wasmtime.Module.deserialize(_engine(), bytes(stored))
+        except wasmtime.WasmtimeError as error:
+            debug(1, f"stored machine code of {file.name} does not fit here: {error}")
+    module = wasmtime.Module(_engine(), data)
+    cache_folder.remember(place, bytes(module.serialize()), MAX_STORED)
+    return module
 
 
 _open: weakref.WeakSet[NativeKernels] = weakref.WeakSet()

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from webinfer.errors import BackendUnavailableError, InputError, ModelFormatError, OutOfMemoryError
-from webinfer.flags import debug
+from webinfer.host import cache_folder
 from webinfer.host.gpu import GpuTensor
 from webinfer.host.interface import Capability, Kernels, Progress, ProgressEvent, SizeCheck
 
@@ -149,33 +149,19 @@ class NativeHost:
     async def recall(self, name: str) -> str | None:
         """The text under this name in the user's cache folder, or None."""
         data = await self.recall_bytes(name)
-        return None if data is None else data.decode(errors="replace")
+        return None if data is None else bytes(data).decode(errors="replace")
 
     async def remember(self, name: str, text: str) -> None:
         """Stores a text in the user's cache folder; a folder that cannot be written is no failure."""
         await self.remember_bytes(name, text.encode())
 
-    async def recall_bytes(self, name: str) -> bytes | None:
-        """The bytes under this name in the user's cache folder, or None."""
-        try:
-            return (_cache_folder() / name).read_bytes()
-        except OSError:
-            return None
+    async def recall_bytes(self, name: str) -> memoryview | None:
+        """The bytes under this name in the user's cache folder, or None; damaged ones are removed."""
+        return cache_folder.recall(name)
 
     async def remember_bytes(self, name: str, data: bytes) -> None:
         """Stores bytes in the user's cache folder; a folder that cannot be written is no failure."""
-        folder = _cache_folder()
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            fresh = folder / f"{name}.{os.getpid()}.tmp"
-            fresh.write_bytes(data)
-            fresh.replace(folder / name)
-        except OSError as error:
-            debug(1, f"cannot remember {name}: {error}")
-
-
-def _cache_folder() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "webinfer"
+        cache_folder.remember(name, data)
 
 
 def _processor() -> str:

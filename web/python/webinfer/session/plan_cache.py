@@ -51,9 +51,7 @@ async def open_graph(
     found = await host.recall_bytes(entry.name)
     plans = (registry.open_backend(row.name).deserialize(found, identity) for row in storing)
     plan = entry.plan = next((plan for plan in plans if plan is not None), None)
-    debug(
-        1, f"{name}: {'the' if plan else 'another engine’s or a damaged' if found else 'no'} plan of an earlier visit"
-    )
+    debug(1, f"{name}: {'the' if plan else 'another engine’s' if found else 'no'} plan of an earlier visit")
     if plan is not None:
         return _deferred(name, plan, read), entry
     graph = read()

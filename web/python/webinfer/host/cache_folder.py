@@ -1,0 +1,44 @@
+"""The user's cache folder: what CPython stores beyond a process, each file with a checksum."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from webinfer.flags import debug
+from webinfer.host.checksums import sealed, unsealed
+
+
+def recall(name: str) -> memoryview | None:
+    """The bytes under this name, or None. A damaged file is removed, and the log says so."""
+    file = _folder() / name
+    try:
+        data = unsealed(name, file.read_bytes())
+        if data is None:
+            file.unlink()
+    except OSError:
+        return None
+    return data
+
+
+def remember(name: str, data: bytes, kept: int | None = None) -> None:
+    """Stores bytes; a folder that cannot be written is no failure.
+
+    Of the files whose names begin as this one does, up to the first point, only the newest `kept` stay.
+    """
+    folder = _folder()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        fresh = folder / f"{name}.{os.getpid()}.tmp"
+        fresh.write_bytes(sealed(data))
+        fresh.replace(folder / name)
+        if kept is not None:
+            others = sorted(folder.glob(f"{name.partition('.')[0]}.*"), key=lambda file: -file.stat().st_mtime_ns)
+            for file in others[kept:]:
+                file.unlink()
+    except OSError as error:
+        debug(1, f"cannot remember {name}: {error}")
+
+
+def _folder() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "webinfer"
