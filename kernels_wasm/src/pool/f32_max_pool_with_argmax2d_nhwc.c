@@ -23,7 +23,7 @@ void f32_max_pool_with_argmax2d_nhwc(const float *restrict x, float *restrict y,
         for (int32_t kx = 0; kx < kw; kx++) {
           if ((uint32_t)(iy + ky) >= (uint32_t)ih || (uint32_t)(ix + kx) >= (uint32_t)iw) continue;
           const v4f value = v4f_load(x + ((image * ih + iy + ky) * iw + ix + kx) * c + channel);
-          const v4i larger = value > best;
+          const v4i larger = (value > best) | ((value != value) & (best == best));  // a NaN is the largest
           best = v4f_select(larger, value, best);
           winner = v4f_select(larger, v4f_splat((float)(ky * kw + kx)), winner);
         }

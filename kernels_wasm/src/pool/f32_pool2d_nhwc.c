@@ -5,9 +5,10 @@
 //   Needs: y does not overlap x; every window touches a pixel of the image.
 //
 // Padded taps are left out: they never win a maximum and count neither in a sum nor, unless count_padding, in the
-// divisor of an average.
+// divisor of an average. A NaN is the largest.
 // Windows of 2x2 that lie inside the image have a path without loops over taps.
 // Units: 64 channels of one output pixel, n * oh * ow * ceil(c / 64), channels fastest.
+#include "math.h"
 #include "window.h"
 
 enum { MAX, AVERAGE, L2 };
@@ -23,7 +24,7 @@ INLINE void pool_channels(const int kind, const int vectors, v4f total[WIDE], co
     NO_UNROLL for (int32_t kx = t->left; kx < t->right; kx++, p += w->dw * w->c) {
       UNROLL for (int v = 0; v < vectors; v++) {
         const v4f value = v4f_load(p + 4 * v);
-        if (kind == MAX) total[v] = v4f_max(total[v], value);
+        if (kind == MAX) total[v] = v4f_larger(total[v], value);
         if (kind == AVERAGE) total[v] = total[v] + value;
         if (kind == L2) total[v] = v4f_madd(value, value, total[v]);
       }
@@ -61,7 +62,7 @@ INLINE v4f pool_square(const int kind, const float *p, int32_t step, int32_t pit
   v4f total = v4f_splat(kind == MAX ? -__builtin_inff() : 0.0f);
   UNROLL for (int i = 0; i < 4; i++) {
     const v4f value = v4f_load(p + (i & 1) * step + (i >> 1) * pitch);
-    if (kind == MAX) total = v4f_max(total, value);
+    if (kind == MAX) total = v4f_larger(total, value);
     if (kind == AVERAGE) total = total + value;
     if (kind == L2) total = v4f_madd(value, value, total);
   }

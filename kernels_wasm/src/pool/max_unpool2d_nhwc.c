@@ -4,14 +4,14 @@
 //   y        [n, oh, ow, c]  written in full
 //   Needs: y overlaps neither.
 //
-// Where windows overlap, the last x in row-major order wins; a tap outside y is dropped.
+// Where windows overlap, the last x in row-major order wins; a tap outside the window or outside y is dropped.
 // Units: images, n.
 #include "simd.h"
 
 #define UNPOOL(NAME, T)                                                                                                \
-  void NAME(const T *restrict x, const float *restrict taps, T *restrict y, int32_t ih, int32_t iw, int32_t c,          \
-            int32_t oh, int32_t ow, int32_t kw, int32_t sh, int32_t sw, int32_t pad_top, int32_t pad_left,              \
-            int32_t begin, int32_t end) {                                                                              \
+  void NAME(const T *restrict x, const float *restrict taps, T *restrict y, int32_t ih, int32_t iw, int32_t c,         \
+            int32_t oh, int32_t ow, int32_t kh, int32_t kw, int32_t sh, int32_t sw, int32_t pad_top,                   \
+            int32_t pad_left, int32_t begin, int32_t end) {                                                            \
     for (int32_t image = begin; image < end; image++) {                                                                \
       T *to = y + image * oh * ow * c;                                                                                 \
       for (int32_t i = 0; i < oh * ow * c; i++) to[i] = 0;                                                             \
@@ -19,7 +19,8 @@
         const int32_t top = pixel / iw * sh - pad_top, left = pixel % iw * sw - pad_left;                              \
         for (int32_t channel = 0; channel < c; channel++) {                                                            \
           const int32_t from = (image * ih * iw + pixel) * c + channel, tap = i32_from_f32(taps[from]);                \
-          const int32_t ky = tap >= 0 ? tap / kw : -((kw - 1 - tap) / kw), oy = top + ky, ox = left + tap - ky * kw;   \
+          if (tap < 0 || tap >= kh * kw) continue;                                                                     \
+          const int32_t ky = tap / kw, oy = top + ky, ox = left + tap - ky * kw;                                       \
           if ((uint32_t)oy < (uint32_t)oh && (uint32_t)ox < (uint32_t)ow) to[(oy * ow + ox) * c + channel] = x[from];  \
         }                                                                                                              \
       }                                                                                                                \

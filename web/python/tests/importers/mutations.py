@@ -9,6 +9,7 @@ import traceback
 import tracemalloc
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from tests.importers import paper_host
@@ -35,10 +36,40 @@ class Tally:
     most_bytes: int = 0
     untouched: int = 0  # guarded runs that changed nothing beside their results
     touched: int = 0  # guarded runs that did
+    differences: int = 0  # of the others: results that are not the reference's
 
     @property
     def count(self) -> int:
         return self.results + sum(self.errors.values()) + len(self.others)
+
+    @contextmanager
+    def attempt(self, label: str) -> Iterator[None]:
+        """Counts a typed error that the block raises, and takes down anything else and what took too long."""
+        start = time.process_time()
+        try:
+            yield
+        except WebinferError as error:
+            self.errors[error.code] += 1
+        except Exception:
+            self.others.append(f"{label}: {traceback.format_exc(limit=-3)}")
+        self.took(time.process_time() - start, label)
+
+    def took(self, seconds: float, label: str) -> None:
+        """Takes down what a step took, and that it was too long."""
+        self.slowest_s = max(self.slowest_s, seconds)
+        if seconds > SLOWEST_S:
+            self.others.append(f"{label}: took {seconds:.2f} s")
+
+    def add(self, other: Tally) -> None:
+        """Adds the outcomes of another survey."""
+        self.results += other.results
+        self.errors += other.errors
+        self.others += other.others
+        self.differences += other.differences
+        self.untouched += other.untouched
+        self.touched += other.touched
+        self.slowest_s = max(self.slowest_s, other.slowest_s)
+        self.most_bytes = max(self.most_bytes, other.most_bytes)
 
 
 def attempt(data: bytes, label: str, tally: Tally) -> None:

@@ -134,11 +134,16 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """How far a backend may be from the reference: |got - want| <= absolute + relative * |want|."""
+    """How far a backend may be from the reference: |got - want| <= absolute + relative * |want|.
+
+    With `summed`, what is added counts in place of |want|: the sum of the magnitudes of all terms. Where that sum is
+    no float32, the result may be any number, an infinity or a NaN.
+    """
 
     absolute: float = 0.0
     relative: float = 0.0
     reason: str = ""
+    summed: bool = False
 
 
 TypeRule = Callable[[Sequence[TensorType | None], Sequence[TensorType]], str]  # what breaks the rule, "" if nothing

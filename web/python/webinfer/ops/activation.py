@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 
 
 class Activation(enum.StrEnum):
@@ -21,6 +22,14 @@ class Activation(enum.StrEnum):
     def bounds(self) -> tuple[float, float] | None:
         """The clamp that this activation is, or None if it is not a clamp."""
         return _BOUNDS.get(self)
+
+
+def integer_bounds(low: float, high: float, least: int, most: int) -> tuple[int, int]:
+    """The bounds of a clamp of integers between `least` and `most`, which cut a little less than the real ones."""
+    return tuple(
+        least if bound <= least else most if bound >= most else whole(bound)
+        for bound, whole in ((low, math.ceil), (high, math.floor))
+    )  # type: ignore[return-value]
 
 
 INFINITY = float("inf")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -100,6 +101,8 @@ def _row(op: ElementwiseOp) -> ElementwiseOp:
 def _unary_infer(name: str, to_bool: bool):  # type: ignore[no-untyped-def]
     def infer(inputs: Inputs, a: UnaryAttrs) -> tuple[TensorType, ...]:
         x = need(name, "x", inputs[0])
+        if math.isnan(a.a) or math.isnan(a.b):
+            raise ShapeError(f"{name}: a constant is {a.a}, the other {a.b}; needs numbers")
         if to_bool:
             return (TensorType(x.shape, BOOL),)
         return (TensorType(x.shape, *a.out_type) if a.out_type else TensorType(x.shape, x.dtype, x.quant),)
@@ -320,7 +323,7 @@ DIV = _binary("div", A / B, Tolerance(1e-6, 1e-6, "2.5 ULP in WGSL"), low=1.3, h
 MAXIMUM = _binary("maximum", f.larger(A, B), EXACT)
 MINIMUM = _binary("minimum", f.smaller(A, B), EXACT)
 POW = _binary("pow", A**B, Tolerance(1e-5, 2e-5, "exp2(y * log2(x))"), low=0.2, high=3.0, special=_POWERS)
-SQUARED_DIFFERENCE = _binary("squared_difference", (A - B) * (A - B), Tolerance(2e-6, 2e-6, "two roundings"))
+SQUARED_DIFFERENCE = _binary("squared_difference", (A - B) * (A - B), Tolerance(2e-6, 2e-6, "two roundings", summed=True))
 FLOOR_DIV = _binary("floor_div", A // B, EXACT, low=1.3, high=9.0, special=_SIGNS)
 FLOOR_MOD = _binary(
     "floor_mod", A % B, Tolerance(2e-6, 2e-6, "division and product rounded"), low=1.3, high=9.0, special=_SIGNS

@@ -37,6 +37,8 @@ def matrix_sizes(inputs: Inputs, a: MatmulAttrs) -> tuple[int, int, int]:
     inner, n = y.shape[:-3:-1] if a.transpose_b else y.shape[-2:]
     if k != inner:
         raise ShapeError(f"matmul: inner sizes {k} of a {x.shape} and {inner} of b {y.shape} differ")
+    if k < 1:
+        raise ShapeError(f"matmul: a {x.shape} and b {y.shape} have nothing to multiply")
     return m, k, n
 
 

@@ -155,6 +155,8 @@ def _pad(inputs: Inputs, a: PadAttrs) -> tuple[TensorType, ...]:
     if not len(a.before) == len(a.after) == x.rank or min((*a.before, *a.after, 0)) < 0 or a.mode not in PAD_MODES:
         raise ShapeError(f"pad: before {a.before}, after {a.after}, mode {a.mode!r} do not fit {x.shape}")
     spare = {"constant": None, "edge": None, "reflect": 1, "symmetric": 0}[a.mode]
+    if a.mode == "edge" and any(d == 0 and p + q for d, p, q in zip(x.shape, a.before, a.after, strict=True)):
+        raise ShapeError(f"pad: {x.shape} has an empty axis, which has no edge to repeat")
     if spare is not None:
         for dim, p, q in zip(x.shape, a.before, a.after, strict=True):
             if max(p, q) > max(dim - spare, 0):

@@ -5,6 +5,7 @@ Source: google-coral/libcoral, coral/posenet/posenet_decoder.cc (the custom oper
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -42,7 +43,8 @@ def infer(inputs: Inputs, a: PosenetDecoderAttrs) -> tuple[TensorType, ...]:
         x = need(name, what, inputs[i], 4)
         if x.shape != (1, *heat.shape[1:3], channels) or not x.dtype.is_float:
             raise ShapeError(f"{name}: {what} are {x}, need float32 {(1, *heat.shape[1:3], channels)}")
-    if a.max_detections < 1 or a.stride < 1 or a.nms_radius < 0 or min(heat.shape) < 1:
+    has_numbers = math.isfinite(a.score_threshold) and 0 <= a.nms_radius < math.inf
+    if a.max_detections < 1 or a.stride < 1 or not has_numbers or min(heat.shape) < 1:
         raise ShapeError(f"{name}: {a} does not fit heat maps {heat.shape}")
     d = a.max_detections
     shapes: list[tuple[int, ...]] = [(1, d, KEYPOINTS, 2), (1, d, KEYPOINTS), (1, d), (1,)]

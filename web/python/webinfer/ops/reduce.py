@@ -16,7 +16,7 @@ from webinfer.ops.registry import EXACT, declare, eight_bit, moved_bytes, need, 
 
 Inputs = Sequence[TensorType | None]
 F32, I32, U8, I8, BOOL = DType.FLOAT32, DType.INT32, DType.UINT8, DType.INT8, DType.BOOL
-SUM = Tolerance(absolute=2e-5, relative=1e-5, reason="the order of a float32 sum is free")
+SUM = Tolerance(2e-5, 1e-5, "the order of a float32 sum is free", summed=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ REDUCE_MAX = _reduce("reduce_max", EXACT, -9, -1, dtypes=(F32, I32, I8))
 REDUCE_MEAN = _reduce("reduce_mean", SUM, quantized=_eight_bit_cases(0.0317))
 REDUCE_MIN = _reduce("reduce_min", EXACT, 1, 9, dtypes=(F32, I32, U8))
 REDUCE_PRODUCT = _reduce(
-    "reduce_product", Tolerance(1e-6, 1e-4, "a rounding for each of some hundred factors"), 0.97, 1.04
+    "reduce_product", Tolerance(1e-6, 1e-4, "a rounding for each of some hundred factors", summed=True), 0.97, 1.04
 )
 REDUCE_SUM = _reduce("reduce_sum", SUM, dtypes=(F32, I32), quantized=_eight_bit_cases(0.713))
 REDUCE_SUM_SQUARE = _reduce("reduce_sum_square", SUM)

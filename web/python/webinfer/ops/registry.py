@@ -9,11 +9,12 @@ from webinfer.dtypes import DType
 from webinfer.errors import ShapeError
 from webinfer.graph.ir import Cost, Op, Quantization, TensorType, Tolerance
 
+LARGEST = 3.4028234e38  # float32
 OPS: dict[str, Op] = {}
 
 EXACT = Tolerance(reason="moves or compares values, computes none")
 ONE_ROUNDING = Tolerance(absolute=1e-6, relative=1e-6, reason="one or two float32 roundings")
-DOT_PRODUCT = Tolerance(absolute=2e-5, relative=2e-5, reason="the order of a float32 sum is free")
+DOT_PRODUCT = Tolerance(2e-5, 2e-5, "the order of a float32 sum is free", summed=True)
 TRANSCENDENTAL = Tolerance(absolute=4e-6, relative=4e-6, reason="polynomials of about 1e-7, WGSL allows more")
 
 
@@ -30,9 +31,24 @@ def result_alike(inputs: Inputs, outputs: Sequence[TensorType]) -> str:
     x, y = inputs[0], outputs[0]
     assert x is not None
     if is_stored(x) is is_stored(y) and (is_stored(x) or x.dtype is y.dtype):
-        return ""
+        return far_scales(inputs, outputs) if is_stored(x) else ""
     needed = "quantised integers with a scale" if is_stored(x) else f"{x.dtype} without a scale"
     return f"the result is {y}, needs {needed} beside x {x}"
+
+
+def far_scales(inputs: Inputs, outputs: Sequence[TensorType]) -> str:
+    """Type rule: scales are positive, and none is more than the largest float32 times the result's."""
+    product = 1.0
+    for t in inputs:
+        if t is not None and t.quant is not None and t.dtype.itemsize < 4:
+            product *= max(t.quant.scales)
+    scales = [s for t in (*inputs, *outputs) if t is not None and t.quant is not None for s in t.quant.scales]
+    y = outputs[0]
+    assert y.quant is not None
+    largest = max(product, *scales)
+    if min(scales) > 0 and largest < LARGEST * min(y.quant.scales) and largest < LARGEST:
+        return ""
+    return f"the scales {min(scales)} to {largest} are out of range or too far from the result's {y}"
 
 
 def numbers(inputs: Inputs, outputs: Sequence[TensorType]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -27,6 +28,8 @@ def _infer(name: str) -> Callable[[Inputs, SoftmaxAttrs], tuple[TensorType, ...]
         x = need(name, "x", inputs[0])
         if not 0 <= a.axis < x.rank:
             raise ShapeError(f"{name}: axis {a.axis} is not an axis of {x.shape}")
+        if not 0 <= a.beta < math.inf:
+            raise ShapeError(f"{name}: beta is {a.beta}, needs a number that is not negative")
         return (TensorType(x.shape, *a.out_type) if a.out_type else TensorType(x.shape, x.dtype),)
 
     return infer

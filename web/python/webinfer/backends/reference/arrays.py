@@ -14,6 +14,7 @@ from webinfer.dtypes import DType
 from webinfer.errors import ShapeError
 from webinfer.graph.ir import Node, Sparsity, TensorType, Value
 
+LARGEST = float(np.finfo(np.float32).max)
 Array = np.ndarray[Any, np.dtype[Any]]
 Inputs = list[Array | None]
 Compute = Callable[[Inputs, Node], list[Array]]
@@ -28,6 +29,11 @@ def required(array: Array | None) -> Array:
 def wide(x: Array) -> Array:
     """The array in the type that sums and products are computed in: float64 for every float, integers as they are."""
     return x.astype(np.float64) if x.dtype.kind == "f" else x
+
+
+def single(x: Array) -> Array:
+    """The array with what no float32 holds made infinite: a product on the way to a sum is a float32 on every backend."""
+    return np.where(np.abs(x) > LARGEST, np.copysign(np.inf, x), x)
 
 
 def rounded(x: Array, type: TensorType) -> Array:

@@ -8,10 +8,10 @@ from collections.abc import Callable
 import numpy as np
 
 from webinfer.backends.reference import quantized
-from webinfer.backends.reference.arrays import Array, Compute, Inputs, required, rounded, saturated, wide
+from webinfer.backends.reference.arrays import Array, Compute, Inputs, required, rounded, saturated, single, wide
 from webinfer.graph.ir import Node, Op
 from webinfer.ops import elementwise as ops
-from webinfer.ops.activation import Activation
+from webinfer.ops.activation import Activation, integer_bounds
 
 _erf = np.frompyfunc(math.erf, 1, 1)
 
@@ -29,7 +29,12 @@ def sigmoid(x: Array) -> Array:
 
 def hard_swish(x: Array) -> Array:
     """x * clip(x + 3, 0, 6) / 6."""
-    return x * np.clip(x + 3.0, 0.0, 6.0) / 6.0
+    return single(x * np.clip(x + 3.0, 0.0, 6.0)) / 6.0
+
+
+def gelu(x: Array) -> Array:
+    """x/2 * (1 + erf(x / sqrt 2)); of minus infinity its limit, zero."""
+    return np.where(np.isneginf(x), -0.0, 0.5 * x * (1.0 + erf(x / math.sqrt(2.0))))
 
 
 def activate(x: Array, activation: Activation, slope: Array | None = None) -> Array:
@@ -53,8 +58,7 @@ _EPILOGUES: dict[Activation, Callable[[Array], Array]] = {
 def _clamp(x: Array, a: float, b: float) -> Array:
     if x.dtype.kind != "f":  # bounds may lie outside the integer type
         info = np.iinfo(x.dtype)
-        low = math.ceil(max(a, float(info.min)))
-        high = int(info.max) if b >= float(info.max) else math.floor(b)
+        low, high = integer_bounds(a, b, int(info.min), int(info.max))
         return np.asarray(np.minimum(np.maximum(x, x.dtype.type(low)), x.dtype.type(high)))
     return np.asarray(np.minimum(np.maximum(x, a), b))
 
@@ -68,14 +72,14 @@ UNARY: dict[Op, Callable[[Array, float, float], Array]] = {
     ops.ERF: lambda x, a, b: erf(x),
     ops.EXP: lambda x, a, b: np.exp(x),
     ops.FLOOR: lambda x, a, b: np.floor(x),
-    ops.GELU: lambda x, a, b: 0.5 * x * (1.0 + erf(x / math.sqrt(2.0))),
+    ops.GELU: lambda x, a, b: gelu(x),
     ops.HARD_SIGMOID: lambda x, a, b: np.clip(a * x + b, 0.0, 1.0),
     ops.HARD_SWISH: lambda x, a, b: hard_swish(x),
     ops.IDENTITY: lambda x, a, b: x,
     ops.IS_INFINITE: lambda x, a, b: np.isinf(x),
     ops.IS_NAN: lambda x, a, b: np.isnan(x),
     ops.LEAKY_RELU: lambda x, a, b: np.where(x >= 0, x, a * x),
-    ops.LINEAR: lambda x, a, b: a * x + b,
+    ops.LINEAR: lambda x, a, b: single(a * x) + b,
     ops.LOG: lambda x, a, b: np.log(x),
     ops.LOGICAL_NOT: lambda x, a, b: x == 0,
     ops.MISH: lambda x, a, b: x * np.tanh(np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x)))),
@@ -110,9 +114,9 @@ def _pow(x: Array, y: Array) -> Array:
 def _div(x: Array, y: Array) -> Array:
     if x.dtype.kind == "f":
         return x / y
-    safe = np.where(y == 0, 1, y)  # a division by zero gives 0: no kernel may trap
-    quotient = np.where(y == 0, 0, np.abs(x) // np.abs(safe))
-    return np.where((x < 0) != (y < 0), -quotient, quotient).astype(x.dtype)
+    down = _floor_div(x, y)  # a division by zero gives 0: no kernel may trap
+    is_cut = (y != 0) & ((x < 0) != (y < 0)) & (down * y != x)
+    return (down + is_cut.astype(x.dtype)).astype(x.dtype)
 
 
 def _floor_div(x: Array, y: Array) -> Array:

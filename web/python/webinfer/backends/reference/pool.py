@@ -74,13 +74,12 @@ def max_pool_with_argmax(inputs: Inputs, node: Node) -> list[Array]:
 def max_unpool(inputs: Inputs, node: Node) -> list[Array]:
     """A zero image with each x at the tap that it was the largest of; the last in row-major order stays."""
     x, taps, a = required(inputs[0]), saturated(required(inputs[1]), DType.INT64), node.attrs
-    taps = np.clip(taps, -(2**31), 2**31 - 1)  # beyond is outside too
     _, oh, ow, _ = node.output.type.shape
     b, iy, ix, ch = (np.asarray(index) for index in np.indices(x.shape))
     oy = iy * a.stride[0] - a.pads[0] + taps // a.window[1]
     ox = ix * a.stride[1] - a.pads[1] + taps % a.window[1]
     y = np.zeros(node.output.type.shape, x.dtype)
-    inside = (oy >= 0) & (oy < oh) & (ox >= 0) & (ox < ow)
+    inside = (oy >= 0) & (oy < oh) & (ox >= 0) & (ox < ow) & (taps >= 0) & (taps < a.window[0] * a.window[1])
     y[b[inside], oy[inside], ox[inside], ch[inside]] = x[inside]  # in row-major order: the last one stays
     return [y]
 

@@ -113,7 +113,7 @@ def clamped(y: Array, activation: Activation, type: TensorType) -> Array:
 
 def scaled(acc: Array, scale: Array | np.float32, activation: Activation, type: TensorType) -> Array:
     """round(float32(acc) * scale) + zero point, saturated."""
-    nearest = np.rint(acc.astype(F) * scale).astype(np.int64)
+    nearest = np.clip(np.rint(acc.astype(F) * scale), -(2.0**40), 2.0**40).astype(np.int64)
     return clamped(nearest + zero_of(type), activation, type)
 
 
@@ -129,6 +129,8 @@ def _product_scale(node: Node) -> Array:
 def requantized(acc: Array, bias: Array | None, node: Node) -> Array:
     """The stored result of an integer product: bias added, scaled, rounded, saturated.
 
+    A sum of products of bytes is an int32 that wraps around.
+
     Shapes:  acc [..., CO], exact integers
     Raises:  ShapeError with a residual or a slope
     """
@@ -136,6 +138,8 @@ def requantized(acc: Array, bias: Array | None, node: Node) -> Array:
         raise ShapeError(f"{node.op.name}: residual and slope are not defined on quantised tensors")
     if bias is not None:
         acc = acc + bias.reshape(-1)
+    if node.required_input(0).type.dtype.itemsize == 1:
+        acc = (acc.astype(np.int64) + 2**31) % 2**32 - 2**31
     return scaled(acc, _product_scale(node), node.attrs.activation, node.output.type)
 
 
@@ -171,14 +175,17 @@ def unary(formula: Callable[[Array], Array], x: Array, node: Node) -> Array:
     return np.asarray(np.clip(np.rint(np.nan_to_num(y, nan=0.0)) + zero_of(type), low, high).astype(type.dtype.value))
 
 
+def _shift(node: Node) -> tuple[int, list[np.float32]]:
+    """Bits behind the point of a sum's factors, and the scales of both operands over the result's."""
+    out = scale_of(node.output.type)
+    factors = [scale_of(node.required_input(i).type) / out for i in (0, 1)]
+    return 20 - int(np.floor(np.log2(max(*factors, F(2.0**-64))))), factors
+
+
 def _sum(x: Array, y: Array, node: Node, sign: int) -> Array:
     """x ± y with fixed-point factors of 21 bits."""
-    a, b = node.inputs
-    assert a is not None
-    assert b is not None
-    out = scale_of(node.output.type)
-    factors = [scale_of(a.type) / out, scale_of(b.type) / out]
-    shift = 20 - int(np.floor(np.log2(max(factors))))
+    a, b = node.required_input(0), node.required_input(1)
+    shift, factors = _shift(node)
     p, q = (int(np.rint(np.float64(f) * 2.0**shift)) for f in factors)
     acc = p * (x.astype(np.int64) - zero_of(a.type)) + sign * q * (y.astype(np.int64) - zero_of(b.type))
     nearest = (acc + (1 << (shift - 1))) >> shift
@@ -190,7 +197,7 @@ def binary(formula: Callable[[Array, Array], Array], x: Array, y: Array, node: N
     a, b, type = node.inputs[0], node.inputs[1], node.output.type
     assert a is not None
     assert b is not None
-    if node.op.name in ("add", "sub"):
+    if node.op.name in ("add", "sub") and 1 <= _shift(node)[0] <= 30:
         return _sum(x, y, node, 1 if node.op.name == "add" else -1)
     if node.op.name == "mul":
         product = (x.astype(np.int64) - zero_of(a.type)) * (y.astype(np.int64) - zero_of(b.type))

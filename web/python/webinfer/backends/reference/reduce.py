@@ -17,7 +17,7 @@ Axes = tuple[int, ...]
 def _log_sum_exp(x: Array, axes: Axes, keep: bool) -> Array:
     if not axes:
         return x
-    top = np.max(x, axis=axes, keepdims=True)
+    top = np.max(x, axis=axes, keepdims=True, initial=-np.inf)
     top = np.where(np.isfinite(top), top, 0.0)
     y = top + np.log(np.sum(np.exp(x - top), axis=axes, keepdims=True))
     return np.asarray(y if keep else np.squeeze(y, axis=axes))
@@ -28,7 +28,8 @@ def _mean(x: Array, axes: Axes, keep: bool) -> Array:
     total = np.sum(x, axis=axes, keepdims=keep)
     if x.dtype.kind == "f":
         return np.asarray(total / count)
-    return np.asarray(np.sign(total) * (np.abs(total) // count), x.dtype)
+    down = total // count
+    return np.asarray(down + ((total < 0) & (down * count != total)), x.dtype)  # cut towards zero
 
 
 REDUCE: dict[Op, Callable[[Array, Axes, bool], Array]] = {

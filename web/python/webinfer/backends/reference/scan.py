@@ -16,14 +16,15 @@ def cumulative_sum(inputs: Inputs, node: Node) -> list[Array]:
         x = np.flip(x, a.axis)
     y = np.cumsum(x, axis=a.axis, dtype=x.dtype)
     if a.exclusive:
-        y = y - x
+        y = np.roll(y, 1, a.axis)
+        y[(slice(None),) * a.axis + (slice(0, 1),)] = 0
     return [rounded(np.flip(y, a.axis) if a.reversed else y, node.output.type)]
 
 
 def top_k(inputs: Inputs, node: Node) -> list[Array]:
     """The k largest elements of each row, the largest first, and their positions; the first of equals comes first."""
     x = required(inputs[0])
-    falling = -x.astype(np.float64) if x.dtype.kind == "f" else -x.astype(np.int64)
+    falling = -x.astype(np.float64) if x.dtype.kind == "f" else ~x  # the negative less one: no integer overflows
     order = np.argsort(falling, axis=-1, kind="stable")[..., : node.attrs.k]
     return [np.take_along_axis(x, order, axis=-1), rounded(order, node.outputs[1].type)]
 

@@ -136,14 +136,15 @@ class Builder:
         """Bytes that live while this node runs."""
         return Ref(Block("scratch", nbytes, Kind.ARENA))
 
-    def prepare(self, kernel: str, *groups: Arguments, units: int = 0, **args: Argument) -> None:
+    def prepare(self, kernel: str, *groups: Arguments, units: int | None = None, **args: Argument) -> None:
         """A step that runs once, at load; otherwise like `step`."""
         self._append(self.prepare_part, kernel, (*groups, args), units)
 
-    def step(self, kernel: str, *groups: Arguments, units: int = 0, **args: Argument) -> None:
+    def step(self, kernel: str, *groups: Arguments, units: int | None = None, **args: Argument) -> None:
         """A step of every inference (of the load, for a node of constants).
 
-        Arguments have the names of kernels.toml, in any order; `groups` are arguments that several kernels share.
+        Arguments have the names of kernels.toml, in any order; `groups` are arguments that several kernels share. A
+        step of no units is left out.
 
         Raises:  KernelError if the kernel does not exist, or an argument is missing, unknown or of the wrong kind
         """
@@ -174,10 +175,13 @@ class Builder:
         """Extends a block's life to a step of the run program."""
         self.run_part.touch(ref.block, step)
 
-    def _append(self, part: Part, name: str, groups: tuple[Arguments, ...], units: int) -> None:
+    def _append(self, part: Part, name: str, groups: tuple[Arguments, ...], units: int | None) -> None:
         kernel, given = KERNELS.get(name), groups[-1]
         if kernel is None:
             raise KernelError(f"kernel {name!r} is not in this build of the kernel module; rebuild the kernels")
+        if units == 0 and kernel.split:
+            return  # nothing to do
+        units = units or 0
         for group in groups[:-1]:
             count = len(given) + len(group)
             given.update(group)

@@ -13,7 +13,7 @@ from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, Op, Value
 from webinfer.lowering.affine import round_to_f32
 from webinfer.ops import elementwise as ops
-from webinfer.ops.activation import Activation
+from webinfer.ops.activation import Activation, integer_bounds
 from webinfer.plan.blocks import Ref
 
 INFINITY = math.inf
@@ -81,11 +81,7 @@ def _narrowed(builder: Builder, y: Value, dtype: DType, wide: DType, compute: ob
 
 def clip(builder: Builder, source: Ref, target: Ref, dtype: DType, bounds: tuple[float, float], n: int) -> None:
     """Clamps integers; the bounds are cut to what the type can hold."""
-    if any(bound != bound for bound in bounds):
-        raise UnsupportedOpError([f"a clamp of {dtype} to {bounds[0]}..{bounds[1]}"])
-    low, high = dtype.range
-    lo = low if bounds[0] <= low else math.ceil(bounds[0])
-    hi = high if bounds[1] >= high else math.floor(bounds[1])
+    lo, hi = integer_bounds(*bounds, *dtype.range)
     wide = dtype if dtype is U64 else WIDENED.get(dtype, dtype)
     data = struct.pack(f"<2{wide.letter}", lo, hi)
     table = builder.table(("bounds", wide, data), data)

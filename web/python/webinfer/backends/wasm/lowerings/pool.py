@@ -98,7 +98,7 @@ def max_unpool2d(node: Node, builder: Builder) -> None:
     builder.step(
         f"b{8 * compute_dtype(x).itemsize}_max_unpool2d_nhwc",
         x=builder.ref(x), taps=builder.ref(taps), y=builder.ref(node.output), ih=ih, iw=iw, c=c,
-        oh=a.size[0], ow=a.size[1], kw=a.window[1], sh=a.stride[0], sw=a.stride[1],
+        oh=a.size[0], ow=a.size[1], kh=a.window[0], kw=a.window[1], sh=a.stride[0], sw=a.stride[1],
         pad_top=a.pads[0], pad_left=a.pads[1], units=n,
     )  # fmt: skip
 

@@ -157,7 +157,7 @@ def add(node: Node, builder: Builder) -> None:
         return
     out = scale_of(y.type)
     factors = [round_to_f32(scale_of(v.type) / out) for v in (a, b)]
-    shift = 20 - math.floor(math.log2(max(factors)))
+    shift = 20 - math.floor(math.log2(max(*factors, 2.0**-64)))
     p, q = (round(f * 2.0**shift) for f in factors)
     if not 1 <= shift <= 30:  # scales too far apart for 32-bit sums
         through_float(binary)(node, builder)

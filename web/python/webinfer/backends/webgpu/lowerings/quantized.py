@@ -52,7 +52,7 @@ def quantized_sum(node: Node, target: Target) -> Dispatch:
     """
     a, b, y = node.required_input(0), node.required_input(1), node.output
     factors = [round_to_f32(scale_of(a.type) / scale_of(y.type)), round_to_f32(scale_of(b.type) / scale_of(y.type))]
-    shift = 20 - math.floor(math.log2(max(factors)))
+    shift = 20 - math.floor(math.log2(max(*factors, 2.0**-64)))
     if not 1 <= shift <= 30:
         raise UnsupportedOpError([f"{node.op.name}: scales {factors} of the inputs over the result's are out of range"])
     p, q = (round(f * 2.0**shift) for f in factors)
