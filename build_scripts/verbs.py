@@ -42,7 +42,9 @@ VERBS: dict[str, Verb] = {
     ),
     "startup": Verb("bench.startup", (*BASE, "browser"), "time from opening the page to its first result, by phase"),
     "dump": Verb("judge.dump", ALL, "what the models of a folder are compiled to; `--compare A B` of two dumps"),
-    "mutate": Verb("judge.mutate", ALL, "damaged model files give a result or a typed error, nothing else"),
+    "mutate": Verb(
+        "judge.mutate", ALL, "damaged and hostile models give a right result or a typed error, nothing else"
+    ),
     "mutants": Verb("mutants.survey", (*ALL, "mutants"), "small mistakes in the code: how many do the tests notice?"),
     "oracle": Verb("judge.oracle", ALL, "the WebNN cases on every backend: right, unsupported, wrong"),
     "soak": Verb("judge.soak", ALL, "the page for half an hour while GPU, workers, server and stored files break"),

@@ -4,17 +4,19 @@ A case must end in the reference's result, within the operator's tolerance, or i
 graph, and each graph runs with several draws of its inputs.
 """
 
-import importlib
 import random
 import time
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 from tests.importers.mutations import Tally
 from tests.ops.case_graphs import Array, run
+from tests.wasm import guards
 
 from build_scripts.judge.hostile_cases import drawn, noded, operators, shaped
 from build_scripts.judge.hostile_judge import difference
@@ -24,6 +26,7 @@ from webinfer.graph.ir import Case, Graph, Node, Op
 from webinfer.host.interface import Host
 
 NODES, DRAWS = 16, 4  # of one graph
+GUARDED = 16  # of so many graphs of a build of wasm, one has guarded gaps between its tensors
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,7 @@ class Target:
 
 
 WASM = tuple(Target("wasm", (("isa", isa),)) for isa in ("simd128", "relaxed", "scalar"))
-WEBGPU = (Target("webgpu"),)
+WEBGPU = Target("webgpu")
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,9 @@ class Problem:
     def redrawn(self, rng: random.Random) -> "Problem":
         """The same node with other inputs; constants stay."""
         fresh = drawn(self.op, self.case, rng)
-        kept = [old if i in self.case.constant else new for i, (old, new) in enumerate(zip(self.arrays, fresh, strict=True))]
+        kept = [
+            old if i in self.case.constant else new for i, (old, new) in enumerate(zip(self.arrays, fresh, strict=True))
+        ]
         return Problem(self.op, self.case, self.node, kept)
 
 
@@ -65,10 +70,21 @@ def sweep(
     tally, number = Tally(), 0
     swept = [op for op in operators() if not only or op.name in only]
     while tally.count < count:
-        _graph(host, targets[number % len(targets)], swept, number, seed, tally)
+        target = targets[number % len(targets)]
+        is_guarded = target.backend == "wasm" and number // len(targets) % GUARDED == 0
+        _graph(host, Target("guarded", target.options) if is_guarded else target, swept, number, seed, tally)
         number += 1
         progress(tally)
     return tally
+
+
+async def targets_here(host: Host) -> list[Target]:
+    """The builds of wasm, and webgpu where it has a device."""
+    try:
+        await host.gpu()
+    except (WebinferError, ImportError):
+        return [*WASM]
+    return [*WASM, WEBGPU]
 
 
 def _graph(host: Host, target: Target, swept: Sequence[Op], number: int, seed: int, tally: Tally) -> None:
@@ -87,7 +103,7 @@ def _graph(host: Host, target: Target, swept: Sequence[Op], number: int, seed: i
         for draw in range(DRAWS if executor is not None else 0):
             if draw:
                 problems = [p.redrawn(rng) for p in problems]
-            if not _compared(executor, problems, f"draw {draw}", tally):
+            if not _compared(executor, target, problems, f"draw {draw}", tally):
                 break
     finally:
         if executor is not None:
@@ -95,7 +111,9 @@ def _graph(host: Host, target: Target, swept: Sequence[Op], number: int, seed: i
 
 
 def _executor(host: Host, target: Target, problems: Sequence[Problem]) -> Any:
-    backend = importlib.import_module(f"webinfer.backends.{target.backend}")
+    backend: ModuleType = (
+        guards if target.backend == "guarded" else import_module(f"webinfer.backends.{target.backend}")
+    )
     inputs = [v for p in problems for v in p.node.inputs if v is not None and not v.is_constant]
     graph = Graph("hostile", inputs, [v for p in problems for v in p.node.outputs], [p.node for p in problems])
     return run(backend.build(graph, host, **dict(target.options)))
@@ -128,7 +146,7 @@ def _stands_alone(host: Host, target: Target, problem: Problem, tally: Tally) ->
     return False
 
 
-def _compared(executor: Any, problems: Sequence[Problem], words: str, tally: Tally) -> bool:
+def _compared(executor: Any, target: Target, problems: Sequence[Problem], words: str, tally: Tally) -> bool:
     """Whether the executor still runs. Counts each node's result, or what is wrong with it."""
     views = {
         v.name: memoryview(np.ascontiguousarray(a).tobytes())
@@ -139,16 +157,18 @@ def _compared(executor: Any, problems: Sequence[Problem], words: str, tally: Tal
     start = time.process_time()
     try:
         found = run(executor.run(views))
-    except WebinferError:
+    except (WebinferError, guards.GuardError) as error:
+        tally.touched += isinstance(error, guards.GuardError)
         labels = "; ".join(p.node.label for p in problems)
         tally.others.append(f"{words}: one of {labels}: {traceback.format_exc(limit=-2)}")
         return False
+    tally.untouched += target.backend == "guarded"
     tally.took(time.process_time() - start, f"{words}: {problems[0].node.label}")
     for p in problems:
         with tally.attempt(f"{p.node.label}, {words}"):
             wanted = compute(p.node, p.arrays)
             for i, want in enumerate(wanted):
-                wrong = difference(found[p.node.outputs[i].name].numpy(), want, p.node, p.arrays, i)
+                wrong = difference(found[p.node.outputs[i].name].numpy(), want, p.node, p.arrays, i, target.backend)
                 if wrong:
                     types = ", ".join(str(t) for t in p.case.inputs)
                     tally.others.append(f"{p.node.label}, {words}: {wrong} ({types}; {p.case.attrs})")

@@ -85,8 +85,8 @@ def _drawn(rng: random.Random, op: Op, case: Case, index: int, type: TensorType)
 def _quantization(rng: random.Random, quant: Quantization, dtype: DType) -> Quantization:
     low, high = dtype.range
     scales = tuple(rng.choice(SCALES) if rng.random() < 0.6 else s for s in quant.scales)
-    zeros = tuple(rng.choice((low, high, 0)) if rng.random() < 0.4 and low <= 0 or dtype is DType.UINT8
-                  and rng.random() < 0.4 else z for z in quant.zero_points)  # fmt: skip
+    zeros = tuple(rng.choice((low, high, 0)) if (rng.random() < 0.4 and low <= 0) or (dtype is DType.UINT8
+                  and rng.random() < 0.4) else z for z in quant.zero_points)  # fmt: skip
     return Quantization(scales, tuple(min(max(z, low), high) for z in zeros), quant.axis)
 
 

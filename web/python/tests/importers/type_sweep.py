@@ -157,6 +157,11 @@ def _judge(graph: Graph, run: Run, host: Host, label: str, tally: Tally) -> bool
     return True
 
 
+def size() -> int:
+    """How many models the whole sweep has."""
+    return sum(1 for run in RUNS for _ in variants(run))
+
+
 def sweep(host: Host | None, share: float = 1.0, seed: int = 1) -> Tally:
     """Outcomes of the models, or of a random share of them."""
     tally, rng = Tally(), random.Random(seed)

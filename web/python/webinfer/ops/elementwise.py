@@ -323,7 +323,9 @@ DIV = _binary("div", A / B, Tolerance(1e-6, 1e-6, "2.5 ULP in WGSL"), low=1.3, h
 MAXIMUM = _binary("maximum", f.larger(A, B), EXACT)
 MINIMUM = _binary("minimum", f.smaller(A, B), EXACT)
 POW = _binary("pow", A**B, Tolerance(1e-5, 2e-5, "exp2(y * log2(x))"), low=0.2, high=3.0, special=_POWERS)
-SQUARED_DIFFERENCE = _binary("squared_difference", (A - B) * (A - B), Tolerance(2e-6, 2e-6, "two roundings", summed=True))
+SQUARED_DIFFERENCE = _binary(
+    "squared_difference", (A - B) * (A - B), Tolerance(2e-6, 2e-6, "two roundings", summed=True)
+)
 FLOOR_DIV = _binary("floor_div", A // B, EXACT, low=1.3, high=9.0, special=_SIGNS)
 FLOOR_MOD = _binary(
     "floor_mod", A % B, Tolerance(2e-6, 2e-6, "division and product rounded"), low=1.3, high=9.0, special=_SIGNS

@@ -90,7 +90,9 @@ def _sample_cost(inputs: Inputs, outputs: Sequence[TensorType], a: object) -> Co
     return Cost(8 * outputs[0].size, moved_bytes(inputs, outputs))
 
 
-_GEOMETRY = Tolerance(absolute=1e-5, relative=2e-5, reason="sine, cosine and arc tangent of float32 numbers", summed=True)
+_GEOMETRY = Tolerance(
+    absolute=1e-5, relative=2e-5, reason="sine, cosine and arc tangent of float32 numbers", summed=True
+)
 _FACE = tuple(n for x, y in ((3, 9), (12, 4), (7, 15), (9, 2), (5, 5)) for n in (float(x), float(y), 0.25))
 _TURNED = (0.75, -0.5, 0.0, 3.25, 0.5, 0.75, 0.0, 1.5, 0, 0, 1, 0, 0, 0, 0, 1)
 _STRAIGHT = (1.5, 0, 0, -2.0, 0, 1.25, 0, -1.0, 0, 0, 1, 0, 0, 0, 0, 1)

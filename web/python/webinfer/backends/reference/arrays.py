@@ -32,7 +32,7 @@ def wide(x: Array) -> Array:
 
 
 def single(x: Array) -> Array:
-    """The array with what no float32 holds made infinite: a product on the way to a sum is a float32 on every backend."""
+    """The array with what no float32 holds made infinite, as a product on the way to a sum is."""
     return np.where(np.abs(x) > LARGEST, np.copysign(np.inf, x), x)
 
 

@@ -116,7 +116,7 @@ def _div(x: Array, y: Array) -> Array:
         return x / y
     down = _floor_div(x, y)  # a division by zero gives 0: no kernel may trap
     is_cut = (y != 0) & ((x < 0) != (y < 0)) & (down * y != x)
-    return (down + is_cut.astype(x.dtype)).astype(x.dtype)
+    return np.asarray(down + is_cut, x.dtype)
 
 
 def _floor_div(x: Array, y: Array) -> Array:

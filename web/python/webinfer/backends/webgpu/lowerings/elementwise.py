@@ -34,7 +34,7 @@ from webinfer.codegen.templates import Variable
 from webinfer.dtypes import DType
 from webinfer.errors import ShapeError, UnsupportedOpError
 from webinfer.graph.ir import Node, Value
-from webinfer.ops.activation import Activation
+from webinfer.ops.activation import Activation, integer_bounds
 from webinfer.ops.elementwise import ROWS, BinaryAttrs, ElementwiseOp, UnaryAttrs
 
 FLOAT_MAX = 3.4028234663852886e38
@@ -64,8 +64,13 @@ def _unsigned_as_signed(value: Value, op: str) -> Element | None:
 
 
 def _clamp_formula(a: UnaryAttrs, dtype: DType) -> tuple[str, tuple[Param, ...]]:
-    """Name and bounds of a clamp; bounds that cut nothing are left out: WGSL assumes finite numbers."""
-    low, high = a.a, a.b
+    """Name and bounds of a clamp; bounds that cut nothing are left out: WGSL assumes finite numbers.
+
+    Raises:  UnsupportedOpError if every float becomes an infinity
+    """
+    low, high = min(a.a, a.b), a.b
+    if dtype.is_float and math.inf in (low, -high):
+        raise UnsupportedOpError([f"a clamp to {a.a}..{a.b}, which leaves only an infinity"])
     smallest, largest = (-FLOAT_MAX, FLOAT_MAX) if dtype.is_float else WORD_RANGE[dtype in UNSIGNED_WORDS]
     has_low, has_high = low > smallest, high < largest
     if has_low and has_high:
@@ -83,8 +88,7 @@ def _wide_clamp(node: Node, target: Target) -> Dispatch:
     """A clamp of 64-bit integers in both their words."""
     x, y, a = node.required_input(0), node.output, node.attrs
     smallest, largest = x.type.dtype.range
-    low = max(math.ceil(a.a), smallest) if math.isfinite(a.a) else smallest
-    high = min(math.floor(a.b), largest) if math.isfinite(a.b) else largest
+    low, high = integer_bounds(min(a.a, a.b), a.b, smallest, largest)
     words = {
         "low": low & WORD, "low_high": (low >> 32) & WORD, "high": high & WORD, "high_high": (high >> 32) & WORD,
     }  # fmt: skip

@@ -1,0 +1,95 @@
+"""The sweep of hostile operands: a sample of it, what it covers, and that it sees what it is there for."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.importers import paper_host
+
+from build_scripts.judge.hostile import WASM, sweep
+from build_scripts.judge.hostile_cases import drawn, noded, operators, shaped
+from build_scripts.judge.hostile_judge import difference
+from webinfer.backends import reference
+from webinfer.dtypes import DType
+from webinfer.errors import ShapeError
+from webinfer.graph.ir import Case, Node, Op, TensorType
+from webinfer.host.native import NativeHost
+from webinfer.ops import OPS
+from webinfer.ops.elementwise import ABS, BinaryAttrs
+from webinfer.ops.matmul import MATMUL, MatmulAttrs
+
+needs_kernels = pytest.mark.skipif(not paper_host.can_plan(), reason="no kernel table")
+
+
+def _node(op: Op, attrs: Any, *arrays: Any) -> Node:
+    types = tuple(TensorType(a.shape, DType(a.dtype.name)) for a in arrays)
+    return noded(op, Case("made", types, attrs), "made", arrays)
+
+
+@needs_kernels
+def test_a_sample_of_every_operator() -> None:
+    tally = sweep(NativeHost(), 1_200, seed=2)
+    assert not tally.others, tally.others[:3]
+    assert tally.results > 1_000
+    assert tally.untouched
+    assert set(tally.errors) <= {"shape", "unsupported-op"}
+
+
+def test_every_operator_is_swept_without_being_named() -> None:
+    assert {op.name for op in operators()} == {op.name for op in OPS.values() if op.cases}
+    for op in operators():
+        for number in range(8):
+            rng = random.Random(number)
+            try:
+                case, _ = shaped(op, rng, op.name)
+            except ShapeError:
+                continue
+            arrays = drawn(op, case, rng)
+            assert [None if a is None else a.shape for a in arrays] == [t and t.shape for t in case.inputs]
+
+
+def test_draws_depend_on_the_seed_alone() -> None:
+    op, case = MATMUL, MATMUL.cases[0]
+    one, same, other = (drawn(op, case, random.Random(seed)) for seed in (3, 3, 4))
+    assert all(
+        np.array_equal(a, b, equal_nan=True) for a, b in zip(one, same, strict=True) if a is not None and b is not None
+    )
+    assert any(not np.array_equal(a, b) for a, b in zip(one, other, strict=True) if a is not None and b is not None)
+
+
+@needs_kernels
+def test_wrong_results_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(reference.LOWERINGS, ABS, lambda inputs, node: [inputs[0] - 1])
+    tally = sweep(NativeHost(), 40, 1, WASM, ["abs"])
+    assert tally.differences == len(tally.others) > 0
+    assert "must be" in tally.others[0]
+
+
+def test_a_sum_may_be_off_by_its_magnitude_and_no_more() -> None:
+    x, y = np.float32([[1e8, 1.0, -1e8]]), np.ones((3, 1), np.float32)
+    node, want = _node(MATMUL, MatmulAttrs(), x, y), np.float32([[1.0]])
+    assert not difference(np.float32([[0.0]]), want, node, [x, y], 0, "wasm")
+    assert "must be" in difference(np.float32([[1e5]]), want, node, [x, y], 0, "wasm")
+    assert difference(np.float32([[np.nan]]), want, node, [x, y], 0, "wasm")
+
+
+def test_an_infinity_is_demanded_where_no_sum_overflows() -> None:
+    x, y = np.float32([[np.inf, 1.0, 2.0]]), np.ones((3, 1), np.float32)
+    node, want = _node(MATMUL, MatmulAttrs(), x, y), np.float32([[np.inf]])
+    assert not difference(want, want, node, [x, y], 0, "wasm")
+    assert difference(np.float32([[np.nan]]), want, node, [x, y], 0, "wasm")
+    large = np.float32([[3e38, 3e38, -3e38]])
+    assert not difference(np.float32([[np.inf]]), np.float32([[3e38]]), node, [large, y], 0, "wasm")
+
+
+def test_what_wgsl_leaves_open_is_not_judged_on_webgpu_and_integers_are() -> None:
+    x, y = np.float32([np.nan]), np.float32([1.0])
+    node = _node(OPS["add"], BinaryAttrs(), x, y)
+    assert not difference(y, x, node, [x, y], 0, "webgpu")
+    assert difference(y, x, node, [x, y], 0, "wasm")
+    whole = np.int32([5])
+    node = _node(OPS["add"], BinaryAttrs(), whole, whole)
+    assert difference(whole, whole + 5, node, [whole, whole], 0, "webgpu")

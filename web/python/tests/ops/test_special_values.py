@@ -1,0 +1,159 @@
+"""Values at which backends differ if nobody says what they mean: one rule for each, on every backend."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.ops.case_graphs import Array, difference, outcomes, problem, run
+from tests.ops.targets import TARGETS, Target
+
+from webinfer.dtypes import DType
+from webinfer.errors import ShapeError
+from webinfer.graph.ir import Case, Quantization, TensorType
+from webinfer.host.native import NativeHost
+from webinfer.ops import OPS
+from webinfer.ops.conv import ConvTranspose2dAttrs
+from webinfer.ops.elementwise import BinaryAttrs, UnaryAttrs
+from webinfer.ops.matmul import MatmulAttrs
+from webinfer.ops.movement import PadAttrs
+from webinfer.ops.pool import MaxUnpool2dAttrs, Pool2dAttrs
+from webinfer.ops.reduce import ReduceAttrs
+from webinfer.ops.scan import CumulativeSumAttrs, TopKAttrs
+from webinfer.ops.softmax import SoftmaxAttrs
+
+NAN, INFINITY = math.nan, math.inf
+WASM = [target for target in TARGETS if target.backend == "wasm"]
+LEAST, MOST = -(2**31), 2**31 - 1
+
+
+def results(target: Target, name: str, case: Case) -> tuple[list[Array], list[Array]]:
+    """What the backend and what the reference make of a case."""
+    target.demand()
+    p = problem(OPS[name], case)
+    backend = importlib.import_module(f"webinfer.backends.{target.backend}")
+    (found,) = run(outcomes(backend, NativeHost(), [p], dict(target.options)))
+    assert isinstance(found, list), found
+    for got, want in zip(found, p.want, strict=True):
+        wrong = difference(got, want, p)
+        assert not wrong, wrong
+    return found, p.want
+
+
+def made(attrs: Any, *values: Any, dtype: DType = DType.FLOAT32, shape: tuple[int, ...] = ()) -> Case:
+    """A case of the given numbers, each operand of one shape."""
+    types = tuple(TensorType(shape or (len(v),), dtype) for v in values)
+    return Case("made", types, attrs, values=dict(enumerate(values)))
+
+
+@pytest.mark.parametrize("name", ["conv2d", "depthwise_conv2d", "conv_transpose2d", "matmul"])
+@pytest.mark.parametrize("target", TARGETS, ids=str)
+def test_sums_of_bytes_wrap_around(target: Target, name: str) -> None:
+    case = next(c for c in OPS[name].cases if "uint8" in c.label and len(c.inputs) > 2 and c.inputs[2] is not None)
+    bias = case.inputs[2]
+    assert bias is not None
+    numbers = [(MOST, LEAST, MOST - 900, LEAST + 700)[i % 4] for i in range(bias.size)]
+    found, want = results(target, name, dataclasses.replace(case, values={**case.values, 2: numbers}))
+    assert len(np.unique(want[0])) > 1
+    assert np.array_equal(found[0], want[0])
+
+
+@pytest.mark.parametrize("name", ["max_pool2d", "max_pool_with_argmax2d"])
+@pytest.mark.parametrize("window", [(2, 2), (3, 3)])
+@pytest.mark.parametrize("target", WASM, ids=str)
+def test_a_nan_is_the_largest_of_a_window(target: Target, window: tuple[int, int], name: str) -> None:
+    numbers = [float(i % 7) for i in range(6 * 6 * 5)]
+    for i in (0, 17, 90, 179):
+        numbers[i] = NAN
+    case = made(Pool2dAttrs(window), numbers, shape=(1, 6, 6, 5))
+    (y, *taps), _ = results(target, name, case)
+    assert np.isnan(y).sum() > 4
+    assert not np.isnan(y).all()
+    assert all(np.isfinite(tap).all() for tap in taps)
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=str)
+def test_of_values_for_one_place_the_last_stays_and_taps_outside_the_window_are_dropped(target: Target) -> None:
+    taps = [3.1, 2.1, 1.1, 0.1, 4.1, -1.0, 99.0, 2.9, 0.0]
+    types = (TensorType((1, 3, 3, 1)), TensorType((1, 3, 3, 1)))
+    attrs = MaxUnpool2dAttrs((2, 2), (1, 1), (0, 0), (4, 4))
+    case = Case("made", types, attrs, values={0: range(1, 10), 1: taps})
+    (y,), _ = results(target, "max_unpool2d", case)
+    assert y[0, :, :, 0].tolist() == [[0, 0, 0, 3], [4, 2, 0, 0], [0, 0, 9, 0], [0, 8, 0, 0]]
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=str)
+def test_integer_quotients_at_the_edge(target: Target) -> None:
+    x, y = (LEAST, LEAST, LEAST, MOST, 7, 0, -7), (-1, 0, 3, LEAST, 0, 0, 2)
+    (got,), _ = results(target, "div", made(BinaryAttrs(), x, y, dtype=DType.INT32))
+    assert got.tolist() == [LEAST, 0, -715827882, 0, 0, 0, -3]
+
+
+@pytest.mark.parametrize("target", WASM, ids=str)
+def test_an_exclusive_running_sum_leaves_its_own_element_out(target: Target) -> None:
+    case = made(CumulativeSumAttrs(0, exclusive=True), (1.0, INFINITY, 2.0, 3e38))
+    (y,), _ = results(target, "cumulative_sum", case)
+    assert y.tolist() == [0.0, 1.0, INFINITY, INFINITY]
+
+
+@pytest.mark.parametrize("target", WASM, ids=str)
+def test_the_least_integer_is_the_last_of_the_largest(target: Target) -> None:
+    case = made(TopKAttrs(3), (-(2**63), 5, 2**63 - 1), dtype=DType.INT64)
+    (values, positions), _ = results(target, "top_k", case)
+    assert values.tolist() == [2**63 - 1, 5, -(2**63)]
+    assert positions.tolist() == [2, 1, 0]
+
+
+@pytest.mark.parametrize("target", WASM, ids=str)
+def test_gelu_of_minus_infinity_is_its_limit(target: Target) -> None:
+    (y,), _ = results(target, "gelu", made(UnaryAttrs(), (-INFINITY, INFINITY, NAN, 0.0)))
+    assert y[0] == 0
+    assert y[1] == INFINITY
+    assert np.isnan(y[2])
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=str)
+@pytest.mark.parametrize(
+    "bounds", [(-INFINITY, 1.0), (-1.0, INFINITY), (-INFINITY, INFINITY), (2.0, 1.0), (-1.0, -9e9)]
+)
+@pytest.mark.parametrize("dtype", [DType.FLOAT32, DType.INT32, DType.INT64, DType.UINT8])
+def test_infinite_and_crossed_bounds_of_a_clamp(target: Target, bounds: tuple[float, float], dtype: DType) -> None:
+    numbers = (0, 1, 2, 200, 77) if dtype is DType.UINT8 else (-300, -1, 0, 2, 300)
+    results(target, "clamp", made(UnaryAttrs(*bounds), numbers, dtype=dtype))
+
+
+@pytest.mark.parametrize("axes", [(0, 2), (1,), (0, 1, 2)])
+@pytest.mark.parametrize("name", ["reduce_sum", "reduce_product", "reduce_log_sum_exp", "reduce_l2"])
+@pytest.mark.parametrize("target", WASM, ids=str)
+def test_a_reduction_of_nothing_is_its_neutral_element(target: Target, name: str, axes: tuple[int, ...]) -> None:
+    for shape in ((0, 4, 5), (3, 0, 5), (3, 4, 0)):
+        results(target, name, Case("empty", (TensorType(shape),), ReduceAttrs(axes)))
+
+
+STORED = TensorType((2, 3), DType.INT8, Quantization((1e-30,), (0,)))
+FAR = Quantization((1e30,), (0,))
+REFUSED = {
+    "a bound that is no number": ("clamp", (TensorType((3,)),), UnaryAttrs(NAN, 1.0), "needs numbers"),
+    "an infinite beta": ("softmax", (TensorType((3,)),), SoftmaxAttrs(0, INFINITY), "beta is inf"),
+    "nothing to multiply": ("matmul", (TensorType((2, 0)), TensorType((0, 3))), MatmulAttrs(), "nothing to multiply"),
+    "an edge of nothing": ("pad", (TensorType((2, 0)),), PadAttrs((0, 1), (0, 0), mode="edge"), "no edge"),
+    "pads that are negative": (
+        "conv_transpose2d", (TensorType((1, 3, 3, 4)), TensorType((5, 2, 2, 4))),
+        ConvTranspose2dAttrs((1, 1), (0, -1, 0, 0)), "do not fit",
+    ),
+    "scales too far apart": (
+        "reduce_sum", (dataclasses.replace(STORED, quant=FAR),), ReduceAttrs((1,), False, (DType.INT8, STORED.quant)),
+        "too far from the result's",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("label", REFUSED)
+def test_what_means_nothing_is_refused_in_words(label: str) -> None:
+    name, types, attrs, words = REFUSED[label]
+    with pytest.raises(ShapeError, match=words):
+        OPS[name].result_types(types, attrs)
