@@ -49,6 +49,9 @@ VERBS: dict[str, Verb] = {
     "oracle": Verb("judge.oracle", ALL, "the WebNN cases on every backend: right, unsupported, wrong"),
     "soak": Verb("judge.soak", ALL, "the page for half an hour while GPU, workers, server and stored files break"),
     "zoo": Verb("judge.zoo", ALL, "every model of a folder on every backend, judged by its format's runtime"),
+    "crowd": Verb(
+        "bench.crowd", ALL, "2,000 first visits at once, beside slow clients: who is served, how long it takes"
+    ),
     "lock": Verb("setup.pins", (), "resolve the pins again and write the constraints file"),
     "sizes": Verb("judge.sizes", (), "sizes of files and products against their budgets"),
     "tables": Verb("judge.tables", (), "check the generated tables of README and documentation; `--write` renews them"),

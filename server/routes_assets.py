@@ -7,6 +7,7 @@ from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.responses import FileResponse
 
 from server.etags import matches
+from server.files import WholeFile
 from server.manifest import Asset, Manifest
 from server.ranges import requested_ranges
 from server.settings import Settings
@@ -39,7 +40,8 @@ def _answer(asset: Asset, request: Request, caching: str) -> Response:
         return Response(status_code=304, headers=headers)
     if encoding:
         headers["Content-Encoding"] = encoding
-    return FileResponse(asset.encodings.get(encoding, asset.file), headers=headers)
+    file = asset.encodings.get(encoding, asset.file)
+    return FileResponse(file, headers=headers) if ranged else WholeFile(file, headers)
 
 
 def _keep_valid_range(request: Request, asset: Asset) -> bool:

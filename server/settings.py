@@ -29,9 +29,9 @@ class Settings:
     header_timeout_s: float = 10.0  # seconds that a client may take to send the head of a request
     keep_alive_timeout_s: int = 5  # seconds that an idle connection is kept
     write_timeout_s: float = 20.0  # seconds that a client may leave 64 kB of an answer unread
-    max_connections: int = 12_288  # open at a time; more are closed at once
+    max_connections: int = 16_384  # open at a time; more are closed at once
     max_requests: int = 4096  # that are answered at a time; more wait for their turn
-    turn_timeout_s: float = 20.0  # seconds that a request waits for its turn; then it gets 503
+    turn_timeout_s: float = 300.0  # seconds that a request waits for its turn; then it gets 503
     client_connections: int = 1024  # open at a time from one address; more get 429; 0 for no limit
     client_requests: int = 1024  # waiting or answered at a time for one client; more get 429; 0 for no limit
     retry_after_s: int = 2  # seconds after which those with 429 or 503 may come again

@@ -102,7 +102,7 @@ class Soak:
         self.say(trouble)
 
     def come_back(self, trouble: Trouble, hold_s: float) -> None:
-        """Waits for a right answer, pressing "Try again" where it is offered; opens the page anew if none comes."""
+        """Waits for a right answer, pressing "Try again" where it is offered; opens it afresh if none comes."""
         begin = time.monotonic()
         while (now := time.monotonic()) - begin < self.deadline_s:
             if self.watch(trouble) and now - begin >= hold_s:
@@ -149,11 +149,11 @@ class Soak:
             trouble.said.append(text)
 
     def stuck(self, what: str) -> None:
-        """Notes a stuck page and opens it anew, so that the soak goes on."""
+        """Notes a stuck page and opens it as on a first visit, so that the soak goes on and nothing is told twice."""
         self.record.stuck.append(what)
         print(f"STUCK: {what}")
         self.last_right = time.monotonic()
-        self.page.open()
+        self.page.open_afresh()
 
     def say(self, trouble: Trouble) -> None:
         """One line of progress."""

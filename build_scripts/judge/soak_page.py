@@ -130,8 +130,12 @@ class SoakPage:
         self.random, self.turn = random.Random(seed), 0
         self.console: list[str] = []
         self.crashed = False
+        self.watch_script = WATCH.replace("PAUSE_MS", str(pause_ms))
+        self._new_profile()
+
+    def _new_profile(self) -> None:
         self.context = self.browser.new_context()
-        self.context.add_init_script(WATCH.replace("PAUSE_MS", str(pause_ms)))
+        self.context.add_init_script(self.watch_script)
         self._new_page()
 
     def _new_page(self) -> None:
@@ -148,6 +152,12 @@ class SoakPage:
         if self.crashed:
             self.page.close()
             self._new_page()
+        self.page.goto(self.url, wait_until="commit")
+
+    def open_afresh(self) -> None:
+        """Opens the page in a profile of its own, in which nothing is stored or broken."""
+        self.context.close()
+        self._new_profile()
         self.page.goto(self.url, wait_until="commit")
 
     def look(self) -> dict[str, Any]:

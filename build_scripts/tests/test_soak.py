@@ -65,7 +65,7 @@ class Page:
 
     def __init__(self, silent_looks: int, retry_at: tuple[int, ...] = (), runs: bool = False) -> None:
         self.silent, self.retry_at, self.runs = silent_looks, retry_at, runs
-        self.looks, self.opened, self.now, self.console = 0, 0, 0.0, ["log: x"]
+        self.looks, self.opened, self.afresh, self.now, self.console = 0, 0, 0, 0.0, ["log: x"]
         self.pressed: list[str] = []
         self.page = self
 
@@ -74,6 +74,9 @@ class Page:
 
     def open(self) -> None:
         self.opened += 1
+
+    def open_afresh(self) -> None:
+        self.afresh += 1
 
     def press(self, button: str) -> None:
         self.pressed.append(button)
@@ -121,7 +124,7 @@ def test_a_page_that_runs_is_asked_again_and_one_without_an_answer_is_stuck(made
     assert trouble.recovered_s is None
     assert page.pressed == ["use-sample"] * watched.record.asked_again
     assert 3 <= watched.record.asked_again <= 5
-    assert page.opened == 1
+    assert (page.opened, page.afresh) == (0, 1)
     assert "a reload" in watched.record.stuck[0]
 
 

@@ -18,7 +18,7 @@ from server.tests.sites import made_site
 HEADER_TIMEOUT_S = 1
 WRITE_TIMEOUT_S = 1
 MAX_REQUESTS = 8
-TURN_TIMEOUT_S = 0.3
+TURN_TIMEOUT_S = 0.3  # for a request to get one of these
 LIMIT_S = 8
 LARGE = 32 << 20  # bytes that no pair of sockets holds
 
