@@ -1,5 +1,6 @@
 """The runtimes that judge models: one row a format. Their functions run in a process of their own, see zoo_judge."""
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,8 +79,9 @@ def onnx_shapes(model: Path) -> Shapes | None:
     infos = session.get_inputs()
     if all(isinstance(size, int) for info in infos for size in info.shape):
         return {}
-    for size in OPEN_SIZES:
-        shapes = _bound(infos, size)
+    unnamed = sum(d is None for info in infos for d in info.shape[1:])
+    for size, *others in itertools.product(OPEN_SIZES, *[(True, False)] * min(unnamed, 4)):
+        shapes = _bound(infos, size, others)
         inputs = {
             info.name: np.zeros(shapes.get(info.name, tuple(info.shape)), _ONNX_TYPES.get(info.type, "float32"))
             for info in infos
@@ -98,13 +100,20 @@ _ONNX_TYPES = {
 }  # fmt: skip
 
 
-def _bound(infos: Sequence[Any], size: int) -> Shapes:
-    ones = {str(info.shape[0]) for info in infos if info.shape and not isinstance(info.shape[0], int)}
+def _bound(infos: Sequence[Any], size: int, large: Sequence[bool]) -> Shapes:
+    """Sizes of open inputs; of those without a name and not of a first axis, which are `large`."""
+    ones = {info.shape[0] for info in infos if info.shape and isinstance(info.shape[0], str)}
+    left = [*large, *[False] * 99]
+
+    def bind(i: int, d: Any) -> int:
+        if isinstance(d, int):
+            return d
+        if d is None and i:
+            return size if left.pop(0) else 1
+        return 1 if i == 0 or d in ones or "batch" in d.lower() else size
+
     return {
-        info.name: tuple(
-            d if isinstance(d, int) else 1 if i == 0 or str(d) in ones or "batch" in str(d).lower() else size
-            for i, d in enumerate(info.shape)
-        )
+        info.name: tuple(bind(i, d) for i, d in enumerate(info.shape))
         for info in infos
         if not all(isinstance(d, int) for d in info.shape)
     }

@@ -34,8 +34,11 @@ def _divide(a: int, b: int) -> int | None:
 _ELEMENTWISE: dict[str, _Number] = {
     "abs": abs, "add": operator.add, "div": _divide, "equal": operator.eq, "floor_div": _floor_div,
     "floor_mod": lambda a, b: None if b == 0 else a % b, "greater": operator.gt, "greater_equal": operator.ge,
-    "less": operator.lt, "less_equal": operator.le, "maximum": max, "minimum": min, "mul": operator.mul,
-    "neg": operator.neg, "not_equal": operator.ne, "square": lambda a: a * a, "sub": operator.sub,
+    "less": operator.lt, "less_equal": operator.le, "logical_and": lambda a, b: bool(a and b),
+    "logical_not": operator.not_, "logical_or": lambda a, b: bool(a or b),
+    "logical_xor": lambda a, b: bool(a) != bool(b), "maximum": max, "minimum": min, "mul": operator.mul,
+    "neg": operator.neg, "not_equal": operator.ne, "sign": lambda a: (a > 0) - (a < 0),
+    "square": lambda a: a * a, "sub": operator.sub,
     "where": lambda c, a, b: a if c else b,
 }  # fmt: skip
 _REAL: dict[str, _Number] = {

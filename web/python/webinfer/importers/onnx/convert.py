@@ -22,7 +22,10 @@ from webinfer.importers.onnx import (
     movement,
     normalization,
     pool,
+    quantized,
+    recurrent,
     reduce,
+    resize,
     softmax,
 )
 from webinfer.importers.onnx import (
@@ -35,10 +38,11 @@ from webinfer.importers.onnx.tensors import External, constant_of, dtype_of
 
 CONVERTERS: dict[str, Convert] = {
     **control.CONVERTERS, **conv.CONVERTERS, **elementwise.CONVERTERS, **gather.CONVERTERS, **matmul.CONVERTERS,
-    **movement.CONVERTERS, **normalization.CONVERTERS, **pool.CONVERTERS, **reduce.CONVERTERS,
+    **movement.CONVERTERS, **normalization.CONVERTERS, **pool.CONVERTERS, **quantized.CONVERTERS,
+    **recurrent.CONVERTERS, **reduce.CONVERTERS, **resize.CONVERTERS,
     **shape_family.CONVERTERS, **softmax.CONVERTERS,
 }  # fmt: skip
-OLDEST, NEWEST = 7, 27  # opsets of ONNX itself
+OLDEST, NEWEST = 7, 28  # opsets of ONNX itself
 MAX_NAMES = 8  # inputs with open sizes that one error lists
 
 

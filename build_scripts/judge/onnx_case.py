@@ -1,0 +1,219 @@
+"""Node cases of the package `onnx`: read, run many in one graph, compared as the package's own runner compares."""
+
+import re
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from webinfer.backends import registry
+from webinfer.backends.base import BuildOptions
+from webinfer.errors import LimitError, UnsupportedOpError, WebinferError
+from webinfer.graph.ir import Graph
+from webinfer.importers import read_model
+from webinfer.passes.pipeline import optimize
+
+Array = np.ndarray[Any, Any]
+_AT_RUN_TIME = "is computed at run time"
+_DEPENDS = "depends on data"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One case: a model, its inputs and outputs by name, and how near the outputs must be."""
+
+    name: str
+    operator: str
+    model: Any
+    inputs: dict[str, Any]
+    outputs: dict[str, Any]
+    rtol: float
+    atol: float
+
+
+@dataclass
+class Reading:
+    """What the importer makes of a case: the file's bytes, or why it is not read."""
+
+    case: Case
+    data: bytes = b""
+    verdict: str = ""  # unsupported or wrong, where the case is decided already
+    why: str = ""
+    bound: list[str] = field(default_factory=list)  # inputs whose numbers were bound when the model was read
+
+    def graph(self) -> Graph:
+        """The graph, made anew: passes rewrite graphs in place."""
+        given = {name: array for name, array in self.case.inputs.items() if name not in self.bound}
+        sizes = {
+            info.name: given[info.name].shape
+            for info in self.case.model.graph.input
+            if info.name in given and hasattr(given[info.name], "shape") and _is_open(info)
+        }
+        return read_model(self.data, self.case.name, sizes)
+
+
+def _is_open(info: Any) -> bool:
+    kind = info.type.tensor_type
+    return not kind.HasField("shape") or any(not d.HasField("dim_value") for d in kind.shape.dim)
+
+
+def load_cases(words: Sequence[str] = ()) -> list[Case]:
+    """All cases whose names hold one of the words, in the package's order; all cases without words."""
+    from onnx.backend.test.case.node import collect_testcases
+
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        found = collect_testcases(None)
+    return [_case(raw) for raw in found if not words or any(word in raw.name for word in words)]
+
+
+def _case(raw: Any) -> Case:
+    (inputs, outputs) = raw.data_sets[0]
+    graph = raw.model.graph
+    base = re.sub(r"_expanded.*$", "", raw.name.removeprefix("test_"))
+    names = [node.op_type for node in graph.node]
+    return Case(
+        raw.name,
+        names[0] if len(names) == 1 else f"parts of {base}",
+        raw.model,
+        {info.name: _array(a) for info, a in zip(graph.input, inputs, strict=True)},
+        {info.name: _array(a) for info, a in zip(graph.output, outputs, strict=True)},
+        raw.rtol,
+        raw.atol,
+    )
+
+
+def _array(value: Any) -> Any:
+    return np.asarray(value) if isinstance(value, (np.ndarray, np.generic, int, float)) else value
+
+
+def read_all(cases: Sequence[Case]) -> list[Reading]:
+    """Every case as the importer reads it."""
+    return [_read(case) for case in cases]
+
+
+def _read(case: Case) -> Reading:
+    reading = Reading(case, case.model.SerializeToString())
+    error = _attempt(reading)
+    if error is not None and (_AT_RUN_TIME in str(error) or _DEPENDS in str(error)):
+        reading.bound, reading.data = _with_bound_inputs(case)
+        error = _attempt(reading)
+    if isinstance(error, (UnsupportedOpError, LimitError)):
+        problems = error.problems if isinstance(error, UnsupportedOpError) else [str(error)]
+        reading.verdict, reading.why = "unsupported", re.sub(r" \(operators? [^)]*\)", "", "; ".join(problems))
+    elif error is not None:
+        reading.verdict, reading.why = "wrong", f"{type(error).__name__}: {error}"
+    return reading
+
+
+def _attempt(reading: Reading) -> Exception | None:
+    try:
+        reading.graph()
+    except Exception as error:  # untyped ones are wrong
+        return error
+    return None
+
+
+def _with_bound_inputs(case: Case) -> tuple[list[str], bytes]:
+    """The model with inputs of few whole numbers, and facts, as constants."""
+    from onnx import numpy_helper
+
+    model = type(case.model)()
+    model.CopyFrom(case.model)
+    bound = []
+    for name, array in case.inputs.items():
+        if isinstance(array, np.ndarray) and array.dtype.kind in "iub" and array.ndim <= 1 and array.size <= 64:
+            bound.append(name)
+            model.graph.initializer.append(numpy_helper.from_array(array, name))
+    kept = [info for info in model.graph.input if info.name not in bound]
+    del model.graph.input[:]
+    model.graph.input.extend(kept)
+    return bound, model.SerializeToString()
+
+
+async def judge(host: Any, backend: str, readings: Sequence[Reading]) -> list[dict[str, Any]]:
+    """A row for each case: right, unsupported or wrong, and why."""
+    ready = [reading for reading in readings if not reading.verdict]
+    outcomes = dict(zip(map(id, ready), await _outcomes(host, backend, ready), strict=True)) if ready else {}
+    rows = []
+    for reading in readings:
+        verdict, why = reading.verdict, reading.why
+        if not verdict:
+            verdict, why = _verdict(reading.case, outcomes[id(reading)])
+        rows.append({
+            "backend": backend, "operator": reading.case.operator, "case": reading.case.name, "verdict": verdict,
+            "why": why, "bound": bool(reading.bound),
+        })  # fmt: skip
+    return rows
+
+
+def _verdict(case: Case, outcome: dict[str, Array] | Exception) -> tuple[str, str]:
+    if isinstance(outcome, UnsupportedOpError):
+        return "unsupported", outcome.problems[0]
+    if isinstance(outcome, LimitError):
+        return "unsupported", str(outcome)
+    if isinstance(outcome, Exception):
+        return "wrong", f"{type(outcome).__name__}: {outcome}"
+    why = "; ".join(filter(None, (difference(case, name, outcome[name]) for name in case.outputs)))
+    return ("wrong", why) if why else ("right", "")
+
+
+async def _outcomes(host: Any, backend: str, ready: Sequence[Reading]) -> list[dict[str, Array] | Exception]:
+    """What the backend makes of each case; all in one graph, split in two while that fails."""
+    try:
+        return list(await _run(host, backend, ready))
+    except Exception as error:  # a failure of one case must not hide the others
+        if len(ready) == 1:
+            return [error]
+    middle = len(ready) // 2
+    return await _outcomes(host, backend, ready[:middle]) + await _outcomes(host, backend, ready[middle:])
+
+
+async def _run(host: Any, backend: str, ready: Sequence[Reading]) -> list[dict[str, Array]]:
+    graphs, inputs = [reading.graph() for reading in ready], dict[str, Array]()
+    for i, (reading, graph) in enumerate(zip(ready, graphs, strict=True)):
+        for value in graph.inputs:
+            array = np.asarray(reading.case.inputs[value.name], order="C")
+            if array.dtype.name != value.type.dtype.value or array.shape != value.type.shape:
+                raise WebinferError(f"input {value.name} is {value.type}, the case gives {array.dtype}{array.shape}")
+            value.name = f"{i}:{value.name}"
+            inputs[value.name] = array
+        for value in graph.outputs:
+            value.name = f"{i}:{value.name}"
+    whole = Graph(
+        "cases",
+        [v for g in graphs for v in g.inputs],
+        [v for g in graphs for v in g.outputs],
+        [n for g in graphs for n in g.nodes],
+    )
+    if backend != registry.definition():
+        optimize(whole)
+    executor = await registry.open_backend(backend).build(whole, host, BuildOptions())
+    try:
+        results = await executor.run({name: memoryview(array.tobytes()) for name, array in inputs.items()})
+    finally:
+        executor.close()
+    return [
+        {name: results[f"{i}:{name}"].numpy().copy() for name in reading.case.outputs}
+        for i, reading in enumerate(ready)
+    ]
+
+
+def difference(case: Case, name: str, got: Array) -> str:
+    """What is wrong with an output: its type, its shape, or a number out of bounds; integers must be equal."""
+    want = case.outputs[name]
+    if not isinstance(want, np.ndarray):
+        return f"{name} is an array, must be {type(want).__name__}"
+    if got.shape != want.shape or got.dtype != want.dtype:
+        return f"{name} is {got.dtype}{list(got.shape)}, must be {want.dtype}{list(want.shape)}"
+    if want.dtype.kind != "f":
+        bad = got != want
+    else:
+        bad = ~np.isclose(got.astype(np.float64), want.astype(np.float64), case.rtol, case.atol, equal_nan=True)
+    if not bad.any():
+        return ""
+    at = int(np.argmax(bad.reshape(-1)))
+    found, needed = got.reshape(-1)[at], want.reshape(-1)[at]
+    return f"{name}: {int(bad.sum())} of {got.size} wrong; at {at} {found!r}, must be {needed!r}"

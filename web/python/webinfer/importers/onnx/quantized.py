@@ -1,0 +1,221 @@
+"""ONNX operators on integers that stand for real numbers, computed as their definitions say.
+
+Products of 8-bit integers are exact: sums of so few products that float32 holds them, added as int32.
+"""
+
+from __future__ import annotations
+
+from webinfer.dtypes import DType
+from webinfer.graph.ir import Value
+from webinfer.importers.onnx import conv
+from webinfer.importers.onnx.operation import Convert, Operation
+from webinfer.importers.onnx.tensors import dtype_of
+from webinfer.ops import elementwise as ew
+from webinfer.ops import matmul as mm
+from webinfer.ops import reduce as red
+
+EXACT_PRODUCTS = 2**24 // (255 * 255)  # that float32 sums without rounding
+BYTES = (DType.INT8, DType.UINT8)
+
+
+def _spread(op: Operation, x: Value, shape: tuple[int, ...], axis: int, block: int) -> Value:
+    """A scale or zero point made to broadcast: one number, one for each element of an axis, or one a block of it."""
+    if x.type.size == 1 and x.type.rank <= 1:
+        return op.reshape(x, ())
+    axis = op.axis(axis, len(shape))
+    if block:
+        if x.type.rank != len(shape) or x.type.shape[axis] != -(-shape[axis] // block):
+            op.fail(f"scales {x.type.shape} do not fit blocks of {block} along axis {axis} of {shape}")
+        parts = x.type.shape
+        wide = op.reshape(x, (*parts[: axis + 1], 1, *parts[axis + 1 :]))
+        wide = op.expand(wide, (*parts[: axis + 1], block, *parts[axis + 1 :]))
+        full = op.reshape(wide, (*parts[:axis], parts[axis] * block, *parts[axis + 1 :]))
+        return op.cut(full, axis, 0, shape[axis]) if full.type.shape != shape else full
+    if x.type.shape != (shape[axis],):
+        op.fail(f"scales {x.type.shape} do not fit axis {axis} of {shape}")
+    return op.reshape(x, [d if i == axis else 1 for i, d in enumerate(shape)])
+
+
+def quantized(op: Operation, x: Value, scale: Value, zero: Value | None, dtype: DType) -> Value:
+    """clamp(round(x / scale) + zero point), rounded to even"""
+    if dtype not in (*BYTES, DType.INT16):
+        op.refuse(f"quantisation to {dtype}")
+    shifted = op.unary(ew.ROUND_EVEN, op.binary(ew.DIV, x, scale))
+    if zero is not None:
+        shifted = op.binary(ew.ADD, shifted, op.cast(zero, x.type.dtype))
+    return op.emit(ew.CAST, [op.unary(ew.CLAMP, shifted, *map(float, dtype.range))], ew.CastAttrs(dtype))
+
+
+def dequantized(op: Operation, x: Value, scale: Value, zero: Value | None) -> Value:
+    """(x - zero point) * scale; the difference is exact."""
+    if x.type.dtype is DType.INT32:
+        whole = x if zero is None else op.binary(ew.SUB, x, zero)
+        return op.binary(ew.MUL, op.cast(whole, scale.type.dtype), scale)
+    real = op.cast(x, scale.type.dtype)
+    if zero is not None:
+        real = op.binary(ew.SUB, real, op.cast(zero, scale.type.dtype))
+    return op.binary(ew.MUL, real, scale)
+
+
+def _quantize_linear(op: Operation) -> Value:
+    x, scale, zero = op.value(0), op.value(1), op.optional(2)
+    if op.whole("precision", 0) not in (0, 1) or not x.type.dtype.is_float or scale.type.dtype is not x.type.dtype:
+        op.refuse(f"quantisation of {x.type.dtype} by a scale of {scale.type.dtype}")
+    kind = op.whole("output_dtype", 0)
+    dtype = zero.type.dtype if zero is not None else dtype_of(kind, "output_dtype") if kind else DType.UINT8
+    axis, block = op.whole("axis", 1), op.whole("block_size", 0)
+    spread = [None if v is None else _spread(op, v, x.type.shape, axis, block) for v in (scale, zero)]
+    assert spread[0] is not None
+    return quantized(op, x, spread[0], spread[1], dtype)
+
+
+def _dequantize_linear(op: Operation) -> Value:
+    x, scale, zero = op.value(0), op.value(1), op.optional(2)
+    if x.type.dtype not in (*BYTES, DType.INT16, DType.INT32) or not scale.type.dtype.is_float:
+        op.refuse(f"{x.type.dtype} with a scale of {scale.type.dtype}")
+    axis, block = op.whole("axis", 1), op.whole("block_size", 0)
+    spread = [None if v is None else _spread(op, v, x.type.shape, axis, block) for v in (scale, zero)]
+    assert spread[0] is not None
+    return dequantized(op, x, spread[0], spread[1])
+
+
+def _dynamic_quantize(op: Operation) -> list[Value]:
+    """x as uint8, its scale and its zero point, from its least and its largest element."""
+    x = op.value(0)
+    whole = red.ReduceAttrs(tuple(range(x.type.rank)))
+    zero = op.scalar_of(0.0, x.type.dtype)
+    low = op.binary(ew.MINIMUM, op.emit(red.REDUCE_MIN, [x], whole), zero)
+    high = op.binary(ew.MAXIMUM, op.emit(red.REDUCE_MAX, [x], whole), zero)
+    scale = op.binary(ew.DIV, op.binary(ew.SUB, high, low), op.scalar_of(255.0, x.type.dtype))
+    start = op.unary(ew.ROUND_EVEN, op.binary(ew.DIV, op.unary(ew.NEG, low), scale))
+    place = op.cast(op.unary(ew.CLAMP, start, 0.0, 255.0), DType.UINT8)
+    return [quantized(op, x, scale, place, DType.UINT8), scale, place]
+
+
+def _centred(op: Operation, key: int, zero_key: int) -> Value:
+    """An integer operand less its zero point, as exact float32."""
+    x, zero = op.value(key), op.optional(zero_key)
+    if x.type.dtype not in BYTES:
+        op.refuse(f"a product of {x.type.dtype}")
+    real = op.cast(x, DType.FLOAT32)
+    if zero is None:
+        return real
+    z = op.cast(zero, DType.FLOAT32)
+    if z.type.size == 1:
+        return op.binary(ew.SUB, real, op.reshape(z, ()))
+    if z.type.rank == 1 and key != 0 and z.type.shape[0] == x.type.shape[-1]:
+        return op.binary(ew.SUB, real, z)
+    if z.type.rank == 1 and key == 0 and x.type.rank >= 2 and z.type.shape[0] == x.type.shape[-2]:
+        return op.binary(ew.SUB, real, op.reshape(z, (z.type.shape[0], 1)))
+    return op.binary(ew.SUB, real, z)
+
+
+def exact_product(op: Operation, a: Value, b: Value) -> Value:
+    """The int32 product of matrices whose elements are whole numbers of up to 8 bits and a sign."""
+    if min(a.type.rank, b.type.rank) < 2:
+        op.refuse(f"a product of {a.type.shape} and {b.type.shape}")
+    inner, total = a.type.shape[-1], None
+    for start in range(0, inner, EXACT_PRODUCTS):
+        size = min(EXACT_PRODUCTS, inner - start)
+        parts = [op.cut(a, a.type.rank - 1, start, size), op.cut(b, b.type.rank - 2, start, size)]
+        part = op.cast(op.emit(mm.MATMUL, parts if size < inner else [a, b], mm.MatmulAttrs()), DType.INT32)
+        total = part if total is None else op.binary(ew.ADD, total, part)
+    if total is None:
+        op.refuse("a product over nothing")
+    return total
+
+
+def _matmul_integer(op: Operation) -> Value:
+    return exact_product(op, _centred(op, 0, 2), _centred(op, 1, 3))
+
+
+def _rescaled(op: Operation, total: Value, first: Value, second: Value, out: Value, zero: Value) -> Value:
+    """Sums of products in the scale of the result."""
+    factor = op.binary(ew.DIV, op.binary(ew.MUL, first, second), out)
+    real = op.binary(ew.MUL, op.cast(total, DType.FLOAT32), factor)
+    shifted = op.binary(ew.ADD, op.unary(ew.ROUND_EVEN, real), op.cast(zero, DType.FLOAT32))
+    dtype = zero.type.dtype
+    return op.emit(ew.CAST, [op.unary(ew.CLAMP, shifted, *map(float, dtype.range))], ew.CastAttrs(dtype))
+
+
+def _single(op: Operation, key: int) -> Value:
+    value = op.value(key)
+    return op.reshape(value, ()) if value.type.size == 1 else value
+
+
+def _qlinear_matmul(op: Operation) -> Value:
+    if any(not op.value(key).type.dtype.is_float or op.value(key).type.dtype is DType.FLOAT16 for key in (1, 4, 6)):
+        op.refuse("scales that are not float32")
+    total = exact_product(op, _centred(op, 0, 2), _centred(op, 3, 5))
+    first = op.value(1)
+    first = (
+        op.reshape(first, (first.type.shape[0], 1)) if first.type.size > 1 and first.type.rank == 1 else _single(op, 1)
+    )
+    return _rescaled(op, total, first, _single(op, 4), _single(op, 6), _single(op, 7))
+
+
+def _exact_convolution(op: Operation, x: Value, w: Value) -> Value:
+    """The int32 convolution of an image [N, ..., C] with weights [CO, CI, ...], both whole numbers of up to 8 bits."""
+    rank = x.type.rank
+    kernel = w.type.shape[2:]
+    if w.type.rank != rank:
+        op.fail(f"weights {w.type.shape} do not fit an image of {rank} axes")
+    geometry = conv.window(op, x.type.shape[1:-1], kernel)
+    groups, taps, ci = op.whole("group", 1), 1, w.type.shape[1]
+    for k in kernel:
+        taps *= k
+    step = max(EXACT_PRODUCTS // taps, 1)
+    if taps > EXACT_PRODUCTS or (groups > 1 and step < ci):
+        op.refuse(f"{taps} taps of {ci} channels, whose sums are not exact")
+    total, image = None, conv.flat(op, x)
+    for start in range(0, ci, step):
+        size = min(step, ci - start)
+        parts = (image, w) if size == ci else (op.cut(image, 3, start, size), op.cut(w, 1, start, size))
+        part = op.cast(conv.convolve(op, *parts, None, geometry, groups), DType.INT32)
+        total = part if total is None else op.binary(ew.ADD, total, part)
+    assert total is not None
+    return total
+
+
+def _image(op: Operation, key: int, zero_key: int) -> Value:
+    """An image of integers less its zero point, channels last."""
+    x, zero = op.channels_last(key), op.optional(zero_key)
+    if x.type.dtype not in BYTES:
+        op.refuse(f"a convolution of {x.type.dtype}")
+    real = op.cast(x, DType.FLOAT32)
+    return real if zero is None else op.binary(ew.SUB, real, op.reshape(op.cast(zero, DType.FLOAT32), ()))
+
+
+def _weights(op: Operation, key: int, zero_key: int) -> Value:
+    w, zero = op.value(key), op.optional(zero_key)
+    real = op.cast(w, DType.FLOAT32)
+    if zero is None:
+        return real
+    z = op.cast(zero, DType.FLOAT32)
+    return op.binary(ew.SUB, real, op.reshape(z, () if z.type.size == 1 else (z.type.size, *(1,) * (w.type.rank - 1))))
+
+
+def _conv_integer(op: Operation) -> Value:
+    rank = len(op.arranged(0).perm)
+    return conv.unflat(op, _exact_convolution(op, _image(op, 0, 2), _weights(op, 1, 3)), rank)
+
+
+def _qlinear_conv(op: Operation) -> Value:
+    rank = len(op.arranged(0).perm)
+    total = _exact_convolution(op, _image(op, 0, 2), _weights(op, 3, 5))
+    if op.optional(8) is not None:
+        total = op.binary(ew.ADD, total, op.value(8))
+    return conv.unflat(op, _rescaled(op, total, _single(op, 1), _single(op, 4), _single(op, 6), _single(op, 7)), rank)
+
+
+CONVERTERS: dict[str, Convert] = {
+    "ConvInteger": _conv_integer,
+    "DequantizeLinear": _dequantize_linear,
+    "DynamicQuantizeLinear": _dynamic_quantize,
+    "MatMulInteger": _matmul_integer,
+    "QLinearConv": _qlinear_conv,
+    "QLinearMatMul": _qlinear_matmul,
+    "QuantizeLinear": _quantize_linear,
+    "com.microsoft.DequantizeLinear": _dequantize_linear,
+    "com.microsoft.QuantizeLinear": _quantize_linear,
+}

@@ -1,0 +1,223 @@
+"""ONNX's resampling: where each output samples is computed while the model is read.
+
+Images resampled as a kernel of the engine does it become that kernel. Everything else is said axis by axis: elements
+gathered at each tap, weighted and summed.
+
+Source:  onnx v1.23, Resize-19 and onnx/reference/ops/op_resize.py
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from webinfer.dtypes import DType
+from webinfer.graph.ir import Value
+from webinfer.importers.core.limits import MAX_READ, check_bytes, within
+from webinfer.importers.onnx.operation import Convert, Operation
+from webinfer.ops import elementwise as ew
+from webinfer.ops import gather, resize
+
+PLACES = (
+    "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_crop_and_resize",
+)  # fmt: skip
+ROUNDINGS = {
+    "round_prefer_floor": lambda x: math.ceil(x - 0.5), "round_prefer_ceil": lambda x: math.floor(x + 0.5),
+    "floor": math.floor, "ceil": math.ceil,
+}  # fmt: skip
+POLICIES = ("stretch", "not_larger", "not_smaller")
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One axis: its sizes, how much larger it gets, and the part of it that is sampled."""
+
+    size: int
+    out: int
+    scale: float
+    start: float = 0.0
+    end: float = 1.0
+
+    def at(self, o: int, place: str) -> float:
+        """Where output o samples the input."""
+        if place == "align_corners":
+            return 0.0 if self.out == 1 else o * (self.size - 1) / (self.out - 1)
+        if place == "asymmetric":
+            return o / self.scale
+        if place == "tf_crop_and_resize":
+            last = self.size - 1
+            if self.out == 1:
+                return 0.5 * (self.start + self.end) * last
+            return self.start * last + o * (self.end - self.start) * last / (self.out - 1)
+        if place == "pytorch_half_pixel" and self.out == 1:
+            return 0.0
+        centre = (o + 0.5) / self.scale - 0.5
+        if place == "half_pixel_symmetric":
+            centre += self.size / 2 * (1 - self.out / (self.scale * self.size))
+        return centre
+
+
+def _weights(mode: str, ratio: float, a: float, shrink: float) -> list[tuple[int, float]]:
+    """(distance from the element before, weight) of each tap of a sample that lies `ratio` behind that element."""
+    reach = 1 if mode == "linear" else 2
+    first = math.floor(-reach / shrink) + 1
+    taps = []
+    for i in range(first, first + 2 - 2 * first):
+        d = abs(i - ratio) * shrink
+        if mode == "linear":
+            w = max(1 - d, 0.0)
+        elif d <= 1:
+            w = ((a + 2) * d - (a + 3)) * d * d + 1
+        else:
+            w = (((d - 5) * d + 8) * d - 4) * a if d < 2 else 0.0
+        taps.append((i, w))
+    return taps
+
+
+def _taps(op: Operation, axis: Axis, mode: str, place: str) -> list[list[tuple[int, float]]]:
+    """For each output its taps: position and weight, positions inside the axis."""
+    a, outside = op.real("cubic_coeff_a", -0.75), bool(op.whole("exclude_outside", 0))
+    shrink = min(axis.scale, 1.0) if op.whole("antialias", 0) else 1.0
+    rows = []
+    for o in range(axis.out):
+        x = axis.at(o, place)
+        before = math.floor(x)
+        if before == x:  # as the definition has it: the element itself is the second of the two in the middle
+            before -= 1
+        taps = [(before + i, w) for i, w in _weights(mode, x - before, a, shrink)]
+        if outside:
+            taps = [(i, w if 0 <= i < axis.size else 0.0) for i, w in taps]
+        if outside or shrink < 1.0:
+            total = sum(w for _, w in taps)
+            if total == 0:
+                op.refuse("a sample without weight")
+            taps = [(i, w / total) for i, w in taps]
+        merged: dict[int, float] = {}
+        for i, w in taps:
+            near = min(max(i, 0), axis.size - 1)
+            merged[near] = merged.get(near, 0.0) + w
+        rows.append([(i, w) for i, w in merged.items() if w] or [(0, 0.0)])
+    return rows
+
+
+def _along(op: Operation, x: Value, at: int, rows: Sequence[Sequence[tuple[int, float]]]) -> Value:
+    """x with the axis resampled."""
+    count, total = max(map(len, rows)), None
+    within("taps of a sample", count, 64, "resample in smaller steps")
+    shape = [len(rows) if i == at else 1 for i in range(x.type.rank)]
+    for k in range(count):
+        positions = op.constant([row[k][0] if k < len(row) else 0 for row in rows], DType.INT32)
+        weights = [row[k][1] if k < len(row) else 0.0 for row in rows]
+        part = op.emit(gather.GATHER, [x, positions], gather.GatherAttrs(at))
+        if any(w != 1.0 for w in weights):
+            part = op.binary(ew.MUL, part, op.constant(weights, x.type.dtype, shape))
+        total = part if total is None else op.binary(ew.ADD, total, part)
+    assert total is not None
+    return total
+
+
+def _sizes(op: Operation, shape: Sequence[int]) -> list[Axis]:
+    """Every axis of the input as it is resampled."""
+    rank = len(shape)
+    wanted = [op.axis(a, rank) for a in op.wholes("axes", range(rank)) or ()]
+    old = op.opset < 11
+    key = 1 if old else 2
+    scales = op.reals("scales") if old and op.opset < 9 else _numbers(op, key)
+    sizes = op.integers(3) if not old and op.optional(3) is not None else None
+    roi = _numbers(op, 1) if not old and op.word("coordinate_transformation_mode", "") == "tf_crop_and_resize" else None
+    axes = [Axis(d, d, 1.0) for d in shape]
+    given = sizes if sizes is not None else scales
+    if not given or len(given) != len(wanted) or (roi is not None and len(roi) != 2 * len(wanted)):
+        op.fail(f"sizes {sizes}, scales {scales} or the region do not fit axes {wanted} of {shape}")
+    policy = op.chosen("keep_aspect_ratio_policy", "stretch", POLICIES)
+    if sizes is not None and policy != "stretch":
+        ratios = [s / shape[axis] for s, axis in zip(sizes, wanted, strict=True)]
+        scale = min(ratios) if policy == "not_larger" else max(ratios)
+        sizes = tuple(math.floor(scale * shape[axis] + 0.5) for axis in wanted)
+    for i, axis in enumerate(wanted):
+        d = shape[axis]
+        ratio = sizes[i] / d if sizes is not None else float(given[i])
+        out = sizes[i] if sizes is not None else math.floor(d * ratio)
+        if not ratio > 0 or not math.isfinite(ratio) or out < 1:
+            op.fail(f"axis {axis} of {d} cannot be resized by {ratio} to {out}")
+        within(f"size of axis {axis}", out, MAX_READ, "use a smaller image")
+        start, end = (roi[i], roi[i + len(wanted)]) if roi is not None else (0.0, 1.0)
+        if sizes is not None and policy != "stretch":
+            ratio = scale
+        axes[axis] = Axis(d, out, ratio, start, end)
+    return axes
+
+
+def _numbers(op: Operation, key: int) -> tuple[float, ...] | None:
+    value = op.optional(key)
+    if value is None or value.type.size == 0:
+        return None
+    if value.constant is None:
+        op.refuse(f"input {key} is computed at run time; shapes, axes and sizes must be constants")
+    return tuple(map(float, value.numbers()))
+
+
+def _resize(op: Operation) -> Value:
+    if not op.kind.is_float and op.word("mode", "nearest") != "nearest":
+        op.refuse(f"interpolation of {op.kind}")
+    old = op.opset < 11
+    mode = op.chosen("mode", "nearest", ("nearest", "linear", "cubic", "bilinear"))
+    mode = "linear" if mode == "bilinear" else mode
+    place = "asymmetric" if old else op.chosen("coordinate_transformation_mode", "half_pixel", PLACES)
+    rounding = "floor" if old else op.chosen("nearest_mode", "round_prefer_floor", tuple(ROUNDINGS))
+    x = op.arranged(0)
+    axes = _sizes(op, x.shape)
+    check_bytes([axis.out for axis in axes], op.kind, op.what)
+    changed = [i for i, axis in enumerate(axes) if axis.out != axis.size or axis.scale != 1 or place == PLACES[-1]]
+    if place == "tf_crop_and_resize" and mode != "nearest":
+        if any(not 0 <= axes[i].at(o, place) <= axes[i].size - 1 for i in changed for o in range(axes[i].out)):
+            op.refuse("a region beyond the image")
+    if mode == "nearest":
+        return _nearest(op, axes, changed, place, rounding)
+    if (fast := _bilinear(op, axes, changed, mode, place)) is not None:
+        return fast
+    value = x.value
+    for i in changed:
+        value = _along(op, value, x.perm[i], _taps(op, axes[i], mode, place))
+    return op.view(value, x.perm)
+
+
+def _nearest(op: Operation, axes: Sequence[Axis], changed: Sequence[int], place: str, rounding: str) -> Value:
+    x = op.arranged(0)
+    rows = {
+        i: [min(max(ROUNDINGS[rounding](axes[i].at(o, place)), 0), axes[i].size - 1) for o in range(axes[i].out)]
+        for i in changed
+    }
+    if place == "tf_crop_and_resize" and any(
+        not 0 <= axes[i].at(o, place) <= axes[i].size - 1 for i in changed for o in range(axes[i].out)
+    ):
+        op.refuse("a region beyond the image")
+    plain = all(rows[i] == [o * axes[i].size // axes[i].out for o in range(axes[i].out)] for i in changed)
+    if len(axes) == 4 and changed and set(changed) <= {2, 3} and plain:
+        attrs = resize.ResizeAttrs((axes[2].out, axes[3].out))
+        return op.channels_first(op.emit(resize.RESIZE_NEAREST, [op.channels_last()], attrs))
+    value = x.value
+    for i in changed:
+        value = op.emit(gather.GATHER, [value, op.constant(rows[i], DType.INT32)], gather.GatherAttrs(x.perm[i]))
+    return op.view(value, x.perm)
+
+
+def _bilinear(op: Operation, axes: Sequence[Axis], changed: Sequence[int], mode: str, place: str) -> Value | None:
+    """The engine's own bilinear resampling, where it samples at the same places."""
+    if mode != "linear" or len(axes) != 4 or not changed or not set(changed) <= {2, 3}:
+        return None
+    if op.whole("antialias", 0) or op.whole("exclude_outside", 0):
+        return None
+    whole = all(axes[i].scale == axes[i].out / axes[i].size for i in (2, 3))
+    half = place == "half_pixel" or (place == "pytorch_half_pixel" and all(axes[i].out > 1 for i in changed))
+    if not whole or not (half or place in ("align_corners", "asymmetric")):
+        return None
+    attrs = resize.ResizeAttrs((axes[2].out, axes[3].out), place == "align_corners", half)
+    return op.channels_first(op.emit(resize.RESIZE_BILINEAR, [op.channels_last()], attrs))
+
+
+CONVERTERS: dict[str, Convert] = {
+    "Resize": _resize,
+    "Upsample": _resize,
+}
