@@ -86,6 +86,11 @@ def _case(raw: Any) -> Case:
 
 
 def _array(value: Any) -> Any:
+    """The value as an array, if it is a tensor of a type that NumPy has; else the value itself."""
+    from onnx import TensorProto, numpy_helper
+
+    if isinstance(value, TensorProto):
+        return numpy_helper.to_array(value)
     return np.asarray(value) if isinstance(value, (np.ndarray, np.generic, int, float)) else value
 
 

@@ -100,7 +100,7 @@ _ONNX_TYPES = {
 }  # fmt: skip
 
 
-def _bound(infos: Sequence[Any], size: int, large: Sequence[bool]) -> Shapes:
+def _bound(infos: Sequence[Any], size: int, large: Sequence[int]) -> Shapes:
     """Sizes of open inputs; of those without a name and not of a first axis, which are `large`."""
     ones = {info.shape[0] for info in infos if info.shape and isinstance(info.shape[0], str)}
     left = [*large, *[False] * 99]

@@ -14,18 +14,22 @@ from webinfer.importers.core.operation import convert_all
 from webinfer.importers.core.problems import Problems, Refusal
 from webinfer.importers.core.writer import GraphWriter, Shapes, bound_shape, check_names
 from webinfer.importers.onnx import (
+    attention,
     control,
     conv,
     elementwise,
     gather,
+    loss,
     matmul,
     movement,
     normalization,
+    pattern,
     pool,
     quantized,
     recurrent,
     reduce,
     resize,
+    scan,
     softmax,
 )
 from webinfer.importers.onnx import (
@@ -36,12 +40,11 @@ from webinfer.importers.onnx.model import GraphInfo, NodeInfo, ValueInfo, plain_
 from webinfer.importers.onnx.operation import Attributes, Context, Convert, Operation, Scope
 from webinfer.importers.onnx.tensors import External, constant_of, dtype_of
 
-CONVERTERS: dict[str, Convert] = {
-    **control.CONVERTERS, **conv.CONVERTERS, **elementwise.CONVERTERS, **gather.CONVERTERS, **matmul.CONVERTERS,
-    **movement.CONVERTERS, **normalization.CONVERTERS, **pool.CONVERTERS, **quantized.CONVERTERS,
-    **recurrent.CONVERTERS, **reduce.CONVERTERS, **resize.CONVERTERS,
-    **shape_family.CONVERTERS, **softmax.CONVERTERS,
-}  # fmt: skip
+_FAMILIES = (
+    attention, control, conv, elementwise, gather, loss, matmul, movement, normalization, pattern, pool, quantized,
+    recurrent, reduce, resize, scan, shape_family, softmax,
+)  # fmt: skip
+CONVERTERS: dict[str, Convert] = {name: row for family in _FAMILIES for name, row in family.CONVERTERS.items()}
 OLDEST, NEWEST = 7, 28  # opsets of ONNX itself
 MAX_NAMES = 8  # inputs with open sizes that one error lists
 

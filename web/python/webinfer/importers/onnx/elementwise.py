@@ -112,7 +112,7 @@ def _mod(op: Operation) -> Value:
     """The rest of a division; with `fmod` it has the sign of the dividend."""
     if not op.whole("fmod", 0):
         if op.kind.is_float:
-            op.fail("floats need fmod=1")
+            op.refuse("the rest of floats")
         return op.together(lambda a, b: op.binary(ew.FLOOR_MOD, a, b), 0, 1)
     if op.kind.is_float:
         op.refuse("fmod of floats")

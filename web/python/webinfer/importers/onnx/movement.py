@@ -228,7 +228,13 @@ def _depth_to_space(op: Operation) -> Value:
 
 
 def _space_to_depth(op: Operation) -> Value:
-    x = op.channels_last()
+    """Pixels become channels; in mode CRD channels count first, in DCR the block does."""
+    x, block = op.channels_last(), op.whole("blocksize", 0)
+    if op.chosen("mode", "DCR", ("DCR", "CRD")) == "CRD" and x.type.shape[3] > 1:
+        y = op.emit(mv.SPACE_TO_DEPTH, [x], mv.BlockAttrs(block))
+        n, h, w, c = y.type.shape
+        parts = op.reshape(y, (n, h, w, block * block, c // block**2))
+        return op.channels_first(op.reshape(op.transpose(parts, (0, 1, 2, 4, 3)), (n, h, w, c)))
     return op.channels_first(op.emit(mv.SPACE_TO_DEPTH, [x], mv.BlockAttrs(op.whole("blocksize", 0))))
 
 

@@ -1,0 +1,294 @@
+"""Attention of ONNX and of ONNX Runtime's exports, taken apart into products, a softmax and sums.
+
+Source:  onnx v1.23, Attention-24, RotaryEmbedding-23 and onnx/reference/ops/op_attention.py;
+         onnxruntime v1.31, docs/ContribOperators.md
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from webinfer.dtypes import DType
+from webinfer.graph.ir import Constant, TensorType, Value
+from webinfer.importers.core.limits import within
+from webinfer.importers.onnx.elementwise import tanh_gelu
+from webinfer.importers.onnx.operation import Convert, Operation
+from webinfer.importers.onnx.tensors import DTYPES
+from webinfer.ops import elementwise as ew
+from webinfer.ops import gather
+from webinfer.ops import matmul as mm
+from webinfer.ops import movement as mv
+from webinfer.ops import reduce as red
+from webinfer.ops import softmax as sm
+from webinfer.ops.registry import NoAttrs
+
+MAX_BIAS = 2**24  # elements of a mask that is known while the model is read
+INFINITY = math.inf
+
+
+@dataclass(slots=True)
+class Heads:
+    """Queries, keys and values by heads. Shapes:  [N, heads, length, size]"""
+
+    q: Value
+    k: Value
+    v: Value
+
+
+def split_heads(op: Operation, x: Value, heads: int) -> Value:
+    """Shapes:  x [N, L, heads*size] -> [N, heads, L, size]"""
+    if x.type.rank != 3 or heads < 1 or x.type.shape[2] % heads:
+        op.fail(f"{x.type.shape} does not split into {heads} heads")
+    n, length, width = x.type.shape
+    return op.transpose(op.reshape(x, (n, length, heads, width // heads)), (0, 2, 1, 3))
+
+
+def join_heads(op: Operation, x: Value) -> Value:
+    """Shapes:  x [N, heads, L, size] -> [N, L, heads*size]"""
+    n, heads, length, size = x.type.shape
+    return op.reshape(op.transpose(x, (0, 2, 1, 3)), (n, length, heads * size))
+
+
+def repeat_heads(op: Operation, x: Value, times: int) -> Value:
+    """Each head several times, one after the other. Shapes:  [N, heads, L, size] -> [N, heads*times, L, size]"""
+    if times == 1:
+        return x
+    n, heads, length, size = x.type.shape
+    wide = op.expand(op.reshape(x, (n, heads, 1, length, size)), (n, heads, times, length, size))
+    return op.reshape(wide, (n, heads * times, length, size))
+
+
+def scores(op: Operation, heads: Heads, scale: float) -> Value:
+    """q kᵀ * scale; half of the scale goes to each side, which keeps products of float16 in range."""
+    root = math.sqrt(scale)
+    q, k = (op.unary(ew.LINEAR, x, root) for x in (heads.q, heads.k))
+    return op.emit(mm.MATMUL, [q, k], mm.MatmulAttrs(transpose_b=True))
+
+
+def attend(op: Operation, logits: Value, v: Value) -> tuple[Value, Value]:
+    """softmax(logits) v, and the softmax."""
+    weights = op.emit(sm.SOFTMAX, [logits], sm.SoftmaxAttrs(logits.type.rank - 1))
+    return op.emit(mm.MATMUL, [weights, v], mm.MatmulAttrs()), weights
+
+
+def _known_bias(op: Operation, queries: int, keys: int, offset: int, left: int, right: int) -> Value:
+    """0 where a query may look, else minus infinity: `left` keys back and `right` ahead of it, -1 for all."""
+    within("elements of a mask", queries * keys, MAX_BIAS, "use shorter sequences")
+    rows = []
+    for i in range(queries):
+        first = max(i + offset - left, 0) if left >= 0 else 0
+        last = min(i + offset + right, keys - 1) if right >= 0 else keys - 1
+        first, count = min(first, keys), max(last - first + 1, 0)
+        rows.append(
+            struct.pack("<f", -INFINITY) * first
+            + bytes(4 * count)
+            + struct.pack("<f", -INFINITY) * (keys - first - count)
+        )
+    data = memoryview(b"".join(rows))
+    return Value("mask", TensorType((queries, keys), DType.FLOAT32), Constant(data, DType.FLOAT32))
+
+
+def _running_bias(op: Operation, lengths: Value, queries: int, keys: int, left: int, right: int) -> Value:
+    """The same where each batch has its own number of keys, known at run time. Shapes:  lengths [N] -> [N, 1, Q, K]"""
+    n = lengths.type.size
+    ends = op.reshape(op.cast(lengths, DType.INT32), (n, 1, 1, 1))
+    rows = op.constant(range(queries), DType.INT32, (1, 1, queries, 1))
+    columns = op.constant(range(keys), DType.INT32, (1, 1, 1, keys))
+    start = op.binary(ew.SUB, ends, op.constant([queries], DType.INT32, ()))
+    behind = op.binary(ew.SUB, op.binary(ew.ADD, rows, start), columns)  # how far a key lies before its query
+    bias = op.constant([0.0], DType.FLOAT32, ())
+    for limit, sign in ((left, 1), (right, -1)):
+        if limit >= 0:
+            far = behind if sign > 0 else op.unary(ew.NEG, behind)
+            bias = op.binary(
+                ew.ADD, bias, _hidden(op, op.binary(ew.LESS_EQUAL, far, op.constant([limit], DType.INT32, ())))
+            )
+    return op.binary(ew.ADD, bias, _hidden(op, op.binary(ew.LESS, columns, ends)))
+
+
+def _hidden(op: Operation, allowed: Value) -> Value:
+    """0 where it is true, else minus infinity."""
+    zero, low = (op.constant([number], DType.FLOAT32, ()) for number in (0.0, -INFINITY))
+    return op.emit(ew.WHERE, [allowed, zero, low], NoAttrs())
+
+
+def _mask(op: Operation, key: int, keys: int) -> Value | None:
+    """The mask of the file as a sum, made as wide as there are keys."""
+    mask = op.optional(key)
+    if mask is None:
+        return None
+    bias = _hidden(op, mask) if mask.type.dtype is DType.BOOL else op.cast(mask, DType.FLOAT32)
+    missing = keys - bias.type.shape[-1]
+    if missing < 0:
+        op.fail(f"a mask of {mask.type.shape} for {keys} keys")
+    if missing:
+        before = (0,) * bias.type.rank
+        bias = op.emit(mv.PAD, [bias], mv.PadAttrs(before, (*before[1:], missing), -INFINITY))
+    return bias
+
+
+def _bias(op: Operation, heads: Heads, past: int | None) -> tuple[Value | None, bool]:
+    """What is added to the scores, and whether a query may be left without any key."""
+    queries, keys = heads.q.type.shape[2], heads.k.type.shape[2]
+    left, right = op.whole("left_window_size", -1), op.whole("right_window_size", -1)
+    right = 0 if op.whole("is_causal", 0) else right
+    lengths, bias = op.optional(6), _mask(op, 3, keys)
+    guarded = bias is not None
+    if lengths is not None:
+        extra = _running_bias(op, lengths, queries, keys, left, right)
+        guarded = True
+    elif left >= 0 or right >= 0:
+        extra = _known_bias(op, queries, keys, past or 0, left, right)
+        guarded = guarded or left >= 0 or queries > keys
+    else:
+        return bias, guarded
+    return extra if bias is None else op.binary(ew.ADD, bias, extra), guarded
+
+
+def _attention(op: Operation) -> list[Value]:
+    """Y, the keys and values with those of the past before them, and the scores as the mode wants them."""
+    flat = len(op.arranged(0).perm) == 3
+    inputs = [op.value(i) for i in range(3)]
+    kind = inputs[0].type.dtype
+    if kind is DType.FLOAT16:
+        op.refuse("attention in float16, whose roundings depend on the order of work")
+    if flat:
+        counts = [op.whole("q_num_heads", 0), *[op.whole("kv_num_heads", 0)] * 2]
+        inputs = [split_heads(op, x, count) for x, count in zip(inputs, counts, strict=True)]
+    heads, past = Heads(*inputs), None
+    if any(x.type.rank != 4 for x in inputs):
+        op.fail("queries, keys and values are not all of one rank")
+    if op.optional(4) is not None:
+        past = op.value(4).type.shape[2]
+        heads.k, heads.v = op.concat([op.value(4), heads.k], 2), op.concat([op.value(5), heads.v], 2)
+    present = [heads.k, heads.v]
+    bias, guarded = _bias(op, heads, past)
+    groups, rest = divmod(heads.q.type.shape[1], heads.k.type.shape[1])
+    if rest:
+        op.fail(f"{heads.q.type.shape[1]} heads of queries for {heads.k.type.shape[1]} of keys")
+    heads.k, heads.v = repeat_heads(op, heads.k, groups), repeat_heads(op, heads.v, groups)
+    shown = [raw := scores(op, heads, op.real("scale", 0.0) or 1 / math.sqrt(heads.q.type.shape[3]))]
+    cap = op.real("softcap", 0.0)
+    if cap:
+        raw = op.unary(ew.LINEAR, op.unary(ew.TANH, op.unary(ew.LINEAR, raw, 1 / cap)), cap)
+    shown[0] = raw
+    if DTYPES.get(op.whole("softmax_precision", 1)) not in (DType.FLOAT32, DType.FLOAT16):
+        op.refuse("softmax_precision")
+    logits = raw if bias is None else op.binary(ew.ADD, raw, bias)
+    weights = op.emit(sm.SOFTMAX, [logits], sm.SoftmaxAttrs(3))
+    if guarded and bias is not None:
+        most = op.emit(red.REDUCE_MAX, [bias], red.ReduceAttrs((bias.type.rank - 1,), True))
+        empty = op.binary(ew.EQUAL, most, op.constant([-INFINITY], DType.FLOAT32, ()))
+        weights = op.emit(ew.WHERE, [empty, op.constant([0.0], DType.FLOAT32, ()), weights], NoAttrs())
+    y = op.emit(mm.MATMUL, [weights, heads.v], mm.MatmulAttrs())
+    mode = op.whole("qk_matmul_output_mode", 0)
+    if not 0 <= mode <= 3:
+        op.fail(f"qk_matmul_output_mode is {mode}")
+    return [join_heads(op, y) if flat else y, *present, (raw, raw, logits, weights)[mode]]
+
+
+def _rotated(op: Operation, x: Value, cos: Value, sin: Value, width: int, interleaved: bool) -> Value:
+    """Pairs of the first `width` elements turned. Shapes:  x [N, heads, L, size], cos, sin [N or 1, 1, L, width/2]"""
+    half = width // 2
+    rest = x.type.shape[3] - width
+    turned = op.cut(x, 3, 0, width) if rest else x
+    if interleaved:
+        n, h, length, _ = turned.type.shape
+        pairs = op.reshape(turned, (n, h, length, half, 2))
+        first, second = (op.reshape(op.cut(pairs, 4, i, 1), (n, h, length, half)) for i in (0, 1))
+    else:
+        first, second = op.cut(turned, 3, 0, half), op.cut(turned, 3, half, half)
+    real = op.binary(ew.SUB, op.binary(ew.MUL, cos, first), op.binary(ew.MUL, sin, second))
+    imaginary = op.binary(ew.ADD, op.binary(ew.MUL, sin, first), op.binary(ew.MUL, cos, second))
+    if interleaved:
+        both = op.reshape(op.stack([real, imaginary], 4), turned.type.shape)
+    else:
+        both = op.concat([real, imaginary], 3)
+    return op.concat([both, op.cut(x, 3, width, rest)], 3) if rest else both
+
+
+def _rotary(op: Operation, cos_key: int, sin_key: int, places_key: int) -> Value:
+    x, places = op.value(0), op.optional(places_key)
+    cos, sin = op.value(cos_key), op.value(sin_key)
+    flat = x.type.rank == 3
+    heads = op.whole("num_heads", 0)
+    if flat and not heads:
+        heads = x.type.shape[2] // (2 * cos.type.shape[-1])
+    parts = split_heads(op, x, heads) if flat else x
+    width = op.whole("rotary_embedding_dim", 0) or parts.type.shape[3]
+    length = parts.type.shape[2]
+    if places is not None and places.type.rank != 2:
+        op.refuse("positions that start at one number")
+    waves = []
+    for table in (cos, sin):
+        wave = table if places is None else op.emit(gather.GATHER, [table, places], gather.GatherAttrs(0))
+        if wave.type.rank != 3 or wave.type.shape[1] != length or wave.type.shape[2] * 2 != width:
+            op.fail(f"angles {wave.type.shape} do not fit {parts.type.shape} and {width} elements")
+        waves.append(op.reshape(wave, (wave.type.shape[0], 1, length, width // 2)))
+    y = _rotated(op, parts, waves[0], waves[1], width, bool(op.whole("interleaved", 0)))
+    return join_heads(op, y) if flat else y
+
+
+def _multi_head(op: Operation) -> list[Value]:
+    """Attention of [N, L, heads*size] with a bias for each of queries, keys and values."""
+    count = op.whole("num_heads", 0)
+    if op.optional(1) is None or any(op.optional(key) is not None for key in (4, 6, 7)):
+        op.refuse("packed inputs, a key mask or a past")
+    parts = [op.value(i) for i in range(3)]
+    if op.optional(3) is not None:
+        sizes, start = [x.type.shape[-1] for x in parts], 0
+        for i, size in enumerate(sizes):
+            parts[i] = op.binary(ew.ADD, parts[i], op.cut(op.value(3), 0, start, size))
+            start += size
+    heads = Heads(*(x if x.type.rank == 4 else split_heads(op, x, count) for x in parts))
+    logits = scores(op, heads, op.real("scale", 0.0) or 1 / math.sqrt(heads.q.type.shape[3]))
+    if op.optional(5) is not None:
+        logits = op.binary(ew.ADD, logits, op.value(5))
+    if op.whole("unidirectional", 0):
+        logits = op.binary(ew.ADD, logits, _known_bias(op, logits.type.shape[2], logits.type.shape[3], 0, -1, 0))
+    y, _ = attend(op, logits, heads.v)
+    return [join_heads(op, y), heads.k, heads.v]
+
+
+def _packed(op: Operation) -> Value:
+    """com.microsoft's Attention: one product makes queries, keys and values."""
+    if any(op.optional(key) is not None for key in (3, 4)) or op.whole("do_rotary", 0) or op.reals("mask_filter_value"):
+        op.refuse("a mask of indices, a past or rotation")
+    count, x = op.whole("num_heads", 0), op.value(0)
+    wide = op.binary(ew.ADD, op.emit(mm.MATMUL, [x, op.value(1)], mm.MatmulAttrs()), op.value(2))
+    total = wide.type.shape[-1]
+    sizes: Sequence[int] = op.wholes("qkv_hidden_sizes") or (total // 3,) * 3
+    if len(sizes) != 3 or sum(sizes) != total:
+        op.fail(f"sizes {sizes} do not add up to {total}")
+    starts = (0, sizes[0], sizes[0] + sizes[1])
+    parts = [split_heads(op, op.cut(wide, 2, at, size), count) for at, size in zip(starts, sizes, strict=True)]
+    heads = Heads(*parts)
+    logits = scores(op, heads, op.real("scale", 0.0) or 1 / math.sqrt(heads.q.type.shape[3]))
+    if op.optional(5) is not None:
+        logits = op.binary(ew.ADD, logits, op.value(5))
+    if op.whole("unidirectional", 0):
+        logits = op.binary(ew.ADD, logits, _known_bias(op, logits.type.shape[2], logits.type.shape[3], 0, -1, 0))
+    return join_heads(op, attend(op, logits, heads.v)[0])
+
+
+def _bias_gelu(op: Operation) -> Value:
+    return op.unary(ew.GELU, op.binary(ew.ADD, op.value(0), op.value(1)))
+
+
+def _fast_gelu(op: Operation) -> Value:
+    x, bias = op.value(0), op.optional(1)
+    return tanh_gelu(op, x if bias is None else op.binary(ew.ADD, x, bias))
+
+
+CONVERTERS: dict[str, Convert] = {
+    "Attention": _attention,
+    "RotaryEmbedding": lambda op: _rotary(op, 1, 2, 3),
+    "com.microsoft.Attention": _packed,
+    "com.microsoft.BiasGelu": _bias_gelu,
+    "com.microsoft.FastGelu": _fast_gelu,
+    "com.microsoft.MultiHeadAttention": _multi_head,
+    "com.microsoft.RotaryEmbedding": lambda op: _rotary(op, 2, 3, 1),
+}

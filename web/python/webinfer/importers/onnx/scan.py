@@ -1,0 +1,178 @@
+"""ONNX operators that run along an axis: sums, products, largest elements, states of linear attention."""
+
+from __future__ import annotations
+
+import functools
+import math
+
+from webinfer.dtypes import DType
+from webinfer.graph.ir import Value
+from webinfer.importers.core.limits import MAX_TIME_STEPS, within
+from webinfer.importers.onnx.attention import repeat_heads, split_heads
+from webinfer.importers.onnx.conv import convolve
+from webinfer.importers.onnx.operation import Convert, Operation
+from webinfer.ops import elementwise as ew
+from webinfer.ops import matmul as mm
+from webinfer.ops import scan
+
+LONGEST_PRODUCT = 256  # elements that a running product is written out for
+
+
+def _cumulative_sum(op: Operation) -> Value:
+    x = op.arranged(0)
+    axis = x.perm[op.axis(op.integer(1), len(x.perm))]
+    if x.value.type.dtype not in (DType.FLOAT32, DType.INT32):
+        op.refuse(f"running sums of {x.value.type.dtype}")
+    attrs = scan.CumulativeSumAttrs(axis, bool(op.whole("exclusive", 0)), bool(op.whole("reverse", 0)))
+    return op.view(op.emit(scan.CUMULATIVE_SUM, [x.value], attrs), x.perm)
+
+
+def _cumulative_product(op: Operation) -> Value:
+    x = op.value(0)
+    axis, size = op.axis(op.integer(1), x.type.rank), 0
+    size = x.type.shape[axis]
+    within("elements of a running product", size, LONGEST_PRODUCT, "use shorter rows")
+    parts = [op.cut(x, axis, i, 1) for i in range(size)]
+    backward, exclusive = bool(op.whole("reverse", 0)), bool(op.whole("exclusive", 0))
+    parts = parts[::-1] if backward else parts
+    if exclusive and parts:
+        one = op.constant([1], x.type.dtype, ())
+        parts = [op.expand(one, parts[0].type.shape), *parts[:-1]]
+    done: list[Value] = []
+    for part in parts:
+        done.append(op.binary(ew.MUL, done[-1], part) if done else part)
+    done = done[::-1] if backward else done
+    return op.concat(done, axis) if len(done) > 1 else done[0] if done else x
+
+
+def _top_k(op: Operation) -> list[Value]:
+    """The largest or smallest elements in order, and their positions."""
+    x = op.value(0)
+    axis = op.axis(op.whole("axis", -1), x.type.rank)
+    count = op.integer(1) if op.opset >= 10 else op.whole("k", 0)
+    largest = bool(op.whole("largest", 1))
+    if x.type.dtype not in (DType.FLOAT32, DType.INT32, DType.INT64):
+        op.refuse(f"largest elements of {x.type.dtype}")
+    if not largest and x.type.dtype is not DType.FLOAT32:
+        op.refuse(f"smallest elements of {x.type.dtype}")
+    order = [i for i in range(x.type.rank) if i != axis] + [axis]
+    rows = op.transpose(x, order)
+    rows = rows if largest else op.unary(ew.NEG, rows)
+    values, places = op.emit_all(scan.TOP_K, [rows], scan.TopKAttrs(count))
+    values = values if largest else op.unary(ew.NEG, values)
+    back = [order.index(i) for i in range(x.type.rank)]
+    return [op.transpose(values, back), op.transpose(op.cast(places, DType.INT64), back)]
+
+
+def _causal_conv(op: Operation) -> list[Value]:
+    """A convolution for each channel that looks back only, and the last elements for the next call."""
+    x, w = op.value(0), op.value(1)
+    if x.type.rank != 3 or w.type.rank != 3 or not x.type.dtype.is_float:
+        op.fail(f"input {x.type.shape} and weights {w.type.shape} must have three axes")
+    n, channels, length = x.type.shape
+    back = w.type.shape[2] - 1
+    past = op.optional(3)
+    if past is None and back:
+        past = op.zeros((n, channels, back), x.type.dtype)
+    padded = x if past is None or not back else op.concat([past, x], 2)
+    image = op.reshape(op.transpose(padded, (0, 2, 1)), (n, 1, length + back, channels))
+    geometry = ((back + 1,), (1,), (1,), [(0, 0)])
+    wide = op.reshape(w, (channels, w.type.shape[1], 1, back + 1))
+    y = convolve(op, image, wide, op.optional(2), geometry, channels)
+    y = op.transpose(op.reshape(y, (n, length, channels)), (0, 2, 1))
+    if op.chosen("activation", "none", ("none", "silu", "swish")) != "none":
+        y = op.binary(ew.MUL, y, op.unary(ew.SIGMOID, y))
+    return [y, op.cut(padded, 2, length, back)]
+
+
+def _linear_attention(op: Operation) -> list[Value]:
+    """A state of keys times values that each step fades, corrects, adds to and reads.
+
+    Source:  onnx v1.23, LinearAttention-27
+    """
+    rule = op.chosen("update_rule", "gated_delta", ("linear", "gated", "delta", "gated_delta"))
+    queries, kept = op.whole("q_num_heads", 0), op.whole("kv_num_heads", 0)
+    if op.kind is not DType.FLOAT32 or kept < 1 or queries % kept:
+        op.refuse(f"{op.kind}, or {queries} heads of queries for {kept}")
+    q, k, v = (split_heads(op, op.value(i), heads) for i, heads in enumerate((queries, kept, kept)))
+    n, _, steps, width = k.type.shape
+    depth = v.type.shape[3]
+    within("steps of a sequence", steps, MAX_TIME_STEPS, "use a shorter sequence")
+    state = op.value(3) if op.optional(3) is not None else op.zeros((n, kept, width, depth), DType.FLOAT32)
+    fade = op.unary(ew.EXP, _by_head(op, 4, kept)) if "gated" in rule else None
+    correct = _by_head(op, 5, op.value(5).type.shape[2]) if "delta" in rule else None
+    scale = op.real("scale", 0.0) or 1 / math.sqrt(width)
+    results = []
+    for i in range(steps):
+        row, new = op.cut(k, 2, i, 1), op.cut(v, 2, i, 1)
+        column = op.reshape(row, (n, kept, width, 1))
+        if fade is not None:
+            now = op.cut(fade, 2, i, 1)
+            state = op.binary(ew.MUL, state, op.reshape(now, (n, kept, now.type.shape[3], 1)))
+        if correct is not None:
+            stored = op.emit(mm.MATMUL, [row, state], mm.MatmulAttrs())
+            new = op.binary(ew.MUL, op.cut(correct, 2, i, 1), op.binary(ew.SUB, new, stored))
+        state = op.binary(ew.ADD, state, op.binary(ew.MUL, column, new))
+        seen = repeat_heads(op, state, queries // kept)
+        results.append(op.emit(mm.MATMUL, [op.cut(q, 2, i, 1), seen], mm.MatmulAttrs()))
+    y = op.unary(ew.LINEAR, op.concat(results, 2) if len(results) > 1 else results[0], scale)
+    return [op.reshape(op.transpose(y, (0, 2, 1, 3)), (n, steps, queries * depth)), state]
+
+
+def _by_head(op: Operation, key: int, heads: int) -> Value:
+    return split_heads(op, op.value(key), heads)
+
+
+def _tensor_scatter(op: Operation) -> Value:
+    """A cache with rows written from the positions on that a constant gives each batch."""
+    x, rows = op.value(0), op.value(1)
+    axis = op.axis(op.whole("axis", -2), x.type.rank)
+    mode = op.chosen("mode", "linear", ("linear", "circular"))
+    starts = op.integers(2) if op.optional(2) is not None else (0,) * x.type.shape[0]
+    size, count = x.type.shape[axis], rows.type.shape[axis]
+    if axis == 0 or len(starts) != x.type.shape[0] or count > size:
+        op.fail(f"rows {rows.type.shape} from {starts} do not fit {x.type.shape}")
+    batches = []
+    for i, start in enumerate(starts):
+        old, new = op.cut(x, 0, i, 1), op.cut(rows, 0, i, 1)
+        places = [(start + j) % size if mode == "circular" else start + j for j in range(count)]
+        if any(not 0 <= p < size for p in places):
+            op.fail(f"position {max(places)} is not on an axis of {size}")
+        parts = [op.cut(new, axis, places.index(p), 1) if p in places else op.cut(old, axis, p, 1) for p in range(size)]
+        batches.append(op.concat(parts, axis) if len(parts) > 1 else parts[0])
+    return op.concat(batches, 0) if len(batches) > 1 else batches[0]
+
+
+def _compress(op: Operation) -> Value:
+    """The positions of an axis where a known condition is true."""
+    x = op.value(0)
+    chosen = op._constants(1)
+    axis = op.attributes.get("axis")
+    at = op.axis(op.whole("axis", 0), x.type.rank) if axis is not None else 0
+    x = x if axis is not None else op.reshape(x, (x.type.size,))
+    kept = [i for i, yes in enumerate(chosen) if yes]
+    if any(i >= x.type.shape[at] for i in kept):
+        op.fail(f"position {kept[-1]} is not on an axis of {x.type.shape[at]}")
+    parts = [op.cut(x, at, i, 1) for i in kept]
+    if not parts:
+        return op.cut(x, at, 0, 0)
+    return op.concat(parts, at) if len(parts) > 1 else parts[0]
+
+
+def _swiglu(op: Operation) -> Value:
+    a, b = op.value(0), op.value(1)
+    alpha = op.real("alpha", 1.0)
+    gate = op.unary(ew.SIGMOID, a if alpha == 1.0 else op.unary(ew.LINEAR, a, alpha))
+    return functools.reduce(lambda x, y: op.binary(ew.MUL, x, y), (a, gate, b))
+
+
+CONVERTERS: dict[str, Convert] = {
+    "CausalConvWithState": _causal_conv,
+    "Compress": _compress,
+    "CumProd": _cumulative_product,
+    "CumSum": _cumulative_sum,
+    "LinearAttention": _linear_attention,
+    "SwiGLU": _swiglu,
+    "TensorScatter": _tensor_scatter,
+    "TopK": _top_k,
+}
