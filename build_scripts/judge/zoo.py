@@ -105,15 +105,13 @@ def _guarded_ways() -> list[Way]:
     use_engine()
     from tests.wasm import guards
 
-    from webinfer.host.native import BUILDS
-
-    return [Way(isa, "wasm", guards.BuildHost(isa), guards.guarded) for isa in BUILDS]
+    return [Way(isa, "wasm", guards.BuildHost(isa, threads=3), guards.guarded) for isa in guards.BUILDS]
 
 
 async def _run(models: Sequence[Path], ways: Sequence[Way], images: Path) -> list[Row]:
     rows = list[Row]()
     print(
-        f"{'model':36} {'backend':9} {'status':8} {'judge':10} {'rel diff':>9} {'exact':>8} "
+        f"{'model':36} {'backend':15} {'status':8} {'judge':10} {'rel diff':>9} {'exact':>8} "
         f"{'arena':>11} {'/bound':>7} {'steps':>6} {'constants':>10} {'load ms':>8} {'run ms':>8}"
     )
     with Judge() as judge:
@@ -222,7 +220,7 @@ def _print(row: Row) -> None:
 
     bound = row.arena_bytes / row.arena_bound if row.arena_bytes and row.arena_bound else None
     print(
-        f"{row.model:36} {row.backend:9} {row.status:8} {row.judge:10} "
+        f"{row.model:36} {row.backend:15} {row.status:8} {row.judge:10} "
         f"{number(row.max_rel_diff, '9.1e'):>9} {number(row.exact_share, '8.4f'):>8} "
         f"{number(row.arena_bytes, ',d'):>11} {number(bound, '.2f'):>7} {number(row.steps, 'd'):>6} "
         f"{number(row.constant_bytes, ',d'):>10} "

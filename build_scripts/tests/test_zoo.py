@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.wasm import guards
 
 from build_scripts.judge import zoo
 from build_scripts.judge.zoo_judge import Verdict, compare, model_inputs
 from webinfer.dtypes import DType
-from webinfer.host.native import BUILDS
 
 
 @dataclass
@@ -92,7 +92,7 @@ def test_a_model_of_another_format_is_judged_by_its_own_runtime(tmp_path: Path) 
     assert (row["format"], row["judge"], row["status"]) == ("onnx", "onnxruntime", "right"), row
     assert zoo.run(["--models", str(tmp_path), "--guards", "--json", str(table)]) == 0
     rows = json.loads(table.read_text())["rows"]
-    assert [(row["backend"], row["status"]) for row in rows] == [(isa, "right") for isa in BUILDS]
+    assert [(row["backend"], row["status"]) for row in rows] == [(isa, "right") for isa in guards.BUILDS]
 
 
 def test_real_models_are_right(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

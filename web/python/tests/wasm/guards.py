@@ -3,7 +3,8 @@
 `build` takes the place of the wasm backend's; inside `guarded()` every plan that the backend compiles is guarded.
 A run is made twice. The memory is filled with another pattern each time, so that an element that is never written
 or a neighbour that is read shows in a result; and the second time three threads' shares are done one after the
-other, so that a share that leaves its units shows. After each step all memory is compared with what it was.
+other, so that a share that leaves its units shows (kernels that have threads use them). After each step all memory is
+compared with what it was.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
+from tests.wasm.native_threads import SUFFIX, ThreadedKernels
 
 from webinfer.backends.base import MemoryReport
 from webinfer.backends.wasm import compilation
@@ -23,6 +25,7 @@ from webinfer.backends.wasm.executor import WasmExecutor, lower_graph
 from webinfer.backends.wasm.kernel_table import KERNELS
 from webinfer.errors import KernelError
 from webinfer.graph.ir import Graph, Value
+from webinfer.host import native
 from webinfer.host.interface import Host, Kernels, Progress
 from webinfer.host.kernels_native import NativeKernels
 from webinfer.host.native import NativeHost
@@ -31,6 +34,7 @@ from webinfer.plan.blocks import ALIGNMENT, SPARE, Block, Kind, Step
 from webinfer.tensor import Tensor
 
 GAP = 64  # bytes at least between two blocks, before the first and behind the last
+BUILDS = (*native.BUILDS, *(f"{isa}{SUFFIX}" for isa in native.BUILDS if isa != "scalar"))
 PASSES = ((0xA5, 1), (0xFF, 3))  # what memory is filled with, and the threads that share each step
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 Words = np.ndarray[Any, np.dtype[np.uint64]]
@@ -120,7 +124,9 @@ class GuardedExecutor(WasmExecutor):
         before, after = memory.copy().view(np.uint8), memory.view(np.uint8)
         for number, step in enumerate(steps[first : first + count], first):
             try:
-                for thread in reversed(range(self._threads)):
+                if kernels.threads > 1:
+                    kernels.run(address, number, 1)
+                for thread in reversed(range(self._threads if kernels.threads == 1 else 0)):
                     kernels.call("run", address, number, 1, thread, self._threads)
             except KernelError as error:
                 raise GuardError(f"{self._told(step)} failed: {error}") from error
@@ -195,15 +201,18 @@ async def build(
 
 
 class BuildHost(NativeHost):
-    """The native host; whoever asks for kernels gets this build of them."""
+    """The native host; whoever asks for kernels gets this build of them, with `threads` where it has any."""
 
-    def __init__(self, isa: str) -> None:
+    def __init__(self, isa: str, threads: int = 1) -> None:
         super().__init__()
-        self._isa = isa
+        self._isa, self._threads = isa, threads
 
     async def kernels(self, isa: str | None = None, threads: int | None = 1) -> Kernels:
         """A new kernel instance."""
-        return await super().kernels(isa or self._isa, threads)
+        isa = isa or self._isa
+        if isa.endswith(SUFFIX):
+            return ThreadedKernels(isa.removesuffix(SUFFIX), self._threads)
+        return await super().kernels(isa)
 
 
 @contextmanager

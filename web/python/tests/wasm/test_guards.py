@@ -24,12 +24,12 @@ TYPE = TensorType((10,), DType.FLOAT32)
 X, C = np.linspace(-4, 4, 10).astype(np.float32), np.arange(10, dtype=np.float32)
 
 
-def absolute_plus_c(isa: str = "simd128") -> Array:
+def absolute_plus_c(isa: str = "simd128", threads: int = 1) -> Array:
     """What the guarded plan of abs(x) + c computes."""
     x, c = Value("x", TYPE), Value("c", TYPE, dense(C, TYPE))
     size = apply(OPS["abs"], [x], OPS["abs"].cases[0].attrs, label="the size")
     total = apply(OPS["add"], [size.output, c], OPS["add"].cases[0].attrs, label="the sum")
-    plan = run(guards.build(Graph("g", [x], total.outputs, [size, total]), NativeHost(), isa=isa))
+    plan = run(guards.build(Graph("g", [x], total.outputs, [size, total]), guards.BuildHost(isa, threads)))
     try:
         (result,) = run(plan.run({"x": memoryview(X.tobytes())})).values()
         return np.asarray(result.numpy())
@@ -41,6 +41,15 @@ def absolute_plus_c(isa: str = "simd128") -> Array:
 def test_a_plan_between_gaps_computes_what_it_should(target: Target) -> None:
     target.demand()
     np.testing.assert_array_equal(absolute_plus_c(str(dict(target.options)["isa"])), np.abs(X) + C)
+
+
+@pytest.mark.parametrize("isa", [build for build in guards.BUILDS if "threads" in build])
+def test_threads_share_a_guarded_plan(isa: str) -> None:
+    BUILDS[-1].demand()
+    kernels = run(guards.BuildHost(isa, threads=3).kernels())
+    assert kernels.threads == 3
+    kernels.close()
+    np.testing.assert_array_equal(absolute_plus_c(isa, threads=3), np.abs(X) + C)
 
 
 def one_more(step: Step) -> Step:
