@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from ai_edge_litert import schema_py_generated as schema
 from ai_edge_litert.interpreter import Interpreter
-from tests.importers.runs import real
+from tests.importers.runs import real, weights8
 from tests.importers.test_loops import _with_subgraphs
 from tests.importers.tflite_writer import Array, Writer
 
@@ -149,21 +149,21 @@ def test_a_branch_changes_a_variable_only_where_it_is_taken() -> None:
     np.testing.assert_array_equal(_runs(data, X), _judged(data, X))
 
 
-def _layer(op: str, steps: int) -> bytes:
-    """One recurrent layer of 3 units over [1, steps, 4]."""
+def _layer(op: str, steps: int, quant: Any = None) -> bytes:
+    """One recurrent layer of 3 units over [1, steps, 4]; with a scale its weights are int8."""
     w = Writer()
     x, y = w.input("x", (1, steps, 4)), w.tensor("y", (1, steps, 3))
     state = [w.tensor(name, (1, 3), is_variable=True) for name in ("hidden", "cell")]
 
     def weights(count: int, *shape: int) -> list[int]:
-        return [w.constant(f"w{i}", real(*shape)) for i in range(count)]
+        if quant is None or len(shape) == 1:
+            return [w.constant(f"w{i}", real(*shape)) for i in range(count)]
+        return [w.constant(f"w{i}", weights8(*shape), quant) for i in range(count)]
 
-    if op == "UNIDIRECTIONAL_SEQUENCE_RNN":
-        inputs = [x, *weights(1, 3, 4), *weights(1, 3, 3), *weights(1, 3), state[0]]
-        w.node(op, inputs, [y], fused_activation_function=4, time_major=False)
-        return w.finish(y)
-    inputs = [x, *weights(4, 3, 4), *weights(4, 3, 3), -1, -1, -1, *weights(4, 3), -1, -1, *state, -1, -1, -1, -1]
-    w.node(op, inputs, [y], fused_activation_function=4, time_major=False)
+    inputs = [x, *weights(1, 3, 4), *weights(1, 3, 3), *weights(1, 3), state[0]]
+    if op == "UNIDIRECTIONAL_SEQUENCE_LSTM":
+        inputs = [x, *weights(4, 3, 4), *weights(4, 3, 3), -1, -1, -1, *weights(4, 3), -1, -1, *state, -1, -1, -1, -1]
+    w.node(op, inputs, [y], 1 if quant is None else 2, fused_activation_function=4, time_major=False)
     return w.finish(y)
 
 

@@ -177,6 +177,10 @@ class StoredPlan(Protocol):
     def outputs(self) -> Sequence[tuple[str, TensorType]]:
         """Names and types of the graph's outputs, in order."""
 
+    @property
+    def notes(self) -> Sequence[str]:
+        """The graph's notes."""
+
 
 @dataclass(slots=True)
 class PlanEntry:

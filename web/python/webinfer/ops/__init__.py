@@ -6,6 +6,7 @@ One file per family. Knows nothing of formats, backends or devices; imports only
 from webinfer.ops import (
     conv,
     detection,
+    dynamic_range,
     elementwise,
     gather,
     landmarks,
@@ -18,6 +19,7 @@ from webinfer.ops import (
     resize,
     scan,
     softmax,
+    suppression,
 )
 from webinfer.ops.registry import OPS
 
@@ -25,6 +27,7 @@ __all__ = [
     "OPS",
     "conv",
     "detection",
+    "dynamic_range",
     "elementwise",
     "gather",
     "landmarks",
@@ -37,4 +40,5 @@ __all__ = [
     "resize",
     "scan",
     "softmax",
+    "suppression",
 ]

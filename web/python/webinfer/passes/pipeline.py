@@ -11,6 +11,7 @@ from webinfer.graph.verify import verify
 from webinfer.passes.absorb_pads import absorb_pads
 from webinfer.passes.delay_upsampling import delay_upsampling
 from webinfer.passes.dequantize_constants import dequantize_constants
+from webinfer.passes.drop_rounding import drop_rounding, note_rounding
 from webinfer.passes.eliminate_dead import eliminate_dead
 from webinfer.passes.fuse_activation import fuse_activation
 from webinfer.passes.fuse_channel_pad_add import fuse_channel_pad_add
@@ -22,6 +23,7 @@ from webinfer.passes.share_constants import share_constants
 Pass = Callable[[Graph], int]
 
 PIPELINE: tuple[Pass, ...] = (
+    drop_rounding,
     dequantize_constants,
     share_constants,
     merge_dilation,  # before moves: it knows the chains as the importer writes them
@@ -33,6 +35,7 @@ PIPELINE: tuple[Pass, ...] = (
     fuse_activation,
     eliminate_dead,
 )
+ROUNDING: tuple[Pass, ...] = (note_rounding, *PIPELINE[1:])  # activations of dynamic-range models stay rounded
 
 
 def optimize(graph: Graph, passes: tuple[Pass, ...] = PIPELINE) -> list[tuple[str, int]]:

@@ -18,12 +18,14 @@ from webinfer.host.interface import Host, Progress, ProgressEvent
 from webinfer.importers import read_model, signature_names
 from webinfer.models.registry import MODELS, check_integrity, locate_model
 from webinfer.passes.dequantize import dequantize as in_real_numbers
-from webinfer.passes.pipeline import optimize
+from webinfer.passes.pipeline import PIPELINE, ROUNDING, Pass, optimize
 from webinfer.session.options import MAX_THREADS, checked_shapes, real_number, whole_number
 from webinfer.session.plan_cache import WithPostprocessing, open_graph
 from webinfer.session.selection import LoadOptions, choose, order_of
 from webinfer.session.session import Session, Signatures
 from webinfer.session.state import Variables
+
+DYNAMIC_RANGES = ("float", "int8")
 
 
 async def load(
@@ -37,6 +39,7 @@ async def load(
     shapes: Mapping[str, Sequence[int]] | None = None,
     signature: str | None = None,
     dequantize: bool = False,
+    dynamic_range: str = "float",
     precision: str = "float32",
     host: Host | None = None,
 ) -> Session:
@@ -55,6 +58,8 @@ async def load(
     `shapes` binds the sizes of inputs, by name, that the model leaves open; they may change from run to run.
     `signature` names one of the ways to run a model that has several; `session.signatures` lists them.
     `dequantize` computes a quantised model in float32; its inputs and outputs are real numbers then.
+    `dynamic_range` is for models with 8-bit weights beside float activations: "float" computes them in float32, "int8"
+    rounds activations to 8 bits a row, as LiteRT does. `session.plan()` says which.
     With `precision="float16"` a GPU keeps weights and intermediate results in half the memory. Sums, inputs, outputs
     and constants beyond 65504 stay float32, results beyond it overflow. Other backends compute in float32.
     `progress` is called with a `ProgressEvent` while the model is fetched and compiled.
@@ -67,12 +72,14 @@ async def load(
     order = order_of(backend, precision)
     shapes = checked_shapes(shapes)
     options = _options(strict, progress, threads, tuning_ms, precision)
+    if dynamic_range not in DYNAMIC_RANGES:
+        raise InputError(f"dynamic_range={dynamic_range!r} is unknown; choose {' or '.join(DYNAMIC_RANGES)}")
     if signature is not None and not isinstance(signature, str):
         raise InputError(f"signature is {signature!r}, needs the name of one of the model's signatures, or None")
     post, source = (source, source.model) if isinstance(source, WithPostprocessing) else (None, source)
     if not isinstance(source, GraphBuilder):
         source = _Bytes(*await _fetch(source, host, progress))
-    plan = _Loading(source, post, host, order, options, shapes, dequantize)
+    plan = _Loading(source, post, host, order, options, shapes, dequantize, dynamic_range == "int8")
     return await plan.session(signature, None)
 
 
@@ -97,6 +104,7 @@ class _Loading:
     options: LoadOptions
     shapes: Mapping[str, Sequence[int]] | None
     dequantize: bool
+    rounding: bool  # of the activations of dynamic-range models
 
     async def session(self, signature: str | None, variables: Variables | None) -> Session:
         """A session of one signature that shares `variables`, if there are such."""
@@ -123,7 +131,8 @@ class _Loading:
     async def _open(self, signature: str | None) -> tuple[Graph, PlanEntry | None]:
         """The optimised graph, and its entry in the plan cache."""
         source = self.source
-        if isinstance(source, GraphBuilder) or self.shapes or self.dequantize or signature is not None:
+        special = self.shapes or self.dequantize or self.rounding or signature is not None
+        if isinstance(source, GraphBuilder) or special:
             return self._read(self.shapes, signature), None
         post = self.post
 
@@ -143,7 +152,7 @@ class _Loading:
             graph = source.graph()
         if self.dequantize:
             in_real_numbers(graph)
-        return _optimised(graph, self.post)
+        return _optimised(graph, self.post, ROUNDING if self.rounding else PIPELINE)
 
 
 async def _tell(session: Session) -> None:
@@ -160,11 +169,11 @@ def _compiling(progress: Progress | None, done: int) -> None:
         progress(ProgressEvent("compile", done, 1, "steps"))
 
 
-def _optimised(graph: Graph, post: WithPostprocessing | None) -> Graph:
+def _optimised(graph: Graph, post: WithPostprocessing | None, passes: tuple[Pass, ...]) -> Graph:
     if post is not None:
         post.extend(graph)
     debug(5, f"imported\n{print_graph(graph)}" if debug_level() >= 5 else "")
-    for rewrite, count in optimize(graph):
+    for rewrite, count in optimize(graph, passes):
         debug(3, f"pass {rewrite}: {count} rewrites")
     return graph
 

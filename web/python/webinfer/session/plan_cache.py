@@ -60,4 +60,6 @@ async def open_graph(
 
 def _deferred(name: str, plan: StoredPlan, read: Callable[[], Graph]) -> DeferredGraph:
     inputs, outputs = ([Value(*end) for end in ends] for ends in (plan.inputs, plan.outputs))
-    return DeferredGraph(name, inputs, outputs, read)
+    graph = DeferredGraph(name, inputs, outputs, read)
+    graph.notes += plan.notes
+    return graph

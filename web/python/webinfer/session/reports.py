@@ -35,6 +35,7 @@ class PlanReport:
     choice: str
     rows: list[PlanRow]
     memory: MemoryReport
+    notes: tuple[str, ...] = ()  # how the model is computed, where there is a choice
 
     def __str__(self) -> str:
         head = ["#", "op", "backend", "kernel", "shapes", "MFLOP", "kB", "why"]
@@ -46,7 +47,8 @@ class PlanReport:
         memory = (
             f"{len(self.rows)} steps, constants {m.constants} bytes, arena {m.arena} bytes (at least {m.arena_bound})"
         )
-        return f"{self.model} on {self.backend}: {self.choice}\n{memory}\n{_table(head, rows)}"
+        lines = [f"{self.model} on {self.backend}: {self.choice}", memory, *self.notes, _table(head, rows)]
+        return "\n".join(lines)
 
     def json(self) -> str:
         """The plan as JSON."""

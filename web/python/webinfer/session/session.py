@@ -93,7 +93,14 @@ class Session:
 
     def plan(self) -> PlanReport:
         """The plan step by step: operator, backend, kernel, shapes, work, bytes and why."""
-        return PlanReport(self.name, self.backend, self.choice, list(self.executor.rows()), self.memory())
+        return PlanReport(
+            self.name,
+            self.backend,
+            self.choice,
+            list(self.executor.rows()),
+            self.memory(),
+            tuple(self._live.graph.notes),
+        )
 
     def memory(self) -> MemoryReport:
         """Bytes of constants and arena."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from webinfer.backends.reference import (
     conv,
     detection,
+    dynamic_range,
     elementwise,
     gather,
     landmarks,
@@ -17,6 +18,7 @@ from webinfer.backends.reference import (
     resize,
     scan,
     softmax,
+    suppression,
 )
 from webinfer.backends.reference.arrays import Compute
 from webinfer.graph.ir import Op
@@ -24,6 +26,7 @@ from webinfer.graph.ir import Op
 LOWERINGS: dict[Op, Compute] = {
     **conv.LOWERINGS,
     **detection.LOWERINGS,
+    **dynamic_range.LOWERINGS,
     **elementwise.LOWERINGS,
     **gather.LOWERINGS,
     **landmarks.LOWERINGS,
@@ -36,5 +39,6 @@ LOWERINGS: dict[Op, Compute] = {
     **resize.LOWERINGS,
     **scan.LOWERINGS,
     **softmax.LOWERINGS,
+    **suppression.LOWERINGS,
 }
 UNSUPPORTED: dict[Op, str] = {}

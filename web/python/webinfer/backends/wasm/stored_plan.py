@@ -38,6 +38,7 @@ class WasmStoredPlan:
     layout: Layout
     rows: list[list[Any]]
     fixed: memoryview
+    notes: list[str]
 
     @property
     def inputs(self) -> list[tuple[str, TensorType]]:
@@ -64,7 +65,14 @@ def serialize(
     if len(fixed) > MAX_BYTES or len({*ends}) < len(ends) or any(value.is_constant for value in ends):
         return b""
     rows = [list(asdict(row).values()) for row in executor.rows()]
-    facts = {"fits": fits, "tuned": dict(tuned), "untried": untried, "layout": asdict(layout), "rows": rows}
+    facts = {
+        "fits": fits,
+        "tuned": dict(tuned),
+        "untried": untried,
+        "layout": asdict(layout),
+        "rows": rows,
+        "notes": executor.graph.notes,
+    }
     header = json.dumps(facts).encode()
     return MAGIC + struct.pack("<I", len(header)) + header + fixed
 

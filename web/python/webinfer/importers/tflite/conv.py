@@ -31,13 +31,13 @@ def _conv2d(op: Operation) -> Value:
     if per_group < 1 or channels % per_group:
         op.fail(f"weights {w.type.shape} do not divide the channels of x {x.type.shape}")
     attrs = _conv_attrs(op, x, w, max(channels // per_group, 1))
-    return op.emit(conv.CONV2D, [x, w, op.bias(2, x)], attrs)
+    return op.emit(conv.CONV2D, [op.rounded(x, 1, 1), w, op.bias(2, x)], attrs)
 
 
 def _depthwise(op: Operation) -> Value:
     x = op.value(0)
     w = op.weights(1, x)
-    return op.emit(conv.DEPTHWISE_CONV2D, [x, w, op.bias(2, x)], _conv_attrs(op, x, w, 1))
+    return op.emit(conv.DEPTHWISE_CONV2D, [op.rounded(x, 1, 1), w, op.bias(2, x)], _conv_attrs(op, x, w, 1))
 
 
 def _transpose_conv(op: Operation) -> Value:
@@ -54,7 +54,7 @@ def _transpose_conv(op: Operation) -> Value:
         (sh, sw), (top, bottom, left, right), output_padding=(extra_h, extra_w),
         activation=op.activation(allowed), out_type=op.out_type(),
     )  # fmt: skip
-    y = op.emit(conv.CONV_TRANSPOSE2D, [x, w, op.bias(3, x)], attrs)
+    y = op.emit(conv.CONV_TRANSPOSE2D, [op.rounded(x, 1, 1), w, op.bias(3, x)], attrs)
     if y.type.shape != tuple(shape):
         op.fail(f"the result is to be {shape}, x and weights make {y.type.shape}")
     return y

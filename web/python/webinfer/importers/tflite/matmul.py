@@ -22,7 +22,8 @@ def _fully_connected(op: Operation) -> Value:
     n, k = w.type.shape
     activation = op.activation((*CLAMPS, Activation.TANH) if op.out_type() is None else CLAMPS)
     attrs = matmul.MatmulAttrs(transpose_b=True, activation=activation, out_type=op.out_type())
-    y = op.emit(matmul.MATMUL, [op.reshape(x, (x.type.size // k, k)), w, op.bias(2, x)], attrs)
+    rows = op.rounded(op.reshape(x, (x.type.size // k, k)), 1, 1)
+    y = op.emit(matmul.MATMUL, [rows, w, op.bias(2, x)], attrs)
     if op.flag("keep_num_dims"):
         if not x.type.shape or x.type.shape[-1] != k:
             op.fail(f"the last axis of x {x.type.shape} must be {k} to keep its rank")
@@ -33,6 +34,7 @@ def _fully_connected(op: Operation) -> Value:
 def _batch_matmul(op: Operation) -> Value:
     a, b = op.value(0), op.value(1)
     if a.type.dtype is DType.FLOAT32:
+        a = a if op.flag("adj_x") else op.rounded(a, 1, a.type.rank - 1)
         b = op.as_float(b)
     attrs = matmul.MatmulAttrs(op.flag("adj_x"), op.flag("adj_y"), out_type=op.out_type())
     return op.emit(matmul.MATMUL, [a, b], attrs)

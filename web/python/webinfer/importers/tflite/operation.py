@@ -18,6 +18,7 @@ from webinfer.importers.core.writer import GraphWriter
 from webinfer.importers.tflite.model import OperatorInfo, SubgraphInfo, TensorInfo
 from webinfer.importers.tflite.schema import ACTIVATIONS, PADDINGS, SCHEMA
 from webinfer.ops.activation import Activation
+from webinfer.ops.dynamic_range import ROUND_ROWS, RoundRowsAttrs
 
 _ACTIVATIONS = {
     "NONE": Activation.NONE, "RELU": Activation.RELU, "RELU6": Activation.RELU6,
@@ -250,11 +251,26 @@ class Operation(BaseOperation):
         """Weights in the type that x needs: beside a float x, quantised or float16 weights become float."""
         w = self.value(key)
         if x.type.dtype is DType.FLOAT32:
-            return self.as_float(_signed(w))
+            return self.float_weights(key)
         if not self.quantized(x):
             self.refuse(f"x of type {x.type.dtype}")
         self.quantized(w)
         return w
+
+    def float_weights(self, key: int) -> Value:
+        """Weights in float32."""
+        return self.as_float(_signed(self.value(key)))
+
+    def rounded(self, x: Value, key: int, axes: int, symmetric: bool = False) -> Value:
+        """x in levels of 8 bits a row, if it is float beside 8-bit weights; the first `axes` axes number the rows.
+
+        Files of before 2019, whose weights are declared uint8, mean symmetric levels.
+        """
+        w = self.value(key)
+        if x.type.dtype is not DType.FLOAT32 or w.constant is None or w.type.dtype not in (DType.INT8, DType.UINT8):
+            return x
+        symmetric = symmetric or w.type.dtype is DType.UINT8
+        return self.emit(ROUND_ROWS, [x], RoundRowsAttrs(axes, symmetric))
 
     def bias(self, key: int, x: Value) -> Value | None:
         """The bias as one row, in the type that x needs."""

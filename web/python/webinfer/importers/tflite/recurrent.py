@@ -25,8 +25,7 @@ def _product(op: Operation, x: Value, w: Value, bias: Value | None = None) -> Va
 
 
 def _float_input(op: Operation, i: int) -> Value | None:
-    value = op.optional(i)
-    return None if value is None else op.as_float(value)
+    return None if op.optional(i) is None else op.float_weights(i)
 
 
 def _steps(op: Operation, time_major: bool) -> tuple[Value, int, int]:
@@ -79,17 +78,19 @@ class _Lstm:
         self.width = self.size if self.projection is None else self.projection.type.shape[0]
         self.cell_clip, self.projection_clip = op.real("cell_clip"), op.real("proj_clip")
         self.activation = op.activation()
+        self.symmetric = not op.flag("asymmetric_quantize_inputs")
 
     def _stack(self, start: int, first: int) -> Value:
         """The gates' constants one above the other, so that one product makes all gates."""
-        parts = [self.op.as_float(self.op.value(start + i)) for i in range(first, 4)]
+        parts = [self.op.float_weights(start + i) for i in range(first, 4)]
         return self.op.concat(parts, 0)
 
     def gates(self, rows: Value, hidden: Value | None) -> _Gates:
         """Gates from x's share of them, [B, gates * N], and the state before."""
         op = self.op
         if hidden is not None:
-            rows = op.binary(ew.ADD, rows, _product(op, hidden, self.recurrent))
+            rounded = op.rounded(hidden, _RECURRENT_WEIGHTS + 1, 1, self.symmetric)
+            rows = op.binary(ew.ADD, rows, _product(op, rounded, self.recurrent))
         parts = [op.cut(rows, 1, i * self.size, self.size) for i in range(rows.type.shape[1] // self.size)]
         return _Gates(None if self.coupled else parts[0], *parts[-3:])
 
@@ -108,7 +109,8 @@ class _Lstm:
         opened = self._sigmoid(self._peep(gates.output, fresh, 2))
         hidden = op.binary(ew.MUL, opened, op.activate(fresh, self.activation))
         if self.projection is not None:
-            hidden = _clipped(op, _product(op, hidden, self.projection, self.projection_bias), self.projection_clip)
+            rounded = op.rounded(hidden, _PROJECTION, 1, self.symmetric)
+            hidden = _clipped(op, _product(op, rounded, self.projection, self.projection_bias), self.projection_clip)
         return hidden, fresh
 
     def _sigmoid(self, x: Value) -> Value:
@@ -131,7 +133,7 @@ def _sequence_lstm(op: Operation) -> Value:
     time_major = op.flag("time_major")
     x, steps, batch = _steps(op, time_major)
     lstm = _Lstm(op)
-    rows = _product(op, x, lstm.weights, lstm.bias)
+    rows = _product(op, op.rounded(x, _INPUT_WEIGHTS + 1, 1, lstm.symmetric), lstm.weights, lstm.bias)
     hidden, cell = op.state(_OUTPUT_STATE, (batch, lstm.width)), op.state(_CELL_STATE, (batch, lstm.size))
     outputs: list[Value] = []
     for t in range(steps):
@@ -148,14 +150,15 @@ def _sequence_rnn(op: Operation) -> Value:
     """h = act(x W + h R + b)."""
     time_major = op.flag("time_major")
     x, steps, batch = _steps(op, time_major)
-    recurrent, activation = op.as_float(op.value(2)), op.activation()
-    rows = _product(op, x, op.as_float(op.value(1)), op.as_float(op.value(3)))
+    recurrent, activation = op.float_weights(2), op.activation()
+    symmetric = not op.flag("asymmetric_quantize_inputs")
+    rows = _product(op, op.rounded(x, 1, 1, symmetric), op.float_weights(1), op.as_float(op.value(3)))
     hidden = op.state(4, (batch, recurrent.type.shape[0]))
     outputs: list[Value] = []
     for t in range(steps):
         total = op.cut(rows, 0, t * batch, batch)
         if hidden is not None:
-            total = op.binary(ew.ADD, total, _product(op, hidden, recurrent))
+            total = op.binary(ew.ADD, total, _product(op, op.rounded(hidden, 2, 1, symmetric), recurrent))
         hidden = op.activate(total, activation)
         outputs.append(hidden)
     assert hidden is not None

@@ -9,6 +9,7 @@ from webinfer.backends.wasm.lowerings import (
     cast,
     conv,
     detection,
+    dynamic_range,
     elementwise,
     gather,
     landmarks,
@@ -23,6 +24,7 @@ from webinfer.backends.wasm.lowerings import (
     resize,
     scan,
     softmax,
+    suppression,
 )
 from webinfer.backends.wasm.lowerings.float_weights import with_float_weights
 from webinfer.graph.ir import Node, Op
@@ -33,6 +35,7 @@ _PLAIN: dict[Op, Lower] = {
     **cast.LOWERINGS,
     **{op: with_float_weights(lower) for op, lower in {**conv.LOWERINGS, **matmul.LOWERINGS}.items()},
     **detection.LOWERINGS,
+    **dynamic_range.LOWERINGS,
     **elementwise.LOWERINGS,
     **gather.LOWERINGS,
     **landmarks.LOWERINGS,
@@ -45,6 +48,7 @@ _PLAIN: dict[Op, Lower] = {
     **resize.LOWERINGS,
     **scan.LOWERINGS,
     **softmax.LOWERINGS,
+    **suppression.LOWERINGS,
 }
 _QUANTIZED: dict[Op, Lower] = {**quantized.QUANTIZED, **quantized_conv.QUANTIZED}
 

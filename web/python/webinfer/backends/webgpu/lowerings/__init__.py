@@ -9,6 +9,7 @@ from webinfer.backends.webgpu.dispatch import Lower
 from webinfer.backends.webgpu.lowerings import (
     conv,
     detection,
+    dynamic_range,
     elementwise,
     gather,
     landmarks,
@@ -66,6 +67,7 @@ _BY_NAME: dict[str, Lower] = {
     "resize_bilinear": resize.resize_bilinear,
     "resize_nearest": resize.resize_nearest,
     "reverse": movement.strided,
+    "round_rows": dynamic_range.round_rows,
     "scatter_elements": gather.scatter_elements,
     "scatter_nd": gather.scatter_nd,
     "slice": movement.strided,
@@ -81,4 +83,4 @@ _BY_NAME: dict[str, Lower] = {
 }
 
 LOWERINGS: dict[Op, Lower] = {OPS[name]: lower for name, lower in sorted(_BY_NAME.items())}
-UNSUPPORTED: dict[Op, str] = {op: "no shader yet" for op in OPS.values() if op not in LOWERINGS}
+UNSUPPORTED: dict[Op, str] = {op: "no shader yet" for _, op in sorted(OPS.items()) if op not in LOWERINGS}

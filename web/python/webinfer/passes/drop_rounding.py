@@ -1,0 +1,30 @@
+"""Dynamic-range models in real numbers: activations beside 8-bit weights stay what they are."""
+
+from __future__ import annotations
+
+from webinfer.graph.ir import Graph, Value
+from webinfer.ops.dynamic_range import ROUND_ROWS
+from webinfer.passes.uses import remove, substitute
+
+NOTE = "dynamic range: {count} products of float activations with 8-bit weights, "
+IN_FLOAT = NOTE + 'computed in float32; load(dynamic_range="int8") rounds activations to 8 bits a row, as LiteRT does'
+ROUNDED = NOTE + 'activations rounded to 8 bits a row, as LiteRT does; load(dynamic_range="float") leaves them'
+
+
+def drop_rounding(graph: Graph) -> int:
+    """Number of roundings of activations that were left out; the graph's notes say so."""
+    nodes = [node for node in graph.nodes if node.op is ROUND_ROWS]
+    replacements: dict[Value, Value] = {node.output: node.required_input(0) for node in nodes}
+    substitute(graph, replacements)
+    remove(graph, set(nodes))
+    if nodes:
+        graph.notes.append(IN_FLOAT.format(count=len(nodes)))
+    return len(nodes)
+
+
+def note_rounding(graph: Graph) -> int:
+    """0: nothing is rewritten, but the graph's notes say that activations are rounded, if they are."""
+    count = sum(node.op is ROUND_ROWS for node in graph.nodes)
+    if count:
+        graph.notes.append(ROUNDED.format(count=count))
+    return 0

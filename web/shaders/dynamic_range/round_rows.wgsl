@@ -1,0 +1,61 @@
+// round_rows: each element rounded to the nearest of 256 levels that its row has; a workgroup a row.
+//
+//   x, y [ROWS, D] float32
+//   Dispatch: (ROWS) workgroups
+
+$$ if subgroups
+enable subgroups;
+$$ endif
+{{ prelude }}
+const WG: u32 = {{ workgroup }}u;
+const READERS: u32 = WG;
+
+// The least and the greatest element so far, and zero.
+struct acc_v { low: f32, high: f32 }
+fn start() -> acc_v { return acc_v(0.0, 0.0); }
+fn combine(a: acc_v, b: acc_v) -> acc_v { return acc_v(min(a.low, b.low), max(a.high, b.high)); }
+$$ if subgroups
+fn subgroup_reduce(a: acc_v) -> acc_v { return acc_v(subgroupMin(a.low), subgroupMax(a.high)); }
+$$ endif
+{$ include "_workgroup_reduce.wgsl" $}
+
+@compute @workgroup_size(WG)
+fn main(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) local: u32,
+) {
+    // Spare workgroups of a folded dispatch repeat the last row: no barrier may stand behind a return.
+    let row = min(group.x + group.y * groups.x, params.rows - 1u);
+    let base = row * params.depth;
+    var own = start();
+    for (var d = local; d < params.depth; d += WG) {
+        let v = load_x(base + d);
+        own = combine(own, acc_v(v, v));
+    }
+    let all = workgroup_reduce(own, local);
+    $$ if symmetric
+    let most = max(-all.low, all.high);
+    let per = select(1.0, 127.0 / most, most > 0.0);
+    let scale = select(1.0, most / 127.0, most > 0.0);
+    let lowest = -127.0;
+    let highest = 127.0;
+    $$ else
+    let per = select(1.0, 255.0 / (all.high - all.low), all.high > all.low);
+    let scale = 1.0 / per;
+    let below = -128.0 + all.low * per;
+    let above = 127.0 + all.high * per;
+    let zero = round(clamp(select(127.0 - all.high * per, -128.0 - all.low * per, below + above > 0.0), -128.0, 127.0));
+    let lowest = -128.0 - zero;
+    let highest = 127.0 - zero;
+    $$ endif
+    for (var d = local; d < params.depth; d += WG) {
+        let scaled = load_x(base + d) * per;
+        $$ if symmetric
+        let level = trunc(select(scaled + 0.5, scaled - 0.5, scaled < 0.0));
+        $$ else
+        let level = round(scaled);
+        $$ endif
+        store_y(base + d, clamp(level, lowest, highest) * scale);
+    }
+}
