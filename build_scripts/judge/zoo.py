@@ -18,11 +18,13 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from build_scripts.judge.backends import definition, inference_backends, use_engine
+from build_scripts.judge.float_twin import float_twin
 from build_scripts.judge.runtimes import RUNTIMES, Shapes, runtime_of
-from build_scripts.judge.zoo_judge import Array, Judge, Verdict, compare, model_inputs
+from build_scripts.judge.zoo_judge import Array, Judge, Verdict, compare, model_inputs, nudged
 from build_scripts.kernels.step import kernels_step
 from build_scripts.paths import ROOT
 from build_scripts.steps import run_steps
@@ -39,6 +41,7 @@ class Row:
     status: str  # right, refused or wrong
     judge: str = ""
     format: str = ""
+    dynamic_range: str = "float"
     max_rel_diff: float | None = None
     exact_share: float | None = None
     arena_bytes: int | None = None
@@ -123,14 +126,34 @@ async def _run(models: Sequence[Path], ways: Sequence[Way], images: Path) -> lis
 
 
 async def _model_rows(model: Path, ways: Sequence[Way], images: Path, judge: Judge) -> list[Row]:
-    """A row for each way; the judge works once for all of them."""
+    """A row for each way.
+
+    A model with 8-bit weights beside float activations is judged twice: in real numbers by its twin with float32
+    weights, with rounded activations as it is.
+    """
+    shapes = judge.shapes(model)
+    twin = float_twin(model.read_bytes()) if shapes is not None and model.suffix == ".tflite" else None
+    if twin is None:
+        return await _rows(model, model, ways, images, judge, shapes)
+    with TemporaryDirectory() as folder:
+        other = Path(folder) / model.name
+        other.write_bytes(twin)
+        rows = await _rows(model, other, ways, images, judge, shapes)
+    return rows + await _rows(model, model, ways, images, judge, shapes, "int8")
+
+
+async def _rows(
+    model: Path, judged: Path, ways: Sequence[Way], images: Path, judge: Judge, shapes: Shapes | None,
+    dynamic_range: str = "float",
+) -> list[Row]:  # fmt: skip
+    """A row for each way; the judge works once for all of them, on the file `judged`."""
     wanted: list[list[Array]] | None = None
     inputs: list[dict[str, Array]] = []
-    runtime, shapes = runtime_of(model), judge.shapes(model)
+    runtime, spread = runtime_of(model), 0.0
     verdict_by = definition() if shapes is None else runtime.judge
     rows = []
     for way in ways:
-        row = Row(model.stem, way.name, "refused", verdict_by, runtime.format)
+        row = Row(model.stem, way.name, "refused", verdict_by, runtime.format, dynamic_range)
         rows.append(row)
         with way.context():
             session = await _load(way, model, row, shapes or None)
@@ -140,10 +163,12 @@ async def _model_rows(model: Path, ways: Sequence[Way], images: Path, judge: Jud
                 if wanted is None:
                     inputs = model_inputs(session.inputs, images)
                     if shapes is not None:
-                        inputs, wanted = _judged(judge, model, inputs)
+                        inputs, wanted = _judged(judge, judged, inputs)
+                        if dynamic_range == "int8":
+                            spread = _difference(wanted, judge.run(judged, nudged(inputs))).float_diff or 0.0
                     else:
                         wanted = await _referee(way.host, model, inputs)
-                _judge(row, await _outputs(session, inputs, row), wanted)
+                _judge(row, await _outputs(session, inputs, row), wanted, 4 * spread)
             except Exception as error:  # whatever a model provokes is a row, not the end of the table
                 row.status, row.error = "wrong", f"{type(error).__name__}: {error}"
             finally:
@@ -172,7 +197,9 @@ async def _load(way: Way, model: Path, row: Row, shapes: Shapes | None) -> Any:
 
     start = time.perf_counter()
     try:
-        session = await load(model, backend=[way.backend], host=way.host, shapes=shapes)
+        session = await load(
+            model, backend=[way.backend], host=way.host, shapes=shapes, dynamic_range=row.dynamic_range
+        )
     except WebinferError as error:
         row.error = f"{type(error).__name__}: {error}"
         return None
@@ -205,12 +232,18 @@ async def _referee(host: Any, model: Path, inputs: Sequence[Mapping[str, Array]]
         return await _outputs(session, inputs)
 
 
-def _judge(row: Row, got: Sequence[Sequence[Array]], wanted: Sequence[Sequence[Array]]) -> None:
+def _difference(got: Sequence[Sequence[Array]], wanted: Sequence[Sequence[Array]]) -> Verdict:
     verdict = Verdict()
     for ours, theirs in zip(got, wanted, strict=True):
         for a, b in zip(ours, theirs, strict=True):
             compare(a, b, verdict)
-    row.max_rel_diff, row.exact_share, row.error = verdict.max_rel_diff, verdict.exact_share, verdict.problem()
+    return verdict
+
+
+def _judge(row: Row, got: Sequence[Sequence[Array]], wanted: Sequence[Sequence[Array]], spread: float) -> None:
+    """Fills in the verdict; `spread` is how far the judge's own results may be apart, if that is more than we allow."""
+    verdict = _difference(got, wanted)
+    row.max_rel_diff, row.exact_share, row.error = verdict.max_rel_diff, verdict.exact_share, verdict.problem(spread)
     row.status = "wrong" if row.error else "right"
 
 
@@ -219,8 +252,9 @@ def _print(row: Row) -> None:
         return "-" if value is None else format(value, style)
 
     bound = row.arena_bytes / row.arena_bound if row.arena_bytes and row.arena_bound else None
+    name = row.model if row.dynamic_range == "float" else f"{row.model} {row.dynamic_range}"
     print(
-        f"{row.model:36} {row.backend:15} {row.status:8} {row.judge:10} "
+        f"{name:36} {row.backend:15} {row.status:8} {row.judge:10} "
         f"{number(row.max_rel_diff, '9.1e'):>9} {number(row.exact_share, '8.4f'):>8} "
         f"{number(row.arena_bytes, ',d'):>11} {number(bound, '.2f'):>7} {number(row.steps, 'd'):>6} "
         f"{number(row.constant_bytes, ',d'):>10} "

@@ -94,6 +94,14 @@ def _random_array(rng: np.random.Generator, info: Any) -> Array:
     return np.asarray(rng.integers(low, high, info.shape, endpoint=True).astype(info.dtype.value))
 
 
+def nudged(inputs: Sequence[Mapping[str, Array]]) -> list[dict[str, Array]]:
+    """The inputs with floats a millionth larger: what rounding turns that into, a judge answers for."""
+    return [
+        {name: (a * (1 + 1e-6)).astype(a.dtype) if a.dtype.kind == "f" else a for name, a in named.items()}
+        for named in inputs
+    ]
+
+
 @dataclass
 class Verdict:
     """What all outputs together amount to."""
@@ -114,12 +122,12 @@ class Verdict:
         """Share of integer values that are the same."""
         return self.exact / self.count if self.count else None
 
-    def problem(self) -> str:
-        """What is out of bounds, or an empty text."""
+    def problem(self, spread: float = 0.0) -> str:
+        """What is out of bounds, or an empty text. Floats may be as far off as the judge's own results, `spread`."""
         if self.mismatch:
             return self.mismatch
-        if self.float_diff is not None and not self.float_diff <= FLOAT_LIMIT:
-            return f"floats differ by {self.float_diff:.2e} of the range, allowed {FLOAT_LIMIT}"
+        if self.float_diff is not None and not self.float_diff <= max(FLOAT_LIMIT, spread):
+            return f"floats differ by {self.float_diff:.2e} of the range, allowed {max(FLOAT_LIMIT, spread):.3g}"
         if self.count and (self.exact / self.count < EXACT_LIMIT or self.farthest > 1):
             share = f"{self.exact} of {self.count} integers exact"
             return f"{share}, one is off by {self.farthest}; allowed {EXACT_LIMIT} and 1"

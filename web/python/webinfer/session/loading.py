@@ -72,15 +72,19 @@ async def load(
     order = order_of(backend, precision)
     shapes = checked_shapes(shapes)
     options = _options(strict, progress, threads, tuning_ms, precision)
-    if dynamic_range not in DYNAMIC_RANGES:
-        raise InputError(f"dynamic_range={dynamic_range!r} is unknown; choose {' or '.join(DYNAMIC_RANGES)}")
-    if signature is not None and not isinstance(signature, str):
-        raise InputError(f"signature is {signature!r}, needs the name of one of the model's signatures, or None")
+    _check_ways(signature, dynamic_range)
     post, source = (source, source.model) if isinstance(source, WithPostprocessing) else (None, source)
     if not isinstance(source, GraphBuilder):
         source = _Bytes(*await _fetch(source, host, progress))
     plan = _Loading(source, post, host, order, options, shapes, dequantize, dynamic_range == "int8")
     return await plan.session(signature, None)
+
+
+def _check_ways(signature: str | None, dynamic_range: str) -> None:
+    if dynamic_range not in DYNAMIC_RANGES:
+        raise InputError(f"dynamic_range={dynamic_range!r} is unknown; choose {' or '.join(DYNAMIC_RANGES)}")
+    if signature is not None and not isinstance(signature, str):
+        raise InputError(f"signature is {signature!r}, needs the name of one of the model's signatures, or None")
 
 
 def _options(
