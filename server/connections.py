@@ -35,10 +35,10 @@ class LimitedProtocol(H11Protocol):
     """One connection.
 
     The header timeout starts when a connection opens, and again when the first byte of each later request arrives. It
-    ends when the last header has been read. The write timeout starts when bytes of an answer wait for the client, and
-    ends when it has taken all of them; never more than one piece of a file (64 kB) waits. A connection beyond its
-    client's limit is answered with 429 and closed. Those of a trusted proxy are not limited: its clients are told apart
-    by the requests.
+    ends when all of the request has been read: here nobody has use for a body. The write timeout starts when bytes of
+    an answer wait for the client, and ends when it has taken all of them; never more than one piece of a file (64 kB)
+    waits. A connection beyond its client's limit is answered with 429 and closed. Those of a trusted proxy are not
+    limited: its clients are told apart by the requests.
     """
 
     settings: ClassVar[Settings]
@@ -63,9 +63,10 @@ class LimitedProtocol(H11Protocol):
         self.header_timer = self.loop.call_later(self.settings.header_timeout_s, transport.close)
 
     def data_received(self, data: bytes) -> None:
-        """Starts the header timeout if a head is incomplete, stops it if none is."""
+        """Starts the header timeout if a request is incomplete, stops it if none is."""
         super().data_received(data)
-        if self.conn.their_state is not h11.IDLE or not self.conn.trailing_data[0]:
+        begun = self.conn.their_state is h11.IDLE and self.conn.trailing_data[0]
+        if not begun and self.conn.their_state is not h11.SEND_BODY:
             self.stop_header_timer()
         elif self.header_timer is None:
             self.header_timer = self.loop.call_later(self.settings.header_timeout_s, self.transport.close)

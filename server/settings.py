@@ -26,7 +26,7 @@ class Settings:
     hosts: frozenset[str] = field(default=frozenset({"127.0.0.1", "localhost", "::1"}))  # accepted Host names, no port
     hashed_max_age_s: int = 31_536_000  # seconds that a file with a hash in its name may be kept
     max_path_chars: int = 1024  # of a request; longer paths are answered with 404
-    header_timeout_s: float = 10.0  # seconds that a client may take to send the head of a request
+    header_timeout_s: float = 10.0  # seconds that a client may take to send a request
     keep_alive_timeout_s: int = 5  # seconds that an idle connection is kept
     write_timeout_s: float = 20.0  # seconds that a client may leave 64 kB of an answer unread
     max_connections: int = 16_384  # open at a time; more are closed at once

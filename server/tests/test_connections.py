@@ -103,6 +103,13 @@ def test_a_second_request_has_a_header_timeout_too(port: int) -> None:
         assert seconds_until_closed(connection, b"a") < LIMIT_S
 
 
+def test_a_body_that_does_not_end_ends_the_connection(port: int) -> None:
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        connection.sendall(b"POST /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n")
+        assert connection.recv(4096).startswith(b"HTTP/1.1 405")
+        assert seconds_until_closed(connection, b"a") < LIMIT_S
+
+
 def test_requests_one_after_the_other_are_served_beyond_the_timeout(port: int) -> None:
     connection = HTTPConnection("localhost", port, timeout=5)
     for _ in range(4):
