@@ -26,6 +26,7 @@ from webinfer.backends.webgpu.lowerings.custom import custom
 from webinfer.backends.webgpu.lowerings.fused import depthwise_pointwise
 from webinfer.backends.webgpu.memory import Block, Home, Region
 from webinfer.backends.webgpu.pipelines import pipeline_of
+from webinfer.backends.webgpu.writes import check_writes
 from webinfer.codegen.elements import storage_bytes
 from webinfer.codegen.prelude import Access
 from webinfer.errors import LimitError, UnsupportedOpError
@@ -77,7 +78,8 @@ def _ignore(spec: PipelineSpec) -> None:
 def make_schedule(graph: Graph, target: Target, on_pipeline: Callable[[PipelineSpec], None] = _ignore) -> Schedule:
     """The steps of a graph. `on_pipeline` is called with each step's pipeline as soon as it is known.
 
-    Raises:  UnsupportedOpError listing every node that cannot run; LimitError
+    Raises:  UnsupportedOpError listing every node that cannot run; LimitError; KernelError if a dispatch would write
+             more or less than its tensor
     """
     builder = _Builder(graph, target, on_pipeline)
     problems: list[str] = []
@@ -161,6 +163,7 @@ class _Builder:
         return len(owners) == 1
 
     def _append(self, index: int, dispatch: Dispatch, part: list[Step]) -> None:
+        check_writes(dispatch)
         regions = tuple(self._region(b.source, part, index) for b in dispatch.bindings)
         for region in regions:
             if region.nbytes > self.target.limits["maxStorageBufferBindingSize"]:

@@ -1,0 +1,126 @@
+"""How many elements each shader writes, and the check that they are those of the tensor that it writes to.
+
+A GPU keeps stores inside the buffer and says nothing, so that numbers would be wrong without an error.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from webinfer.backends.webgpu.dispatch import Dispatch, Source, Stored
+from webinfer.codegen.elements import Element, storage_bytes
+from webinfer.codegen.prelude import Access
+from webinfer.errors import KernelError
+from webinfer.graph.ir import Value
+
+Numbers = Mapping[str, Any]  # parameters and template variables of a dispatch, by name
+Extent = Callable[[Numbers], int]
+
+
+def _count(p: Numbers) -> int:
+    return int(p["count"])
+
+
+def _lines(p: Numbers) -> int:
+    return int(p["lines"] * p["depth"])
+
+
+def _pixels(p: Numbers) -> int:
+    return int(p["pixels"] * (p["co"] if "co" in p else 4 * p["co4"]))
+
+
+def _rows(p: Numbers) -> int:
+    return int(p["rows"] * p["ow"] * (p["co"] if "co" in p else 4 * p["co4"]))
+
+
+def _groups(p: Numbers) -> int:
+    return int(p["pixels"] * p["groups"] * p["og"])
+
+
+def _box(p: Numbers) -> int:
+    """Whole quads up to the last one of the box."""
+    walk = zip(p["size"][: p["rank"]], p["target_stride"], strict=False)
+    return int(4 * (p["target_offset"] + 1 + sum((size - 1) * stride for size, stride in walk)))
+
+
+IN_PARTS = ("strided_copy_vec4",)  # a tensor is what several dispatches have written
+# Elements that a shader writes to each binding, or to one; a shader that is not listed writes `count` elements.
+EXTENTS: dict[str, Extent] = {
+    **dict.fromkeys(
+        (
+            "conv2d_1x1_4x8", "conv2d_1x1_packed_4x4", "conv2d_1x1_packed_gemv", "conv2d_1x1_packed_split_k",
+            "conv2d_1x1_vec4", "conv2d_gemv", "conv2d_split_k", "conv2d_tiled", "conv2d_vec4", "depthwise_pointwise",
+        ),
+        _pixels,
+    ),
+    **dict.fromkeys(("conv2d_dot_4x1", "conv2d_image_4x4", "depthwise_4x1", "depthwise_vec4"), _rows),
+    **dict.fromkeys(("conv2d_any", "conv_transpose2d"), _groups),
+    **dict.fromkeys(("cumulative_sum", "softmax_lines", "softmax_workgroup"), _lines),
+    "densify": lambda p: p["dense"],
+    "landmarks_to_transform_matrix": lambda p: 16,
+    "posenet_masks": lambda p: p["max_detections"] * p["h"] * p["w"],
+    "posenet_rank.found": lambda p: 1,
+    "posenet_rank.keypoints": lambda p: 2 * p["max_detections"] * p["keypoints"],
+    "posenet_rank.pose_scores": lambda p: p["max_detections"],
+    "posenet_rank.scores": lambda p: p["max_detections"] * p["keypoints"],
+    "posenet_search": lambda p: p["max_detections"] * p["record"],
+    "reduce_part": lambda p: p["count"] // -(-p["inner"] // 4) * p["inner"],
+    "reduce_workgroup": lambda p: p["rows"],
+    "ssd_detections": lambda p: p["most"] * (p["raw"] + 1),
+    "strided_copy": lambda p: 4 * (p["first_quad"] + p["quads"]),
+    "strided_copy_vec4": _box,
+    "top_k": lambda p: p["count"] // p["depth"] * p["k"],
+}  # fmt: skip
+
+
+def written(dispatch: Dispatch) -> dict[str, int]:
+    """The elements that a dispatch writes, counted from the start of the tensor, by binding.
+
+    Raises:  KernelError if a shader says nothing of a binding
+    """
+    numbers = {**dispatch.variables, **{p.name: p.value for p in dispatch.params}}
+    shader, found = dispatch.shader, {}
+    for name in (b.slot.name for b in dispatch.bindings if b.slot.access is not Access.READ):
+        try:
+            found[name] = EXTENTS.get(f"{shader}.{name}", EXTENTS.get(shader, _count))(numbers)
+        except KeyError as error:
+            raise KernelError(f"shader {shader}: what it writes to {name!r} depends on {error}") from None
+    return found
+
+
+def itemsize(element: Element) -> int:
+    """Bytes of an element as it lies in memory."""
+    return 1 if element is Element.BOOL else int("".join(filter(str.isdigit, element))) // 8
+
+
+def _nbytes(source: Source) -> int:
+    assert not isinstance(source, Stored)
+    if isinstance(source, Value):
+        return source.type.nbytes
+    shape = getattr(source, "shape", ())
+    return math.prod(shape) * source.dtype.itemsize
+
+
+def check_writes(dispatch: Dispatch) -> None:
+    """Nothing, if the dispatch writes exactly the tensors that it says; an updated one it may write in part.
+
+    Raises:  KernelError naming shader, tensor and sizes
+    """
+    if dispatch.text:
+        return  # a user's own shader: its bounds are its own
+    counts = written(dispatch)
+    for binding in dispatch.bindings:
+        if (count := counts.get(binding.slot.name)) is None:
+            continue
+        size = itemsize(binding.slot.element)
+        needed = _nbytes(binding.source)
+        room = storage_bytes(needed, size)
+        in_parts = dispatch.shader in IN_PARTS or binding.slot.access is Access.UPDATE
+        if count * size > room or (count * size < needed and not in_parts):
+            name = binding.source.name if isinstance(binding.source, Value) else "scratch"
+            raise KernelError(
+                f"shader {dispatch.shader} would write {count} elements of {size} bytes to {name!r}, "
+                f"which has {needed} bytes"
+            )
