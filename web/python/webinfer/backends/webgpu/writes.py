@@ -68,6 +68,7 @@ EXTENTS: dict[str, Extent] = {
     "posenet_search": lambda p: p["max_detections"] * p["record"],
     "reduce_part": lambda p: p["count"] // -(-p["inner"] // 4) * p["inner"],
     "reduce_workgroup": lambda p: p["rows"],
+    "round_rows": lambda p: p["rows"] * p["depth"],
     "ssd_detections": lambda p: p["most"] * (p["raw"] + 1),
     "strided_copy": lambda p: 4 * (p["first_quad"] + p["quads"]),
     "strided_copy_vec4": _box,
@@ -86,7 +87,10 @@ def written(dispatch: Dispatch) -> dict[str, int]:
         try:
             found[name] = EXTENTS.get(f"{shader}.{name}", EXTENTS.get(shader, _count))(numbers)
         except KeyError as error:
-            raise KernelError(f"shader {shader}: what it writes to {name!r} depends on {error}") from None
+            raise KernelError(
+                f"shader {shader} does not tell how many elements of {name!r} it writes: it has no parameter {error}; "
+                "give it a row in backends/webgpu/writes.py"
+            ) from None
     return found
 
 
