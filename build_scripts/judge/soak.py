@@ -89,9 +89,14 @@ class Soak:
         raise BuildError("none of these troubles can be made on this page")
 
     def do(self, kind: str) -> str:
-        """What was done, "" if there was nothing to do it to."""
-        self.watch()  # answers until now belong to the time before
-        return TROUBLES[kind][0](self.page)
+        """What was done, "" if it could not be done; not before the page has just been right."""
+        begin = time.monotonic()
+        while not self.watch():  # answers until now belong to the time before
+            if time.monotonic() - begin > self.deadline_s:
+                self.stuck(f"no answer before the next trouble; console {self.page.console[-5:]}")
+                begin = time.monotonic()
+            self.page.page.wait_for_timeout(1000 * LOOK_S)
+        return self.page.make(kind)
 
     def cycle(self, trouble: Trouble, due: float) -> None:
         """From one trouble to the next: back to a right answer, calm, memory."""

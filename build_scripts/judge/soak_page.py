@@ -170,6 +170,16 @@ class SoakPage:
         except Error:  # between two documents
             return nothing
 
+    def make(self, kind: str) -> str:
+        """Makes this trouble and says what was done; "" where it cannot be made."""
+        from playwright.sync_api import Error
+
+        try:
+            return TROUBLES[kind][0](self)
+        except Error as error:
+            print(f"           {kind} could not be made: {str(error).splitlines()[0]}")
+            return ""
+
     def press(self, button: str) -> None:
         """Presses a button as its id names it; "retry" may be that of a page whose scripts did not come."""
         from playwright.sync_api import Error
@@ -178,7 +188,15 @@ class SoakPage:
             self.page.evaluate(PRESS, button)
 
     def memory(self) -> dict[str, float]:
-        """MiB of the renderers, of the GPU process, and of what the page itself can account for."""
+        """MiB of the renderers, of the GPU process, and of what the page itself can account for; {} if it is gone."""
+        from playwright.sync_api import Error
+
+        try:
+            return self._memory()
+        except Error:
+            return {}
+
+    def _memory(self) -> dict[str, float]:
         self.context.new_cdp_session(self.page).send("HeapProfiler.collectGarbage")
         browser = self.browser.new_browser_cdp_session()
         processes = browser.send("SystemInfo.getProcessInfo")["processInfo"]
@@ -226,8 +244,10 @@ class SoakPage:
         self.page.goto(self.url, wait_until="commit")
         time.sleep(after)
         self.server.kill()
-        self.page.wait_for_timeout(3000)
-        self.server.start()
+        try:
+            self.page.wait_for_timeout(3000)
+        finally:
+            self.server.start()
         return f"the server was killed {after:.2f} s after a reload without cache, for 3 s"
 
     def damage_stored(self) -> str:

@@ -81,6 +81,9 @@ class Page:
     def press(self, button: str) -> None:
         self.pressed.append(button)
 
+    def make(self, kind: str) -> str:
+        return "" if kind == "thread" else f"did {kind}"
+
     def memory(self) -> dict[str, float]:
         return {"renderer": 100.0, "gpu": 10.0}
 
@@ -131,9 +134,8 @@ def test_a_page_that_runs_is_asked_again_and_one_without_an_answer_is_stuck(made
 def test_troubles_come_in_turns_and_what_cannot_be_done_is_left_out(
     made: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    done = {kind: (lambda page, kind=kind: "" if kind == "thread" else f"did {kind}", 0.0) for kind in soak.TROUBLES}
-    monkeypatch.setattr(soak, "TROUBLES", done)
-    seen = made(Page(3)).run(2.0, 15.0, [*done])
+    monkeypatch.setattr(soak, "TROUBLES", dict.fromkeys(soak.TROUBLES, (None, 0.0)))
+    seen = made(Page(3)).run(2.0, 15.0, [*soak.TROUBLES])
     assert [t.kind for t in seen.troubles] == ["gpu", "engine", "server", "stored", "reload", "gpu", "engine", "server"]
     assert all(t.recovered_s is not None and t.memory for t in seen.troubles)
     assert soak.verdict(seen) == 0
