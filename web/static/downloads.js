@@ -1,8 +1,9 @@
-// Downloads that report bytes as they come, one request each.
+// Downloads that report bytes as they come. Each file is checked against the manifest before anybody gets it; one that
+// is damaged is asked for once more, past the browser's cache.
 //
-// Pyodide and Python fetch some files themselves. While `counting` runs, the worker's `fetch` is wrapped:
-// the response is passed on untouched and a clone of it is counted, so nothing is downloaded twice.
+// Pyodide and Python fetch some files themselves: while `counting` runs, the worker's `fetch` is wrapped.
 
+import { browsersOwnCheck, complaintOf, IntegrityError } from "./integrity.js";
 import { StallWatch } from "./stall_watch.js";
 
 const STAGES = { pyodide: "Python", python: "Engine", snapshot: "Engine", kernels: "Kernels" }; // folder -> stage
@@ -68,42 +69,32 @@ export class Downloads {
 
   /** The namespace of a JavaScript module of the manifest. */
   async module(name) {
-    try {
-      const namespace = await this.#watched(name, false, () => import(this.url(name)));
-      this.came(name); // `import` shows no bytes on the way
-      return namespace;
-    } catch (error) {
-      throw this.#failed(error);
-    }
+    const [checked, imported] = await Promise.allSettled([
+      this.script(name),
+      this.#watched(name, false, () => import(this.url(name))),
+    ]);
+    const failed = [checked, imported].find(({ status }) => status === "rejected");
+    if (failed) throw this.#failed(failed.reason);
+    return imported.value;
+  }
+
+  /** Checks a script that the browser loads, or has loaded, by itself. What it ran cannot be taken back. */
+  async script(name) {
+    const { wrong } = await this.#intact(name);
+    if (wrong) throw new IntegrityError(name, this.url(name), wrong, true);
   }
 
   /** The bytes of a file of the manifest. */
   async bytes(name) {
-    const url = this.url(name);
-    const bytes = new Uint8Array(this.manifest[name].bytes);
-    await this.#whole(name, true, async (response) => {
-      const reader = response.body.getReader();
-      this.#counted.add(url);
-      for (let at = 0; ; ) {
-        const { done, value } = await reader.read();
-        if (done && at === bytes.length) return;
-        if (done || at + value.length > bytes.length) throw new Error("it is of another length than the manifest says");
-        bytes.set(value, at);
-        at += value.length;
-        this.#add(url, value.length);
-      }
-    });
-    return bytes;
+    return (await this.#intact(name)).bytes;
   }
 
   /**
-   * A compiled WebAssembly module of the manifest. The browser gets the response itself, nothing counts along:
-   * only so it finds the machine code that it kept from an earlier visit.
+   * A compiled WebAssembly module of the manifest. The browser gets the response itself, and a copy is checked: only
+   * so it finds the machine code that it kept from an earlier visit.
    */
   async compiled(name) {
-    const module = await this.#whole(name, false, WebAssembly.compileStreaming);
-    this.came(name);
-    return module;
+    return (await this.#intact(name, WebAssembly.compileStreaming)).made;
   }
 
   /** What `promise` resolves to: this file, which somebody else is asking for. */
@@ -118,23 +109,63 @@ export class Downloads {
     this.#counted.add(url);
   }
 
-  /** What `take` makes of the answer to a request for the file. */
-  #whole(name, seen, take) {
-    return this.#watched(name, seen, async () => {
-      const response = await this.#fetchPlain(this.url(name), { signal: this.#watch.signal });
-      if (!response.ok) throw new Error(`the server answered ${response.status}`);
-      return take(response);
+  /**
+   * A file's `bytes`, what `make` has `made` of the response, and what was `wrong` with the browser's own copy, if
+   * that is not the one.
+   */
+  #intact(name, make) {
+    return this.#watched(name, !make, async () => {
+      let wrong = "";
+      for (const cache of ["default", "reload"]) {
+        const response = await this.#ask(name, cache);
+        const copy = make ? response.clone() : response;
+        const making = make?.(response);
+        making?.catch(() => {}); // of damaged bytes
+        const bytes = await this.#read(name, copy);
+        const found = await complaintOf(bytes, this.manifest[name]);
+        if (!found) return { bytes, made: await making, wrong };
+        wrong = found;
+        console.warn(`${name} came damaged, ${wrong}${cache === "default" ? "; it is asked for again" : ""}`);
+      }
+      throw new IntegrityError(name, this.url(name), wrong);
     });
+  }
+
+  async #ask(name, cache) {
+    const check = browsersOwnCheck(this.manifest[name]);
+    const response = await this.#fetchPlain(this.url(name), { ...check, cache, signal: this.#watch.signal });
+    if (!response.ok) throw new Error(`the server answered ${response.status}`);
+    return response;
+  }
+
+  /** The bytes of a response, not many more than the manifest says. */
+  async #read(name, { body }) {
+    const url = this.url(name);
+    const bytes = new Uint8Array(this.manifest[name].bytes);
+    const reader = body.getReader();
+    this.#counted.add(url);
+    for (let at = 0; ; ) {
+      const { done, value } = await reader.read();
+      if (done) return bytes.subarray(0, at);
+      this.#add(url, value.length);
+      if (at + value.length > bytes.length) {
+        reader.cancel();
+        return new Uint8Array(at + value.length);
+      }
+      bytes.set(value, at);
+      at += value.length;
+    }
   }
 
   /** What `work` resolves to; throws DownloadError if it fails, or if all downloads stand still. */
   async #watched(name, seen, work) {
     try {
       return await this.#watch.watch(work, seen);
-    } catch ({ message }) {
-      const error = new DownloadError(name, this.url(name), message);
-      if (this.stalled) this.#stall(this.#failed(error));
-      throw error;
+    } catch (error) {
+      if (error instanceof IntegrityError) throw error;
+      const failure = new DownloadError(name, this.url(name), error.message);
+      if (this.stalled) this.#stall(this.#failed(failure));
+      throw failure;
     }
   }
 
@@ -143,7 +174,7 @@ export class Downloads {
     const original = self.fetch;
     self.fetch = (input, options) => {
       const url = new URL(input instanceof Request ? input.url : input, self.location.href).href;
-      return this.#files.has(url) ? this.#fetch(url, options) : this.#fetchPlain(input, options);
+      return this.#files.has(url) ? this.#fetch(url) : this.#fetchPlain(input, options);
     };
     try {
       return await work();
@@ -170,18 +201,9 @@ export class Downloads {
     return Promise.race([this.#still, promise]);
   }
 
-  async #fetch(url, options) {
-    const { name } = this.#files.get(url);
-    const { signal } = this.#watch;
+  async #fetch(url) {
     try {
-      const response = await this.#watched(name, true, () => this.#fetchPlain(url, { ...options, signal }));
-      if (!response.ok) throw new DownloadError(name, url, `the server answered ${response.status}`);
-      if (!this.#counted.has(url) && response.body) {
-        this.#counted.add(url);
-        const { body } = response.clone();
-        this.#watched(name, true, () => this.#count(url, body)).catch(() => {}); // the reader of the original sees it
-      }
-      return response;
+      return new Response(await this.bytes(this.#files.get(url).name));
     } catch (error) {
       throw this.#failed(error);
     }
@@ -190,15 +212,6 @@ export class Downloads {
   #failed(error) {
     this.#break(error);
     return error;
-  }
-
-  async #count(url, body) {
-    const reader = body.getReader();
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (done) return;
-      this.#add(url, value.byteLength);
-    }
   }
 
   /** The stage of a file, which counts in its total from now on; undefined if it has none. */

@@ -5,6 +5,8 @@ import { Downloads } from "./downloads.js";
 import { complaint, TO_ENGINE, VERSION } from "./messages.js";
 import { settle, startPython } from "./python_start.js";
 
+// Scripts that the browser has loaded when this one runs.
+const OWN = ["downloads", "engine_worker", "integrity", "kept_files", "messages", "python_snapshot", "python_start", "stall_watch"];
 const MODULES = /^static\/((gpu|kernels)_\w+)\.js$/;
 
 const WARM_UP_RUNS = 120;
@@ -63,7 +65,11 @@ function prefetchDownloads(downloads, { models, plans, probes }, model, inKernel
   begin(`kernels/webinfer-${build}.wasm`, (name) => downloads.compiled(name));
   if (!self.crossOriginIsolated || navigator.hardwareConcurrency < 2) return;
   begin(`kernels/webinfer-${build}-threads.wasm`, (name) => downloads.compiled(name));
-  begin("static/thread_worker.js", async (name) => new Worker(downloads.url(name), { type: "module", name: "kernels 1" }));
+  begin("static/thread_worker.js", async (name) => {
+    const worker = new Worker(downloads.url(name), { type: "module", name: "kernels 1" });
+    await downloads.script(name);
+    return worker;
+  });
 }
 
 /** Passes an answer of Python's on; the first ones are marked in the browser's timeline. */
@@ -92,7 +98,9 @@ async function start({ manifest, task, backend, model, debug, patience, runtimeC
       prefetchDownloads(downloads, snapshot, model, kernels);
       if (gpu) prefetchDevice(opening, snapshot.gpu);
     };
-    const [pyodide] = await Promise.all([startPython(downloads, debug, foreseen, runtimeComes ? runtime : null), opening]);
+    const own = OWN.map((name) => downloads.script(`static/${name}.js`));
+    const starting = startPython(downloads, debug, foreseen, runtimeComes ? runtime : null);
+    const [pyodide] = await Promise.all([starting, opening, ...own]);
     startingPython(1);
     downloads.complete("Engine");
     self.pyodide = pyodide; // for the console of this worker
@@ -152,8 +160,8 @@ async function handle(message) {
   try {
     await HANDLERS[message.type](message);
   } catch (error) {
-    if (engine && error.code !== "download") died(`The Python interpreter ended: ${error.message}.`);
-    else post("error", { code: error.code ?? "engine-start", message: String(error.message ?? error), fatal: true });
+    if (engine && !["download", "integrity"].includes(error.code)) died(`The Python interpreter ended: ${error.message}.`);
+    else post("error", { code: error.code ?? "engine-start", message: String(error.message ?? error), fatal: true, died: error.replaced });
   }
 }
 

@@ -30,6 +30,18 @@
     };
   };
 
+  /** A compiled file of the manifest; rejects if it is damaged, or cannot be checked here (see integrity.js). */
+  const compiled = async ({ url, sha256 }) => {
+    const response = await fetch(url);
+    const bytes = response.clone().arrayBuffer();
+    const module = WebAssembly.compileStreaming(response);
+    module.catch(() => {}); // of damaged bytes
+    const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", await bytes));
+    const found = Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
+    if (found !== sha256) throw new Error(`${url} is damaged`);
+    return module;
+  };
+
   const settings = readSettings();
   const worker = new Worker(manifest["static/engine_worker.js"].url, { type: "module", name: "webinfer engine" });
   const waiting = []; // events of the worker that came before page.js
@@ -37,7 +49,7 @@
     event.preventDefault();
     waiting.push(event);
   };
-  const runtime = WebAssembly.compileStreaming(fetch(manifest["pyodide/pyodide.asm.wasm"].url));
+  const runtime = compiled(manifest["pyodide/pyodide.asm.wasm"]);
   worker.postMessage({ v, type: "start", ...settings, runtimeComes: true });
   runtime.catch(() => null).then((module) => worker.postMessage({ v, type: "runtime", module })); // null: ask again
   globalThis.started = { settings, worker, waiting };

@@ -1,5 +1,7 @@
 // Large files that the browser keeps unpacked in the origin's private file system: to inflate 15 MB again
-// takes longer than to read them. Whoever cannot keep files downloads them again.
+// takes longer than to read them. Whoever cannot keep files downloads them again, and so does who finds one damaged.
+
+import { complaintOf } from "./integrity.js";
 
 const FOLDER = "webinfer";
 
@@ -8,19 +10,27 @@ async function folder() {
   return root.getDirectoryHandle(FOLDER, { create: true });
 }
 
-/** The bytes that are kept under this name, or null. */
-export async function kept(name) {
+/** The bytes of a file of this row of the manifest that are kept under this name, or null; if they are damaged, all is forgotten. */
+export async function kept(name, row) {
   try {
-    const handle = await (await folder()).getFileHandle(name);
-    const access = await handle.createSyncAccessHandle({ mode: "read-only" }); // who knows no modes keeps other tabs out
-    try {
-      const bytes = new Uint8Array(access.getSize());
-      return access.read(bytes) === bytes.length ? bytes : null;
-    } finally {
-      access.close();
-    }
+    const bytes = await readAll(await (await folder()).getFileHandle(name));
+    const wrong = await complaintOf(bytes, row);
+    if (!wrong) return bytes;
+    console.warn(`${name} was kept in this browser and is damaged, ${wrong}; it is fetched again`);
+    await forget();
+    return null;
   } catch {
     return null;
+  }
+}
+
+async function readAll(handle) {
+  const access = await handle.createSyncAccessHandle({ mode: "read-only" }); // who knows no modes keeps other tabs out
+  try {
+    const bytes = new Uint8Array(access.getSize());
+    return bytes.subarray(0, access.read(bytes));
+  } finally {
+    access.close();
   }
 }
 

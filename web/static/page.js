@@ -24,7 +24,7 @@ const TITLES = {
   "engine-start": "The engine could not start",
   gpu: "The graphics processor refused the work",
   input: "That cannot be worked on",
-  integrity: "The model is not the one that was expected",
+  integrity: "A file is not the one that was published",
   internal: "The engine made a mistake",
   isolation: "This page cannot have threads",
   kernel: "The engine’s kernels failed",

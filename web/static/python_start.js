@@ -51,20 +51,14 @@ async function theRuntime(files, given) {
 }
 
 async function readSaved(files, foreseen) {
-  const own = await kept(fileOf(files));
+  const own = await kept(fileOf(files), files.manifest[SNAPSHOT]);
   const bytes = own ?? (await files.bytes(SNAPSHOT));
-  try {
-    const snapshot = readSnapshot(bytes);
-    if (own) files.came(SNAPSHOT);
-    else unkept = bytes;
-    performance.mark("webinfer snapshot");
-    foreseen(snapshot);
-    return snapshot;
-  } catch (error) {
-    if (!own) throw error;
-    await forget();
-    return readSaved(files, foreseen);
-  }
+  const snapshot = readSnapshot(bytes);
+  if (own) files.came(SNAPSHOT);
+  else unkept = bytes;
+  performance.mark("webinfer snapshot");
+  foreseen(snapshot);
+  return snapshot;
 }
 
 /** The name under which the snapshot is kept; it holds the snapshot's hash. */

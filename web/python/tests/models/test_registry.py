@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
+import webinfer
 from webinfer.errors import IntegrityError
 from webinfer.host import current
+from webinfer.host.interface import Progress
+from webinfer.host.native import NativeHost
 from webinfer.importers import read_model
 from webinfer.models.layouts import BLAZEFACE
 from webinfer.models.registry import MODELS, check_integrity, known_model, locate_model
@@ -43,3 +47,29 @@ def test_only_a_name_is_a_known_model() -> None:
 def test_other_bytes_than_the_published_ones_are_refused() -> None:
     with pytest.raises(IntegrityError, match="face_mesh"):
         check_integrity("face_mesh", memoryview(b"TFL3"))
+
+
+class Damaging(NativeHost):
+    """A host whose stored copies have a flipped bit; `fresh` ones have it too if `always`."""
+
+    def __init__(self, always: bool) -> None:
+        super().__init__()
+        self.always, self.fetched = always, list[bool]()
+
+    async def fetch(self, url: str, progress: Progress | None = None, fresh: bool = False) -> memoryview:
+        self.fetched.append(fresh)
+        data = bytearray(await super().fetch(url, progress))
+        if self.always or not fresh:
+            data[-40] ^= 1
+        return memoryview(data)
+
+
+def test_a_model_that_came_damaged_is_fetched_again_once(caplog: pytest.LogCaptureFixture) -> None:
+    host = Damaging(always=False)
+    asyncio.run(webinfer.load("blazeface_short_range", backend="wasm", host=host)).close()
+    assert host.fetched == [False, True]
+    assert "came damaged" in caplog.text
+    host = Damaging(always=True)
+    with pytest.raises(IntegrityError, match="blazeface_short_range"):
+        asyncio.run(webinfer.load("blazeface_short_range", backend="wasm", host=host))
+    assert host.fetched == [False, True]

@@ -19,7 +19,7 @@ from webinfer.host.checksums import sealed, unsealed
 from webinfer.host.gpu import GpuTensor
 from webinfer.host.interface import Capability, Kernels, Progress, ProgressEvent, SizeCheck
 from webinfer.host.kernels_browser import best_build, open_kernels
-from webinfer.host.prefetch import prefetched
+from webinfer.host.prefetch import fetched, prefetched
 from webinfer.host.thread_pool import open_thread_pool
 
 CACHE = "webinfer"  # name of the Cache API store
@@ -71,18 +71,18 @@ class BrowserHost:
         """Lets messages and painting run."""
         await asyncio.sleep(0)
 
-    async def fetch(self, url: str, progress: Progress | None = None) -> memoryview:
+    async def fetch(self, url: str, progress: Progress | None = None, fresh: bool = False) -> memoryview:
         """The bytes of a URL, from the page's worker where it has asked for them already.
 
-        Raises:  ModelFormatError saying what could not be fetched and why
+        Raises:  ModelFormatError saying what could not be fetched and why; IntegrityError from the page's worker
         """
-        if (early := await prefetched(url)) is not None:
+        if not fresh and (early := await prefetched(url)) is not None:
             data: memoryview = early.to_memoryview()
             if progress is not None:
                 progress(ProgressEvent("model", data.nbytes, data.nbytes))
             return data
         try:
-            response = await js.fetch(url)
+            response = await fetched(url, "reload" if fresh else "default")
             if not response.ok:
                 raise ModelFormatError(f"cannot fetch {url!r}: HTTP {response.status} {response.statusText}")
             return await _read_body(response, progress)

@@ -94,8 +94,8 @@ class Host(Protocol):
     async def pause(self) -> None:
         """Lets other tasks (messages, painting) run."""
 
-    async def fetch(self, url: str, progress: Progress | None = None) -> memoryview:
-        """The bytes of a URL or, natively, of a path.
+    async def fetch(self, url: str, progress: Progress | None = None, fresh: bool = False) -> memoryview:
+        """The bytes of a URL or, natively, of a path; `fresh` ones do not come from what the platform has kept.
 
         Raises:  ModelFormatError saying what could not be fetched and why
         """

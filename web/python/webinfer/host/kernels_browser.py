@@ -10,9 +10,10 @@ from typing import Any
 import js
 from pyodide.ffi import JsException, JsProxy, to_js
 
-from webinfer.errors import BackendUnavailableError, ClosedError, KernelError, OutOfMemoryError
+from webinfer.errors import BackendUnavailableError, ClosedError, IntegrityError, KernelError, OutOfMemoryError
+from webinfer.host.checksums import check_kernels
 from webinfer.host.kernel_constants import MEMORY_MAX_BYTES
-from webinfer.host.prefetch import prefetched
+from webinfer.host.prefetch import fetched, prefetched
 
 PAGE = 65536  # bytes
 MAX_PAGES = MEMORY_MAX_BYTES // PAGE
@@ -49,21 +50,29 @@ async def open_kernels(url: str, isa: str) -> BrowserKernels:
 async def compiled(url: str) -> Any:
     """The compiled WebAssembly module at `url`, fetched once.
 
-    Raises:  BackendUnavailableError if it cannot be fetched or compiled
+    Raises:  BackendUnavailableError if it cannot be fetched or compiled; IntegrityError if it is damaged
     """
     try:
-        if url not in _modules and (module := await prefetched(url)) is not None:
-            _modules[url] = module
         if url not in _modules:
-            response = await js.fetch(url)
-            if not response.ok:
-                raise BackendUnavailableError(f"kernel module {url}: HTTP {response.status}; check the server")
-            _modules[url] = await js.WebAssembly.compileStreaming(response)
+            _modules[url] = await prefetched(url) or await _compiled_anew(url)
     except JsException as error:
-        raise BackendUnavailableError(
-            f"kernel module {url} does not start: {error}; check that the server sends application/wasm"
-        ) from error
+        raise BackendUnavailableError(f"kernel module {url} does not start: {error}") from error
     return _modules[url]
+
+
+async def _compiled_anew(url: str) -> Any:
+    for cache in ("default", "reload"):  # the second time past what the browser has kept
+        response = await fetched(url, cache)
+        if not response.ok:
+            raise BackendUnavailableError(f"kernel module {url}: HTTP {response.status}; check the server")
+        data = await response.arrayBuffer()
+        try:
+            check_kernels(url, data.to_memoryview())
+        except IntegrityError:
+            if cache == "reload":
+                raise
+        else:
+            return await js.WebAssembly.compile(data)
 
 
 async def instance(url: str, module: Any, memory: Any) -> Any:

@@ -42,8 +42,8 @@ class NativeHost:
         """Lets other tasks run."""
         await asyncio.sleep(0)
 
-    async def fetch(self, url: str, progress: Progress | None = None) -> memoryview:
-        """The bytes of a path or of an http(s) URL.
+    async def fetch(self, url: str, progress: Progress | None = None, fresh: bool = False) -> memoryview:
+        """The bytes of a path or of an http(s) URL, of which nothing is kept here.
 
         Raises:  ModelFormatError saying what could not be read and why
         """

@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import js
-from pyodide.ffi import JsException
+from pyodide.ffi import JsException, to_js
+
+from webinfer.errors import IntegrityError
 
 
 def take(url: str) -> Any | None:
@@ -32,3 +34,16 @@ async def prefetched(url: str) -> Any | None:
         return None if promise is None else await promise
     except JsException:
         return None
+
+
+async def fetched(url: str, cache: str = "default") -> Any:
+    """The browser's response; `cache` "reload" asks the server even where the browser has kept the file.
+
+    Raises:  IntegrityError if the page's worker found that the file is damaged
+    """
+    try:
+        return await js.fetch(url, to_js({"cache": cache}, dict_converter=js.Object.fromEntries))
+    except JsException as error:
+        if getattr(error, "code", "") == IntegrityError.code:
+            raise IntegrityError(str(error)) from error
+        raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
@@ -9,7 +10,7 @@ from typing import Any
 
 from webinfer.authoring.builder import GraphBuilder
 from webinfer.backends.base import PlanEntry
-from webinfer.errors import InputError, ModelFormatError
+from webinfer.errors import InputError, IntegrityError, ModelFormatError
 from webinfer.flags import debug, debug_level
 from webinfer.graph.ir import Graph
 from webinfer.graph.printer import print_graph
@@ -25,6 +26,7 @@ from webinfer.session.selection import LoadOptions, choose, order_of
 from webinfer.session.session import Session, Signatures
 from webinfer.session.state import Variables
 
+log = logging.getLogger("webinfer")
 DYNAMIC_RANGES = ("float", "int8")
 
 
@@ -196,8 +198,14 @@ async def _fetch(source: Any, host: Host, progress: Progress | None) -> tuple[me
         text = str(source)
         if text not in MODELS:
             return await host.fetch(text, progress), PurePath(text.split("?")[0]).stem
-        data = await host.fetch(locate_model(text, host.asset), progress)
-        check_integrity(text, data)
+        place = locate_model(text, host.asset)
+        data = await host.fetch(place, progress)
+        try:
+            check_integrity(text, data)
+        except IntegrityError:  # of a copy that a browser has kept, maybe
+            log.warning("model %r came damaged; it is fetched again", text)
+            data = await host.fetch(place, progress, fresh=True)
+            check_integrity(text, data)
         return data, text
     try:
         return memoryview(source).cast("B"), "model"

@@ -1,0 +1,174 @@
+"""Damaged bytes: a file that comes or was kept altered costs one slow visit at most, and never a wrong answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Route
+
+from e2e_tests.pages import DemoPage
+from e2e_tests.test_startup import files_asked_for, took_the_long_way, wait_until_stored
+
+Demo = Callable[..., DemoPage]
+# Each way damages the one kept snapshot in place: disks and crashes do such things.
+DAMAGE = """async (way) => {
+  const folder = await (await navigator.storage.getDirectory()).getDirectoryHandle("webinfer");
+  for await (const [name, handle] of folder.entries()) {
+    if (!name.endsWith(".bin")) continue;
+    const bytes = new Uint8Array(await (await handle.getFile()).arrayBuffer());
+    const begin = 16 + 8 * new Uint32Array(bytes.buffer, 12, 1)[0];
+    const ways = {
+      "zeroed middle": () => bytes.fill(0, bytes.length / 3, (2 * bytes.length) / 3),
+      "run table": () => bytes.fill(0xee, 64, 192),
+      "flipped bytes": () => {
+        for (let i = 0; i < 300; i += 1) bytes[begin + ((i * 7919 * 4099) % (bytes.length - begin))] ^= 255;
+      },
+      "truncated": () => {},
+    };
+    ways[way]();
+    const writer = await handle.createWritable();
+    await writer.write(way === "truncated" ? bytes.subarray(0, 1_000_000) : bytes);
+    await writer.close();
+  }
+}"""
+
+
+class Altering:
+    """Alters bytes of an answer, in the middle of it: of the first `times` answers, or of all."""
+
+    def __init__(self, count: int, times: int = 1_000_000) -> None:
+        self.count, self.left = count, times
+        self.asked = 0
+
+    def __call__(self, route: Route) -> None:
+        self.asked += 1
+        answer = route.fetch()
+        body = bytearray(answer.body())
+        if self.left > 0:
+            self.left -= 1
+            for number in range(self.count):
+                body[len(body) // 2 + number * 1009] ^= 1
+        headers = {k: v for k, v in answer.headers.items() if k not in ("content-encoding", "content-length")}
+        route.fulfill(status=200, body=bytes(body), headers=headers)
+
+
+def told(page: DemoPage, words: str) -> list[str]:
+    return [line for line in page.console if words in line]
+
+
+def same_face(result: dict[str, Any], wanted: dict[str, Any]) -> None:
+    (face,), (other,) = result["faces"], wanted["faces"]
+    assert face["box"] == pytest.approx(other["box"], abs=1e-2)
+
+
+def test_a_damaged_kept_snapshot_costs_one_visit(demo: Demo) -> None:
+    page = demo("?backend=wasm&debug=1")
+    first = page.wait_for_result()
+    names = files_asked_for(page)
+    for number, way in enumerate(("zeroed middle", "run table", "flipped bytes", "truncated"), 1):
+        (snapshot,) = (name for name, size in wait_until_stored(page).items() if size)
+        page.page.evaluate(DAMAGE, way)
+        names.clear()
+        page.page.reload()
+        same_face(page.wait_for_result(), first)
+        assert names.count(snapshot) == 1, way
+        assert len(told(page, "was kept in this browser and is damaged")) == number
+    wait_until_stored(page)
+    names.clear()
+    page.page.reload()
+    same_face(page.wait_for_result(), first)
+    assert snapshot not in names
+    assert len(told(page, "damaged")) == number
+    assert not took_the_long_way(page)
+
+
+def test_files_that_come_altered_once_are_fetched_again(demo: Demo) -> None:
+    counts = {"pyodide.asm.wasm": 1, ".bin": 20, "-threads.wasm": 1, ".tflite": 1}
+    altering = {end: Altering(count, times=1) for end, count in counts.items()}
+
+    def alter(route: Route) -> None:
+        next(act for end, act in altering.items() if route.request.url.endswith(end))(route)
+
+    page = demo("?backend=wasm&debug=1", broken=(re.compile("(" + "|".join(map(re.escape, counts)) + ")$"), alter))
+    assert len(page.wait_for_result()["faces"]) == 1
+    for end in counts:
+        assert altering[end].asked >= 2, end
+        assert [line for line in told(page, "came damaged") if f"{end} came damaged" in line], end
+    assert not took_the_long_way(page)
+
+
+def test_altered_kernels_are_named_and_trying_again_helps(demo: Demo) -> None:
+    file = re.compile(r"/webinfer-\w+(-threads)?\.wasm$")
+    page = demo("?backend=wasm", broken=(file, Altering(1)))
+    error = page.wait_for_error("integrity")
+    assert "webinfer-" in error["message"]
+    page.context.unroute(file)
+    page.page.get_by_role("button", name="Try again").click()
+    assert len(page.wait_for_result()["faces"]) == 1
+
+
+def test_an_altered_runtime_is_named(demo: Demo) -> None:
+    page = demo("?backend=wasm", broken=("**/pyodide.asm.wasm", Altering(1)))
+    assert "pyodide.asm.wasm" in page.wait_for_error("integrity")["message"]
+
+
+def test_without_a_whole_snapshot_python_starts_the_long_way(demo: Demo) -> None:
+    page = demo("?backend=wasm&debug=1", broken=("**/snapshot/*.bin", Altering(20)))
+    assert len(page.wait_for_result()["faces"]) == 1
+    assert took_the_long_way(page)
+    assert "SHA-256" in told(page, "Python starts the long way")[0]
+
+
+def test_an_altered_wheel_is_named(demo: Demo) -> None:
+    alter = Altering(1)
+
+    def answer(route: Route) -> None:
+        if route.request.url.endswith(".whl"):
+            alter(route)
+        else:
+            route.fulfill(status=200, body=b"")
+
+    page = demo("?backend=wasm", broken=(re.compile(r"(\.bin|/webinfer-[^/]*\.whl)$"), answer))
+    assert ".whl" in page.wait_for_error("integrity")["message"]
+
+
+@pytest.mark.parametrize("script", ["gpu_wait.js", "kept_files.js"])
+def test_an_altered_script_ends_its_worker_and_the_next_one_runs(demo: Demo, script: str) -> None:
+    asked: list[str] = []
+
+    def alter(route: Route) -> None:
+        asked.append(route.request.url)
+        answer = route.fetch()
+        body = answer.body() + (b"\n" if len(asked) <= 2 else b"")  # for the worker, and for the check beside it
+        route.fulfill(status=200, body=body, content_type="text/javascript")
+
+    page = demo("?backend=wasm", broken=(f"**/{script}", alter))
+    assert len(page.wait_for_result()["faces"]) == 1
+    assert told(page, f"static/{script} came damaged")
+
+
+def test_a_damaged_tuning_is_ignored_and_told(demo: Demo, photo: Path) -> None:
+    page = demo("?backend=wasm&debug=1")
+    first = page.wait_for_result()
+    change = """async () => {
+      const cache = await caches.open("webinfer");
+      let found = 0;
+      for (const request of await cache.keys()) {
+        const name = request.url.split("/").at(-1);
+        if (name.startsWith("plan-")) await cache.delete(request);
+        if (!name.startsWith("tuning-")) continue;
+        found += 1;
+        const bytes = new Uint8Array(await (await cache.match(request)).arrayBuffer());
+        bytes[bytes.length - 10] ^= 1;
+        await cache.put(request, new Response(bytes));
+      }
+      return found;
+    }"""
+    page.wait_for("tuning", lambda: page.page.evaluate(change))
+    page.page.reload()
+    same_face(page.wait_for_result(), first)
+    page.wait_for("word of it", lambda: told(page, "was stored here and is damaged"))
