@@ -10,6 +10,7 @@ from fastapi.testclient import TestClient
 
 from build_scripts.site.serving import running_server
 from server.manifest import ManifestError, read_manifest
+from server.ranges import requested_ranges
 from server.settings import Settings
 from server.tests.sites import FILES, SCRIPT, made_site
 
@@ -201,3 +202,9 @@ def test_a_truncated_file_is_noticed_at_start(settings: Settings) -> None:
     (settings.site / "assets/models/m-1.tflite").write_bytes(b"short")
     with pytest.raises(ManifestError, match="5 bytes"):
         read_manifest(settings.site)
+
+
+def test_a_span_ends_with_the_file() -> None:
+    assert requested_ranges("bytes=5-", 10) == requested_ranges("bytes=-5", 10) == [(5, 9)]
+    assert requested_ranges("bytes=5-99", 10) == [(5, 9)]
+    assert requested_ranges("bytes=-0", 10) == []

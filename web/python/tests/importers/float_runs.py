@@ -310,6 +310,7 @@ def _recurrent() -> list[Run]:
     return [
         Run(op, [x, *plain], [f(t, b, n)], {"time_major": True, **tanh}),
         Run(op, [f(b, t, k), *plain], [f(b, t, n)], tanh, "batch major"),
+        Run(op, [f(1, b, k), *plain], [f(1, b, n)], {"time_major": True, **tanh}, "one step"),
         Run(op, [x, *coupled], [f(t, b, n)], {"time_major": True, **tanh}, "coupled"),
         Run(op, [x, *peeping], [f(t, b, n)], {"time_major": True, "cell_clip": 0.5, **tanh}, "peepholes, clip"),
         Run(op, [x, *projected], [f(t, b, 2)], {"time_major": True, "proj_clip": 0.3, **tanh}, "projection"),

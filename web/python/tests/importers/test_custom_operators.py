@@ -147,3 +147,13 @@ def test_pose_decoder_reads_quantised_maps_as_floats() -> None:
         "max_detections=5 score_threshold=0.25 stride=16 nms_radius=20"
         " -> float32[1x5x17x2], float32[1x5x17], float32[1x5], float32[1]"
     )
+
+
+def test_windows_that_overlap_are_put_back_in_the_middle() -> None:
+    w = Writer()
+    x, taps = w.input("x", (1, 3, 4, 1)), w.input("taps", (1, 3, 4, 1))
+    y = w.tensor("y", (1, 6, 4, 1))
+    w.custom("MaxUnpooling2D", [x, taps], [y], _struct(1, 2, 3, 1, 2, 0))
+    assert _nodes(w.finish(y)) == [
+        "%y = max_unpool2d(%x, %taps) window=2x1 stride=3x2 pads=1,1 size=6x4 -> float32[1x6x4x1]"
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from webinfer.dtypes import DType
 from webinfer.errors import LimitError, ModelFormatError, UnsupportedOpError
 from webinfer.graph.printer import print_graph
 from webinfer.graph.verify import verify
+from webinfer.importers import read_model
 from webinfer.importers.core.steps import pack
 from webinfer.importers.webnn import read_graph
 
@@ -176,3 +178,19 @@ def test_a_constant_too_large_for_memory_is_refused_before_it_is_made() -> None:
 def test_numbers_beyond_a_float_type_become_infinite() -> None:
     assert pack([70000.0, -1.0], DType.FLOAT16) == b"\x00\x7c\x00\xbc"
     assert pack([1e39], DType.FLOAT32) == b"\x00\x00\x80\x7f"
+
+
+def test_images_are_resampled_by_pixel_centres() -> None:
+    for mode in ("linear", "nearest-neighbor"):
+        got = printed(one("resample2d", {"x": operand(1, 2, 4, 4)}, {"input": "x"}, mode=mode, sizes=[6, 6]))
+        assert any("half_pixel_centers" in line for line in got), got
+
+
+def test_softmax_of_a_matrix_is_by_rows_unless_told_otherwise() -> None:
+    assert printed(one("softmax", {"x": operand(2, 3)}, {"input": "x"}))[0].startswith("%y = softmax(%x) axis=1")
+
+
+def test_a_description_needs_nothing_beside_inputs_and_operators() -> None:
+    described = one("neg", {"x": {"descriptor": {"shape": [2], "dataType": "float32"}}}, {"input": "x"})
+    del described["outputs"]
+    assert read_model(json.dumps(described).encode(), "bare").nodes[0].op.name == "neg"

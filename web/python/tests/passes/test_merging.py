@@ -6,7 +6,7 @@ import pytest
 from tests.passes.building import Build, Q, lines, rewritten
 
 from webinfer.dtypes import DType
-from webinfer.graph.ir import Graph, Op, Value
+from webinfer.graph.ir import Graph, Op, Quantization, Value
 from webinfer.ops import conv, pool
 from webinfer.ops import elementwise as ew
 from webinfer.ops import movement as mv
@@ -100,17 +100,29 @@ def test_maximum_keeps_a_pad_that_could_win() -> None:
     rewritten(absorb_pads, _padded(pool.MAX_POOL2D, (), narrow, ONE, ew.RELU), 0)
 
 
-def _blocked(crop: bool, block: int = 2) -> Graph:
+NONE_OF_CHANNELS = ((0, 2, 2, 0), (0, 2, 2, 0))
+
+
+def _blocked(
+    crop: bool,
+    edges: tuple[tuple[int, ...], tuple[int, ...]] = NONE_OF_CHANNELS,
+    dtype: DType = DType.FLOAT32,
+    quant: Quantization | None = None,
+    fill: float = 0.0,
+) -> Graph:
     b = Build()
-    x = b.input("x", 1, 10, 10, 4)
-    x = b.node(mv.PAD, [x], mv.PadAttrs((0, 2, 2, 0), (0, 2, 2, 0)), "pad")
-    x = b.node(mv.RESHAPE, [x], mv.ReshapeAttrs((1, 7, 2, 7, 2, 4)), "split")
+    x = b.input("x", 1, 10, 10, 4, dtype=dtype, quant=quant)
+    x = b.node(mv.PAD, [x], mv.PadAttrs(*edges, fill), "pad")
+    c = x.type.shape[3]
+    x = b.node(mv.RESHAPE, [x], mv.ReshapeAttrs((1, 7, 2, 7, 2, c)), "split")
     x = b.node(mv.TRANSPOSE, [x], mv.TransposeAttrs((2, 4, 0, 1, 3, 5)), "turn")
-    x = b.node(mv.RESHAPE, [x], mv.ReshapeAttrs((4, 7, 7, 4)), "batch")
-    x = b.node(conv.DEPTHWISE_CONV2D, [x, b.constant(1, 3, 3, 4)], conv.Conv2dAttrs(), "conv")
-    x = b.node(mv.RESHAPE, [x], mv.ReshapeAttrs((2, 2, 1, 5, 5, 4)), "unsplit")
+    x = b.node(mv.RESHAPE, [x], mv.ReshapeAttrs((4, 7, 7, c)), "batch")
+    weights = b.constant(1, 3, 3, c, dtype=dtype, quant=quant)
+    attrs = conv.Conv2dAttrs(out_type=(dtype, quant) if quant else None)
+    x = b.node(conv.DEPTHWISE_CONV2D, [x, weights], attrs, "conv")
+    x = b.node(mv.RESHAPE, [x], mv.ReshapeAttrs((2, 2, 1, 5, 5, c)), "unsplit")
     x = b.node(mv.TRANSPOSE, [x], mv.TransposeAttrs((2, 3, 0, 4, 1, 5)), "unturn")
-    x = b.node(mv.RESHAPE, [x], mv.ReshapeAttrs((1, 10, 10, 4)), "y")
+    x = b.node(mv.RESHAPE, [x], mv.ReshapeAttrs((1, 10, 10, c)), "y")
     if crop:
         x = b.node(mv.SLICE, [x], mv.SliceAttrs((0, 0, 0, 0), (1, 9, 8, 4), (1, 1, 1, 1)), "z")
     return b.output(x)
@@ -223,3 +235,13 @@ def test_dead_nodes_go_and_inputs_stay() -> None:
     graph = b.output(alive)
     assert rewritten(eliminate_dead, graph, 2) == lines("%y = abs(%x) -> float32[2]", "return %y")
     assert len(graph.inputs) == 2
+
+
+def test_quantised_pads_are_those_of_a_dilation_if_they_hold_the_zero_point() -> None:
+    for fill, pads in ((3.0, "pads=2,2,2,2"), (0.0, "conv2d(%pad, ")):
+        assert pads in rewritten(merge_dilation, _blocked(crop=False, dtype=DType.INT8, quant=Q, fill=fill), 1)
+
+
+@pytest.mark.parametrize("edges", [((0, 2, 2, 4), (0, 2, 2, 0)), ((0, 2, 2, 0), (0, 2, 2, 4))], ids=["before", "after"])
+def test_padded_channels_are_no_pads_of_a_dilation(edges: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
+    assert "conv2d(%pad, " in rewritten(merge_dilation, _blocked(crop=False, edges=edges), 1)

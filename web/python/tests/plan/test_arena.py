@@ -51,3 +51,18 @@ def test_random_lifetimes_never_overlap_and_stay_near_the_bound(count: int) -> N
 
 def test_no_blocks_need_no_bytes() -> None:
     assert arena.assign([]) == arena.lower_bound([]) == 0
+
+
+def test_few_blocks_are_packed_as_tight_as_any_order_allows() -> None:
+    spec = [(64, 0, 1), (128, 1, 2), (192, 2, 3), (64, 0, 3)]
+    blocks = blocks_of(spec)
+    assert arena.assign(blocks) == arena.lower_bound(blocks)
+    assert overlaps(blocks) == []
+
+
+def test_what_many_blocks_leave_free_is_joined() -> None:
+    """More blocks than the quadratic planner takes: two neighbours that end make room for one of their size."""
+    later = [(16, 10 + i, 10 + i) for i in range(arena.GREEDY_LIMIT)]
+    blocks = blocks_of([(48, 0, 0), (48, 0, 1), (48, 0, 9), (112, 2, 9), *later])
+    assert arena.assign(blocks) == 192
+    assert blocks[3].address == 0

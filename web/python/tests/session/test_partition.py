@@ -1,6 +1,7 @@
 import math
 
 import numpy as np
+import pytest
 from tests.ops.case_graphs import run
 from tests.session.graphs import diamond
 
@@ -61,4 +62,19 @@ def test_two_backends_together_give_the_whole_result() -> None:
     assert rows[2].why == "the reference lacks it"
     assert executor.backend == "reference+wasm"
     assert all(math.isfinite(t) for t in run(executor.profile({"x": memoryview(x.tobytes())}, 1)))
+    executor.close()
+
+
+def test_a_pass_of_all_pieces_takes_as_long_as_they_take_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, host = diamond(), NativeHost()
+    pieces = cut(graph, [graph.nodes[2]])
+    parts = [(piece, run((reference if piece.home else wasm).build(piece.graph, host))) for piece in pieces]
+
+    async def two(inputs: object, repeats: int) -> float:
+        return 2.0
+
+    for _, executor in parts:
+        monkeypatch.setattr(type(executor), "pass_ms", lambda self, inputs, repeats: two(inputs, repeats))
+    executor = PartitionedExecutor(graph, parts, {})
+    assert run(executor.pass_ms({"x": memoryview(bytes(48))}, 1)) == 2.0 * len(parts)
     executor.close()

@@ -14,6 +14,7 @@ from tests.tasks.test_blazeface import model_path
 
 import webinfer
 from webinfer.errors import InputError, ModelFormatError, WebinferError
+from webinfer.session.options import checked_shapes
 from webinfer.tasks import FaceDetector
 
 
@@ -110,3 +111,10 @@ def test_sizes_that_a_model_refuses_are_typed(sizes: Any) -> None:
 def test_addresses_that_lead_nowhere(source: Any) -> None:
     with pytest.raises(ModelFormatError, match=r"cannot (read|download)"):
         run(webinfer.load(source, backend="wasm"))
+
+
+def test_the_largest_size_that_a_dimension_may_have() -> None:
+    assert checked_shapes({"x": [1, 2**31 - 1]}) == {"x": (1, 2**31 - 1)}
+    for size in (2**31, 0):
+        with pytest.raises(InputError, match=r"a size of 'x', is .*, needs a whole number from 1 to 2147483647"):
+            checked_shapes({"x": [size]})

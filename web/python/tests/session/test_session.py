@@ -24,6 +24,7 @@ from webinfer.errors import (
     KernelError,
     ModelFormatError,
 )
+from webinfer.session.reports import distance
 from webinfer.session.session import Session
 
 WEIGHTS = np.linspace(-1, 1, 4 * 3 * 3 * 2, dtype=np.float32).reshape(4, 3, 3, 2)
@@ -281,3 +282,37 @@ def test_a_size_that_does_not_fit_leaves_the_plan_as_it_was() -> None:
         with pytest.raises(InputError, match=r"needs \(1, 6, 6, 2\)"):
             run(session.run(np.zeros((1, 6, 6, 3), np.float32)))
         assert run(session.run(IMAGE))["y"].shape == (1, 6, 6, 4)
+
+
+def test_a_profile_reports_every_round() -> None:
+    events: list[webinfer.ProgressEvent] = []
+    with opened() as session:
+        run(session.profile(rounds=3, progress=events.append))
+    assert [(event.done, event.total) for event in events if event.stage == "profile"] == [(0, 3), (1, 3), (2, 3)]
+
+
+def test_backends_agree_to_a_thousandth_unless_told_otherwise() -> None:
+    with opened() as session:
+        assert run(session.verify()).tolerance == 1e-3
+
+
+def test_a_backend_without_tuning_says_who_has_it() -> None:
+    with opened("reference") as session, pytest.raises(InputError, match="runs on reference; only sessions on webgpu"):
+        run(session.tune())
+
+
+@pytest.mark.parametrize(("want", "relative"), [([0.0, 0.0], 0.5), ([2.0, -1.0], 0.5 / 3), ([5.0, 4.5], 0.1)])
+def test_a_difference_is_relative_to_the_range_or_else_absolute(want: list[float], relative: float) -> None:
+    got = [want[0] + 0.5, want[1]]
+    a, b = (webinfer.Tensor(array("f", numbers), (2,), webinfer.DType.FLOAT32) for numbers in (got, want))
+    assert distance(a, b) == (0.5, pytest.approx(relative))
+
+
+def test_a_quantised_model_stays_quantised_unless_told_otherwise() -> None:
+    w = Writer()
+    x, y = w.input("x", (1, 8), "int8", (0.5, 3)), w.tensor("y", (1, 8), "int8", (0.25, -1))
+    w.node("ADD", [x, x], [y])
+    data = w.finish(y)
+    for options, dtype in (({}, "int8"), ({"dequantize": True}, "float32")):
+        with run(webinfer.load(data, backend="wasm", **options)) as session:
+            assert str(session.outputs[0].dtype) == dtype

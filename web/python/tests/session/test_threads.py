@@ -11,6 +11,7 @@ from tests.ops.case_graphs import run
 from tests.session.test_session import model
 
 import webinfer
+from webinfer.backends.wasm import WasmExecutor
 from webinfer.errors import IsolationError
 from webinfer.host import current
 from webinfer.host.interface import Capability
@@ -57,3 +58,12 @@ def test_who_asks_for_no_threads_hears_nothing(options: dict[str, Any], caplog: 
     ):
         assert "thread" not in session.choice
     assert not caplog.records
+
+
+def test_what_was_built_before_threads_were_missed_is_freed(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[WasmExecutor] = []
+    free = WasmExecutor.close
+    monkeypatch.setattr(WasmExecutor, "close", lambda executor: (closed.append(executor), free(executor)))
+    with pytest.raises(IsolationError):
+        load(backend="wasm", threads=4, strict=True)
+    assert len(closed) == 1

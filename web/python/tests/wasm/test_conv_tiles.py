@@ -10,7 +10,7 @@ from tests.ops.targets import BUILDS, Target
 from tests.wasm.memory import Array, Memory
 
 from webinfer.backends.wasm import kernel_constants as numbers
-from webinfer.backends.wasm.lowerings.conv import IMAGES, TILES, WINDOWS
+from webinfer.backends.wasm.lowerings.conv import IMAGES, TILES, WINDOWS, tile_work
 
 ACTIVATIONS = {
     "clamp": numbers.ACTIVATION_CLAMP, "relu": numbers.ACTIVATION_CLAMP, "none": numbers.ACTIVATION_CLAMP,
@@ -227,3 +227,10 @@ def test_depthwise_windows_are_right_at_every_size(shape: tuple[int, int], varia
         cases += [replace(control, dilation=(2, 3), pads=(3, 2, 4, 1)), replace(control, window=(2, 4), stride=(1, 3))]
     problems = [(case, draw(case)) for case in cases]
     assert not [text for case, a in problems if (text := compare(depthwise(isa, kernel, case, a), case, a))]
+
+
+@pytest.mark.parametrize(("co", "panels"), [(8, 1), (12, 1 + 0.66), (13, 2), (16, 2), (20, 2 + 0.66)])
+def test_the_work_of_a_tile_counts_a_narrow_last_panel_as_less_than_a_whole(co: int, panels: float) -> None:
+    assert tile_work("6x8", 0.5, 12, co, direct=True) == pytest.approx(12 * 8 * panels / 0.5)
+    assert tile_work("6x8", 0.5, 11, co) == 12 * 8 * -(-co // 8) / 0.5
+    assert tile_work("8x4", 1.0, 8, co, direct=True) == 8 * 4 * -(-co // 4)

@@ -232,6 +232,7 @@ PAD = _op(
     "pad", PadAttrs, _pad,
     Case("image", _x(1, 3, 4, 4), PadAttrs((0, 1, 2, 0), (0, 2, 0, 0))), Case("channels", _x(1, 3, 4, 6),
         PadAttrs((0, 0, 0, 0), (0, 0, 0, 5), 1.5)),
+    Case("image, other than zero", _x(1, 3, 4, 4), PadAttrs((0, 1, 2, 0), (0, 2, 0, 0), -2.5)),
     Case("edge", _x(3, 4), PadAttrs((2, 1), (1, 3), mode="edge")), Case("reflect", _x(3, 4), PadAttrs((2, 1),
         (1, 3), mode="reflect")),
     Case("symmetric", _x(3, 4), PadAttrs((3, 1), (1, 4), mode="symmetric")),

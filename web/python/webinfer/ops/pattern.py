@@ -60,6 +60,7 @@ ONE_HOT = declare(
             Case("first axis", _int(2, 2), OneHotAttrs(3, 0, 5.0, -1.0), values={0: (2, 0, 1, 1)}),
             Case("outside", _int(4), OneHotAttrs(3, 1), values={0: (3, -1, 1, 7)}),
             Case("int32 result", _int(3), OneHotAttrs(4, 1, 7, 2, DType.INT32), values={0: (3, 0, 9)}),
+            Case("int64 result", _int(3), OneHotAttrs(4, 1, 2**40 + 7, -2, DType.INT64), values={0: (3, 0, 9)}),
         ),
     )
 )  # fmt: skip
