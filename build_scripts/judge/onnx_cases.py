@@ -86,5 +86,5 @@ def _print(rows: Sequence[Mapping[str, Any]], verbose: bool) -> None:
         bound = sum(row["bound"] for row in mine if row["verdict"] == "right")
         print(
             f"{backend}: {total['right']} right ({bound} bound), {total['unsupported']} unsupported, "
-            f"{total['wrong']} wrong of {len(mine)}"
+            f"{total['disputed']} disputed, {total['wrong']} wrong of {len(mine)}"
         )

@@ -116,9 +116,17 @@ REDUCE_L1 = _reduce("reduce_l1", SUM)  # sum |x|
 REDUCE_L2 = _reduce("reduce_l2", SUM)  # sqrt(sum x^2)
 REDUCE_LOG_SUM = _reduce("reduce_log_sum", SUM, 0.1, 3.0)  # log(sum x)
 REDUCE_LOG_SUM_EXP = _reduce("reduce_log_sum_exp", SUM)  # log(sum e^x)
-REDUCE_MAX = _reduce("reduce_max", EXACT, -9, -1, dtypes=(F32, I32, I8))
+_INF = float("inf")
+
+
+def _all_infinite(number: float) -> tuple[Case, ...]:
+    """A row in which no element is nearer than infinity."""
+    return (Case("infinite", (TensorType((2, 4)),), ReduceAttrs((1,)), values={0: (number,) * 4 + (1, number, 2, 3)}),)
+
+
+REDUCE_MAX = _reduce("reduce_max", EXACT, -9, -1, dtypes=(F32, I32, I8), quantized=_all_infinite(-_INF))
 REDUCE_MEAN = _reduce("reduce_mean", SUM, quantized=_eight_bit_cases(0.0317))
-REDUCE_MIN = _reduce("reduce_min", EXACT, 1, 9, dtypes=(F32, I32, U8))
+REDUCE_MIN = _reduce("reduce_min", EXACT, 1, 9, dtypes=(F32, I32, U8), quantized=_all_infinite(_INF))
 REDUCE_PRODUCT = _reduce(
     "reduce_product", Tolerance(1e-6, 1e-4, "a rounding for each of some hundred factors", summed=True), 0.97, 1.04
 )

@@ -15,6 +15,7 @@ from webinfer.importers.core.problems import Problems, Refusal
 from webinfer.importers.core.writer import GraphWriter, Shapes, bound_shape, check_names
 from webinfer.importers.onnx import (
     attention,
+    bits,
     control,
     conv,
     elementwise,
@@ -29,7 +30,9 @@ from webinfer.importers.onnx import (
     recurrent,
     reduce,
     resize,
+    sampling,
     scan,
+    signal,
     softmax,
 )
 from webinfer.importers.onnx import (
@@ -41,8 +44,8 @@ from webinfer.importers.onnx.operation import Attributes, Context, Convert, Oper
 from webinfer.importers.onnx.tensors import External, constant_of, dtype_of
 
 _FAMILIES = (
-    attention, control, conv, elementwise, gather, loss, matmul, movement, normalization, pattern, pool, quantized,
-    recurrent, reduce, resize, scan, shape_family, softmax,
+    attention, bits, control, conv, elementwise, gather, loss, matmul, movement, normalization, pattern, pool,
+    quantized, recurrent, reduce, resize, sampling, scan, shape_family, signal, softmax,
 )  # fmt: skip
 CONVERTERS: dict[str, Convert] = {name: row for family in _FAMILIES for name, row in family.CONVERTERS.items()}
 OLDEST, NEWEST = 7, 28  # opsets of ONNX itself

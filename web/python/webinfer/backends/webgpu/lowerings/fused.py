@@ -64,5 +64,5 @@ def _pool_params(pool: Node) -> tuple[Param, ...]:
     return (
         *u32(pool_ih=ih, pool_iw=iw, pool_stride_h=a.stride[0], pool_stride_w=a.stride[1]),
         *i32(pool_top=a.pads[0], pool_left=a.pads[2]),
-        *f32(lowest=-FLOAT_MAX),
+        *f32(lowest=-math.inf),
     )

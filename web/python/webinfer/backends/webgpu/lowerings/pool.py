@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import enum
+import math
 
 from webinfer.backends.webgpu.dispatch import WORKGROUP, Dispatch, Target, groups_for, read, write
 from webinfer.backends.webgpu.lowerings.conversion import is_quantized
-from webinfer.backends.webgpu.lowerings.reduce import FLOAT_MAX, LONG_ROW, Reduction, columns_dispatch
+from webinfer.backends.webgpu.lowerings.reduce import LONG_ROW, Reduction, columns_dispatch
 from webinfer.codegen.elements import bits_of
 from webinfer.codegen.prelude import Param, f32, i32, u32
 from webinfer.codegen.templates import Variable
@@ -58,7 +59,7 @@ def pool2d(node: Node, target: Target) -> list[Dispatch]:
     )
     whole = a.window == (ih, iw) and (oh, ow) == (1, 1) and a.activation is Activation.NONE
     if whole and ih * iw >= LONG_ROW // 4 and c % 4 == 0 and kind in _WHOLE:
-        extra = f32(lowest=-FLOAT_MAX) if kind is Pool.MAX else ()
+        extra = f32(lowest=-math.inf) if kind is Pool.MAX else ()
         if dtype.is_float:
             return [columns_dispatch(x, y, (x.type.shape[0], ih * iw, c), _WHOLE[kind], extra, target)]
     groups = groups_for(-(-y.type.size // 4), target)
@@ -69,7 +70,7 @@ def pool2d(node: Node, target: Target) -> list[Dispatch]:
 def _pool_bounds(y: Value, activation: Activation) -> tuple[Param, ...]:
     """A number below all others and, for integers, the bounds of a result."""
     if y.type.dtype.is_float:
-        return f32(lowest=-FLOAT_MAX)
+        return f32(lowest=-math.inf)
     if y.type.dtype in (DType.UINT32, DType.UINT64):
         return u32(lowest=0, low=0, high=2**32 - 1)
     low, high = stored_bounds(y.type, activation) if is_quantized(y) else y.type.dtype.range

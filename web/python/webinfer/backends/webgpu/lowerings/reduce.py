@@ -102,7 +102,7 @@ def _rounding(node: Node) -> tuple[Param, ...]:
 def _extremes(dtype: DType) -> tuple[Param, ...]:
     """Numbers below and above all others of a type, as its kernel computes with it."""
     if dtype.is_float:
-        return f32(lowest=-FLOAT_MAX, highest=FLOAT_MAX)
+        return f32(lowest=-math.inf, highest=math.inf)
     if dtype in (DType.UINT32, DType.UINT64):
         return u32(lowest=0, highest=2**32 - 1)
     return i32(lowest=-(2**31), highest=2**31 - 1)
