@@ -12,13 +12,15 @@ from fastapi import Response
 from starlette.types import Receive, Scope, Send
 
 PIECE_BYTES = 1 << 16  # what waits for a client that does not read
+PIECES_AT_A_TIME = 64  # between two looks at new requests; the others wait in a queue
+NOTHING = {"type": "http.response.body", "body": b"", "more_body": True}
 
 
 class WholeFile(Response):
-    """A file from its first to its last byte."""
+    """A file from its first to its last byte; all answers of a server share `turns`, a semaphore."""
 
-    def __init__(self, path: Path, headers: Mapping[str, str]) -> None:
-        self.path, self.size = path, path.stat().st_size
+    def __init__(self, path: Path, headers: Mapping[str, str], turns: asyncio.Semaphore) -> None:
+        self.path, self.size, self.turns = path, path.stat().st_size, turns
         super().__init__(headers={**headers, "Content-Length": str(self.size), "Accept-Ranges": "bytes"})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -32,9 +34,11 @@ class WholeFile(Response):
             await send(start)
             left = self.size
             while left:
-                piece = file.read(min(PIECE_BYTES, left))
-                if not piece:
-                    raise OSError(f"{self.path} has become shorter")
-                left -= len(piece)
-                await send({"type": "http.response.body", "body": piece, "more_body": left > 0})
-                await asyncio.sleep(0)  # the others' turn
+                await send(NOTHING)  # waits until the client has read what was sent, and keeps nobody else waiting
+                async with self.turns:
+                    piece = file.read(min(PIECE_BYTES, left))
+                    if not piece:
+                        raise OSError(f"{self.path} has become shorter")
+                    left -= len(piece)
+                    await send({"type": "http.response.body", "body": piece, "more_body": left > 0})
+                    await asyncio.sleep(0)

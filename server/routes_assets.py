@@ -1,5 +1,6 @@
 """Files with a hash in their name: ranges, entity tags, compressed variants, kept for ever."""
 
+import asyncio
 import re
 from collections.abc import Mapping
 
@@ -7,7 +8,7 @@ from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.responses import FileResponse
 
 from server.etags import matches
-from server.files import WholeFile
+from server.files import PIECES_AT_A_TIME, WholeFile
 from server.manifest import Asset, Manifest
 from server.ranges import requested_ranges
 from server.settings import Settings
@@ -16,6 +17,7 @@ from server.settings import Settings
 def asset_routes(manifest: Manifest, settings: Settings) -> APIRouter:
     """The one route below /assets/."""
     router = APIRouter()
+    turns = asyncio.Semaphore(PIECES_AT_A_TIME)
     caching = f"public, max-age={settings.hashed_max_age_s}, immutable"
 
     @router.api_route("/assets/{name:path}", methods=["GET", "HEAD"])
@@ -23,12 +25,12 @@ def asset_routes(manifest: Manifest, settings: Settings) -> APIRouter:
         found = manifest.assets.get(f"/assets/{name}")
         if found is None:
             raise HTTPException(404)
-        return _answer(found, request, caching)
+        return _answer(found, request, caching, turns)
 
     return router
 
 
-def _answer(asset: Asset, request: Request, caching: str) -> Response:
+def _answer(asset: Asset, request: Request, caching: str, turns: asyncio.Semaphore) -> Response:
     # Ranges count bytes of the file itself, so a request with a range never gets a compressed variant.
     ranged = _keep_valid_range(request, asset)
     encoding = "" if ranged else chosen_encoding(asset.encodings, request.headers)
@@ -41,7 +43,7 @@ def _answer(asset: Asset, request: Request, caching: str) -> Response:
     if encoding:
         headers["Content-Encoding"] = encoding
     file = asset.encodings.get(encoding, asset.file)
-    return FileResponse(file, headers=headers) if ranged else WholeFile(file, headers)
+    return FileResponse(file, headers=headers) if ranged else WholeFile(file, headers, turns)
 
 
 def _keep_valid_range(request: Request, asset: Asset) -> bool:
