@@ -20,6 +20,7 @@ from build_scripts.paths import ROOT
 
 MOST_RESIDENT = 2**30  # bytes of this process at its peak
 TYPES_SHARE, OPERANDS_SHARE = 0.1, 0.45  # of the cases of --all; damaged files are the rest
+TYPES_ON_GPU = 0.1  # of the models with other element types that webgpu can plan
 ON_GPU = 0.02  # of hostile operands, as many more on webgpu
 
 
@@ -41,6 +42,8 @@ def run(argv: list[str]) -> int:
     print(f"  typed errors   {sum(total.errors.values())}  ({_listed(total.errors)})")
     print(f"  differences    {total.differences}")
     print(f"  anything else  {len(total.others) - total.differences}")
+    if total.webgpu:
+        print("  webgpu         " + ", ".join(f"{what} {count}" for what, count in sorted(total.webgpu.items())))
     if total.untouched or total.touched:
         print(f"  guarded runs   {total.untouched} touched nothing beside their results, {total.touched} did")
     print(f"  slowest case   {1000 * total.slowest_s:.1f} ms")
@@ -97,13 +100,15 @@ def _told(part: Callable[[], Any]) -> Any:
 
 def _types(seed: int, count: int | None) -> Any:
     from tests.importers.type_sweep import KINDS, RUNS, size, sweep
+    from tests.ops.case_graphs import run as finish
 
+    from build_scripts.judge.hostile import WEBGPU, targets_here
     from webinfer.host.native import NativeHost
 
-    print(
-        f"{len(RUNS)} operators' runs with {len(KINDS)} kinds of elements, on wasm, judged by the reference", flush=True
-    )
-    return sweep(NativeHost(), 1.0 if count is None else min(1.0, count / size()), seed)
+    host = NativeHost()
+    gpu_share = TYPES_ON_GPU if WEBGPU in finish(targets_here(host)) else 0.0
+    print(f"{len(RUNS)} operators' runs with {len(KINDS)} kinds of elements, judged by the reference", flush=True)
+    return sweep(host, 1.0 if count is None else min(1.0, count / size()), seed, gpu_share)
 
 
 def _operands(count: int, seed: int) -> Any:
@@ -166,6 +171,7 @@ def _numbers(tally: Any) -> dict[str, Any]:
         "typed_errors": dict(sorted(tally.errors.items())),
         "differences": tally.differences,
         "anything_else": len(tally.others) - tally.differences,
+        "webgpu": dict(sorted(tally.webgpu.items())),
         "guards": {"untouched": tally.untouched, "touched": tally.touched},
         "slowest_ms": round(1000 * tally.slowest_s, 3),
         "most_bytes": tally.most_bytes,

@@ -36,6 +36,7 @@ class Tally:
     most_bytes: int = 0
     untouched: int = 0  # guarded runs that changed nothing beside their results
     touched: int = 0  # guarded runs that did
+    webgpu: Counter[str] = field(default_factory=Counter)  # graphs that it planned, refused and ran
     differences: int = 0  # of the others: results that are not the reference's
 
     @property
@@ -68,6 +69,7 @@ class Tally:
         self.differences += other.differences
         self.untouched += other.untouched
         self.touched += other.touched
+        self.webgpu += other.webgpu
         self.slowest_s = max(self.slowest_s, other.slowest_s)
         self.most_bytes = max(self.most_bytes, other.most_bytes)
 

@@ -11,6 +11,7 @@ from tests.importers.mutations import Tally
 from tests.importers.runs import S1, SAME, Run, X, f, real
 from tests.importers.tflite_writer import single
 from tests.importers.type_sweep import KINDS, RUNS, attempt, sweep, variants
+from tests.ops.targets import TARGETS
 
 from webinfer.backends import reference
 from webinfer.errors import ModelFormatError, ShapeError
@@ -28,6 +29,8 @@ def test_a_share_of_the_sweep() -> None:
     tally = sweep(NativeHost(), share=0.015, seed=3)
     assert not tally.others, tally.others[:3]
     assert tally.results
+    assert tally.untouched == tally.results
+    assert tally.webgpu["planned"] > tally.webgpu["refused"] > 0
     assert set(tally.errors) <= {"model-format", "unsupported-op", "limit", "shape"}
 
 
@@ -57,3 +60,13 @@ def test_what_the_sweep_looks_for_is_found(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setitem(reference.LOWERINGS, CONV2D, lambda inputs, node: [np.ones((1, 7, 6, 6), np.float32)])
     attempt("wrong numbers", CONV, host, tally)
     assert "wasm computes" in tally.others[1]
+
+
+def test_a_gpu_computes_what_the_reference_does_or_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    TARGETS[-1].demand()
+    tally, host = Tally(), NativeHost()
+    attempt("as it is", CONV, host, tally, on_gpu=True)
+    assert (tally.webgpu, tally.others) == ({"planned": 1, "ran": 1}, [])
+    monkeypatch.setitem(reference.LOWERINGS, CONV2D, lambda inputs, node: [np.ones((1, 7, 6, 6), np.float32)])
+    attempt("wrong numbers", CONV, host, tally, on_gpu=True)
+    assert "webgpu computes" in tally.others[0]

@@ -1,7 +1,8 @@
 """Models of one operator whose tensors have other element types than the operator is made for.
 
 Each must end in a typed error, or run: then no step leaves its tensor, no byte of the gaps between tensors is touched,
-and wasm computes what the reference does.
+and wasm computes what the reference does. What is read is planned for webgpu too, for three kinds of device; a share of
+the models runs there.
 """
 
 from __future__ import annotations
@@ -21,15 +22,19 @@ from tests.importers.mutations import Tally
 from tests.importers.quantized_runs import QUANTIZED_RUNS
 from tests.importers.runs import Run
 from tests.importers.tflite_writer import Array, single
+from tests.ops.case_graphs import run as on_loop
+from tests.webgpu.devices import HARDWARE, MODERN, SOFTWARE
 
 from webinfer.backends import reference
-from webinfer.errors import KernelError, WebinferError
+from webinfer.backends.webgpu.schedule import make_schedule
+from webinfer.errors import GpuError, KernelError, LimitError, UnsupportedOpError, WebinferError
 from webinfer.graph.ir import Graph, TensorType
 from webinfer.graph.verify import verify
 from webinfer.host.interface import Host
 from webinfer.importers import read_model
 from webinfer.passes.pipeline import optimize
 
+DEVICES = (HARDWARE, SOFTWARE, MODERN)
 RUNS = [*FLOAT_RUNS, *QUANTIZED_RUNS]
 Kind = tuple[str, tuple[float, int] | None]
 KINDS: tuple[Kind, ...] = (
@@ -114,8 +119,8 @@ def _differs(got: Array, want: Array, graph: Graph) -> bool:
     return got.dtype != want.dtype or not np.allclose(a, b, rtol=relative, atol=absolute * scale, equal_nan=True)
 
 
-def attempt(label: str, run: Run, host: Host | None, tally: Tally) -> None:
-    """One model: refused with a typed error, or planned within its blocks and, with a host, computed right."""
+def attempt(label: str, run: Run, host: Host | None, tally: Tally, *, on_gpu: bool = False) -> None:
+    """One model: refused with a typed error, or planned within its tensors and, with a host, computed right."""
     try:
         data = single(run.op, run.inputs, run.outputs, run.version, **run.options)
     except Exception:  # of the file's writer, which lacks some combinations
@@ -124,6 +129,8 @@ def attempt(label: str, run: Run, host: Host | None, tally: Tally) -> None:
         graph = read_model(data, "retyped")
         optimize(graph)
         verify(graph)
+        if _plan_for_webgpu(graph, label, tally) and on_gpu and host is not None:
+            _judge_on_gpu(graph, run, host, label, tally)
         paper_host.plan(graph)
         if host is None or _judge(graph, run, host, label, tally):
             tally.results += 1
@@ -135,14 +142,37 @@ def attempt(label: str, run: Run, host: Host | None, tally: Tally) -> None:
         tally.others.append(f"{label}: {traceback.format_exc(limit=-3)}")
 
 
+def _plan_for_webgpu(graph: Graph, label: str, tally: Tally) -> bool:
+    """Whether all devices run the graph; a dispatch that would leave its tensor is noted."""
+    try:
+        for target in DEVICES:
+            make_schedule(graph, target)
+    except KernelError as error:
+        tally.others.append(f"{label}: {error}")
+        return False
+    except (UnsupportedOpError, LimitError):
+        tally.webgpu["refused"] += 1
+        return False
+    tally.webgpu["planned"] += 1
+    return True
+
+
+def _judge_on_gpu(graph: Graph, run: Run, host: Host, label: str, tally: Tally) -> None:
+    from webinfer.backends import webgpu
+
+    arrays, wanted = _wanted(graph, run)
+    tally.webgpu["ran"] += 1
+    try:
+        _compare("webgpu", on_loop(_compute(webgpu, host, graph, arrays)), wanted, graph, label, tally)
+    except GpuError as error:  # a shader that does not compile is a lowering's mistake
+        tally.others.append(f"{label}: {error}")
+
+
 def _judge(graph: Graph, run: Run, host: Host, label: str, tally: Tally) -> bool:
     """Whether a guarded run gives the reference's result; what is wrong is noted."""
     from tests.wasm import guards
 
-    rng = np.random.default_rng(5)
-    arrays = [_draw(run, v.type, rng) for v in graph.inputs]
-    with np.errstate(all="ignore"):
-        wanted = asyncio.run(_compute(reference, cast(Host, None), graph, arrays))
+    arrays, wanted = _wanted(graph, run)
     try:
         found = asyncio.run(_compute(guards, host, graph, arrays))
     except guards.GuardError as error:
@@ -150,9 +180,22 @@ def _judge(graph: Graph, run: Run, host: Host, label: str, tally: Tally) -> bool
         tally.others.append(f"{label}: {error}")
         return False
     tally.untouched += 1
+    return _compare("wasm", found, wanted, graph, label, tally)
+
+
+def _wanted(graph: Graph, run: Run) -> tuple[list[Array], list[Array]]:
+    """Inputs, and what the reference makes of them."""
+    rng = np.random.default_rng(5)
+    arrays = [_draw(run, v.type, rng) for v in graph.inputs]
+    with np.errstate(all="ignore"):
+        return arrays, asyncio.run(_compute(reference, cast(Host, None), graph, arrays))
+
+
+def _compare(who: str, found: list[Array], wanted: list[Array], graph: Graph, label: str, tally: Tally) -> bool:
+    """Whether all results are right; the first that is not is noted."""
     for got, want in zip(found, wanted, strict=True):
         if _differs(got, want, graph):
-            tally.others.append(f"{label}: wasm computes {got.ravel()[:4]}, the reference {want.ravel()[:4]}")
+            tally.others.append(f"{label}: {who} computes {got.ravel()[:4]}, the reference {want.ravel()[:4]}")
             return False
     return True
 
@@ -162,11 +205,11 @@ def size() -> int:
     return sum(1 for run in RUNS for _ in variants(run))
 
 
-def sweep(host: Host | None, share: float = 1.0, seed: int = 1) -> Tally:
-    """Outcomes of the models, or of a random share of them."""
+def sweep(host: Host | None, share: float = 1.0, seed: int = 1, gpu_share: float = 0.0) -> Tally:
+    """Outcomes of the models, or of a random share of them; a share of these runs on the host's GPU too."""
     tally, rng = Tally(), random.Random(seed)
     for run in RUNS:
         for label, variant in variants(run):
             if share >= 1.0 or rng.random() < share:
-                attempt(label, variant, host, tally)
+                attempt(label, variant, host, tally, on_gpu=random.Random(f"{seed} {label}").random() < gpu_share)
     return tally

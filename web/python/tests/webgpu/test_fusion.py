@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from tests.ops.case_graphs import run
 from tests.ops.targets import Target as RingTarget
+from tests.webgpu.devices import HARDWARE, LIMITS, SOFTWARE
 from tests.webgpu.test_device import disguised
-from tests.webgpu.test_lowered_cases import HARDWARE, LIMITS, SOFTWARE
 
 from webinfer.backends import reference, webgpu
 from webinfer.backends.webgpu.dispatch import Target

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.ops.case_graphs import draw
+from tests.webgpu.devices import HARDWARE, LIMITS, MODERN, SOFTWARE
 from tests.webgpu.extra_cases import EXTRA
 
 from webinfer.backends.webgpu.dispatch import Target
@@ -21,16 +22,6 @@ from webinfer.graph.ir import Case, Constant, Graph, Op, TensorType, Value, appl
 from webinfer.ops import OPS
 from webinfer.ops.scan import CumulativeSumAttrs
 
-LIMITS = {
-    "maxComputeWorkgroupsPerDimension": 65535,
-    "maxStorageBufferBindingSize": 1 << 27,
-    "maxBufferSize": 1 << 28,
-    "maxStorageBuffersPerShaderStage": 8,
-    "minStorageBufferOffsetAlignment": 256,
-    "minUniformBufferOffsetAlignment": 256,
-}
-HARDWARE, SOFTWARE = Target(LIMITS), Target(LIMITS, software=True)
-MODERN = Target(LIMITS, frozenset({"packed_4x8_integer_dot_product", "subgroups"}))
 GOLDEN = Path(__file__).parent / "golden"
 ALL = [(op, case) for op in OPS.values() for case in op.cases] + list(EXTRA)
 CASES = [pytest.param(op, case, id=f"{op.name}-{case.label}") for op, case in ALL]

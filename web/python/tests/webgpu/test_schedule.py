@@ -6,7 +6,7 @@ import random
 import struct
 
 import pytest
-from tests.webgpu.test_lowered_cases import HARDWARE, LIMITS, SOFTWARE
+from tests.webgpu.devices import HARDWARE, LIMITS, SOFTWARE
 
 from webinfer.backends.webgpu.dispatch import Target, groups_for
 from webinfer.backends.webgpu.memory import Block, Home, assign_pooled, busiest
@@ -186,3 +186,11 @@ def test_pooled_blocks_that_live_together_never_share_a_buffer() -> None:
                 if a is not b and a.first <= b.last and b.first <= a.last:
                     assert a.buffer != b.buffer
         assert sum(sizes) >= busiest(blocks)
+
+
+@pytest.mark.parametrize("name", ["reduce_l2", "reduce_log_sum", "reduce_log_sum_exp"])
+def test_a_root_or_logarithm_of_integers_is_refused(name: str) -> None:
+    x = Value("x", TensorType((4, 8), DType.INT32))
+    node = Node(OPS[name], (x,), (Value("y", TensorType((4, 1), DType.INT32)),), OPS[name].cases[0].attrs, "node")
+    with pytest.raises(UnsupportedOpError, match=f"{name} of int32; cast to float32 first"):
+        make_schedule(Graph("g", [x], node.outputs, [node]), HARDWARE)

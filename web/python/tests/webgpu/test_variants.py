@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from tests.ops.case_graphs import Problem, difference, outcomes, problem, run
 from tests.ops.targets import Target as RingTarget
+from tests.webgpu.devices import HARDWARE, LIMITS, SOFTWARE
 from tests.webgpu.extra_cases import EXTRA
 from tests.webgpu.test_device import Disguised, HostWith
-from tests.webgpu.test_lowered_cases import HARDWARE, LIMITS, SOFTWARE
 
 from webinfer.backends import webgpu
 from webinfer.backends.webgpu.dispatch import Target

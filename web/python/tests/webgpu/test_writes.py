@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from tests.webgpu.test_lowered_cases import HARDWARE, schedule_of, shader_folder
+from tests.webgpu.devices import HARDWARE
+from tests.webgpu.test_lowered_cases import schedule_of, shader_folder
 
 from webinfer.backends.webgpu.dispatch import Dispatch, Scratch, read, write
 from webinfer.backends.webgpu.lowerings import LOWERINGS

@@ -28,6 +28,7 @@ from webinfer.backends.webgpu.lowerings.geometry import merged_strides, split_at
 from webinfer.codegen.prelude import Param, f32, i32, u32, u32x8
 from webinfer.codegen.templates import Variable
 from webinfer.dtypes import DType
+from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, Value
 from webinfer.lowering.affine import round_to_f32, scale_of, zero_of
 from webinfer.ops.strides import row_major
@@ -62,6 +63,7 @@ class Reduction(enum.StrEnum):
     SUM_SQUARE = "sum_square"
 
 
+OF_REALS = ("reduce_l2", "reduce_log_sum", "reduce_log_sum_exp")  # which WGSL computes on real numbers alone
 # A reduction in two passes: what makes a partial result, and what makes the result of those. Others do both.
 PASSES = {
     Reduction.L1: (Reduction.L1, Reduction.SUM),
@@ -81,8 +83,12 @@ def reduce(node: Node, target: Target) -> Sequence[Dispatch]:
 
     Sums and means of quantised tensors are computed on the stored integers, other reductions of them on real numbers;
     but the extremes on integers where both scales are equal.
+
+    Raises:  UnsupportedOpError for a root or logarithm of integers
     """
     x, y, name = node.required_input(0), node.output, node.op.name
+    if name in OF_REALS and not x.type.dtype.is_float and not is_quantized(x):
+        raise UnsupportedOpError([f"{name} of {x.type.dtype}; cast to float32 first"])
     if is_quantized(x) and is_quantized(y):
         if name in ("reduce_sum", "reduce_mean"):
             return _reduce(node, target, Reduction.QUANTIZED_SUM, _rounding(node))
