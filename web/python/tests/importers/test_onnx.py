@@ -155,3 +155,51 @@ def test_functions_of_a_file_are_written_where_they_are_called() -> None:
     )
     x = np.array([-2.0, 0.0, 4.0], np.float32)
     assert asyncio.run(_run(data, x=x))["y"].tolist() == [-3.0, 0.0, 8.0]
+
+
+def _external(location: str) -> bytes:
+    """A model whose only weights lie in a file beside it, behind four other bytes."""
+    data = _model([helper.make_node("Add", ["x", "w"], ["y"])], {"x": [2]}, {"y": [2]})
+    model = onnx.load_from_string(data)
+    tensor = model.graph.initializer.add(name="w", data_type=TensorProto.FLOAT, dims=[2])
+    tensor.data_location = TensorProto.EXTERNAL
+    for key, value in (("location", location), ("offset", "4"), ("length", "8")):
+        tensor.external_data.add(key=key, value=value)
+    return bytes(model.SerializeToString())
+
+
+async def _loaded(path: Path) -> list[float]:
+    with await webinfer.load(path, backend="reference") as session:
+        outputs = await session.run(np.array([1, 2], np.float32))
+        found: list[float] = outputs["y"].numpy().tolist()
+        return found
+
+
+def test_weights_in_a_file_beside_the_model_are_read(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "weights.bin").write_bytes(bytes(4) + np.array([10, 20], np.float32).tobytes())
+    (tmp_path / "m.onnx").write_bytes(_external("deep/weights.bin"))
+    assert asyncio.run(_loaded(tmp_path / "m.onnx")) == [11.0, 22.0]
+    with pytest.raises(ModelFormatError, match="was not given"):
+        _read(_external("deep/weights.bin"))
+    (tmp_path / "deep" / "weights.bin").write_bytes(bytes(11))
+    with pytest.raises(ModelFormatError, match="8 bytes from byte 4 leave"):
+        asyncio.run(_loaded(tmp_path / "m.onnx"))
+
+
+@pytest.mark.parametrize("place", ["../w.bin", "/etc/passwd", "a//b", "..", "", "C:\\w.bin", "w.bin?x", "./w.bin"])
+def test_weights_outside_of_the_folder_are_refused(tmp_path: Path, place: str) -> None:
+    (tmp_path / "w.bin").write_bytes(bytes(12))
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "m.onnx").write_bytes(_external(place))
+    with pytest.raises(ModelFormatError, match="not inside its folder"):
+        asyncio.run(_loaded(tmp_path / "in" / "m.onnx"))
+
+
+def test_a_link_does_not_lead_out_of_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "w.bin").write_bytes(bytes(12))
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "w.bin").symlink_to(tmp_path / "w.bin")
+    (tmp_path / "in" / "m.onnx").write_bytes(_external("w.bin"))
+    with pytest.raises(ModelFormatError, match="is no file in the folder"):
+        asyncio.run(_loaded(tmp_path / "in" / "m.onnx"))

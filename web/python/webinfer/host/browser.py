@@ -63,6 +63,11 @@ class BrowserHost:
             raise BackendUnavailableError(f"the page's manifest does not name {names[0]!r}; rebuild the site")
         return self.assets[found]
 
+    def beside(self, place: str, name: str) -> str:
+        """The URL of a file that a model at this URL names, in the model's folder."""
+        folder, slash, _ = place.partition("?")[0].rpartition("/")
+        return f"{folder}{slash}{name}"
+
     def now_ms(self) -> float:
         """Milliseconds of a monotonic clock."""
         return float(js.performance.now())

@@ -108,6 +108,12 @@ class Host(Protocol):
         Raises:  BackendUnavailableError or ModelFormatError saying where it was looked for
         """
 
+    def beside(self, place: str, name: str) -> str:
+        """The URL or path of a file that a model at `place` names; `name` is relative to the model's folder.
+
+        Raises:  ModelFormatError if it lies outside of that folder, by a link for example, or is no file
+        """
+
     async def kernels(self, isa: str | None = None, threads: int | None = 1) -> Kernels:
         """A new kernel instance: the best build that this engine of WebAssembly runs, unless `isa` names one.
 

@@ -78,6 +78,19 @@ class NativeHost:
             f"in the checkout, or set {variable} to a folder that holds it"
         )
 
+    def beside(self, place: str, name: str) -> str:
+        """The URL or path of a file that a model at `place` names, inside the model's folder.
+
+        Raises:  ModelFormatError if it lies outside of that folder, by a link for example, or is no file
+        """
+        if place.startswith(("http://", "https://")):
+            return f"{place.partition('?')[0].rpartition('/')[0]}/{name}"
+        folder = Path(place).parent.resolve()
+        found = (folder / name).resolve()
+        if not found.is_relative_to(folder) or not found.is_file():
+            raise ModelFormatError(f"{name!r}, which {place!r} names, is no file in the folder {str(folder)!r}")
+        return str(found)
+
     async def kernels(self, isa: str | None = None, threads: int | None = 1) -> Kernels:
         """A new kernel instance of one thread, whatever `threads` says; relaxed SIMD unless `isa` names another build.
 

@@ -18,17 +18,18 @@ def read_model(
     name: str = "model",
     shapes: Mapping[str, Sequence[int]] | None = None,
     signature: str | None = None,
+    files: Mapping[str, memoryview] | None = None,
 ) -> Graph:
     """The model as a graph. Constants are views of `data`, which must stay alive and unchanged.
 
     `shapes` binds the sizes of inputs by name, for models that leave them open. `signature` names one of the ways
-    to run a model that has several.
+    to run a model that has several. `files` are the bytes of files beside the model, by the names it gives them.
 
     Raises:  ModelFormatError if the bytes are no model or break a rule of their format; UnsupportedOpError
              listing everything that webinfer lacks; ShapeError if `shapes` does not fit; LimitError;
              InputError if the model has no such signature
     """
-    graph = formats.read(memoryview(data).cast("B").toreadonly(), name, shapes or {}, signature)
+    graph = formats.read(memoryview(data).cast("B").toreadonly(), name, shapes or {}, signature, files)
     verify(graph)
     return graph
 
@@ -41,4 +42,12 @@ def signature_names(data: memoryview | bytes, name: str = "model") -> tuple[str,
     return formats.signature_names(memoryview(data).cast("B").toreadonly(), name)
 
 
-__all__ = ["read_model", "signature_names"]
+def files_beside(data: memoryview | bytes, name: str = "model") -> tuple[str, ...]:
+    """The names of files that a model needs beside its own, relative to its folder.
+
+    Raises:  ModelFormatError if one would leave the folder, or the model breaks a rule; LimitError
+    """
+    return formats.files_beside(memoryview(data).cast("B").toreadonly(), name)
+
+
+__all__ = ["files_beside", "read_model", "signature_names"]

@@ -13,6 +13,8 @@ from webinfer.graph.ir import Graph
 
 Reader = Callable[..., Graph]  # of source, name, sizes of inputs and, where the format has them, a signature's name
 _HEAD = 256  # bytes that tell a format
+MAX_FILE_NAME = 255  # characters of the name of a file beside a model
+_STRANGE = frozenset("\\:?#%\0")  # means more than a name to some system or in a URL
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,7 @@ class Format:
     signature: Callable[[bytes], bool] | None = None
     names: str = ""  # "module:function" for the names of a model's signatures, where the reader takes one of them
     keys: frozenset[str] = frozenset()
+    beside: str = ""  # "module:function" for the files that a model needs beside its own; the reader takes them last
 
 
 # A new format is one row here and its folder.
@@ -43,6 +46,7 @@ FORMATS = [
     Format(
         "ONNX", (".onnx",), "webinfer.importers.onnx.convert:read_onnx",
         "every other operator, all of a model's in one error", signature=lambda head: _is_onnx(head),
+        beside="webinfer.importers.onnx.tensors:files_beside",
     ),
     Format(
         "WebNN graphs", (".webnn.json",), "webinfer.importers.webnn.convert:read_graph",
@@ -57,8 +61,14 @@ def model_names(files: Iterable[str]) -> list[str]:
     return [file.removesuffix(suffix).rpartition("/")[2] for file, suffix in ends if file.endswith(suffix)]
 
 
-def read(data: memoryview, name: str, shapes: Mapping[str, Sequence[int]], signature: str | None = None) -> Graph:
-    """The graph of a model of any format, or of one of its signatures.
+def read(
+    data: memoryview,
+    name: str,
+    shapes: Mapping[str, Sequence[int]],
+    signature: str | None = None,
+    files: Mapping[str, memoryview] | None = None,
+) -> Graph:
+    """The graph of a model of any format, or of one of its signatures; `files` are those beside it.
 
     Raises:  ModelFormatError if the bytes are no model that is read here, and all that the reader raises;
              InputError if models of the format have no signatures
@@ -66,7 +76,7 @@ def read(data: memoryview, name: str, shapes: Mapping[str, Sequence[int]], signa
     row, source = _row(data, name)
     reader: Reader = _function(row, row.reader, name)
     if signature is None:
-        return reader(source, name, shapes)
+        return reader(source, name, shapes, files) if files else reader(source, name, shapes)
     if not row.names:
         raise InputError(f"{name!r} has no signature {signature!r}: models of the format {row.name} have none")
     return reader(source, name, shapes, signature)
@@ -79,6 +89,23 @@ def signature_names(data: memoryview, name: str) -> tuple[str, ...]:
     """
     row, source = _row(data, name)
     return tuple(_function(row, row.names, name)(source, name)) if row.names else ()
+
+
+def files_beside(data: memoryview, name: str) -> tuple[str, ...]:
+    """The names of files that a model needs beside its own, relative to its folder.
+
+    Raises:  ModelFormatError if one would leave the folder, and all that reading the model raises
+    """
+    try:
+        row, source = _row(data, name)
+    except ModelFormatError:
+        return ()  # which reading the model will say better
+    found: Sequence[str] = _function(row, row.beside, name)(source, name) if row.beside else ()
+    for file in found:
+        parts = file.split("/")
+        if len(file) > MAX_FILE_NAME or any(p in ("", ".", "..") for p in parts) or set(file) & _STRANGE:
+            raise ModelFormatError(f"{name!r} names the file {file[:MAX_FILE_NAME]!r}, which is not inside its folder")
+    return tuple(found)
 
 
 def _row(data: memoryview, name: str) -> tuple[Format, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import Any
 
@@ -16,7 +16,7 @@ from webinfer.graph.ir import Graph
 from webinfer.graph.printer import print_graph
 from webinfer.host import current
 from webinfer.host.interface import Host, Progress, ProgressEvent
-from webinfer.importers import read_model, signature_names
+from webinfer.importers import files_beside, read_model, signature_names
 from webinfer.models.registry import MODELS, check_integrity, locate_model
 from webinfer.passes.dequantize import dequantize as in_real_numbers
 from webinfer.passes.pipeline import PIPELINE, ROUNDING, Pass, optimize
@@ -77,7 +77,7 @@ async def load(
     _check_ways(signature, dynamic_range)
     post, source = (source, source.model) if isinstance(source, WithPostprocessing) else (None, source)
     if not isinstance(source, GraphBuilder):
-        source = _Bytes(*await _fetch(source, host, progress))
+        source = await _with_files(_Bytes(*await _fetch(source, host, progress)), source, host, progress)
     plan = _Loading(source, post, host, order, options, shapes, dequantize, dynamic_range == "int8")
     return await plan.session(signature, None)
 
@@ -138,7 +138,7 @@ class _Loading:
         """The optimised graph, and its entry in the plan cache."""
         source = self.source
         special = self.shapes or self.dequantize or self.rounding or signature is not None
-        if isinstance(source, GraphBuilder) or special:
+        if isinstance(source, GraphBuilder) or special or source.files:
             return self._read(self.shapes, signature), None
         post = self.post
 
@@ -150,7 +150,7 @@ class _Loading:
     def _read(self, bound: Mapping[str, Sequence[int]] | None, signature: str | None) -> Graph:
         source = self.source
         if not isinstance(source, GraphBuilder):
-            graph = read_model(source.data, source.name, bound, signature)
+            graph = read_model(source.data, source.name, bound, signature, source.files)
         elif bound or signature is not None:
             what = "its shapes; `shapes` is for models that leave sizes open" if bound else "one way to run it"
             raise InputError(f"{source.name!r} was built with {what}")
@@ -186,10 +186,19 @@ def _optimised(graph: Graph, post: WithPostprocessing | None, passes: tuple[Pass
 
 @dataclass(frozen=True, slots=True)
 class _Bytes:
-    """A model file and its name."""
+    """A model file, its name, and the files beside it that it names."""
 
     data: memoryview
     name: str
+    files: Mapping[str, memoryview] = field(default_factory=dict)
+
+
+async def _with_files(model: _Bytes, source: Any, host: Host, progress: Progress | None) -> _Bytes:
+    """The model with the files that it names, if it lies in a folder; else the importer says what is missing."""
+    if not isinstance(source, (str, PurePath)) or str(source) in MODELS:
+        return model
+    names = files_beside(model.data, model.name)
+    return replace(model, files={n: await host.fetch(host.beside(str(source), n), progress) for n in names})
 
 
 async def _fetch(source: Any, host: Host, progress: Progress | None) -> tuple[memoryview, str]:

@@ -11,7 +11,7 @@ from webinfer.graph.ir import Constant, TensorType, Value
 from webinfer.graph.printer import safe_name
 from webinfer.importers.core.limits import MAX_RANK, check_bytes, within
 from webinfer.importers.core.problems import Refusal
-from webinfer.importers.onnx.model import Tensor
+from webinfer.importers.onnx.model import GraphInfo, Tensor, read_file
 from webinfer.importers.readers.protobuf import signed, varints
 
 DTYPES = {
@@ -23,6 +23,7 @@ NAMES = {
     17: "float8e4m3fn", 18: "float8e4m3fnuz", 19: "float8e5m2", 20: "float8e5m2fnuz", 21: "uint4", 22: "int4",
     23: "float4e2m1", 24: "float8e8m0", 25: "uint2", 26: "int2",
 }  # fmt: skip
+MAX_FILES = 1000
 External = Mapping[str, memoryview]  # bytes of files beside the model, by the name that the model gives them
 
 
@@ -107,3 +108,21 @@ def _packed(tensor: Tensor, dtype: DType, count: int, what: str) -> memoryview:
     if any(not low <= n <= high for n in whole):
         raise ModelFormatError(f"{what} holds numbers beyond {dtype}")
     return memoryview(struct.pack(f"<{len(whole)}{dtype.letter}", *whole))
+
+
+def files_beside(data: memoryview, name: str) -> list[str]:
+    """The names of the files that hold tensors of the model.
+
+    Raises:  ModelFormatError if the bytes break a rule; LimitError
+    """
+    found: dict[str, None] = {}
+    waiting = [read_file(data, name).graph]
+    while waiting:
+        graph = waiting.pop()
+        values = [a.value for node in graph.nodes for a in node.attributes.values()]
+        values = [part for v in values for part in (v if isinstance(v, list) else (v,))]
+        waiting += [v for v in values if isinstance(v, GraphInfo)]
+        tensors = [*graph.tensors.values(), *(v for v in values if isinstance(v, Tensor))]
+        found |= dict.fromkeys(t.external.get("location", "") for t in tensors if t.is_external)
+    within("files beside the model", len(found), MAX_FILES, "join them")
+    return list(found)
