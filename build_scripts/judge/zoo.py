@@ -24,7 +24,7 @@ from typing import Any
 from build_scripts.judge.backends import definition, inference_backends, use_engine
 from build_scripts.judge.float_twin import float_twin
 from build_scripts.judge.runtimes import RUNTIMES, Shapes, runtime_of
-from build_scripts.judge.zoo_judge import Array, Judge, Verdict, compare, model_inputs, nudged
+from build_scripts.judge.zoo_judge import Array, Judge, JudgeCrashed, Verdict, compare, model_inputs, nudged
 from build_scripts.kernels.step import kernels_step
 from build_scripts.paths import ROOT
 from build_scripts.steps import run_steps
@@ -162,12 +162,12 @@ async def _rows(
             try:
                 if wanted is None:
                     inputs = model_inputs(session.inputs, images)
-                    if shapes is not None:
-                        inputs, wanted = _judged(judge, judged, inputs)
-                        if dynamic_range == "int8":
-                            spread = _difference(wanted, judge.run(judged, nudged(inputs))).float_diff or 0.0
-                    else:
-                        wanted = await _referee(way.host, model, inputs)
+                    inputs, wanted = _judged(judge, judged, inputs) if shapes is not None else (inputs, None)
+                    if dynamic_range == "int8" and wanted is not None:
+                        spread = _difference(wanted, judge.run(judged, nudged(inputs))).float_diff or 0.0
+                if wanted is None:
+                    wanted, verdict_by = await _referee(way.host, model, inputs), definition()
+                    row.judge = verdict_by
                 _judge(row, await _outputs(session, inputs, row), wanted, 4 * spread)
             except Exception as error:  # whatever a model provokes is a row, not the end of the table
                 row.status, row.error = "wrong", f"{type(error).__name__}: {error}"
@@ -178,15 +178,16 @@ async def _rows(
 
 def _judged(
     judge: Judge, model: Path, inputs: list[dict[str, Array]]
-) -> tuple[list[dict[str, Array]], list[list[Array]]]:
-    """The inputs and the runtime's outputs; integers that it takes for positions out of range become smaller."""
+) -> tuple[list[dict[str, Array]], list[list[Array]] | None]:
+    """The inputs and the runtime's outputs, None if it crashed; integers that it refuses become smaller."""
+    small = [
+        {name: a if a.dtype.kind == "f" else (a % 2).astype(a.dtype) for name, a in named.items()} for named in inputs
+    ]
     try:
         return inputs, judge.run(model, inputs)
+    except JudgeCrashed:
+        return inputs, None
     except Exception:  # its errors have no common base but this
-        small = [
-            {name: a if a.dtype.kind == "f" else (a % 2).astype(a.dtype) for name, a in named.items()}
-            for named in inputs
-        ]
         return small, judge.run(model, small)
 
 

@@ -19,6 +19,10 @@ MIN_RANGE = 1e-6  # an output that stays below (a score of e^-20) is compared as
 EXACT_LIMIT = 0.995  # share of quantised values that are the same; none may be off by more than one
 
 
+class JudgeCrashed(RuntimeError):
+    """A model ended the process of the runtime that judges it."""
+
+
 class Judge:
     """Runtimes as users run them, with their defaults; a model that crashes one ends only its process."""
 
@@ -45,10 +49,13 @@ class Judge:
         return found
 
     def run(self, model: Path, inputs: Sequence[Mapping[str, Array]]) -> list[list[Array]]:
-        """The runtime's outputs for each input, in the model's order."""
+        """The runtime's outputs for each input, in the model's order.
+
+        Raises:  JudgeCrashed if the model ended the runtime's process
+        """
         results: list[list[Array]] | None = self._ask(runtime_of(model).run, model, [dict(named) for named in inputs])
         if results is None:
-            raise RuntimeError(f"{runtime_of(model).judge} crashed on {model.name}")
+            raise JudgeCrashed(f"{runtime_of(model).judge} crashed on {model.name}")
         return results
 
 

@@ -77,10 +77,11 @@ def _quantized() -> list[Run]:
         Run("SUB", [x8, ((1, 7, 6, 4), "int8", (0.03, 7))], [y8(1, 7, 6, 4)], {}, "int8", version=2, **wide),
         Run(
             "CONCATENATION",
-            [((2, 3), "uint8", QU), ((2, 2), "uint8", (0.02, 100))],
-            [((2, 5), "uint8", QU)],
+            [((20, 30), "uint8", QU), ((20, 25), "uint8", (0.0213, 100))],
+            [((20, 55), "uint8", QU)],
             {"axis": 1},
             "uint8, two scales",
+            exact=1.0,
             **byte,
         ),
         Run(

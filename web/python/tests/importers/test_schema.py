@@ -35,6 +35,8 @@ def test_operators_types_and_small_enums() -> None:
 
 
 def test_options_have_the_tags_of_the_union() -> None:
+    second = _numbers("BuiltinOptions2")
+    assert {tag: name for name, tag in second.items() if name in ours.OPTIONS_2.values()} == ours.OPTIONS_2
     tags = _numbers("BuiltinOptions")
     assert {tag: name for name, tag in tags.items() if name in ours.OPTIONS.values()} == ours.OPTIONS
 

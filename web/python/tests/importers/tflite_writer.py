@@ -15,7 +15,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 Quant = tuple[float | Sequence[float], int | Sequence[int], int] | tuple[float, int]
 TYPES = {
     "float32": 0, "float16": 1, "int32": 2, "uint8": 3, "int64": 4, "string": 5, "bool": 6, "int16": 7, "int8": 9,
-    "uint32": 15,
+    "uint32": 15, "complex64": 8,
 }  # fmt: skip
 
 
@@ -80,11 +80,14 @@ class Writer:
         kind = CONVERTERS[op][1] if op in CONVERTERS else ""
         node = self._operator(getattr(schema.BuiltinOperator, op), "", inputs, outputs, version)
         if kind:
-            node.builtinOptionsType = getattr(schema.BuiltinOptions, kind)
-            node.builtinOptions = getattr(schema, kind + "T")()
+            table = getattr(schema, kind + "T")()
+            if hasattr(schema.BuiltinOptions, kind):
+                node.builtinOptionsType, node.builtinOptions = getattr(schema.BuiltinOptions, kind), table
+            else:
+                node.builtinOptions2Type, node.builtinOptions2 = getattr(schema.BuiltinOptions2, kind), table
             for name, value in options.items():
-                assert hasattr(node.builtinOptions, _camel(name)), name
-                setattr(node.builtinOptions, _camel(name), value)
+                assert hasattr(table, _camel(name)), name
+                setattr(table, _camel(name), value)
 
     def custom(
         self, name: str, inputs: Sequence[int], outputs: Sequence[int], options: bytes = b"", version: int = 1

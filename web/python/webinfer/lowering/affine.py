@@ -42,6 +42,31 @@ def scale_of(type: TensorType) -> float:
     return scale
 
 
+def fixed_factor(factor: float) -> tuple[int, int]:
+    """A positive factor as a multiplier of 15 bits and a right shift: how 64-bit sums are scaled.
+
+    Source:  tensorflow v2.18.0, lite/kernels/internal, QuantizeMultiplier and MultiplyByQuantizedMultiplier of int64
+    """
+    mantissa, exponent = math.frexp(factor)
+    wide = math.floor(mantissa * 2.0**31 + 0.5)
+    if wide == 1 << 31:
+        wide, exponent = wide // 2, exponent + 1
+    if exponent < -31:
+        return 0, 1
+    if exponent > 14:
+        raise UnsupportedOpError([f"a scale of {factor}; 16-bit results need less than 2^14"])
+    return (wide + (1 << 15) >> 16 if wide < 0x7FFF0000 else 0x7FFF), 15 - exponent
+
+
+def product_factors(x: TensorType, w: TensorType, y: TensorType) -> list[tuple[int, int]]:
+    """For each channel of a 16-bit product the `fixed_factor` of x's scale times w's over y's."""
+    assert w.quant is not None
+    channels = y.shape[-1] if y.shape else 1
+    scales = [round_to_f32(s) for s in w.quant.scales]
+    scales = scales * channels if len(scales) == 1 else scales
+    return [fixed_factor(scale_of(x) * s / scale_of(y)) for s in scales]
+
+
 def zero_of(type: TensorType) -> int:
     """The zero point that goes with `scale_of`."""
     return type.quant.zero_points[0] if type.quant and type.quant.zero_points else 0

@@ -187,6 +187,18 @@ def quantized_conv_case(
     return Case(label, inputs, attrs(out_type=(dtype, y.quant), **extra), low=low, high=high, constant=(1, 2))
 
 
+def short_conv_case(
+    label: str, x: tuple[int, ...], w: tuple[int, ...], axis: int, channels: int, **extra: object
+) -> Case:
+    """A case of 16-bit data and 8-bit weights."""
+    scales = tuple(0.006 + 0.0011 * (i % 7) for i in range(channels))
+    x_type, y = TensorType(x, DType.INT16, Quantization((0.00031,), (0,))), Quantization((0.00047,), (0,))
+    w_type = TensorType(w, DType.INT8, Quantization(scales, (0,) * channels, axis))
+    inputs = (x_type, w_type, TensorType((channels,), DType.INT64))
+    attrs = Conv2dAttrs(out_type=(DType.INT16, y), **extra)  # type: ignore[arg-type]
+    return Case(label, inputs, attrs, low=-9000, high=9000, constant=(1, 2))
+
+
 CONV2D = declare(
     Op(
         "conv2d", Conv2dAttrs, infer_conv2d, cost_conv2d, DOT_PRODUCT,
@@ -197,6 +209,8 @@ CONV2D = declare(
             _conv_case("1x1, a tail in every direction", _t(1, 7, 5, 19), _t(37, 1, 1, 19), _t(37)),
             _conv_case("1x1, many channels", _t(1, 6, 7, 64), _t(96, 1, 1, 64), _t(96)),
             _conv_case("3x3 same", _t(1, 7, 6, 4), _t(8, 3, 3, 4), _t(8), pads=(1, 1, 1, 1)),
+            short_conv_case("int16", (2, 7, 6, 4), (6, 3, 3, 4), 0, 6, pads=(1, 1, 1, 1), stride=(2, 1)),
+            short_conv_case("int16, groups, many channels", (1, 3, 4, 600), (4, 1, 2, 300), 0, 4, groups=2),
             _conv_case("3x3, a tail in every direction", _t(1, 6, 7, 33), _t(45, 3, 3, 33), _t(45), pads=(1, 1, 1, 1)),
             _conv_case("3x3, odd channels", _t(1, 5, 5, 3), _t(7, 3, 3, 3), _t(7), pads=(1, 1, 1, 1)),
             _conv_case("5x5 stride 2, one-sided pad", _t(1, 9, 9, 3), _t(24, 5, 5, 3), _t(24), stride=(2, 2),
@@ -237,6 +251,7 @@ DEPTHWISE_CONV2D = declare(
         "depthwise_conv2d", Conv2dAttrs, infer_depthwise, cost_depthwise, DOT_PRODUCT,
         (
             _conv_case("3x3 same", _t(1, 7, 6, 8), _t(1, 3, 3, 8), _t(8), pads=(1, 1, 1, 1)),
+            short_conv_case("int16", (1, 7, 6, 3), (1, 3, 3, 6), 3, 6, pads=(1, 0, 1, 1), dilation=(1, 2)),
             _conv_case("3x3 stride 2, one-sided pad", _t(1, 8, 8, 24), _t(1, 3, 3, 24), _t(24), stride=(2, 2),
                 pads=(0, 1, 0, 1)),
             _conv_case("5x5", _t(1, 9, 10, 12), _t(1, 5, 5, 12), _t(12), pads=(2, 2, 2, 2)),

@@ -13,8 +13,10 @@ import numpy as np
 
 from webinfer.backends.reference.arrays import Array, Inputs, required
 from webinfer.codegen.lookup import lookup_table
+from webinfer.dtypes import DType
 from webinfer.errors import ShapeError
 from webinfer.graph.ir import Node, Quantization, TensorType
+from webinfer.lowering.affine import product_factors
 from webinfer.ops.activation import Activation
 from webinfer.ops.elementwise import UnaryAttrs
 from webinfer.ops.resize import ResizeAttrs
@@ -140,6 +142,11 @@ def requantized(acc: Array, bias: Array | None, node: Node) -> Array:
         acc = acc + bias.reshape(-1)
     if node.required_input(0).type.dtype.itemsize == 1:
         acc = (acc.astype(np.int64) + 2**31) % 2**32 - 2**31
+    x, w, y = node.required_input(0).type, node.required_input(1).type, node.output.type
+    if x.dtype is DType.INT16:
+        factors, shifts = map(np.array, zip(*product_factors(x, w, y), strict=True))
+        nearest = (acc.astype(np.int64) * factors + (1 << (shifts - 1))) >> shifts
+        return clamped(nearest + zero_of(y), node.attrs.activation, y)
     return scaled(acc, _product_scale(node), node.attrs.activation, node.output.type)
 
 

@@ -36,7 +36,13 @@ def _if(op: Operation) -> list[Value]:
     return results[: len(yes)]
 
 
+def _composite(op: Operation) -> list[Value]:
+    """A named operator of another dialect, by the decomposition that the file holds."""
+    return op.run("decomposition_subgraph_index", op.values())
+
+
 CONVERTERS: dict[str, Row] = {
     "IF": (_if, "IfOptions"),
+    "STABLEHLO_COMPOSITE": (_composite, "StableHLOCompositeOptions"),
     "WHILE": (_while, "WhileOptions"),
 }

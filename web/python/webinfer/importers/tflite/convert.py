@@ -29,6 +29,9 @@ from webinfer.importers.tflite import (
     resize,
     scan,
     softmax,
+    spectral,
+    suppression,
+    svdf,
     variables,
 )
 from webinfer.importers.tflite.model import OperatorInfo, SignatureInfo, read_signatures, read_subgraphs
@@ -39,6 +42,7 @@ CONVERTERS: dict[str, Row] = {
     **control.CONVERTERS, **conv.CONVERTERS, **elementwise.CONVERTERS, **gather.CONVERTERS, **matmul.CONVERTERS,
     **movement.CONVERTERS, **pattern.CONVERTERS, **pool.CONVERTERS, **recurrent.CONVERTERS, **reduce.CONVERTERS,
     **resize.CONVERTERS, **scan.CONVERTERS, **softmax.CONVERTERS,
+    **spectral.CONVERTERS, **suppression.CONVERTERS, **svdf.CONVERTERS,
     **variables.CONVERTERS,
 }  # fmt: skip
 

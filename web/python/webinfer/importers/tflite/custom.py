@@ -17,10 +17,11 @@ from webinfer.importers.core.geometry import image_pads
 from webinfer.importers.core.limits import MAX_STRIDE
 from webinfer.importers.readers.flexbuffer import read_map
 from webinfer.importers.tflite.operation import Operation, Row
-from webinfer.ops import conv, landmarks, pool, pose
+from webinfer.ops import conv, landmarks, pool, pose, suppression
 from webinfer.ops.activation import Activation
 from webinfer.ops.custom import BY_CODE, attributes
 
+MAX_DETECTIONS = 65536
 _SAME, _VALID = 1, 2  # TfLitePadding in C, where 0 is unknown
 _ACTIVATIONS = (Activation.NONE, Activation.RELU, Activation.RELU_N1_TO_1, Activation.RELU6)  # TfLiteFusedActivation
 
@@ -32,14 +33,14 @@ class _Options:
         self._op = op
         self._map: dict[str, Any] = read_map(op.info.custom_options, op.what)
 
-    def real(self, name: str) -> float:
-        value = self._map.get(name)
+    def real(self, name: str, default: float | None = None) -> float:
+        value = self._map.get(name, default)
         if not isinstance(value, int | float) or not math.isfinite(value):
             self._op.fail(f"option {name} is {value!r}, needs a number")
         return float(value)
 
-    def number(self, name: str) -> int:
-        value = self.real(name)
+    def number(self, name: str, default: int | None = None) -> int:
+        value = self.real(name, default)
         if value != int(value):
             self._op.fail(f"option {name} is {value}, needs a whole number")
         return int(value)
@@ -150,6 +151,23 @@ def _transform_landmarks(op: Operation) -> Value:
     return op.emit(landmarks.TRANSFORM_LANDMARKS, [op.value(0), op.value(1)], landmarks.TransformLandmarksAttrs())
 
 
+def _detection_postprocess(op: Operation) -> list[Value]:
+    options = _Options(op)
+    attrs = suppression.DetectionPostprocessAttrs(
+        limit=options.number("max_detections"),
+        classes=options.number("num_classes"),
+        per_box=options.number("max_classes_per_detection"),
+        per_class=options.number("detections_per_class", 100),
+        regular=bool(options.number("use_regular_nms", 0)),
+        least=options.real("nms_score_threshold"),
+        overlap=options.real("nms_iou_threshold"),
+        scale=(options.real("y_scale"), options.real("x_scale"), options.real("h_scale"), options.real("w_scale")),
+    )
+    if not 1 <= attrs.limit * attrs.per_box <= MAX_DETECTIONS:
+        op.fail(f"{attrs.limit} detections of {attrs.per_box} classes, allowed are 1 to {MAX_DETECTIONS} in all")
+    return op.emit_all(suppression.DETECTION_POSTPROCESS, [op.as_float(x) for x in op.values()], attrs)
+
+
 def _posenet_decoder(op: Operation) -> list[Value]:
     options = _Options(op)
     attrs = pose.PosenetDecoderAttrs(
@@ -169,6 +187,7 @@ CONVERTERS: dict[str, Row] = {
     "MaxPoolingWithArgmax2D": (_max_pool_argmax, ""),
     "MaxUnpooling2D": (_max_unpool, ""),
     "PosenetDecoderOp": (_posenet_decoder, ""),
+    "TFLite_Detection_PostProcess": (_detection_postprocess, ""),
     "TransformLandmarks": (_transform_landmarks, ""),
     "TransformTensorBilinear": (_transform_tensor, ""),
 }

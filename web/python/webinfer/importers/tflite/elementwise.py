@@ -12,6 +12,8 @@ from webinfer.ops import elementwise as ew
 from webinfer.ops.activation import Activation
 from webinfer.ops.registry import NoAttrs
 
+SMALL = 16  # elements of a constant that is read at once, as it may be a threshold
+
 
 def _unary(target: Op, *, only_float: bool = False, a: float = 0.0, b: float = 0.0) -> Convert:
     """A formula of one operand; `only_float` ones run on dequantised values where the operand is quantised."""
@@ -120,6 +122,8 @@ def _dequantize(op: Operation) -> Value:
         op.quantized(x)
     elif x.type.dtype is DType.FLOAT32:
         return x
+    elif x.constant is not None and x.type.dtype is DType.FLOAT16 and x.type.size <= SMALL:
+        return op.constant(x.numbers(), DType.FLOAT32, x.type.shape)
     elif x.type.dtype is not DType.FLOAT16 and x.type.quant is None:
         op.fail(f"x is {x.type.dtype} and has no scale")
     return op.emit(ew.DEQUANTIZE, [x], ew.CastAttrs(DType.FLOAT32))

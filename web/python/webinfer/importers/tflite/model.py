@@ -23,7 +23,7 @@ from webinfer.importers.core.limits import (
     within,
 )
 from webinfer.importers.readers.flatbuffer import Reader, Table
-from webinfer.importers.tflite.schema import CUSTOM, DTYPES, OPERATORS, OPTIONS, SCHEMA, TENSOR_TYPES
+from webinfer.importers.tflite.schema import CUSTOM, DTYPES, OPERATORS, OPTIONS, OPTIONS_2, SCHEMA, TENSOR_TYPES
 from webinfer.importers.tflite.storage import read_quantization, read_sparsity, stored_elements
 
 
@@ -240,6 +240,8 @@ def _read_operator(index: int, table: Table, codes: list[tuple[str, bool, int]],
     )
     kind = OPTIONS.get(table.number("builtin_options_type"))
     options = table.table("builtin_options", kind) if kind else None
+    if kind_2 := OPTIONS_2.get(table.number("builtin_options_2_type")):
+        options = table.table("builtin_options_2", kind_2)
     custom_options = table.blob("custom_options")
     offset, size = table.number("large_custom_options_offset"), table.number("large_custom_options_size")
     if offset > 1 and size and not len(custom_options):

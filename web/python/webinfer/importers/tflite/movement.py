@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import itertools
 import math
+import struct
 from collections.abc import Sequence
 
-from webinfer.graph.ir import Value
+from webinfer.dtypes import DType
+from webinfer.graph.ir import TensorType, Value
 from webinfer.importers.core.geometry import batch_to_space, dynamic_update_slice, space_to_batch, strided_slice
 from webinfer.importers.core.steps import QUANTIZED
 from webinfer.importers.tflite.operation import Operation, Row
 from webinfer.importers.tflite.schema import MIRROR_PAD_MODES
+from webinfer.ops import gather
 from webinfer.ops import movement as mv
+from webinfer.ops.registry import broadcast
 
 
 def _reshape(op: Operation) -> Value:
@@ -29,7 +33,13 @@ def _reshape(op: Operation) -> Value:
     batch = x.type.shape[0] if x.type.rank else 1
     if wanted[:1] == (1,) and x.type.size == batch * math.prod(wanted):
         wanted = (batch, *wanted[1:])  # the file says a batch of one, the input was bound to more
-    return op.emit(mv.RESHAPE, [x], mv.ReshapeAttrs(tuple(wanted)))
+    return op.in_shape(x, tuple(wanted))
+
+
+def _broadcast_args(op: Operation) -> Value:
+    """The shape that two shapes broadcast to; both must be known while reading."""
+    shapes = op.integers(0), op.integers(1)
+    return op.constant(broadcast("BROADCAST_ARGS", *shapes), op.value(0).type.dtype)
 
 
 def _squeeze(op: Operation) -> Value:
@@ -37,19 +47,42 @@ def _squeeze(op: Operation) -> Value:
     axes = {op.axis(a, x.type.rank) for a in wanted} if wanted else {i for i, d in enumerate(x.type.shape) if d == 1}
     if any(x.type.shape[a] != 1 for a in axes):
         op.fail(f"axes {wanted} of {x.type.shape} do not all have size 1")
-    return op.emit(mv.RESHAPE, [x], mv.ReshapeAttrs(tuple(d for i, d in enumerate(x.type.shape) if i not in axes)))
+    return op.in_shape(x, tuple(d for i, d in enumerate(x.type.shape) if i not in axes))
 
 
 def _expand_dims(op: Operation) -> Value:
     x = op.value(0)
     axis = op.axis(op.integer(1), x.type.rank + 1)
-    return op.emit(mv.RESHAPE, [x], mv.ReshapeAttrs((*x.type.shape[:axis], 1, *x.type.shape[axis:])))
+    return op.in_shape(x, (*x.type.shape[:axis], 1, *x.type.shape[axis:]))
 
 
 def _transpose(op: Operation) -> Value:
     x = op.value(0)
     perm = tuple(op.axis(a, x.type.rank) for a in op.integers(1))
     return op.emit(mv.TRANSPOSE, [x], mv.TransposeAttrs(perm))
+
+
+def _rescaled(op: Operation, x: Value) -> Value:
+    """x in the scale of the result. Bytes without a sign go through a table: LiteRT rounds them otherwise than others.
+
+    Source:  tensorflow v2.18.0, lite/kernels/internal/reference/concatenation.h, ConcatenationWithScaling
+    """
+    out, quant = op.out_type(), x.type.quant
+    if x.type.dtype is not DType.UINT8 or quant is None or out is None or out[1] is None or out == (DType.UINT8, quant):
+        return op.requantized(x)
+    zero, (to_scale, to_zero) = quant.zero_points[0], (out[1].scales[0], out[1].zero_points[0])
+    factor = _single(quant.scales[0] * _single(1.0 / to_scale))
+    offset = _single(-zero * factor)
+    reals = [_single(_single(stored * factor) + offset) for stored in range(256)]
+    nearest = [int(math.copysign(math.floor(abs(real) + 0.5), real)) + to_zero for real in reals]
+    table = op.constant([min(max(n, 0), 255) for n in nearest], DType.UINT8)
+    table.type = TensorType((256,), *out)
+    return op.emit(gather.GATHER, [table, op.cast(x, DType.INT32)], gather.GatherAttrs(0))
+
+
+def _single(number: float) -> float:
+    """The nearest float32."""
+    return float(struct.unpack("<f", struct.pack("<f", number))[0])
 
 
 def _concat(op: Operation) -> Value:
@@ -60,7 +93,7 @@ def _concat(op: Operation) -> Value:
     if op.number("fused_activation_function"):
         op.refuse("a fused activation")
     if parts[0].type.quant is not None:
-        parts = [op.requantized(x) for x in parts]
+        parts = [_rescaled(op, x) for x in parts]
     if any(x.type.rank > axis and x.type.shape[axis] == 0 for x in parts):  # nothing to copy from those
         parts = [x for x in parts if x.type.rank <= axis or x.type.shape[axis]] or parts[:1]
     return op.concat(parts, axis)
@@ -199,6 +232,7 @@ CONVERTERS: dict[str, Row] = {
     "DENSIFY": (_densify, ""),
     "DEPTH_TO_SPACE": (_depth_to_space, "DepthToSpaceOptions"),
     "DYNAMIC_UPDATE_SLICE": (dynamic_update_slice, ""),
+    "BROADCAST_ARGS": (_broadcast_args, ""),
     "EXPAND_DIMS": (_expand_dims, ""),
     "MIRROR_PAD": (_mirror_pad, "MirrorPadOptions"),
     "PACK": (_pack, "PackOptions"),

@@ -17,6 +17,7 @@ from webinfer.importers.core.steps import QUANTIZED
 from webinfer.importers.core.writer import GraphWriter
 from webinfer.importers.tflite.model import OperatorInfo, SubgraphInfo, TensorInfo
 from webinfer.importers.tflite.schema import ACTIVATIONS, PADDINGS, SCHEMA
+from webinfer.ops import movement as mv
 from webinfer.ops.activation import Activation
 from webinfer.ops.dynamic_range import ROUND_ROWS, RoundRowsAttrs
 
@@ -28,12 +29,22 @@ _ACTIVATIONS = {
 
 _TAKE_HANDLES = ("READ_VARIABLE", "ASSIGN_VARIABLE", "WHILE", "IF", "STABLEHLO_COMPOSITE", "output")
 
+_TAKE_COMPLEX = ("COMPLEX_ABS", "EXPAND_DIMS", "IMAG", "REAL", "RESHAPE", "SQUEEZE")
+
 
 class Handle(Value):
     """Stands for a resource variable, whose name it has, where operators pass it on."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name, TensorType((), DType.INT32), Constant(memoryview(bytes(4)), DType.INT32))
+
+
+class Complex(Value):
+    """Complex numbers, where operators pass them on; a graph has their parts."""
+
+    def __init__(self, real: Value, imaginary: Value) -> None:
+        super().__init__(real.name, real.type)
+        self.real, self.imaginary = real, imaginary
 
 
 @dataclass(slots=True)
@@ -91,6 +102,8 @@ class Operation(BaseOperation):
         if isinstance(held := self.scope.get(index), Handle):
             if self.name not in _TAKE_HANDLES:
                 self.fail(f"input {key} is a variable's handle, needs a tensor")
+            return held
+        if isinstance(held, Complex) and self.name in _TAKE_COMPLEX:
             return held
         if tensor.dtype is None:
             self.refuse(f"input {key} has type {tensor.type_name}")
@@ -227,7 +240,7 @@ class Operation(BaseOperation):
 
     def accept(self, i: int, value: Value) -> None:
         """Nothing, if the value has output i's type; operators that only move elements must not change the scale."""
-        if isinstance(value, Handle):
+        if isinstance(value, (Complex, Handle)):
             return
         declared = self.declared(i)
         if value.type.dtype is not declared.dtype:
@@ -297,6 +310,12 @@ class Operation(BaseOperation):
         if x.type.rank != 4:
             self.fail(f"x has shape {x.type.shape}, needs rank 4")
         return image_pads(x.type.shape, window, stride, dilation) if self.same() else (0, 0, 0, 0)
+
+    def in_shape(self, x: Value, shape: tuple[int, ...]) -> Value:
+        """x in another shape, complex or not, as a new node."""
+        if isinstance(x, Complex):
+            return Complex(self.in_shape(x.real, shape), self.in_shape(x.imaginary, shape))
+        return self.emit(mv.RESHAPE, [x], mv.ReshapeAttrs(shape))
 
     # ---- subgraphs
 

@@ -78,6 +78,7 @@ _TABLES = {
     "ResizeNearestNeighborOptions": "align_corners:bool half_pixel_centers:bool",
     "ReverseSequenceOptions": "seq_dim:i32 batch_dim:i32",
     "SVDFOptions": "rank:i32 fused_activation_function:i8 asymmetric_quantize_inputs:bool",
+    "Rfft2dOptions": "",
     "SequenceRNNOptions": "time_major:bool fused_activation_function:i8 asymmetric_quantize_inputs:bool",
     "ShapeOptions": "out_type:i8",
     "SoftmaxOptions": "beta:f32",
@@ -85,6 +86,8 @@ _TABLES = {
     "SplitOptions": "num_splits:i32",
     "SplitVOptions": "num_splits:i32",
     "SqueezeOptions": "squeeze_dims:[i32]",
+    "StableHLOCompositeOptions": "name:str decomposition_subgraph_index:i32 composite_attributes:[u8] "
+                                 "composite_attributes_format:i8 version:i32",
     "StridedSliceOptions": "begin_mask:i32 end_mask:i32 ellipsis_mask:i32 new_axis_mask:i32 shrink_axis_mask:i32 "
                            "offset:bool",
     "SubOptions": "fused_activation_function:i8 pot_scale_int16:bool=1",
@@ -122,9 +125,12 @@ OPTIONS = {
     71: "UnidirectionalSequenceLSTMOptions", 74: "ResizeNearestNeighborOptions", 75: "LeakyReluOptions",
     77: "MirrorPadOptions", 79: "SplitVOptions", 87: "ReverseSequenceOptions", 92: "IfOptions", 93: "WhileOptions",
     94: "DepthToSpaceOptions", 101: "BatchMatMulOptions", 102: "CumsumOptions",
-    103: "CallOnceOptions",
+    103: "CallOnceOptions", 105: "Rfft2dOptions",
     111: "VarHandleOptions", 112: "ReadVariableOptions", 113: "AssignVariableOptions", 116: "GeluOptions",
 }  # fmt: skip
+
+# Members of the union BuiltinOptions2 that we read.
+OPTIONS_2 = {21: "StableHLOCompositeOptions"}
 
 # BuiltinOperator, in the order of its values.
 OPERATORS = (
@@ -144,7 +150,16 @@ OPERATORS = (
     "HASHTABLE HASHTABLE_FIND HASHTABLE_IMPORT HASHTABLE_SIZE REDUCE_ALL CONV_3D_TRANSPOSE VAR_HANDLE READ_VARIABLE "
     "ASSIGN_VARIABLE BROADCAST_ARGS RANDOM_STANDARD_NORMAL BUCKETIZE RANDOM_UNIFORM MULTINOMIAL GELU "
     "DYNAMIC_UPDATE_SLICE RELU_0_TO_1 UNSORTED_SEGMENT_PROD UNSORTED_SEGMENT_MAX UNSORTED_SEGMENT_SUM ATAN2 "
-    "UNSORTED_SEGMENT_MIN SIGN BITCAST BITWISE_XOR RIGHT_SHIFT"
+    "UNSORTED_SEGMENT_MIN SIGN BITCAST BITWISE_XOR RIGHT_SHIFT STABLEHLO_LOGISTIC STABLEHLO_ADD STABLEHLO_DIVIDE "
+    "STABLEHLO_MULTIPLY STABLEHLO_MAXIMUM STABLEHLO_RESHAPE STABLEHLO_CLAMP STABLEHLO_CONCATENATE "
+    "STABLEHLO_BROADCAST_IN_DIM STABLEHLO_CONVOLUTION STABLEHLO_SLICE STABLEHLO_CUSTOM_CALL STABLEHLO_REDUCE "
+    "STABLEHLO_ABS STABLEHLO_AND STABLEHLO_COSINE STABLEHLO_EXPONENTIAL STABLEHLO_FLOOR STABLEHLO_LOG "
+    "STABLEHLO_MINIMUM STABLEHLO_NEGATE STABLEHLO_OR STABLEHLO_POWER STABLEHLO_REMAINDER STABLEHLO_RSQRT "
+    "STABLEHLO_SELECT STABLEHLO_SUBTRACT STABLEHLO_TANH STABLEHLO_SCATTER STABLEHLO_COMPARE STABLEHLO_CONVERT "
+    "STABLEHLO_DYNAMIC_SLICE STABLEHLO_DYNAMIC_UPDATE_SLICE STABLEHLO_PAD STABLEHLO_IOTA STABLEHLO_DOT_GENERAL "
+    "STABLEHLO_REDUCE_WINDOW STABLEHLO_SORT STABLEHLO_WHILE STABLEHLO_GATHER STABLEHLO_TRANSPOSE DILATE "
+    "STABLEHLO_RNG_BIT_GENERATOR REDUCE_WINDOW STABLEHLO_COMPOSITE STABLEHLO_SHIFT_LEFT STABLEHLO_CBRT "
+    "STABLEHLO_CASE"
 ).split()  # fmt: skip
 CUSTOM = OPERATORS.index("CUSTOM")
 
@@ -173,7 +188,7 @@ _NEWEST = (
     "PADV2:6 QUANTIZE:6 RANGE:2 REDUCE_MAX:3 REDUCE_MIN:3 REDUCE_PROD:2 RELU:3 RELU6:3 RESIZE_BILINEAR:4 "
     "RESIZE_NEAREST_NEIGHBOR:4 REVERSE_V2:4 RSQRT:3 SELECT:4 SELECT_V2:2 SIGN:2 SIN:2 SLICE:8 SOFTMAX:4 "
     "SPACE_TO_BATCH_ND:4 SPACE_TO_DEPTH:2 SPLIT:5 SPLIT_V:3 SQRT:2 SQUARED_DIFFERENCE:2 SQUEEZE:2 STRIDED_SLICE:8 "
-    "SUB:5 SUM:2 TANH:3 TILE:3 TOPK_V2:3 TRANSPOSE:9 TRANSPOSE_CONV:5 UNIDIRECTIONAL_SEQUENCE_LSTM:4 "
+    "SUB:5 SUM:2 SVDF:4 TANH:3 TILE:3 TOPK_V2:3 TRANSPOSE:9 TRANSPOSE_CONV:5 UNIDIRECTIONAL_SEQUENCE_LSTM:4 "
     "UNIDIRECTIONAL_SEQUENCE_RNN:3 UNPACK:6"
 ).split()
 VERSIONS = {name: int(version) for name, _, version in (word.partition(":") for word in _NEWEST)}

@@ -39,6 +39,8 @@ def read_quantization(
         raise ModelFormatError(f"{what}: {count} scales along axis {axis} do not fit shape {shape}")
     scales, zero_points = table.reals("scale"), table.numbers("zero_point")
     low, high = dtype.range
+    if dtype in (DType.INT32, DType.INT64) and not all(s > 0 for s in scales):
+        return None  # of a bias: it follows from data and weights, and some writers leave it out
     if not all(math.isfinite(s) and s > 0 for s in scales):
         bad = next(s for s in scales if not (math.isfinite(s) and s > 0))
         raise ModelFormatError(f"{what}: scale {bad} is not a positive number")

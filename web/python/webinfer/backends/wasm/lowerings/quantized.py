@@ -196,7 +196,8 @@ def _one_byte_type(node: Node) -> bool:
 def softmax(node: Node, builder: Builder) -> None:
     """One step on bytes with a table of exponentials; scales that it cannot hold go through float32."""
     x, y, a = node.required_input(0), node.output, node.attrs
-    if not 0 < a.beta * scale_of(x.type) < math.inf:
+    short = x.type.dtype not in EIGHT_BIT or y.type.dtype not in EIGHT_BIT
+    if short or not 0 < a.beta * scale_of(x.type) < math.inf:
         through_float(float_softmax.softmax)(node, builder)
         return
     outer, r, inner = float_reduce.lines_of(x.type.shape, a.axis)

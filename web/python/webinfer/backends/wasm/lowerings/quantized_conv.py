@@ -17,6 +17,7 @@ from webinfer.backends.wasm.kernel_constants import (
 from webinfer.backends.wasm.lowerings.affine import EIGHT_BIT, byte_zero, flip_of, floats, integers, result_args
 from webinfer.backends.wasm.lowerings.matmul import batches, transposed
 from webinfer.backends.wasm.lowerings.movement import fill, strided_copy
+from webinfer.backends.wasm.lowerings.short_products import with_short_data
 from webinfer.backends.wasm.lowerings.windows import image_sizes, window, window_of
 from webinfer.dtypes import DType
 from webinfer.errors import UnsupportedOpError
@@ -226,8 +227,8 @@ def matmul(node: Node, builder: Builder) -> None:
 
 
 QUANTIZED: dict[Op, Lower] = {
-    ops.CONV2D: conv2d,
-    ops.CONV_TRANSPOSE2D: conv_transpose2d,
-    ops.DEPTHWISE_CONV2D: depthwise_conv2d,
-    matmul_ops.MATMUL: matmul,
+    ops.CONV2D: with_short_data(conv2d),
+    ops.CONV_TRANSPOSE2D: with_short_data(conv_transpose2d),
+    ops.DEPTHWISE_CONV2D: with_short_data(depthwise_conv2d),
+    matmul_ops.MATMUL: with_short_data(matmul),
 }

@@ -26,6 +26,7 @@ from webinfer.backends.webgpu.dispatch import (
 from webinfer.codegen.prelude import f32, i32, u32
 from webinfer.codegen.templates import Variable
 from webinfer.dtypes import DType
+from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, Quantization, TensorType, Value
 from webinfer.lowering.affine import is_stored, round_to_f32, scale_of, zero_of
 
@@ -199,6 +200,8 @@ def real_weights(lower: Lower) -> Lower:
 
     def real(node: Node, target: Target) -> Sequence[Dispatch]:
         w = node.required_input(1)
+        if is_quantized(node.inputs[0]) and node.required_input(0).type.dtype is DType.INT16:
+            raise UnsupportedOpError(["a product of int16 data, which has sums of 64 bits"])
         if not is_quantized(w) or is_quantized(node.inputs[0]):
             return lower(node, target)
         weights = Value(w.name, TensorType(w.type.shape))

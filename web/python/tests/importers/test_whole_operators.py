@@ -1,0 +1,138 @@
+"""Operators that become several nodes, or that need more than random numbers: what LiteRT computes on small models."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from flatbuffers import flexbuffers
+from tests.importers.runs import RNG, f, real, scalar
+from tests.importers.test_loops import _with_subgraphs
+from tests.importers.test_operators_match_litert import computed, judged
+from tests.importers.test_variables import _judged, _runs
+from tests.importers.tflite_writer import Array, Writer, single
+
+from webinfer.errors import UnsupportedOpError
+from webinfer.importers import read_model
+
+
+def _transform(part: str, shape: tuple[int, ...], lengths: tuple[int, int]) -> bytes:
+    w = Writer()
+    half = (*shape[:-2], lengths[0], lengths[1] // 2 + 1)
+    x, z, flat, y = (
+        w.input("x", shape),
+        w.tensor("z", half, "complex64"),
+        w.tensor("f", half, "complex64"),
+        w.tensor("y", half),
+    )
+    w.node("RFFT2D", [x, w.constant("lengths", list(lengths))], [z])
+    w.node("RESHAPE", [z, w.constant("shape", list(half))], [flat])
+    w.node(part, [flat], [y])
+    return w.finish(y)
+
+
+@pytest.mark.parametrize("part", ["COMPLEX_ABS", "REAL", "IMAG"])
+@pytest.mark.parametrize(
+    ("shape", "lengths"), [((3, 1, 16), (1, 16)), ((2, 4, 8), (4, 8)), ((1, 2, 20), (4, 16)), ((2, 3, 5), (2, 8))]
+)
+def test_a_transform_of_real_rows(part: str, shape: tuple[int, ...], lengths: tuple[int, int]) -> None:
+    data, x = _transform(part, shape, lengths), real(*shape)
+    np.testing.assert_allclose(computed(read_model(data), [x])[0], judged(data, [x])[0], atol=2e-5)
+
+
+def _boxes(count: int) -> list[Array]:
+    corners = RNG.uniform(0, 1, (count, 2, 2)).astype(np.float32)
+    return [
+        np.concatenate([corners[:, 0], corners[:, 0] + 0.3 * corners[:, 1]], axis=1),
+        RNG.permutation(count) / np.float32(count),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("limit", "overlap", "least", "sigma"),
+    [(5, 0.3, 0.2, 0.0), (20, 0.5, 0.0, 0.0), (12, 0.6, 0.1, 0.5), (3, 0.0, 2.0, 0.0)],
+)
+def test_non_maximum_suppression(limit: int, overlap: float, least: float, sigma: float) -> None:
+    arrays = [a.astype(np.float32) for a in _boxes(40)]
+    numbers = [scalar(limit), scalar(overlap, np.float32), scalar(least, np.float32)]
+    results = [((limit,), "int32"), ((limit,), "float32"), ((), "int32")]
+    soft = single("NON_MAX_SUPPRESSION_V5", [f(40, 4), f(40), *numbers, scalar(sigma, np.float32)], results)
+    hard = single("NON_MAX_SUPPRESSION_V4", [f(40, 4), f(40), *numbers], [results[0], results[2]])
+    for data in (soft, hard):
+        for got, want in zip(computed(read_model(data), arrays), judged(data, arrays), strict=True):
+            np.testing.assert_allclose(got, want, atol=1e-6)
+
+
+def _svdf(rank: int, quant: bool) -> bytes:
+    w = Writer()
+    x, y, state = w.input("x", (2, 6)), w.tensor("y", (2, 4)), w.tensor("memory", (2, 4 * rank * 5), is_variable=True)
+    features, times = real(4 * rank, 6), real(4 * rank, 5)
+    if quant:
+        scales = [(np.abs(a).max() / 127, 0) for a in (features, times)]
+        weights = [
+            w.constant("w", np.rint(a / s[0]).astype(np.int8), s)
+            for a, s in zip((features, times), scales, strict=True)
+        ]
+    else:
+        weights = [w.constant("w", a) for a in (features, times)]
+    w.node(
+        "SVDF",
+        [x, *weights, w.constant("b", real(4)), state],
+        [y],
+        2 if quant else 1,
+        rank=rank,
+        fused_activation_function=1,
+    )
+    return w.finish(y)
+
+
+@pytest.mark.parametrize("rank", [1, 2])
+def test_svdf_remembers(rank: int) -> None:
+    data, xs = _svdf(rank, False), [real(2, 6) for _ in range(7)]
+    np.testing.assert_allclose(_runs(data, xs), _judged(data, xs), atol=1e-5)
+
+
+def test_shapes_are_broadcast_while_reading() -> None:
+    w = Writer()
+    x, y, shape = w.input("x", (1, 3)), w.tensor("y", (4, 3)), w.tensor("s", (2,), "int32")
+    w.node("BROADCAST_ARGS", [w.constant("a", [4, 1]), w.constant("b", [3])], [shape])
+    w.node("BROADCAST_TO", [x, shape], [y], 2)
+    data, given = w.finish(y), real(1, 3)
+    np.testing.assert_array_equal(computed(read_model(data), [given])[0], judged(data, [given])[0])
+
+
+def test_a_composite_is_its_decomposition() -> None:
+    def main(w: Writer) -> None:
+        x, y = w.input("x", (2, 3)), w.tensor("y", (2, 3))
+        attributes = np.frombuffer(flexbuffers.Dumps({}), np.uint8)
+        options = {"decomposition_subgraph_index": 1, "composite_attributes": attributes}
+        w.node("STABLEHLO_COMPOSITE", [x], [y], name="mine.scaled", **options)
+        w.graph.outputs = [y]
+
+    def scaled(w: Writer) -> None:
+        x, y = w.input("x", (2, 3)), w.tensor("y", (2, 3))
+        w.node("MUL", [x, w.constant("factor", np.array(3, np.float32))], [y])
+        w.graph.outputs = [y]
+
+    data, x = _with_subgraphs(main, scaled), real(2, 3)
+    np.testing.assert_array_equal(computed(read_model(data), [x])[0], judged(data, [x])[0])
+
+
+def test_complex_numbers_end_in_words_where_nothing_takes_them() -> None:
+    w = Writer()
+    x, z, y = w.input("x", (2, 1, 8)), w.tensor("z", (2, 1, 5), "complex64"), w.tensor("y", (2, 1, 5), "complex64")
+    w.node("RFFT2D", [x, w.constant("lengths", [1, 8])], [z])
+    w.node("MUL", [z, z], [y])
+    with pytest.raises(UnsupportedOpError, match="input 0 has type COMPLEX64"):
+        read_model(w.finish(y))
+
+
+def test_a_bias_without_a_scale_is_read() -> None:
+    def model(scale: float) -> bytes:
+        w = Writer()
+        x, y = w.input("x", (2, 4), "int8", (0.02, 3)), w.tensor("y", (2, 3), "int8", (0.1, -5))
+        weights = w.constant("w", RNG.integers(-127, 128, (3, 4)).astype(np.int8), (0.01, 0))
+        bias = w.constant("b", np.array([100, -300, 7], np.int32), (scale, 0))
+        w.node("FULLY_CONNECTED", [x, weights, bias], [y], 4)
+        return w.finish(y)
+
+    assert len(read_model(model(0.0)).nodes) == len(read_model(model(0.0002)).nodes)

@@ -1,0 +1,28 @@
+"""TFLite's non-maximum suppression. Limits and thresholds are constants: they say how large results are."""
+
+from __future__ import annotations
+
+from webinfer.graph.ir import Value
+from webinfer.importers.core.limits import MAX_READ, within
+from webinfer.importers.tflite.operation import Convert, Operation, Row
+from webinfer.ops import suppression
+
+
+def _suppression(soft: bool) -> Convert:
+    def convert(op: Operation) -> list[Value]:
+        limit = op.integer(2)
+        within(f"{op.what}: boxes to keep", limit, MAX_READ, "ask for fewer")
+        overlap, least = (op.finite(name, float(op.scalar(key))) for key, name in ((3, "overlap"), (4, "least score")))
+        sigma = op.finite("sigma", float(op.scalar(5))) if soft else 0.0
+        attrs = suppression.NonMaxSuppressionAttrs(limit, overlap, least, sigma)
+        inputs = [op.as_float(op.value(0)), op.as_float(op.value(1))]
+        positions, scores, count = op.emit_all(suppression.NON_MAX_SUPPRESSION, inputs, attrs)
+        return [positions, scores, count] if soft else [positions, count]
+
+    return convert
+
+
+CONVERTERS: dict[str, Row] = {
+    "NON_MAX_SUPPRESSION_V4": (_suppression(soft=False), ""),
+    "NON_MAX_SUPPRESSION_V5": (_suppression(soft=True), ""),
+}
