@@ -5,6 +5,8 @@
 //   symmetric  1: levels from -127 to 127 times the largest magnitude / 127, ties away from zero;
 //              0: from the least (at most 0) to the greatest (at least 0), ties to even
 //
+// Needs: x and y are the same, or do not overlap.
+//
 // Units: rows.
 // Source: XNNPACK, xnn_f32_qd8_asymmetric_quantization_params; tensorflow v2.18.0, SymmetricQuantizeFloats
 #include "lanes.h"
