@@ -115,6 +115,7 @@ def _record(pool: ThreadPoolExecutor, trees: queue.Queue[Tree], workers: int) ->
 def _try_all(
     report: Report, options: argparse.Namespace, pool: ThreadPoolExecutor, trees: queue.Queue[Tree], end: float
 ) -> None:
+    explain(report)
     selection = Selection()
     if selection.red:
         print(f"{len(selection.red)} tests fail without any mutant and are left out: {', '.join(selection.red[:5])}")

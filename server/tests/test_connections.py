@@ -177,3 +177,13 @@ def test_a_host_that_only_begins_like_ours_is_refused(port: int, host: str) -> N
 def test_our_own_hosts_are_served(port: int, host: str) -> None:
     request = f"GET /healthz HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
     assert answer_of(port, request.encode()).startswith(b"HTTP/1.1 200")
+
+
+def test_who_was_slow_once_may_go_on_after_the_write_timeout(large_port: int) -> None:
+    connection = HTTPConnection("localhost", large_port, timeout=LIMIT_S)
+    for path, rest_s in (("/assets/large.bin", WRITE_TIMEOUT_S + 0.3), ("/healthz", 0)):
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        assert (answer.status, bool(answer.read())) == (200, True)
+        time.sleep(rest_s)
+    connection.close()

@@ -483,3 +483,34 @@ def test_quantised_reductions_are_computed_on_integers(op: str) -> None:
     x, y = w.input("x", (2, 6), "int8", (0.5, 3)), w.tensor("y", (2,), "int8", (0.5, 3))
     w.node(op, [x, w.constant("axes", np.int32([1]))], [y], keep_dims=False)
     assert [str(v.type.dtype) for node in read_model(w.finish(y)).nodes for v in node.outputs] == ["int8"]
+
+
+def test_weights_of_sparse_blocks_are_read() -> None:
+    """Rows of [4, 8] in blocks of 4 columns: three blocks are stored, their columns are a third level."""
+
+    def change(model: Any) -> None:
+        tensor = next(t for t in model.subgraphs[0].tensors if t.sparsity)
+        layout, level = tensor.sparsity, schema.DimensionMetadataT()
+        level.format, level.denseSize = 0, 4
+        layout.traversalOrder, layout.blockMap = [0, 1, 2], [1]
+        layout.dimMetadata.append(level)
+        layout.dimMetadata[1].arraySegments.values, layout.dimMetadata[1].arrayIndices.values = (
+            [0, 1, 1, 2, 3],
+            [1, 0, 1],
+        )
+        model.buffers[tensor.buffer].data = np.arange(12, dtype="<f4").view(np.uint8)
+
+    weights = read_model(edited(sample_models.sparse(), change), "blocks.tflite").nodes[0].inputs[1]
+    assert weights is not None
+    assert weights.constant is not None
+    layout = weights.constant.sparsity
+    assert layout is not None
+    assert (layout.formats[0], layout.formats[2], layout.block_map) == (("dense", 4), ("dense", 4), (1,))
+    assert list(layout.formats[1][2]) == [1, 0, 1]
+
+
+def test_layers_of_integers_without_a_scale_are_refused() -> None:
+    w = Writer()
+    x, y = w.input("x", (1, 4), "int32"), w.tensor("y", (1, 2), "int32")
+    w.node("FULLY_CONNECTED", [x, w.constant("weights", np.ones((2, 4), np.int8), (0.5, 0)), -1], [y])
+    assert "x of type int32" in refused(w.finish(y), UnsupportedOpError)

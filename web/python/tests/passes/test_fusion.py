@@ -224,3 +224,11 @@ def test_the_whole_pipeline_makes_a_blazeface_block_two_nodes() -> None:
         "%y = conv2d(%deep, const [28x1x1x24], const [28], %x, const [1x1x28]) prelu -> float32[1x8x8x28]",
         "return %y",
     )
+
+
+def test_one_number_a_channel_and_a_residual_go_into_one_convolution() -> None:
+    b = Build()
+    x = b.input("x", 1, 4, 4, 8)
+    y = b.node(conv.CONV2D, [x, b.constant(8, 1, 1, 8)], PLAIN, "conv")
+    graph = b.output(b.node(ew.ADD, [b.node(ew.ADD, [y, b.constant(8)], SUM, "shifted"), x], SUM, "sum"))
+    assert rewritten(fuse_residual, graph, 2).startswith("%sum = conv2d(%x, const [8x1x1x8], const [8], %x) ->")

@@ -75,3 +75,36 @@ def test_no_map_breaks_the_decoder(target: Target, name: str, value: float, ever
     if target.backend == "wasm":
         for key, want in decoded(maps, "reference").items():
             np.testing.assert_allclose(got[key], want, rtol=1e-3, atol=1e-3, err_msg=key)
+
+
+def maps_of(scene: Scene) -> list[Array]:
+    return [scene.heat, scene.short, scene.middle, scene.long]
+
+
+def same_as_the_reference(scene: Scene, backend: str) -> int:
+    """How many poses both find."""
+    got = decoded(maps_of(scene), backend)
+    for key, want in decoded(maps_of(scene), "reference").items():
+        np.testing.assert_allclose(got[key], want, rtol=1e-3, atol=1e-3, err_msg=key)
+    return int(got["y3"][0])
+
+
+@pytest.mark.parametrize("target", EVERYWHERE, ids=str)
+def test_half_a_person_that_the_best_pose_has_already_is_dropped(target: Target) -> None:
+    target.demand()
+    shared, found = person(4, 4), Scene()
+    moved = shared + np.where(np.arange(KEYPOINTS)[:, None] < KEYPOINTS // 2, 0, (0, 12)).astype(np.float32)
+    found.paint(shared, score=4.0)
+    found.paint(moved, score=3.0)
+    assert same_as_the_reference(found, target.backend) == 1
+
+
+@pytest.mark.parametrize("target", EVERYWHERE, ids=str)
+def test_a_picture_has_nobody_of_the_one_before(target: Target) -> None:
+    target.demand()
+    two, one = Scene(), Scene()
+    for points in (person(4, 4), person(14, 18)):
+        two.paint(points, score=4.0)
+    one.paint(person(9, 9), score=1.0)
+    assert same_as_the_reference(two, target.backend) == 2
+    assert same_as_the_reference(one, target.backend) == 1

@@ -6,8 +6,13 @@ from tests.ops.case_graphs import run
 from tests.session.graphs import diamond
 
 from webinfer.backends import reference, wasm
+from webinfer.dtypes import DType
+from webinfer.errors import UnsupportedOpError
+from webinfer.graph.ir import Graph, TensorType, Value, apply
 from webinfer.graph.verify import verify
 from webinfer.host.native import NativeHost
+from webinfer.ops import OPS
+from webinfer.ops.elementwise import UnaryAttrs
 from webinfer.session.partition import PartitionedExecutor, cut
 
 
@@ -78,3 +83,11 @@ def test_a_pass_of_all_pieces_takes_as_long_as_they_take_together(monkeypatch: p
     executor = PartitionedExecutor(graph, parts, {})
     assert run(executor.pass_ms({"x": memoryview(bytes(48))}, 1)) == 2.0 * len(parts)
     executor.close()
+
+
+@pytest.mark.parametrize("name", ["exp", "sigmoid", "erf"])
+def test_a_function_of_real_numbers_is_refused_for_integers(name: str) -> None:
+    x = Value("x", TensorType((4,), DType.INT32))
+    node = apply(OPS[name], [x], UnaryAttrs(), "y")
+    with pytest.raises(UnsupportedOpError, match=name):
+        run(wasm.build(Graph("g", [x], [node.output], [node]), NativeHost()))
