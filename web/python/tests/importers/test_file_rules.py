@@ -455,34 +455,10 @@ def test_an_unknown_type_as_the_models_output_is_a_typed_error() -> None:
         read_model(w.finish(w.tensor("state", (2,), "string", is_variable=True)))
 
 
-def test_the_scale_that_is_none_is_named() -> None:
-    w = Writer()
-    x = w.input("x", (1, 2, 2, 3))
-    kernel = w.constant("kernel", np.ones((2, 1, 1, 3), np.int8), ([0.5, -0.25], [0, 0], 0))
-    y = w.tensor("y", (1, 2, 2, 2))
-    w.node("CONV_2D", [x, kernel, w.constant("bias", np.float32([0, 0]))], [y], padding=1, stride_w=1, stride_h=1)
-    assert "scale -0.25 is not a positive number" in refused(w.finish(y))
-
-
-def test_integers_without_a_scale_are_refused_by_softmax() -> None:
-    w = Writer()
-    x, y = w.input("x", (1, 4), "int8"), w.tensor("y", (1, 4), "int8", (1 / 256, -128))
-    w.node("SOFTMAX", [x], [y], beta=1.0)
-    assert "has no scale" in refused(w.finish(y))
-
-
 def test_a_tensor_of_the_most_bytes_is_let_in() -> None:
     check_bytes((MAX_TENSOR_BYTES,), DType.UINT8, "x")
     with pytest.raises(LimitError, match="x: bytes of shape"):
         check_bytes((MAX_TENSOR_BYTES + 1,), DType.UINT8, "x")
-
-
-@pytest.mark.parametrize("op", ["MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN"])
-def test_quantised_reductions_are_computed_on_integers(op: str) -> None:
-    w = Writer()
-    x, y = w.input("x", (2, 6), "int8", (0.5, 3)), w.tensor("y", (2,), "int8", (0.5, 3))
-    w.node(op, [x, w.constant("axes", np.int32([1]))], [y], keep_dims=False)
-    assert [str(v.type.dtype) for node in read_model(w.finish(y)).nodes for v in node.outputs] == ["int8"]
 
 
 def test_weights_of_sparse_blocks_are_read() -> None:
@@ -507,10 +483,3 @@ def test_weights_of_sparse_blocks_are_read() -> None:
     assert layout is not None
     assert (layout.formats[0], layout.formats[2], layout.block_map) == (("dense", 4), ("dense", 4), (1,))
     assert list(layout.formats[1][2]) == [1, 0, 1]
-
-
-def test_layers_of_integers_without_a_scale_are_refused() -> None:
-    w = Writer()
-    x, y = w.input("x", (1, 4), "int32"), w.tensor("y", (1, 2), "int32")
-    w.node("FULLY_CONNECTED", [x, w.constant("weights", np.ones((2, 4), np.int8), (0.5, 0)), -1], [y])
-    assert "x of type int32" in refused(w.finish(y), UnsupportedOpError)
