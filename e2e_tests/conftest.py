@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from PIL import Image
@@ -165,6 +165,8 @@ def demo(browser: Browser, address: str) -> Iterator[Callable[..., DemoPage]]:
         browser: Browser = browser,
         address: str = address,
         broken: tuple[str, Callable[[Route], None]] | None = None,
+        init_script: str = "",
+        wait_until: Literal["commit", "load"] = "load",
         **options: Any,
     ) -> DemoPage:
         page = DemoPage(browser, address, query, **options)
@@ -172,7 +174,9 @@ def demo(browser: Browser, address: str) -> Iterator[Callable[..., DemoPage]]:
         if broken:  # `unroute` stood still now and then, so the answer depends on a flag
             pattern, answer = broken
             page.context.route(pattern, lambda route: route.fallback() if page.mended else answer(route))
-        return page.open()
+        if init_script:
+            page.context.add_init_script(init_script)
+        return page.open(wait_until)
 
     yield open_demo
     complaints = [complaint for page in opened for complaint in page.complaints]

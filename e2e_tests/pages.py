@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page
 
@@ -52,9 +52,9 @@ class DemoPage:
         if message.type == "error" or GPU_TROUBLE.search(message.text):
             self.complaints.append(f"console {message.type}: {message.text}")
 
-    def open(self) -> DemoPage:
-        """The page, opened; nothing has been waited for."""
-        self.page.goto(f"{self.address}/{self.query}")
+    def open(self, wait_until: Literal["commit", "load"] = "load") -> DemoPage:
+        """The page, opened; nothing but this event has been waited for."""
+        self.page.goto(f"{self.address}/{self.query}", wait_until=wait_until)
         return self
 
     def close(self) -> None:

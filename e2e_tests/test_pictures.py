@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import base64
+import io
+import json
+import struct
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -142,3 +146,52 @@ def test_a_message_can_be_closed(demo: Demo, tmp_path: Path) -> None:
     page.page.get_by_role("button", name="Close").click()
     assert page.page.locator("#message").is_hidden()
     assert page.error is None
+
+
+def _head(kind: str, width: int, height: int) -> bytes:
+    """A file of the smallest size that claims to be so large."""
+    Image.new("RGB", (8, 8)).save(stream := io.BytesIO(), kind, **({"lossless": True} if kind == "WEBP" else {}))
+    data = bytearray(stream.getvalue())
+    if kind == "PNG":
+        data[16:24] = struct.pack(">II", width, height)
+        data[29:33] = struct.pack(">I", zlib.crc32(data[12:29]))
+    elif kind == "BMP":
+        data[18:26] = struct.pack("<ii", width, -height)
+    elif kind == "GIF":
+        data[6:10] = struct.pack("<HH", width, height)
+    elif kind == "WEBP":  # one bit of them is the version's
+        data[21:25] = struct.pack("<I", (width - 1) | (height - 1) << 14)
+    elif kind == "AVIF":
+        at = data.index(b"ispe")
+        data[at + 8 : at + 16] = struct.pack(">II", width, height)
+    else:
+        at = data.index(b"\xff\xc0")
+        data[at + 5 : at + 9] = struct.pack(">HH", height, width)
+        exif = b"\xff\xe1" + struct.pack(">H", 65535) + bytes(65533)
+        data[2:2] = 3 * exif  # the size lies behind the first 64 kB
+    return bytes(data)
+
+
+SIZES = """async ([url, files]) => {
+  const { declaredSize } = await import(url);
+  const bytes = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  return Promise.all(files.map(async (text) => declaredSize(new Blob([bytes(text)]))));
+}"""
+
+
+def test_a_picture_s_size_is_read_before_it_is_decoded(demo: Demo, tmp_path: Path) -> None:
+    page = demo("?backend=wasm", broken=("**/engine_worker.js", lambda route: None))  # needs no engine
+    kinds = [kind for kind in ("PNG", "JPEG", "GIF", "BMP", "WEBP", "AVIF") if kind in Image.SAVE]
+    manifest = json.loads(page.page.locator("#manifest").text_content() or "")
+    heads = [_head(kind, 16000, 15000) for kind in kinds]
+    cut = [head[:20] for head in heads]
+    texts = [base64.b64encode(data).decode() for data in (*heads, *cut, b"words", b"")]
+    url = manifest["assets"]["static/picture_head.js"]["url"]
+    found = page.page.evaluate(SIZES, [url, texts])
+    assert found[: len(kinds)] == len(kinds) * [{"width": 16000, "height": 15000}]
+    assert found[-2:] == [None, None]
+    (tmp_path / "huge.png").write_bytes(_head("PNG", 20000, 20000))
+    begin = page.page.evaluate("performance.now()")
+    page.choose(tmp_path / "huge.png")
+    assert "20,000 × 20,000 pixels" in page.wait_for_error("limit")["message"]
+    assert page.page.evaluate("performance.now()") - begin < 2000

@@ -81,10 +81,11 @@ def test_a_missing_file_is_named_and_trying_again_helps(demo: Demo, file: str) -
 def test_a_page_without_its_scripts_has_a_way_on_too(demo: Demo, file: str) -> None:
     page = demo("?backend=wasm", broken=(f"**/{file}", lambda route: route.abort("connectionreset")))
     told = page.page.locator("#unstarted")
-    assert not told.is_visible()  # not yet: the scripts may be slow
-    page.page.evaluate("document.getElementById('unstarted').getAnimations()[0].finish()")
-    assert told.is_visible()
-    page.context.unroute(f"**/{file}")
+    if file == "first.js":  # who would say so at once
+        assert not told.is_visible()  # not yet: the script may be slow
+        page.page.evaluate("document.getElementById('unstarted').getAnimations()[0].finish()")
+    page.wait_for("message", told.is_visible)
+    page.mended = True
     told.get_by_role("link", name="Try again").click()
     assert len(page.wait_for_result()["faces"]) == 1
     assert told.count() == 0
@@ -163,3 +164,73 @@ def test_a_page_of_another_version_is_told_to_reload(demo: Demo) -> None:
     )
     assert answer["code"] == "protocol"
     assert "reload" in answer["message"]
+
+
+# Keeps every worker that the page makes, ended ones too.
+KEEP_WORKERS = """globalThis.kept = [];
+globalThis.Worker = class extends Worker {
+  constructor(...given) {
+    super(...given);
+    kept.push(this);
+  }
+};"""
+SPEAK_LATE = """() => {
+  const [ended] = kept;
+  const data = { v: 3, type: "error", code: "engine-died", message: "late", fatal: true };
+  for (const type of ["message", "messageerror"]) ended.dispatchEvent(new MessageEvent(type, { data }));
+  ended.dispatchEvent(new ErrorEvent("error", { message: "late" }));
+}"""
+
+
+def test_what_an_ended_worker_still_says_is_not_heard(demo: Demo) -> None:
+    page = demo("?backend=wasm", init_script=KEEP_WORKERS)
+    count = page.wait_for_result()["count"]
+    page.page.workers[0].evaluate("self.close()")
+    assert "ended without a word" in page.wait_for_error("engine-died", "being started again")["message"]
+    page.wait_for_error("engine-died", "was started again")
+    count = page.wait_for("result", lambda: page.count if page.count > count else None)
+    page.page.evaluate(SPEAK_LATE)
+    page.page.get_by_role("button", name="Sample photo").click()
+    assert page.wait_for("result", lambda: page.count > count)
+    assert page.text("#backend").startswith("Runs on")
+    assert page.page.evaluate("kept.length") == 2
+
+
+def test_a_worker_that_ends_without_a_word_is_noticed_at_once(demo: Demo) -> None:
+    served: list[str] = []
+    place = "    engine = EngineWorker(tell);"  # Python runs and has no model yet
+
+    def spoil(route: Route) -> None:
+        answer = route.fetch()
+        served.append(text := answer.text())
+        route.fulfill(response=answer, body=text.replace(place, f"setTimeout(() => self.close(), 10);{place}"))
+
+    page = demo("?backend=wasm", broken=("**/engine_worker.js", spoil))
+    page.wait_for("the end", page.page.get_by_role("button", name="Try again").is_visible, 30)
+    assert "ended without a word" in page.wait_for_error("engine-died")["message"]
+    assert len(served) == 2  # it was started again once without being asked
+    assert place in served[0]
+    page.mended = True
+    page.page.get_by_role("button", name="Try again").click()
+    assert len(page.wait_for_result()["faces"]) == 1
+
+
+def test_the_way_on_stays_until_it_is_taken(demo: Demo, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("words")
+    page = demo("?backend=wasm", broken=("**/engine_worker.js", lambda route: route.fulfill(status=404)))
+    page.wait_for_error("worker")
+    again = page.page.get_by_role("button", name="Try again")
+    assert page.page.evaluate("document.activeElement.id") == "retry"
+    page.page.get_by_role("button", name="Sample photo").click()
+    assert again.is_visible()
+    page.choose(tmp_path / "notes.txt")
+    page.wait_for_error("bad-image")
+    assert again.is_visible()
+    page.page.get_by_role("button", name="Close").click()
+    assert "engine_worker.js" in page.wait_for_error("worker")["message"]
+    page.mended = True
+    again.focus()
+    page.page.keyboard.press("Enter")
+    assert page.page.evaluate("document.activeElement.id") == "loading"
+    assert len(page.wait_for_result()["faces"]) == 1
+    page.complaints.clear()  # the browser reports the 404 itself

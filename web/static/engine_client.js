@@ -2,35 +2,43 @@
 // The messages are defined in webinfer/page/messages.toml.
 
 import { Backpressure } from "./backpressure.js";
+import { Heartbeat } from "./heartbeat.js";
 import { complaint, FROM_ENGINE, VERSION } from "./messages.js";
 
-const PING_MS = 2_000;
-const SILENT_STARTING = 60; // unanswered pings: compiling Python's runtime can take a slow phone a minute
-const SILENT_READY = 15;
 const RESTARTS = 1;
 
 /**
- * Runs one engine worker. `on` has a function for each message from the engine but `pong`, and for `restarting`; each
- * gets the message, `result` and `error` also the tag that their picture came with.
+ * Runs one engine worker. `on` has a function for each message from the engine but `alive` and `pong`; each gets the
+ * message, `result` and `error` also the tag that their picture came with. `on.restarting` hears why the engine is
+ * started again, `on.quiet` that an answer is being waited for in vain, `on.moving` that there is one again.
  */
 export class EngineClient {
   #settings;
   #on;
-  #started; // {worker, waiting}: a worker that has been told to start, and its events so far
+  #started; // {worker, waiting, stop}: a worker that has been told to start, its events so far, how to end its downloads
   #worker = null;
-  #timer = 0;
-  #unanswered = 0;
+  #life = null; // AbortController: nothing that an ended worker says is heard
+  #heartbeat = null;
   #restarts = 0;
   #id = 0;
   #flying = new Map(); // id -> {tag, sent, single, answer} of the pictures in flight, in order
   #backpressure = new Backpressure();
   #waiting = null; // {image, tag} that goes next; a newer one takes its place
-  ready = false;
 
   constructor(settings, started, on) {
     this.#settings = settings;
     this.#started = started;
     this.#on = on;
+  }
+
+  /** Whether the engine has said what it runs on. */
+  get ready() {
+    return this.#heartbeat?.ready ?? false;
+  }
+
+  /** Whether there is an engine, if only one that starts. */
+  get exists() {
+    return this.#worker !== null;
   }
 
   /** Whether a picture handed in now would start at once. */
@@ -41,22 +49,41 @@ export class EngineClient {
   /** Starts the worker, anew if there is one. */
   start() {
     this.#end();
-    const { worker, waiting } = this.#started ?? this.#fresh();
+    const { worker, waiting, stop } = this.#started ?? this.#fresh();
     this.#started = null;
     this.#worker = worker;
-    worker.onmessage = ({ data }) => this.#receive(data);
-    worker.onerror = (event) => {
-      event.preventDefault();
-      this.#fail("worker", `The engine's worker failed: ${event.message ?? "its script engine_worker.js could not be loaded"}.`, this.ready);
-    };
-    this.#timer = setInterval(() => this.#ping(), PING_MS);
-    for (const event of waiting) worker[`on${event.type}`](event);
+    this.#life = new AbortController();
+    const { signal } = this.#life;
+    signal.addEventListener("abort", stop);
+    const silent = (seconds) =>
+      this.#fail("engine-silent", `The engine has not answered for ${seconds} seconds.`, true);
+    const { quiet, moving } = this.#on;
+    this.#heartbeat = new Heartbeat(this.#settings.patience, { ping: () => this.#post("ping"), silent, quiet, moving });
+    this.#heartbeat.start();
+    worker.onmessage = worker.onerror = null; // first.js kept its events
+    for (const type of ["message", "messageerror", "error"]) worker.addEventListener(type, (event) => this.#hear(event), { signal });
+    for (const event of waiting) if (!signal.aborted) this.#hear(event);
   }
 
   #fresh() {
     const worker = new Worker(this.#settings.manifest["static/engine_worker.js"].url, { type: "module", name: "webinfer engine" });
+    this.#settings = { ...this.#settings, life: `webinfer engine ${Math.random()}` };
     worker.postMessage({ v: VERSION, type: "start", ...this.#settings });
-    return { worker, waiting: [] };
+    return { worker, waiting: [], stop: () => {} };
+  }
+
+  #hear(event) {
+    if (event.type === "message") return this.#receive(event.data);
+    event.preventDefault();
+    const unread = event.type === "messageerror" ? "it sent what cannot be read" : "its script engine_worker.js could not be loaded";
+    this.#fail("worker", `The engine's worker failed: ${event.message ?? unread}.`, this.ready);
+  }
+
+  /** Hears of the worker's end even if nobody says so: it holds a lock as long as it lives. */
+  async #watchLife() {
+    const { signal } = this.#life;
+    const ended = () => signal.aborted || this.#fail("engine-died", "The engine's worker ended without a word.", true);
+    await navigator.locks.request(this.#settings.life, { signal }, ended).catch(() => {}); // withdrawn
   }
 
   /** A start on the user's wish: the supervisor's budget is fresh again. */
@@ -82,7 +109,7 @@ export class EngineClient {
   select(backend) {
     this.#settings = { ...this.#settings, backend };
     if (!this.#worker) return this.restart();
-    this.ready = false; // until the worker says so again; it takes its messages in order
+    this.#heartbeat.ready = false; // until the worker says so again; it takes its messages in order
     this.#post("select", { backend });
   }
 
@@ -104,6 +131,7 @@ export class EngineClient {
   }
 
   #post(type, fields = {}, transfer = []) {
+    this.#heartbeat.asked(type, fields.id);
     this.#worker.postMessage({ v: VERSION, type, ...fields }, transfer);
   }
 
@@ -130,13 +158,14 @@ export class EngineClient {
   }
 
   #receive(message) {
-    this.#unanswered = 0;
+    this.#heartbeat.heard(message);
     if (message.type === "pong") return;
+    if (message.type === "alive") return this.#watchLife();
     const wrong = complaint(message, FROM_ENGINE);
     if (wrong) return this.#fail("protocol", `The page does not understand its engine: ${wrong}. Reload the page.`, false);
     if (message.type === "error") return this.#error(message);
     if (message.type === "ready") {
-      this.ready = true;
+      this.#heartbeat.ready = true;
       this.#backpressure = new Backpressure(message.overlaps);
       this.#on.ready(message);
     } else if (message.type === "result") {
@@ -154,17 +183,6 @@ export class EngineClient {
     this.#next();
   }
 
-  #ping() {
-    const limit = this.ready ? SILENT_READY : SILENT_STARTING;
-    // Ticks are counted, not seconds: a laptop that slept must not find its engine declared dead.
-    if (this.#unanswered >= limit) {
-      this.#fail("engine-silent", `The engine has not answered for ${(limit * PING_MS) / 1000} seconds.`, true);
-      return;
-    }
-    this.#unanswered += 1;
-    this.#post("ping");
-  }
-
   #fail(code, message, restartable) {
     this.#end();
     if (restartable && this.#restarts < RESTARTS) {
@@ -177,11 +195,10 @@ export class EngineClient {
   }
 
   #end() {
-    clearInterval(this.#timer);
+    this.#heartbeat?.stop();
+    this.#life?.abort();
     this.#worker?.terminate();
-    this.#worker = null;
-    this.#unanswered = 0;
+    this.#worker = this.#heartbeat = null;
     this.#flying.clear();
-    this.ready = false;
   }
 }

@@ -85,8 +85,12 @@ function tell(json) {
 
 const startingPython = (done) => post("progress", { stage: "start Python", done, total: 1, unit: "steps" });
 
-async function start({ manifest, task, backend, model, debug, patience, runtimeComes }) {
+async function start({ manifest, task, backend, model, debug, life, patience, runtimeComes }) {
   performance.mark("webinfer begin");
+  navigator.locks?.request(life, () => {
+    post("alive");
+    return new Promise(() => {}); // the lock is let go when this worker ends, however that is
+  });
   downloads = new Downloads(manifest, patience, (progress) => {
     post("progress", progress);
     if (progress.stage === "Python" && progress.done === progress.total) startingPython(0);

@@ -1,5 +1,5 @@
 // The page's first script: what takes longest begins before the page itself has come. page.js goes on with
-// `globalThis.started`.
+// `globalThis.started`; until it does, this script says what is missing.
 
 {
   const PATIENCE_S = 30; // without a byte
@@ -25,14 +25,15 @@
       task,
       model: parameters.get("model") ?? model,
       backend: names.includes(asked) ? asked : names[0],
+      life: `webinfer engine ${Math.random()}`,
       patience: 1000 * (patience >= 1 && patience <= 600 ? patience : PATIENCE_S),
       debug: Number.isInteger(debug) && debug >= 0 && debug <= 5 ? debug : 0,
     };
   };
 
   /** A compiled file of the manifest; rejects if it is damaged, or cannot be checked here (see integrity.js). */
-  const compiled = async ({ url, sha256 }) => {
-    const response = await fetch(url);
+  const compiled = async ({ url, sha256 }, signal) => {
+    const response = await fetch(url, { signal });
     const bytes = response.clone().arrayBuffer();
     const module = WebAssembly.compileStreaming(response);
     module.catch(() => {}); // of damaged bytes
@@ -49,8 +50,49 @@
     event.preventDefault();
     waiting.push(event);
   };
-  const runtime = compiled(manifest["pyodide/pyodide.asm.wasm"]);
+  const stopping = new AbortController();
+  const runtime = compiled(manifest["pyodide/pyodide.asm.wasm"], stopping.signal);
   worker.postMessage({ v, type: "start", ...settings, runtimeComes: true });
   runtime.catch(() => null).then((module) => worker.postMessage({ v, type: "runtime", module })); // null: ask again
-  globalThis.started = { settings, worker, waiting };
+
+  /** Ends all that is on its way: what hangs would keep others from being asked for. */
+  const stop = () => stopping.abort();
+
+  const box = () => document.getElementById("unstarted"); // shows itself after a while where this script is missing
+
+  /** Says why there is no page. */
+  const sayUnstarted = (why) => {
+    document.documentElement.dataset.webinferError = JSON.stringify({ code: "download", message: why });
+    for (const sheet of document.querySelectorAll("link[rel=stylesheet]")) if (!sheet.sheet) sheet.remove(); // nothing is painted before
+    if (!box()) return;
+    for (const animation of box().getAnimations()) animation.finish();
+    box().querySelector("p").textContent = `${why} Check the connection, then try again.`;
+    box().querySelector("a").addEventListener("click", () => {
+      worker.terminate();
+      stop();
+      window.stop();
+    });
+  };
+
+  const ownScript = manifest["static/page.js"].url;
+  const onMissing = ({ target }) => target.src === ownScript && sayUnstarted("A part of this page could not be loaded.");
+  addEventListener("error", onMissing, true);
+  let quiet = 0; // seconds in which no file came; counted, because a page in the background is let wait
+  let files = 0;
+  const timer = setInterval(() => {
+    const came = performance.getEntriesByType("resource").length;
+    quiet = came > files ? 0 : quiet + 1;
+    files = came;
+    if (1000 * quiet === settings.patience) sayUnstarted(`This page is not complete, and nothing has come for ${quiet} seconds.`);
+  }, 1000);
+
+  /** Ends the watch: the page is there. */
+  const take = () => {
+    clearInterval(timer);
+    removeEventListener("error", onMissing, true);
+    box()?.remove();
+    delete document.documentElement.dataset.webinferError;
+  };
+  globalThis.started = { settings, worker, waiting, take, stop };
+  dispatchEvent(new Event("started"));
 }

@@ -19,12 +19,14 @@ export const TO_ENGINE = {
     model: "text",
     backend: "text",
     debug: "number",
+    life: "text",
     patience: "number",
     runtimeComes: "flag?",
   },
 };
 
 export const FROM_ENGINE = {
+  alive: {},
   progress: { stage: "text", done: "number", total: "number", unit: "text" },
   plan: { columns: "list", rows: "list", summary: "text" },
   profiling: { done: "number", total: "number" },

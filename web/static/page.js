@@ -1,136 +1,34 @@
 // The demo page: pictures in, results out. What happens to a picture is the engine's business.
 
-import { Camera, grab } from "./camera.js";
 import { EngineClient } from "./engine_client.js";
 import * as panels from "./panels.js";
+import { watchDropsAndPastes } from "./picture.js";
 import { ProfilePanel } from "./profile_panel.js";
 import { Results } from "./results.js";
+import { Stage } from "./stage.js";
+import { Troubles } from "./troubles.js";
 import { TuningPanel } from "./tuning_panel.js";
-import { bitmapOf, openPicture, watchDropsAndPastes } from "./picture.js";
 
 const byId = (id) => document.getElementById(id);
 const root = document.documentElement;
-const TITLES = {
-  "backend-unavailable": "This backend cannot run here",
-  "bad-image": "That is not a picture",
-  "camera-busy": "The camera is not available",
-  "camera-denied": "The camera is not allowed",
-  "no-camera": "There is no camera",
-  closed: "The model was closed",
-  "device-lost": "The graphics processor was lost",
-  download: "A part of the engine could not be loaded",
-  "engine-died": "The engine stopped",
-  "engine-silent": "The engine does not answer",
-  "engine-start": "The engine could not start",
-  gpu: "The graphics processor refused the work",
-  input: "That cannot be worked on",
-  integrity: "A file is not the one that was published",
-  internal: "The engine made a mistake",
-  isolation: "This page cannot have threads",
-  kernel: "The engine’s kernels failed",
-  limit: "That is too large",
-  "model-format": "The model cannot be read",
-  "model-unknown": "There is no such model",
-  "out-of-memory": "There is not enough memory",
-  protocol: "Page and engine do not belong together",
-  shape: "The model does not fit together",
-  "unsupported-op": "The model needs what the engine lacks",
-  worker: "The engine could not start",
-};
 
-const { settings, ...started } = globalThis.started; // by first.js
-let current = null; // what the stage shows: {kind: "sample" | "picture" | "camera", image: () => Promise}
-let opened = 0; // counts pictures asked for: only the last one may appear
+if (!globalThis.started) await new Promise((resolve) => addEventListener("started", resolve, { once: true })); // by first.js
+const { settings, take, ...started } = globalThis.started;
 let count = 0;
 let firstMs = null;
 let frameTimes = [];
 let restarted = null; // what to say once an engine that was replaced runs again
 
-function fail({ code = "page", message }, { retry = false, severe = true } = {}) {
-  root.dataset.webinferError = JSON.stringify({ code, message });
-  panels.showMessage({ title: TITLES[code] ?? "Something went wrong", text: message, retry, severe });
-}
-
-function forgetError() {
-  delete root.dataset.webinferError;
-  panels.hideMessage();
-}
-
-/** Shows one of the three media and forgets what was found in the one before. */
-function showMedium(id, source) {
-  for (const other of ["sample", "picture", "video"]) byId(other).hidden = other !== id;
-  current = source;
+/** Another picture or the camera is shown: what was found in the one before is forgotten. */
+function onChanged() {
   results.clear();
-  if (source.kind !== "camera") camera.stop();
-  byId("camera").setAttribute("aria-pressed", String(source.kind === "camera"));
-  byId("camera").textContent = source.kind === "camera" ? "Stop the camera" : "Start the camera";
   frameTimes = [];
   panels.showRate(null);
 }
 
-async function detectCurrent() {
-  const source = current;
-  if (source.kind === "camera") return;
-  const image = await source.image();
-  if (source === current) engine.detect(image, source);
-  else image.close();
-}
-
-async function showSample() {
-  opened += 1;
-  const sample = byId("sample");
-  showMedium("sample", { kind: "sample", image: () => bitmapOf(sample) });
-  try {
-    await sample.decode();
-    await detectCurrent();
-  } catch {
-    fail({ code: "download", message: `The sample photo could not be loaded from ${sample.src}. Choose a picture of your own.` });
-  }
-}
-
-async function showFile(file) {
-  const turn = ++opened;
-  let bitmap;
-  try {
-    bitmap = await openPicture(file);
-  } catch (error) {
-    if (turn === opened) fail(error);
-    return;
-  }
-  if (turn !== opened) return bitmap.close();
-  forgetError();
-  const canvas = byId("picture");
-  canvas.width = bitmap.width;
-  canvas.height = bitmap.height;
-  canvas.getContext("2d").drawImage(bitmap, 0, 0);
-  bitmap.close();
-  canvas.setAttribute("aria-label", file.name ? `Your picture ${file.name}` : "Your picture");
-  showMedium("picture", { kind: "picture", image: () => bitmapOf(canvas) });
-  await detectCurrent();
-}
-
-async function toggleCamera() {
-  opened += 1;
-  if (camera.running) return showSample();
-  try {
-    const source = { kind: "camera" };
-    if (!(await camera.start())) return;
-    forgetError();
-    showMedium("video", source);
-    byId("video").classList.toggle("back", !camera.mirrored);
-    engine.drop();
-  } catch (error) {
-    fail(error);
-  }
-}
-
-/** A camera frame: looked at if the engine has nothing to do, else let go, so that no queue grows. */
-async function onFrame(video) {
-  const source = current;
-  if (source?.kind !== "camera" || !engine.idle) return;
-  const image = await grab(video);
-  if (source === current && engine.idle) engine.detect(image, source);
-  else image.close();
+/** Has the picture that is shown looked at, if the engine has nothing else to do. */
+function look() {
+  if (engine.idle) stage.detect().catch(() => {}); // a photo that did not come is reported where it is waited for
 }
 
 function rate(now) {
@@ -145,8 +43,8 @@ function onResult(result, source) {
   const { backend, reason, image, found, times } = result;
   const told = { backend, reason, image, [results.name]: found, times, first_ms: firstMs, count, source: source?.kind };
   root.dataset.webinferResult = JSON.stringify(told);
-  if (source !== current) return; // of a picture that is no longer shown
-  results.show({ picture: image, found, mirrored: source.kind === "camera" && camera.mirrored });
+  if (source !== stage.current) return; // of a picture that is no longer shown
+  results.show({ picture: image, found, mirrored: stage.mirrored });
   panels.showBackend(`Runs on ${backend}: ${reason}`); // another one after the loss of a GPU
   panels.showTimes(times);
   if (source.kind === "camera") panels.showRate(rate(performance.now()));
@@ -156,13 +54,13 @@ function onReady({ backend, reason, notice, capabilities, tunable, result }) {
   progress.end();
   profile.forget();
   tuning.ready(tunable);
-  results.expect(result).catch(({ message }) => fail({ code: "download", message }));
+  results.expect(result);
   panels.showBackend(`Runs on ${backend}: ${reason}`);
   panels.showCapabilities(capabilities);
-  if (restarted ?? notice) fail(restarted ?? notice, { severe: false });
+  if (restarted ?? notice) troubles.show(restarted ?? notice, { severe: false });
   restarted = null;
   if (byId("plan-box").open) engine.plan();
-  if (engine.idle) detectCurrent().catch(fail); // else a picture is on its way already
+  look();
 }
 
 /** Other kernels are in use now. */
@@ -171,7 +69,7 @@ function onTuned(message) {
   else tuning.imported(message);
   profile.forget();
   if (byId("plan-box").open) engine.plan();
-  if (engine.idle) detectCurrent().catch(fail);
+  look();
 }
 
 function onError({ code, message, fatal }) {
@@ -180,10 +78,11 @@ function onError({ code, message, fatal }) {
   if (fatal) {
     progress.end();
     panels.showBackend("The engine is not running.");
+    return troubles.ended({ code, message });
   }
   const lost = code === "device-lost"; // the engine goes on with a new device, after two losses without
-  fail({ code, message }, { retry: Boolean(fatal), severe: !lost });
-  if (lost && current.kind !== "camera") detectCurrent().catch(fail);
+  troubles.show({ code, message }, { severe: !lost });
+  if (lost) look();
 }
 
 function onRestarting({ code, message }) {
@@ -192,10 +91,36 @@ function onRestarting({ code, message }) {
   progress.begin("Starting the engine again");
   panels.showBackend("The engine is being started again.");
   restarted = { code, message: `${message} It was started again.` };
-  fail({ code, message: `${message} It is being started again.` }, { severe: false });
+  troubles.slow(null);
+  troubles.show({ code, message: `${message} It is being started again.` }, { severe: false });
+}
+
+/** Tries again with nothing that may be broken: another engine, and all that did not come is asked for anew. */
+function tryAgain() {
+  const { stuck } = troubles;
+  troubles.forgetAll();
+  if (stuck) {
+    progress.begin("Starting the engine");
+    panels.showBackend("The engine is being started.");
+    engine.restart();
+  }
+  results.renew();
+  stage.renew();
+  reloadIfRenewed();
+  byId(stuck ? "loading" : "controls").focus();
+}
+
+/** Loads the page anew if the site has other files now: those that this page knows may be gone. */
+async function reloadIfRenewed() {
+  try {
+    const answer = await fetch("/api/manifest", { cache: "no-store", signal: AbortSignal.timeout(settings.patience) });
+    const { assets } = await answer.json();
+    if (Object.entries(assets).some(([name, { sha256 }]) => settings.manifest[name]?.sha256 !== sha256)) location.reload();
+  } catch {} // nobody answers, or no list is published: what this page knows has to do
 }
 
 const progress = new panels.Progress();
+const troubles = new Troubles();
 const engine = new EngineClient(settings, started, {
   progress: (message) => progress.show(message),
   ready: onReady,
@@ -209,42 +134,42 @@ const engine = new EngineClient(settings, started, {
   tuningImported: onTuned,
   error: onError,
   restarting: onRestarting,
+  quiet: (seconds) => troubles.slow(seconds),
+  moving: () => troubles.slow(null),
 });
-const results = new Results(settings.manifest, byId("overlay"));
+const results = new Results(settings.manifest, byId("overlay"), (error) => troubles.show(error, { retry: true }));
+const stage = new Stage({ engine, troubles, patienceMs: settings.patience, changed: onChanged });
 const profile = new ProfilePanel(() => engine.profile());
 const tuning = new TuningPanel((type, fields) => engine.ask(type, fields));
-const camera = new Camera(byId("video"), (video) => onFrame(video).catch((error) => fail(error)), (error) => {
-  fail(error);
-  showSample();
-});
 
 byId("pick").addEventListener("click", () => byId("file").click());
 byId("file").addEventListener("change", ({ target }) => {
   const [file] = target.files;
   target.value = ""; // so that the same file can be chosen again
-  if (file) showFile(file);
+  if (file) stage.showFile(file);
 });
-byId("camera").addEventListener("click", toggleCamera);
+byId("camera").addEventListener("click", () => stage.toggleCamera());
 byId("use-sample").addEventListener("click", () => {
-  forgetError();
-  showSample();
+  troubles.forget();
+  stage.showSample();
 });
-byId("dismiss").addEventListener("click", forgetError);
-byId("retry").addEventListener("click", () => {
-  forgetError();
-  progress.begin("Starting the engine");
-  engine.restart();
+byId("dismiss").addEventListener("click", () => {
+  troubles.forget();
+  byId("controls").focus();
 });
+byId("retry").addEventListener("click", tryAgain);
 byId("plan-box").addEventListener("toggle", ({ target }) => target.open && engine.plan());
 byId("backends").addEventListener("change", ({ target }) => {
-  forgetError();
+  troubles.forgetAll();
   panels.showBackend(`Changing to ${target.value} …`);
+  if (!engine.exists) progress.begin("Starting the engine");
   engine.select(target.value);
 });
 byId("backends").querySelector(`[value=${settings.backend}]`).checked = true;
-watchDropsAndPastes(byId("stage"), showFile, fail);
+watchDropsAndPastes(byId("stage"), (file) => stage.showFile(file), (error) => troubles.show(error));
 new ResizeObserver(() => results.redraw()).observe(byId("stage"));
 
+take();
 progress.begin("Starting the engine");
 engine.start();
-showSample();
+stage.showSample();

@@ -28,7 +28,6 @@ export class Progress {
     this.#stages.clear();
     byId("stages").replaceChildren();
     byId("progress").value = 0;
-    byId("unstarted")?.remove(); // the page's scripts came
     byId("loading-title").textContent = title;
     byId("loading").hidden = false;
     byId("progress-text").textContent = "Waiting for the first byte";
@@ -71,13 +70,15 @@ export class Progress {
   }
 }
 
-/** The one place for messages; `retry` shows the button. */
-export function showMessage({ title, text, retry = false, severe = true }) {
+/** The one place for messages; `retry` and `close` show the buttons. Where nothing has the focus, the first of them gets it. */
+export function showMessage({ title, text, retry = false, close = true, severe = true }) {
   byId("message").classList.toggle("mild", !severe);
-  byId("message-title").textContent = title;
-  byId("message-text").textContent = text;
+  say(byId("message-title"), title);
+  say(byId("message-text"), text);
   byId("retry").hidden = !retry;
+  byId("dismiss").hidden = !close;
   byId("message").hidden = false;
+  if (retry && severe && [document.body, byId("loading")].includes(document.activeElement)) byId("retry").focus();
 }
 
 /** Takes the message away. */

@@ -1,10 +1,16 @@
 // Pictures from files, drops and the clipboard.
 
-const MAX_SIDE = 4096; // pixels; more would only cost memory, no model looks that closely
+import { declaredSize } from "./picture_head.js";
 
-/** A file that is not a picture; `code` is "bad-image". */
+const MAX_SIDE = 4096; // pixels; more would only cost memory, no model looks that closely
+const MAX_PIXELS = 100e6; // of a file: to decode them takes four times as many bytes
+
+/** A file that cannot be shown; `code` is "bad-image" for what is not a picture, "limit" for what is too large. */
 export class PictureError extends Error {
-  code = "bad-image";
+  constructor(message, code = "bad-image") {
+    super(message);
+    this.code = code;
+  }
 }
 
 /** `image` (anything that createImageBitmap takes) as a bitmap of at most MAX_SIDE pixels a side. */
@@ -26,6 +32,7 @@ export async function openPicture(file) {
   const name = file.name ? `“${file.name}”` : "This";
   const wanted = "Choose a JPEG, PNG, WebP, AVIF, GIF or BMP picture.";
   if (file.size === 0) throw new PictureError(`${name} is empty (0 bytes). ${wanted}`);
+  await refuseEnormous(file, name);
   try {
     return await bitmapOf(file);
   } catch {
@@ -33,6 +40,14 @@ export async function openPicture(file) {
     const size = `${file.size.toLocaleString("en")} bytes`;
     throw new PictureError(`${name} (${kind}, ${size}) is not a picture that this browser can read. ${wanted}`);
   }
+}
+
+/** Throws PictureError if the file's head says that the picture is too large to be decoded. */
+async function refuseEnormous(file, name) {
+  const size = await declaredSize(file).catch(() => null); // who cannot be read is refused with the reason below
+  if (!size || size.width * size.height <= MAX_PIXELS) return;
+  const [width, height, most] = [size.width, size.height, MAX_PIXELS / 1e6].map((value) => value.toLocaleString("en"));
+  throw new PictureError(`${name} has ${width} × ${height} pixels; this page takes up to ${most} million. Make it smaller first.`, "limit");
 }
 
 /** Calls `take(file)` for the first file that is dropped or pasted on the page. */

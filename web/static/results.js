@@ -12,10 +12,14 @@ export class Results {
   #schema = null; // webinfer/tasks/base.py, ResultSchema
   #drawer = null; // the module of its kind
   #shown = null; // {picture, found, mirrored}, or null for nothing yet
+  #refuse;
+  #attempts = 0;
 
-  constructor(manifest, canvas) {
+  /** `refuse(error)` hears that the code which draws could not be had; `renew` tries again. */
+  constructor(manifest, canvas, refuse) {
     this.#manifest = manifest;
     this.#canvas = canvas;
+    this.#refuse = refuse;
   }
 
   /** The field of the page's machine-readable result that holds what was found. */
@@ -27,8 +31,19 @@ export class Results {
   async expect(schema) {
     this.#schema = schema;
     const name = `static/results/${schema.kind}.js`;
-    this.#drawer = await import(this.#manifest[name].url);
+    const attempt = this.#attempts++; // browsers remember a module that failed: another fragment is another module
+    try {
+      this.#drawer = await import(`${this.#manifest[name].url}${attempt ? `#${attempt}` : ""}`);
+    } catch ({ message }) {
+      return this.#refuse({ code: "download", message: `The results cannot be drawn: ${message}.` });
+    }
+    this.#attempts = 0;
     if (this.#shown) this.show(this.#shown);
+  }
+
+  /** Asks again for the code that draws, if it did not come. */
+  renew() {
+    if (this.#schema && !this.#drawer) this.expect(this.#schema);
   }
 
   /** Shows what was found in a picture of {width, height}; `mirrored`: the picture is shown as in a mirror. */

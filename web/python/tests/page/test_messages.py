@@ -34,12 +34,12 @@ def test_both_sides_use_messages_that_there_are() -> None:
     client, worker = ((STATIC / name).read_text() for name in ("engine_client.js", "engine_worker.js"))
     sent = set(re.findall(r'\bpost\("(\w+)"', client)) | set(re.findall(r'v: VERSION, type: "(\w+)"', client))
     assert sent == {"start", "detect", "select", "plan", "profile", "ping"} <= {*TO_ENGINE}
-    assert set(re.findall(r'\bpost\("(\w+)"', worker)) == {"error", "progress", "pong"} <= {*FROM_ENGINE}
+    assert set(re.findall(r'\bpost\("(\w+)"', worker)) == {"alive", "error", "progress", "pong"} <= {*FROM_ENGINE}
     handlers = worker[worker.index("const HANDLERS") : worker.index("\n};", worker.index("const HANDLERS"))]
     assert {*re.findall(r"^  (\w+)[,:]", handlers, re.MULTILINE)} == {*TO_ENGINE} - {"ping", "runtime"}
     page = (STATIC / "page.js").read_text()
     heard = page[page.index("new EngineClient(") : page.index("\n});")]
-    assert {*re.findall(r"^  (\w+):", heard, re.MULTILINE)} == {*FROM_ENGINE} - {"pong"} | {"restarting"}
+    assert {*re.findall(r"^  (\w+):", heard, re.MULTILINE)} == {*FROM_ENGINE} - {"alive", "pong"} | {"moving", "quiet", "restarting"}
 
 
 @pytest.mark.parametrize("path", GENERIC, ids=lambda path: path.name)
@@ -48,7 +48,7 @@ def test_no_generic_file_names_a_task_s_results(path: Path) -> None:
 
 
 def test_the_page_has_a_title_for_every_error() -> None:
-    page = (STATIC / "page.js").read_text()
+    page = (STATIC / "troubles.js").read_text()
     table = page[page.index("const TITLES") : page.index("\n};")]
     titles = re.findall(r'^  "?([\w-]+)"?: "[^"]+",$', table, re.MULTILINE)
     assert len(titles) == len({*titles}) == table.count("\n")

@@ -22,12 +22,14 @@ TO_ENGINE: dict[str, dict[str, str]] = {
         "model": "text",
         "backend": "text",
         "debug": "number",
+        "life": "text",
         "patience": "number",
         "runtimeComes": "flag?",
     },
 }
 
 FROM_ENGINE: dict[str, dict[str, str]] = {
+    "alive": {},
     "progress": {"stage": "text", "done": "number", "total": "number", "unit": "text"},
     "plan": {"columns": "list", "rows": "list", "summary": "text"},
     "profiling": {"done": "number", "total": "number"},

@@ -11,6 +11,7 @@ from webinfer.tasks.crop import Border, Crop
 from webinfer.tasks.workspace import Workspace
 
 MAX_SIDE = 16384  # pixels
+MAX_PIXELS = 100_000_000  # their bytes are held twice while they are read
 KERNEL = "u8_image_to_f32"  # turns RGBA8 pixels into a model's input; split over output rows
 
 
@@ -38,12 +39,14 @@ def read_image(source: Any, host: Host) -> Picture:
 def check_size(width: int, height: int) -> None:
     """Nothing, for a picture that may be read.
 
-    Raises:  InputError if it has no pixels; LimitError if a side is too long
+    Raises:  InputError if it has no pixels; LimitError if a side is too long, or there are too many pixels
     """
     if min(width, height) < 1:
         raise InputError(f"the image is {width}x{height} pixels; it needs at least one")
     if max(width, height) > MAX_SIDE:
         raise LimitError("side of the image in pixels", max(width, height), MAX_SIDE, "scale it down first")
+    if width * height > MAX_PIXELS:
+        raise LimitError("pixels of the image", width * height, MAX_PIXELS, "scale it down first")
 
 
 def _from_array(source: Any) -> Picture:

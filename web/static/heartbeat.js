@@ -1,0 +1,73 @@
+// Knows whether a worker lives and gets on: it is asked for a sign every few seconds, and whoever waits for an answer in
+// vain hears of it. Ticks are counted, not seconds: a laptop that slept must not find its engine declared dead.
+
+const TICK_MS = 2_000;
+const SILENT_STARTING = 60; // ticks: compiling Python's runtime can take a slow phone a minute
+const SILENT_READY = 15;
+const ANSWERS = { // what a message asks for; each picture has an answer of its own
+  start: "ready", select: "ready", plan: "plan", profile: "profile", tune: "tuned", exportTuning: "tuningLog", importTuning: "tuningImported",
+};
+
+/**
+ * The signs of one worker. `on` has `ping()` to ask it for one, `silent(seconds)` when it gives none, `quiet(seconds)`
+ * when it owes an answer and has said nothing else for half of `patienceMs`, and `moving()` when it has after that.
+ */
+export class Heartbeat {
+  #quietTicks;
+  #on;
+  #timer = 0;
+  #unanswered = 0; // ticks since the last sign
+  #waited = 0; // ticks since the last message that is more than a sign
+  #owed = new Set(); // types of messages, ids of pictures
+  #heard = false;
+  ready = false;
+
+  constructor(patienceMs, on) {
+    this.#quietTicks = Math.max(1, Math.round(patienceMs / 2 / TICK_MS));
+    this.#on = on;
+  }
+
+  /** Begins to count. */
+  start() {
+    this.asked("start");
+    this.#timer = setInterval(() => this.#tick(), TICK_MS);
+  }
+
+  /** Ends counting. */
+  stop() {
+    clearInterval(this.#timer);
+  }
+
+  /** Notes that the worker was asked something: by a message of this type, or to look at the picture `id`. */
+  asked(type, id) {
+    const answer = id ?? ANSWERS[type];
+    if (answer === undefined) return;
+    if (!this.#owed.size) this.#waited = 0;
+    this.#owed.add(answer);
+  }
+
+  /** Notes a message. Of an error without a picture it is not known what it answers. */
+  heard({ type, id }) {
+    this.#unanswered = 0;
+    this.#heard = true;
+    if (type === "pong" || type === "alive") return;
+    if (this.#waited >= this.#quietTicks) this.#on.moving();
+    this.#waited = 0;
+    if (type === "error" && id === undefined) this.#owed.clear();
+    else this.#owed.delete(id ?? type);
+  }
+
+  /** A worker that has never said anything may not even have been loaded. */
+  get #silentTicks() {
+    if (this.ready) return SILENT_READY;
+    return this.#heard ? SILENT_STARTING : 4 * this.#quietTicks;
+  }
+
+  #tick() {
+    const limit = this.#silentTicks;
+    if (this.#unanswered >= limit) return this.#on.silent((limit * TICK_MS) / 1000);
+    this.#unanswered += 1;
+    if (this.#owed.size && ++this.#waited === this.#quietTicks) this.#on.quiet((this.#waited * TICK_MS) / 1000);
+    this.#on.ping();
+  }
+}

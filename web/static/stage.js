@@ -1,0 +1,169 @@
+// What is looked at: the sample photo, a picture of the user's, or the camera.
+
+import { Camera, grab } from "./camera.js";
+import { bitmapOf, openPicture } from "./picture.js";
+
+const byId = (id) => document.getElementById(id);
+
+/** Resolves when an image of the page has come; `decode` would wait until the page is seen. */
+function loaded(image) {
+  if (image.complete) return image.naturalWidth ? Promise.resolve() : Promise.reject(new Error("it did not come"));
+  return new Promise((resolve, reject) => {
+    image.addEventListener("load", resolve, { once: true });
+    image.addEventListener("error", reject, { once: true });
+  });
+}
+
+/**
+ * The stage: shows one medium and hands its pictures to `engine`, each with the medium as its tag. `troubles` hears what
+ * goes wrong, `changed` is called when another medium is shown. The sample photo may take `patienceMs` longer than the engine.
+ */
+export class Stage {
+  #engine;
+  #troubles;
+  #changed;
+  #patienceMs;
+  #opened = 0; // counts what was asked for: only the last one may appear
+  #camera;
+  #sampleUrl = byId("sample").src;
+  #sample = loaded(byId("sample")); // settled when the photo has come, or cannot be had
+  #asking = new AbortController();
+  current = null; // {kind: "sample" | "picture" | "camera", image: () => Promise}
+
+  constructor({ engine, troubles, patienceMs, changed }) {
+    this.#engine = engine;
+    this.#troubles = troubles;
+    this.#changed = changed;
+    this.#patienceMs = patienceMs;
+    this.#sample.catch(() => {}); // said where it is waited for
+    this.#camera = new Camera(byId("video"), (video) => this.#onFrame(video).catch((error) => troubles.show(error)), (error) => {
+      troubles.show(error);
+      this.showSample();
+    });
+  }
+
+  /** Whether pictures come by themselves. */
+  get live() {
+    return this.current?.kind === "camera";
+  }
+
+  /** Whether the current medium is shown as in a mirror. */
+  get mirrored() {
+    return this.live && this.#camera.mirrored;
+  }
+
+  /** Shows one of the three media and forgets what was found in the one before. */
+  #show(id, medium) {
+    for (const other of ["sample", "picture", "video"]) byId(other).hidden = other !== id;
+    this.current = medium;
+    if (!this.live) this.#camera.stop();
+    byId("camera").setAttribute("aria-pressed", String(this.live));
+    byId("camera").textContent = this.live ? "Stop the camera" : "Start the camera";
+    this.#changed();
+  }
+
+  /** Has the current picture looked at; the camera's come by themselves. */
+  async detect() {
+    const medium = this.current;
+    if (this.live) return;
+    const image = await medium.image();
+    if (medium === this.current) this.#engine.detect(image, medium);
+    else image.close();
+  }
+
+  /** Shows the sample photo, asked for again if it did not come. */
+  async showSample() {
+    const turn = ++this.#opened;
+    const sample = byId("sample");
+    if (sample.complete && !sample.naturalWidth) this.#askAgain();
+    const came = this.#sample;
+    this.#show("sample", { kind: "sample", image: () => came.then(() => bitmapOf(sample)) });
+    let late = false;
+    const timer = setInterval(() => {
+      if (!this.#engine.ready || late) return; // what else is on its way is reported elsewhere
+      late = true;
+      this.#miss("has not come yet");
+    }, this.#patienceMs);
+    try {
+      await came;
+      if (turn !== this.#opened || came !== this.#sample) return;
+      if (late) this.#troubles.forget();
+      await this.detect();
+    } catch {
+      if (turn === this.#opened && came === this.#sample) this.#miss("could not be loaded");
+    } finally {
+      clearInterval(timer);
+    }
+  }
+
+  #miss(fate) {
+    const message = `The sample photo ${fate} from ${this.#sampleUrl}. Try again, or choose a picture of your own.`;
+    this.#troubles.show({ code: "download", message }, { retry: true });
+  }
+
+  /** Asks for the sample photo past all who may still be waiting for it: the browser lets them wait for each other. */
+  #askAgain() {
+    this.#asking.abort();
+    this.#asking = new AbortController();
+    const { signal } = this.#asking;
+    this.#sample = fetch(this.#sampleUrl, { cache: "reload", signal }).then(async (answer) => {
+      if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
+      byId("sample").src = URL.createObjectURL(await answer.blob());
+      await loaded(byId("sample"));
+    });
+    this.#sample.catch(() => {}); // said where it is waited for
+  }
+
+  /** Asks again for what did not come. */
+  renew() {
+    const sample = byId("sample");
+    if (!sample.complete || !sample.naturalWidth) this.#askAgain();
+    if (this.current.kind === "sample") this.showSample();
+  }
+
+  /** Shows the picture in a file. */
+  async showFile(file) {
+    const turn = ++this.#opened;
+    let bitmap;
+    try {
+      bitmap = await openPicture(file);
+    } catch (error) {
+      if (turn === this.#opened) this.#troubles.show(error);
+      return;
+    }
+    if (turn !== this.#opened) return bitmap.close();
+    this.#troubles.forget();
+    const canvas = byId("picture");
+    canvas.width = bitmap.width;
+    canvas.height = bitmap.height;
+    canvas.getContext("2d").drawImage(bitmap, 0, 0);
+    bitmap.close();
+    canvas.setAttribute("aria-label", file.name ? `Your picture ${file.name}` : "Your picture");
+    this.#show("picture", { kind: "picture", image: () => bitmapOf(canvas) });
+    await this.detect();
+  }
+
+  /** Starts the camera, or stops it and shows the sample photo. */
+  async toggleCamera() {
+    this.#opened += 1;
+    if (this.#camera.running) return this.showSample();
+    try {
+      if (!(await this.#camera.start())) return;
+      this.#troubles.forget();
+      this.#show("video", { kind: "camera" });
+      byId("video").classList.toggle("back", !this.#camera.mirrored);
+      this.#engine.drop();
+    } catch (error) {
+      this.#troubles.show(error);
+    }
+  }
+
+  /** A camera frame: looked at if the engine has nothing to do, else let go, so that no queue grows. */
+  async #onFrame(video) {
+    const medium = this.current;
+    if (!this.live || !this.#engine.idle) return;
+    const image = await grab(video);
+    if (medium === this.current && this.#engine.idle) this.#engine.detect(image, medium);
+    else image.close();
+  }
+}
