@@ -39,7 +39,11 @@ def test_both_sides_use_messages_that_there_are() -> None:
     assert {*re.findall(r"^  (\w+)[,:]", handlers, re.MULTILINE)} == {*TO_ENGINE} - {"ping", "runtime"}
     page = (STATIC / "page.js").read_text()
     heard = page[page.index("new EngineClient(") : page.index("\n});")]
-    assert {*re.findall(r"^  (\w+):", heard, re.MULTILINE)} == {*FROM_ENGINE} - {"alive", "pong"} | {"moving", "quiet", "restarting"}
+    assert {*re.findall(r"^  (\w+):", heard, re.MULTILINE)} == {*FROM_ENGINE} - {"alive", "pong"} | {
+        "moving",
+        "quiet",
+        "restarting",
+    }
 
 
 @pytest.mark.parametrize("path", GENERIC, ids=lambda path: path.name)
