@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from webinfer.dtypes import DType
+from webinfer.errors import ModelFormatError, ShapeError
 from webinfer.graph.ir import Value
 from webinfer.importers.core.control import branch
 from webinfer.importers.core.limits import MAX_LOOP_TURNS
@@ -15,8 +16,10 @@ def _if(op: Operation) -> list[Value]:
     condition = op.value(0)
     if condition.constant is not None:
         return op.run(then if op.scalar(0) else otherwise, [])
-    sides = ([op.dense(v) for v in op.run(graph, [])] for graph in (then, otherwise))
-    first, second = sides
+    try:
+        first, second = ([op.dense(v) for v in op.run(graph, [])] for graph in (then, otherwise))
+    except (ModelFormatError, ShapeError) as error:
+        op.refuse(f"a branch on data, one side of which does not fit these sizes: {error}")
     return branch(op, condition, [], lambda _: first, lambda _: second)
 
 

@@ -1,0 +1,129 @@
+"""ONNX operators beside the runtime that they come from: one model each, all in one graph on each backend."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pytest
+from onnx import helper, numpy_helper
+
+from build_scripts.judge.onnx_case import Case, judge, read_all
+from webinfer.host.native import NativeHost
+
+_RNG = np.random.default_rng(5)
+
+
+def _real(*shape: int) -> Any:
+    return _RNG.uniform(-2, 2, shape).astype(np.float32)
+
+
+def _whole(dtype: str, *shape: int) -> Any:
+    return _RNG.integers(0, 120, shape).astype(dtype)
+
+
+def _positions(*numbers: int) -> Any:
+    return np.array(numbers, np.int64)
+
+
+IMAGE, ROW, TABLE = _real(1, 4, 6, 8), _real(2, 3, 9), _real(3, 5)
+# name → operator, inputs, constants behind them, attributes
+RUNS: dict[str, tuple[str, list[Any], list[Any], dict[str, Any]]] = {
+    "conv, padded": ("Conv", [IMAGE], [_real(5, 4, 3, 3), _real(5)], {"pads": [1, 0, 1, 2], "strides": [2, 1]}),
+    "conv, same lower": ("Conv", [IMAGE], [_real(5, 4, 2, 2)], {"auto_pad": "SAME_LOWER"}),
+    "conv, groups": ("Conv", [IMAGE], [_real(6, 2, 3, 3)], {"group": 2, "dilations": [1, 2]}),
+    "conv, depthwise": ("Conv", [IMAGE], [_real(8, 1, 3, 3)], {"group": 4}),
+    "conv of rows": ("Conv", [ROW], [_real(4, 3, 3), _real(4)], {"pads": [2, 1]}),
+    "transposed conv": ("ConvTranspose", [IMAGE], [_real(4, 3, 3, 3)], {"strides": [2, 2], "output_padding": [1, 0]}),
+    "transposed conv, shape": ("ConvTranspose", [IMAGE], [_real(4, 2, 3, 3)],
+        {"strides": [2, 2], "output_shape": [12, 16]}),
+    "max pool, ceil": ("MaxPool", [IMAGE], [], {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1}),
+    "mean pool, pads": ("AveragePool", [IMAGE], [],
+        {"kernel_shape": [3, 2], "pads": [1, 0, 1, 1], "count_include_pad": 1}),
+    "mean pool of rows": ("AveragePool", [ROW], [], {"kernel_shape": [4], "strides": [3]}),
+    "whole image": ("GlobalAveragePool", [IMAGE], [], {}),
+    "channels in a sum": ("LRN", [IMAGE], [], {"size": 3}),
+    "batch norm": ("BatchNormalization", [IMAGE], [_real(4), _real(4), _real(4), abs(_real(4))], {}),
+    "instance norm": ("InstanceNormalization", [IMAGE], [_real(4), _real(4)], {}),
+    "layer norm": ("LayerNormalization", [ROW], [_real(9), _real(9)], {}),
+    "gemm": ("Gemm", [TABLE], [_real(4, 5), _real(3, 1)], {"transB": 1, "alpha": 0.5, "beta": 2.0}),
+    "product of batches": ("MatMul", [_real(2, 1, 3, 4), _real(5, 4, 2)], [], {}),
+    "product with a vector": ("MatMul", [_real(2, 3, 4), _real(4)], [], {}),
+    "cubic": ("Resize", [IMAGE], [np.array([], np.float32), np.array([1, 1, 1.5, 0.75], np.float32)],
+        {"mode": "cubic"}),
+    "linear, aligned": ("Resize", [IMAGE], [np.array([], np.float32), np.array([],
+        np.float32), _positions(1, 4, 11, 5)],
+        {"mode": "linear", "coordinate_transformation_mode": "align_corners"}),
+    "nearest, ceil": ("Resize", [IMAGE], [np.array([], np.float32), np.array([1, 1, 2, 2], np.float32)],
+        {"nearest_mode": "ceil", "coordinate_transformation_mode": "asymmetric"}),
+    "blocks, CRD": ("DepthToSpace", [_real(1, 12, 2, 3)], [], {"blocksize": 2, "mode": "CRD"}),
+    "slice backwards": ("Slice", [IMAGE],
+        [_positions(-1, 1), _positions(-9, 99), _positions(3, 2), _positions(-2, 2)], {}),
+    "pad, reflected": ("Pad", [TABLE], [_positions(1, 2, 0, 1)], {"mode": "reflect"}),
+    "pad, cut": ("Pad", [TABLE], [_positions(-1, 2, 0, 1), np.array(1.5, np.float32)], {}),
+    "gather": ("Gather", [IMAGE], [np.array([[2, -1], [0, 1]])], {"axis": 2}),
+    "gather of elements": ("GatherElements", [TABLE], [np.array([[0, -1], [1, 2]])], {"axis": 1}),
+    "sum over axes": ("ReduceSum", [IMAGE], [_positions(1, -1)], {"keepdims": 0}),
+    "last of equals": ("ArgMax", [np.array([[1, 3, 3], [2, 2, 0]], np.float32)], [],
+        {"axis": 1, "select_last_index": 1}),
+    "largest": ("TopK", [ROW], [_positions(3)], {"axis": 1, "largest": 0}),
+    "running sum": ("CumSum", [TABLE], [np.array(1)], {"exclusive": 1, "reverse": 1}),
+    "quantised": ("QuantizeLinear", [TABLE], [np.float32([0.1, 0.2, 0.3]), np.uint8([3, 128, 9])], {"axis": 0}),
+    "dequantised": ("DequantizeLinear", [_whole("uint8", 3, 5)], [np.float32(0.1), np.uint8(7)], {}),
+    "dynamically quantised": ("DynamicQuantizeLinear", [TABLE], [], {}),
+    "product of bytes": ("MatMulInteger", [_whole("uint8", 3, 700)], [_whole("int8", 700, 2), np.uint8(9)], {}),
+    "conv of bytes": ("QLinearConv", [_whole("uint8", 1, 3, 5, 5)],
+        [np.float32(0.05), np.uint8(30), _whole("int8", 4, 3, 3, 3),
+        np.float32([0.02, 0.03, 0.01, 0.04]), np.int8([0, 0, 0, 0]), np.float32(0.9), np.uint8(5)], {}),
+    "lstm, both ways": ("LSTM", [_real(5, 2, 3)], [_real(2, 16, 3), _real(2, 16, 4), _real(2, 32)],
+        {"hidden_size": 4, "direction": "bidirectional"}),
+    "gru": ("GRU", [_real(5, 2, 3)], [_real(1, 12, 3), _real(1, 12, 4), _real(1, 24)],
+        {"hidden_size": 4, "linear_before_reset": 1}),
+    "grid, cubic": ("GridSample", [IMAGE, _real(1, 3, 2, 2)], [], {"mode": "cubic", "padding_mode": "border"}),
+    "where": ("Where", [np.array([[True], [False], [True]]), TABLE, _real(5)], [], {}),
+    "clip": ("Clip", [TABLE], [np.float32(-0.5)], {}),
+    "power": ("Pow", [abs(TABLE)], [np.float32(1.7)], {}),
+    "softmax": ("Softmax", [IMAGE], [], {"axis": 1}),
+    "com.microsoft.QuickGelu": ("com.microsoft.QuickGelu", [TABLE], [], {}),
+    "com.microsoft.FusedMatMul": ("com.microsoft.FusedMatMul", [_real(2, 4, 3), _real(2, 4, 5)], [],
+        {"transA": 1, "alpha": 0.5}),
+    "com.microsoft.SkipLayerNormalization": ("com.microsoft.SkipLayerNormalization", [_real(1, 3, 8), _real(1, 3, 8)],
+        [_real(8), _real(8), _real(8)], {"epsilon": 1e-5}),
+    "com.microsoft.MultiHeadAttention": ("com.microsoft.MultiHeadAttention",
+        [_real(1, 3, 8), _real(1, 5, 8), _real(1, 5, 8)], [], {"num_heads": 2}),
+    "com.microsoft.FastGelu": ("com.microsoft.FastGelu", [TABLE], [_real(5)], {}),
+}  # fmt: skip
+_OUTPUTS = {"LSTM": 3, "GRU": 2, "TopK": 2, "DynamicQuantizeLinear": 3}
+
+
+def _case(name: str) -> Case:
+    """The model of a run and what ONNX Runtime makes of it."""
+    operator, inputs, constants, attributes = RUNS[name]
+    domain, _, kind = operator.rpartition(".")
+    given = {f"x{i}": array for i, array in enumerate(inputs)}
+    held = [numpy_helper.from_array(np.asarray(a), f"c{i}") for i, a in enumerate(constants)]
+    outputs = [f"y{i}" for i in range(_OUTPUTS.get(kind, 1))]
+    node = helper.make_node(kind, [*given, *(t.name for t in held)], outputs, domain=domain, **attributes)
+    kinds = {n: helper.np_dtype_to_tensor_dtype(np.asarray(a).dtype) for n, a in given.items()}
+    ends = [helper.make_tensor_value_info(n, kinds[n], np.shape(a)) for n, a in given.items()]
+    results = [helper.make_empty_tensor_value_info(n) for n in outputs]
+    graph = helper.make_graph([node], "one", ends, results, held)
+    domains = [helper.make_opsetid("", 20), helper.make_opsetid("com.microsoft", 1)]
+    model = helper.make_model(graph, opset_imports=domains, ir_version=9)
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return Case(name, operator, model, given, dict(zip(outputs, session.run(None, given), strict=True)), 1e-4, 1e-5)
+
+
+@pytest.fixture(scope="module")
+def cases() -> list[Case]:
+    return [_case(name) for name in RUNS]
+
+
+@pytest.mark.parametrize("backend", ["reference", "wasm"])
+def test_operators_compute_what_their_runtime_does(backend: str, cases: list[Case]) -> None:
+    rows = asyncio.run(judge(NativeHost(), backend, read_all(cases)))
+    assert [row["case"] + ": " + row["why"] for row in rows if row["verdict"] != "right"] == []
