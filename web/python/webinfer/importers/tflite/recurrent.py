@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 
 from webinfer.dtypes import DType
-from webinfer.graph.ir import Value
+from webinfer.graph.ir import Quantization, Value
 from webinfer.importers.core.limits import MAX_TIME_STEPS
 from webinfer.importers.tflite.operation import Operation, Row
 from webinfer.ops import elementwise as ew
@@ -31,7 +31,7 @@ def _float_input(op: Operation, i: int) -> Value | None:
 def _steps(op: Operation, time_major: bool) -> tuple[Value, int, int]:
     """x as rows [T*B, K] in order of time, with T and B."""
     x = op.value(0)
-    if x.type.dtype is not DType.FLOAT32:
+    if x.type.dtype not in (DType.FLOAT32, DType.INT8):
         op.refuse(f"x of type {x.type.dtype}")
     if x.type.rank != 3:
         op.fail(f"x has shape {x.type.shape}, needs rank 3")
@@ -85,12 +85,21 @@ class _Lstm:
         parts = [self.op.float_weights(start + i) for i in range(first, 4)]
         return self.op.concat(parts, 0)
 
+    def share(self, x: Value) -> Value:
+        """x's share of all gates of all steps."""
+        rounded = self.op.rounded(x, _INPUT_WEIGHTS + 1, 1, self.symmetric)
+        return _product(self.op, rounded, self.weights, self.bias)
+
     def gates(self, rows: Value, hidden: Value | None) -> _Gates:
         """Gates from x's share of them, [B, gates * N], and the state before."""
         op = self.op
         if hidden is not None:
             rounded = op.rounded(hidden, _RECURRENT_WEIGHTS + 1, 1, self.symmetric)
             rows = op.binary(ew.ADD, rows, _product(op, rounded, self.recurrent))
+        return self._cut(rows)
+
+    def _cut(self, rows: Value) -> _Gates:
+        op = self.op
         parts = [op.cut(rows, 1, i * self.size, self.size) for i in range(rows.type.shape[1] // self.size)]
         return _Gates(None if self.coupled else parts[0], *parts[-3:])
 
@@ -129,11 +138,62 @@ def _clipped(op: Operation, x: Value, limit: float) -> Value:
     return op.unary(ew.CLAMP, x, -limit, limit) if limit else x
 
 
+class _StoredLstm(_Lstm):
+    """The layer in 8 bits: real arithmetic, every result rounded to the fixed-point numbers that LiteRT keeps.
+
+    Source:  tensorflow v2.18.0, lite/kernels/lstm_eval.cc, LstmStepInteger8x8_16
+    """
+
+    def __init__(self, op: Operation) -> None:
+        super().__init__(op)
+        if self.projection is not None or any(peephole is not None for peephole in self.peepholes):
+            op.refuse("a projection or peepholes in 8 bits")
+        note = "LSTM in 8 bits: results may differ from LiteRT's by a step or two, whose sigmoid and tanh are coarser"
+        if note not in op.writer.graph.notes:
+            op.writer.graph.notes.append(note)
+
+    def _snapped(self, x: Value, bits: int) -> Value:
+        """x in multiples of 2^-bits that 16 bits hold."""
+        kind = ew.CastAttrs(DType.INT16, Quantization((2.0**-bits,), (0,)))
+        return self.op.as_float(self.op.emit(ew.QUANTIZE, [x], kind))
+
+    def _stored(self, x: Value, like: Value) -> Value:
+        return self.op.emit(ew.QUANTIZE, [x], ew.CastAttrs(like.type.dtype, like.type.quant))
+
+    def share(self, x: Value) -> Value:
+        """x's share of all gates of all steps."""
+        return self._snapped(_product(self.op, self.op.as_float(x), self.weights, self.bias), 12)
+
+    def gates(self, rows: Value, hidden: Value | None) -> _Gates:
+        """Gates from x's share of them, [B, gates * N], and the state before."""
+        assert hidden is not None
+        own = _product(self.op, self.op.as_float(hidden), self.recurrent)
+        self._hidden = hidden
+        return self._cut(self._snapped(self.op.binary(ew.ADD, rows, own), 12))
+
+    def _sigmoid(self, x: Value) -> Value:
+        return self._snapped(super()._sigmoid(x), 15)
+
+    def step(self, gates: _Gates, cell: Value | None) -> tuple[Value, Value]:
+        """The next output and cell state, as they are stored."""
+        op, hidden = self.op, self._hidden
+        assert cell is not None
+        forget = self._sigmoid(gates.forget)
+        one = 32767 / 32768
+        given = op.unary(ew.LINEAR, forget, -1.0, one) if gates.given is None else self._sigmoid(gates.given)
+        news = self._snapped(op.activate(gates.cell, self.activation), 15)
+        fresh = op.as_float(self._stored(op.binary(ew.MUL, given, news), cell))
+        kept = op.as_float(self._stored(op.binary(ew.MUL, forget, op.as_float(cell)), cell))
+        stored = self._stored(_clipped(op, op.binary(ew.ADD, kept, fresh), self.cell_clip), cell)
+        shown = self._snapped(op.activate(op.as_float(stored), self.activation), 15)
+        return self._stored(op.binary(ew.MUL, self._sigmoid(gates.output), shown), hidden), stored
+
+
 def _sequence_lstm(op: Operation) -> Value:
     time_major = op.flag("time_major")
     x, steps, batch = _steps(op, time_major)
-    lstm = _Lstm(op)
-    rows = _product(op, op.rounded(x, _INPUT_WEIGHTS + 1, 1, lstm.symmetric), lstm.weights, lstm.bias)
+    lstm = _Lstm(op) if x.type.dtype is DType.FLOAT32 else _StoredLstm(op)
+    rows = lstm.share(x)
     hidden, cell = op.state(_OUTPUT_STATE, (batch, lstm.width)), op.state(_CELL_STATE, (batch, lstm.size))
     outputs: list[Value] = []
     for t in range(steps):
@@ -150,6 +210,8 @@ def _sequence_rnn(op: Operation) -> Value:
     """h = act(x W + h R + b)."""
     time_major = op.flag("time_major")
     x, steps, batch = _steps(op, time_major)
+    if x.type.dtype is not DType.FLOAT32:
+        op.refuse(f"x of type {x.type.dtype}")
     recurrent, activation = op.float_weights(2), op.activation()
     symmetric = not op.flag("asymmetric_quantize_inputs")
     rows = _product(op, op.rounded(x, 1, 1, symmetric), op.float_weights(1), op.as_float(op.value(3)))
