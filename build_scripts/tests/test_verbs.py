@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from build_scripts.errors import BuildError
 from build_scripts.judge import sizes, tables
 from build_scripts.paths import ROOT
+from build_scripts.site import demo
 from build_scripts.site.headless import Outcome, intersection_over_union, readable, verdict
 from build_scripts.site.serving import address_of, bound_socket
 from build_scripts.verbs import VERBS
@@ -46,6 +48,13 @@ def test_a_taken_port_gives_the_next_free_one() -> None:
     assert address_of(second).startswith("http://127.0.0.1:")
     first.close()
     second.close()
+
+
+def test_a_setting_that_does_not_fit_stops_the_demo_before_it_builds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WEBINFER_SERVER_CLIENT_REQUESTS", "many")
+    monkeypatch.setattr(demo, "set_up", lambda: pytest.fail("it was built"))
+    with pytest.raises(BuildError, match="WEBINFER_SERVER_CLIENT_REQUESTS"):
+        demo.run([])
 
 
 def outcome(backend: str, left: float = 10.0, used: str = "", faces: int = 1) -> Outcome:
