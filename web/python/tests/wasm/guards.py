@@ -35,7 +35,7 @@ from webinfer.tensor import Tensor
 
 GAP = 64  # bytes at least between two blocks, before the first and behind the last
 BUILDS = (*native.BUILDS, *(f"{isa}{SUFFIX}" for isa in native.BUILDS if isa != "scalar"))
-PASSES = ((0xA5, 1), (0xFF, 3))  # what memory is filled with, and the threads that share each step
+PASSES = (("noise", 1), ("ones", 3))  # what memory is filled with, and the threads that share each step
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 Words = np.ndarray[Any, np.dtype[np.uint64]]
 
@@ -87,10 +87,13 @@ class GuardedExecutor(WasmExecutor):
             block.address, top = self._reserve(repr(block.name), block.nbytes, top)
         return top
 
-    def _reload(self, kernels: Kernels, fill: int) -> None:
-        """Memory as it is before the first run, with the pattern wherever nothing lies."""
+    def _reload(self, kernels: Kernels, fill: str) -> None:
+        """Memory as it is before the first run, with the fill wherever nothing lies.
+
+        Noise shows a neighbour that is copied too, bits that are all one (NaN, or -1) show one that is computed with.
+        """
         builder, size = self._builder, self._top - self._base
-        kernels.write(self._base, np.full(size, fill, np.uint8))
+        kernels.write(self._base, np.random.default_rng(7).bytes(size) if fill == "noise" else b"\xff" * size)
         self._fill(builder, kernels, None)
         kernels.write(self._program, program.encode(self._steps, KERNELS))
         steps = builder.prepare_part.steps

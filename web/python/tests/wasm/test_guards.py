@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
-from tests.ops.case_graphs import Array, dense, run
+from tests.ops.case_graphs import Array, dense, outcomes, problem, run
 from tests.ops.targets import BUILDS, Target
 from tests.wasm import guards
 
@@ -95,6 +95,28 @@ def test_a_kernel_that_leaves_its_results_is_named(
     monkeypatch.setattr(program, "encode", encode_spoilt)
     with pytest.raises(guards.GuardError, match=message):
         absolute_plus_c()
+
+
+def moved(step: Step) -> Step:
+    """The copy an element further, from there to there."""
+    x, y, *rest = step.args
+    assert isinstance(x, Ref)
+    assert isinstance(y, Ref)
+    return dataclasses.replace(step, args=(x + 4, y + 4, *rest))
+
+
+def test_a_gap_that_is_copied_into_a_gap_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    BUILDS[1].demand()
+    concat, encode = OPS["concat"], program.encode
+    p = problem(concat, next(case for case in concat.cases if case.label == "first axis"))
+
+    def last_one_further(steps: Sequence[Step], kernels: dict[str, program.Kernel]) -> bytes:
+        return encode([*steps[:-1], moved(steps[-1])] if steps else [], kernels)
+
+    assert run(outcomes(guards, guards.BuildHost("simd128"), [p], {}))
+    monkeypatch.setattr(program, "encode", last_one_further)
+    with pytest.raises(guards.GuardError, match="kernel b32_copy of 'concat: first axis' changed "):
+        run(outcomes(guards, guards.BuildHost("simd128"), [p], {}))
 
 
 @pytest.mark.parametrize("name", ["face_detection_short_range", "face_landmark", "selfie_segmentation_landscape"])
