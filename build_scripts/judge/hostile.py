@@ -21,7 +21,7 @@ from tests.wasm import guards
 from build_scripts.judge.hostile_cases import drawn, noded, operators, shaped
 from build_scripts.judge.hostile_judge import difference
 from webinfer.backends.reference.executor import compute
-from webinfer.errors import KernelError, UnsupportedOpError, WebinferError
+from webinfer.errors import GpuError, KernelError, UnsupportedOpError, WebinferError
 from webinfer.graph.ir import Case, Graph, Node, Op
 from webinfer.host.interface import Host
 
@@ -140,7 +140,7 @@ def _stands_alone(host: Host, target: Target, problem: Problem, tally: Tally) ->
     with tally.attempt(problem.node.label):
         try:
             _executor(host, target, [problem]).close()
-        except KernelError as error:  # a lowering that asks for what no kernel does
+        except (GpuError, KernelError) as error:  # a lowering that asks for what no kernel does
             raise AssertionError(f"{problem.case}: {error}") from error
         return True
     return False

@@ -13,7 +13,8 @@ fn power(a: x_v, b: x_v) -> x_v {
         factor = factor * factor;
         rest = rest >> vec4<u32>(1u);
     }
-    return result;
+    let inverse = select(x_v(0), select(a, x_v(1), (b & x_v(1)) == x_v(0)), abs(a) == x_v(1));
+    return select(result, inverse, b < x_v(0));
 }
 $$ else
 // A negative base has a real power only for a whole exponent: its sign is that of (-1)^b.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,8 @@ from webinfer.graph.ir import Case, Quantization, TensorType
 from webinfer.host.native import NativeHost
 from webinfer.ops import OPS
 from webinfer.ops.conv import ConvTranspose2dAttrs
-from webinfer.ops.elementwise import BinaryAttrs, UnaryAttrs
+from webinfer.ops.elementwise import BinaryAttrs, CastAttrs, UnaryAttrs
+from webinfer.ops.gather import GatherAttrs
 from webinfer.ops.matmul import MatmulAttrs
 from webinfer.ops.movement import PadAttrs
 from webinfer.ops.pool import MaxUnpool2dAttrs, Pool2dAttrs
@@ -31,12 +33,17 @@ WASM = [target for target in TARGETS if target.backend == "wasm"]
 LEAST, MOST = -(2**31), 2**31 - 1
 
 
+@cache
+def _host() -> NativeHost:
+    return NativeHost()
+
+
 def results(target: Target, name: str, case: Case) -> tuple[list[Array], list[Array]]:
     """What the backend and what the reference make of a case."""
     target.demand()
     p = problem(OPS[name], case)
     backend = importlib.import_module(f"webinfer.backends.{target.backend}")
-    (found,) = run(outcomes(backend, NativeHost(), [p], dict(target.options)))
+    (found,) = run(outcomes(backend, _host(), [p], dict(target.options)))
     assert isinstance(found, list), found
     for got, want in zip(found, p.want, strict=True):
         wrong = difference(got, want, p)
@@ -124,6 +131,60 @@ def test_gelu_of_minus_infinity_is_its_limit(target: Target) -> None:
 def test_infinite_and_crossed_bounds_of_a_clamp(target: Target, bounds: tuple[float, float], dtype: DType) -> None:
     numbers = (0, 1, 2, 200, 77) if dtype is DType.UINT8 else (-300, -1, 0, 2, 300)
     results(target, "clamp", made(UnaryAttrs(*bounds), numbers, dtype=dtype))
+
+
+LONG = (-(2**63), 2**63 - 1, -1, 0, 1, 2**32, -(2**32), 2**31, 5_000_000_000, -7_000_000_001, 3, -2)
+UNARY_LONG = ("abs", "neg", "relu", "relu6", "sign", "square", "identity", "logical_not")
+BINARY_LONG = (
+    "add", "sub", "mul", "div", "floor_div", "floor_mod", "maximum", "minimum", "squared_difference", "prelu", "equal",
+    "less", "greater_equal",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [*UNARY_LONG, *BINARY_LONG, "pow"])
+@pytest.mark.parametrize("target", TARGETS, ids=str)
+def test_integers_of_more_than_32_bits(target: Target, name: str) -> None:
+    if name in UNARY_LONG:
+        results(target, name, made(UnaryAttrs(), LONG, dtype=DType.INT64))
+    elif name in BINARY_LONG:
+        left, right = zip(*((a, b) for a in LONG for b in LONG), strict=True)
+        results(target, name, made(BinaryAttrs(), left, right, dtype=DType.INT64))
+    else:
+        bases, exponents = (3, -3, 2, 2, 1, -1, 7, 0), (39, 39, 63, 64, -5, -5, -1, 0)
+        results(target, name, made(BinaryAttrs(), bases, exponents, dtype=DType.INT64))
+
+
+CASTS = (
+    ("int64", "float32"), ("uint64", "float32"), ("float32", "int64"), ("float32", "uint64"), ("uint32", "int64"),
+    ("int32", "uint64"), ("int64", "bool"), ("int64", "uint64"), ("int64", "int32"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("pair", CASTS, ids="-to-".join)
+@pytest.mark.parametrize("target", TARGETS, ids=str)
+def test_casts_of_more_than_32_bits(target: Target, pair: tuple[str, str]) -> None:
+    source, wanted = map(DType, pair)
+    near_tie = [2**k + m * 2 ** max(k - 24, 0) + j for k in (24, 31, 40, 62) for m in (1, 3) for j in (-1, 0, 1)]
+    numbers = [*LONG, *near_tie, 4_294_967_295, 2**32 + 1, -(2**40) - 3]
+    if not source.is_float:
+        low, high = source.range
+        numbers = [min(max(n, low), high) for n in numbers]
+    (got,), (want,) = results(target, "cast", made(CastAttrs(wanted), numbers, dtype=source))
+    assert np.array_equal(got, want)
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=str)
+def test_positions_far_outside_go_to_the_nearest_element(target: Target) -> None:
+    places = (2**32, -(2**32) - 1, 2**63 - 1, -(2**63), 1, -1)
+    types = (TensorType((4,)), TensorType((6,), DType.INT64))
+    (y,), _ = results(target, "gather", Case("far", types, GatherAttrs(0), values={0: (0, 1, 2, 3), 1: places}))
+    assert y.tolist() == [3, 0, 3, 0, 1, 3]
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=str)
+def test_a_negative_exponent_leaves_one_minus_one_or_nothing(target: Target) -> None:
+    (y,), _ = results(target, "pow", made(BinaryAttrs(), (2, 1, -1, -1, 0), (-1, -3, -3, -2, -1), dtype=DType.INT32))
+    assert y.tolist() == [0, 1, -1, 1, 0]
 
 
 @pytest.mark.parametrize("axes", [(0, 2), (1,), (0, 1, 2)])

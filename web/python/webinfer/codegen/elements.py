@@ -24,6 +24,8 @@ class Element(enum.StrEnum):
     U32 = "u32"
     I64 = "i64"
     U64 = "u64"
+    I64_CUT = "i64_cut"  # read only: what no 32-bit integer holds is the nearest one
+    U64_CUT = "u64_cut"
     BOOL = "bool"
     BITS8 = "bits8"
     BITS16 = "bits16"
@@ -47,6 +49,11 @@ def element_of(dtype: DType) -> Element:
 def bits_of(dtype: DType) -> Element:
     """The element that moves values of `dtype` bit for bit."""
     return _BITS[dtype.itemsize]
+
+
+def place_of(dtype: DType) -> Element:
+    """The element that positions of `dtype` are read as: far outside stays outside."""
+    return {DType.INT64: Element.I64_CUT, DType.UINT64: Element.U64_CUT}.get(dtype, element_of(dtype))
 
 
 def storage_bytes(nbytes: int, itemsize: int) -> int:
@@ -134,6 +141,26 @@ def _two_words(scalar: str) -> Layout:
     )  # fmt: skip
 
 
+def _cut(scalar: str) -> Layout:
+    """Two words an element, read as the nearest 32-bit integer."""
+    plain = _two_words(scalar)
+    one = "let w = $x[i >> 1u]; let k = (i & 1u) << 1u; let low = w[k]; let high = w[k + 1u]; "
+    four = (
+        "let p = $x[2u * q]; let r = $x[2u * q + 1u]; let low = vec4<u32>(p.xz, r.xz); "
+        "let high = vec4<u32>(p.yw, r.yw); "
+    )
+    if scalar == "u32":
+        one += "return select(~0u, low, high == 0u);"
+        four += "return select(vec4<u32>(~0u), low, high == vec4<u32>(0u));"
+    else:
+        one += "let sign = bitcast<i32>(high) >> 31u; let cut = bitcast<i32>(low); "
+        one += "return select(sign ^ 0x7fffffff, cut, bitcast<i32>(high) == cut >> 31u);"
+        four += "let top = bitcast<vec4<i32>>(high); let sign = top >> vec4<u32>(31u); "
+        four += "let cut = bitcast<vec4<i32>>(low); "
+        four += "return select(sign ^ vec4<i32>(0x7fffffff), cut, top == cut >> vec4<u32>(31u));"
+    return Layout(plain.word, plain.scalar, plain.quad, one, four, plain.store4)
+
+
 _F16 = Layout(
     "vec2<u32>", "f32", "vec4<f32>",
     "return unpack2x16float($x[i >> 2u][(i >> 1u) & 1u])[i & 1u];",
@@ -150,7 +177,8 @@ _BITS64 = Layout(
 _LAYOUTS = {
     Element.F32: _words("f32"), Element.F16: _F16, Element.I8: _bytes("i32"), Element.U8: _unsigned_bytes(),
     Element.I16: _sixteen_bits("i32"), Element.I32: _words("i32"), Element.U32: _words("u32"),
-    Element.I64: _two_words("i32"), Element.U64: _two_words("u32"), Element.BOOL: _unsigned_bytes(),
+    Element.I64: _two_words("i32"), Element.U64: _two_words("u32"),
+    Element.I64_CUT: _cut("i32"), Element.U64_CUT: _cut("u32"), Element.BOOL: _unsigned_bytes(),
     Element.BITS8: _bytes("u32"), Element.BITS16: _sixteen_bits("u32"), Element.BITS32: _words("u32"),
     Element.BITS64: _BITS64,
 }  # fmt: skip

@@ -78,6 +78,11 @@ def _operand_or_attribute(formula: Formula, in_arithmetic: bool) -> str:
     return f"params.{formula.name}" if in_arithmetic else f"x_v(params.{formula.name})"
 
 
+def _pair(formula: Formula, in_arithmetic: bool) -> str:
+    """An operand, or a number that is not negative, as a pair of words."""
+    return formula.name if formula.name != CONSTANT else f"vec2<u32>({int(formula.value)}u, 0u)"
+
+
 _ONE = {
     **{name: name for name in ("abs", "ceil", "erf", "exp", "floor", "gelu", "log", "sigmoid", "sign", "sqrt")},
     "expm1": "exp_minus_1", "log1p": "log_plus_1", "round_even": "round", "rsqrt": "inverseSqrt",
@@ -90,6 +95,13 @@ _FLOAT_CALLS = {
     "sin": "quarter_sin({}, 0)",
 }  # fmt: skip
 _INTEGER_CALLS = _FLOAT_CALLS | {"/": "quotient({}, {})", "//": "floor_quotient({}, {})", "%": "modulo({}, {})"}
+_WIDE_CALLS = {  # _wide.wgsl: 64-bit integers as pairs of words, one at a time
+    "+": "plus({}, {})", "-": "minus({}, {})", "*": "times({}, {})", "/": "quotient({}, {})",
+    "//": "floor_quotient({}, {})", "%": "modulo({}, {})", "**": "power({}, {})", "neg": "negated({})",
+    "abs": "size_of({})", "sign": "sign_of({})", "larger": "larger({}, {})", "smaller": "smaller({}, {})",
+    "<": "below({0}, {1})", ">": "below({1}, {0})", "<=": "!below({1}, {0})", ">=": "!below({0}, {1})",
+    "==": "all({} == {})", "!=": "any({} != {})", "select": "select({2}, {1}, {0})",
+}  # fmt: skip
 _FLOAT_INSTEAD = {
     "//": lambda a, b: f.floor(a / b), "%": lambda a, b: a - b * f.floor(a / b), "^": f.not_equal,
 }  # fmt: skip
@@ -111,12 +123,17 @@ def needs_math(name: str) -> bool:
 
 
 @functools.cache
-def shader_function(name: str, integer: bool) -> str:
+def shader_function(name: str, integer: bool, wide: bool = False) -> str:
     """The formula with this name in WGSL: `unary(x)`, or `binary(a, b)` for a binary operator.
 
-    x_v is four operands, y_v four results; attributes stand in `params`.
+    x_v is four operands, y_v four results; attributes stand in `params`. `wide` ones take 64-bit integers one by one,
+    of type x_t, and give one y_t.
     """
     formula, is_binary = FORMULAS[name], name in ROWS and ROWS[name].attrs is BinaryAttrs
+    if wide:
+        text = Language(_pair, _WIDE_CALLS, {"^": f.not_equal}).write(formula)
+        result = f"select(y_t(0), y_t(1), {text})" if formula.name in TRUTHS else text
+        return f"fn {'binary(a: x_t, b: x_t)' if is_binary else 'unary(x: x_t)'} -> y_t {{ return {result}; }}"
     calls, instead = (_INTEGER_CALLS, {"^": f.not_equal}) if integer else (_FLOAT_CALLS, _FLOAT_INSTEAD)
     text = Language(_operand if is_binary else _operand_or_attribute, calls, instead).write(formula)
     result = f"select(y_v(0), y_v(1), {text})" if formula.name in TRUTHS else text

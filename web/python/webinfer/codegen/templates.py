@@ -160,7 +160,8 @@ def _render(name: str, variables: Mapping[str, Variable], head: str, text: str) 
     op = variables.get("op")
     generated: dict[str, str | bool] = {"prelude": head}
     if isinstance(op, FormulaName):
-        generated |= {"formula": shader_function(op, bool(variables["integer"])), "needs_math": needs_math(op)}
+        formula = shader_function(op, bool(variables["integer"]), bool(variables.get("wide")))
+        generated |= {"formula": formula, "needs_math": needs_math(op)}
     key = digest(name, variables, "".join(map(str, (text, *generated.values()))))
     if key not in _rendered:
         code = text + _environment().get_template(f"{name}.wgsl").render(**variables, **generated)

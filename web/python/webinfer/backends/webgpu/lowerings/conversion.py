@@ -7,12 +7,14 @@ quantised tensors that are defined on the real numbers.
 from __future__ import annotations
 
 import enum
+import functools
 import math
 import struct
 from collections.abc import Callable, Sequence
 
 from webinfer.backends.webgpu.dispatch import (
     WORKGROUP,
+    Binding,
     Dispatch,
     Literal,
     Lower,
@@ -23,6 +25,7 @@ from webinfer.backends.webgpu.dispatch import (
     source_dtype,
     write,
 )
+from webinfer.codegen.elements import Element, place_of
 from webinfer.codegen.prelude import f32, i32, u32
 from webinfer.codegen.templates import Variable
 from webinfer.dtypes import DType
@@ -43,11 +46,21 @@ class CastRule(enum.StrEnum):
     PLAIN = "plain"
     SATURATE = "saturate"
     TO_BOOL = "to_bool"
+    COPY = "copy"
+    FROM_WIDE = "from_wide"
+    TO_WIDE = "to_wide"
 
 
 def cast_dispatch(x: Source, y: Value, target: Target) -> Dispatch:
     """x converted to y's type, element by element."""
     source, wanted = source_dtype(x), y.type.dtype
+    if source.itemsize == 8 and (wanted.itemsize == 8 or wanted.is_float):
+        rule = CastRule.COPY if wanted.itemsize == 8 else CastRule.FROM_WIDE
+        into = write("y", y, Element.BITS64) if wanted.itemsize == 8 else write("y", y)
+        return _wide_cast(rule, read("x", x, Element.BITS64), into, y, source is DType.INT64, target)
+    if source.is_float and wanted.itemsize == 8:
+        into = write("y", y, Element.BITS64)
+        return _wide_cast(CastRule.TO_WIDE, read("x", x), into, y, wanted is DType.INT64, target)
     rule, low, high = CastRule.PLAIN, 0.0, 0.0
     if wanted is DType.BOOL:
         rule = CastRule.TO_BOOL
@@ -58,7 +71,18 @@ def cast_dispatch(x: Source, y: Value, target: Target) -> Dispatch:
         high = min(float(largest), 4294967040.0 if wanted in (DType.UINT32, DType.UINT64) else INT_MAX)
     params = (*u32(count=y.type.size), *f32(low=low, high=high))
     variables: dict[str, Variable] = {"workgroup": WORKGROUP, "rule": rule}
-    return Dispatch("cast", variables, (read("x", x), write("y", y)), params, groups_for(-(-y.type.size // 4), target))
+    element = place_of(source) if rule is CastRule.TO_BOOL else None
+    extended = Element.U64 if source is DType.UINT32 else Element.I64  # by the sign of what comes, not of y
+    into = write("y", y, extended if wanted.itemsize == 8 else None)
+    groups = groups_for(-(-y.type.size // 4), target)
+    return Dispatch("cast", variables, (read("x", x, element), into), params, groups)
+
+
+def _wide_cast(rule: CastRule, x: Binding, y: Binding, value: Value, signed: bool, target: Target) -> Dispatch:
+    """A conversion from or to 64-bit integers that knows both their words."""
+    variables: dict[str, Variable] = {"workgroup": WORKGROUP, "rule": rule, "signed": signed}
+    groups = groups_for(-(-value.type.size // 4), target)
+    return Dispatch("cast_wide", variables, (x, y), u32(count=value.type.size), groups, "64 bits")
 
 
 def plain_cast(x: Source, y: Source, count: int, target: Target) -> Dispatch:
@@ -160,6 +184,24 @@ def _through(
     inner = Node(node.op, inputs, outputs, node.attrs, node.label)
     after = [back(i, o, target) for i, o in zip(outputs, node.outputs, strict=True) if i is not o]
     return [*before, *lower(inner, target), *after]
+
+
+REAL = ("reduce_l2", "reduce_log_sum", "reduce_log_sum_exp")
+
+
+def one_word(lower: Lower) -> Lower:
+    """The lowering, for all but integers of two words, of which the shader knows one, and roots of integers."""
+
+    @functools.wraps(lower)
+    def checked(node: Node, target: Target) -> Sequence[Dispatch]:
+        x = node.required_input(0)
+        if x.type.dtype.itemsize == 8:
+            raise UnsupportedOpError([f"{node.op.name} of {x.type.dtype}; only its low 32 bits would count"])
+        if node.op.name in REAL and not x.type.dtype.is_float and x.type.quant is None:
+            raise UnsupportedOpError([f"{node.op.name} of {x.type.dtype}; cast to float32 first"])
+        return lower(node, target)
+
+    return checked
 
 
 def in_words(lower: Lower) -> Lower:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from webinfer.backends.webgpu.dispatch import (
     WORKGROUP,
+    Binding,
     Dispatch,
     Literal,
     Lower,
@@ -63,14 +64,14 @@ def _unsigned_as_signed(value: Value, op: str) -> Element | None:
     return Element.I32 if op == "neg" and value.type.dtype is DType.UINT32 else None
 
 
-def _clamp_formula(a: UnaryAttrs, dtype: DType) -> tuple[str, tuple[Param, ...]]:
+def _clamp_formula(bounds: tuple[float, float], dtype: DType) -> tuple[str, tuple[Param, ...]]:
     """Name and bounds of a clamp; bounds that cut nothing are left out: WGSL assumes finite numbers.
 
     Raises:  UnsupportedOpError if every float becomes an infinity
     """
-    low, high = min(a.a, a.b), a.b
+    low, high = min(bounds), bounds[1]
     if dtype.is_float and math.inf in (low, -high):
-        raise UnsupportedOpError([f"a clamp to {a.a}..{a.b}, which leaves only an infinity"])
+        raise UnsupportedOpError([f"a clamp to {bounds[0]}..{high}, which leaves only an infinity"])
     smallest, largest = (-FLOAT_MAX, FLOAT_MAX) if dtype.is_float else WORD_RANGE[dtype in UNSIGNED_WORDS]
     has_low, has_high = low > smallest, high < largest
     if has_low and has_high:
@@ -80,15 +81,32 @@ def _clamp_formula(a: UnaryAttrs, dtype: DType) -> tuple[str, tuple[Param, ...]]
     low, high = max(min(low, largest), smallest), max(min(high, largest), smallest)
     if dtype.is_float:
         return name, f32(a=low, b=high)
-    bounds = {"a": math.ceil(low), "b": math.floor(high)}
-    return name, u32(**bounds) if dtype in UNSIGNED_WORDS else i32(**bounds)
+    whole = {"a": math.ceil(low), "b": math.floor(high)}
+    return name, u32(**whole) if dtype in UNSIGNED_WORDS else i32(**whole)
 
 
-def _wide_clamp(node: Node, target: Target) -> Dispatch:
+def _is_wide(*values: Value) -> bool:
+    """Whether these are integers of two words."""
+    return all(v.type.dtype.itemsize == 8 for v in values)
+
+
+def _wide(node: Node, target: Target, *bindings: Binding, rank: int = 0, **strides: Sequence[int]) -> Dispatch:
+    """Arithmetic on 64-bit integers in both their words."""
+    x, y, row = node.required_input(0), node.output, ROWS[node.op.name]
+    variables: dict[str, Variable] = {
+        "workgroup": WORKGROUP, "op": FormulaName(row.name), "integer": True, "wide": True, "rank": rank,
+        "binary": len(bindings) > 1, "signed": x.type.dtype is DType.INT64,
+    }  # fmt: skip
+    params = (*u32(count=y.type.size), *u32x8(**strides))
+    result = write("y", y) if row.gives_truth else write("y", y, Element.BITS64)
+    groups = groups_for(-(-y.type.size // 4), target)
+    return Dispatch("elementwise_wide", variables, (*bindings, result), params, groups, "64 bits")
+
+
+def _wide_clamp(node: Node, target: Target, bounds: tuple[float, float]) -> Dispatch:
     """A clamp of 64-bit integers in both their words."""
-    x, y, a = node.required_input(0), node.output, node.attrs
-    smallest, largest = x.type.dtype.range
-    low, high = integer_bounds(min(a.a, a.b), a.b, smallest, largest)
+    x, y = node.required_input(0), node.output
+    low, high = integer_bounds(min(bounds), bounds[1], *x.type.dtype.range)
     words = {
         "low": low & WORD, "low_high": (low >> 32) & WORD, "high": high & WORD, "high_high": (high >> 32) & WORD,
     }  # fmt: skip
@@ -107,12 +125,15 @@ def unary(node: Node, target: Target) -> list[Dispatch]:
         return [_lookup(node, target)]
     if not is_float and not (row.takes_integers or row.leaves_integers):
         raise UnsupportedOpError([f"{name} of {x.type.dtype}; it is defined for floats"])
-    if name == "clamp" and x.type.dtype.itemsize == 8:
-        return [_wide_clamp(node, target)]
+    if _is_wide(x):
+        bounds = (a.a, a.b) if name == "clamp" else (-math.inf, math.inf) if name == "identity" else row.bounds
+        if bounds is not None:
+            return [_wide_clamp(node, target, bounds)]
+        return [_wide(node, target, read("x", x, Element.BITS64))]
     numbers = f32(a=a.a, b=a.b)
     element = _unsigned_as_signed(x, name)
-    if name == "clamp":
-        name, numbers = _clamp_formula(a, x.type.dtype)
+    if name == "clamp" or (row.bounds is not None and x.type.dtype in UNSIGNED_WORDS):
+        name, numbers = _clamp_formula(row.bounds or (a.a, a.b), x.type.dtype)
     variables: dict[str, Variable] = {"workgroup": WORKGROUP, "op": FormulaName(name), "integer": not is_float}
     params = (*u32(count=y.type.size), *numbers)
     bindings = (read("x", x, element), write("y", y, element))
@@ -158,6 +179,9 @@ def _binary(node: Node, target: Target) -> list[Dispatch]:
     if activation is not Activation.NONE and not dtype.is_float:
         raise UnsupportedOpError([f"{name} of {dtype} with activation {activation}"])
     sizes, (a_stride, b_stride) = merged(y.type.shape, a.type.shape, b.type.shape)
+    if _is_wide(a, b):
+        pair = (read("a", a, Element.BITS64), read("b", b, Element.BITS64))
+        return [_wide(node, target, *pair, rank=len(sizes), size=sizes, a_stride=a_stride, b_stride=b_stride)]
     access = _access(sizes, a_stride, b_stride)
     variables: dict[str, Variable] = {
         "workgroup": WORKGROUP, "op": FormulaName(name), "rank": len(sizes), "access": access, "a_step": a_stride[-1],

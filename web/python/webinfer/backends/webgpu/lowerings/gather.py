@@ -7,10 +7,11 @@ import math
 
 from webinfer.backends.webgpu.dispatch import WORKGROUP, Dispatch, Target, groups_for, read, write
 from webinfer.backends.webgpu.lowerings.geometry import split_at
-from webinfer.codegen.elements import bits_of
+from webinfer.codegen.elements import bits_of, place_of
 from webinfer.codegen.prelude import u32, u32x8
 from webinfer.codegen.templates import Variable
 from webinfer.dtypes import DType
+from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, Value
 
 
@@ -35,7 +36,7 @@ def gather(node: Node, target: Target) -> list[Dispatch]:
         inner=math.prod(x.type.shape[a.axis + 1 :]), picks=math.prod(p.type.shape[b:]),
     )  # fmt: skip
     bits = bits_of(x.type.dtype)
-    bindings = (read("x", x, bits), read("positions", p), write("y", y, bits))
+    bindings = (read("x", x, bits), read("positions", p, place_of(p.type.dtype)), write("y", y, bits))
     return [Dispatch("gather", _variables(p), bindings, params, groups_for(-(-y.type.size // 4), target))]
 
 
@@ -45,7 +46,7 @@ def gather_elements(node: Node, target: Target) -> list[Dispatch]:
     _, depth, inner = split_at(x.type.shape, node.attrs.axis)
     params = u32(count=y.type.size, depth=depth, inner=inner, picks=p.type.shape[node.attrs.axis])
     bits = bits_of(x.type.dtype)
-    bindings = (read("x", x, bits), read("positions", p), write("y", y, bits))
+    bindings = (read("x", x, bits), read("positions", p, place_of(p.type.dtype)), write("y", y, bits))
     return [Dispatch("gather_elements", _variables(p), bindings, params, groups_for(-(-y.type.size // 4), target))]
 
 
@@ -58,7 +59,7 @@ def gather_nd(node: Node, target: Target) -> list[Dispatch]:
         *u32(count=y.type.size, inner=math.prod(x.type.shape[b + depth :]), picks=math.prod(p.type.shape[b:-1])),
     )
     bits = bits_of(x.type.dtype)
-    bindings = (read("x", x, bits), read("positions", p), write("y", y, bits))
+    bindings = (read("x", x, bits), read("positions", p, place_of(p.type.dtype)), write("y", y, bits))
     groups = groups_for(-(-y.type.size // 4), target)
     return [Dispatch("gather_nd", _variables(p, depth=depth), bindings, params, groups)]
 
@@ -69,7 +70,12 @@ def scatter_elements(node: Node, target: Target) -> list[Dispatch]:
     _, depth, inner = split_at(x.type.shape, node.attrs.axis)
     params = u32(count=y.type.size, depth=depth, inner=inner, picks=p.type.shape[node.attrs.axis])
     bits = bits_of(x.type.dtype)
-    bindings = (read("x", x, bits), read("positions", p), read("updates", u, bits), write("y", y, bits))
+    bindings = (
+        read("x", x, bits),
+        read("positions", p, place_of(p.type.dtype)),
+        read("updates", u, bits),
+        write("y", y, bits),
+    )
     groups = groups_for(-(-y.type.size // 4), target)
     return [Dispatch("scatter_elements", _variables(p), bindings, params, groups)]
 
@@ -83,7 +89,14 @@ def scatter_nd(node: Node, target: Target) -> list[Dispatch]:
         *u32x8(size=x.type.shape[:depth]),
         *u32(count=y.type.size, inner=inner, picks=math.prod(p.type.shape[:-1])),
     )
+    if node.attrs.add and x.type.dtype.itemsize == 8:
+        raise UnsupportedOpError([f"sums of {x.type.dtype}; only their low 32 bits would count"])
     bits = None if node.attrs.add else bits_of(x.type.dtype)
-    bindings = (read("x", x, bits), read("positions", p), read("updates", u, bits), write("y", y, bits))
+    bindings = (
+        read("x", x, bits),
+        read("positions", p, place_of(p.type.dtype)),
+        read("updates", u, bits),
+        write("y", y, bits),
+    )
     variables = _variables(p, depth=depth, add=node.attrs.add)
     return [Dispatch("scatter_nd", variables, bindings, params, groups_for(-(-y.type.size // 4), target))]

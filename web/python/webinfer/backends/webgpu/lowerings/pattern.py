@@ -5,7 +5,7 @@ from __future__ import annotations
 from webinfer.backends.webgpu.dispatch import WORKGROUP, Dispatch, Target, groups_for, read, write
 from webinfer.backends.webgpu.lowerings.geometry import split_at
 from webinfer.backends.webgpu.lowerings.movement import element_bits
-from webinfer.codegen.elements import Element, bits_of
+from webinfer.codegen.elements import Element, bits_of, place_of
 from webinfer.codegen.prelude import i32, u32
 from webinfer.codegen.templates import Variable
 from webinfer.graph.ir import Node
@@ -23,7 +23,7 @@ def one_hot(node: Node, target: Target) -> list[Dispatch]:
         *u32(off=off & low, off_high=off >> 32),
     )
     variables: dict[str, Variable] = {"workgroup": WORKGROUP, "wide": bits is Element.BITS64}
-    bindings = (read("x", x), write("y", y, bits))
+    bindings = (read("x", x, place_of(x.type.dtype)), write("y", y, bits))
     return [Dispatch("one_hot", variables, bindings, params, groups_for(-(-y.type.size // 4), target))]
 
 

@@ -6,7 +6,7 @@ import enum
 import math
 
 from webinfer.backends.webgpu.dispatch import WORKGROUP, Dispatch, Target, groups_for, read, write
-from webinfer.backends.webgpu.lowerings.conversion import is_quantized
+from webinfer.backends.webgpu.lowerings.conversion import is_quantized, one_word
 from webinfer.backends.webgpu.lowerings.reduce import LONG_ROW, Reduction, columns_dispatch
 from webinfer.codegen.elements import bits_of
 from webinfer.codegen.prelude import Param, f32, i32, u32
@@ -32,6 +32,7 @@ _WHOLE = {Pool.L2: Reduction.L2, Pool.MAX: Reduction.MAX, Pool.MEAN: Reduction.M
 _POOL_ACTIVATIONS = (Activation.NONE, Activation.RELU, Activation.RELU6, Activation.RELU_N1_TO_1)
 
 
+@one_word
 def pool2d(node: Node, target: Target) -> list[Dispatch]:
     """pool2d_vec4.wgsl where channels come in quads, else pool2d_any.wgsl.
 
@@ -77,6 +78,7 @@ def _pool_bounds(y: Value, activation: Activation) -> tuple[Param, ...]:
     return i32(lowest=-(2**31), low=max(low, -(2**31)), high=min(high, 2**31 - 1))
 
 
+@one_word
 def max_pool_with_argmax2d(node: Node, target: Target) -> list[Dispatch]:
     """max_pool_with_argmax2d.wgsl: the largest elements and the taps that they lie at.
 

@@ -23,6 +23,7 @@ from webinfer.backends.webgpu.lowerings.conversion import (
     cast_dispatch,
     is_quantized,
     on_reals,
+    one_word,
 )
 from webinfer.backends.webgpu.lowerings.geometry import merged_strides, split_at
 from webinfer.codegen.prelude import Param, f32, i32, u32, u32x8
@@ -76,6 +77,7 @@ PASSES = {
 }
 
 
+@one_word
 def reduce(node: Node, target: Target) -> Sequence[Dispatch]:
     """reduce_workgroup.wgsl for long rows, reduce_columns.wgsl for long columns of few results, else reduce_each.wgsl.
 
@@ -268,6 +270,7 @@ class Kind(enum.StrEnum):
     UNSIGNED = "unsigned"
 
 
+@one_word
 def arg_extreme(node: Node, target: Target) -> list[Dispatch]:
     """arg_extreme_workgroup.wgsl for long lines and few results on hardware, else arg_extreme.wgsl."""
     x, y = node.required_input(0), node.output

@@ -13,6 +13,7 @@ from webinfer.backends.webgpu.dispatch import (
 )
 from webinfer.backends.webgpu.lowerings.conversion import (
     in_words,
+    one_word,
 )
 from webinfer.backends.webgpu.lowerings.geometry import split_at
 from webinfer.codegen.prelude import u32
@@ -31,7 +32,7 @@ def _cumulative_sum(node: Node, target: Target) -> list[Dispatch]:
     return [Dispatch("cumulative_sum", variables, bindings, params, groups_for(outer * inner, target))]
 
 
-cumulative_sum = in_words(_cumulative_sum)
+cumulative_sum = one_word(in_words(_cumulative_sum))
 
 
 def _top_k(node: Node, target: Target) -> list[Dispatch]:
@@ -44,4 +45,4 @@ def _top_k(node: Node, target: Target) -> list[Dispatch]:
     return [Dispatch("top_k", {"workgroup": WORKGROUP}, bindings, params, groups_for(x.type.size, target))]
 
 
-top_k = in_words(_top_k)
+top_k = one_word(in_words(_top_k))
