@@ -93,7 +93,7 @@ def _graph(host: Host, target: Target, swept: Sequence[Op], number: int, seed: i
     problems = []
     for i in range(NODES):
         op = swept[(number * NODES + i) % len(swept)]
-        label = f"{target}, seed {seed}, graph {number}, {op.name}"
+        label = f"{target}, seed {seed}, graph {number}, node {i}, {op.name}"
         with tally.attempt(label):
             case, label = shaped(op, rng, label)
             arrays = drawn(op, case, rng)
