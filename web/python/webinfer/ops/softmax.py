@@ -76,6 +76,13 @@ def _eight_bit_cases(scale: float, zero: int) -> tuple[Case, ...]:
     )
 
 
+def _short_case(label: str, shape: tuple[int, ...], scale: float) -> Case:
+    x, y = Quantization((scale,), (0,)), Quantization((2.0**-15,), (0,))
+    attrs = SoftmaxAttrs(len(shape) - 1, 1.0, (DType.INT16, y))
+    return Case(label, (TensorType(shape, DType.INT16, x),), attrs, low=-32768, high=32767)
+
+
+_SHORT = (_short_case("int16", (3, 50), 0.001), _short_case("int16, flat", (2, 7), 0.00003))
 _TOLERANCE = Tolerance(absolute=4e-6, relative=2e-5, reason="an exponential, a free sum and a quotient")
 SOFTMAX = declare(
     Op(
@@ -84,7 +91,7 @@ SOFTMAX = declare(
         _infer("softmax"),
         cost,
         _TOLERANCE,
-        _cases(-4.0, 4.0) + _eight_bit_cases(1 / 256, -128),
+        _cases(-4.0, 4.0) + _eight_bit_cases(1 / 256, -128) + _SHORT,
         types=(real_or_stored, result_alike),
     )
 )

@@ -11,12 +11,14 @@ from collections.abc import Callable
 
 import numpy as np
 
+from webinfer.backends.reference import short_softmax
 from webinfer.backends.reference.arrays import Array, Inputs, required
 from webinfer.codegen.lookup import lookup_table
 from webinfer.dtypes import DType
 from webinfer.errors import ShapeError
 from webinfer.graph.ir import Node, Quantization, TensorType
 from webinfer.lowering.affine import product_factors
+from webinfer.lowering.short_softmax import short_rows
 from webinfer.ops.activation import Activation
 from webinfer.ops.elementwise import UnaryAttrs
 from webinfer.ops.resize import ResizeAttrs
@@ -240,6 +242,8 @@ def softmax(x: Array, node: Node) -> Array:
     """Softmax of the real numbers, stored again."""
     source, type, a = node.inputs[0], node.output.type, node.attrs
     assert source is not None
+    if node.op.name == "softmax" and short_rows(node):
+        return short_softmax.softmax(x, source.type, a.beta)
     shifted = a.beta * (real(x, source.type) - real(x, source.type).max(axis=a.axis, keepdims=True))
     total = np.sum(np.exp(shifted), axis=a.axis, keepdims=True)
     y = shifted - np.log(total) if node.op.name == "log_softmax" else np.exp(shifted) / total

@@ -23,6 +23,7 @@ from webinfer.dtypes import DType
 from webinfer.errors import ShapeError, UnsupportedOpError
 from webinfer.graph.ir import Node, Op, TensorType, Value
 from webinfer.lowering.affine import is_stored, round_to_f32, scale_of, zeros_of
+from webinfer.lowering.short_softmax import distance_factor, short_rows, tables
 from webinfer.ops import elementwise as ops
 from webinfer.ops import reduce as reduce_ops
 from webinfer.ops import softmax as softmax_ops
@@ -196,6 +197,15 @@ def _one_byte_type(node: Node) -> bool:
 def softmax(node: Node, builder: Builder) -> None:
     """One step on bytes with a table of exponentials; scales that it cannot hold go through float32."""
     x, y, a = node.required_input(0), node.output, node.attrs
+    if short_rows(node):
+        exponentials, reciprocals = (integers(builder, table) for table in tables())
+        factor, left = distance_factor(x.type, a.beta)
+        outer, r, _ = float_reduce.lines_of(x.type.shape, a.axis)
+        builder.step(
+            "i16_softmax", x=builder.ref(x), y=builder.ref(y), exponentials=exponentials, reciprocals=reciprocals,
+            r=r, factor=factor, shift=left, units=outer,
+        )  # fmt: skip
+        return
     short = x.type.dtype not in EIGHT_BIT or y.type.dtype not in EIGHT_BIT
     if short or not 0 < a.beta * scale_of(x.type) < math.inf:
         through_float(float_softmax.softmax)(node, builder)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from webinfer.backends.webgpu.dispatch import (
     WORKGROUP,
     Dispatch,
@@ -20,7 +22,9 @@ from webinfer.backends.webgpu.lowerings.geometry import split_at
 from webinfer.backends.webgpu.lowerings.reduce import LONG_ROW
 from webinfer.codegen.prelude import f32, u32
 from webinfer.codegen.templates import Variable
+from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node
+from webinfer.lowering.short_softmax import short_rows
 
 
 def _softmax(node: Node, target: Target) -> list[Dispatch]:
@@ -37,4 +41,14 @@ def _softmax(node: Node, target: Target) -> list[Dispatch]:
     return [Dispatch("softmax_lines", variables, bindings, params, groups, "an invocation a line")]
 
 
-softmax = on_reals(in_words(_softmax))
+def softmax(node: Node, target: Target) -> Sequence[Dispatch]:
+    """Softmax of real numbers, or of what stored integers stand for.
+
+    Raises:  UnsupportedOpError for 16-bit integers, which LiteRT computes from tables
+    """
+    if node.op.name == "softmax" and short_rows(node):
+        raise UnsupportedOpError(["a softmax of int16 rows, which has sums and products of 64 bits"])
+    return _real(node, target)
+
+
+_real = on_reals(in_words(_softmax))
