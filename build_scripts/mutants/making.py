@@ -56,23 +56,22 @@ def _sites(path: Path) -> list[Any]:
     return [*python_mutants.sites_of(path)]
 
 
-def compile_kernels(mutants: list[Mutant], tree: Tree) -> None:
-    """Compiles each mutant of C on its own, in a tree, for the first build whose code it changes.
+def compile_kernel(mutant: Mutant, tree: Tree) -> None:
+    """Compiles a mutant of C in a tree, for the first build whose code it changes.
 
     One that changes no build's code is equivalent; so is one that the compiler refuses, as nobody could land it.
     """
-    for mutant in mutants:
-        source = tree.folder / mutant.path
-        text = source.read_text()
-        source.write_text(mutant.applied(text))
-        try:
-            mutant.build = next((build for build in C_BUILDS if _differs(mutant, build, tree)), "")
-        except BuildError as error:
-            mutant.by = f"does not compile: {error}"
-        finally:
-            source.write_text(text)
-        if not mutant.build:
-            mutant.verdict, mutant.by = EQUIVALENT, mutant.by or "every build compiles to the same bytes"
+    source = tree.folder / mutant.path
+    text = source.read_text()
+    source.write_text(mutant.applied(text))
+    try:
+        mutant.build = next((build for build in C_BUILDS if _differs(mutant, build, tree)), "")
+    except BuildError as error:
+        mutant.by = f"does not compile: {error}"
+    finally:
+        source.write_text(text)
+    if not mutant.build:
+        mutant.verdict, mutant.by = EQUIVALENT, mutant.by or "every build compiles to the same bytes"
 
 
 def _differs(mutant: Mutant, build: str, tree: Tree) -> bool:

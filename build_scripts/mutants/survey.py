@@ -55,7 +55,8 @@ def run(argv: list[str]) -> int:
         trees: queue.Queue[Tree] = queue.Queue()
         for tree in pool.map(Tree.make, range(options.workers)):
             trees.put(tree)
-        report = _made(options.seed, options.count, trees)
+        report = _made(options.seed, options.count)
+        _compile(report, options.room or [room.name for room in ROOMS], trees)
         if options.stop_after != "making":
             _record(pool, trees, options.workers)
         if options.stop_after is None:
@@ -67,21 +68,33 @@ def run(argv: list[str]) -> int:
     return told(report)
 
 
-def _made(seed: int, count: int, trees: queue.Queue[Tree]) -> Report:
+def _made(seed: int, count: int) -> Report:
     """The report of an earlier run with this seed, or a new one."""
     if REPORT.is_file() and ((report := Report.load(REPORT)).seed, report.count) == (seed, count):
         print(f"{len(report.mutants)} mutants, {sum(m.verdict != UNTRIED for m in report.mutants)} of them done")
         return report
-    from build_scripts.mutants.making import compile_kernels, sampled
+    from build_scripts.mutants.making import sampled
 
     report = sampled(seed, count)
-    print(f"{len(report.mutants)} mutants made; compiling those of C", flush=True)
-    tree = trees.get()
-    compile_kernels([mutant for mutant in report.mutants if mutant.room == "kernels"], tree)
-    shutil.copytree(FOLDER.parent / "kernels", tree.folder / "build" / "kernels", dirs_exist_ok=True)
-    trees.put(tree)
+    print(f"{len(report.mutants)} mutants made", flush=True)
     report.save(REPORT)
     return report
+
+
+def _compile(report: Report, rooms: list[str], trees: queue.Queue[Tree]) -> None:
+    """Compiles the mutants of C that are not compiled yet; the report is saved after each."""
+    from build_scripts.mutants.making import compile_kernel
+
+    todo = [m for m in report.mutants if m.room == "kernels" in rooms and not m.build and m.verdict == UNTRIED]
+    if not todo:
+        return
+    print(f"compiling {len(todo)} mutants of C", flush=True)
+    tree = trees.get()
+    for mutant in todo:
+        compile_kernel(mutant, tree)
+        report.save(REPORT)
+    shutil.copytree(FOLDER.parent / "kernels", tree.folder / "build" / "kernels", dirs_exist_ok=True)
+    trees.put(tree)
 
 
 def _record(pool: ThreadPoolExecutor, trees: queue.Queue[Tree], workers: int) -> None:
