@@ -38,7 +38,8 @@ class DemoPage:
     """One tab with the demo page; `complaints` are the errors of its console, its scripts and its GPU."""
 
     def __init__(self, browser: Browser, address: str, query: str = "", **context_options: Any) -> None:
-        self.context: BrowserContext = browser.new_context(**context_options)
+        # Playwright's routes do not see what a service worker asks for: only tests that mean it have one.
+        self.context: BrowserContext = browser.new_context(**{"service_workers": "block", **context_options})
         self.page: Page = self.context.new_page()
         self.address, self.query = address, query
         self.mended = False  # requests that the test broke on purpose are answered by the server again

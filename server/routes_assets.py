@@ -13,9 +13,11 @@ from server.manifest import Asset, Manifest
 from server.ranges import requested_ranges
 from server.settings import Settings
 
+SERVICE_WORKER = "service_worker.js"
+
 
 def asset_routes(manifest: Manifest, settings: Settings) -> APIRouter:
-    """The one route below /assets/."""
+    """The route below /assets/, and the service worker's: its address stays, for it decides what it may serve."""
     router = APIRouter()
     turns = asyncio.Semaphore(PIECES_AT_A_TIME)
     caching = f"public, max-age={settings.hashed_max_age_s}, immutable"
@@ -26,6 +28,13 @@ def asset_routes(manifest: Manifest, settings: Settings) -> APIRouter:
         if found is None:
             raise HTTPException(404)
         return _answer(found, request, caching, turns)
+
+    @router.api_route(f"/{SERVICE_WORKER}", methods=["GET", "HEAD"])
+    async def service_worker(request: Request) -> Response:
+        found = manifest.assets.get(manifest.urls.get(f"static/{SERVICE_WORKER}", ""))
+        if found is None:
+            raise HTTPException(404)
+        return _answer(found, request, "no-cache", turns)
 
     return router
 

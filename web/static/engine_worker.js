@@ -115,7 +115,16 @@ async function start({ manifest, task, backend, model, debug, life, patience, ru
     const urls = Object.fromEntries(Object.entries(manifest).map(([name, { url }]) => [name, url]));
     await downloads.flowing(engine.start(task, model, backend, debug, JSON.stringify(urls)));
   });
-  setTimeout(() => settle(downloads, warmUp), SETTLED_MS);
+  setTimeout(() => settle(downloads, warmUp).finally(keepSite), SETTLED_MS);
+}
+
+/** Keeps the site for visits without a network; a browser that keeps nothing is no failure. */
+async function keepSite() {
+  try {
+    await (await downloads.module("static/offline.js")).keepSite(downloads.manifest);
+  } catch (error) {
+    console.info(`The page cannot be kept for visits without a network: ${error.message}`);
+  }
 }
 
 /**
