@@ -7,6 +7,7 @@ from collections.abc import Callable
 from importlib import import_module
 
 from build_scripts.errors import BuildError
+from build_scripts.judge.special_values import table
 from build_scripts.options import switches
 from build_scripts.paths import ENGINE, ROOT
 from build_scripts.site.messages import stale_files, write_files
@@ -50,10 +51,24 @@ def operators_table() -> str:
     return "\n".join([*rows, *formats])
 
 
+def tolerances_table() -> str:
+    """How far each operator's results may be off, and what special values give."""
+    sys.path.insert(0, str(ENGINE.parent))
+    try:
+        return table(import_module("webinfer.ops").OPS.values())
+    finally:
+        sys.path.remove(str(ENGINE.parent))
+
+
 # A new table is one row here and its two marks in the file that shows it.
-TABLES: dict[str, Callable[[], str]] = {"debug": debug_table, "operators": operators_table, "verbs": verbs_table}
+TABLES: dict[str, Callable[[], str]] = {
+    "debug": debug_table, "operators": operators_table, "tolerances": tolerances_table, "verbs": verbs_table,
+}  # fmt: skip
 # Each file that shows tables, and which.
-SHOWN = {"README.md": ("debug", "operators", "verbs"), "web/docs/debugging.md": ("debug",)}
+SHOWN = {
+    "README.md": ("debug", "operators", "verbs"), "web/docs/debugging.md": ("debug",),
+    "web/docs/special-values.md": ("tolerances",),
+}  # fmt: skip
 
 
 def renewed(text: str, file: str = "README.md") -> str:

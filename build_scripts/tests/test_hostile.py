@@ -11,7 +11,8 @@ from tests.importers import paper_host
 
 from build_scripts.judge.hostile import WASM, sweep
 from build_scripts.judge.hostile_cases import drawn, noded, operators, shaped
-from build_scripts.judge.hostile_judge import difference
+from build_scripts.judge.hostile_judge import DECIDING, difference
+from build_scripts.judge.special_values import NUMBERS, SPECIAL, table
 from webinfer.backends import reference
 from webinfer.dtypes import DType
 from webinfer.errors import ShapeError
@@ -93,3 +94,10 @@ def test_what_wgsl_leaves_open_is_not_judged_on_webgpu_and_integers_are() -> Non
     whole = np.int32([5])
     node = _node(OPS["add"], BinaryAttrs(), whole, whole)
     assert difference(whole, whole + 5, node, [whole, whole], 0, "webgpu")
+
+
+def test_the_table_names_operators_that_exist_and_every_exception_of_the_judge() -> None:
+    assert set(SPECIAL) <= set(OPS)
+    assert all(SPECIAL[name] == NUMBERS for name in DECIDING)
+    shown = table(OPS.values())
+    assert all(f"`{name}`" in shown for name in OPS)
