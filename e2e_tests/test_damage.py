@@ -107,7 +107,7 @@ def test_altered_kernels_are_named_and_trying_again_helps(demo: Demo) -> None:
     page = demo("?backend=wasm", broken=(file, Altering(1)))
     error = page.wait_for_error("integrity")
     assert "webinfer-" in error["message"]
-    page.context.unroute(file)
+    page.mended = True
     page.page.get_by_role("button", name="Try again").click()
     assert len(page.wait_for_result()["faces"]) == 1
 
