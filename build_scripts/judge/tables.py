@@ -1,6 +1,7 @@
 """The generated tables of README and documentation, between `<!-- table: name -->` and `<!-- end -->`."""
 
 import ast
+import json
 import re
 import sys
 from collections.abc import Callable
@@ -60,14 +61,25 @@ def tolerances_table() -> str:
         sys.path.remove(str(ENGINE.parent))
 
 
+def onnx_cases_table() -> str:
+    """What the node cases of the package onnx came to when they were recorded, and why cases are not supported."""
+    recorded = json.loads((ROOT / "build_scripts" / "judge" / "onnx_cases.json").read_text(encoding="utf-8"))
+    columns = ("right", "bound", "unsupported", "disputed", "wrong")
+    head = [f"| backend | {' | '.join(columns)} |", "|---|" + "---:|" * len(columns)]
+    rows = [f"| {name} | {' | '.join(str(row[c]) for c in columns)} |" for name, row in recorded["backends"].items()]
+    causes = [f"| {cause} | {count} |" for cause, count in recorded["causes"].items()]
+    return "\n".join([*head, *rows, "", "| not supported | cases |", "|---|---:|", *causes])
+
+
 # A new table is one row here and its two marks in the file that shows it.
 TABLES: dict[str, Callable[[], str]] = {
-    "debug": debug_table, "operators": operators_table, "tolerances": tolerances_table, "verbs": verbs_table,
+    "debug": debug_table, "onnx_cases": onnx_cases_table, "operators": operators_table,
+    "tolerances": tolerances_table, "verbs": verbs_table,
 }  # fmt: skip
 # Each file that shows tables, and which.
 SHOWN = {
     "README.md": ("debug", "operators", "verbs"), "web/docs/debugging.md": ("debug",),
-    "web/docs/special-values.md": ("tolerances",),
+    "web/docs/onnx.md": ("onnx_cases",), "web/docs/special-values.md": ("tolerances",),
 }  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Op, Value
@@ -45,24 +46,38 @@ def _attrs(
     return pool.Pool2dAttrs(pair(kernel), pair(strides), four(pads), pair(dilations))
 
 
+def _pooled(op: Operation, kind: Op, x: Value, *geometry: Any) -> Value:
+    """The pooling of an image of one to three axes; of three, planes first, then what lies behind each other."""
+    kernel, strides, dilations, pads = ([*numbers] for numbers in geometry)
+    if len(kernel) < 3:
+        return unflat(op, op.emit(kind, [flat(op, x)], _attrs(kernel, strides, dilations, pads)), x.type.rank)
+    if len(kernel) > 3:
+        op.refuse(f"windows over {len(kernel)} axes")
+    n, d, h, w, c = x.type.shape
+    planes = op.reshape(x, (n * d, h, w, c))
+    y = op.emit(kind, [planes], _attrs(kernel[1:], strides[1:], dilations[1:], pads[1:]))
+    _, high, wide, _ = y.type.shape
+    columns = op.reshape(y, (n, d, high * wide, c))
+    attrs = pool.Pool2dAttrs((kernel[0], 1), (strides[0], 1), (*pads[0], 0, 0), (dilations[0], 1))
+    y = op.emit(kind, [columns], attrs)
+    return op.channels_first(op.reshape(y, (n, y.type.shape[1], high, wide, c)))
+
+
 def _max_pool(op: Operation) -> Value:
     if len([o for o in op.info.outputs if o]) > 1:
         op.refuse("positions of the largest elements")
     x = op.channels_last()
-    rank = x.type.rank
     kernel, strides, dilations, before, ends = _windows(op, x.type.shape[1:-1])
     x, after = _shortened(op, x, ends)
     pads = list(zip(before, after, strict=True))
     if x.type.dtype not in (DType.FLOAT32, DType.FLOAT16, DType.INT8, DType.UINT8):
         op.refuse(f"pooling of {x.type.dtype}")
-    y = op.emit(pool.MAX_POOL2D, [flat(op, x)], _attrs(kernel, strides, dilations, pads))
-    return unflat(op, y, rank)
+    return _pooled(op, pool.MAX_POOL2D, x, kernel, strides, dilations, pads)
 
 
 def _average_pool(op: Operation) -> Value:
     """Means of windows. Padding that counts is added before; what a window reaches beyond it never counts."""
     x = op.channels_last()
-    rank = x.type.rank
     kernel, strides, dilations, before, ends = _windows(op, x.type.shape[1:-1])
     x, after = _shortened(op, x, ends)
     pads = list(zip(before, after, strict=True))
@@ -74,19 +89,16 @@ def _average_pool(op: Operation) -> Value:
             mv.PadAttrs((0, *before, 0), (0, *(min(q, a) for (_, q), a in zip(given, after, strict=True)), 0)),
         )
         pads = [(0, max(a - q, 0)) for (_, q), a in zip(given, after, strict=True)]
-    y = op.emit(pool.AVERAGE_POOL2D, [flat(op, x)], _attrs(kernel, strides, dilations, pads))
-    return unflat(op, y, rank)
+    return _pooled(op, pool.AVERAGE_POOL2D, x, kernel, strides, dilations, pads)
 
 
 def _lp_pool(op: Operation) -> Value:
     if op.whole("p", 2) != 2:
         op.refuse(f"norm {op.whole('p', 2)}")
     x = op.channels_last()
-    rank = x.type.rank
     kernel, strides, dilations, before, ends = _windows(op, x.type.shape[1:-1])
     x, after = _shortened(op, x, ends)
-    attrs = _attrs(kernel, strides, dilations, list(zip(before, after, strict=True)))
-    return unflat(op, op.emit(pool.L2_POOL2D, [flat(op, x)], attrs), rank)
+    return _pooled(op, pool.L2_POOL2D, x, kernel, strides, dilations, list(zip(before, after, strict=True)))
 
 
 def _whole_image(kind: Op) -> Convert:
