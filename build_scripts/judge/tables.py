@@ -65,10 +65,10 @@ def onnx_cases_table() -> str:
     """What the node cases of the package onnx came to when they were recorded, and why cases are not supported."""
     recorded = json.loads((ROOT / "build_scripts" / "judge" / "onnx_cases.json").read_text(encoding="utf-8"))
     columns = ("right", "bound", "unsupported", "disputed", "wrong")
-    head = [f"| backend | {' | '.join(columns)} |", "|---|" + "---:|" * len(columns)]
+    head = [f"| backend | {' | '.join(columns)} |", "|---|" + "---|" * len(columns)]
     rows = [f"| {name} | {' | '.join(str(row[c]) for c in columns)} |" for name, row in recorded["backends"].items()]
     causes = [f"| {cause} | {count} |" for cause, count in recorded["causes"].items()]
-    return "\n".join([*head, *rows, "", "| not supported | cases |", "|---|---:|", *causes])
+    return "\n".join([*head, *rows, "", "| not supported | cases |", "|---|---|", *causes])
 
 
 # A new table is one row here and its two marks in the file that shows it.

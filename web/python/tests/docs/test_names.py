@@ -79,7 +79,7 @@ def is_dotted(text: str) -> bool:
 
 def command_problem(text: str) -> str:
     """Why a command line is wrong, or ""."""
-    if match := re.search(r"build_scripts ([a-z]+)", text):
+    if match := re.search(r"build_scripts ([a-z_]+)", text):
         if match[1] not in VERBS:
             return f"build_scripts has no verb {match[1]}"
     elif match := re.match(r"webinfer ([a-z]+)", text):

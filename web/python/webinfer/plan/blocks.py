@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from webinfer.plan.kernel_constants import MEMORY_SPARE_BYTES
 
@@ -45,11 +45,14 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """A place inside a block, in bytes; `end` is where the tensor there ends, None where it ends with the block."""
+    """A place inside a block, in bytes; `end` is where the tensor there ends, None where it ends with the block.
+
+    Two places are equal if they begin at the same byte.
+    """
 
     block: Block
     offset: int = 0
-    end: int | None = None
+    end: int | None = field(default=None, compare=False)
 
     def __add__(self, nbytes: int) -> Ref:
         return Ref(self.block, self.offset + nbytes, self.end)
