@@ -27,6 +27,7 @@ from webinfer.ops.pool import MaxUnpool2dAttrs, Pool2dAttrs
 from webinfer.ops.reduce import ReduceAttrs
 from webinfer.ops.scan import CumulativeSumAttrs, TopKAttrs
 from webinfer.ops.softmax import SoftmaxAttrs
+from webinfer.ops.suppression import NonMaxSuppressionAttrs
 
 NAN, INFINITY = math.nan, math.inf
 WASM = [target for target in TARGETS if target.backend == "wasm"]
@@ -193,6 +194,14 @@ def test_a_negative_exponent_leaves_one_minus_one_or_nothing(target: Target) -> 
 def test_a_reduction_of_nothing_is_its_neutral_element(target: Target, name: str, axes: tuple[int, ...]) -> None:
     for shape in ((0, 4, 5), (3, 0, 5), (3, 4, 0)):
         results(target, name, Case("empty", (TensorType(shape),), ReduceAttrs(axes)))
+
+
+def test_a_box_that_is_no_number_does_not_keep_the_search_going() -> None:
+    boxes = (0.0, 0.0, 1e30, 1e30, 0.0, 0.0, INFINITY, INFINITY, 0.0, NAN, 1.0, 1.0)
+    attrs = NonMaxSuppressionAttrs(3, 0.9, sigma=0.5)
+    types = (TensorType((3, 4)), TensorType((3,)))
+    p = problem(OPS["non_max_suppression"], Case("made", types, attrs, values={0: boxes, 1: (0.9, 0.8, 0.7)}))
+    assert p.want[0].shape == (3,)
 
 
 STORED = TensorType((2, 3), DType.INT8, Quantization((1e-30,), (0,)))

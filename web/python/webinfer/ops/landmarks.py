@@ -56,6 +56,8 @@ def _to_matrix(inputs: Inputs, a: LandmarksToTransformMatrixAttrs) -> tuple[Tens
         raise ShapeError(f"{name}: an index of {(a.left, a.right, *a.subset)} is not one of {x.shape[1]} landmarks")
     if min(a.size) < 1:
         raise ShapeError(f"{name}: size {a.size} must be positive")
+    if not abs(a.target_radians) <= 1e4:
+        raise ShapeError(f"{name}: the angle {a.target_radians} is no number of turns that float32 can tell apart")
     return (TensorType((1, 4, 4), x.dtype),)
 
 

@@ -134,7 +134,8 @@ def find_poses(maps: Maps, a: ops.PosenetDecoderAttrs) -> list[tuple[np.float32,
     """
     threshold, radius = F(a.score_threshold), F(F(a.nms_radius) / F(a.stride))
     squared = F(radius * radius)
-    least = F(-math.log(1.0 / (float(threshold) + 1e-6) - 1.0)) if threshold < 1 else F(np.inf)
+    chance = float(threshold) + 1e-6
+    least = F(np.inf if threshold >= 1 else -math.log(1.0 / chance - 1.0) if chance > 0 else -np.inf)
     queue, poses = _candidates(maps, least), list[tuple[np.float32, Array, Array]]()
     while queue and len(poses) < a.max_detections:
         _, _, point, k = heapq.heappop(queue)

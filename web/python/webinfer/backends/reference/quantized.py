@@ -140,14 +140,15 @@ def requantized(acc: Array, bias: Array | None, node: Node) -> Array:
     """
     if any(v is not None for v in node.inputs[3:]):
         raise ShapeError(f"{node.op.name}: residual and slope are not defined on quantised tensors")
+    acc = acc.astype(np.int64)  # sums beside a bias of 64 bits wrap around too
     if bias is not None:
-        acc = acc + bias.reshape(-1)
+        acc = acc + bias.reshape(-1).astype(np.int64)
     if node.required_input(0).type.dtype.itemsize == 1:
-        acc = (acc.astype(np.int64) + 2**31) % 2**32 - 2**31
+        acc = (acc + 2**31) % 2**32 - 2**31
     x, w, y = node.required_input(0).type, node.required_input(1).type, node.output.type
     if x.dtype is DType.INT16:
         factors, shifts = map(np.array, zip(*product_factors(x, w, y), strict=True))
-        nearest = (acc.astype(np.int64) * factors + (1 << (shifts - 1))) >> shifts
+        nearest = (acc * factors + (1 << (shifts - 1))) >> shifts
         return clamped(nearest + zero_of(y), node.attrs.activation, y)
     return scaled(acc, _product_scale(node), node.attrs.activation, node.output.type)
 

@@ -40,7 +40,7 @@ def non_max_suppression(inputs: Inputs, node: Node) -> list[Array]:
         left[best] = len(kept)
         if not dropped and scores[best] == before:
             kept.append(best)
-        if dropped or kept[-1:] == [best] or scores[best] <= F(a.least):
+        if dropped or kept[-1:] == [best] or not scores[best] > F(a.least):  # a NaN neither sinks nor is kept
             del left[best]
     positions, values = np.zeros(a.limit, np.int32), np.zeros(a.limit, F)
     positions[: len(kept)], values[: len(kept)] = kept, scores[kept]
