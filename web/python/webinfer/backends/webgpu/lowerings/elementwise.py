@@ -120,7 +120,8 @@ def unary(node: Node, target: Target) -> list[Dispatch]:
     """One dispatch: the operator's formula, or its table of 256 results for 8-bit values."""
     x, y, a = node.required_input(0), node.output, node.attrs
     row, is_float = ROWS[node.op.name], x.type.dtype.is_float
-    name = "identity" if row.leaves_integers and not is_float else row.name
+    is_copy = row.leaves_integers and not is_float and (row.name == "identity" or not is_quantized(x))
+    name = "identity" if is_copy else row.name
     if is_quantized(x) and is_quantized(y) and name != "identity":
         return [_lookup(node, target)]
     if not is_float and not (row.takes_integers or row.leaves_integers):
@@ -163,7 +164,8 @@ def _access(sizes: Sequence[int], a: Sequence[int], b: Sequence[int]) -> Access:
 def binary(node: Node, target: Target) -> Sequence[Dispatch]:
     """Integer arithmetic for sums and products of quantised tensors, else the operator's formula on real numbers."""
     if all(is_quantized(v) for v in (*node.inputs[:2], node.output)):
-        if node.op.name in ("add", "sub"):
+        is_narrow = all(v.type.dtype.itemsize == 1 for v in node.inputs if v is not None)  # sums of 32 bits hold bytes
+        if node.op.name in ("add", "sub") and is_narrow:
             return [quantized_sum(node, target)]
         if node.op.name == "mul":
             return [quantized_product(node, target)]
