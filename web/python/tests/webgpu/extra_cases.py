@@ -24,6 +24,7 @@ def _reduced(name: str, type: TensorType = _LONG, low: float = -3.0, high: float
     return OPS[name], Case(f"a workgroup a row, {type.dtype}", (type,), ReduceAttrs((1,)), low=low, high=high)
 
 
+_SHORT_TYPE = (DType.INT16, Quantization((0.03,), (7,)))
 _SHORTS_OUT = CastAttrs(DType.INT16, Quantization((0.03,), (7,)))
 _IMAGE = TensorType((2, 12, 13, 8))
 _ROWS = (TensorType((3, 128)), TensorType((40, 128)))
@@ -214,6 +215,7 @@ EXTRA: tuple[tuple[Op, Case], ...] = (
     _clamped("int64, both words", DType.INT64, -(2.0**35), _WIDE),
     _clamped("uint64, both words", DType.UINT64, 6.0, (0, 2.0**40, 7, 2.0**34)),
     (OPS["quantize"], Case("int16 to another scale", (_SHORTS,), _SHORTS_OUT, low=-32768, high=32767)),
+    (OPS["sub"], Case("int16", (_SHORTS, _SHORTS), BinaryAttrs(out_type=_SHORT_TYPE), low=-32768, high=32767)),
     (OPS["softmax"], Case("long middle axis", (TensorType((2, 300, 3)),), SoftmaxAttrs(1))),
     (OPS["softmax"], Case("float16", (TensorType((3, 9), DType.FLOAT16),), SoftmaxAttrs(1))),
     *TILED,
