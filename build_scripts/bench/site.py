@@ -51,7 +51,7 @@ def copy_engine(target: Path, left_out: Sequence[str] = ("models", "images")) ->
         path = asset["url"].lstrip("/")
         (target / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(SITE / path, target / path)
-        kept[name] = {"url": path, "bytes": asset["bytes"]}
+        kept[name] = {"url": path, "bytes": asset["bytes"], "sha256": asset["sha256"]}
     (target / "manifest.json").write_text(json.dumps({"assets": kept}))
 
 

@@ -11,7 +11,7 @@ const MODULES = /^static\/((gpu|kernels)_\w+)\.js$/;
 export async function startPython(script, backend) {
   const manifest = await readManifest();
   const [{ Downloads }, product] = await Promise.all(START.map((name) => import(manifest[name].url)));
-  const downloads = new Downloads(manifest, () => {});
+  const downloads = new Downloads(manifest, 60_000, () => {});
   const prefetched = new Map();
   const opening = openDoor(downloads, prefetched);
   const foreseen = ({ gpu: wishes }) => {
