@@ -8,14 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from webinfer.backends import registry
-from webinfer.backends.base import BuildOptions
+from build_scripts.judge.together import Array, Outcome, Problem, outcomes, verdict_of
 from webinfer.errors import LimitError, UnsupportedOpError, WebinferError
-from webinfer.graph.ir import Graph
+from webinfer.graph.ir import Graph, Value
 from webinfer.importers import read_model
-from webinfer.passes.pipeline import optimize
 
-Array = np.ndarray[Any, Any]
 # Cases whose expected numbers are rounding errors of the runner that made them.
 _NOISE = "expects 1.9e-7 of a float32 transform where the exact result is 0, and allows 1e-7"
 DISPUTED = {"test_dft_inverse": _NOISE, "test_dft_inverse_opset19": _NOISE}
@@ -145,12 +142,13 @@ def _with_bound_inputs(case: Case) -> tuple[list[str], bytes]:
 async def judge(host: Any, backend: str, readings: Sequence[Reading]) -> list[dict[str, Any]]:
     """A row for each case: right, unsupported, disputed or wrong, and why."""
     ready = [reading for reading in readings if not reading.verdict]
-    outcomes = dict(zip(map(id, ready), await _outcomes(host, backend, ready), strict=True)) if ready else {}
+    found = await outcomes(host, backend, [_problem(reading) for reading in ready])
+    by_reading = dict(zip(map(id, ready), found, strict=True))
     rows = []
     for reading in readings:
         verdict, why = reading.verdict, reading.why
         if not verdict:
-            verdict, why = _verdict(reading.case, outcomes[id(reading)])
+            verdict, why = _verdict(reading.case, by_reading[id(reading)])
         rows.append({
             "backend": backend, "operator": reading.case.operator, "case": reading.case.name, "verdict": verdict,
             "why": why, "bound": bool(reading.bound),
@@ -158,58 +156,23 @@ async def judge(host: Any, backend: str, readings: Sequence[Reading]) -> list[di
     return rows
 
 
-def _verdict(case: Case, outcome: dict[str, Array] | Exception) -> tuple[str, str]:
-    if isinstance(outcome, UnsupportedOpError):
-        return "unsupported", outcome.problems[0]
-    if isinstance(outcome, LimitError):
-        return "unsupported", str(outcome)
+def _problem(reading: Reading) -> Problem:
+    def array(value: Value) -> Array:
+        given = np.asarray(reading.case.inputs[value.name], order="C")
+        if given.dtype.name != value.type.dtype.value or given.shape != value.type.shape:
+            raise WebinferError(f"input {value.name} is {value.type}, the case gives {given.dtype}{given.shape}")
+        return given
+
+    return Problem(reading.graph, array, list(reading.case.outputs))
+
+
+def _verdict(case: Case, outcome: Outcome) -> tuple[str, str]:
     if isinstance(outcome, Exception):
-        return "wrong", f"{type(outcome).__name__}: {outcome}"
+        return verdict_of(outcome)
     why = "; ".join(filter(None, (difference(case, name, outcome[name]) for name in case.outputs)))
     if why and case.name in DISPUTED:
         return "disputed", DISPUTED[case.name]
     return ("wrong", why) if why else ("right", "")
-
-
-async def _outcomes(host: Any, backend: str, ready: Sequence[Reading]) -> list[dict[str, Array] | Exception]:
-    """What the backend makes of each case; all in one graph, split in two while that fails."""
-    try:
-        return list(await _run(host, backend, ready))
-    except Exception as error:  # a failure of one case must not hide the others
-        if len(ready) == 1:
-            return [error]
-    middle = len(ready) // 2
-    return await _outcomes(host, backend, ready[:middle]) + await _outcomes(host, backend, ready[middle:])
-
-
-async def _run(host: Any, backend: str, ready: Sequence[Reading]) -> list[dict[str, Array]]:
-    graphs, inputs = [reading.graph() for reading in ready], dict[str, Array]()
-    for i, (reading, graph) in enumerate(zip(ready, graphs, strict=True)):
-        for value in graph.inputs:
-            array = np.asarray(reading.case.inputs[value.name], order="C")
-            if array.dtype.name != value.type.dtype.value or array.shape != value.type.shape:
-                raise WebinferError(f"input {value.name} is {value.type}, the case gives {array.dtype}{array.shape}")
-            value.name = f"{i}:{value.name}"
-            inputs[value.name] = array
-        for value in graph.outputs:
-            value.name = f"{i}:{value.name}"
-    whole = Graph(
-        "cases",
-        [v for g in graphs for v in g.inputs],
-        [v for g in graphs for v in g.outputs],
-        [n for g in graphs for n in g.nodes],
-    )
-    if backend != registry.definition():
-        optimize(whole)
-    executor = await registry.open_backend(backend).build(whole, host, BuildOptions())
-    try:
-        results = await executor.run({name: memoryview(array.tobytes()) for name, array in inputs.items()})
-    finally:
-        executor.close()
-    return [
-        {name: results[f"{i}:{name}"].numpy().copy() for name in reading.case.outputs}
-        for i, reading in enumerate(ready)
-    ]
 
 
 def difference(case: Case, name: str, got: Array) -> str:

@@ -9,15 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from webinfer.backends import registry
-from webinfer.backends.base import BuildOptions
-from webinfer.errors import LimitError, UnsupportedOpError, WebinferError
-from webinfer.graph.ir import Graph
+from build_scripts.judge.together import Array, Problem, outcomes, verdict_of
+from webinfer.errors import UnsupportedOpError, WebinferError
+from webinfer.graph.ir import Value
 from webinfer.importers.webnn import read_graph
-from webinfer.passes.pipeline import optimize
-
-Array = np.ndarray[Any, Any]
-
 
 # Cases whose expected numbers contradict the operator's own formula in exact arithmetic.
 _NO_ROOT = "the expected numbers lack the square root where a window holds two elements"
@@ -68,22 +63,18 @@ def decoded(node: Any) -> Any:
 async def judge(host: Any, backend: str, cases: Sequence[Case]) -> list[dict[str, Any]]:
     """A row for each case: right, unsupported, disputed or wrong, and why."""
     rows: list[dict[str, Any]] = []
-    ready: list[tuple[Case, Graph]] = []
+    ready: list[Case] = []
     for case in cases:
         try:
-            ready.append((case, read_graph(case.graph, case.name)))
+            read_graph(case.graph, case.name)
+            ready.append(case)
         except UnsupportedOpError as error:
             rows.append(_row(backend, case, "unsupported", "; ".join(error.problems)))
         except WebinferError as error:
             rows.append(_row(backend, case, "wrong", str(error)))
-    outcomes = await _outcomes(host, backend, ready) if ready else []
-    for (case, _), outcome in zip(ready, outcomes, strict=True):
-        if isinstance(outcome, UnsupportedOpError):
-            rows.append(_row(backend, case, "unsupported", outcome.problems[0]))
-        elif isinstance(outcome, LimitError):
-            rows.append(_row(backend, case, "unsupported", str(outcome)))
-        elif isinstance(outcome, Exception):
-            rows.append(_row(backend, case, "wrong", f"{type(outcome).__name__}: {outcome}"))
+    for case, outcome in zip(ready, await outcomes(host, backend, [_problem(case) for case in ready]), strict=True):
+        if isinstance(outcome, Exception):
+            rows.append(_row(backend, case, *verdict_of(outcome)))
         else:
             why = "; ".join(filter(None, (_difference(case, name, got) for name, got in outcome.items())))
             verdict = "right" if not why else "disputed" if case.name in DISPUTED else "wrong"
@@ -95,44 +86,11 @@ def _row(backend: str, case: Case, verdict: str, why: str) -> dict[str, Any]:
     return {"backend": backend, "operator": case.operator, "case": case.name, "verdict": verdict, "why": why}
 
 
-async def _outcomes(host: Any, backend: str, ready: Sequence[tuple[Case, Graph]]) -> list[dict[str, Array] | Exception]:
-    """What the backend makes of each case; all in one graph, split in two while that fails."""
-    try:
-        return list(await _run(host, backend, ready))
-    except Exception as error:  # a crash of one case must not hide the others
-        if len(ready) == 1:
-            return [error]
-    middle = len(ready) // 2
-    return await _outcomes(host, backend, ready[:middle]) + await _outcomes(host, backend, ready[middle:])
+def _problem(case: Case) -> Problem:
+    def array(value: Value) -> Array:
+        return array_of(case.graph["inputs"][value.name]["data"], value.type.shape, value.type.dtype.value)
 
-
-async def _run(host: Any, backend: str, ready: Sequence[tuple[Case, Graph]]) -> list[dict[str, Array]]:
-    fresh = [read_graph(case.graph, case.name) for case, _ in ready]  # passes rewrite graphs in place
-    inputs: dict[str, Array] = {}
-    for i, ((case, _), graph) in enumerate(zip(ready, fresh, strict=True)):
-        for value in graph.inputs:
-            numbers = case.graph["inputs"][value.name]["data"]
-            value.name = f"{i}:{value.name}"
-            inputs[value.name] = array_of(numbers, value.type.shape, value.type.dtype.value)
-        for value in graph.outputs:
-            value.name = f"{i}:{value.name}"
-    whole = Graph(
-        "cases",
-        [v for g in fresh for v in g.inputs],
-        [v for g in fresh for v in g.outputs],
-        [n for g in fresh for n in g.nodes],
-    )
-    if backend != registry.definition():
-        optimize(whole)
-    executor = await registry.open_backend(backend).build(whole, host, BuildOptions())
-    try:
-        results = await executor.run({name: memoryview(array.tobytes()) for name, array in inputs.items()})
-    finally:
-        executor.close()
-    return [
-        {name: results[f"{i}:{name}"].numpy().copy() for name in case.graph["expectedOutputs"]}
-        for i, (case, _) in enumerate(ready)
-    ]
+    return Problem(lambda: read_graph(case.graph, case.name), array, list(case.graph["expectedOutputs"]))
 
 
 def array_of(numbers: Any, shape: Sequence[int], dtype: str) -> Array:
