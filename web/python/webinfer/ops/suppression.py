@@ -141,6 +141,7 @@ DETECTION_POSTPROCESS = declare(
         (
             _detected("fast", 4, 1, False),
             _detected("fast, a class is background, two a box", 3, 2, False),
+            _detected("fast, more a box than classes", 2, 3, False),
             _detected("regular", 3, 1, True),
             _detected("regular, more than fit", 4, 1, True, 3, 0.0),
             _detected("nothing scores enough", 4, 1, True, 5, 2.0),

@@ -71,22 +71,20 @@ def detection_postprocess(inputs: Inputs, node: Node) -> list[Array]:
     a = node.attrs
     boxes, scores = _decoded(raw[0], anchors, a.scale), scores[0, :, scores.shape[2] - a.classes :]
     found: list[tuple[int, int]] = []  # box and class
+    listed, stride = (1, 1) if a.regular else (min(a.per_box, a.classes), a.per_box)  # of a box; places of a box
     if a.regular:
         for c in range(a.classes):
             chosen = _chosen(boxes, scores[:, c], min(a.per_class, a.limit), a)
             found = sorted([*((i, c) for i in chosen), *found], key=lambda pair: -scores[pair])[: a.limit]
     else:
-        listed = min(a.per_box, a.classes)
         for i in _chosen(boxes, scores.max(axis=1), a.limit, a):
             found += [(i, int(c)) for c in np.argsort(-scores[i], kind="stable")[:listed]]
     count = a.limit * a.per_box
-    step = 1 if a.regular else a.per_box // min(a.per_box, a.classes)
     results = [np.zeros((1, count, 4), F), np.zeros((1, count), F), np.zeros((1, count), F)]
     for k, (i, c) in enumerate(found):
-        at = k if step == 1 else k // min(a.per_box, a.classes) * a.per_box + k % min(a.per_box, a.classes)
+        at = k // listed * stride + k % listed
         results[0][0, at], results[1][0, at], results[2][0, at] = boxes[i], c, scores[i, c]
-    kept = len(found) if a.regular else len(found) // min(a.per_box, a.classes)
-    return [*results, np.array([kept], F)]
+    return [*results, np.array([len(found) // listed], F)]
 
 
 LOWERINGS: dict[Op, Compute] = {
