@@ -58,6 +58,17 @@ def fixed_factor(factor: float) -> tuple[int, int]:
     return (wide + (1 << 15) >> 16 if wide < 0x7FFF0000 else 0x7FFF), 15 - exponent
 
 
+def sum_factors(a: TensorType, b: TensorType, y: TensorType) -> tuple[int, int, int] | None:
+    """The factors of a sum of bytes in fixed point, and how many bits stand behind their point; they have 21 bits.
+
+    None where the scales are so far apart that sums of 32 bits do not hold them.
+    """
+    factors = [round_to_f32(scale_of(x) / scale_of(y)) for x in (a, b)]
+    shift = 20 - math.floor(math.log2(max(*factors, 2.0**-64)))
+    p, q = (round(f * 2.0**shift) for f in factors)
+    return (p, q, shift) if 1 <= shift <= 30 else None
+
+
 def product_factors(x: TensorType, w: TensorType, y: TensorType) -> list[tuple[int, int]]:
     """For each channel of a 16-bit product the `fixed_factor` of x's scale times w's over y's."""
     assert w.quant is not None

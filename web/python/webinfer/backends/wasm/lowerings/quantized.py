@@ -22,7 +22,7 @@ from webinfer.codegen.lookup import lookup_table
 from webinfer.dtypes import DType
 from webinfer.errors import ShapeError, UnsupportedOpError
 from webinfer.graph.ir import Node, Op, TensorType, Value
-from webinfer.lowering.affine import is_stored, round_to_f32, scale_of, zeros_of
+from webinfer.lowering.affine import is_stored, round_to_f32, scale_of, sum_factors, zeros_of
 from webinfer.lowering.short_softmax import distance_factor, short_rows, tables
 from webinfer.ops import elementwise as ops
 from webinfer.ops import reduce as reduce_ops
@@ -156,13 +156,11 @@ def add(node: Node, builder: Builder) -> None:
     if not _one_byte_type(node):
         through_float(binary)(node, builder)
         return
-    out = scale_of(y.type)
-    factors = [round_to_f32(scale_of(v.type) / out) for v in (a, b)]
-    shift = 20 - math.floor(math.log2(max(*factors, 2.0**-64)))
-    p, q = (round(f * 2.0**shift) for f in factors)
-    if not 1 <= shift <= 30:  # scales too far apart for 32-bit sums
+    factors = sum_factors(a.type, b.type, y.type)
+    if factors is None:
         through_float(binary)(node, builder)
         return
+    p, q, shift = factors
     builder.step(
         "q8_add", _operands(node, builder), p=p, q=q if node.op is ops.ADD else -q, shift=shift, units=y.type.size,
     )  # fmt: skip

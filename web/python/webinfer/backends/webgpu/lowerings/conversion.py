@@ -186,19 +186,14 @@ def _through(
     return [*before, *lower(inner, target), *after]
 
 
-REAL = ("reduce_l2", "reduce_log_sum", "reduce_log_sum_exp")
-
-
 def one_word(lower: Lower) -> Lower:
-    """The lowering, for all but integers of two words, of which the shader knows one, and roots of integers."""
+    """The lowering, for all but integers of two words, of which the shader knows one."""
 
     @functools.wraps(lower)
     def checked(node: Node, target: Target) -> Sequence[Dispatch]:
         x = node.required_input(0)
         if x.type.dtype.itemsize == 8:
             raise UnsupportedOpError([f"{node.op.name} of {x.type.dtype}; only its low 32 bits would count"])
-        if node.op.name in REAL and not x.type.dtype.is_float and x.type.quant is None:
-            raise UnsupportedOpError([f"{node.op.name} of {x.type.dtype}; cast to float32 first"])
         return lower(node, target)
 
     return checked

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import math
 
-from webinfer.backends.webgpu.dispatch import WORKGROUP, Dispatch, Target, groups_for, read, write
+from webinfer.backends.webgpu.dispatch import WORKGROUP, Binding, Dispatch, Target, groups_for, read, write
 from webinfer.backends.webgpu.lowerings.geometry import split_at
 from webinfer.codegen.elements import bits_of, place_of
 from webinfer.codegen.prelude import u32, u32x8
@@ -22,6 +22,10 @@ class Positions(enum.StrEnum):
     UNSIGNED = "unsigned"
 
 
+def _positions(p: Value) -> Binding:
+    return read("positions", p, place_of(p.type.dtype))
+
+
 def _variables(positions: Value, **more: Variable) -> dict[str, Variable]:
     unsigned = positions.type.dtype in (DType.UINT32, DType.UINT64)
     return {"workgroup": WORKGROUP, "positions": Positions.UNSIGNED if unsigned else Positions.SIGNED, **more}
@@ -36,7 +40,7 @@ def gather(node: Node, target: Target) -> list[Dispatch]:
         inner=math.prod(x.type.shape[a.axis + 1 :]), picks=math.prod(p.type.shape[b:]),
     )  # fmt: skip
     bits = bits_of(x.type.dtype)
-    bindings = (read("x", x, bits), read("positions", p, place_of(p.type.dtype)), write("y", y, bits))
+    bindings = (read("x", x, bits), _positions(p), write("y", y, bits))
     return [Dispatch("gather", _variables(p), bindings, params, groups_for(-(-y.type.size // 4), target))]
 
 
@@ -46,7 +50,7 @@ def gather_elements(node: Node, target: Target) -> list[Dispatch]:
     _, depth, inner = split_at(x.type.shape, node.attrs.axis)
     params = u32(count=y.type.size, depth=depth, inner=inner, picks=p.type.shape[node.attrs.axis])
     bits = bits_of(x.type.dtype)
-    bindings = (read("x", x, bits), read("positions", p, place_of(p.type.dtype)), write("y", y, bits))
+    bindings = (read("x", x, bits), _positions(p), write("y", y, bits))
     return [Dispatch("gather_elements", _variables(p), bindings, params, groups_for(-(-y.type.size // 4), target))]
 
 
@@ -59,7 +63,7 @@ def gather_nd(node: Node, target: Target) -> list[Dispatch]:
         *u32(count=y.type.size, inner=math.prod(x.type.shape[b + depth :]), picks=math.prod(p.type.shape[b:-1])),
     )
     bits = bits_of(x.type.dtype)
-    bindings = (read("x", x, bits), read("positions", p, place_of(p.type.dtype)), write("y", y, bits))
+    bindings = (read("x", x, bits), _positions(p), write("y", y, bits))
     groups = groups_for(-(-y.type.size // 4), target)
     return [Dispatch("gather_nd", _variables(p, depth=depth), bindings, params, groups)]
 
@@ -72,7 +76,7 @@ def scatter_elements(node: Node, target: Target) -> list[Dispatch]:
     bits = bits_of(x.type.dtype)
     bindings = (
         read("x", x, bits),
-        read("positions", p, place_of(p.type.dtype)),
+        _positions(p),
         read("updates", u, bits),
         write("y", y, bits),
     )
@@ -94,7 +98,7 @@ def scatter_nd(node: Node, target: Target) -> list[Dispatch]:
     bits = None if node.attrs.add else bits_of(x.type.dtype)
     bindings = (
         read("x", x, bits),
-        read("positions", p, place_of(p.type.dtype)),
+        _positions(p),
         read("updates", u, bits),
         write("y", y, bits),
     )

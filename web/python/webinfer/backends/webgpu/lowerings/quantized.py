@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from webinfer.backends.webgpu.dispatch import WORKGROUP, Binding, Dispatch, Target, groups_for, read, write
 from webinfer.backends.webgpu.lowerings.conversion import floats, ints, scale_literals
 from webinfer.backends.webgpu.lowerings.geometry import merged
@@ -11,7 +9,7 @@ from webinfer.codegen.prelude import Param, f32, i32, u32, u32x8
 from webinfer.dtypes import DType
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, TensorType, Value
-from webinfer.lowering.affine import round_to_f32, scale_of, stored_bounds, zero_of
+from webinfer.lowering.affine import round_to_f32, scale_of, stored_bounds, sum_factors, zero_of
 
 
 def centered(w: Value, target: Target) -> tuple[Value, Dispatch]:
@@ -51,11 +49,11 @@ def quantized_sum(node: Node, target: Target) -> Dispatch:
     Raises:  UnsupportedOpError for scales that are too far apart
     """
     a, b, y = node.required_input(0), node.required_input(1), node.output
-    factors = [round_to_f32(scale_of(a.type) / scale_of(y.type)), round_to_f32(scale_of(b.type) / scale_of(y.type))]
-    shift = 20 - math.floor(math.log2(max(*factors, 2.0**-64)))
-    if not 1 <= shift <= 30:
-        raise UnsupportedOpError([f"{node.op.name}: scales {factors} of the inputs over the result's are out of range"])
-    p, q = (round(f * 2.0**shift) for f in factors)
+    factors = sum_factors(a.type, b.type, y.type)
+    if factors is None:
+        ratios = [round_to_f32(scale_of(v.type) / scale_of(y.type)) for v in (a, b)]
+        raise UnsupportedOpError([f"{node.op.name}: scales {ratios} of the inputs over the result's are out of range"])
+    p, q, shift = factors
     low, high = stored_bounds(y.type, node.attrs.activation)
     sizes, (a_stride, b_stride) = merged(y.type.shape, a.type.shape, b.type.shape)
     params = (
