@@ -166,3 +166,9 @@ def test_every_row_names_a_reader_with_a_table_and_one_way_to_tell_it(row: Forma
     assert row.suffixes
     assert row.help
     assert (row.signature is None) != (not row.keys)
+
+
+def test_files_beside_a_model_of_a_format_that_has_none_change_nothing() -> None:
+    data = next(iter(SAMPLES.values()))()
+    plain, beside = read_model(data), read_model(data, files={"weights.bin": memoryview(b"abc")})
+    assert [node.op.name for node in beside.nodes] == [node.op.name for node in plain.nodes]

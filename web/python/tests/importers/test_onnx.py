@@ -203,3 +203,12 @@ def test_a_link_does_not_lead_out_of_the_folder(tmp_path: Path) -> None:
     (tmp_path / "in" / "m.onnx").write_bytes(_external("w.bin"))
     with pytest.raises(ModelFormatError, match="is no file in the folder"):
         asyncio.run(_loaded(tmp_path / "in" / "m.onnx"))
+
+
+def test_a_constant_product_beyond_float32_is_left_to_the_kernels() -> None:
+    nodes = [helper.make_node("Mul", ["far", "ten"], ["most"]), helper.make_node("Add", ["x", "most"], ["y"])]
+    constants = {"far": np.array([-3.4e38], np.float32), "ten": np.array([10], np.float32)}
+    data = _model(nodes, {"x": [3]}, {"y": [3]}, constants=constants)
+    with np.errstate(over="ignore"):
+        got = asyncio.run(_run(data, x=np.zeros(3, np.float32)))["y"]
+    np.testing.assert_array_equal(got, np.full(3, -np.inf, np.float32))

@@ -11,7 +11,7 @@ from typing import Any
 from webinfer.errors import InputError, ModelFormatError
 from webinfer.graph.ir import Graph
 
-Reader = Callable[..., Graph]  # of source, name, sizes of inputs and, where the format has them, a signature's name
+Reader = Callable[..., Graph]  # of source, name and sizes of inputs; where the format has them, of more (see Format)
 _HEAD = 256  # bytes that tell a format
 MAX_FILE_NAME = 255  # characters of the name of a file beside a model
 _STRANGE = frozenset("\\:?#%\0")  # means more than a name to some system or in a URL
@@ -31,9 +31,9 @@ class Format:
     reader: str
     help: str
     signature: Callable[[bytes], bool] | None = None
-    names: str = ""  # "module:function" for the names of a model's signatures, where the reader takes one of them
+    names: str = ""  # "module:function" for the names of a model's signatures; the reader takes `signature=`
     keys: frozenset[str] = frozenset()
-    beside: str = ""  # "module:function" for the files that a model needs beside its own; the reader takes them last
+    beside: str = ""  # "module:function" for the files that a model needs beside it; the reader takes `external=`
 
 
 # A new format is one row here and its folder.
@@ -75,11 +75,14 @@ def read(
     """
     row, source = _row(data, name)
     reader: Reader = _function(row, row.reader, name)
-    if signature is None:
-        return reader(source, name, shapes, files) if files else reader(source, name, shapes)
-    if not row.names:
-        raise InputError(f"{name!r} has no signature {signature!r}: models of the format {row.name} have none")
-    return reader(source, name, shapes, signature)
+    more: dict[str, Any] = {}
+    if signature is not None:
+        if not row.names:
+            raise InputError(f"{name!r} has no signature {signature!r}: models of the format {row.name} have none")
+        more["signature"] = signature
+    if files and row.beside:
+        more["external"] = files
+    return reader(source, name, shapes, **more)
 
 
 def signature_names(data: memoryview, name: str) -> tuple[str, ...]:

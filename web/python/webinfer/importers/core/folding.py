@@ -67,12 +67,13 @@ def fold(node: Node, floats: bool = False) -> Value | None:
     real = any(t.dtype is DType.FLOAT32 for t in (y, *(value.type for value in inputs)))
     try:
         numbers = _compute_real(node, inputs, y) if real else _compute(node, inputs, y)
+        if numbers is None or any(n is None for n in numbers):
+            return None
+        reals = struct.pack(f"<{len(numbers)}f", *numbers) if y.dtype is DType.FLOAT32 else None
     except (ArithmeticError, ValueError):
         return None  # infinities and numbers beyond the type are the kernels' to make
-    if numbers is None or any(n is None for n in numbers):
-        return None
-    if y.dtype is DType.FLOAT32:
-        return Value(node.outputs[0].name, y, Constant(memoryview(struct.pack(f"<{len(numbers)}f", *numbers)), y.dtype))
+    if reals is not None:
+        return Value(node.outputs[0].name, y, Constant(memoryview(reals), y.dtype))
     low, high = y.dtype.range
     if any(not low <= int(n) <= high for n in numbers):
         return None  # overflow is left to the kernels, which wrap as TFLite's do

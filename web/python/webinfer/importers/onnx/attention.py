@@ -255,7 +255,7 @@ def _multi_head(op: Operation) -> list[Value]:
 
 def _packed(op: Operation) -> Value:
     """com.microsoft's Attention: one product makes queries, keys and values."""
-    if any(op.optional(key) is not None for key in (3, 4)) or op.whole("do_rotary", 0) or op.reals("mask_filter_value"):
+    if any(op.optional(key) is not None for key in (3, 4)) or op.whole("do_rotary", 0):
         op.refuse("a mask of indices, a past or rotation")
     count, x = op.whole("num_heads", 0), op.value(0)
     wide = op.binary(ew.ADD, op.emit(mm.MATMUL, [x, op.value(1)], mm.MatmulAttrs()), op.value(2))

@@ -30,7 +30,6 @@ BINARY = {
     "Xor": ew.LOGICAL_XOR, "Equal": ew.EQUAL, "Greater": ew.GREATER, "GreaterOrEqual": ew.GREATER_EQUAL,
     "Less": ew.LESS, "LessOrEqual": ew.LESS_EQUAL,
 }  # fmt: skip
-WHOLE = (DType.INT8, DType.UINT8, DType.INT16, DType.INT32, DType.UINT32, DType.INT64, DType.UINT64)
 
 
 def _unary(op: Operation) -> Value:

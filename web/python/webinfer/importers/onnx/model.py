@@ -30,8 +30,6 @@ class Tensor:
     floats: list[memoryview] = field(default_factory=list)  # packed float32
     varints: list[memoryview] = field(default_factory=list)  # packed int32, int64 or uint64
     loose: list[int] = field(default_factory=list)  # the same, not packed
-    texts: int = 0
-    doubles: bool = False
     external: dict[str, str] = field(default_factory=dict)
     is_external: bool = False
 
@@ -105,12 +103,8 @@ def _elements(t: Tensor, number: int, wire: int, value: int, part: memoryview) -
         t.varints.append(part)
     elif number in (5, 7, 11):
         t.loose.append(value)
-    elif number == 6:
-        t.texts += 1
     elif number == 9:
         t.raw = part
-    elif number == 10:
-        t.doubles = True
 
 
 class _Parser:

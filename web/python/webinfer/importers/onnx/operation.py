@@ -9,7 +9,7 @@ from typing import Any
 
 from webinfer.dtypes import DType
 from webinfer.errors import ModelFormatError
-from webinfer.graph.ir import Op, Value
+from webinfer.graph.ir import Value
 from webinfer.graph.printer import safe_name
 from webinfer.importers.core.operation import WRONG_ARGUMENTS, BaseOperation
 from webinfer.importers.core.operation import Convert as ConvertAny
@@ -217,11 +217,6 @@ class Operation(BaseOperation):
         return self.wholes(name, default)
 
     # ---- results
-
-    def label(self, op: Op) -> tuple[str, str]:
-        """The label of a new node, and the name of its result."""
-        stem = self.outputs[0] if self.outputs else self.name
-        return safe_name(stem), f"{stem}/{op.name}"
 
     def bind(self, results: Sequence[Value], made: Collection[Value]) -> None:
         """Makes the results the values of the listed outputs, some of which may be left out."""

@@ -35,8 +35,6 @@ def _reduction(op: Operation) -> Value:
     x = op.arranged(0)
     rank = len(x.perm)
     wanted = op.numbers_or(1, "axes")
-    if not wanted and wanted is not None and op.opset < 13 and op.optional(1) is None:
-        wanted = None
     if not wanted:
         if op.whole("noop_with_empty_axes", 0):
             return _nothing(op, x)

@@ -195,6 +195,8 @@ def _sequence_lstm(op: Operation) -> Value:
     lstm = _Lstm(op) if x.type.dtype is DType.FLOAT32 else _StoredLstm(op)
     rows = lstm.share(x)
     hidden, cell = op.state(_OUTPUT_STATE, (batch, lstm.width)), op.state(_CELL_STATE, (batch, lstm.size))
+    if x.type.dtype is not DType.FLOAT32 and (hidden is None or cell is None):
+        op.fail("an LSTM of stored integers needs both its states")
     outputs: list[Value] = []
     for t in range(steps):
         hidden, cell = lstm.step(lstm.gates(op.cut(rows, 0, t * batch, batch), hidden), cell)
