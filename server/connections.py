@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from server.clients import Clients, Tally, client_of
+from server.clients import Clients, Tally
 from server.middleware import REFUSED, security_headers
 from server.problems import problem
 from server.settings import Settings
@@ -51,8 +51,7 @@ class LimitedProtocol(H11Protocol):
     def connection_made(self, transport: Any) -> None:
         """Counts the connection and starts the header timeout: a connection is opened to send a request."""
         super().connection_made(transport)
-        peer = self.client[0] if self.client else ""
-        self.counted_as = "" if self.clients.is_proxy(peer) else client_of(peer)
+        self.counted_as = self.clients.of({"client": self.client, "headers": []})
         over = self.tally.enter(self.counted_as)
         if over > (WITHOUT_ANSWER - 1) * self.tally.limit or len(self.connections) > self.settings.max_connections:
             transport.abort()

@@ -26,13 +26,14 @@
       model: parameters.get("model") ?? model,
       backend: names.includes(asked) ? asked : names[0],
       life: `webinfer engine ${Math.random()}`,
-      patience: 1000 * (patience >= 1 && patience <= 600 ? patience : PATIENCE_S),
+      patience: 1000 * (Number.isInteger(patience) && patience >= 1 && patience <= 600 ? patience : PATIENCE_S),
       debug: Number.isInteger(debug) && debug >= 0 && debug <= 5 ? debug : 0,
     };
   };
 
   /** A compiled file of the manifest; rejects if it is damaged, or cannot be checked here (see integrity.js). */
   const compiled = async ({ url, sha256 }, signal) => {
+    if (!crypto.subtle) throw new Error("it cannot be checked here");
     const response = await fetch(url, { signal });
     const bytes = response.clone().arrayBuffer();
     const module = WebAssembly.compileStreaming(response);

@@ -31,13 +31,13 @@ export class Results {
   async expect(schema) {
     this.#schema = schema;
     const name = `static/results/${schema.kind}.js`;
-    const attempt = this.#attempts++; // browsers remember a module that failed: another fragment is another module
+    const attempt = this.#attempts; // browsers remember a module that failed: another fragment is another module
     try {
       this.#drawer = await import(`${this.#manifest[name].url}${attempt ? `#${attempt}` : ""}`);
     } catch ({ message }) {
+      this.#attempts += 1;
       return this.#refuse({ code: "download", message: `The results cannot be drawn: ${message}.` });
     }
-    this.#attempts = 0;
     if (this.#shown) this.show(this.#shown);
   }
 

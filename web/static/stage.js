@@ -116,8 +116,7 @@ export class Stage {
 
   /** Asks again for what did not come. */
   renew() {
-    const sample = byId("sample");
-    if (!sample.complete || !sample.naturalWidth) this.#askAgain();
+    if (!byId("sample").complete) this.#askAgain(); // `showSample` does so for one that came broken
     if (this.current.kind === "sample") this.showSample();
   }
 

@@ -9,7 +9,7 @@ const PROBES = 20; // answered ones, after which a file of which no byte can be 
 export class StallWatch {
   #patienceMs;
   #ask;
-  #pending = new Set(); // {name, seen}; seen: its bytes are told by `moved`
+  #pending = new Set(); // {seen}: whether its bytes are told by `moved`
   #controller = new AbortController();
   #timer = 0;
   #quiet = 0; // ticks since anything came
