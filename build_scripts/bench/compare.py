@@ -7,6 +7,7 @@ from pathlib import Path
 
 from build_scripts.bench.columns import SYSTEMS, THREADS, entries_of
 from build_scripts.bench.rivals import rivals_step
+from build_scripts.bench.sources import readers
 from build_scripts.errors import BuildError
 from build_scripts.paths import BENCH_OUTPUT, ENGINE, MODELS, ROOT, ZOO
 from build_scripts.setup.sequence import set_up
@@ -57,12 +58,15 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     """The command line, checked."""
     parser = argparse.ArgumentParser(prog="python3 -m build_scripts bench", description=__doc__)
     zoo = ZOO if ZOO.is_dir() else MODELS
-    parser.add_argument("--models", type=Path, default=zoo, help="a folder of .tflite files (ONNX twins in its onnx/)")
+    folder = "a folder of .tflite (ONNX twins in its onnx/) or .onnx files, or of folders with a model.json"
+    parser.add_argument("--models", type=Path, default=zoo, help=folder)
     parser.add_argument("--only", help="comma-separated names of models of that folder")
-    parser.add_argument("--systems", default=",".join(SYSTEMS), help=f"comma-separated, of {', '.join(SYSTEMS)}")
+    named = f"comma-separated, of {', '.join(SYSTEMS)} (default: those that read a format of the folder)"
+    parser.add_argument("--systems", help=named)
     parser.add_argument("--threads", type=int, action="append", help="a thread count, repeatable (default 1 and 2)")
     parser.add_argument("--rounds", type=int, default=MIN_ROUNDS, help="rounds in which every system has its turn")
     parser.add_argument("--turn-ms", type=float, default=120, help="about how long a turn lasts")
+    parser.add_argument("--limit", type=float, default=120, help="seconds for one call of a system")
     parser.add_argument("--backend", choices=("wasm", "webgpu"), default="wasm")
     where = f"where the JSON goes, table and chart beside it (default {BENCH_OUTPUT.relative_to(ROOT)}/bench.json)"
     parser.add_argument("--json", type=Path, help=where)
@@ -73,7 +77,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--report", type=Path, help="make JSON, table and chart from lines that a static site posted")
     parser.add_argument("--screenshot", type=Path, help="also write a picture of the finished page")
     options = parser.parse_args(argv)
-    options.systems = options.systems.split(",")
+    options.systems = options.systems.split(",") if options.systems else readers(SYSTEMS, options.models)
     if unknown := [name for name in options.systems if name not in SYSTEMS]:
         raise BuildError(f"there is no system {unknown[0]!r}; there are {', '.join(SYSTEMS)}")
     if options.kernels and not options.static:

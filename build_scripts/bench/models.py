@@ -2,6 +2,7 @@
 
 import asyncio
 import zlib
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from build_scripts.bench.native_litert import Array, NativeModel
+from build_scripts.bench.sources import Source
 from build_scripts.bench.tfjs_graph import export_graph
 from build_scripts.errors import BuildError
+from build_scripts.judge.runtimes import RUNTIMES
 from webinfer.errors import WebinferError
 
 
@@ -30,7 +33,8 @@ class ModelEntry:
     """One model as the page's config.json has it."""
 
     name: str
-    file: str
+    files: dict[str, str]  # the model's own first, then those that it names: name -> path below the site
+    format: str
     quantised: bool
     inputs: list[TensorFile]
     outputs: list[TensorFile]  # empty where the reference cannot run the model
@@ -38,6 +42,7 @@ class ModelEntry:
     onnx: str | None = None
     tfjs: dict[str, str] | None = None
     tfjs_why: str = ""
+    shapes: dict[str, list[int]] = field(default_factory=dict)  # of inputs that the model leaves open
     arrays: list[Array] = field(default_factory=list, repr=False)
 
     def plain(self) -> dict[str, Any]:
@@ -45,28 +50,13 @@ class ModelEntry:
         return {key: value for key, value in asdict(self).items() if key != "arrays"}
 
 
-def models_in(folder: Path, only: str | None) -> list[Path]:
-    """The .tflite files of a folder, by name; `only` picks some."""
-    paths = sorted(folder.glob("*.tflite"))
-    if only:
-        wanted = only.split(",")
-        paths = [path for path in paths if path.stem in wanted]
-        if missing := set(wanted) - {path.stem for path in paths}:
-            raise BuildError(f"{folder} has no {', '.join(sorted(missing))}.tflite")
-    if not paths:
-        raise BuildError(f"{folder} has no .tflite file; give another folder with --models")
-    return paths
-
-
-def prepare(path: Path, site: Path) -> ModelEntry:
+def prepare(source: Source, site: Path, judge: Any = None) -> ModelEntry:
     """Writes the model, its inputs, its reference outputs and its other forms into the site."""
-    name = path.stem
+    name, path, files = source.name, source.path, source.files()
     for folder in ("models", "data"):
         (site / folder).mkdir(parents=True, exist_ok=True)
-    data = path.read_bytes()
-    (site / "models" / path.name).write_bytes(data)
-    graph, why = _graph(data, name)
-    native, native_why = _native(path)
+    graph, why = _graph(source, files)
+    native, native_why = _native(path) if source.format == "tflite" else (None, "it reads .tflite alone")
     if native is not None:
         specs = [(d["name"], np.dtype(d["dtype"]).name, [int(n) for n in d["shape"]]) for d in native.inputs]
     elif graph is not None:
@@ -75,26 +65,44 @@ def prepare(path: Path, site: Path) -> ModelEntry:
         raise BuildError(f"{path.name}: neither LiteRT ({native_why}) nor webinfer ({why}) reads it")
     arrays = [_random_array(name, i, dtype, shape) for i, (_, dtype, shape) in enumerate(specs)]
     names = [spec[0] for spec in specs]
-    results = _reference(native, graph, dict(zip(names, arrays, strict=True)))
+    results = _reference(native, graph, source, dict(zip(names, arrays, strict=True)), judge)
     inputs = [_write(site, f"{name}.in{i}", names[i], array) for i, array in enumerate(arrays)]
     outputs = [_write(site, f"{name}.out{i}", *result) for i, result in enumerate(results)]
-    entry = ModelEntry(name, f"models/{path.name}", _quantised(specs), inputs, outputs, arrays=arrays)
+    entry = ModelEntry(
+        name, _placed(site, path, files), source.format, _quantised(specs), inputs, outputs, arrays=arrays
+    )
+    entry.shapes = {key: list(shape) for key, shape in source.shapes.items()}
     twin = path.parent / "onnx" / f"{name}.onnx"
-    if twin.is_file():
+    if source.format == "onnx":
+        entry.onnx = entry.files[path.name]
+    elif source.format == "tflite" and twin.is_file():
         (site / "models" / twin.name).write_bytes(twin.read_bytes())
         entry.onnx = f"models/{twin.name}"
     entry.flops = None if graph is None else _flops(graph)
-    entry.tfjs, entry.tfjs_why = _for_tfjs(graph, why, entry, site)
+    if source.format != "tfjs":
+        entry.tfjs, entry.tfjs_why = _for_tfjs(graph, why, entry, site)
     return entry
 
 
-def _graph(data: bytes, name: str) -> tuple[Any, str]:
+def _placed(site: Path, path: Path, files: Mapping[str, bytes]) -> dict[str, str]:
+    """Writes a model's files; where each lies below the site, the model's own first."""
+    folder = f"models/{path.parent.name}" if path.suffix == ".json" else "models"
+    for name, data in files.items():
+        target = site / folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(data)
+    return {name: f"{folder}/{name}" for name in files}
+
+
+def _graph(source: Source, files: Mapping[str, bytes]) -> tuple[Any, str]:
     """The imported and optimised graph, or why there is none."""
     from webinfer.importers import read_model
     from webinfer.passes.pipeline import optimize
 
     try:
-        graph = read_model(data, name)
+        own, *others = files
+        beside = {name: memoryview(files[name]) for name in others}
+        graph = read_model(files[own], source.name, source.shapes or None, files=beside)
         optimize(graph)
         return graph, ""
     except WebinferError as error:
@@ -108,12 +116,20 @@ def _native(path: Path) -> tuple[NativeModel | None, str]:
         return None, str(error)
 
 
-def _reference(native: NativeModel | None, graph: Any, inputs: dict[str, Array]) -> list[tuple[str, Array]]:
-    """Outputs by LiteRT, else by webinfer's NumPy backend, else none: then nothing can be compared."""
+def _reference(
+    native: NativeModel | None, graph: Any, source: Source, inputs: dict[str, Array], judge: Any
+) -> list[tuple[str, Array]]:
+    """Outputs by the format's own runtime, else by webinfer's NumPy backend, else none: then nothing is compared."""
     if native is not None:
         return [(d["name"], array) for d, array in zip(native.outputs, native.run(list(inputs.values())), strict=True)]
     if graph is None:
         return []
+    if judge is not None and any(source.path.match(row.pattern) for row in RUNTIMES):
+        try:
+            (results,) = judge.run(source.path, [inputs])
+            return list(zip([value.name for value in graph.outputs], results, strict=True))
+        except Exception as error:  # runtimes' errors have no common base but this
+            print(f"  {source.name}: {error}")
     from webinfer.backends.reference import build
 
     async def compute() -> dict[str, Any]:
@@ -154,7 +170,7 @@ def _write(site: Path, stem: str, name: str, array: Array) -> TensorFile:
 
 
 def _quantised(specs: list[tuple[str, str, list[int]]]) -> bool:
-    return any(np.dtype(dtype).kind != "f" for _, dtype, _ in specs)
+    return any(dtype in ("uint8", "int8", "int16") for _, dtype, _ in specs)
 
 
 def _flops(graph: Any) -> int:

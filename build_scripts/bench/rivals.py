@@ -31,6 +31,7 @@ RIVALS: dict[str, dict[str, str]] = {
     },
     "tfjs": {
         "tf-core.min.js": f"{TFJS}core/dist/tf-core.min.js",
+        "tf-converter.min.js": f"{TFJS}converter/dist/tf-converter.min.js",
         **{
             f"tf-backend-{kind}.min.js": f"{TFJS}backend-{kind}/dist/tf-backend-{kind}.min.js"
             for kind in ("cpu", "wasm", "webgpu")

@@ -4,7 +4,7 @@ import gzip
 import hashlib
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,17 @@ def configure(site: Path, models: Sequence[ModelEntry], entries: Sequence[Entry]
         "sizes": _sizes(site),
     }
     (site / "config.json").write_text(json.dumps(config))
+
+
+def without(site: Path, done: Sequence[str], culprit: Mapping[str, Any], reason: str) -> None:
+    """Rewrites config.json for the models that are left; the column that failed is refused for the model it ran."""
+    path = site / "config.json"
+    config = json.loads(path.read_text())
+    config["models"] = [model for model in config["models"] if model["name"] not in done]
+    for model in config["models"]:
+        if model["name"] == culprit["model"]:
+            model.setdefault("refused", []).append({**culprit, "error": reason})
+    path.write_text(json.dumps(config))
 
 
 def copy_engine(target: Path, left_out: Sequence[str] = ("models", "images")) -> None:

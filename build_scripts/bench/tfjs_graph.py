@@ -17,6 +17,7 @@ def export_graph(graph: Any, folder: Path, name: str) -> dict[str, str]:
 
     Raises:  ValueError naming what TF.js has no place for
     """
+    fold_constants(graph)
     numbers: dict[Any, int] = {}
     constants = _Constants(numbers)
     nodes = [_node(node, numbers, constants) for node in graph.nodes]
@@ -30,6 +31,24 @@ def export_graph(graph: Any, folder: Path, name: str) -> dict[str, str]:
     (folder / f"{name}.tfjs.json").write_text(json.dumps(table))
     (folder / f"{name}.tfjs.bin").write_bytes(b"".join(constants.parts))
     return {"graph": f"models/{name}.tfjs.json", "weights": f"models/{name}.tfjs.bin"}
+
+
+def fold_constants(graph: Any) -> None:
+    """Makes constants of what no input reaches, as webinfer's backends do when they load a graph."""
+    from webinfer.backends.reference.arrays import constant_array
+    from webinfer.backends.reference.executor import compute
+    from webinfer.graph.ir import Constant
+
+    kept = []
+    for node in graph.nodes:
+        given = [value for value in node.inputs if value is not None]
+        if not all(value.is_constant for value in given) or set(node.outputs) & set(graph.outputs):
+            kept.append(node)
+            continue
+        arrays = [None if value is None else constant_array(value) for value in node.inputs]
+        for value, array in zip(node.outputs, compute(node, arrays), strict=True):
+            value.constant = Constant(memoryview(array.tobytes()), value.type.dtype)
+    graph.nodes = kept
 
 
 class _Constants:

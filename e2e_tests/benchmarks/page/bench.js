@@ -2,6 +2,7 @@
 
 import { about } from "./adapter.js";
 import { measureModel, measurePeak } from "./conductor.js";
+import { setLimit } from "./remote.js";
 import { concluded, report } from "./report.js";
 
 const status = document.getElementById("status");
@@ -64,10 +65,11 @@ async function run() {
   head(config.entries);
   tell("measuring what a core can do");
   await report("wasm_peak_gflops", await measurePeak(40));
+  setLimit(config.limit_ms);
   progress.max = config.models.length;
   for (const [i, model] of config.models.entries()) {
     progress.value = i;
-    const rows = await measureModel(model, config, tell);
+    const rows = await measureModel(model, config, tell, report);
     show(model, rows);
     await report("model", { name: model.name, quantised: model.quantised, flops: model.flops });
     for (const row of rows) await report("row", row);

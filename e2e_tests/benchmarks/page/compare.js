@@ -1,8 +1,9 @@
 // How far a system's outputs are from the reference.
 
 const ARRAYS = {
-  float32: Float32Array, float16: Uint16Array, int8: Int8Array, uint8: Uint8Array, int16: Int16Array,
-  int32: Int32Array, int64: BigInt64Array, bool: Uint8Array,
+  float32: Float32Array, float16: globalThis.Float16Array ?? Uint16Array, int8: Int8Array, uint8: Uint8Array, int16: Int16Array,
+  int32: Int32Array, int64: BigInt64Array, bool: Uint8Array, uint16: Uint16Array, uint32: Uint32Array,
+  uint64: BigUint64Array, float64: Float64Array,
 };
 
 /** A typed array over a file's bytes. */

@@ -38,12 +38,19 @@ async function warm(remote, config, row) {
   row.runs = Math.max(config.least_runs, Math.min(config.most_runs, Math.ceil(config.turn_ms / run_ms)));
 }
 
-/** One model: rows of all entries, failed ones with their error. `tell` hears what happens. */
-export async function measureModel(model, config, tell) {
+const same = (a, b) => ["system", "backend", "threads"].every((key) => a[key] === b[key]);
+
+/**
+ * One model: rows of all entries, failed ones with their error. `tell` hears what happens, `report` what is to be
+ * blamed if the page ends; `model.refused` has the columns that ended it before.
+ */
+export async function measureModel(model, config, tell, report) {
   const rows = config.entries.map((entry) => ({ model: model.name, ...entry }));
   const remotes = new Map(), turns = new Map();
   const attempt = async (row, work) => {
     try {
+      if (row.error) return;
+      await report("doing", { model: model.name, system: row.system, backend: row.backend, threads: row.threads });
       await work();
     } catch (error) {
       row.error = String(error.message ?? error);
@@ -52,6 +59,7 @@ export async function measureModel(model, config, tell) {
     }
   };
   for (const [i, row] of rows.entries()) {
+    row.error = model.refused?.find((refused) => same(refused, row))?.error;
     tell(`${model.name}: starting ${row.system} ${row.backend} ${row.threads || ""}`);
     await attempt(row, async () => {
       remotes.set(row, await open(config.entries[i], model, row));

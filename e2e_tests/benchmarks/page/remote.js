@@ -1,7 +1,12 @@
 // Ways to a system: a worker of its own, or the server for native LiteRT. Both answer the calls of runner.js.
 
 const CLASSIC = new Set(["litertjs", "tfjs"]);
-const LIMIT_MS = 300_000; // for one call; a system that hangs becomes an error row
+let limit = 300_000; // ms for one call; a system that hangs becomes an error row
+
+/** Sets how long one call may take, ms. */
+export function setLimit(ms) {
+  limit = ms ?? limit;
+}
 
 /** A worker with one system, called by message. */
 export class Remote {
@@ -27,7 +32,7 @@ export class Remote {
   async call(method, options = {}) {
     let clock;
     const late = new Promise((_, reject) => {
-      clock = setTimeout(() => reject(new Error(`${method} took more than ${LIMIT_MS / 1000} s`)), LIMIT_MS);
+      clock = setTimeout(() => reject(new Error(`${method} took more than ${limit / 1000} s`)), limit);
     });
     const answer = this.ready.then(() => new Promise((resolve, reject) => {
       const id = this.#next++;

@@ -11,7 +11,10 @@ export async function start({ threads, backend }) {
   await litert.loadLiteRt(`${HOME}wasm/`, { threads: threads > 1 });
   return {
     version: "@litertjs/core",
-    files: (model) => ({ model: model.file }),
+    files(model) {
+      if (model.format !== "tflite") throw new Error(`LiteRT.js reads no ${model.format} file`);
+      return { model: Object.values(model.files)[0] };
+    },
     load: (model, files) => open(litert, new Uint8Array(files.model), threads, backend),
   };
 }

@@ -12,7 +12,7 @@ export async function start({ threads, backend }) {
   return {
     version: `onnxruntime-web ${ort.env.versions?.web ?? ""}`,
     files(model) {
-      if (!model.onnx) throw new Error("no ONNX twin of this model");
+      if (!model.onnx) throw new Error(`no ONNX twin of this ${model.format} model`);
       return { model: model.onnx };
     },
     load: (model, files) => open(ort, model, new Uint8Array(files.model), backend),
@@ -22,8 +22,11 @@ export async function start({ threads, backend }) {
 async function open(ort, model, bytes, backend) {
   const options = { executionProviders: [backend] };
   const session = await ort.InferenceSession.create(bytes, options);
-  const feed = (inputs) => Object.fromEntries(session.inputNames.map(
-    (name, i) => [name, new ort.Tensor(model.inputs[i].dtype, inputs[i], model.inputs[i].shape)]));
+  const places = new Map(model.inputs.map(({ name }, i) => [name, i]));
+  const feed = (inputs) => Object.fromEntries(session.inputNames.map((name, i) => {
+    const at = places.get(name) ?? i; // a twin has names of its own
+    return [name, new ort.Tensor(model.inputs[at].dtype, inputs[at], model.inputs[at].shape)];
+  }));
   let keeping = null;
   const run = async (inputs) => {
     const results = await session.run(feed(inputs));

@@ -4,9 +4,11 @@ import { EXECUTE } from "./tfjs_operators.js";
 
 const HOME = new URL("../rivals/tfjs/", import.meta.url).href;
 
+const TYPES = { float32: "float32", int32: "int32", int64: "int32", bool: "bool" };
+
 /** The backend with its scripts. UMD bundles: they need a classic worker. */
 export async function start({ threads, backend }) {
-  self.importScripts(`${HOME}tf-core.min.js`, `${HOME}tf-backend-cpu.min.js`);
+  self.importScripts(`${HOME}tf-core.min.js`, `${HOME}tf-converter.min.js`, `${HOME}tf-backend-cpu.min.js`);
   if (backend !== "cpu") self.importScripts(`${HOME}tf-backend-${backend}.min.js`);
   const tf = self.tf;
   tf.enableProdMode();
@@ -21,10 +23,11 @@ export async function start({ threads, backend }) {
   return {
     version: `TF.js ${tf.version_core}`,
     files(model) {
+      if (model.format === "tfjs") return model.files;
       if (!model.tfjs) throw new Error(model.tfjs_why || "no graph for TF.js");
       return { graph: model.tfjs.graph, weights: model.tfjs.weights };
     },
-    load: (model, files) => open(tf, model, files),
+    load: (model, files) => (model.format === "tfjs" ? openGraphModel : open)(tf, model, files),
     heapBytes: () => (backend === "cpu" ? tf.memory().numBytes : 0),
   };
 }
@@ -69,4 +72,37 @@ async function keep(tf, compute) {
   tf.backend().submitQueue();
   await tf.backend().device.queue.onSubmittedWorkDone();
   tf.dispose(results);
+}
+
+/** A graph model as its users load it. */
+async function openGraphModel(tf, { inputs: infos, outputs }, files) {
+  const [own] = Object.keys(files);
+  const { modelTopology, weightsManifest, signature, format } = JSON.parse(new TextDecoder().decode(files[own]));
+  const parts = weightsManifest.flatMap(({ paths }) => paths.map((path) => files[path]));
+  const artifacts = {
+    modelTopology, signature, format,
+    weightSpecs: weightsManifest.flatMap(({ weights }) => weights),
+    weightData: await new Blob(parts).arrayBuffer(),
+  };
+  const model = await tf.loadGraphModel(tf.io.fromMemory(artifacts));
+  const names = model.inputs.map(({ name }) => name);
+  const places = new Map(infos.map(({ name }, i) => [name, i]));
+  const results = async (inputs) => {
+    const feed = Object.fromEntries(names.map((name, i) => {
+      const at = places.get(name) ?? i, { shape, dtype } = infos[at];
+      return [name, tf.tensor(dtype === "int64" ? Int32Array.from(inputs[at], Number) : inputs[at], shape, TYPES[dtype])];
+    }));
+    const found = await model.executeAsync(feed);
+    tf.dispose(feed);
+    return [found].flat();
+  };
+  return {
+    async run(inputs) {
+      const found = await results(inputs);
+      const data = await Promise.all(found.map((result) => result.data()));
+      tf.dispose(found);
+      return data.map((values, i) => ({ name: outputs[i]?.name, data: values }));
+    },
+    close: () => model.dispose(),
+  };
 }

@@ -32,8 +32,8 @@ export async function start({ threads, backend }) {
   const { pyodide, python } = await startPython(new URL("webinfer_runs.py", import.meta.url), backend);
   return {
     version: `webinfer ${python.get("version")()} on Pyodide ${pyodide.version}`,
-    files: (model) => ({ model: model.file }),
-    load: (model, files) => open(python, new Uint8Array(files.model), threads, backend),
+    files: (model) => model.files,
+    load: (model, files) => open(python, model, files, threads, backend),
   };
 }
 
@@ -56,8 +56,9 @@ async function openDoor(downloads, prefetched) {
   return door;
 }
 
-async function open(python, bytes, threads, backend) {
-  const session = await python.get("open_session")(bytes, backend, threads);
+async function open(python, model, files, threads, backend) {
+  const bytes = Object.entries(files).map(([name, data]) => [name, new Uint8Array(data)]);
+  const session = await python.get("open_session")(bytes, backend, threads, JSON.stringify(model.shapes ?? {}));
   return {
     note: session.note,
     run: async (inputs) => Array.from(await session.run(inputs), ([name, data]) => ({ name, data })),

@@ -67,12 +67,19 @@ class Runs:
         self.session.close()
 
 
-async def open_session(data, backend, threads):
-    """The model on exactly this backend, with the default kernels: tuning would disturb who is measured meanwhile."""
+async def open_session(files, backend, threads, shapes):
+    """The model on exactly this backend, with the default kernels: tuning would disturb who is measured meanwhile.
+
+    `files` is [name, bytes] of each file of the model, its own first.
+    """
     options = {"tuning_ms": 0}
+    if bound := json.loads(shapes):
+        options["shapes"] = bound
     if "threads" in inspect.signature(webinfer.load).parameters and backend == "wasm":
         options["threads"] = threads
     elif threads > 1:
         raise RuntimeError("this webinfer runs on one thread only")
-    session = await webinfer.load(data.to_bytes(), backend=backend, strict=True, **options)
+    named = {name: data.to_bytes() for name, data in files}
+    source = named if len(named) > 1 else next(iter(named.values()))
+    session = await webinfer.load(source, backend=backend, strict=True, **options)
     return Runs(session, "")
