@@ -18,7 +18,6 @@ class DemoPage:
     version: str  # of the engine
     isolated: bool  # whether the server sends the isolation headers
     assets: dict[str, str]  # logical name -> URL
-    folders: dict[str, str]  # "pyodide", "python", "static", "kernels" -> URL that ends in /
     backends: list[dict[str, str]]  # that the page offers: name, title, hint; the first is chosen
     manifest: Markup  # JSON text for the script's data island
 
@@ -29,7 +28,7 @@ def demo_page(manifest: Manifest, settings: Settings) -> DemoPage:
     # Inside <script> only these could end the element or start a comment; in JSON they occur in strings only.
     island = Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
     backends = manifest.public["page"]["backends"]
-    return DemoPage("webinfer", manifest.engine, settings.isolated, manifest.urls, manifest.folders, backends, island)
+    return DemoPage("webinfer", manifest.engine, settings.isolated, manifest.urls, backends, island)
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Clients that are slow, many, or do not speak HTTP: none of them keeps the others from being served."""
 
+import asyncio
 import contextlib
 import json
 import logging
@@ -11,8 +12,13 @@ from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
+from uvicorn import Config
+from uvicorn.server import ServerState
 
 from build_scripts.site.serving import running_server
+from server.app import create_app
+from server.connections import LimitedProtocol, protocol_with_limits
+from server.settings import Settings
 from server.tests.sites import made_site
 
 HEADER_TIMEOUT_S = 1
@@ -187,3 +193,29 @@ def test_who_was_slow_once_may_go_on_after_the_write_timeout(large_port: int) ->
         assert (answer.status, bool(answer.read())) == (200, True)
         time.sleep(rest_s)
     connection.close()
+
+
+def test_a_connection_that_ends_leaves_no_timer(settings: Settings) -> None:
+    protocol, made = protocol_with_limits(settings), list[LimitedProtocol]()
+
+    def accept() -> LimitedProtocol:
+        made.append(protocol(config=config, server_state=ServerState(), app_state={}))
+        return made[-1]
+
+    config = Config(create_app(settings), http=protocol)
+    config.load()
+
+    async def scenario() -> bool:
+        loop = asyncio.get_running_loop()
+        async with await loop.create_server(accept, "127.0.0.1", 0) as server:
+            _, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+            writer.write(b"GET / HTTP/1.1\r\n")
+            while not made or made[0].header_timer is None:
+                await asyncio.sleep(0.01)
+            timer, end = made[0].header_timer, loop.time() + LIMIT_S
+            writer.close()
+            while not timer.cancelled() and loop.time() < end:
+                await asyncio.sleep(0.01)
+            return timer.cancelled()
+
+    assert asyncio.run(scenario())

@@ -40,6 +40,14 @@ def test_the_navigation_names_every_page_and_marks_the_current_one(client: TestC
     assert 'href="#a-part"' in navigation
 
 
+def test_each_page_leads_to_the_next_and_back(client: TestClient) -> None:
+    first, last = client.get("/docs").text, client.get("/docs/parts").text
+    assert '<a rel="next" href="/docs/parts">' in first
+    assert '<a rel="prev" href="/docs">' in last
+    assert 'rel="prev"' not in first
+    assert 'rel="next"' not in last
+
+
 @pytest.mark.parametrize(
     "path", ["/docs/nothing", "/docs/index", "/docs/", "/docs/parts.md", "/docs/a/b", "/docs/%2e%2e"]
 )

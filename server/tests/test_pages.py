@@ -1,13 +1,16 @@
 """The page, the headers that hold for everything, and errors as problem bodies."""
 
+import asyncio
 import json
 import re
 from dataclasses import replace
 
 import pytest
 from fastapi.testclient import TestClient
+from starlette.types import Message, Receive, Scope, Send
 
 from server.app import create_app
+from server.middleware import RequestMiddleware
 from server.settings import Settings
 
 
@@ -137,3 +140,23 @@ def test_each_request_leaves_one_line(client: TestClient, caplog: pytest.LogCapt
     lines = [record.getMessage() for record in caplog.records if record.name == "webinfer.access"]
     assert len(lines) == 1
     assert lines[0].startswith("GET '/healthz' 200 ")
+
+
+def test_an_answer_that_fails_halfway_is_left_broken(settings: Settings) -> None:
+    sent: list[str] = []
+
+    async def failing(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"half", "more_body": True})
+        raise OSError("the disk is gone")
+
+    async def receive() -> Message:
+        return {"type": "http.request"}
+
+    async def send(message: Message) -> None:
+        sent.append(message["type"])
+
+    scope = {"type": "http", "method": "GET", "path": "/", "headers": [(b"host", b"localhost")], "client": ("::1", 1)}
+    with pytest.raises(OSError, match="disk"):  # the server must end the connection
+        asyncio.run(RequestMiddleware(failing, settings)(scope, receive, send))
+    assert sent == ["http.response.start", "http.response.body"]

@@ -144,6 +144,7 @@ def _movement() -> list[Run]:
         Run("PACK", [f(2, 3), f(2, 3)], [f(2, 2, 3)], {"axis": 1, "values_count": 2}),
         Run("UNPACK", [f(2, 3)], [f(2), f(2), f(2)], {"axis": -1, "num": 3}),
         Run("SPLIT", [scalar(1), f(2, 6)], [f(2, 2), f(2, 2), f(2, 2)], {"num_splits": 3}),
+        Run("SPLIT", [scalar(1), f(2, 6)], [f(2, 6)], {"num_splits": 1}, "into one"),
         Run("SPLIT_V", [f(2, 6), whole(1, -1, 2), scalar(-1)], [f(2, 1), f(2, 3), f(2, 2)], {"num_splits": 3}),
         Run("SLICE", [y, whole(1, 0, 2), whole(2, -1, 3)], [f(2, 5, 3)]),
         Run("STRIDED_SLICE", [y, whole(1, 0, 5), whole(4, 5, 0), whole(2, 3, -2)], [f(2, 2, 3)], strided),

@@ -192,6 +192,8 @@ PARAMETERS: list[tuple[str, bytes, str]] = [
     ("reshape to -2", single("RESHAPE", [F, _ints(-2, -6)], [F]), "negative"),
     ("split", single("SPLIT_V", [F, _ints(1, 2), _ints(1)], [F, F], num_splits=2), "do not make"),
     ("split count", single("SPLIT", [_ints(1), F], [F, F, F, F], num_splits=4), "does not split"),
+    ("no range", single("FAKE_QUANT", [F], [F], min=1.0, max=1.0, num_bits=8), "make no levels"),
+    ("one bit", single("FAKE_QUANT", [F], [F], min=-1.0, max=1.0, num_bits=1), "make no levels"),
     ("concat", single("CONCATENATION", [F, ((3, 5), "float32")], [F], axis=1), "do not fit"),
     ("reflect", single("MIRROR_PAD", [F, _ints([2, 0], [0, 0])], [F], mode=0), "larger"),
     ("symmetric", single("MIRROR_PAD", [F, _ints([3, 0], [0, 0])], [F], mode=1), "larger"),

@@ -138,12 +138,12 @@ def test_a_bias_without_a_scale_is_read() -> None:
     assert len(read_model(model(0.0)).nodes) == len(read_model(model(0.0002)).nodes)
 
 
-def _stored_lstm(units: int, width: int) -> bytes:
+def _stored_lstm(units: int, width: int, zero: int = 0) -> bytes:
     """One 8-bit layer as the converter writes it."""
     w = Writer()
-    x, y = w.input("x", (1, 2, width), "int8", (0.02, 4)), w.tensor("y", (1, 2, units), "int8", (1 / 128, 0))
+    x, y = w.input("x", (1, 2, width), "int8", (0.02, 4)), w.tensor("y", (1, 2, units), "int8", (1 / 128, zero))
     state = [
-        w.tensor("h", (1, units), "int8", (1 / 128, 0), is_variable=True),
+        w.tensor("h", (1, units), "int8", (1 / 128, zero), is_variable=True),
         w.tensor("c", (1, units), "int16", (2.0**-11, 0), is_variable=True),
     ]
 
@@ -157,7 +157,7 @@ def _stored_lstm(units: int, width: int) -> bytes:
     )
     w.graph.operators[-1].intermediates = [
         *(w.tensor("i", ()) for _ in range(4)),
-        w.tensor("hidden", (), "int8", (1 / 128, 0)),
+        w.tensor("hidden", (), "int8", (1 / 128, zero)),
     ]
     return w.finish(y)
 
@@ -169,3 +169,10 @@ def test_an_lstm_in_8_bits_is_a_step_off_at_most() -> None:
     assert off.max() <= 1
     assert np.mean(off == 0) > 0.9
     assert "may differ from LiteRT's by a step or two" in read_model(data).notes[0]
+
+
+def test_an_8_bit_state_begins_at_its_zero_point() -> None:
+    data = _stored_lstm(16, 12, zero=31)
+    xs = [RNG.integers(-128, 128, (1, 2, 12)).astype(np.int8)]
+    off = np.abs(np.array(_runs(data, xs), int) - np.array(_judged(data, xs), int))
+    assert off.max() <= 1

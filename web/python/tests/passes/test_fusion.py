@@ -125,6 +125,15 @@ def test_widened_skip_is_taken_narrow() -> None:
     )
 
 
+def test_skip_with_more_rows_stays() -> None:
+    b = Build()
+    taller = b.node(mv.PAD, [b.input("s", 1, 3, 4, 8)], mv.PadAttrs((0, 0, 0, 0), (0, 1, 0, 4)), "skip")
+    y = _conv(b, b.input("x", 1, 4, 4, 8), 12, "conv")
+    graph = b.output(b.node(ew.ADD, [taller, y], SUM, "sum"))
+    rewritten(fuse_residual, graph, 1)
+    rewritten(fuse_channel_pad_add, graph, 0)
+
+
 @pytest.mark.parametrize("pad", [mv.PadAttrs((0, 0, 0, 4), (0, 0, 0, 0)), mv.PadAttrs((0, 0, 0, 0), (0, 0, 0, 4), 1.0)])
 def test_skip_widened_in_front_or_with_ones_stays(pad: mv.PadAttrs) -> None:
     graph = _widened(pad)

@@ -196,6 +196,24 @@ def test_moves_that_change_nothing_disappear(op: Op, attrs: object) -> None:
     )
 
 
+@pytest.mark.parametrize("op", [mv.DEPTH_TO_SPACE, mv.SPACE_TO_DEPTH], ids=lambda op: op.name)
+def test_blocks_of_one_pixel_disappear(op: Op) -> None:
+    assert rewritten(merge_moves, _moved((op, mv.BlockAttrs(1)), shape=(1, 2, 3, 4)), 1) == lines(
+        "%s = abs(%x) -> float32[1x2x3x4]", "%y = neg(%s) -> float32[1x2x3x4]", "return %y"
+    )
+
+
+def test_every_reader_of_a_chain_reads_its_beginning() -> None:
+    b = Build()
+    first = b.node(ew.ABS, [b.input("x", 2)], ew.UnaryAttrs(), "s")
+    middle = b.node(ew.IDENTITY, [first], ew.UnaryAttrs(), "m")
+    last = b.node(ew.IDENTITY, [middle], ew.UnaryAttrs(), "l")
+    readers = [b.node(ew.NEG, [v], ew.UnaryAttrs(), f"y{i}") for i, v in enumerate((last, middle, last))]
+    graph = b.output(*readers)
+    rewritten(merge_moves, graph, 2)
+    assert [node.inputs for node in graph.nodes[1:]] == [[first]] * 3
+
+
 def test_reversal_and_square_transposes_are_no_identities() -> None:
     b = Build()
     x = b.input("x", 3, 3)

@@ -66,3 +66,9 @@ def test_what_many_blocks_leave_free_is_joined() -> None:
     blocks = blocks_of([(48, 0, 0), (48, 0, 1), (48, 0, 9), (112, 2, 9), *later])
     assert arena.assign(blocks) == 192
     assert blocks[3].address == 0
+
+
+def test_blocks_of_the_busiest_step_are_placed_first_where_that_is_tightest() -> None:
+    blocks = blocks_of([(176, 1, 4), (176, 4, 5), (240, 0, 2), (176, 4, 5)])
+    assert arena.assign(blocks) == arena.lower_bound(blocks)
+    assert overlaps(blocks) == []

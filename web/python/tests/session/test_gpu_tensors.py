@@ -24,6 +24,8 @@ def test_results_stay_on_the_gpu_until_they_are_read() -> None:
         np.testing.assert_array_equal(run(kept.read()).numpy(), want)
         with pytest.raises(InputError, match=r"needs float32 \(1, 6, 6, 2\)"):
             run(session.run(kept))
+        with pytest.raises(InputError, match="is a GPU buffer of 144 bytes, needs 288"):
+            run(session.run(kept.buffer))
         kept.close()
         kept.close()
         with pytest.raises(ClosedError, match="closed"):

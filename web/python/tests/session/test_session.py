@@ -24,6 +24,7 @@ from webinfer.errors import (
     KernelError,
     ModelFormatError,
 )
+from webinfer.session.inputs import TensorInfo, random_inputs
 from webinfer.session.reports import distance
 from webinfer.session.session import Session
 
@@ -181,6 +182,7 @@ def test_progress_reports_every_stage(tmp_path: Path) -> None:
     assert seen[0].stage == "model"
     assert {"compile", "weights"} <= {e.stage for e in seen}
     assert all(e.done <= e.total for e in seen)
+    assert [e.done for e in seen if e.stage == "compile"] == [0, 1]
 
 
 class Faulty:
@@ -188,6 +190,7 @@ class Faulty:
 
     def __init__(self, executor: Any, error: Exception, times: int, lost: str) -> None:
         self._executor, self._error, self.times, self.lost = executor, error, times, lost
+        self.closed = False
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._executor, name)
@@ -198,19 +201,25 @@ class Faulty:
             raise self._error
         return await self._executor.run(inputs)
 
+    def close(self) -> None:
+        self.closed = True
+        self._executor.close()
 
-def spoil(session: Session, error: Exception, times: int = 1, lost: str = "") -> None:
+
+def spoil(session: Session, error: Exception, times: int = 1, lost: str = "") -> Faulty:
     selection = session._live.selection
-    selection.executor = Faulty(selection.executor, error, times, lost)  # type: ignore[assignment]
+    selection.executor = faulty = Faulty(selection.executor, error, times, lost)  # type: ignore[assignment]
+    return faulty
 
 
 def test_a_trapped_kernel_fails_one_run_and_the_next_has_a_new_instance() -> None:
     with opened() as session:
         want = run(session.run(IMAGE))["y"].numpy()
-        spoil(session, KernelError("trapped"))
+        trapped = spoil(session, KernelError("trapped"))
         with pytest.raises(KernelError):
             run(session.run(IMAGE))
         np.testing.assert_array_equal(run(session.run(IMAGE))["y"].numpy(), want)
+        assert trapped.closed  # its memory is free
 
 
 def test_a_device_lost_twice_is_left_for_the_next_backend() -> None:
@@ -316,3 +325,15 @@ def test_a_quantised_model_stays_quantised_unless_told_otherwise() -> None:
     for options, dtype in (({}, "int8"), ({"dequantize": True}, "float32")):
         with run(webinfer.load(data, backend="wasm", **options)) as session:
             assert str(session.outputs[0].dtype) == dtype
+
+
+def test_nothing_differs_from_nothing() -> None:
+    empty = webinfer.Tensor(b"", (0, 3), webinfer.DType.FLOAT32)
+    assert distance(empty, empty) == (0.0, 0.0)
+
+
+def test_random_inputs_are_the_same_in_every_call_and_on_both_sides_of_zero() -> None:
+    infos = [TensorInfo("x", webinfer.DType.FLOAT32, (1000,), None)]
+    numbers = np.frombuffer(random_inputs(infos)["x"], np.float32)
+    assert (-1 <= numbers.min() < -0.9, 0.9 < numbers.max() < 1) == (True, True)
+    np.testing.assert_array_equal(np.frombuffer(random_inputs(infos)["x"], np.float32), numbers)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from tests.ops.case_graphs import problem
+from tests.ops.case_graphs import outcomes, problem, run
 from tests.ops.targets import BUILDS, Target
 from tests.wasm.test_moves import check
 
+from webinfer.backends import wasm
 from webinfer.dtypes import DType
-from webinfer.graph.ir import Case, Quantization, TensorType
+from webinfer.errors import UnsupportedOpError
+from webinfer.graph.ir import Case, Op, Quantization, TensorType
+from webinfer.host.native import NativeHost
 from webinfer.ops import conv, matmul, movement
 from webinfer.ops import elementwise as ew
 from webinfer.ops import reduce as red
@@ -186,3 +191,29 @@ def test_the_cases_reach_both_ends_of_the_result() -> None:
     assert isinstance(case.attrs, Conv2dAttrs)
     want = problem(conv.CONV2D, case).want[0]
     assert (want.min(), want.max()) == (0, 255)
+
+
+BIAS64 = TensorType((4,), DType.INT64, Quantization((0.0002,), (0,)))
+REAL = TensorType((1, 5, 5, 4))
+STORED = {  # weights of each product
+    conv.CONV2D: _type((4, 3, 3, 4), I8, 0.01, 0),
+    conv.DEPTHWISE_CONV2D: _type((1, 3, 3, 4), I8, 0.01, 0),
+    conv.CONV_TRANSPOSE2D: _type((4, 3, 3, 4), I8, 0.01, 0),
+}
+
+
+@pytest.mark.parametrize("op", STORED, ids=lambda op: op.name)
+def test_products_of_types_that_no_kernel_reads_are_refused(op: Op) -> None:
+    target, weights = BUILDS[1], STORED[op]
+    target.demand()
+    result = (I8, Quantization((0.05,), (2,)))
+    attrs = ConvTranspose2dAttrs if op is conv.CONV_TRANSPOSE2D else Conv2dAttrs
+    x = _type((1, 5, 5, 4), I8, 0.02, 3)
+    cases = [
+        Case("floats, stored weights of each run", (REAL, weights), attrs()),
+        Case("bytes, weights of 16 bits", (x, replace(weights, dtype=DType.INT16)), attrs(out_type=result)),
+        Case("bytes, bias of 64 bits", (x, weights, BIAS64), attrs(out_type=result), constant=(1, 2)),
+    ]
+    problems = [problem(op, case) for case in cases]
+    found = run(outcomes(wasm, NativeHost(), problems, dict(target.options)))
+    assert [type(outcome) for outcome in found] == [UnsupportedOpError] * 3

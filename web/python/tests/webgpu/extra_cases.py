@@ -9,8 +9,10 @@ from webinfer.graph.ir import Case, Op, Quantization, TensorType
 from webinfer.ops import OPS
 from webinfer.ops.activation import Activation
 from webinfer.ops.conv import Conv2dAttrs, quantized_conv_case
+from webinfer.ops.detection import SsdDetectionsAttrs
 from webinfer.ops.elementwise import BinaryAttrs, CastAttrs, UnaryAttrs
 from webinfer.ops.matmul import MatmulAttrs
+from webinfer.ops.movement import PadAttrs
 from webinfer.ops.pool import Pool2dAttrs
 from webinfer.ops.reduce import ArgAttrs, ReduceAttrs
 from webinfer.ops.softmax import SoftmaxAttrs
@@ -48,6 +50,7 @@ def _conv(
     return op, Case(label, inputs, Conv2dAttrs(**attrs), low=-1, high=1, constant=(1, 2))
 
 
+_TOUCHING = (TensorType((1, 4, 4)), TensorType((1, 4, 1)), TensorType((1,)))
 _SAME = {"pads": (1, 1, 1, 1)}
 # Maps so large that tiles of four pixels are chosen, widths that tiles do not divide.
 TILED = (
@@ -216,8 +219,18 @@ EXTRA: tuple[tuple[Op, Case], ...] = (
     _clamped("uint64, both words", DType.UINT64, 6.0, (0, 2.0**40, 7, 2.0**34)),
     (OPS["quantize"], Case("int16 to another scale", (_SHORTS,), _SHORTS_OUT, low=-32768, high=32767)),
     (OPS["sub"], Case("int16", (_SHORTS, _SHORTS), BinaryAttrs(out_type=_SHORT_TYPE), low=-32768, high=32767)),
+    (OPS["pad"], Case("mirrored, several workgroups", (_IMAGE,), PadAttrs((0, 2, 3, 0), (0, 1, 2, 0), mode="reflect"))),
     (OPS["softmax"], Case("long middle axis", (TensorType((2, 300, 3)),), SoftmaxAttrs(1))),
     (OPS["softmax"], Case("float16", (TensorType((3, 9), DType.FLOAT16),), SoftmaxAttrs(1))),
+    (
+        OPS["ssd_detections"],
+        Case(
+            "an overlap at the limit",
+            _TOUCHING,
+            SsdDetectionsAttrs(32, ((16, 1),), 4, 0.5, suppression=0.5),
+            values={0: (0, 0, 16, 16, -16, -4, 16, 8, 0, 0, 2, 2, 0, 0, 2, 2), 1: (3, 2, 1, -9), 2: (0,)},
+        ),
+    ),
     *TILED,
     *LONG_SUMS,
     *TREES,

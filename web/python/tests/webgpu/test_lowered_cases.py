@@ -22,6 +22,7 @@ from webinfer.dtypes import DType
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Case, Constant, Graph, Op, TensorType, Value, apply
 from webinfer.ops import OPS
+from webinfer.ops.elementwise import BinaryAttrs
 from webinfer.ops.scan import CumulativeSumAttrs
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -162,3 +163,10 @@ def test_loops_that_an_adapter_on_the_processor_would_end_early_are_refused_ther
     assert len(schedule_of(op, case).run) == 1
     with pytest.raises(UnsupportedOpError, match="running sums of 70000; adapters on the processor end loops"):
         schedule_of(op, case, SOFTWARE)
+
+
+@pytest.mark.parametrize(("shape", "access"), [((2, 3, 5, 7), "flat"), ((1, 1, 1, 7), "each"), ((2, 1, 5, 7), "each")])
+def test_operands_of_one_shape_are_read_as_one_line(shape: tuple[int, ...], access: str) -> None:
+    case = Case("sum", (TensorType((2, 3, 5, 7)), TensorType(shape)), BinaryAttrs())
+    (step,) = schedule_of(OPS["add"], case).run
+    assert step.dispatch.variables["access"] == access

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from tests.ops.case_graphs import run
 from tests.ops.targets import Target as RingTarget
+from tests.session.test_session import opened
 from tests.webgpu.test_device import Disguised
 
 from webinfer.backends import webgpu
@@ -309,3 +310,12 @@ def test_every_shipped_class_says_whether_it_was_measured() -> None:
     for name, entry in DATA.items():
         assert entry["measured"] or not entry["choices"], name
     assert default_tunings("arm valhall", False) == {}
+
+
+def test_a_session_tells_how_far_its_tuning_is() -> None:
+    heard = list[ProgressEvent]()
+    with opened("webgpu", strict=True) as session:
+        run(session.tune(budget_ms=0.0, progress=heard.append))
+        again = run(session.tune(budget_ms=0.0))
+    assert "tune" in {event.stage for event in heard}
+    assert (again.timed, again.known) == (0, again.shapes)

@@ -25,6 +25,7 @@ from webinfer.tensor import Tensor
 from webinfer.tune.log import TuningReport
 
 TUNING_BUDGET_MS = 5000.0
+TINY_MS = 1e-9  # a budget of 0 would mean: as if nothing had ever been timed
 ReadGraph = Callable[[Mapping[str, Sequence[int]]], Graph]  # the model's graph for these shapes of inputs
 
 
@@ -232,7 +233,7 @@ class Session:
             if not self.executor.abilities.tuning:
                 able = " or ".join(registry.able("tuning"))
                 raise InputError(f"{self.name!r} runs on {self.backend}; only sessions on {able} are tuned by hand")
-            options = replace(live.options, strict=True, progress=progress, tuning_ms=budget_ms)
+            options = replace(live.options, strict=True, progress=progress, tuning_ms=budget_ms or TINY_MS)
             fresh = await choose(live.graph, self.host, [self.backend], options)
             await live.idle()
             fresh.reason = self.choice
