@@ -30,7 +30,6 @@ from build_scripts.paths import (
     WHEELS,
     version,
 )
-from build_scripts.setup.downloads import LOCK
 from build_scripts.site.page_facts import page_facts
 from build_scripts.steps import Step
 
@@ -99,7 +98,7 @@ def _folders_of(assets: list[Asset]) -> list[Asset]:
 
 def _folders() -> Iterator[Asset]:
     pyodide = {name: NODE_MODULES / "pyodide" / name for name in PYODIDE_FILES}
-    wheels = {path.name: path for path in (*WHEELS.glob("*.whl"), *BROWSER_WHEELS.glob("*.whl"), WHEELS / LOCK)}
+    wheels = {path.name: path for path in (*files_below(WHEELS), *BROWSER_WHEELS.glob("*.whl"))}
     static = {path.relative_to(STATIC).as_posix(): path for path in files_below(STATIC) if path.suffix in TYPES}
     kernels = {path.name: path for path in KERNELS.glob("*.wasm")}
     for name, files in (("pyodide", pyodide), ("python", wheels), ("static", static), ("kernels", kernels)):

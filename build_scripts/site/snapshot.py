@@ -10,7 +10,7 @@ from build_scripts.errors import BuildError
 from build_scripts.paths import BROWSER_WHEELS, NODE_MODULES, SNAPSHOT, WHEELS, version
 from build_scripts.setup.downloads import LOCK
 from build_scripts.setup.node import node_commands
-from build_scripts.site.wheel import wheel_name
+from build_scripts.site.wheel import SNAPSHOT_MODULES
 from build_scripts.steps import Step
 
 PYODIDE = NODE_MODULES / "pyodide"
@@ -65,7 +65,7 @@ def _job() -> dict[str, object]:
     """What the script is told; an archive's `asset` is its name in the site's manifest."""
     lock = json.loads((WHEELS / LOCK).read_text())
     series = "".join(lock["info"]["python"].split(".")[:2])
-    wheels = [WHEELS / wheel_name(), *(BROWSER_WHEELS / lock["packages"][name]["file_name"] for name in IMPORTED)]
+    wheels = [SNAPSHOT_MODULES, *(BROWSER_WHEELS / lock["packages"][name]["file_name"] for name in IMPORTED)]
     archives = [(f"/lib/python{series}.zip", PYODIDE / "python_stdlib.zip", "pyodide/python_stdlib.zip")]
     archives += [(f"/lib/archives/{wheel.name}", wheel, f"python/{wheel.name}") for wheel in wheels]
     header = {

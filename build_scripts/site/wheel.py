@@ -1,11 +1,13 @@
 """The browser's wheel: the engine and its shaders, without what no browser can run.
 
 Written here and not by the build backend (native_wheel.py), because its size is part of every visit: sources are
-minified, the shaders are one file, and the same sources give the same bytes, from which the site's addresses come.
+minified, the modules are one archive inside and the shaders one file, and the same sources give the same bytes, from
+which the site's addresses come.
 """
 
 import base64
 import hashlib
+import io
 import json
 import zipfile
 from collections.abc import Iterator
@@ -34,6 +36,13 @@ CPYTHON_ONLY = (
 )
 READ_TYPES = "webinfer/ops/"  # whose fields' types are read: values that users give are checked against them
 ALL_SHADERS = "webinfer/_shaders/all.json"  # one file is compressed far better than a hundred
+# All modules but the first are one member of the wheel: together they take seven tenths of what they take one by one.
+# Python imports them from there: `_modules.zip` lies beside `__init__.py`, which adds it to the package's path.
+MODULES = "webinfer/_modules.zip"
+FIRST = "webinfer/__init__.py"
+PATH_LINE = b'__path__.append(__path__[0]+"/_modules.zip/webinfer")\n'
+OUTSIDE = (FIRST, "webinfer/py.typed", ALL_SHADERS)
+SNAPSHOT_MODULES = WHEELS / "modules.zip"  # the same modules for the memory snapshot, which imports from archives
 EPOCH = (1980, 1, 1, 0, 0, 0)
 SHADERS = WEB / "shaders"
 MINIFY = Path(__file__).with_name("minify.py")
@@ -49,7 +58,7 @@ def wheel_step() -> Step:
     return Step(
         "engine wheel", "pack the engine and its shaders",
         inputs=lambda: [ENGINE, SHADERS, ROOT / "pyproject.toml", ROOT / "LICENSE", Path(__file__), MINIFY],
-        outputs=(WHEELS / wheel_name(),), action=build_browser_wheel, stamp=WHEELS / ".stamp",
+        outputs=(WHEELS / wheel_name(), SNAPSHOT_MODULES), action=build_browser_wheel, stamp=WHEELS / ".stamp",
     )  # fmt: skip
 
 
@@ -58,7 +67,9 @@ def build_browser_wheel() -> None:
     WHEELS.mkdir(parents=True, exist_ok=True)
     for old in WHEELS.glob("webinfer-*.whl"):
         old.unlink()
-    write_wheel(WHEELS / wheel_name(), browser_members())
+    members = browser_members()
+    write_wheel(WHEELS / wheel_name(), solid(members))
+    SNAPSHOT_MODULES.write_bytes(_archive(members, zipfile.ZIP_DEFLATED))
 
 
 def browser_members() -> dict[str, bytes]:
@@ -73,6 +84,13 @@ def browser_members() -> dict[str, bytes]:
     return {**members, ALL_SHADERS: json.dumps(shaders, sort_keys=True).encode()}
 
 
+def solid(members: dict[str, bytes]) -> dict[str, bytes]:
+    """The same members with the modules in one archive, stored there so that the wheel compresses them as one."""
+    outside = {name: members[name] for name in OUTSIDE if name in members}
+    inside = {name: data for name, data in members.items() if name not in outside}
+    return {**outside, FIRST: PATH_LINE + members[FIRST], MODULES: _archive(inside, zipfile.ZIP_STORED)}
+
+
 def write_wheel(path: Path, members: dict[str, bytes]) -> None:
     """Writes a wheel of these members plus its metadata; same members, same bytes."""
     info = f"webinfer-{version()}.dist-info"
@@ -80,14 +98,21 @@ def write_wheel(path: Path, members: dict[str, bytes]) -> None:
     members[f"{info}/licenses/LICENSE"] = (ROOT / "LICENSE").read_bytes()
     record = [f"{name},sha256={_record_digest(data)},{len(data)}" for name, data in sorted(members.items())]
     record_name = f"{info}/RECORD"
-    body = "\n".join([*record, f"{record_name},,", ""]).encode()
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
-        for name, data in [*sorted(members.items()), (record_name, body)]:
+    members[record_name] = "\n".join([*record, f"{record_name},,", ""]).encode()
+    path.write_bytes(_archive(members, zipfile.ZIP_DEFLATED))
+
+
+def _archive(members: dict[str, bytes], compression: int) -> bytes:
+    """A zip of these members: same members, same bytes."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", compression, compresslevel=9) as archive:
+        for name, data in sorted(members.items()):
             entry = zipfile.ZipInfo(name, EPOCH)
             entry.external_attr = 0o100644 << 16
             entry.create_system = 3  # the same byte on every platform
-            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.compress_type = compression
             archive.writestr(entry, data)
+    return buffer.getvalue()
 
 
 def engine_files() -> Iterator[tuple[str, bytes]]:

@@ -12,7 +12,7 @@ import pytest
 
 from build_scripts.paths import BROWSER_WHEELS, ENGINE, KERNELS, MODELS, ROOT, SITE, WEB, WHEELS, version
 from build_scripts.setup.models import packed_files
-from build_scripts.site.wheel import CPYTHON_ONLY, browser_members, engine_files, wheel_name, write_wheel
+from build_scripts.site.wheel import CPYTHON_ONLY, browser_members, engine_files, solid, wheel_name, write_wheel
 from server.manifest import read_manifest
 
 needs_build = pytest.mark.skipif(
@@ -68,6 +68,28 @@ def test_the_browsers_wheel_leaves_out_only_what_no_page_uses(members: dict[str,
     assert not missing, "the list names what is no longer there"
     kept = ("webinfer/backends/wasm", "webinfer/backends/webgpu", "webinfer/importers/tflite")
     assert not [name for name in left_out if name.startswith(kept)]
+
+
+def test_the_browsers_wheel_keeps_its_modules_in_one_archive_that_python_imports_from(
+    members: dict[str, bytes], tmp_path: Path
+) -> None:
+    write_wheel(tmp_path / wheel_name(), solid(members))
+    with zipfile.ZipFile(tmp_path / wheel_name()) as wheel:
+        wheel.extractall(tmp_path / "site")
+    read = (
+        "import webinfer, webinfer.session.loading, webinfer.importers.onnx as onnx\n"
+        "from webinfer.codegen.templates import preload_templates\n"
+        "from webinfer.backends.webgpu.default_tunings import DATA\n"
+        "preload_templates()\n"
+        "print(onnx.__file__, len(DATA), webinfer.load.__module__)"
+    )
+    command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(tmp_path / 'site')!r})\n{read}"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    file, tunings, home = done.stdout.split()
+    assert "/_modules.zip/webinfer/importers/onnx/" in file
+    assert int(tunings) > 0
+    assert home == "webinfer.session.loading"
 
 
 def test_pips_wheel_holds_engine_shaders_kernels_and_the_command(tmp_path: Path) -> None:
