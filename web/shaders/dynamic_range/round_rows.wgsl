@@ -18,6 +18,7 @@ $$ if subgroups
 fn subgroup_reduce(a: acc_v) -> acc_v { return acc_v(subgroupMin(a.low), subgroupMax(a.high)); }
 $$ endif
 {$ include "_workgroup_reduce.wgsl" $}
+{$ include "_levels.wgsl" $}
 
 @compute @workgroup_size(WG)
 fn main(
@@ -34,28 +35,6 @@ fn main(
         own = combine(own, acc_v(v, v));
     }
     let all = workgroup_reduce(own, local);
-    $$ if symmetric
-    let most = max(-all.low, all.high);
-    let per = select(1.0, 127.0 / most, most > 0.0);
-    let scale = select(1.0, most / 127.0, most > 0.0);
-    let lowest = -127.0;
-    let highest = 127.0;
-    $$ else
-    let per = select(1.0, 255.0 / (all.high - all.low), all.high > all.low);
-    let scale = 1.0 / per;
-    let below = -128.0 + all.low * per;
-    let above = 127.0 + all.high * per;
-    let zero = round(clamp(select(127.0 - all.high * per, -128.0 - all.low * per, below + above > 0.0), -128.0, 127.0));
-    let lowest = -128.0 - zero;
-    let highest = 127.0 - zero;
-    $$ endif
-    for (var d = local; d < params.depth; d += WG) {
-        let scaled = load_x(base + d) * per;
-        $$ if symmetric
-        let level = trunc(select(scaled + 0.5, scaled - 0.5, scaled < 0.0));
-        $$ else
-        let level = round(scaled);
-        $$ endif
-        store_y(base + d, clamp(level, lowest, highest) * scale);
-    }
+    let levels = levels_of(all.low, all.high);
+    for (var d = local; d < params.depth; d += WG) { store_y(base + d, nearest_level(load_x(base + d), levels)); }
 }

@@ -307,8 +307,19 @@ def _recurrent() -> list[Run]:
     peeping = [*weights, *loops, real(n), real(n), real(n), *biases, *none2, *states]
     narrow = [real(n, 2) for _ in range(4)]
     projected = [*weights, *narrow, *none3, *biases, real(2, n), None, variable(b, 2), variable(b, n)]
-    op = "UNIDIRECTIONAL_SEQUENCE_LSTM"
+    op, both, rnns = "UNIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_RNN"
+    one_way = [*weights, *loops, *none3, *biases, *none2]
+    ways = [*one_way, *one_way, *states, *states, *[None] * 9]
+    rnn = [real(n, k), real(n, n), real(n), variable(b, n)]
+    two = [*rnn, real(3, k), real(3, 3), real(3), variable(b, 3), *none3]
+    merged = {"merge_outputs": True, "time_major": True, **tanh}
     return [
+        Run(both, [x, *ways], [f(t, b, 2 * n)], merged),
+        Run(both, [f(b, t, k), *ways], [f(b, t, n), f(b, t, n)], {"time_major": False, **tanh}, "apart, batch major"),
+        Run(rnns, [x, *two], [f(t, b, n + 3)], merged),
+        Run(rnns, [f(b, t, k), *two], [f(b, t, n), f(b, t, 3)], {"fused_activation_function": 3}, "apart"),
+        Run("RNN", [f(b, k), *rnn], [f(b, n)], tanh),
+        Run("LSTM", [f(b, k), *plain], [f(b, n)], {"cell_clip": 0.2, **tanh}),
         Run(op, [x, *plain], [f(t, b, n)], {"time_major": True, **tanh}),
         Run(op, [f(b, t, k), *plain], [f(b, t, n)], tanh, "batch major"),
         Run(op, [f(1, b, k), *plain], [f(1, b, n)], {"time_major": True, **tanh}, "one step"),

@@ -29,6 +29,7 @@ def _positions(*numbers: int) -> Any:
 
 
 IMAGE, ROW, TABLE = _real(1, 4, 6, 8), _real(2, 3, 9), _real(3, 5)
+_WEIGHTS = [_real(2, 16, 2), _real(2, 16, 4), _real(2, 32)]
 # name → operator, inputs, constants behind them, attributes
 RUNS: dict[str, tuple[str, list[Any], list[Any], dict[str, Any]]] = {
     "conv, padded": ("Conv", [IMAGE], [_real(5, 4, 3, 3), _real(5)], {"pads": [1, 0, 1, 2], "strides": [2, 1]}),
@@ -81,6 +82,16 @@ RUNS: dict[str, tuple[str, list[Any], list[Any], dict[str, Any]]] = {
         {"hidden_size": 4, "direction": "bidirectional"}),
     "gru": ("GRU", [_real(5, 2, 3)], [_real(1, 12, 3), _real(1, 12, 4), _real(1, 24)],
         {"hidden_size": 4, "linear_before_reset": 1}),
+    "lstm, all inputs": ("LSTM", [_real(5, 3, 2)], [*_WEIGHTS, np.int32([5, 2, 3]), _real(2, 3, 4), _real(2, 3, 4),
+        _real(2, 12)], {"hidden_size": 4, "direction": "bidirectional", "clip": 0.7}),
+    "lstm, relu": ("LSTM", [_real(5, 3, 2)], [w[:1] for w in _WEIGHTS],
+        {"hidden_size": 4, "activations": ["Sigmoid", "Relu", "Relu"], "direction": "reverse"}),
+    "lstm, other functions": ("LSTM", [_real(5, 3, 2)], [w[:1] for w in _WEIGHTS],
+        {"hidden_size": 4, "activations": ["Tanh", "Softsign", "Tanh"]}),
+    "gru, lengths, reverse": ("GRU", [_real(5, 3, 2)], [*(w[:1, :12] for w in _WEIGHTS[:2]), _real(1, 24),
+        np.int32([1, 5, 3]), _real(1, 3, 4)], {"hidden_size": 4, "direction": "reverse"}),
+    "rnn, both ways": ("RNN", [_real(5, 3, 2)], [*(w[:, :4] for w in _WEIGHTS[:2]), _real(2, 8)],
+        {"hidden_size": 4, "direction": "bidirectional", "activations": ["Relu", "Tanh"]}),
     "grid, cubic": ("GridSample", [IMAGE, _real(1, 3, 2, 2)], [], {"mode": "cubic", "padding_mode": "border"}),
     "where": ("Where", [np.array([[True], [False], [True]]), TABLE, _real(5)], [], {}),
     "clip": ("Clip", [TABLE], [np.float32(-0.5)], {}),
@@ -95,7 +106,7 @@ RUNS: dict[str, tuple[str, list[Any], list[Any], dict[str, Any]]] = {
         [_real(1, 3, 8), _real(1, 5, 8), _real(1, 5, 8)], [], {"num_heads": 2}),
     "com.microsoft.FastGelu": ("com.microsoft.FastGelu", [TABLE], [_real(5)], {}),
 }  # fmt: skip
-_OUTPUTS = {"LSTM": 3, "GRU": 2, "TopK": 2, "DynamicQuantizeLinear": 3}
+_OUTPUTS = {"LSTM": 3, "GRU": 2, "RNN": 2, "TopK": 2, "DynamicQuantizeLinear": 3}
 
 
 def _case(name: str) -> Case:

@@ -19,6 +19,7 @@ from tests.webgpu.test_lowered_cases import is_refused
 from tests.webgpu.test_schedule import relu, weights
 
 from webinfer.backends import webgpu
+from webinfer.backends.webgpu.lowerings import recurrent
 from webinfer.dtypes import DType
 from webinfer.errors import ClosedError, DeviceLostError, GpuError, OutOfMemoryError, UnsupportedOpError
 from webinfer.graph.ir import Case, Constant, Graph, Op, Sparsity, TensorType, Value, apply
@@ -97,6 +98,13 @@ def test_shaders_that_no_operators_case_reaches(op: Op, case: Case) -> None:
 @pytest.mark.parametrize("name", KERNELS_WITH_CHOICES)
 def test_folded_dispatches_and_the_other_heuristics_give_the_same(name: str) -> None:
     assert_right(OPS[name], [case for case in OPS[name].cases if not is_refused(OPS[name], case)], disguised())
+
+
+@pytest.mark.parametrize("limit", ["MOST_SHARED", "MAX_TURNS"])
+def test_recurrent_layers_go_on_where_a_dispatch_ends(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that no workgroup holds go step by step; where loops end early, a few steps at a time."""
+    monkeypatch.setattr(recurrent, limit, 90 if limit == "MAX_TURNS" else 0)
+    assert_right(OPS["recurrent"], OPS["recurrent"].cases, HOST)
 
 
 def test_sparse_constants_are_spread_right() -> None:

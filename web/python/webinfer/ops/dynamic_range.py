@@ -47,6 +47,7 @@ def rows_of(type: TensorType, a: RoundRowsAttrs) -> tuple[int, int]:
 
 
 _ZEROS_BETWEEN = (0.0, 0.0, 0.0, 0.5, -1.0, 3.25)
+_LONG = tuple((i * 7919 % 1009) / 64 - (3.0 if i < 33_000 else 5.0) for i in range(66_000))
 ROUND_ROWS = declare(
     Op(
         "round_rows", RoundRowsAttrs, infer, cost,
@@ -60,6 +61,7 @@ ROUND_ROWS = declare(
             Case("a row of zeros", (TensorType((2, 3)),), RoundRowsAttrs(1), values={0: _ZEROS_BETWEEN}),
             Case("zeros, symmetric", (TensorType((2, 3)),), RoundRowsAttrs(1, True), values={0: _ZEROS_BETWEEN}),
             Case("all one row", (TensorType((7, 3)),), RoundRowsAttrs(0)),
+            Case("long rows", (TensorType((2, 33_000)),), RoundRowsAttrs(1), values={0: _LONG}),
         ),
         types=(all_real,),
     )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from webinfer.graph.ir import Graph, Value
+import dataclasses
+
+from webinfer.graph.ir import Graph, Node, Value
 from webinfer.ops.dynamic_range import ROUND_ROWS
+from webinfer.ops.recurrent import RECURRENT
 from webinfer.passes.uses import remove, substitute
 
 NOTE = "dynamic range: {count} products of float activations with 8-bit weights, "
@@ -17,14 +20,21 @@ def drop_rounding(graph: Graph) -> int:
     replacements: dict[Value, Value] = {node.output: node.required_input(0) for node in nodes}
     substitute(graph, replacements)
     remove(graph, set(nodes))
-    if nodes:
-        graph.notes.append(IN_FLOAT.format(count=len(nodes)))
-    return len(nodes)
+    layers = _rounded_layers(graph)
+    for layer in layers:
+        layer.attrs = dataclasses.replace(layer.attrs, symmetric=None)
+    if count := len(nodes) + len(layers):
+        graph.notes.append(IN_FLOAT.format(count=count))
+    return count
+
+
+def _rounded_layers(graph: Graph) -> list[Node]:
+    return [node for node in graph.nodes if node.op is RECURRENT and node.attrs.symmetric is not None]
 
 
 def note_rounding(graph: Graph) -> int:
     """0: nothing is rewritten, but the graph's notes say that activations are rounded, if they are."""
-    count = sum(node.op is ROUND_ROWS for node in graph.nodes)
+    count = sum(node.op is ROUND_ROWS for node in graph.nodes) + len(_rounded_layers(graph))
     if count:
         graph.notes.append(ROUNDED.format(count=count))
     return 0

@@ -13,11 +13,14 @@ F = np.float32
 
 def round_rows(inputs: Inputs, node: Node) -> list[Array]:
     """Each element, rounded to the nearest level of its row; in float32, as levels are chosen by what is rounded."""
-    x = required(inputs[0])
-    rows = x.astype(F).reshape(ops.rows_of(node.output.type, node.attrs))
+    rows = required(inputs[0]).reshape(ops.rows_of(node.output.type, node.attrs))
+    return [rounded(nearest_levels(rows, node.attrs.symmetric), node.output.type)]
+
+
+def nearest_levels(rows: Array, symmetric: bool) -> Array:
+    """The rows with each element at the nearest level of its row."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        y = _symmetric(rows) if node.attrs.symmetric else _asymmetric(rows)
-    return [rounded(y, node.output.type)]
+        return (_symmetric if symmetric else _asymmetric)(rows.astype(F))
 
 
 def _symmetric(x: Array) -> Array:

@@ -45,6 +45,10 @@ def _box(p: Numbers) -> int:
     return int(4 * (p["target_offset"] + 1 + sum((size - 1) * stride for size, stride in walk)))
 
 
+def _states(p: Numbers) -> int:
+    return int(p["batch"] * p["size"])
+
+
 IN_PARTS = ("strided_copy_vec4",)  # a tensor is what several dispatches have written
 # Elements that a shader writes to each binding, or to one; a shader that is not listed writes `count` elements.
 EXTENTS: dict[str, Extent] = {
@@ -66,6 +70,11 @@ EXTENTS: dict[str, Extent] = {
     "posenet_rank.pose_scores": lambda p: p["max_detections"],
     "posenet_rank.scores": lambda p: p["max_detections"] * p["keypoints"],
     "posenet_search": lambda p: p["max_detections"] * p["record"],
+    "recurrent_product": lambda p: p["batch"] * 4 * p["quads"],
+    "recurrent_sequence": _states,
+    "recurrent_sequence.y": lambda p: p["steps"] * _states(p),
+    "recurrent_step": _states,
+    "recurrent_step.y": lambda p: _states(p) * (1 if p["stage"] == "reset" else p["steps"]),
     "reduce_part": lambda p: p["count"] // -(-p["inner"] // 4) * p["inner"],
     "reduce_workgroup": lambda p: p["rows"],
     "round_rows": lambda p: p["rows"] * p["depth"],

@@ -1,4 +1,4 @@
-"""ONNX's recurrent layers: one product for the inputs of all steps, then step by step.
+"""ONNX's recurrent layers: one product for the inputs of all steps, then one node; with rare functions step by step.
 
 Source:  onnx v1.23, LSTM-22, GRU-22, RNN-22
 """
@@ -6,6 +6,7 @@ Source:  onnx v1.23, LSTM-22, GRU-22, RNN-22
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 
 from webinfer.graph.ir import Op, Value
@@ -13,6 +14,8 @@ from webinfer.importers.core.limits import MAX_TIME_STEPS, within
 from webinfer.importers.onnx.operation import Convert, Operation
 from webinfer.ops import elementwise as ew
 from webinfer.ops import matmul as mm
+from webinfer.ops.activation import Activation
+from webinfer.ops.recurrent import RECURRENT, Cell, RecurrentAttrs
 
 ACTIVATIONS = {
     "relu": ew.RELU,
@@ -21,6 +24,7 @@ ACTIVATIONS = {
     "softsign": ew.SOFTSIGN,
     "tanh": ew.TANH,
 }
+SHOWN = {"relu": Activation.RELU, "sigmoid": Activation.SIGMOID, "tanh": Activation.TANH}  # of new values
 DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
 
 
@@ -30,12 +34,13 @@ class _Cell:
     Shapes:  w [gates*H, I], r [gates*H, H], b [2*gates*H] or absent
     """
 
-    gates = 1
+    kind = Cell.RNN
     usual: tuple[str, ...] = ("Tanh",)
 
     def __init__(self, op: Operation, pick: int, count: int) -> None:
         self.op = op
         w, r, b = op.value(1), op.value(2), op.optional(3)
+        self.gates, self.pick = self.kind.gates, pick
         self.size = op.whole("hidden_size", r.type.shape[-1])
         if w.type.rank != 3 or r.type.shape != (count, self.gates * self.size, self.size):
             op.fail(f"weights {w.type.shape} and {r.type.shape} do not fit {count} directions of {self.size} units")
@@ -49,14 +54,28 @@ class _Cell:
             both = op.reshape(op.cut(b, 0, pick, 1), b.type.shape[1:])
             half = self.gates * self.size
             self.b, self.rb = op.cut(both, 0, 0, half), op.cut(both, 0, half, half)
-        self.activations = self._functions(pick)
+        many = len(self.usual)
+        names = op.words("activations", ())[pick * many : (pick + 1) * many] or self.usual
+        self.names = [name.lower() for name in names]
+        p = op.optional(7) if self.kind is Cell.LSTM else None
+        self.peephole = None if p is None else op.reshape(op.cut(p, 0, pick, 1), p.type.shape[1:])
 
-    def _functions(self, pick: int) -> list[Op]:
-        count = len(self.usual)
-        names = self.op.words("activations", ())[pick * count : (pick + 1) * count] or self.usual
-        found = [ACTIVATIONS.get(name.lower()) for name in names]
-        if None in found or len(found) != count:
-            self.op.refuse(f"activations {', '.join(names)}")
+    def attributes(self, backward: bool) -> RecurrentAttrs | None:
+        """What one node for the whole sequence is told; None where it lacks the functions."""
+        *gates, new, shown = self.names if self.kind is Cell.LSTM else [*self.names, self.names[-1]]
+        if any(name != "sigmoid" for name in gates) or new != shown or new not in SHOWN:
+            return None
+        clip = self.op.real("clip", math.inf)
+        if clip <= 0:
+            self.op.fail(f"clip {clip} must be positive")
+        after = bool(self.op.whole("linear_before_reset", 0))
+        return RecurrentAttrs(self.kind, backward, after, activation=SHOWN[new], clip=clip)
+
+    def functions(self) -> list[Op]:
+        """The activations as operators."""
+        found = [ACTIVATIONS.get(name) for name in self.names]
+        if None in found or len(found) != len(self.usual):
+            self.op.refuse(f"activations {', '.join(self.names)}")
         return [f for f in found if f is not None]
 
     def product(self, x: Value, w: Value, bias: Value | None) -> Value:
@@ -82,18 +101,18 @@ class _Cell:
     def step(self, sums: Value, states: Sequence[Value]) -> list[Value]:
         """The next states; h' = f(sums + h R)"""
         total = self.add(sums, self.product(states[0], self.r, self.rb))
-        return [self.op.unary(self.activations[0], total)]
+        return [self.op.unary(self.functions()[0], total)]
 
 
 class _GruCell(_Cell):
     """update z, reset r, new n: h' = (1 - z)*n + z*h"""
 
-    gates = 3
+    kind = Cell.GRU
     usual = ("Sigmoid", "Tanh")
 
     def step(self, sums: Value, states: Sequence[Value]) -> list[Value]:
         """The next state."""
-        op, (f, g), (h,) = self.op, self.activations, states
+        op, (f, g), (h,) = self.op, self.functions(), states
         if op.whole("linear_before_reset", 0):
             past = self.product(h, self.r, self.rb)
             z, r = (op.unary(f, self.add(self.gate(sums, i), self.gate(past, i))) for i in (0, 1))
@@ -113,13 +132,8 @@ class _GruCell(_Cell):
 class _LstmCell(_Cell):
     """input i, output o, forget f, cell c: c' = f*c + i*c~, h' = o * activation(c')"""
 
-    gates = 4
+    kind = Cell.LSTM
     usual = ("Sigmoid", "Tanh", "Tanh")
-
-    def __init__(self, op: Operation, pick: int, count: int) -> None:
-        super().__init__(op, pick, count)
-        p = op.optional(7)
-        self.peephole = None if p is None else op.reshape(op.cut(p, 0, pick, 1), p.type.shape[1:])
 
     def _look(self, total: Value, i: int, cell: Value) -> Value:
         if self.peephole is None:
@@ -128,7 +142,7 @@ class _LstmCell(_Cell):
 
     def step(self, sums: Value, states: Sequence[Value]) -> list[Value]:
         """The next state and the next cell state."""
-        op, (f, g, last), (h, cell) = self.op, self.activations, states
+        op, (f, g, last), (h, cell) = self.op, self.functions(), states
         total = self.add(sums, self.product(h, self.r, self.rb))
         enter = op.unary(f, self._look(self.gate(total, 0), 0, cell))
         keep = op.unary(f, self._look(self.gate(total, 2), 2, cell))
@@ -137,13 +151,23 @@ class _LstmCell(_Cell):
         return [self.mul(leave, op.unary(last, after)), after]
 
 
-def _refused(op: Operation, steps: int) -> None:
-    if "clip" in op.attributes or op.whole("input_forget", 0):
-        op.refuse("clip or input_forget")
-    if "activation_alpha" in op.attributes or "activation_beta" in op.attributes:
-        op.refuse("activations with parameters")
-    if op.optional(4) is not None and any(n != steps for n in op.integers(4)):
-        op.refuse("sequences of several lengths")
+def _unrolled(cell: _Cell, sums: Value, now: list[Value], backward: bool, lengths: Value | None) -> list[Value]:
+    """All states [S, B, H] and the last ones, of a layer whose functions no node for whole sequences has."""
+    op, steps = cell.op, sums.type.shape[0]
+    within("steps of a sequence", steps, MAX_TIME_STEPS, "use a shorter sequence")
+    if lengths is not None or "clip" in op.attributes:
+        op.refuse(f"clip or sequences of several lengths with activations {', '.join(cell.names)}")
+    outputs = []
+    for i in reversed(range(steps)) if backward else range(steps):
+        now = cell.step(op.reshape(op.cut(sums, 0, i, 1), sums.type.shape[1:]), now)
+        outputs.append(now[0])
+    return [op.stack(outputs[::-1] if backward else outputs), *now]
+
+
+def _lengths(op: Operation, steps: int) -> Value | None:
+    """How long each sequence is; None where all have all steps."""
+    lengths = op.optional(4)
+    return None if lengths is None or (op.known(4) and all(n == steps for n in op.integers(4))) else lengths
 
 
 def _recurrent(op: Operation, kind: type[_Cell], states: int) -> list[Value]:
@@ -157,24 +181,22 @@ def _recurrent(op: Operation, kind: type[_Cell], states: int) -> list[Value]:
         op.fail(f"input {x.type.shape} is no sequence of batches")
     x = op.transpose(x, (1, 0, 2)) if batch_first else x
     steps, batch, width = x.type.shape
-    within("steps of a sequence", steps, MAX_TIME_STEPS, "use a shorter sequence")
-    _refused(op, steps)
-    lasts: list[list[Value]] = []
-    sequences: list[list[Value]] = []
+    if op.whole("input_forget", 0) or "activation_alpha" in op.attributes or "activation_beta" in op.attributes:
+        op.refuse("input_forget or activations with parameters")
+    lengths, found = _lengths(op, steps), list[list[Value]]()
     for pick, backward in enumerate(ways):
         cell = kind(op, pick, len(ways))
         sums = op.reshape(cell.inputs(op.reshape(x, (steps * batch, width))), (steps, batch, cell.gates * cell.size))
         now = [_first(op, 5 + i, pick, (batch, cell.size), batch_first, x) for i in range(states)]
-        outputs = []
-        for i in reversed(range(steps)) if backward else range(steps):
-            now = cell.step(op.reshape(op.cut(sums, 0, i, 1), sums.type.shape[1:]), now)
-            outputs.append(now[0])
-        lasts.append(now)
-        sequences.append(outputs[::-1] if backward else outputs)
-    results = [op.stack([s[i] for s in lasts], 1 if batch_first else 0) for i in range(states)]
-    if not op.info.outputs[0]:
-        return [results[0], *results]
-    every = op.stack([op.stack(list(step)) for step in zip(*sequences, strict=True)])
+        attrs = cell.attributes(backward)
+        if attrs is None:
+            found.append(_unrolled(cell, sums, now, backward, lengths))
+            continue
+        inputs = [sums, cell.r, cell.rb, *now, *[None] * (2 - states), cell.peephole, lengths]
+        found.append(op.emit_all(RECURRENT, inputs, attrs))
+    every, *results = (
+        op.stack(list(parts), 1 if i == 0 or batch_first else 0) for i, parts in enumerate(zip(*found, strict=True))
+    )
     return [op.transpose(every, (2, 0, 1, 3)) if batch_first else every, *results]
 
 

@@ -279,11 +279,15 @@ class Operation(BaseOperation):
 
         Files of before 2019, whose weights are declared uint8, mean symmetric levels.
         """
+        levels = self.levels(x, key, symmetric)
+        return x if levels is None else self.emit(ROUND_ROWS, [x], RoundRowsAttrs(axes, levels))
+
+    def levels(self, x: Value, key: int, symmetric: bool) -> bool | None:
+        """Whether the levels that x is rounded to beside weights number `key` are symmetric; None if it is not."""
         w = self.value(key)
         if x.type.dtype is not DType.FLOAT32 or w.constant is None or w.type.dtype not in (DType.INT8, DType.UINT8):
-            return x
-        symmetric = symmetric or w.type.dtype is DType.UINT8
-        return self.emit(ROUND_ROWS, [x], RoundRowsAttrs(axes, symmetric))
+            return None
+        return symmetric or w.type.dtype is DType.UINT8
 
     def bias(self, key: int, x: Value) -> Value | None:
         """The bias as one row, in the type that x needs."""

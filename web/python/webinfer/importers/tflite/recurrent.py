@@ -1,4 +1,4 @@
-"""Recurrent layers, unrolled: every time step becomes nodes of the graph.
+"""Recurrent layers: one node for a sequence. In 8 bits, or with a projection, every time step becomes nodes.
 
 The state starts at zero and lives from run to run, as LiteRT's does, until somebody resets it.
 """
@@ -14,9 +14,11 @@ from webinfer.importers.core.limits import MAX_TIME_STEPS
 from webinfer.importers.tflite.operation import Operation, Row
 from webinfer.ops import elementwise as ew
 from webinfer.ops import matmul
+from webinfer.ops.recurrent import RECURRENT, Cell, RecurrentAttrs
 
-_INPUT_WEIGHTS, _RECURRENT_WEIGHTS, _PEEPHOLES, _BIASES = 1, 5, 9, 12
-_PROJECTION, _PROJECTION_BIAS, _OUTPUT_STATE, _CELL_STATE, _NORMS = 16, 17, 18, 19, 20
+_INPUT_WEIGHTS, _RECURRENT_WEIGHTS, _PEEPHOLES, _BIASES, _PROJECTION, _PROJECTION_BIAS = 1, 5, 9, 12, 16, 17
+_OUTPUT_STATE, _CELL_STATE, _NORMS = 18, 19, 20
+_SECOND, _STATES, _AUXILIARY = 17, 35, 39  # of a layer of both directions: the second's weights are so much further on
 
 
 def _product(op: Operation, x: Value, w: Value, bias: Value | None = None) -> Value:
@@ -33,19 +35,20 @@ def _steps(op: Operation, time_major: bool) -> tuple[Value, int, int]:
     x = op.value(0)
     if x.type.dtype not in (DType.FLOAT32, DType.INT8):
         op.refuse(f"x of type {x.type.dtype}")
-    if x.type.rank != 3:
+    if x.type.rank == 2 and op.name in ("LSTM", "RNN"):  # one step
+        x = op.reshape(x, (1, *x.type.shape))
+    elif x.type.rank != 3:
         op.fail(f"x has shape {x.type.shape}, needs rank 3")
-    if not time_major:
+    elif not time_major:
         x = op.transpose(x, (1, 0, 2))
     steps, batch, width = x.type.shape
-    if not 1 <= steps <= MAX_TIME_STEPS:
-        op.refuse(f"{steps} time steps; 1 to {MAX_TIME_STEPS} can be unrolled")
     return op.reshape(x, (steps * batch, width)), steps, batch
 
 
-def _joined(op: Operation, outputs: list[Value], time_major: bool) -> Value:
-    """[B, N] of every step as one tensor of rank 3."""
-    y = op.stack(outputs)
+def _shown(op: Operation, y: Value, time_major: bool) -> Value:
+    """All states [T, B, N] in the order of the file."""
+    if op.name in ("LSTM", "RNN"):
+        return op.reshape(y, y.type.shape[1:])
     return y if time_major else op.transpose(y, (1, 0, 2))
 
 
@@ -62,48 +65,70 @@ class _Gates:
 class _Lstm:
     """The layer's weights, and one step after another."""
 
-    def __init__(self, op: Operation) -> None:
-        self.op = op
-        if any(op.optional(i) is not None for i in range(_NORMS, op.count)):
-            op.refuse("layer normalisation")
-        self.coupled = op.optional(_INPUT_WEIGHTS) is None
-        first = 1 if self.coupled else 0
-        self.weights = self._stack(_INPUT_WEIGHTS, first)
-        self.recurrent = self._stack(_RECURRENT_WEIGHTS, first)
-        self.bias = self._stack(_BIASES, first)
-        self.size = self.weights.type.shape[0] // (4 - first)
-        self.peepholes = [_float_input(op, _PEEPHOLES + i) for i in range(3)]
-        self.projection = _float_input(op, _PROJECTION)
-        self.projection_bias = _float_input(op, _PROJECTION_BIAS)
+    def __init__(self, op: Operation, start: int = 0) -> None:
+        self.op, self.start = op, start
+        self.coupled = op.optional(start + _INPUT_WEIGHTS) is None
+        self.weights, self.recurrent, self.bias = map(self._stack, (_INPUT_WEIGHTS, _RECURRENT_WEIGHTS, _BIASES))
+        self.size = self.weights.type.shape[0] // 4
+        self.peepholes = [_float_input(op, start + _PEEPHOLES + i) for i in range(3)]
+        self.projection = _float_input(op, start + _PROJECTION)
+        self.projection_bias = _float_input(op, start + _PROJECTION_BIAS)
         self.width = self.size if self.projection is None else self.projection.type.shape[0]
         self.cell_clip, self.projection_clip = op.real("cell_clip"), op.real("proj_clip")
         self.activation = op.activation()
         self.symmetric = not op.flag("asymmetric_quantize_inputs")
 
-    def _stack(self, start: int, first: int) -> Value:
-        """The gates' constants one above the other, so that one product makes all gates."""
-        parts = [self.op.float_weights(start + i) for i in range(first, 4)]
+    def _stack(self, first: int) -> Value:
+        """The constants of the gates input, output, forget, new one above the other: one product makes all gates.
+
+        A coupled input gate has none; those of the forget gate take their place.
+        """
+        parts = [self.op.float_weights(self.start + first + i) for i in (int(self.coupled), 3, 1, 2)]
         return self.op.concat(parts, 0)
+
+    def run(self, rows: Value, hidden: Value, cell: Value, backward: bool = False) -> list[Value]:
+        """All states [T, B, N], the last one and the last cells, from x's share [T * B, 4 * N]."""
+        op, batch = self.op, hidden.type.shape[0]
+        sums = op.reshape(rows, (rows.type.shape[0] // batch, batch, rows.type.shape[1]))
+        if self.projection is not None or type(self) is not _Lstm:
+            return self._unrolled(sums, hidden, cell, backward)
+        look = None
+        if any(p is not None for p in self.peepholes):
+            zeros = op.zeros((self.size,), DType.FLOAT32)
+            look = op.concat([self.peepholes[i] or zeros for i in (0, 2, 1)], 0)
+        attrs = RecurrentAttrs(
+            Cell.LSTM, backward, coupled=self.coupled, activation=self.activation,
+            cell_clip=_limit(op, self.cell_clip) or math.inf,
+            symmetric=op.levels(rows, self.start + _RECURRENT_WEIGHTS + 1, self.symmetric),
+        )  # fmt: skip
+        return op.emit_all(RECURRENT, [sums, self.recurrent, None, hidden, cell, look], attrs)
+
+    def _unrolled(self, sums: Value, hidden: Value, cell: Value, backward: bool) -> list[Value]:
+        steps, outputs = range(sums.type.shape[0]), list[Value]()
+        if len(steps) > MAX_TIME_STEPS:
+            self.op.refuse(f"{len(steps)} time steps; {MAX_TIME_STEPS} can be unrolled")
+        for t in reversed(steps) if backward else steps:
+            rows = self.op.reshape(self.op.cut(sums, 0, t, 1), sums.type.shape[1:])
+            hidden, cell = self.step(self.gates(rows, hidden), cell)
+            outputs.append(hidden)
+        return [self.op.stack(outputs[::-1] if backward else outputs), hidden, cell]
 
     def share(self, x: Value) -> Value:
         """x's share of all gates of all steps."""
-        rounded = self.op.rounded(x, _INPUT_WEIGHTS + 1, 1, self.symmetric)
+        rounded = self.op.rounded(x, self.start + _INPUT_WEIGHTS + 1, 1, self.symmetric)
         return _product(self.op, rounded, self.weights, self.bias)
 
-    def gates(self, rows: Value, hidden: Value | None) -> _Gates:
+    def gates(self, rows: Value, hidden: Value) -> _Gates:
         """Gates from x's share of them, [B, gates * N], and the state before."""
-        op = self.op
-        if hidden is not None:
-            rounded = op.rounded(hidden, _RECURRENT_WEIGHTS + 1, 1, self.symmetric)
-            rows = op.binary(ew.ADD, rows, _product(op, rounded, self.recurrent))
-        return self._cut(rows)
+        rounded = self.op.rounded(hidden, self.start + _RECURRENT_WEIGHTS + 1, 1, self.symmetric)
+        return self._cut(self.op.binary(ew.ADD, rows, _product(self.op, rounded, self.recurrent)))
 
     def _cut(self, rows: Value) -> _Gates:
         op = self.op
-        parts = [op.cut(rows, 1, i * self.size, self.size) for i in range(rows.type.shape[1] // self.size)]
-        return _Gates(None if self.coupled else parts[0], *parts[-3:])
+        given, output, forget, cell = (op.cut(rows, 1, i * self.size, self.size) for i in range(4))
+        return _Gates(None if self.coupled else given, forget, cell, output)
 
-    def step(self, gates: _Gates, cell: Value | None) -> tuple[Value, Value]:
+    def step(self, gates: _Gates, cell: Value) -> tuple[Value, Value]:
         """The next output and cell state."""
         op = self.op
         forget = self._sigmoid(self._peep(gates.forget, cell, 1))
@@ -112,30 +137,30 @@ class _Lstm:
         else:
             given = self._sigmoid(self._peep(gates.given, cell, 0))
         fresh = op.binary(ew.MUL, given, op.activate(gates.cell, self.activation))
-        if cell is not None:
-            fresh = op.binary(ew.ADD, op.binary(ew.MUL, forget, cell), fresh)
-        fresh = _clipped(op, fresh, self.cell_clip)
+        fresh = _clipped(op, op.binary(ew.ADD, op.binary(ew.MUL, forget, cell), fresh), self.cell_clip)
         opened = self._sigmoid(self._peep(gates.output, fresh, 2))
         hidden = op.binary(ew.MUL, opened, op.activate(fresh, self.activation))
         if self.projection is not None:
-            rounded = op.rounded(hidden, _PROJECTION, 1, self.symmetric)
+            rounded = op.rounded(hidden, self.start + _PROJECTION, 1, self.symmetric)
             hidden = _clipped(op, _product(op, rounded, self.projection, self.projection_bias), self.projection_clip)
         return hidden, fresh
 
     def _sigmoid(self, x: Value) -> Value:
         return self.op.unary(ew.SIGMOID, x)
 
-    def _peep(self, gate: Value, cell: Value | None, i: int) -> Value:
+    def _peep(self, gate: Value, cell: Value, i: int) -> Value:
         weights = self.peepholes[i]
-        if weights is None or cell is None:
-            return gate
-        return self.op.binary(ew.ADD, gate, self.op.binary(ew.MUL, cell, weights))
+        return gate if weights is None else self.op.binary(ew.ADD, gate, self.op.binary(ew.MUL, cell, weights))
+
+
+def _limit(op: Operation, limit: float) -> float:
+    if not math.isfinite(limit) or limit < 0:
+        op.fail(f"a clip of {limit} must not be negative")
+    return limit
 
 
 def _clipped(op: Operation, x: Value, limit: float) -> Value:
-    if not math.isfinite(limit) or limit < 0:
-        op.fail(f"a clip of {limit} must not be negative")
-    return op.unary(ew.CLAMP, x, -limit, limit) if limit else x
+    return op.unary(ew.CLAMP, x, -limit, limit) if _limit(op, limit) else x
 
 
 class _StoredLstm(_Lstm):
@@ -144,8 +169,8 @@ class _StoredLstm(_Lstm):
     Source:  tensorflow v2.18.0, lite/kernels/lstm_eval.cc, LstmStepInteger8x8_16
     """
 
-    def __init__(self, op: Operation) -> None:
-        super().__init__(op)
+    def __init__(self, op: Operation, start: int = 0) -> None:
+        super().__init__(op, start)
         if self.projection is not None or any(peephole is not None for peephole in self.peepholes):
             op.refuse("a projection or peepholes in 8 bits")
         note = "LSTM in 8 bits: results may differ from LiteRT's by a step or two, whose sigmoid and tanh are coarser"
@@ -164,9 +189,8 @@ class _StoredLstm(_Lstm):
         """x's share of all gates of all steps."""
         return self._snapped(_product(self.op, self.op.as_float(x), self.weights, self.bias), 12)
 
-    def gates(self, rows: Value, hidden: Value | None) -> _Gates:
+    def gates(self, rows: Value, hidden: Value) -> _Gates:
         """Gates from x's share of them, [B, gates * N], and the state before."""
-        assert hidden is not None
         own = _product(self.op, self.op.as_float(hidden), self.recurrent)
         self._hidden = hidden
         return self._cut(self._snapped(self.op.binary(ew.ADD, rows, own), 12))
@@ -174,10 +198,9 @@ class _StoredLstm(_Lstm):
     def _sigmoid(self, x: Value) -> Value:
         return self._snapped(super()._sigmoid(x), 15)
 
-    def step(self, gates: _Gates, cell: Value | None) -> tuple[Value, Value]:
+    def step(self, gates: _Gates, cell: Value) -> tuple[Value, Value]:
         """The next output and cell state, as they are stored."""
         op, hidden = self.op, self._hidden
-        assert cell is not None
         forget = self._sigmoid(gates.forget)
         one = 32767 / 32768
         given = op.unary(ew.LINEAR, forget, -1.0, one) if gates.given is None else self._sigmoid(gates.given)
@@ -189,48 +212,78 @@ class _StoredLstm(_Lstm):
         return self._stored(op.binary(ew.MUL, self._sigmoid(gates.output), shown), hidden), stored
 
 
+def _kept(op: Operation, lstm: _Lstm, rows: Value, batch: int, first: int, backward: bool = False) -> Value:
+    """All states of a direction whose own state is input number `first`, and its cells the next one."""
+    hidden, cell = op.state(first, (batch, lstm.width)), op.state(first + 1, (batch, lstm.size))
+    if hidden is None or cell is None:
+        op.fail("an LSTM needs both its states")
+    y, hidden, cell = lstm.run(rows, hidden, cell, backward)
+    op.keep(first, hidden)
+    op.keep(first + 1, cell)
+    return y
+
+
 def _sequence_lstm(op: Operation) -> Value:
-    time_major = op.flag("time_major")
-    x, steps, batch = _steps(op, time_major)
+    time_major = op.name == "LSTM" or op.flag("time_major")
+    if any(op.optional(i) is not None for i in range(_NORMS, op.count)):
+        op.refuse("layer normalisation")
+    x, _, batch = _steps(op, time_major)
     lstm = _Lstm(op) if x.type.dtype is DType.FLOAT32 else _StoredLstm(op)
-    rows = lstm.share(x)
-    hidden, cell = op.state(_OUTPUT_STATE, (batch, lstm.width)), op.state(_CELL_STATE, (batch, lstm.size))
-    if x.type.dtype is not DType.FLOAT32 and (hidden is None or cell is None):
-        op.fail("an LSTM of stored integers needs both its states")
-    outputs: list[Value] = []
-    for t in range(steps):
-        hidden, cell = lstm.step(lstm.gates(op.cut(rows, 0, t * batch, batch), hidden), cell)
-        outputs.append(hidden)
-    assert hidden is not None
-    assert cell is not None
-    op.keep(_OUTPUT_STATE, hidden)
-    op.keep(_CELL_STATE, cell)
-    return _joined(op, outputs, time_major)
+    return _shown(op, _kept(op, lstm, lstm.share(x), batch, _OUTPUT_STATE), time_major)
+
+
+def _both(op: Operation, ways: list[Value], time_major: bool) -> list[Value]:
+    """The states of both directions beside each other, or one after the other."""
+    return [_shown(op, y, time_major) for y in ([op.concat(ways, 2)] if op.flag("merge_outputs") else ways)]
+
+
+def _both_lstms(op: Operation) -> list[Value]:
+    time_major = op.flag("time_major")
+    if any(op.optional(i) is not None for i in range(_AUXILIARY, op.count)):
+        op.refuse("a second input")
+    x, _, batch = _steps(op, time_major)
+    if x.type.dtype is not DType.FLOAT32:
+        op.refuse(f"x of type {x.type.dtype}")
+    cells = _Lstm(op), _Lstm(op, _SECOND)
+    ways = [_kept(op, lstm, lstm.share(x), batch, _STATES + 2 * i, bool(i)) for i, lstm in enumerate(cells)]
+    return _both(op, ways, time_major)
+
+
+def _rnn(op: Operation, x: Value, batch: int, first: int = 1, backward: bool = False) -> Value:
+    """All states; h = act(x W + h R + b) with inputs W, R, b, h from `first` on."""
+    if x.type.dtype is not DType.FLOAT32:
+        op.refuse(f"x of type {x.type.dtype}")
+    symmetric, recurrent = not op.flag("asymmetric_quantize_inputs"), op.float_weights(first + 1)
+    rounded = op.rounded(x, first, 1, symmetric)
+    rows = _product(op, rounded, op.float_weights(first), op.as_float(op.value(first + 2)))
+    hidden = op.state(first + 3, (batch, recurrent.type.shape[0]))
+    sums = op.reshape(rows, (rows.type.shape[0] // batch, batch, rows.type.shape[1]))
+    levels = op.levels(x, first + 1, symmetric)
+    attrs = RecurrentAttrs(Cell.RNN, backward, activation=op.activation(), symmetric=levels)
+    y, last = op.emit_all(RECURRENT, [sums, recurrent, None, hidden], attrs)
+    op.keep(first + 3, last)
+    return y
 
 
 def _sequence_rnn(op: Operation) -> Value:
-    """h = act(x W + h R + b)."""
+    time_major = op.name == "RNN" or op.flag("time_major")
+    x, _, batch = _steps(op, time_major)
+    return _shown(op, _rnn(op, x, batch), time_major)
+
+
+def _both_rnns(op: Operation) -> list[Value]:
     time_major = op.flag("time_major")
-    x, steps, batch = _steps(op, time_major)
-    if x.type.dtype is not DType.FLOAT32:
-        op.refuse(f"x of type {x.type.dtype}")
-    recurrent, activation = op.float_weights(2), op.activation()
-    symmetric = not op.flag("asymmetric_quantize_inputs")
-    rows = _product(op, op.rounded(x, 1, 1, symmetric), op.float_weights(1), op.as_float(op.value(3)))
-    hidden = op.state(4, (batch, recurrent.type.shape[0]))
-    outputs: list[Value] = []
-    for t in range(steps):
-        total = op.cut(rows, 0, t * batch, batch)
-        if hidden is not None:
-            total = op.binary(ew.ADD, total, _product(op, op.rounded(hidden, 2, 1, symmetric), recurrent))
-        hidden = op.activate(total, activation)
-        outputs.append(hidden)
-    assert hidden is not None
-    op.keep(4, hidden)
-    return _joined(op, outputs, time_major)
+    if any(op.optional(i) is not None for i in range(9, op.count)):
+        op.refuse("a second input")
+    x, _, batch = _steps(op, time_major)
+    return _both(op, [_rnn(op, x, batch), _rnn(op, x, batch, 5, True)], time_major)
 
 
 CONVERTERS: dict[str, Row] = {
+    "BIDIRECTIONAL_SEQUENCE_LSTM": (_both_lstms, "BidirectionalSequenceLSTMOptions"),
+    "BIDIRECTIONAL_SEQUENCE_RNN": (_both_rnns, "BidirectionalSequenceRNNOptions"),
+    "LSTM": (_sequence_lstm, "LSTMOptions"),
+    "RNN": (_sequence_rnn, "RNNOptions"),
     "UNIDIRECTIONAL_SEQUENCE_LSTM": (_sequence_lstm, "UnidirectionalSequenceLSTMOptions"),
     "UNIDIRECTIONAL_SEQUENCE_RNN": (_sequence_rnn, "SequenceRNNOptions"),
 }

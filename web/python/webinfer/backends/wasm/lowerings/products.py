@@ -68,14 +68,14 @@ def epilogue(node: Node, builder: Builder) -> Arguments:
     }
 
 
-def pack_dense(node: Node, builder: Builder, weights: DenseWeights, columns: int) -> Ref:
-    """Column panels of the node's weights."""
+def pack_dense(node: Node, builder: Builder, weights: DenseWeights, columns: int, biases: int = 0) -> Ref:
+    """Column panels of the node's weights; its bias has as many elements as its result has channels, or `biases`."""
     panels = weights.groups * -(-weights.co // columns)
     size = panels * (columns + weights.taps * weights.ci * columns)
     args: Arguments = {
         "co": weights.co, "taps": weights.taps, "ci": weights.ci, "nr": columns, "group_stride": weights.group_stride,
         "out_stride": weights.out_stride, "inner": weights.inner, "inner_stride": weights.inner_stride,
-        "tap_stride": weights.tap_stride, "bias_count": node.output.type.shape[-1],
+        "tap_stride": weights.tap_stride, "bias_count": biases or node.output.type.shape[-1],
     }  # fmt: skip
     return _pack(node, builder, "f32_pack_conv_weights", args, size, panels)
 
