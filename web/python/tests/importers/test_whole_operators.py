@@ -176,3 +176,11 @@ def test_an_8_bit_state_begins_at_its_zero_point() -> None:
     xs = [RNG.integers(-128, 128, (1, 2, 12)).astype(np.int8)]
     off = np.abs(np.array(_runs(data, xs), int) - np.array(_judged(data, xs), int))
     assert off.max() <= 1
+
+
+def test_a_sequence_is_one_node_however_long() -> None:
+    weights = [real(5, 3), real(5, 5), real(5), ((1, 5), "float32", None, True)]
+    for steps in (2, 2000):
+        data = single("UNIDIRECTIONAL_SEQUENCE_RNN", [f(1, steps, 3), *weights], [f(1, steps, 5)], 1, time_major=False)
+        assert [node.op.name for node in read_model(data).nodes].count("recurrent") == 1
+        assert len(read_model(data).nodes) < 9

@@ -13,7 +13,7 @@ from tests.webgpu.devices import HARDWARE, LIMITS, MODERN, SOFTWARE
 from tests.webgpu.extra_cases import EXTRA
 
 from webinfer.backends.webgpu.dispatch import Target
-from webinfer.backends.webgpu.lowerings import UNSUPPORTED
+from webinfer.backends.webgpu.lowerings import LOWERINGS, UNSUPPORTED
 from webinfer.backends.webgpu.memory import Home
 from webinfer.backends.webgpu.schedule import Schedule, Step, make_schedule
 from webinfer.codegen.prelude import Access, prelude
@@ -22,9 +22,11 @@ from webinfer.dtypes import DType
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Case, Constant, Graph, Op, TensorType, Value, apply
 from webinfer.ops import OPS
+from webinfer.ops.dynamic_range import RoundRowsAttrs
 from webinfer.ops.elementwise import BinaryAttrs
 from webinfer.ops.scan import CumulativeSumAttrs
 
+STEP_BY_STEP = ("recurrent_product", "recurrent_step")  # of layers that no workgroup holds: test_device
 GOLDEN = Path(__file__).parent / "golden"
 SHORT_SUMS = {"conv2d", "depthwise_conv2d", "matmul", "softmax"}  # of 16-bit data: sums of 64 bits, which WGSL lacks
 
@@ -131,7 +133,7 @@ def test_every_shader_is_used_by_some_case() -> None:
     }
     names = {path.stem for path in shader_folder().rglob("*.wgsl") if not path.name.startswith("_")}
     # No case has sparse constants, custom operators or pictures, and only graphs of several nodes are fused.
-    assert names - used <= {"custom", "densify", "depthwise_pointwise", "picture"}
+    assert names - used <= {"custom", "densify", "depthwise_pointwise", "picture", *STEP_BY_STEP}
 
 
 @pytest.mark.parametrize("shader", sorted(GOLDEN_CASES))
@@ -170,3 +172,10 @@ def test_operands_of_one_shape_are_read_as_one_line(shape: tuple[int, ...], acce
     case = Case("sum", (TensorType((2, 3, 5, 7)), TensorType(shape)), BinaryAttrs())
     (step,) = schedule_of(OPS["add"], case).run
     assert step.dispatch.variables["access"] == access
+
+
+def test_rows_that_a_workgroup_would_walk_too_long_are_reduced_by_many() -> None:
+    node = apply(OPS["round_rows"], [Value("x", TensorType((1, 1 << 23)))], RoundRowsAttrs(1))
+    shaders = [dispatch.shader for dispatch in LOWERINGS[node.op](node, SOFTWARE)]
+    assert shaders[-1] == "round_long_rows"
+    assert "reduce_part" in shaders
