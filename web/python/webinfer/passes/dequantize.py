@@ -10,6 +10,7 @@ from webinfer.dtypes import DType
 from webinfer.graph.ir import Constant, Graph, Node, Quantization, State, TensorType, Value
 from webinfer.ops import elementwise as ew
 from webinfer.ops.activation import Activation
+from webinfer.passes.integers import leave_rounding_out
 from webinfer.passes.uses import remove, substitute
 
 PRODUCTS = ("conv2d", "depthwise_conv2d", "conv_transpose2d", "matmul")
@@ -22,6 +23,8 @@ def dequantize(graph: Graph) -> int:
     Results are no longer rounded, nor cut to the range of 8 bits but where that stands for RELU or RELU6.
     What a graph wants of stored bits (tables, top_k of bytes) is the same order of real numbers.
     """
+    if any(node.op is ew.CAST and node.attrs.quant is not None for node in graph.nodes):
+        return leave_rounding_out(graph)  # integers of ONNX have no scale of their own: where they are wanted they stay
     found: dict[Value, None] = dict.fromkeys(v for v in graph.inputs if _is_quantized(v))
     constants: dict[Value, Value] = {}
     made: list[Node] = []

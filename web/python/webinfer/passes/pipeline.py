@@ -16,6 +16,7 @@ from webinfer.passes.eliminate_dead import eliminate_dead
 from webinfer.passes.fuse_activation import fuse_activation
 from webinfer.passes.fuse_channel_pad_add import fuse_channel_pad_add
 from webinfer.passes.fuse_residual import fuse_residual
+from webinfer.passes.integers import compute_integers, keep_integers
 from webinfer.passes.merge_dilation import merge_dilation
 from webinfer.passes.merge_moves import merge_moves
 from webinfer.passes.share_constants import share_constants
@@ -25,6 +26,7 @@ Pass = Callable[[Graph], int]
 PIPELINE: tuple[Pass, ...] = (
     drop_rounding,
     dequantize_constants,
+    keep_integers,  # before moves: integers are moved as they are
     share_constants,
     merge_dilation,  # before moves: it knows the chains as the importer writes them
     merge_moves,
@@ -33,6 +35,7 @@ PIPELINE: tuple[Pass, ...] = (
     fuse_residual,  # before activations: conv + bias, then residual, then activation
     fuse_channel_pad_add,
     fuse_activation,
+    compute_integers,  # after activations, which bound what is stored
     eliminate_dead,
 )
 ROUNDING: tuple[Pass, ...] = (note_rounding, *PIPELINE[1:])  # activations of dynamic-range models stay rounded

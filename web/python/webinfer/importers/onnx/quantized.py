@@ -5,8 +5,10 @@ Products of 8-bit integers are exact: sums of so few products that float32 holds
 
 from __future__ import annotations
 
+import math
+
 from webinfer.dtypes import DType
-from webinfer.graph.ir import Value
+from webinfer.graph.ir import Quantization, TensorType, Value
 from webinfer.importers.onnx import conv
 from webinfer.importers.onnx.operation import Convert, Operation
 from webinfer.importers.onnx.tensors import dtype_of
@@ -15,6 +17,7 @@ from webinfer.ops import matmul as mm
 from webinfer.ops import reduce as red
 
 EXACT_PRODUCTS = 2**24 // (255 * 255)  # that float32 sums without rounding
+MAX_SCALES = 65536
 BYTES = (DType.INT8, DType.UINT8)
 
 
@@ -34,6 +37,16 @@ def _spread(op: Operation, x: Value, shape: tuple[int, ...], axis: int, block: i
     if x.type.shape != (shape[axis],):
         op.fail(f"scales {x.type.shape} do not fit axis {axis} of {shape}")
     return op.reshape(x, [d if i == axis else 1 for i, d in enumerate(shape)])
+
+
+def stored_as(op: Operation, x: Value, quant: Quantization | None) -> Value:
+    """The same integers with another scale, or with none."""
+    return op.emit(ew.CAST, [x], ew.CastAttrs(x.type.dtype, quant))
+
+
+def real_of(op: Operation, x: Value) -> Value:
+    """The real numbers that stored integers stand for."""
+    return op.emit(ew.DEQUANTIZE, [x], ew.CastAttrs(DType.FLOAT32))
 
 
 def quantized(op: Operation, x: Value, scale: Value, zero: Value | None, dtype: DType) -> Value:
@@ -57,12 +70,32 @@ def dequantized(op: Operation, x: Value, scale: Value, zero: Value | None) -> Va
     return op.binary(ew.MUL, real, scale)
 
 
+def _scales(op: Operation, x: Value | None, dtype: DType) -> Quantization | None:
+    """The scales and zero points of inputs 1 and 2, where they are known and one, or one for each part of an axis."""
+    known = op.known(1) and (op.optional(2) is None or op.known(2)) and not op.whole("block_size", 0)
+    scale, zero = op.value(1), op.optional(2)
+    if not known or scale.type.dtype is not DType.FLOAT32 or scale.type.rank > 1 or scale.type.size > MAX_SCALES:
+        return None
+    scales, axis = tuple(map(float, scale.numbers())), None
+    zeros = (0,) * len(scales) if zero is None else tuple(map(int, zero.numbers()))
+    if len(zeros) != len(scales) or not all(0 < s < math.inf for s in scales):
+        return None
+    if len(scales) > 1:
+        axis = op.axis(op.whole("axis", 1), x.type.rank) if x is not None else 0
+        if x is None or x.type.shape[axis] != len(scales) or dtype not in (*BYTES, DType.INT32):
+            return None
+    return Quantization(scales, zeros, axis)
+
+
 def _quantize_linear(op: Operation) -> Value:
     x, scale, zero = op.value(0), op.value(1), op.optional(2)
     if op.whole("precision", 0) not in (0, 1) or not x.type.dtype.is_float or scale.type.dtype is not x.type.dtype:
         op.refuse(f"quantisation of {x.type.dtype} by a scale of {scale.type.dtype}")
     kind = op.whole("output_dtype", 0)
     dtype = zero.type.dtype if zero is not None else dtype_of(kind, "output_dtype") if kind else DType.UINT8
+    quant = _scales(op, None, dtype) if dtype in BYTES and x.type.dtype is DType.FLOAT32 else None
+    if quant is not None:
+        return op.each(lambda x: stored_as(op, op.emit(ew.QUANTIZE, [x], ew.CastAttrs(dtype, quant)), None))
     axis, block = op.whole("axis", 1), op.whole("block_size", 0)
     spread = [None if v is None else _spread(op, v, x.type.shape, axis, block) for v in (scale, zero)]
     assert spread[0] is not None
@@ -73,6 +106,11 @@ def _dequantize_linear(op: Operation) -> Value:
     x, scale, zero = op.value(0), op.value(1), op.optional(2)
     if x.type.dtype not in (*BYTES, DType.INT16, DType.INT32) or not scale.type.dtype.is_float:
         op.refuse(f"{x.type.dtype} with a scale of {scale.type.dtype}")
+    quant = _scales(op, x, x.type.dtype)
+    if quant is not None and x.is_constant:
+        return real_of(op, Value(x.name, TensorType(x.type.shape, x.type.dtype, quant), x.constant))
+    if quant is not None and quant.axis is None and x.type.dtype in BYTES:
+        return op.each(lambda x: real_of(op, stored_as(op, x, quant)))
     axis, block = op.whole("axis", 1), op.whole("block_size", 0)
     spread = [None if v is None else _spread(op, v, x.type.shape, axis, block) for v in (scale, zero)]
     assert spread[0] is not None

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from itertools import product
 
-from webinfer.backends.wasm.builder import Builder, Lower
+from webinfer.backends.wasm.builder import Builder
 from webinfer.backends.wasm.lowerings.cast import F32, compute_dtype
 from webinfer.backends.wasm.lowerings.conv import TILES, tile_work
 from webinfer.backends.wasm.lowerings.movement import fill, strided_copy
@@ -14,7 +14,7 @@ from webinfer.backends.wasm.lowerings.nest import broadcast_strides
 from webinfer.backends.wasm.lowerings.products import DenseWeights, activation_args, pack_dense
 from webinfer.backends.wasm.lowerings.windows import window
 from webinfer.errors import UnsupportedOpError
-from webinfer.graph.ir import Node, Op, TensorType, Value
+from webinfer.graph.ir import Node, TensorType, Value
 from webinfer.ops import matmul as ops
 from webinfer.ops.strides import StridedCopy, coalesce, row_major
 from webinfer.plan.blocks import Arguments, Ref
@@ -90,6 +90,3 @@ def _pack(node: Node, builder: Builder, sizes: tuple[int, int, int], width: int)
     transpose = node.attrs.transpose_b
     weights = DenseWeights(count, n, 1, k, k * n, k, 0) if transpose else DenseWeights(count, n, k, 1, k * n, 1, n)
     return pack_dense(node, builder, weights, width)
-
-
-LOWERINGS: dict[Op, Lower] = {ops.MATMUL: matmul}

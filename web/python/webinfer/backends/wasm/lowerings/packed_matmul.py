@@ -1,0 +1,99 @@
+"""Float products whose weights stay packed: they become floats a panel at a time, while they are multiplied."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from webinfer.backends.wasm.builder import Builder, Lower
+from webinfer.backends.wasm.lowerings.affine import EIGHT_BIT, flip_of, floats
+from webinfer.backends.wasm.lowerings.float_weights import with_float_weights
+from webinfer.backends.wasm.lowerings.matmul import matmul
+from webinfer.backends.wasm.lowerings.products import activation_args
+from webinfer.errors import UnsupportedOpError
+from webinfer.graph.ir import Node, Op, Value
+from webinfer.lowering.affine import is_stored, round_to_f32, zeros_of
+from webinfer.ops import matmul as matmul_ops
+from webinfer.ops import packed_matmul as ops
+from webinfer.ops.activation import Activation
+from webinfer.plan.blocks import Ref
+
+COLUMNS = 8  # outputs of a panel
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """Weights [n, k] as pack_matmul_weights reads them: bits and steps of a group; bytes from one to the next."""
+
+    n: int
+    k: int
+    bits: int
+    group: int
+    n_step: int
+    k_step: int
+    flip: int
+
+
+def _at_load(builder: Builder, value: Value) -> Ref:
+    """Where prepare steps read the value; a constant that nothing else reads then leaves no copy."""
+    constant = value.constant
+    plain = constant is not None and constant.sparsity is None and constant.stored is value.type.dtype
+    return builder.weights(value) if plain else builder.ref(value)
+
+
+def _product(
+    node: Node, builder: Builder, p: Packed, scales: tuple[Ref, Ref, int], bias: Value | None, activation: Activation
+) -> None:
+    """The steps of a product; `scales` are those of the weights, their zero points, and 0 if one stands for all."""
+    x, w, y = node.required_input(0), node.required_input(1), node.output
+    size = -(-p.n // COLUMNS) * -(-p.k // p.group) * (8 * COLUMNS + p.group * p.bits)
+    target, is_new = builder.packed(("packed matmul", w, p, scales), size)
+    if is_new:
+        builder.prepare(
+            "pack_matmul_weights",
+            w=_at_load(builder, w), scales=scales[0], zeros=scales[1], y=target, n=p.n,
+            k=p.k, bits=p.bits, group=p.group, n_step=p.n_step, k_step=p.k_step, scale_step=scales[2], flip=p.flip,
+            units=-(-p.n // COLUMNS),
+        )  # fmt: skip
+    builder.step(
+        "f32_matmul_packed", activation_args(activation),
+        x=builder.ref(x), w=target, bias=builder.optional_ref(bias), y=builder.ref(y), rows=y.type.size // p.n, k=p.k,
+        n=p.n, bits=p.bits, group=p.group, units=-(-p.n // COLUMNS),
+    )  # fmt: skip
+    builder.because(f"weights stay in {p.bits} bits, {builder.isa} build")
+
+
+def packed_matmul(node: Node, builder: Builder) -> None:
+    """One step, its weights laid out at load."""
+    x, w, scales = (node.required_input(i) for i in range(3))
+    zeros, bias, a = node.optional_input(3), node.optional_input(4), node.attrs
+    if not all(v is None or builder.is_fixed(v) for v in (w, scales, zeros)):
+        raise UnsupportedOpError(["packed weights that are computed"])
+    middle = floats(builder, [2.0 ** (a.bits - 1)] * scales.type.size) if zeros is None else _at_load(builder, zeros)
+    p = Packed(w.type.shape[0], x.type.shape[-1], a.bits, a.block, w.type.shape[1], 1, 0)
+    _product(node, builder, p, (_at_load(builder, scales), middle, 1), bias, Activation.NONE)
+
+
+def float_matmul(node: Node, builder: Builder) -> None:
+    """A product of floats with bytes, which stay bytes where all rows meet one matrix with a scale for each column."""
+    w, a = node.required_input(1), node.attrs
+    _, k, n = matmul_ops.matrix_sizes([None if v is None else v.type for v in node.inputs], a)
+    rank, quant = w.type.rank, w.type.quant
+    stays = (
+        is_stored(w.type) and w.type.dtype in EIGHT_BIT and builder.is_fixed(w) and not a.transpose_a
+        and math.prod(w.type.shape[:-2]) == 1 and quant is not None
+        and (len(quant.scales) == 1 or quant.axis == (rank - 2 if a.transpose_b else rank - 1))
+    )  # fmt: skip
+    if not stays:
+        with_float_weights(matmul)(node, builder)
+        return
+    assert quant is not None
+    flip = flip_of(w.type)
+    zeros = [z + flip for z in zeros_of(w.type, len(quant.scales))]
+    tables = floats(builder, list(map(round_to_f32, quant.scales))), floats(builder, list(map(float, zeros)))
+    steps = (k, 1) if a.transpose_b else (1, n)
+    p = Packed(n, k, 8, k, *steps, flip)
+    _product(node, builder, p, (*tables, int(len(quant.scales) > 1)), node.optional_input(2), a.activation)
+
+
+LOWERINGS: dict[Op, Lower] = {matmul_ops.MATMUL: float_matmul, ops.PACKED_MATMUL: packed_matmul}
