@@ -16,6 +16,7 @@ OPEN_SIZES = (
     1280,
     5120,
     16000,
+    288,
 )  # that an axis gets which a model leaves open: the first that its runtime runs
 
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from webinfer.graph.ir import Graph
 from webinfer.graph.verify import verify
 from webinfer.importers import formats
+from webinfer.importers.core.course import Course
 
 
 def read_model(
@@ -19,17 +20,20 @@ def read_model(
     shapes: Mapping[str, Sequence[int]] | None = None,
     signature: str | None = None,
     files: Mapping[str, memoryview] | None = None,
+    course: Course | None = None,
 ) -> Graph:
     """The model as a graph. Constants are views of `data`, which must stay alive and unchanged.
 
     `shapes` binds the sizes of inputs by name, for models that leave them open. `signature` names one of the ways
     to run a model that has several. `files` are the bytes of files beside the model, by the names it gives them.
+    With a `course`, sizes and conditions may depend on data: Unknown names a value that a run must show first.
 
     Raises:  ModelFormatError if the bytes are no model or break a rule of their format; UnsupportedOpError
              listing everything that webinfer lacks; ShapeError if `shapes` does not fit; LimitError;
+             OpenSizes if sizes are left open;
              InputError if the model has no such signature
     """
-    graph = formats.read(memoryview(data).cast("B").toreadonly(), name, shapes or {}, signature, files)
+    graph = formats.read(memoryview(data).cast("B").toreadonly(), name, shapes or {}, signature, files, course)
     verify(graph)
     return graph
 

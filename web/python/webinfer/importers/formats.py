@@ -10,6 +10,7 @@ from typing import Any
 
 from webinfer.errors import InputError, ModelFormatError
 from webinfer.graph.ir import Graph
+from webinfer.importers.core.course import Course
 
 Reader = Callable[..., Graph]  # of source, name and sizes of inputs; where the format has them, of more (see Format)
 _HEAD = 256  # bytes that tell a format
@@ -33,6 +34,7 @@ class Format:
     signature: Callable[[bytes], bool] | None = None
     names: str = ""  # "module:function" for the names of a model's signatures; the reader takes `signature=`
     keys: frozenset[str] = frozenset()
+    courses: bool = False  # whether sizes and conditions may depend on data; the reader takes `course=`
     beside: str = ""  # "module:function" for the files that a model needs beside it; the reader takes `external=`
 
 
@@ -41,11 +43,11 @@ FORMATS = [
     Format(
         "TensorFlow Lite", (".tflite",), "webinfer.importers.tflite.convert:read_tflite",
         "every other operator, all of a model's in one error", signature=lambda head: head[4:8] == b"TFL3",
-        names="webinfer.importers.tflite.model:signature_names",
+        names="webinfer.importers.tflite.model:signature_names", courses=True,
     ),
     Format(
         "ONNX", (".onnx",), "webinfer.importers.onnx.convert:read_onnx",
-        "every other operator, all of a model's in one error", signature=lambda head: _is_onnx(head),
+        "every other operator, all of a model's in one error", signature=lambda head: _is_onnx(head), courses=True,
         beside="webinfer.importers.onnx.tensors:files_beside",
     ),
     Format(
@@ -67,6 +69,7 @@ def read(
     shapes: Mapping[str, Sequence[int]],
     signature: str | None = None,
     files: Mapping[str, memoryview] | None = None,
+    course: Course | None = None,
 ) -> Graph:
     """The graph of a model of any format, or of one of its signatures; `files` are those beside it.
 
@@ -82,6 +85,8 @@ def read(
         more["signature"] = signature
     if files and row.beside:
         more["external"] = files
+    if row.courses:
+        more["course"] = course
     return reader(source, name, shapes, **more)
 
 

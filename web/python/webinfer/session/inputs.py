@@ -18,16 +18,21 @@ from webinfer.tensor import buffer_of
 
 @dataclass(frozen=True, slots=True)
 class TensorInfo:
-    """One input or output of a model."""
+    """One input or output of a model. Where a size is open, the shape has its name in the file, "?" for none."""
 
     name: str
     dtype: DType
-    shape: tuple[int, ...]
+    shape: tuple[Any, ...]
     quantization: Quantization | None
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the elements."""
+        """Bytes of the elements.
+
+        Raises:  InputError if a size is open
+        """
+        if not all(isinstance(size, int) for size in self.shape):
+            raise InputError(f"sizes of {self.name!r} are open: {self.shape}; run the model, or give load(shapes=…)")
         count = self.dtype.itemsize
         for size in self.shape:
             count *= size
@@ -37,6 +42,21 @@ class TensorInfo:
 def info_of(value: Value) -> TensorInfo:
     """A value of the graph as users see it."""
     return TensorInfo(value.name, value.type.dtype, value.type.shape, value.type.quant)
+
+
+def sizes_given(inputs: Mapping[str, Any] | Any, infos: Sequence[TensorInfo]) -> dict[str, tuple[int, ...]]:
+    """The shapes of those inputs that carry one: arrays, tensors, typed buffers of as many axes as the model wants."""
+    given = inputs if isinstance(inputs, Mapping) else {infos[0].name: inputs} if len(infos) == 1 else {}
+    found = {}
+    for info in infos:
+        value = given.get(info.name)
+        shape = getattr(value, "shape", None)
+        typed = hasattr(value, "dtype") or (
+            isinstance(value, memoryview) and value.ndim == len(info.shape) and value.itemsize == info.dtype.itemsize
+        )
+        if shape is not None and typed:
+            found[info.name] = tuple(map(int, shape))
+    return found
 
 
 def checked(

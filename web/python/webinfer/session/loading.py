@@ -17,13 +17,15 @@ from webinfer.graph.printer import print_graph
 from webinfer.host import current
 from webinfer.host.interface import Host, Progress, ProgressEvent
 from webinfer.importers import files_beside, read_model, signature_names
+from webinfer.importers.core.course import Course, Key, OpenSizes, Unknown
 from webinfer.models.registry import MODELS, check_integrity, locate_model
 from webinfer.passes.dequantize import dequantize as in_real_numbers
-from webinfer.passes.pipeline import PIPELINE, ROUNDING, Pass, optimize
+from webinfer.passes.pipeline import PIPELINE, ROUNDING, optimize
 from webinfer.session.options import MAX_THREADS, checked_shapes, real_number, whole_number
 from webinfer.session.plan_cache import WithPostprocessing, open_graph
 from webinfer.session.selection import LoadOptions, choose, order_of
 from webinfer.session.session import Session, Signatures
+from webinfer.session.stages import StagedGraph
 from webinfer.session.state import Variables
 
 log = logging.getLogger("webinfer")
@@ -48,16 +50,16 @@ async def load(
     """A session that runs the model.
 
     `source` is the model: its bytes, a path, a URL, the name of a known model, or a `GraphBuilder`.
-    `backend` says where it runs: a name, or a list of names to try in order; `webinfer run --help` prints them.
-    "auto" measures a few runs on this device and takes the fastest. `session.choice` says which one runs, and why.
-    Nodes that a backend cannot run go to another one. With `strict` the whole model runs on the first backend, or
-    there is an error.
-    `threads` is for kernels on the processor: None takes what suits the machine; where threads cannot be had there is
-    one, and `session.choice` says why.
+    `backend` says where it runs: a name, or a list of names to try in order; `webinfer run --help` prints them. "auto"
+    measures a few runs on this device and takes the fastest. `session.choice` says which one runs, and why.
+    Nodes that a backend cannot run go to another one; with `strict` there is an error instead.
+    `threads` is for kernels on the processor: None takes what suits the machine; without threads there is one, and
+    `session.choice` says why.
     `tuning_ms` is a budget for timing kernels on this device. What won is remembered and applies to later loads. On a
     GPU it is spent in this call (None: nothing is timed), on the processor in a browser's pauses after it (None: 200).
     With 0 the default kernels run.
-    `shapes` binds the sizes of inputs, by name, that the model leaves open; they may change from run to run.
+    `shapes` binds the sizes of inputs that the model leaves open; else the first run binds them. They may change from
+    run to run: each set of sizes has a plan, and the plans used last are kept.
     `signature` names one of the ways to run a model that has several; `session.signatures` lists them.
     `dequantize` computes a quantised model in float32; its inputs and outputs are real numbers then.
     `dynamic_range` is for models with 8-bit weights beside float activations: "float" computes them in float32, "int8"
@@ -76,10 +78,10 @@ async def load(
     options = _options(strict, progress, threads, tuning_ms, precision)
     _check_ways(signature, dynamic_range)
     post, source = (source, source.model) if isinstance(source, WithPostprocessing) else (None, source)
-    if not isinstance(source, GraphBuilder):
-        source = await _with_files(_Bytes(*await _fetch(source, host, progress)), source, host, progress)
-    plan = _Loading(source, post, host, order, options, shapes, dequantize, dynamic_range == "int8")
-    return await plan.session(signature, None)
+    source = await _with_files(source, host, progress)
+    rounding = dynamic_range == "int8"
+    plan = _Loading(source, post, host, order, options, shapes, signature, dequantize, rounding)
+    return await plan.session(signature)
 
 
 def _check_ways(signature: str | None, dynamic_range: str) -> None:
@@ -99,6 +101,10 @@ def _options(
     return LoadOptions(strict, progress, threads, tuning_ms, precision == "float16")
 
 
+class OpenGraph(Graph):
+    """Stands for a model until its first run: its inputs and outputs as the file says, names in place of open sizes."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Loading:
     """What a model is loaded from and how: for its first session, and for those of other signatures."""
@@ -109,56 +115,87 @@ class _Loading:
     order: Sequence[str]
     options: LoadOptions
     shapes: Mapping[str, Sequence[int]] | None
+    signature: str | None  # that `shapes` is for
     dequantize: bool
     rounding: bool  # of the activations of dynamic-range models
 
-    async def session(self, signature: str | None, variables: Variables | None) -> Session:
+    async def session(self, signature: str | None, variables: Variables | None = None) -> Session:
         """A session of one signature that shares `variables`, if there are such."""
         progress = self.options.progress
-        graph, entry = await self._open(signature)
+        variables = variables or Variables()
+        graph, entry = await self._open(signature, variables)
         options = replace(self.options, plan_entry=entry)
-        _compiling(progress, 0)
-        selection = await choose(graph, self.host, self.order, options)
-        _compiling(progress, 1)
+        selection = None
+        if not isinstance(graph, OpenGraph):
+            _compiling(progress, 0)
+            selection = await choose(graph, self.host, self.order, options)
+            _compiling(progress, 1)
 
         def read(bound: Mapping[str, Sequence[int]]) -> Graph:
-            return self._read(bound, signature)
+            return self._read(bound, signature, variables, self.shapes is None)
 
         signatures = Signatures(self._signatures, self.session)
-        again = read if self.shapes else None
+        again = None if isinstance(self.source, GraphBuilder) else read
         session = Session(graph, self.host, selection, self.order, options, again, signatures, variables)
-        await _tell(session)
+        if selection is not None:
+            await _tell(session)
         return session
 
     def _signatures(self) -> tuple[str, ...]:
         source = self.source
         return () if isinstance(source, GraphBuilder) else signature_names(source.data, source.name)
 
-    async def _open(self, signature: str | None) -> tuple[Graph, PlanEntry | None]:
+    async def _open(self, signature: str | None, variables: Variables) -> tuple[Graph, PlanEntry | None]:
         """The optimised graph, and its entry in the plan cache."""
         source = self.source
         special = self.shapes or self.dequantize or self.rounding or signature is not None
-        if isinstance(source, GraphBuilder) or special or source.files:
-            return self._read(self.shapes, signature), None
-        post = self.post
 
         def read() -> Graph:
-            return self._read(None, None)
+            return self._read(self.shapes, signature, variables)
 
-        return await open_graph(source.data, source.name, self.host, read, self.order, post.name if post else "")
+        try:
+            if isinstance(source, GraphBuilder) or special or source.files:
+                return read(), None
+            post = self.post
+            return await open_graph(source.data, source.name, self.host, read, self.order, post.name if post else "")
+        except OpenSizes as error:
+            if self.shapes:
+                raise
+            return OpenGraph(source.name, error.inputs, error.outputs, ()), None
 
-    def _read(self, bound: Mapping[str, Sequence[int]] | None, signature: str | None) -> Graph:
+    def _read(
+        self, bound: Mapping[str, Sequence[int]] | None, signature: str | None, variables: Variables,
+        only_open: bool = False,
+    ) -> Graph:  # fmt: skip
         source = self.source
-        if not isinstance(source, GraphBuilder):
-            graph = read_model(source.data, source.name, bound, signature, source.files)
-        elif bound or signature is not None:
-            what = "its shapes; `shapes` is for models that leave sizes open" if bound else "one way to run it"
-            raise InputError(f"{source.name!r} was built with {what}")
-        else:
-            graph = source.graph()
+        if isinstance(source, GraphBuilder):
+            if bound or signature is not None:
+                what = "its shapes; `shapes` is for models that leave sizes open" if bound else "one way to run it"
+                raise InputError(f"{source.name!r} was built with {what}")
+            return self._finished(source.graph())
+        others = signature != self.signature  # whose inputs have other names
+
+        def read(known: Mapping[Key, Any]) -> Graph:
+            course = Course(known, only_open, others)
+            return read_model(source.data, source.name, bound, signature, source.files, course)
+
+        try:
+            return self._finished(read({}))
+        except Unknown as first:
+            if self.post is not None:
+                raise InputError(f"{source.name!r}: a task cannot follow a model whose course data decides") from None
+            return StagedGraph(first, read, self._finished, variables)
+
+    def _finished(self, graph: Graph) -> Graph:
+        """A graph that was read, or a part of one, as backends take it."""
         if self.dequantize:
             in_real_numbers(graph)
-        return _optimised(graph, self.post, ROUNDING if self.rounding else PIPELINE)
+        if self.post is not None:
+            self.post.extend(graph)
+        debug(5, f"imported\n{print_graph(graph)}" if debug_level() >= 5 else "")
+        for rewrite, count in optimize(graph, ROUNDING if self.rounding else PIPELINE):
+            debug(3, f"pass {rewrite}: {count} rewrites")
+        return graph
 
 
 async def _tell(session: Session) -> None:
@@ -175,15 +212,6 @@ def _compiling(progress: Progress | None, done: int) -> None:
         progress(ProgressEvent("compile", done, 1, "steps"))
 
 
-def _optimised(graph: Graph, post: WithPostprocessing | None, passes: tuple[Pass, ...]) -> Graph:
-    if post is not None:
-        post.extend(graph)
-    debug(5, f"imported\n{print_graph(graph)}" if debug_level() >= 5 else "")
-    for rewrite, count in optimize(graph, passes):
-        debug(3, f"pass {rewrite}: {count} rewrites")
-    return graph
-
-
 @dataclass(frozen=True, slots=True)
 class _Bytes:
     """A model file, its name, and the files beside it that it names."""
@@ -193,8 +221,11 @@ class _Bytes:
     files: Mapping[str, memoryview] = field(default_factory=dict)
 
 
-async def _with_files(model: _Bytes, source: Any, host: Host, progress: Progress | None) -> _Bytes:
+async def _with_files(source: Any, host: Host, progress: Progress | None) -> GraphBuilder | _Bytes:
     """The model with the files that it names, if it lies in a folder; else the importer says what is missing."""
+    if isinstance(source, GraphBuilder):
+        return source
+    model = _Bytes(*await _fetch(source, host, progress))
     if not isinstance(source, (str, PurePath)) or str(source) in MODELS:
         return model
     names = files_beside(model.data, model.name)

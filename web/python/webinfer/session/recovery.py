@@ -4,59 +4,84 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
 from webinfer.backends import registry
 from webinfer.backends.base import Executor
-from webinfer.errors import ClosedError, DeviceLostError, KernelError
+from webinfer.errors import ClosedError, DeviceLostError, InputError, KernelError
 from webinfer.graph.ir import Graph
 from webinfer.host.interface import Host
+from webinfer.session.kept import MAX_PLANS, Kept
 from webinfer.session.selection import LoadOptions, Selection, choose
 
 log = logging.getLogger("webinfer")
 MAX_LOSSES = 2  # of a device; then the next backend of the order takes over
+Sizes = Hashable  # what tells the plans of one session apart
 T = TypeVar("T")
 
 
 class LiveExecutor:
     """The selection in use, and what it was selected by, so that it can be selected again.
 
+    Those of other sizes of inputs are kept beside it. Without a selection, the graph's sizes are open as yet.
     Whoever replaces or inspects the executor holds `lock` and has waited for `idle()`.
     """
 
     def __init__(
-        self, graph: Graph, host: Host, selection: Selection, order: Sequence[str], options: LoadOptions
+        self, graph: Graph, host: Host, selection: Selection | None, order: Sequence[str], options: LoadOptions
     ) -> None:
         self.graph, self.host, self.order, self.options = graph, host, list(order), options
         self.lock = asyncio.Lock()
-        self._selection: Selection | None = selection
+        self._selection, self._first, self._closed = selection, graph, False
+        self._others: Kept[Sizes, tuple[Graph, Selection]] = Kept(lambda found: found[1].executor, MAX_PLANS - 1)
         self._losses, self._broken, self._running = 0, False, 0
 
     @property
     def selection(self) -> Selection:
         """The executor in use, and the reason.
 
-        Raises:  ClosedError after `close`
+        Raises:  ClosedError after `close`; InputError as long as sizes are open
         """
-        if self._selection is None:
+        if self._closed:
             raise ClosedError(f"the session of {self.graph.name!r} is closed; load the model again")
+        if self._selection is None:
+            sizes = ", ".join(f"{v.name!r}: ({', '.join(map(str, v.type.shape))})" for v in self.graph.inputs)
+            raise InputError(
+                f"{self.graph.name!r} has no plan yet, because sizes of its inputs are open: {sizes}; run it, or give "
+                "sizes to load(shapes=…)"
+            )
         return self._selection
+
+    @property
+    def bound(self) -> bool:
+        """Whether the sizes of all inputs are known; a closed session's are."""
+        return self._selection is not None or self._closed
 
     @property
     def closed(self) -> bool:
         """Whether the executor was closed for good."""
-        return self._selection is None
+        return self._closed
 
-    async def choose(self, graph: Graph) -> Selection:
-        """A graph compiled as this one was; nobody is told of the progress."""
-        return await choose(graph, self.host, self.order, replace(self.options, progress=None))
+    async def switch(self, now: Sizes, sizes: Sizes, read: Callable[[], Graph]) -> None:
+        """Goes on with the graph of other sizes, which `read` gives; what is in use is kept under its sizes `now`."""
+        await self.idle()
+        found = self._others.take(sizes)
+        if found is None:
+            graph = read()
+            found = graph, await choose(graph, self.host, self.order, replace(self._options_of(graph), progress=None))
+        if self._selection is not None:
+            self._others.add(now, (self.graph, self._selection))
+        self.graph, self._selection = found
 
-    def replace(self, selection: Selection, graph: Graph | None = None) -> None:
-        """Closes the executor in use and takes another one, perhaps of another graph."""
+    def _options_of(self, graph: Graph) -> LoadOptions:
+        return self.options if graph is self._first else replace(self.options, plan_entry=None)
+
+    def replace(self, selection: Selection) -> None:
+        """Closes the executor in use and takes another one of the same graph."""
         self.selection.executor.close()
-        self._selection, self.graph = selection, graph or self.graph
+        self._selection = selection
 
     async def watch(self, executor: Executor, run: Awaitable[T]) -> T:
         """Waits for a run, and notes if it ended with the loss of the device or of the kernels."""
@@ -93,7 +118,8 @@ class LiveExecutor:
         """Compiles the graph anew, in the order of the session unless another one is given."""
         before = self.selection.executor
         before.close()
-        options = replace(self.options, progress=None)
+        self._others.clear()  # which were on the same device, or in the same state of tuning
+        options = replace(self._options_of(self.graph), progress=None)
         self._selection = selection = await choose(self.graph, self.host, order or self.order, options)
         self._broken = False
         if self._losses:
@@ -106,6 +132,8 @@ class LiveExecutor:
 
     def close(self) -> None:
         """Frees the executor; a second call does nothing."""
+        self._closed = True
+        self._others.clear()
         if self._selection is not None:
             self._selection.executor.close()
             self._selection = None

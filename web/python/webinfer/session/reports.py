@@ -6,7 +6,7 @@ import json
 import statistics
 from array import array
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from html import escape
 from typing import Any
 
@@ -36,6 +36,7 @@ class PlanReport:
     rows: list[PlanRow]
     memory: MemoryReport
     notes: tuple[str, ...] = ()  # how the model is computed, where there is a choice
+    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # of the inputs that it was made for
 
     def __str__(self) -> str:
         head = ["#", "op", "backend", "kernel", "shapes", "MFLOP", "kB", "why"]
@@ -44,8 +45,10 @@ class PlanReport:
             for r in self.rows
         ]
         m = self.memory
+        made = ", ".join(f"{name} {'x'.join(map(str, shape)) or '1'}" for name, shape in self.shapes.items())
         memory = (
-            f"{len(self.rows)} steps, constants {m.constants} bytes, arena {m.arena} bytes (at least {m.arena_bound})"
+            f"{len(self.rows)} steps, constants {m.constants} bytes, arena {m.arena} bytes (at least {m.arena_bound}), "
+            f"for {made}"
         )
         lines = [f"{self.model} on {self.backend}: {self.choice}", memory, *self.notes, _table(head, rows)]
         return "\n".join(lines)

@@ -22,6 +22,7 @@ from webinfer.graph.ir import Graph, Node
 from webinfer.host.interface import Capability, Host, Progress
 from webinfer.ops.custom import CustomOp
 from webinfer.session.partition import PartitionedExecutor, Piece, cut
+from webinfer.session.stages import StagedExecutor, StagedGraph
 
 log = logging.getLogger("webinfer")
 PRECISIONS = ("float32", "float16")
@@ -87,6 +88,8 @@ async def choose(graph: Graph, host: Host, order: Sequence[str], options: LoadOp
     Raises:  the first backend's error if `options.strict`, else the last one's; IsolationError if `options.strict`
              asks for threads and the page cannot have them
     """
+    if isinstance(graph, StagedGraph):
+        return await _in_parts(graph, host, order, options)
     selection = await _select(graph, host, order, options)
     missing = _missing_threads(host, options)
     if missing is not None and selection.executor.backend in registry.taking("threads"):
@@ -95,6 +98,22 @@ async def choose(graph: Graph, host: Host, order: Sequence[str], options: LoadOp
             raise IsolationError(f"threads={options.threads} was asked for, but {missing.reason}; {missing.fix}")
         selection.reason += f"; on one thread, because {missing.reason}"
         log.warning("%s: %s", graph.name, selection.reason)
+    return selection
+
+
+async def _in_parts(graph: StagedGraph, host: Host, order: Sequence[str], options: LoadOptions) -> Selection:
+    """A staged graph, each of its parts on the backend that suits it; later parts are compiled by runs."""
+    options = replace(options, plan_entry=None)
+
+    async def build(part: Graph) -> Executor:
+        found = await choose(part, host, order, options)
+        if found.reason not in selection.reason:
+            selection.reason += f"; {found.reason}"
+        return found.executor
+
+    executor = StagedExecutor(graph, build, order[0])
+    selection = Selection(executor, "in parts, because data decides what runs")
+    await executor.open()
     return selection
 
 

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any
 
 from webinfer.backends import registry
 from webinfer.backends.base import Backend, Executor, MemoryReport
-from webinfer.errors import DeviceLostError, InputError, ShapeError
+from webinfer.errors import DeviceLostError, InputError, ModelFormatError, ShapeError
 from webinfer.graph.ir import Graph
 from webinfer.graph.printer import print_graph
 from webinfer.host.gpu import GpuTensor
 from webinfer.host.interface import Host, Progress, ProgressEvent
-from webinfer.session.inputs import checked, info_of, random_inputs, zeros
+from webinfer.importers.core.course import OpenSizes
+from webinfer.session.inputs import checked, info_of, random_inputs, sizes_given, zeros
 from webinfer.session.options import MAX_ROUNDS, real_number, whole_number
 from webinfer.session.recovery import LiveExecutor
 from webinfer.session.reports import PlanReport, Profile, VerifyReport, compare_backends, time_runs
 from webinfer.session.selection import LoadOptions, Selection, choose
+from webinfer.session.stages import StagedExecutor, StagedGraph
 from webinfer.session.state import Variables, on_host, open_inputs, open_outputs
 from webinfer.tensor import Tensor
 from webinfer.tune.log import TuningReport
@@ -47,7 +50,7 @@ class Session:
         self,
         graph: Graph,
         host: Host,
-        selection: Selection,
+        selection: Selection | None,
         order: Sequence[str],
         options: LoadOptions,
         read: ReadGraph | None = None,
@@ -56,11 +59,12 @@ class Session:
     ) -> None:
         self._live = LiveExecutor(graph, host, selection, order, options)
         self._read_graph, self._signatures = read, signatures
-        self._variables = Variables() if variables is None else variables
+        self._variables = variables or Variables()
         self._take_graph(graph)
 
     def _take_graph(self, graph: Graph) -> None:
         self._states = graph.states
+        self._stateful = bool(graph.states) or isinstance(graph, StagedGraph)
         self._variables.add(graph.states)
         self.inputs = [info_of(v) for v in open_inputs(graph)]
         self.outputs = [info_of(v) for v in open_outputs(graph)]
@@ -80,6 +84,8 @@ class Session:
     @property
     def choice(self) -> str:
         """Why this backend: one sentence."""
+        if not self._live.bound:
+            return f"{' or '.join(self._live.order)}, when the first run binds the sizes that the model leaves open"
         return self._live.selection.reason
 
     @property
@@ -101,6 +107,7 @@ class Session:
             list(self.executor.rows()),
             self.memory(),
             tuple(self._live.graph.notes),
+            {info.name: info.shape for info in self.inputs},
         )
 
     def memory(self) -> MemoryReport:
@@ -108,8 +115,10 @@ class Session:
         return self.executor.memory()
 
     def graph_text(self) -> str:
-        """The optimised graph as text."""
-        return print_graph(self._live.graph)
+        """The optimised graph as text; of a model whose course data decides, the parts that ran."""
+        executor = self.executor
+        graphs = executor.graphs() if isinstance(executor, StagedExecutor) else [self._live.graph]
+        return "".join(map(print_graph, graphs))
 
     # ----- running
 
@@ -118,17 +127,26 @@ class Session:
 
         `inputs` maps names to arrays, buffers or tensors; a model with one input also takes that alone. A session on a
         GPU also takes GpuTensors or GPUBuffers of the same device, and there runs that are begun together overlap. A
-        session whose executor has `in_place_inputs` also takes `backends.base.InPlace`. Where `shapes` were bound at
-        load, arrays of another size make the plan anew.
+        session whose executor has `in_place_inputs` also takes `backends.base.InPlace`. Where the model leaves sizes
+        open, arrays of other sizes get a plan of their own; the plans used last are kept.
 
         Raises:  InputError, DeviceLostError, KernelError, ClosedError; what a new plan may raise
         """
         async with self._live.lock:
-            executor, buffers = await self._prepared(inputs)
-            if self._states or not executor.abilities.overlapping_runs:
-                results = await self._live.watch(executor, executor.run(buffers))
-                return self._variables.take(self._states, results)
+            await self._fit_sizes(inputs)
+            async with self._variables.lock if self._stateful else nullcontext():
+                executor, buffers = await self._prepared(inputs)
+                if self._stateful or not executor.abilities.overlapping_runs:
+                    return await self._finished(executor, buffers)
         return await self._live.watch(executor, executor.run(buffers))
+
+    async def _alone(self, inputs: Mapping[str, Any] | Any) -> dict[str, Tensor]:
+        """As `run`, for who holds the locks of the session and of its variables."""
+        await self._fit_sizes(inputs)
+        return await self._finished(*await self._prepared(inputs))
+
+    async def _finished(self, executor: Executor, buffers: Mapping[str, Any]) -> dict[str, Tensor]:
+        return self._variables.take(self._states, await self._live.watch(executor, executor.run(buffers)))
 
     async def run_on_gpu(self, inputs: Mapping[str, Any] | Any) -> dict[str, GpuTensor]:
         """The outputs by name as buffers on the GPU: as `run`, but nothing is read back or waited for.
@@ -136,20 +154,22 @@ class Session:
         Raises:  InputError if the session does not run on a GPU; else as `run`
         """
         async with self._live.lock:
-            executor, buffers = await self._prepared(inputs)
-            if not executor.abilities.gpu_results:
-                able = " or ".join(registry.able("gpu_results"))
-                raise InputError(f"{self.name!r} runs on {self.backend}; results stay on the GPU only on {able}")
-            if self._states:
-                found = await self._live.watch(executor, executor.run_on_gpu(buffers))
-                self._variables.take(self._states, await on_host(found, self._states))
-                return {info.name: found[info.name] for info in self.outputs}
+            await self._fit_sizes(inputs)
+            async with self._variables.lock if self._stateful else nullcontext():
+                executor, buffers = await self._prepared(inputs)
+                if not executor.abilities.gpu_results:
+                    able = " or ".join(registry.able("gpu_results"))
+                    raise InputError(f"{self.name!r} runs on {self.backend}; results stay on the GPU only on {able}")
+                if self._states:
+                    found = await self._live.watch(executor, executor.run_on_gpu(buffers))
+                    self._variables.take(self._states, await on_host(found, self._states))
+                    return {info.name: found[info.name] for info in self.outputs}
         return await self._live.watch(executor, executor.run_on_gpu(buffers))
 
     async def warmup(self) -> None:
         """Runs once on zeros, so that the first real run is as fast as the next; variables stay as they are."""
-        with self._variables.untouched():
-            await self.run(zeros(self.inputs))
+        async with self._live.lock, self._variables.untouched():
+            await self._alone(zeros(self.inputs))
 
     # ----- variables and signatures
 
@@ -177,7 +197,6 @@ class Session:
 
     async def _prepared(self, inputs: Mapping[str, Any] | Any) -> tuple[Executor, dict[str, Any]]:
         """What runs next, and its checked inputs."""
-        await self._fit_shapes(inputs)
         buffers = self._fed(self._checked(inputs))
         await self._live.revive()
         return self.executor, buffers
@@ -186,28 +205,37 @@ class Session:
         """The inputs with the model's variables."""
         return buffers | self._variables.feed(self._states, self.name)
 
-    async def _fit_shapes(self, inputs: Mapping[str, Any] | Any) -> None:
-        """A new plan if arrays of another size are given and the model allows them."""
+    async def _fit_sizes(self, inputs: Mapping[str, Any] | Any) -> None:
+        """Takes the plan for the sizes that are given, a new one if there is none.
+
+        Raises:  InputError if the model does not allow them; what a new plan may raise
+        """
         if self._read_graph is None:
             return
-        given = inputs if isinstance(inputs, Mapping) else dict.fromkeys([i.name for i in self.inputs][:1], inputs)
-        found = {i.name: getattr(given.get(i.name), "shape", None) for i in self.inputs}
-        typed = {i.name: hasattr(given.get(i.name), "dtype") for i in self.inputs}
-        changed = {
-            i.name: tuple(shape)
-            for i in self.inputs
-            if (shape := found[i.name]) is not None and typed[i.name] and tuple(shape) != i.shape
-        }
-        if not changed:
+        given, current = sizes_given(inputs, self.inputs), {i.name: i.shape for i in self.inputs}
+        if self._live.bound and given.items() <= current.items():
             return
-        try:
-            graph = self._read_graph({i.name: changed.get(i.name, i.shape) for i in self.inputs})
-        except ShapeError:
-            return  # the model does not allow them: the check of the inputs says what is needed
-        selection = await self._live.choose(graph)
-        await self._live.idle()
-        self._live.replace(selection, graph)
-        self._take_graph(graph)
+        read, known = self._read_graph, current if self._live.bound else {}
+
+        def graph() -> Graph:
+            try:
+                if known:
+                    with suppress(ShapeError, ModelFormatError):
+                        return read({**known, **given})
+                return read(given)
+            except OpenSizes as error:
+                raise InputError(f"{error}; or run it with arrays, which have shapes") from error
+            except (ShapeError, ModelFormatError) as error:
+                found = f"{self.name!r} cannot run on inputs of these sizes"
+                try:
+                    self._checked(inputs)
+                except InputError as plain:
+                    found = str(plain)
+                raise InputError(f"{found}; {error}") from error
+
+        now, wanted = (tuple(found.get(i.name) for i in self.inputs) for found in (current, {**known, **given}))
+        await self._live.switch(now, wanted, graph)
+        self._take_graph(self._live.graph)
 
     def _checked(self, inputs: Mapping[str, Any] | Any) -> dict[str, Any]:
         return checked(inputs, self.inputs, self.name, self.host, self.executor)
@@ -275,18 +303,19 @@ class Session:
         Raises:  InputError unless `rounds` is at least 1; what `run` raises
         """
         rounds = whole_number("rounds", rounds, 1, MAX_ROUNDS)
-        buffers = self._checked(inputs) if inputs is not None else zeros(self.inputs)
         steps, runs = [], []
-        with self._variables.untouched():
-            await self.run(buffers)  # revives the session, and lets code get warm
+        async with self._live.lock, self._variables.untouched():
+            if inputs is not None:
+                await self._fit_sizes(inputs)
+            buffers = self._checked(inputs) if inputs is not None else zeros(self.inputs)
+            await self._alone(buffers)  # revives the session, and lets code get warm
             for done in range(rounds):
                 if progress is not None:
                     progress(ProgressEvent("profile", done, rounds, "steps"))
                 fed = self._fed(buffers)
-                runs.append(await time_runs(lambda _: self.run(buffers), self.executor, fed, self.host.now_ms))
-                async with self._live.lock:
-                    await self._live.idle()
-                    steps.append(await self.executor.profile(fed, 1))
+                runs.append(await time_runs(lambda _: self._alone(buffers), self.executor, fed, self.host.now_ms))
+                await self._live.idle()
+                steps.append(await self.executor.profile(fed, 1))
         times = [statistics.median(step) for step in zip(*steps, strict=True)]
         run_ms, overhead_ms = (statistics.median(samples) for samples in zip(*runs, strict=True))
         return Profile(self.name, self.backend, list(self.executor.rows()), times, run_ms, overhead_ms)
@@ -306,9 +335,11 @@ class Session:
         tolerance = real_number("tolerance", tolerance)
         if against not in registry.names():
             raise InputError(f"cannot verify against {against!r}; choose one of {', '.join(registry.names())}")
-        buffers = self._fed(self._checked(inputs) if inputs is not None else self.noise())
         live = self._live
-        async with live.lock:
+        async with live.lock, self._variables.lock:
+            if inputs is not None:
+                await self._fit_sizes(inputs)
+            buffers = self._fed(self._checked(inputs) if inputs is not None else self.noise())
             await live.idle()
             await live.revive()
             other = await choose(live.graph, self.host, [against], LoadOptions(strict=True))
@@ -336,7 +367,8 @@ class Session:
         self.close()
 
     def __repr__(self) -> str:
-        return f"Session({self.name!r}, {'closed' if self._live.closed else self.backend})"
+        state = "closed" if self._live.closed else self.backend if self._live.bound else "sizes open"
+        return f"Session({self.name!r}, {state})"
 
 
 def _tuned_backend(preferred: str) -> Backend:

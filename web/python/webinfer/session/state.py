@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 from webinfer.errors import InputError
@@ -27,16 +28,19 @@ class Variables:
     """The values of a model's variables by name. Sessions of several signatures of one model share them."""
 
     def __init__(self) -> None:
+        self.lock = asyncio.Lock()  # who runs with variables holds it
         self._values: dict[str, Tensor] = {}
         self._first: dict[str, Tensor] = {}
 
     def add(self, states: Sequence[State]) -> None:
-        """Takes over variables that are new, with their first values."""
+        """Takes over variables with their first values; those of another shape that no run has changed begin anew."""
         for state in states:
-            if state.initial is not None and state.name not in self._first:
+            before = self._first.get(state.name)
+            if state.initial is not None and (before is None or before.shape != state.type.shape):
                 first = Tensor(state.initial, state.type.shape, state.type.dtype, state.type.quant)
                 self._first[state.name] = first
-                self._values.setdefault(state.name, first)
+                if self._values.get(state.name, before) is before:
+                    self._values[state.name] = first
 
     def reset(self) -> None:
         """Every variable holds its first value again; those that have none hold nothing."""
@@ -49,7 +53,7 @@ class Variables:
     def feed(self, states: Sequence[State], model: str) -> dict[str, memoryview]:
         """The inputs of a graph that are its state.
 
-        Raises:  InputError naming a variable to which nothing was assigned yet
+        Raises:  InputError naming a variable to which nothing was assigned yet, or whose value has another shape
         """
         fed = {}
         for state in states:
@@ -58,6 +62,11 @@ class Variables:
                 if value is None:
                     raise InputError(
                         f"variable {state.name!r} of {model!r} holds nothing yet; first run the signature that sets it"
+                    )
+                if value.shape != state.type.shape:
+                    raise InputError(
+                        f"variable {state.name!r} of {model!r} holds {value.shape}, inputs of these sizes need "
+                        f"{state.type.shape}; call reset() to begin anew"
                     )
                 fed[state.input] = value.flat().cast("B")
         return fed
@@ -68,14 +77,15 @@ class Variables:
         kept = {state.output for state in states}
         return {name: tensor for name, tensor in results.items() if name not in kept}
 
-    @contextmanager
-    def untouched(self) -> Iterator[None]:
-        """Trial runs inside leave every variable as it was."""
-        before = dict(self._values)
-        try:
-            yield
-        finally:
-            self._values = before
+    @asynccontextmanager
+    async def untouched(self) -> AsyncIterator[None]:
+        """Trial runs inside leave every variable as it was; nobody else runs with variables meanwhile."""
+        async with self.lock:
+            before = dict(self._values)
+            try:
+                yield
+            finally:
+                self._values = before
 
 
 async def on_host(results: Mapping[str, Any], states: Sequence[State]) -> dict[str, Tensor]:

@@ -17,6 +17,7 @@ MAX_LOOP_TURNS = 2_000  # that are unrolled
 MAX_TIME_STEPS = 1024  # of a recurrent layer, each unrolled into some twenty nodes
 MAX_FOLDED = 200_000  # elements that are computed while one model is read
 MAX_READ = 65536  # elements of a constant that says a shape, axes or sizes
+MAX_DECIDING = 64  # elements of a computed value on which shapes depend
 MAX_RANK = 8
 MAX_TENSOR_BYTES = 2**31 - 1  # one tensor must fit a wasm32 memory
 MAX_STRIDE = 65536  # of a window, in elements; its size too

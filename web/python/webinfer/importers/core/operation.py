@@ -14,7 +14,8 @@ from webinfer.dtypes import DType
 from webinfer.errors import ModelFormatError, ShapeError
 from webinfer.graph.ir import Op, Value, apply
 from webinfer.graph.printer import safe_name
-from webinfer.importers.core.limits import MAX_READ
+from webinfer.importers.core.course import Unknown
+from webinfer.importers.core.limits import MAX_DECIDING, MAX_READ
 from webinfer.importers.core.problems import Problems, Refusal
 from webinfer.importers.core.steps import Steps
 from webinfer.importers.core.writer import GraphWriter
@@ -111,6 +112,8 @@ class BaseOperation(Steps):
 
     def _constants(self, key: Any) -> tuple[Any, ...]:
         value = self.value(key)
+        if value.type.size <= MAX_DECIDING:
+            value = self.writer.read(value)
         if value.constant is None:
             self.refuse(f"input {key} is computed at run time; shapes, axes and sizes must be constants")
         if value.type.size > MAX_READ or value.constant.sparsity is not None:
@@ -175,8 +178,10 @@ def convert_all(steps: Iterable[tuple[AnyOperation, Convert[AnyOperation] | None
 
     Each operator comes with its converter and with the obstacle that keeps it from being converted, "" if none.
 
-    Raises:  ModelFormatError if the file breaks a rule; LimitError
+    Raises:  ModelFormatError if the file breaks a rule; LimitError; Unknown where the rest depends on data, and
+             nothing is unsupported
     """
+    waiting: Unknown | None = None
     for operation, convert, obstacle in steps:
         operation.writer.count_operator()
         guessed, before = problems.guessed(operation.inputs), operation.writer.position
@@ -189,6 +194,9 @@ def convert_all(steps: Iterable[tuple[AnyOperation, Convert[AnyOperation] | None
                 operation.bind(results, operation.writer.made_since(before))
             except Refusal as refusal:
                 _note(operation, () if guessed else refusal.reasons, problems)
+            except Unknown as unknown:
+                waiting = waiting or unknown  # the walk goes on, to find what is not supported
+                _note(operation, (), problems)
             except operation.wrong as error:
                 if not guessed:
                     raise operation.located(error) from error
@@ -196,6 +204,8 @@ def convert_all(steps: Iterable[tuple[AnyOperation, Convert[AnyOperation] | None
         for key in operation.outputs:  # stand-ins, so that what follows is looked at too
             if key not in operation.scope and (value := operation.stand_in(key)) is not None:
                 operation.scope[key] = value
+    if waiting is not None and not problems.lines():
+        raise waiting
 
 
 def _note(operation: BaseOperation, reasons: Iterable[str], problems: Problems) -> None:

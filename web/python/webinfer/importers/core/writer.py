@@ -7,8 +7,9 @@ from contextlib import contextmanager
 
 from webinfer.dtypes import DType
 from webinfer.errors import LimitError, ShapeError
-from webinfer.graph.ir import Graph, Node, Value
+from webinfer.graph.ir import Constant, Graph, Node, Value
 from webinfer.graph.printer import safe_name
+from webinfer.importers.core.course import Course, Key, Unknown
 from webinfer.importers.core.folding import fold
 from webinfer.importers.core.limits import MAX_CONVERTED, MAX_DEPTH, MAX_FOLDED, MAX_NODES, check_bytes
 from webinfer.importers.core.variables import Variables
@@ -22,12 +23,14 @@ class GraphWriter:
 
     `folding` is how many elements of constants may be computed while reading: small integers, as shapes are
     made of. 0 leaves all work to the kernels. With `floats`, small float32 constants too: some formats compute sizes
-    with scales.
+    with scales. Without a `course`, nothing may depend on values that only runs know.
     """
 
-    def __init__(self, name: str, folding: int = MAX_FOLDED, floats: bool = False) -> None:
+    def __init__(
+        self, name: str, folding: int = MAX_FOLDED, floats: bool = False, course: Course | None = None
+    ) -> None:
         self.graph = Graph(name, [], [], [])
-        self._floats = floats
+        self._floats, self.course = floats, course
         self.variables = Variables(self.graph)
         self._folding_left, self._operators_left, self._depth = folding, MAX_CONVERTED, 0
 
@@ -54,6 +57,40 @@ class GraphWriter:
             raise LimitError(f"{what}: nodes of the graph", MAX_NODES + 1, MAX_NODES, "use a smaller model")
         self.graph.nodes.append(node)
         return node.outputs
+
+    def key(self, value: Value) -> Key:
+        """What tells a value that is computed or an input from all others; (-1, -1) for what is neither."""
+        for place in range(len(self.graph.nodes) - 1, -1, -1):
+            outputs = self.graph.nodes[place].outputs
+            if value in outputs:
+                return place, outputs.index(value)
+        return -1, self.graph.inputs.index(value) if value in self.graph.inputs else -1
+
+    def known(self, value: Value) -> bool:
+        """Whether the value is a constant, or runs have shown it."""
+        return value.is_constant or (self.course is not None and self.key(value) in self.course.known)
+
+    def read(self, value: Value) -> Value:
+        """The value as a constant if it is one or runs have shown it; without a course, the value itself.
+
+        Raises:  Unknown where a run must show it first
+        """
+        if value.constant is not None or self.course is None:
+            return value
+        key = self.key(value)
+        if key == (-1, -1):
+            return value  # stands in for what could not be made
+        found = self.course.known.get(key)
+        if found is not None:
+            return Value(value.name, value.type, Constant(memoryview(found), value.type.dtype))
+        self._name_inputs()
+        graph = Graph(self.graph.name, self.graph.inputs, [value], self.graph.nodes)
+        graph.states = self.variables.states({})
+        raise Unknown(graph, key, value)
+
+    def _name_inputs(self) -> None:
+        for value, unique in zip(self.graph.inputs, unique_names([v.name for v in self.graph.inputs]), strict=True):
+            value.name = unique  # of variables, which come last
 
     def count_operator(self) -> None:
         """Counts one more operator to convert.
@@ -86,8 +123,7 @@ class GraphWriter:
         The next values of variables follow them. An output is a value of its own. What is an input, a constant, another
         output or has another name in the file passes through an identity.
         """
-        for value, unique in zip(self.graph.inputs, unique_names([v.name for v in self.graph.inputs]), strict=True):
-            value.name = unique  # of variables, which come last
+        self._name_inputs()
         graph, produced, taken = self.graph, self.made_since(0), set[Value]()
         changed = self.variables.outputs()
         names = unique_names([*(name for name, _, _ in outputs), *(f"{name} (next)" for name in changed)])[
@@ -120,13 +156,13 @@ def unique_names(names: Sequence[str]) -> list[str]:
     return result
 
 
-def check_names(shapes: Shapes, names: Collection[str]) -> None:
-    """Nothing, if sizes are given for inputs only.
+def check_names(shapes: Shapes, names: Collection[str], course: Course | None = None) -> None:
+    """Nothing, if sizes are given for inputs only, or the course allows others.
 
     Raises:  ShapeError naming what is no input
     """
     unknown = sorted(set(shapes) - set(names))
-    if unknown:
+    if unknown and not (course and course.others):
         raise ShapeError(f"sizes are given for {unknown}; the model's inputs are {list(names)}")
 
 

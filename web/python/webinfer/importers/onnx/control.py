@@ -11,16 +11,21 @@ from webinfer.importers.onnx.operation import Convert, Operation
 
 
 def _if(op: Operation) -> list[Value]:
-    """The results of one branch; where the condition is data, both are computed and selected from."""
-    then, otherwise = op.graph("then_branch"), op.graph("else_branch")
-    condition = op.value(0)
-    if condition.constant is not None:
-        return op.run(then if op.scalar(0) else otherwise, [])
+    """The results of one branch, or of both and a choice between them."""
+
+    def side(taken: bool) -> list[Value]:
+        return op.run(op.graph("then_branch" if taken else "else_branch"), [])
+
+    def both() -> tuple[list[Value], list[Value]]:
+        yes, no = ([op.dense(value) for value in side(taken)] for taken in (True, False))
+        return yes, no
+
+    if op.known(0):
+        return side(bool(op.scalar(0)))
     try:
-        first, second = ([op.dense(v) for v in op.run(graph, [])] for graph in (then, otherwise))
+        return branch(op, op.value(0), side, both)
     except (ModelFormatError, ShapeError) as error:
         op.refuse(f"a branch on data, one side of which does not fit these sizes: {error}")
-    return branch(op, condition, [], lambda _: first, lambda _: second)
 
 
 def _loop(op: Operation) -> list[Value]:

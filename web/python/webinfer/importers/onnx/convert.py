@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from webinfer.dtypes import DType
 from webinfer.errors import ModelFormatError, ShapeError
 from webinfer.graph.ir import Graph, TensorType, Value
 from webinfer.graph.printer import safe_name
+from webinfer.importers.core.course import Course, OpenSizes, Unknown
 from webinfer.importers.core.limits import MAX_RANK, check_bytes, within
 from webinfer.importers.core.operation import convert_all
 from webinfer.importers.core.problems import Problems, Refusal
@@ -52,14 +54,17 @@ OLDEST, NEWEST = 7, 28  # opsets of ONNX itself
 MAX_NAMES = 8  # inputs with open sizes that one error lists
 
 
-def read_onnx(data: memoryview, name: str, shapes: Shapes, external: External | None = None) -> Graph:
+def read_onnx(
+    data: memoryview, name: str, shapes: Shapes, external: External | None = None, course: Course | None = None
+) -> Graph:
     """The model's graph. `shapes` binds the sizes of inputs by name; `external` are files beside the model.
 
     Raises:  ModelFormatError if the file breaks a rule; UnsupportedOpError listing everything that is not supported;
-             ShapeError if `shapes` does not fit or leaves a size open; LimitError for absurd sizes
+             ShapeError if `shapes` does not fit; OpenSizes if it leaves a size open; LimitError for absurd sizes;
+             with a course, Unknown
     """
     model = read_file(data, name)
-    context = Context(model, GraphWriter(name, floats=True), external or {}, _run)
+    context = Context(model, GraphWriter(name, floats=True, course=course), external or {}, _run)
     problems = Problems(context.guessed)
     version = model.opsets.get("", 0)
     if model.opsets and "" in model.opsets and not OLDEST <= version <= NEWEST:
@@ -68,9 +73,13 @@ def read_onnx(data: memoryview, name: str, shapes: Shapes, external: External | 
     scope: Scope = ChainMap()
     _add_constants(context, model.graph, scope, problems)
     _add_inputs(context, shapes, scope, problems)
-    convert_all(_steps(context, model.graph, scope, {}, model.opsets), problems)
-    problems.check()
-    return _finish(context, scope)
+    try:
+        convert_all(_steps(context, model.graph, scope, {}, model.opsets), problems)
+        problems.check()
+        return _finish(context, scope)
+    except Unknown as unknown:
+        unknown.outputs = [_declared(info) for info in model.graph.outputs]
+        raise
 
 
 def _finish(context: Context, scope: Scope) -> Graph:
@@ -154,7 +163,7 @@ def _add_inputs(context: Context, shapes: Shapes, scope: Scope, problems: Proble
     names = [info.name for info in infos]
     if len(set(names)) != len(names):
         raise ModelFormatError(f"{name}: two inputs have one name")
-    check_names(shapes, names)
+    check_names(shapes, names, context.writer.course)
     sizes = _bound_names(infos, shapes)
     unbound: list[str] = []
     for info in infos:
@@ -176,10 +185,21 @@ def _add_inputs(context: Context, shapes: Shapes, scope: Scope, problems: Proble
     if unbound:
         problems.check()
         more = f" and {len(unbound) - MAX_NAMES} more" if len(unbound) > MAX_NAMES else ""
-        raise ShapeError(
+        raise OpenSizes(
             f"{name}: the model leaves sizes of inputs open: {', '.join(unbound[:MAX_NAMES])}{more}; bind them with "
-            f"`shapes`, for example shapes={{{infos[0].name!r}: (...)}}"
+            f"`shapes`, for example shapes={{{infos[0].name!r}: (...)}}",
+            [_declared(info, _input_shape(info, None, shapes, sizes)) for info in infos],
+            [_declared(info) for info in graph.outputs],
         )
+
+
+def _declared(info: ValueInfo, shape: tuple[int, ...] | None = None) -> Value:
+    """What the file says of an input or an output; "?" stands for a size of which it says nothing."""
+    sizes: Any = tuple(d if d != "" else "?" for d in info.shape or ()) if shape is None else shape
+    try:
+        return Value(info.name, TensorType(sizes, dtype_of(info.kind, "")))
+    except Refusal:
+        return Value(info.name, TensorType(sizes))
 
 
 def _listed(info: ValueInfo) -> str:
@@ -204,7 +224,9 @@ def _bound_names(infos: list[ValueInfo], shapes: Shapes) -> dict[str, int]:
     return sizes
 
 
-def _input_shape(info: ValueInfo, dtype: DType, shapes: Shapes, sizes: Mapping[str, int]) -> tuple[int, ...] | None:
+def _input_shape(
+    info: ValueInfo, dtype: DType | None, shapes: Shapes, sizes: Mapping[str, int]
+) -> tuple[int, ...] | None:
     """The shape that an input gets, or None if sizes are left open."""
     wanted = shapes.get(info.name)
     if info.shape is None:

@@ -14,26 +14,27 @@ def _while(op: Operation) -> list[Value]:
 
 
 def _if(op: Operation) -> list[Value]:
-    """Both branches, and a choice between their results and between what they leave in variables."""
-    condition, *inputs = op.value(0), *op.values()[1:]
-    if condition.constant is not None:
-        option = "then_subgraph_index" if condition.numbers()[0] else "else_subgraph_index"
-        return op.run(option, inputs)
-    variables = op.writer.variables
-    before = variables.values()
-    yes = op.run("then_subgraph_index", inputs)
-    changed = variables.values()
-    variables.restore(before)
-    no = op.run("else_subgraph_index", inputs)
-    other = variables.values()
-    names = [name for name in {**changed, **other} if changed.get(name) is not other.get(name)]
-    if any(name not in changed or name not in other for name in names):
-        op.refuse("a variable that only one branch sets, and that nothing read before")
-    whole, alternative = [*yes, *(changed[n] for n in names)], [*no, *(other[n] for n in names)]
-    results = branch(op, condition, [], lambda _: whole, lambda _: alternative)
-    for name, value in zip(names, results[len(yes) :], strict=True):
+    """One branch, or both and a choice between their results and between what they leave in variables."""
+    inputs, names, variables = op.values()[1:], list[str](), op.writer.variables
+
+    def side(taken: bool) -> list[Value]:
+        return op.run("then_subgraph_index" if taken else "else_subgraph_index", inputs)
+
+    def both() -> tuple[list[Value], list[Value]]:
+        before = variables.values()
+        yes, changed = side(True), variables.values()
+        variables.restore(before)
+        no, other = side(False), variables.values()
+        names.extend(name for name in {**changed, **other} if changed.get(name) is not other.get(name))
+        if any(name not in changed or name not in other for name in names):
+            op.refuse("a variable that only one branch sets, and that nothing read before")
+        return [*yes, *(changed[n] for n in names)], [*no, *(other[n] for n in names)]
+
+    results = branch(op, op.value(0), side, both)
+    count = len(results) - len(names)
+    for name, value in zip(names, results[count:], strict=True):
         variables.write(name, value, variables.initial(name))
-    return results[: len(yes)]
+    return results[:count]
 
 
 def _composite(op: Operation) -> list[Value]:

@@ -7,10 +7,12 @@ the file are hints for inputs only, as an input's size may be bound to another o
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from webinfer.errors import InputError, UnsupportedOpError
 from webinfer.graph.ir import Graph, TensorType, Value
 from webinfer.graph.printer import safe_name
+from webinfer.importers.core.course import Course, Unknown
 from webinfer.importers.core.operation import convert_all
 from webinfer.importers.core.problems import Problems, Refusal
 from webinfer.importers.core.writer import GraphWriter, Shapes, bound_shape, check_names, unique_names
@@ -34,7 +36,7 @@ from webinfer.importers.tflite import (
     svdf,
     variables,
 )
-from webinfer.importers.tflite.model import OperatorInfo, SignatureInfo, read_signatures, read_subgraphs
+from webinfer.importers.tflite.model import OperatorInfo, SignatureInfo, TensorInfo, read_signatures, read_subgraphs
 from webinfer.importers.tflite.operation import Conversion, Convert, Model, Operation, Row, declared_value
 from webinfer.importers.tflite.schema import VERSIONS
 
@@ -50,31 +52,44 @@ CONVERTERS: dict[str, Row] = {
 _NOTHING = memoryview(b"")
 
 
-def read_tflite(data: memoryview, name: str, shapes: Shapes, signature: str | None = None) -> Graph:
+def read_tflite(
+    data: memoryview, name: str, shapes: Shapes, signature: str | None = None, course: Course | None = None
+) -> Graph:
     """The model's first subgraph, or that of a signature. `shapes` binds the sizes of inputs by name.
 
     With a signature, inputs and outputs have the names that it gives them.
 
     Raises:  ModelFormatError if the file breaks a rule; UnsupportedOpError listing everything that is
              not supported; ShapeError if `shapes` does not fit the model; LimitError for absurd sizes;
-             InputError if there is no such signature
+             InputError if there is no such signature; with a course, Unknown
     """
     subgraphs = read_subgraphs(data, name)
     called = _signature(data, name, signature)
-    model = Model(subgraphs, GraphWriter(name), _run, assigned=variables.assigned_variables(subgraphs))
+    model = Model(subgraphs, GraphWriter(name, course=course), _run, assigned=variables.assigned_variables(subgraphs))
     conversion, problems = Conversion(model, called.subgraph), Problems()
     _add_inputs(conversion, called.inputs, shapes, problems)
-    convert_all(_steps(conversion), problems)
-    problems.check()
     tensors = conversion.subgraph.tensors
     outputs = tuple(called.outputs.values()) if signature is not None else conversion.subgraph.outputs
+    names = list(called.outputs) or [tensors[i].name or f"output_{k}" for k, i in enumerate(outputs)]
+    names = unique_names(names)
     try:
+        convert_all(_steps(conversion), problems)
+        problems.check()
         values = _outputs(conversion, outputs)
     except Refusal as refusal:
         raise UnsupportedOpError([f"an output of the model: {reason}" for reason in refusal.reasons]) from refusal
-    names = list(called.outputs) or [tensors[i].name or f"output_{k}" for k, i in enumerate(outputs)]
-    names = unique_names(names)
+    except Unknown as unknown:
+        unknown.outputs = [_declared(tensors[i], n) for i, n in zip(outputs, names, strict=True)]
+        raise
     return model.writer.finish([(n, tensors[i].name, v) for n, i, v in zip(names, outputs, values, strict=True)])
+
+
+def _declared(tensor: TensorInfo, name: str) -> Value:
+    """What the file says of an output whose size is known at run time only."""
+    value = declared_value(tensor)
+    sizes: Any = tuple("?" if d < 0 else d for d in tensor.signature or tensor.shape)
+    value.name, value.type = name, TensorType(sizes, value.type.dtype, value.type.quant)
+    return value
 
 
 def _signature(data: memoryview, name: str, wanted: str | None) -> SignatureInfo:
@@ -122,9 +137,11 @@ def _obstacle(info: OperatorInfo, row: Row | None) -> str:
 def _add_inputs(conversion: Conversion, called: Mapping[int, str], shapes: Shapes, problems: Problems) -> None:
     tensors = [conversion.subgraph.tensors[i] for i in conversion.subgraph.inputs]
     names = unique_names([called.get(t.index) or t.name or f"input_{k}" for k, t in enumerate(tensors)])
-    check_names(shapes, names)
+    course = conversion.model.writer.course
+    check_names(shapes, names, course)
     for tensor, name in zip(tensors, names, strict=True):
-        allowed = tensor.signature if -1 in tensor.signature else (-1,) * len(tensor.shape)
+        fixed = tensor.shape if course is not None and course.only_open else (-1,) * len(tensor.shape)
+        allowed = tensor.signature if -1 in tensor.signature else fixed
         shape = bound_shape(name, tensor.shape, allowed, shapes.get(name), tensor.dtype)
         value = declared_value(tensor)
         value.name, value.type = name, TensorType(shape, value.type.dtype, value.type.quant)

@@ -1,0 +1,176 @@
+"""Models whose course data decides: only the branch taken runs, sizes may be computed, and the plans are kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+onnx = pytest.importorskip("onnx")
+onnxruntime = pytest.importorskip("onnxruntime")
+from onnx import TensorProto, helper  # noqa: E402
+from tests.importers.tflite_writer import Writer  # noqa: E402
+from tests.session.test_open_sizes import DRAW, SHARED, judged, saved, with_session  # noqa: E402
+
+import webinfer  # noqa: E402
+from webinfer.errors import InputError, UnsupportedOpError  # noqa: E402
+
+BACKENDS = pytest.mark.parametrize("backend", ["wasm", "reference"])
+SIZE = 5000  # elements from which a branch is worth a look at its condition
+
+
+def _body(nodes: list[Any], inputs: list[Any], outputs: Any) -> Any:
+    """A graph inside another; inputs are (name, type, shape)."""
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs]
+    return helper.make_graph(nodes, "body", [helper.make_tensor_value_info(*i) for i in inputs], ends)
+
+
+def _branches(*sides: list[Any], after: tuple[Any, ...] = ()) -> bytes:
+    """s = x * 2; where the sum of x is above 0, the first side, else the second; both see s and x, and give r."""
+    graphs = [
+        helper.make_graph(
+            nodes, name, [], [helper.make_tensor_value_info(nodes[-1].output[0], TensorProto.FLOAT, None)]
+        )
+        for name, nodes in zip(("yes", "no"), sides, strict=True)
+    ]
+    nodes = [
+        helper.make_node("Mul", ["x", "two"], ["s"]),
+        helper.make_node("ReduceSum", ["x"], ["total"], keepdims=0),
+        helper.make_node("Greater", ["total", "zero"], ["above"]),
+        helper.make_node("If", ["above"], ["r"], then_branch=graphs[0], else_branch=graphs[1]),
+        *(after or (helper.make_node("Identity", ["r"], ["y"]),)),
+    ]
+    return saved(nodes, {"x": [SIZE]}, ["y"], two=np.array(2, "f4"), zero=np.array(0, "f4"), from_=np.array([3], "i8"),
+                 to=np.array([7], "i8"))  # fmt: skip
+
+
+def _ops(session: webinfer.Session) -> list[str]:
+    return [row.op for row in session.plan().rows]
+
+
+@BACKENDS
+def test_only_the_branch_that_is_taken_runs(backend: str) -> None:
+    """Its result may differ in shape from the other's; what was computed before the branch is not computed again."""
+    yes = [helper.make_node("Exp", ["s"], ["p"])]
+    no = [helper.make_node("Slice", ["s", "from_", "to"], ["q"])]
+    data = _branches(yes, no)
+
+    async def work(session: webinfer.Session) -> None:
+        x = DRAW.normal(size=SIZE).astype(np.float32)
+        for sign in (1, -1, -1, 1):
+            inputs = {"x": sign * abs(x)}
+            got = (await session.run(inputs))["y"].numpy()
+            np.testing.assert_allclose(got, judged(data, inputs)[0], rtol=1e-5)
+            ops = _ops(session)
+            assert ("exp" in ops, "slice" in ops) == (sign > 0, sign < 0)
+            assert ops.count("mul") + ops.count("linear") == 1
+            assert (await session.verify(inputs=inputs)).ok
+            assert len((await session.profile(inputs, rounds=1)).times_ms) == len(ops)
+        assert "data decides" in session.choice
+        assert "mul" in session.graph_text() or "linear" in session.graph_text()
+
+    with_session(work, data, backend)
+
+
+def test_what_only_the_other_branch_lacks_does_not_matter() -> None:
+    strange = [helper.make_node("StringNormalizer", ["s"], ["q"])]
+    data = _branches([helper.make_node("Exp", ["s"], ["p"])], strange)
+
+    async def work(session: webinfer.Session) -> None:
+        x = np.ones(SIZE, np.float32)
+        assert (await session.run(x))["y"].shape == (SIZE,)
+        with pytest.raises(UnsupportedOpError, match="StringNormalizer"):
+            await session.run(-x)
+        assert (await session.run(x))["y"].shape == (SIZE,)
+
+    with_session(work, data)
+
+
+def test_what_is_not_supported_is_known_when_the_model_is_loaded() -> None:
+    after = (helper.make_node("StringNormalizer", ["r"], ["y"]),)
+    sides = [helper.make_node("Exp", ["s"], ["p"])], [helper.make_node("Slice", ["s", "from_", "to"], ["q"])]
+
+    async def work(session: webinfer.Session) -> None:
+        raise AssertionError("it loads")
+
+    with pytest.raises(UnsupportedOpError, match="StringNormalizer"):
+        with_session(work, _branches(*sides, after=after))
+
+
+def test_small_branches_are_both_computed() -> None:
+    """That is cheaper than to wait for the condition, and the plan stays one."""
+    sides = [_body([helper.make_node(op, ["x"], [op])], [], [op]) for op in ("Exp", "Abs")]
+    nodes = [helper.make_node("If", ["c"], ["y"], then_branch=sides[0], else_branch=sides[1])]
+    data = saved(nodes, {"x": [4], "c": (TensorProto.BOOL, [])}, ["y"])
+
+    async def work(session: webinfer.Session) -> None:
+        for c in (True, False):
+            inputs = {"x": np.float32([-1, 0, 1, 2]), "c": np.array(c)}
+            np.testing.assert_allclose((await session.run(inputs))["y"].numpy(), judged(data, inputs)[0], rtol=1e-6)
+        assert {"exp", "abs", "where"} <= {*_ops(session)}
+
+    with_session(work, data)
+
+
+@BACKENDS
+def test_shapes_may_be_inputs(backend: str) -> None:
+    """One plan for each shape; sizes of x are open as well."""
+    nodes = [
+        helper.make_node("Reshape", ["x", "shape"], ["r"]),
+        helper.make_node("Softmax", ["r"], ["y"], axis=-1),
+    ]
+    data = saved(nodes, {"x": ["n"], "shape": (TensorProto.INT64, [2])}, ["y"])
+
+    async def work(session: webinfer.Session) -> None:
+        for n, shape in ((12, (3, 4)), (12, (2, 6)), (6, (2, 3)), (12, (3, -1))):
+            inputs = {"x": DRAW.normal(size=n).astype("f4"), "shape": np.array(shape)}
+            got = (await session.run(inputs))["y"].numpy()
+            np.testing.assert_allclose(got, judged(data, inputs)[0], atol=1e-6)
+        with pytest.raises(InputError, match=r"values that these inputs led to; .* 12 elements"):
+            await session.run({"x": np.zeros(12, "f4"), "shape": np.array((5, 5))})
+        assert (await session.run({"x": np.zeros(12, "f4"), "shape": np.array((3, 4))}))["y"].shape == (3, 4)
+
+    with_session(work, data, backend)
+
+
+@BACKENDS
+def test_tflite_sizes_may_be_computed(backend: str) -> None:
+    """y = x in the shape [rows, -1] that a maximum decides; begin and size of a slice are inputs."""
+    w = Writer()
+    x, at = w.input("x", (2, 6)), w.input("at", (2,), "int32")
+    sizes, rows = w.input("sizes", (2,), "int32"), w.tensor("rows", (2,), "int32")
+    y, z = w.tensor("y", (4, 3)), w.tensor("z", (1, 1))
+    w.node("MAXIMUM", [sizes, w.constant("least", np.int32([1, -1]))], [rows])
+    w.node("RESHAPE", [x, rows], [y])
+    w.node("SLICE", [x, at, w.constant("one", np.int32([1, 2]))], [z])
+    data = w.finish(y, z)
+
+    async def work(session: webinfer.Session) -> None:
+        x = DRAW.normal(size=(2, 6)).astype("f4")
+        for rows, at in ((4, (0, 1)), (3, (1, 4)), (4, (0, 1))):
+            got = await session.run({"x": x, "at": np.int32(at), "sizes": np.int32([rows, -7])})
+            np.testing.assert_array_equal(got["y"].numpy(), x.reshape(rows, -1))
+            np.testing.assert_array_equal(got["z"].numpy(), x[at[0] : at[0] + 1, at[1] : at[1] + 2])
+
+    with_session(work, data, backend)
+
+
+def test_a_model_that_branches_on_the_sampling_rate() -> None:
+    path = SHARED / "silero_vad_v6.onnx"
+    if not path.is_file():
+        pytest.skip("silero_vad_v6.onnx is not in ../shared/onnx")
+    judge = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+
+    async def work(session: webinfer.Session) -> None:
+        for rate, length in ((16000, 576), (8000, 288)):
+            state = np.zeros((2, 1, 128), np.float32)
+            for _ in range(2):
+                x = DRAW.normal(size=(1, length)).astype(np.float32)
+                inputs = {"input": x, "state": state, "sr": np.array(rate)}
+                got = list((await session.run(inputs)).values())
+                for mine, want in zip(got, judge.run(None, inputs), strict=True):
+                    np.testing.assert_allclose(mine.numpy(), want, atol=1e-5)
+                state = got[1].numpy().copy()
+
+    with_session(work, path)

@@ -1,0 +1,45 @@
+"""What is known of the runs that a graph is read for, and what reading ends with where more must be known.
+
+A model may take sizes, conditions and lengths from data. Whoever reads it with a `Course` is told by `Unknown` which
+value decides; it runs the graph as far as that value, and reads the model again with what it found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from webinfer.errors import ShapeError
+from webinfer.graph.ir import Graph, Value
+
+Key = tuple[int, int]  # of a value: its node's place in the graph and its place among the results; (-1, i) is input i
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """The values that decide, as far as they were read, and what sizes of inputs may be bound.
+
+    Reading is repeated in the same order, so a key means the same value in every reading that knows what this one knew.
+    """
+
+    known: Mapping[Key, Any] = field(default_factory=dict)  # bytes of a value; types of a loop's results
+    only_open: bool = False  # whether sizes that the file fixes keep what it says
+    others: bool = False  # whether sizes may be given for names that are no inputs
+
+
+class Unknown(Exception):
+    """The graph as far as it was read, with the value on which the rest depends as its only output."""
+
+    def __init__(self, graph: Graph, key: Key, value: Value) -> None:
+        super().__init__(f"{value.name} is known at run time only")
+        self.graph, self.key, self.value = graph, key, value
+        self.outputs: Sequence[Value] = ()  # what the file says of the outputs; a name may stand for a size
+
+
+class OpenSizes(ShapeError):
+    """Sizes of inputs are open. `inputs` and `outputs` are what the file says of them: a name stands for a size."""
+
+    def __init__(self, message: str, inputs: Sequence[Value], outputs: Sequence[Value]) -> None:
+        super().__init__(message)
+        self.inputs, self.outputs = inputs, outputs

@@ -1,0 +1,269 @@
+"""A model whose course is decided by data: read and run part by part, each as far as a value that decides.
+
+A run shows that value, and the model is read again with it: one side of a branch is left, sizes are numbers. What an
+earlier part computed crosses to a later one through host memory. Parts are kept by the values that led to them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from webinfer.backends.base import Executor, MemoryReport, PlanRow
+from webinfer.errors import InputError, ModelFormatError, ShapeError
+from webinfer.graph.ir import Constant, Graph, Node, Value
+from webinfer.importers.core.course import Key, Unknown
+from webinfer.importers.core.folding import fold
+from webinfer.session.kept import Kept
+from webinfer.session.state import Variables, open_inputs
+from webinfer.tensor import Tensor
+
+MAX_PARTS = 64  # of one model that are kept as they were read
+MAX_FOLDED = 16  # nodes on small numbers that are computed without a plan
+Path = tuple[tuple[Key, Any], ...]  # the values that decided so far, in order
+
+
+class Part:
+    """What runs between two values that decide, or from the last one to the end.
+
+    `key` is the value that the part ends with, None for the last part. `needs` are values of earlier parts.
+    """
+
+    def __init__(self, read: Graph, key: Key | None, before: Sequence[Part], mark: str) -> None:
+        self.read, self.key, self._mark = read, key, mark
+        self.places, self.inputs, self.needs = set[int](), dict[Value, str](), dict[Value, Key]()
+        done = {place for part in before for place in part.places}
+        self._made = {v: (i, j) for i, node in enumerate(read.nodes) for j, v in enumerate(node.outputs)}
+        left = list(read.outputs)
+        while left:
+            value = left.pop()
+            place = self._made.get(value, (-1, 0))[0]
+            if value.is_constant or place in self.places:
+                continue
+            if place < 0:
+                self.inputs[value] = value.name
+            elif place in done:
+                self.needs[value] = self._made[value]
+            else:
+                self.places.add(place)
+                left += [v for v in read.nodes[place].inputs if v is not None]
+        self.nodes = [node for place, node in enumerate(read.nodes) if place in self.places]
+        self.given = dict[Key, None]()  # what later parts need
+        self.graph: Graph | None = None
+
+    def name_of(self, key: Key) -> str:
+        """The name of a value that crosses between parts."""
+        return f"{self._mark}{key[0]}.{key[1]}"
+
+    def alone(self) -> Graph:
+        """A copy of the part's nodes as a graph by itself."""
+        names = {v: self.name_of(key) for v, key in self._made.items() if key in self.given}
+        ends = [v for v in self.read.outputs if self._made.get(v, (-1, 0))[0] in self.places]
+        names |= {v: v.name if self.key is None else self.name_of(self._made[v]) for v in ends}
+        twins = {v: Value(name, v.type) for v, name in self.inputs.items()}
+        twins |= {v: Value(self.name_of(key), v.type) for v, key in self.needs.items()}
+
+        def twin(value: Value | None) -> Any:
+            if value is None or value.is_constant:
+                return value
+            return twins.get(value) or twins.setdefault(value, Value(names.get(value, value.name), value.type))
+
+        inputs = list(twins.values())
+        nodes = [Node(n.op, map(twin, n.inputs), map(twin, n.outputs), n.attrs, n.label) for n in self.nodes]
+        graph = Graph(self.read.name, inputs, [twins[v] for v in names], nodes)
+        graph.notes += self.read.notes
+        return graph
+
+
+class StagedGraph(Graph):
+    """Stands for a model that is read part by part. Its outputs are what the file says of them.
+
+    `read` gives the graph for values that are known, `finish` rewrites the graph of a part for its backend.
+    """
+
+    __slots__ = ("_finish", "_mark", "_parts", "_read", "variables")
+
+    def __init__(
+        self, first: Unknown, read: Callable[[Mapping[Key, Any]], Graph], finish: Callable[[Graph], Graph],
+        variables: Variables,
+    ) -> None:  # fmt: skip
+        super().__init__(first.graph.name, open_inputs(first.graph), first.outputs, ())
+        self._read, self._finish, self.variables = read, finish, variables
+        self._mark = "#"
+        while any(value.name.startswith(self._mark) for value in self.inputs):
+            self._mark += "#"
+        self._parts: OrderedDict[Path, Part] = OrderedDict()
+
+    def part(self, path: Path) -> Part:
+        """The part that follows these values.
+
+        Raises:  InputError if the values do not fit the model; what reading a model may raise
+        """
+        if path not in self._parts:
+            before = [self.part(path[:i]) for i in range(len(path))]
+            key = None
+            try:
+                graph = self._read(dict(path))
+            except Unknown as unknown:
+                graph, key = unknown.graph, unknown.key
+            except (ModelFormatError, ShapeError) as error:
+                if not path:
+                    raise
+                raise InputError(f"{self.name!r} cannot run on values that these inputs led to; {error}") from error
+            self.variables.add(graph.states)
+            self._parts[path] = Part(graph, key, before, self._mark)
+            while len(self._parts) > MAX_PARTS:
+                self._parts.popitem(last=False)
+        self._parts.move_to_end(path)
+        return self._parts[path]
+
+    def graph_of(self, part: Part) -> Graph:
+        """The part as backends take it."""
+        if part.graph is None:
+            part.graph = self._finish(part.alone())
+        return part.graph
+
+
+class StagedExecutor(Executor):
+    """Runs the parts of a staged graph, each on the backend that was chosen for it. Has none of their abilities."""
+
+    def __init__(self, graph: StagedGraph, build: Callable[[Graph], Awaitable[Executor]], backend: str) -> None:
+        self.graph, self._build, self._asked = graph, build, backend
+        self._kept: Kept[Part, tuple[Graph, Executor]] = Kept(lambda found: found[1], MAX_PARTS)
+        self._last, self._ran = graph.part(()), list[Part]()
+
+    # ----- parts
+
+    async def open(self) -> None:
+        """Compiles the first part: what keeps a backend from running it is known at once."""
+        if self._last.nodes:
+            await self._executor(self._last)
+            self._ran = [self._last]
+
+    async def _executor(self, part: Part) -> Executor:
+        graph, found = self.graph.graph_of(part), self._kept.get(part)
+        if found is None or found[0] is not graph:
+            self._kept.drop(part)
+            found = self._kept.add(part, (graph, await self._build(graph)))
+        return found[1]
+
+    async def _walk(
+        self, inputs: Mapping[str, Any], results: dict[str, Tensor]
+    ) -> AsyncIterator[tuple[Executor, dict[str, memoryview]]]:
+        """The executors of a run in turn with their inputs; each is run after it was given, into `results`."""
+        path: Path = ()
+        ran: list[Part] = []
+        while True:
+            self._last = part = self.graph.part(path)
+            missing = [key for key in part.needs.values() if part.name_of(key) not in results]
+            if missing:  # from now on earlier parts keep what this one needs
+                for earlier in (self.graph.part(path[:i]) for i in range(len(path))):
+                    fresh = dict.fromkeys(key for key in missing if key[0] in earlier.places)
+                    if fresh:
+                        earlier.given |= fresh
+                        earlier.graph = None
+                path, ran = (), []
+                continue
+            fed = {**inputs, **self.graph.variables.feed(part.read.states, self.graph.name)}
+            own = {name: fed[name] for name in part.inputs.values()}
+            own |= {name: memoryview(results[name].tobytes()) for name in map(part.name_of, part.needs.values())}
+            shown = None if part.key is None or part.given else _computed(part, own)
+            if shown is None and part.nodes:
+                executor = await self._executor(part)
+                ran.append(part)
+                yield executor, own
+                results |= await executor.run(own)
+            if part.key is None:
+                self._ran = ran
+                for value, key in part.needs.items():
+                    if value in part.read.outputs:
+                        results[value.name] = results[part.name_of(key)]
+                return
+            if shown is None:
+                name = part.name_of(part.key)
+                shown = bytes(fed[part.inputs[part.read.outputs[0]]]) if part.key[0] < 0 else results[name].tobytes()
+            path = (*path, (part.key, shown))
+
+    # ----- what an executor can do
+
+    @property
+    def backend(self) -> str:  # type: ignore[override]
+        """The backends of the parts that ran."""
+        found = self._executors()
+        return "+".join(dict.fromkeys(executor.backend for executor in found)) or self._asked
+
+    @property
+    def lost(self) -> str:
+        """Why the device of a part is gone."""
+        return next((executor.lost for _, executor in self._kept.values() if executor.lost), "")
+
+    def _executors(self) -> list[Executor]:
+        """The executors of the last run; before it, that of the first part."""
+        return [found[1] for part in self._ran if (found := self._kept.get(part)) is not None]
+
+    def graphs(self) -> list[Graph]:
+        """The parts of the last run; before it, the first part."""
+        return [self.graph.graph_of(part) for part in self._ran]
+
+    async def run(self, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
+        """The outputs by name; the model's variables are changed."""
+        results: dict[str, Tensor] = {}
+        async for _ in self._walk(inputs, results):
+            pass
+        last = self._last.read
+        return self.graph.variables.take(last.states, {v.name: results[v.name] for v in last.outputs})
+
+    def rows(self) -> Sequence[PlanRow]:
+        """The plan of the parts of the last run, step by step."""
+        rows = [row for executor in self._executors() for row in executor.rows()]
+        return [dataclasses.replace(row, index=i) for i, row in enumerate(rows)]
+
+    def memory(self) -> MemoryReport:
+        """The sums over the parts of the last run."""
+        reports = [executor.memory() for executor in self._executors()]
+        return MemoryReport(*(sum(getattr(r, f.name) for r in reports) for f in dataclasses.fields(MemoryReport)))
+
+    async def probe(self, inputs: Mapping[str, memoryview]) -> AsyncIterator[tuple[Node, Value, Tensor]]:
+        """Runs part by part, node by node, and yields every result."""
+        await self._settle(inputs)
+        async for executor, own in self._walk(inputs, {}):
+            async for found in executor.probe(own):
+                yield found
+
+    async def profile(self, inputs: Mapping[str, memoryview], rounds: int) -> list[float]:
+        """Median milliseconds of each row."""
+        await self._settle(inputs)
+        return [ms async for executor, own in self._walk(inputs, {}) for ms in await executor.profile(own, rounds)]
+
+    async def pass_ms(self, inputs: Mapping[str, memoryview], repeats: int) -> float:
+        """Milliseconds of all parts' steps, once; the average of `repeats` passes."""
+        await self._settle(inputs)
+        return sum([await executor.pass_ms(own, repeats) async for executor, own in self._walk(inputs, {})])
+
+    async def _settle(self, inputs: Mapping[str, Any]) -> None:
+        """A first walk, after which every part gives what later ones need."""
+        async for _ in self._walk(inputs, {}):
+            pass
+
+    def close(self) -> None:
+        """Frees every part."""
+        self._kept.clear()
+
+
+def _computed(part: Part, own: Mapping[str, memoryview]) -> bytes | None:
+    """The value that a part ends with, if it is small arithmetic on small inputs."""
+    if not 0 < len(part.nodes) <= MAX_FOLDED:
+        return None
+    known: dict[Value, Value] = {}
+    for value, name in [*part.inputs.items(), *((v, part.name_of(key)) for v, key in part.needs.items())]:
+        known[value] = Value(name, value.type, Constant(memoryview(own[name]), value.type.dtype))
+    for node in part.nodes:
+        inputs = [value if value is None else known.get(value, value) for value in node.inputs]
+        folded = fold(Node(node.op, inputs, node.outputs, node.attrs, node.label), True)
+        if folded is None or folded.constant is None:
+            return None
+        known[node.outputs[0]] = folded
+    constant = known[part.read.outputs[0]].constant
+    return None if constant is None else bytes(constant.data)
