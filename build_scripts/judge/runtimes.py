@@ -34,26 +34,43 @@ class Runtime:
     run: Callable[[Path, Sequence[Mapping[str, Array]]], list[list[Array]]]
 
 
-def _interpreter(model: Path) -> Any:
+def _interpreter(model: Path, shapes: Sequence[Sequence[int] | None] = ()) -> Any:
+    """LiteRT with the model, its inputs in these sizes, as it is where one is None."""
     from ai_edge_litert.interpreter import Interpreter
 
     interpreter = Interpreter(model_path=str(model), num_threads=1)
+    for detail, shape in zip(interpreter.get_input_details(), shapes, strict=False):
+        if shape is not None and tuple(shape) != tuple(detail["shape"]):
+            interpreter.resize_tensor_input(detail["index"], shape)
     interpreter.allocate_tensors()
     return interpreter
 
 
 def litert_shapes(model: Path) -> Shapes | None:
-    """Nothing to bind, if LiteRT can allocate the model."""
+    """Nothing to bind, if LiteRT can allocate the model as it is; else sizes of open axes that it can allocate."""
+    from ai_edge_litert.interpreter import Interpreter
+
     try:
-        _interpreter(model)
+        details = Interpreter(model_path=str(model)).get_input_details()
     except (RuntimeError, ValueError):
         return None
-    return {}
+    signatures = [[int(d) for d in detail.get("shape_signature", detail["shape"])] for detail in details]
+    for size in (None, *OPEN_SIZES):
+        shapes = (
+            None if size is None else [[size if d < 0 and i else abs(d) for i, d in enumerate(s)] for s in signatures]
+        )
+        try:
+            _interpreter(model, shapes or ())
+        except (RuntimeError, ValueError):
+            continue
+        names = (detail["name"] for detail in details)
+        return {} if shapes is None else {n: tuple(s) for n, s in zip(names, shapes, strict=True)}
+    return None
 
 
 def litert_run(model: Path, inputs: Sequence[Mapping[str, Array]]) -> list[list[Array]]:
     """LiteRT's outputs for each input, in the model's order."""
-    interpreter = _interpreter(model)
+    interpreter = _interpreter(model, [array.shape for array in inputs[0].values()] if inputs else ())
     results = []
     for named in inputs:
         for detail, array in zip(interpreter.get_input_details(), named.values(), strict=True):

@@ -24,7 +24,16 @@ from typing import Any
 from build_scripts.judge.backends import definition, inference_backends, use_engine
 from build_scripts.judge.float_twin import float_twin
 from build_scripts.judge.runtimes import RUNTIMES, Shapes, runtime_of
-from build_scripts.judge.zoo_judge import Array, Judge, JudgeCrashed, Verdict, compare, model_inputs, nudged
+from build_scripts.judge.zoo_judge import (
+    NUDGES,
+    Array,
+    Judge,
+    JudgeCrashed,
+    Verdict,
+    compare,
+    model_inputs,
+    nudged,
+)
 from build_scripts.kernels.step import kernels_step
 from build_scripts.paths import ROOT
 from build_scripts.steps import run_steps
@@ -164,7 +173,8 @@ async def _rows(
                     inputs = model_inputs(session.inputs, images)
                     inputs, wanted = _judged(judge, judged, inputs) if shapes is not None else (inputs, None)
                     if dynamic_range == "int8" and wanted is not None:
-                        spread = _difference(wanted, judge.run(judged, nudged(inputs))).float_diff or 0.0
+                        others = [judge.run(judged, nudged(inputs, by)) for by in NUDGES]
+                        spread = max(_difference(wanted, other).float_diff or 0.0 for other in others)
                 if wanted is None:
                     wanted, verdict_by = await _referee(way.host, model, inputs), definition()
                     row.judge = verdict_by

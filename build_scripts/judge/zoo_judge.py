@@ -16,6 +16,7 @@ Array = np.ndarray[Any, Any]
 PHOTOS = 2  # fed to each model that takes an image; then one of random numbers
 FLOAT_LIMIT = 1e-3  # of the output's range
 MIN_RANGE = 1e-6  # an output that stays below (a score of e^-20) is compared as if it reached this far
+NUDGES = (1e-6, -1e-6, 3e-6, -3e-6)  # shares; one alone may cross no border between two levels
 EXACT_LIMIT = 0.995  # share of quantised values that are the same; none may be off by more than one
 
 
@@ -101,10 +102,10 @@ def _random_array(rng: np.random.Generator, info: Any) -> Array:
     return np.asarray(rng.integers(low, high, info.shape, endpoint=True).astype(info.dtype.value))
 
 
-def nudged(inputs: Sequence[Mapping[str, Array]]) -> list[dict[str, Array]]:
-    """The inputs with floats a millionth larger: what rounding turns that into, a judge answers for."""
+def nudged(inputs: Sequence[Mapping[str, Array]], by: float) -> list[dict[str, Array]]:
+    """The inputs with floats larger by such a share: what rounding turns that into, a judge answers for."""
     return [
-        {name: (a * (1 + 1e-6)).astype(a.dtype) if a.dtype.kind == "f" else a for name, a in named.items()}
+        {name: (a * (1 + by)).astype(a.dtype) if a.dtype.kind == "f" else a for name, a in named.items()}
         for named in inputs
     ]
 
