@@ -6,6 +6,7 @@
 //   scales  [co] int32: multipliers          read
 //   shifts  [co] int32: right shifts         read
 //   y       [n, oh, ow, co] int16            written
+//   transposed  1: a transposed convolution of one group, whose strides and pads are those of its input    else 0
 // Needs: y overlaps nothing.
 //
 // Units: pixels of y, n * oh * ow. Zero points of x and w are 0, the padding is too; y = (sum * scale + half) >> shift,
@@ -13,12 +14,19 @@
 // Source: tensorflow v2.18.0, lite/kernels/internal/common.cc, MultiplyByQuantizedMultiplier of int64
 #include "simd.h"
 
+// Where a tap reads; -1 where it reads nothing.
+INLINE int32_t source(int32_t at, int32_t tap, int32_t stride, int32_t pad, int32_t transposed) {
+  if (!transposed) return at * stride + tap - pad;
+  const int32_t reached = at + pad - tap;
+  return reached < 0 || reached % stride ? -1 : reached / stride;
+}
+
 void i16_conv2d_nhwc(const int16_t *restrict x, const int8_t *restrict w, const int64_t *restrict bias,
                      const int32_t *restrict scales, const int32_t *restrict shifts, int16_t *restrict y, int32_t ih,
                      int32_t iw, int32_t ci, int32_t kh, int32_t kw, int32_t oh, int32_t ow, int32_t co, int32_t groups,
                      int32_t w_out, int32_t w_tap, int32_t stride_h, int32_t stride_w, int32_t dilation_h,
-                     int32_t dilation_w, int32_t pad_top, int32_t pad_left, int32_t lo, int32_t hi, int32_t begin,
-                     int32_t end) {
+                     int32_t dilation_w, int32_t pad_top, int32_t pad_left, int32_t transposed, int32_t lo, int32_t hi,
+                     int32_t begin, int32_t end) {
   const int32_t in_group = ci / groups, out_group = co / groups;
   for (int32_t pixel = begin; pixel < end; pixel++) {
     const int32_t ox = pixel % ow, oy = pixel / ow % oh, image = pixel / ow / oh;
@@ -26,10 +34,10 @@ void i16_conv2d_nhwc(const int16_t *restrict x, const int8_t *restrict w, const 
       const int32_t first = o / out_group * in_group;
       int64_t sum = bias ? bias[o] : 0;
       for (int32_t ky = 0; ky < kh; ky++) {
-        const int32_t iy = oy * stride_h + ky * dilation_h - pad_top;
+        const int32_t iy = source(oy, ky * dilation_h, stride_h, pad_top, transposed);
         if (iy < 0 || iy >= ih) continue;
         for (int32_t kx = 0; kx < kw; kx++) {
-          const int32_t ix = ox * stride_w + kx * dilation_w - pad_left;
+          const int32_t ix = source(ox, kx * dilation_w, stride_w, pad_left, transposed);
           if (ix < 0 || ix >= iw) continue;
           const int16_t *from = x + ((image * ih + iy) * iw + ix) * ci + first;
           const int8_t *by = w + o * w_out + (ky * kw + kx) * w_tap;

@@ -6,16 +6,7 @@
 
 {{ prelude }}
 const WG: u32 = {{ workgroup }}u;
-$$ if signed
-const SIGNED: bool = true;
-$$ else
-const SIGNED: bool = false;
-$$ endif
-
-fn negated(a: vec2<u32>) -> vec2<u32> {
-    let low = ~a.x + 1u;
-    return vec2<u32>(low, ~a.y + select(0u, 1u, low == 0u));
-}
+{$ include "_wide.wgsl" $}
 
 $$ if rule == "copy"
 fn element(i: u32) -> y_t { return load_x(i); }
@@ -23,8 +14,8 @@ $$ elif rule == "from_wide"
 // The upper 32 bits that count, the last of them set if any below is: they round as the whole number does.
 fn element(i: u32) -> y_t {
     let x = load_x(i);
-    let is_negative = SIGNED && x.y >= 0x80000000u;
-    let size = select(x, negated(x), is_negative);
+    let is_negative = is_negative(x);
+    let size = size_of(x);
     let zeros = countLeadingZeros(size.y);
     var upper = size.x;
     var unit = 1.0;

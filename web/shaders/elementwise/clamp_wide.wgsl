@@ -6,21 +6,10 @@
 {{ prelude }}
 const WG: u32 = {{ workgroup }}u;
 
-$$ if signed
-fn below(a: vec2<u32>, b: vec2<u32>) -> bool {
-    return bitcast<i32>(a.y) < bitcast<i32>(b.y) || (a.y == b.y && a.x < b.x);
-}
-$$ else
-fn below(a: vec2<u32>, b: vec2<u32>) -> bool { return a.y < b.y || (a.y == b.y && a.x < b.x); }
-$$ endif
+{$ include "_wide.wgsl" $}
 
 fn element(i: u32) -> y_t {
-    let v = load_x(i);
-    let low = vec2<u32>(params.low, params.low_high);
-    let high = vec2<u32>(params.high, params.high_high);
-    if (below(v, low)) { return low; }
-    if (below(high, v)) { return high; }
-    return v;
+    return smaller(larger(load_x(i), wide(params.low, params.low_high)), wide(params.high, params.high_high));
 }
 
 {$ include "_each_element.wgsl" $}

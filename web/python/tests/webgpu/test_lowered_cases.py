@@ -18,7 +18,6 @@ from webinfer.backends.webgpu.memory import Home
 from webinfer.backends.webgpu.schedule import Schedule, Step, make_schedule
 from webinfer.codegen.prelude import Access, prelude
 from webinfer.codegen.templates import render, shader_folder
-from webinfer.dtypes import DType
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Case, Constant, Graph, Op, TensorType, Value, apply
 from webinfer.ops import OPS
@@ -28,13 +27,11 @@ from webinfer.ops.scan import CumulativeSumAttrs
 
 STEP_BY_STEP = ("recurrent_product", "recurrent_step")  # of layers that no workgroup holds: test_device
 GOLDEN = Path(__file__).parent / "golden"
-SHORT_SUMS = {"conv2d", "depthwise_conv2d", "matmul", "softmax"}  # of 16-bit data: sums of 64 bits, which WGSL lacks
 
 
 def is_refused(op: Op, case: Case) -> bool:
     """Whether another backend computes this case."""
-    x = case.inputs[0]
-    return op in UNSUPPORTED or (op.name in SHORT_SUMS and x is not None and x.dtype is DType.INT16)
+    return op in UNSUPPORTED
 
 
 EVERY = [(op, case) for op in OPS.values() for case in op.cases] + list(EXTRA)

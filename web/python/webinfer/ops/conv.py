@@ -7,7 +7,7 @@ have fewer channels than y (the rest counts as zero); `slope` belongs to Activat
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from webinfer.dtypes import DType
@@ -188,15 +188,15 @@ def quantized_conv_case(
 
 
 def short_conv_case(
-    label: str, x: tuple[int, ...], w: tuple[int, ...], axis: int, channels: int, **extra: object
-) -> Case:
+    label: str, x: tuple[int, ...], w: tuple[int, ...], axis: int, channels: int,
+    attrs: Callable[..., object] = Conv2dAttrs, **extra: object,
+) -> Case:  # fmt: skip
     """A case of 16-bit data and 8-bit weights."""
     scales = tuple(0.006 + 0.0011 * (i % 7) for i in range(channels))
     x_type, y = TensorType(x, DType.INT16, Quantization((0.00031,), (0,))), Quantization((0.00047,), (0,))
     w_type = TensorType(w, DType.INT8, Quantization(scales, (0,) * channels, axis))
     inputs = (x_type, w_type, TensorType((channels,), DType.INT64))
-    attrs = Conv2dAttrs(out_type=(DType.INT16, y), **extra)  # type: ignore[arg-type]
-    return Case(label, inputs, attrs, low=-9000, high=9000, constant=(1, 2))
+    return Case(label, inputs, attrs(out_type=(DType.INT16, y), **extra), low=-9000, high=9000, constant=(1, 2))
 
 
 CONV2D = declare(
@@ -287,6 +287,8 @@ CONV_TRANSPOSE2D = declare(
     Op(
         "conv_transpose2d", ConvTranspose2dAttrs, infer_transpose, cost_transpose, DOT_PRODUCT,
         (
+            short_conv_case("int16, 3x3 stride 2, cut", (1, 3, 4, 8), (6, 3, 3, 8), 0, 6, ConvTranspose2dAttrs,
+                stride=(2, 2), pads=(0, 1, 1, 0)),
             _transpose_case("2x2 stride 2", _t(1, 4, 5, 16), _t(1, 2, 2, 16), _t(1), stride=(2, 2)),
             _transpose_case("3x3 stride 2, cut", _t(1, 3, 4, 8), _t(6, 3, 3, 8), _t(6), stride=(2, 2), pads=(0,
                 1, 0, 1)),

@@ -9,7 +9,7 @@ from webinfer.dtypes import DType
 from webinfer.errors import ShapeError
 from webinfer.graph.ir import Case, Cost, Op, Quantization, TensorType
 from webinfer.ops.activation import Activation
-from webinfer.ops.conv import quantized_conv_case
+from webinfer.ops.conv import quantized_conv_case, short_conv_case
 from webinfer.ops.registry import DOT_PRODUCT, PRODUCT, broadcast, declare, moved_bytes, need
 
 Inputs = Sequence[TensorType | None]
@@ -97,6 +97,7 @@ MATMUL = declare(
             _case("large", (40, 70), (70, 50), 50),
             quantized_conv_case("uint8, fully connected", (3, 40), (24, 40), DType.UINT8, None, 24,
                 MatmulAttrs, transpose_b=True, activation=Activation.RELU),
+            short_conv_case("int16, fully connected", (3, 300), (7, 300), 0, 7, MatmulAttrs, transpose_b=True),
             quantized_conv_case("int8, a scale for each row, odd sizes", (2, 33), (7, 33), DType.INT8, 0, 7,
                 MatmulAttrs, transpose_b=True),
         ),

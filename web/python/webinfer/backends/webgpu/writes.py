@@ -77,6 +77,7 @@ EXTENTS: dict[str, Extent] = {
     "recurrent_step.y": lambda p: _states(p) * (1 if p["stage"] == "reset" else p["steps"]),
     "reduce_part": lambda p: p["count"] // -(-p["inner"] // 4) * p["inner"],
     "reduce_workgroup": lambda p: p["rows"],
+    "short_softmax": lambda p: p["rows"] * p["depth"],
     "round_rows": lambda p: p["rows"] * p["depth"],
     "ssd_detections": lambda p: p["most"] * (p["raw"] + 1),
     "strided_copy": lambda p: 4 * (p["first_quad"] + p["quads"]),

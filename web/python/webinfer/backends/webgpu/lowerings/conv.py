@@ -11,6 +11,7 @@ from webinfer.backends.webgpu.lowerings.epilogue import (
 )
 from webinfer.backends.webgpu.lowerings.gemv import gemv_product
 from webinfer.backends.webgpu.lowerings.packed_product import packed_product
+from webinfer.backends.webgpu.lowerings.short import with_short_data
 from webinfer.backends.webgpu.lowerings.tiled import TiledShape, tiled_product
 from webinfer.backends.webgpu.lowerings.variants import GEMVS, READ_FLOAT16, TILES, choose, is_pointwise, reads_float16
 from webinfer.codegen.prelude import Param, i32, u32
@@ -209,6 +210,6 @@ def _conv_transpose2d(node: Node, target: Target) -> list[Dispatch]:
     return [*p.before, main, *after]
 
 
-conv2d = real_weights(_conv2d)
-conv_transpose2d = real_weights(_conv_transpose2d)
-depthwise_conv2d = real_weights(_depthwise)
+conv2d, conv_transpose2d, depthwise_conv2d = (
+    with_short_data(real_weights(lower)) for lower in (_conv2d, _conv_transpose2d, _depthwise)
+)

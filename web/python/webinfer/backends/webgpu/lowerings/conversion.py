@@ -237,8 +237,6 @@ def real_weights(lower: Lower) -> Lower:
 
     def real(node: Node, target: Target) -> Sequence[Dispatch]:
         w = node.required_input(1)
-        if is_quantized(node.inputs[0]) and node.required_input(0).type.dtype is DType.INT16:
-            raise UnsupportedOpError(["a product of int16 data, which has sums of 64 bits"])
         if not is_quantized(w) or is_quantized(node.inputs[0]):
             return lower(node, target)
         weights = Value(w.name, TensorType(w.type.shape))

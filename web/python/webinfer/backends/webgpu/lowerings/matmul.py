@@ -15,6 +15,7 @@ from webinfer.backends.webgpu.lowerings.epilogue import (
 from webinfer.backends.webgpu.lowerings.gemv import gemv_product
 from webinfer.backends.webgpu.lowerings.geometry import merged
 from webinfer.backends.webgpu.lowerings.packed_product import packed_product
+from webinfer.backends.webgpu.lowerings.short import with_short_data
 from webinfer.backends.webgpu.lowerings.tiled import TiledShape, tiled_product
 from webinfer.backends.webgpu.lowerings.variants import GEMVS, TILES, choose, reads_float16
 from webinfer.codegen.prelude import Param, i32, u32, u32x8
@@ -111,4 +112,4 @@ def _matmul_any(node: Node, target: Target) -> Dispatch:
     return Dispatch("matmul_any", variables, bindings, params, groups_for(-(-out.type.size // 4), target), "batches")
 
 
-matmul = real_weights(_matmul)
+matmul = with_short_data(real_weights(_matmul))

@@ -20,9 +20,9 @@ from webinfer.backends.webgpu.lowerings.conversion import (
 )
 from webinfer.backends.webgpu.lowerings.geometry import split_at
 from webinfer.backends.webgpu.lowerings.reduce import LONG_ROW
+from webinfer.backends.webgpu.lowerings.short import short_softmax
 from webinfer.codegen.prelude import f32, u32
 from webinfer.codegen.templates import Variable
-from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node
 from webinfer.lowering.short_softmax import short_rows
 
@@ -42,13 +42,8 @@ def _softmax(node: Node, target: Target) -> list[Dispatch]:
 
 
 def softmax(node: Node, target: Target) -> Sequence[Dispatch]:
-    """Softmax of real numbers, or of what stored integers stand for.
-
-    Raises:  UnsupportedOpError for 16-bit integers, which LiteRT computes from tables
-    """
-    if node.op.name == "softmax" and short_rows(node):
-        raise UnsupportedOpError(["a softmax of int16 rows, which has sums and products of 64 bits"])
-    return _real(node, target)
+    """Softmax of real numbers, or of what stored integers stand for; of 16-bit integers as LiteRT, from tables."""
+    return (short_softmax if node.op.name == "softmax" and short_rows(node) else _real)(node, target)
 
 
 _real = on_reals(in_words(_softmax))
