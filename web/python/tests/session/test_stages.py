@@ -10,14 +10,21 @@ import pytest
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
 from onnx import TensorProto, helper  # noqa: E402
+from tests.importers.test_loops import _with_subgraphs  # noqa: E402
+from tests.importers.test_operators_match_litert import judged as litert  # noqa: E402
 from tests.importers.tflite_writer import Writer  # noqa: E402
 from tests.session.test_open_sizes import DRAW, SHARED, judged, saved, with_session  # noqa: E402
 
 import webinfer  # noqa: E402
-from webinfer.errors import InputError, UnsupportedOpError  # noqa: E402
+from webinfer.errors import InputError, LimitError, UnsupportedOpError  # noqa: E402
+from webinfer.session import stages  # noqa: E402
 
 BACKENDS = pytest.mark.parametrize("backend", ["wasm", "reference"])
 SIZE = 5000  # elements from which a branch is worth a look at its condition
+
+
+async def _never(session: webinfer.Session) -> None:
+    raise AssertionError("it loads")
 
 
 def _body(nodes: list[Any], inputs: list[Any], outputs: Any) -> Any:
@@ -90,12 +97,8 @@ def test_what_only_the_other_branch_lacks_does_not_matter() -> None:
 def test_what_is_not_supported_is_known_when_the_model_is_loaded() -> None:
     after = (helper.make_node("StringNormalizer", ["r"], ["y"]),)
     sides = [helper.make_node("Exp", ["s"], ["p"])], [helper.make_node("Slice", ["s", "from_", "to"], ["q"])]
-
-    async def work(session: webinfer.Session) -> None:
-        raise AssertionError("it loads")
-
     with pytest.raises(UnsupportedOpError, match="StringNormalizer"):
-        with_session(work, _branches(*sides, after=after))
+        with_session(_never, _branches(*sides, after=after))
 
 
 def test_small_branches_are_both_computed() -> None:
@@ -174,3 +177,119 @@ def test_a_model_that_branches_on_the_sampling_rate() -> None:
                 state = got[1].numpy().copy()
 
     with_session(work, path)
+
+
+def _doubling(trips: bool = False) -> bytes:
+    """Doubles v and adds b until its sum is above a limit; lists each v and the number of the turn times two."""
+    body = _body(
+        [
+            helper.make_node("Mul", ["v", "two"], ["w"]),
+            helper.make_node("Add", ["w", "s"], ["v2"]),
+            helper.make_node("ReduceSum", ["v2"], ["total"], keepdims=0),
+            helper.make_node("Less", ["total", "limit"], ["go"]),
+            helper.make_node("Identity", ["v2"], ["seen"]),
+            helper.make_node("Cast", ["i"], ["number"], to=1),
+        ],
+        [("i", TensorProto.INT64, []), ("c", TensorProto.BOOL, []), ("v", TensorProto.FLOAT, [3])],
+        ["v2", "seen", "number"],
+    )
+    body.output.insert(0, helper.make_tensor_value_info("go", TensorProto.BOOL, []))
+    nodes = [
+        helper.make_node("Mul", ["x", "two"], ["s"]),
+        helper.make_node("Loop", ["most" if trips else "", "", "x"], ["last", "all", "numbers"], body=body),
+        helper.make_node("Add", ["last", "s"], ["y"]),
+    ]
+    inputs: dict[str, Any] = {"x": [3]} | ({"most": (TensorProto.INT64, [])} if trips else {})
+    return saved(nodes, inputs, ["y", "all", "numbers"], two=np.array(2, "f4"), limit=np.array(1000, "f4"))
+
+
+@BACKENDS
+def test_a_loop_turns_until_its_data_ends_it(backend: str) -> None:
+    """What it lists is as long as it turned; its turn is planned once."""
+    data = _doubling()
+
+    async def work(session: webinfer.Session) -> None:
+        for x in ([1, 2, 3], [100, 50, 3], [500, 500, 500], [1, 2, 3]):
+            inputs = {"x": np.float32(x)}
+            got = await session.run(inputs)
+            for mine, want in zip(got.values(), judged(data, inputs), strict=True):
+                np.testing.assert_array_equal(mine.numpy(), want)
+            assert (await session.verify(inputs=inputs)).ok
+            assert len((await session.profile(inputs, rounds=1)).times_ms) == len(_ops(session))
+        assert "turn{20}of" in session.graph_text()
+
+    with_session(work, data, backend)
+
+
+@BACKENDS
+def test_a_loop_turns_as_often_as_its_data_says(backend: str) -> None:
+    data = _doubling(trips=True)
+
+    async def work(session: webinfer.Session) -> None:
+        for most in (2, 100, 5, 1, 0):
+            inputs = {"x": np.float32([1, 2, 3]), "most": np.array(most)}
+            got = await session.run(inputs)
+            for mine, want in zip(got.values(), judged(data, inputs), strict=True):
+                np.testing.assert_array_equal(mine.numpy(), want)
+
+    with_session(work, data, backend)
+
+
+def _while(factor: float) -> bytes:
+    """TFLite: x grows by a factor while its largest number is below 9."""
+
+    def main(w: Writer) -> None:
+        x, start = w.input("x", (2, 3)), w.constant("start", np.array(0, np.int32))
+        count, y = w.tensor("count", (), "int32"), w.tensor("y", (2, 3))
+        w.node("WHILE", [start, x], [count, y], cond_subgraph_index=1, body_subgraph_index=2)
+        w.graph.outputs = [count, y]
+
+    def test(w: Writer) -> None:
+        _, v = w.input("i", (), "int32"), w.input("v", (2, 3))
+        w.node("REDUCE_MAX", [v, w.constant("axes", [0, 1])], [most := w.tensor("most", ())])
+        w.node("LESS", [most, w.constant("limit", np.array(9, np.float32))], [less := w.tensor("less", (), "bool")])
+        w.graph.outputs = [less]
+
+    def turn(w: Writer) -> None:
+        i, v = w.input("i", (), "int32"), w.input("v", (2, 3))
+        more, grown = w.tensor("more", (), "int32"), w.tensor("grown", (2, 3))
+        w.node("ADD", [i, w.constant("step", np.array(1, np.int32))], [more])
+        w.node("MUL", [v, w.constant("factor", np.array(factor, np.float32))], [grown])
+        w.graph.outputs = [more, grown]
+
+    return _with_subgraphs(main, test, turn)
+
+
+@BACKENDS
+def test_a_tflite_loop_turns_until_its_data_ends_it(backend: str) -> None:
+    data = _while(1.5)
+
+    async def work(session: webinfer.Session) -> None:
+        for x in (1, 5, 20, 1):
+            inputs = np.full((2, 3), x, np.float32)
+            got = await session.run(inputs)
+            count, grown = litert(data, [inputs])
+            assert got["count"].numpy() == count
+            np.testing.assert_array_equal(got["y"].numpy(), grown)
+
+    with_session(work, data, backend)
+
+
+def test_a_loop_without_an_end_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stages, "MAX_TURNS", 100)
+
+    async def work(session: webinfer.Session) -> None:
+        with pytest.raises(LimitError, match=r"turns of .*WHILE"):
+            await session.run(np.zeros((2, 3), np.float32))
+        assert (await session.run(np.full((2, 3), 10, np.float32)))["count"].numpy() == 0
+
+    with_session(work, _while(1.5))
+
+
+def test_a_loop_whose_state_grows_is_refused_by_name() -> None:
+    inputs = [("i", TensorProto.INT64, []), ("c", TensorProto.BOOL, []), ("v", TensorProto.FLOAT, None)]
+    body = _body([helper.make_node("Concat", ["v", "v"], ["v2"], axis=0)], inputs, ["v2"])
+    body.output.insert(0, helper.make_tensor_value_info("c", TensorProto.BOOL, []))
+    nodes = [helper.make_node("Loop", ["most", "", "x"], ["y"], body=body)]
+    with pytest.raises(UnsupportedOpError, match="Loop: a loop whose end depends on data, and whose state changes"):
+        with_session(_never, saved(nodes, {"x": [3], "most": (TensorProto.INT64, [])}, ["y"]))

@@ -12,10 +12,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from typing import Any
 
 from webinfer.backends.base import Executor, MemoryReport, PlanRow
-from webinfer.errors import InputError, ModelFormatError, ShapeError
-from webinfer.graph.ir import Constant, Graph, Node, Value
-from webinfer.importers.core.course import Key, Unknown
+from webinfer.errors import InputError, LimitError, ModelFormatError, ShapeError
+from webinfer.graph.ir import Constant, Graph, Node, TensorType, Value
+from webinfer.importers.core.course import Key, Turns, Unknown
 from webinfer.importers.core.folding import fold
+from webinfer.importers.core.limits import MAX_TURNS
 from webinfer.session.kept import Kept
 from webinfer.session.state import Variables, open_inputs
 from webinfer.tensor import Tensor
@@ -23,6 +24,7 @@ from webinfer.tensor import Tensor
 MAX_PARTS = 64  # of one model that are kept as they were read
 MAX_FOLDED = 16  # nodes on small numbers that are computed without a plan
 Path = tuple[tuple[Key, Any], ...]  # the values that decided so far, in order
+NO_PATH: Path = ()
 
 
 class Part:
@@ -31,8 +33,10 @@ class Part:
     `key` is the value that the part ends with, None for the last part. `needs` are values of earlier parts.
     """
 
-    def __init__(self, read: Graph, key: Key | None, before: Sequence[Part], mark: str) -> None:
-        self.read, self.key, self._mark = read, key, mark
+    def __init__(
+        self, read: Graph, key: Key | None, turns: Turns | None, before: Sequence[Part], mark: str
+    ) -> None:  # fmt: skip
+        self.read, self.key, self.turns, self._mark = read, key, turns, mark
         self.places, self.inputs, self.needs = set[int](), dict[Value, str](), dict[Value, Key]()
         done = {place for part in before for place in part.places}
         self._made = {v: (i, j) for i, node in enumerate(read.nodes) for j, v in enumerate(node.outputs)}
@@ -56,6 +60,14 @@ class Part:
     def name_of(self, key: Key) -> str:
         """The name of a value that crosses between parts."""
         return f"{self._mark}{key[0]}.{key[1]}"
+
+    def look(self, value: Value, fed: Mapping[str, Any], results: Mapping[str, Tensor]) -> Any:
+        """The bytes of a value that the part ends with."""
+        if value.constant is not None:
+            return value.constant.data
+        if value in self.inputs:
+            return fed[self.inputs[value]]
+        return memoryview(results[self.name_of(self._made[value])].tobytes())
 
     def alone(self) -> Graph:
         """A copy of the part's nodes as a graph by itself."""
@@ -103,25 +115,28 @@ class StagedGraph(Graph):
         """
         if path not in self._parts:
             before = [self.part(path[:i]) for i in range(len(path))]
-            key = None
+            key = turns = None
             try:
                 graph = self._read(dict(path))
             except Unknown as unknown:
-                graph, key = unknown.graph, unknown.key
+                graph, key, turns = unknown.graph, unknown.key, unknown.turns
             except (ModelFormatError, ShapeError) as error:
                 if not path:
                     raise
                 raise InputError(f"{self.name!r} cannot run on values that these inputs led to; {error}") from error
             self.variables.add(graph.states)
-            self._parts[path] = Part(graph, key, before, self._mark)
+            if turns is not None:
+                self._finish(turns.graph)
+            self._parts[path] = Part(graph, key, turns, before, self._mark)
             while len(self._parts) > MAX_PARTS:
                 self._parts.popitem(last=False)
         self._parts.move_to_end(path)
         return self._parts[path]
 
-    def graph_of(self, part: Part) -> Graph:
-        """The part as backends take it."""
+    def graph_of(self, part: Part | Turns) -> Graph:
+        """The part, or a loop's turn, as backends take it."""
         if part.graph is None:
+            assert isinstance(part, Part)
             part.graph = self._finish(part.alone())
         return part.graph
 
@@ -131,8 +146,8 @@ class StagedExecutor(Executor):
 
     def __init__(self, graph: StagedGraph, build: Callable[[Graph], Awaitable[Executor]], backend: str) -> None:
         self.graph, self._build, self._asked = graph, build, backend
-        self._kept: Kept[Part, tuple[Graph, Executor]] = Kept(lambda found: found[1], MAX_PARTS)
-        self._last, self._ran = graph.part(()), list[Part]()
+        self._kept: Kept[Part | Turns, tuple[Graph, Executor]] = Kept(lambda found: found[1], MAX_PARTS)
+        self._last, self._ran = graph.part(()), list[Part | Turns]()
 
     # ----- parts
 
@@ -142,7 +157,7 @@ class StagedExecutor(Executor):
             await self._executor(self._last)
             self._ran = [self._last]
 
-    async def _executor(self, part: Part) -> Executor:
+    async def _executor(self, part: Part | Turns) -> Executor:
         graph, found = self.graph.graph_of(part), self._kept.get(part)
         if found is None or found[0] is not graph:
             self._kept.drop(part)
@@ -151,40 +166,72 @@ class StagedExecutor(Executor):
 
     async def _walk(
         self, inputs: Mapping[str, Any], results: dict[str, Tensor]
-    ) -> AsyncIterator[tuple[Executor, dict[str, memoryview]]]:
+    ) -> AsyncIterator[tuple[Executor, dict[str, Any]]]:
         """The executors of a run in turn with their inputs; each is run after it was given, into `results`."""
-        path: Path = ()
-        ran: list[Part] = []
+        path, ran, fed = NO_PATH, dict[Part | Turns, None](), dict(inputs)
         while True:
             self._last = part = self.graph.part(path)
-            missing = [key for key in part.needs.values() if part.name_of(key) not in results]
-            if missing:  # from now on earlier parts keep what this one needs
-                for earlier in (self.graph.part(path[:i]) for i in range(len(path))):
-                    fresh = dict.fromkeys(key for key in missing if key[0] in earlier.places)
-                    if fresh:
-                        earlier.given |= fresh
-                        earlier.graph = None
-                path, ran = (), []
+            if self._asks_more(path, part, results):
+                path, ran = NO_PATH, {}
                 continue
-            fed = {**inputs, **self.graph.variables.feed(part.read.states, self.graph.name)}
+            fed |= self.graph.variables.feed(part.read.states, self.graph.name)
             own = {name: fed[name] for name in part.inputs.values()}
             own |= {name: memoryview(results[name].tobytes()) for name in map(part.name_of, part.needs.values())}
-            shown = None if part.key is None or part.given else _computed(part, own)
+            shown: Any = _computed(part, own)
             if shown is None and part.nodes:
+                ran[part] = None
                 executor = await self._executor(part)
-                ran.append(part)
                 yield executor, own
                 results |= await executor.run(own)
             if part.key is None:
-                self._ran = ran
-                for value, key in part.needs.items():
-                    if value in part.read.outputs:
-                        results[value.name] = results[part.name_of(key)]
-                return
+                break
             if shown is None:
-                name = part.name_of(part.key)
-                shown = bytes(fed[part.inputs[part.read.outputs[0]]]) if part.key[0] < 0 else results[name].tobytes()
+                first = [part.look(value, fed, results) for value in part.read.outputs]
+                shown = bytes(first[0])
+            if part.turns is not None:
+                found = list[Tensor]()
+                async for pair in self._turns(part.turns, first, found):
+                    ran[part.turns] = None
+                    yield pair
+                fed |= {name: memoryview(t.tobytes()) for name, t in zip(part.turns.names, found, strict=True)}
+                shown = tuple(TensorType(t.shape, t.dtype, t.quant) for t in found)
             path = (*path, (part.key, shown))
+        self._ran = list(ran)
+        results |= {v.name: results[part.name_of(key)] for v, key in part.needs.items() if v in part.read.outputs}
+
+    def _asks_more(self, path: Path, part: Part, results: Mapping[str, Tensor]) -> bool:
+        """Whether a part needs what earlier ones did not keep; from now on they do."""
+        missing = [key for key in part.needs.values() if part.name_of(key) not in results]
+        for earlier in (self.graph.part(path[:i]) for i in range(len(path) if missing else 0)):
+            if fresh := dict.fromkeys(key for key in missing if key[0] in earlier.places):
+                earlier.given |= fresh
+                earlier.graph = None
+        return bool(missing)
+
+    async def _turns(
+        self, turns: Turns, first: Sequence[Any], results: list[Tensor]
+    ) -> AsyncIterator[tuple[Executor, dict[str, Any]]]:
+        """Runs a loop until its data ends it; the executor of its turn comes once, with what the first one is given."""
+        ends, names = turns.graph.outputs, [v.name for v in turns.graph.inputs]
+        most, turn, goes_on = int.from_bytes(bytes(first[0])[:8], "little", signed=True), 0, True
+        state, others = list(first[1 : 1 + turns.state]), first[1 + turns.state :]
+        lists: list[list[bytes]] = [[] for _ in turns.names[turns.state :]]
+        while goes_on and turn < most:
+            if turn == MAX_TURNS:
+                raise LimitError(f"turns of {turns.graph.name}", turn + 1, MAX_TURNS, "check what ends the loop")
+            own = dict(zip(names, (memoryview(turn.to_bytes(8, "little")), *state, *others), strict=True))
+            executor = await self._executor(turns)
+            if not turn:
+                yield executor, own
+            found = await executor.run(own)
+            answer, *made = (found[end.name].tobytes() for end in ends)
+            goes_on, state = any(answer), [memoryview(data) for data in made[: turns.state]]
+            for listed, data in zip(lists, made[turns.state :], strict=True):
+                listed.append(data)
+            turn += 1
+        for i, (end, data) in enumerate(zip(ends[1:], (*state, *map(b"".join, lists)), strict=True)):
+            kind, listed_axis = end.type, (turn,) * (i >= turns.state)
+            results.append(Tensor(data, listed_axis + kind.shape, kind.dtype, kind.quant))
 
     # ----- what an executor can do
 
@@ -254,7 +301,7 @@ class StagedExecutor(Executor):
 
 def _computed(part: Part, own: Mapping[str, memoryview]) -> bytes | None:
     """The value that a part ends with, if it is small arithmetic on small inputs."""
-    if not 0 < len(part.nodes) <= MAX_FOLDED:
+    if part.key is None or part.turns is not None or part.given or not 0 < len(part.nodes) <= MAX_FOLDED:
         return None
     known: dict[Value, Value] = {}
     for value, name in [*part.inputs.items(), *((v, part.name_of(key)) for v, key in part.needs.items())]:

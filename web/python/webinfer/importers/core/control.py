@@ -10,11 +10,12 @@ from collections.abc import Callable, Sequence
 
 from webinfer.dtypes import DType
 from webinfer.errors import ModelFormatError, ShapeError
-from webinfer.graph.ir import Value
-from webinfer.importers.core.course import Unknown
-from webinfer.importers.core.limits import MAX_LOOP_TURNS
+from webinfer.graph.ir import Graph, TensorType, Value, apply
+from webinfer.importers.core.course import Turns, Unknown
+from webinfer.importers.core.limits import MAX_LOOP_TURNS, MAX_TURNS
 from webinfer.importers.core.operation import BaseOperation
 from webinfer.importers.core.problems import Refusal
+from webinfer.importers.core.writer import unique_names
 from webinfer.ops import elementwise as ew
 from webinfer.ops.registry import NoAttrs
 
@@ -34,13 +35,64 @@ def loop(op: BaseOperation, state: list[Value], condition: Subgraph, body: Subgr
     for _ in range(MAX_LOOP_TURNS):
         goes_on = _truth(op, condition(state))
         if goes_on.constant is None:
-            op.refuse("a loop whose end depends on data")
+            if op.writer.course is None:
+                op.refuse("a loop whose end depends on data")
+            if not op.writer.read(goes_on).numbers()[0]:
+                return state
+
+            def turn(_: Value, held: list[Value]) -> list[Value]:
+                held = body(held)
+                return [_truth(op, condition(held)), *held]
+
+            return repeat(op, None, state, turn)
         if not goes_on.numbers()[0]:
             return state
         state = body(state)
         if len(state) != count:
             op.fail(f"its body gives {len(state)} values for a state of {count}")
     op.refuse(f"a loop of more than {MAX_LOOP_TURNS} turns")
+
+
+def repeat(
+    op: BaseOperation, most: Value | None, state: list[Value], turn: Callable[[Value, list[Value]], list[Value]]
+) -> list[Value]:
+    """The last state of a loop that data ends after `most` turns or before, and what its turns list.
+
+    `turn` converts one turn from its number and a state: whether the loop goes on, the next state, what is listed.
+    """
+    writer, start = op.writer, op.writer.position
+    variables = writer.variables.values()
+    inputs = [Value("turn", TensorType((), DType.INT64)), *(Value(v.name, v.type) for v in state)]
+    try:
+        goes_on, *results = turn(inputs[0], inputs[1:])
+    except Unknown:
+        op.refuse("a loop whose end depends on data, in which data decides again")
+    if writer.course is None or variables != writer.variables.values():
+        op.refuse("a loop whose end depends on data" + ", which changes variables" * (writer.course is not None))
+    if [v.type for v in results[: len(state)]] != [v.type for v in state]:
+        op.refuse("a loop whose end depends on data, and whose state changes its type or shape")
+    _truth(op, [goes_on])
+    nodes = writer.take(start, inputs)
+    made, ends = {value for node in nodes for value in node.outputs}, list[Value]()
+    for value in (goes_on, *results):
+        if value not in made or value in ends:
+            nodes.append(apply(ew.IDENTITY, [value], ew.UnaryAttrs(), "turn"))
+            value = nodes[-1].output
+        ends.append(value)
+    read = dict.fromkeys(v for node in nodes for v in node.inputs if v is not None and not v.is_constant)
+    others = {v: Value(v.name, v.type) for v in read if v not in made and v not in inputs}
+    for node in nodes:
+        node.inputs = [value and others.get(value, value) for value in node.inputs]
+    for number, value in enumerate((*inputs, *others.values(), *ends)):
+        value.name = f"{number} {value.name}"
+    names = unique_names([*(v.name for v in writer.graph.inputs), *(f"loop {start}.{i}" for i in range(len(results)))])
+    names = names[len(writer.graph.inputs) :]
+    found = writer.course.known.get((start, -1))
+    if found is None:
+        first = [op.constant([MAX_TURNS], DType.INT64, ()) if most is None else most, *state, *others]
+        graph = Graph(f"{writer.graph.name}, a turn of {op.what}", [*inputs, *others.values()], ends, nodes)
+        raise writer.unknown(first, (start, -1), Turns(graph, len(state), tuple(names)))
+    return [writer.carry(name, type) for name, type in zip(names, found, strict=True)]
 
 
 def branch(

@@ -13,7 +13,7 @@ from typing import Any
 from webinfer.errors import ShapeError
 from webinfer.graph.ir import Graph, Value
 
-Key = tuple[int, int]  # of a value: its node's place in the graph and its place among the results; (-1, i) is input i
+Key = tuple[int, int]  # of a value: its node's place in the graph and among the results; (-1, i): input; (i, -1): loop
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,17 +23,30 @@ class Course:
     Reading is repeated in the same order, so a key means the same value in every reading that knows what this one knew.
     """
 
-    known: Mapping[Key, Any] = field(default_factory=dict)  # bytes of a value; types of a loop's results
+    known: Mapping[Key, Any] = field(default_factory=dict)  # bytes of a value; types of what a loop gives
     only_open: bool = False  # whether sizes that the file fixes keep what it says
     others: bool = False  # whether sizes may be given for names that are no inputs
 
 
-class Unknown(Exception):
-    """The graph as far as it was read, with the value on which the rest depends as its only output."""
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """A loop that data ends. `Unknown.graph` gives how often it turns at most, its first state and what else it reads.
 
-    def __init__(self, graph: Graph, key: Key, value: Value) -> None:
-        super().__init__(f"{value.name} is known at run time only")
-        self.graph, self.key, self.value = graph, key, value
+    `graph` is one turn. It takes the number of turns so far, the state and what else it reads; it gives whether the
+    loop goes on, the next state and what the turn adds to lists.
+    """
+
+    graph: Graph
+    state: int  # how many values
+    names: tuple[str, ...]  # that the last state and the lists have as inputs of the graph that is read next
+
+
+class Unknown(Exception):
+    """The graph as far as it was read. Its outputs decide what follows: one value, or what `turns` begin with."""
+
+    def __init__(self, graph: Graph, key: Key, turns: Turns | None) -> None:
+        super().__init__(f"{', '.join(v.name for v in graph.outputs)} of {graph.name} are known at run time only")
+        self.graph, self.key, self.turns = graph, key, turns
         self.outputs: Sequence[Value] = ()  # what the file says of the outputs; a name may stand for a size
 
 

@@ -14,6 +14,7 @@ MAX_NODES = 200_000  # of the graph
 MAX_SUBGRAPHS = 1_000
 MAX_DEPTH = 8  # of loops and branches inside each other
 MAX_LOOP_TURNS = 2_000  # that are unrolled
+MAX_TURNS = 100_000  # of a loop that data ends
 MAX_TIME_STEPS = 1024  # of a recurrent layer, each unrolled into some twenty nodes
 MAX_FOLDED = 200_000  # elements that are computed while one model is read
 MAX_READ = 65536  # elements of a constant that says a shape, axes or sizes

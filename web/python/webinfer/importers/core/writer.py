@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 from webinfer.dtypes import DType
 from webinfer.errors import LimitError, ShapeError
-from webinfer.graph.ir import Constant, Graph, Node, Value
+from webinfer.graph.ir import Constant, Graph, Node, TensorType, Value
 from webinfer.graph.printer import safe_name
-from webinfer.importers.core.course import Course, Key, Unknown
+from webinfer.importers.core.course import Course, Key, Turns, Unknown
 from webinfer.importers.core.folding import fold
 from webinfer.importers.core.limits import MAX_CONVERTED, MAX_DEPTH, MAX_FOLDED, MAX_NODES, check_bytes
 from webinfer.importers.core.variables import Variables
@@ -83,10 +83,29 @@ class GraphWriter:
         found = self.course.known.get(key)
         if found is not None:
             return Value(value.name, value.type, Constant(memoryview(found), value.type.dtype))
+        raise self.unknown([value], key)
+
+    def unknown(self, values: Sequence[Value], key: Key, turns: Turns | None = None) -> Unknown:
+        """What says that these values must be shown first, or that a loop must turn."""
         self._name_inputs()
-        graph = Graph(self.graph.name, self.graph.inputs, [value], self.graph.nodes)
+        graph = Graph(self.graph.name, self.graph.inputs, values, self.graph.nodes)
         graph.states = self.variables.states({})
-        raise Unknown(graph, key, value)
+        return Unknown(graph, key, turns)
+
+    def take(self, start: int, values: Sequence[Value]) -> list[Node]:
+        """The nodes from `start` on that depend on these values, which leave the graph."""
+        depend, taken, left = set(values), list[Node](), list[Node]()
+        for node in self.graph.nodes[start:]:
+            inside = not depend.isdisjoint(node.inputs)
+            (taken if inside else left).append(node)
+            depend |= {*node.outputs} if inside else set()
+        self.graph.nodes[start:] = left
+        return taken
+
+    def carry(self, name: str, type: TensorType) -> Value:
+        """What a loop gave, as an input of what follows."""
+        self.graph.inputs.append(value := Value(name, type))
+        return value
 
     def _name_inputs(self) -> None:
         for value, unique in zip(self.graph.inputs, unique_names([v.name for v in self.graph.inputs]), strict=True):

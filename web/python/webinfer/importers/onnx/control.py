@@ -5,7 +5,7 @@ from __future__ import annotations
 from webinfer.dtypes import DType
 from webinfer.errors import ModelFormatError, ShapeError
 from webinfer.graph.ir import Value
-from webinfer.importers.core.control import branch
+from webinfer.importers.core.control import branch, repeat
 from webinfer.importers.core.limits import MAX_LOOP_TURNS
 from webinfer.importers.onnx.operation import Convert, Operation
 
@@ -31,29 +31,30 @@ def _if(op: Operation) -> list[Value]:
 def _loop(op: Operation) -> list[Value]:
     """All turns one after the other: state first, then what each turn adds to a list."""
     body = op.graph("body")
-    if op.optional(0) is not None and not op.known(0):
-        op.refuse("a loop whose length depends on data")
-    if op.optional(1) is not None and not op.known(1):
-        op.refuse("a loop whose end depends on data")
-    most = MAX_LOOP_TURNS + 1 if op.optional(0) is None else op.integer(0)
     goes_on = op.optional(1) is None or bool(op.scalar(1))
     state = [op.named(name) for name in op.inputs[2:]]
     count = len(state)
+
+    def run(number: Value, held: list[Value]) -> list[Value]:
+        results = op.run(body, [number, op.constant([1], DType.BOOL, ()), *held])
+        if len(results) != len(body.outputs) or len(results) <= count:
+            op.fail(f"its body gives {len(results)} values for a state of {count}")
+        return [op.dense(value) for value in results]
+
     lists: list[list[Value]] = [[] for _ in body.outputs[1 + count :]]
-    turn = 0
+    if goes_on and op.optional(0) is not None and not op.known(0):
+        return repeat(op, op.value(0), state, run)
+    most = MAX_LOOP_TURNS + 1 if op.optional(0) is None else op.integer(0)
+    first, turn = state, 0
     while goes_on and turn < most:
         if turn >= MAX_LOOP_TURNS:
             op.refuse(f"a loop of more than {MAX_LOOP_TURNS} turns")
-        condition = op.constant([1], DType.BOOL, ())
-        results = op.run(body, [op.constant([turn], DType.INT64, ()), condition, *state])
-        if len(results) != 1 + count + len(lists):
-            op.fail(f"its body gives {len(results)} values for a state of {count}")
-        answer = op.dense(results[0])
+        answer, *results = run(op.constant([turn], DType.INT64, ()), state)
         if answer.constant is None:
-            op.refuse("a loop whose end depends on data")
-        goes_on, state = bool(answer.numbers()[0]), results[1 : 1 + count]
-        for listed, value in zip(lists, results[1 + count :], strict=True):
-            listed.append(op.dense(value))
+            return repeat(op, op.optional(0), first, run)
+        goes_on, state = bool(answer.numbers()[0]), results[:count]
+        for listed, value in zip(lists, results[count:], strict=True):
+            listed.append(value)
         turn += 1
     if not turn and lists:
         op.refuse("a loop without turns that lists results")
