@@ -220,7 +220,7 @@ def test_the_whole_pipeline_makes_a_blazeface_block_two_nodes() -> None:
     total = b.node(ew.ADD, [skip, wide], SUM, "total")
     graph = b.output(b.node(ew.PRELU, [total, b.constant(1, 1, 28)], SUM, "y"))
     counts = dict(optimize(graph))
-    assert list(counts) == [rewrite.__name__ for rewrite in PIPELINE]
+    assert set(counts) == {rewrite.__name__ for rewrite in PIPELINE}
     assert {name: count for name, count in counts.items() if count} == {
         "dequantize_constants": 1,
         "fuse_residual": 1,

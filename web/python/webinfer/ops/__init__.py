@@ -4,6 +4,7 @@ One file per family. Knows nothing of formats, backends or devices; imports only
 """
 
 from webinfer.ops import (
+    attention,
     conv,
     detection,
     dynamic_range,
@@ -13,6 +14,7 @@ from webinfer.ops import (
     matmul,
     movement,
     packed_matmul,
+    normalization,
     pattern,
     pool,
     pose,
@@ -27,6 +29,7 @@ from webinfer.ops.registry import OPS
 
 __all__ = [
     "OPS",
+    "attention",
     "conv",
     "detection",
     "dynamic_range",
@@ -36,6 +39,7 @@ __all__ = [
     "matmul",
     "movement",
     "packed_matmul",
+    "normalization",
     "pattern",
     "pool",
     "pose",

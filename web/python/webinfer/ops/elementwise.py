@@ -195,6 +195,10 @@ EXP = _unary(
 )  # fmt: skip
 FLOOR = _unary("floor", f.floor(X), EXACT, special=_NEAR_WHOLE)
 GELU = _unary("gelu", f.gelu(X), TRANSCENDENTAL, special=(-12.0, 12.0, 0.0), stored=(0.047, -20))
+GELU_TANH = _unary(
+    "gelu_tanh", X * f.sigmoid(X * (1.5957691216057308 + 0.07135481282553 * (X * X))), TRANSCENDENTAL,
+    special=(-12.0, 12.0, 0.0),
+)  # fmt: skip
 HARD_SIGMOID = _unary("hard_sigmoid", f.clamp(A * X + B, 0.0, 1.0), ONE_ROUNDING, -4, 4, UnaryAttrs(0.2, 0.5))
 HARD_SWISH = _unary(
     "hard_swish", X * f.clamp(X + 3.0, 0.0, 6.0) / 6.0, ONE_ROUNDING, special=(-5.0, -3.0, 0.0, 3.0, 5.0),
@@ -219,6 +223,9 @@ ROUND_EVEN = _unary("round_even", f.round_even(X), EXACT, special=_HALVES)
 RSQRT = _unary("rsqrt", f.rsqrt(X), Tolerance(1e-6, 1e-6, "2 ULP in WGSL"), 0.2, 9.0, stored=(0.05, -3))
 SIGMOID = _unary("sigmoid", f.sigmoid(X), TRANSCENDENTAL, -9, 9, special=(-100.0, 0.0, 100.0), stored=(1 / 256, -128))
 SIGN = _unary("sign", f.sign(X), EXACT, special=(0.0, 2.0, -3.0, -0.0), dtypes=_NUMBERS)
+SILU = _unary(
+    "silu", X * f.sigmoid(A * X), TRANSCENDENTAL, -6, 6, UnaryAttrs(1.0), UnaryAttrs(1.702), special=(-90.0, 0.0, 90.0)
+)
 SIN = _unary("sin", f.sin(X), TRANSCENDENTAL)
 SOFTPLUS = _unary("softplus", f.softplus(X), TRANSCENDENTAL, special=(-50.0, 0.0, 50.0, 100.0))
 SOFTSIGN = _unary("softsign", X / (1.0 + abs(X)), ONE_ROUNDING)

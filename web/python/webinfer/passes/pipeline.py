@@ -13,8 +13,12 @@ from webinfer.passes.delay_upsampling import delay_upsampling
 from webinfer.passes.dequantize_constants import dequantize_constants
 from webinfer.passes.drop_rounding import drop_rounding, note_rounding
 from webinfer.passes.eliminate_dead import eliminate_dead
+from webinfer.passes.fold_affine import fold_affine
 from webinfer.passes.fuse_activation import fuse_activation
+from webinfer.passes.fuse_attention import fuse_attention
 from webinfer.passes.fuse_channel_pad_add import fuse_channel_pad_add
+from webinfer.passes.fuse_curves import fuse_curves
+from webinfer.passes.fuse_layer_norm import fuse_layer_norm
 from webinfer.passes.fuse_residual import fuse_residual
 from webinfer.passes.integers import compute_integers, keep_integers
 from webinfer.passes.merge_dilation import merge_dilation
@@ -30,6 +34,11 @@ PIPELINE: tuple[Pass, ...] = (
     share_constants,
     merge_dilation,  # before moves: it knows the chains as the importer writes them
     merge_moves,
+    fuse_attention,
+    fuse_layer_norm,
+    fuse_curves,
+    eliminate_dead,  # what the fused nodes no longer read would keep others from being merged
+    fold_affine,
     absorb_pads,
     delay_upsampling,  # before residuals: a residual has the larger size
     fuse_residual,  # before activations: conv + bias, then residual, then activation

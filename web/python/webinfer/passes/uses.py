@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container
+from collections.abc import Container, Mapping
 
-from webinfer.graph.ir import Graph, Node, Value
+from webinfer.graph.ir import Graph, Node, Op, TensorType, Value
+from webinfer.ops import movement as mv
 
 
 def use_counts(graph: Graph) -> Counter[Value]:
@@ -52,3 +53,39 @@ def substitute(graph: Graph, replacements: dict[Value, Value]) -> None:
 def remove(graph: Graph, nodes: Container[Node]) -> None:
     """Takes nodes out of the graph; their results must have no reader left."""
     graph.nodes = [node for node in graph.nodes if node not in nodes]
+
+
+def fixed_values(graph: Graph) -> set[Value]:
+    """The results that no input of the graph reaches: backends compute them when they load it."""
+    fixed: set[Value] = set()
+    for node in graph.nodes:
+        if all(v is None or v.is_constant or v in fixed for v in node.inputs):
+            fixed.update(node.outputs)
+    return fixed
+
+
+def number_of(value: Value | None) -> float | None:
+    """The element of a float constant that has one."""
+    if value is None or value.constant is None or value.type.size != 1 or not value.type.dtype.is_float:
+        return None
+    return float(value.numbers()[0]) if value.constant.sparsity is None else None
+
+
+def made_by(value: Value | None, writers: Mapping[Value, Node], *ops: Op) -> Node | None:
+    """The node that writes the value, if it is of one of these operators."""
+    node = writers.get(value) if value is not None else None
+    return node if node is not None and node.op in ops else None
+
+
+def reshaped(value: Value, shape: tuple[int, ...], writers: Mapping[Value, Node]) -> Value | None:
+    """The value in another shape where that takes no step, and the shapes differ by leading axes of size 1 alone."""
+    own = value.type.shape
+    if own == shape:
+        return value
+    shorter, longer = sorted((own, shape), key=len)
+    if longer != (1,) * (len(longer) - len(shorter)) + shorter:
+        return None
+    if value.is_constant:
+        return Value(value.name, TensorType(shape, value.type.dtype, value.type.quant), value.constant)
+    before = made_by(value, writers, mv.RESHAPE)
+    return reshaped(before.required_input(0), shape, writers) if before is not None else None

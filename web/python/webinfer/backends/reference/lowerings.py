@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from webinfer.backends.reference import (
+    attention,
     conv,
     detection,
     dynamic_range,
@@ -12,6 +13,7 @@ from webinfer.backends.reference import (
     matmul,
     movement,
     packed_matmul,
+    normalization,
     pattern,
     pool,
     pose,
@@ -26,6 +28,7 @@ from webinfer.backends.reference.arrays import Compute
 from webinfer.graph.ir import Op
 
 LOWERINGS: dict[Op, Compute] = {
+    **attention.LOWERINGS,
     **conv.LOWERINGS,
     **detection.LOWERINGS,
     **dynamic_range.LOWERINGS,
@@ -35,6 +38,7 @@ LOWERINGS: dict[Op, Compute] = {
     **matmul.LOWERINGS,
     **movement.LOWERINGS,
     **packed_matmul.LOWERINGS,
+    **normalization.LOWERINGS,
     **pattern.LOWERINGS,
     **pool.LOWERINGS,
     **pose.LOWERINGS,

@@ -6,6 +6,7 @@ row stands in `UNSUPPORTED` with the reason.
 
 from webinfer.backends.wasm.builder import Builder, Lower
 from webinfer.backends.wasm.lowerings import (
+    attention,
     cast,
     conv,
     detection,
@@ -15,6 +16,7 @@ from webinfer.backends.wasm.lowerings import (
     landmarks,
     movement,
     packed_matmul,
+    normalization,
     pattern,
     pool,
     pose,
@@ -33,6 +35,7 @@ from webinfer.lowering.affine import is_quantized
 from webinfer.ops import OPS
 
 _PLAIN: dict[Op, Lower] = {
+    **attention.LOWERINGS,
     **cast.LOWERINGS,
     **{op: with_float_weights(lower) for op, lower in conv.LOWERINGS.items()},
     **detection.LOWERINGS,
@@ -42,6 +45,7 @@ _PLAIN: dict[Op, Lower] = {
     **landmarks.LOWERINGS,
     **movement.LOWERINGS,
     **packed_matmul.LOWERINGS,
+    **normalization.LOWERINGS,
     **pattern.LOWERINGS,
     **pool.LOWERINGS,
     **pose.LOWERINGS,

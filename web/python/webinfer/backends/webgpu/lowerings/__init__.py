@@ -7,6 +7,7 @@ tiled, gemv and packed_product (products), variants (which kernel computes a pro
 
 from webinfer.backends.webgpu.dispatch import Lower
 from webinfer.backends.webgpu.lowerings import (
+    attention,
     conv,
     detection,
     dynamic_range,
@@ -15,6 +16,7 @@ from webinfer.backends.webgpu.lowerings import (
     landmarks,
     matmul,
     movement,
+    normalization,
     pattern,
     pool,
     pose,
@@ -31,6 +33,7 @@ _BY_NAME: dict[str, Lower] = {
     **elementwise.LOWERINGS,
     "arg_max": reduce.arg_extreme,
     "arg_min": reduce.arg_extreme,
+    "attention": attention.attention,
     "average_pool2d": pool.pool2d,
     "concat": movement.concat,
     "conv2d": conv.conv2d,
@@ -44,6 +47,7 @@ _BY_NAME: dict[str, Lower] = {
     "gather_nd": gather.gather_nd,
     "l2_pool2d": pool.pool2d,
     "landmarks_to_transform_matrix": landmarks.landmarks_to_transform_matrix,
+    "layer_norm": normalization.layer_norm,
     "log_softmax": softmax.softmax,
     "matmul": matmul.matmul,
     "max_pool2d": pool.pool2d,

@@ -1,0 +1,29 @@
+"""Attention."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from webinfer.backends.reference.arrays import Array, Compute, Inputs, required, rounded, wide
+from webinfer.graph.ir import Node, Op
+from webinfer.ops import attention as ops
+
+
+def attention(inputs: Inputs, node: Node) -> list[Array]:
+    """softmax(q kT * scale + mask) v."""
+    a = node.attrs
+    q, k, v = (
+        np.swapaxes(wide(required(x)), 1, 2) if inner else wide(required(x))
+        for x, inner in zip(inputs[:3], a.inner, strict=False)
+    )
+    k, v = (np.repeat(x, q.shape[1] // x.shape[1], axis=1) for x in (k, v))
+    logits = a.scale * (q @ np.swapaxes(k, -1, -2))
+    if len(inputs) > 3 and inputs[3] is not None:
+        logits = logits + wide(inputs[3])
+    weights = np.exp(logits - logits.max(-1, keepdims=True))
+    weights = weights / weights.sum(-1, keepdims=True)
+    y = np.where(np.isnan(weights), 0.0, weights) @ v if a.clear_nan else weights @ v
+    return [rounded(np.swapaxes(y, 1, 2) if a.inner[3] else y, node.output.type)]
+
+
+LOWERINGS: dict[Op, Compute] = {ops.ATTENTION: attention}

@@ -1,0 +1,38 @@
+"""Layer norm and RMS norm."""
+
+from __future__ import annotations
+
+from webinfer.backends.webgpu.dispatch import (
+    WORKGROUP,
+    Dispatch,
+    Target,
+    groups_for,
+    read,
+    workgroup_reduction,
+    workgroup_reduction_text,
+    write,
+)
+from webinfer.backends.webgpu.lowerings.conversion import in_words
+from webinfer.codegen.prelude import f32, u32
+from webinfer.codegen.templates import Variable
+from webinfer.graph.ir import Node
+from webinfer.ops.normalization import rows_of
+
+
+def _layer_norm(node: Node, target: Target) -> list[Dispatch]:
+    """layer_norm.wgsl: a workgroup a row."""
+    x, y, a = node.required_input(0), node.output, node.attrs
+    scale, bias = node.optional_input(1), node.optional_input(2)
+    rows, depth = rows_of(x.type, a)
+    variables: dict[str, Variable] = {
+        "workgroup": WORKGROUP, "centred": a.centred, "scaled": scale is not None, "shifted": bias is not None,
+        **workgroup_reduction(target),
+    }  # fmt: skip
+    given = [read(name, value) for name, value in (("scale", scale), ("bias", bias)) if value is not None]
+    bindings = (read("x", x), *given, write("y", y, single=True))
+    params = (*u32(rows=rows, depth=depth), *f32(epsilon=a.epsilon))
+    why = f"a workgroup a row, {workgroup_reduction_text(target)}"
+    return [Dispatch("layer_norm", variables, bindings, params, groups_for(rows, target, 1), why)]
+
+
+layer_norm = in_words(_layer_norm)

@@ -1,0 +1,111 @@
+"""Attention: softmax(q kT * scale + mask) v, by heads, as one step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from webinfer.errors import ShapeError
+from webinfer.graph.ir import Case, Cost, Op, TensorType, Tolerance
+from webinfer.ops.registry import all_real, declare, moved_bytes, need
+
+Inputs = Sequence[TensorType | None]
+MAX_WIDTH = 128  # elements of a query, a key or a value
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionAttrs:
+    """`inner`: of q, k, v and y, whether the heads lie inside a row ([B, L, H, D]) or around it ([B, H, L, D]).
+
+    `clear_nan`: a weight that is no number counts as 0, so that a query without any key gets zeros.
+    """
+
+    scale: float = 1.0
+    inner: tuple[bool, bool, bool, bool] = (False, False, False, False)
+    clear_nan: bool = False
+
+
+def by_heads(shape: Sequence[int], inner: bool) -> tuple[int, int, int, int]:
+    """(batches, heads, rows, elements of a row) of q, k, v or y."""
+    b, h, n, d = shape
+    return (b, n, h, d) if inner else (b, h, n, d)
+
+
+def infer(inputs: Inputs, a: AttentionAttrs) -> tuple[TensorType, ...]:
+    """Type of y.
+
+    Shapes:  q [B, H, Q, D], k [B, G, K, D], v [B, G, K, E], mask [1 or B, 1 or H, 1 or Q, K] or absent
+             -> y [B, H, Q, E], each laid out as `inner` says; H is a multiple of G, and H / G heads in a row share
+    Raises:  ShapeError if the shapes do not fit, something is empty, or rows are longer than `MAX_WIDTH`
+    """
+    q, k, v = (need("attention", name, t, 4) for name, t in zip("qkv", inputs, strict=False))
+    mask = inputs[3] if len(inputs) > 3 else None
+    (b, h, n, d), (kb, g, keys, kd), values = (by_heads(t.shape, i) for t, i in zip((q, k, v), a.inner, strict=False))
+    fits = kb == b and kd == d and values[:3] == (b, g, keys) and not h % max(g, 1)
+    if mask is not None:
+        sizes = zip(mask.shape, (b, h, n, keys), strict=True) if mask.rank == 4 else [(0, 1)]
+        fits = fits and mask.shape[-1:] == (keys,) and all(size in (1, full) for size, full in sizes)
+    if not fits or len({t.dtype for t in (q, k, v, mask or q)}) > 1:
+        raise ShapeError(f"attention: q {q}, k {k}, v {v}, mask {mask} do not fit")
+    if not all((*q.shape, *k.shape, *v.shape)) or max(d, values[3]) > MAX_WIDTH or not math.isfinite(a.scale):
+        raise ShapeError(
+            f"attention: q {q}, k {k}, v {v} must have elements, at most {MAX_WIDTH} a row; scale {a.scale}"
+        )
+    shape = (b, n, h, values[3]) if a.inner[3] else (b, h, n, values[3])
+    return (TensorType(shape, q.dtype),)
+
+
+def cost(inputs: Inputs, outputs: Sequence[TensorType], a: AttentionAttrs) -> Cost:
+    """Two products, and about five operations for each weight."""
+    b, h, n, d = by_heads(need("attention", "q", inputs[0]).shape, a.inner[0])
+    keys, width = by_heads(need("attention", "v", inputs[2]).shape, a.inner[2])[2:]
+    return Cost(b * h * n * keys * (2 * d + 2 * width + 5), moved_bytes(inputs, outputs))
+
+
+def strides(shape: Sequence[int], inner: bool) -> tuple[int, int, int]:
+    """Elements from one batch to the next, from one head, from one row."""
+    _, h, n, d = by_heads(shape, inner)
+    return (h * n * d, d, h * d) if inner else (h * n * d, n * d, d)
+
+
+def mask_strides(shape: Sequence[int]) -> tuple[int, ...]:
+    """The same of a mask: 0 along an axis that it is repeated along."""
+    _, h, n, k = shape
+    return tuple(0 if size == 1 else step for size, step in zip(shape, (h * n * k, n * k, k), strict=False))
+
+
+def _case(
+    label: str, q: tuple[int, ...], k: tuple[int, ...], v: tuple[int, ...] = (), mask: tuple[int, ...] = (),
+    inner: tuple[bool, bool, bool, bool] = (False,) * 4, clear_nan: bool = False, scale: float = 0.3,
+    values: dict[int, Sequence[float]] | None = None,
+) -> Case:  # fmt: skip
+    inputs = [TensorType(q), TensorType(k), TensorType(v or k), *([TensorType(mask)] if mask else [])]
+    attrs = AttentionAttrs(scale, inner, clear_nan)
+    return Case(label, tuple(inputs), attrs, low=-2.0, high=2.0, values=values or {})
+
+
+_NONE = -math.inf
+_SOME = (0.0, _NONE, 1.0, _NONE, _NONE, _NONE)
+ATTENTION = declare(
+    Op(
+        "attention", AttentionAttrs, infer, cost,
+        Tolerance(1e-5, 3e-5, "exponentials and float32 sums in a free order"),
+        (
+            _case("heads around rows", (2, 3, 10, 8), (2, 3, 16, 8)),
+            _case("heads inside rows", (2, 10, 3, 8), (2, 16, 3, 8), inner=(True,) * 4),
+            _case("mixed, odd sizes", (1, 2, 7, 5), (1, 13, 2, 5), (1, 2, 13, 3), inner=(False, True, False, True)),
+            _case("a mask for each query", (1, 4, 9, 12), (1, 4, 11, 12), mask=(1, 1, 9, 11)),
+            _case("a mask for each batch", (2, 2, 5, 4), (2, 2, 6, 4), mask=(2, 1, 1, 6)),
+            _case("a mask for each head", (1, 3, 2, 4), (1, 3, 70, 4), mask=(1, 3, 2, 70),
+                inner=(False, False, False, True)),
+            _case("heads that share keys", (1, 6, 3, 8), (1, 2, 9, 8)),
+            _case("many keys, steep", (1, 1, 6, 32), (1, 1, 150, 32), scale=4.0),
+            _case("one query, one key", (1, 1, 1, 4), (1, 1, 1, 4)),
+            _case("hidden keys", (1, 1, 2, 4), (1, 1, 6, 4), mask=(1, 1, 2, 6), values={3: _SOME * 2}),
+            _case("a query without keys", (1, 1, 2, 4), (1, 1, 6, 4), mask=(1, 1, 2, 6), clear_nan=True,
+                values={3: (*_SOME, *[_NONE] * 6)}),
+        ),
+        types=(all_real,),
+    )
+)  # fmt: skip

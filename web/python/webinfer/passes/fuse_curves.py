@@ -1,0 +1,150 @@
+"""A product of x with a function of x that is a known curve (gelu, silu, hard swish) becomes one node."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from webinfer.graph.ir import Graph, Node, Op, Value
+from webinfer.ops import elementwise as ew
+from webinfer.ops.activation import Activation
+from webinfer.passes.uses import made_by, number_of
+
+Writers = Mapping[Value, Node]
+MAX_FACTORS = 6
+CUBE = 0.044715  # of gelu's approximation by tanh
+
+
+def fuse_curves(graph: Graph) -> int:
+    """Number of products that became a curve; what they no longer read stays."""
+    writers = graph.producers()
+    count = 0
+    for node in graph.nodes:
+        if node.op not in (ew.MUL, ew.DIV) or not node.output.type.dtype.is_float:
+            continue
+        found = _curve(node, writers)
+        if found is not None and found[0].type == node.output.type:
+            x, node.op, node.attrs = found
+            node.inputs = [x]
+            count += 1
+    return count
+
+
+def _curve(node: Node, writers: Writers) -> tuple[Value, Op, ew.UnaryAttrs] | None:
+    """(x, operator, attributes) of the curve that a product is."""
+    factors, scale = _factors(node.output, writers)
+    if len(factors) != 2:
+        return None
+    for x, other in (factors, factors[::-1]):
+        one = _plus_one(other, writers)
+        if one is not None and _near(scale * one[1], 0.5):
+            inner = one[0].inputs[0]
+            if one[0].op is ew.ERF and _is_multiple(inner, x, math.sqrt(0.5), writers):
+                return x, ew.GELU, ew.UnaryAttrs()
+            if one[0].op is ew.TANH and _is_cubic(inner, x, writers):
+                return x, ew.GELU_TANH, ew.UnaryAttrs()
+        gate = made_by(other, writers, ew.SIGMOID, ew.HARD_SIGMOID, ew.RELU6, ew.CLAMP)
+        if gate is None:
+            continue
+        if gate.op is ew.SIGMOID and _near(scale, 1.0):
+            sources, slope = _factors(gate.required_input(0), writers)
+            if len(sources) == 1 and sources[0] is x:
+                return x, ew.SILU, ew.UnaryAttrs(slope)
+        elif _is_hard(gate, x, scale, writers):
+            return x, ew.HARD_SWISH, ew.UnaryAttrs()
+    return None
+
+
+def _factors(value: Value | None, writers: Writers) -> tuple[list[Value], float]:
+    """The tensors that a value is the product of, and the product of all numbers among its factors."""
+    tensors: list[Value] = []
+    scale, todo = 1.0, [value]
+    while todo and len(tensors) + len(todo) <= MAX_FACTORS:
+        value = todo.pop()
+        node = made_by(value, writers, ew.MUL, ew.DIV, ew.LINEAR, ew.SQUARE)
+        number = number_of(value)
+        divisor = number_of(node.inputs[1]) if node is not None and node.op is ew.DIV else None
+        if number is not None:
+            scale *= number
+        elif node is not None and node.op is ew.MUL and node.attrs.activation is Activation.NONE:
+            todo += node.inputs
+        elif node is not None and node.op is ew.SQUARE:
+            todo += [node.inputs[0]] * 2
+        elif node is not None and divisor and node.attrs.activation is Activation.NONE:
+            todo.append(node.inputs[0])
+            scale /= divisor
+        elif node is not None and node.op is ew.LINEAR and node.attrs.b == 0:
+            todo.append(node.inputs[0])
+            scale *= node.attrs.a
+        elif value is not None:
+            tensors.append(value)
+    return (tensors, scale) if not todo else ([], scale)
+
+
+def _near(a: float, b: float) -> bool:
+    return abs(a - b) <= 1e-4 * abs(b)
+
+
+def _is_multiple(value: Value | None, x: Value, times: float, writers: Writers) -> bool:
+    factors, scale = _factors(value, writers)
+    return len(factors) == 1 and factors[0] is x and _near(scale, times)
+
+
+def _sum(value: Value | None, writers: Writers) -> list[tuple[Value | None, float]]:
+    """(what, number) of each order of a sum whose second part is a number."""
+    linear = made_by(value, writers, ew.LINEAR)
+    if linear is not None and linear.attrs.a == 1:
+        return [(linear.inputs[0], linear.attrs.b)]
+    total = made_by(value, writers, ew.ADD)
+    if total is None or total.attrs.activation is not Activation.NONE:
+        return []
+    pairs = ((a, number_of(b)) for a, b in (total.inputs, total.inputs[::-1]))
+    return [(a, b) for a, b in pairs if b is not None]
+
+
+def _plus_one(value: Value, writers: Writers) -> tuple[Node, float] | None:
+    """(function, c) if the value is c * (1 + function) with an erf or a tanh."""
+    linear = made_by(value, writers, ew.LINEAR)
+    if linear is not None and linear.attrs.a == linear.attrs.b:
+        function = made_by(linear.inputs[0], writers, ew.ERF, ew.TANH)
+        return (function, linear.attrs.a) if function is not None else None
+    for part, number in _sum(value, writers):
+        function = made_by(part, writers, ew.ERF, ew.TANH)
+        if function is not None and number == 1.0:
+            return function, 1.0
+    return None
+
+
+def _is_cubic(value: Value | None, x: Value, writers: Writers) -> bool:
+    """Whether the value is sqrt(2 / pi) * (x + CUBE * x^3), in one of the ways to write that."""
+    factors, scale = _factors(value, writers)
+    if not _near(scale, math.sqrt(2 / math.pi)) or not 1 <= len(factors) <= 2:
+        return False
+    if len(factors) == 1:  # x + CUBE * x^3
+        total = made_by(factors[0], writers, ew.ADD)
+        pairs = () if total is None else (total.inputs, total.inputs[::-1])
+        return any(a is x and _is_power(b, x, 3, writers) for a, b in pairs)
+    others = [v for v in factors if v is not x]  # x * (1 + CUBE * x^2)
+    return len(others) == 1 and any(b == 1.0 and _is_power(a, x, 2, writers) for a, b in _sum(others[0], writers))
+
+
+def _is_power(value: Value | None, x: Value, power: int, writers: Writers) -> bool:
+    """Whether the value is CUBE * x^power."""
+    factors, scale = _factors(value, writers)
+    if not _near(scale, CUBE):
+        return False
+    if len(factors) == 1:
+        node = made_by(factors[0], writers, ew.POW)
+        return node is not None and node.inputs[0] is x and number_of(node.inputs[1]) == power
+    return len(factors) == power and all(v is x for v in factors)
+
+
+def _is_hard(gate: Node, x: Value, scale: float, writers: Writers) -> bool:
+    """Whether scale * gate is clamp(x + 3, 0, 6) / 6."""
+    a = gate.attrs
+    if gate.op is ew.HARD_SIGMOID:
+        return gate.inputs[0] is x and _near(a.a, 1 / 6) and a.b == 0.5 and _near(scale, 1.0)
+    if gate.op is ew.CLAMP and (a.a != 0.0 or a.b != 6.0):
+        return False
+    shifted = gate.op in (ew.RELU6, ew.CLAMP) and _near(scale, 1 / 6)
+    return shifted and any(part is x and number == 3.0 for part, number in _sum(gate.inputs[0], writers))

@@ -1,0 +1,62 @@
+// layer_norm: each row less its mean (RMS norm: as it is), over the root of its mean square; a workgroup a row.
+//
+//   x, y [ROWS, D] float32; scale, bias [D]
+//   Dispatch: (ROWS) workgroups
+
+$$ if subgroups
+enable subgroups;
+$$ endif
+{{ prelude }}
+const WG: u32 = {{ workgroup }}u;
+const READERS: u32 = WG;
+
+// How many elements so far, their mean, and the sum of squared distances from it. RMS norm leaves the mean at zero.
+struct acc_v { count: f32, mean: f32, squares: f32 }
+fn start() -> acc_v { return acc_v(0.0, 0.0, 0.0); }
+fn combine(a: acc_v, b: acc_v) -> acc_v {
+    let count = a.count + b.count;
+    let apart = b.mean - a.mean;
+    let part = b.count / max(count, 1.0);
+    return acc_v(count, a.mean + apart * part, a.squares + b.squares + apart * apart * a.count * part);
+}
+$$ if subgroups
+fn subgroup_reduce(a: acc_v) -> acc_v {
+    let count = subgroupAdd(a.count);
+    let mean = subgroupAdd(a.mean * (a.count / max(count, 1.0)));
+    let apart = a.mean - mean;
+    return acc_v(count, mean, subgroupAdd(a.squares + a.count * apart * apart));
+}
+$$ endif
+{$ include "_workgroup_reduce.wgsl" $}
+
+@compute @workgroup_size(WG)
+fn main(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) local: u32,
+) {
+    // Spare workgroups of a folded dispatch repeat the last row: no barrier may stand behind a return.
+    let row = min(group.x + group.y * groups.x, params.rows - 1u);
+    let base = row * params.depth;
+    var own = start();
+    for (var d = local; d < params.depth; d += WG) {
+        let v = load_x(base + d);
+        $$ if centred
+        own = combine(own, acc_v(1.0, v, 0.0));
+        $$ else
+        own.squares += v * v;
+        $$ endif
+    }
+    let all = workgroup_reduce(own, local);
+    let factor = 1.0 / sqrt(all.squares / f32(params.depth) + params.epsilon);
+    for (var d = local; d < params.depth; d += WG) {
+        var v = (load_x(base + d) - all.mean) * factor;
+        $$ if scaled
+        v *= load_scale(d);
+        $$ endif
+        $$ if shifted
+        v += load_bias(d);
+        $$ endif
+        store_y(base + d, v);
+    }
+}
