@@ -3,7 +3,7 @@
 //   raw        [n, raw_width]   centre y, x, height, width of each box in the scale of its anchor; more is ignored   read
 //   scores     [n, columns]     of which the last `classes` are read
 //   anchors    [n, 4]           centre y, x, height, width              read
-//   work       [6*n + 2*limit + 1]  scratch
+//   work       [6*n + 2*limit]  scratch
 //   boxes      [limit * per_box, 4]   top, left, bottom, right          written, zero behind the last, as all results
 //   labels, kept  [limit * per_box]   classes and scores                written
 //   count      [1]              how many detections there are           written
@@ -14,23 +14,14 @@
 // Source: tensorflow v2.18.0, lite/kernels/detection_postprocess.cc
 #include "math.h"
 
+#include "boxes.h"
+
 typedef struct {
   const float *scores, *boxes;
   int32_t *order, *chosen;
   int32_t n;
   float least, overlap;
 } suppression;
-
-static float smaller(float a, float b) { return a < b ? a : b; }
-static float larger(float a, float b) { return a > b ? a : b; }
-
-static float intersection_over_union(const float *a, const float *b) {
-  const float area_a = (a[2] - a[0]) * (a[3] - a[1]), area_b = (b[2] - b[0]) * (b[3] - b[1]);
-  if (area_a <= 0.0f || area_b <= 0.0f) return 0.0f;
-  const float h = larger(smaller(a[2], b[2]) - larger(a[0], b[0]), 0.0f);
-  const float w = larger(smaller(a[3], b[3]) - larger(a[1], b[1]), 0.0f);
-  return h * w / (area_a + area_b - h * w);
-}
 
 // The positions of the boxes that stay, best first; of equal scores the first box wins. Returns how many.
 static int32_t suppress(const suppression *s, int32_t limit) {
@@ -71,7 +62,7 @@ void f32_detection_postprocess(const float *restrict raw, const float *restrict 
                                int32_t raw_width, int32_t columns, int32_t classes, int32_t limit, int32_t per_box,
                                int32_t per_class, int32_t regular, float least, float overlap) {
   float *decoded = work, *judged = work + 4 * n;
-  int32_t *order = (int32_t *)(judged + n), *chosen = order + n, *ranked = chosen + limit + 1;
+  int32_t *order = (int32_t *)(judged + n), *chosen = order + n, *ranked = chosen + limit;
   const int32_t offset = columns - classes, results = limit * per_box;
   for (int32_t i = 0; i < results; i++) labels[i] = kept[i] = 0.0f;
   for (int32_t i = 0; i < 4 * results; i++) boxes[i] = 0.0f;

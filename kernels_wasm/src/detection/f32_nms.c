@@ -14,22 +14,9 @@
 // Source: tensorflow v2.18.0, lite/kernels/internal/reference/non_max_suppression.h
 #include "math.h"
 
+#include "boxes.h"
+
 #define GONE (-INFINITE)
-
-static float smaller(float a, float b) { return a < b ? a : b; }
-static float larger(float a, float b) { return a > b ? a : b; }
-
-static float intersection_over_union(const float *a, const float *b) {
-  const float top_a = smaller(a[0], a[2]), left_a = smaller(a[1], a[3]);
-  const float bottom_a = larger(a[0], a[2]), right_a = larger(a[1], a[3]);
-  const float top_b = smaller(b[0], b[2]), left_b = smaller(b[1], b[3]);
-  const float bottom_b = larger(b[0], b[2]), right_b = larger(b[1], b[3]);
-  const float area_a = (bottom_a - top_a) * (right_a - left_a), area_b = (bottom_b - top_b) * (right_b - left_b);
-  if (area_a <= 0.0f || area_b <= 0.0f) return 0.0f;
-  const float h = larger(smaller(bottom_a, bottom_b) - larger(top_a, top_b), 0.0f);
-  const float w = larger(smaller(right_a, right_b) - larger(left_a, left_b), 0.0f);
-  return h * w / (area_a + area_b - h * w);
-}
 
 void f32_nms(const float *restrict boxes, const float *restrict scores, float *restrict work, int32_t *restrict positions,
              float *restrict kept, int32_t *restrict count, int32_t n, int32_t limit, float overlap, float least,
@@ -44,8 +31,11 @@ void f32_nms(const float *restrict boxes, const float *restrict scores, float *r
     if (best < 0) break;
     float score = work[best];
     int32_t dropped = 0;
+    float own[4], other[4];
+    sort_corners(boxes + 4 * best, own);
     for (int32_t j = found - 1; j >= held[best]; j--) {
-      const float both = intersection_over_union(boxes + 4 * best, boxes + 4 * positions[j]);
+      sort_corners(boxes + 4 * positions[j], other);
+      const float both = intersection_over_union(own, other);
       if (both >= overlap) {
         dropped = 1;
         break;

@@ -22,11 +22,7 @@ void f32_round_rows(const float *x, float *y, int32_t r, int32_t symmetric, int3
       low = v4f_min(low, v);
       high = v4f_max(high, v);
     }
-    float least = low[0], most = high[0];
-    for (int32_t lane = 1; lane < 4; lane++) {
-      least = low[lane] < least ? low[lane] : least;
-      most = high[lane] > most ? high[lane] : most;
-    }
+    const float least = FOLD(v4f_min, low)[0], most = FOLD(v4f_max, high)[0];
     float per, scale, zero = 0.0f, first = -127.0f, last = 127.0f;
     if (symmetric) {
       const float magnitude = -least > most ? -least : most;

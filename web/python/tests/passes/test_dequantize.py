@@ -10,12 +10,12 @@ from tests.ops.case_graphs import problem, run
 
 from webinfer.backends import reference
 from webinfer.dtypes import DType
-from webinfer.graph.ir import Case, Constant, Graph, Quantization, TensorType, Value, apply
+from webinfer.graph.ir import Case, Constant, Graph, Quantization, State, TensorType, Value, apply
 from webinfer.graph.verify import verify
 from webinfer.host.native import NativeHost
 from webinfer.ops import OPS
 from webinfer.ops.conv import Conv2dAttrs
-from webinfer.ops.elementwise import BinaryAttrs, CastAttrs
+from webinfer.ops.elementwise import BinaryAttrs, CastAttrs, UnaryAttrs
 from webinfer.ops.movement import PadAttrs
 from webinfer.passes.dequantize import SMALL, dequantize
 from webinfer.passes.pipeline import optimize
@@ -112,3 +112,13 @@ def test_a_model_of_real_numbers_stays_as_it_is() -> None:
     assert dequantize(graph) == 0
     verify(graph)
     assert node.attrs == Conv2dAttrs()
+
+
+def test_a_state_that_is_only_written_becomes_real_too() -> None:
+    x = Value("x", TensorType((2,), DType.INT8, SCALE))
+    node = apply(OPS["relu"], [x], UnaryAttrs(out_type=(DType.INT8, SCALE)), name="next")
+    graph = Graph("writes a state", [x], [node.output], [node])
+    graph.states = [State("s", node.output.type, memoryview(bytes([5, 3])), "", "next")]
+    dequantize(graph)
+    assert graph.states[0].type == TensorType((2,))
+    assert np.frombuffer(graph.states[0].initial or b"", np.float32).tolist() == [1.0, 0.0]

@@ -9,7 +9,7 @@ from webinfer.dtypes import DType
 from webinfer.errors import ShapeError
 from webinfer.graph.ir import Cost, Op, Quantization, TensorType, Tolerance
 
-LARGEST = 3.4028234e38  # float32
+LARGEST = 3.4028234663852886e38  # finite float32
 OPS: dict[str, Op] = {}
 
 EXACT = Tolerance(reason="moves or compares values, computes none")

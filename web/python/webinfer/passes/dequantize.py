@@ -53,7 +53,7 @@ def dequantize(graph: Graph) -> int:
 def _real_state(state: State, found: Iterable[Value]) -> State:
     """The state with its first value in float32, where the graph held it quantised."""
     quant = state.type.quant
-    if quant is None or all(value.name != state.input for value in found):
+    if quant is None or not any(value.name and value.name in (state.input, state.output) for value in found):
         return state
     type, initial = TensorType(state.type.shape), state.initial
     if initial is not None:

@@ -31,7 +31,7 @@ def detection_postprocess(node: Node, builder: Builder) -> None:
     builder.step(
         "f32_detection_postprocess",
         raw=builder.ref(raw), scores=builder.ref(scores), anchors=builder.ref(anchors), scale=floats(builder, a.scale),
-        work=builder.scratch(24 * n + 8 * a.limit + 4), boxes=boxes, labels=labels, kept=kept, count=count, n=n,
+        work=builder.scratch(24 * n + 8 * a.limit), boxes=boxes, labels=labels, kept=kept, count=count, n=n,
         raw_width=raw.type.shape[2], columns=scores.type.shape[2], classes=a.classes, limit=a.limit, per_box=a.per_box,
         per_class=a.per_class, regular=int(a.regular), least=a.least, overlap=a.overlap,
     )  # fmt: skip

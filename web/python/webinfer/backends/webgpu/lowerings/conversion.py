@@ -68,7 +68,7 @@ def cast_dispatch(x: Source, y: Value, target: Target) -> Dispatch:
         rule = CastRule.SATURATE
         smallest, largest = wanted.range
         low = max(float(smallest), -2147483648.0)
-        high = min(float(largest), 4294967040.0 if wanted in (DType.UINT32, DType.UINT64) else INT_MAX)
+        high = min(float(largest), 4294967040.0 if wanted is DType.UINT32 else INT_MAX)
     params = (*u32(count=y.type.size), *f32(low=low, high=high))
     variables: dict[str, Variable] = {"workgroup": WORKGROUP, "rule": rule}
     element = place_of(source) if rule is CastRule.TO_BOOL else None

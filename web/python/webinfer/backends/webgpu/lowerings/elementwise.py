@@ -37,8 +37,8 @@ from webinfer.errors import ShapeError, UnsupportedOpError
 from webinfer.graph.ir import Node, Value
 from webinfer.ops.activation import Activation, integer_bounds
 from webinfer.ops.elementwise import ROWS, BinaryAttrs, ElementwiseOp, UnaryAttrs
+from webinfer.ops.registry import LARGEST
 
-FLOAT_MAX = 3.4028234663852886e38
 WORD = 2**32 - 1
 WORD_RANGE = {False: (-(2.0**31), 2.0**31 - 1), True: (0.0, 2.0**32 - 1)}
 UNSIGNED_WORDS = (DType.UINT32, DType.UINT64)
@@ -72,7 +72,7 @@ def _clamp_formula(bounds: tuple[float, float], dtype: DType) -> tuple[str, tupl
     low, high = min(bounds), bounds[1]
     if dtype.is_float and math.inf in (low, -high):
         raise UnsupportedOpError([f"a clamp to {bounds[0]}..{high}, which leaves only an infinity"])
-    smallest, largest = (-FLOAT_MAX, FLOAT_MAX) if dtype.is_float else WORD_RANGE[dtype in UNSIGNED_WORDS]
+    smallest, largest = (-LARGEST, LARGEST) if dtype.is_float else WORD_RANGE[dtype in UNSIGNED_WORDS]
     has_low, has_high = low > smallest, high < largest
     if has_low and has_high:
         name = "clamp"

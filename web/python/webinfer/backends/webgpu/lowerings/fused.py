@@ -8,10 +8,10 @@ from webinfer.backends.webgpu.dispatch import Binding, Dispatch, Target, groups_
 from webinfer.backends.webgpu.fusion import Fusion, Share
 from webinfer.backends.webgpu.lowerings.conv import conv_columns, image_params
 from webinfer.backends.webgpu.lowerings.epilogue import Residual, destination, float_weights, product
-from webinfer.backends.webgpu.lowerings.reduce import FLOAT_MAX
 from webinfer.codegen.prelude import Param, f32, i32, u32
 from webinfer.codegen.templates import Variable
 from webinfer.graph.ir import Node
+from webinfer.ops.registry import LARGEST
 
 
 def depthwise_pointwise(fusion: Fusion, share: Share, target: Target) -> list[Dispatch]:
@@ -31,7 +31,7 @@ def depthwise_pointwise(fusion: Fusion, share: Share, target: Target) -> list[Di
     }  # fmt: skip
     rows, co4 = y.type.size // co, -(-co // 4)
     sizes = u32(pixels=rows, co4=co4, co=co)
-    bounds = f32(e_low=max(low, -FLOAT_MAX), e_high=min(high, FLOAT_MAX)) if clamped else ()
+    bounds = f32(e_low=max(low, -LARGEST), e_high=min(high, LARGEST)) if clamped else ()
     extras, numbers = list(p.bindings), p.params
     if fusion.pool is not None:
         variables |= _pool_variables(fusion.pool)

@@ -72,7 +72,7 @@ def _pool_bounds(y: Value, activation: Activation) -> tuple[Param, ...]:
     """A number below all others and, for integers, the bounds of a result."""
     if y.type.dtype.is_float:
         return f32(lowest=-math.inf)
-    if y.type.dtype in (DType.UINT32, DType.UINT64):
+    if y.type.dtype is DType.UINT32:
         return u32(lowest=0, low=0, high=2**32 - 1)
     low, high = stored_bounds(y.type, activation) if is_quantized(y) else y.type.dtype.range
     return i32(lowest=-(2**31), low=max(low, -(2**31)), high=min(high, 2**31 - 1))

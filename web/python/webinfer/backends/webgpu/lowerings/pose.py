@@ -20,10 +20,11 @@ from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node
 from webinfer.lowering.affine import round_to_f32
 from webinfer.ops.pose import EDGES, KEYPOINTS, PosenetDecoderAttrs
+from webinfer.ops.registry import LARGEST
 
 RECORD = 1 + 3 * KEYPOINTS  # numbers of a pose in _posenet.wgsl: its score, keypoints' scores, (y, x) of each
 RECORDS = {"keypoints": KEYPOINTS, "record": RECORD}  # the numbers of _posenet.wgsl
-NEVER = 3.4028234663852886e38  # heat that no cell has
+NEVER = LARGEST  # heat that no cell has
 
 
 def posenet_decoder(node: Node, target: Target) -> Sequence[Dispatch]:

@@ -41,7 +41,6 @@ FEW_LINES = 256  # results that are too few for a workgroup each to keep a devic
 ONE_LOOP = 1 << 15  # elements that one workgroup reduces at most; also, adapters on the processor end loops at 65,535
 PART = 512  # elements that a workgroup should reduce at least
 MANY_GROUPS = 1024  # workgroups that keep a device busy
-FLOAT_MAX = 3.4028234663852886e38  # the largest finite float32
 
 
 class Reduction(enum.StrEnum):
@@ -111,7 +110,7 @@ def _extremes(dtype: DType) -> tuple[Param, ...]:
     """Numbers below and above all others of a type, as its kernel computes with it."""
     if dtype.is_float:
         return f32(lowest=-math.inf, highest=math.inf)
-    if dtype in (DType.UINT32, DType.UINT64):
+    if dtype is DType.UINT32:
         return u32(lowest=0, highest=2**32 - 1)
     return i32(lowest=-(2**31), highest=2**31 - 1)
 
@@ -288,8 +287,7 @@ def arg_extreme(node: Node, target: Target) -> list[Dispatch]:
 def _arg_extreme_workgroup(node: Node, target: Target) -> Dispatch:
     x, y, dtype = node.required_input(0), node.output, node.required_input(0).type.dtype
     _, depth, inner = split_at(x.type.shape, node.attrs.axis)
-    unsigned = dtype in (DType.UINT32, DType.UINT64)
-    kind = Kind.FLOAT if dtype.is_float else Kind.UNSIGNED if unsigned else Kind.SIGNED
+    kind = Kind.FLOAT if dtype.is_float else Kind.UNSIGNED if dtype is DType.UINT32 else Kind.SIGNED
     variables = {
         "workgroup": WORKGROUP,
         "largest": node.op.name == "arg_max",
