@@ -3,7 +3,8 @@
 //   finish(sum, pixel, c4) = activation(sum + bias + residual) for channels 4*c4..4*c4+3 of a pixel
 //   input1(i), input4(q) = an element, a quad of x as the sum takes them
 //   bias and slope (prelu's) [CO]; residual [pixels, RC] may have fewer channels than y: the rest counts as 0.
-//   Needs: bindings x and, by the variables, bias, residual, slope; params.residual_c where there is a residual.
+//   scales [CO] of weights that are stored as bytes.
+//   Needs: bindings x and, by the variables, bias, residual, slope, scales; params.residual_c where there is a residual.
 
 $$ if quantized
 {$ include "_requantize.wgsl" $}
@@ -31,6 +32,9 @@ $$ endif
 
 fn finish(sum: vec4<f32>, pixel: u32, c4: u32) -> vec4<f32> {
     var v = sum;
+    $$ if scaled
+    v *= load4_scales(c4);
+    $$ endif
     $$ if has_bias
     v += load4_bias(c4);
     $$ endif

@@ -10,6 +10,9 @@ fn input1(i: u32) -> x_t { return load_x(i); }
 fn input4(q: u32) -> x_v { return load4_x(q); }
 fn finish_one(sum: f32, pixel: u32, c: u32) -> f32 {
     var v = sum;
+    $$ if scaled
+    v *= load_scales(c);
+    $$ endif
     $$ if has_bias
     v += load_bias(c);
     $$ endif

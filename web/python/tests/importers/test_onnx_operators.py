@@ -104,6 +104,16 @@ RUNS: dict[str, tuple[str, list[Any], list[Any], dict[str, Any]]] = {
         [_real(8), _real(8), _real(8)], {"epsilon": 1e-5}),
     "com.microsoft.MultiHeadAttention": ("com.microsoft.MultiHeadAttention",
         [_real(1, 3, 8), _real(1, 5, 8), _real(1, 5, 8)], [], {"num_heads": 2}),
+    "com.microsoft.MatMulNBits": ("com.microsoft.MatMulNBits", [_real(2, 3, 40)],
+        [_whole("uint8", 6, 2, 16), abs(_real(12)), _whole("uint8", 6)],
+        {"K": 40, "N": 6, "bits": 4, "block_size": 32}),
+    "packed bytes": ("com.microsoft.MatMulNBits", [_real(1, 64)],
+        [_whole("uint8", 5, 4, 16), abs(_real(5, 4))], {"K": 64, "N": 5, "bits": 8, "block_size": 16}),
+    "bytes to floats": ("com.microsoft.MatMulIntegerToFloat", [_whole("uint8", 3, 20)],
+        [_whole("int8", 20, 4), np.float32(0.02), np.float32([0.01, 0.02, 0.03, 0.01]), np.uint8(9), np.int8([0] * 4),
+        _real(4)], {}),
+    "dynamic product": ("com.microsoft.DynamicQuantizeMatMul", [_real(3, 20)],
+        [_whole("int8", 20, 4), np.float32(0.02), np.int8(0), _real(4)], {}),
     "com.microsoft.FastGelu": ("com.microsoft.FastGelu", [TABLE], [_real(5)], {}),
 }  # fmt: skip
 _OUTPUTS = {"LSTM": 3, "GRU": 2, "RNN": 2, "TopK": 2, "DynamicQuantizeLinear": 3}

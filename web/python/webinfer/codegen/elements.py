@@ -27,6 +27,7 @@ class Element(enum.StrEnum):
     I64_CUT = "i64_cut"  # read only: what no 32-bit integer holds is the nearest one
     U64_CUT = "u64_cut"
     BOOL = "bool"
+    REAL_I8 = "real_i8"  # read only: int8 as the float32 that it is
     BITS8 = "bits8"
     BITS16 = "bits16"
     BITS32 = "bits32"
@@ -168,6 +169,14 @@ _F16 = Layout(
     "$x[q] = vec2<u32>(pack2x16float(v.xy), pack2x16float(v.zw));",
     widen="return vec4<f32>(unpack2x16float(w.x), unpack2x16float(w.y));",
 )  # fmt: skip
+_QUAD_I8 = "vec4<f32>((vec4<i32>(bitcast<i32>({})) << vec4<u32>(24u, 16u, 8u, 0u)) >> vec4<u32>(24u))"
+_REAL_I8 = Layout(
+    "u32", "f32", "vec4<f32>",
+    "return f32((bitcast<i32>($x[i >> 2u]) << (24u - 8u * (i & 3u))) >> 24u);",
+    f"return {_QUAD_I8.format('$x[q]')};",
+    "",
+    widen=f"return {_QUAD_I8.format('w')};",
+)  # fmt: skip
 _BITS64 = Layout(
     "vec2<u32>", "vec2<u32>", "array<vec2<u32>, 4>",
     "return $x[i];",
@@ -180,7 +189,7 @@ _LAYOUTS = {
     Element.I64: _two_words("i32"), Element.U64: _two_words("u32"),
     Element.I64_CUT: _cut("i32"), Element.U64_CUT: _cut("u32"), Element.BOOL: _unsigned_bytes(),
     Element.BITS8: _bytes("u32"), Element.BITS16: _sixteen_bits("u32"), Element.BITS32: _words("u32"),
-    Element.BITS64: _BITS64,
+    Element.BITS64: _BITS64, Element.REAL_I8: _REAL_I8,
 }  # fmt: skip
 _SCALAR_WIDTH = {Element.F32: "f32", Element.I32: "i32", Element.U32: "u32", Element.BITS32: "u32"}
 

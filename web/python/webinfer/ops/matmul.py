@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,7 +11,7 @@ from webinfer.errors import ShapeError
 from webinfer.graph.ir import Case, Cost, Op, Quantization, TensorType
 from webinfer.ops.activation import Activation
 from webinfer.ops.conv import quantized_conv_case, short_conv_case
-from webinfer.ops.registry import DOT_PRODUCT, PRODUCT, broadcast, declare, moved_bytes, need
+from webinfer.ops.registry import DOT_PRODUCT, PRODUCT, broadcast, declare, is_stored, moved_bytes, need
 
 Inputs = Sequence[TensorType | None]
 
@@ -52,7 +53,8 @@ def infer(inputs: Inputs, a: MatmulAttrs) -> tuple[TensorType, ...]:
     m, _, n = matrix_sizes(inputs, a)
     x, y = need("matmul", "a", inputs[0]), need("matmul", "b", inputs[1])
     bias = inputs[2] if len(inputs) > 2 else None
-    if x.dtype.is_float != y.dtype.is_float or (x.dtype.is_float and x.dtype is not y.dtype):
+    hybrid = x.dtype.is_float and is_stored(y)
+    if not hybrid and (x.dtype.is_float or y.dtype.is_float) and x.dtype is not y.dtype:
         raise ShapeError(f"matmul: a is {x.dtype} and b is {y.dtype}; both must have one type")
     if bias is not None and bias.shape != (n,):
         raise ShapeError(f"matmul: bias {bias.shape} needs shape {(n,)}")
@@ -75,6 +77,14 @@ def _case(
     return Case(label, inputs, MatmulAttrs(**attrs), constant=constant)  # type: ignore[arg-type]
 
 
+def _bytes_case(label: str, a: tuple[int, ...], b: tuple[int, ...], axis: int, bias: int = 0, **attrs: object) -> Case:
+    """Float data and 8-bit weights with a scale for each column."""
+    scales = tuple(0.006 + 0.0011 * (i % 7) for i in range(b[axis]))
+    w = TensorType(b, DType.INT8, Quantization(scales, (0,) * len(scales), axis))
+    case = _case(label, a, b, bias, **attrs)  # type: ignore[arg-type]
+    return dataclasses.replace(case, inputs=(case.inputs[0], w, *case.inputs[2:]), low=-127, high=127)
+
+
 MATMUL = declare(
     Op(
         "matmul", MatmulAttrs, infer, cost, DOT_PRODUCT,
@@ -95,6 +105,9 @@ MATMUL = declare(
             _case("one row, one column", (1, 9), (9, 1)),
             _case("inner size one", (4, 1), (1, 6)),
             _case("large", (40, 70), (70, 50), 50),
+            _bytes_case("8-bit weights", (2, 17, 64), (64, 48), 1, 48, activation=Activation.RELU),
+            _bytes_case("8-bit weights, transposed, odd sizes", (5, 37), (13, 37), 0, transpose_b=True),
+            _bytes_case("8-bit weights, one row, a long sum", (1, 640), (640, 20), 1),
             quantized_conv_case("uint8, fully connected", (3, 40), (24, 40), DType.UINT8, None, 24,
                 MatmulAttrs, transpose_b=True, activation=Activation.RELU),
             short_conv_case("int16, fully connected", (3, 300), (7, 300), 0, 7, MatmulAttrs, transpose_b=True),

@@ -52,7 +52,8 @@ const KW: u32 = 3u;
 //   finish(sum, pixel, c4) = activation(sum + bias + residual) for channels 4*c4..4*c4+3 of a pixel
 //   input1(i), input4(q) = an element, a quad of x as the sum takes them
 //   bias and slope (prelu's) [CO]; residual [pixels, RC] may have fewer channels than y: the rest counts as 0.
-//   Needs: bindings x and, by the variables, bias, residual, slope; params.residual_c where there is a residual.
+//   scales [CO] of weights that are stored as bytes.
+//   Needs: bindings x and, by the variables, bias, residual, slope, scales; params.residual_c where there is a residual.
 
 // _activation: `activate(v)`, the activation that a step carries in its epilogue (not prelu: it needs a slope).
 //

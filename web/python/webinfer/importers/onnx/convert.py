@@ -36,6 +36,7 @@ from webinfer.importers.onnx import (
     scan,
     signal,
     softmax,
+    stored,
 )
 from webinfer.importers.onnx import (
     shapes as shape_family,
@@ -47,7 +48,7 @@ from webinfer.importers.onnx.tensors import External, constant_of, dtype_of
 
 _FAMILIES = (
     attention, bits, control, conv, elementwise, gather, loss, matmul, movement, normalization, pattern, pool,
-    quantized, recurrent, reduce, resize, sampling, scan, shape_family, signal, softmax,
+    quantized, recurrent, reduce, resize, sampling, scan, shape_family, signal, softmax, stored,
 )  # fmt: skip
 CONVERTERS: dict[str, Convert] = {name: row for family in _FAMILIES for name, row in family.CONVERTERS.items()}
 OLDEST, NEWEST = 7, 28  # opsets of ONNX itself

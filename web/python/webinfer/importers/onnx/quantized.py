@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from webinfer.dtypes import DType
-from webinfer.graph.ir import Quantization, TensorType, Value
+from webinfer.graph.ir import Constant, Quantization, TensorType, Value
 from webinfer.importers.onnx import conv
 from webinfer.importers.onnx.operation import Convert, Operation
 from webinfer.importers.onnx.tensors import dtype_of
@@ -70,21 +70,29 @@ def dequantized(op: Operation, x: Value, scale: Value, zero: Value | None) -> Va
     return op.binary(ew.MUL, real, scale)
 
 
-def _scales(op: Operation, x: Value | None, dtype: DType) -> Quantization | None:
-    """The scales and zero points of inputs 1 and 2, where they are known and one, or one for each part of an axis."""
-    known = op.known(1) and (op.optional(2) is None or op.known(2)) and not op.whole("block_size", 0)
-    scale, zero = op.value(1), op.optional(2)
+def scales_of(
+    op: Operation, x: Value | None, dtype: DType, key: int = 1, axis: int | None = None
+) -> Quantization | None:
+    """The scales and zero points of inputs `key` and the next, where they are known.
+
+    There is one of each, or where x is given one for each part of its axis: the attribute's, or that of the argument.
+    """
+    known = op.known(key) and (op.optional(key + 1) is None or op.known(key + 1)) and not op.whole("block_size", 0)
+    scale, zero = op.value(key), op.optional(key + 1)
     if not known or scale.type.dtype is not DType.FLOAT32 or scale.type.rank > 1 or scale.type.size > MAX_SCALES:
         return None
-    scales, axis = tuple(map(float, scale.numbers())), None
+    scales = tuple(map(float, scale.numbers()))
     zeros = (0,) * len(scales) if zero is None else tuple(map(int, zero.numbers()))
+    if len(zeros) == 1:
+        zeros *= len(scales)
     if len(zeros) != len(scales) or not all(0 < s < math.inf for s in scales):
         return None
-    if len(scales) > 1:
-        axis = op.axis(op.whole("axis", 1), x.type.rank) if x is not None else 0
-        if x is None or x.type.shape[axis] != len(scales) or dtype not in (*BYTES, DType.INT32):
-            return None
-    return Quantization(scales, zeros, axis)
+    if len(scales) == 1:
+        return Quantization(scales, zeros)
+    if x is None or dtype not in (*BYTES, DType.INT32):
+        return None
+    place = op.axis(op.whole("axis", 1) if axis is None else axis, x.type.rank)
+    return Quantization(scales, zeros, place) if x.type.shape[place] == len(scales) else None
 
 
 def _quantize_linear(op: Operation) -> Value:
@@ -93,7 +101,7 @@ def _quantize_linear(op: Operation) -> Value:
         op.refuse(f"quantisation of {x.type.dtype} by a scale of {scale.type.dtype}")
     kind = op.whole("output_dtype", 0)
     dtype = zero.type.dtype if zero is not None else dtype_of(kind, "output_dtype") if kind else DType.UINT8
-    quant = _scales(op, None, dtype) if dtype in BYTES and x.type.dtype is DType.FLOAT32 else None
+    quant = scales_of(op, None, dtype) if dtype in BYTES and x.type.dtype is DType.FLOAT32 else None
     if quant is not None:
         return op.each(lambda x: stored_as(op, op.emit(ew.QUANTIZE, [x], ew.CastAttrs(dtype, quant)), None))
     axis, block = op.whole("axis", 1), op.whole("block_size", 0)
@@ -106,7 +114,7 @@ def _dequantize_linear(op: Operation) -> Value:
     x, scale, zero = op.value(0), op.value(1), op.optional(2)
     if x.type.dtype not in (*BYTES, DType.INT16, DType.INT32) or not scale.type.dtype.is_float:
         op.refuse(f"{x.type.dtype} with a scale of {scale.type.dtype}")
-    quant = _scales(op, x, x.type.dtype)
+    quant = scales_of(op, x, x.type.dtype)
     if quant is not None and x.is_constant:
         return real_of(op, Value(x.name, TensorType(x.type.shape, x.type.dtype, quant), x.constant))
     if quant is not None and quant.axis is None and x.type.dtype in BYTES:
@@ -164,7 +172,49 @@ def exact_product(op: Operation, a: Value, b: Value) -> Value:
 
 
 def _matmul_integer(op: Operation) -> Value:
-    return exact_product(op, _centred(op, 0, 2), _centred(op, 1, 3))
+    a, b, zero = _centred(op, 0, 2), op.value(1), op.optional(3)
+    constant = b.constant if b.type.rank == 2 and b.type.dtype in BYTES else None
+    if constant is None or constant.sparsity is not None or not (zero is None or op.known(3)) or a.type.rank < 2:
+        return exact_product(op, a, _centred(op, 1, 3))
+    zeros = (0,) if zero is None else tuple(map(int, zero.numbers()))
+    quant = Quantization((1.0,) * len(zeros), zeros, 1 if len(zeros) > 1 else None)
+    (inner, columns), total = b.type.shape, None
+    step = EXACT_PRODUCTS if any(zeros) or b.type.dtype is DType.UINT8 else 2 * EXACT_PRODUCTS - 2
+    for start in range(0, inner, step):  # rows of the matrix lie together: each part is bytes of the file
+        size = min(step, inner - start)
+        data = constant.data[start * columns : (start + size) * columns]
+        w = Value(b.name, TensorType((size, columns), b.type.dtype, quant), Constant(data, b.type.dtype))
+        part = op.cut(a, a.type.rank - 1, start, size) if size < inner else a
+        whole = op.cast(op.emit(mm.MATMUL, [part, w], mm.MatmulAttrs()), DType.INT32)
+        total = whole if total is None else op.binary(ew.ADD, total, whole)
+    assert total is not None
+    return total
+
+
+def _scaled_product(op: Operation, a: Value, scale: Value, keys: tuple[int, int, int], bias: Value | None) -> Value:
+    """a times the matrix of bytes at `keys` (its integers, scales, zero points), all times `scale`, and a bias."""
+    b, quant = op.value(keys[0]), None
+    if keys[2] == keys[1] + 1 and b.is_constant and b.type.rank == 2:
+        quant = scales_of(op, b, b.type.dtype, keys[1], 1)
+    if quant is not None:
+        w = Value(b.name, TensorType(b.type.shape, b.type.dtype, quant), b.constant)
+        y = op.emit(mm.MATMUL, [a, w], mm.MatmulAttrs())
+    else:
+        y = op.binary(
+            ew.MUL, op.emit(mm.MATMUL, [a, _centred(op, keys[0], keys[2])], mm.MatmulAttrs()), op.value(keys[1])
+        )
+    y = op.binary(ew.MUL, y, scale)
+    return y if bias is None else op.binary(ew.ADD, y, bias)
+
+
+def _integer_to_float(op: Operation) -> Value:
+    return _scaled_product(op, _centred(op, 0, 4), _single(op, 2), (1, 3, 5), op.optional(6))
+
+
+def _dynamic_product(op: Operation) -> Value:
+    stored, scale, zero = _dynamic_quantize(op)
+    a = op.binary(ew.SUB, op.cast(stored, DType.FLOAT32), op.cast(zero, DType.FLOAT32))
+    return _scaled_product(op, a, scale, (1, 2, 3), op.optional(4))
 
 
 def _rescaled(op: Operation, total: Value, first: Value, second: Value, out: Value, zero: Value) -> Value:
@@ -181,7 +231,7 @@ def _single(op: Operation, key: int) -> Value:
     return op.reshape(value, ()) if value.type.size == 1 else value
 
 
-def _qlinear_matmul(op: Operation) -> Value:
+def exact_qlinear_matmul(op: Operation) -> Value:
     if any(not op.value(key).type.dtype.is_float or op.value(key).type.dtype is DType.FLOAT16 for key in (1, 4, 6)):
         op.refuse("scales that are not float32")
     total = exact_product(op, _centred(op, 0, 2), _centred(op, 3, 5))
@@ -238,7 +288,7 @@ def _conv_integer(op: Operation) -> Value:
     return conv.unflat(op, _exact_convolution(op, _image(op, 0, 2), _weights(op, 1, 3)), rank)
 
 
-def _qlinear_conv(op: Operation) -> Value:
+def exact_qlinear_conv(op: Operation) -> Value:
     rank = len(op.arranged(0).perm)
     total = _exact_convolution(op, _image(op, 0, 2), _weights(op, 3, 5))
     if op.optional(8) is not None:
@@ -251,9 +301,9 @@ CONVERTERS: dict[str, Convert] = {
     "DequantizeLinear": _dequantize_linear,
     "DynamicQuantizeLinear": _dynamic_quantize,
     "MatMulInteger": _matmul_integer,
-    "QLinearConv": _qlinear_conv,
-    "QLinearMatMul": _qlinear_matmul,
     "QuantizeLinear": _quantize_linear,
     "com.microsoft.DequantizeLinear": _dequantize_linear,
+    "com.microsoft.DynamicQuantizeMatMul": _dynamic_product,
+    "com.microsoft.MatMulIntegerToFloat": _integer_to_float,
     "com.microsoft.QuantizeLinear": _quantize_linear,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -17,14 +18,16 @@ from webinfer.backends.webgpu.dispatch import (
     source_dtype,
     write,
 )
-from webinfer.backends.webgpu.lowerings.conversion import WIDE, cast_dispatch, is_quantized, plain_cast
+from webinfer.backends.webgpu.lowerings.conversion import WIDE, cast_dispatch, floats, is_quantized, plain_cast
 from webinfer.backends.webgpu.lowerings.movement import copy_dispatch
 from webinfer.backends.webgpu.lowerings.quantized import centered, product_epilogue
+from webinfer.codegen.elements import Element
 from webinfer.codegen.prelude import Param, u32
 from webinfer.codegen.templates import Variable
 from webinfer.dtypes import DType
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, TensorType, Value
+from webinfer.lowering.affine import round_to_f32
 from webinfer.ops.strides import StridedCopy
 
 
@@ -42,7 +45,8 @@ class Product:
     """What a kernel of a product needs besides its own: shader variables, bindings and parameters of the epilogue.
 
     `w` are the weights as the kernel computes with them: those of the node, as the file stores them, or int32 without
-    zero points. `before` are the dispatches that make them.
+    zero points. `before` are the dispatches that make them. `element` is what a shader reads them as, if not as their
+    type says.
     """
 
     w: Source
@@ -50,6 +54,7 @@ class Product:
     bindings: list[Binding]
     params: tuple[Param, ...]
     before: list[Dispatch] = field(default_factory=list)
+    element: Element | None = None
 
 
 def product(node: Node, target: Target, *, float16_weights: bool = False) -> Product:
@@ -60,13 +65,14 @@ def product(node: Node, target: Target, *, float16_weights: bool = False) -> Pro
     Raises:  UnsupportedOpError for mixtures of real and quantised operands
     """
     x, w, y = node.required_input(0), node.required_input(1), node.output
-    kinds = {is_quantized(v) for v in (x, w, y)}
+    scaled = stays_bytes(node)
+    kinds = {is_quantized(v) for v in ((x, y) if scaled else (x, w, y))}
     if len(kinds) > 1 or x.type.dtype.is_float is is_quantized(x):
         raise UnsupportedOpError([f"{node.op.name} of {x.type} and {w.type} into {y.type}"])
     has_bias = node.optional_input(2) is not None
     variables: dict[str, Variable] = {
         "has_bias": has_bias, "residual": Residual.NONE, "activation": node.attrs.activation,
-        "quantized": is_quantized(x),
+        "quantized": is_quantized(x), "scaled": scaled,
     }  # fmt: skip
     if is_quantized(x):
         extras, numbers = product_epilogue(node)
@@ -80,7 +86,23 @@ def product(node: Node, target: Target, *, float16_weights: bool = False) -> Pro
         channels = residual.type.shape[-1]
         variables["residual"] = Residual.ELEMENTS if channels % 4 else Residual.QUADS
         params = u32(residual_c=channels)
+    if scaled:
+        assert w.type.quant is not None
+        scales = [round_to_f32(s) for s in w.type.quant.scales]
+        bindings.append(read("scales", floats(scales if len(scales) > 1 else scales * y.type.shape[-1])))
+        return Product(w, variables, bindings, params, element=Element.REAL_I8)
     return Product(float_weights(w, target) if float16_weights else w, variables, bindings, params)
+
+
+def stays_bytes(node: Node) -> bool:
+    """Whether a matrix product reads its 8-bit weights as they are: one matrix, one scale or one for each column."""
+    x, w = node.required_input(0), node.required_input(1)
+    if node.op.name != "matmul" or is_quantized(x) or w.type.quant is None or w.type.dtype is not DType.INT8:
+        return False
+    a, rank, quant = node.attrs, w.type.rank, w.type.quant
+    one = math.prod(w.type.shape[:-2]) == 1 and not a.transpose_a and w.is_constant
+    axis = rank - 2 if a.transpose_b else rank - 1
+    return one and not any(quant.zero_points) and (len(quant.scales) == 1 or quant.axis == axis)
 
 
 def float_weights(w: Value, target: Target) -> Source:

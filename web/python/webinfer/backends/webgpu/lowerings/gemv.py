@@ -38,6 +38,6 @@ def gemv_product(
     }  # fmt: skip
     params = (*u32(pixels=shape.rows, ci4=shape.ci // 4, co4=co4, co=shape.co), *windows, *p.params)
     groups = groups_for(-(-shape.rows // gemv.rows) * co4, target, 1)
-    bindings = (read("x", node.required_input(0)), read("w", weights), *p.bindings, place)
+    bindings = (read("x", node.required_input(0)), read("w", weights, p.element), *p.bindings, place)
     why = f"{gemv.workgroup} share each sum, {workgroup_reduction_text(target)}"
     return [*p.before, Dispatch("conv2d_gemv", variables, bindings, params, groups, why), *after]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from webinfer.backends.webgpu.dispatch import WORKGROUP, Binding, Dispatch, Target, groups_for, read, write
 from webinfer.backends.webgpu.lowerings.conversion import is_quantized, real_weights
@@ -11,6 +12,7 @@ from webinfer.backends.webgpu.lowerings.epilogue import (
     destination,
     packed_columns,
     product,
+    stays_bytes,
 )
 from webinfer.backends.webgpu.lowerings.gemv import gemv_product
 from webinfer.backends.webgpu.lowerings.geometry import merged
@@ -51,7 +53,7 @@ def _matmul(node: Node, target: Target) -> list[Dispatch]:
     if variant in TILES:
         return tiled_product(node, p, weights, TiledShape(rows, (1, 1), k, n, True), TILES[variant], (), target)
     place, after = destination(node.output, target, single=bool(n % 4))
-    bindings = (read("x", x), read("w", weights), *p.bindings, place)
+    bindings = (read("x", x), read("w", weights, p.element), *p.bindings, place)
     flat = (
         *u32(ih=1, iw=rows, oh=1, ow=rows, stride_h=1, stride_w=1, dilation_h=1, dilation_w=1),
         *i32(pad_top=0, pad_left=0),
@@ -112,4 +114,9 @@ def _matmul_any(node: Node, target: Target) -> Dispatch:
     return Dispatch("matmul_any", variables, bindings, params, groups_for(-(-out.type.size // 4), target), "batches")
 
 
-matmul = with_short_data(real_weights(_matmul))
+_by_type = with_short_data(real_weights(_matmul))
+
+
+def matmul(node: Node, target: Target) -> Sequence[Dispatch]:
+    """A product; weights that stay bytes in memory are widened as they are read, others are made real at load."""
+    return (_matmul if stays_bytes(node) else _by_type)(node, target)

@@ -45,6 +45,6 @@ def tiled_product(
     params = (*u32(pixels=shape.rows, co4=co4, co=shape.co), *windows, *p.params)
     groups = groups_for(-(-shape.rows // tile.rows) * -(-shape.co // tile.columns), target, 1)
     x = read("x", node.required_input(0), staged=quads)
-    bindings = (x, read("w", weights, staged=True), *p.bindings, place)
+    bindings = (x, read("w", weights, p.element, staged=True), *p.bindings, place)
     main = Dispatch("conv2d_tiled", variables, bindings, params, groups, tile.name)
     return [*p.before, main, *after]

@@ -1,0 +1,180 @@
+"""ONNX operators that name the scales of what they read and write, and products with packed weights.
+
+They become real numbers, an operator, and integers again; a pass makes them one operator of integers.
+
+Source:  onnx v1.23, QLinearConv-10, QLinearMatMul-21; onnxruntime v1.31, docs/ContribOperators.md
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from webinfer.dtypes import DType
+from webinfer.graph.ir import Quantization, TensorType, Value
+from webinfer.importers.onnx import conv, elementwise, matmul, pool, reduce, softmax
+from webinfer.importers.onnx.layouts import View
+from webinfer.importers.onnx.model import NodeInfo
+from webinfer.importers.onnx.operation import Convert, Operation
+from webinfer.importers.onnx.quantized import (
+    BYTES,
+    exact_qlinear_conv,
+    exact_qlinear_matmul,
+    real_of,
+    scales_of,
+    stored_as,
+)
+from webinfer.ops import elementwise as ew
+from webinfer.ops import packed_matmul as pk
+
+_TABLES = {**conv.CONVERTERS, **elementwise.CONVERTERS, **matmul.CONVERTERS, **pool.CONVERTERS, **reduce.CONVERTERS,
+           **softmax.CONVERTERS}  # fmt: skip
+
+
+def _real(op: Operation, key: int, scale: int, axis: int = 0) -> Value:
+    """The real numbers of an input, whose scale and zero point are inputs `scale` and `scale + 1`."""
+    x = op.value(key)
+    quant = scales_of(op, x, x.type.dtype, scale, axis)
+    if quant is None or x.type.dtype not in BYTES or (quant.axis is not None and not x.is_constant):
+        op.refuse(f"{x.type} with scales that are computed, or one for each part of an axis")
+    if x.is_constant:
+        return real_of(op, Value(x.name, TensorType(x.type.shape, x.type.dtype, quant), x.constant))
+    return op.each(lambda x: real_of(op, stored_as(op, x, quant)), key)
+
+
+def _stored(op: Operation, y: Value, scale: int) -> Value:
+    """y as integers, whose scale and zero point are inputs `scale` and `scale + 1`."""
+    zero = op.optional(scale + 1)
+    dtype = zero.type.dtype if zero is not None else op.kind
+    quant = scales_of(op, None, dtype, scale)
+    if quant is None or dtype not in BYTES:
+        op.refuse(f"a result of {dtype} whose scale is computed")
+    value, perm = (y.source, y.perm) if isinstance(y, View) else (y, tuple(range(y.type.rank)))
+    return op.view(stored_as(op, op.emit(ew.QUANTIZE, [value], ew.CastAttrs(dtype, quant)), None), perm)
+
+
+def _inside(op: Operation, kind: str, values: Sequence[Value | None]) -> Value:
+    """What the operator of that name makes of these values, with the attributes of this one."""
+    names = [f"{op.outputs[0]}/{i}" if value is not None else "" for i, value in enumerate(values)]
+    info = NodeInfo(op.info.index, names, list(op.info.outputs), op.info.name, kind, "", op.info.attributes)
+    scope = op.scope.new_child({name: value for name, value in zip(names, values, strict=True) if value is not None})
+    y = _TABLES[kind](Operation(info, op.context, scope, op.opset if op.info.domain == "" else 13, {}))
+    return y if isinstance(y, Value) else next(iter(y))
+
+
+def _one(kind: str) -> Convert:
+    """An operator of one operand: x, its scale and zero point, those of y."""
+    return lambda op: _stored(op, _inside(op, kind, [_channels_first(op, _real(op, 0, 1))]), 3)
+
+
+def _channels_first(op: Operation, x: Value) -> Value:
+    if op.whole("channels_last", 0):
+        op.refuse("images with channels last")
+    return x
+
+
+def _two(kind: str) -> Convert:
+    """An operator of two operands: each with its scale and zero point, then those of y."""
+    return lambda op: _stored(op, _inside(op, kind, [_real(op, 0, 1), _real(op, 3, 4)]), 6)
+
+
+def _concat(op: Operation) -> Value:
+    parts = [_real(op, key, key + 1) for key in range(2, len(op.inputs), 3)]
+    axis = op.axis(op.whole("axis", 0), parts[0].type.rank)
+    return _stored(op, op.concat([op.dense(part) for part in parts], axis), 0)
+
+
+def _bias(op: Operation, key: int, x: Value, w: Value) -> Value | None:
+    """An int32 bias in the scale of the products."""
+    bias = op.optional(key)
+    if bias is None:
+        return None
+    steps = scales_of(op, None, DType.INT8, 1), scales_of(op, w, w.type.dtype, 4, 0)
+    if None in steps or not bias.is_constant or bias.type.dtype is not DType.INT32:
+        op.refuse("a bias that is computed, or of another type than int32")
+    first, second = steps
+    assert first is not None
+    assert second is not None
+    scales = tuple(first.scales[0] * s for s in second.scales)
+    quant = Quantization(scales, (0,) * len(scales), None if len(scales) == 1 else 0)
+    return real_of(op, Value(bias.name, TensorType(bias.type.shape, DType.INT32, quant), bias.constant))
+
+
+def _conv(op: Operation) -> Value:
+    if not _known(op, (1, 2, 4, 5, 6, 7)):
+        return exact_qlinear_conv(op)
+    x, w = _real(op, 0, 1), _real(op, 3, 4)
+    return _stored(op, _inside(op, "Conv", [x, w, _bias(op, 8, x, op.value(3))]), 6)
+
+
+def _known(op: Operation, keys: Sequence[int]) -> bool:
+    return all(op.optional(key) is None or op.known(key) for key in keys)
+
+
+def _product(op: Operation) -> Value:
+    sizes = [op.value(key).type.size for key in (1, 6)]
+    if not _known(op, (1, 2, 4, 5, 6, 7)) or max(sizes) > 1 or not (op.known(3) or op.value(4).type.size == 1):
+        return exact_qlinear_matmul(op)
+    return _stored(op, _inside(op, "MatMul", [_real(op, 0, 1), _real(op, 3, 4, -1)]), 6)
+
+
+def _gemm(op: Operation) -> Value:
+    """Inputs a, b and the bias c; without a scale of y the result stays real."""
+    alpha = op.real("alpha", 1.0)
+    if alpha != 1.0 or len(op.value(3).type.shape) != 2:
+        op.refuse(f"alpha {alpha}")
+    turned = bool(op.whole("transB", 0))
+    w = op.value(3)
+    a, b = _real(op, 0, 1), _real(op, 3, 4, 0 if turned else 1)
+    y = _inside(op, "Gemm", [a, b, _bias(op, 6, a, w)])
+    return y if op.optional(7) is None else _stored(op, y, 7)
+
+
+# ---- packed weights
+
+
+def _matmul_nbits(op: Operation) -> Value:
+    """x times a matrix [N, K] of 4 or 8 bits with a scale for each block of a row."""
+    x, w, scales, zeros, bias = op.value(0), op.value(1), op.value(2), op.optional(3), op.optional(5)
+    k, n, bits, block = (
+        op.whole(name, default) for name, default in (("K", 0), ("N", 0), ("bits", 4), ("block_size", 0))
+    )
+    if op.optional(4) is not None or bits not in (4, 8):
+        op.refuse(f"weights of {bits} bits, or in another order")
+    if min(k, n) < 1 or block < 16:
+        op.fail(f"a matrix of {n} x {k} in blocks of {block}")
+    blocks = -(-k // block)
+    if zeros is not None and zeros.type.dtype is DType.UINT8:
+        zeros = op.cast(zeros, x.type.dtype)
+        if bits == 4:
+            rows = op.reshape(zeros, (n, -(-blocks // 2)))
+            high = op.unary(ew.FLOOR, op.unary(ew.LINEAR, rows, 1 / 16))
+            low = op.binary(ew.SUB, rows, op.unary(ew.LINEAR, high, 16.0))
+            zeros = op.cut(op.reshape(op.stack([low, high], 2), (n, 2 * -(-blocks // 2))), 1, 0, blocks)
+    parts = [None if v is None else _shaped(op, v, (n, blocks)) for v in (scales, zeros)]
+    packed = _shaped(op, w, (n, blocks * block * bits // 8))
+    return op.emit(pk.PACKED_MATMUL, [x, packed, *parts, bias], pk.PackedMatmulAttrs(bits, block))
+
+
+def _shaped(op: Operation, x: Value, shape: tuple[int, int]) -> Value:
+    """x in that shape; constants stay constants."""
+    if not x.is_constant or x.type.size != shape[0] * shape[1]:
+        return op.reshape(x, shape)
+    return Value(x.name, TensorType(shape, x.type.dtype), x.constant)
+
+
+CONVERTERS: dict[str, Convert] = {
+    "QLinearConv": _conv,
+    "QLinearMatMul": _product,
+    "com.microsoft.MatMulNBits": _matmul_nbits,
+    "com.microsoft.QGemm": _gemm,
+    "com.microsoft.QLinearAdd": _two("Add"),
+    "com.microsoft.QLinearAveragePool": _one("AveragePool"),
+    "com.microsoft.QLinearConcat": _concat,
+    "com.microsoft.QLinearConv": _conv,
+    "com.microsoft.QLinearGlobalAveragePool": _one("GlobalAveragePool"),
+    "com.microsoft.QLinearLeakyRelu": _one("LeakyRelu"),
+    "com.microsoft.QLinearMul": _two("Mul"),
+    "com.microsoft.QLinearReduceMean": _one("ReduceMean"),
+    "com.microsoft.QLinearSigmoid": _one("Sigmoid"),
+    "com.microsoft.QLinearSoftmax": _one("Softmax"),
+}
