@@ -114,19 +114,38 @@ RUNS: dict[str, tuple[str, list[Any], list[Any], dict[str, Any]]] = {
         _real(4)], {}),
     "dynamic product": ("com.microsoft.DynamicQuantizeMatMul", [_real(3, 20)],
         [_whole("int8", 20, 4), np.float32(0.02), np.int8(0), _real(4)], {}),
+    "grouped attention, prompt": ("com.microsoft.GroupQueryAttention",
+        [_real(2, 5, 64), _real(2, 5, 32), _real(2, 5, 32), _real(2, 2, 0, 16), _real(2, 2, 0, 16)],
+        [np.int32([4, 4]), np.int32(5), _real(9, 8), _real(9, 8)], {"num_heads": 4, "kv_num_heads": 2, "do_rotary": 1}),
+    "grouped attention, a step": ("com.microsoft.GroupQueryAttention",
+        [_real(1, 1, 128), None, None, _real(1, 2, 6, 16), _real(1, 2, 6, 16)],
+        [np.int32([6]), np.int32(7), _real(9, 8), _real(9, 8)],
+        {"num_heads": 4, "kv_num_heads": 2, "do_rotary": 1, "local_window_size": 4, "rotary_interleaved": 1}),
+    "grouped attention, several sequences": ("com.microsoft.GroupQueryAttention",
+        [_real(2, 1, 32), _real(2, 1, 32), _real(2, 1, 32), _real(2, 2, 4, 16), _real(2, 2, 4, 16)],
+        [np.int32([4, 4]), np.int32(5)], {"num_heads": 2, "kv_num_heads": 2, "scale": 0.3, "softcap": 2.0}),
+    "attention with a mask of keys": ("com.microsoft.MultiHeadAttention",
+        [_real(2, 3, 8), _real(2, 5, 8), _real(2, 5, 8)],
+        [_real(24), np.int32([[1, 1, 1, 0, 0], [1, 0, 1, 1, 1]])], {"num_heads": 2}),
     "com.microsoft.FastGelu": ("com.microsoft.FastGelu", [TABLE], [_real(5)], {}),
 }  # fmt: skip
-_OUTPUTS = {"LSTM": 3, "GRU": 2, "RNN": 2, "TopK": 2, "DynamicQuantizeLinear": 3}
+_OUTPUTS = {"GroupQueryAttention": 3, "LSTM": 3, "GRU": 2, "RNN": 2, "TopK": 2, "DynamicQuantizeLinear": 3}
 
 
 def _case(name: str) -> Case:
     """The model of a run and what ONNX Runtime makes of it."""
     operator, inputs, constants, attributes = RUNS[name]
     domain, _, kind = operator.rpartition(".")
-    given = {f"x{i}": array for i, array in enumerate(inputs)}
+    given = {f"x{i}": array for i, array in enumerate(inputs) if array is not None}
     held = [numpy_helper.from_array(np.asarray(a), f"c{i}") for i, a in enumerate(constants)]
     outputs = [f"y{i}" for i in range(_OUTPUTS.get(kind, 1))]
-    node = helper.make_node(kind, [*given, *(t.name for t in held)], outputs, domain=domain, **attributes)
+    node = helper.make_node(
+        kind,
+        [*("" if a is None else f"x{i}" for i, a in enumerate(inputs)), *(t.name for t in held)],
+        outputs,
+        domain=domain,
+        **attributes,
+    )
     kinds = {n: helper.np_dtype_to_tensor_dtype(np.asarray(a).dtype) for n, a in given.items()}
     ends = [helper.make_tensor_value_info(n, kinds[n], np.shape(a)) for n, a in given.items()]
     results = [helper.make_empty_tensor_value_info(n) for n in outputs]

@@ -74,7 +74,7 @@ def attend(op: Operation, logits: Value, v: Value) -> tuple[Value, Value]:
     return op.emit(mm.MATMUL, [weights, v], mm.MatmulAttrs()), weights
 
 
-def _known_bias(op: Operation, queries: int, keys: int, offset: int, left: int, right: int) -> Value:
+def known_bias(op: Operation, queries: int, keys: int, offset: int, left: int, right: int) -> Value:
     """0 where a query may look, else minus infinity: `left` keys back and `right` ahead of it, -1 for all."""
     within("elements of a mask", queries * keys, MAX_BIAS, "use shorter sequences")
     rows = []
@@ -91,7 +91,7 @@ def _known_bias(op: Operation, queries: int, keys: int, offset: int, left: int, 
     return Value("mask", TensorType((queries, keys), DType.FLOAT32), Constant(data, DType.FLOAT32))
 
 
-def _running_bias(op: Operation, lengths: Value, queries: int, keys: int, left: int, right: int) -> Value:
+def running_bias(op: Operation, lengths: Value, queries: int, keys: int, left: int, right: int) -> Value:
     """The same where each batch has its own number of keys, known at run time. Shapes:  lengths [N] -> [N, 1, Q, K]"""
     n = lengths.type.size
     ends = op.reshape(op.cast(lengths, DType.INT32), (n, 1, 1, 1))
@@ -138,10 +138,10 @@ def _bias(op: Operation, heads: Heads, past: int | None) -> tuple[Value | None, 
     lengths, bias = op.optional(6), _mask(op, 3, keys)
     guarded = bias is not None
     if lengths is not None:
-        extra = _running_bias(op, lengths, queries, keys, left, right)
+        extra = running_bias(op, lengths, queries, keys, left, right)
         guarded = True
     elif left >= 0 or right >= 0:
-        extra = _known_bias(op, queries, keys, past or 0, left, right)
+        extra = known_bias(op, queries, keys, past or 0, left, right)
         guarded = guarded or left >= 0 or queries > keys
     else:
         return bias, guarded
@@ -190,7 +190,7 @@ def _attention(op: Operation) -> list[Value]:
     return [join_heads(op, y) if flat else y, *present, (raw, raw, logits, weights)[mode]]
 
 
-def _rotated(op: Operation, x: Value, cos: Value, sin: Value, width: int, interleaved: bool) -> Value:
+def rotated(op: Operation, x: Value, cos: Value, sin: Value, width: int, interleaved: bool) -> Value:
     """Pairs of the first `width` elements turned. Shapes:  x [N, heads, L, size], cos, sin [N or 1, 1, L, width/2]"""
     half = width // 2
     rest = x.type.shape[3] - width
@@ -220,37 +220,17 @@ def _rotary(op: Operation, cos_key: int, sin_key: int, places_key: int) -> Value
     parts = split_heads(op, x, heads) if flat else x
     width = op.whole("rotary_embedding_dim", 0) or parts.type.shape[3]
     length = parts.type.shape[2]
-    if places is not None and places.type.rank != 2:
-        op.refuse("positions that start at one number")
+    if places is not None and places.type.size == 1 and places.type.rank == 1:  # where the first one is
+        steps = op.constant(range(length), places.type.dtype, (1, length))
+        places = op.binary(ew.ADD, op.reshape(places, (1, 1)), steps)
     waves = []
     for table in (cos, sin):
         wave = table if places is None else op.emit(gather.GATHER, [table, places], gather.GatherAttrs(0))
         if wave.type.rank != 3 or wave.type.shape[1] != length or wave.type.shape[2] * 2 != width:
             op.fail(f"angles {wave.type.shape} do not fit {parts.type.shape} and {width} elements")
         waves.append(op.reshape(wave, (wave.type.shape[0], 1, length, width // 2)))
-    y = _rotated(op, parts, waves[0], waves[1], width, bool(op.whole("interleaved", 0)))
+    y = rotated(op, parts, waves[0], waves[1], width, bool(op.whole("interleaved", 0)))
     return join_heads(op, y) if flat else y
-
-
-def _multi_head(op: Operation) -> list[Value]:
-    """Attention of [N, L, heads*size] with a bias for each of queries, keys and values."""
-    count = op.whole("num_heads", 0)
-    if op.optional(1) is None or any(op.optional(key) is not None for key in (4, 6, 7)):
-        op.refuse("packed inputs, a key mask or a past")
-    parts = [op.value(i) for i in range(3)]
-    if op.optional(3) is not None:
-        sizes, start = [x.type.shape[-1] for x in parts], 0
-        for i, size in enumerate(sizes):
-            parts[i] = op.binary(ew.ADD, parts[i], op.cut(op.value(3), 0, start, size))
-            start += size
-    heads = Heads(*(x if x.type.rank == 4 else split_heads(op, x, count) for x in parts))
-    logits = scores(op, heads, op.real("scale", 0.0) or 1 / math.sqrt(heads.q.type.shape[3]))
-    if op.optional(5) is not None:
-        logits = op.binary(ew.ADD, logits, op.value(5))
-    if op.whole("unidirectional", 0):
-        logits = op.binary(ew.ADD, logits, _known_bias(op, logits.type.shape[2], logits.type.shape[3], 0, -1, 0))
-    y, _ = attend(op, logits, heads.v)
-    return [join_heads(op, y), heads.k, heads.v]
 
 
 def _packed(op: Operation) -> Value:
@@ -270,7 +250,7 @@ def _packed(op: Operation) -> Value:
     if op.optional(5) is not None:
         logits = op.binary(ew.ADD, logits, op.value(5))
     if op.whole("unidirectional", 0):
-        logits = op.binary(ew.ADD, logits, _known_bias(op, logits.type.shape[2], logits.type.shape[3], 0, -1, 0))
+        logits = op.binary(ew.ADD, logits, known_bias(op, logits.type.shape[2], logits.type.shape[3], 0, -1, 0))
     return join_heads(op, attend(op, logits, heads.v)[0])
 
 
@@ -289,6 +269,5 @@ CONVERTERS: dict[str, Convert] = {
     "com.microsoft.Attention": _packed,
     "com.microsoft.BiasGelu": _bias_gelu,
     "com.microsoft.FastGelu": _fast_gelu,
-    "com.microsoft.MultiHeadAttention": _multi_head,
     "com.microsoft.RotaryEmbedding": lambda op: _rotary(op, 2, 3, 1),
 }

@@ -22,6 +22,7 @@ from webinfer.importers.onnx import (
     conv,
     elementwise,
     gather,
+    grouped_attention,
     loss,
     matmul,
     movement,
@@ -47,8 +48,8 @@ from webinfer.importers.onnx.operation import Attributes, Context, Convert, Oper
 from webinfer.importers.onnx.tensors import External, constant_of, dtype_of
 
 _FAMILIES = (
-    attention, bits, control, conv, elementwise, gather, loss, matmul, movement, normalization, pattern, pool,
-    quantized, recurrent, reduce, resize, sampling, scan, shape_family, signal, softmax, stored,
+    attention, bits, control, conv, elementwise, gather, grouped_attention, loss, matmul, movement, normalization,
+    pattern, pool, quantized, recurrent, reduce, resize, sampling, scan, shape_family, signal, softmax, stored,
 )  # fmt: skip
 CONVERTERS: dict[str, Convert] = {name: row for family in _FAMILIES for name, row in family.CONVERTERS.items()}
 OLDEST, NEWEST = 7, 28  # opsets of ONNX itself

@@ -1,0 +1,145 @@
+"""Attention of language models as ONNX Runtime's exports have it: shared keys, a cache of what was before, rotation.
+
+Source:  onnxruntime v1.31, docs/ContribOperators.md, GroupQueryAttention and MultiHeadAttention
+"""
+
+from __future__ import annotations
+
+import math
+
+from webinfer.dtypes import DType
+from webinfer.graph.ir import Value
+from webinfer.importers.onnx.attention import (
+    Heads,
+    attend,
+    join_heads,
+    known_bias,
+    repeat_heads,
+    rotated,
+    running_bias,
+    scores,
+    split_heads,
+)
+from webinfer.importers.onnx.operation import Convert, Operation
+from webinfer.ops import elementwise as ew
+from webinfer.ops import gather
+from webinfer.ops.registry import NoAttrs
+
+
+def _heads(op: Operation, count: int, shared: int) -> Heads:
+    """Queries, keys and values by heads; one input may hold all three."""
+    if op.optional(1) is not None:
+        return Heads(*(split_heads(op, op.value(i), n) for i, n in enumerate((count, shared, shared))))
+    wide = split_heads(op, op.value(0), count + 2 * shared)
+    starts = ((0, count), (count, shared), (count + shared, shared))
+    return Heads(*(op.cut(wide, 1, start, n) for start, n in starts))
+
+
+def _with_past(op: Operation, new: Value, key: int, before: Value, total: int) -> Value:
+    """New keys or values behind those of the past, of which there are `before`.
+
+    Shapes:  new [N, heads, S, size], before [N] -> [N, heads, K, size]
+    """
+    past, length = op.optional(key), new.type.shape[2]
+    if past is None or past.type.shape[2] == 0:
+        return new
+    room = past.type.shape[2]
+    if total > room:
+        if total != room + length:
+            op.refuse(f"{length} new positions behind a past of {room} that make {total}")
+        return op.concat([past, new], 2)
+    if new.type.shape[0] != 1:
+        op.refuse("a cache with room for several sequences")
+    places = op.binary(ew.SUB, op.constant(range(room), DType.INT32), op.reshape(before, (1,)))
+    lowest, highest = (op.constant([n], DType.INT32, ()) for n in (0, length - 1))
+    inside = op.binary(ew.MINIMUM, op.binary(ew.MAXIMUM, places, lowest), highest)
+    fresh = op.reshape(op.binary(ew.EQUAL, inside, places), (1, 1, room, 1))
+    moved = op.emit(gather.GATHER, [new, inside], gather.GatherAttrs(2))
+    return op.emit(ew.WHERE, [fresh, moved, past], NoAttrs())
+
+
+def _turned(op: Operation, x: Value, before: Value) -> Value:
+    """x turned by the angles of its positions, which follow the past."""
+    length, size = x.type.shape[2:]
+    places = op.optional(9)
+    if places is None:
+        steps = op.constant(range(length), DType.INT32, (1, length))
+        places = op.binary(ew.ADD, op.reshape(before, (before.type.size, 1)), steps)
+    waves = []
+    for key in (7, 8):
+        wave = op.emit(gather.GATHER, [op.value(key), places], gather.GatherAttrs(0))
+        waves.append(op.reshape(wave, (wave.type.shape[0], 1, length, wave.type.shape[-1])))
+    width = 2 * waves[0].type.shape[-1]
+    if width > size or places.type.shape[-1] != length:
+        op.fail(f"angles of {width} elements at {places.type.shape} for heads {x.type.shape}")
+    return rotated(op, x, waves[0], waves[1], width, bool(op.whole("rotary_interleaved", 0)))
+
+
+def _group_query(op: Operation) -> list[Value]:
+    """Attention with fewer heads of keys than of queries, causal; and the keys and values for the next run."""
+    count, shared = op.whole("num_heads", 0), op.whole("kv_num_heads", 0)
+    if count < 1 or shared < 1 or count % shared:
+        op.fail(f"{count} heads of queries for {shared} of keys")
+    if op.whole("smooth_softmax", 0) or any(op.optional(key) is not None for key in range(11, len(op.inputs))):
+        op.refuse("attention sinks or a quantised cache")
+    if not op.known(6):
+        op.refuse("total_sequence_length is computed at run time; give the sizes of the inputs")
+    heads, total = _heads(op, count, shared), int(op.scalar(6))
+    length = heads.q.type.shape[2]
+    ends = op.binary(ew.ADD, op.cast(op.value(5), DType.INT32), op.constant([1], DType.INT32, ()))
+    ends = op.binary(ew.MAXIMUM, op.reshape(ends, (ends.type.size,)), op.constant([length], DType.INT32, ()))
+    before = op.binary(ew.SUB, ends, op.constant([length], DType.INT32, ()))
+    if op.whole("do_rotary", 0):
+        heads.q, heads.k = _turned(op, heads.q, before), _turned(op, heads.k, before)
+    heads.k, heads.v = _with_past(op, heads.k, 3, before, total), _with_past(op, heads.v, 4, before, total)
+    present = [heads.k, heads.v]
+    window, keys = op.whole("local_window_size", -1), heads.k.type.shape[2]
+    bias = running_bias(op, ends, length, keys, window - 1 if window > 0 else -1, 0)
+    extra = op.optional(10)
+    if extra is not None:
+        bias = op.binary(ew.ADD, bias, op.cast(extra, DType.FLOAT32))
+    heads.k, heads.v = repeat_heads(op, heads.k, count // shared), repeat_heads(op, heads.v, count // shared)
+    logits = scores(op, heads, op.real("scale", 0.0) or 1 / math.sqrt(heads.q.type.shape[3]))
+    cap = op.real("softcap", 0.0)
+    if cap:
+        logits = op.unary(ew.LINEAR, op.unary(ew.TANH, op.unary(ew.LINEAR, logits, 1 / cap)), cap)
+    y, _ = attend(op, op.binary(ew.ADD, logits, op.cast(bias, logits.type.dtype)), heads.v)
+    return [join_heads(op, y), *present]
+
+
+def _multi_head(op: Operation) -> list[Value]:
+    """Attention of [N, L, heads*size] with a bias for each of queries, keys and values, a mask of keys and a past."""
+    count = op.whole("num_heads", 0)
+    if op.optional(1) is None or op.optional(2) is None:
+        op.refuse("packed queries, keys and values")
+    parts = [op.value(i) for i in range(3)]
+    if op.optional(3) is not None:
+        sizes, start = [x.type.shape[-1] for x in parts], 0
+        for i, size in enumerate(sizes):
+            parts[i] = op.binary(ew.ADD, parts[i], op.cut(op.value(3), 0, start, size))
+            start += size
+    heads = Heads(*(x if x.type.rank == 4 else split_heads(op, x, count) for x in parts))
+    past = 0
+    if op.optional(6) is not None:
+        past = op.value(6).type.shape[2]
+        heads.k, heads.v = (op.concat([op.value(key), new], 2) for key, new in ((6, heads.k), (7, heads.v)))
+    logits = scores(op, heads, op.real("scale", 0.0) or 1 / math.sqrt(heads.q.type.shape[3]))
+    mask, keys = op.optional(4), heads.k.type.shape[2]
+    if mask is not None:
+        if mask.type.shape != (heads.q.type.shape[0], keys):
+            op.refuse(f"a mask of keys of shape {mask.type.shape}")
+        kept = op.reshape(op.cast(mask, DType.BOOL), (mask.type.shape[0], 1, 1, keys))
+        numbers = (op.constant([n], DType.FLOAT32, ()) for n in (0.0, op.real("mask_filter_value", -10000.0)))
+        logits = op.binary(ew.ADD, logits, op.cast(op.emit(ew.WHERE, [kept, *numbers], NoAttrs()), logits.type.dtype))
+    if op.optional(5) is not None:
+        logits = op.binary(ew.ADD, logits, op.value(5))
+    if op.whole("unidirectional", 0):
+        logits = op.binary(ew.ADD, logits, known_bias(op, logits.type.shape[2], keys, past, -1, 0))
+    y, _ = attend(op, logits, heads.v)
+    return [join_heads(op, y), heads.k, heads.v]
+
+
+CONVERTERS: dict[str, Convert] = {
+    "com.microsoft.GroupQueryAttention": _group_query,
+    "com.microsoft.MultiHeadAttention": _multi_head,
+}
