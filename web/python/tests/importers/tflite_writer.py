@@ -15,7 +15,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 Quant = tuple[float | Sequence[float], int | Sequence[int], int] | tuple[float, int]
 TYPES = {
     "float32": 0, "float16": 1, "int32": 2, "uint8": 3, "int64": 4, "string": 5, "bool": 6, "int16": 7, "int8": 9,
-    "uint32": 15, "complex64": 8,
+    "uint32": 15, "complex64": 8, "int4": 17, "int2": 19,
 }  # fmt: skip
 
 

@@ -23,8 +23,8 @@ from webinfer.importers.core.limits import (
     within,
 )
 from webinfer.importers.readers.flatbuffer import Reader, Table
-from webinfer.importers.tflite.schema import CUSTOM, DTYPES, OPERATORS, OPTIONS, OPTIONS_2, SCHEMA, TENSOR_TYPES
-from webinfer.importers.tflite.storage import read_quantization, read_sparsity, stored_elements
+from webinfer.importers.tflite.schema import CUSTOM, DTYPES, NARROW, OPERATORS, OPTIONS, OPTIONS_2, SCHEMA, TENSOR_TYPES
+from webinfer.importers.tflite.storage import read_quantization, read_sparsity, stored_elements, unpacked
 
 
 @dataclass(slots=True)
@@ -170,6 +170,8 @@ def _read_tensor(index: int, table: Table, buffers: list[Table], views: dict[int
         if buffer not in views:
             views[buffer] = _buffer_bytes(buffers[buffer], buffer)
         data = views[buffer] if len(views[buffer]) else None
+    if code in NARROW and data is not None:
+        dtype, data = DType.INT8, unpacked(data, NARROW[code], _size(shape), what)
     scheme = table.table("sparsity")
     layout = read_sparsity(scheme, shape, what) if scheme is not None and data is not None else None
     if data is not None and dtype is not None:

@@ -173,7 +173,10 @@ class _StoredLstm(_Lstm):
         super().__init__(op, start)
         if self.projection is not None or any(peephole is not None for peephole in self.peepholes):
             op.refuse("a projection or peepholes in 8 bits")
-        note = "LSTM in 8 bits: results may differ from LiteRT's by a step or two, whose sigmoid and tanh are coarser"
+        note = (
+            "LSTM in 8 bits: results may differ from LiteRT's, whose sigmoid and tanh are coarser, by a step or two, "
+            "after many steps by four"
+        )
         if note not in op.writer.graph.notes:
             op.writer.graph.notes.append(note)
 

@@ -166,8 +166,9 @@ CUSTOM = OPERATORS.index("CUSTOM")
 # TensorType, in the order of its values.
 TENSOR_TYPES = (
     "FLOAT32 FLOAT16 INT32 UINT8 INT64 STRING BOOL INT16 COMPLEX64 INT8 FLOAT64 COMPLEX128 UINT64 RESOURCE VARIANT "
-    "UINT32 UINT16 INT4 BFLOAT16"
+    "UINT32 UINT16 INT4 BFLOAT16 INT2 UINT4"
 ).split()  # fmt: skip
+NARROW = {TENSOR_TYPES.index("INT4"): 4, TENSOR_TYPES.index("INT2"): 2}  # bits of an element of a constant
 DTYPES = {i: DType[name] for i, name in enumerate(TENSOR_TYPES) if name in DType.__members__}
 
 ACTIVATIONS = ("NONE", "RELU", "RELU_N1_TO_1", "RELU6", "TANH", "SIGN_BIT")
