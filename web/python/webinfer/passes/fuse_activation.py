@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import struct
 
-from webinfer.graph.ir import Graph, Node, Op, Value
+from webinfer.dtypes import DType
+from webinfer.graph.ir import Constant, Graph, Node, Op, TensorType, Value
 from webinfer.ops import conv, matmul, pool
 from webinfer.ops import elementwise as ew
 from webinfer.ops.activation import Activation
@@ -39,7 +41,7 @@ def fuse_activation(graph: Graph) -> int:
         if activation not in _CARRIES.get(producer.op, ()) or producer.attrs.activation is not Activation.NONE:
             continue
         if activation is Activation.PRELU:
-            slope = _channel_slope(node)
+            slope = _channel_slope(node) if node.op is ew.PRELU else _leak(node)
             if slope is None:
                 continue
             producer.inputs = [*(producer.inputs + [None] * 2)[:4], slope]
@@ -58,7 +60,18 @@ def _activation(node: Node) -> Activation | None:
         return None
     if node.op is ew.CLAMP and node.attrs.a == 0.0 and node.attrs.b == 6.0:
         return Activation.RELU6
+    if node.op is ew.LEAKY_RELU:
+        return Activation.PRELU
     return _NODES.get(node.op)
+
+
+def _leak(node: Node) -> Value | None:
+    """The one slope of a LEAKY_RELU as a constant with a number a channel."""
+    shape = node.output.type.shape[-1:]
+    if not shape:
+        return None
+    data = struct.pack("<f", node.attrs.a) * shape[0]
+    return Value("leak", TensorType(shape), Constant(memoryview(data), DType.FLOAT32))
 
 
 def _channel_slope(node: Node) -> Value | None:
