@@ -104,6 +104,20 @@ def test_norms_are_known_in_all_their_forms(square: str, quotient: str, centred:
     fused(make, "layer_norm")
 
 
+@pytest.mark.parametrize("scaled", [True, False])
+def test_a_norm_from_moments_is_known(scaled: bool) -> None:
+    def make(b: Known) -> Graph:
+        x = b.input("x", 2, 3, 8)
+        mean = b.node(red.REDUCE_MEAN, [x], ROWS, "mean")
+        variance = b.node(red.REDUCE_MEAN, [b.pair(ew.SQUARED_DIFFERENCE, x, mean)], ROWS, "variance")
+        factor = b.one(ew.RSQRT, b.pair(ew.ADD, variance, 1e-3))
+        factor = b.pair(ew.MUL, factor, b.row(8)) if scaled else factor
+        shift = b.pair(ew.SUB, b.row(1, 1, 8), b.pair(ew.MUL, mean, factor))
+        return b.output(b.pair(ew.ADD, b.pair(ew.MUL, x, factor), shift, "y"))
+
+    fused(make, "layer_norm")
+
+
 def test_a_norm_over_other_axes_or_with_a_clamp_stays() -> None:
     b = Known()
     x = b.input("x", 2, 8, 8)

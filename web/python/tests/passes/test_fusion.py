@@ -191,7 +191,8 @@ def test_a_leak_is_one_slope_a_channel() -> None:
     y = _conv(b, b.input("x", 1, 4, 4, 8), 3, "conv")
     graph = b.output(b.node(ew.LEAKY_RELU, [y], ew.UnaryAttrs(0.25), "y"))
     assert rewritten(fuse_activation, graph, 1) == lines(
-        "%y = conv2d(%x, const [3x1x1x8], const [3]{0, 0, 0}, none, const [3]{0.25, 0.25, 0.25}) prelu -> float32[1x4x4x3]",
+        "%y = conv2d(%x, const [3x1x1x8], const [3]{0, 0, 0}, none, const [3]{0.25, 0.25, 0.25}) prelu "
+        "-> float32[1x4x4x3]",
         "return %y",
     )
 

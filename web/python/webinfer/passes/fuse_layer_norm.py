@@ -19,7 +19,7 @@ def fuse_layer_norm(graph: Graph) -> int:
     writers = graph.producers()
     count = 0
     for node in graph.nodes:
-        count += _becomes_norm(node, writers)
+        count += _becomes_norm(node, writers) or _from_moments(node, writers)
     mergeable = single_producers(graph)
     for node in graph.nodes:
         count += _joins(node, mergeable, writers)
@@ -49,6 +49,57 @@ def _becomes_norm(node: Node, writers: Writers) -> int:
             node.op, node.attrs, node.inputs = norm.LAYER_NORM, attrs, [source or x]
             return 1
     return 0
+
+
+def _from_moments(node: Node, writers: Writers) -> int:
+    """1 if the node was x * factor + (bias - mean * factor), where factor = scale / deviation, and is a norm now."""
+    if node.op is not ew.ADD or node.attrs.activation is not Activation.NONE or not node.output.type.dtype.is_float:
+        return 0
+    for first, second in (node.inputs, node.inputs[::-1]):
+        product, rest = made_by(first, writers, ew.MUL), made_by(second, writers, ew.SUB)
+        shift = made_by(rest.inputs[1], writers, ew.MUL) if rest is not None else None
+        if product is None or rest is None or shift is None or product.output.type != node.output.type:
+            continue
+        shared = [v for v in product.inputs if any(v is other for other in shift.inputs)]
+        if len(shared) != 1:
+            continue
+        (x,) = (v for v in product.inputs if v is not shared[0])
+        (mean,) = (v for v in shift.inputs if v is not shared[0])
+        found = _factor(shared[0], x, mean, writers)
+        if found is None or x is None:
+            continue
+        axes, epsilon, scale = found
+        shape = x.type.shape[x.type.rank - axes :]
+        rows = [None if v is None else reshaped(v, shape, writers) for v in (scale, rest.inputs[0])]
+        if rows[1] is None or (scale is not None and rows[0] is None):
+            continue
+        node.op, node.attrs, node.inputs = norm.LAYER_NORM, norm.LayerNormAttrs(axes, epsilon), [x, *rows]
+        return 1
+    return 0
+
+
+def _factor(
+    factor: Value | None, x: Value | None, mean: Value | None, writers: Writers
+) -> tuple[int, float, Value | None] | None:
+    """(axes, epsilon, scale) of scale / sqrt(variance of x + epsilon), if `mean` is the mean of x along these axes."""
+    average = made_by(mean, writers, red.REDUCE_MEAN)
+    if average is None or x is None or average.inputs[0] is not x or not average.attrs.keep_dims:
+        return None
+    rank, axes = x.type.rank, average.attrs.axes
+    if not axes or sorted(axes) != list(range(rank - len(axes), rank)):
+        return None
+    scaled = made_by(factor, writers, ew.MUL)
+    options = [(factor, None)] if scaled is None else [(scaled.inputs[0], scaled.inputs[1]), tuple(scaled.inputs[::-1])]
+    for root, scale in options:
+        total = made_by(_root(root, writers, inverse=True), writers, ew.ADD)
+        for variance, epsilon in (total.inputs, total.inputs[::-1]) if total is not None else ():
+            least, spread = number_of(epsilon), made_by(variance, writers, red.REDUCE_MEAN)
+            if least is None or least < 0 or spread is None or spread.attrs != average.attrs:
+                continue
+            apart = made_by(spread.inputs[0], writers, ew.SQUARED_DIFFERENCE)
+            if apart is not None and {*apart.inputs} == {x, mean} and apart.attrs.activation is Activation.NONE:
+                return len(axes), least, scale
+    return None
 
 
 def _root(value: Value | None, writers: Writers, inverse: bool) -> Value | None:
