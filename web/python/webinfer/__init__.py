@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from webinfer.session.inputs import TensorInfo
     from webinfer.session.loading import load
     from webinfer.session.session import Session
+    from webinfer.tasks import pipeline
     from webinfer.tensor import Tensor
 
 __all__ = [
@@ -68,6 +69,7 @@ __all__ = [
     "configure",
     "load",
     "operators",
+    "pipeline",
     "register_operator",
     "tasks",
     "unregister_operator",
@@ -114,6 +116,7 @@ _HOMES = {
     "TensorType": "webinfer.graph.ir",
     "load": "webinfer.session.loading",
     "operators": "webinfer.authoring.registration",
+    "pipeline": "webinfer.tasks",
     "register_operator": "webinfer.authoring.registration",
     "unregister_operator": "webinfer.authoring.registration",
 }

@@ -98,6 +98,17 @@ class GraphBuilder:
         value.name = name
         self._outputs[name] = value
 
+    def extend(self, graph: Graph) -> None:
+        """Puts what was built behind a graph whose values it reads: its outputs become this builder's."""
+        graph.inputs += self._inputs.values()
+        graph.nodes += self._nodes
+        graph.outputs = list(self._outputs.values())
+
+    def precede(self, graph: Graph) -> None:
+        """Puts what was built before a graph that reads its values: its inputs become this builder's."""
+        graph.inputs = list(self._inputs.values())
+        graph.nodes = self._nodes + graph.nodes
+
     def graph(self) -> Graph:
         """The graph, checked; a copy, as compiling rewrites it.
 

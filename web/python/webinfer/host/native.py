@@ -75,7 +75,7 @@ class NativeHost:
                 return str(path)
         raise ModelFormatError(
             f"{files[0]} is not in {', '.join(map(str, folders))}; run `python3 -m build_scripts setup` "
-            f"in the checkout, or set {variable} to a folder that holds it"
+            f"(or `models`) in the checkout, or set {variable} to a folder that holds it"
         )
 
     def beside(self, place: str, name: str) -> str:

@@ -50,6 +50,13 @@ BLAZEFACE_BACK = SsdLayout(_signed(256, 256), ((16, 2), (32, 6)), FACE_KEYPOINTS
 BLAZEFACE_FULL_RANGE = SsdLayout(_signed(192, 192), ((4, 1),), FACE_KEYPOINTS)
 BLAZEFACE = (BLAZEFACE_SHORT_RANGE, BLAZEFACE_BACK, BLAZEFACE_FULL_RANGE)
 
+# The first keypoints say where a palm and a body are and how they are turned: wrist and middle finger's first joint,
+# middle of the hips and a point as far from it as the body reaches.
+PALM_KEYPOINTS = ("wrist", "index", "middle", "ring", "little", "thumb_base", "thumb")
+PALM = SsdLayout(_unsigned(192, 192), ((8, 2), (16, 6)), PALM_KEYPOINTS)
+BODY = SsdLayout(_signed(224, 224), ((8, 2), (16, 2), (32, 6)), ("hips", "reach", "shoulders", "upper_reach"))
+HAND = _unsigned(224, 224)
+POSE = _unsigned(256, 256)
 FACE_MESH = _unsigned(192, 192)
 SELFIE = _unsigned(256, 256)
 SELFIE_LANDSCAPE = _unsigned(256, 144)

@@ -11,7 +11,11 @@ from webinfer.errors import IntegrityError, ModelFormatError
 from webinfer.models.layouts import (
     BLAZEFACE_FULL_RANGE,
     BLAZEFACE_SHORT_RANGE,
+    BODY,
     FACE_MESH,
+    HAND,
+    PALM,
+    POSE,
     SELFIE,
     SELFIE_LANDSCAPE,
     PictureInput,
@@ -19,6 +23,7 @@ from webinfer.models.layouts import (
 )
 
 LICENCE = "Apache-2.0"
+MEDIAPIPE = "PyPI mediapipe==0.10.21"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +33,7 @@ class KnownModel:
     name: str
     file: str  # in the package that brings it
     task: str  # the name of a task; tasks.TASKS has those that can be run
-    source: str  # npm package
+    source: str  # the package that brings it
     sha256: str  # of the file
     input: PictureInput
     output: SsdLayout | None = None  # None: its outputs are tensors without a layout of their own
@@ -38,38 +43,63 @@ class KnownModel:
 
 _ROWS = (
     KnownModel(
-        "blazeface_short_range", "face_detection_short_range.tflite", "face-detection", "@mediapipe/face_detection",
+        "blazeface_short_range", "face_detection_short_range.tflite", "face-detection", "npm @mediapipe/face_detection",
         "3bc182eb9f33925d9e58b5c8d59308a760f4adea8f282370e428c51212c26633",
         BLAZEFACE_SHORT_RANGE.input, BLAZEFACE_SHORT_RANGE,
     ),
     KnownModel(
-        "blazeface_full_range", "face_detection_full_range.tflite", "face-detection", "@mediapipe/face_detection",
+        "blazeface_full_range", "face_detection_full_range.tflite", "face-detection", "npm @mediapipe/face_detection",
         "99bf9494d84f50acc6617d89873f71bf6635a841ea699c17cb3377f9507cfec3",
         BLAZEFACE_FULL_RANGE.input, BLAZEFACE_FULL_RANGE,
     ),
     KnownModel(
         "blazeface_full_range_sparse", "face_detection_full_range_sparse.tflite", "face-detection",
-        "@mediapipe/face_detection",
+        "npm @mediapipe/face_detection",
         "671dd2f9ed11a78436fc21cc42357a803dfc6f73e9fb86541be942d5716c2dce",
         BLAZEFACE_FULL_RANGE.input, BLAZEFACE_FULL_RANGE,
     ),
     KnownModel(
-        "face_mesh", "face_landmark.tflite", "face-landmarks", "@mediapipe/face_mesh",
+        "face_mesh", "face_landmark.tflite", "face-landmarks", "npm @mediapipe/face_mesh",
         "c603fa6149219a3e9487dc9abd7a0c24474c77263273d24868378cdf40aa26d1", FACE_MESH,
         other_editions=("1055cb9d4a9ca8b8c688902a3a5194311138ba256bcc94e336d8373a5f30c814",),  # PyPI's mediapipe
     ),
     KnownModel(
-        "face_mesh_attention", "face_landmark_with_attention.tflite", "face-landmarks", "@mediapipe/face_mesh",
+        "face_mesh_attention", "face_landmark_with_attention.tflite", "face-landmarks", "npm @mediapipe/face_mesh",
         "883b7411747bac657c30c462d305d312e9dec6adbf8b85e2f5d8d722fca9455d", FACE_MESH,
+        other_editions=("e06a804e0144f9929eda782122916b35d60c697c3c9344013ca2bbe76a6ce2b4",),
     ),
     KnownModel(
-        "selfie_segmentation", "selfie_segmentation.tflite", "segmentation", "@mediapipe/selfie_segmentation",
+        "selfie_segmentation", "selfie_segmentation.tflite", "segmentation", "npm @mediapipe/selfie_segmentation",
         "8d13b7fae74af625c641226813616a2117bd6bca19eb3b75574621fc08557f27", SELFIE,
     ),
     KnownModel(
         "selfie_segmentation_landscape", "selfie_segmentation_landscape.tflite", "segmentation",
-        "@mediapipe/selfie_segmentation",
+        "npm @mediapipe/selfie_segmentation",
         "4aafe6223bb8dac6fac8ca8ed56852870a33051ef3f6238822d282a109962894", SELFIE_LANDSCAPE,
+    ),
+    KnownModel(
+        "palm_detection_full", "palm_detection_full.tflite", "palm-detection", MEDIAPIPE,
+        "1b14e9422c6ad006cde6581a46c8b90dd573c07ab7f3934b5589e7cea3f89a54", PALM.input, PALM,
+    ),
+    KnownModel(
+        "palm_detection_lite", "palm_detection_lite.tflite", "palm-detection", MEDIAPIPE,
+        "e9a4aaddf90dda56a87235303cf00e4c2d3fb28725f68fd88772997dac905c18", PALM.input, PALM,
+    ),
+    KnownModel(
+        "hand_landmark_full", "hand_landmark_full.tflite", "hand-landmarks", MEDIAPIPE,
+        "11c272b891e1a99ab034208e23937a8008388cf11ed2a9d776ed3d01d0ba00e3", HAND,
+    ),
+    KnownModel(
+        "hand_landmark_lite", "hand_landmark_lite.tflite", "hand-landmarks", MEDIAPIPE,
+        "048edd3645c9bf7397d19a9f6e3a42957d6e414c9bea6598030a2e9b624156e6", HAND,
+    ),
+    KnownModel(
+        "pose_detection", "pose_detection.tflite", "pose-detection", MEDIAPIPE,
+        "9ba9dd3d42efaaba86b4ff0122b06f29c4122e756b329d89dca1e297fd8f866c", BODY.input, BODY,
+    ),
+    KnownModel(
+        "pose_landmark_full", "pose_landmark_full.tflite", "pose-landmarks", MEDIAPIPE,
+        "e9a5c5cb17f736fafd4c2ec1da3b3d331d6edbe8a0d32395855aeb2cdfd64b9f", POSE,
     ),
 )  # fmt: skip
 MODELS = {row.name: row for row in _ROWS}
@@ -89,7 +119,7 @@ def locate_model(name: str, asset: Callable[..., str]) -> str:
     try:
         return asset(f"models/{known.file}", f"models/{known.name}{PurePath(known.file).suffix}")
     except ModelFormatError as error:
-        raise ModelFormatError(f"model {name!r} (npm {known.source}): {error}") from error
+        raise ModelFormatError(f"model {name!r} ({known.source}): {error}") from error
 
 
 def check_integrity(name: str, data: memoryview) -> None:

@@ -24,14 +24,16 @@ def whole_number(option: str, value: Any, low: int, high: int, more: str = "") -
     return int(value)
 
 
-def real_number(option: str, value: Any, high: float = FINITE, unit: str = "", more: str = "") -> float:
-    """The option's value, a number from 0 to `high`; `more` says what else is allowed.
+def real_number(
+    option: str, value: Any, high: float = FINITE, unit: str = "", more: str = "", *, low: float = 0
+) -> float:
+    """The option's value, a number from `low` to `high`; `more` says what else is allowed.
 
     Raises:  InputError naming the option, what was found and what is allowed
     """
-    if not _is(Real, value) or not 0 <= value <= high:
+    if not _is(Real, value) or not low <= value <= high:
         upper = " up" if high == FINITE else f" to {high:g}"
-        raise InputError(f"{option} is {value!r}, needs a number{unit} from 0{upper}{more}")
+        raise InputError(f"{option} is {value!r}, needs a number{unit} from {low:g}{upper}{more}")
     return float(value)
 
 

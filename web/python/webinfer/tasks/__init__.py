@@ -1,16 +1,63 @@
 """Tasks: an image in, what is on it out. Pixels, anchors and boxes are the kernels' work, not Python's.
 
 `base` is what every task stands on; a task is one file and one row of TASKS. `crop` and `image` say which pixels a
-model sees, `picture_input`, `gpu_image` and `workspace` bring them there, `ssd` reads single-shot detectors.
-May import every room below the API.
+model sees, `picture_input`, `gpu_image` and `workspace` bring them there, `ssd` reads single-shot detectors; `finder`,
+`regions` and `landmarks` are for tasks that look twice. May import every room below the API.
 """
 
+import inspect
 from typing import Any
 
+from webinfer.errors import InputError
 from webinfer.tasks.base import Box, PictureTask
+from webinfer.tasks.classifier import Category, ImageClassifier
 from webinfer.tasks.face_detector import Face, FaceDetector
+from webinfer.tasks.face_landmarker import FaceLandmarker, FaceLandmarks
+from webinfer.tasks.hand_landmarker import HandLandmarker, HandLandmarks
+from webinfer.tasks.landmarks import Landmark, Landmarks
+from webinfer.tasks.pose_landmarker import PoseLandmarker, PoseLandmarks
+from webinfer.tasks.segmenter import Mask, SelfieSegmenter
 
-__all__ = ["TASKS", "Box", "Face", "FaceDetector"]
+__all__ = [
+    "TASKS",
+    "Box",
+    "Category",
+    "Face",
+    "FaceDetector",
+    "FaceLandmarker",
+    "FaceLandmarks",
+    "HandLandmarker",
+    "HandLandmarks",
+    "ImageClassifier",
+    "Landmark",
+    "Landmarks",
+    "Mask",
+    "PoseLandmarker",
+    "PoseLandmarks",
+    "SelfieSegmenter",
+    "pipeline",
+]
 
 # Tasks by name, as pages and the registry of models name them.
-TASKS: dict[str, type[PictureTask[Any]]] = {task.name: task for task in (FaceDetector,)}
+TASKS: dict[str, type[PictureTask[Any]]] = {
+    task.name: task
+    for task in (FaceDetector, FaceLandmarker, HandLandmarker, ImageClassifier, PoseLandmarker, SelfieSegmenter)
+}
+
+
+async def pipeline(task: str, model: Any = None, **options: Any) -> Any:
+    """The task of this name, ready: `await (await webinfer.pipeline("face-landmarks")).run(image)`.
+
+    `model` is the task's own where none is given; `options` are those of the task's `create`.
+
+    Raises:  InputError if there is no such task or it has no such option; what its `create` raises
+    """
+    if task not in TASKS:
+        raise InputError(f"there is no task {task!r}; there are {', '.join(sorted(TASKS))}")
+    create = TASKS[task].create
+    known = inspect.signature(create).parameters
+    if unknown := [name for name in options if name not in known]:
+        raise InputError(f"{task} has no option {unknown[0]!r}; it has {', '.join(known)}")
+    if model is None and known["model"].default is inspect.Parameter.empty:
+        raise InputError(f"{task} has no model of its own; give one: pipeline({task!r}, model)")
+    return await (create(**options) if model is None else create(model, **options))

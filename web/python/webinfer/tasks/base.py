@@ -108,8 +108,8 @@ class PictureTask(ABC, Generic[Found]):
     ) -> Self:
         """The task with a model, ready: its first picture takes as long as the next."""
 
-    def more_inputs(self) -> Mapping[str, Any]:
-        """The model's inputs besides the picture."""
+    def more_inputs(self, crop: Crop) -> Mapping[str, Any]:
+        """The model's inputs besides the picture, for a crop of it."""
         return {}
 
     @abstractmethod
@@ -126,7 +126,7 @@ class PictureTask(ABC, Generic[Found]):
         """
         clock = self.session.host.now_ms
         start = clock()
-        outputs, crop, prepare_ms = await self._feeder.run(image, region, self.spec, self.more_inputs())
+        outputs, crop, prepare_ms = await self._feeder.run(image, region, self.spec, self.more_inputs)
         inferred = clock()
         found = await self.decode(outputs, crop)
         infer_ms = inferred - start - prepare_ms

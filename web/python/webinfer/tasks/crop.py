@@ -47,6 +47,7 @@ class Crop:
     region: Region
     width: int  # of the model's input, pixels
     height: int
+    corners: bool = False  # the input's first pixel shows the region's corner, not the middle of its first cell
 
     @classmethod
     def fit(cls, picture_width: int, picture_height: int, width: int, height: int) -> Crop:
@@ -76,8 +77,9 @@ class Crop:
         r = self.region
         cos, sin = math.cos(r.rotation), math.sin(r.rotation)
         across, down = r.width / self.width, r.height / self.height  # picture pixels an input pixel
-        left, top = self.to_image(0.5 / self.width, 0.5 / self.height)
-        return cos * across, -sin * down, left - 0.5, sin * across, cos * down, top - 0.5
+        first = 0.0 if self.corners else 0.5
+        left, top = self.to_image(first / self.width, first / self.height)
+        return cos * across, -sin * down, left - first, sin * across, cos * down, top - first
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +89,10 @@ class InputSpec:
     picture: PictureInput
     keep_aspect: bool = True  # False: a region is stretched to the input's shape
     border: Border = Border.BLACK
+    corners: bool = False  # see Crop: MediaPipe's landmark graphs on a CPU take pictures so
 
     def crop(self, region: Region) -> Crop:
         """The map between the model's input and a region of a picture."""
         width, height = self.picture.width, self.picture.height
-        return Crop(region.with_aspect(width / height) if self.keep_aspect else region, width, height)
+        fitted = region.with_aspect(width / height) if self.keep_aspect else region
+        return Crop(fitted, width, height, self.corners)

@@ -109,7 +109,7 @@ class FaceDetector(PictureTask[Face]):
         """
         return await self.run(image)
 
-    def more_inputs(self) -> Mapping[str, Any]:
+    def more_inputs(self, crop: Crop) -> Mapping[str, Any]:
         """The least score, which holds from the next picture on."""
         return {} if self._decoder else {MIN_SCORE: least_score(self.min_score)}
 

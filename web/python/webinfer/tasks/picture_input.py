@@ -6,7 +6,7 @@ input where the plan reads it. Anywhere else a workspace of kernel memory makes 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from webinfer.backends.base import Executor, InPlace
@@ -20,6 +20,7 @@ from webinfer.tasks.workspace import Workspace
 from webinfer.tensor import Tensor
 
 Outputs = tuple[dict[str, Tensor], Crop, float]  # by name, where the region lay, milliseconds of preparation
+MoreInputs = Callable[[Crop], Mapping[str, Any]]  # inputs besides the picture, by name
 
 
 class PictureFeeder:
@@ -38,7 +39,16 @@ class PictureFeeder:
             await feeder._memory()
         return feeder
 
-    async def run(self, image: Any, region: Region | None, spec: InputSpec, more: Mapping[str, Any]) -> Outputs:
+    def read(self, image: Any) -> Any:
+        """The image itself where it goes to the GPU as it is, else its pixels: for who runs on several parts of it.
+
+        Raises:  InputError if `image` is none or has no pixels
+        """
+        pictures = gpu_pictures(self._session) if self.straight else None
+        straight = pictures is not None and pictures.size(image) is not None
+        return image if straight else read_image(image, self._session.host)
+
+    async def run(self, image: Any, region: Region | None, spec: InputSpec, more: MoreInputs) -> Outputs:
         """The model's outputs for a region of an image (None: all of it), with `more` inputs.
 
         Raises:  InputError if `image` is none or has no pixels; what `Session.run` raises
@@ -50,18 +60,18 @@ class PictureFeeder:
             tensor, crop = placed
             prepared = clock()
             try:
-                return await self._session.run({self._input.name: tensor, **more}), crop, prepared - start
+                return await self._session.run({self._input.name: tensor, **more(crop)}), crop, prepared - start
             finally:
                 tensor.close()
         picture = read_image(image, self._session.host)
         crop = spec.crop(region or Region.whole(picture.width, picture.height))
         read_ms = clock() - start
         if self._has_place():
-            outputs, written_ms = await self._run_in_place(picture, crop, spec, more)
+            outputs, written_ms = await self._run_in_place(picture, crop, spec, more(crop))
             return outputs, crop, read_ms + written_ms
         data = prepare_image(await self._memory(), picture, crop, **_numbers(spec), border=spec.border)
         prepared = clock()
-        return await self._session.run({self._input.name: data, **more}), crop, prepared - start
+        return await self._session.run({self._input.name: data, **more(crop)}), crop, prepared - start
 
     def _has_place(self) -> bool:
         """Whether the picture kernel can write the input where the plan reads it."""

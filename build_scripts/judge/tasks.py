@@ -1,0 +1,143 @@
+"""The verb `tasks`: what our tasks see in photos, beside what MediaPipe's solutions see in them."""
+
+import argparse
+import asyncio
+import json
+import os
+import subprocess
+import tempfile
+import venv
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from build_scripts.errors import BuildError
+from build_scripts.judge.backends import inference_backends
+from build_scripts.paths import BUILD, IMAGES, MODELS, settings
+from build_scripts.setup.task_models import task_models_step
+from build_scripts.steps import Step, run_steps
+
+ENVIRONMENT = BUILD / "judges" / "mediapipe"
+SCRIPT = Path(__file__).with_name("mediapipe_answers.py")
+FARTHEST = 1.0  # % of the width of what was found, mean of all landmarks
+LEAST_OVERLAP = 0.98  # of masks
+LIMIT_S = 900
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One task on one photo: how many things each of us found, and how far apart they are."""
+
+    task: str
+    photo: str
+    ours: int
+    judge: int
+    distance: str  # with its unit
+    right: bool
+
+
+def run(argv: list[str]) -> int:
+    """Prints the table; 1 if anything is farther from MediaPipe's answer than it may be."""
+    parser = argparse.ArgumentParser(prog="python3 -m build_scripts tasks")
+    parser.add_argument("--images", type=Path, default=IMAGES, help="a folder of photos; the sample photo if left out")
+    parser.add_argument("--backend", default="wasm", choices=inference_backends())
+    parser.add_argument("--json", type=Path, help="also write the table here")
+    options = parser.parse_args(argv)
+    photos = sorted(
+        p for p in options.images.iterdir() if p.suffix.lower() in (".jpg", ".jpeg", ".png", ".bmp", ".webp")
+    )
+    if not photos:
+        raise BuildError(f"{options.images} holds no photos (.jpg, .png, .bmp, .webp)")
+    run_steps([task_models_step(), _environment_step()])
+    with tempfile.TemporaryDirectory() as folder:
+        answers = _answers(Path(folder), photos)
+        rows = asyncio.run(_compared(answers, Path(folder), photos, options.backend))
+    width = max(len(row.photo) for row in rows)
+    for row in rows:
+        verdict = "" if row.right else "  <- too far"
+        print(f"{row.task:24}{row.photo:{width + 2}}ours {row.ours}  judge {row.judge}  {row.distance}{verdict}")
+    wrong = [row for row in rows if not row.right]
+    print(f"{len(rows) - len(wrong)} of {len(rows)} agree on {options.backend}")
+    if options.json:
+        options.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
+    return 1 if wrong else 0
+
+
+def _environment_step() -> Step:
+    package = settings()["mediapipe"]
+
+    def create() -> None:
+        venv.EnvBuilder(with_pip=True, clear=True).create(ENVIRONMENT)
+        python = ENVIRONMENT / "bin" / "python"
+        command = [str(python), "-m", "pip", "install", "-q", package["requirement"], "pillow"]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            raise BuildError(f"{package['requirement']} cannot be installed: {done.stderr.strip()[-400:]}")
+
+    return Step(
+        "mediapipe", "install the judge in an environment of its own",
+        inputs=lambda: [package["requirement"]], outputs=(ENVIRONMENT / "bin" / "python",), action=create,
+        stamp=ENVIRONMENT / ".stamp",
+    )  # fmt: skip
+
+
+def _answers(folder: Path, photos: list[Path]) -> dict[str, Any]:
+    output = folder / "answers.json"
+    command = [str(ENVIRONMENT / "bin" / "python"), str(SCRIPT), str(output), *map(str, photos)]
+    environment = {**os.environ, "GLOG_minloglevel": "2"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=LIMIT_S)
+    if done.returncode or not output.is_file():
+        raise BuildError(f"MediaPipe gave no answers: {done.stderr.strip()[-400:]}")
+    answers: dict[str, Any] = json.loads(output.read_text())
+    return answers
+
+
+async def _compared(answers: dict[str, Any], folder: Path, photos: list[Path], backend: str) -> list[Row]:
+    from webinfer.tasks import FaceLandmarker, HandLandmarker, PoseLandmarker, SelfieSegmenter
+
+    os.environ["WEBINFER_MODELS"] = str(MODELS)
+    images = {photo.name: np.array(Image.open(photo).convert("RGB")) for photo in photos}
+    makers: dict[str, Callable[[], Awaitable[Any]]] = {
+        "face_mesh": lambda: FaceLandmarker.create(backend=backend, most=4),
+        "face_mesh_attention": lambda: FaceLandmarker.create("face_mesh_attention", backend=backend, most=4),
+        "hands": lambda: HandLandmarker.create(backend=backend, most=4),
+        "poses": lambda: PoseLandmarker.create(backend=backend),
+    }
+    rows = []
+    for name, make in makers.items():
+        task = await make()
+        for photo, image in images.items():
+            rows.append(_landmarks(name, photo, await task.detect(image), answers[photo][name], image.shape))
+        task.close()
+    for name, model in (("selfie", "selfie_segmentation"), ("selfie_landscape", "selfie_segmentation_landscape")):
+        segmenter = await SelfieSegmenter.create(model, backend=backend)
+        for photo, image in images.items():
+            mask = await segmenter.segment(image)
+            ours = np.array(mask.values).reshape(mask.height, mask.width)
+            rows.append(_masks(name, photo, ours, np.load(folder / f"{name}_{photo}.npy")))
+        segmenter.close()
+    return rows
+
+
+def _landmarks(name: str, photo: str, ours: list[Any], theirs: list[Any], shape: tuple[int, ...]) -> Row:
+    size = np.array([shape[1], shape[0]])
+    worst, sides = 0.0, len(ours) == len(theirs)
+    for one in ours if theirs else []:
+        mine = np.array(one.landmarks.xyz).reshape(-1, 3)[:, :2]
+        gaps = [np.hypot(*(mine - np.array(t["landmarks"])[:, :2] * size).T).mean() for t in theirs]
+        nearest = int(np.argmin(gaps))
+        worst = max(worst, 100 * float(gaps[nearest]) / one.box.width)
+        sides = sides and theirs[nearest].get("kind") == getattr(one, "handedness", None)
+    return Row(name, photo, len(ours), len(theirs), f"{worst:.2f} % of the width", sides and worst <= FARTHEST)
+
+
+def _masks(name: str, photo: str, ours: Array, theirs: Array) -> Row:
+    union = int(((ours > 0.5) | (theirs > 0.5)).sum())
+    overlap = int(((ours > 0.5) & (theirs > 0.5)).sum()) / union if union else 1.0
+    people = int((ours > 0.5).any()), int((theirs > 0.5).any())
+    return Row(name, photo, *people, f"{overlap:.4f} IoU", overlap >= LEAST_OVERLAP)

@@ -1,0 +1,147 @@
+"""What a picture shows: the most likely classes of any image classification model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from webinfer.authoring.builder import GraphBuilder
+from webinfer.dtypes import DType
+from webinfer.errors import ModelFormatError
+from webinfer.graph.ir import Graph, TensorType, Value
+from webinfer.host import current
+from webinfer.host.interface import Host, Progress
+from webinfer.models.layouts import PictureInput
+from webinfer.session.loading import load
+from webinfer.session.options import real_number, whole_number
+from webinfer.session.plan_cache import WithPostprocessing
+from webinfer.session.session import Session
+from webinfer.tasks.base import PictureTask, ResultField, ResultSchema
+from webinfer.tasks.crop import Crop, InputSpec
+from webinfer.tasks.picture_input import PictureFeeder
+from webinfer.tensor import Tensor
+
+SCORES, CLASSES, PICTURE = "scores", "classes", "picture"
+MOST = 100
+WIDEST = 1e6  # of what a model may want for white
+STORED = {DType.UINT8: 0, DType.INT8: 128}  # what a stored 0 lies above the least
+
+
+@dataclass(frozen=True, slots=True)
+class Category:
+    """A class that a picture may show: its number, its label ("" if none were given), and its score."""
+
+    index: int
+    label: str
+    score: float
+
+
+def with_best(model: Any, most: int, values: tuple[float, float]) -> WithPostprocessing:
+    """The model with pixels of 0..255 as its input, and its `most` best classes as its outputs.
+
+    `values` are what a float model wants for 0 and for 255; a quantised one says it itself.
+    """
+
+    def extend(graph: Graph) -> None:
+        types = [v.type for v in (*graph.inputs, *graph.outputs)]
+        if len(graph.inputs) != 1 or len(graph.outputs) != 1 or not _fits(*types):
+            raise ModelFormatError(
+                f"{graph.name!r} is no image classification model: its inputs and outputs are {list(map(str, types))}; "
+                "needed are a picture [1, height, width, 3] and one tensor of scores"
+            )
+        (given,), (scores,) = graph.inputs, graph.outputs
+        head, tail = GraphBuilder(graph.name), GraphBuilder(graph.name)
+        graph.replace(given, _values(head, head.input(PICTURE, given.type.shape), given.type, values))
+        head.precede(graph)
+        if not scores.type.dtype.is_float:
+            scores = tail.node("dequantize", scores, dtype=DType.FLOAT32)
+        classes = scores.type.size
+        found = tail.node("top_k", tail.node("reshape", scores, shape=(1, classes)), k=min(most, classes))
+        for value, name in zip(found, (SCORES, CLASSES), strict=True):
+            tail.output(value, name)
+        tail.extend(graph)
+
+    return WithPostprocessing(model, f"best{most}of{values[0]:g}to{values[1]:g}", extend)
+
+
+def _fits(picture: TensorType, scores: TensorType) -> bool:
+    known = picture.dtype.is_float or (picture.dtype in STORED and picture.quant is not None)
+    readable = scores.dtype.is_float or scores.quant is not None
+    return picture.rank == 4 and picture.shape[0] == 1 and picture.shape[3] == 3 and known and readable
+
+
+def _values(builder: GraphBuilder, pixels: Value, wanted: TensorType, values: tuple[float, float]) -> Value:
+    """What the model wants for these pixels."""
+    if wanted.quant is None:
+        made: Value = builder.node("linear", pixels, a=(values[1] - values[0]) / 255, b=values[0])
+        return made
+    scale, zero = wanted.quant.scales[0], wanted.quant.zero_points[0] + STORED[wanted.dtype]
+    real = builder.node("linear", pixels, a=scale, b=-scale * zero)
+    stored: Value = builder.node("quantize", real, dtype=wanted.dtype, quant=wanted.quant)
+    return stored
+
+
+class ImageClassifier(PictureTask[Category]):
+    """Says what a picture shows. Make one with `await ImageClassifier.create(model, labels=names)`."""
+
+    name = "classification"
+    result = ResultSchema(
+        "categories", "categories", "Categories", "Category",
+        (ResultField("label", "text", ""), ResultField("score", "number", "0..1")),
+    )  # fmt: skip
+
+    def __init__(self, session: Session, spec: InputSpec, feeder: PictureFeeder, labels: Sequence[str]) -> None:
+        super().__init__(session, spec, feeder)
+        self._labels = labels
+
+    @classmethod
+    async def create(
+        cls,
+        model: Any,
+        *,
+        labels: Sequence[str] = (),
+        most: int = 5,
+        values: tuple[float, float] = (-1.0, 1.0),
+        keep_aspect: bool = False,
+        backend: str | Sequence[str] = "auto",
+        progress: Progress | None = None,
+        host: Host | None = None,
+    ) -> ImageClassifier:
+        """A classifier that is ready. `model` is a known name, bytes, a path or a URL of a model with one output.
+
+        `labels` are the names of the classes; in the order of the scores.
+        `values` are what a float model wants for black and for white. The picture is stretched to the model's input,
+        or with `keep_aspect` fitted into it.
+
+        Raises:  InputError if an option is out of range; ModelFormatError if the model does not take one picture and
+                 give one tensor of scores; what `webinfer.load` raises
+        """
+        most = whole_number("most", most, 1, MOST)
+        black, white = (real_number("values", value, WIDEST, low=-WIDEST) for value in values)
+        source = with_best(model, most, (black, white))
+        session = await load(source, backend=backend, progress=progress, host=host or current())
+        try:
+            _, height, width, _ = session.inputs[0].shape
+            spec = InputSpec(PictureInput(width, height, 1.0, 0.0), keep_aspect)
+            classifier = cls(session, spec, await PictureFeeder.create(session), labels)
+            await session.warmup()
+        except BaseException:
+            session.close()
+            raise
+        return classifier
+
+    async def classify(self, image: Any) -> list[Category]:
+        """The classes of an image, best first. It is anything `webinfer.tasks.image.read_image` takes.
+
+        Raises:  InputError if it is none of these or has no pixels
+        """
+        return await self.run(image)
+
+    async def decode(self, outputs: Mapping[str, Tensor], crop: Crop) -> list[Category]:
+        """The classes in the model's outputs."""
+        scores, places = (outputs[name].flat().tolist() for name in (SCORES, CLASSES))
+        return [Category(i, self._label(i), score) for i, score in zip(places, scores, strict=True)]
+
+    def _label(self, index: int) -> str:
+        return self._labels[index] if index < len(self._labels) else ""

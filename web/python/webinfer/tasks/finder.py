@@ -1,0 +1,63 @@
+"""The first of two models: a single-shot detector that says in which regions of a picture the second one looks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from webinfer.host.interface import Host, Progress
+from webinfer.session.loading import load
+from webinfer.session.session import Session
+from webinfer.tasks.crop import InputSpec, Region
+from webinfer.tasks.picture_input import PictureFeeder
+from webinfer.tasks.regions import RegionRule
+from webinfer.tasks.ssd import MIN_SCORE, SsdFamily, detections, least_score, with_detections
+
+
+class RegionFinder:
+    """Finds regions of pictures, best first."""
+
+    def __init__(self, session: Session, feeder: PictureFeeder, spec: InputSpec, rule: RegionRule) -> None:
+        self.session = session
+        self.feeder = feeder
+        self.min_score = 0.5
+        self._spec, self._rule = spec, rule
+
+    @classmethod
+    async def create(
+        cls,
+        model: Any,
+        family: SsdFamily,
+        rule: RegionRule,
+        *,
+        backend: str | Sequence[str],
+        progress: Progress | None,
+        host: Host,
+    ) -> RegionFinder:
+        """A finder that is ready.
+
+        Raises:  ModelFormatError if the model is not of the family; what `webinfer.load` raises
+        """
+        session = await load(with_detections(model, family), backend=backend, progress=progress, host=host)
+        try:
+            spec = InputSpec(family.layout_of(model, session.inputs[0].shape).input, corners=True)
+            finder = cls(session, await PictureFeeder.create(session), spec, rule)
+            await session.warmup()
+        except BaseException:
+            session.close()
+            raise
+        return finder
+
+    async def regions(self, image: Any) -> list[Region]:
+        """The regions of all that is found in an image."""
+        least = {MIN_SCORE: least_score(self.min_score)}
+        outputs, crop, _ = await self.feeder.run(image, None, self._spec, lambda crop: least)
+        return [
+            self._rule.region([crop.to_image(*point) for point in found.keypoints], found.box(crop))
+            for found in detections(outputs)
+        ]
+
+    def close(self) -> None:
+        """Frees the model and the memory of pictures."""
+        self.session.close()
+        self.feeder.close()

@@ -1,0 +1,100 @@
+"""21 points of a hand, in the picture and in metres, and which hand it is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from webinfer.authoring.builder import GraphBuilder
+from webinfer.graph.ir import Value
+from webinfer.models.layouts import HAND, PALM
+from webinfer.tasks.base import Box, ResultField, ResultSchema
+from webinfer.tasks.crop import Crop, Region
+from webinfer.tasks.landmarks import (
+    LANDMARKS,
+    SCORE,
+    WORLD,
+    LandmarkModel,
+    Landmarks,
+    LandmarkTask,
+    crop_map,
+    crop_rotation,
+    rotated,
+    score_of,
+)
+from webinfer.tasks.regions import RegionRule, box_of
+from webinfer.tasks.ssd import SsdFamily
+from webinfer.tensor import Tensor
+
+POINTS = 21
+DEPTH = 2.5  # pixels of a step of the third coordinate
+LEFT = "left"  # the output that says how likely a hand is a left one
+PALM_TO_REGION = RegionRule(0, 2, math.pi / 2, scale=2.6, shift=-0.5)
+# Of a frame before: wrist, thumb and the first two joints of each finger; the direction is that from the wrist to the
+# middle of the fingers' first joints.
+STABLE = (0, 1, 2, 3, 5, 6, 9, 10, 13, 14, 17, 18)
+HAND_TO_REGION = RegionRule(0, len(STABLE), math.pi / 2, scale=2.0, shift=-0.1)
+
+
+@dataclass(frozen=True, slots=True)
+class HandLandmarks:
+    """One hand: its landmarks from wrist to tip of the little finger, and whose hand it is.
+
+    `world` are the same points in metres around the hand's centre. `handedness` is "Left" or "Right" if the picture is
+    a mirror's, as a selfie camera shows it; `handedness_score` says how sure that is, `score` that it is a hand (0..1).
+    """
+
+    box: Box
+    score: float
+    handedness: str
+    handedness_score: float
+    landmarks: Landmarks
+    world: Landmarks
+
+
+def _read(builder: GraphBuilder, outputs: Sequence[Value]) -> Mapping[str, Value]:
+    points, score, left, world = outputs
+    return {
+        LANDMARKS: builder.node("mul", builder.node("reshape", points, shape=(POINTS, 3)), [1.0, 1.0, DEPTH]),
+        SCORE: score,
+        LEFT: left,
+        WORLD: rotated(builder, world, POINTS),
+    }
+
+
+class HandLandmarker(LandmarkTask[HandLandmarks]):
+    """Finds the landmarks of hands. Make one with `await HandLandmarker.create(most=2)`."""
+
+    name = "hand-landmarks"
+    result = ResultSchema(
+        "landmarks", "hands", "Hands found", "Hand",
+        (
+            ResultField("box", "box", "px"), ResultField("score", "number", "0..1"),
+            ResultField("handedness", "text", ""), ResultField("landmarks", "points", "px"),
+        ),
+    )  # fmt: skip
+    family, rule = SsdFamily("MediaPipe palm detector", (PALM,)), PALM_TO_REGION
+    kinds = (LandmarkModel("MediaPipe hand model", HAND, (3 * POINTS, 1, 1, 3 * POINTS), _read),)
+    default_model, default_detector = "hand_landmark_full", "palm_detection_full"
+
+    def more_inputs(self, crop: Crop) -> Mapping[str, object]:
+        """The crop's map, and its rotation for the points in metres."""
+        return {**crop_map(crop), **crop_rotation(crop)}
+
+    async def decode(self, outputs: Mapping[str, Tensor], crop: Crop) -> list[HandLandmarks]:
+        """The hand in the model's outputs, if there is one."""
+        score = score_of(outputs)
+        if not score >= self.min_score:
+            return []
+        landmarks, left = Landmarks(outputs[LANDMARKS].flat()), float(outputs[LEFT].flat()[0])
+        side, sure = ("Left", left) if left > 0.5 else ("Right", 1 - left)
+        world = Landmarks(outputs[WORLD].flat())
+        return [HandLandmarks(box_of(landmarks.points()), score, side, sure, landmarks, world)]
+
+    def following(self, found: HandLandmarks) -> Region:
+        """The region around the joints that move least when fingers do."""
+        points = found.landmarks.points(STABLE)
+        (ix, iy), (mx, my), (rx, ry) = (points[i] for i in (4, 6, 8))
+        knuckles = ((ix + rx) / 2 + mx) / 2, ((iy + ry) / 2 + my) / 2
+        return HAND_TO_REGION.turned(points, knuckles)

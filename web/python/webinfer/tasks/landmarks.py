@@ -1,0 +1,275 @@
+"""Landmarks: what tasks share that find things with one model and their points with a second.
+
+The second model's points become pixels of the picture within its plan: the crop's map is an input of it.
+"""
+
+from __future__ import annotations
+
+import array
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self, TypeVar, overload
+
+from webinfer.authoring.builder import GraphBuilder
+from webinfer.errors import ModelFormatError
+from webinfer.graph.ir import Graph, Value
+from webinfer.host import current
+from webinfer.host.interface import Host, Progress
+from webinfer.models.layouts import PictureInput
+from webinfer.session.loading import load
+from webinfer.session.options import real_number, whole_number
+from webinfer.session.plan_cache import WithPostprocessing
+from webinfer.session.session import Session
+from webinfer.tasks.base import PictureTask
+from webinfer.tasks.crop import Border, Crop, InputSpec, Region
+from webinfer.tasks.finder import RegionFinder
+from webinfer.tasks.picture_input import PictureFeeder
+from webinfer.tasks.regions import RegionRule, overlap
+from webinfer.tasks.ssd import SsdFamily
+from webinfer.tensor import Tensor
+
+Found = TypeVar("Found")
+MOST = 16  # things in one picture that may be asked for
+SAME = 0.5  # overlap from which two regions show one thing
+LANDMARKS, SCORE, WORLD = "landmarks", "score", "world"
+TURN, SHIFT, ROTATION = "turn", "shift", "rotation"
+
+
+@dataclass(frozen=True, slots=True)
+class Landmark:
+    """One point: x and y in pixels of the image, z in pixels towards the back, or all three in metres.
+
+    `visibility` and `presence` are 0..1, and 1 where the model does not tell them.
+    """
+
+    x: float
+    y: float
+    z: float
+    visibility: float = 1.0
+    presence: float = 1.0
+
+
+class Landmarks(Sequence[Landmark]):
+    """Points in the model's order; `xyz` are their numbers, three a point."""
+
+    def __init__(self, xyz: Sequence[float], confidences: Sequence[float] = ()) -> None:
+        self.xyz = array.array("f", xyz)
+        self._confidences = confidences  # visibility and presence of each
+
+    def __len__(self) -> int:
+        return len(self.xyz) // 3
+
+    @overload
+    def __getitem__(self, index: int) -> Landmark: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Landmark]: ...
+    def __getitem__(self, index: int | slice) -> Landmark | list[Landmark]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        i = range(len(self))[index]
+        return Landmark(*self.xyz[3 * i : 3 * i + 3], *self._confidences[2 * i : 2 * i + 2])
+
+    def __iter__(self) -> Iterator[Landmark]:
+        return (self[i] for i in range(len(self)))
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} landmarks>"
+
+    def points(self, indices: Sequence[int] | None = None) -> list[tuple[float, float]]:
+        """x and y of these landmarks, of all if none are named."""
+        across, down = self.xyz[0::3], self.xyz[1::3]
+        return list(zip(across, down, strict=True)) if indices is None else [(across[i], down[i]) for i in indices]
+
+
+@dataclass(frozen=True, slots=True)
+class LandmarkModel:
+    """Models of one kind: the picture they want, and how their outputs become landmarks.
+
+    `shapes` are the outputs' sizes in elements; `read` puts nodes behind them and returns all landmarks' [points, 3]
+    in pixels of the input and the score's logit or probability (a `sigmoid` says which), beside more outputs by name.
+    """
+
+    title: str
+    input: PictureInput
+    sizes: tuple[int, ...]
+    read: Callable[[GraphBuilder, Sequence[Value]], Mapping[str, Value]]
+
+
+def with_landmarks(model: Any, kinds: Sequence[LandmarkModel]) -> WithPostprocessing:
+    """The model with landmarks in pixels of the picture as outputs, and with the crop's map as more inputs."""
+
+    def extend(graph: Graph) -> None:
+        sizes = tuple(value.type.size for value in graph.outputs)
+        shape = graph.inputs[0].type.shape
+        kind = next((k for k in kinds if k.sizes == sizes and shape == _shape(k.input)), None)
+        if kind is None:
+            known = "; ".join(f"input {_shape(k.input)}, outputs of {k.sizes} numbers" for k in kinds)
+            raise ModelFormatError(
+                f"{graph.name!r} is not a {kinds[0].title}: input {shape}, outputs of {sizes} numbers; "
+                f"known are {known}"
+            )
+        builder = GraphBuilder(graph.name)
+        found = dict(kind.read(builder, graph.outputs))
+        turn, shift = builder.input(TURN, (3, 3)), builder.input(SHIFT, (1, 3))
+        found[LANDMARKS] = builder.node("add", builder.node("matmul", found[LANDMARKS], turn), shift)
+        for name, value in found.items():
+            builder.output(value, name)
+        builder.extend(graph)
+
+    return WithPostprocessing(model, LANDMARKS, extend)
+
+
+def rotated(builder: GraphBuilder, world: Value, points: int) -> Value:
+    """Points in metres [points, 3], turned as the crop was."""
+    rotation = builder.input(ROTATION, (3, 3))
+    turned: Value = builder.node("matmul", builder.node("reshape", world, shape=(points, 3)), rotation)
+    return turned
+
+
+def crop_map(crop: Crop) -> dict[str, array.array[float]]:
+    """The inputs TURN and SHIFT: they take a point in pixels of the model's input to pixels of the picture."""
+    r = crop.region
+    cos, sin = math.cos(r.rotation), math.sin(r.rotation)
+    across, down = r.width / crop.width, r.height / crop.height
+    x, y = crop.to_image(0.0, 0.0)
+    turn = (cos * across, sin * across, 0, -sin * down, cos * down, 0, 0, 0, across)
+    return {TURN: array.array("f", turn), SHIFT: array.array("f", (x, y, 0))}
+
+
+def crop_rotation(crop: Crop) -> dict[str, array.array[float]]:
+    """The input ROTATION."""
+    cos, sin = math.cos(crop.region.rotation), math.sin(crop.region.rotation)
+    return {ROTATION: array.array("f", (cos, sin, 0, -sin, cos, 0, 0, 0, 1))}
+
+
+def _shape(picture: PictureInput) -> tuple[int, ...]:
+    return (1, picture.height, picture.width, 3)
+
+
+class LandmarkTask(PictureTask[Found]):
+    """Finds regions with one model, landmarks in each with another."""
+
+    family: ClassVar[SsdFamily]
+    rule: ClassVar[RegionRule]
+    kinds: ClassVar[tuple[LandmarkModel, ...]]
+    extension = LANDMARKS
+    border: ClassVar[Border] = Border.EDGE
+    default_model: ClassVar[str]
+    default_detector: ClassVar[str]
+
+    def __init__(self, session: Session, spec: InputSpec, feeder: PictureFeeder, finder: RegionFinder) -> None:
+        super().__init__(session, spec, feeder)
+        self._finder, self._tracked = finder, list[Region]()
+        self.most, self.min_score = 1, 0.5
+
+    @classmethod
+    async def create(
+        cls,
+        model: Any = None,
+        *,
+        detector: Any = None,
+        backend: str | Sequence[str] = "auto",
+        most: int = 1,
+        min_detection_score: float = 0.5,
+        min_presence_score: float = 0.5,
+        progress: Progress | None = None,
+        host: Host | None = None,
+    ) -> Self:
+        """A task that is ready. `model` and `detector` are known names, bytes, paths or URLs.
+
+        `most` is how many things are looked for, best first; a thing whose score is less than `min_detection_score`
+        is not looked at, one whose landmarks score less than `min_presence_score` is not told.
+
+        Raises:  InputError for an option out of range; what `webinfer.load` raises; ModelFormatError if a model is not
+                 of the task's kind
+        """
+        most = whole_number("most", most, 1, MOST)
+        least_found = real_number("min_detection_score", min_detection_score, high=1)
+        least_told = real_number("min_presence_score", min_presence_score, high=1)
+        host = host or current()
+        source = with_landmarks(cls.default_model if model is None else model, cls.kinds)
+        session = await load(source, backend=backend, progress=progress, host=host)
+        try:
+            found = cls.default_detector if detector is None else detector
+            finder = await RegionFinder.create(
+                found, cls.family, cls.rule, backend=session.backend, progress=progress, host=host
+            )
+        except BaseException:
+            session.close()
+            raise
+        size = session.inputs[0].shape
+        kind = next(k for k in cls.kinds if _shape(k.input) == size)
+        task = cls(
+            session, InputSpec(kind.input, border=cls.border, corners=True), await PictureFeeder.create(session), finder
+        )
+        task.most, task.min_score, finder.min_score = most, least_told, least_found
+        await session.warmup()
+        return task
+
+    def more_inputs(self, crop: Crop) -> Mapping[str, Any]:
+        """The crop's map."""
+        return crop_map(crop)
+
+    @abstractmethod
+    def following(self, found: Found) -> Region:
+        """Where the next frame is looked at for a thing of this one."""
+
+    async def run(self, image: Any, region: Region | None = None) -> list[Found]:
+        """As `detect`; in a region of the image the detector is not asked."""
+        picture = self._finder.feeder.read(image)
+        regions = [region] if region else (await self._timed_regions(picture))[: self.most]
+        return await self._landmarks(picture, regions)
+
+    async def detect(self, image: Any) -> list[Found]:
+        """What is found in an image, best first. It has nothing to do with the image before.
+
+        `image` is anything `webinfer.tasks.image.read_image` takes.
+
+        Raises:  InputError if it is none of these or has no pixels
+        """
+        return await self.run(image)
+
+    async def detect_for_video(self, frame: Any) -> list[Found]:
+        """What is found in the next frame of a video: a thing is followed without the detector while it is there."""
+        picture = self._finder.feeder.read(frame)
+        regions = self._tracked
+        if len(regions) < self.most:
+            fresh = await self._timed_regions(picture)
+            regions = regions + [r for r in fresh if all(overlap(r, old) < SAME for old in regions)]
+        else:
+            self._detector_ms = 0.0
+        found = await self._landmarks(picture, regions[: self.most])
+        self._tracked = [self.following(one) for one in found]
+        return found
+
+    def reset(self) -> None:
+        """Forgets the things of the frame before."""
+        self._tracked = []
+
+    _detector_ms = 0.0
+
+    async def _timed_regions(self, picture: Any) -> list[Region]:
+        start = self.session.host.now_ms()
+        regions = await self._finder.regions(picture)
+        self._detector_ms = self.session.host.now_ms() - start
+        return regions
+
+    async def _landmarks(self, picture: Any, regions: Sequence[Region]) -> list[Found]:
+        found, times = list[Found](), {"prepare_ms": 0.0, "infer_ms": self._detector_ms, "decode_ms": 0.0}
+        for region in regions:
+            found += await super().run(picture, region)
+            times = {name: spent + self.times[name] for name, spent in times.items()}
+        self.times = times
+        return found
+
+    def close(self) -> None:
+        """Frees both models and the kernels' memory; a second call does nothing."""
+        super().close()
+        self._finder.close()
+
+
+def score_of(outputs: Mapping[str, Tensor]) -> float:
+    """The probability that what was looked for is in the region."""
+    return float(outputs[SCORE].flat()[0])

@@ -1,0 +1,111 @@
+"""Who is in a picture and who is background: a mask with the probability of each pixel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from webinfer.authoring.builder import GraphBuilder
+from webinfer.errors import ModelFormatError
+from webinfer.host import current
+from webinfer.host.interface import Host, Progress
+from webinfer.models.layouts import SELFIE, SELFIE_LANDSCAPE, PictureInput
+from webinfer.session.loading import load
+from webinfer.session.session import Session
+from webinfer.tasks.base import PictureTask, ResultField, ResultSchema
+from webinfer.tasks.crop import Border, Crop, InputSpec
+from webinfer.tasks.picture_input import PictureFeeder
+from webinfer.tensor import Tensor
+
+INPUTS: dict[tuple[int, ...], PictureInput] = {
+    (1, kind.height, kind.width, 3): kind for kind in (SELFIE, SELFIE_LANDSCAPE)
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Mask:
+    """Probabilities 0..1 that a pixel belongs to a person, float32, row by row, as large as the picture."""
+
+    width: int
+    height: int
+    values: memoryview
+
+
+class SelfieSegmenter(PictureTask[Mask]):
+    """Tells people from what is behind them. Make one with `await SelfieSegmenter.create()`.
+
+    `model="selfie_segmentation_landscape"` is faster and made for wide pictures.
+    """
+
+    name = "segmentation"
+    result = ResultSchema("mask", "masks", "Masks", "Mask", (ResultField("values", "mask", "0..1"),))
+
+    def __init__(self, session: Session, spec: InputSpec, feeder: PictureFeeder) -> None:
+        super().__init__(session, spec, feeder)
+        self._scaler: tuple[tuple[int, int], Session] | None = None  # for pictures of one size
+
+    @classmethod
+    async def create(
+        cls,
+        model: Any = "selfie_segmentation",
+        *,
+        backend: str | Sequence[str] = "auto",
+        progress: Progress | None = None,
+        host: Host | None = None,
+    ) -> SelfieSegmenter:
+        """A segmenter that is ready. `model` is a known name, bytes, a path or a URL.
+
+        Raises:  what `webinfer.load` raises; ModelFormatError if the model is not a selfie segmentation model
+        """
+        session = await load(model, backend=backend, progress=progress, host=host or current())
+        try:
+            kind = INPUTS.get(session.inputs[0].shape)
+            if kind is None or [o.shape for o in session.outputs] != [(1, kind.height, kind.width, 1)]:
+                raise ModelFormatError(
+                    f"{session.name!r} is no selfie segmentation model: input {session.inputs[0].shape}; known are "
+                    f"{', '.join(map(str, INPUTS))} with a mask of that size as the only output"
+                )
+            spec = InputSpec(kind, keep_aspect=False, border=Border.EDGE, corners=True)
+            segmenter = cls(session, spec, await PictureFeeder.create(session))
+            await session.warmup()
+        except BaseException:
+            session.close()
+            raise
+        return segmenter
+
+    async def segment(self, image: Any) -> Mask:
+        """The mask of an image, which is anything `webinfer.tasks.image.read_image` takes.
+
+        Raises:  InputError if it is none of these or has no pixels
+        """
+        (mask,) = await self.run(image)
+        return mask
+
+    async def decode(self, outputs: Mapping[str, Tensor], crop: Crop) -> list[Mask]:
+        """The mask, as large as the region that the model saw."""
+        (small,) = outputs.values()
+        width, height = (max(1, round(side)) for side in (crop.region.width, crop.region.height))
+        scaler = await self._scaler_to(width, height)
+        (large,) = (await scaler.run({"mask": small})).values()
+        return [Mask(width, height, large.flat())]
+
+    async def _scaler_to(self, width: int, height: int) -> Session:
+        if self._scaler is None or self._scaler[0] != (width, height):
+            builder = GraphBuilder("mask")
+            small = builder.input("mask", self.session.outputs[0].shape)
+            builder.output(builder.node("resize_bilinear", small, size=(height, width), half_pixel_centers=True))
+            fresh = await load(builder, backend="wasm", host=self.session.host)
+            self._close_scaler()
+            self._scaler = (width, height), fresh
+        return self._scaler[1]
+
+    def _close_scaler(self) -> None:
+        if self._scaler is not None:
+            self._scaler[1].close()
+            self._scaler = None
+
+    def close(self) -> None:
+        """Frees the model and the kernels' memory; a second call does nothing."""
+        super().close()
+        self._close_scaler()
