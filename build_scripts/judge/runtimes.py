@@ -1,12 +1,18 @@
 """The runtimes that judge models: one row a format. Their functions run in a process of their own, see zoo_judge."""
 
 import itertools
+import json
+import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+
+from build_scripts.bench.rivals import MODULES
+from build_scripts.setup.node import node_commands
 
 Array = np.ndarray[Any, Any]
 Shapes = dict[str, tuple[int, ...]]
@@ -143,12 +149,47 @@ def onnx_run(model: Path, inputs: Sequence[Mapping[str, Array]]) -> list[list[Ar
     return [[np.asarray(y) for y in session.run(None, dict(named))] for named in inputs]
 
 
+def tfjs_shapes(model: Path) -> Shapes | None:
+    """Nothing to bind: batches are of one, other sizes are those of the signature. None for layers models."""
+    return {} if "node" in json.loads(model.read_bytes()).get("modelTopology", {}) else None
+
+
+def tfjs_run(model: Path, inputs: Sequence[Mapping[str, Array]]) -> list[list[Array]]:
+    """TensorFlow.js' outputs for each input, in the model's order."""
+    script = Path(__file__).parent / "tfjs.cjs"
+    with TemporaryDirectory() as name:
+        folder, runs = Path(name), []
+        for i, named in enumerate(inputs):
+            for k, array in enumerate(named.values()):
+                (folder / f"input-{i}-{k}").write_bytes(array.tobytes())
+            runs.append(
+                [
+                    {"dtype": str(array.dtype), "shape": array.shape, "file": f"input-{i}-{k}"}
+                    for k, array in enumerate(named.values())
+                ]
+            )
+        (folder / "inputs.json").write_text(json.dumps(runs))
+        command = [next(node_commands()), str(script), str(MODULES), str(model), str(folder)]
+        subprocess.run(command, check=True, capture_output=True, timeout=600)
+        listed = json.loads((folder / "outputs.json").read_text())
+        return [
+            [np.frombuffer((folder / o["file"]).read_bytes(), o["dtype"]).reshape(o["shape"]) for o in outputs]
+            for outputs in listed
+        ]
+
+
 RUNTIMES = (
     Runtime("tflite", "litert", "*.tflite", litert_shapes, litert_run),
     Runtime("onnx", "onnxruntime", "*.onnx", onnx_shapes, onnx_run),
+    Runtime("tfjs", "tfjs", "*/model.json", tfjs_shapes, tfjs_run),
 )
 
 
 def runtime_of(model: Path) -> Runtime:
     """The runtime that judges this file."""
     return next(row for row in RUNTIMES if model.match(row.pattern))
+
+
+def title(model: Path) -> str:
+    """What a model is called in tables: a model.json has the name of its folder."""
+    return model.parent.name if model.name == "model.json" else model.stem

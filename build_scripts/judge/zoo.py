@@ -1,6 +1,7 @@
 """`zoo`: every model of a folder on every backend, judged by the runtime of its format.
 
-TFLite models are judged by ai-edge-litert, ONNX models by onnxruntime.
+TFLite models are judged by ai-edge-litert, ONNX models by onnxruntime, TensorFlow.js models (model.json in a folder of
+its own) by TensorFlow.js in Node.
 
 Prints model × backend → largest difference relative to the output's range, share of exact values,
 arena against its lower bound, steps, bytes and time. Models that their runtime cannot run (custom operators)
@@ -21,9 +22,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from build_scripts.bench.rivals import rivals_step
 from build_scripts.judge.backends import definition, inference_backends, use_engine
 from build_scripts.judge.float_twin import float_twin
-from build_scripts.judge.runtimes import RUNTIMES, Shapes, runtime_of
+from build_scripts.judge.runtimes import RUNTIMES, Shapes, runtime_of, title
 from build_scripts.judge.zoo_judge import (
     NUDGES,
     Array,
@@ -66,11 +68,11 @@ def run(argv: list[str]) -> int:
     """0 if every model that its runtime can run is right on every backend asked for."""
     options = _parse(argv)
     models = sorted(model for row in RUNTIMES for model in options.models.glob(row.pattern))
-    models = [model for model in models if not options.only or any(word in model.stem for word in options.only)]
+    models = [model for model in models if not options.only or any(word in title(model) for word in options.only)]
     if not models:
         print(f"no model in {options.models}; name a folder with --models")
         return 2
-    run_steps([kernels_step()])
+    run_steps([kernels_step(), *([rivals_step()] if any(m.suffix == ".json" for m in models) else [])])
     ways = _guarded_ways() if options.guards else _plain_ways(options.backend or inference_backends())
     rows = asyncio.run(_run(models, ways, options.images))
     if options.json:
@@ -86,7 +88,12 @@ def run(argv: list[str]) -> int:
 
 def _parse(argv: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="zoo", description=__doc__)
-    parser.add_argument("--models", type=Path, default=SHARED / "models", help="folder of .tflite and .onnx files")
+    parser.add_argument(
+        "--models",
+        type=Path,
+        default=SHARED / "models",
+        help="folder of .tflite and .onnx files, or of folders with a model.json",
+    )
     parser.add_argument("--images", type=Path, default=SHARED / "images", help="folder of photos to feed")
     known = [*inference_backends(), definition()]
     parser.add_argument("--backend", action="append", choices=known, help="only this backend; may be repeated")
@@ -162,7 +169,7 @@ async def _rows(
     verdict_by = definition() if shapes is None else runtime.judge
     rows = []
     for way in ways:
-        row = Row(model.stem, way.name, "refused", verdict_by, runtime.format, dynamic_range)
+        row = Row(title(model), way.name, "refused", verdict_by, runtime.format, dynamic_range)
         rows.append(row)
         with way.context():
             session = await _load(way, model, row, shapes or None)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 from tests.importers import sample_models
+from tests.importers.tfjs_writer import calls, function, model, node, placeholder, zipped
 
 from webinfer.importers.formats import FORMATS
 
@@ -75,20 +76,98 @@ def webnn() -> bytes:
     return json.dumps({"inputs": operands, "operators": operators, "outputs": ["y"]}).encode()
 
 
+def tfjs_image() -> bytes:
+    """A zipped graph model: convolutions with quantised weights, a pool, a product, shapes that are computed."""
+    rng = np.random.default_rng(4)
+    same = {"padding": "SAME", "strides": [1, 2, 2, 1]}
+    nodes = [
+        placeholder("x", [-1, 8, 8, 3]),
+        node("c", "_FusedConv2D", "x", "w", "bias", fused_ops=["BiasAdd", "Relu6"], **same),
+        node("d", "DepthwiseConv2dNative", "c", "v", padding="SAME", strides=[1, 1, 1, 1]),
+        node("s", "AddV2", "c", "d"),
+        node("p", "MaxPool", "s", ksize=[1, 2, 2, 1], **same),
+        node("shape", "Shape", "p", out_type="DT_INT32"),
+        node("n", "StridedSlice", "shape", "zero", "one", "one", shrink_axis_mask=1),
+        node("sizes", "Pack", "n", "rest", N=2, axis=0),
+        node("f", "Reshape", "p", "sizes"),
+        node("m", "MatMul", "f", "k", transpose_b=True),
+        node("t", "TopKV2", "m", "two", sorted=True),
+        node("y", "Softmax", "t"),
+        node("z", "GatherV2", "m", "t:1", "axis", batch_dims=1),
+    ]
+    weights = {
+        "w": rng.integers(0, 255, (3, 3, 3, 4)).astype(np.uint8), "v": rng.normal(size=(3, 3, 4, 1)).astype(np.float16),
+        "bias": np.ones(4, np.float32), "zero": np.array([0], np.int32), "one": np.array([1], np.int32),
+        "rest": np.int32(-1), "k": rng.integers(0, 65535, (5, 16)).astype(np.uint16), "two": np.int32(2),
+        "axis": np.int32(1),
+    }  # fmt: skip
+    quantized: dict[str, dict[str, object]] = {
+        "w": {"dtype": "uint8", "scale": 0.01, "min": -1.2}, "v": {"dtype": "float16"},
+        "k": {"dtype": "uint16", "scale": 1e-4, "min": -3.0},
+    }  # fmt: skip
+    tensor = {"name": "x:0", "dtype": "DT_FLOAT", "tensorShape": {"dim": [{"size": str(d)} for d in (1, 8, 8, 3)]}}
+    signature = {"inputs": {"x:0": tensor}, "outputs": {"y:0": {"name": "y:0"}, "z:0": {"name": "z:0"}}}
+    return zipped(model(nodes, weights, quantized, cuts=(50,), signature=signature))
+
+
+def tfjs_control() -> bytes:
+    """A zipped graph model with loops of both generations, a list of tensors, a branch and a function."""
+    nodes = [
+        placeholder("x", [2, 3]),
+        node("list", "TensorListFromTensor", "x", "any", element_dtype="DT_FLOAT"),
+        *(node(f"{n}_enter", "Enter", start, frame_name="loop") for n, start in (("i", "zero"), ("l", "list"))),
+        *(node(f"{n}_merge", "Merge", f"{n}_enter", f"{n}_next") for n in "il"),
+        node("less", "Less", "i_merge", "two"),
+        node("on", "LoopCond", "less"),
+        *(node(f"{n}_switch", "Switch", f"{n}_merge", "on") for n in "il"),
+        node("item", "TensorListGetItem", "l_switch:1", "i_switch:1", "any", element_dtype="DT_FLOAT"),
+        node("square", "Square", "item"),
+        node("set", "TensorListSetItem", "l_switch:1", "i_switch:1", "square"),
+        node("more", "AddV2", "i_switch:1", "one"),
+        node("i_next", "NextIteration", "more"),
+        node("l_next", "NextIteration", "set"),
+        node("exit", "Exit", "l_switch"),
+        node("stack", "TensorListStack", "exit", "any", element_dtype="DT_FLOAT"),
+        node("sum", "Sum", "stack", "both"),
+        node("yes", "Greater", "sum", "level"),
+        node("way", "Switch", "stack", "yes"),
+        node("a", "Neg", "way"),
+        node("b", "Abs", "way:1"),
+        node("met", "Merge", "a", "b"),
+        node("while", "StatelessWhile", "zero", "met", cond=calls("low"), body=calls("step")),
+        node("y", "Identity", "while:1"),
+    ]
+    functions = [
+        function("low", ["i", "v"], [node("l", "Less", "i", "two"), node("two", "Const")], {"o": "l:z:0"}),
+        function("step", ["i", "v"], [node("one", "Const"), node("j", "AddV2", "i", "one"), node("u", "Tanh", "v")],
+                 {"p": "j:z:0", "q": "u:y:0"}),
+    ]  # fmt: skip
+    weights = {
+        "any": np.int32(-1), "zero": np.int32(0), "one": np.int32(1), "two": np.int32(2), "level": np.float32(1),
+        "both": np.array([0, 1], np.int32),
+    }  # fmt: skip
+    return zipped(model(nodes, weights, functions=functions))
+
+
 # Every format by its name in FORMATS: its samples by theirs.
 SAMPLES: dict[str, dict[str, Callable[[], bytes]]] = {
     "TensorFlow Lite": sample_models.SAMPLES,
     "ONNX": {"onnx_image": onnx_image, "onnx_shapes": onnx_shapes},
+    "TensorFlow.js": {"tfjs_image": tfjs_image, "tfjs_control": tfjs_control},
     "WebNN graphs": {"webnn": webnn},
 }
 
 
 def samples(wanted: str | None = None) -> dict[str, bytes]:
-    """The samples of every format, or of the one whose name or suffix is `wanted`.
+    """The samples of every format, or of the one whose name, suffix or reader's folder is `wanted`.
 
     Raises:  ValueError if there is none
     """
-    rows = [row for row in FORMATS if not wanted or wanted == row.name or f".{wanted.lstrip('.')}" in row.suffixes]
+    rows = [
+        row
+        for row in FORMATS
+        if not wanted or wanted == row.name or f".{wanted.lstrip('.')}" in row.suffixes or f".{wanted}." in row.reader
+    ]
     found = {name: make() for row in rows for name, make in SAMPLES.get(row.name, {}).items()}
     if not found:
         known = ", ".join(f"{row.name} ({row.suffixes[0]})" for row in FORMATS if row.name in SAMPLES)

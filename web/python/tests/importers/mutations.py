@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import io
+import json
 import random
 import struct
 import time
 import traceback
 import tracemalloc
+import zipfile
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from tests.importers import paper_host
+from tests.importers.tfjs_writer import zipped
 
 from webinfer.errors import WebinferError
 from webinfer.graph.verify import verify
@@ -103,13 +108,83 @@ def attempt(data: bytes, label: str, tally: Tally) -> None:
 
 
 def mutants(data: bytes, count: int, seed: int) -> Iterator[tuple[str, bytes]]:
-    """`count` damaged copies, each with the words that make it again."""
+    """`count` damaged copies, each with the words that make it again. Of most archives, one file is damaged."""
+    files = _unpacked(data)
     for i in range(count):
         rng = random.Random(f"{seed}:{i}")
-        copy = bytearray(data)
+        name = rng.choice(list(files)) if files and rng.random() < 0.9 else ""
+        name = "model.json" if "model.json" in files and name and rng.random() < 0.7 else name
+        copy = bytearray(files.get(name, data))
         for _ in range(rng.choice((1, 1, 1, 1, 2, 4))):
-            _damage(copy, rng)
-        yield f"seed {seed} mutation {i}", bytes(copy)
+            if name.endswith(".json") and rng.random() < 0.7:
+                copy = _damaged_json(copy, rng)
+            else:
+                _damage(copy, rng)
+        yield f"seed {seed} mutation {i}", zipped({**files, name: bytes(copy)}) if name else bytes(copy)
+
+
+def _unpacked(data: bytes) -> dict[str, bytes]:
+    if data[:4] != b"PK\3\4":
+        return {}
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+_STRANGE: tuple[Any, ...] = (
+    None,
+    -1,
+    0,
+    1,
+    2,
+    2**31,
+    2**63,
+    -(2**40),
+    1e30,
+    0.5,
+    True,
+    "",
+    "x",
+    "-1",
+    "99999",
+    [],
+    {},
+    [[]],
+    {"i": []},
+)
+
+
+def _damaged_json(data: bytearray, rng: random.Random) -> bytearray:
+    """A description in which one part is gone, doubled, or is another part or something strange."""
+    try:
+        tree = json.loads(data)
+    except ValueError:
+        return data
+    places = list(_places(tree))
+    if not places:
+        return data
+    holder, key = rng.choice(places)
+    kind = rng.randrange(5)
+    if kind == 0:
+        del holder[key]
+    elif kind == 1 and isinstance(holder, list):
+        holder.insert(key, holder[key])
+    elif kind <= 3:
+        other, place = rng.choice(places)
+        holder[key] = json.loads(json.dumps(other[place]))
+    else:
+        holder[key] = rng.choice(_STRANGE)
+    return bytearray(json.dumps(tree).encode())
+
+
+def _places(tree: Any) -> Iterator[tuple[Any, Any]]:
+    """Each part of a description, as what holds it and the key there."""
+    waiting = [tree]
+    while waiting:
+        holder = waiting.pop()
+        for key in list(holder) if isinstance(holder, dict) else range(len(holder)):
+            yield holder, key
+            if isinstance(holder[key], (dict, list)):
+                waiting.append(holder[key])
 
 
 def truncations(data: bytes) -> Iterator[tuple[str, bytes]]:

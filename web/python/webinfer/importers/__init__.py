@@ -12,6 +12,7 @@ from webinfer.graph.ir import Graph
 from webinfer.graph.verify import verify
 from webinfer.importers import formats
 from webinfer.importers.core.course import Course
+from webinfer.importers.formats import chosen, unpacked
 
 
 def read_model(
@@ -22,7 +23,7 @@ def read_model(
     files: Mapping[str, memoryview] | None = None,
     course: Course | None = None,
 ) -> Graph:
-    """The model as a graph. Constants are views of `data`, which must stay alive and unchanged.
+    """The model as a graph. Constants are views of `data`, which must stay alive and unchanged. It may be zipped.
 
     `shapes` binds the sizes of inputs by name, for models that leave them open. `signature` names one of the ways
     to run a model that has several. `files` are the bytes of files beside the model, by the names it gives them.
@@ -33,7 +34,8 @@ def read_model(
              OpenSizes if sizes are left open;
              InputError if the model has no such signature
     """
-    graph = formats.read(memoryview(data).cast("B").toreadonly(), name, shapes or {}, signature, files, course)
+    whole, inside = formats.unpacked(memoryview(data).cast("B").toreadonly(), name)
+    graph = formats.read(whole, name, shapes or {}, signature, {**inside, **(files or {})}, course)
     verify(graph)
     return graph
 
@@ -54,4 +56,4 @@ def files_beside(data: memoryview | bytes, name: str = "model") -> tuple[str, ..
     return formats.files_beside(memoryview(data).cast("B").toreadonly(), name)
 
 
-__all__ = ["files_beside", "read_model", "signature_names"]
+__all__ = ["chosen", "files_beside", "read_model", "signature_names", "unpacked"]

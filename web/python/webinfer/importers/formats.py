@@ -10,7 +10,9 @@ from typing import Any
 
 from webinfer.errors import InputError, ModelFormatError
 from webinfer.graph.ir import Graph
+from webinfer.graph.printer import safe_name
 from webinfer.importers.core.course import Course
+from webinfer.importers.readers.archive import SIGNATURE, unpack
 
 Reader = Callable[..., Graph]  # of source, name and sizes of inputs; where the format has them, of more (see Format)
 _HEAD = 256  # bytes that tell a format
@@ -51,6 +53,12 @@ FORMATS = [
         beside="webinfer.importers.onnx.tensors:files_beside",
     ),
     Format(
+        "TensorFlow.js", ("/model.json",), "webinfer.importers.tfjs.convert:read_tfjs",
+        "every other operator, all of a model's in one error; layers models, strings",
+        keys=frozenset(("modelTopology", "weightsManifest")), courses=True,
+        beside="webinfer.importers.tfjs.weights:files_beside",
+    ),
+    Format(
         "WebNN graphs", (".webnn.json",), "webinfer.importers.webnn.convert:read_graph",
         "data types `int4` and `uint4`", keys=frozenset(("inputs", "operators")),
     ),
@@ -61,6 +69,33 @@ def model_names(files: Iterable[str]) -> list[str]:
     """The names of those files that are models by their suffix, without folder and suffix."""
     ends = tuple((file, suffix) for file in files for row in FORMATS for suffix in row.suffixes)
     return [file.removesuffix(suffix).rpartition("/")[2] for file, suffix in ends if file.endswith(suffix)]
+
+
+def unpacked(data: memoryview, name: str) -> tuple[memoryview, Mapping[str, memoryview]]:
+    """The model itself and the files beside it, if the bytes are a zip archive; else just the bytes.
+
+    Raises:  ModelFormatError if the archive is damaged or holds no model or several; LimitError
+    """
+    return chosen(unpack(data, name), name) if data[:4] == SIGNATURE else (data, {})
+
+
+def chosen(files: Mapping[str, memoryview], name: str) -> tuple[memoryview, Mapping[str, memoryview]]:
+    """The one model among files, and the files of its folder by their names in it.
+
+    Raises:  ModelFormatError if none of them is a model by its name, or several are
+    """
+    suffixes = tuple(suffix for row in FORMATS for suffix in row.suffixes)
+    for fits in (suffixes, (".json",)):
+        found = [file for file in files if f"/{file}".endswith(fits)]
+        if len(found) == 1:
+            folder = found[0].rpartition("/")[0]
+            folder += "/" if folder else ""
+            beside = {file[len(folder) :]: data for file, data in files.items() if file.startswith(folder)}
+            return files[found[0]], beside
+        if found:
+            break
+    listed = ", ".join(map(safe_name, list(found or files)[:8])) or "nothing"
+    raise ModelFormatError(f"{name!r} holds {'several models' if found else 'no model'}: {listed}; give one alone")
 
 
 def read(
@@ -151,7 +186,6 @@ def _json_object(data: memoryview) -> dict[str, Any]:
 
 
 _MAGIC = (
-    (b"PK\x03\x04", "a zip archive; if it is a .task bundle, take the .tflite file out of it"),
     (b"\x1f\x8b", "gzip-compressed; unpack it first"),
     (b"\x89HDF", "an HDF5 file (Keras); convert it to TFLite"),
     (b"GGUF", "a GGUF file, which holds language models"),
@@ -160,7 +194,7 @@ _MAGIC = (
     (b"\x89PNG", "a PNG picture"),
     (b"\xff\xd8\xff", "a JPEG picture"),
     (b"%PDF", "a PDF document"),
-    (b"{", "JSON; if it is a TensorFlow.js model, convert it to TFLite"),
+    (b"{", "JSON, but no TensorFlow.js model, which has modelTopology and weightsManifest"),
     (b"ORTM", "an ONNX Runtime (.ort) model; convert it to TFLite"),
 )
 _MARKUP = (b"<!doctype", b"<html", b"<?xml", b"<head", b"<!--")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
 from webinfer.authoring.builder import GraphBuilder
@@ -16,7 +16,7 @@ from webinfer.graph.ir import Graph
 from webinfer.graph.printer import print_graph
 from webinfer.host import current
 from webinfer.host.interface import Host, Progress, ProgressEvent
-from webinfer.importers import files_beside, read_model, signature_names
+from webinfer.importers import chosen, files_beside, read_model, signature_names, unpacked
 from webinfer.importers.core.course import Course, Key, OpenSizes, Unknown
 from webinfer.models.registry import MODELS, check_integrity, locate_model
 from webinfer.passes.dequantize import dequantize as in_real_numbers
@@ -49,7 +49,7 @@ async def load(
 ) -> Session:
     """A session that runs the model.
 
-    `source` is the model: its bytes, a path, a URL, the name of a known model, or a `GraphBuilder`.
+    `source` is the model: its bytes, a path, a URL, the name of a known model, a `GraphBuilder`, or names with bytes.
     `backend` says where it runs: a name, or a list of names to try in order; `webinfer run --help` prints them. "auto"
     measures a few runs on this device and takes the fastest. `session.choice` says which one runs, and why.
     Nodes that a backend cannot run go to another one; with `strict` there is an error instead.
@@ -78,7 +78,8 @@ async def load(
     options = _options(strict, progress, threads, tuning_ms, precision)
     _check_ways(signature, dynamic_range)
     post, source = (source, source.model) if isinstance(source, WithPostprocessing) else (None, source)
-    source = await _with_files(source, host, progress)
+    if not isinstance(source, GraphBuilder):
+        source = await _opened(source, host, progress)
     rounding = dynamic_range == "int8"
     plan = _Loading(source, post, host, order, options, shapes, signature, dequantize, rounding)
     return await plan.session(signature)
@@ -154,10 +155,10 @@ class _Loading:
             return self._read(self.shapes, signature, variables)
 
         try:
-            if isinstance(source, GraphBuilder) or special or source.files:
+            if isinstance(source, GraphBuilder) or special:
                 return read(), None
-            post = self.post
-            return await open_graph(source.data, source.name, self.host, read, self.order, post.name if post else "")
+            post, parts = self.post, (source.data, *source.files.values())
+            return await open_graph(parts, source.name, self.host, read, self.order, post.name if post else "")
         except OpenSizes as error:
             if self.shapes:
                 raise
@@ -221,15 +222,24 @@ class _Bytes:
     files: Mapping[str, memoryview] = field(default_factory=dict)
 
 
-async def _with_files(source: Any, host: Host, progress: Progress | None) -> GraphBuilder | _Bytes:
-    """The model with the files that it names, if it lies in a folder; else the importer says what is missing."""
-    if isinstance(source, GraphBuilder):
-        return source
-    model = _Bytes(*await _fetch(source, host, progress))
-    if not isinstance(source, (str, PurePath)) or str(source) in MODELS:
-        return model
-    names = files_beside(model.data, model.name)
-    return replace(model, files={n: await host.fetch(host.beside(str(source), n), progress) for n in names})
+async def _opened(source: Any, host: Host, progress: Progress | None) -> _Bytes:
+    """The model with the files beside it that it names; what is missing there, the importer says."""
+    if isinstance(source, Mapping):
+        if not all(isinstance(name, str) for name in source):
+            raise InputError("a mapping of a model's files has names that are no text")
+        data, beside = chosen({name: _bytes(data) for name, data in source.items()}, "model")
+        return _Bytes(data, "model", beside)
+    if isinstance(source, (str, PurePath)) and str(source) not in MODELS:
+        source = _in_folder(str(source))
+    data, name = await _fetch(source, host, progress)
+    data, inside = unpacked(data, name)
+    names = files_beside(data, name) if isinstance(source, str) and source not in MODELS and not inside else ()
+    return _Bytes(data, name, {**inside, **{n: await host.fetch(host.beside(source, n), progress) for n in names}})
+
+
+def _in_folder(place: str) -> str:
+    """A folder's model.json; other paths and URLs as they are."""
+    return f"{place.rstrip('/')}/model.json" if place.endswith("/") or Path(place).is_dir() else place
 
 
 async def _fetch(source: Any, host: Host, progress: Progress | None) -> tuple[memoryview, str]:
@@ -237,7 +247,8 @@ async def _fetch(source: Any, host: Host, progress: Progress | None) -> tuple[me
     if isinstance(source, (str, PurePath)):
         text = str(source)
         if text not in MODELS:
-            return await host.fetch(text, progress), PurePath(text.split("?")[0]).stem
+            path = PurePath(text.split("?")[0])
+            return await host.fetch(text, progress), path.stem if path.name != "model.json" else path.parent.name
         place = locate_model(text, host.asset)
         data = await host.fetch(place, progress)
         try:
@@ -247,8 +258,12 @@ async def _fetch(source: Any, host: Host, progress: Progress | None) -> tuple[me
             data = await host.fetch(place, progress, fresh=True)
             check_integrity(text, data)
         return data, text
+    return _bytes(source), "model"
+
+
+def _bytes(source: Any) -> memoryview:
     try:
-        return memoryview(source).cast("B"), "model"
+        return memoryview(source).cast("B")
     except TypeError:
         raise ModelFormatError(
             f"a model cannot be read from a {type(source).__name__}; give bytes, a path or a URL"

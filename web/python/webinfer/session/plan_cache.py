@@ -7,7 +7,7 @@ what is in their bytes, is the backends' matter.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,9 +37,12 @@ def entry_name(sha256: str, extension: str = "") -> str:
 
 
 async def open_graph(
-    data: memoryview, name: str, host: Host, read: Callable[[], Graph], order: Collection[str], extension: str = ""
-) -> tuple[Graph, PlanEntry | None]:
+    parts: Iterable[memoryview], name: str, host: Host, read: Callable[[], Graph], order: Collection[str],
+    extension: str = "",
+) -> tuple[Graph, PlanEntry | None]:  # fmt: skip
     """The graph that `read` returns, and its entry in the plan cache; None if no backend of the order stores plans.
+
+    `parts` are the bytes of the model's files.
 
     If a plan of this very engine was found, the graph's nodes are read only when somebody asks for them.
     """
@@ -47,7 +50,10 @@ async def open_graph(
     storing = registry.storing_plans(order)
     if not identity or not storing:
         return read(), None
-    entry = PlanEntry(entry_name(hashlib.sha256(data).hexdigest(), extension))
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part)
+    entry = PlanEntry(entry_name(digest.hexdigest(), extension))
     found = await host.recall_bytes(entry.name)
     plans = (registry.open_backend(row.name).deserialize(found, identity) for row in storing)
     plan = entry.plan = next((plan for plan in plans if plan is not None), None)

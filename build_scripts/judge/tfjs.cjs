@@ -1,0 +1,77 @@
+// What TensorFlow.js computes: node tfjs.cjs MODULES MODEL.json FOLDER
+//
+// FOLDER/inputs.json lists, for each run, the inputs in the model's order as {dtype, shape, file}. The outputs go to
+// FOLDER/outputs.json in the same form. The WebAssembly backend runs what it can, plain JavaScript the rest.
+
+const fs = require('fs');
+const path = require('path');
+const {createRequire} = require('module');
+
+const [modules, modelFile, folder] = process.argv.slice(2);
+const load = createRequire(path.join(modules, 'package.json'));
+const tf = load('@tensorflow/tfjs-core');
+load('@tensorflow/tfjs-backend-cpu');
+const wasm = load('@tensorflow/tfjs-backend-wasm');
+const {loadGraphModel} = load('@tensorflow/tfjs-converter');
+
+const KINDS = {float32: Float32Array, int32: Int32Array, bool: Uint8Array};
+
+function bytes(file) {
+  const data = fs.readFileSync(file);
+  return data.buffer.slice(data.byteOffset, data.byteOffset + data.byteLength);
+}
+
+function handler() {
+  const described = JSON.parse(fs.readFileSync(modelFile, 'utf8'));
+  const beside = path.dirname(modelFile);
+  const groups = described.weightsManifest;
+  const weightSpecs = groups.flatMap((group) => group.weights);
+  const shards = groups.flatMap((group) => group.paths).map((name) => fs.readFileSync(path.join(beside, name)));
+  const whole = Buffer.concat(shards);
+  const weightData = whole.buffer.slice(whole.byteOffset, whole.byteOffset + whole.byteLength);
+  const {modelTopology, format, generatedBy, convertedBy, signature, userDefinedMetadata} = described;
+  return {load: async () => ({
+    modelTopology, format, generatedBy, convertedBy, signature, userDefinedMetadata, weightSpecs, weightData,
+  })};
+}
+
+async function run(backend, runs) {
+  await tf.setBackend(backend);
+  await tf.ready();
+  const model = await loadGraphModel(handler());
+  const results = [];
+  for (const inputs of runs) {
+    const tensors = inputs.map(({dtype, shape, file}) =>
+      tf.tensor(new KINDS[dtype](bytes(path.join(folder, file))), shape, dtype));
+    let outputs = await model.executeAsync(tensors);
+    outputs = Array.isArray(outputs) ? outputs : [outputs];
+    const listed = [];
+    for (const [i, output] of outputs.entries()) {
+      const file = `output-${results.length}-${i}`;
+      fs.writeFileSync(path.join(folder, file), new KINDS[output.dtype](await output.data()));
+      listed.push({dtype: output.dtype, shape: output.shape, file});
+    }
+    tf.dispose([tensors, outputs]);
+    results.push(listed);
+  }
+  return results;
+}
+
+async function main() {
+  const runs = JSON.parse(fs.readFileSync(path.join(folder, 'inputs.json'), 'utf8'));
+  wasm.setWasmPaths(path.join(modules, '@tensorflow/tfjs-backend-wasm/dist/'));
+  let results;
+  try {
+    results = await run('wasm', runs);
+  } catch (error) {
+    console.error(`wasm: ${error.message}`);
+    results = await run('cpu', runs);
+  }
+  fs.writeFileSync(path.join(folder, 'outputs.json'), JSON.stringify(results));
+  process.exit(0); // threads of the backend would wait
+}
+
+main().catch((error) => {
+  console.error(error);
+  process.exit(1);
+});

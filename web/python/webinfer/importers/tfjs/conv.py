@@ -1,0 +1,214 @@
+"""TensorFlow's convolutions, pools and matrix products, with what is fused into them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from webinfer.graph.ir import Op, Value
+from webinfer.importers.core.geometry import check_window, image_pads, transposed_pads
+from webinfer.importers.core.limits import MAX_REACH
+from webinfer.importers.tfjs.elementwise import ACTIVATIONS, real
+from webinfer.importers.tfjs.operation import Convert, Operation
+from webinfer.ops import conv, matmul, pool
+from webinfer.ops import elementwise as ew
+
+Pads = tuple[int, int, int, int]
+
+
+def _image(op: Operation, key: int = 0) -> Value:
+    op.channels_last()
+    x = real(op, key)
+    if x.type.rank != 4:
+        op.fail(f"input {key} has shape {x.type.shape}, needs rank 4")
+    return x
+
+
+def _pads(
+    op: Operation, x: Value, window: Sequence[int], stride: Sequence[int], dilation: Sequence[int] = (1, 1)
+) -> Pads:
+    """Padding above, below, left and right of x."""
+    if op.chosen("padding", ("SAME", "VALID", "EXPLICIT"), "VALID") == "SAME":
+        return image_pads(x.type.shape, window, stride, dilation)
+    return _explicit(op) if op.word("padding") == "EXPLICIT" else (0, 0, 0, 0)
+
+
+def _explicit(op: Operation) -> Pads:
+    listed = op.vector("explicit_paddings")
+    if len(listed) != 8 or any(listed[:2]) or any(listed[6:]) or min(listed) < 0:
+        op.fail(f"explicit_paddings {listed} are not those of an image")
+    return listed[2], listed[3], listed[4], listed[5]
+
+
+def _attrs(op: Operation, x: Value, w: Value, groups: int = 1) -> conv.Conv2dAttrs:
+    """Weights [KH, KW, ...]"""
+    stride, dilation = op.window("strides"), op.window("dilations")
+    window = w.type.shape[:2]
+    if max(window[0] * dilation[0], window[1] * dilation[1]) > MAX_REACH:
+        op.fail(f"a window of {window} with dilation {dilation} reaches too far")
+    return conv.Conv2dAttrs(stride, _pads(op, x, window, stride, dilation), dilation, groups)
+
+
+def _filter(op: Operation, key: int = 1) -> Value:
+    w = real(op, key)
+    if w.type.rank != 4:
+        op.fail(f"weights have shape {w.type.shape}, need rank 4")
+    return w
+
+
+def _fused(op: Operation, channels: int) -> tuple[Value | None, list[str]]:
+    """The bias as one row, if there is one, and what follows it."""
+    words = op.words("fused_ops")
+    if words[:1] != ["BiasAdd"] or op.count < 3:
+        return None, words
+    bias = real(op, 2)
+    if bias.type.size != channels:
+        op.refuse(f"a bias of {bias.type.shape} for {channels} channels")
+    return op.reshape(bias, (channels,)), words[1:]
+
+
+def _activated(op: Operation, y: Value, words: Sequence[str]) -> Value:
+    """What is fused behind the bias. Prelu takes its slopes from the last input."""
+    for word in words:
+        if word == "Prelu":
+            y = op.binary(ew.PRELU, y, real(op, op.count - 1))
+        elif word in ACTIVATIONS:
+            y = ACTIVATIONS[word](op, y)
+        else:
+            op.refuse(f"fused {word}")
+    return y
+
+
+def _conv2d(op: Operation) -> Value:
+    """Weights [KH, KW, CI, CO]"""
+    return _convolve(op, _image(op), _filter(op))
+
+
+def _convolve(op: Operation, x: Value, w: Value) -> Value:
+    inner, outer = w.type.shape[2:]
+    if inner < 1 or x.type.shape[3] % inner:
+        op.fail(f"weights {w.type.shape} do not divide the channels of x {x.type.shape}")
+    attrs = _attrs(op, x, w, max(x.type.shape[3] // inner, 1))
+    bias, words = _fused(op, outer)
+    return _activated(op, op.emit(conv.CONV2D, [x, op.transpose(w, (3, 0, 1, 2)), bias], attrs), words)
+
+
+def _conv1d(op: Operation) -> Value:
+    """A row [N, W, C] as an image of one line, weights [KW, CI, CO]."""
+    op.channels_last()
+    x, w = real(op, 0), real(op, 1)
+    if x.type.rank != 3 or w.type.rank != 3:
+        op.fail(f"x {x.type.shape} and weights {w.type.shape} must have rank 3")
+    wide, line = op.reshape(w, (1, *w.type.shape)), op.reshape(x, (x.type.shape[0], 1, *x.type.shape[1:]))
+    (stride,) = check_window(op, {"stride": op.number("stride", 1)})
+    (dilation,) = check_window(op, {"dilation": op.number("dilation", 1)})
+    pads = _pads(op, line, wide.type.shape[:2], (1, stride), (1, dilation))
+    attrs = conv.Conv2dAttrs((1, stride), pads, (1, dilation))
+    y = op.emit(conv.CONV2D, [line, op.transpose(wide, (3, 0, 1, 2)), None], attrs)
+    return op.reshape(y, (y.type.shape[0], *y.type.shape[2:]))
+
+
+def _depthwise(op: Operation) -> Value:
+    """Weights [KH, KW, C, M]: M results of each channel."""
+    x, w = _image(op), _filter(op)
+    high, wide, channels, times = w.type.shape
+    if channels != x.type.shape[3]:
+        op.fail(f"weights {w.type.shape} do not fit x {x.type.shape}")
+    attrs = _attrs(op, x, w)
+    bias, words = _fused(op, channels * times)
+    y = op.emit(conv.DEPTHWISE_CONV2D, [x, op.reshape(w, (1, high, wide, channels * times)), bias], attrs)
+    return _activated(op, y, words)
+
+
+def _transposed(op: Operation) -> Value:
+    """The image whose convolution has the size of input 2; weights [KH, KW, CO, CI]."""
+    shape, x, w = op.integers(0), _image(op, 2), _filter(op)
+    if len(shape) != 4 or min(shape[1:]) < 1 or op.window("dilations") != (1, 1):
+        op.refuse(f"a result of shape {shape}, dilations {op.vector('dilations')}")
+    high, wide = op.window("strides")
+    same = op.chosen("padding", ("SAME", "VALID")) == "SAME"
+    top, bottom, extra_h = transposed_pads(op, same, x.type.shape[1], shape[1], w.type.shape[0], high)
+    left, right, extra_w = transposed_pads(op, same, x.type.shape[2], shape[2], w.type.shape[1], wide)
+    attrs = conv.ConvTranspose2dAttrs((high, wide), (top, bottom, left, right), output_padding=(extra_h, extra_w))
+    y = op.emit(conv.CONV_TRANSPOSE2D, [x, op.transpose(w, (2, 0, 1, 3)), None], attrs)
+    if y.type.shape[1:] != shape[1:]:
+        op.fail(f"the result is to be {shape}, x and weights make {y.type.shape}")
+    return y
+
+
+def _pool(target: Op) -> Convert:
+    def convert(op: Operation) -> Value:
+        x, window, stride = _image(op), op.window("ksize"), op.window("strides")
+        return op.emit(target, [x], pool.Pool2dAttrs(window, stride, _pads(op, x, window, stride)))
+
+    return convert
+
+
+def product(op: Operation, a: Value, b: Value, transpose_a: bool, transpose_b: bool, bias: Value | None) -> Value:
+    """a times b, plus a row."""
+    return op.emit(matmul.MATMUL, [a, b, bias], matmul.MatmulAttrs(transpose_a, transpose_b))
+
+
+def _matmul(op: Operation) -> Value:
+    first, second = (f"adj_{n}" if op.name.startswith("Batch") else f"transpose_{m}" for n, m in ("xa", "yb"))
+    a, b, turned = real(op, 0), real(op, 1), op.flag(second)
+    columns = b.type.shape[-2 if turned else -1] if b.type.rank > 1 else 0
+    bias, words = _fused(op, columns)
+    return _activated(op, product(op, a, b, op.flag(first), turned, bias), words)
+
+
+def _einsum(op: Operation) -> Value:
+    """A sum of products of one or two tensors, brought to one batched product of matrices."""
+    equation = op.word("equation").replace(" ", "")
+    left, arrow, result = equation.partition("->")
+    terms = left.split(",")
+    tensors = [real(op, i) for i in range(op.count)]
+    letters = [term for term in (*terms, result) if not (term.isalpha() or term == "") or len(set(term)) != len(term)]
+    if not arrow or len(terms) != len(tensors) or not 1 <= len(terms) <= 2 or letters:
+        op.refuse(f"the equation {equation!r}")
+    if any(len(term) != x.type.rank for term, x in zip(terms, tensors, strict=True)):
+        op.fail(f"the equation {equation!r} does not fit {[x.type.shape for x in tensors]}")
+    if len(terms) == 1:
+        if sorted(terms[0]) != sorted(result):
+            op.refuse(f"the equation {equation!r}")
+        return op.transpose(tensors[0], [terms[0].index(c) for c in result])
+    (p, q), (a, b) = terms, tensors
+    batch = [c for c in result if c in p and c in q]
+    summed = [c for c in p if c in q and c not in result]
+    rows, columns = [c for c in result if c in p and c not in q], [c for c in result if c in q and c not in p]
+    if {*batch, *summed, *rows} != set(p) or {*batch, *summed, *columns} != set(q):
+        op.refuse(f"the equation {equation!r}")
+    sizes = {**dict(zip(p, a.type.shape, strict=True)), **dict(zip(q, b.type.shape, strict=True))}
+
+    def matrix(x: Value, term: str, order: Sequence[Sequence[str]]) -> Value:
+        turned = op.transpose(x, [term.index(c) for group in order for c in group])
+        return op.reshape(turned, [_size(sizes, group) for group in order])
+
+    y = product(op, matrix(a, p, (batch, rows, summed)), matrix(b, q, (batch, summed, columns)), False, False, None)
+    made = [*batch, *rows, *columns]
+    return op.transpose(op.reshape(y, [sizes[c] for c in made]), [made.index(c) for c in result])
+
+
+def _size(sizes: dict[str, int], letters: Sequence[str]) -> int:
+    total = 1
+    for letter in letters:
+        total *= sizes[letter]
+    return total
+
+
+CONVERTERS: dict[str, Convert] = {
+    "AvgPool": _pool(pool.AVERAGE_POOL2D),
+    "BatchMatMul": _matmul,
+    "BatchMatMulV2": _matmul,
+    "Conv1D": _conv1d,
+    "Conv2D": _conv2d,
+    "Conv2DBackpropInput": _transposed,
+    "Conv2dTranspose": _transposed,
+    "DepthwiseConv2d": _depthwise,
+    "DepthwiseConv2dNative": _depthwise,
+    "Einsum": _einsum,
+    "FusedDepthwiseConv2dNative": _depthwise,
+    "MatMul": _matmul,
+    "MaxPool": _pool(pool.MAX_POOL2D),
+    "_FusedConv2D": _conv2d,
+    "_FusedMatMul": _matmul,
+}

@@ -1,0 +1,221 @@
+"""TensorFlow.js → graph: the table of all operators, and the walk over a model's graph and functions."""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
+
+from webinfer.dtypes import DType
+from webinfer.errors import ModelFormatError, ShapeError, UnsupportedOpError
+from webinfer.graph.ir import Graph, TensorType, Value
+from webinfer.graph.printer import safe_name
+from webinfer.importers.core.course import Course, OpenSizes, Unknown
+from webinfer.importers.core.geometry import batch_to_space, space_to_batch
+from webinfer.importers.core.limits import MAX_RANK, check_bytes, within
+from webinfer.importers.core.operation import WRONG_ARGUMENTS, convert_all
+from webinfer.importers.core.problems import Problems, Refusal
+from webinfer.importers.core.writer import GraphWriter, Shapes, bound_shape, check_names, unique_names
+from webinfer.importers.tfjs import control, conv, elementwise, image, movement, reduce, spectral
+from webinfer.importers.tfjs.model import GraphInfo, ModelInfo, NodeInfo, part, read_model
+from webinfer.importers.tfjs.operation import (
+    DTYPES,
+    Complex,
+    Context,
+    Convert,
+    Dead,
+    Listed,
+    Operation,
+    Scope,
+    shape_of,
+)
+from webinfer.importers.tfjs.order import order_of, owner
+from webinfer.importers.tfjs.weights import External, read_weights
+from webinfer.importers.tflite import gather as tflite_gather
+from webinfer.importers.tflite import movement as tflite_movement
+from webinfer.importers.tflite import pattern as tflite_pattern
+
+# Operators that TFLite has too, with the same inputs and options of the same names.
+_TFLITE = {
+    "BroadcastArgs": tflite_movement.CONVERTERS["BROADCAST_ARGS"],
+    "BroadcastTo": tflite_pattern.CONVERTERS["BROADCAST_TO"],
+    "ExpandDims": tflite_movement.CONVERTERS["EXPAND_DIMS"],
+    "Fill": tflite_pattern.CONVERTERS["FILL"],
+    "GatherNd": tflite_gather.CONVERTERS["GATHER_ND"],
+    "Range": tflite_pattern.CONVERTERS["RANGE"],
+    "Rank": tflite_pattern.CONVERTERS["RANK"],
+    "Reshape": tflite_movement.CONVERTERS["RESHAPE"],
+    "ReverseV2": tflite_movement.CONVERTERS["REVERSE_V2"],
+    "ScatterNd": tflite_gather.CONVERTERS["SCATTER_ND"],
+    "Slice": tflite_movement.CONVERTERS["SLICE"],
+    "Squeeze": tflite_movement.CONVERTERS["SQUEEZE"],
+    "StridedSlice": tflite_movement.CONVERTERS["STRIDED_SLICE"],
+    "Tile": tflite_movement.CONVERTERS["TILE"],
+    "Transpose": tflite_movement.CONVERTERS["TRANSPOSE"],
+}
+CONVERTERS: dict[str, Convert] = {
+    "BatchToSpaceND": batch_to_space, "SpaceToBatchND": space_to_batch,
+    **{name: cast(Convert, row[0]) for name, row in _TFLITE.items()},
+    **control.CONVERTERS, **conv.CONVERTERS, **elementwise.CONVERTERS, **image.CONVERTERS, **movement.CONVERTERS,
+    **reduce.CONVERTERS, **spectral.CONVERTERS,
+}  # fmt: skip
+
+
+def read_tfjs(
+    described: Mapping[str, Any], name: str, shapes: Shapes, external: External | None = None,
+    course: Course | None = None,
+) -> Graph:  # fmt: skip
+    """The graph of a model.json. `shapes` binds the sizes of inputs by name; `external` are the files of weights.
+
+    An open first axis is a batch, of one unless `shapes` says otherwise.
+
+    Raises:  ModelFormatError if a rule is broken; UnsupportedOpError listing everything that is not supported;
+             ShapeError if `shapes` does not fit; OpenSizes if it leaves a size open; LimitError for absurd sizes;
+             with a course, Unknown
+    """
+    if "node" not in part(described, "modelTopology", dict, name):
+        raise UnsupportedOpError([f"{name}: a layers model of Keras; convert it to a graph model"])
+    try:
+        model = read_model(described)
+        weights, strange = read_weights(described, external or {})
+        context = Context(GraphWriter(name, floats=True, course=course), weights, strange, model.functions, _run)
+        walk, problems, scope = _Walk(context, model.graph), Problems(context.guessed), Scope()
+        _add_inputs(walk, model, shapes, scope, problems)
+        walk.given = set(scope)
+        try:
+            convert_all(walk.steps(walk.order.frames[()].nodes, scope), problems)
+            problems.check()
+            return _finish(walk, scope)
+        except Unknown as unknown:
+            unknown.outputs = _declared(model)
+            raise
+    except WRONG_ARGUMENTS as error:
+        if isinstance(error, ShapeError):
+            raise
+        raise ModelFormatError(f"{name}: a part is not what it should be: {error}") from error
+
+
+class _Walk:
+    """A graph or a function on its way into the graph that is written."""
+
+    def __init__(self, context: Context, graph: GraphInfo) -> None:
+        self.context, self.graph, self.order = context, graph, order_of(graph)
+        self.given = {key for _, key in graph.inputs}  # nodes whose values come from outside
+
+    def op_of(self, key: str) -> str:
+        """The operator that makes a value."""
+        return self.graph.nodes[owner(key, self.graph.nodes)].op
+
+    def convert(self, nodes: Sequence[NodeInfo], scope: Scope) -> None:
+        """Converts some of the nodes.
+
+        Raises:  Refusal listing everything that is not supported; ModelFormatError; LimitError
+        """
+        problems = Problems(self.context.guessed)
+        convert_all(self.steps(nodes, scope), problems)
+        if lines := problems.lines():
+            raise Refusal(*lines)
+
+    def steps(self, nodes: Sequence[NodeInfo], scope: Scope) -> Iterator[tuple[Operation, Convert | None, str]]:
+        """The nodes with their converters; what only an untaken way of a condition needs is left out."""
+        for info in nodes:
+            if info.name in self.given:
+                continue
+            dead = [isinstance(scope.get(key), Dead) for key in (*info.inputs, *info.controls)]
+            if all(dead[: len(info.inputs)]) and dead if info.op == "Merge" else any(dead):
+                scope.update((key, Dead()) for key in info.outputs)
+                continue
+            convert = CONVERTERS.get(info.op)
+            yield Operation(info, self.context, scope, self), convert, "" if convert is not None else "not supported"
+
+
+def _run(context: Context, name: str, inputs: list[Value]) -> list[Value]:
+    """The outputs of a function."""
+    walk = context.walks.get(name)
+    if walk is None:
+        walk = context.walks[name] = _Walk(context, context.functions[name])
+    given = [key for _, key in context.functions[name].inputs]
+    if len(given) != len(inputs):
+        raise ModelFormatError(f"function {safe_name(name)} has {len(given)} inputs, is given {len(inputs)}")
+    scope: Scope = ChainMap(dict(zip(given, inputs, strict=True)))
+    walk.convert(walk.order.frames[()].nodes, scope)
+    return [_result(scope, key) for _, key in context.functions[name].outputs]
+
+
+def _result(scope: Scope, key: str) -> Value:
+    found = scope.get(key)
+    if found is None or isinstance(found, Dead):
+        raise ModelFormatError(f"the output {safe_name(key)} is computed by no node")
+    return found
+
+
+def _finish(walk: _Walk, scope: Scope) -> Graph:
+    outputs = walk.graph.outputs
+    values = [_result(scope, key) for _, key in outputs]
+    for (name, _), value in zip(outputs, values, strict=True):
+        if isinstance(value, (Complex, Listed)):
+            raise UnsupportedOpError([f"output {safe_name(name)}, which is {type(value).__name__.lower()}"])
+    names = unique_names([name for name, _ in outputs])
+    return walk.context.writer.finish([(name, v.name, v) for name, v in zip(names, values, strict=True)])
+
+
+def _add_inputs(walk: _Walk, model: ModelInfo, shapes: Shapes, scope: Scope, problems: Problems) -> None:
+    told = model.shapes
+    needed = {node.name for frame in walk.order.frames.values() for node in frame.nodes}
+    inputs = [(n, key) for n, key in walk.graph.inputs if key in told or key in needed]
+    names = unique_names([n for n, _ in inputs])
+    check_names(shapes, names, walk.context.writer.course)
+    unbound, listed = list[str](), list[Value]()
+    for name, (_, key) in zip(names, inputs, strict=True):
+        node = walk.graph.nodes[owner(key, walk.graph.nodes)]
+        kind = str((node.attributes.get("dtype") or {}).get("type", "DT_FLOAT"))
+        if kind not in DTYPES:
+            problems.add(f"input {safe_name(name)}: type {safe_name(kind.removeprefix('DT_').lower())}")
+            problems.guess((key,))
+            continue
+        own, usual = shape_of((node.attributes.get("shape") or {}).get("shape")), shape_of(told.get(key))
+        allowed = usual if own is None else own
+        shape = _bound(name, allowed, usual, shapes, DTYPES[kind])
+        if shape is None:
+            sizes = "any rank" if allowed is None else ", ".join("?" if d < 0 else str(d) for d in allowed)
+            unbound.append(f"{safe_name(name)} ({sizes})")
+        value = Value(name, TensorType(_open(allowed) if shape is None else shape, DTYPES[kind]))
+        listed.append(value)
+        scope[key] = value
+    if unbound:
+        problems.check()
+        raise OpenSizes(
+            f"{walk.context.writer.graph.name}: the model leaves sizes of inputs open: {', '.join(unbound[:8])}; bind "
+            f"them with `shapes`, for example shapes={{{names[0]!r}: (...)}}",
+            listed, _declared(model),
+        )  # fmt: skip
+    walk.context.writer.graph.inputs += listed
+
+
+def _open(sizes: Sizes) -> Any:
+    """Sizes for people: "?" where nothing is known."""
+    return tuple("?" if d < 0 else d for d in sizes or ())
+
+
+def _declared(model: ModelInfo) -> list[Value]:
+    """What the signature says of the outputs."""
+    return [Value(name, TensorType(_open(shape_of(model.shapes.get(key))))) for name, key in model.graph.outputs]
+
+
+Sizes = tuple[int, ...] | None
+
+
+def _bound(name: str, allowed: Sizes, usual: Sizes, shapes: Shapes, dtype: DType) -> Sizes:
+    """The shape that an input gets, or None if sizes are left open; `usual` is what the signature says."""
+    wanted = shapes.get(name)
+    rank = len(wanted or ()) if allowed is None else len(allowed)
+    within(f"input {safe_name(name)}: rank", rank, MAX_RANK, "use tensors of fewer dimensions")
+    if wanted is not None:
+        return bound_shape(name, (), (-1,) * len(wanted) if allowed is None else allowed, wanted, dtype)
+    if allowed is not None and usual is not None and len(usual) == len(allowed):
+        allowed = tuple(u if d == -1 else d for d, u in zip(allowed, usual, strict=True))
+    if allowed is None or -1 in allowed[1:]:
+        return None
+    shape = tuple(1 if d == -1 else d for d in allowed)
+    check_bytes(shape, dtype, f"input {safe_name(name)}")
+    return shape

@@ -1,0 +1,143 @@
+"""TensorFlow nodes that combine elements along axes, normalise, or pick the largest."""
+
+from __future__ import annotations
+
+from webinfer.dtypes import DType
+from webinfer.graph.ir import Op, Value
+from webinfer.importers.core.limits import within
+from webinfer.importers.tfjs.elementwise import number, real
+from webinfer.importers.tfjs.operation import Convert, Operation
+from webinfer.ops import elementwise as ew
+from webinfer.ops import movement as mv
+from webinfer.ops import pool, reduce, scan, softmax
+
+LONGEST_PRODUCT = 256  # elements that a running product is written out for
+REDUCTION = {
+    "All": reduce.REDUCE_ALL, "Any": reduce.REDUCE_ANY, "EuclideanNorm": reduce.REDUCE_L2, "Max": reduce.REDUCE_MAX,
+    "Mean": reduce.REDUCE_MEAN, "Min": reduce.REDUCE_MIN, "Prod": reduce.REDUCE_PRODUCT, "Sum": reduce.REDUCE_SUM,
+}  # fmt: skip
+
+
+def _reduce(op: Operation) -> Value:
+    if op.name in ("All", "Any"):
+        x = op.cast(op.value(0), DType.BOOL)
+    else:
+        x = real(op) if op.name in ("Mean", "EuclideanNorm", "Prod") else number(op)
+    axes = op.axes(1, x.type.rank) if op.optional(1) is not None else tuple(range(x.type.rank))
+    y = op.emit(REDUCTION[op.name], [x], reduce.ReduceAttrs(axes, op.flag("keep_dims")))
+    whole = op.name == "Prod" and not op.value(0).type.dtype.is_float
+    return op.cast(y, DType.INT32) if whole else y
+
+
+def _arg(target: Op) -> Convert:
+    def convert(op: Operation) -> Value:
+        x = number(op)
+        axis = op.axis(op.integer(1) if op.optional(1) is not None else 0, x.type.rank)
+        return op.emit(target, [x], reduce.ArgAttrs(axis, False, DType.INT32))
+
+    return convert
+
+
+def _cumulative_sum(op: Operation) -> Value:
+    x = number(op)
+    axis = op.axis(op.integer(1), x.type.rank)
+    return op.emit(scan.CUMULATIVE_SUM, [x], scan.CumulativeSumAttrs(axis, op.flag("exclusive"), op.flag("reverse")))
+
+
+def _cumulative_product(op: Operation) -> Value:
+    x = number(op)
+    axis = op.axis(op.integer(1), x.type.rank)
+    within(f"{op.what}: elements of a running product", x.type.shape[axis], LONGEST_PRODUCT, "use shorter rows")
+    parts = [op.cut(x, axis, i, 1) for i in range(x.type.shape[axis])]
+    parts = parts[::-1] if op.flag("reverse") else parts
+    if op.flag("exclusive") and parts:
+        parts = [op.expand(op.scalar_of(1, x.type.dtype), parts[0].type.shape), *parts[:-1]]
+    done: list[Value] = []
+    for part in parts:
+        done.append(op.binary(ew.MUL, done[-1], part) if done else part)
+    done = done[::-1] if op.flag("reverse") else done
+    return op.concat(done, axis) if len(done) > 1 else done[0] if done else x
+
+
+def _batch_norm(op: Operation) -> Value:
+    """x * factor + offset, both of which constants make; what training needs is empty."""
+    op.channels_last()
+    x, scale, offset, mean, variance = (real(op, i) for i in range(5))
+    epsilon = op.scalar_of(op.real("epsilon", 1e-3), DType.FLOAT32)
+    factor = op.binary(ew.DIV, scale, op.unary(ew.SQRT, op.binary(ew.ADD, variance, epsilon)))
+    moved = op.binary(ew.SUB, offset, op.binary(ew.MUL, mean, factor))
+    return op.binary(ew.ADD, op.binary(ew.MUL, x, factor), moved)
+
+
+def _local_response(op: Operation) -> Value:
+    """x / (bias + alpha * sum of x^2 over 2*radius + 1 channels)^beta: the sum as an average over a padded row."""
+    x, radius = real(op), op.number("depth_radius", 5)
+    if x.type.rank != 4 or not 0 <= radius <= 65536:
+        op.fail(f"x has shape {x.type.shape}, needs rank 4; radius {radius} must not be negative")
+    n, h, w, c = x.type.shape
+    squares = op.reshape(op.unary(ew.SQUARE, x), (n, h * w, c, 1))
+    wide = op.emit(mv.PAD, [squares], mv.PadAttrs((0, 0, radius, 0), (0, 0, radius, 0)))
+    taps = 2 * radius + 1
+    mean = op.emit(pool.AVERAGE_POOL2D, [wide], pool.Pool2dAttrs((1, taps)))
+    base = op.unary(ew.LINEAR, mean, op.real("alpha", 1.0) * taps, op.real("bias", 1.0))
+    power = op.binary(ew.POW, base, op.scalar_of(-op.real("beta", 0.5), DType.FLOAT32))
+    return op.binary(ew.MUL, x, op.reshape(power, (n, h, w, c)))
+
+
+def _softmax(op: Operation) -> Value:
+    x = real(op)
+    target = softmax.SOFTMAX if op.name == "Softmax" else softmax.LOG_SOFTMAX
+    return op.emit(target, [x], softmax.SoftmaxAttrs(op.axis(-1, x.type.rank)))
+
+
+def _top_k(op: Operation) -> list[Value]:
+    return op.emit_all(scan.TOP_K, [number(op)], scan.TopKAttrs(op.integer(1)))
+
+
+def _bincount(op: Operation) -> Value:
+    """How often each number below `size` is there, or the sum of its weights: a product with rows of ones."""
+    x, size = op.value(0), op.integer(1)
+    if x.type.rank != 1 or size < 0:
+        op.refuse(f"numbers of shape {x.type.shape}")
+    within(f"{op.what}: products", x.type.size * max(size, 1), 2**24, "use fewer")
+    held = op.binary(ew.EQUAL, op.reshape(x, (x.type.size, 1)), op.constant(range(size), DType.INT32, (1, size)))
+    weighted = op.optional(2) is not None and op.value(2).type.size > 0
+    kind = op.value(2).type.dtype if op.optional(2) is not None else DType.FLOAT32
+    hits = op.cast(held, DType.BOOL if op.flag("binary_output") else kind)
+    if op.flag("binary_output"):
+        hits = op.cast(op.emit(reduce.REDUCE_ANY, [hits], reduce.ReduceAttrs((0,))), kind)
+        return hits
+    if weighted:
+        hits = op.binary(ew.MUL, hits, op.reshape(op.value(2), (x.type.size, 1)))
+    return op.emit(reduce.REDUCE_SUM, [hits], reduce.ReduceAttrs((0,)))
+
+
+def _bound(op: Operation) -> Value:
+    """How many numbers of each sorted row are below each value, or not above it."""
+    rows, values = op.alike(op.values()[:2])
+    if rows.type.rank != 2 or values.type.rank != 2:
+        op.fail(f"rows {rows.type.shape} and values {values.type.shape} must have rank 2")
+    kind = ew.LESS if op.name == "LowerBound" else ew.LESS_EQUAL
+    n, m = rows.type.shape
+    found = op.binary(kind, op.reshape(rows, (n, 1, m)), op.reshape(values, (*values.type.shape, 1)))
+    return op.emit(reduce.REDUCE_SUM, [op.cast(found, DType.INT32)], reduce.ReduceAttrs((2,)))
+
+
+CONVERTERS: dict[str, Convert] = {
+    **dict.fromkeys(REDUCTION, _reduce),
+    "ArgMax": _arg(reduce.ARG_MAX),
+    "ArgMin": _arg(reduce.ARG_MIN),
+    "Bincount": _bincount,
+    "Cumprod": _cumulative_product,
+    "Cumsum": _cumulative_sum,
+    "DenseBincount": _bincount,
+    "FusedBatchNorm": _batch_norm,
+    "FusedBatchNormV2": _batch_norm,
+    "FusedBatchNormV3": _batch_norm,
+    "LRN": _local_response,
+    "LogSoftmax": _softmax,
+    "LowerBound": _bound,
+    "Softmax": _softmax,
+    "TopKV2": _top_k,
+    "UpperBound": _bound,
+}
