@@ -78,8 +78,7 @@ async def load(
     options = _options(strict, progress, threads, tuning_ms, precision)
     _check_ways(signature, dynamic_range)
     post, source = (source, source.model) if isinstance(source, WithPostprocessing) else (None, source)
-    if not isinstance(source, GraphBuilder):
-        source = await _opened(source, host, progress)
+    source = source if isinstance(source, GraphBuilder) else await _opened(source, host, progress)
     rounding = dynamic_range == "int8"
     plan = _Loading(source, post, host, order, options, shapes, signature, dequantize, rounding)
     return await plan.session(signature)

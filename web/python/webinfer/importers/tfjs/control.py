@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from webinfer.dtypes import DType
 from webinfer.graph.ir import TensorType, Value
 from webinfer.graph.printer import safe_name
-from webinfer.importers.core.control import branch, loop
+from webinfer.importers.core.control import Subgraph, branch, loop
 from webinfer.importers.core.limits import MAX_READ, within
 from webinfer.importers.tfjs.movement import pieces, rows
 from webinfer.importers.tfjs.operation import Complex, Convert, Dead, Listed, Operation
@@ -74,27 +74,41 @@ def _turn(op: Operation) -> None:
         nexts.append(back[0])
     if not frame.condition:
         op.fail("its loop has no LoopCond")
-    scope = op.scope.new_child()
     switches = [node for node in frame.nodes if node.op == "Switch" and op.walk.op_of(node.inputs[-1]) == "LoopCond"]
     if any(isinstance(value, Dead) for value in starts):
         op.scope.update((node.name, Dead()) for node in switches)
         return
+    scope, names = op.scope.new_child(), [merge.name for merge in frame.merges]
 
     def condition(state: list[Value]) -> list[Value]:
         scope.maps[0].clear()
-        for merge, value in zip(frame.merges, state, strict=True):
-            scope[merge.name] = value
+        scope.update(zip(names, state, strict=True))
         op.walk.convert(frame.condition, scope)
-        found = [node for node in frame.condition if node.op == "LoopCond"]
-        return [scope[node.name] for node in found]
+        return [scope[node.name] for node in frame.condition if node.op == "LoopCond"]
 
-    def body(_: list[Value]) -> list[Value]:
+    def body(state: list[Value]) -> list[Value]:
+        if any(scope.get(name) is not value for name, value in zip(names, state, strict=True)):
+            condition(state)
         op.walk.convert(frame.nodes, scope)
         return [scope[key] for key in nexts]
 
     with op.writer.nested(op.what):
-        loop(op, starts, condition, body)
-    op.scope.update((node.name, scope[node.inputs[0]]) for node in switches)
+        ends = dict(zip(names, loop(op, starts, condition, _plain(op, starts, body)), strict=True))
+    for node in switches:
+        if node.inputs[0] not in ends:
+            op.fail(f"node {safe_name(node.name)} does not belong to its loop")
+        op.scope[node.name] = ends[node.inputs[0]]
+
+
+def _plain(op: Operation, starts: list[Value], body: Subgraph) -> Subgraph:
+    """The body of a loop, which refuses lists where the state is one of any turn."""
+
+    def checked(state: list[Value]) -> list[Value]:
+        if any(isinstance(a, Listed) and not isinstance(b, Listed) for a, b in zip(starts, state, strict=True)):
+            op.refuse("a loop over lists whose end depends on data")
+        return body(state)
+
+    return checked
 
 
 # ---- the second generation: functions
@@ -111,7 +125,8 @@ def _if(op: Operation) -> list[Value]:
 
 
 def _while(op: Operation) -> list[Value]:
-    return loop(op, _passed(op), lambda v: op.run("cond", v), lambda v: op.run("body", v))
+    starts = _passed(op)
+    return loop(op, starts, lambda v: op.run("cond", v), _plain(op, starts, lambda v: op.run("body", v)))
 
 
 def _call(op: Operation) -> list[Value]:
