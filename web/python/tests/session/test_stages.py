@@ -293,3 +293,73 @@ def test_a_loop_whose_state_grows_is_refused_by_name() -> None:
     nodes = [helper.make_node("Loop", ["most", "", "x"], ["y"], body=body)]
     with pytest.raises(UnsupportedOpError, match="Loop: a loop whose end depends on data, and whose state changes"):
         with_session(_never, saved(nodes, {"x": [3], "most": (TensorProto.INT64, [])}, ["y"]))
+
+
+def _detections(seen: np.random.Generator, center: int) -> dict[str, Any]:
+    corners = np.sort(seen.uniform(size=(2, 2, 30, 2)).astype("f4"), 0)  # first and second corner
+    boxes = np.concatenate(list(corners if not center else (corners.mean(0), corners[1] - corners[0])), -1)
+    return {"boxes": boxes, "scores": seen.uniform(size=(2, 3, 30)).astype("f4")}
+
+
+@BACKENDS
+@pytest.mark.parametrize("center", [0, 1])
+def test_how_many_boxes_are_kept_is_data(backend: str, center: int) -> None:
+    attributes = {"center_point_box": center}
+    nodes = [
+        helper.make_node("NonMaxSuppression", ["boxes", "scores", "most", "overlap", "least"], ["kept"], **attributes),
+        helper.make_node("Slice", ["kept", "first", "second", "first"], ["rows"]),
+        helper.make_node("Cast", ["kept"], ["y"], to=1),
+    ]
+    constants = {"most": np.array([4]), "overlap": np.float32([0.3]), "first": np.array([1]), "second": np.array([2])}
+    inputs: dict[str, Any] = {"boxes": [2, 30, 4], "scores": [2, 3, 30], "least": [1]}
+    data = saved([nodes[0], nodes[2]], inputs, ["y"], **constants)
+    seen = np.random.default_rng(center)
+
+    async def work(session: webinfer.Session) -> None:
+        for least in (0.4, 0.9, 2.0, 0.4):
+            inputs = _detections(seen, center) | {"least": np.float32([least])}
+            got = (await session.run(inputs))["y"].numpy()
+            np.testing.assert_array_equal(got, judged(data, inputs)[0])
+
+    with_session(work, data, backend)
+
+
+@BACKENDS
+def test_how_many_elements_are_found_is_data(backend: str) -> None:
+    """NonZero, what it finds as positions, and Compress; none, some and all."""
+    nodes = [
+        helper.make_node("Greater", ["x", "limit"], ["above"]),
+        helper.make_node("NonZero", ["above"], ["at"]),
+        helper.make_node("Transpose", ["at"], ["rows"], perm=[1, 0]),
+        helper.make_node("GatherND", ["x", "rows"], ["y"]),
+        helper.make_node("Cast", ["at"], ["places"], to=1),
+        helper.make_node("Compress", ["x", "wanted"], ["z"], axis=1),
+    ]
+    inputs: dict[str, Any] = {"x": [3, 4, 5], "limit": [], "wanted": (TensorProto.BOOL, [3])}
+    data = saved(nodes, inputs, ["y", "places", "z"])
+
+    async def work(session: webinfer.Session) -> None:
+        for limit, wanted in ((0.5, (1, 0, 1)), (-9, (0, 0, 1)), (9, (0, 0, 0)), (0.4, (1, 1, 1))):
+            inputs = {"x": DRAW.normal(size=(3, 4, 5)).astype("f4"), "limit": np.array(limit, "f4"),
+                      "wanted": np.array(wanted, bool)}  # fmt: skip
+            got = await session.run(inputs)
+            for mine, want in zip(got.values(), judged(data, inputs), strict=True):
+                np.testing.assert_array_equal(mine.numpy(), want)
+
+    with_session(work, data, backend)
+
+
+@BACKENDS
+def test_where_of_tflite_lists_what_is_true(backend: str) -> None:
+    w = Writer()
+    x, y = w.input("x", (3, 4)), w.tensor("y", (1, 2), "int64", shape_signature=[-1, 2])
+    w.node("WHERE", [x], [y])
+    data = w.finish(y)
+
+    async def work(session: webinfer.Session) -> None:
+        for rows in ([[0, 1, 0, -2], [0, 0, 0, 0], [3, 0, 0, 0.5]], np.zeros((3, 4)), np.ones((3, 4))):
+            x = np.array(rows, np.float32)
+            want = litert(data, [x])[0] if x.any() else np.zeros((0, 2), np.int64)  # of which LiteRT's API knows nothing
+            np.testing.assert_array_equal((await session.run(x))["y"].numpy(), want)
+
+    with_session(work, data, backend)

@@ -38,6 +38,7 @@ from webinfer.importers.onnx import (
     signal,
     softmax,
     stored,
+    suppression,
 )
 from webinfer.importers.onnx import (
     shapes as shape_family,
@@ -50,6 +51,7 @@ from webinfer.importers.onnx.tensors import External, constant_of, dtype_of
 _FAMILIES = (
     attention, bits, control, conv, elementwise, gather, grouped_attention, loss, matmul, movement, normalization,
     pattern, pool, quantized, recurrent, reduce, resize, sampling, scan, shape_family, signal, softmax, stored,
+    suppression,
 )  # fmt: skip
 CONVERTERS: dict[str, Convert] = {name: row for family in _FAMILIES for name, row in family.CONVERTERS.items()}
 OLDEST, NEWEST = 7, 28  # opsets of ONNX itself

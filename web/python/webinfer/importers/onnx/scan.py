@@ -7,6 +7,7 @@ import math
 
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Value
+from webinfer.importers.core.chosen import places
 from webinfer.importers.core.limits import MAX_TIME_STEPS, within
 from webinfer.importers.onnx.attention import repeat_heads, split_heads
 from webinfer.importers.onnx.conv import convolve
@@ -14,6 +15,7 @@ from webinfer.importers.onnx.operation import Convert, Operation
 from webinfer.ops import elementwise as ew
 from webinfer.ops import matmul as mm
 from webinfer.ops import scan
+from webinfer.ops.gather import GATHER, GatherAttrs
 
 LONGEST_PRODUCT = 256  # elements that a running product is written out for
 
@@ -144,13 +146,15 @@ def _tensor_scatter(op: Operation) -> Value:
 
 
 def _compress(op: Operation) -> Value:
-    """The positions of an axis where a known condition is true."""
+    """The positions of an axis where a condition is true."""
     x = op.value(0)
-    chosen = op._constants(1)
     axis = op.attributes.get("axis")
     at = op.axis(op.whole("axis", 0), x.type.rank) if axis is not None else 0
     x = x if axis is not None else op.reshape(x, (x.type.size,))
-    kept = [i for i, yes in enumerate(chosen) if yes]
+    if not op.known(1):
+        found = places(op, op.value(1))
+        return op.emit(GATHER, [x, found], GatherAttrs(at)) if found.type.size else op.cut(x, at, 0, 0)
+    kept = [i for i, yes in enumerate(op._constants(1)) if yes]
     if any(i >= x.type.shape[at] for i in kept):
         op.fail(f"position {kept[-1]} is not on an axis of {x.type.shape[at]}")
     parts = [op.cut(x, at, i, 1) for i in kept]

@@ -7,6 +7,7 @@ import struct
 
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Constant, TensorType, Value
+from webinfer.importers.core.chosen import not_zero
 from webinfer.importers.core.limits import MAX_RANK, MAX_READ, check_bytes, within
 from webinfer.importers.onnx.operation import Convert, Operation
 from webinfer.importers.onnx.tensors import dtype_of
@@ -88,7 +89,9 @@ def _eye_like(op: Operation) -> Value:
 
 
 def _non_zero(op: Operation) -> Value:
-    """Positions of what is not zero, of a tensor that is known while the model is read."""
+    """Positions of what is not zero."""
+    if not op.known(0):
+        return not_zero(op, op.value(0), 0)
     numbers, shape = op._constants(0), op.value(0).type.shape
     found = [i for i, n in enumerate(numbers) if n]
     rows, step = [], math.prod(shape)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Value
+from webinfer.importers.core.chosen import not_zero
 from webinfer.importers.tflite.operation import Operation, Row
 from webinfer.ops import gather
 
@@ -36,9 +37,15 @@ def _scatter_nd(op: Operation) -> Value:
     return op.emit(gather.SCATTER_ND, [zeros, positions, updates], gather.ScatterNdAttrs(add=True))
 
 
+def _where(op: Operation) -> Value:
+    """Where an input is not zero: one row of coordinates each; how many there are is data."""
+    return not_zero(op, op.value(0), 1)
+
+
 CONVERTERS: dict[str, Row] = {
     "EMBEDDING_LOOKUP": (_embedding_lookup, ""),
     "GATHER": (_gather, "GatherOptions"),
     "GATHER_ND": (_gather_nd, ""),
     "SCATTER_ND": (_scatter_nd, ""),
+    "WHERE": (_where, ""),
 }
