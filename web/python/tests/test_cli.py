@@ -37,7 +37,7 @@ def status_of(arguments: list[str]) -> int:
         ["verify", "--tolerance", "nan"], ["verify", "--tolerance", "-1"], ["verify", "--tolerance", "x"],
         ["verify", "--against", "cuda"], ["tune", "--budget-ms", "nan"], ["tune", "--budget-ms", "-5"],
         ["tune", "--budget-ms", "x"], ["run", "--backend", "cuda"], ["run", "--precision", "half"],
-        ["run", "--nothing"],
+        ["run", "--nothing"], ["run", "--shape", "image=1xx6"], ["run", "--shape", "1x6"], ["bench", "--shape", "i=2"],
         ["run", "image=nowhere.npy"], ["run", "image"], ["run", "--output", "/dev/null/folder"],
         ["bench", "--rounds", "1", "--svg", "/dev/null/profile.svg"], ["dance"], [],
     ],
@@ -94,3 +94,12 @@ def test_an_output_without_elements_is_printed(tmp_path: Path, capsys: pytest.Ca
     (tmp_path / "empty.tflite").write_bytes(w.finish(y))
     assert main(["run", str(tmp_path / "empty.tflite"), "--backend", "reference"]) == 0
     assert capsys.readouterr().out == "y: float32 [0, 3] no elements\n"
+
+
+def test_open_sizes_are_given_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from tests.session.test_session import open_model
+
+    path = tmp_path / "open.tflite"
+    path.write_bytes(open_model())
+    assert status_of(["run", str(path), "--backend", "reference", "--shape", "image=1x5x7x2"]) == 0
+    assert "y: float32 [1, 5, 7, 4]" in capsys.readouterr().out

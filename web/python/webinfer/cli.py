@@ -62,6 +62,7 @@ def _parser() -> argparse.ArgumentParser:
         half = " and ".join(registry.taking("float16"))
         sub.add_argument("--precision", default="float32", help=f"float16: half the memory on {half}")
         sub.add_argument("--strict", action="store_true", help="never fall back to another backend")
+        sub.add_argument("--shape", action="append", metavar="INPUT=1x16", help="sizes that are open; may be repeated")
         sub.set_defaults(verb=verb)
         if name == "inspect":
             sub.add_argument("--graph", action="store_true", help="print the optimised graph")
@@ -93,7 +94,15 @@ def _parser() -> argparse.ArgumentParser:
 
 async def _load(args: argparse.Namespace) -> Session:
     backend = args.backend.split(",") if "," in args.backend else args.backend
-    return await load(args.model, backend=backend, strict=args.strict, precision=args.precision)
+    shapes = dict(map(_shape, args.shape)) if args.shape else None
+    return await load(args.model, backend=backend, strict=args.strict, precision=args.precision, shapes=shapes)
+
+
+def _shape(text: str) -> tuple[str, tuple[int, ...]]:
+    name, _, sizes = text.rpartition("=")
+    if not name or not all(size.isascii() and size.isdigit() for size in sizes.split("x")):
+        raise InputError(f"--shape {text!r} is not an input and its sizes; write INPUT=1x16")
+    return name, tuple(map(int, sizes.split("x")))
 
 
 async def _inspect(args: argparse.Namespace) -> int:

@@ -359,7 +359,9 @@ def test_where_of_tflite_lists_what_is_true(backend: str) -> None:
     async def work(session: webinfer.Session) -> None:
         for rows in ([[0, 1, 0, -2], [0, 0, 0, 0], [3, 0, 0, 0.5]], np.zeros((3, 4)), np.ones((3, 4))):
             x = np.array(rows, np.float32)
-            want = litert(data, [x])[0] if x.any() else np.zeros((0, 2), np.int64)  # of which LiteRT's API knows nothing
+            want = (
+                litert(data, [x])[0] if x.any() else np.zeros((0, 2), np.int64)
+            )  # of which LiteRT's API knows nothing
             np.testing.assert_array_equal((await session.run(x))["y"].numpy(), want)
 
     with_session(work, data, backend)
