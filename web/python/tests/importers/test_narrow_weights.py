@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ai_edge_litert import schema_py_generated as schema
 from ai_edge_litert.interpreter import Interpreter
 from tests.importers.test_file_rules import refused
 from tests.importers.tflite_writer import Writer
@@ -67,6 +68,29 @@ def test_narrow_weights_are_litert_s(op: str, bits: int, stored: bool) -> None:
         x = _RNG.uniform(-1, 1, shape).astype(np.float32)
         got, want = asyncio.run(_run(data, x, dynamic_range="int8")), _judged(data, x)
         assert np.abs(got - want).max() <= 0.02 * np.ptp(want)
+
+
+def _blockwise(n: int, k: int, block: int) -> bytes:
+    w = Writer()
+    x, y = w.input("x", (3, k)), w.tensor("y", (3, n))
+    weights = _narrow(w, (n, k), 4, 0)
+    details = schema.BlockwiseQuantizationT()
+    scales = (_RNG.integers(64, 128, (n, k // block)) / 1024).astype(np.float16)
+    details.scales, details.blockSize = w.constant("scales", scales), block
+    details.zeroPoints = w.constant("zeros", np.zeros((n, k // block), np.int32))
+    quant = schema.QuantizationParametersT()
+    quant.detailsType, quant.details = schema.QuantizationDetails.BlockwiseQuantization, details
+    w.graph.tensors[weights].quantization = quant
+    bias = w.constant("b", _RNG.uniform(-1, 1, n).astype(np.float32))
+    w.node("FULLY_CONNECTED", [x, weights, bias], [y], 13)
+    return w.finish(y)
+
+
+def test_blocks_of_four_bits_are_litert_s() -> None:
+    data = _blockwise(8, 64, 32)
+    x = _RNG.uniform(-1, 1, (3, 64)).astype(np.float32)
+    got, want = asyncio.run(_run(data, x, dynamic_range="int8")), _judged(data, x)
+    assert np.abs(got - want).max() <= 0.01 * np.ptp(want)
 
 
 def test_rows_of_four_bits_are_looked_up() -> None:

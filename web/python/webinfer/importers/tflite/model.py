@@ -23,7 +23,17 @@ from webinfer.importers.core.limits import (
     within,
 )
 from webinfer.importers.readers.flatbuffer import Reader, Table
-from webinfer.importers.tflite.schema import CUSTOM, DTYPES, NARROW, OPERATORS, OPTIONS, OPTIONS_2, SCHEMA, TENSOR_TYPES
+from webinfer.importers.tflite.schema import (
+    BLOCKWISE,
+    CUSTOM,
+    DTYPES,
+    NARROW,
+    OPERATORS,
+    OPTIONS,
+    OPTIONS_2,
+    SCHEMA,
+    TENSOR_TYPES,
+)
 from webinfer.importers.tflite.storage import read_quantization, read_sparsity, stored_elements, unpacked
 
 
@@ -42,6 +52,7 @@ class TensorInfo:
     signature: tuple[int, ...]
     is_variable: bool
     ranked: bool
+    blocks: tuple[int, int] = (-1, 0)  # the tensor of their scales, and how many elements of a row share one
 
     def __str__(self) -> str:
         return f"tensor {self.index} {safe_name(self.name)}"
@@ -181,6 +192,12 @@ def _read_tensor(index: int, table: Table, buffers: list[Table], views: dict[int
                 f"{what}: {type_name} of shape {shape} needs {needed} bytes, its buffer has {len(data)}"
             )
     quant = read_quantization(table.table("quantization"), shape, dtype, what)
+    scheme = table.table("quantization")
+    if scheme is not None and scheme.number("details_type") == BLOCKWISE:
+        details = scheme.table("details", "BlockwiseQuantization")
+        blocks = (details.number("scales"), details.number("block_size")) if details is not None else (-1, 0)
+    else:
+        blocks = (-1, 0)
     signature = table.numbers("shape_signature")
     if (
         signature
@@ -190,7 +207,7 @@ def _read_tensor(index: int, table: Table, buffers: list[Table], views: dict[int
         raise ModelFormatError(f"{what}: shape {shape} contradicts its signature {signature}")
     return TensorInfo(
         index, table.text("name"), shape, type_name, dtype, data, quant, layout, signature,
-        table.flag("is_variable"), bool(shape) or table.flag("has_rank"),
+        table.flag("is_variable"), bool(shape) or table.flag("has_rank"), blocks,
     )  # fmt: skip
 
 

@@ -24,6 +24,7 @@ _TABLES = {
     "VariantSubType": "shape:[i32] type:i8 has_rank:bool",
     "QuantizationParameters": "min:[f32] max:[f32] scale:[f32] zero_point:[i64] details_type:u8 details:union "
                               "quantized_dimension:i32",
+    "BlockwiseQuantization": "scales:i32 zero_points:i32 block_size:i32 block_shape:[i32]",
     "SparsityParameters": "traversal_order:[i32] block_map:[i32] dim_metadata:[DimensionMetadata]",
     "DimensionMetadata": "format:i8 dense_size:i32 array_segments_type:u8 array_segments:union "
                          "array_indices_type:u8 array_indices:union",
@@ -168,6 +169,7 @@ TENSOR_TYPES = (
     "FLOAT32 FLOAT16 INT32 UINT8 INT64 STRING BOOL INT16 COMPLEX64 INT8 FLOAT64 COMPLEX128 UINT64 RESOURCE VARIANT "
     "UINT32 UINT16 INT4 BFLOAT16 INT2 UINT4"
 ).split()  # fmt: skip
+BLOCKWISE = 2  # of QuantizationDetails
 NARROW = {TENSOR_TYPES.index("INT4"): 4, TENSOR_TYPES.index("INT2"): 2}  # bits of an element of a constant
 DTYPES = {i: DType[name] for i, name in enumerate(TENSOR_TYPES) if name in DType.__members__}
 
