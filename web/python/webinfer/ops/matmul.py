@@ -79,7 +79,7 @@ def _case(
 
 def _bytes_case(label: str, a: tuple[int, ...], b: tuple[int, ...], axis: int, bias: int = 0, **attrs: object) -> Case:
     """Float data and 8-bit weights with a scale for each column."""
-    scales = tuple(0.006 + 0.0011 * (i % 7) for i in range(b[axis]))
+    scales = tuple(0.00006 + 0.000011 * (i % 7) for i in range(b[axis]))
     w = TensorType(b, DType.INT8, Quantization(scales, (0,) * len(scales), axis))
     case = _case(label, a, b, bias, **attrs)  # type: ignore[arg-type]
     return dataclasses.replace(case, inputs=(case.inputs[0], w, *case.inputs[2:]), low=-127, high=127)
