@@ -176,7 +176,7 @@ globalThis.Worker = class extends Worker {
 };"""
 SPEAK_LATE = """() => {
   const [ended] = kept;
-  const data = { v: 3, type: "error", code: "engine-died", message: "late", fatal: true };
+  const data = { v: 4, type: "error", code: "engine-died", message: "late", fatal: true };
   for (const type of ["message", "messageerror"]) ended.dispatchEvent(new MessageEvent(type, { data }));
   ended.dispatchEvent(new ErrorEvent("error", { message: "late" }));
 }"""

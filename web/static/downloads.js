@@ -3,7 +3,7 @@
 //
 // Pyodide and Python fetch some files themselves: while `counting` runs, the worker's `fetch` is wrapped.
 
-import { browsersOwnCheck, complaintOf, IntegrityError } from "./integrity.js";
+import { browsersOwnCheck, canHash, complaintOf, IntegrityError } from "./integrity.js";
 import { StallWatch } from "./stall_watch.js";
 
 const STAGES = { pyodide: "Python", python: "Engine", snapshot: "Engine", kernels: "Kernels" }; // folder -> stage
@@ -69,10 +69,8 @@ export class Downloads {
 
   /** The namespace of a JavaScript module of the manifest. */
   async module(name) {
-    const [checked, imported] = await Promise.allSettled([
-      this.script(name),
-      this.#watched(name, false, () => import(this.url(name))),
-    ]);
+    const importing = this.#watched(name, false, () => import(this.url(name)));
+    const [imported, checked] = await Promise.allSettled([importing, this.script(name)]);
     const failed = [checked, imported].find(({ status }) => status === "rejected");
     if (failed) throw this.#failed(failed.reason);
     return imported.value;
@@ -80,8 +78,17 @@ export class Downloads {
 
   /** Checks a script that the browser loads, or has loaded, by itself. What it ran cannot be taken back. */
   async script(name) {
+    if (await this.#vouched(name)) return this.came(name);
     const { wrong } = await this.#intact(name);
-    if (wrong) throw new IntegrityError(name, this.url(name), wrong, true);
+    if (!wrong) console.warn(`${name} came damaged, or not, at first: which it was the browser does not say`);
+    throw new IntegrityError(name, this.url(name), wrong || "the browser did not find it whole at first", true);
+  }
+
+  /** Whether the browser finds its own copy whole, which it finds out faster than anybody who is handed the bytes. */
+  async #vouched(name) {
+    const { signal } = this.#watch;
+    const ask = () => this.#fetchPlain(this.url(name), { ...browsersOwnCheck(this.manifest[name]), signal });
+    return this.#watch.watch(ask, false).then(({ ok }) => ok, () => false); // what it was is found out by asking again
   }
 
   /** The bytes of a file of the manifest. */
@@ -117,12 +124,7 @@ export class Downloads {
     return this.#watched(name, !make, async () => {
       let wrong = "";
       for (const cache of ["default", "reload"]) {
-        const response = await this.#ask(name, cache);
-        const copy = make ? response.clone() : response;
-        const making = make?.(response);
-        making?.catch(() => {}); // of damaged bytes
-        const bytes = await this.#read(name, copy);
-        const found = await complaintOf(bytes, this.manifest[name]);
+        const { bytes, making, found } = await this.#answer(name, cache, make);
         if (!found) return { bytes, made: await making, wrong };
         wrong = found;
         console.warn(`${name} came damaged, ${wrong}${cache === "default" ? "; it is asked for again" : ""}`);
@@ -131,9 +133,31 @@ export class Downloads {
     });
   }
 
+  /** The bytes of one answer, what is being made of it, and what was found wrong with it. */
+  async #answer(name, cache, make) {
+    const response = await this.#ask(name, cache);
+    if (!response) return { found: "the browser found another SHA-256 than the published one" };
+    const copy = make ? response.clone() : response;
+    const making = make?.(response);
+    making?.catch(() => {}); // of damaged bytes
+    const bytes = await this.#read(name, copy);
+    return { bytes, making, found: await complaintOf(bytes, this.manifest[name]) };
+  }
+
+  /** The answer to a request for a file; null for one of which the browser has found that it is damaged. */
   async #ask(name, cache) {
-    const check = browsersOwnCheck(this.manifest[name]);
-    const response = await this.#fetchPlain(this.url(name), { ...check, cache, signal: this.#watch.signal });
+    const options = { cache, signal: this.#watch.signal };
+    if (canHash) return this.#answered(name, options);
+    try {
+      return await this.#answered(name, { ...options, ...browsersOwnCheck(this.manifest[name]) });
+    } catch (error) {
+      const asked = this.#answered(name, { ...options, cache: "no-store", method: "HEAD" }); // is it the network?
+      return asked.then(() => null, () => Promise.reject(error));
+    }
+  }
+
+  async #answered(name, options) {
+    const response = await this.#fetchPlain(this.url(name), options);
     if (!response.ok) throw new Error(`the server answered ${response.status}`);
     return response;
   }

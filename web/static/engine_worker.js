@@ -2,6 +2,7 @@
 // It decides nothing: what a message means is settled there. The messages are defined in webinfer/page/messages.toml.
 
 import { Downloads } from "./downloads.js";
+import { browsersOwnCheck } from "./integrity.js";
 import { complaint, TO_ENGINE, VERSION } from "./messages.js";
 import { settle, startPython } from "./python_start.js";
 
@@ -14,8 +15,11 @@ const PAUSE_MS = 5;
 const SETTLED_MS = 1000; // after the start, when the first picture has been looked at
 
 let marking = true; // until the first result
-let runtimeCame; // resolves `runtime`
-const runtime = new Promise((resolve) => (runtimeCame = resolve)); // what the page compiled, or null
+let runtimeCame, runtimeChecked; // resolve `module` and `whole`
+const runtime = { // what the page compiled, or null, and whether that is as published
+  module: new Promise((resolve) => (runtimeCame = resolve)),
+  whole: new Promise((resolve) => (runtimeChecked = resolve)),
+};
 let downloads = null; // Downloads, once it is told to start
 let engine = null; // the Python object that answers messages
 let queue = Promise.resolve(); // one message at a time, but pictures do not wait for pictures
@@ -67,7 +71,12 @@ function prefetchDownloads(downloads, { models, plans, probes }, model, inKernel
   begin(`kernels/webinfer-${build}-threads.wasm`, (name) => downloads.compiled(name));
   begin("static/thread_worker.js", async (name) => {
     const worker = new Worker(downloads.url(name), { type: "module", name: "kernels 1" });
-    await downloads.script(name);
+    try {
+      await downloads.script(name);
+    } catch (error) {
+      worker.terminate();
+      throw error;
+    }
     return worker;
   });
 }
@@ -96,14 +105,14 @@ async function start({ manifest, task, backend, model, debug, life, patience, ru
     if (progress.stage === "Python" && progress.done === progress.total) startingPython(0);
   });
   await downloads.counting(async () => {
-    const opening = openDoor(downloads);
     const foreseen = (snapshot) => {
       const { kernels, gpu } = snapshot.needs[backend];
       prefetchDownloads(downloads, snapshot, model, kernels);
       if (gpu) prefetchDevice(opening, snapshot.gpu);
     };
+    const starting = startPython(downloads, debug, foreseen, runtimeComes ? runtime : null); // what takes long goes first
+    const opening = openDoor(downloads);
     const own = OWN.map((name) => downloads.script(`static/${name}.js`));
-    const starting = startPython(downloads, debug, foreseen, runtimeComes ? runtime : null);
     const [pyodide] = await Promise.all([starting, opening, ...own]);
     startingPython(1);
     downloads.complete("Engine");
@@ -118,10 +127,13 @@ async function start({ manifest, task, backend, model, debug, life, patience, ru
   setTimeout(() => settle(downloads, warmUp).finally(keepSite), SETTLED_MS);
 }
 
-/** Keeps the site for visits without a network; a browser that keeps nothing is no failure. */
+/** Keeps the site for visits without a network; a browser that keeps nothing is no failure. Nobody waits for this. */
 async function keepSite() {
+  const { manifest } = downloads;
   try {
-    await (await downloads.module("static/offline.js")).keepSite(downloads.manifest);
+    const { url, ...row } = manifest["static/offline.js"];
+    await fetch(url, browsersOwnCheck(row));
+    await (await import(url)).keepSite(manifest);
   } catch (error) {
     console.info(`The page cannot be kept for visits without a network: ${error.message}`);
   }
@@ -187,6 +199,7 @@ function look(message) {
 self.addEventListener("message", ({ data }) => {
   if (data.type === "ping") post("pong");
   else if (data.type === "runtime") runtimeCame(data.module);
+  else if (data.type === "runtimeChecked") runtimeChecked(data.whole);
   else if (data.type === "detect") queue = queue.then(() => look(data));
   else queue = queue.then(() => Promise.all(flying)).then(() => handle(data));
 });

@@ -31,18 +31,19 @@
     };
   };
 
-  /** A compiled file of the manifest; rejects if it is damaged, or cannot be checked here (see integrity.js). */
-  const compiled = async ({ url, sha256 }, signal) => {
-    if (!crypto.subtle) throw new Error("it cannot be checked here");
-    const response = await fetch(url, { signal });
-    const bytes = response.clone().arrayBuffer();
-    const module = WebAssembly.compileStreaming(response);
-    module.catch(() => {}); // of damaged bytes
-    const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", await bytes));
-    const found = Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
-    if (found === sha256) return module;
-    console.warn(`${url} came damaged; it is asked for again`);
-    throw new Error("damaged");
+  /** Python's runtime: the compiled `module`, and whether it is `whole`. Both reject, or say no, if the worker has to fetch it. */
+  const compiled = (row, signal) => {
+    if (!crypto.subtle) return { module: Promise.reject(new Error("it cannot be checked here")), whole: Promise.resolve(false) };
+    const asked = fetch(row.url, { signal }).then((response) => (response.ok ? response : Promise.reject(new Error("it is not there"))));
+    const bytes = asked.then((response) => response.clone().arrayBuffer()); // first: what is read cannot be cloned
+    const module = asked.then((response) => WebAssembly.compileStreaming(response));
+    const checking = import(manifest["static/integrity.js"].url);
+    const found = Promise.all([checking, bytes]).then(([{ complaintOf }, all]) => complaintOf(new Uint8Array(all), row));
+    const whole = found.then((wrong) => {
+      if (wrong) console.warn(`${row.url} came damaged, ${wrong}; it is asked for again`);
+      return !wrong;
+    });
+    return { module, whole: whole.catch(() => false) };
   };
 
   const settings = readSettings();
@@ -55,7 +56,8 @@
   const stopping = new AbortController();
   const runtime = compiled(manifest["pyodide/pyodide.asm.wasm"], stopping.signal);
   worker.postMessage({ v, type: "start", ...settings, runtimeComes: true });
-  runtime.catch(() => null).then((module) => worker.postMessage({ v, type: "runtime", module })); // null: ask again
+  runtime.module.catch(() => null).then((module) => worker.postMessage({ v, type: "runtime", module })); // null: ask again
+  runtime.whole.then((whole) => worker.postMessage({ v, type: "runtimeChecked", whole }));
 
   /** Ends all that is on its way: what hangs would keep others from being asked for. */
   const stop = () => stopping.abort();

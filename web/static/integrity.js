@@ -11,21 +11,28 @@ export class IntegrityError extends Error {
   }
 }
 
+/** The SHA-256 of bytes, as the manifest writes it. */
+export async function sha256Of(bytes) {
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
+  return Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
 /**
  * What a request needs so that the browser itself checks the answer, of which no byte is seen before the last has come
- * then: only for pages that may not use WebCrypto, because they came over plain http from another machine.
+ * then. A request whose answer is damaged fails as one does that is not answered.
  */
 export function browsersOwnCheck({ sha256 }) {
-  if (globalThis.crypto.subtle) return {};
   const bytes = sha256.match(/../g).map((pair) => parseInt(pair, 16));
   return { integrity: `sha256-${btoa(String.fromCharCode(...bytes))}` };
 }
 
+/** Whether hashes can be computed here: not in pages that came over plain http from another machine. */
+export const canHash = Boolean(globalThis.crypto.subtle);
+
 /** What is wrong with the bytes of a file, whose row in the manifest this is; "" if nothing is. */
 export async function complaintOf(bytes, { bytes: length, sha256 }) {
   if (bytes.length !== length) return `it has ${bytes.length} bytes instead of ${length}`;
-  if (!globalThis.crypto.subtle) return ""; // see above
-  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
-  const found = Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  if (!canHash) return ""; // the browser has checked them
+  const found = await sha256Of(bytes);
   return found === sha256 ? "" : `its SHA-256 is ${found} instead of ${sha256}`;
 }

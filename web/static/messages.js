@@ -1,9 +1,10 @@
 // Generated from page/messages.toml by `python3 -m build_scripts tables --write`: do not edit.
 
-export const VERSION = 3;
+export const VERSION = 4;
 
 export const TO_ENGINE = {
   runtime: { module: "any?" },
+  runtimeChecked: { whole: "flag" },
   detect: { id: "number", image: "any" },
   select: { backend: "text" },
   plan: {},

@@ -1,7 +1,7 @@
 // Starts Python with the engine in it: from the memory snapshot that set-up made, or, where that cannot be
 // had or does not fit, the long way, by Pyodide's own start and the engine's wheels.
 
-import { forget, keep, keeps, kept } from "./kept_files.js";
+import { forget, keep, keeps, kept, note } from "./kept_files.js";
 import { makeRoom, readSnapshot, restore } from "./python_snapshot.js";
 
 const RUNTIME = "pyodide/pyodide.asm.wasm";
@@ -15,14 +15,14 @@ let unkept = null; // the bytes of a snapshot that was downloaded
 
 /**
  * Python with the engine imported or ready to be. All downloads begin at once; `foreseen` hears of the snapshot
- * as soon as it has come. `files` are the Downloads, `debug` is the level of the ladder; `given` is a promise of the
- * compiled runtime, or of null.
+ * as soon as it has come. `files` are the Downloads, `debug` is the level of the ladder; `given` has promises of the
+ * compiled runtime (`module`, may be null) and of whether it is `whole`; or it is null.
  */
 export async function startPython(files, debug, foreseen, given) {
   files.expect(RUNTIME, LOADER, GLUE, ...(files.has(SNAPSHOT) ? [SNAPSHOT] : [STDLIB]));
-  const runtime = theRuntime(files, given);
+  const runtime = new Runtime(files, given);
   const saved = readSaved(files, foreseen);
-  for (const promise of [runtime, saved]) promise.catch(() => {}); // awaited below, when the modules have come
+  for (const promise of [runtime.came, saved]) promise.catch(() => {}); // awaited below, when the modules have come
   const [{ loadPyodide }, { default: create }] = await Promise.all([files.module(LOADER), files.module(GLUE)]);
   const load = (options) => loadPyodide({
     indexURL: new URL(".", files.url(LOADER)).href,
@@ -33,25 +33,54 @@ export async function startPython(files, debug, foreseen, given) {
   });
   const restored = fromSnapshot(files, { load, create, runtime, saved });
   restored.catch(() => {}); // it may fail after the runtime has
-  await runtime; // without it there is no other way
+  await runtime.came; // without it there is no other way
   try {
     return await restored;
   } catch (error) {
     if (files.stalled) throw error;
+    await runtime.came; // another one by now, if the first was damaged
     if (debug >= 1) console.info(`Python starts the long way, because its snapshot cannot be used: ${error.message}`);
     return fromWheels(files, { load, runtime });
   }
 }
 
-async function theRuntime(files, given) {
-  const module = (await files.elsewhere(RUNTIME, given)) ?? (await files.compiled(RUNTIME));
-  files.came(RUNTIME);
-  performance.mark("webinfer runtime");
-  return module;
+/** The compiled runtime: what the page was given, until that is found damaged, or what is fetched here. */
+class Runtime {
+  #files;
+  #whole;
+  #fail;
+  failed = new Promise((_, reject) => (this.#fail = reject)); // rejects if one that was given was damaged, and no other can be had
+
+  constructor(files, given) {
+    this.#files = files;
+    this.#whole = given?.whole;
+    this.came = this.#compiled(given?.module); // the module; rejects if it cannot be had
+    this.failed.catch(() => {});
+  }
+
+  async #compiled(given) {
+    const own = given && (await this.#files.elsewhere(RUNTIME, given));
+    if (!own) this.#whole = null; // what is fetched here is checked here
+    const module = own || (await this.#files.compiled(RUNTIME));
+    this.#files.came(RUNTIME);
+    performance.mark("webinfer runtime");
+    return module;
+  }
+
+  /** A module and an instance of it. The check of the bytes goes on meanwhile; no function is called before it ends. */
+  async instantiate(imports) {
+    const module = await this.came;
+    const instance = await WebAssembly.instantiate(module, imports);
+    const whole = !this.#whole || (await this.#files.elsewhere(RUNTIME, this.#whole));
+    if (whole) return { module, instance };
+    this.came = this.#compiled(null);
+    this.came.catch(this.#fail);
+    return this.instantiate(imports);
+  }
 }
 
 async function readSaved(files, foreseen) {
-  const own = await kept(fileOf(files), files.manifest[SNAPSHOT]);
+  const own = await kept(fileOf(files), files.manifest[SNAPSHOT].bytes);
   const bytes = own ?? (await files.bytes(SNAPSHOT));
   const snapshot = readSnapshot(bytes);
   if (own) files.came(SNAPSHOT);
@@ -71,10 +100,10 @@ export async function settle(files, warmUp) {
     await keep(fileOf(files), unkept);
     unkept = null;
   }
-  const note = `${fileOf(files)}.warm`;
-  if (!(await keeps(fileOf(files))) || (await keeps(note))) return;
+  const warm = `${fileOf(files)}.warm`;
+  if (!(await keeps(fileOf(files))) || (await keeps(warm))) return;
   await warmUp();
-  await keep(note, new Uint8Array());
+  await note(warm);
 }
 
 /** A promise that is settled only if this one is rejected. */
@@ -97,7 +126,7 @@ async function fromSnapshot(files, { load, create, runtime, saved }) {
     },
   });
   const nothing = [files.url(RUNTIME), files.url(STDLIB)];
-  const pyodide = await handing({ runtime, nothing, room }, () => Promise.race([work(), failing(saved)]));
+  const pyodide = await handing({ runtime, nothing, room }, () => Promise.race([work(), failing(saved), runtime.failed]));
   const { archives, packages } = await saved;
   fetchArchivesWhenRead(pyodide, archives, files);
   Object.assign(pyodide.loadedPackages, packages);
@@ -113,7 +142,7 @@ async function fromWheels(files, { load, runtime }) {
 }
 
 /**
- * What `work` returns. Meanwhile Pyodide gets the compiled runtime, whose instances are passed to `room` first,
+ * What `work` returns. Meanwhile Pyodide gets instances of the `runtime`, which are passed to `room` first,
  * and nothing from the addresses in `nothing`. It wraps hundreds of functions of JavaScript in modules that
  * differ by signature only: each of these is compiled once.
  */
@@ -123,10 +152,9 @@ async function handing({ runtime, nothing, room = () => {} }, work) {
   const wrappers = new Map();
   self.fetch = (input, options) => (nothing.includes(String(input)) ? Promise.resolve(new Response("")) : fetch(input, options));
   WebAssembly.instantiateStreaming = async (_, imports) => {
-    const module = await runtime;
-    const instance = await WebAssembly.instantiate(module, imports);
-    await room(instance);
-    return { module, instance };
+    const made = await runtime.instantiate(imports);
+    await room(made.instance);
+    return made;
   };
   WebAssembly.Module = new Proxy(Module, {
     construct(target, [bytes]) {

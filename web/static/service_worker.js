@@ -4,7 +4,8 @@
 const PREFIX = "webinfer site "; // of the caches of offline.js
 const DEADLINE_MS = 3_000; // for the page's first byte, if there is one that was kept
 
-let offline = false; // whether the last page was one that was kept: then its files come from beside it
+const MARK = "webinfer offline"; // name of a cache that is there as long as `offline` is true
+let offline = null; // whether the last page was one that was kept: then its files come from beside it; null: see MARK
 
 /** What was kept under this address; of a site that is complete, which it is once its page is there. */
 async function kept(address) {
@@ -17,13 +18,21 @@ async function kept(address) {
   return null;
 }
 
-async function openPage({ request, preloadResponse }) {
+async function openPage(event) {
+  const { request, preloadResponse } = event;
   const network = preloadResponse.then((answer) => answer ?? fetch(request));
   const late = new Promise((resolve) => setTimeout(resolve, DEADLINE_MS));
   const answer = await Promise.race([network, late]).catch(() => null);
   const own = answer?.status < 500 ? null : await kept("/");
   offline = own !== null;
+  event.waitUntil(offline ? caches.open(MARK) : caches.delete(MARK));
   return own ?? network;
+}
+
+/** A file of the page. The browser ends this script whenever it is idle: then only the mark knows where the page is from. */
+async function openFile(request) {
+  offline ??= await caches.has(MARK);
+  return (offline && (await kept(request))) || fetch(request);
 }
 
 self.addEventListener("install", (event) => {
@@ -37,5 +46,5 @@ self.addEventListener("fetch", (event) => {
   const { origin, pathname } = new URL(request.url);
   if (origin !== self.location.origin || request.method !== "GET") return;
   if (request.mode === "navigate" && pathname === "/") event.respondWith(openPage(event));
-  else if (offline && pathname.startsWith("/assets/")) event.respondWith(kept(request).then((found) => found ?? fetch(request)));
+  else if (offline !== false && pathname.startsWith("/assets/")) event.respondWith(openFile(request));
 });

@@ -62,13 +62,18 @@ export class Stage {
     this.#changed();
   }
 
-  /** Has the current picture looked at; the camera's come by themselves. */
+  /** Has the current picture looked at; the camera's come by themselves. What is wrong with it is said. */
   async detect() {
     const medium = this.current;
     if (this.live) return;
-    const image = await medium.image();
-    if (medium === this.current) this.#engine.detect(image, medium);
-    else image.close();
+    try {
+      const image = await medium.image();
+      if (medium === this.current) this.#engine.detect(image, medium);
+      else image.close();
+    } catch (error) {
+      if (medium.kind === "sample") throw error; // `showSample` tells of it
+      if (medium === this.current) this.#troubles.show({ code: "bad-image", message: `The picture cannot be read: ${error.message}` });
+    }
   }
 
   /** Shows the sample photo, asked for again if it did not come. */

@@ -3,10 +3,11 @@
 Generated from page/messages.toml by `python3 -m build_scripts tables --write`: do not edit.
 """
 
-VERSION = 3
+VERSION = 4
 
 TO_ENGINE: dict[str, dict[str, str]] = {
     "runtime": {"module": "any?"},
+    "runtimeChecked": {"whole": "flag"},
     "detect": {"id": "number", "image": "any"},
     "select": {"backend": "text"},
     "plan": {},
