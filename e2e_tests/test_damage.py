@@ -76,13 +76,13 @@ def test_a_damaged_kept_snapshot_costs_one_visit(demo: Demo) -> None:
         names.clear()
         page.page.reload()
         same_face(page.wait_for_result(), first)
-        assert names.count(snapshot) == 1, way
+        assert names[names.index("") :].count(snapshot) == 1, way  # the page before may still keep it for later
         assert len(told(page, "was kept in this browser and is damaged")) == number
     wait_until_stored(page)
     names.clear()
     page.page.reload()
     same_face(page.wait_for_result(), first)
-    assert snapshot not in names
+    assert snapshot not in names[names.index("") :]
     assert len(told(page, "damaged")) == number
     assert not took_the_long_way(page)
 
@@ -137,7 +137,7 @@ def test_an_altered_wheel_is_named(demo: Demo) -> None:
     assert ".whl" in page.wait_for_error("integrity")["message"]
 
 
-@pytest.mark.parametrize("script", ["gpu_wait.js", "kept_files.js"])
+@pytest.mark.parametrize("script", ["static/engine_worker.js", "pyodide/pyodide.mjs"])
 def test_an_altered_script_ends_its_worker_and_the_next_one_runs(demo: Demo, script: str) -> None:
     asked: list[str] = []
 
@@ -145,11 +145,12 @@ def test_an_altered_script_ends_its_worker_and_the_next_one_runs(demo: Demo, scr
         asked.append(route.request.url)
         answer = route.fetch()
         body = answer.body() + (b"\n" if len(asked) <= 2 else b"")  # for the worker, and for the check beside it
-        route.fulfill(status=200, body=body, content_type="text/javascript")
+        headers = {k: v for k, v in answer.headers.items() if k not in ("content-encoding", "content-length")}
+        route.fulfill(status=200, body=body, headers=headers)
 
-    page = demo("?backend=wasm", broken=(f"**/{script}", alter))
+    page = demo("?backend=wasm", broken=("**/" + script.split("/")[1], alter))
     assert len(page.wait_for_result()["faces"]) == 1
-    assert told(page, f"static/{script} came damaged")
+    assert told(page, f"{script} came damaged")
 
 
 def test_a_damaged_tuning_is_ignored_and_told(demo: Demo, photo: Path) -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
+from playwright.sync_api import Browser, Request, Route
+
+from build_scripts.paths import WEB
 from e2e_tests.flaky import FlakyNetwork
 from e2e_tests.pages import DemoPage
 
@@ -46,3 +50,83 @@ def test_without_a_network_the_page_opens_in_two_tabs(demo: Demo, address: str) 
     assert len(page.wait_for_result()["faces"]) == 1
     assert first.evaluate("crossOriginIsolated") is True
     page.complaints.clear()  # the browser reports what it could not ask for
+
+
+# Runs the service worker's script among caches and a network that are only pretended: a page that was kept is opened,
+# the browser ends the script, and starts it again for a file of that page.
+ENDED_BETWEEN = """async (script) => {
+  const names = new Map([["webinfer site 1", ["/", "/assets/a.js"]]]);
+  const caches = {
+    keys: async () => [...names.keys()],
+    has: async (name) => names.has(name),
+    delete: async (name) => names.delete(name),
+    open: async (name) => {
+      if (!names.has(name)) names.set(name, []);
+      const path = (asked) => new URL(asked.url ?? asked, "http://x").pathname;
+      return { match: async (asked) => names.get(name).find((kept) => kept === path(asked)) };
+    },
+  };
+  const start = (network) => {
+    const handlers = {};
+    const addEventListener = (type, handler) => (handlers[type] = handler);
+    const scope = { location: { origin: "http://x" }, addEventListener };
+    new Function("self", "caches", "fetch", script)(scope, caches, network);
+    return (path, mode) => new Promise((resolve) => {
+      const preloadResponse = mode === "navigate" ? network() : undefined;
+      const request = { url: `http://x${path}`, method: "GET", mode };
+      handlers.fetch({ request, preloadResponse, respondWith: resolve, waitUntil() {} });
+      resolve("left to the browser");
+    });
+  };
+  const down = () => Promise.reject(new Error("down"));
+  const up = async () => ({ status: 200 });
+  const page = await start(down)("/", "navigate");
+  const file = await start(down)("/assets/a.js", "cors");
+  const online = start(up);
+  await online("/", "navigate");
+  return [page, file, await online("/assets/a.js", "cors"), [...names.keys()]];
+}"""
+KEEP = """async () => {
+  const { assets } = JSON.parse(document.getElementById("manifest").textContent);
+  for (const row of Object.values(assets)) row.url = new URL(row.url, document.baseURI).href;
+  const { keepSite } = await import(assets["static/offline.js"].url);
+  try {
+    await keepSite(assets);
+  } catch (error) {
+    return String(error);
+  }
+  const names = (await caches.keys()).filter((name) => name.startsWith("webinfer site "));
+  return Promise.all(names.map(async (name) => Boolean(await (await caches.open(name)).match("/"))));
+}"""
+
+
+def test_a_service_worker_that_was_ended_knows_where_the_page_is_from(browser: Browser) -> None:
+    page = browser.new_page()
+    script = (WEB / "static/service_worker.js").read_text()
+    page_from, file, online, names = page.evaluate(ENDED_BETWEEN, script)
+    page.close()
+    assert (page_from, file, online) == ("/", "/assets/a.js", "left to the browser")
+    assert names == ["webinfer site 1"]
+
+
+def test_the_site_is_kept_once_and_whole(demo: Demo) -> None:
+    def damage(route: Route) -> None:
+        answer = route.fetch()
+        route.fulfill(status=200, body=answer.body() + b" ", content_type="text/css")
+
+    page = demo(QUERY, broken=(re.compile(r"/docs\.css$"), damage))
+    count = page.wait_for_result()["count"]
+    page.page.workers[0].evaluate("self.close()")  # which would keep the site by itself
+    page.wait_for_result(count)
+    assert "TypeError" in page.page.evaluate(KEEP)
+    page.mended = True
+    assert page.page.evaluate(KEEP) == [True]
+    asked: list[str] = []
+
+    def heard(request: Request) -> None:
+        asked.append(request.url)
+
+    page.page.on("request", heard)
+    assert page.page.evaluate(KEEP) == [True]
+    assert not asked
+    page.complaints.clear()  # the browser reports what it found damaged

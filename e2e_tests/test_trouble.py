@@ -77,7 +77,7 @@ def test_a_missing_file_is_named_and_trying_again_helps(demo: Demo, file: str) -
     page.complaints.clear()  # the browser reports the 404 itself
 
 
-@pytest.mark.parametrize("file", ["page.js", "first.js", "engine_client.js"])
+@pytest.mark.parametrize("file", ["page.js", "first.js"])
 def test_a_page_without_its_scripts_has_a_way_on_too(demo: Demo, file: str) -> None:
     page = demo("?backend=wasm", broken=(f"**/{file}", lambda route: route.abort("connectionreset")))
     told = page.page.locator("#unstarted")

@@ -30,10 +30,13 @@ from build_scripts.paths import (
     WHEELS,
     version,
 )
+from build_scripts.site import bundle
 from build_scripts.site.page_facts import page_facts
 from build_scripts.steps import Step
 
 PAGE_FACTS = Path(__file__).with_name("page_facts.py")
+BUNDLE = Path(__file__).with_name("bundle.py")
+ROOTS = ("page", "engine_worker")  # scripts that come as one file with all that they import
 STATIC = WEB / "static"
 COMPRESSED = BUILD / "compressed"
 PYODIDE_FILES = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip")
@@ -66,7 +69,19 @@ class Asset:
 def site_step() -> Step:
     """The step that assembles build/site."""
     pyodide = [NODE_MODULES / "pyodide" / name for name in PYODIDE_FILES]
-    sources = [*pyodide, WHEELS, BROWSER_WHEELS, STATIC, KERNELS, MODELS, IMAGES, SNAPSHOT, Path(__file__), PAGE_FACTS]
+    sources = [
+        *pyodide,
+        WHEELS,
+        BROWSER_WHEELS,
+        STATIC,
+        KERNELS,
+        MODELS,
+        IMAGES,
+        SNAPSHOT,
+        Path(__file__),
+        PAGE_FACTS,
+        BUNDLE,
+    ]
     return Step(
         "site", "assemble and compress what the server serves", inputs=lambda: [version(), *sources],
         outputs=(SITE / "manifest.json",), action=assemble, stamp=BUILD / "stamps" / "site",
@@ -103,6 +118,8 @@ def _folders() -> Iterator[Asset]:
     kernels = {path.name: path for path in KERNELS.glob("*.wasm")}
     for name, files in (("pyodide", pyodide), ("python", wheels), ("static", static), ("kernels", kernels)):
         contents = {relative: path.read_bytes() for relative, path in sorted(files.items())}
+        if name == "static":
+            contents |= {f"{root}.js": bundle.bundled(STATIC, root) for root in ROOTS}
         digest = hashlib.sha256()
         for relative, data in contents.items():
             digest.update(f"{relative} {hashlib.sha256(data).hexdigest()}\n".encode())

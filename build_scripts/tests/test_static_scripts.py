@@ -1,25 +1,50 @@
 """The scripts of the page fit each other."""
 
 import re
+import shutil
+import subprocess
+from pathlib import Path
 
+import pytest
+
+from build_scripts.errors import BuildError
 from build_scripts.paths import WEB
+from build_scripts.setup.node import node_commands
+from build_scripts.site.assemble import ROOTS
+from build_scripts.site.bundle import bundled
 
 STATIC = WEB / "static"
-IMPORT = re.compile(r'^import .* from "\./([\w/]+)\.js";$', re.MULTILINE)
 
 
-def imported(name: str) -> set[str]:
-    """The names of a script and of all that it imports."""
-    found, open_names = set[str](), [name]
-    while open_names:
-        script = open_names.pop()
-        if script not in found:
-            found.add(script)
-            open_names += IMPORT.findall((STATIC / f"{script}.js").read_text())
-    return found
+@pytest.mark.parametrize("root", ROOTS)
+def test_a_script_comes_as_one_file_with_all_that_it_imports(root: str, tmp_path: Path) -> None:
+    whole = bundled(STATIC, root).decode()
+    assert not re.search(r"^(import|export)\b", whole, re.MULTILINE)
+    names = re.findall(r"^// ----- ([\w/]+)\.js$", whole, re.MULTILINE)
+    assert len(names) == len(set(names)) >= 8
+    assert names[-1] == root
+    node = next((node for node in node_commands() if shutil.which(node) or Path(node).exists()), None)
+    if node is not None:
+        (tmp_path / "whole.mjs").write_text(whole)
+        checked = subprocess.run([node, "--check", tmp_path / "whole.mjs"], capture_output=True, text=True)
+        assert checked.returncode == 0, checked.stderr
 
 
-def test_the_worker_checks_every_script_that_it_imports() -> None:
-    listed = re.search(r"^const OWN = \[(.*)\];$", (STATIC / "engine_worker.js").read_text(), re.MULTILINE)
-    assert listed is not None
-    assert set(re.findall(r'"(\w+)"', listed[1])) == imported("engine_worker")
+def test_modules_in_one_file_keep_their_names_apart(tmp_path: Path) -> None:
+    (tmp_path / "a.js").write_text(
+        'import { f as g } from "./b.js";\nimport * as c from "./c.js";\nconst x = 1;\ng(c.x);\n'
+    )
+    (tmp_path / "b.js").write_text('import { x } from "./c.js";\nexport function f(y) { return x + y; }\n')
+    (tmp_path / "c.js").write_text("export const x = 2;\n")
+    whole = bundled(tmp_path, "a").decode()
+    assert (
+        whole.index("$c = ") < whole.index("$b = ") < whole.index("const { f: g } = $b;") < whole.index("const c = $c;")
+    )
+    assert whole.count("const x = 2") == 1
+
+
+@pytest.mark.parametrize("text", ['import d from "./d.js";\n', "export default 1;\n", 'import { x } from "./e.js";\n'])
+def test_what_cannot_be_put_into_one_file_is_refused(text: str, tmp_path: Path) -> None:
+    (tmp_path / "e.js").write_text(text)
+    with pytest.raises(BuildError, match=r"e\.js"):
+        bundled(tmp_path, "e")

@@ -219,3 +219,18 @@ def test_a_connection_that_ends_leaves_no_timer(settings: Settings) -> None:
             return timer.cancelled()
 
     assert asyncio.run(scenario())
+
+
+def test_small_answers_leave_at_once(large_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+
+    def look(protocol: LimitedProtocol, data: bytes) -> None:
+        connection = protocol.transport.get_extra_info("socket")
+        seen.append(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        before(protocol, data)
+
+    before = LimitedProtocol.data_received
+    monkeypatch.setattr(LimitedProtocol, "data_received", look)
+    assert b"200 OK" in answer_of(large_port, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+    assert seen
+    assert all(seen)

@@ -3,7 +3,7 @@
 //
 // Pyodide and Python fetch some files themselves: while `counting` runs, the worker's `fetch` is wrapped.
 
-import { browsersOwnCheck, canHash, complaintOf, IntegrityError } from "./integrity.js";
+import { ask, browsersOwnCheck, complaintOf, IntegrityError } from "./integrity.js";
 import { StallWatch } from "./stall_watch.js";
 
 const STAGES = { pyodide: "Python", python: "Engine", snapshot: "Engine", kernels: "Kernels" }; // folder -> stage
@@ -135,31 +135,13 @@ export class Downloads {
 
   /** The bytes of one answer, what is being made of it, and what was found wrong with it. */
   async #answer(name, cache, make) {
-    const response = await this.#ask(name, cache);
+    const response = await ask(this.#fetchPlain, this.url(name), this.manifest[name], { cache, signal: this.#watch.signal });
     if (!response) return { found: "the browser found another SHA-256 than the published one" };
     const copy = make ? response.clone() : response;
     const making = make?.(response);
     making?.catch(() => {}); // of damaged bytes
     const bytes = await this.#read(name, copy);
     return { bytes, making, found: await complaintOf(bytes, this.manifest[name]) };
-  }
-
-  /** The answer to a request for a file; null for one of which the browser has found that it is damaged. */
-  async #ask(name, cache) {
-    const options = { cache, signal: this.#watch.signal };
-    if (canHash) return this.#answered(name, options);
-    try {
-      return await this.#answered(name, { ...options, ...browsersOwnCheck(this.manifest[name]) });
-    } catch (error) {
-      const asked = this.#answered(name, { ...options, cache: "no-store", method: "HEAD" }); // is it the network?
-      return asked.then(() => null, () => Promise.reject(error));
-    }
-  }
-
-  async #answered(name, options) {
-    const response = await this.#fetchPlain(this.url(name), options);
-    if (!response.ok) throw new Error(`the server answered ${response.status}`);
-    return response;
   }
 
   /** The bytes of a response, not many more than the manifest says. */

@@ -1,14 +1,17 @@
 // The engine's worker: starts Pyodide, then hands messages to Python (webinfer.page.worker).
 // It decides nothing: what a message means is settled there. The messages are defined in webinfer/page/messages.toml.
+// It comes to the browser as one file with all that it imports.
 
 import { Downloads } from "./downloads.js";
+import * as gpu_device from "./gpu_device.js";
+import * as gpu_picture from "./gpu_picture.js";
+import * as gpu_program from "./gpu_program.js";
+import * as gpu_timing from "./gpu_timing.js";
 import { browsersOwnCheck } from "./integrity.js";
 import { complaint, TO_ENGINE, VERSION } from "./messages.js";
 import { settle, startPython } from "./python_start.js";
 
-// Scripts that the browser has loaded when this one runs.
-const OWN = ["downloads", "engine_worker", "integrity", "kept_files", "messages", "python_snapshot", "python_start", "stall_watch"];
-const MODULES = /^static\/((gpu|kernels)_\w+)\.js$/;
+const GPU = { gpu_device, gpu_picture, gpu_program, gpu_timing };
 
 const WARM_UP_RUNS = 120;
 const PAUSE_MS = 5;
@@ -35,21 +38,14 @@ function died(message) {
   post("error", { code: "engine-died", message, fatal: true, died: true });
 }
 
-/** What Python and the platform modules find as `globalThis.webinfer`. */
-async function openDoor(downloads) {
-  const door = { asset: (name) => downloads.url(name), has: (name) => downloads.has(name), prefetched, gpu: {}, kernels: {} };
-  const names = Object.keys(downloads.manifest).filter((name) => MODULES.test(name));
-  await Promise.all(names.map(async (name) => {
-    const [, stem, room] = MODULES.exec(name);
-    door[room][stem] = await downloads.module(name);
-  }));
-  self.webinfer = door;
-  return door;
+/** Shows Python and the platform modules what they find as `globalThis.webinfer`. */
+function openDoor(downloads) {
+  self.webinfer = { asset: (name) => downloads.url(name), has: (name) => downloads.has(name), prefetched, gpu: GPU, kernels: {} };
 }
 
 /** Opens the GPU's device as Python will ask for it. */
-function prefetchDevice(opening, wishes) {
-  const promise = opening.then(({ gpu }) => gpu.gpu_device.openDevice(wishes, gpu.gpu_program.Program));
+function prefetchDevice(wishes) {
+  const promise = gpu_device.openDevice(wishes, gpu_program.Program);
   promise.catch(() => {}); // Python asks again and reports the failure
   prefetched.set("gpu", promise);
 }
@@ -108,12 +104,11 @@ async function start({ manifest, task, backend, model, debug, life, patience, ru
     const foreseen = (snapshot) => {
       const { kernels, gpu } = snapshot.needs[backend];
       prefetchDownloads(downloads, snapshot, model, kernels);
-      if (gpu) prefetchDevice(opening, snapshot.gpu);
+      if (gpu) prefetchDevice(snapshot.gpu);
     };
+    openDoor(downloads);
     const starting = startPython(downloads, debug, foreseen, runtimeComes ? runtime : null); // what takes long goes first
-    const opening = openDoor(downloads);
-    const own = OWN.map((name) => downloads.script(`static/${name}.js`));
-    const [pyodide] = await Promise.all([starting, opening, ...own]);
+    const [pyodide] = await Promise.all([starting, downloads.script("static/engine_worker.js")]);
     startingPython(1);
     downloads.complete("Engine");
     self.pyodide = pyodide; // for the console of this worker

@@ -36,3 +36,20 @@ export async function complaintOf(bytes, { bytes: length, sha256 }) {
   const found = await sha256Of(bytes);
   return found === sha256 ? "" : `its SHA-256 is ${found} instead of ${sha256}`;
 }
+
+/** The answer to a request for a file; null for one of which the browser has found that it is damaged. */
+export async function ask(fetch, url, row, options) {
+  if (canHash) return answered(fetch, url, options);
+  try {
+    return await answered(fetch, url, { ...options, ...browsersOwnCheck(row) });
+  } catch (error) {
+    const asked = answered(fetch, url, { ...options, cache: "no-store", method: "HEAD" }); // is it the network?
+    return asked.then(() => null, () => Promise.reject(error));
+  }
+}
+
+async function answered(fetch, url, options) {
+  const response = await fetch(url, options);
+  if (!response.ok) throw new Error(`the server answered ${response.status}`);
+  return response;
+}

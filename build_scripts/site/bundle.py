@@ -1,0 +1,49 @@
+"""A script and all that it imports as one file: each file that a page asks for, and has checked, costs a visit time.
+
+Every module becomes a function of its own, so that names stay apart; nothing else of its text is changed.
+"""
+
+import re
+from pathlib import Path
+
+from build_scripts.errors import BuildError
+
+IMPORT = re.compile(r'^import (\* as \w+|\{[^}]*\}) from "\./([\w/]+)\.js";$', re.MULTILINE)
+EXPORT = re.compile(r"^export ((?:async )?(?:function|class|const) (\w+))", re.MULTILINE)
+LEFT_OVER = re.compile(r"^(import|export)\b.*", re.MULTILINE)
+
+
+def bundled(folder: Path, name: str) -> bytes:
+    """The script `name`.js of a folder, behind the modules that it imports, each once and behind its own.
+
+    Raises: BuildError if a script imports or exports in a way that cannot be put together
+    """
+    parts: dict[str, str] = {}
+    _collect(folder, name, parts, ())
+    return "".join(parts.values()).encode()
+
+
+def _collect(folder: Path, name: str, parts: dict[str, str], above: tuple[str, ...]) -> None:
+    if name in above:
+        raise BuildError(f"{name}.js imports itself by way of {', '.join(above)}")
+    text = (folder / f"{name}.js").read_text()
+    for _, other in IMPORT.findall(text):
+        if other not in parts:
+            _collect(folder, other, parts, (*above, name))
+    exported = [match[2] for match in EXPORT.finditer(text)]
+    text = EXPORT.sub(r"\1", IMPORT.sub(_taken, text))
+    if left := LEFT_OVER.search(text):
+        raise BuildError(f"{name}.js cannot be put into one file with others because of the line {left[0]!r}")
+    if above:
+        text = f"const {_module(name)} = (() => {{\n{text}return {{ {', '.join(exported)} }};\n}})();\n"
+    parts[name] = f"// ----- {name}.js\n{text}"
+
+
+def _taken(found: re.Match[str]) -> str:
+    """What takes the place of an import."""
+    names = found[1].removeprefix("* as ") if found[1][0] == "*" else found[1].replace(" as ", ": ")
+    return f"const {names} = {_module(found[2])};"
+
+
+def _module(name: str) -> str:
+    return "$" + name.replace("/", "_")
