@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from build_scripts.judge.together import Array, Outcome, Problem, outcomes, verdict_of
+from webinfer.dtypes import DType
 from webinfer.errors import LimitError, UnsupportedOpError, WebinferError
 from webinfer.graph.ir import Graph, Value
 from webinfer.importers import read_model
@@ -157,9 +158,11 @@ async def judge(host: Any, backend: str, readings: Sequence[Reading]) -> list[di
 
 
 def _problem(reading: Reading) -> Problem:
+    kinds = reading.graph().outer
+
     def array(value: Value) -> Array:
         given = np.asarray(reading.case.inputs[value.name], order="C")
-        if given.dtype.name != value.type.dtype.value or given.shape != value.type.shape:
+        if given.dtype.name != kinds.get(value.name, value.type.dtype).value or given.shape != value.type.shape:
             raise WebinferError(f"input {value.name} is {value.type}, the case gives {given.dtype}{given.shape}")
         return given
 
@@ -182,14 +185,16 @@ def difference(case: Case, name: str, got: Array) -> str:
         return f"{name} is an array, must be {type(want).__name__}"
     if got.shape != want.shape or got.dtype != want.dtype:
         return f"{name} is {got.dtype}{list(got.shape)}, must be {want.dtype}{list(want.shape)}"
-    if want.dtype.kind != "f":
+    if not DType(want.dtype.name).is_float:
         bad = got != want
     else:
         a, b = got.astype(np.float64), want.astype(np.float64)
         bad = ~np.isclose(a, b, case.rtol, case.atol, equal_nan=True)
-        if want.dtype == np.float16:  # two steps of the type, one of which may be more than the relative tolerance
+        if want.dtype.name in ("float16", "bfloat16"):  # two steps of the type may be more than the relative tolerance
+            digits = 11 if want.dtype == np.float16 else 8
             with np.errstate(invalid="ignore"):
-                bad &= ~(np.abs(a - b) <= 2 * np.spacing(np.abs(want)).astype(np.float64))
+                step = np.ldexp(1.0, np.maximum(np.frexp(b)[1] - digits, -24 if digits == 11 else -133))
+                bad &= ~(np.abs(a - b) <= 2 * step)
     if not bad.any():
         return ""
     at = int(np.argmax(bad.reshape(-1)))

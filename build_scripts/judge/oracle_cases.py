@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from build_scripts.judge.together import Array, Problem, outcomes, verdict_of
+from webinfer.dtypes import DType
 from webinfer.errors import UnsupportedOpError, WebinferError
 from webinfer.graph.ir import Value
 from webinfer.importers.webnn import read_graph
@@ -104,7 +105,9 @@ def array_of(numbers: Any, shape: Sequence[int], dtype: str) -> Array:
 def _difference(case: Case, name: str, got: Array) -> str:
     expected = case.graph["expectedOutputs"][name]
     descriptor = expected["descriptor"]
-    want = array_of(expected["data"], descriptor["shape"], descriptor["dataType"])
+    kind = DType(descriptor["dataType"])  # of which NumPy may know nothing: numbers are compared
+    want = array_of(expected["data"], descriptor["shape"], kind.inner.value)
+    got = got.astype(kind.inner.value) if kind.inner is not kind else got
     if got.shape != want.shape or got.dtype != want.dtype:
         return f"{name} is {got.dtype}{list(got.shape)}, must be {want.dtype}{list(want.shape)}"
     metric, limit = tolerance(case)

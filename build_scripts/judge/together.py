@@ -10,7 +10,9 @@ from webinfer.backends import registry
 from webinfer.backends.base import BuildOptions
 from webinfer.errors import LimitError, UnsupportedOpError
 from webinfer.graph.ir import Graph, Value
+from webinfer.packing import to_inner
 from webinfer.passes.pipeline import optimize
+from webinfer.session.inputs import outside
 
 Array = np.ndarray[Any, Any]
 
@@ -61,6 +63,8 @@ async def _run(host: Any, backend: str, problems: Sequence[Problem]) -> list[dic
             inputs[value.name] = array
         for value in graph.outputs:
             value.name = f"{i}:{value.name}"
+        graph.outer = {f"{i}:{name}": dtype for name, dtype in graph.outer.items()}
+    outer = {name: dtype for graph in graphs for name, dtype in graph.outer.items()}
     whole = Graph(
         "cases",
         [v for g in graphs for v in g.inputs],
@@ -71,7 +75,15 @@ async def _run(host: Any, backend: str, problems: Sequence[Problem]) -> list[dic
         optimize(whole)
     executor = await registry.open_backend(backend).build(whole, host, BuildOptions())
     try:
-        results = await executor.run({name: memoryview(array.tobytes()) for name, array in inputs.items()})
+        results = await executor.run(
+            {
+                name: to_inner(memoryview(array.tobytes()), outer[name])
+                if name in outer
+                else memoryview(array.tobytes())
+                for name, array in inputs.items()
+            }
+        )
+        results = outside(results, outer)
     finally:
         executor.close()
     return [

@@ -15,7 +15,7 @@ from build_scripts.paths import ENGINE
 if str(ENGINE.parent) not in sys.path:
     sys.path.insert(0, str(ENGINE.parent))
 
-from webinfer.codegen.formulas import Language
+from webinfer.codegen.formulas import BITS, Language
 from webinfer.dtypes import DType
 from webinfer.ops import formula as f
 from webinfer.ops.elementwise import ROWS, BinaryAttrs, ElementwiseOp, UnaryAttrs
@@ -42,11 +42,11 @@ def _integer_unary(row: ElementwiseOp) -> bool:
 
 
 def _float_binary(row: ElementwiseOp) -> bool:
-    return row.attrs is BinaryAttrs and not row.gives_truth
+    return row.attrs is BinaryAttrs and not row.gives_truth and DType.FLOAT32 in row.dtypes
 
 
 def _integer_binary(row: ElementwiseOp) -> bool:
-    return _float_binary(row) and row.takes_integers
+    return row.attrs is BinaryAttrs and not row.gives_truth and row.takes_integers
 
 
 def _comparison(row: ElementwiseOp) -> bool:
@@ -128,7 +128,7 @@ _INTEGER = Language(
     {
         "%": "PREFIX##_modulo({}, {})", "**": "PREFIX##_power({}, {})", "/": "PREFIX##_quotient({}, {})",
         "//": "PREFIX##_floor_quotient({}, {})", "abs": "MAGNITUDE(UNSIGNED, {})", "larger": "LARGER({}, {})",
-        "select": "({} ? {} : {})", "sign": "SIGN({})", "smaller": "SMALLER({}, {})",
+        "select": "({} ? {} : {})", "sign": "SIGN({})", "smaller": "SMALLER({}, {})", **BITS,
     },
     {"keep_nan": lambda x, v: v, "neg": lambda v: 0.0 - v},
 )  # fmt: skip

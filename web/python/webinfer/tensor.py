@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from webinfer.dtypes import DType
 from webinfer.errors import InputError
+from webinfer.packing import to_inner
 
 if TYPE_CHECKING:
     import numpy as np
 
     from webinfer.graph.ir import Quantization
 
-_NATIVE_FORMAT = {"e": "float16", "f": "float32", "b": "int8", "B": "uint8", "h": "int16", "i": "int32",
+_NATIVE_FORMAT = {"e": "float16", "f": "float32", "d": "float64", "b": "int8", "B": "uint8", "h": "int16",
+                  "H": "uint16", "i": "int32",
                   "I": "uint32", "l": "int64", "q": "int64", "L": "uint64", "Q": "uint64", "?": "bool"}  # fmt: skip
 
 
@@ -45,7 +47,7 @@ class Tensor:
     def flat(self) -> memoryview:
         """The elements, flat and typed (float16 comes as bytes where Python cannot cast to it)."""
         try:
-            return self._bytes.cast(self.dtype.letter)  # type: ignore[call-overload,no-any-return]
+            return self._bytes.cast(self._letter())  # type: ignore[call-overload,no-any-return]
         except ValueError:
             return self._bytes
 
@@ -53,12 +55,29 @@ class Tensor:
         """The elements as one flat list."""
         import struct
 
-        return list(struct.unpack(f"<{self.nbytes // self.dtype.itemsize}{self.dtype.letter}", self._bytes))
+        if self.dtype is DType.FLOAT64:
+            return list(struct.unpack(f"<{self.nbytes // 8}d", self._bytes))
+        inner = self.dtype.inner
+        return list(
+            struct.unpack(f"<{self.nbytes // self.dtype.itemsize}{inner.letter}", to_inner(self._bytes, self.dtype))
+        )
+
+    def _letter(self) -> str:
+        """The format of a view of the elements; plain bytes where Python has no such type."""
+        return "d" if self.dtype is DType.FLOAT64 else self.dtype.letter if self.dtype.inner is self.dtype else ""
 
     def numpy(self) -> np.ndarray[Any, Any]:
-        """A NumPy array over the same bytes; NumPy must be installed."""
+        """A NumPy array over the same bytes; NumPy must be installed.
+
+        Of types that NumPy lacks, and no package has added, it is a copy in the type that they are computed in.
+        """
         import numpy as np
 
+        try:
+            np.dtype(self.dtype.value)
+        except TypeError:
+            inner = self.dtype.inner
+            return np.frombuffer(to_inner(self._bytes, self.dtype), dtype=inner.value).reshape(self.shape)
         return np.frombuffer(self._bytes, dtype=self.dtype.value).reshape(self.shape)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
@@ -72,7 +91,7 @@ class Tensor:
 
     def _shaped(self) -> memoryview:
         try:
-            return self._bytes.cast(self.dtype.letter, self.shape)  # type: ignore[call-overload,no-any-return]
+            return self._bytes.cast(self._letter(), self.shape)  # type: ignore[call-overload,no-any-return]
         except ValueError:
             return self._bytes
 
@@ -96,8 +115,8 @@ def buffer_of(value: Any, shape: tuple[int, ...], dtype: DType, name: str) -> me
     if found_shape is not None and not flat_buffer and tuple(found_shape) != shape:
         raise InputError(f"input {name!r} has shape {tuple(found_shape)}, needs {shape}")
     try:
-        view = memoryview(value)
-    except TypeError:
+        view = memoryview(value.tobytes() if dtype.inner is not dtype and found_dtype is not None else value)
+    except (TypeError, AttributeError):
         raise InputError(f"input {name!r} is a {type(value).__name__}; give an array, a buffer or a Tensor") from None
     if found_dtype is None and view.format not in ("B", "b", "c"):
         found = _NATIVE_FORMAT.get(view.format.lstrip("<=@"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from webinfer.codegen.elements import Element, bits_of, element_of, layout_of, scalar_layout, storage_bytes
-from webinfer.dtypes import DType
+from webinfer.dtypes import COMPUTED
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,7 @@ def test_buffers_hold_whole_quads(nbytes: int, itemsize: int, wanted: int) -> No
 
 
 def test_every_type_has_an_element_to_compute_with_and_one_to_move() -> None:
-    for dtype in DType:
+    for dtype in COMPUTED:
         assert layout_of(element_of(dtype)).load
         assert layout_of(bits_of(dtype)).store4
         assert bits_of(dtype).endswith(str(8 * dtype.itemsize))

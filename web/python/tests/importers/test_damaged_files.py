@@ -30,7 +30,7 @@ STRANGERS = {
     "lfs": (b"version https://git-lfs.github.com/spec/v1\noid sha256:00", "Git LFS pointer"),
     "zip": (b"PK\x03\x04" + bytes(60), "zip archive that is damaged"),
     "gzip": (b"\x1f\x8b\x08" + bytes(60), "gzip"),
-    "random": (np.random.default_rng(1).integers(0, 256, 4096).astype(np.uint8).tobytes(), "where TFLite has 'TFL3'"),
+    "random": (np.random.default_rng(1).integers(0, 256, 4096).astype(np.uint8).tobytes(), "bytes that begin with"),
     "other version": (b"\x1c\0\0\0TFL9" + bytes(60), "version '9'"),
     "magic alone": (b"\x1c\0\0\0TFL3", "byte 0 of 8"),
     "magic and zeros": (b"\x1c\0\0\0TFL3" + bytes(60), "byte"),

@@ -410,7 +410,7 @@ def test_everything_unsupported_is_listed_at_once() -> None:
         read_model(w.finish(d), "strange.tflite")
 
 
-@pytest.mark.parametrize("type_code", [5, 8, 10, 17, 18, 100, -1])
+@pytest.mark.parametrize("type_code", [5, 8, 11, 17, 18, 100, -1])
 def test_unknown_element_type_is_refused_by_name(type_code: int) -> None:
     message = refused(edited(_chain((0, 3)), _set("subgraphs.0.tensors.0.type", type_code)), UnsupportedOpError)
     assert "input t0: type" in message

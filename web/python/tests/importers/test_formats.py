@@ -140,7 +140,7 @@ def test_a_description_keeps_to_the_limits_of_files() -> None:
     "data", [b'{"format": "graph-model"}', b"{" + b"[" * 100_000, b'{"inputs": {}, "operators": [']
 )
 def test_json_of_no_row_is_called_json(data: bytes) -> None:
-    with pytest.raises(ModelFormatError, match=r"is not a TFLite model: it is JSON, but no TensorFlow.js model"):
+    with pytest.raises(ModelFormatError, match=r"no model of a known format \(TensorFlow Lite, .*: it is JSON, but no"):
         read_model(data, "made")
 
 

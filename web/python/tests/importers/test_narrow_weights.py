@@ -108,4 +108,4 @@ def test_bytes_that_are_too_few_are_refused() -> None:
     weights = w.tensor("w", (3, 5), "int4", (0.5, 0))
     w.graph.tensors[weights].buffer = w.buffer(bytes(7))
     w.node("FULLY_CONNECTED", [x, weights, -1], [y], 8)
-    assert "15 elements of 4 bits in 7 bytes" in refused(w.finish(y))
+    assert "INT4 of shape (3, 5) needs 8 bytes, its buffer has 7" in refused(w.finish(y))

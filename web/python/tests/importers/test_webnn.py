@@ -130,11 +130,11 @@ def test_an_operand_that_passes_through_keeps_its_name() -> None:
 
 
 def test_everything_unsupported_is_listed_at_once() -> None:
-    described = one("blend", {"x": operand(2), "n": operand(2, dtype="int4")}, {"input": "x"})
+    described = one("blend", {"x": operand(2), "n": operand(2, dtype="bool4")}, {"input": "x"})
     described["operators"].append({"name": "warp", "arguments": [], "outputs": "z"})
     with pytest.raises(UnsupportedOpError) as raised:
         read_graph(described)
-    assert raised.value.problems == ["operator blend", "operator warp", "operand 'n': data type int4"]
+    assert raised.value.problems == ["operator blend", "operator warp", "operand 'n': data type bool4"]
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ class Element(enum.StrEnum):
     I8 = "i8"
     U8 = "u8"
     I16 = "i16"
+    U16 = "u16"
     I32 = "i32"
     U32 = "u32"
     I64 = "i64"
@@ -36,8 +37,8 @@ class Element(enum.StrEnum):
 
 _OF_DTYPE = {
     DType.FLOAT32: Element.F32, DType.FLOAT16: Element.F16, DType.INT8: Element.I8, DType.UINT8: Element.U8,
-    DType.INT16: Element.I16, DType.INT32: Element.I32, DType.UINT32: Element.U32, DType.INT64: Element.I64,
-    DType.UINT64: Element.U64, DType.BOOL: Element.BOOL,
+    DType.INT16: Element.I16, DType.UINT16: Element.U16, DType.INT32: Element.I32, DType.UINT32: Element.U32,
+    DType.INT64: Element.I64, DType.UINT64: Element.U64, DType.BOOL: Element.BOOL,
 }  # fmt: skip
 _BITS = {1: Element.BITS8, 2: Element.BITS16, 4: Element.BITS32, 8: Element.BITS64}
 
@@ -125,6 +126,13 @@ def _sixteen_bits(scalar: str) -> Layout:
     )  # fmt: skip
 
 
+def _unsigned_sixteen_bits() -> Layout:
+    """Two unsigned 16-bit elements a word, computed as i32 so that differences may be negative."""
+    bits = _sixteen_bits("u32")
+    load, load4 = (text.removeprefix("return ").removesuffix(";") for text in (bits.load, bits.load4))
+    return Layout(bits.word, "i32", "vec4<i32>", f"return i32({load});", f"return vec4<i32>({load4});", bits.store4)
+
+
 def _two_words(scalar: str) -> Layout:
     """Two words an element, computed in the low one; the high word repeats the sign."""
     low = "vec4<u32>($x[2u * q].xz, $x[2u * q + 1u].xz)"
@@ -185,7 +193,8 @@ _BITS64 = Layout(
 )  # fmt: skip
 _LAYOUTS = {
     Element.F32: _words("f32"), Element.F16: _F16, Element.I8: _bytes("i32"), Element.U8: _unsigned_bytes(),
-    Element.I16: _sixteen_bits("i32"), Element.I32: _words("i32"), Element.U32: _words("u32"),
+    Element.I16: _sixteen_bits("i32"), Element.U16: _unsigned_sixteen_bits(),
+    Element.I32: _words("i32"), Element.U32: _words("u32"),
     Element.I64: _two_words("i32"), Element.U64: _two_words("u32"),
     Element.I64_CUT: _cut("i32"), Element.U64_CUT: _cut("u32"), Element.BOOL: _unsigned_bytes(),
     Element.BITS8: _bytes("u32"), Element.BITS16: _sixteen_bits("u32"), Element.BITS32: _words("u32"),

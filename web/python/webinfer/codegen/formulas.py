@@ -89,10 +89,11 @@ _ONE = {
     "tan": "reduced_tan", "tanh": "safe_tanh",
 }  # fmt: skip
 _TWO = {"keep_nan": "keep_nan", "larger": "max", "max": "max", "min": "min", "smaller": "min", "**": "power"}
+BITS = {"bit_and": "({} & {})", "bit_or": "({} | {})", "bit_xor": "({} ^ {})"}  # of integers, in C too
 _FLOAT_CALLS = {
     **{name: text + "({})" for name, text in _ONE.items()}, **{name: text + "({}, {})" for name, text in _TWO.items()},
     "clamp": "clamp({}, {}, {})", "cos": "quarter_sin({}, 1)", "select": "select({2}, {1}, {0})",
-    "sin": "quarter_sin({}, 0)",
+    "sin": "quarter_sin({}, 0)", **BITS,
 }  # fmt: skip
 _INTEGER_CALLS = _FLOAT_CALLS | {"/": "quotient({}, {})", "//": "floor_quotient({}, {})", "%": "modulo({}, {})"}
 _WIDE_CALLS = {  # _wide.wgsl: 64-bit integers as pairs of words, one at a time
@@ -100,7 +101,7 @@ _WIDE_CALLS = {  # _wide.wgsl: 64-bit integers as pairs of words, one at a time
     "//": "floor_quotient({}, {})", "%": "modulo({}, {})", "**": "power({}, {})", "neg": "negated({})",
     "abs": "size_of({})", "sign": "sign_of({})", "larger": "larger({}, {})", "smaller": "smaller({}, {})",
     "<": "below({0}, {1})", ">": "below({1}, {0})", "<=": "!below({1}, {0})", ">=": "!below({0}, {1})",
-    "==": "all({} == {})", "!=": "any({} != {})", "select": "select({2}, {1}, {0})",
+    "==": "all({} == {})", "!=": "any({} != {})", "select": "select({2}, {1}, {0})", **BITS,
 }  # fmt: skip
 _FLOAT_INSTEAD = {
     "//": lambda a, b: f.floor(a / b), "%": lambda a, b: a - b * f.floor(a / b), "^": f.not_equal,

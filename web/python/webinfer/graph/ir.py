@@ -228,9 +228,12 @@ class State:
 
 
 class Graph:
-    """A model: inputs, outputs and nodes in topological order; and which of inputs and outputs are its state."""
+    """A model: inputs, outputs and nodes in topological order; and which of inputs and outputs are its state.
 
-    __slots__ = ("inputs", "name", "nodes", "notes", "outputs", "states")
+    `outer` are the element types, by name, of those inputs and outputs that users see in another type than kernels do.
+    """
+
+    __slots__ = ("inputs", "name", "nodes", "notes", "outer", "outputs", "states")
 
     def __init__(self, name: str, inputs: Iterable[Value], outputs: Iterable[Value], nodes: Iterable[Node]) -> None:
         self.name = name
@@ -238,6 +241,7 @@ class Graph:
         self.outputs: list[Value] = list(outputs)
         self.nodes: list[Node] = list(nodes)
         self.states: list[State] = []
+        self.outer: dict[str, DType] = {}
         self.notes: list[str] = []  # for people: how the model is computed, where there is a choice
 
     def producers(self) -> dict[Value, Node]:

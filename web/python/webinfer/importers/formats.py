@@ -60,7 +60,7 @@ FORMATS = [
     ),
     Format(
         "WebNN graphs", (".webnn.json",), "webinfer.importers.webnn.convert:read_graph",
-        "data types `int4` and `uint4`", keys=frozenset(("inputs", "operators")),
+        "every other operator", keys=frozenset(("inputs", "operators")),
     ),
 ]  # fmt: skip
 
@@ -161,7 +161,8 @@ def _row(data: memoryview, name: str) -> tuple[Format, Any]:
     for row in FORMATS:
         if row.keys and row.keys <= described.keys():
             return row, described
-    raise ModelFormatError(f"{name!r} is not a TFLite model: it is {_describe(data)}")
+    known = ", ".join(row.name for row in FORMATS)
+    raise ModelFormatError(f"{name!r} is no model of a known format ({known}): it is {_describe(data)}")
 
 
 def _function(row: Format, path: str, name: str) -> Any:
@@ -220,7 +221,7 @@ def _describe(data: memoryview) -> str:
         return f"{size} bytes long, too short for any model"
     if all(32 <= c < 127 or c in (9, 10, 13) for c in head):
         return f"{size} bytes of text that begin with {head[:40].decode('ascii')!r}"
-    return f"{size} bytes that begin with {head[:8].hex(' ')}, where TFLite has 'TFL3' at byte 4"
+    return f"{size} bytes that begin with {head[:8].hex(' ')}"
 
 
 def _is_onnx(head: bytes) -> bool:

@@ -17,6 +17,7 @@ from webinfer.ops.registry import (
     ONE_ROUNDING,
     TRANSCENDENTAL,
     NoAttrs,
+    all_whole,
     broadcast,
     declare,
     eight_bit,
@@ -183,10 +184,32 @@ _HALVES = (0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 0.49999997, 8388609.0)
 _NUMBERS = (F32, I32)
 _ELU = f.select(X > 0.0, X, A * f.expm1(X))
 
+_LN2, _SIZE, _GROWTH = 0.6931472, abs(X), f.expm1(abs(X))
+_SINH = f.select(_SIZE > 80.0, 0.5 * _GROWTH, 0.5 * (_GROWTH + _GROWTH / (_GROWTH + 1.0)))
+_ASINH = f.log1p(_SIZE + X * X / (1.0 + f.sqrt(X * X + 1.0)))
+_ACOSH = f.log1p((X - 1.0) + f.sqrt(X - 1.0) * f.sqrt(X + 1.0))
+_ATANH = f.select(
+    _SIZE < 0.5, 0.5 * f.log1p(2.0 * _SIZE / (1.0 - _SIZE)), 0.5 * f.log((1.0 + _SIZE) / (1.0 - _SIZE))
+)  # fmt: skip
+
 ABS = _unary("abs", abs(X), EXACT, stored=(0.047, 3), dtypes=_NUMBERS)
+ACOS = _unary("acos", 2.0 * f.arctan(f.sqrt((1.0 - X) / (1.0 + X))), TRANSCENDENTAL, -1, 1, special=(-1.0, 0.0, 1.0))
+ACOSH = _unary(
+    "acosh", f.select(X > 1e10, f.log(X) + _LN2, _ACOSH), TRANSCENDENTAL, 1, 9, special=(1.0, 1.001, 1e8, 3e15)
+)  # fmt: skip
+ASIN = _unary(
+    "asin", f.arctan(X / f.sqrt((1.0 - X) * (1.0 + X))), TRANSCENDENTAL, -1, 1, special=(-1.0, 0.0, 1e-6, 1.0)
+)
+ASINH = _unary(
+    "asinh", f.odd(X, f.select(_SIZE > 1e10, f.log(_SIZE) + _LN2, _ASINH)), TRANSCENDENTAL,
+    special=(-1e15, -1e-4, 0.0, 1e8),
+)  # fmt: skip
+ATAN = _unary("atan", f.arctan(X), TRANSCENDENTAL, special=(-1e30, -2.5, -0.4, 0.0, 0.42, 1.0, 3.0, 1e9))
+ATANH = _unary("atanh", f.odd(X, _ATANH), TRANSCENDENTAL, -0.999, 0.999, special=(-0.5, 1e-5, 0.0, 0.9999))
 CEIL = _unary("ceil", f.ceil(X), EXACT, special=_NEAR_WHOLE)
 CLAMP = _unary("clamp", f.bounded(A, B), EXACT, -4, 4, UnaryAttrs(-1.0, 2.5), dtypes=_NUMBERS)
 COS = _unary("cos", f.cos(X), TRANSCENDENTAL)
+COSH = _unary("cosh", 0.5 * (f.exp(X) + f.exp(-X)), TRANSCENDENTAL, special=(-20.0, 0.0, 88.0))
 ELU = _unary("elu", _ELU, TRANSCENDENTAL, -4, 4, UnaryAttrs(1.0), UnaryAttrs(0.3), stored=(0.051, -20))
 ERF = _unary("erf", f.erf(X), TRANSCENDENTAL, special=(-6.0, 6.0, 0.0, 1e-3))
 EXP = _unary(
@@ -227,6 +250,7 @@ SILU = _unary(
     "silu", X * f.sigmoid(A * X), TRANSCENDENTAL, -6, 6, UnaryAttrs(1.0), UnaryAttrs(1.702), special=(-90.0, 0.0, 90.0)
 )
 SIN = _unary("sin", f.sin(X), TRANSCENDENTAL)
+SINH = _unary("sinh", f.odd(X, _SINH), TRANSCENDENTAL, special=(-20.0, -1e-4, 0.0, 88.0))
 SOFTPLUS = _unary("softplus", f.softplus(X), TRANSCENDENTAL, special=(-50.0, 0.0, 50.0, 100.0))
 SOFTSIGN = _unary("softsign", X / (1.0 + abs(X)), ONE_ROUNDING)
 SQRT = _unary("sqrt", f.sqrt(X), ONE_ROUNDING, 0.0, 9.0)
@@ -317,7 +341,8 @@ def _binary(
     if carries_clamps:
         cases += [_eight_bit_binary(dtype, b, activation) for dtype, b, activation in _EIGHT_BIT_BINARY]
     is_test = formula.name in TRUTHS
-    infer, rules = _binary_infer(name, is_test), (operands_alike, *_rules(formula))
+    whole = () if F32 in dtypes or is_test else (all_whole,)
+    infer, rules = _binary_infer(name, is_test), (operands_alike, *whole, *_rules(formula))
     return _row(
         ElementwiseOp(name, BinaryAttrs, infer, elementwise_cost, tolerance, tuple(cases), formula, dtypes, types=rules)
     )
@@ -347,6 +372,11 @@ LESS_EQUAL = _binary("less_equal", A <= B, EXACT, special=_TIES)
 LOGICAL_AND = _binary("logical_and", f.not_equal(A, 0.0) & f.not_equal(B, 0.0), EXACT, dtypes=(BOOL,))
 LOGICAL_OR = _binary("logical_or", f.not_equal(A, 0.0) | f.not_equal(B, 0.0), EXACT, dtypes=(BOOL,))
 LOGICAL_XOR = _binary("logical_xor", f.not_equal(A, 0.0) ^ f.not_equal(B, 0.0), EXACT, dtypes=(BOOL,))
+
+_BIT_PATTERNS = ((12, -1, 0x7FFF0000, -(2**31)), (10, 255, -3, 2**31 - 1))
+BIT_AND = _binary("bit_and", f.bit_and(A, B), EXACT, dtypes=(I32,), special=_BIT_PATTERNS)
+BIT_OR = _binary("bit_or", f.bit_or(A, B), EXACT, dtypes=(I32,), special=_BIT_PATTERNS)
+BIT_XOR = _binary("bit_xor", f.bit_xor(A, B), EXACT, dtypes=(I32,), special=_BIT_PATTERNS)
 
 # The operator that each activation is where it stands alone.
 ACTIVATIONS: dict[Activation, Op] = {activation: ROWS[activation] for activation in Activation if activation in ROWS}
@@ -398,6 +428,29 @@ CAST = declare(
             _cast_case(BOOL, F32), _cast_case(F32, BOOL), _cast_case(F32, DType.INT64, -9, 9),
                 _cast_case(DType.INT64, F32),
             _cast_case(F32, DType.FLOAT16), _cast_case(DType.FLOAT16, F32),
+        ),
+    )
+)  # fmt: skip
+
+
+def _bitcast_infer(inputs: Inputs, a: CastAttrs) -> tuple[TensorType, ...]:
+    x = need("bitcast", "x", inputs[0])
+    if x.dtype.itemsize != a.dtype.itemsize:
+        raise ShapeError(f"bitcast: {x.dtype} and {a.dtype} are not of one size")
+    return (TensorType(x.shape, a.dtype),)
+
+
+def _bitcast_case(source: DType, target: DType, *values: float) -> Case:
+    return Case(f"{source} as {target}", (TensorType((len(values),), source),), CastAttrs(target), values={0: values})
+
+
+BITCAST = declare(
+    Op(
+        "bitcast", CastAttrs, _bitcast_infer, elementwise_cost, EXACT,
+        (
+            _bitcast_case(F32, I32, 1.5, -0.0, 3e38, 1e-3, -7.0),
+            _bitcast_case(I32, F32, 0x3F800000, 5 << 24, -(2**30)),
+            _bitcast_case(DType.INT8, DType.UINT8, -1, 127, -128), _bitcast_case(DType.UINT64, DType.INT64, 2**63, 5),
         ),
     )
 )  # fmt: skip

@@ -109,6 +109,9 @@ def primitive(name: str) -> Callable[..., Formula]:
 X, A, B = Formula("x"), Formula("a"), Formula("b")
 INFINITY = float("inf")
 
+bit_and = primitive("bit_and")
+bit_or = primitive("bit_or")
+bit_xor = primitive("bit_xor")
 ceil = primitive("ceil")
 clamp = primitive("clamp")  # (v, low, high)
 cos = primitive("cos")
@@ -140,6 +143,23 @@ tanh = primitive("tanh")
 def softplus(v: Formula) -> Formula:
     """log(1 + e^v) without overflow."""
     return max(v, 0.0) + log1p(exp(-abs(v)))
+
+
+def arctan(v: Formula) -> Formula:
+    """The angle of this tangent: brought to at most tan(π/8), then a polynomial that is right to 2e-8 of it."""
+    size = abs(v)
+    far, middle = size > 2.4142135, size > 0.41421357
+    t = select(far, -1.0 / size, select(middle, (size - 1.0) / (size + 1.0), size))
+    angle = select(far, 1.5707964, select(middle, 0.7853982, 0.0))
+    square = t * t
+    tail = ((0.08044466 * square - 0.13874449) * square + 0.1997736) * square - 0.33332938
+    whole = angle + (t + t * square * tail)
+    return odd(v, whole)
+
+
+def odd(v: Formula, whole: Formula) -> Formula:
+    """`whole`, which is made of |v|, with the sign of v."""
+    return select(v < 0.0, -whole, whole)
 
 
 def bounded(low: Operand, high: Operand) -> Formula:

@@ -74,6 +74,12 @@ def operands_alike(inputs: Inputs, outputs: Sequence[TensorType]) -> str:
     return ""
 
 
+def all_whole(inputs: Inputs, outputs: Sequence[TensorType]) -> str:
+    """Type rule: every input is of integers."""
+    wrong = next((t for t in inputs if t is not None and t.dtype.is_float), None)
+    return "" if wrong is None else f"an input is {wrong}, needs integers"
+
+
 def real_or_stored(inputs: Inputs, outputs: Sequence[TensorType]) -> str:
     """Type rule: the first input is of floats, or of integers with a scale."""
     x = inputs[0]

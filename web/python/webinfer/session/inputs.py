@@ -10,10 +10,11 @@ from webinfer.backends import registry
 from webinfer.backends.base import Executor, InPlace
 from webinfer.dtypes import DType
 from webinfer.errors import InputError
-from webinfer.graph.ir import Quantization, Value
+from webinfer.graph.ir import Graph, Quantization, Value
 from webinfer.host.gpu import GpuTensor
 from webinfer.host.interface import Host
-from webinfer.tensor import buffer_of
+from webinfer.packing import from_inner, to_inner
+from webinfer.tensor import Tensor, buffer_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +40,17 @@ class TensorInfo:
         return count
 
 
-def info_of(value: Value) -> TensorInfo:
-    """A value of the graph as users see it."""
-    return TensorInfo(value.name, value.type.dtype, value.type.shape, value.type.quant)
+def info_of(value: Value, graph: Graph) -> TensorInfo:
+    """An input or output of the graph as users see it."""
+    return TensorInfo(value.name, graph.outer.get(value.name, value.type.dtype), value.type.shape, value.type.quant)
+
+
+def outside(results: dict[str, Tensor], outer: Mapping[str, DType]) -> dict[str, Tensor]:
+    """The results in the element types that users see."""
+    for name, dtype in outer.items():
+        if found := results.get(name):
+            results[name] = Tensor(from_inner(found.flat().cast("B"), dtype), found.shape, dtype)
+    return results
 
 
 def sizes_given(inputs: Mapping[str, Any] | Any, infos: Sequence[TensorInfo]) -> dict[str, tuple[int, ...]]:
@@ -80,12 +89,16 @@ def checked(
             found[info.name] = _checked_in_place(value, info, executor)
             continue
         buffer = host.gpu_buffer(value)
-        found[info.name] = (
-            buffer_of(value, info.shape, info.dtype, info.name)
-            if buffer is None
-            else _checked_on_gpu(value, buffer, info, executor)
-        )
+        found[info.name] = _taken(value, info) if buffer is None else _checked_on_gpu(value, buffer, info, executor)
     return found
+
+
+def _taken(value: Any, info: TensorInfo) -> memoryview:
+    """The bytes of an input in the type that kernels compute in; float32 does for other floats."""
+    inner = info.dtype.inner
+    if inner is not info.dtype and inner.is_float and str(getattr(value, "dtype", "")) == inner.value:
+        return buffer_of(value, info.shape, inner, info.name)
+    return to_inner(buffer_of(value, info.shape, info.dtype, info.name), info.dtype)
 
 
 def _refuse_names(inputs: Mapping[str, Any], names: Sequence[str], model: str) -> NoReturn:
@@ -104,6 +117,8 @@ def _checked_in_place(value: InPlace, info: TensorInfo, executor: Executor) -> I
 def _checked_on_gpu(value: Any, buffer: Any, info: TensorInfo, executor: Executor) -> Any:
     if not executor.abilities.gpu_results:
         raise InputError(f"input {info.name!r} is on the GPU, the session on {executor.backend}; read it first")
+    if info.dtype.inner is not info.dtype:
+        raise InputError(f"input {info.name!r} is {info.dtype}, which is made on the way in; give an array")
     if isinstance(value, GpuTensor) and (value.shape, value.dtype) != (info.shape, info.dtype):
         raise InputError(f"input {info.name!r} is {value}, needs {info.dtype} {info.shape}")
     if buffer.size < info.nbytes:
@@ -124,10 +139,10 @@ def random_inputs(infos: Sequence[TensorInfo]) -> dict[str, memoryview]:
     source, buffers = random.Random(0), {}
     for info in infos:
         count = info.nbytes // info.dtype.itemsize
-        if info.dtype is DType.FLOAT32:
+        if info.dtype in (DType.FLOAT32, DType.FLOAT64):
             words = array("I", source.randbytes(4 * count))
-            data: Any = array("f", (w / 2147483648.0 - 1.0 for w in words))
-        elif info.dtype.itemsize == 1 and info.dtype is not DType.BOOL:
+            data: Any = array("f" if count * 4 == info.nbytes else "d", (w / 2147483648.0 - 1.0 for w in words))
+        elif info.dtype.itemsize == 1 and info.dtype is not DType.BOOL and not info.dtype.is_float:
             data = source.randbytes(count)
         else:
             data = bytes(info.nbytes)

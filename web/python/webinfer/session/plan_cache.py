@@ -61,7 +61,7 @@ async def open_graph(
     if plan is not None:
         return _deferred(name, plan, read), entry
     graph = read()
-    return graph, None if graph.states else entry  # a plan does not say what lives from run to run
+    return graph, None if graph.states or graph.outer else entry  # which a plan does not say
 
 
 def _deferred(name: str, plan: StoredPlan, read: Callable[[], Graph]) -> DeferredGraph:

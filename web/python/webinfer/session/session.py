@@ -17,7 +17,7 @@ from webinfer.graph.printer import print_graph
 from webinfer.host.gpu import GpuTensor
 from webinfer.host.interface import Host, Progress, ProgressEvent
 from webinfer.importers.core.course import OpenSizes
-from webinfer.session.inputs import checked, info_of, random_inputs, sizes_given, zeros
+from webinfer.session.inputs import checked, info_of, outside, random_inputs, sizes_given, zeros
 from webinfer.session.options import MAX_ROUNDS, real_number, whole_number
 from webinfer.session.recovery import LiveExecutor
 from webinfer.session.reports import PlanReport, Profile, VerifyReport, compare_backends, time_runs
@@ -66,8 +66,9 @@ class Session:
         self._states = graph.states
         self._stateful = bool(graph.states) or isinstance(graph, StagedGraph)
         self._variables.add(graph.states)
-        self.inputs = [info_of(v) for v in open_inputs(graph)]
-        self.outputs = [info_of(v) for v in open_outputs(graph)]
+        self.inputs = [info_of(v, graph) for v in open_inputs(graph)]
+        self.outputs = [info_of(v, graph) for v in open_outputs(graph)]
+        self._outer = graph.outer
 
     # ----- what runs where
 
@@ -138,7 +139,7 @@ class Session:
                 executor, buffers = await self._prepared(inputs)
                 if self._stateful or not executor.abilities.overlapping_runs:
                     return await self._finished(executor, buffers)
-        return await self._live.watch(executor, executor.run(buffers))
+        return outside(await self._live.watch(executor, executor.run(buffers)), self._outer)
 
     async def _alone(self, inputs: Mapping[str, Any] | Any) -> dict[str, Tensor]:
         """As `run`, for who holds the locks of the session and of its variables."""
@@ -146,10 +147,13 @@ class Session:
         return await self._finished(*await self._prepared(inputs))
 
     async def _finished(self, executor: Executor, buffers: Mapping[str, Any]) -> dict[str, Tensor]:
-        return self._variables.take(self._states, await self._live.watch(executor, executor.run(buffers)))
+        results = await self._live.watch(executor, executor.run(buffers))
+        return outside(self._variables.take(self._states, results), self._outer)
 
     async def run_on_gpu(self, inputs: Mapping[str, Any] | Any) -> dict[str, GpuTensor]:
         """The outputs by name as buffers on the GPU: as `run`, but nothing is read back or waited for.
+
+        Outputs of types that no kernel knows, such as float64, stay in the type that they are computed in.
 
         Raises:  InputError if the session does not run on a GPU; else as `run`
         """
@@ -307,13 +311,14 @@ class Session:
         async with self._live.lock, self._variables.untouched():
             if inputs is not None:
                 await self._fit_sizes(inputs)
-            buffers = self._checked(inputs) if inputs is not None else zeros(self.inputs)
-            await self._alone(buffers)  # revives the session, and lets code get warm
+            given = zeros(self.inputs) if inputs is None else inputs
+            buffers = self._checked(given)
+            await self._alone(given)  # revives the session, and lets code get warm
             for done in range(rounds):
                 if progress is not None:
                     progress(ProgressEvent("profile", done, rounds, "steps"))
                 fed = self._fed(buffers)
-                runs.append(await time_runs(lambda _: self._alone(buffers), self.executor, fed, self.host.now_ms))
+                runs.append(await time_runs(lambda _: self._alone(given), self.executor, fed, self.host.now_ms))
                 await self._live.idle()
                 steps.append(await self.executor.profile(fed, 1))
         times = [statistics.median(step) for step in zip(*steps, strict=True)]
@@ -339,7 +344,7 @@ class Session:
         async with live.lock, self._variables.lock:
             if inputs is not None:
                 await self._fit_sizes(inputs)
-            buffers = self._fed(self._checked(inputs) if inputs is not None else self.noise())
+            buffers = self._fed(self._checked(self.noise() if inputs is None else inputs))
             await live.idle()
             await live.revive()
             other = await choose(live.graph, self.host, [against], LoadOptions(strict=True))

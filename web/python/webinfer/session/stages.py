@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from typing import Any
 
 from webinfer.backends.base import Executor, MemoryReport, PlanRow
+from webinfer.dtypes import COMPUTED
 from webinfer.errors import InputError, LimitError, ModelFormatError, ShapeError
 from webinfer.graph.ir import Constant, Graph, Node, TensorType, Value
 from webinfer.importers.core.course import Key, Turns, Unknown
@@ -102,6 +103,7 @@ class StagedGraph(Graph):
         variables: Variables,
     ) -> None:  # fmt: skip
         super().__init__(first.graph.name, open_inputs(first.graph), first.outputs, ())
+        self.outer = first.graph.outer | {v.name: v.type.dtype for v in first.outputs if v.type.dtype not in COMPUTED}
         self._read, self._finish, self.variables = read, finish, variables
         self._mark = "#"
         while any(value.name.startswith(self._mark) for value in self.inputs):

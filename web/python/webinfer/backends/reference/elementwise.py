@@ -65,9 +65,16 @@ def _clamp(x: Array, a: float, b: float) -> Array:
 
 UNARY: dict[Op, Callable[[Array, float, float], Array]] = {
     ops.ABS: lambda x, a, b: np.abs(x),
+    ops.ACOS: lambda x, a, b: np.arccos(x),
+    ops.ACOSH: lambda x, a, b: np.arccosh(x),
+    ops.ASIN: lambda x, a, b: np.arcsin(x),
+    ops.ASINH: lambda x, a, b: np.arcsinh(x),
+    ops.ATAN: lambda x, a, b: np.arctan(x),
+    ops.ATANH: lambda x, a, b: np.arctanh(x),
     ops.CEIL: lambda x, a, b: np.ceil(x),
     ops.CLAMP: _clamp,
     ops.COS: lambda x, a, b: np.cos(x),
+    ops.COSH: lambda x, a, b: np.cosh(x),
     ops.ELU: lambda x, a, b: np.where(x > 0, x, a * np.expm1(np.minimum(x, 0.0))),
     ops.ERF: lambda x, a, b: erf(x),
     ops.EXP: lambda x, a, b: np.exp(x),
@@ -94,6 +101,7 @@ UNARY: dict[Op, Callable[[Array, float, float], Array]] = {
     ops.SIGMOID: lambda x, a, b: sigmoid(x),
     ops.SIGN: lambda x, a, b: np.sign(x),
     ops.SIN: lambda x, a, b: np.sin(x),
+    ops.SINH: lambda x, a, b: np.sinh(x),
     ops.SOFTPLUS: lambda x, a, b: np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x))),
     ops.SILU: lambda x, a, b: x * sigmoid(a * x),
     ops.SOFTSIGN: lambda x, a, b: x / (1.0 + np.abs(x)),
@@ -135,6 +143,9 @@ def _floor_mod(x: Array, y: Array) -> Array:
 
 BINARY: dict[Op, Callable[[Array, Array], Array]] = {
     ops.ADD: np.add,
+    ops.BIT_AND: np.bitwise_and,
+    ops.BIT_OR: np.bitwise_or,
+    ops.BIT_XOR: np.bitwise_xor,
     ops.DIV: _div,
     ops.EQUAL: np.equal,
     ops.FLOOR_DIV: _floor_div,
@@ -191,6 +202,13 @@ def cast(inputs: Inputs, node: Node) -> list[Array]:
     return [saturated(required(inputs[0]), node.output.type.dtype)]
 
 
+def bitcast(inputs: Inputs, node: Node) -> list[Array]:
+    """The input's bits as another element type."""
+    return [
+        np.ascontiguousarray(required(inputs[0])).view(node.output.type.dtype.value).reshape(node.output.type.shape)
+    ]
+
+
 def quantize(inputs: Inputs, node: Node) -> list[Array]:
     """The stored integers nearest to the input: of floats, or of integers with another scale."""
     return [quantized.quantize(required(inputs[0]), node)]
@@ -208,6 +226,7 @@ def dequantize(inputs: Inputs, node: Node) -> list[Array]:
 LOWERINGS: dict[Op, Compute] = {
     **dict.fromkeys(UNARY, unary),
     **dict.fromkeys(BINARY, binary),
+    ops.BITCAST: bitcast,
     ops.CAST: cast,
     ops.DEQUANTIZE: dequantize,
     ops.QUANTIZE: quantize,

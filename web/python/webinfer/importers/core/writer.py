@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from webinfer.dtypes import DType
-from webinfer.errors import LimitError, ShapeError
+from webinfer.errors import LimitError, ModelFormatError, ShapeError
 from webinfer.graph.ir import Constant, Graph, Node, TensorType, Value
 from webinfer.graph.printer import safe_name
 from webinfer.importers.core.course import Course, Key, Turns, Unknown
@@ -32,7 +32,24 @@ class GraphWriter:
         self.graph = Graph(name, [], [], [])
         self._floats, self.course = floats, course
         self.variables = Variables(self.graph)
+        self.outer: dict[Value, DType] = {}  # the file's element type of values that are computed in another one
         self._folding_left, self._operators_left, self._depth = folding, MAX_CONVERTED, 0
+
+    def input(self, name: str, shape: tuple[int, ...], dtype: DType) -> Value:
+        """A new input of the graph, in the type that the file's element type is computed in."""
+        value = self.typed(Value(name, TensorType(shape, dtype.inner)), dtype)
+        self.graph.inputs.append(value)
+        return value
+
+    def typed(self, value: Value, dtype: DType) -> Value:
+        """The value, of which the file says this element type."""
+        if dtype.inner is not dtype:
+            self.outer[value] = dtype
+        return value
+
+    def kind(self, value: Value) -> DType:
+        """The file's element type of a value, as far as it is known."""
+        return self.outer.get(value, value.type.dtype)
 
     @property
     def position(self) -> int:
@@ -50,6 +67,8 @@ class GraphWriter:
         """
         for value in node.outputs:
             check_bytes(value.type.shape, value.type.dtype, f"{what}: result")
+            if value.type.dtype.inner is not value.type.dtype:
+                raise ModelFormatError(f"{what}: a result of type {value.type.dtype}")
         if self._folding_left > 0 and (folded := fold(node, self._floats)) is not None:
             self._folding_left -= folded.type.size + 1
             return [folded]
@@ -89,6 +108,7 @@ class GraphWriter:
         """What says that these values must be shown first, or that a loop must turn."""
         self._name_inputs()
         graph = Graph(self.graph.name, self.graph.inputs, values, self.graph.nodes)
+        graph.outer = self._outer_inputs()
         graph.states = self.variables.states({})
         return Unknown(graph, key, turns)
 
@@ -106,6 +126,9 @@ class GraphWriter:
         """What a loop gave, as an input of what follows."""
         self.graph.inputs.append(value := Value(name, type))
         return value
+
+    def _outer_inputs(self) -> dict[str, DType]:
+        return {v.name: self.outer[v] for v in self.graph.inputs if v in self.outer}
 
     def _name_inputs(self) -> None:
         for value, unique in zip(self.graph.inputs, unique_names([v.name for v in self.graph.inputs]), strict=True):
@@ -136,8 +159,10 @@ class GraphWriter:
         finally:
             self._depth -= 1
 
-    def finish(self, outputs: Sequence[tuple[str, str, Value]]) -> Graph:
+    def finish(self, outputs: Sequence[tuple[str, str, Value]], kinds: Mapping[str, DType] | None = None) -> Graph:
         """The graph with these outputs: for each the name it gets, its name in the file, and the value.
+
+        `kinds` are the outputs' element types by name, where the file says them.
 
         The next values of variables follow them. An output is a value of its own. What is an input, a constant, another
         output or has another name in the file passes through an identity.
@@ -151,6 +176,9 @@ class GraphWriter:
         nexts = [(own, "", value) for own, value in zip(names, changed.values(), strict=True)]
         graph.states = self.variables.states(dict(zip(changed, names, strict=True)))
         for name, file_name, value in [*outputs, *nexts]:
+            kind = (kinds or {}).get(name, self.kind(value))
+            if kind.inner is not kind and kind.inner is value.type.dtype:
+                graph.outer[name] = kind
             if value not in produced or value in taken or (file_name and value.name != file_name):
                 copy = Value(name, value.type)
                 graph.nodes.append(Node(IDENTITY, [value], [copy], UnaryAttrs(), safe_name(name)))
@@ -158,6 +186,10 @@ class GraphWriter:
             value.name = name
             taken.add(value)
             graph.outputs.append(value)
+        graph.outer |= self._outer_inputs()
+        for kind in dict.fromkeys(graph.outer.values()):
+            listed = ", ".join(name for name, dtype in graph.outer.items() if dtype is kind)
+            graph.notes.append(f"computed in {kind.inner}: {listed[:200]} of type {kind}")
         return graph
 
 

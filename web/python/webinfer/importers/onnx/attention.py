@@ -16,7 +16,7 @@ from webinfer.graph.ir import Constant, TensorType, Value
 from webinfer.importers.core.limits import within
 from webinfer.importers.onnx.elementwise import tanh_gelu
 from webinfer.importers.onnx.operation import Convert, Operation
-from webinfer.importers.onnx.tensors import DTYPES
+from webinfer.importers.onnx.tensors import dtype_of
 from webinfer.ops import elementwise as ew
 from webinfer.ops import gather
 from webinfer.ops import matmul as mm
@@ -175,7 +175,7 @@ def _attention(op: Operation) -> list[Value]:
     if cap:
         raw = op.unary(ew.LINEAR, op.unary(ew.TANH, op.unary(ew.LINEAR, raw, 1 / cap)), cap)
     shown[0] = raw
-    if DTYPES.get(op.whole("softmax_precision", 1)) not in (DType.FLOAT32, DType.FLOAT16):
+    if dtype_of(op.whole("softmax_precision", 1), "softmax_precision").inner not in (DType.FLOAT32, DType.FLOAT16):
         op.refuse("softmax_precision")
     logits = raw if bias is None else op.binary(ew.ADD, raw, bias)
     weights = op.emit(sm.SOFTMAX, [logits], sm.SoftmaxAttrs(3))

@@ -12,6 +12,7 @@ from webinfer.graph.ir import Graph, TensorType, Value
 from webinfer.graph.printer import safe_name
 from webinfer.importers.core.course import Course, OpenSizes, Unknown
 from webinfer.importers.core.limits import MAX_RANK, check_bytes, within
+from webinfer.importers.core.narrow import narrowed
 from webinfer.importers.core.operation import convert_all
 from webinfer.importers.core.problems import Problems, Refusal
 from webinfer.importers.core.writer import GraphWriter, Shapes, bound_shape, check_names
@@ -46,7 +47,7 @@ from webinfer.importers.onnx import (
 from webinfer.importers.onnx.layouts import View
 from webinfer.importers.onnx.model import GraphInfo, NodeInfo, ValueInfo, plain_domain, read_file
 from webinfer.importers.onnx.operation import Attributes, Context, Convert, Operation, Scope
-from webinfer.importers.onnx.tensors import External, constant_of, dtype_of
+from webinfer.importers.onnx.tensors import DTYPES, External, constant_of, dtype_of
 
 _FAMILIES = (
     attention, bits, control, conv, elementwise, gather, grouped_attention, loss, matmul, movement, normalization,
@@ -94,15 +95,18 @@ def _finish(context: Context, scope: Scope) -> Graph:
     if len(set(names)) != len(names):
         raise ModelFormatError(f"{context.model.name}: two outputs have one name")
     reader = Operation(NodeInfo(-1, op="output"), context, scope, 0, {})
-    outputs = []
+    outputs, kinds = [], {info.name: DTYPES[info.kind] for info in graph.outputs if info.kind in DTYPES}
     for key in names:
         before = context.writer.position
         found = scope.get(key)
         value = reader.named(key)
         if isinstance(found, View) and context.writer.position > before:
             value.name = key
+        kind = kinds.get(key, value.type.dtype)
+        if kind is DType.BFLOAT16 and context.writer.kind(value) is not kind and value.type.dtype is kind.inner:
+            value = narrowed(reader, value, kind)
         outputs.append((key, key, value))
-    return context.writer.finish(outputs)
+    return context.writer.finish(outputs, kinds)
 
 
 def _run(context: Context, graph: GraphInfo, scope: Scope, given: Attributes, domain: str) -> list[Value]:
@@ -155,7 +159,7 @@ def _add_constants(context: Context, graph: GraphInfo, scope: Scope, problems: P
         problems.add("sparse initializers")
     for name, tensor in graph.tensors.items():
         try:
-            scope[name] = constant_of(tensor, name, context.external)
+            scope[name] = context.writer.typed(constant_of(tensor, name, context.external), DTYPES[tensor.kind])
         except Refusal as refusal:
             problems.add(refusal.reasons[0])
             problems.guess((name,))
@@ -183,9 +187,7 @@ def _add_inputs(context: Context, shapes: Shapes, scope: Scope, problems: Proble
         if shape is None:
             unbound.append(_listed(info))
             continue
-        value = Value(info.name, TensorType(shape, dtype))
-        scope[info.name] = value
-        context.writer.graph.inputs.append(value)
+        scope[info.name] = context.writer.input(info.name, shape, dtype)
     if unbound:
         problems.check()
         more = f" and {len(unbound) - MAX_NAMES} more" if len(unbound) > MAX_NAMES else ""

@@ -7,6 +7,7 @@ import math
 
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Op, Value
+from webinfer.importers.core.narrow import narrowed
 from webinfer.importers.onnx.operation import Convert, Operation
 from webinfer.importers.onnx.tensors import dtype_of
 from webinfer.ops import elementwise as ew
@@ -14,6 +15,8 @@ from webinfer.ops.registry import NoAttrs
 
 UNARY = {
     "Abs": ew.ABS, "Ceil": ew.CEIL, "Cos": ew.COS, "Erf": ew.ERF, "Exp": ew.EXP, "Floor": ew.FLOOR,
+    "Acos": ew.ACOS, "Acosh": ew.ACOSH, "Asin": ew.ASIN, "Asinh": ew.ASINH, "Atan": ew.ATAN, "Atanh": ew.ATANH,
+    "Cosh": ew.COSH, "Sinh": ew.SINH,
     "HardSwish": ew.HARD_SWISH, "Log": ew.LOG, "Mish": ew.MISH, "Neg": ew.NEG, "Reciprocal": ew.RECIPROCAL,
     "Relu": ew.RELU, "Round": ew.ROUND_EVEN, "Sigmoid": ew.SIGMOID, "Sign": ew.SIGN, "Sin": ew.SIN,
     "Softplus": ew.SOFTPLUS, "Softsign": ew.SOFTSIGN, "Sqrt": ew.SQRT, "Tan": ew.TAN, "Tanh": ew.TANH,
@@ -25,7 +28,9 @@ PARAMETRIC: dict[str, tuple[Op, tuple[tuple[str, float], ...]]] = {
     "HardSigmoid": (ew.HARD_SIGMOID, (("alpha", 0.2), ("beta", 0.5))),
     "LeakyRelu": (ew.LEAKY_RELU, (("alpha", 0.01),)),
 }
+BITS = {"BitwiseAnd": ew.BIT_AND, "BitwiseOr": ew.BIT_OR, "BitwiseXor": ew.BIT_XOR}
 BINARY = {
+    **BITS,
     "Add": ew.ADD, "Div": ew.DIV, "Mul": ew.MUL, "Sub": ew.SUB, "And": ew.LOGICAL_AND, "Or": ew.LOGICAL_OR,
     "Xor": ew.LOGICAL_XOR, "Equal": ew.EQUAL, "Greater": ew.GREATER, "GreaterOrEqual": ew.GREATER_EQUAL,
     "Less": ew.LESS, "LessOrEqual": ew.LESS_EQUAL,
@@ -127,11 +132,13 @@ def _cast(op: Operation) -> Value:
 
 
 def _cast_like(op: Operation) -> Value:
-    return _cast_to(op, op.value(1).type.dtype)
+    return _cast_to(op, op.file_type(1))
 
 
 def _cast_to(op: Operation, dtype: DType) -> Value:
     x = op.arranged(0)
+    if dtype.inner is not dtype:
+        return op.view(narrowed(op, x.value, dtype, bool(op.whole("saturate", 1))), x.perm)
     if x.value.type.dtype is dtype:
         return op.view(x.value, x.perm)
     if x.value.type.dtype.is_float and not dtype.is_float and dtype is not DType.BOOL and dtype.itemsize < 4:
@@ -241,11 +248,30 @@ def _dropout(op: Operation) -> list[Value]:
     return results
 
 
+def _bit_cast(op: Operation) -> Value:
+    """The bits as another type; the bits of types that are computed in another one are not known."""
+    dtype = dtype_of(op.whole("to", 0), "to")
+    x = op.value(0)
+    if dtype.inner is not dtype or op.file_type(0) is not x.type.dtype:
+        op.refuse(f"the bits of {op.file_type(0)} as {dtype}")
+    if x.type.dtype.itemsize != dtype.itemsize:
+        op.refuse(f"the bits of {x.type.dtype} as {dtype}, which is of another size")
+    return op.emit(ew.BITCAST, [x], ew.CastAttrs(dtype))
+
+
+def _bit_not(op: Operation) -> Value:
+    dtype = op.kind
+    ones = -1 if dtype.range[0] else dtype.range[1]
+    return op.each(lambda x: op.binary(ew.BIT_XOR, x, op.scalar_of(ones, dtype)))
+
+
 CONVERTERS: dict[str, Convert] = {
     **dict.fromkeys(UNARY, _unary),
     **dict.fromkeys(PARAMETRIC, _parametric),
     **dict.fromkeys(BINARY, _binary),
     **dict.fromkeys(("Max", "Mean", "Min", "Sum"), _variadic),
+    "BitCast": _bit_cast,
+    "BitwiseNot": _bit_not,
     "Cast": _cast,
     "CastLike": _cast_like,
     "Celu": _celu,

@@ -27,7 +27,8 @@ class Tensor:
     dims: list[int] = field(default_factory=list)
     kind: int = 0
     raw: memoryview | None = None
-    floats: list[memoryview] = field(default_factory=list)  # packed float32
+    floats: list[memoryview] = field(default_factory=list)  # packed float32, or float64
+    is_double: bool = False
     varints: list[memoryview] = field(default_factory=list)  # packed int32, int64 or uint64
     loose: list[int] = field(default_factory=list)  # the same, not packed
     external: dict[str, str] = field(default_factory=dict)
@@ -99,6 +100,9 @@ def _elements(t: Tensor, number: int, wire: int, value: int, part: memoryview) -
     """Notes where elements of a tensor lie."""
     if number == 4:
         t.floats.append(part if wire == BYTES else memoryview(struct.pack("<I", value & 0xFFFFFFFF)))
+    elif number == 10:
+        t.is_double = True
+        t.floats.append(part if wire == BYTES else memoryview(struct.pack("<Q", value)))
     elif number in (5, 7, 11) and wire == BYTES:
         t.varints.append(part)
     elif number in (5, 7, 11):

@@ -16,7 +16,7 @@ from webinfer.importers.core.operation import Convert as ConvertAny
 from webinfer.importers.core.writer import GraphWriter
 from webinfer.importers.onnx.layouts import Arranged, View, arranged, channels_last, inverse
 from webinfer.importers.onnx.model import Attribute, GraphInfo, ModelInfo, NodeInfo
-from webinfer.importers.onnx.tensors import External, constant_of
+from webinfer.importers.onnx.tensors import DTYPES, External, constant_of
 
 Scope = ChainMap[str, Value]
 Attributes = Mapping[str, Attribute]
@@ -81,6 +81,13 @@ class Operation(BaseOperation):
     def kind(self) -> DType:
         """Element type of the first input."""
         return self.arranged(0).value.type.dtype
+
+    def file_type(self, key: int) -> DType:
+        """Element type of an input as the file says it, as far as that is known."""
+        found = self._found(key)
+        if isinstance(found, View):
+            found = found.source
+        return self.kind if found is None else self.writer.kind(found)
 
     def known(self, key: int) -> bool:
         """Whether the input's elements are known while the model is read."""
@@ -186,7 +193,10 @@ class Operation(BaseOperation):
     def tensor(self, name: str) -> Value | None:
         """A tensor as a constant, or None."""
         found = self._attribute(name, 4, None)
-        return None if found is None else constant_of(found, self.name_of(self.outputs[0]), self.context.external)
+        if found is None:
+            return None
+        value = constant_of(found, self.name_of(self.outputs[0]), self.context.external)
+        return self.writer.typed(value, DTYPES[found.kind])
 
     def graph(self, name: str) -> GraphInfo:
         """A sub-graph, which must be there."""

@@ -46,7 +46,7 @@ def _window(op: Operation) -> Value:
     size = op.integer(0)
     within("elements of a window", size, MAX_READ, "use a shorter window")
     kind = op.whole("output_datatype", 1)
-    dtype = dtype_of(kind, "output_datatype")
+    dtype = dtype_of(kind, "output_datatype").inner
     span = size if op.whole("periodic", 1) else size - 1
     terms = {
         "BlackmanWindow": (0.42, -0.5, 0.08), "HammingWindow": (25 / 46, -21 / 46), "HannWindow": (0.5, -0.5),

@@ -9,12 +9,14 @@ import math
 
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Constant, Quantization, TensorType, Value
+from webinfer.importers.core.narrow import narrowed
 from webinfer.importers.onnx import conv
 from webinfer.importers.onnx.operation import Convert, Operation
 from webinfer.importers.onnx.tensors import dtype_of
 from webinfer.ops import elementwise as ew
 from webinfer.ops import matmul as mm
 from webinfer.ops import reduce as red
+from webinfer.packing import SMALL_FLOATS
 
 EXACT_PRODUCTS = 2**24 // (255 * 255)  # that float32 sums without rounding
 MAX_SCALES = 65536
@@ -51,12 +53,17 @@ def real_of(op: Operation, x: Value) -> Value:
 
 def quantized(op: Operation, x: Value, scale: Value, zero: Value | None, dtype: DType) -> Value:
     """clamp(round(x / scale) + zero point), rounded to even"""
-    if dtype not in (*BYTES, DType.INT16):
+    if dtype.is_float and dtype.inner is not dtype:
+        if zero is not None and (zero.constant is None or any(zero.numbers())):
+            op.refuse(f"quantisation to {dtype} with a zero point")
+        return narrowed(op, op.binary(ew.DIV, x, scale), dtype, bool(op.whole("saturate", 1)))
+    if dtype.inner not in (*BYTES, DType.INT16, DType.UINT16):
         op.refuse(f"quantisation to {dtype}")
     shifted = op.unary(ew.ROUND_EVEN, op.binary(ew.DIV, x, scale))
     if zero is not None:
         shifted = op.binary(ew.ADD, shifted, op.cast(zero, x.type.dtype))
-    return op.emit(ew.CAST, [op.unary(ew.CLAMP, shifted, *map(float, dtype.range))], ew.CastAttrs(dtype))
+    y = op.emit(ew.CAST, [op.unary(ew.CLAMP, shifted, *map(float, dtype.range))], ew.CastAttrs(dtype.inner))
+    return op.writer.typed(y, dtype)
 
 
 def dequantized(op: Operation, x: Value, scale: Value, zero: Value | None) -> Value:
@@ -100,7 +107,7 @@ def _quantize_linear(op: Operation) -> Value:
     if op.whole("precision", 0) not in (0, 1) or not x.type.dtype.is_float or scale.type.dtype is not x.type.dtype:
         op.refuse(f"quantisation of {x.type.dtype} by a scale of {scale.type.dtype}")
     kind = op.whole("output_dtype", 0)
-    dtype = zero.type.dtype if zero is not None else dtype_of(kind, "output_dtype") if kind else DType.UINT8
+    dtype = op.file_type(2) if zero is not None else dtype_of(kind, "output_dtype") if kind else DType.UINT8
     quant = scales_of(op, None, dtype) if dtype in BYTES and x.type.dtype is DType.FLOAT32 else None
     if quant is not None:
         return op.each(lambda x: stored_as(op, op.emit(ew.QUANTIZE, [x], ew.CastAttrs(dtype, quant)), None))
@@ -112,9 +119,11 @@ def _quantize_linear(op: Operation) -> Value:
 
 def _dequantize_linear(op: Operation) -> Value:
     x, scale, zero = op.value(0), op.value(1), op.optional(2)
-    if x.type.dtype not in (*BYTES, DType.INT16, DType.INT32) or not scale.type.dtype.is_float:
+    real = x.type.dtype.is_float and op.file_type(0) in SMALL_FLOATS
+    if not (real or x.type.dtype in (*BYTES, DType.INT16, DType.UINT16, DType.INT32)) or not scale.type.dtype.is_float:
         op.refuse(f"{x.type.dtype} with a scale of {scale.type.dtype}")
-    quant = scales_of(op, x, x.type.dtype)
+    kernels = x.type.dtype in (*BYTES, DType.INT16, DType.INT32)
+    quant = scales_of(op, x, x.type.dtype) if kernels else None
     if quant is not None and x.is_constant:
         return real_of(op, Value(x.name, TensorType(x.type.shape, x.type.dtype, quant), x.constant))
     if quant is not None and quant.axis is None and x.type.dtype in BYTES:

@@ -81,7 +81,7 @@ def _eye_like(op: Operation) -> Value:
     if len(shape) != 2:
         op.fail(f"{shape} is no matrix")
     kind = op.whole("dtype", 0)
-    dtype = dtype_of(kind, "dtype") if kind else op.kind
+    dtype = dtype_of(kind, "dtype").inner if kind else op.kind
     within("elements of an identity matrix", math.prod(shape), MAX_READ, "use a smaller model")
     diagonal = op.whole("k", 0)
     numbers = [int(column - row == diagonal) for row in range(shape[0]) for column in range(shape[1])]

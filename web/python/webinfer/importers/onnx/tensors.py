@@ -13,16 +13,16 @@ from webinfer.importers.core.limits import MAX_RANK, check_bytes, within
 from webinfer.importers.core.problems import Refusal
 from webinfer.importers.onnx.model import GraphInfo, Tensor, read_file
 from webinfer.importers.readers.protobuf import signed, varints
+from webinfer.packing import file_bytes, spread, to_inner
 
 DTYPES = {
-    1: DType.FLOAT32, 2: DType.UINT8, 3: DType.INT8, 5: DType.INT16, 6: DType.INT32, 7: DType.INT64, 9: DType.BOOL,
-    10: DType.FLOAT16, 12: DType.UINT32, 13: DType.UINT64,
+    1: DType.FLOAT32, 2: DType.UINT8, 3: DType.INT8, 4: DType.UINT16, 5: DType.INT16, 6: DType.INT32, 7: DType.INT64,
+    9: DType.BOOL, 10: DType.FLOAT16, 11: DType.FLOAT64, 12: DType.UINT32, 13: DType.UINT64, 16: DType.BFLOAT16,
+    17: DType.FLOAT8_E4M3FN, 18: DType.FLOAT8_E4M3FNUZ, 19: DType.FLOAT8_E5M2, 20: DType.FLOAT8_E5M2FNUZ,
+    21: DType.UINT4, 22: DType.INT4, 23: DType.FLOAT4_E2M1FN, 24: DType.FLOAT8_E8M0FNU, 25: DType.UINT2,
+    26: DType.INT2,
 }  # fmt: skip
-NAMES = {
-    0: "undefined", 4: "uint16", 8: "string", 11: "double", 14: "complex64", 15: "complex128", 16: "bfloat16",
-    17: "float8e4m3fn", 18: "float8e4m3fnuz", 19: "float8e5m2", 20: "float8e5m2fnuz", 21: "uint4", 22: "int4",
-    23: "float4e2m1", 24: "float8e8m0", 25: "uint2", 26: "int2",
-}  # fmt: skip
+NAMES = {0: "undefined", 8: "string", 14: "complex64", 15: "complex128"}
 MAX_FILES = 1000
 External = Mapping[str, memoryview]  # bytes of files beside the model, by the name that the model gives them
 
@@ -38,7 +38,7 @@ def dtype_of(kind: int, what: str) -> DType:
 
 
 def constant_of(tensor: Tensor, name: str, external: External) -> Value:
-    """The tensor as a constant.
+    """The tensor as a constant, in the type that its elements are computed in.
 
     Raises:  Refusal for element types that the engine lacks; ModelFormatError if the elements do not fill the shape
     """
@@ -48,15 +48,16 @@ def constant_of(tensor: Tensor, name: str, external: External) -> Value:
         raise ModelFormatError(f"{what} has shape {tensor.dims}; sizes are 0 or more")
     within(f"{what}: rank", len(tensor.dims), MAX_RANK, "use tensors of fewer dimensions")
     check_bytes(tensor.dims, dtype, what)
-    type = TensorType(tuple(tensor.dims), dtype)
-    data = (
-        _external(tensor, what, external, type.nbytes) if tensor.is_external else _bytes(tensor, dtype, type.size, what)
-    )
-    if data.nbytes != type.nbytes:
-        raise ModelFormatError(f"{what} has {data.nbytes} bytes, its shape {type.shape} of {dtype} needs {type.nbytes}")
+    type = TensorType(tuple(tensor.dims), dtype.inner)
+    needed = file_bytes(dtype, type.size)
+    data = _external(tensor, what, external, needed) if tensor.is_external else _bytes(tensor, dtype, type.size, what)
+    if data.nbytes != needed:
+        raise ModelFormatError(f"{what} has {data.nbytes} bytes, its shape {type.shape} of {dtype} needs {needed}")
     if dtype is DType.BOOL and any(byte > 1 for byte in bytes(data)):
         data = memoryview(bytes(byte != 0 for byte in data))
-    return Value(name, type, Constant(data, dtype))
+    if type.dtype is not dtype:
+        data = to_inner(spread(data, dtype, type.size), dtype)
+    return Value(name, type, Constant(data, type.dtype))
 
 
 def _external(tensor: Tensor, what: str, external: External, nbytes: int) -> memoryview:
@@ -82,7 +83,7 @@ def _bytes(tensor: Tensor, dtype: DType, count: int, what: str) -> memoryview:
     if tensor.raw is not None:
         return tensor.raw
     if tensor.floats:
-        if dtype is not DType.FLOAT32:
+        if dtype is not (DType.FLOAT64 if tensor.is_double else DType.FLOAT32):
             raise ModelFormatError(f"{what} of {dtype} holds floats")
         return tensor.floats[0] if len(tensor.floats) == 1 else memoryview(b"".join(tensor.floats))
     return _packed(tensor, dtype, count, what)
@@ -95,12 +96,14 @@ def _packed(tensor: Tensor, dtype: DType, count: int, what: str) -> memoryview:
         numbers += varints(packed, what)
         if len(numbers) > count:
             break
-    if dtype is DType.FLOAT32:
+    if dtype in (DType.FLOAT32, DType.FLOAT64):
         if numbers:
             raise ModelFormatError(f"{what} of {dtype} holds integers")
         return memoryview(b"")
-    if dtype is DType.FLOAT16:
+    if dtype in (DType.FLOAT16, DType.BFLOAT16):
         return memoryview(struct.pack(f"<{len(numbers)}H", *(n & 0xFFFF for n in numbers)))
+    if dtype.inner is not dtype:  # bytes, as a file without lists has them
+        return memoryview(bytes(n & 0xFF for n in numbers))
     if dtype is DType.UINT64:
         return memoryview(struct.pack(f"<{len(numbers)}Q", *numbers))
     low, high = dtype.range

@@ -81,14 +81,15 @@ def read_tflite(
     except Unknown as unknown:
         unknown.outputs = [_declared(tensors[i], n) for i, n in zip(outputs, names, strict=True)]
         raise
-    return model.writer.finish([(n, tensors[i].name, v) for n, i, v in zip(names, outputs, values, strict=True)])
+    kinds = {n: kind for n, i in zip(names, outputs, strict=True) if (kind := tensors[i].kind) is not None}
+    return model.writer.finish([(n, tensors[i].name, v) for n, i, v in zip(names, outputs, values, strict=True)], kinds)
 
 
 def _declared(tensor: TensorInfo, name: str) -> Value:
     """What the file says of an output whose size is known at run time only."""
     value = declared_value(tensor)
     sizes: Any = tuple("?" if d < 0 else d for d in tensor.signature or tensor.shape)
-    value.name, value.type = name, TensorType(sizes, value.type.dtype, value.type.quant)
+    value.name, value.type = name, TensorType(sizes, tensor.kind or value.type.dtype, value.type.quant)
     return value
 
 
@@ -145,7 +146,7 @@ def _add_inputs(conversion: Conversion, called: Mapping[int, str], shapes: Shape
         shape = bound_shape(name, tensor.shape, allowed, shapes.get(name), tensor.dtype)
         value = declared_value(tensor)
         value.name, value.type = name, TensorType(shape, value.type.dtype, value.type.quant)
-        conversion.values[tensor.index] = value
+        conversion.values[tensor.index] = conversion.model.writer.typed(value, tensor.kind or value.type.dtype)
         conversion.model.writer.graph.inputs.append(value)
         if tensor.dtype is None:
             problems.add(f"input {safe_name(name)}: type {tensor.type_name}", 0)

@@ -27,19 +27,22 @@ from webinfer.importers.tflite.schema import (
     BLOCKWISE,
     CUSTOM,
     DTYPES,
-    NARROW,
     OPERATORS,
     OPTIONS,
     OPTIONS_2,
     SCHEMA,
     TENSOR_TYPES,
 )
-from webinfer.importers.tflite.storage import read_quantization, read_sparsity, stored_elements, unpacked
+from webinfer.importers.tflite.storage import read_quantization, read_sparsity, stored_elements
+from webinfer.packing import file_bytes, spread, to_inner
 
 
 @dataclass(slots=True)
 class TensorInfo:
-    """One tensor; `data` is None unless it is a constant, `dtype` is None if we lack the type."""
+    """One tensor; `data` is None unless it is a constant, `dtype` is None if we lack the type.
+
+    `kind` is the file's element type, which is computed in `dtype`.
+    """
 
     index: int
     name: str
@@ -53,6 +56,7 @@ class TensorInfo:
     is_variable: bool
     ranked: bool
     blocks: tuple[int, int] = (-1, 0)  # the tensor of their scales, and how many elements of a row share one
+    kind: DType | None = None
 
     def __str__(self) -> str:
         return f"tensor {self.index} {safe_name(self.name)}"
@@ -173,28 +177,30 @@ def _read_tensor(index: int, table: Table, buffers: list[Table], views: dict[int
     what = f"tensor {index} {safe_name(table.text('name'))}"
     code = table.number("type")
     type_name = TENSOR_TYPES[code] if 0 <= code < len(TENSOR_TYPES) else f"type {code}"
-    dtype = DTYPES.get(code)
-    shape = _read_shape(table, what, dtype)
+    kind = DTYPES.get(code)
+    shape = _read_shape(table, what, kind)
     buffer = check_index(table.number("buffer"), len(buffers), f"{what}: buffer") if buffers else 0
     data: memoryview | None = None
     if buffers:
         if buffer not in views:
             views[buffer] = _buffer_bytes(buffers[buffer], buffer)
         data = views[buffer] if len(views[buffer]) else None
-    if code in NARROW and data is not None:
-        dtype, data = DType.INT8, unpacked(data, NARROW[code], _size(shape), what)
     scheme = table.table("sparsity")
     layout = read_sparsity(scheme, shape, what) if scheme is not None and data is not None else None
-    if data is not None and dtype is not None:
-        needed = (stored_elements(layout) if layout else _size(shape)) * dtype.itemsize
-        if len(data) != needed:
+    scales = table.table("quantization")
+    if kind not in (None, DType.FLOAT64) and kind.inner is not kind:  # results are not rounded to so few bits
+        kind = None if data is None else kind
+    dtype = None if kind is None else kind.inner
+    if data is not None and kind is not None:
+        count = stored_elements(layout) if layout else _size(shape)
+        if len(data) != (needed := file_bytes(kind, count)):
             raise ModelFormatError(
                 f"{what}: {type_name} of shape {shape} needs {needed} bytes, its buffer has {len(data)}"
             )
-    quant = read_quantization(table.table("quantization"), shape, dtype, what)
-    scheme = table.table("quantization")
-    if scheme is not None and scheme.number("details_type") == BLOCKWISE:
-        details = scheme.table("details", "BlockwiseQuantization")
+        data = to_inner(spread(data, kind, count), kind)
+    quant = read_quantization(scales, shape, dtype, what)
+    if scales is not None and scales.number("details_type") == BLOCKWISE:
+        details = scales.table("details", "BlockwiseQuantization")
         blocks = (details.number("scales"), details.number("block_size")) if details is not None else (-1, 0)
     else:
         blocks = (-1, 0)
@@ -207,7 +213,7 @@ def _read_tensor(index: int, table: Table, buffers: list[Table], views: dict[int
         raise ModelFormatError(f"{what}: shape {shape} contradicts its signature {signature}")
     return TensorInfo(
         index, table.text("name"), shape, type_name, dtype, data, quant, layout, signature,
-        table.flag("is_variable"), bool(shape) or table.flag("has_rank"), blocks,
+        table.flag("is_variable"), bool(shape) or table.flag("has_rank"), blocks, kind,
     )  # fmt: skip
 
 

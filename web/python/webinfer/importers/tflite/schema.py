@@ -170,7 +170,6 @@ TENSOR_TYPES = (
     "UINT32 UINT16 INT4 BFLOAT16 INT2 UINT4"
 ).split()  # fmt: skip
 BLOCKWISE = 2  # of QuantizationDetails
-NARROW = {TENSOR_TYPES.index("INT4"): 4, TENSOR_TYPES.index("INT2"): 2}  # bits of an element of a constant
 DTYPES = {i: DType[name] for i, name in enumerate(TENSOR_TYPES) if name in DType.__members__}
 
 ACTIVATIONS = ("NONE", "RELU", "RELU_N1_TO_1", "RELU6", "TANH", "SIGN_BIT")

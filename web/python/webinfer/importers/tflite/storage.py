@@ -49,21 +49,6 @@ def read_quantization(
     return Quantization(scales, zero_points, axis if count > 1 else None)
 
 
-def unpacked(data: memoryview, bits: int, size: int, what: str) -> memoryview:
-    """`size` signed integers of 4 or 2 bits as int8; the first of a byte is in its low bits.
-
-    Raises:  ModelFormatError if the bytes are not as many as they need
-    """
-    per_byte, half = 8 // bits, 1 << bits - 1
-    if len(data) != -(-size // per_byte):
-        raise ModelFormatError(f"{what}: {size} elements of {bits} bits in {len(data)} bytes")
-    wide = bytearray(len(data) * per_byte)
-    for i in range(per_byte):
-        part = bytes(((byte >> i * bits & 2 * half - 1) ^ half) - half & 255 for byte in range(256))
-        wide[i::per_byte] = data.tobytes().translate(part)
-    return memoryview(wide)[:size]
-
-
 def read_sparsity(table: Table, shape: tuple[int, ...], what: str) -> Sparsity:
     """The storage of a constant of this dense shape.
 

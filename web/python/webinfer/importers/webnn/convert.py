@@ -28,6 +28,7 @@ from webinfer.importers.webnn import (
     softmax,
 )
 from webinfer.importers.webnn.operation import DTYPES, Convert, Operation
+from webinfer.packing import to_inner
 
 CONVERTERS: dict[str, Convert] = {
     **conv.CONVERTERS, **elementwise.CONVERTERS, **gather.CONVERTERS, **matmul.CONVERTERS, **movement.CONVERTERS,
@@ -64,7 +65,7 @@ def _read(description: Mapping[str, Any], name: str) -> GraphWriter:
             problems.add(f"operator {operation.name}")
     for operand, details in (description.get("inputs") or {}).items():
         try:
-            scope[operand] = _operand(operand, details)
+            scope[operand] = _operand(writer, operand, details)
         except UnsupportedOpError as error:
             for problem in error.problems:
                 problems.add(problem)
@@ -80,7 +81,7 @@ def _read(description: Mapping[str, Any], name: str) -> GraphWriter:
     return writer
 
 
-def _operand(name: str, description: Mapping[str, Any]) -> Value:
+def _operand(writer: GraphWriter, name: str, description: Mapping[str, Any]) -> Value:
     descriptor = description.get("descriptor")
     if not isinstance(descriptor, Mapping) or not isinstance(descriptor.get("shape"), Sequence):
         raise ModelFormatError(f"operand {name!r} has no descriptor with a shape")
@@ -90,10 +91,12 @@ def _operand(name: str, description: Mapping[str, Any]) -> Value:
     if any(not isinstance(d, int) or d < 1 for d in shape):
         raise ModelFormatError(f"operand {name!r}: dimensions {shape} must be positive integers")
     within(f"operand {name!r}: rank", len(shape), MAX_RANK, "use tensors of fewer dimensions")
-    type = TensorType(tuple(shape), dtype)
-    if not description.get("constant"):
-        return Value(name, type)
-    return Value(name, type, Constant(memoryview(_elements(name, description.get("data"), type)), dtype))
+    type = TensorType(tuple(shape), dtype.inner)
+    constant = None
+    if description.get("constant"):
+        data = memoryview(_elements(name, description.get("data"), type))
+        constant = Constant(to_inner(data, dtype), type.dtype)
+    return writer.typed(Value(name, type, constant), dtype)
 
 
 def _elements(name: str, numbers: Any, type: TensorType) -> bytes:

@@ -6,6 +6,7 @@ import math
 
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Op, Value
+from webinfer.importers.core.narrow import narrowed
 from webinfer.importers.webnn.operation import DTYPES, Convert, Operation
 from webinfer.ops import elementwise as ew
 from webinfer.ops import movement as mv
@@ -71,6 +72,8 @@ def _cast(op: Operation) -> Value:
     dtype = DTYPES.get(str(op.need("type")))
     if dtype is None:
         op.refuse(f"cast to {op.need('type')}")
+    if dtype.inner is not dtype:
+        return narrowed(op, op.value("input"), dtype)
     return op.emit(ew.CAST, [op.value("input")], ew.CastAttrs(dtype))
 
 
@@ -104,11 +107,12 @@ def _dequantize(op: Operation) -> Value:
 def _quantize(op: Operation) -> Value:
     """clamp(round(input / scale) + zero point)"""
     x, scale, zero = (op.value(name) for name in ("input", "scale", "zeroPoint"))
-    shape, dtype = x.type.shape, zero.type.dtype
+    shape, dtype = x.type.shape, op.writer.kind(zero)
     quotient = op.binary(ew.DIV, x, _blocks(op, scale, shape))
     offset = op.cast(_blocks(op, zero, shape), x.type.dtype)
     shifted = op.binary(ew.ADD, op.unary(ew.ROUND_EVEN, quotient), offset)
-    return op.emit(ew.CAST, [op.unary(ew.CLAMP, shifted, *map(float, dtype.range))], ew.CastAttrs(dtype))
+    y = op.emit(ew.CAST, [op.unary(ew.CLAMP, shifted, *map(float, dtype.range))], ew.CastAttrs(dtype.inner))
+    return op.writer.typed(y, dtype)
 
 
 CONVERTERS: dict[str, Convert] = {

@@ -13,7 +13,13 @@ from webinfer.importers.core.operation import Convert as ConvertAny
 from webinfer.importers.core.writer import GraphWriter
 from webinfer.ops.elementwise import IDENTITY
 
-DTYPES = {d.value: d for d in DType if d is not DType.BOOL and d is not DType.INT16}
+DTYPES = {
+    d.value: d
+    for d in (
+        DType.FLOAT32, DType.FLOAT16, DType.INT8, DType.UINT8, DType.INT32, DType.UINT32, DType.INT64, DType.UINT64,
+        DType.INT4, DType.UINT4,
+    )
+}  # fmt: skip
 
 
 class Operation(BaseOperation):

@@ -5,13 +5,15 @@ from __future__ import annotations
 from webinfer.backends.wasm.builder import COMPUTE, Builder, Lower, compute_itemsize
 from webinfer.backends.wasm.lowerings.nest import nest
 from webinfer.dtypes import DType
+from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, Op, Value
 from webinfer.ops import elementwise as ops
 from webinfer.plan.blocks import Ref
 
 F32, F16, BOOL = DType.FLOAT32, DType.FLOAT16, DType.BOOL
-_SHORT = {DType.INT8: "i8", DType.UINT8: "u8", DType.INT16: "i16", DType.INT32: "i32", DType.UINT32: "u32",
-          DType.INT64: "i64", DType.UINT64: "u64", DType.BOOL: "u8", DType.FLOAT32: "f32"}  # fmt: skip
+_SHORT = {DType.INT8: "i8", DType.UINT8: "u8", DType.INT16: "i16", DType.UINT16: "u16", DType.INT32: "i32",
+          DType.UINT32: "u32", DType.INT64: "i64", DType.UINT64: "u64", DType.BOOL: "u8",
+          DType.FLOAT32: "f32"}  # fmt: skip
 
 
 def compute_dtype(value: Value) -> DType:
@@ -70,4 +72,12 @@ def cast(node: Node, builder: Builder) -> None:
     convert(builder, builder.ref(x), x.type.dtype, builder.ref(y), y.type.dtype, x.type.size)
 
 
-LOWERINGS: dict[Op, Lower] = {ops.CAST: cast}
+def bitcast(node: Node, builder: Builder) -> None:
+    """A copy: the same bits are another type. float16 is not held by its bits."""
+    x, y = node.required_input(0), node.output
+    if F16 in (x.type.dtype, y.type.dtype):
+        raise UnsupportedOpError(["the bits of float16, which is held as float32"])
+    copy(builder, builder.ref(x), builder.ref(y), y.type.nbytes)
+
+
+LOWERINGS: dict[Op, Lower] = {ops.BITCAST: bitcast, ops.CAST: cast}

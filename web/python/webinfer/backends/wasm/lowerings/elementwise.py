@@ -18,7 +18,7 @@ from webinfer.plan.blocks import Ref
 
 INFINITY = math.inf
 I32, I64, U64, BOOL = DType.INT32, DType.INT64, DType.UINT64, DType.BOOL
-WIDENED = {DType.INT8: I32, DType.UINT8: I32, DType.INT16: I32, DType.BOOL: I32, DType.UINT32: I64}
+WIDENED = {DType.INT8: I32, DType.UINT8: I32, DType.INT16: I32, DType.UINT16: I32, DType.BOOL: I32, DType.UINT32: I64}
 SHORT = {F32: "f32", I32: "i32", I64: "i64", U64: "u64"}
 
 
@@ -54,7 +54,9 @@ def unary(node: Node, builder: Builder) -> None:
 def _kernel_dtype(node: Node, dtype: DType) -> DType:
     """The integers that the kernel computes with: sums and products wrap, which is the same for both signs."""
     formula = ops.ROWS[node.op.name].formula
-    wraps = formula is not None and all(part.name in ("+", "-", "*", "neg") for part in formula if part.parts)
+    wraps = formula is not None and all(
+        part.name in ("+", "-", "*", "neg", "bit_and", "bit_or", "bit_xor") for part in formula if part.parts
+    )
     return I64 if dtype is U64 and wraps else WIDENED.get(dtype, dtype)
 
 

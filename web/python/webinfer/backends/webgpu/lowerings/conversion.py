@@ -25,7 +25,7 @@ from webinfer.backends.webgpu.dispatch import (
     source_dtype,
     write,
 )
-from webinfer.codegen.elements import Element, place_of
+from webinfer.codegen.elements import Element, bits_of, place_of
 from webinfer.codegen.prelude import f32, i32, u32
 from webinfer.codegen.templates import Variable
 from webinfer.dtypes import DType
@@ -35,6 +35,7 @@ from webinfer.lowering.affine import is_stored, round_to_f32, scale_of, zero_of
 
 WIDE = {
     DType.FLOAT16: DType.FLOAT32, DType.INT8: DType.INT32, DType.UINT8: DType.INT32, DType.INT16: DType.INT32,
+    DType.UINT16: DType.INT32,
     DType.BOOL: DType.INT32, DType.INT64: DType.INT32, DType.UINT64: DType.UINT32,
 }  # fmt: skip
 INT_MAX = 2147483520.0  # the largest float32 that fits int32
@@ -83,6 +84,16 @@ def _wide_cast(rule: CastRule, x: Binding, y: Binding, value: Value, signed: boo
     variables: dict[str, Variable] = {"workgroup": WORKGROUP, "rule": rule, "signed": signed}
     groups = groups_for(-(-value.type.size // 4), target)
     return Dispatch("cast_wide", variables, (x, y), u32(count=value.type.size), groups, "64 bits")
+
+
+def bits_dispatch(x: Value, y: Value, target: Target) -> Dispatch:
+    """x's bits as y's type."""
+    bits, groups = bits_of(y.type.dtype), groups_for(-(-y.type.size // 4), target)
+    if y.type.dtype.itemsize == 8:
+        return _wide_cast(CastRule.COPY, read("x", x, bits), write("y", y, bits), y, False, target)
+    params = (*u32(count=y.type.size), *f32(low=0.0, high=0.0))
+    variables: dict[str, Variable] = {"workgroup": WORKGROUP, "rule": CastRule.PLAIN}
+    return Dispatch("cast", variables, (read("x", x, bits), write("y", y, bits)), params, groups, "bit for bit")
 
 
 def plain_cast(x: Source, y: Source, count: int, target: Target) -> Dispatch:

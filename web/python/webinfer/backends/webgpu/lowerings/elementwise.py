@@ -18,6 +18,7 @@ from webinfer.backends.webgpu.dispatch import (
     write,
 )
 from webinfer.backends.webgpu.lowerings.conversion import (
+    bits_dispatch,
     cast_dispatch,
     dequantize_dispatch,
     is_quantized,
@@ -213,6 +214,11 @@ def cast(node: Node, target: Target) -> list[Dispatch]:
     return [cast_dispatch(node.required_input(0), node.output, target)]
 
 
+def bitcast(node: Node, target: Target) -> list[Dispatch]:
+    """One dispatch: the bits as another type."""
+    return [bits_dispatch(node.required_input(0), node.output, target)]
+
+
 def dequantize(node: Node, target: Target) -> list[Dispatch]:
     """One dispatch: real numbers of stored ones."""
     x, y = node.required_input(0), node.output
@@ -254,5 +260,5 @@ def _lowering(row: ElementwiseOp) -> Lower:
 
 
 LOWERINGS: dict[str, Lower] = {name: _lowering(row) for name, row in ROWS.items()} | {
-    "cast": cast, "dequantize": dequantize, "quantize": quantize, "where": where,
+    "bitcast": bitcast, "cast": cast, "dequantize": dequantize, "quantize": quantize, "where": where,
 }  # fmt: skip
