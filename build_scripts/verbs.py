@@ -23,7 +23,7 @@ ALL = ("server", "build", "browser", "native", "test")
 
 VERBS: dict[str, Verb] = {
     "demo": Verb("site.demo", BASE, "set up, build, serve the demo; `--headless` detects and prints"),
-    "test": Verb("judge.run_tests", ALL, "the same set-up and Chromium, then every check and every test"),
+    "test": Verb("judge.run_tests", BASE, "the same set-up and Chromium, then every check and every test"),
     "check": Verb("judge.check", ALL, "all that needs no device; `--fix` repairs, `--docstrings` lists what has none"),
     "setup": Verb("setup.sequence", BASE, "everything that demo does before it serves"),
     "kernels": Verb("kernels.step", BASE, "compile the WASM kernels"),

@@ -25,6 +25,7 @@ SOFTWARE_VULKAN = (
     "--enable-features=Vulkan",
     "--ignore-gpu-blocklist",
 )
+SPARE = ("SpareRendererForSitePerProcess",)  # a renderer that no test uses
 ADAPTER = """async () => {
   const adapter = await navigator.gpu?.requestAdapter();
   return adapter ? `${adapter.info.vendor} ${adapter.info.architecture} ${adapter.info.description}`.trim() : "none";
@@ -72,7 +73,7 @@ def bare_address() -> Iterator[str]:
 
 def _launch(playwright: Playwright, *more: str, **options: Any) -> Iterator[Browser]:
     try:
-        chosen = launch_options(**options)
+        chosen = launch_options(**{"without": SPARE, **options})
     except BuildError as error:
         _missing(str(error))
     browser = playwright.chromium.launch(**{**chosen, "args": [*chosen["args"], *more]})
@@ -89,7 +90,7 @@ def browser(playwright: Playwright) -> Iterator[Browser]:
 @pytest.fixture(scope="session")
 def browser_without_gpu(playwright: Playwright) -> Iterator[Browser]:
     """Chromium that offers no WebGPU."""
-    yield from _launch(playwright, "--disable-features=WebGPU,WebGPUService", "--disable-gpu", webgpu=False)
+    yield from _launch(playwright, "--disable-gpu", webgpu=False, without=(*SPARE, "WebGPU", "WebGPUService"))
 
 
 @pytest.fixture(scope="session")

@@ -142,12 +142,13 @@ def test_a_dead_interpreter_is_replaced(demo: Demo, photo: Path) -> None:
 
 
 def test_a_silent_engine_is_replaced(demo: Demo, photo: Path) -> None:
-    page = demo("?backend=wasm")
+    page = demo("?backend=wasm&patience=8")
     count = page.wait_for_result()["count"]
     page.page.workers[0].evaluate("setTimeout(() => { for (;;); })")
     page.choose(photo)  # must not be lost
     said = page.wait_for("message", lambda: page.error, SILENCE_S)
     assert said["code"] == "engine-silent"
+    assert "for 10 seconds" in said["message"]
     assert page.wait_for_result(after=count)["source"] == "picture"
 
 

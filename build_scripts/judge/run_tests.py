@@ -1,14 +1,18 @@
 """The verb `test`: set up, then every check and every ring of tests."""
 
 import argparse
+import importlib
 import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from build_scripts.errors import BuildError
 from build_scripts.judge.check import command, static_stages
-from build_scripts.paths import ROOT
+from build_scripts.locks import one_at_a_time
+from build_scripts.paths import BUILD, ROOT
 from build_scripts.setup import chromium
+from build_scripts.setup.environment import ensure_groups
 from build_scripts.setup.sequence import set_up
 from build_scripts.stages import Stage, run_stages
 
@@ -16,8 +20,8 @@ RINGS = {
     "rings 0 and 1": ("web/python/tests", "kernels_wasm/tests", "server/tests", "build_scripts/tests"),
     "ring 2": ("e2e_tests",),
 }
-SHARED_OUT = ("rings 0 and 1",)  # among processes, one a core; the browsers of ring 2 use all cores themselves
-MAX_PROCESSES = 8
+PROCESSES = {"rings 0 and 1": 8, "ring 2": 4}  # at most; in ring 2 each has a server and browsers of its own
+GROUPS = ("browser", "native", "test")  # of packages: what the set-up itself does without
 VULKAN_DRIVERS = (Path("/usr/share/vulkan/icd.d"), Path("/etc/vulkan/icd.d"))
 
 
@@ -26,10 +30,11 @@ def run(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python3 -m build_scripts test")
     parser.add_argument("--ring", choices=["static", *RINGS], action="append", help="only this part; may be repeated")
     options = parser.parse_args(argv)
-    set_up()
-    browser = chromium.chromium()
+    with one_at_a_time(BUILD, "build_scripts command"), ThreadPoolExecutor(1) as beside:
+        installed = beside.submit(_install)  # waits for the network while kernels are compiled, and the other way round
+        set_up()
+        browser = installed.result()
     print(f"  chromium       {browser}")
-    _software_vulkan()
     os.environ["WEBINFER_CI"] = "1"
     os.environ[chromium.OVERRIDE] = str(browser)
     wanted = options.ring or ["static", *RINGS]
@@ -38,13 +43,21 @@ def run(argv: list[str]) -> int:
     return run_stages(stages)
 
 
+def _install() -> Path:
+    """The tests' packages, the software driver of Vulkan, and the browser, which is given."""
+    ensure_groups(GROUPS)
+    importlib.invalidate_caches()
+    _software_vulkan()
+    return chromium.chromium()
+
+
 def _pytest(ring: str) -> int:
     """pytest's status; it gives 5, which is red, when it collects nothing."""
     found = [path for path in RINGS[ring] if (ROOT / path).is_dir()]
     if not found:
         print(f"none of {', '.join(RINGS[ring])} is there")
         return 5
-    processes = min(os.cpu_count() or 1, MAX_PROCESSES) if ring in SHARED_OUT else 1
+    processes = min(os.cpu_count() or 1, PROCESSES[ring])
     several = ["-n", str(processes), "--dist", "worksteal"] if processes > 1 else []
     return command([sys.executable, "-m", "pytest", "-q", *several, *found])
 

@@ -20,7 +20,6 @@ PAGE_SIZE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 FLAGS = (
     "--disable-gpu-process-crash-limit",
     "--disable-domain-blocking-for-3d-apis",
-    "--disable-features=SpareRendererForSitePerProcess",  # one that nobody uses would count as memory
 )
 # Runs before the page's own scripts: notes every answer, asks for the next one, keeps a hand on the engine's worker.
 WATCH = """(() => {
@@ -124,7 +123,7 @@ class SoakPage:
     def __init__(self, playwright: Any, server: KilledServer, query: str, pause_ms: int, seed: int) -> None:
         from build_scripts.setup.chromium import launch_options
 
-        options = launch_options()
+        options = launch_options(without=("SpareRendererForSitePerProcess",))  # it would count as memory
         self.browser = playwright.chromium.launch(**{**options, "args": [*options["args"], *FLAGS]})
         self.server, self.url = server, f"{server.address}/{query}"
         self.random, self.turn = random.Random(seed), 0

@@ -3,7 +3,7 @@
 
 const TICK_MS = 2_000;
 const SILENT_STARTING = 60; // ticks: compiling Python's runtime can take a slow phone a minute
-const SILENT_READY = 15;
+const SILENT_READY = [5, 15]; // ticks, by the page's patience
 const ANSWERS = { // what a message asks for; each picture has an answer of its own
   start: "ready", select: "ready", plan: "plan", profile: "profile", tune: "tuned", exportTuning: "tuningLog", importTuning: "tuningImported",
 };
@@ -59,7 +59,7 @@ export class Heartbeat {
 
   /** A worker that has never said anything may not even have been loaded. */
   get #silentTicks() {
-    if (this.ready) return SILENT_READY;
+    if (this.ready) return Math.min(Math.max(2 * this.#quietTicks, SILENT_READY[0]), SILENT_READY[1]);
     return this.#heard ? SILENT_STARTING : 4 * this.#quietTicks;
   }
 
