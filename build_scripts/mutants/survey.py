@@ -25,6 +25,7 @@ from build_scripts.mutants.model import (
 )
 from build_scripts.mutants.selection import LINES, Round, Selection
 from build_scripts.mutants.trees import Tree
+from build_scripts.setup.sequence import set_up
 
 REPORT = FOLDER / "report.json"
 EXPLAINED = Path(__file__).with_name("explained.toml")
@@ -48,6 +49,7 @@ def run(argv: list[str]) -> int:
     parser.add_argument("--minutes", type=float, default=float("inf"), help="start no mutant after this time")
     parser.add_argument("--json", type=Path, help="write the report to this file too")
     options = parser.parse_args(argv)
+    set_up()
     end = time.monotonic() + 60 * options.minutes
     if options.fresh:
         shutil.rmtree(FOLDER, ignore_errors=True)

@@ -12,7 +12,8 @@ import pytest
 
 from build_scripts.paths import BROWSER_WHEELS, ENGINE, KERNELS, MODELS, ROOT, SITE, WEB, WHEELS, version
 from build_scripts.setup.models import packed_files
-from build_scripts.site.wheel import CPYTHON_ONLY, browser_members, engine_files, solid, wheel_name, write_wheel
+from build_scripts.site import wheel
+from build_scripts.site.wheel import CPYTHON_ONLY, engine_files, solid, wheel_name, write_wheel
 from server.manifest import read_manifest
 
 needs_build = pytest.mark.skipif(
@@ -22,8 +23,10 @@ needs_build = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def members() -> dict[str, bytes]:
-    """The browser's wheel, minified once for all tests."""
-    return browser_members()
+    """What the browser's wheel holds, its sources as they are: test_minify has the minifier."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(wheel, "minify", lambda source, field_types: source)
+        return wheel.browser_members()
 
 
 def test_two_wheels_of_the_same_engine_are_the_same_bytes(members: dict[str, bytes], tmp_path: Path) -> None:
@@ -35,14 +38,14 @@ def test_two_wheels_of_the_same_engine_are_the_same_bytes(members: dict[str, byt
 def test_the_wheel_records_every_member_with_its_hash(tmp_path: Path) -> None:
     path = tmp_path / wheel_name()
     write_wheel(path, {"webinfer/__init__.py": b"x = 1\n", "webinfer/_shaders/a.wgsl": b"// a\n"})
-    with zipfile.ZipFile(path) as wheel:
-        names = wheel.namelist()
+    with zipfile.ZipFile(path) as packed:
+        names = packed.namelist()
         record = next(name for name in names if name.endswith(".dist-info/RECORD"))
-        rows = [line.rsplit(",", 2) for line in wheel.read(record).decode().splitlines()]
+        rows = [line.rsplit(",", 2) for line in packed.read(record).decode().splitlines()]
         assert sorted(row[0] for row in rows) == sorted(names)
         for name, digest, size in rows:
             if name != record:
-                data = wheel.read(name)
+                data = packed.read(name)
                 expected = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
                 assert (digest, int(size)) == (f"sha256={expected}", len(data))
 
@@ -74,8 +77,8 @@ def test_the_browsers_wheel_keeps_its_modules_in_one_archive_that_python_imports
     members: dict[str, bytes], tmp_path: Path
 ) -> None:
     write_wheel(tmp_path / wheel_name(), solid(members))
-    with zipfile.ZipFile(tmp_path / wheel_name()) as wheel:
-        wheel.extractall(tmp_path / "site")
+    with zipfile.ZipFile(tmp_path / wheel_name()) as packed:
+        packed.extractall(tmp_path / "site")
     read = (
         "import webinfer, webinfer.session.loading, webinfer.importers.onnx as onnx\n"
         "from webinfer.codegen.templates import preload_templates\n"
@@ -109,11 +112,11 @@ def test_pips_wheel_holds_engine_shaders_kernels_and_the_command(tmp_path: Path)
     assert done.returncode == 0, done.stdout + done.stderr
     (path,) = tmp_path.glob("*.whl")
     assert path.name == wheel_name()
-    with zipfile.ZipFile(path) as wheel:
-        names = set(wheel.namelist())
+    with zipfile.ZipFile(path) as packed:
+        names = set(packed.namelist())
         info = f"webinfer-{version()}.dist-info"
-        assert "webinfer = webinfer.cli:main" in wheel.read(f"{info}/entry_points.txt").decode()
-        assert "Requires-Dist: wasmtime" in wheel.read(f"{info}/METADATA").decode()
+        assert "webinfer = webinfer.cli:main" in packed.read(f"{info}/entry_points.txt").decode()
+        assert "Requires-Dist: wasmtime" in packed.read(f"{info}/METADATA").decode()
     assert {name for name, _ in engine_files()} <= names
     assert {"webinfer/py.typed", f"{info}/licenses/LICENSE", "webinfer/backends/wasm/kernel_table.py"} <= names
     assert {f"webinfer/_kernels/{file.name}" for file in KERNELS.glob("*.wasm")} <= names
@@ -135,8 +138,8 @@ def test_the_lock_names_wheels_that_are_served_beside_it_with_their_hashes() -> 
 
 @needs_build
 def test_markupsafe_for_the_browser_holds_no_machine_code() -> None:
-    with zipfile.ZipFile(next(BROWSER_WHEELS.glob("markupsafe-*.whl"))) as wheel:
-        assert not [name for name in wheel.namelist() if name.endswith((".so", ".pyd", ".dylib"))]
+    with zipfile.ZipFile(next(BROWSER_WHEELS.glob("markupsafe-*.whl"))) as packed:
+        assert not [name for name in packed.namelist() if name.endswith((".so", ".pyd", ".dylib"))]
 
 
 @needs_build
