@@ -292,6 +292,22 @@ def _elementwise() -> list[Run]:
     ]
 
 
+def _segments() -> list[Run]:
+    return [
+        Run("SEGMENT_SUM", [f(4, 3), whole(0, 0, 1, 2)], [f(3, 3)]),
+        Run("UNSORTED_SEGMENT_SUM", [f(4, 3), whole(2, 0, 2, 1), scalar(5)], [f(5, 3)]),
+        Run(
+            "SPARSE_TO_DENSE",
+            [np.array([[0, 1], [2, 0]], np.int32), whole(3, 2), f(2), scalar(0.5, np.float32)],
+            [f(3, 2)],
+        ),
+        Run("SPARSE_TO_DENSE", [whole(1, 3), whole(5), f(2), scalar(-1.0, np.float32)], [f(5)], {}, "one axis"),
+        Run("MATRIX_DIAG", [f(2, 3)], [f(2, 3, 3)]),
+        Run("MATRIX_SET_DIAG", [f(2, 3, 4), f(2, 3)], [f(2, 3, 4)]),
+        Run("MATRIX_SET_DIAG", [f(4, 3), f(3)], [f(4, 3)], {}, "tall"),
+    ]
+
+
 def variable(*shape: int) -> tuple[Any, ...]:
     """A state that lives in the model."""
     return (shape, "float32", None, True)
@@ -342,4 +358,4 @@ def _recurrent() -> list[Run]:
     ]
 
 
-FLOAT_RUNS = [*_windows(), *_products(), *_movement(), *_reductions(), *_elementwise(), *_recurrent()]
+FLOAT_RUNS = [*_windows(), *_products(), *_movement(), *_reductions(), *_elementwise(), *_recurrent(), *_segments()]

@@ -89,13 +89,13 @@ def cost(inputs: Inputs, outputs: Sequence[TensorType], a: NonMaxSuppressionAttr
     return Cost(20 * boxes * max(a.limit, 1), moved_bytes(inputs, outputs))
 
 
-_BOXES = tuple(
+_MANY = tuple(
     n
-    for i in range(24)
+    for i in range(600)
     for n in (0.3 * (i % 5), 0.2 * (i % 7), 0.3 * (i % 5) + 0.5 + i % 3, 0.2 * (i % 7) + 0.4 + i % 2)
 )
+_BOXES = _MANY[:96]
 _SCORES = tuple(((i * 7) % 24) / 24 for i in range(24))
-_TYPES = (TensorType((24, 4)), TensorType((24,)))
 _FLIPPED = tuple(n for i in range(0, 96, 4) for n in (_BOXES[i + 2], _BOXES[i + 1], _BOXES[i], _BOXES[i + 3]))
 
 
@@ -103,7 +103,8 @@ def _suppressed(
     label: str, *numbers: float, boxes: Sequence[float] = _BOXES, scores: Sequence[float] = _SCORES
 ) -> Case:
     limit, *rest = numbers
-    return Case(label, _TYPES, NonMaxSuppressionAttrs(int(limit), *rest), values={0: boxes, 1: scores})
+    types = (TensorType((len(scores), 4)), TensorType((len(scores),)))
+    return Case(label, types, NonMaxSuppressionAttrs(int(limit), *rest), values={0: boxes, 1: scores})
 
 
 NON_MAX_SUPPRESSION = declare(
@@ -118,6 +119,7 @@ NON_MAX_SUPPRESSION = declare(
             _suppressed("equal scores", 8, 0.45, scores=[0.5] * 24),
             _suppressed("none", 4, 0.5, 2.0),
             _suppressed("soft", 12, 0.7, 0.1, 0.5),
+            _suppressed("many boxes", 30, 0.93, boxes=_MANY, scores=[((i * 7) % 600) / 600 for i in range(600)]),
         ),
         types=(all_real,),
     )

@@ -42,10 +42,37 @@ def _where(op: Operation) -> Value:
     return not_zero(op, op.value(0), 1)
 
 
+def _sums_of_segments(op: Operation, count: int) -> Value:
+    """Rows of one number are added up."""
+    x, rows = op.value(0), op.value(1)
+    zeros = op.expand(op.constant([0], x.type.dtype, ()), (count, *x.type.shape[rows.type.rank :]))
+    positions = op.reshape(rows, (*rows.type.shape, 1))
+    return op.emit(gather.SCATTER_ND, [zeros, positions, x], gather.ScatterNdAttrs(add=True))
+
+
+def _segment_sum(op: Operation) -> Value:
+    numbers = op.integers(1)
+    if list(numbers) != sorted(numbers) or min(numbers, default=0) < 0:
+        op.fail("numbers of segments must not fall, nor be negative")
+    return _sums_of_segments(op, max(numbers, default=-1) + 1)
+
+
+def _sparse_to_dense(op: Operation) -> Value:
+    positions, shape, numbers = op.value(0), op.integers(1), op.value(2)
+    count = positions.type.shape[0] if positions.type.rank else 1
+    positions = op.reshape(positions, (count, len(shape)))
+    dense = op.expand(op.reshape(op.value(3), ()), shape)
+    updates = op.expand(op.reshape(numbers, (numbers.type.size,)), (count,))
+    return op.emit(gather.SCATTER_ND, [dense, positions, updates], gather.ScatterNdAttrs())
+
+
 CONVERTERS: dict[str, Row] = {
     "EMBEDDING_LOOKUP": (_embedding_lookup, ""),
     "GATHER": (_gather, "GatherOptions"),
     "GATHER_ND": (_gather_nd, ""),
     "SCATTER_ND": (_scatter_nd, ""),
+    "SEGMENT_SUM": (_segment_sum, ""),
+    "SPARSE_TO_DENSE": (_sparse_to_dense, ""),
+    "UNSORTED_SEGMENT_SUM": (lambda op: _sums_of_segments(op, op.integer(2)), ""),
     "WHERE": (_where, ""),
 }

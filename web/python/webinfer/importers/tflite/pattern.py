@@ -8,8 +8,10 @@ from webinfer.dtypes import DType
 from webinfer.graph.ir import Value
 from webinfer.importers.tflite.operation import Operation, Row
 from webinfer.importers.tflite.schema import DTYPES
+from webinfer.ops import elementwise as ew
 from webinfer.ops import movement as mv
 from webinfer.ops import pattern
+from webinfer.ops.registry import NoAttrs
 
 
 def _one_hot(op: Operation) -> Value:
@@ -56,9 +58,28 @@ def _zeros_like(op: Operation) -> Value:
     return op.emit(mv.EXPAND, [zero], mv.ExpandAttrs(x.type.shape))
 
 
+def _with_diagonal(op: Operation, x: Value, diagonal: Value) -> Value:
+    """x [..., M, N] with another diagonal [..., min(M, N)]."""
+    *lead, rows, columns = x.type.shape
+    at = op.constant([int(i % (columns + 1) == 0 and i < columns * columns) for i in range(rows * columns)], DType.BOOL)
+    size = diagonal.type.shape[-1]
+    if diagonal.type.shape != (*lead, min(rows, columns)):
+        op.fail(f"a diagonal {diagonal.type.shape} does not fit {x.type.shape}")
+    row = op.reshape(diagonal, (*lead, 1, size)) if size == columns else op.reshape(diagonal, (*lead, size, 1))
+    return op.emit(ew.WHERE, [op.reshape(at, (rows, columns)), row, x], NoAttrs())
+
+
+def _matrix_diag(op: Operation) -> Value:
+    diagonal = op.value(0)
+    zeros = op.expand(op.constant([0], diagonal.type.dtype, ()), (*diagonal.type.shape, diagonal.type.shape[-1]))
+    return _with_diagonal(op, zeros, diagonal)
+
+
 CONVERTERS: dict[str, Row] = {
     "BROADCAST_TO": (_broadcast_to, ""),
     "FILL": (_fill, ""),
+    "MATRIX_DIAG": (_matrix_diag, ""),
+    "MATRIX_SET_DIAG": (lambda op: _with_diagonal(op, op.value(0), op.value(1)), ""),
     "ONE_HOT": (_one_hot, "OneHotOptions"),
     "RANGE": (_range, ""),
     "RANK": (_rank, ""),

@@ -26,6 +26,7 @@ from webinfer.backends.webgpu.lowerings import (
     resize,
     scan,
     softmax,
+    suppression,
 )
 from webinfer.graph.ir import Op
 from webinfer.ops import OPS
@@ -54,6 +55,7 @@ _BY_NAME: dict[str, Lower] = {
     "max_pool2d": pool.pool2d,
     "max_pool_with_argmax2d": pool.max_pool_with_argmax2d,
     "max_unpool2d": pool.max_unpool2d,
+    "non_max_suppression": suppression.non_max_suppression,
     "one_hot": pattern.one_hot,
     "packed_matmul": packed_matmul.packed_matmul,
     "pad": movement.pad,
