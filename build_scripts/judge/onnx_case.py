@@ -13,6 +13,7 @@ from webinfer.dtypes import DType
 from webinfer.errors import LimitError, UnsupportedOpError, WebinferError
 from webinfer.graph.ir import Graph, Value
 from webinfer.importers import read_model
+from webinfer.session.loading import load
 
 # Cases whose expected numbers are rounding errors of the runner that made them.
 _NOISE = "expects 1.9e-7 of a float32 transform where the exact result is 0, and allows 1e-7"
@@ -43,6 +44,7 @@ class Reading:
     verdict: str = ""  # unsupported or wrong, where the case is decided already
     why: str = ""
     bound: list[str] = field(default_factory=list)  # inputs whose numbers were bound when the model was read
+    live: bool = False  # whether data decides what runs, so that only a session can run it
 
     def graph(self) -> Graph:
         """The graph, made anew: passes rewrite graphs in place."""
@@ -106,6 +108,8 @@ def _read(case: Case) -> Reading:
     if error is not None and (_AT_RUN_TIME in str(error) or _DEPENDS in str(error)):
         reading.bound, reading.data = _with_bound_inputs(case)
         error = _attempt(reading)
+        if error is not None and _DEPENDS in str(error):
+            reading.bound, reading.live, error = [], True, None
     if isinstance(error, (UnsupportedOpError, LimitError)):
         problems = error.problems if isinstance(error, UnsupportedOpError) else [str(error)]
         reading.verdict, reading.why = "unsupported", re.sub(r" \(operators? [^)]*\)", "", "; ".join(problems))
@@ -142,9 +146,12 @@ def _with_bound_inputs(case: Case) -> tuple[list[str], bytes]:
 
 async def judge(host: Any, backend: str, readings: Sequence[Reading]) -> list[dict[str, Any]]:
     """A row for each case: right, unsupported, disputed or wrong, and why."""
-    ready = [reading for reading in readings if not reading.verdict]
+    ready = [reading for reading in readings if not reading.verdict and not reading.live]
     found = await outcomes(host, backend, [_problem(reading) for reading in ready])
     by_reading = dict(zip(map(id, ready), found, strict=True))
+    for reading in readings:
+        if reading.live:
+            by_reading[id(reading)] = await _live_outcome(host, backend, reading.case)
     rows = []
     for reading in readings:
         verdict, why = reading.verdict, reading.why
@@ -155,6 +162,15 @@ async def judge(host: Any, backend: str, readings: Sequence[Reading]) -> list[di
             "why": why, "bound": bool(reading.bound),
         })  # fmt: skip
     return rows
+
+
+async def _live_outcome(host: Any, backend: str, case: Case) -> Outcome:
+    try:
+        with await load(case.model.SerializeToString(), backend=backend, strict=True, host=host) as session:
+            results = await session.run(case.inputs)
+            return {name: results[name].numpy().copy() for name in case.outputs}
+    except Exception as error:  # which the verdict names
+        return error
 
 
 def _problem(reading: Reading) -> Problem:

@@ -149,7 +149,9 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 
 def test_something_that_is_no_model_is_named() -> None:
-    with pytest.raises(ModelFormatError, match="cannot be read from a dict"):
+    with pytest.raises(ModelFormatError, match="cannot be read from a float"):
+        run(webinfer.load(1.5))
+    with pytest.raises(ModelFormatError, match="holds no model"):
         run(webinfer.load({}))
 
 
