@@ -161,3 +161,11 @@ def test_a_row_that_repeats_is_the_same_in_every_row_and_part(target: Target) ->
             for begin, end in itertools.pairwise(ends):
                 memory.kernels.call("f32_sub", *refs, y, nest, -np.inf, np.inf, begin, end)
             np.testing.assert_array_equal(memory.get(y, wide), first - second)
+
+
+@pytest.mark.parametrize("target", BUILDS, ids=str)
+def test_no_gelu_is_a_subnormal_number(target: Target) -> None:
+    """A processor takes a hundred cycles for one, and a layer may have many."""
+    target.demand()
+    got = Memory(str(dict(target.options)["isa"])).unary("gelu", np.linspace(-40, -12, 1001, dtype=np.float32), 1.0)
+    assert not np.any((got != 0) & (np.abs(got) < np.finfo(np.float32).smallest_normal))
