@@ -7,7 +7,15 @@
 //   act, lo, hi       as in epilogue.h
 //
 // Needs: x and y do not overlap. Units: panels of 8 outputs.
+#include "simd.h"
+
+#if defined(__wasm_relaxed_simd__)
+#define MR 6
+#elif SIMD
+#define MR 5
+#else
 #define MR 4
+#endif
 #define NR 8
 #include "product_tile.h"
 
