@@ -260,7 +260,7 @@ def compute_integers(graph: Graph) -> int:
         if end is not None and _one_scale(end.output.type) and _become_integer(node, real, end.output, made):
             gone.add(end)
             count += 1
-        elif node.op in CHANNELS or node.op is mm.MATMUL:
+        elif node.op is mm.MATMUL:  # convolutions make real weights of them in any case
             w = real.get(node.required_input(1))
             if w is not None and w.is_constant and w.type.dtype in BYTES and _by_channel(node, w):
                 node.inputs[1] = w
