@@ -132,13 +132,13 @@ def test_a_state_of_another_size_is_refused() -> None:
         read_model(_with_subgraphs(main, test, turn))
 
 
-def _branching(constant: bool | None) -> bytes:
+def _branching(constant: bool | list[bool] | None) -> bytes:
     def main(w: Writer) -> None:
         x, y = w.input("x", (3,)), w.tensor("y", (3,))
         if constant is None:
             choice = w.input("choice", (1,), "bool")
         else:
-            choice = w.constant("choice", np.array([constant]))
+            choice = w.constant("choice", np.array(constant if isinstance(constant, list) else [constant], bool))
         w.node("IF", [choice, x], [y], then_subgraph_index=1, else_subgraph_index=2)
         w.graph.outputs = [y]
 
@@ -151,6 +151,11 @@ def _branching(constant: bool | None) -> bytes:
         return fill
 
     return _with_subgraphs(main, side("NEG"), side("ABS"))
+
+
+def test_a_branch_on_a_constant_of_two_elements_is_refused() -> None:
+    with pytest.raises(ModelFormatError, match="needs one bool"):
+        read_model(_branching([True, False]))
 
 
 @pytest.mark.parametrize("choice", [True, False])

@@ -109,3 +109,16 @@ def test_bytes_that_are_too_few_are_refused() -> None:
     w.graph.tensors[weights].buffer = w.buffer(bytes(7))
     w.node("FULLY_CONNECTED", [x, weights, -1], [y], 8)
     assert "INT4 of shape (3, 5) needs 8 bytes, its buffer has 7" in refused(w.finish(y))
+
+
+def test_parts_whose_scales_lie_far_apart_are_joined() -> None:
+    w = Writer()
+    x, z = w.input("x", (4,), "uint8", (3e38, 5)), w.input("z", (4,), "uint8", (1.0, 0))
+    w.node("CONCATENATION", [x, z], [y := w.tensor("y", (8,), "uint8", (1e-38, 7))], axis=0)
+
+    async def run() -> list[int]:
+        session = await webinfer.load(w.finish(y), backend="reference")
+        found = await session.run({"x": np.uint8([0, 4, 6, 9]), "z": np.uint8([0, 0, 1, 255])})
+        return list(next(iter(found.values())).tolist())
+
+    assert asyncio.run(run()) == [0, 0, 255, 255, 7, 7, 255, 255]

@@ -16,6 +16,7 @@ import webinfer  # noqa: E402
 from webinfer.errors import LimitError, ModelFormatError, ShapeError, UnsupportedOpError  # noqa: E402
 from webinfer.graph.ir import Graph  # noqa: E402
 from webinfer.importers import read_model  # noqa: E402
+from webinfer.importers.onnx.tensors import files_beside  # noqa: E402
 from webinfer.passes.pipeline import optimize  # noqa: E402
 
 MODELS = Path(__file__).parents[4].parent / "shared" / "onnx"
@@ -212,3 +213,21 @@ def test_a_constant_product_beyond_float32_is_left_to_the_kernels() -> None:
     with np.errstate(over="ignore"):
         got = asyncio.run(_run(data, x=np.zeros(3, np.float32)))["y"]
     np.testing.assert_array_equal(got, np.full(3, -np.inf, np.float32))
+
+
+def test_files_of_tensors_in_functions_are_found() -> None:
+    def outside(place: str) -> TensorProto:
+        tensor = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[2], data_location=TensorProto.EXTERNAL)
+        tensor.external_data.add(key="location", value=place)
+        return tensor
+
+    weights = helper.make_node("Constant", [], ["w"], value=outside("inside.bin"))
+    function = helper.make_function("own", "Plus", ["x"], ["y"], [weights, helper.make_node("Add", ["x", "w"], ["y"])],
+        [helper.make_opsetid("", 17)])  # fmt: skip
+    function.attribute_proto.append(helper.make_attribute("usual", outside("default.bin")))
+    model = onnx.load_from_string(
+        _model([helper.make_node("Plus", ["x"], ["y"], domain="own")], {"x": [2]}, {"y": [2]})
+    )
+    model.functions.append(function)
+    found = files_beside(memoryview(model.SerializeToString()), "m")
+    assert sorted(found) == ["default.bin", "inside.bin"]

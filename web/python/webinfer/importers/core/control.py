@@ -103,9 +103,9 @@ def branch(
 
     Small sides are both computed and selected from, which costs less than to look at the condition.
     """
+    condition = _truth(op, [condition])
     if condition.constant is not None:
         return side(bool(condition.numbers()[0]))
-    condition = _truth(op, [condition])
     if op.writer.known(condition):
         return side(bool(op.writer.read(condition).numbers()[0]))
     before = op.writer.position

@@ -119,10 +119,12 @@ def files_beside(data: memoryview, name: str) -> list[str]:
     Raises:  ModelFormatError if the bytes break a rule; LimitError
     """
     found: dict[str, None] = {}
-    waiting = [read_file(data, name).graph]
+    model = read_file(data, name)
+    waiting = [model.graph, *model.functions.values()]
     while waiting:
         graph = waiting.pop()
-        values = [a.value for node in graph.nodes for a in node.attributes.values()]
+        given = [graph.defaults, *(node.attributes for node in graph.nodes)]
+        values = [a.value for attributes in given for a in attributes.values()]
         values = [part for v in values for part in (v if isinstance(v, list) else (v,))]
         waiting += [v for v in values if isinstance(v, GraphInfo)]
         tensors = [*graph.tensors.values(), *(v for v in values if isinstance(v, Tensor))]

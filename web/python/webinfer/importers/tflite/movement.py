@@ -71,7 +71,7 @@ def _rescaled(op: Operation, x: Value) -> Value:
     if x.type.dtype is not DType.UINT8 or quant is None or out is None or out[1] is None or out == (DType.UINT8, quant):
         return op.requantized(x)
     zero, (to_scale, to_zero) = quant.zero_points[0], (out[1].scales[0], out[1].zero_points[0])
-    factor = _single(quant.scales[0] * _single(1.0 / to_scale))
+    factor = min(_single(quant.scales[0] * _single(1.0 / to_scale)), 1e30)  # every difference saturates then
     offset = _single(-zero * factor)
     reals = [_single(_single(stored * factor) + offset) for stored in range(256)]
     nearest = [int(math.copysign(math.floor(abs(real) + 0.5), real)) + to_zero for real in reals]
@@ -81,8 +81,8 @@ def _rescaled(op: Operation, x: Value) -> Value:
 
 
 def _single(number: float) -> float:
-    """The nearest float32."""
-    return float(struct.unpack("<f", struct.pack("<f", number))[0])
+    """The nearest float32, a large number instead of an infinity."""
+    return float(struct.unpack("<f", struct.pack("<f", min(max(number, -3e38), 3e38)))[0])
 
 
 def _concat(op: Operation) -> Value:
