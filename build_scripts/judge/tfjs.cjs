@@ -1,7 +1,8 @@
 // What TensorFlow.js computes: node tfjs.cjs MODULES MODEL.json FOLDER
 //
 // FOLDER/inputs.json lists, for each run, the inputs in the model's order as {dtype, shape, file}. The outputs go to
-// FOLDER/outputs.json in the same form. The WebAssembly backend runs what it can, plain JavaScript the rest.
+// FOLDER/outputs.json in the same form. The WebAssembly backend runs what it can, plain JavaScript the rest, and models
+// that cast floats to bool: WebAssembly makes 0.5 false there, TensorFlow and every other backend true.
 
 const fs = require('fs');
 const path = require('path');
@@ -60,9 +61,11 @@ async function run(backend, runs) {
 async function main() {
   const runs = JSON.parse(fs.readFileSync(path.join(folder, 'inputs.json'), 'utf8'));
   wasm.setWasmPaths(path.join(modules, '@tensorflow/tfjs-backend-wasm/dist/'));
+  const {node} = JSON.parse(fs.readFileSync(modelFile, 'utf8')).modelTopology;
+  const truths = node.some(({op, attr}) => op === 'Cast' && attr?.DstT?.type === 'DT_BOOL' && attr.SrcT?.type === 'DT_FLOAT');
   let results;
   try {
-    results = await run('wasm', runs);
+    results = await run(truths ? 'cpu' : 'wasm', runs);
   } catch (error) {
     console.error(`wasm: ${error.message}`);
     results = await run('cpu', runs);

@@ -317,6 +317,27 @@ def test_padded_non_maximum_suppression() -> None:
     assert count == 2
 
 
+def test_as_many_boxes_as_data_keeps() -> None:
+    boxes = np.array([[0, 0, 1, 1], [0, 0, 1, 0.9], [2, 2, 3, 3], [4, 4, 5, 5]], np.float32)
+    scores = np.array([0.5, 0.9, 0.05, 0.4], np.float32)
+    (chosen,) = of("NonMaxSuppressionV3", boxes, scores, 9, 0.5, 0.1)
+    np.testing.assert_array_equal(chosen, [1, 3])
+    chosen, kept = of("NonMaxSuppressionV5", boxes, scores, 9, 0.5, 0.1, 0.0, results=2)
+    np.testing.assert_array_equal(chosen, [1, 3])
+    np.testing.assert_allclose(kept, [0.9, 0.4])
+    (chosen,) = of("NonMaxSuppressionV2", boxes, scores, 2, 0.99)
+    np.testing.assert_array_equal(chosen, [1, 0])
+
+
+@pytest.mark.parametrize("level", [0.5, 99.0])
+def test_positions_of_what_is_true(level: float) -> None:
+    nodes = [placeholder("x", [2, 5]), node("held", "Greater", "x", "level"), node("y", "Where", "held")]
+    nodes += [node("n", "Size", "y"), node("rows", "GatherNd", "x", "y")]
+    got = run(model(nodes, {"level": np.float32(level)}), {"x": X})
+    np.testing.assert_array_equal(got["n"], 2 * (X > level).sum())
+    np.testing.assert_array_equal(got["rows"], X[level < X])
+
+
 @pytest.mark.parametrize("size", [6, 5])
 def test_fourier_transforms(size: int) -> None:
     x = f(3, size)

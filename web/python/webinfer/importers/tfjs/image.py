@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Op, Value
 from webinfer.importers.core.limits import MAX_READ, within
 from webinfer.importers.tfjs.elementwise import real
 from webinfer.importers.tfjs.operation import Convert, Operation
 from webinfer.ops import elementwise as ew
-from webinfer.ops import gather, resize, suppression
+from webinfer.ops import gather, reduce, resize, scan, suppression
 from webinfer.ops.registry import NoAttrs
 
 
@@ -85,16 +87,40 @@ def _crop_and_resize(op: Operation) -> Value:
 
 
 def _suppression(op: Operation) -> list[Value]:
-    """Positions, and for the newer operators scores or how many there are; padded to the limit."""
-    padded = op.name.endswith("V4") and op.flag("pad_to_max_output_size")
-    if not padded:
-        op.refuse("results whose number depends on data")
-    limit = op.integer(2)
+    """Positions, and for newer operators scores or how many there are; padded to the limit, or as many as there are.
+
+    Source:  tfjs-core 4.22.0, backends/non_max_suppression_impl
+    """
+    version, limit = int(op.name[-1]), op.integer(2)
     within(f"{op.what}: boxes to keep", limit, MAX_READ, "ask for fewer")
-    overlap, least = (op.finite(name, float(op.scalar(key))) for key, name in ((3, "overlap"), (4, "least score")))
-    attrs = suppression.NonMaxSuppressionAttrs(limit, overlap, least, 0.0)
-    positions, _, count = op.emit_all(suppression.NON_MAX_SUPPRESSION, [real(op, 0), real(op, 1)], attrs)
-    return [positions, count]
+    overlap = op.finite("overlap", float(op.scalar(3))) if op.optional(3) is not None else 0.5
+    least = float(op.scalar(4)) if op.optional(4) is not None else -math.inf
+    sigma = op.finite("sigma", float(op.scalar(5))) if version == 5 and op.optional(5) is not None else 0.0
+    attrs = suppression.NonMaxSuppressionAttrs(limit, overlap, least, sigma)
+    positions, scores, count = op.emit_all(suppression.NON_MAX_SUPPRESSION, [real(op, 0), real(op, 1)], attrs)
+    if version == 4 and op.flag("pad_to_max_output_size"):
+        return [positions, count]
+    found = op.counted(count)
+    positions, scores = (op.cut(x, 0, 0, min(found, x.type.shape[0])) for x in (positions, scores))
+    return [positions, scores if version == 5 else count, count]
+
+
+def _where(op: Operation) -> Value:
+    """The positions of all elements that are true, one row each, in order."""
+    x = op.cast(op.cast(op.value(0), DType.BOOL), DType.INT32)
+    if not x.type.rank:
+        op.refuse("a condition without axes")
+    flat = op.reshape(x, (x.type.size,))
+    found = op.counted(op.emit(reduce.REDUCE_SUM, [flat], reduce.ReduceAttrs((0,))))
+    if not found or not x.type.size:
+        return op.zeros((0, x.type.rank), DType.INT32)
+    _, places = op.emit_all(scan.TOP_K, [flat], scan.TopKAttrs(found))
+    columns, rest = [], places
+    for size in reversed(x.type.shape):
+        whole = op.scalar_of(size, DType.INT32)
+        columns.append(op.binary(ew.FLOOR_MOD, rest, whole))
+        rest = op.binary(ew.FLOOR_DIV, rest, whole)
+    return op.stack(columns[::-1], 1)
 
 
 CONVERTERS: dict[str, Convert] = {
@@ -102,4 +128,5 @@ CONVERTERS: dict[str, Convert] = {
     **{f"NonMaxSuppressionV{version}": _suppression for version in (2, 3, 4, 5)},
     "ResizeBilinear": _resize(resize.RESIZE_BILINEAR),
     "ResizeNearestNeighbor": _resize(resize.RESIZE_NEAREST),
+    "Where": _where,
 }
