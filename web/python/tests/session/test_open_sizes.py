@@ -213,10 +213,12 @@ def test_state_of_another_size_is_an_error_until_it_is_reset() -> None:
     with_session(work, _counting())
 
 
-def test_nobody_runs_with_variables_while_a_trial_does() -> None:
+def test_nobody_runs_with_variables_while_a_trial_does(monkeypatch: pytest.MonkeyPatch) -> None:
     async def work(session: webinfer.Session) -> None:
         x = np.ones((1, 3, 2), np.float32)
         other = await session.open_signature("again")
+        for executor in (session.executor, other.executor):
+            monkeypatch.setattr(executor, "run", slowly(executor.run))
         with other:
             results = await asyncio.gather(session.warmup(), other.run(x), session.warmup(), session.run(x))
             assert sorted(r["y"].numpy().max() for r in results if r) == [3, 6]
@@ -224,6 +226,14 @@ def test_nobody_runs_with_variables_while_a_trial_does() -> None:
 
     w = _counting()
     with_session(work, _with_signature(w), shapes={"x": (1, 3, 2)})
+
+
+def slowly(run: Callable[[Any], Awaitable[Any]]) -> Callable[[Any], Awaitable[Any]]:
+    async def late(inputs: Any) -> Any:
+        await asyncio.sleep(0.01)
+        return await run(inputs)
+
+    return late
 
 
 def _with_signature(data: bytes) -> bytes:
