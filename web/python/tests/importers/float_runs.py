@@ -294,6 +294,8 @@ def _elementwise() -> list[Run]:
 
 def _segments() -> list[Run]:
     return [
+        Run("ATAN2", [f(4, 9), f(4, 9)], [f(4, 9)]),
+        Run("ATAN2", [np.array([0, 0, 0, 2, -2, 3], np.float32), f(6)], [f(6)], {}, "along axes"),
         Run("SEGMENT_SUM", [f(4, 3), whole(0, 0, 1, 2)], [f(3, 3)]),
         Run("UNSORTED_SEGMENT_SUM", [f(4, 3), whole(2, 0, 2, 1), scalar(5)], [f(5, 3)]),
         Run(
