@@ -208,3 +208,8 @@ def test_a_span_ends_with_the_file() -> None:
     assert requested_ranges("bytes=5-", 10) == requested_ranges("bytes=-5", 10) == [(5, 9)]
     assert requested_ranges("bytes=5-99", 10) == [(5, 9)]
     assert requested_ranges("bytes=-0", 10) == []
+
+
+def test_who_asks_for_more_than_sixteen_ranges_gets_the_whole_file() -> None:
+    asked = [",".join(f"{2 * i}-{2 * i}" for i in range(count)) for count in (16, 17)]
+    assert [requested_ranges(f"bytes={spans}", 100) is None for spans in asked] == [False, True]

@@ -135,13 +135,24 @@ def test_another_version_of_a_custom_operator_is_refused() -> None:
         read_model(_rotation(version=1))
 
 
-def test_pose_decoder_reads_quantised_maps_as_floats() -> None:
+def _poses(most: int) -> bytes:
     w = Writer()
     parts = [w.input(f"p{i}", (1, 3, 3, c), "uint8", (0.1, 128)) for i, c in enumerate((17, 34, 64))]
     outputs = [w.tensor(f"o{i}", ()) for i in range(4)]
-    options = _map(max_detections=5, score_threshold=0.25, stride=16, nms_radius=20.0)
+    options = _map(max_detections=most, score_threshold=0.25, stride=16, nms_radius=20.0)
     w.custom("PosenetDecoderOp", parts, outputs, options)
-    lines = _nodes(w.finish(*outputs))
+    return w.finish(*outputs)
+
+
+def test_pose_decoder_finds_a_thousand_poses_at_most() -> None:
+    assert "max_detections=1000 " in _nodes(_poses(1000))[-1]
+    for most in (0, 1001):
+        with pytest.raises(ModelFormatError, match=f"max_detections is {most}, allowed are 1 to 1000"):
+            read_model(_poses(most))
+
+
+def test_pose_decoder_reads_quantised_maps_as_floats() -> None:
+    lines = _nodes(_poses(5))
     assert [line.split(" = ")[1].split("(")[0] for line in lines] == ["dequantize"] * 3 + ["posenet_decoder"]
     assert lines[-1].endswith(
         "max_detections=5 score_threshold=0.25 stride=16 nms_radius=20"

@@ -6,7 +6,7 @@ import pytest
 from tests.passes.building import Build, Q, lines, rewritten
 
 from webinfer.dtypes import DType
-from webinfer.graph.ir import Graph, Op, Quantization, Value
+from webinfer.graph.ir import Graph, Op, Quantization, Value, apply
 from webinfer.ops import conv, pool
 from webinfer.ops import elementwise as ew
 from webinfer.ops import movement as mv
@@ -263,3 +263,12 @@ def test_quantised_pads_are_those_of_a_dilation_if_they_hold_the_zero_point() ->
 @pytest.mark.parametrize("edges", [((0, 2, 2, 4), (0, 2, 2, 0)), ((0, 2, 2, 0), (0, 2, 2, 4))], ids=["before", "after"])
 def test_padded_channels_are_no_pads_of_a_dilation(edges: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
     assert "conv2d(%pad, " in rewritten(merge_dilation, _blocked(crop=False, edges=edges), 1)
+
+
+def test_other_convolutions_do_not_hide_a_dilation() -> None:
+    graph = _blocked(crop=False)
+    for number, attrs in enumerate((conv.Conv2dAttrs(), conv.Conv2dAttrs(stride=(2, 2)))):
+        other = apply(conv.CONV2D, [graph.inputs[0], Build().constant(4, 3, 3, 4)], attrs, name=f"other{number}")
+        graph.nodes.insert(0, other)
+        graph.outputs.append(other.output)
+    assert "dilation=2x2" in rewritten(merge_dilation, graph, 1)

@@ -339,3 +339,9 @@ def test_random_inputs_are_the_same_in_every_call_and_on_both_sides_of_zero() ->
     numbers = np.frombuffer(random_inputs(infos)["x"], np.float32)
     assert (-1 <= numbers.min() < -0.9, 0.9 < numbers.max() < 1) == (True, True)
     np.testing.assert_array_equal(np.frombuffer(random_inputs(infos)["x"], np.float32), numbers)
+
+
+def test_infinities_are_no_part_of_a_range() -> None:
+    infinity = float("inf")
+    a, b = (webinfer.Tensor(array("f", row), (2,), webinfer.DType.FLOAT32) for row in ([infinity, 1.5], [infinity, 1]))
+    assert distance(a, b) == (0.5, 0.5)

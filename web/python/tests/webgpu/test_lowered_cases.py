@@ -18,11 +18,12 @@ from webinfer.backends.webgpu.memory import Home
 from webinfer.backends.webgpu.schedule import Schedule, Step, make_schedule
 from webinfer.codegen.prelude import Access, prelude
 from webinfer.codegen.templates import render, shader_folder
+from webinfer.dtypes import DType
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Case, Constant, Graph, Op, TensorType, Value, apply
 from webinfer.ops import OPS
 from webinfer.ops.dynamic_range import RoundRowsAttrs
-from webinfer.ops.elementwise import BinaryAttrs
+from webinfer.ops.elementwise import BinaryAttrs, UnaryAttrs
 from webinfer.ops.scan import CumulativeSumAttrs
 
 STEP_BY_STEP = ("recurrent_product", "recurrent_step")  # of layers that no workgroup holds: test_device
@@ -176,3 +177,9 @@ def test_rows_that_a_workgroup_would_walk_too_long_are_reduced_by_many() -> None
     shaders = [dispatch.shader for dispatch in LOWERINGS[node.op](node, SOFTWARE)]
     assert shaders[-1] == "round_long_rows"
     assert "reduce_part" in shaders
+
+
+def test_curves_of_integers_are_refused() -> None:
+    case = Case("whole numbers", (TensorType((4,), DType.INT32),), UnaryAttrs())
+    with pytest.raises(UnsupportedOpError, match="sigmoid of int32; it is defined for floats"):
+        schedule_of(OPS["sigmoid"], case)

@@ -319,3 +319,12 @@ def test_a_session_tells_how_far_its_tuning_is() -> None:
         again = run(session.tune(budget_ms=0.0))
     assert "tune" in {event.stage for event in heard}
     assert (again.timed, again.known) == (0, again.shapes)
+
+
+def test_any_session_gives_what_was_found_on_this_device() -> None:
+    with opened("webgpu", strict=True) as session:
+        run(session.tune(budget_ms=0.0))
+        found = run(session.export_tuning())
+    assert found
+    with opened("wasm") as session:
+        assert run(session.export_tuning()) == found
