@@ -217,8 +217,8 @@ def test_nobody_runs_with_variables_while_a_trial_does(monkeypatch: pytest.Monke
     async def work(session: webinfer.Session) -> None:
         x = np.ones((1, 3, 2), np.float32)
         other = await session.open_signature("again")
-        for executor in (session.executor, other.executor):
-            monkeypatch.setattr(executor, "run", slowly(executor.run))
+        for executor, pause in ((session.executor, 0.03), (other.executor, 0.01)):
+            monkeypatch.setattr(executor, "run", slowly(executor.run, pause))
         with other:
             results = await asyncio.gather(session.warmup(), other.run(x), session.warmup(), session.run(x))
             assert sorted(r["y"].numpy().max() for r in results if r) == [3, 6]
@@ -228,9 +228,9 @@ def test_nobody_runs_with_variables_while_a_trial_does(monkeypatch: pytest.Monke
     with_session(work, _with_signature(w), shapes={"x": (1, 3, 2)})
 
 
-def slowly(run: Callable[[Any], Awaitable[Any]]) -> Callable[[Any], Awaitable[Any]]:
+def slowly(run: Callable[[Any], Awaitable[Any]], pause: float) -> Callable[[Any], Awaitable[Any]]:
     async def late(inputs: Any) -> Any:
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(pause)
         return await run(inputs)
 
     return late
