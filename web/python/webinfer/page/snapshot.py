@@ -1,7 +1,8 @@
 """What a memory snapshot of the interpreter holds, and what a restored one must renew.
 
 Set-up calls `preload` inside Pyodide and saves the interpreter's memory; a page that restored that memory
-calls `after_restore` before anything else. No file of the engine is read after that: modules and shaders are there.
+calls `after_restore` before anything else. Modules and shaders are there; only the importers of `LATER` are
+read when a model needs them.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import json
 import pkgutil
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import webinfer
 from webinfer.backends.registry import AUTO, ROWS, Row, candidates
@@ -21,20 +22,29 @@ from webinfer.models.registry import MODELS
 from webinfer.session.plan_cache import entry_name
 from webinfer.tasks import TASKS
 
+LATER = ("webinfer.importers.onnx", "webinfer.importers.tfjs")  # read from the archive when a model needs them
+
 
 def preload() -> list[str]:
-    """The names of the engine's modules, all of them imported, and all shader templates compiled.
+    """The names of the engine's modules that are imported now, and all shader templates compiled.
 
     What is there now is never looked at again by the garbage collector.
     """
-    names = [module.name for module in pkgutil.walk_packages(webinfer.__path__, "webinfer.")]
-    for name in names:
-        importlib.import_module(name)
+    names = list(_imported(webinfer.__path__, "webinfer."))
     preload_templates()
     random.seed(0)  # so that the same engine gives the same snapshot
     gc.collect()
     gc.freeze()
     return names
+
+
+def _imported(folders: Iterable[str], prefix: str) -> Iterator[str]:
+    for module in pkgutil.iter_modules(folders, prefix):
+        if module.name not in LATER:
+            found = importlib.import_module(module.name)
+            yield module.name
+            if module.ispkg:
+                yield from _imported(found.__path__, f"{module.name}.")
 
 
 def facts() -> str:
