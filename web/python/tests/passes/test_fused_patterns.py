@@ -295,3 +295,10 @@ def test_a_number_is_stored_as_any_float() -> None:
     x = b.input("x", 4)
     y = b.node(ew.MUL, [b.pair(ew.MUL, x, _erf(b, b.pair(ew.DIV, x, math.sqrt(2)))), half], TWO, "y")
     assert fuse_curves(b.output(y)) == 1
+
+
+def test_few_numbers_keep_the_order_of_their_sums() -> None:
+    b = Build()
+    y = b.node(matmul.MATMUL, [b.input("x", 2, 4), b.constant(4, 8)], matmul.MatmulAttrs(), "product")
+    graph = b.output(b.node(ew.ADD, [y, b.constant(8)], TWO, "y"))
+    assert fold_affine(graph) == 0

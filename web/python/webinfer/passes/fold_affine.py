@@ -13,6 +13,7 @@ from webinfer.passes.uses import fixed_values, remove, single_producers
 
 _AXES: dict[Op, int] = {conv.CONV2D: 0, conv.DEPTHWISE_CONV2D: -1, conv.CONV_TRANSPOSE2D: 0, matmul.MATMUL: -1}
 _PLAIN = ew.BinaryAttrs()
+LEAST = 24  # elements of a result whose summand is folded: adding it to fewer costs nothing, and later rounds less
 
 
 def fold_affine(graph: Graph) -> int:
@@ -53,7 +54,7 @@ def _operands(node: Node, mergeable: dict[Value, Node], fixed: set[Value]) -> tu
             continue
         if len(producer.inputs) > 3 or not (other.is_constant or other in fixed) or not _is_row(other, node.output):
             continue
-        if node.op in (ew.ADD, ew.SUB) or _scalable(producer, fixed):
+        if node.output.type.size >= LEAST if node.op in (ew.ADD, ew.SUB) else _scalable(producer, fixed):
             return producer, other
     return None
 
