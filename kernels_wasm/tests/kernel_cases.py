@@ -33,6 +33,7 @@ from webinfer.ops.conv import Conv2dAttrs, quantized_conv_case
 from webinfer.tasks.kernel_constants import BORDER_REPEAT
 from webinfer.tasks.workspace import Workspace
 
+INNER = [dtype for dtype in DType if dtype.inner is dtype]  # the types that graphs compute in
 PLANNED_FOR = "relaxed"  # the build with most kernels to choose from; every build runs its plans
 TASKS_ONLY = {"u8_image_to_f32"}  # called by tasks, part of no plan
 CASES_EACH = 4  # the one with most work, and some of the others
@@ -208,7 +209,7 @@ def _other_types(variant: Variant) -> Iterator[Variant]:
     """The case with another type for the first input, for all inputs of one type, for results, for both."""
     case = variant.case
     held = [t.dtype for t in case.inputs if t is not None]
-    for old, new in product(dict.fromkeys(held), DType):
+    for old, new in product(dict.fromkeys(held), INNER):
         if new is old or (new is not DType.FLOAT32 and _has_extremes(case)):
             continue
         inputs = tuple(_typed(t, new) if t is not None and t.dtype is old else t for t in case.inputs)

@@ -9,7 +9,8 @@
 const WG: u32 = {{ workgroup }}u;
 const SPLIT: u32 = {{ split }}u;
 const ROWS: u32 = WG / SPLIT;
-const KEYS: u32 = {{ keys }}u;  // of a block
+// KEYS of a block.
+const KEYS: u32 = {{ keys }}u;
 const D4: u32 = {{ d4 }}u;
 const E4: u32 = {{ e4 }}u;
 const LOWEST: f32 = -3.4028234663852886e38;

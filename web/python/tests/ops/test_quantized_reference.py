@@ -89,6 +89,8 @@ def _conv(p: Problem) -> Build:
 def _conv_transpose(p: Problem) -> Build:
     a, h = p.case.attrs, p.node.output.type.shape[1]
     shape = np.array(p.node.output.type.shape, np.int32)
+    if any(a.pads[i] > a.pads[i + 2] for i in (0, 1)):
+        pytest.skip(f"TFLite cannot say pads {a.pads}")
     same = h == p.node.inputs[0].type.shape[1] * a.stride[0]
     options = {"padding": 0 if any(a.pads) or same else 1, "stride_h": a.stride[0], "stride_w": a.stride[1]}
     return "TRANSPOSE_CONV", [shape, _given(p, 1), _given(p, 0), _bias(p)], options, 3
@@ -156,7 +158,8 @@ def _cases() -> list[Any]:
         for case in OPS[name].cases:
             quantized = any(t is not None and t.quant is not None for t in case.inputs) or name == "quantize"
             unknown = name in INT8_ONLY and case.inputs[0] is not None and case.inputs[0].dtype is DType.UINT8
-            if quantized and not unknown and getattr(case.attrs, "groups", 1) == 1:
+            floats = name == "matmul" and case.inputs[0] is not None and case.inputs[0].quant is None
+            if quantized and not unknown and not floats and getattr(case.attrs, "groups", 1) == 1:
                 found.append(pytest.param(name, case, id=f"{name}-{case.label}"))
     return found
 
@@ -180,7 +183,9 @@ def test_quantised_results_are_litert_s(name: str, case: Case) -> None:
     y = p.node.output.type
     data = single(op, inputs, [(y.shape, y.dtype.value, _quant(y))], version, **options)
     feeds = [a for i, a in enumerate(p.arrays) if a is not None and i not in case.constant]
-    np.testing.assert_array_equal(p.want[0], _judged(data, feeds))
+    # Fully connected layers of 16-bit data multiply two scales as float32, convolutions as float64.
+    steps = int(name == "matmul" and y.dtype is DType.INT16)
+    np.testing.assert_allclose(p.want[0], _judged(data, feeds), rtol=0, atol=steps)
 
 
 @pytest.mark.parametrize("name", [op.name for op in OPS.values() if any("int8" == c.label for c in op.cases)])

@@ -46,7 +46,7 @@ def _edge_values(dtype: DType) -> tuple[float, ...]:
 @pytest.mark.parametrize("target", BUILDS, ids=str)
 def test_every_type_converts_to_every_type(target: Target) -> None:
     cases = []
-    for source, goal in itertools.product(DType, DType):
+    for source, goal in itertools.product((d for d in DType if d.inner is d), repeat=2):
         values = _edge_values(source)
         attrs = elementwise.CastAttrs(goal)
         cases.append(Case(f"{source} to {goal}", (TensorType((len(values),), source),), attrs, values={0: values}))

@@ -238,7 +238,11 @@ async def _opened(source: Any, host: Host, progress: Progress | None) -> _Bytes:
 
 def _in_folder(place: str) -> str:
     """A folder's model.json; other paths and URLs as they are."""
-    return f"{place.rstrip('/')}/model.json" if place.endswith("/") or Path(place).is_dir() else place
+    try:
+        folder = place.endswith("/") or Path(place).is_dir()
+    except (OSError, ValueError):  # no place at all, as reading it will tell
+        return place
+    return f"{place.rstrip('/')}/model.json" if folder else place
 
 
 async def _fetch(source: Any, host: Host, progress: Progress | None) -> tuple[memoryview, str]:
