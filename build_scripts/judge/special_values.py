@@ -16,6 +16,7 @@ NUMBERS = "which result is chosen for NaN, infinite and extreme numbers is open"
 SPECIAL = {
     "arg_max": "a NaN is the extreme; of equals the first",
     "arg_min": "a NaN is the extreme; of equals the first",
+    "attention": f"{SUMMED}, and where an infinite value meets a weight that rounds to 0",
     "cast": "floats are cut towards zero and saturate, a NaN gives 0; integers wrap around",
     "clamp": "a NaN stays; a bound that is a NaN is refused; of bounds that cross the upper one counts",
     "conv2d": f"{PRODUCT}; {TAPS}",
@@ -30,6 +31,7 @@ SPECIAL = {
     "gather_nd": POSITIONS,
     "gelu": "minus infinity gives its limit, 0",
     "hard_swish": "infinite from a sixth of the largest float32 on",
+    "layer_norm": "as IEEE 754 says; open where a sum of squares overflows float32, or vanishes",
     "log_softmax": "a beta that is negative, infinite or a NaN is refused",
     "matmul": PRODUCT,
     "max_pool2d": "a NaN is the largest",
@@ -39,6 +41,7 @@ SPECIAL = {
     "one_hot": "a position outside gives only `off`",
     "pow": "integers: of a negative exponent 1, -1 or 0 is left; floats as IEEE 754 says",
     "quantize": "saturates; a NaN gives the zero point",
+    "recurrent": NUMBERS,
     "reduce_max": "a NaN is the largest",
     "reduce_min": "a NaN is the least",
     "round_rows": NUMBERS,

@@ -184,8 +184,14 @@ _HALVES = (0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 0.49999997, 8388609.0)
 _NUMBERS = (F32, I32)
 _ELU = f.select(X > 0.0, X, A * f.expm1(X))
 
-_LN2, _SIZE, _GROWTH = 0.6931472, abs(X), f.expm1(abs(X))
-_SINH = f.select(_SIZE > 80.0, 0.5 * _GROWTH, 0.5 * (_GROWTH + _GROWTH / (_GROWTH + 1.0)))
+_LN2, _SIZE = 0.6931472, abs(X)
+_ROOT, _GROWTH = (
+    f.exp(0.5 * _SIZE),
+    f.expm1(0.5 * _SIZE),
+)  # of |x| / 2: products overflow where results do
+_FALL, _REST = 1.0 / _ROOT, 1.0 / (_GROWTH + 1.0)
+_COSH = 0.5 * _ROOT * _ROOT + 0.5 * _FALL * _FALL
+_SINH = f.select(_SIZE > 80.0, _GROWTH, _GROWTH + _GROWTH * _REST) * (0.5 * (_GROWTH + 1.0) + 0.5 * _REST)
 _ASINH = f.log1p(_SIZE + X * X / (1.0 + f.sqrt(X * X + 1.0)))
 _ACOSH = f.log1p((X - 1.0) + f.sqrt(X - 1.0) * f.sqrt(X + 1.0))
 _ATANH = f.select(
@@ -209,7 +215,7 @@ ATANH = _unary("atanh", f.odd(X, _ATANH), TRANSCENDENTAL, -0.999, 0.999, special
 CEIL = _unary("ceil", f.ceil(X), EXACT, special=_NEAR_WHOLE)
 CLAMP = _unary("clamp", f.bounded(A, B), EXACT, -4, 4, UnaryAttrs(-1.0, 2.5), dtypes=_NUMBERS)
 COS = _unary("cos", f.cos(X), TRANSCENDENTAL)
-COSH = _unary("cosh", 0.5 * (f.exp(X) + f.exp(-X)), TRANSCENDENTAL, special=(-20.0, 0.0, 88.0))
+COSH = _unary("cosh", _COSH, TRANSCENDENTAL, special=(-20.0, 0.0, 88.0, 89.3))
 ELU = _unary("elu", _ELU, TRANSCENDENTAL, -4, 4, UnaryAttrs(1.0), UnaryAttrs(0.3), stored=(0.051, -20))
 ERF = _unary("erf", f.erf(X), TRANSCENDENTAL, special=(-6.0, 6.0, 0.0, 1e-3))
 EXP = _unary(
@@ -250,7 +256,7 @@ SILU = _unary(
     "silu", X * f.sigmoid(A * X), TRANSCENDENTAL, -6, 6, UnaryAttrs(1.0), UnaryAttrs(1.702), special=(-90.0, 0.0, 90.0)
 )
 SIN = _unary("sin", f.sin(X), TRANSCENDENTAL)
-SINH = _unary("sinh", f.odd(X, _SINH), TRANSCENDENTAL, special=(-20.0, -1e-4, 0.0, 88.0))
+SINH = _unary("sinh", f.odd(X, _SINH), TRANSCENDENTAL, special=(-89.3, -20.0, -1e-4, 0.0, 88.0))
 SOFTPLUS = _unary("softplus", f.softplus(X), TRANSCENDENTAL, special=(-50.0, 0.0, 50.0, 100.0))
 SOFTSIGN = _unary("softsign", X / (1.0 + abs(X)), ONE_ROUNDING)
 SQRT = _unary("sqrt", f.sqrt(X), ONE_ROUNDING, 0.0, 9.0)

@@ -68,7 +68,7 @@ def _case(label: str, x: tuple[int, ...], n: int, bits: int, block: int, zeros: 
 PACKED_MATMUL = declare(
     Op(
         "packed_matmul", PackedMatmulAttrs, infer, cost,
-        Tolerance(1e-3, 2e-5, "the order of a float32 sum is free; terms of cases are as large as 64"),
+        Tolerance(1e-3, 2e-5, "the order of a float32 sum is free; terms of cases are as large as 64", summed=True),
         (
             _case("4 bits, zeros, bias", (5, 64), 24, 4, 16, True, True),
             _case("4 bits, a tail in every direction", (2, 3, 45), 13, 4, 32, False),

@@ -10,7 +10,7 @@ from webinfer.ops import attention as ops
 
 
 def attention(inputs: Inputs, node: Node) -> list[Array]:
-    """softmax(q kT * scale + mask) v."""
+    """softmax(q kT * scale + mask) v; with `clear_nan` zeros for a query whose weights are no numbers."""
     a = node.attrs
     q, k, v = (
         np.swapaxes(wide(required(x)), 1, 2) if inner else wide(required(x))
@@ -22,7 +22,9 @@ def attention(inputs: Inputs, node: Node) -> list[Array]:
         logits = logits + wide(inputs[3])
     weights = np.exp(logits - logits.max(-1, keepdims=True))
     weights = weights / weights.sum(-1, keepdims=True)
-    y = np.where(np.isnan(weights), 0.0, weights) @ v if a.clear_nan else weights @ v
+    y = weights @ v
+    if a.clear_nan:
+        y = np.where(np.isnan(weights).any(-1, keepdims=True), 0.0, y)
     return [rounded(np.swapaxes(y, 1, 2) if a.inner[3] else y, node.output.type)]
 
 

@@ -10,6 +10,7 @@ from webinfer.backends.wasm.lowerings.affine import EIGHT_BIT, flip_of, floats
 from webinfer.backends.wasm.lowerings.float_weights import with_float_weights
 from webinfer.backends.wasm.lowerings.matmul import matmul
 from webinfer.backends.wasm.lowerings.products import activation_args
+from webinfer.dtypes import DType
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, Op, Value
 from webinfer.lowering.affine import is_stored, round_to_f32, zeros_of
@@ -35,9 +36,12 @@ class Packed:
 
 
 def _at_load(builder: Builder, value: Value) -> Ref:
-    """Where prepare steps read the value; a constant that nothing else reads then leaves no copy."""
-    constant = value.constant
-    plain = constant is not None and constant.sparsity is None and constant.stored is value.type.dtype
+    """Where prepare steps read the value; a constant that nothing else reads then leaves no copy.
+
+    Float16 is not stored as prepare steps read it.
+    """
+    constant, dtype = value.constant, value.type.dtype
+    plain = constant is not None and constant.sparsity is None and constant.stored is dtype is not DType.FLOAT16
     return builder.weights(value) if plain else builder.ref(value)
 
 
