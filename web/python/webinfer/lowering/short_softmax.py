@@ -33,8 +33,12 @@ def short_rows(node: Node) -> bool:
 
 
 def distance_factor(x: TensorType, beta: float) -> tuple[int, int]:
-    """The multiplier of 31 bits and the left shift (negative: right) that lay distances of x over -10 to 0."""
-    mantissa, exponent = math.frexp(scale_of(x) * beta / (10.0 / _RANGE))
+    """The multiplier of 31 bits and the left shift (negative: right) that lay distances of x over -10 to 0.
+
+    A factor so large that it lays 1 beyond all lines, or so small that nothing leaves 0, is one that 64 bits hold.
+    """
+    whole = scale_of(x) * beta / (10.0 / _RANGE)
+    mantissa, exponent = math.frexp(min(whole, 65536.0) if whole > 2.0**-31 else 0.0)
     multiplier = math.floor(mantissa * 2.0**31 + 0.5)
     return (multiplier // 2, exponent + 1) if multiplier == 1 << 31 else (multiplier, exponent)
 
