@@ -13,9 +13,11 @@ from webinfer.graph.ir import Node
 EXACT_STORED = frozenset(
     ("add", "conv2d", "conv_transpose2d", "depthwise_conv2d", "matmul", "max_pool2d", "mul", "sub")
 )
-# Whose numbers decide between results: which box comes first, which level is nearest, what the next step starts from.
-# Judged on ordinary numbers.
-DECIDING = frozenset(("detection_postprocess", "non_max_suppression", "recurrent", "round_rows"))
+# Whose numbers decide between results: which box or pose comes first, which level is nearest, where the next step
+# starts. Judged on ordinary numbers.
+DECIDING = frozenset((
+    "detection_postprocess", "non_max_suppression", "posenet_decoder", "recurrent", "round_rows", "ssd_detections",
+))  # fmt: skip
 # What moves elements, or looks at their bits.
 MOVES = frozenset((
     "concat", "depth_to_space", "expand", "gather", "gather_elements", "gather_nd", "identity", "is_infinite", "is_nan",

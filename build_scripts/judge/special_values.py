@@ -39,6 +39,7 @@ SPECIAL = {
     "max_unpool2d": "of several for one place the last in row-major order stays; taps outside the window are dropped",
     "non_max_suppression": NUMBERS,
     "one_hot": "a position outside gives only `off`",
+    "posenet_decoder": NUMBERS,
     "pow": "integers: of a negative exponent 1, -1 or 0 is left; floats as IEEE 754 says",
     "quantize": "saturates; a NaN gives the zero point",
     "recurrent": NUMBERS,
@@ -48,6 +49,7 @@ SPECIAL = {
     "scatter_elements": f"{POSITIONS}; of several updates of one place the last stays",
     "scatter_nd": f"{POSITIONS}; of several updates of one place the last stays, or all are added",
     "softmax": "a beta that is negative, infinite or a NaN is refused",
+    "ssd_detections": NUMBERS,
     "top_k": "of equals the first",
 }
 
