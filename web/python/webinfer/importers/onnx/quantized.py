@@ -241,6 +241,7 @@ def _single(op: Operation, key: int) -> Value:
 
 
 def exact_qlinear_matmul(op: Operation) -> Value:
+    """QLinearMatMul by exact sums, for scales and zero points that the integer kernels do not take."""
     if any(not op.value(key).type.dtype.is_float or op.value(key).type.dtype is DType.FLOAT16 for key in (1, 4, 6)):
         op.refuse("scales that are not float32")
     total = exact_product(op, _centred(op, 0, 2), _centred(op, 3, 5))
@@ -298,6 +299,7 @@ def _conv_integer(op: Operation) -> Value:
 
 
 def exact_qlinear_conv(op: Operation) -> Value:
+    """QLinearConv by exact sums, for scales and zero points that the integer kernels do not take."""
     rank = len(op.arranged(0).perm)
     total = _exact_convolution(op, _image(op, 0, 2), _weights(op, 3, 5))
     if op.optional(8) is not None:
