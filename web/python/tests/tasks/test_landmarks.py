@@ -22,13 +22,13 @@ from webinfer.tasks.face_parts import LEFT_EYE, LEFT_IRIS, LIPS, PARTS, RIGHT_EY
 from webinfer.tasks.hand_landmarker import HAND_TO_REGION
 from webinfer.tasks.landmarks import (
     LANDMARKS,
+    ROTATION,
     SCORE,
     SHIFT,
     TURN,
     LandmarkModel,
     Landmarks,
     crop_map,
-    crop_rotation,
     with_landmarks,
 )
 from webinfer.tasks.regions import RegionRule, overlap
@@ -89,7 +89,7 @@ def test_the_crops_map_takes_points_where_the_crop_says_they_are() -> None:
     found = (point @ maps[TURN].reshape(3, 3) + maps[SHIFT])[0]
     assert found[:2] == pytest.approx(crop.to_image(30 / 192, 140 / 192), abs=1e-4)
     assert found[2] == pytest.approx(12 * 48 / 192)
-    rotation = np.array(crop_rotation(crop)["rotation"]).reshape(3, 3)
+    rotation = maps[ROTATION].reshape(3, 3)
     assert (np.array([[1.0, 0.0, 5.0]]) @ rotation)[0] == pytest.approx((math.cos(0.8), math.sin(0.8), 5.0))
 
 
@@ -137,7 +137,7 @@ def test_a_mesh_ends_in_pixels_of_the_picture_and_parts_take_their_own_outputs(t
         webinfer.load(with_landmarks(mesh_model(refined), FaceLandmarker.kinds), backend=target.backend)
     ) as session:
         picture = np.zeros((1, 192, 192, 3), np.float32)
-        outputs = run(session.run({"x": picture, **crop_map(crop)}))
+        outputs = run(session.run({"x": picture, **{name: crop_map(crop)[name] for name in (TURN, SHIFT)}}))
     found = np.array(outputs[LANDMARKS].flat()).reshape(-1, 3)
     want = np.arange(3.0 * POINTS).reshape(POINTS, 3)
     if refined:
@@ -263,8 +263,7 @@ def test_a_followed_face_is_turned_as_its_eyes_are() -> None:
     assert region.rotation == pytest.approx(math.pi / 4)
 
 
-def test_what_a_kind_of_model_reads_is_named_where_a_score_is_low() -> None:
-    """A face whose score is below the least one is not told."""
+def test_a_face_whose_score_is_below_the_least_one_is_not_told() -> None:
     with landmarker("wasm", min_presence_score=1.0) as task:
         task.min_score = 2.0
         assert run(task.detect(photo(PHOTO))) == []

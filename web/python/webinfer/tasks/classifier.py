@@ -19,7 +19,7 @@ from webinfer.session.plan_cache import WithPostprocessing
 from webinfer.session.session import Session
 from webinfer.tasks.base import PictureTask, ResultField, ResultSchema
 from webinfer.tasks.crop import Crop, InputSpec
-from webinfer.tasks.picture_input import PictureFeeder
+from webinfer.tasks.picture_input import PictureFeeder, closed_on_error
 from webinfer.tensor import Tensor
 
 SCORES, CLASSES, PICTURE = "scores", "classes", "picture"
@@ -121,14 +121,11 @@ class ImageClassifier(PictureTask[Category]):
         black, white = (real_number("values", value, WIDEST, low=-WIDEST) for value in values)
         source = with_best(model, most, (black, white))
         session = await load(source, backend=backend, progress=progress, host=host or current())
-        try:
+        with closed_on_error(session):
             _, height, width, _ = session.inputs[0].shape
             spec = InputSpec(PictureInput(width, height, 1.0, 0.0), keep_aspect)
             classifier = cls(session, spec, await PictureFeeder.create(session), labels)
             await session.warmup()
-        except BaseException:
-            session.close()
-            raise
         return classifier
 
     async def classify(self, image: Any) -> list[Category]:

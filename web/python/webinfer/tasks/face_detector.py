@@ -14,7 +14,7 @@ from webinfer.session.options import real_number
 from webinfer.session.session import Session
 from webinfer.tasks.base import Box, Detection, PictureTask, ResultField, ResultSchema
 from webinfer.tasks.crop import Crop, InputSpec
-from webinfer.tasks.picture_input import PictureFeeder
+from webinfer.tasks.picture_input import PictureFeeder, closed_on_error
 from webinfer.tasks.ssd import EXTENSION, MIN_SCORE, SsdDecoder, SsdFamily, detections, least_score, with_detections
 from webinfer.tensor import Tensor
 
@@ -80,14 +80,11 @@ class FaceDetector(PictureTask[Face]):
         host = host or current()
         source = model if decode_apart else with_detections(model, DETECTORS)
         session = await load(source, backend=backend, strict=strict, progress=progress, host=host)
-        try:
+        with closed_on_error(session):
             decoder = await SsdDecoder.create(session, DETECTORS) if decode_apart else None
             layout = DETECTORS.layout_of(model, session.inputs[0].shape)
             detector = cls(session, await PictureFeeder.create(session), layout, min_score, decoder)
             await session.warmup()
-        except BaseException:
-            session.close()
-            raise
         return detector
 
     @property

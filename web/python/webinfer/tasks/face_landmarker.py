@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from webinfer.authoring.builder import GraphBuilder
 from webinfer.graph.ir import Value
 from webinfer.models.layouts import FACE_MESH
-from webinfer.tasks.base import Box, ResultField, ResultSchema
-from webinfer.tasks.crop import Crop, Region
+from webinfer.tasks.base import Box
+from webinfer.tasks.crop import Region
 from webinfer.tasks.face_detector import DETECTORS
 from webinfer.tasks.face_parts import EYES, IRIS_POINTS, PARTS
-from webinfer.tasks.landmarks import LANDMARKS, SCORE, LandmarkModel, Landmarks, LandmarkTask, score_of
+from webinfer.tasks.landmarks import LANDMARKS, SCORE, LandmarkModel, Landmarks, LandmarkTask, landmarks_schema
 from webinfer.tasks.regions import RegionRule, box_of
 from webinfer.tensor import Tensor
 
@@ -67,13 +67,7 @@ class FaceLandmarker(LandmarkTask[FaceLandmarks]):
     """
 
     name = "face-landmarks"
-    result = ResultSchema(
-        "landmarks", "faces", "Faces found", "Face",
-        (
-            ResultField("box", "box", "px"), ResultField("score", "number", "0..1"),
-            ResultField("landmarks", "points", "px"),
-        ),
-    )  # fmt: skip
+    result = landmarks_schema("faces", "Faces found", "Face")
     family, rule = DETECTORS, EYES_TO_REGION
     kinds = (
         LandmarkModel("face mesh", FACE_MESH, (3 * POINTS, 1), _plain),
@@ -81,13 +75,10 @@ class FaceLandmarker(LandmarkTask[FaceLandmarks]):
     )
     default_model, default_detector = "face_mesh", "blazeface_short_range"
 
-    async def decode(self, outputs: Mapping[str, Tensor], crop: Crop) -> list[FaceLandmarks]:
-        """The face in the model's outputs, if there is one."""
-        score = score_of(outputs)
-        if not score >= self.min_score:
-            return []
+    def thing(self, outputs: Mapping[str, Tensor], score: float) -> FaceLandmarks:
+        """The face in the model's outputs."""
         landmarks = Landmarks(outputs[LANDMARKS].flat())
-        return [FaceLandmarks(box_of(landmarks.points()), score, landmarks)]
+        return FaceLandmarks(box_of(landmarks.points()), score, landmarks)
 
     def following(self, found: FaceLandmarks) -> Region:
         """The region around the landmarks, turned as the eyes are."""

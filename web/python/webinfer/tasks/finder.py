@@ -9,7 +9,7 @@ from webinfer.host.interface import Host, Progress
 from webinfer.session.loading import load
 from webinfer.session.session import Session
 from webinfer.tasks.crop import InputSpec, Region
-from webinfer.tasks.picture_input import PictureFeeder
+from webinfer.tasks.picture_input import PictureFeeder, closed_on_error
 from webinfer.tasks.regions import RegionRule
 from webinfer.tasks.ssd import MIN_SCORE, SsdFamily, detections, least_score, with_detections
 
@@ -39,13 +39,10 @@ class RegionFinder:
         Raises:  ModelFormatError if the model is not of the family; what `webinfer.load` raises
         """
         session = await load(with_detections(model, family), backend=backend, progress=progress, host=host)
-        try:
+        with closed_on_error(session):
             spec = InputSpec(family.layout_of(model, session.inputs[0].shape).input, corners=True)
             finder = cls(session, await PictureFeeder.create(session), spec, rule)
             await session.warmup()
-        except BaseException:
-            session.close()
-            raise
         return finder
 
     async def regions(self, image: Any) -> list[Region]:

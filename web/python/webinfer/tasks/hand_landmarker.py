@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from webinfer.authoring.builder import GraphBuilder
 from webinfer.graph.ir import Value
 from webinfer.models.layouts import HAND, PALM
-from webinfer.tasks.base import Box, ResultField, ResultSchema
-from webinfer.tasks.crop import Crop, Region
+from webinfer.tasks.base import Box, ResultField
+from webinfer.tasks.crop import Region
 from webinfer.tasks.landmarks import (
     LANDMARKS,
     SCORE,
@@ -18,10 +18,8 @@ from webinfer.tasks.landmarks import (
     LandmarkModel,
     Landmarks,
     LandmarkTask,
-    crop_map,
-    crop_rotation,
+    landmarks_schema,
     rotated,
-    score_of,
 )
 from webinfer.tasks.regions import RegionRule, box_of
 from webinfer.tasks.ssd import SsdFamily
@@ -67,30 +65,16 @@ class HandLandmarker(LandmarkTask[HandLandmarks]):
     """Finds the landmarks of hands. Make one with `await HandLandmarker.create(most=2)`."""
 
     name = "hand-landmarks"
-    result = ResultSchema(
-        "landmarks", "hands", "Hands found", "Hand",
-        (
-            ResultField("box", "box", "px"), ResultField("score", "number", "0..1"),
-            ResultField("handedness", "text", ""), ResultField("landmarks", "points", "px"),
-        ),
-    )  # fmt: skip
+    result = landmarks_schema("hands", "Hands found", "Hand", ResultField("handedness", "text", ""))
     family, rule = SsdFamily("MediaPipe palm detector", (PALM,)), PALM_TO_REGION
     kinds = (LandmarkModel("MediaPipe hand model", HAND, (3 * POINTS, 1, 1, 3 * POINTS), _read),)
     default_model, default_detector = "hand_landmark_full", "palm_detection_full"
 
-    def more_inputs(self, crop: Crop) -> Mapping[str, object]:
-        """The crop's map, and its rotation for the points in metres."""
-        return {**crop_map(crop), **crop_rotation(crop)}
-
-    async def decode(self, outputs: Mapping[str, Tensor], crop: Crop) -> list[HandLandmarks]:
-        """The hand in the model's outputs, if there is one."""
-        score = score_of(outputs)
-        if not score >= self.min_score:
-            return []
+    def thing(self, outputs: Mapping[str, Tensor], score: float) -> HandLandmarks:
+        """The hand in the model's outputs."""
         landmarks, left = Landmarks(outputs[LANDMARKS].flat()), float(outputs[LEFT].flat()[0])
         side, sure = ("Left", left) if left > 0.5 else ("Right", 1 - left)
-        world = Landmarks(outputs[WORLD].flat())
-        return [HandLandmarks(box_of(landmarks.points()), score, side, sure, landmarks, world)]
+        return HandLandmarks(box_of(landmarks.points()), score, side, sure, landmarks, Landmarks(outputs[WORLD].flat()))
 
     def following(self, found: HandLandmarks) -> Region:
         """The region around the joints that move least when fingers do."""

@@ -22,10 +22,10 @@ from webinfer.session.loading import load
 from webinfer.session.options import real_number, whole_number
 from webinfer.session.plan_cache import WithPostprocessing
 from webinfer.session.session import Session
-from webinfer.tasks.base import PictureTask
+from webinfer.tasks.base import PictureTask, ResultField, ResultSchema
 from webinfer.tasks.crop import Border, Crop, InputSpec, Region
 from webinfer.tasks.finder import RegionFinder
-from webinfer.tasks.picture_input import PictureFeeder
+from webinfer.tasks.picture_input import PictureFeeder, closed_on_error
 from webinfer.tasks.regions import RegionRule, overlap
 from webinfer.tasks.ssd import SsdFamily
 from webinfer.tensor import Tensor
@@ -87,8 +87,8 @@ class Landmarks(Sequence[Landmark]):
 class LandmarkModel:
     """Models of one kind: the picture they want, and how their outputs become landmarks.
 
-    `shapes` are the outputs' sizes in elements; `read` puts nodes behind them and returns all landmarks' [points, 3]
-    in pixels of the input and the score's logit or probability (a `sigmoid` says which), beside more outputs by name.
+    `sizes` are those of the outputs in elements; `read` puts nodes behind them and returns LANDMARKS [points, 3] in
+    pixels of the input and SCORE, a probability, beside more outputs by name.
     """
 
     title: str
@@ -129,19 +129,24 @@ def rotated(builder: GraphBuilder, world: Value, points: int) -> Value:
 
 
 def crop_map(crop: Crop) -> dict[str, array.array[float]]:
-    """The inputs TURN and SHIFT: they take a point in pixels of the model's input to pixels of the picture."""
+    """What models take of a crop: TURN and SHIFT bring a point of the model's input to the picture, both in pixels;
+    ROTATION turns a point in metres as the crop is turned."""
     r = crop.region
     cos, sin = math.cos(r.rotation), math.sin(r.rotation)
     across, down = r.width / crop.width, r.height / crop.height
     x, y = crop.to_image(0.0, 0.0)
-    turn = (cos * across, sin * across, 0, -sin * down, cos * down, 0, 0, 0, across)
-    return {TURN: array.array("f", turn), SHIFT: array.array("f", (x, y, 0))}
+    maps = {
+        TURN: (cos * across, sin * across, 0, -sin * down, cos * down, 0, 0, 0, across),
+        SHIFT: (x, y, 0),
+        ROTATION: (cos, sin, 0, -sin, cos, 0, 0, 0, 1),
+    }
+    return {name: array.array("f", numbers) for name, numbers in maps.items()}
 
 
-def crop_rotation(crop: Crop) -> dict[str, array.array[float]]:
-    """The input ROTATION."""
-    cos, sin = math.cos(crop.region.rotation), math.sin(crop.region.rotation)
-    return {ROTATION: array.array("f", (cos, sin, 0, -sin, cos, 0, 0, 0, 1))}
+def landmarks_schema(name: str, title: str, label: str, *more: ResultField) -> ResultSchema:
+    """How things with landmarks are shown; `more` are fields besides box, score and landmarks."""
+    fields = ResultField("box", "box", "px"), ResultField("score", "number", "0..1")
+    return ResultSchema("landmarks", name, title, label, (*fields, *more, ResultField("landmarks", "points", "px")))
 
 
 def _shape(picture: PictureInput) -> tuple[int, ...]:
@@ -191,26 +196,32 @@ class LandmarkTask(PictureTask[Found]):
         host = host or current()
         source = with_landmarks(cls.default_model if model is None else model, cls.kinds)
         session = await load(source, backend=backend, progress=progress, host=host)
-        try:
+        with closed_on_error(session):
+            size = session.inputs[0].shape
+            kind = next(k for k in cls.kinds if _shape(k.input) == size)
+            spec, feeder = InputSpec(kind.input, border=cls.border, corners=True), await PictureFeeder.create(session)
+            await session.warmup()
             found = cls.default_detector if detector is None else detector
             finder = await RegionFinder.create(
                 found, cls.family, cls.rule, backend=session.backend, progress=progress, host=host
             )
-        except BaseException:
-            session.close()
-            raise
-        size = session.inputs[0].shape
-        kind = next(k for k in cls.kinds if _shape(k.input) == size)
-        task = cls(
-            session, InputSpec(kind.input, border=cls.border, corners=True), await PictureFeeder.create(session), finder
-        )
+        task = cls(session, spec, feeder, finder)
         task.most, task.min_score, finder.min_score = most, least_told, least_found
-        await session.warmup()
         return task
 
     def more_inputs(self, crop: Crop) -> Mapping[str, Any]:
-        """The crop's map."""
-        return crop_map(crop)
+        """What the model asks of the crop's map."""
+        maps = crop_map(crop)
+        return {info.name: maps[info.name] for info in self.session.inputs[1:]}
+
+    async def decode(self, outputs: Mapping[str, Tensor], crop: Crop) -> list[Found]:
+        """The thing in the model's outputs, if there is one."""
+        score = float(outputs[SCORE].flat()[0])
+        return [self.thing(outputs, score)] if score >= self.min_score else []
+
+    @abstractmethod
+    def thing(self, outputs: Mapping[str, Tensor], score: float) -> Found:
+        """What the model's outputs say of a thing that is there with this probability."""
 
     @abstractmethod
     def following(self, found: Found) -> Region:
@@ -219,8 +230,8 @@ class LandmarkTask(PictureTask[Found]):
     async def run(self, image: Any, region: Region | None = None) -> list[Found]:
         """As `detect`; in a region of the image the detector is not asked."""
         picture = self._finder.feeder.read(image)
-        regions = [region] if region else (await self._timed_regions(picture))[: self.most]
-        return await self._landmarks(picture, regions)
+        regions, detector_ms = ([region], 0.0) if region else await self._searched(picture)
+        return await self._landmarks(picture, regions[: self.most], detector_ms)
 
     async def detect(self, image: Any) -> list[Found]:
         """What is found in an image, best first. It has nothing to do with the image before.
@@ -234,13 +245,11 @@ class LandmarkTask(PictureTask[Found]):
     async def detect_for_video(self, frame: Any) -> list[Found]:
         """What is found in the next frame of a video: a thing is followed without the detector while it is there."""
         picture = self._finder.feeder.read(frame)
-        regions = self._tracked
+        regions, detector_ms = self._tracked, 0.0
         if len(regions) < self.most:
-            fresh = await self._timed_regions(picture)
+            fresh, detector_ms = await self._searched(picture)
             regions = regions + [r for r in fresh if all(overlap(r, old) < SAME for old in regions)]
-        else:
-            self._detector_ms = 0.0
-        found = await self._landmarks(picture, regions[: self.most])
+        found = await self._landmarks(picture, regions[: self.most], detector_ms)
         self._tracked = [self.following(one) for one in found]
         return found
 
@@ -248,16 +257,14 @@ class LandmarkTask(PictureTask[Found]):
         """Forgets the things of the frame before."""
         self._tracked = []
 
-    _detector_ms = 0.0
-
-    async def _timed_regions(self, picture: Any) -> list[Region]:
+    async def _searched(self, picture: Any) -> tuple[list[Region], float]:
+        """Where the detector sees things, and the milliseconds that it took."""
         start = self.session.host.now_ms()
         regions = await self._finder.regions(picture)
-        self._detector_ms = self.session.host.now_ms() - start
-        return regions
+        return regions, self.session.host.now_ms() - start
 
-    async def _landmarks(self, picture: Any, regions: Sequence[Region]) -> list[Found]:
-        found, times = list[Found](), {"prepare_ms": 0.0, "infer_ms": self._detector_ms, "decode_ms": 0.0}
+    async def _landmarks(self, picture: Any, regions: Sequence[Region], detector_ms: float) -> list[Found]:
+        found, times = list[Found](), {"prepare_ms": 0.0, "infer_ms": detector_ms, "decode_ms": 0.0}
         for region in regions:
             found += await super().run(picture, region)
             times = {name: spent + self.times[name] for name, spent in times.items()}
@@ -268,8 +275,3 @@ class LandmarkTask(PictureTask[Found]):
         """Frees both models and the kernels' memory; a second call does nothing."""
         super().close()
         self._finder.close()
-
-
-def score_of(outputs: Mapping[str, Tensor]) -> float:
-    """The probability that what was looked for is in the region."""
-    return float(outputs[SCORE].flat()[0])

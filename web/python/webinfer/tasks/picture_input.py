@@ -6,7 +6,8 @@ input where the plan reads it. Anywhere else a workspace of kernel memory makes 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from webinfer.backends.base import Executor, InPlace
@@ -21,6 +22,16 @@ from webinfer.tensor import Tensor
 
 Outputs = tuple[dict[str, Tensor], Crop, float]  # by name, where the region lay, milliseconds of preparation
 MoreInputs = Callable[[Crop], Mapping[str, Any]]  # inputs besides the picture, by name
+
+
+@contextmanager
+def closed_on_error(session: Session) -> Iterator[None]:
+    """Closes the session if what is done with it fails: a task that cannot be made keeps nothing."""
+    try:
+        yield
+    except BaseException:
+        session.close()
+        raise
 
 
 class PictureFeeder:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from webinfer.authoring.builder import GraphBuilder
 from webinfer.graph.ir import Value
 from webinfer.models.layouts import BODY, POSE
-from webinfer.tasks.base import Box, ResultField, ResultSchema
-from webinfer.tasks.crop import Crop, Region
+from webinfer.tasks.base import Box
+from webinfer.tasks.crop import Region
 from webinfer.tasks.landmarks import (
     LANDMARKS,
     SCORE,
@@ -18,10 +18,8 @@ from webinfer.tasks.landmarks import (
     LandmarkModel,
     Landmarks,
     LandmarkTask,
-    crop_map,
-    crop_rotation,
+    landmarks_schema,
     rotated,
-    score_of,
 )
 from webinfer.tasks.regions import RegionRule, box_of
 from webinfer.tasks.ssd import SsdFamily
@@ -103,13 +101,7 @@ class PoseLandmarker(LandmarkTask[PoseLandmarks]):
     """Finds the landmarks of bodies. Make one with `await PoseLandmarker.create()`."""
 
     name = "pose-landmarks"
-    result = ResultSchema(
-        "landmarks", "poses", "Bodies found", "Body",
-        (
-            ResultField("box", "box", "px"), ResultField("score", "number", "0..1"),
-            ResultField("landmarks", "points", "px"),
-        ),
-    )  # fmt: skip
+    result = landmarks_schema("poses", "Bodies found", "Body")
     family, rule = SsdFamily("MediaPipe pose detector", (BODY,)), BODY_TO_REGION
     kinds = (
         LandmarkModel(
@@ -119,20 +111,13 @@ class PoseLandmarker(LandmarkTask[PoseLandmarks]):
     )  # fmt: skip
     default_model, default_detector = "pose_landmark_full", "pose_detection"
 
-    def more_inputs(self, crop: Crop) -> Mapping[str, object]:
-        """The crop's map, and its rotation for the points in metres."""
-        return {**crop_map(crop), **crop_rotation(crop)}
-
-    async def decode(self, outputs: Mapping[str, Tensor], crop: Crop) -> list[PoseLandmarks]:
-        """The body in the model's outputs, if there is one."""
-        score = score_of(outputs)
-        if not score >= self.min_score:
-            return []
+    def thing(self, outputs: Mapping[str, Tensor], score: float) -> PoseLandmarks:
+        """The body in the model's outputs."""
         xyz, confidences = outputs[LANDMARKS].flat(), outputs[CONFIDENCES].flat()[: 2 * POINTS]
         middle, reach = Landmarks(xyz[3 * POINTS :]).points((0, 1))
         landmarks = Landmarks(xyz[: 3 * POINTS], confidences)
         world = Landmarks(outputs[WORLD].flat()[: 3 * POINTS], confidences)
-        return [PoseLandmarks(box_of(landmarks.points()), score, landmarks, world, (middle, reach))]
+        return PoseLandmarks(box_of(landmarks.points()), score, landmarks, world, (middle, reach))
 
     def following(self, found: PoseLandmarks) -> Region:
         """The region around the body's middle, as far as it reaches."""

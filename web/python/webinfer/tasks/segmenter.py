@@ -15,7 +15,7 @@ from webinfer.session.loading import load
 from webinfer.session.session import Session
 from webinfer.tasks.base import PictureTask, ResultField, ResultSchema
 from webinfer.tasks.crop import Border, Crop, InputSpec
-from webinfer.tasks.picture_input import PictureFeeder
+from webinfer.tasks.picture_input import PictureFeeder, closed_on_error
 from webinfer.tensor import Tensor
 
 INPUTS: dict[tuple[int, ...], PictureInput] = {
@@ -59,7 +59,7 @@ class SelfieSegmenter(PictureTask[Mask]):
         Raises:  what `webinfer.load` raises; ModelFormatError if the model is not a selfie segmentation model
         """
         session = await load(model, backend=backend, progress=progress, host=host or current())
-        try:
+        with closed_on_error(session):
             kind = INPUTS.get(session.inputs[0].shape)
             if kind is None or [o.shape for o in session.outputs] != [(1, kind.height, kind.width, 1)]:
                 raise ModelFormatError(
@@ -69,9 +69,6 @@ class SelfieSegmenter(PictureTask[Mask]):
             spec = InputSpec(kind, keep_aspect=False, border=Border.EDGE, corners=True)
             segmenter = cls(session, spec, await PictureFeeder.create(session))
             await session.warmup()
-        except BaseException:
-            session.close()
-            raise
         return segmenter
 
     async def segment(self, image: Any) -> Mask:
