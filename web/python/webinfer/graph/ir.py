@@ -257,6 +257,14 @@ class Graph:
                     readers.setdefault(value, []).append(node)
         return readers
 
+    def fixed_values(self) -> set[Value]:
+        """The results that no input of the graph reaches: backends compute them when they load it."""
+        fixed: set[Value] = set()
+        for node in self.nodes:
+            if all(value is None or value.is_constant or value in fixed for value in node.inputs):
+                fixed.update(node.outputs)
+        return fixed
+
     def replace(self, old: Value, new: Value) -> None:
         """Makes every reader of `old`, the graph's outputs included, read `new`."""
         for node in self.nodes:

@@ -9,7 +9,7 @@ from webinfer.ops import conv, matmul
 from webinfer.ops import elementwise as ew
 from webinfer.ops import movement as mv
 from webinfer.ops.activation import Activation
-from webinfer.passes.uses import fixed_values, remove, single_producers
+from webinfer.passes.uses import remove, single_producers
 
 _AXES: dict[Op, int] = {conv.CONV2D: 0, conv.DEPTHWISE_CONV2D: -1, conv.CONV_TRANSPOSE2D: 0, matmul.MATMUL: -1}
 _PLAIN = ew.BinaryAttrs()
@@ -21,7 +21,7 @@ def fold_affine(graph: Graph) -> int:
 
     The weights are scaled by nodes of their own, which backends compute when they load the graph.
     """
-    mergeable, fixed = single_producers(graph), fixed_values(graph)
+    mergeable, fixed = single_producers(graph), graph.fixed_values()
     merged: set[Node] = set()
     nodes: list[Node] = []
     for node in graph.nodes:

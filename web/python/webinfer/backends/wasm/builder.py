@@ -52,7 +52,7 @@ class Builder:
         self._refs: dict[Value, Ref] = {}
         self._packed: dict[Hashable, Block] = {}
         self._staged_refs: dict[Value, Ref] = {}
-        self._folded: set[Value] = set()
+        self._folded = graph.fixed_values()
         self._derived: dict[Hashable, Value] = {}
         self._node_index, self._to_prepare = -1, False
         self.why: dict[int, str] = {}
@@ -61,17 +61,10 @@ class Builder:
 
     def _sizes(self) -> dict[Value, int]:
         """Elements' bytes of every value that the run program computes or reads as input."""
-        folded = self._find_folded()
         sizes = {v: compute_itemsize(v.type.dtype) for v in self.graph.inputs if v.type.dtype not in COMPUTE}
         for node in self.graph.nodes:
-            sizes.update({v: compute_itemsize(v.type.dtype) for v in node.outputs if v not in folded})
+            sizes.update({v: compute_itemsize(v.type.dtype) for v in node.outputs if v not in self._folded})
         return sizes
-
-    def _find_folded(self) -> set[Value]:
-        for node in self.graph.nodes:
-            if all(v is None or v.is_constant or v in self._folded for v in node.inputs):
-                self._folded.update(node.outputs)
-        return self._folded
 
     # ----- what lowerings call
 

@@ -62,15 +62,6 @@ class Schedule:
     absorbed: dict[int, tuple[Node, ...]] = field(default_factory=dict)  # by the node that computes them on the way
 
 
-def fold(graph: Graph) -> set[Value]:
-    """The values that depend on constants only, and so can be computed once at load."""
-    folded: set[Value] = set()
-    for node in graph.nodes:
-        if all(v is None or v.is_constant or v in folded for v in node.inputs):
-            folded.update(node.outputs)
-    return folded
-
-
 def _ignore(spec: PipelineSpec) -> None:
     """Does nothing with a pipeline."""
 
@@ -105,7 +96,7 @@ class _Builder:
     def __init__(self, graph: Graph, target: Target, on_pipeline: Callable[[PipelineSpec], None]) -> None:
         self.graph, self.target, self._on_pipeline = graph, target, on_pipeline
         self.schedule = Schedule(graph, target)
-        self.folded = fold(graph)
+        self.folded = graph.fixed_values()
         self.fusions = find_fusions(graph, self.folded, target)
         self.absorbed = {node for fusion, _ in self.fusions.values() for node in fusion.absorbed}
         extra_reads = {node: fusion.inputs for node, (fusion, _) in self.fusions.items()}

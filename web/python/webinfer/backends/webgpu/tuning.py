@@ -13,7 +13,6 @@ from webinfer.backends.webgpu.dispatch import Target
 from webinfer.backends.webgpu.executor import WebGpuExecutor, compiled
 from webinfer.backends.webgpu.fusion import SEPARATE, find_fusions
 from webinfer.backends.webgpu.lowerings.variants import candidates, tuning_key
-from webinfer.backends.webgpu.schedule import fold
 from webinfer.errors import DeviceLostError, GpuError, LimitError, ModelFormatError, OutOfMemoryError
 from webinfer.flags import debug
 from webinfer.graph.ir import Graph, Node, Value
@@ -136,7 +135,7 @@ class Tuner:
 
     @cached_property
     def _folded(self) -> set[Value]:
-        return fold(self.graph)
+        return self.graph.fixed_values()
 
     @cached_property
     def shapes(self) -> dict[str, Shape]:
