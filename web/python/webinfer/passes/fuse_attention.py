@@ -13,7 +13,7 @@ from webinfer.ops import movement as mv
 from webinfer.ops import softmax as sm
 from webinfer.ops.activation import Activation
 from webinfer.ops.strides import row_major
-from webinfer.passes.uses import made_by, number_of, remove, single_producers
+from webinfer.passes.uses import MAX_WALK, made_by, number_of, remove, single_producers
 
 Writers = Mapping[Value, Node]
 Axes = tuple[tuple[int, int], ...]  # (size, elements from one to the next)
@@ -180,7 +180,7 @@ def _source(
 def _way_back(value: Value, axes: Axes, writers: Writers, scalable: bool) -> Iterator[tuple[Value, Axes, float]]:
     """The value and those that it is a move of, or a multiple: each with the axes as they lie there, and the factor."""
     times = 1.0
-    while True:
+    for _ in range(MAX_WALK):
         yield value, axes, times
         node = made_by(value, writers, mv.RESHAPE, mv.TRANSPOSE)
         if node is not None and node.op is mv.TRANSPOSE:

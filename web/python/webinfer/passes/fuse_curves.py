@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from webinfer.graph.ir import Graph, Node, Op, Value
 from webinfer.ops import elementwise as ew
 from webinfer.ops.activation import Activation
-from webinfer.passes.uses import made_by, number_of
+from webinfer.passes.uses import MAX_WALK, made_by, number_of
 
 Writers = Mapping[Value, Node]
 MAX_FACTORS = 6
@@ -59,7 +59,9 @@ def _factors(value: Value | None, writers: Writers) -> tuple[list[Value], float]
     """The tensors that a value is the product of, and the product of all numbers among its factors."""
     tensors: list[Value] = []
     scale, todo = 1.0, [value]
-    while todo and len(tensors) + len(todo) <= MAX_FACTORS:
+    for _ in range(MAX_WALK):
+        if not todo or len(tensors) + len(todo) > MAX_FACTORS:
+            break
         value = todo.pop()
         node = made_by(value, writers, ew.MUL, ew.DIV, ew.LINEAR, ew.SQUARE)
         number = number_of(value)

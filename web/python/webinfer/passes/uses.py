@@ -8,6 +8,8 @@ from collections.abc import Container, Mapping
 from webinfer.graph.ir import Graph, Node, Op, TensorType, Value
 from webinfer.ops import movement as mv
 
+MAX_WALK = 16  # values that are looked at behind one, so that long chains take no time by their square
+
 
 def use_counts(graph: Graph) -> Counter[Value]:
     """How often each value is read; being an output of the graph counts as one more."""
@@ -53,15 +55,6 @@ def substitute(graph: Graph, replacements: dict[Value, Value]) -> None:
 def remove(graph: Graph, nodes: Container[Node]) -> None:
     """Takes nodes out of the graph; their results must have no reader left."""
     graph.nodes = [node for node in graph.nodes if node not in nodes]
-
-
-def fixed_values(graph: Graph) -> set[Value]:
-    """The results that no input of the graph reaches: backends compute them when they load it."""
-    fixed: set[Value] = set()
-    for node in graph.nodes:
-        if all(v is None or v.is_constant or v in fixed for v in node.inputs):
-            fixed.update(node.outputs)
-    return fixed
 
 
 def number_of(value: Value | None) -> float | None:
