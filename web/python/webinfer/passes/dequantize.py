@@ -10,10 +10,9 @@ from webinfer.dtypes import DType
 from webinfer.graph.ir import Constant, Graph, Node, Quantization, State, TensorType, Value
 from webinfer.ops import elementwise as ew
 from webinfer.ops.activation import Activation
-from webinfer.passes.integers import leave_rounding_out
-from webinfer.passes.uses import remove, substitute
+from webinfer.passes.keep_integers import keep_integers
+from webinfer.passes.uses import AXES, remove, substitute
 
-PRODUCTS = ("conv2d", "depthwise_conv2d", "conv_transpose2d", "matmul")
 SMALL = 4096  # elements of a constant up to which it is converted here; larger ones are by the backend, at load
 
 
@@ -24,7 +23,7 @@ def dequantize(graph: Graph) -> int:
     What a graph wants of stored bits (tables, top_k of bytes) is the same order of real numbers.
     """
     if any(node.op is ew.CAST and node.attrs.quant is not None for node in graph.nodes):
-        return leave_rounding_out(graph)  # integers of ONNX have no scale of their own: where they are wanted they stay
+        return _leave_rounding_out(graph)  # integers of ONNX have no scale of their own: they stay where wanted
     found: dict[Value, None] = dict.fromkeys(v for v in graph.inputs if _is_quantized(v))
     constants: dict[Value, Value] = {}
     made: list[Node] = []
@@ -48,6 +47,19 @@ def dequantize(graph: Graph) -> int:
     graph.nodes[:0] = made
     _drop_conversions(graph)
     return len(found) + len(constants)
+
+
+def _leave_rounding_out(graph: Graph) -> int:
+    """Number of times that real numbers are no longer rounded to integers and made real again."""
+    keep_integers(graph)
+    writers = graph.producers()
+    count = 0
+    for node in graph.nodes:
+        source = writers.get(node.required_input(0)) if node.op is ew.DEQUANTIZE else None
+        if source is not None and source.op is ew.QUANTIZE:
+            node.op, node.attrs, node.inputs = ew.IDENTITY, ew.UnaryAttrs(), [source.required_input(0)]
+            count += 1
+    return count
 
 
 def _real_state(state: State, found: Iterable[Value]) -> State:
@@ -81,7 +93,7 @@ def _implied_activation(type: TensorType) -> Activation:
 
 def _scale_bias(node: Node) -> None:
     """Gives an integer bias the scale that it has in a sum of products: that of the data by that of the weights."""
-    if node.op.name not in PRODUCTS or len(node.inputs) < 3:
+    if node.op not in AXES or len(node.inputs) < 3:
         return
     x, w, bias = node.inputs[:3]
     if x is None or w is None or bias is None or bias.type.dtype is not DType.INT32 or bias.type.quant is not None:

@@ -9,9 +9,8 @@ from webinfer.ops import conv, matmul
 from webinfer.ops import elementwise as ew
 from webinfer.ops import movement as mv
 from webinfer.ops.activation import Activation
-from webinfer.passes.uses import remove, single_producers
+from webinfer.passes.uses import AXES, output_axis, remove, single_producers
 
-_AXES: dict[Op, int] = {conv.CONV2D: 0, conv.DEPTHWISE_CONV2D: -1, conv.CONV_TRANSPOSE2D: 0, matmul.MATMUL: -1}
 _PLAIN = ew.BinaryAttrs()
 LEAST = 24  # elements of a result whose summand is folded: adding it to fewer costs nothing, and later rounds less
 
@@ -48,7 +47,7 @@ def _operands(node: Node, mergeable: dict[Value, Node], fixed: set[Value]) -> tu
     orders = [node.inputs] if node.op in (ew.DIV, ew.SUB) else [node.inputs, node.inputs[::-1]]
     for value, other in orders:
         producer = mergeable.get(value) if value is not None else None
-        if producer is None or other is None or producer.op not in _AXES or producer.output.type != node.output.type:
+        if producer is None or other is None or producer.op not in AXES or producer.output.type != node.output.type:
             continue
         if node.attrs.activation is Activation.PRELU or producer.attrs.activation is not Activation.NONE:
             continue
@@ -102,9 +101,7 @@ class _Folding:
 
     def _along(self, w: TensorType) -> tuple[int, ...]:
         """The shape in which the row lies along the weights' axis of channels."""
-        axis = _AXES[self.producer.op] % w.rank
-        if self.producer.op is matmul.MATMUL and self.producer.attrs.transpose_b:
-            axis = 0
+        axis = output_axis(self.producer, w)
         return tuple(size if i == axis else 1 for i, size in enumerate(w.shape))
 
     def _shaped(self, value: Value, shape: tuple[int, ...]) -> Value:

@@ -9,6 +9,7 @@ from webinfer.graph.ir import Graph
 from webinfer.graph.printer import print_graph
 from webinfer.graph.verify import verify
 from webinfer.passes.absorb_pads import absorb_pads
+from webinfer.passes.compute_integers import compute_integers
 from webinfer.passes.delay_upsampling import delay_upsampling
 from webinfer.passes.dequantize_constants import dequantize_constants
 from webinfer.passes.drop_rounding import drop_rounding, note_rounding
@@ -20,7 +21,7 @@ from webinfer.passes.fuse_channel_pad_add import fuse_channel_pad_add
 from webinfer.passes.fuse_curves import fuse_curves
 from webinfer.passes.fuse_layer_norm import fuse_layer_norm
 from webinfer.passes.fuse_residual import fuse_residual
-from webinfer.passes.integers import compute_integers, keep_integers
+from webinfer.passes.keep_integers import keep_integers
 from webinfer.passes.merge_dilation import merge_dilation
 from webinfer.passes.merge_moves import merge_moves
 from webinfer.passes.share_constants import share_constants

@@ -6,8 +6,11 @@ from collections import Counter
 from collections.abc import Container, Mapping
 
 from webinfer.graph.ir import Graph, Node, Op, TensorType, Value
+from webinfer.ops import conv, matmul
 from webinfer.ops import movement as mv
 
+# Products, and the axis of their weights along which outputs lie, if it is not turned.
+AXES: dict[Op, int] = {conv.CONV2D: 0, conv.DEPTHWISE_CONV2D: -1, conv.CONV_TRANSPOSE2D: 0, matmul.MATMUL: -1}
 MAX_WALK = 16  # values that are looked at behind one, so that long chains take no time by their square
 
 
@@ -55,6 +58,13 @@ def substitute(graph: Graph, replacements: dict[Value, Value]) -> None:
 def remove(graph: Graph, nodes: Container[Node]) -> None:
     """Takes nodes out of the graph; their results must have no reader left."""
     graph.nodes = [node for node in graph.nodes if node not in nodes]
+
+
+def output_axis(product: Node, weights: TensorType) -> int:
+    """The axis of the weights along which the product's channels or columns lie."""
+    if product.op is matmul.MATMUL and product.attrs.transpose_b:
+        return weights.rank - 2
+    return AXES[product.op] % weights.rank
 
 
 def number_of(value: Value | None) -> float | None:
