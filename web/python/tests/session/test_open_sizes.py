@@ -60,8 +60,20 @@ def fed(n: int, m: int | None = None) -> dict[str, Any]:
     return {"a": DRAW.normal(size=(n, 6)).astype("f4"), "b": DRAW.normal(size=(m or n, 4)).astype("f4")}
 
 
+def judge_of(model: bytes | str) -> Any:
+    return onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+
+
 def judged(data: bytes, inputs: dict[str, Any]) -> list[Any]:
-    return list(onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"]).run(None, inputs))
+    return list(judge_of(data).run(None, inputs))
+
+
+def shared(name: str) -> tuple[Path, Any]:
+    """A model of ../shared/onnx and its judge; without the model the test is skipped."""
+    path = SHARED / name
+    if not path.is_file():
+        pytest.skip(f"{name} is not in ../shared/onnx")
+    return path, judge_of(str(path))
 
 
 @pytest.mark.parametrize("backend", ["wasm", "reference"])
@@ -254,10 +266,7 @@ def _with_signature(data: bytes) -> bytes:
 
 
 def test_sentences_of_several_lengths() -> None:
-    path = SHARED / "minilm_l6_v2_int8w.onnx"
-    if not path.is_file():
-        pytest.skip("minilm_l6_v2_int8w.onnx is not in ../shared/onnx")
-    judge = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    path, judge = shared("minilm_l6_v2_int8w.onnx")
 
     async def work(session: webinfer.Session) -> None:
         for length in (5, 16, 5):

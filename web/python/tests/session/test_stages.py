@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 onnx = pytest.importorskip("onnx")
-onnxruntime = pytest.importorskip("onnxruntime")
+pytest.importorskip("onnxruntime")
 from onnx import TensorProto, helper  # noqa: E402
 from tests.importers.test_loops import _with_subgraphs  # noqa: E402
 from tests.importers.test_operators_match_litert import judged as litert  # noqa: E402
 from tests.importers.tflite_writer import Writer  # noqa: E402
-from tests.session.test_open_sizes import DRAW, SHARED, judged, saved, with_session  # noqa: E402
+from tests.session.test_open_sizes import DRAW, judged, saved, shared, with_session  # noqa: E402
 
 import webinfer  # noqa: E402
 from webinfer.errors import InputError, LimitError, UnsupportedOpError  # noqa: E402
@@ -160,10 +160,7 @@ def test_tflite_sizes_may_be_computed(backend: str) -> None:
 
 
 def test_a_model_that_branches_on_the_sampling_rate() -> None:
-    path = SHARED / "silero_vad_v6.onnx"
-    if not path.is_file():
-        pytest.skip("silero_vad_v6.onnx is not in ../shared/onnx")
-    judge = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    path, judge = shared("silero_vad_v6.onnx")
 
     async def work(session: webinfer.Session) -> None:
         for rate, length in ((16000, 576), (8000, 288)):
