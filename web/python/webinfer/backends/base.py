@@ -8,8 +8,8 @@ without importing it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Protocol
 
 from webinfer.errors import InputError
@@ -47,6 +47,12 @@ class MemoryReport:
     constants: int
     arena: int
     arena_bound: int
+
+    @classmethod
+    def total(cls, parts: Iterable[Executor]) -> MemoryReport:
+        """The sums over several executors."""
+        reports = [part.memory() for part in parts]
+        return cls(*(sum(getattr(r, f.name) for r in reports) for f in fields(cls)))
 
 
 def shapes_text(node: Node) -> str:

@@ -83,7 +83,7 @@ class PartitionedExecutor(Executor):
         self, piece: Piece, inputs: Mapping[str, memoryview], results: Mapping[str, Tensor]
     ) -> dict[str, memoryview]:
         return {
-            v.name: memoryview(results[v.name].tobytes()) if v.name in results else inputs[v.name]
+            v.name: results[v.name].flat().cast("B") if v.name in results else inputs[v.name]
             for v in piece.graph.inputs
         }
 
@@ -98,8 +98,7 @@ class PartitionedExecutor(Executor):
 
     def memory(self) -> MemoryReport:
         """The sums over all pieces."""
-        reports = [executor.memory() for _, executor in self._parts]
-        return MemoryReport(*(sum(getattr(r, f.name) for r in reports) for f in dataclasses.fields(MemoryReport)))
+        return MemoryReport.total(executor for _, executor in self._parts)
 
     async def probe(self, inputs: Mapping[str, memoryview]) -> AsyncIterator[tuple[Node, Value, Tensor]]:
         """Runs piece by piece, node by node, and yields every result."""

@@ -68,7 +68,7 @@ class Part:
             return value.constant.data
         if value in self.inputs:
             return fed[self.inputs[value]]
-        return memoryview(results[self.name_of(self._made[value])].tobytes())
+        return results[self.name_of(self._made[value])].flat().cast("B")
 
     def alone(self) -> Graph:
         """A copy of the part's nodes as a graph by itself."""
@@ -178,7 +178,7 @@ class StagedExecutor(Executor):
                 continue
             fed |= self.graph.variables.feed(part.read.states, self.graph.name)
             own = {name: fed[name] for name in part.inputs.values()}
-            own |= {name: memoryview(results[name].tobytes()) for name in map(part.name_of, part.needs.values())}
+            own |= {name: results[name].flat().cast("B") for name in map(part.name_of, part.needs.values())}
             shown: Any = _computed(part, own)
             if shown is None and part.nodes:
                 ran[part] = None
@@ -195,7 +195,7 @@ class StagedExecutor(Executor):
                 async for pair in self._turns(part.turns, first, found):
                     ran[part.turns] = None
                     yield pair
-                fed |= {name: memoryview(t.tobytes()) for name, t in zip(part.turns.names, found, strict=True)}
+                fed |= {name: t.flat().cast("B") for name, t in zip(part.turns.names, found, strict=True)}
                 shown = tuple(TensorType(t.shape, t.dtype, t.quant) for t in found)
             path = (*path, (part.key, shown))
         self._ran = list(ran)
@@ -217,7 +217,7 @@ class StagedExecutor(Executor):
         ends, names = turns.graph.outputs, [v.name for v in turns.graph.inputs]
         most, turn, goes_on = int.from_bytes(bytes(first[0])[:8], "little", signed=True), 0, True
         state, others = list(first[1 : 1 + turns.state]), first[1 + turns.state :]
-        lists: list[list[bytes]] = [[] for _ in turns.names[turns.state :]]
+        lists: list[list[memoryview]] = [[] for _ in turns.names[turns.state :]]
         while goes_on and turn < most:
             if turn == MAX_TURNS:
                 raise LimitError(f"turns of {turns.graph.name}", turn + 1, MAX_TURNS, "check what ends the loop")
@@ -226,8 +226,8 @@ class StagedExecutor(Executor):
             if not turn:
                 yield executor, own
             found = await executor.run(own)
-            answer, *made = (found[end.name].tobytes() for end in ends)
-            goes_on, state = any(answer), [memoryview(data) for data in made[: turns.state]]
+            answer, *made = (found[end.name].flat().cast("B") for end in ends)
+            goes_on, state = any(answer), made[: turns.state]
             for listed, data in zip(lists, made[turns.state :], strict=True):
                 listed.append(data)
             turn += 1
@@ -271,8 +271,7 @@ class StagedExecutor(Executor):
 
     def memory(self) -> MemoryReport:
         """The sums over the parts of the last run."""
-        reports = [executor.memory() for executor in self._executors()]
-        return MemoryReport(*(sum(getattr(r, f.name) for r in reports) for f in dataclasses.fields(MemoryReport)))
+        return MemoryReport.total(self._executors())
 
     async def probe(self, inputs: Mapping[str, memoryview]) -> AsyncIterator[tuple[Node, Value, Tensor]]:
         """Runs part by part, node by node, and yields every result."""
