@@ -102,6 +102,12 @@ def test_one_operand(op: str) -> None:
     np.testing.assert_allclose(of(op, x)[0], formula(x), 2e-5, 2e-6)
 
 
+@pytest.mark.parametrize("op", ["Asinh", "Atanh", "Sinh"])
+def test_small_numbers_keep_their_digits(op: str) -> None:
+    x = np.array([1e-4, -3e-6, 1e-12], np.float32)
+    np.testing.assert_allclose(of(op, x)[0], UNARY[op][1](x), 1e-6)
+
+
 @pytest.mark.parametrize("op", BINARY)
 def test_two_operands_of_any_types(op: str) -> None:
     a, b, formula = BINARY[op]

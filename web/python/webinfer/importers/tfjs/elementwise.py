@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable
 
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Op, Value
+from webinfer.importers.core.angles import arctangent
 from webinfer.importers.tfjs.operation import Convert, Operation
 from webinfer.ops import elementwise as ew
 from webinfer.ops.registry import NoAttrs
 
 # Whether integers stay integers.
 UNARY: dict[str, tuple[Op, bool]] = {
-    "Abs": (ew.ABS, True), "Ceil": (ew.CEIL, False), "Cos": (ew.COS, False), "Erf": (ew.ERF, False),
-    "Exp": (ew.EXP, False), "Floor": (ew.FLOOR, False), "Log": (ew.LOG, False), "Neg": (ew.NEG, True),
-    "Reciprocal": (ew.RECIPROCAL, False), "Relu": (ew.RELU, True), "Relu6": (ew.RELU6, True),
-    "Round": (ew.ROUND_EVEN, False), "Rsqrt": (ew.RSQRT, False), "Sigmoid": (ew.SIGMOID, False),
-    "Sign": (ew.SIGN, True), "Sin": (ew.SIN, False), "Softplus": (ew.SOFTPLUS, False), "Sqrt": (ew.SQRT, False),
-    "Square": (ew.SQUARE, True), "Tan": (ew.TAN, False), "Tanh": (ew.TANH, False),
+    "Abs": (ew.ABS, True), "Acos": (ew.ACOS, False), "Acosh": (ew.ACOSH, False), "Asin": (ew.ASIN, False),
+    "Asinh": (ew.ASINH, False), "Atan": (ew.ATAN, False), "Atanh": (ew.ATANH, False), "Ceil": (ew.CEIL, False),
+    "Cos": (ew.COS, False), "Cosh": (ew.COSH, False), "Erf": (ew.ERF, False), "Exp": (ew.EXP, False),
+    "Floor": (ew.FLOOR, False), "Log": (ew.LOG, False), "Neg": (ew.NEG, True), "Reciprocal": (ew.RECIPROCAL, False),
+    "Relu": (ew.RELU, True), "Relu6": (ew.RELU6, True), "Round": (ew.ROUND_EVEN, False), "Rsqrt": (ew.RSQRT, False),
+    "Sigmoid": (ew.SIGMOID, False), "Sign": (ew.SIGN, True), "Sin": (ew.SIN, False), "Sinh": (ew.SINH, False),
+    "Softplus": (ew.SOFTPLUS, False), "Sqrt": (ew.SQRT, False), "Square": (ew.SQUARE, True), "Tan": (ew.TAN, False),
+    "Tanh": (ew.TANH, False),
 }  # fmt: skip
 BINARY = {
     "Add": ew.ADD, "AddV2": ew.ADD, "FloorDiv": ew.FLOOR_DIV, "FloorMod": ew.FLOOR_MOD, "Maximum": ew.MAXIMUM,
@@ -142,78 +144,8 @@ def _log1p(op: Operation) -> Value:
     return op.unary(ew.LOG, op.unary(ew.LINEAR, real(op), 1.0, 1.0))
 
 
-def _hyperbolic(op: Operation) -> Value:
-    """(e^x + e^-x) / 2, or the difference."""
-    x = real(op)
-    up, down = op.unary(ew.EXP, x), op.unary(ew.EXP, op.unary(ew.NEG, x))
-    return op.unary(ew.LINEAR, op.binary(ew.ADD if op.name == "Cosh" else ew.SUB, up, down), 0.5)
-
-
-def _area(op: Operation) -> Value:
-    """sign(x) * log(|x| + sqrt(x^2 + 1)), or log(x + sqrt(x^2 - 1))"""
-    x = real(op)
-    odd = op.name == "Asinh"
-    root = op.unary(ew.SQRT, op.unary(ew.LINEAR, op.unary(ew.SQUARE, x), 1.0, 1.0 if odd else -1.0))
-    y = op.unary(ew.LOG, op.binary(ew.ADD, op.unary(ew.ABS, x) if odd else x, root))
-    return op.binary(ew.MUL, op.unary(ew.SIGN, x), y) if odd else y
-
-
-def _atanh(op: Operation) -> Value:
-    """log((1 + x) / (1 - x)) / 2"""
-    x = real(op)
-    quotient = op.binary(ew.DIV, op.unary(ew.LINEAR, x, 1.0, 1.0), op.unary(ew.LINEAR, x, -1.0, 1.0))
-    return op.unary(ew.LINEAR, op.unary(ew.LOG, quotient), 0.5)
-
-
-def _arctangent(op: Operation, x: Value) -> Value:
-    """The angle whose tangent is x, from -pi/2 to pi/2.
-
-    Source:  Cephes math library, atanf.c: above tan(pi/8) and tan(3 pi/8) the argument is moved, then a polynomial
-    """
-    size, one = op.unary(ew.ABS, x), op.scalar_of(1.0, DType.FLOAT32)
-    far = op.binary(ew.GREATER, size, op.scalar_of(2.414213562373095, DType.FLOAT32))
-    mid = op.binary(ew.GREATER, size, op.scalar_of(0.4142135623730950, DType.FLOAT32))
-    moved = op.binary(ew.DIV, op.unary(ew.LINEAR, size, 1.0, -1.0), op.unary(ew.LINEAR, size, 1.0, 1.0))
-    outer = op.binary(ew.DIV, op.scalar_of(-1.0, DType.FLOAT32), op.binary(ew.MAXIMUM, size, one))
-
-    def choose(a: Value, b: Value, c: Value) -> Value:
-        return op.emit(ew.WHERE, [far, a, op.emit(ew.WHERE, [mid, b, c], NoAttrs())], NoAttrs())
-
-    z = choose(outer, moved, size)
-    square = op.unary(ew.SQUARE, z)
-    terms = op.unary(ew.LINEAR, square, 8.05374449538e-2, -1.38776856032e-1)
-    for term in (1.99777106478e-1, -3.33329491539e-1):
-        terms = op.unary(ew.LINEAR, op.binary(ew.MUL, terms, square), 1.0, term)
-    near = op.binary(ew.ADD, op.binary(ew.MUL, op.binary(ew.MUL, terms, square), z), z)
-    start = choose(*(op.scalar_of(angle, DType.FLOAT32) for angle in (math.pi / 2, math.pi / 4, 0.0)))
-    return op.binary(ew.MUL, op.unary(ew.SIGN, x), op.binary(ew.ADD, start, near))
-
-
-def _atan(op: Operation) -> Value:
-    return _arctangent(op, real(op))
-
-
-def _arcsine(op: Operation) -> Value:
-    """asin(x) = atan(x / sqrt((1 - x) (1 + x))); acos(x) = pi/2 - asin(x)"""
-    x = real(op)
-    both = (op.unary(ew.LINEAR, x, sign, 1.0) for sign in (-1.0, 1.0))
-    y = _arctangent(op, op.binary(ew.DIV, x, op.unary(ew.SQRT, op.binary(ew.MUL, *both))))
-    return y if op.name == "Asin" else op.unary(ew.LINEAR, y, -1.0, math.pi / 2)
-
-
 def _atan2(op: Operation) -> Value:
-    """The angle of a point: the arc tangent of y / x, half a turn further where x is negative."""
-    y, x = op.alike([real(op, 0), real(op, 1)])
-    zero = op.scalar_of(0.0, DType.FLOAT32)
-    nothing = op.binary(ew.LOGICAL_AND, op.binary(ew.EQUAL, x, zero), op.binary(ew.EQUAL, y, zero))
-    angle = _arctangent(op, op.binary(ew.DIV, y, x))
-    turn = op.emit(
-        ew.WHERE,
-        [op.binary(ew.LESS, y, zero), *(op.scalar_of(angle, DType.FLOAT32) for angle in (-math.pi, math.pi))],
-        NoAttrs(),
-    )
-    turned = op.emit(ew.WHERE, [op.binary(ew.LESS, x, zero), op.binary(ew.ADD, angle, turn), angle], NoAttrs())
-    return op.emit(ew.WHERE, [nothing, zero, turned], NoAttrs())
+    return arctangent(op, real(op, 0), real(op, 1))
 
 
 def _is_finite(op: Operation) -> Value:
@@ -226,18 +158,11 @@ CONVERTERS: dict[str, Convert] = {
     **dict.fromkeys(BINARY, _binary),
     **dict.fromkeys(COMPARISON, _comparison),
     **dict.fromkeys(LOGICAL, _logical),
-    "Acos": _arcsine,
-    "Acosh": _area,
     "AddN": _sum,
-    "Asin": _arcsine,
-    "Asinh": _area,
-    "Atan": _atan,
     "Atan2": _atan2,
-    "Atanh": _atanh,
     "BiasAdd": _bias_add,
     "Cast": _cast,
     "ClipByValue": _clip,
-    "Cosh": _hyperbolic,
     "Div": _divide,
     "DivNoNan": _divide_no_nan,
     "Elu": _elu,
@@ -253,5 +178,4 @@ CONVERTERS: dict[str, Convert] = {
     "Select": _select,
     "SelectV2": _select,
     "Selu": _selu,
-    "Sinh": _hyperbolic,
 }

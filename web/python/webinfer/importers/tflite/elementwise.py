@@ -6,6 +6,7 @@ import math
 
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Op, Value
+from webinfer.importers.core.angles import arctangent
 from webinfer.importers.core.steps import CLAMPS, QUANTIZED
 from webinfer.importers.tflite.operation import Convert, Operation, Row
 from webinfer.ops import elementwise as ew
@@ -49,20 +50,6 @@ def _binary(target: Op, *, fused: bool = False, to_bool: bool = False, only_floa
         return op.activate(op.binary(target, *operands), activation)
 
     return convert
-
-
-def _atan2(op: Operation) -> Value:
-    """The angle of (x, y): that of the smaller over the larger size, turned into its octant."""
-    y, x = op.value(0), op.value(1)
-    zero = op.constant([0.0], x.type.dtype, ())
-    sizes = op.unary(ew.ABS, x), op.unary(ew.ABS, y)
-    larger = op.binary(ew.MAXIMUM, op.binary(ew.MAXIMUM, *sizes), op.constant([1e-37], x.type.dtype, ()))
-    angle = op.unary(ew.ATAN, op.binary(ew.DIV, op.binary(ew.MINIMUM, *sizes), larger))
-    turns = (sizes, math.pi / 2), ((x, zero), math.pi), ((y, zero), 0.0)
-    for pair, turn in turns:
-        turned = op.unary(ew.LINEAR, angle, -1.0, turn)
-        angle = op.emit(ew.WHERE, [op.binary(ew.LESS, *pair), turned, angle], NoAttrs())
-    return angle
 
 
 def _leaky_relu(op: Operation) -> Value:
@@ -165,7 +152,7 @@ CONVERTERS: dict[str, Row] = {
     "ABS": (_unary(ew.ABS), ""),
     "ADD": (_binary(ew.ADD, fused=True), "AddOptions"),
     "ADD_N": (_add_n, ""),
-    "ATAN2": (_atan2, ""),
+    "ATAN2": (lambda op: arctangent(op, op.value(0), op.value(1)), ""),
     "CAST": (_cast, "CastOptions"),
     "CEIL": (_unary(ew.CEIL), ""),
     "COS": (_unary(ew.COS, only_float=True), ""),
