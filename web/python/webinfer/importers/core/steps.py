@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import struct
 from collections.abc import Callable, Sequence
@@ -100,6 +101,17 @@ class Steps:
         starts, sizes = [0] * x.type.rank, list(x.type.shape)
         starts[axis], sizes[axis] = start if 0 not in sizes and size else 0, size
         return self.emit(mv.SLICE, [x], mv.SliceAttrs(tuple(starts), tuple(sizes), (1,) * x.type.rank))
+
+    def pieces(self, x: Value, axis: int, sizes: Sequence[int]) -> list[Value]:
+        """x cut along an axis into parts of these sizes."""
+        if sum(sizes) != x.type.shape[axis] or min(sizes, default=0) < 0:
+            self.fail(f"sizes {tuple(sizes)} do not make axis {axis} of {x.type.shape}")
+        starts = itertools.accumulate(sizes, initial=0)
+        return [self.cut(x, axis, start, size) for start, size in zip(starts, sizes, strict=False)]
+
+    def row(self, x: Value, axis: int, at: int) -> Value:
+        """x at one position of an axis, which is gone."""
+        return self.reshape(self.cut(x, axis, at, 1), (*x.type.shape[:axis], *x.type.shape[axis + 1 :]))
 
     def concat(self, parts: Sequence[Value], axis: int) -> Value:
         """The parts one after the other along an axis."""

@@ -82,9 +82,7 @@ def _scan(op: Operation) -> list[Value]:
     for turn in range(turns):
         parts = []
         for x, axis, backward in zip(lists, axes, backwards, strict=True):
-            shape = x.type.shape
-            at = turns - 1 - turn if backward else turn
-            parts.append(op.reshape(op.cut(x, axis, at, 1), shape[:axis] + shape[axis + 1 :]))
+            parts.append(op.row(x, axis, turns - 1 - turn if backward else turn))
         results = op.run(body, [*state, *parts])
         state = results[:count]
         for listed, value in zip(outputs, results[count:], strict=True):

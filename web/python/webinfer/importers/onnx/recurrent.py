@@ -46,19 +46,19 @@ class _Cell:
             op.fail(f"weights {w.type.shape} and {r.type.shape} do not fit {count} directions of {self.size} units")
         if w.type.shape[:2] != (count, self.gates * self.size):
             op.fail(f"weights {w.type.shape} do not fit {self.gates} gates of {self.size} units")
-        self.w, self.r = (op.reshape(op.cut(v, 0, pick, 1), v.type.shape[1:]) for v in (w, r))
+        self.w, self.r = (op.row(v, 0, pick) for v in (w, r))
         self.b = self.rb = None
         if b is not None:
             if b.type.shape != (count, 2 * self.gates * self.size):
                 op.fail(f"bias {b.type.shape} does not fit {self.gates} gates of {self.size} units")
-            both = op.reshape(op.cut(b, 0, pick, 1), b.type.shape[1:])
+            both = op.row(b, 0, pick)
             half = self.gates * self.size
             self.b, self.rb = op.cut(both, 0, 0, half), op.cut(both, 0, half, half)
         many = len(self.usual)
         names = op.words("activations", ())[pick * many : (pick + 1) * many] or self.usual
         self.names = [name.lower() for name in names]
         p = op.optional(7) if self.kind is Cell.LSTM else None
-        self.peephole = None if p is None else op.reshape(op.cut(p, 0, pick, 1), p.type.shape[1:])
+        self.peephole = None if p is None else op.row(p, 0, pick)
 
     def attributes(self, backward: bool) -> RecurrentAttrs | None:
         """What one node for the whole sequence is told; None where it lacks the functions."""
@@ -159,7 +159,7 @@ def _unrolled(cell: _Cell, sums: Value, now: list[Value], backward: bool, length
         op.refuse(f"clip or sequences of several lengths with activations {', '.join(cell.names)}")
     outputs = []
     for i in reversed(range(steps)) if backward else range(steps):
-        now = cell.step(op.reshape(op.cut(sums, 0, i, 1), sums.type.shape[1:]), now)
+        now = cell.step(op.row(sums, 0, i), now)
         outputs.append(now[0])
     return [op.stack(outputs[::-1] if backward else outputs), *now]
 

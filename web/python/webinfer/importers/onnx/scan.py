@@ -7,6 +7,7 @@ import math
 
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Value
+from webinfer.importers.core.axes import running_product
 from webinfer.importers.core.chosen import places
 from webinfer.importers.core.limits import MAX_TIME_STEPS, within
 from webinfer.importers.onnx.attention import repeat_heads, split_heads
@@ -16,8 +17,6 @@ from webinfer.ops import elementwise as ew
 from webinfer.ops import matmul as mm
 from webinfer.ops import scan
 from webinfer.ops.gather import GATHER, GatherAttrs
-
-LONGEST_PRODUCT = 256  # elements that a running product is written out for
 
 
 def _cumulative_sum(op: Operation) -> Value:
@@ -30,21 +29,8 @@ def _cumulative_sum(op: Operation) -> Value:
 
 
 def _cumulative_product(op: Operation) -> Value:
-    x = op.value(0)
-    axis, size = op.axis(op.integer(1), x.type.rank), 0
-    size = x.type.shape[axis]
-    within("elements of a running product", size, LONGEST_PRODUCT, "use shorter rows")
-    parts = [op.cut(x, axis, i, 1) for i in range(size)]
-    backward, exclusive = bool(op.whole("reverse", 0)), bool(op.whole("exclusive", 0))
-    parts = parts[::-1] if backward else parts
-    if exclusive and parts:
-        one = op.constant([1], x.type.dtype, ())
-        parts = [op.expand(one, parts[0].type.shape), *parts[:-1]]
-    done: list[Value] = []
-    for part in parts:
-        done.append(op.binary(ew.MUL, done[-1], part) if done else part)
-    done = done[::-1] if backward else done
-    return op.concat(done, axis) if len(done) > 1 else done[0] if done else x
+    x, exclusive, backward = op.value(0), bool(op.whole("exclusive", 0)), bool(op.whole("reverse", 0))
+    return running_product(op, x, op.axis(op.integer(1), x.type.rank), exclusive, backward)
 
 
 def _top_k(op: Operation) -> list[Value]:

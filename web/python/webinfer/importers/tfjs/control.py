@@ -9,7 +9,7 @@ from webinfer.graph.ir import TensorType, Value
 from webinfer.graph.printer import safe_name
 from webinfer.importers.core.control import Subgraph, branch, loop
 from webinfer.importers.core.limits import MAX_READ, within
-from webinfer.importers.tfjs.movement import pieces, rows
+from webinfer.importers.tfjs.movement import rows
 from webinfer.importers.tfjs.operation import Complex, Convert, Dead, Listed, Operation
 
 
@@ -255,7 +255,7 @@ def _concatenated(op: Operation) -> list[Value]:
 def _parted(op: Operation) -> Value:
     """A tensor cut into rows of several lengths."""
     x, lengths = op.value(1 if _is_array(op) else 0), op.integers(2)
-    return Listed(pieces(op, x, op.axis(0, x.type.rank), lengths), None)
+    return Listed(op.pieces(x, op.axis(0, x.type.rank), lengths), None)
 
 
 def _length(op: Operation) -> Value:

@@ -48,6 +48,7 @@ _TFLITE = {
     "ReverseV2": tflite_movement.CONVERTERS["REVERSE_V2"],
     "ScatterNd": tflite_gather.CONVERTERS["SCATTER_ND"],
     "Slice": tflite_movement.CONVERTERS["SLICE"],
+    "SparseToDense": tflite_gather.CONVERTERS["SPARSE_TO_DENSE"],
     "Squeeze": tflite_movement.CONVERTERS["SQUEEZE"],
     "StridedSlice": tflite_movement.CONVERTERS["STRIDED_SLICE"],
     "Tile": tflite_movement.CONVERTERS["TILE"],

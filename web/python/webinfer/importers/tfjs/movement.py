@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Value
+from webinfer.importers.core.axes import equal_split, gathered, sized_split
 from webinfer.importers.core.limits import MAX_READ, within
 from webinfer.importers.tfjs.model import MAX_RESULTS
 from webinfer.importers.tfjs.operation import Complex, Convert, Operation
@@ -60,32 +60,17 @@ def _unpack(op: Operation) -> list[Value]:
 def rows(op: Operation, x: Value, axis: int = 0) -> list[Value]:
     """The parts of x along an axis, without that axis."""
     within(f"{op.what}: parts", x.type.shape[axis], MAX_RESULTS, "use fewer")
-    rest = (*x.type.shape[:axis], *x.type.shape[axis + 1 :])
-    return [op.reshape(op.cut(x, axis, i, 1), rest) for i in range(x.type.shape[axis])]
-
-
-def pieces(op: Operation, x: Value, axis: int, sizes: Sequence[int]) -> list[Value]:
-    """x cut along an axis into parts of these sizes."""
-    if sum(sizes) != x.type.shape[axis] or min(sizes, default=0) < 0:
-        op.fail(f"sizes {tuple(sizes)} do not make axis {axis} of {x.type.shape}")
-    starts = itertools.accumulate(sizes, initial=0)
-    return [op.cut(x, axis, start, size) for start, size in zip(starts, sizes, strict=False)]
+    return [op.row(x, axis, i) for i in range(x.type.shape[axis])]
 
 
 def _split(op: Operation) -> list[Value]:
-    x, count = op.value(1), op.number("num_split")
-    axis = op.axis(op.integer(0), x.type.rank)
-    if not 1 <= count <= MAX_RESULTS or x.type.shape[axis] % count:
-        op.fail(f"axis {axis} of {x.type.shape} does not split into {count} equal parts")
-    return pieces(op, x, axis, [x.type.shape[axis] // count] * count)
+    count = op.number("num_split")
+    within(f"{op.what}: parts", count, MAX_RESULTS, "use fewer")
+    return op.pieces(*equal_split(op, count))
 
 
 def _split_v(op: Operation) -> list[Value]:
-    x, sizes = op.value(0), list(op.integers(1))
-    axis = op.axis(op.integer(2), x.type.rank)
-    if sizes.count(-1) == 1:
-        sizes[sizes.index(-1)] = x.type.shape[axis] - sum(s for s in sizes if s != -1)
-    return pieces(op, x, axis, sizes)
+    return op.pieces(*sized_split(op))
 
 
 def _pad(op: Operation) -> Value:
@@ -117,29 +102,13 @@ def _blocks(op: Operation) -> Value:
 
 
 def _gather(op: Operation) -> Value:
-    x, positions = op.value(0), op.cast(op.value(1), DType.INT32)
-    axis = op.axis(op.integer(2) if op.name == "GatherV2" and op.count > 2 else 0, x.type.rank)
-    batch = op.number("batch_dims")
-    batch = op.axis(batch, positions.type.rank) if batch < 0 else batch
-    if positions.type.shape == () and positions.constant is not None and x.constant is None:
-        at = op.axis(int(positions.numbers()[0]), x.type.shape[axis])  # one known row is a slice
-        return op.reshape(op.cut(x, axis, at, 1), (*x.type.shape[:axis], *x.type.shape[axis + 1 :]))
-    return op.emit(gather.GATHER, [x, positions], gather.GatherAttrs(axis, batch))
+    axis = op.integer(2) if op.name == "GatherV2" and op.count > 2 else 0
+    return gathered(op, op.value(0), op.cast(op.value(1), DType.INT32), axis, op.number("batch_dims"))
 
 
 def _scatter_update(op: Operation) -> Value:
     x, positions, updates = op.values()[:3]
     return op.emit(gather.SCATTER_ND, [x, positions, updates], gather.ScatterNdAttrs())
-
-
-def _sparse_to_dense(op: Operation) -> Value:
-    """Values at positions of a tensor of one default."""
-    positions, shape, values, default = op.value(0), op.integers(1), op.value(2), op.value(3)
-    if positions.type.rank < 2:
-        positions = op.reshape(positions, (positions.type.size, 1))
-    whole = op.expand(op.reshape(op.cast(default, values.type.dtype), ()), shape)
-    values = op.expand(values, positions.type.shape[:1])
-    return op.emit(gather.SCATTER_ND, [whole, positions, values], gather.ScatterNdAttrs())
 
 
 def _one_hot(op: Operation) -> Value:
@@ -252,7 +221,6 @@ CONVERTERS: dict[str, Convert] = {
     "Size": _size,
     "Snapshot": _identity,
     "SpaceToDepth": _blocks,
-    "SparseToDense": _sparse_to_dense,
     "Split": _split,
     "SplitV": _split_v,
     "StopGradient": _identity,

@@ -28,8 +28,7 @@ DTYPES = {
 }
 # Attributes under the names of TFLite's options, where these differ.
 _NAMES = {
-    "values_count": ("N",), "num_splits": ("num_split",), "squeeze_dims": ("squeeze_dims", "axis"),
-    "keep_dims": ("keep_dims", "keepdims"),
+    "squeeze_dims": ("squeeze_dims", "axis"), "keep_dims": ("keep_dims", "keepdims"),
 }  # fmt: skip
 
 

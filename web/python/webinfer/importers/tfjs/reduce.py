@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Op, Value
+from webinfer.importers.core.axes import local_response, running_product
 from webinfer.importers.core.limits import within
 from webinfer.importers.tfjs.elementwise import number, real
 from webinfer.importers.tfjs.operation import Convert, Operation
 from webinfer.ops import elementwise as ew
-from webinfer.ops import movement as mv
-from webinfer.ops import pool, reduce, scan, softmax
+from webinfer.ops import reduce, scan, softmax
 
-LONGEST_PRODUCT = 256  # elements that a running product is written out for
 REDUCTION = {
     "All": reduce.REDUCE_ALL, "Any": reduce.REDUCE_ANY, "EuclideanNorm": reduce.REDUCE_L2, "Max": reduce.REDUCE_MAX,
     "Mean": reduce.REDUCE_MEAN, "Min": reduce.REDUCE_MIN, "Prod": reduce.REDUCE_PRODUCT, "Sum": reduce.REDUCE_SUM,
@@ -46,17 +45,7 @@ def _cumulative_sum(op: Operation) -> Value:
 
 def _cumulative_product(op: Operation) -> Value:
     x = number(op)
-    axis = op.axis(op.integer(1), x.type.rank)
-    within(f"{op.what}: elements of a running product", x.type.shape[axis], LONGEST_PRODUCT, "use shorter rows")
-    parts = [op.cut(x, axis, i, 1) for i in range(x.type.shape[axis])]
-    parts = parts[::-1] if op.flag("reverse") else parts
-    if op.flag("exclusive") and parts:
-        parts = [op.expand(op.scalar_of(1, x.type.dtype), parts[0].type.shape), *parts[:-1]]
-    done: list[Value] = []
-    for part in parts:
-        done.append(op.binary(ew.MUL, done[-1], part) if done else part)
-    done = done[::-1] if op.flag("reverse") else done
-    return op.concat(done, axis) if len(done) > 1 else done[0] if done else x
+    return running_product(op, x, op.axis(op.integer(1), x.type.rank), op.flag("exclusive"), op.flag("reverse"))
 
 
 def _batch_norm(op: Operation) -> Value:
@@ -70,18 +59,8 @@ def _batch_norm(op: Operation) -> Value:
 
 
 def _local_response(op: Operation) -> Value:
-    """x / (bias + alpha * sum of x^2 over 2*radius + 1 channels)^beta: the sum as an average over a padded row."""
-    x, radius = real(op), op.number("depth_radius", 5)
-    if x.type.rank != 4 or not 0 <= radius <= 65536:
-        op.fail(f"x has shape {x.type.shape}, needs rank 4; radius {radius} must not be negative")
-    n, h, w, c = x.type.shape
-    squares = op.reshape(op.unary(ew.SQUARE, x), (n, h * w, c, 1))
-    wide = op.emit(mv.PAD, [squares], mv.PadAttrs((0, 0, radius, 0), (0, 0, radius, 0)))
-    taps = 2 * radius + 1
-    mean = op.emit(pool.AVERAGE_POOL2D, [wide], pool.Pool2dAttrs((1, taps)))
-    base = op.unary(ew.LINEAR, mean, op.real("alpha", 1.0) * taps, op.real("bias", 1.0))
-    power = op.binary(ew.POW, base, op.scalar_of(-op.real("beta", 0.5), DType.FLOAT32))
-    return op.binary(ew.MUL, x, op.reshape(power, (n, h, w, c)))
+    radius, alpha, beta = op.number("depth_radius", 5), op.real("alpha", 1.0), op.real("beta", 0.5)
+    return local_response(op, real(op), radius, alpha, beta, op.real("bias", 1.0))
 
 
 def _softmax(op: Operation) -> Value:
@@ -105,8 +84,7 @@ def _bincount(op: Operation) -> Value:
     kind = op.value(2).type.dtype if op.optional(2) is not None else DType.FLOAT32
     hits = op.cast(held, DType.BOOL if op.flag("binary_output") else kind)
     if op.flag("binary_output"):
-        hits = op.cast(op.emit(reduce.REDUCE_ANY, [hits], reduce.ReduceAttrs((0,))), kind)
-        return hits
+        return op.cast(op.emit(reduce.REDUCE_ANY, [hits], reduce.ReduceAttrs((0,))), kind)
     if weighted:
         hits = op.binary(ew.MUL, hits, op.reshape(op.value(2), (x.type.size, 1)))
     return op.emit(reduce.REDUCE_SUM, [hits], reduce.ReduceAttrs((0,)))

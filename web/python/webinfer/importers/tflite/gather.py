@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Value
+from webinfer.importers.core.axes import gathered
 from webinfer.importers.core.chosen import not_zero
 from webinfer.importers.tflite.operation import Operation, Row
 from webinfer.ops import gather
 
 
 def _gather(op: Operation) -> Value:
-    x, positions = op.value(0), op.value(1)
-    axis, batch = op.axis(op.number("axis"), x.type.rank), op.number("batch_dims")
-    batch = op.axis(batch, positions.type.rank) if batch < 0 else batch
-    if positions.type.shape == () and positions.constant is not None and x.constant is None:
-        at = op.axis(op.integer(1), x.type.shape[axis])  # one known row is a slice
-        return op.reshape(op.cut(x, axis, at, 1), (*x.type.shape[:axis], *x.type.shape[axis + 1 :]))
-    return op.emit(gather.GATHER, [x, positions], gather.GatherAttrs(axis, batch))
+    return gathered(op, op.value(0), op.value(1), op.number("axis"), op.number("batch_dims"))
 
 
 def _gather_nd(op: Operation) -> Value:

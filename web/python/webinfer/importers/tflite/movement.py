@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import struct
 from collections.abc import Sequence
 
 from webinfer.dtypes import DType
 from webinfer.graph.ir import TensorType, Value
+from webinfer.importers.core.axes import equal_split, sized_split
 from webinfer.importers.core.geometry import batch_to_space, dynamic_update_slice, space_to_batch, strided_slice
 from webinfer.importers.core.steps import QUANTIZED
 from webinfer.importers.tflite.operation import Operation, Row
@@ -114,31 +114,21 @@ def _unpack(op: Operation) -> list[Value]:
     axis = op.axis(op.number("axis"), x.type.rank)
     if op.number("num") != x.type.shape[axis] or op.output_count != op.number("num"):
         op.fail(f"num is {op.number('num')}, needs axis {axis} of {x.type.shape} and {op.output_count} outputs")
-    rest = (*x.type.shape[:axis], *x.type.shape[axis + 1 :])
-    return [op.reshape(op.cut(x, axis, i, 1), rest) for i in range(op.output_count)]
+    return [op.row(x, axis, i) for i in range(op.output_count)]
 
 
 def _split_into(op: Operation, x: Value, axis: int, sizes: Sequence[int]) -> list[Value]:
-    if sum(sizes) != x.type.shape[axis] or len(sizes) != op.output_count or min(sizes, default=0) < 0:
-        op.fail(f"sizes {tuple(sizes)}, {op.output_count} in number, do not make axis {axis} of {x.type.shape}")
-    starts = itertools.accumulate(sizes, initial=0)
-    return [op.cut(x, axis, start, size) for start, size in zip(starts, sizes, strict=False)]
+    if len(sizes) != op.output_count:
+        op.fail(f"{len(sizes)} parts for {op.output_count} outputs")
+    return op.pieces(x, axis, sizes)
 
 
 def _split(op: Operation) -> list[Value]:
-    x, count = op.value(1), op.number("num_splits")
-    axis = op.axis(op.integer(0), x.type.rank)
-    if count < 1 or x.type.shape[axis] % count:
-        op.fail(f"axis {axis} of {x.type.shape} does not split into {count} equal parts")
-    return _split_into(op, x, axis, [x.type.shape[axis] // count] * count)
+    return _split_into(op, *equal_split(op, op.number("num_splits")))
 
 
 def _split_v(op: Operation) -> list[Value]:
-    x, sizes = op.value(0), list(op.integers(1))
-    axis = op.axis(op.integer(2), x.type.rank)
-    if sizes.count(-1) == 1:
-        sizes[sizes.index(-1)] = x.type.shape[axis] - sum(s for s in sizes if s != -1)
-    return _split_into(op, x, axis, sizes)
+    return _split_into(op, *sized_split(op))
 
 
 def _slice(op: Operation) -> Value:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Value
+from webinfer.importers.core.axes import local_response
 from webinfer.importers.core.steps import CLAMPS
 from webinfer.importers.tflite.operation import Operation, Row
 from webinfer.ops import elementwise as ew
-from webinfer.ops import movement as mv
 from webinfer.ops import pool
 from webinfer.ops.activation import Activation
 
@@ -39,18 +39,7 @@ def _l2_pool(op: Operation) -> Value:
 
 
 def _local_response(op: Operation) -> Value:
-    """x / (bias + alpha * sum of x^2 over 2*radius + 1 channels)^beta: the sum as an average over a padded row."""
-    x, radius = op.value(0), op.number("radius")
-    if x.type.rank != 4 or not 0 <= radius <= 65536:
-        op.fail(f"x has shape {x.type.shape}, needs rank 4; radius {radius} must not be negative")
-    n, h, w, c = x.type.shape
-    squares = op.reshape(op.unary(ew.SQUARE, x), (n, h * w, c, 1))
-    wide = op.emit(mv.PAD, [squares], mv.PadAttrs((0, 0, radius, 0), (0, 0, radius, 0)))
-    taps = 2 * radius + 1
-    mean = op.emit(pool.AVERAGE_POOL2D, [wide], pool.Pool2dAttrs((1, taps), activation=Activation.NONE))
-    base = op.unary(ew.LINEAR, mean, op.real("alpha") * taps, op.real("bias"))
-    power = op.binary(ew.POW, base, op.constant([-op.real("beta")], DType.FLOAT32, ()))
-    return op.binary(ew.MUL, x, op.reshape(power, (n, h, w, c)))
+    return local_response(op, op.value(0), op.number("radius"), op.real("alpha"), op.real("beta"), op.real("bias"))
 
 
 CONVERTERS: dict[str, Row] = {

@@ -108,7 +108,7 @@ class _Lstm:
         if len(steps) > MAX_TIME_STEPS:
             self.op.refuse(f"{len(steps)} time steps; {MAX_TIME_STEPS} can be unrolled")
         for t in reversed(steps) if backward else steps:
-            rows = self.op.reshape(self.op.cut(sums, 0, t, 1), sums.type.shape[1:])
+            rows = self.op.row(sums, 0, t)
             hidden, cell = self.step(self.gates(rows, hidden), cell)
             outputs.append(hidden)
         return [self.op.stack(outputs[::-1] if backward else outputs), hidden, cell]

@@ -51,10 +51,7 @@ def _split(op: Operation) -> list[Value]:
         if splits < 1 or x.type.shape[axis] % splits:
             op.fail(f"{x.type.shape[axis]} elements do not split into {splits} equal parts")
         splits = [x.type.shape[axis] // splits] * splits
-    if sum(splits) != x.type.shape[axis]:
-        op.fail(f"parts {splits} do not add up to {x.type.shape[axis]}")
-    starts = [sum(splits[:i]) for i in range(len(splits))]
-    return [op.cut(x, axis, start, size) for start, size in zip(starts, splits, strict=True)]
+    return op.pieces(x, axis, splits)
 
 
 def _tile(op: Operation) -> Value:

@@ -132,14 +132,14 @@ def _steps(op: Operation) -> tuple[list[Value], int]:
     if x.type.rank != 3 or x.type.shape[0] != steps:
         op.fail(f"{op.name}: input {x.type.shape} does not have {steps} steps")
     within(f"steps of {op.name}", steps, MAX_TIME_STEPS, "use a shorter sequence")
-    return [op.reshape(op.cut(x, 0, i, 1), x.type.shape[1:]) for i in range(steps)], x.type.shape[1]
+    return [op.row(x, 0, i) for i in range(steps)], x.type.shape[1]
 
 
 def _first(op: Operation, argument: str, pick: int, batch: int, like: Value) -> Value:
     state = op.optional(argument)
     if state is None:
         return op.zeros((batch, op.need("hiddenSize")), like.type.dtype)
-    return op.reshape(op.cut(state, 0, pick, 1), state.type.shape[1:])
+    return op.row(state, 0, pick)
 
 
 def _recurrent(op: Operation, kind: type[_GruCell] | type[_LstmCell]) -> list[Value]:
