@@ -12,6 +12,7 @@ import pytest
 from tests.importers.tfjs_writer import Array, model, node, placeholder
 
 import webinfer
+from webinfer.importers import read_model
 from webinfer.importers.tfjs.convert import CONVERTERS
 
 
@@ -364,3 +365,12 @@ def test_fourier_transforms(size: int) -> None:
 def test_every_converter_is_an_operator_of_the_format() -> None:
     assert len(CONVERTERS) > 170
     assert all(name[0].isupper() or name.startswith("_Fused") for name in CONVERTERS)
+
+
+@pytest.mark.parametrize("kind", [np.bool_, np.int32, np.float32])
+def test_positions_in_a_constant_are_known_while_the_model_is_read(kind: type) -> None:
+    held = np.array([[1, 0, 1], [0, 1, 0]], kind)
+    files = model([node("y", "Where", "held")], {"held": held})
+    graph = read_model(files["model.json"], files={name: memoryview(data) for name, data in files.items()})
+    assert {made.op.name for made in graph.nodes} <= {"identity"}
+    np.testing.assert_array_equal(run(files)["y"], np.argwhere(held))

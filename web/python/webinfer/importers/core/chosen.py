@@ -7,10 +7,19 @@ from collections.abc import Sequence
 
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Value
+from webinfer.importers.core.limits import MAX_READ
 from webinfer.importers.core.operation import BaseOperation
 from webinfer.ops import elementwise as ew
 from webinfer.ops import gather, scan
 from webinfer.ops.registry import NoAttrs
+
+
+def counted(op: BaseOperation, count: Value) -> int:
+    """How many results there are, which a run must show first."""
+    found = op.writer.read(count)
+    if found.constant is None:
+        op.refuse("a result whose size depends on data")
+    return int(found.numbers()[0])
 
 
 def places(op: BaseOperation, chosen: Value) -> Value:
@@ -18,12 +27,11 @@ def places(op: BaseOperation, chosen: Value) -> Value:
     size = chosen.type.size
     if not size:
         return op.constant([], DType.INT32)
+    if chosen.constant is not None and chosen.constant.sparsity is None and size <= MAX_READ:
+        return op.constant([i for i, yes in enumerate(chosen.numbers()) if yes], DType.INT32)
     ones = op.cast(chosen, DType.INT32)
     sums = op.emit(scan.CUMULATIVE_SUM, [ones], scan.CumulativeSumAttrs(0))
-    total = op.writer.read(op.cut(sums, 0, size - 1, 1))
-    if total.constant is None:
-        op.refuse("a result whose size depends on data")
-    count = int(total.numbers()[0])
+    count = counted(op, op.cut(sums, 0, size - 1, 1))
     if not count:
         return op.constant([], DType.INT32)
     # Each position goes to its place in the list, the others behind its end.
@@ -43,8 +51,8 @@ def coordinates(op: BaseOperation, positions: Value, shape: Sequence[int]) -> li
     return found
 
 
-def not_zero(op: BaseOperation, x: Value, axis: int) -> Value:
-    """The coordinates of what is not zero, as int64: one coordinate after the other along `axis` of two."""
+def not_zero(op: BaseOperation, x: Value, axis: int, dtype: DType = DType.INT64) -> Value:
+    """The coordinates of what is not zero: one coordinate after the other along `axis` of two."""
     rank = x.type.rank
     if not rank:
         op.refuse("positions in a number without axes")
@@ -53,5 +61,5 @@ def not_zero(op: BaseOperation, x: Value, axis: int) -> Value:
         flat = op.binary(ew.NOT_EQUAL, flat, op.constant([0], flat.type.dtype))
     found = places(op, flat)
     if not found.type.size:
-        return op.zeros((0, rank) if axis else (rank, 0), DType.INT64)
-    return op.cast(op.stack(coordinates(op, found, x.type.shape), axis), DType.INT64)
+        return op.zeros((0, rank) if axis else (rank, 0), dtype)
+    return op.cast(op.stack(coordinates(op, found, x.type.shape), axis), dtype)

@@ -6,11 +6,12 @@ import math
 
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Op, Value
+from webinfer.importers.core.chosen import counted, not_zero
 from webinfer.importers.core.limits import MAX_READ, within
 from webinfer.importers.tfjs.elementwise import real
 from webinfer.importers.tfjs.operation import Convert, Operation
 from webinfer.ops import elementwise as ew
-from webinfer.ops import gather, reduce, resize, scan, suppression
+from webinfer.ops import gather, resize, suppression
 from webinfer.ops.registry import NoAttrs
 
 
@@ -100,27 +101,14 @@ def _suppression(op: Operation) -> list[Value]:
     positions, scores, count = op.emit_all(suppression.NON_MAX_SUPPRESSION, [real(op, 0), real(op, 1)], attrs)
     if version == 4 and op.flag("pad_to_max_output_size"):
         return [positions, count]
-    found = op.counted(count)
+    found = counted(op, count)
     positions, scores = (op.cut(x, 0, 0, min(found, x.type.shape[0])) for x in (positions, scores))
     return [positions, scores if version == 5 else count, count]
 
 
 def _where(op: Operation) -> Value:
     """The positions of all elements that are true, one row each, in order."""
-    x = op.cast(op.cast(op.value(0), DType.BOOL), DType.INT32)
-    if not x.type.rank:
-        op.refuse("a condition without axes")
-    flat = op.reshape(x, (x.type.size,))
-    found = op.counted(op.emit(reduce.REDUCE_SUM, [flat], reduce.ReduceAttrs((0,))))
-    if not found or not x.type.size:
-        return op.zeros((0, x.type.rank), DType.INT32)
-    _, places = op.emit_all(scan.TOP_K, [flat], scan.TopKAttrs(found))
-    columns, rest = [], places
-    for size in reversed(x.type.shape):
-        whole = op.scalar_of(size, DType.INT32)
-        columns.append(op.binary(ew.FLOOR_MOD, rest, whole))
-        rest = op.binary(ew.FLOOR_DIV, rest, whole)
-    return op.stack(columns[::-1], 1)
+    return not_zero(op, op.cast(op.value(0), DType.BOOL), 1, DType.INT32)
 
 
 CONVERTERS: dict[str, Convert] = {

@@ -218,13 +218,6 @@ class Operation(BaseOperation):
         widest = next((d for d in (DType.FLOAT32, DType.INT32) if d in kinds), DType.BOOL)
         return [self.cast(value, widest) for value in values]
 
-    def counted(self, count: Value) -> int:
-        """How many results there are, which a run must show first."""
-        found = self.writer.read(count)
-        if found.constant is None:
-            self.refuse("results whose number depends on data")
-        return int(found.numbers()[0])
-
     def in_shape(self, x: Value, shape: tuple[int, ...]) -> Value:
         """x in another shape."""
         return self.reshape(x, shape)
