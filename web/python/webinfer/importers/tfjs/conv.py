@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from webinfer.graph.ir import Op, Value
@@ -181,18 +182,11 @@ def _einsum(op: Operation) -> Value:
 
     def matrix(x: Value, term: str, order: Sequence[Sequence[str]]) -> Value:
         turned = op.transpose(x, [term.index(c) for group in order for c in group])
-        return op.reshape(turned, [_size(sizes, group) for group in order])
+        return op.reshape(turned, [math.prod(sizes[c] for c in group) for group in order])
 
     y = product(op, matrix(a, p, (batch, rows, summed)), matrix(b, q, (batch, summed, columns)), False, False, None)
     made = [*batch, *rows, *columns]
     return op.transpose(op.reshape(y, [sizes[c] for c in made]), [made.index(c) for c in result])
-
-
-def _size(sizes: dict[str, int], letters: Sequence[str]) -> int:
-    total = 1
-    for letter in letters:
-        total *= sizes[letter]
-    return total
 
 
 CONVERTERS: dict[str, Convert] = {

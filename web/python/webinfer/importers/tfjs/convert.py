@@ -15,12 +15,12 @@ from webinfer.importers.core.geometry import batch_to_space, space_to_batch
 from webinfer.importers.core.limits import MAX_RANK, check_bytes, within
 from webinfer.importers.core.operation import WRONG_ARGUMENTS, convert_all
 from webinfer.importers.core.problems import Problems, Refusal
+from webinfer.importers.core.spectral import Complex
 from webinfer.importers.core.writer import GraphWriter, Shapes, bound_shape, check_names, unique_names
 from webinfer.importers.tfjs import control, conv, elementwise, image, movement, reduce, spectral
 from webinfer.importers.tfjs.model import GraphInfo, ModelInfo, NodeInfo, part, read_model
 from webinfer.importers.tfjs.operation import (
     DTYPES,
-    Complex,
     Context,
     Convert,
     Dead,

@@ -9,8 +9,9 @@ from webinfer.dtypes import DType
 from webinfer.graph.ir import Value
 from webinfer.importers.core.axes import equal_split, gathered, sized_split
 from webinfer.importers.core.limits import MAX_READ, within
+from webinfer.importers.core.spectral import Complex, magnitude
 from webinfer.importers.tfjs.model import MAX_RESULTS
-from webinfer.importers.tfjs.operation import Complex, Convert, Operation
+from webinfer.importers.tfjs.operation import Convert, Operation
 from webinfer.ops import elementwise as ew
 from webinfer.ops import gather, pattern
 from webinfer.ops import movement as mv
@@ -185,7 +186,7 @@ def _complex_abs(op: Operation) -> Value:
     z = op.passed(0)
     if not isinstance(z, Complex):
         return op.unary(ew.ABS, op.value(0))
-    return op.unary(ew.SQRT, op.binary(ew.ADD, *(op.unary(ew.SQUARE, half) for half in (z.real, z.imaginary))))
+    return magnitude(op, z)
 
 
 CONVERTERS: dict[str, Convert] = {

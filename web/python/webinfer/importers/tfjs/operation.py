@@ -15,6 +15,7 @@ from webinfer.graph.printer import safe_name
 from webinfer.importers.core.geometry import check_window
 from webinfer.importers.core.operation import WRONG_ARGUMENTS, BaseOperation
 from webinfer.importers.core.operation import Convert as ConvertAny
+from webinfer.importers.core.spectral import Complex
 from webinfer.importers.core.writer import GraphWriter
 from webinfer.importers.tfjs.model import GraphInfo, NodeInfo
 from webinfer.importers.tfjs.order import Order
@@ -38,14 +39,6 @@ class Listed(Value):
     def __init__(self, items: Iterable[Value | None], element: TensorType | None) -> None:
         super().__init__("list", TensorType((), DType.INT32))
         self.items, self.element = list(items), element
-
-
-class Complex(Value):
-    """Complex numbers, where nodes pass them on; a graph has their parts."""
-
-    def __init__(self, real: Value, imaginary: Value) -> None:
-        super().__init__(real.name, real.type)
-        self.real, self.imaginary = real, imaginary
 
 
 class Dead(Value):

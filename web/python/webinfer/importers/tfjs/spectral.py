@@ -7,38 +7,23 @@ import math
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Value
 from webinfer.importers.core.limits import within
-from webinfer.importers.tfjs.operation import Complex, Convert, Operation
+from webinfer.importers.core.spectral import Complex, fitted, waves
+from webinfer.importers.tfjs.operation import Convert, Operation
 from webinfer.ops import elementwise as ew
 from webinfer.ops import matmul
-from webinfer.ops import movement as mv
 
 LONGEST = 2048  # elements of a transform; its tables have this many times as many
 
 
 def _tables(op: Operation, size: int, rows: int, columns: int, scale: float, doubled: bool = False) -> list[Value]:
-    """[rows, columns] of a cosine and of a sine; `doubled` rows stand for their mirrored ones too."""
-    found = []
-    for wave in (math.cos, math.sin):
-        turn = [scale * wave(2.0 * math.pi * k / size) for k in range(size)]
-        times = [2 if doubled and i and 2 * i != size else 1 for i in range(rows)]
-        numbers = [times[i] * turn[i * k % size] for i in range(rows) for k in range(columns)]
-        found.append(op.constant(numbers, DType.FLOAT32, (rows, columns)))
-    return found
+    """[rows, columns] of a cosine and of a sine."""
+    return [waves(op, wave, size, rows, columns, scale, doubled) for wave in (math.cos, math.sin)]
 
 
 def _times(op: Operation, x: Value, table: Value) -> Value:
     y = op.emit(matmul.MATMUL, [op.reshape(x, (x.type.size // x.type.shape[-1], x.type.shape[-1])), table],
                 matmul.MatmulAttrs())  # fmt: skip
     return op.reshape(y, (*x.type.shape[:-1], table.type.shape[1]))
-
-
-def _fitted(op: Operation, x: Value, size: int) -> Value:
-    """x cut, or padded with zeros, to a length along the last axis."""
-    last = x.type.rank - 1
-    x = op.cut(x, last, 0, min(size, x.type.shape[last]))
-    missing = size - x.type.shape[last]
-    zeros = (0,) * last
-    return op.emit(mv.PAD, [x], mv.PadAttrs((*zeros, 0), (*zeros, missing))) if missing else x
 
 
 def _length(op: Operation, x: Value, size: int) -> int:
@@ -55,7 +40,7 @@ def _real_to_half(op: Operation) -> Complex:
     x = op.value(0)
     size = _length(op, x, x.type.shape[-1] if x.type.rank else 0)
     cos, sin = _tables(op, size, size, size // 2 + 1, 1.0)
-    x = _fitted(op, x, size)
+    x = fitted(op, x, x.type.rank - 1, size)
     return Complex(_times(op, x, cos), op.unary(ew.NEG, _times(op, x, sin)))
 
 
@@ -73,7 +58,7 @@ def _half_to_real(op: Operation) -> Value:
     size = _length(op, z.real, 2 * (half - 1))
     used = min(half, size // 2 + 1)
     cos, sin = _tables(op, size, used, size, 1.0 / size, doubled=True)
-    real, imaginary = (_fitted(op, part, used) for part in (z.real, z.imaginary))
+    real, imaginary = (fitted(op, part, part.type.rank - 1, used) for part in (z.real, z.imaginary))
     return op.binary(ew.SUB, _times(op, real, cos), _times(op, imaginary, sin))
 
 

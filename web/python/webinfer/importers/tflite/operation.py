@@ -13,6 +13,7 @@ from webinfer.importers.core.geometry import check_window, image_pads
 from webinfer.importers.core.limits import check_index
 from webinfer.importers.core.operation import BaseOperation
 from webinfer.importers.core.operation import Convert as ConvertAny
+from webinfer.importers.core.spectral import Complex
 from webinfer.importers.core.steps import QUANTIZED
 from webinfer.importers.core.writer import GraphWriter
 from webinfer.importers.tflite.model import OperatorInfo, SubgraphInfo, TensorInfo
@@ -37,14 +38,6 @@ class Handle(Value):
 
     def __init__(self, name: str) -> None:
         super().__init__(name, TensorType((), DType.INT32), Constant(memoryview(bytes(4)), DType.INT32))
-
-
-class Complex(Value):
-    """Complex numbers, where operators pass them on; a graph has their parts."""
-
-    def __init__(self, real: Value, imaginary: Value) -> None:
-        super().__init__(real.name, real.type)
-        self.real, self.imaginary = real, imaginary
 
 
 @dataclass(slots=True)
