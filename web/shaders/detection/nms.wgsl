@@ -9,8 +9,7 @@
 {{ prelude }}
 const WG: u32 = {{ workgroup }}u;
 const GONE: f32 = -3.4028234663852886e38;
-var<workgroup> best: array<f32, WG>;
-var<workgroup> place: array<u32, WG>;
+{$ include "_best.wgsl" $}
 
 // top, left, bottom, right
 fn corners(i: u32) -> vec4<f32> {
@@ -37,7 +36,7 @@ fn sunk(score: f32, i: u32, winner: vec4<f32>) -> f32 {
     return select(GONE, left, left > params.least);
 }
 
-// Each invocation looks at its own boxes only; the best of all is found in a tree.
+// Each invocation looks at its own boxes only.
 @compute @workgroup_size(WG)
 fn main(@builtin(local_invocation_index) local: u32) {
     for (var i = local; i < params.n; i += WG) {
@@ -46,42 +45,23 @@ fn main(@builtin(local_invocation_index) local: u32) {
     }
     var found = 0u;
     for (var k = 0u; k < params.limit; k++) {
-        var top = GONE;
-        var at = 0u;
+        var top = Candidate(GONE, 0u);
         for (var i = local; i < params.n; i += WG) {
             let score = load_work(i);
-            if (score > top) {
-                top = score;
-                at = i;
-            }
+            if (score > top.score) { top = Candidate(score, i); }
         }
-        best[local] = top;
-        place[local] = at;
-        workgroupBarrier();
-        for (var step = WG / 2u; step > 0u; step /= 2u) {
-            if (local < step) {
-                let other = best[local + step];
-                if (other > best[local] || (other == best[local] && place[local + step] < place[local])) {
-                    best[local] = other;
-                    place[local] = place[local + step];
-                }
-            }
-            workgroupBarrier();
-        }
-        let score = best[0];
-        let winner = place[0];
-        let is_found = score > GONE;
+        let winner = best_of(top, local);
+        let is_found = winner.score > GONE;
         if (local == 0u) {
-            store_positions(k, select(0, i32(winner), is_found));
-            store_kept(k, select(0.0, score, is_found));
+            store_positions(k, select(0, i32(winner.place), is_found));
+            store_kept(k, select(0.0, winner.score, is_found));
             found += select(0u, 1u, is_found);
         }
-        let box = corners(winner);
+        let box = corners(winner.place);
         for (var i = local; i < params.n; i += WG) {
             let own = load_work(i);
-            if (i == winner) { store_work(i, GONE); } else if (own > GONE) { store_work(i, sunk(own, i, box)); }
+            if (i == winner.place) { store_work(i, GONE); } else if (own > GONE) { store_work(i, sunk(own, i, box)); }
         }
-        workgroupBarrier();
     }
     if (local == 0u) { store_count(0u, i32(found)); }
 }

@@ -13,9 +13,8 @@ const RAW: u32 = {{ raw }}u;
 const WORDS: u32 = {{ words }}u;
 const NEVER: f32 = -1.0;
 {$ include "_math.wgsl" $}
+{$ include "_best.wgsl" $}
 
-var<workgroup> top_score: array<f32, WG>;
-var<workgroup> top_place: array<u32, WG>;
 var<workgroup> merged: array<atomic<u32>, WORDS>; // a bit an anchor
 
 fn score_of(i: u32) -> f32 {
@@ -74,31 +73,13 @@ fn mean(best: u32, k: u32) -> f32 {
 
 // The best of all invocations' anchors that are left, the first of equals; params.anchors if there is none.
 fn find_best(local: u32, open: u32) -> u32 {
-    var score = NEVER;
-    var place = params.anchors;
+    var top = Candidate(NEVER, params.anchors);
     for (var left = open; left != 0u; left &= left - 1u) {
         let i = local + firstTrailingBit(left) * WG;
-        let other = score_of(i);
-        if (other > score) {
-            score = other;
-            place = i;
-        }
+        let score = score_of(i);
+        if (score > top.score) { top = Candidate(score, i); }
     }
-    top_score[local] = score;
-    top_place[local] = place;
-    workgroupBarrier();
-    for (var half = WG / 2u; half > 0u; half /= 2u) {
-        if (local < half) {
-            let rival = top_score[local + half];
-            let rival_place = top_place[local + half];
-            if (rival > top_score[local] || (rival == top_score[local] && rival_place < top_place[local])) {
-                top_score[local] = rival;
-                top_place[local] = rival_place;
-            }
-        }
-        workgroupBarrier();
-    }
-    return workgroupUniformLoad(&top_place[0]);
+    return best_of(top, local).place;
 }
 
 @compute @workgroup_size(WG)

@@ -21,8 +21,7 @@ var<private> skeleton: array<vec2<u32>, 32> = array<vec2<u32>, 32>(
     vec2(1u, 0u), vec2(3u, 1u), vec2(2u, 0u), vec2(4u, 2u), vec2(5u, 0u), vec2(7u, 5u), vec2(9u, 7u), vec2(11u, 5u),
     vec2(13u, 11u), vec2(15u, 13u), vec2(6u, 0u), vec2(8u, 6u), vec2(10u, 8u), vec2(12u, 6u), vec2(14u, 12u), vec2(16u, 14u),
 );
-var<workgroup> best_heat: array<f32, WG>;
-var<workgroup> best_place: array<u32, WG>;
+{$ include "_best.wgsl" $}
 var<workgroup> found: u32;
 
 fn heat_at(p: vec2<f32>, k: u32) -> f32 {
@@ -111,47 +110,25 @@ fn take(place: u32, count: u32) -> u32 {
     return select(count, count + 1u, load_poses(record_at(count)) >= params.threshold);
 }
 
-// The best candidate of this invocation's share behind (heat, place) in the order best first, then first first.
-fn look(local: u32, heat: f32, place: u32) {
-    var top = LOWEST;
-    var at = params.count;
+// The best candidate of this invocation's share behind `last` in the order best first, then first first.
+fn look(local: u32, last: Candidate) -> Candidate {
+    var top = Candidate(LOWEST, params.count);
     for (var i = local; i < params.count; i += WG) {
         let v = load_candidates(i);
-        let behind = v < heat || (v == heat && i > place);
-        if (v > LOWEST && behind && v > top) {
-            top = v;
-            at = i;
-        }
+        let behind = v < last.score || (v == last.score && i > last.place);
+        if (v > LOWEST && behind && v > top.score) { top = Candidate(v, i); }
     }
-    best_heat[local] = top;
-    best_place[local] = at;
+    return top;
 }
 
 @compute @workgroup_size(WG)
 fn main(@builtin(local_invocation_index) local: u32) {
-    var heat = -LOWEST;
-    var place = 0u;
+    var best = Candidate(-LOWEST, 0u);
     if (local == 0u) { found = 0u; }
     loop {
-        look(local, heat, place);
-        workgroupBarrier();
-        for (var half = WG / 2u; half > 0u; half /= 2u) {
-            if (local < half) {
-                let other = local + half;
-                let wins = best_heat[other] > best_heat[local]
-                    || (best_heat[other] == best_heat[local] && best_place[other] < best_place[local]);
-                if (wins) {
-                    best_heat[local] = best_heat[other];
-                    best_place[local] = best_place[other];
-                }
-            }
-            workgroupBarrier();
-        }
-        let next = workgroupUniformLoad(&best_place[0]);
-        heat = best_heat[0];
-        place = next;
-        if (next >= params.count) { break; }
-        if (local == 0u) { found = take(next, found); }
+        best = best_of(look(local, best), local);
+        if (best.place >= params.count) { break; }
+        if (local == 0u) { found = take(best.place, found); }
         let enough = workgroupUniformLoad(&found);
         if (enough >= params.max_detections) { break; }
     }
