@@ -17,6 +17,8 @@ INLINE void v4f_store_lanes(float *p, v4f a, int32_t count) {
   }
 }
 
+INLINE v4f plus(v4f a, v4f b) { return a + b; }  // a JOIN
+
 // JOIN of all four lanes, in every lane.
 #define FOLD(JOIN, a)                                                     \
   __extension__({                                                         \

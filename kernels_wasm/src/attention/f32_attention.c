@@ -1,5 +1,5 @@
-// Attention of one batch: y = softmax(q kT * scale + mask) v. Keys come in blocks, and what is summed so far shrinks when
-// a block brings a larger logit, so that no row of logits is ever in memory.
+// Attention of one batch: y = softmax(q kT * scale + mask) v. Keys come in blocks, and what is summed so far shrinks
+// when a block brings a larger logit, so that no row of logits is ever in memory.
 //
 //   q, y  [heads, queries, d] and [heads, queries, e]: head h, row i from h * q_head + i * q_row on (y_head, y_row)
 //   k     [groups][ceil(keys/8)] panels: 8 unused, then [d][8]      as f32_pack_conv_weights makes them of keys
@@ -16,8 +16,6 @@
 #define ROWS ATTENTION_ROWS
 #define KEYS 64
 #define LOWEST -3.402823466e38f
-
-INLINE v4f plus(v4f a, v4f b) { return a + b; }
 
 // sums[i] += a[i][0 .. count) * b[0 .. count)[8] for ROWS rows; rows of a are a_row apart.
 INLINE void products(const float *const *a, const float *b, int32_t count, v4f sums[ROWS][2]) {

@@ -10,8 +10,6 @@
 // Units: rows.
 #include "lanes.h"
 
-INLINE v4f plus(v4f a, v4f b) { return a + b; }
-
 void f32_layer_norm(const float *x, const float *scale, const float *bias, float *y, int32_t r, float epsilon,
                     int32_t centred, int32_t begin, int32_t end) {
   const v4f none = v4f_splat(0.0f);

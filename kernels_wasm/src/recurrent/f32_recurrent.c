@@ -51,7 +51,9 @@ INLINE v4f total(const Step *s, int32_t gate, int32_t u) {
 INLINE v4f look(const Step *s, int32_t gate, int32_t u, v4f c) {
   return s->look ? c * v4f_load(s->look + gate * s->size + u) : v4f_splat(0.0f);
 }
-INLINE v4f gate(const Step *s, int32_t i, int32_t u, v4f seen) { return opened(bounded(total(s, i, u) + seen, s->clip)); }
+INLINE v4f gate(const Step *s, int32_t i, int32_t u, v4f seen) {
+  return opened(bounded(total(s, i, u) + seen, s->clip));
+}
 
 // The next states of four units; `cells` are theirs.
 INLINE v4f next_state(const Step *s, int32_t u, v4f h, v4f *cells) {
@@ -76,8 +78,9 @@ static void set(float *to, const float *from, int32_t count) {
 void f32_recurrent(const float *restrict sums, const float *restrict w, const float *restrict h,
                    const float *restrict c, const float *restrict peepholes, const int32_t *restrict lengths,
                    float *restrict work, float *restrict y, float *restrict last, float *restrict cells,
-                   int32_t work_step, int32_t steps, int32_t batch, int32_t size, int32_t cell, int32_t backward, int32_t reset_after, int32_t coupled,
-                   int32_t rounded, int32_t act, float lo, float hi, float clip, float cell_clip, int32_t begin, int32_t end) {
+                   int32_t work_step, int32_t steps, int32_t batch, int32_t size, int32_t cell, int32_t backward,
+                   int32_t reset_after, int32_t coupled, int32_t rounded, int32_t act, float lo, float hi, float clip,
+                   float cell_clip, int32_t begin, int32_t end) {
   const int32_t gates = cell == RECURRENT_LSTM ? 4 : cell == RECURRENT_GRU ? 3 : 1;
   const int32_t panels = (gates * size + NR - 1) / NR, twice = cell == RECURRENT_GRU && !reset_after;
   for (int32_t b = begin; b < end; b++) {

@@ -8,7 +8,6 @@
 #include "lanes.h"
 #include "math.h"
 
-INLINE v4f plus(v4f a, v4f b) { return a + b; }
 INLINE v4f times(v4f a, v4f b) { return a * b; }
 
 // TAKE sees an element as x, END the joined value as x.

@@ -10,8 +10,6 @@
 #include "lanes.h"
 #include "math.h"
 
-INLINE v4f plus(v4f a, v4f b) { return a + b; }
-
 enum { SOFTMAX, LOG_SOFTMAX, LOG_SUM_EXP };
 
 // One row of r neighbouring elements; y has one element for LOG_SUM_EXP.
