@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from webinfer.backends.reference.arrays import Array, Compute, Inputs, required, rounded, wide
 from webinfer.backends.reference.dynamic_range import nearest_levels
+from webinfer.backends.reference.elementwise import activate, sigmoid
 from webinfer.graph.ir import Node, Op
 from webinfer.ops import recurrent as ops
-from webinfer.ops.activation import Activation
 from webinfer.ops.recurrent import Cell, RecurrentAttrs
-
-
-def _sigmoid(x: Array) -> Array:
-    e = np.exp(-np.abs(x))
-    return np.asarray(np.where(x >= 0, 1.0, e) / (1.0 + e))
-
-
-def _activation(activation: Activation) -> Callable[[Array], Array]:
-    if activation is Activation.TANH:
-        return np.tanh
-    low, high = activation.bounds or (-np.inf, np.inf)
-    return _sigmoid if activation is Activation.SIGMOID else lambda x: np.clip(x, low, high)
 
 
 class _Layer:
@@ -31,7 +17,7 @@ class _Layer:
 
     def __init__(self, inputs: Inputs, a: RecurrentAttrs) -> None:
         sums, r, bias, _, _, peepholes, _ = [None if x is None else wide(x) for x in (*inputs, *[None] * 7)][:7]
-        self.a, self.act, self.size = a, _activation(a.activation), required(r).shape[1]
+        self.a, self.size = a, required(r).shape[1]
         self.r = required(r).reshape(-1, self.size, self.size)
         zeros = np.zeros(required(sums).shape[2])
         self.bias = (zeros if bias is None else bias).reshape(-1, self.size)
@@ -42,6 +28,9 @@ class _Layer:
             h = wide(nearest_levels(h[None], self.a.symmetric)[0])
         return np.asarray(h @ self.r[gate].T + self.bias[gate])
 
+    def act(self, x: Array) -> Array:
+        return activate(x, self.a.activation)
+
     def clipped(self, x: Array) -> Array:
         return np.clip(x, -self.a.clip, self.a.clip)
 
@@ -51,17 +40,17 @@ class _Layer:
             return self.act(self.clipped(sums[0] + self.product(h, 0))), c
         if self.a.cell is Cell.LSTM:
             return self._lstm(sums, h, c)
-        update, reset = (_sigmoid(self.clipped(sums[i] + self.product(h, i))) for i in (0, 1))
+        update, reset = (sigmoid(self.clipped(sums[i] + self.product(h, i))) for i in (0, 1))
         past = reset * self.product(h, 2) if self.a.reset_after else self.product(reset * h, 2)
         return update * h + (1 - update) * self.act(self.clipped(sums[2] + past)), c
 
     def _lstm(self, sums: Array, h: Array, c: Array) -> tuple[Array, Array]:
         total = [x + self.product(h, i) for i, x in enumerate(sums)]
-        forget = _sigmoid(self.clipped(total[2] + c * self.look[2]))
-        enter = 1 - forget if self.a.coupled else _sigmoid(self.clipped(total[0] + c * self.look[0]))
+        forget = sigmoid(self.clipped(total[2] + c * self.look[2]))
+        enter = 1 - forget if self.a.coupled else sigmoid(self.clipped(total[0] + c * self.look[0]))
         cells = forget * c + enter * self.act(self.clipped(total[3]))
         cells = np.clip(cells, -self.a.cell_clip, self.a.cell_clip)
-        return _sigmoid(self.clipped(total[1] + cells * self.look[1])) * self.act(cells), cells
+        return sigmoid(self.clipped(total[1] + cells * self.look[1])) * self.act(cells), cells
 
 
 def recurrent(inputs: Inputs, node: Node) -> list[Array]:
