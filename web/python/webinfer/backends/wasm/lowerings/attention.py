@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from webinfer.backends.wasm.builder import Builder, Lower
 from webinfer.backends.wasm.kernel_constants import ATTENTION_ROWS
-from webinfer.backends.wasm.lowerings.products import require_float
+from webinfer.backends.wasm.lowerings.products import DenseWeights, column_panels, require_float
 from webinfer.graph.ir import Node, Op, Value
 from webinfer.ops import attention as ops
-from webinfer.plan.blocks import Arguments, Ref
+from webinfer.plan.blocks import Ref
 
 _PANEL = 8  # columns
 
@@ -38,15 +38,11 @@ def _packed(builder: Builder, value: Value, inner: bool, batch: int, down: bool)
     """Column panels of one batch: a column is a row of the tensor, or with `down` an element of all rows."""
     _, groups, rows, width = ops.by_heads(value.type.shape, inner)
     step, head, row = ops.strides(value.type.shape, inner)
-    co, taps, ci, out, tap = (width, rows, 1, 1, row) if down else (rows, 1, width, row, 0)
-    panels = groups * -(-co // _PANEL)
-    args: Arguments = {
-        "co": co, "taps": taps, "ci": ci, "nr": _PANEL, "group_stride": head, "out_stride": out, "inner": 1,
-        "inner_stride": 0, "tap_stride": tap, "bias_count": 1, "stored_f16": 0,
-    }  # fmt: skip
-    target = builder.scratch(4 * panels * _PANEL * (1 + taps * ci))
+    sizes = (width, rows, 1, head, 1, row) if down else (rows, 1, width, head, row, 0)
+    args, size, panels = column_panels(DenseWeights(groups, *sizes), _PANEL, 1)
+    target = builder.scratch(4 * size)
     source = builder.ref(value) + 4 * batch * step
-    builder.step("f32_pack_conv_weights", args, w=source, bias=None, y=target, units=panels)
+    builder.step("f32_pack_conv_weights", args, w=source, bias=None, y=target, stored_f16=0, units=panels)
     return target
 
 

@@ -70,14 +70,19 @@ def epilogue(node: Node, builder: Builder) -> Arguments:
 
 def pack_dense(node: Node, builder: Builder, weights: DenseWeights, columns: int, biases: int = 0) -> Ref:
     """Column panels of the node's weights; its bias has as many elements as its result has channels, or `biases`."""
+    args, size, panels = column_panels(weights, columns, biases or node.output.type.shape[-1])
+    return _pack(node, builder, "f32_pack_conv_weights", args, size, panels)
+
+
+def column_panels(weights: DenseWeights, columns: int, biases: int) -> tuple[Arguments, int, int]:
+    """What f32_pack_conv_weights needs besides tensors, the floats that it writes, and how many panels they are."""
     panels = weights.groups * -(-weights.co // columns)
-    size = panels * (columns + weights.taps * weights.ci * columns)
     args: Arguments = {
         "co": weights.co, "taps": weights.taps, "ci": weights.ci, "nr": columns, "group_stride": weights.group_stride,
         "out_stride": weights.out_stride, "inner": weights.inner, "inner_stride": weights.inner_stride,
-        "tap_stride": weights.tap_stride, "bias_count": biases or node.output.type.shape[-1],
+        "tap_stride": weights.tap_stride, "bias_count": biases,
     }  # fmt: skip
-    return _pack(node, builder, "f32_pack_conv_weights", args, size, panels)
+    return args, panels * columns * (1 + weights.taps * weights.ci), panels
 
 
 def pack_depthwise(node: Node, builder: Builder, taps: int, tap_stride: int, channel_stride: int) -> Ref:
