@@ -8,6 +8,7 @@ import struct
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, TensorType
 from webinfer.ops.activation import Activation
+from webinfer.ops.matmul import MatmulAttrs
 
 
 def round_to_f32(x: float) -> float:
@@ -27,6 +28,13 @@ def is_quantized(node: Node) -> bool:
     """Whether the node computes on integers that stand for real numbers."""
     x = node.inputs[0] if node.inputs else None
     return x is not None and is_stored(x.type) and is_stored(node.outputs[0].type)
+
+
+def is_scaled_by_column(w: TensorType, a: MatmulAttrs) -> bool:
+    """Whether all rows of a product meet one matrix of stored weights, with one scale or one for each column."""
+    axis = w.rank - 2 if a.transpose_b else w.rank - 1
+    one = math.prod(w.shape[:-2]) == 1 and not a.transpose_a
+    return one and w.quant is not None and (len(w.quant.scales) == 1 or w.quant.axis == axis)
 
 
 def scale_of(type: TensorType) -> float:

@@ -81,6 +81,11 @@ def read(name: str, source: Source, element: Element | None = None, *, staged: b
     return Binding(Slot(name, element or element_of(source_dtype(source)), Access.READ, staged=staged), source)
 
 
+def read_given(**values: Value | None) -> list[Binding]:
+    """Bindings of the optional inputs that there are, each by its name in the shader."""
+    return [read(name, value) for name, value in values.items() if value is not None]
+
+
 def write(name: str, source: Source, element: Element | None = None, *, single: bool = False) -> Binding:
     """A binding that the shader writes in full; with `single` it stores elements one by one, else four at a time."""
     return Binding(Slot(name, element or element_of(source_dtype(source)), Access.WRITE, single), source)

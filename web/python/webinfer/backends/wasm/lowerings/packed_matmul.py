@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from webinfer.backends.wasm.builder import Builder, Lower
@@ -13,7 +12,7 @@ from webinfer.backends.wasm.lowerings.products import activation_args
 from webinfer.dtypes import DType
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, Op, Value
-from webinfer.lowering.affine import is_stored, round_to_f32, zeros_of
+from webinfer.lowering.affine import is_scaled_by_column, is_stored, round_to_f32, zeros_of
 from webinfer.ops import matmul as matmul_ops
 from webinfer.ops import packed_matmul as ops
 from webinfer.ops.activation import Activation
@@ -82,12 +81,8 @@ def float_matmul(node: Node, builder: Builder) -> None:
     """A product of floats with bytes, which stay bytes where all rows meet one matrix with a scale for each column."""
     w, a = node.required_input(1), node.attrs
     _, k, n = matmul_ops.matrix_sizes([None if v is None else v.type for v in node.inputs], a)
-    rank, quant = w.type.rank, w.type.quant
-    stays = (
-        is_stored(w.type) and w.type.dtype in EIGHT_BIT and builder.is_fixed(w) and not a.transpose_a
-        and math.prod(w.type.shape[:-2]) == 1 and quant is not None
-        and (len(quant.scales) == 1 or quant.axis == (rank - 2 if a.transpose_b else rank - 1))
-    )  # fmt: skip
+    quant = w.type.quant
+    stays = is_stored(w.type) and w.type.dtype in EIGHT_BIT and builder.is_fixed(w) and is_scaled_by_column(w.type, a)
     if not stays:
         with_float_weights(matmul)(node, builder)
         return

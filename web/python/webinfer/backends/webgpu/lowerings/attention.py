@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from webinfer.backends.webgpu.dispatch import Dispatch, Target, groups_for, read, write
+from webinfer.backends.webgpu.dispatch import Dispatch, Target, groups_for, read, read_given, write
 from webinfer.backends.webgpu.lowerings.conversion import in_words
 from webinfer.codegen.prelude import f32, u32
 from webinfer.codegen.templates import Variable
@@ -34,8 +34,7 @@ def _attention(node: Node, target: Target) -> list[Dispatch]:
         parts = zip(("batch", "head", "row"), mask_strides(mask.type.shape), strict=True)
         steps |= {f"mask_{part}": step for part, step in parts}
     counts = u32(heads=b * h, per_batch=h, share=h // g, queries=n, keys=keys, d=d, e=e, **steps)
-    masks = [read("mask", mask)] if mask is not None else []
-    bindings = (read("q", q), read("k", k), read("v", v), *masks, write("y", y, single=not quads))
+    bindings = (read("q", q), read("k", k), read("v", v), *read_given(mask=mask), write("y", y, single=not quads))
     groups = groups_for(b * h * -(-n // (_WORKGROUP // _SPLIT)), target, 1)
     why = f"{_SPLIT} invocations a query"
     return [Dispatch("attention", variables, bindings, (*counts, *f32(scale=a.scale)), groups, why)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -15,6 +14,7 @@ from webinfer.backends.webgpu.dispatch import (
     Stored,
     Target,
     read,
+    read_given,
     source_dtype,
     write,
 )
@@ -27,7 +27,7 @@ from webinfer.codegen.templates import Variable
 from webinfer.dtypes import DType
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, TensorType, Value
-from webinfer.lowering.affine import round_to_f32
+from webinfer.lowering.affine import is_scaled_by_column, round_to_f32
 from webinfer.ops.strides import StridedCopy
 
 
@@ -78,9 +78,8 @@ def product(node: Node, target: Target, *, float16_weights: bool = False) -> Pro
         extras, numbers = product_epilogue(node)
         wide, dispatch = centered(w, target)
         return Product(wide, variables, extras, numbers, [dispatch])
-    values = (("bias", node.optional_input(2)), ("residual", node.optional_input(3)), ("slope", node.optional_input(4)))
-    bindings = [read(name, value) for name, value in values if value is not None]
     residual = node.optional_input(3)
+    bindings = read_given(bias=node.optional_input(2), residual=residual, slope=node.optional_input(4))
     params: tuple[Param, ...] = ()
     if residual is not None:
         channels = residual.type.shape[-1]
@@ -99,10 +98,7 @@ def stays_bytes(node: Node) -> bool:
     x, w = node.required_input(0), node.required_input(1)
     if node.op.name != "matmul" or is_quantized(x) or w.type.quant is None or w.type.dtype is not DType.INT8:
         return False
-    a, rank, quant = node.attrs, w.type.rank, w.type.quant
-    one = math.prod(w.type.shape[:-2]) == 1 and not a.transpose_a and w.is_constant
-    axis = rank - 2 if a.transpose_b else rank - 1
-    return one and not any(quant.zero_points) and (len(quant.scales) == 1 or quant.axis == axis)
+    return w.is_constant and not any(w.type.quant.zero_points) and is_scaled_by_column(w.type, node.attrs)
 
 
 def float_weights(w: Value, target: Target) -> Source:

@@ -8,6 +8,7 @@ from webinfer.backends.webgpu.dispatch import (
     Target,
     groups_for,
     read,
+    read_given,
     workgroup_reduction,
     workgroup_reduction_text,
     write,
@@ -28,8 +29,7 @@ def _layer_norm(node: Node, target: Target) -> list[Dispatch]:
         "workgroup": WORKGROUP, "centred": a.centred, "scaled": scale is not None, "shifted": bias is not None,
         **workgroup_reduction(target),
     }  # fmt: skip
-    given = [read(name, value) for name, value in (("scale", scale), ("bias", bias)) if value is not None]
-    bindings = (read("x", x), *given, write("y", y, single=True))
+    bindings = (read("x", x), *read_given(scale=scale, bias=bias), write("y", y, single=True))
     params = (*u32(rows=rows, depth=depth), *f32(epsilon=a.epsilon))
     why = f"a workgroup a row, {workgroup_reduction_text(target)}"
     return [Dispatch("layer_norm", variables, bindings, params, groups_for(rows, target, 1), why)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from webinfer.backends.webgpu.dispatch import Derived, Dispatch, Target, groups_for, read
+from webinfer.backends.webgpu.dispatch import Derived, Dispatch, Target, groups_for, read, read_given
 from webinfer.backends.webgpu.lowerings.epilogue import destination
 from webinfer.backends.webgpu.lowerings.movement import copy_dispatch
 from webinfer.codegen.elements import Element
@@ -34,11 +34,9 @@ def packed_matmul(node: Node, target: Target) -> list[Dispatch]:
     variables: dict[str, Variable] = {
         "bits": a.bits, "quads": k % 4 == 0, "has_zeros": zeros is not None, "has_bias": bias is not None
     }  # fmt: skip
-    values = (("scales", scales), ("zeros", zeros), ("bias", bias))
-    extras = [read(name, value) for name, value in values if value is not None]
     params = u32(pixels=rows, k=k, co=co, words=words, block=a.block, blocks=scales.type.shape[1])
     groups = groups_for(-(-rows // 4) * -(-co // 32), target, 1)
     place, after = destination(node.output, target, single=True)
-    bindings = (read("x", x), read("w", weights), *extras, place)
+    bindings = (read("x", x), read("w", weights), *read_given(scales=scales, zeros=zeros, bias=bias), place)
     why = f"weights stay in {a.bits} bits, eight share a sum"
     return [Dispatch("matmul_packed", variables, bindings, params, groups, why), *after]
