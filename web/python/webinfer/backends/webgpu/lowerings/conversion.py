@@ -70,13 +70,19 @@ def cast_dispatch(x: Source, y: Value, target: Target) -> Dispatch:
         smallest, largest = wanted.range
         low = max(float(smallest), -2147483648.0)
         high = min(float(largest), 4294967040.0 if wanted is DType.UINT32 else INT_MAX)
-    params = (*u32(count=y.type.size), *f32(low=low, high=high))
-    variables: dict[str, Variable] = {"workgroup": WORKGROUP, "rule": rule}
     element = place_of(source) if rule is CastRule.TO_BOOL else None
     extended = Element.U64 if source is DType.UINT32 else Element.I64  # by the sign of what comes, not of y
     into = write("y", y, extended if wanted.itemsize == 8 else None)
-    groups = groups_for(-(-y.type.size // 4), target)
-    return Dispatch("cast", variables, (read("x", x, element), into), params, groups)
+    return _cast(rule, read("x", x, element), into, y.type.size, target, low=low, high=high)
+
+
+def _cast(
+    rule: CastRule, x: Binding, y: Binding, count: int, target: Target, why: str = "", *,
+    low: float = 0.0, high: float = 0.0,
+) -> Dispatch:  # fmt: skip
+    params = (*u32(count=count), *f32(low=low, high=high))
+    variables: dict[str, Variable] = {"workgroup": WORKGROUP, "rule": rule}
+    return Dispatch("cast", variables, (x, y), params, groups_for(-(-count // 4), target), why)
 
 
 def _wide_cast(rule: CastRule, x: Binding, y: Binding, value: Value, signed: bool, target: Target) -> Dispatch:
@@ -88,20 +94,16 @@ def _wide_cast(rule: CastRule, x: Binding, y: Binding, value: Value, signed: boo
 
 def bits_dispatch(x: Value, y: Value, target: Target) -> Dispatch:
     """x's bits as y's type."""
-    bits, groups = bits_of(y.type.dtype), groups_for(-(-y.type.size // 4), target)
+    bits = bits_of(y.type.dtype)
+    source, into = read("x", x, bits), write("y", y, bits)
     if y.type.dtype.itemsize == 8:
-        return _wide_cast(CastRule.COPY, read("x", x, bits), write("y", y, bits), y, False, target)
-    params = (*u32(count=y.type.size), *f32(low=0.0, high=0.0))
-    variables: dict[str, Variable] = {"workgroup": WORKGROUP, "rule": CastRule.PLAIN}
-    return Dispatch("cast", variables, (read("x", x, bits), write("y", y, bits)), params, groups, "bit for bit")
+        return _wide_cast(CastRule.COPY, source, into, y, False, target)
+    return _cast(CastRule.PLAIN, source, into, y.type.size, target, "bit for bit")
 
 
 def plain_cast(x: Source, y: Source, count: int, target: Target) -> Dispatch:
     """`count` elements of x in y's type, which loses nothing or rounds."""
-    params = (*u32(count=count), *f32(low=0.0, high=0.0))
-    variables: dict[str, Variable] = {"workgroup": WORKGROUP, "rule": CastRule.PLAIN}
-    groups = groups_for(-(-count // 4), target)
-    return Dispatch("cast", variables, (read("x", x), write("y", y)), params, groups, "stored narrower")
+    return _cast(CastRule.PLAIN, read("x", x), write("y", y), count, target, "stored narrower")
 
 
 def is_quantized(value: Value | None) -> bool:
