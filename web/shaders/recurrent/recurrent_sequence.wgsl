@@ -11,7 +11,7 @@ const PADDED: u32 = {{ padded }}u;
 const GATES: u32 = {{ gates }}u;
 const QUADS: u32 = GATES * PADDED / 4u;
 const ROOM: u32 = {{ room }}u;
-var<workgroup> state: array<f32, ROOM>;  // of a GRU that resets its state twice: as it is, and reset
+var<workgroup> state: array<f32, ROOM>;  // as it is; then, if products see another one: reset or rounded
 var<workgroup> products: array<vec4<f32>, QUADS>;
 fn product(gate: u32, u: u32) -> f32 {
     let at = gate * PADDED + u;
@@ -19,29 +19,25 @@ fn product(gate: u32, u: u32) -> f32 {
 }
 {$ include "_cell.wgsl" $}
 {$ include "_row.wgsl" $}
-{$ include "_levels.wgsl" $}
 
 $$ if rounded
-fn levels_now() -> Levels {
+{$ include "_levels.wgsl" $}
+fn round_state(local: u32) {
     var low = 0.0;
     var high = 0.0;
     for (var u = 0u; u < SIZE; u++) {
         low = min(low, state[u]);
         high = max(high, state[u]);
     }
-    return levels_of(low, high);
+    let levels = levels_of(low, high);
+    for (var u = local; u < SIZE; u += WG) { state[PADDED + u] = nearest_level(state[u], levels); }
 }
-fn as_seen(v: f32, levels: Levels) -> f32 { return nearest_level(v, levels); }
-$$ else
-fn levels_now() -> Levels { return levels_of(0.0, 0.0); }
-fn as_seen(v: f32, levels: Levels) -> f32 { return v; }
 $$ endif
 
 fn multiply(start: u32, first: u32, end: u32) {
-    let levels = levels_now();
     for (var q = first; q < end; q += WG) {
         var sum = vec4<f32>(0.0);
-        for (var k = 0u; k < SIZE; k++) { sum += as_seen(state[start + k], levels) * load4_w(k * QUADS + q); }
+        for (var k = 0u; k < SIZE; k++) { sum += state[start + k] * load4_w(k * QUADS + q); }
         products[q] = sum;
     }
 }
@@ -61,6 +57,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         for (var u = local; u < SIZE; u += WG) { state[PADDED + u] = state[u] * gate_of(row, 1u, u, 0.0); }
         workgroupBarrier();
         multiply(PADDED, 2u * PADDED / 4u + local, QUADS);
+        $$ elif rounded
+        round_state(local);
+        workgroupBarrier();
+        multiply(PADDED, local, QUADS);
         $$ else
         multiply(0u, local, QUADS);
         $$ endif

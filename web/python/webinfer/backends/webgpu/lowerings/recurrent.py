@@ -51,6 +51,7 @@ class _Layer:
         self.size, self.gates = r.type.shape[1], self.a.cell.gates
         self.padded = -(-self.size // 4) * 4
         self.gated = self.a.cell is Cell.GRU and not self.a.reset_after
+        self.states = 1 + (self.gated or self.a.symmetric is not None)  # in a workgroup: another one for products
         shape, order = (self.size, self.gates, self.size), (self.gates * self.padded, self.padded, 1)
         copy = StridedCopy(0, shape, 0, (1, self.size * self.size, self.size), 0, order)
         self.weights = packed_columns(r, copy, (self.size, self.gates, self.padded), "recurrent", target)
@@ -79,7 +80,7 @@ class _Layer:
         """The sums and those of the named inputs that there are."""
         return read("sums", self.sums), *(read(name, self.given[name]) for name in names if name in self.given)
 
-    def states(self) -> tuple[Binding, ...]:
+    def outputs(self) -> tuple[Binding, ...]:
         """All states, the last one and the cells, which are computed in place."""
         y, *lasts = self.node.outputs
         names = zip(("last", "cells"), lasts, strict=False)
@@ -92,10 +93,9 @@ def _sequence(layer: _Layer) -> list[Dispatch]:
     width = min(MOST_INVOCATIONS, -(-quads // 32) * 32)
     turns = -(-quads // width) * (layer.size + 2) + layer.size + 4 * -(-layer.size // width) + 8
     chunk = max(1, MAX_TURNS // turns) if layer.target.software else layer.steps
-    room = layer.padded * (2 if layer.gated else 1)
-    variables = layer.variables | {"workgroup": width, "gated": layer.gated, "room": room}
+    variables = layer.variables | {"workgroup": width, "gated": layer.gated, "room": layer.padded * layer.states}
     names = ("bias", "peepholes", "lengths")
-    bindings = (*layer.reads(*names), read("w", layer.weights), *layer.states())
+    bindings = (*layer.reads(*names), read("w", layer.weights), *layer.outputs())
     return [
         Dispatch(
             "recurrent_sequence", variables, bindings,
@@ -141,7 +141,7 @@ def _steps(layer: _Layer) -> list[Dispatch]:
             outputs = (read("last", last), write("y", reset, single=True))
             made.append(_step(layer, i, shares, Stage.RESET, outputs))
             made.append(_product(layer, reset, shares, range(2, 3)))
-        made.append(_step(layer, i, shares, Stage.NEXT, layer.states()))
+        made.append(_step(layer, i, shares, Stage.NEXT, layer.outputs()))
     return made
 
 
@@ -150,7 +150,7 @@ def _recurrent(node: Node, target: Target) -> list[Dispatch]:
     layer = _Layer(node, target)
     if layer.batch > target.limits["maxComputeWorkgroupsPerDimension"]:
         raise UnsupportedOpError([f"{layer.batch} sequences at a time"])
-    shared = 4 * layer.padded * (layer.gates + 1 + layer.gated)
+    shared = 4 * layer.padded * (layer.gates + layer.states)
     return [*layer.start(), *(_sequence if shared <= MOST_SHARED else _steps)(layer)]
 
 
