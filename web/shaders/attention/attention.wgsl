@@ -60,6 +60,9 @@ fn main(
     let at_q = batch * params.q_batch + head * params.q_head + query * params.q_row;
     let at_k = batch * params.k_batch + head / params.share * params.k_head;
     let at_v = batch * params.v_batch + head / params.share * params.v_head;
+    $$ if masked
+    let at_mask = batch * params.mask_batch + head * params.mask_head + query * params.mask_row;
+    $$ endif
     var x: array<vec4<f32>, D4>;
     for (var d = 0u; d < D4; d++) { x[d] = quad_q(at_q, d) * params.scale; }
     var sums: array<vec4<f32>, E4>;
@@ -81,7 +84,7 @@ fn main(
             for (var d = 0u; d < D4; d++) { products += x[d] * block_k[j * D4 + d]; }
             var logit = dot(products, vec4<f32>(1.0));
             $$ if masked
-            logit += load_mask(batch * params.mask_batch + head * params.mask_head + query * params.mask_row + first + j);
+            logit += load_mask(at_mask + first + j);
             $$ endif
             if (logit > top) {
                 let shrink = exp(top - logit);

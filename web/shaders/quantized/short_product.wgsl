@@ -1,6 +1,7 @@
 // short_product: convolutions and matrix products of int16 data with int8 weights, whose sums have 64 bits.
 //
-//   x [N, IH, IW, CI] int16; w [CO, KH, KW, CI/groups] int8, read with the steps `w_out` and `w_tap`; bias [CO] of 64 bits
+//   x [N, IH, IW, CI] int16; bias [CO] of 64 bits
+//   w [CO, KH, KW, CI/groups] int8, read with the steps `w_out` and `w_tap`
 //   scales, shifts [CO]: y = (sum * scale + half) >> shift, clamped to low..high
 //   y [N, OH, OW, CO] int16, four consecutive elements an invocation
 //   Dispatch: (ceil(count / 4) / WG)

@@ -128,9 +128,12 @@ def _sixteen_bits(scalar: str) -> Layout:
 
 def _unsigned_sixteen_bits() -> Layout:
     """Two unsigned 16-bit elements a word, computed as i32 so that differences may be negative."""
-    bits = _sixteen_bits("u32")
-    load, load4 = (text.removeprefix("return ").removesuffix(";") for text in (bits.load, bits.load4))
-    return Layout(bits.word, "i32", "vec4<i32>", f"return i32({load});", f"return vec4<i32>({load4});", bits.store4)
+    return Layout(
+        "vec2<u32>", "i32", "vec4<i32>",
+        "return i32(($x[i >> 2u][(i >> 1u) & 1u] >> (16u * (i & 1u))) & 65535u);",
+        "return vec4<i32>((vec4<u32>($x[q].xxyy) >> vec4<u32>(0u, 16u, 0u, 16u)) & vec4<u32>(65535u));",
+        _sixteen_bits("i32").store4,
+    )  # fmt: skip
 
 
 def _two_words(scalar: str) -> Layout:
