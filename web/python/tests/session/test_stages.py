@@ -17,7 +17,7 @@ from tests.session.test_open_sizes import DRAW, judged, saved, shared, with_sess
 
 import webinfer  # noqa: E402
 from webinfer.errors import InputError, LimitError, UnsupportedOpError  # noqa: E402
-from webinfer.session import stages  # noqa: E402
+from webinfer.session import loading, stages  # noqa: E402
 
 BACKENDS = pytest.mark.parametrize("backend", ["wasm", "reference"])
 SIZE = 5000  # elements from which a branch is worth a look at its condition
@@ -78,6 +78,20 @@ def test_only_the_branch_that_is_taken_runs(backend: str) -> None:
         assert "mul" in session.graph_text() or "linear" in session.graph_text()
 
     with_session(work, data, backend)
+
+
+def test_a_model_is_read_once_for_each_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    read, reading = list[str](), loading.read_model
+    monkeypatch.setattr(loading, "read_model", lambda data, *rest: read.append("") or reading(data, *rest))
+
+    async def work(session: webinfer.Session) -> None:
+        assert len(read) == 1
+        for _ in range(2):
+            await session.run(np.ones(SIZE, np.float32))
+            assert len(read) == 2
+
+    sides = [helper.make_node("Exp", ["s"], ["p"])], [helper.make_node("Slice", ["s", "from_", "to"], ["q"])]
+    with_session(work, _branches(*sides))
 
 
 def test_what_only_the_other_branch_lacks_does_not_matter() -> None:

@@ -109,6 +109,7 @@ class StagedGraph(Graph):
         while any(value.name.startswith(self._mark) for value in self.inputs):
             self._mark += "#"
         self._parts: OrderedDict[Path, Part] = OrderedDict()
+        self._keep(NO_PATH, first.graph, first.key, first.turns, ())
 
     def part(self, path: Path) -> Part:
         """The part that follows these values.
@@ -123,17 +124,18 @@ class StagedGraph(Graph):
             except Unknown as unknown:
                 graph, key, turns = unknown.graph, unknown.key, unknown.turns
             except (ModelFormatError, ShapeError) as error:
-                if not path:
-                    raise
                 raise InputError(f"{self.name!r} cannot run on values that these inputs led to; {error}") from error
-            self.variables.add(graph.states)
-            if turns is not None:
-                self._finish(turns.graph)
-            self._parts[path] = Part(graph, key, turns, before, self._mark)
-            while len(self._parts) > MAX_PARTS:
-                self._parts.popitem(last=False)
+            self._keep(path, graph, key, turns, before)
         self._parts.move_to_end(path)
         return self._parts[path]
+
+    def _keep(self, path: Path, graph: Graph, key: Key | None, turns: Turns | None, before: Sequence[Part]) -> None:
+        self.variables.add(graph.states)
+        if turns is not None:
+            self._finish(turns.graph)
+        self._parts[path] = Part(graph, key, turns, before, self._mark)
+        while len(self._parts) > MAX_PARTS:
+            self._parts.popitem(last=False)
 
     def graph_of(self, part: Part | Turns) -> Graph:
         """The part, or a loop's turn, as backends take it."""
