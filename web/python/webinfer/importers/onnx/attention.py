@@ -61,11 +61,25 @@ def repeat_heads(op: Operation, x: Value, times: int) -> Value:
     return op.reshape(wide, (n, heads * times, length, size))
 
 
-def scores(op: Operation, heads: Heads, scale: float) -> Value:
-    """q kᵀ * scale; half of the scale goes to each side, which keeps products of float16 in range."""
-    root = math.sqrt(scale)
+def scores(op: Operation, heads: Heads) -> Value:
+    """q kᵀ * scale, softly capped where `softcap` says so.
+
+    Half of the scale goes to each side, which keeps products of float16 in range.
+    """
+    root = math.sqrt(op.real("scale", 0.0) or 1 / math.sqrt(heads.q.type.shape[3]))
     q, k = (op.unary(ew.LINEAR, x, root) for x in (heads.q, heads.k))
-    return op.emit(mm.MATMUL, [q, k], mm.MatmulAttrs(transpose_b=True))
+    raw, cap = op.emit(mm.MATMUL, [q, k], mm.MatmulAttrs(transpose_b=True)), op.real("softcap", 0.0)
+    return op.unary(ew.LINEAR, op.unary(ew.TANH, op.unary(ew.LINEAR, raw, 1 / cap)), cap) if cap else raw
+
+
+def biased(op: Operation, logits: Value, past: int = 0) -> Value:
+    """Scores and the bias of input 5; with `unidirectional` no query looks ahead, before which were `past` keys."""
+    if op.optional(5) is not None:
+        logits = op.binary(ew.ADD, logits, op.value(5))
+    if op.whole("unidirectional", 0):
+        queries, keys = logits.type.shape[2:]
+        logits = op.binary(ew.ADD, logits, known_bias(op, queries, keys, past, -1, 0))
+    return logits
 
 
 def attend(op: Operation, logits: Value, v: Value) -> tuple[Value, Value]:
@@ -170,11 +184,7 @@ def _attention(op: Operation) -> list[Value]:
     if rest:
         op.fail(f"{heads.q.type.shape[1]} heads of queries for {heads.k.type.shape[1]} of keys")
     heads.k, heads.v = repeat_heads(op, heads.k, groups), repeat_heads(op, heads.v, groups)
-    shown = [raw := scores(op, heads, op.real("scale", 0.0) or 1 / math.sqrt(heads.q.type.shape[3]))]
-    cap = op.real("softcap", 0.0)
-    if cap:
-        raw = op.unary(ew.LINEAR, op.unary(ew.TANH, op.unary(ew.LINEAR, raw, 1 / cap)), cap)
-    shown[0] = raw
+    raw = scores(op, heads)
     if dtype_of(op.whole("softmax_precision", 1), "softmax_precision").inner not in (DType.FLOAT32, DType.FLOAT16):
         op.refuse("softmax_precision")
     logits = raw if bias is None else op.binary(ew.ADD, raw, bias)
@@ -243,15 +253,8 @@ def _packed(op: Operation) -> Value:
     sizes: Sequence[int] = op.wholes("qkv_hidden_sizes") or (total // 3,) * 3
     if len(sizes) != 3 or sum(sizes) != total:
         op.fail(f"sizes {sizes} do not add up to {total}")
-    starts = (0, sizes[0], sizes[0] + sizes[1])
-    parts = [split_heads(op, op.cut(wide, 2, at, size), count) for at, size in zip(starts, sizes, strict=True)]
-    heads = Heads(*parts)
-    logits = scores(op, heads, op.real("scale", 0.0) or 1 / math.sqrt(heads.q.type.shape[3]))
-    if op.optional(5) is not None:
-        logits = op.binary(ew.ADD, logits, op.value(5))
-    if op.whole("unidirectional", 0):
-        logits = op.binary(ew.ADD, logits, known_bias(op, logits.type.shape[2], logits.type.shape[3], 0, -1, 0))
-    return join_heads(op, attend(op, logits, heads.v)[0])
+    heads = Heads(*(split_heads(op, part, count) for part in op.pieces(wide, 2, sizes)))
+    return join_heads(op, attend(op, biased(op, scores(op, heads)), heads.v)[0])
 
 
 def _bias_gelu(op: Operation) -> Value:

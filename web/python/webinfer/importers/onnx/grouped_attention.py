@@ -5,15 +5,13 @@ Source:  onnxruntime v1.31, docs/ContribOperators.md, GroupQueryAttention and Mu
 
 from __future__ import annotations
 
-import math
-
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Value
 from webinfer.importers.onnx.attention import (
     Heads,
     attend,
+    biased,
     join_heads,
-    known_bias,
     repeat_heads,
     rotated,
     running_bias,
@@ -31,8 +29,7 @@ def _heads(op: Operation, count: int, shared: int) -> Heads:
     if op.optional(1) is not None:
         return Heads(*(split_heads(op, op.value(i), n) for i, n in enumerate((count, shared, shared))))
     wide = split_heads(op, op.value(0), count + 2 * shared)
-    starts = ((0, count), (count, shared), (count + shared, shared))
-    return Heads(*(op.cut(wide, 1, start, n) for start, n in starts))
+    return Heads(*op.pieces(wide, 1, (count, shared, shared)))
 
 
 def _with_past(op: Operation, new: Value, key: int, before: Value, total: int) -> Value:
@@ -99,10 +96,7 @@ def _group_query(op: Operation) -> list[Value]:
     if extra is not None:
         bias = op.binary(ew.ADD, bias, op.cast(extra, DType.FLOAT32))
     heads.k, heads.v = repeat_heads(op, heads.k, count // shared), repeat_heads(op, heads.v, count // shared)
-    logits = scores(op, heads, op.real("scale", 0.0) or 1 / math.sqrt(heads.q.type.shape[3]))
-    cap = op.real("softcap", 0.0)
-    if cap:
-        logits = op.unary(ew.LINEAR, op.unary(ew.TANH, op.unary(ew.LINEAR, logits, 1 / cap)), cap)
+    logits = scores(op, heads)
     y, _ = attend(op, op.binary(ew.ADD, logits, op.cast(bias, logits.type.dtype)), heads.v)
     return [join_heads(op, y), *present]
 
@@ -123,7 +117,7 @@ def _multi_head(op: Operation) -> list[Value]:
     if op.optional(6) is not None:
         past = op.value(6).type.shape[2]
         heads.k, heads.v = (op.concat([op.value(key), new], 2) for key, new in ((6, heads.k), (7, heads.v)))
-    logits = scores(op, heads, op.real("scale", 0.0) or 1 / math.sqrt(heads.q.type.shape[3]))
+    logits = scores(op, heads)
     mask, keys = op.optional(4), heads.k.type.shape[2]
     if mask is not None:
         if mask.type.shape != (heads.q.type.shape[0], keys):
@@ -131,11 +125,7 @@ def _multi_head(op: Operation) -> list[Value]:
         kept = op.reshape(op.cast(mask, DType.BOOL), (mask.type.shape[0], 1, 1, keys))
         numbers = (op.constant([n], DType.FLOAT32, ()) for n in (0.0, op.real("mask_filter_value", -10000.0)))
         logits = op.binary(ew.ADD, logits, op.cast(op.emit(ew.WHERE, [kept, *numbers], NoAttrs()), logits.type.dtype))
-    if op.optional(5) is not None:
-        logits = op.binary(ew.ADD, logits, op.value(5))
-    if op.whole("unidirectional", 0):
-        logits = op.binary(ew.ADD, logits, known_bias(op, logits.type.shape[2], keys, past, -1, 0))
-    y, _ = attend(op, logits, heads.v)
+    y, _ = attend(op, biased(op, logits, past), heads.v)
     return [join_heads(op, y), heads.k, heads.v]
 
 
