@@ -173,6 +173,14 @@ def _read_subgraph(
     return subgraph
 
 
+def _read_blocks(scales: Table | None) -> tuple[int, int]:
+    """The tensor that holds the scales of blocks, and the size of a block; -1 and 0 where there are none."""
+    if scales is None or scales.number("details_type") != BLOCKWISE:
+        return -1, 0
+    details = scales.table("details", "BlockwiseQuantization")
+    return (-1, 0) if details is None else (details.number("scales"), details.number("block_size"))
+
+
 def _read_tensor(index: int, table: Table, buffers: list[Table], views: dict[int, memoryview]) -> TensorInfo:
     what = f"tensor {index} {safe_name(table.text('name'))}"
     code = table.number("type")
@@ -188,8 +196,8 @@ def _read_tensor(index: int, table: Table, buffers: list[Table], views: dict[int
     scheme = table.table("sparsity")
     layout = read_sparsity(scheme, shape, what) if scheme is not None and data is not None else None
     scales = table.table("quantization")
-    if kind not in (None, DType.FLOAT64) and kind.inner is not kind:  # results are not rounded to so few bits
-        kind = None if data is None else kind
+    if data is None and kind not in (None, DType.FLOAT64) and kind.inner is not kind:
+        kind = None  # results are not rounded to so few bits
     dtype = None if kind is None else kind.inner
     if data is not None and kind is not None:
         count = stored_elements(layout) if layout else _size(shape)
@@ -199,11 +207,6 @@ def _read_tensor(index: int, table: Table, buffers: list[Table], views: dict[int
             )
         data = to_inner(spread(data, kind, count), kind)
     quant = read_quantization(scales, shape, dtype, what)
-    if scales is not None and scales.number("details_type") == BLOCKWISE:
-        details = scales.table("details", "BlockwiseQuantization")
-        blocks = (details.number("scales"), details.number("block_size")) if details is not None else (-1, 0)
-    else:
-        blocks = (-1, 0)
     signature = table.numbers("shape_signature")
     if (
         signature
@@ -213,7 +216,7 @@ def _read_tensor(index: int, table: Table, buffers: list[Table], views: dict[int
         raise ModelFormatError(f"{what}: shape {shape} contradicts its signature {signature}")
     return TensorInfo(
         index, table.text("name"), shape, type_name, dtype, data, quant, layout, signature,
-        table.flag("is_variable"), bool(shape) or table.flag("has_rank"), blocks, kind,
+        table.flag("is_variable"), bool(shape) or table.flag("has_rank"), _read_blocks(scales), kind,
     )  # fmt: skip
 
 
