@@ -9,7 +9,6 @@ import functools
 import math
 import struct
 from array import array
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from webinfer.dtypes import DType
@@ -116,14 +115,10 @@ def spread(data: memoryview, dtype: DType, count: int) -> memoryview:
     """`count` elements that a file packs side by side, the first in the low bits, in a byte each."""
     if dtype.bits >= 8:
         return data
-
-    def parts() -> Iterator[bytes]:
-        for shift in range(0, 8, dtype.bits):
-            yield bytes((code >> shift) % (1 << dtype.bits) for code in range(256))
-
-    apart, raw = bytearray(data.nbytes * 8 // dtype.bits), bytes(data)
-    for i, table in enumerate(parts()):
-        apart[i :: 8 // dtype.bits] = raw.translate(table)
+    each = 8 // dtype.bits
+    apart, raw = bytearray(data.nbytes * each), bytes(data)
+    for i in range(each):
+        apart[i::each] = raw.translate(bytes((code >> i * dtype.bits) % (1 << dtype.bits) for code in range(256)))
     return memoryview(apart)[:count]
 
 
