@@ -81,10 +81,7 @@ def _activated(op: Operation, y: Value, words: Sequence[str]) -> Value:
 
 def _conv2d(op: Operation) -> Value:
     """Weights [KH, KW, CI, CO]"""
-    return _convolve(op, _image(op), _filter(op))
-
-
-def _convolve(op: Operation, x: Value, w: Value) -> Value:
+    x, w = _image(op), _filter(op)
     inner, outer = w.type.shape[2:]
     if inner < 1 or x.type.shape[3] % inner:
         op.fail(f"weights {w.type.shape} do not divide the channels of x {x.type.shape}")
