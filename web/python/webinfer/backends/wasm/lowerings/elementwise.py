@@ -8,6 +8,7 @@ import struct
 from webinfer.backends.wasm.builder import Builder, Lower, compute_itemsize
 from webinfer.backends.wasm.lowerings.cast import F32, compute_dtype, convert, converted, copy
 from webinfer.backends.wasm.lowerings.nest import broadcast_nest
+from webinfer.codegen.formulas import BITS
 from webinfer.dtypes import DType
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, Op, Value
@@ -19,6 +20,7 @@ from webinfer.plan.blocks import Ref
 INFINITY = math.inf
 I32, I64, U64, BOOL = DType.INT32, DType.INT64, DType.UINT64, DType.BOOL
 WIDENED = {DType.INT8: I32, DType.UINT8: I32, DType.INT16: I32, DType.UINT16: I32, DType.BOOL: I32, DType.UINT32: I64}
+_WRAPS = ("+", "-", "*", "neg", *BITS)
 SHORT = {F32: "f32", I32: "i32", I64: "i64", U64: "u64"}
 
 
@@ -54,9 +56,7 @@ def unary(node: Node, builder: Builder) -> None:
 def _kernel_dtype(node: Node, dtype: DType) -> DType:
     """The integers that the kernel computes with: sums and products wrap, which is the same for both signs."""
     formula = ops.ROWS[node.op.name].formula
-    wraps = formula is not None and all(
-        part.name in ("+", "-", "*", "neg", "bit_and", "bit_or", "bit_xor") for part in formula if part.parts
-    )
+    wraps = formula is not None and all(part.name in _WRAPS for part in formula if part.parts)
     return I64 if dtype is U64 and wraps else WIDENED.get(dtype, dtype)
 
 
