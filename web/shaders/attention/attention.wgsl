@@ -42,18 +42,14 @@ var<workgroup> block_v: array<vec4<f32>, KEYS * E4>;
 var<workgroup> tops: array<vec2<f32>, WG>;    // (largest logit, sum of weights) of each invocation
 var<workgroup> parts: array<vec4<f32>, WG>;
 
-@compute @workgroup_size(WG)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) local: u32,
-) {
-    // Spare workgroups of a folded dispatch repeat the last one: no barrier may stand behind a return.
-    let blocks = (params.queries + ROWS - 1u) / ROWS;
-    let unit = min(group.x + group.y * groups.x, params.heads * blocks - 1u);
-    let head = unit / blocks % params.per_batch;
-    let batch = unit / blocks / params.per_batch;
-    let row = unit % blocks * ROWS + local / SPLIT;
+{$ include "_each_workgroup.wgsl" $}
+
+fn blocks() -> u32 { return (params.queries + ROWS - 1u) / ROWS; }
+fn units() -> u32 { return params.heads * blocks(); }
+fn compute(unit: u32, local: u32) {
+    let head = unit / blocks() % params.per_batch;
+    let batch = unit / blocks() / params.per_batch;
+    let row = unit % blocks() * ROWS + local / SPLIT;
     let own = local % SPLIT;
     let query = min(row, params.queries - 1u);
 

@@ -19,15 +19,10 @@ fn subgroup_reduce(a: acc_v) -> acc_v { return acc_v(subgroupMin(a.low), subgrou
 $$ endif
 {$ include "_workgroup_reduce.wgsl" $}
 {$ include "_levels.wgsl" $}
+{$ include "_each_workgroup.wgsl" $}
 
-@compute @workgroup_size(WG)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) local: u32,
-) {
-    // Spare workgroups of a folded dispatch repeat the last row: no barrier may stand behind a return.
-    let row = min(group.x + group.y * groups.x, params.rows - 1u);
+fn units() -> u32 { return params.rows; }
+fn compute(row: u32, local: u32) {
     let base = row * params.depth;
     var own = start();
     for (var d = local; d < params.depth; d += WG) {

@@ -40,6 +40,7 @@ fn subgroup_reduce(a: acc_v) -> acc_v {
 }
 $$ endif
 {$ include "_workgroup_reduce.wgsl" $}
+{$ include "_each_workgroup.wgsl" $}
 
 fn rank_at(i: u32) -> u32 {
     let v = load_x(i);
@@ -50,16 +51,9 @@ fn rank_at(i: u32) -> u32 {
     $$ endif
 }
 
-@compute @workgroup_size(WG)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) local: u32,
-) {
-    // Spare workgroups repeat the last lines: no barrier may stand behind a return.
-    let last = params.count - 1u;
-    let quad = min(group.x + group.y * groups.x, last / 4u);
-    let line = min(4u * quad + vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(last));
+fn units() -> u32 { return (params.count + 3u) / 4u; }
+fn compute(quad: u32, local: u32) {
+    let line = min(4u * quad + vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(params.count - 1u));
     let base = line / params.inner * params.depth * params.inner + line % params.inner;
     var own = start();
     for (var d = local; d < params.depth; d += WG) {

@@ -15,15 +15,10 @@ $$ if subgroups
 {$ include "_reduce_subgroup.wgsl" $}
 $$ endif
 {$ include "_workgroup_reduce.wgsl" $}
+{$ include "_each_workgroup.wgsl" $}
 
-@compute @workgroup_size(WG)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) local: u32,
-) {
-    // Spare workgroups of a folded dispatch repeat the last quad: no barrier may stand behind a return.
-    let quad = min(group.x + group.y * groups.x, params.count / 4u - 1u);
+fn units() -> u32 { return params.count / 4u; }
+fn compute(quad: u32, local: u32) {
     let inner = params.inner / 4u;
     let base = quad / inner * params.reduced * inner + quad % inner;
     var acc = start();

@@ -16,17 +16,12 @@ $$ if subgroups
 {$ include "_reduce_subgroup.wgsl" $}
 $$ endif
 {$ include "_workgroup_reduce.wgsl" $}
+{$ include "_each_workgroup.wgsl" $}
 
 const LANES = vec4<u32>(0u, 1u, 2u, 3u);
 
-@compute @workgroup_size(WG)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) local: u32,
-) {
-    // Spare workgroups of a folded dispatch repeat the last part: no barrier may stand behind a return.
-    let number = min(group.x + group.y * groups.x, params.count - 1u);
+fn units() -> u32 { return params.count; }
+fn compute(number: u32, local: u32) {
     let across_lines = (params.inner + 3u) / 4u;
     let quad = number % across_lines;
     let part = number / across_lines % params.parts;

@@ -15,15 +15,10 @@ $$ if subgroups
 {$ include "_reduce_subgroup.wgsl" $}
 $$ endif
 {$ include "_workgroup_reduce.wgsl" $}
+{$ include "_each_workgroup.wgsl" $}
 
-@compute @workgroup_size(WG)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) local: u32,
-) {
-    // Spare workgroups of a folded dispatch repeat the last row: no barrier may stand behind a return.
-    let row = min(group.x + group.y * groups.x, params.rows - 1u);
+fn units() -> u32 { return params.rows; }
+fn compute(row: u32, local: u32) {
     let quads = params.reduced / 4u;
     var acc = start();
     for (var q = local; q < quads; q += WG) { acc = step(acc, load4_x(row * quads + q)); }

@@ -24,15 +24,10 @@ fn subgroup_reduce(a: acc_v) -> acc_v {
 }
 $$ endif
 {$ include "_workgroup_reduce.wgsl" $}
+{$ include "_each_workgroup.wgsl" $}
 
-@compute @workgroup_size(WG)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) local: u32,
-) {
-    // Spare workgroups of a folded dispatch repeat the last line: no barrier may stand behind a return.
-    let line = min(group.x + group.y * groups.x, params.lines - 1u);
+fn units() -> u32 { return params.lines; }
+fn compute(line: u32, local: u32) {
     let base = line / params.inner * params.depth * params.inner + line % params.inner;
 
     var own = start();

@@ -69,6 +69,10 @@ fn workgroup_reduce(own: acc_v, local: u32) -> acc_v {
     }
     return all;
 }
+// _each_workgroup: main() of shaders whose workgroups each compute one unit of y together by `compute(unit, local)`.
+//
+//   Needs: fn compute(unit: u32, local: u32), fn units() -> u32, const WG.
+//   Dispatch: (units()) workgroups, which may go on in y
 
 @compute @workgroup_size(WG)
 fn main(
@@ -76,8 +80,12 @@ fn main(
     @builtin(num_workgroups) groups: vec3<u32>,
     @builtin(local_invocation_index) local: u32,
 ) {
-    // Spare workgroups of a folded dispatch repeat the last line: no barrier may stand behind a return.
-    let line = min(group.x + group.y * groups.x, params.lines - 1u);
+    // Spare workgroups of a folded dispatch repeat the last unit: no barrier may stand behind a return.
+    compute(min(group.x + group.y * groups.x, units() - 1u), local);
+}
+
+fn units() -> u32 { return params.lines; }
+fn compute(line: u32, local: u32) {
     let base = line / params.inner * params.depth * params.inner + line % params.inner;
 
     var own = start();
