@@ -185,10 +185,7 @@ _NUMBERS = (F32, I32)
 _ELU = f.select(X > 0.0, X, A * f.expm1(X))
 
 _LN2, _SIZE = 0.6931472, abs(X)
-_ROOT, _GROWTH = (
-    f.exp(0.5 * _SIZE),
-    f.expm1(0.5 * _SIZE),
-)  # of |x| / 2: products overflow where results do
+_ROOT, _GROWTH = f.exp(0.5 * _SIZE), f.expm1(0.5 * _SIZE)  # of |x| / 2: products overflow where results do
 _FALL, _REST = 1.0 / _ROOT, 1.0 / (_GROWTH + 1.0)
 _COSH = 0.5 * _ROOT * _ROOT + 0.5 * _FALL * _FALL
 _SINH = f.select(_SIZE > 80.0, _GROWTH, _GROWTH + _GROWTH * _REST) * (0.5 * (_GROWTH + 1.0) + 0.5 * _REST)

@@ -41,8 +41,8 @@ def _becomes_norm(node: Node, writers: Writers) -> int:
             found = _squared(mean, writers) if least is not None and least >= 0 else None
             if found is None or found[0] is not x:
                 continue
-            axes, rank = found[1], x.type.rank
-            if sorted(axes) != list(range(rank - len(axes), rank)) or not axes:
+            axes = found[1]
+            if not _are_last(axes, x):
                 continue
             source = _centred(x, axes, writers)
             attrs = norm.LayerNormAttrs(len(axes), least or 0.0, source is not None)
@@ -85,8 +85,8 @@ def _factor(
     average = made_by(mean, writers, red.REDUCE_MEAN)
     if average is None or x is None or average.inputs[0] is not x or not average.attrs.keep_dims:
         return None
-    rank, axes = x.type.rank, average.attrs.axes
-    if not axes or sorted(axes) != list(range(rank - len(axes), rank)):
+    axes = average.attrs.axes
+    if not _are_last(axes, x):
         return None
     scaled = made_by(factor, writers, ew.MUL)
     options = [(factor, None)] if scaled is None else [(scaled.inputs[0], scaled.inputs[1]), tuple(scaled.inputs[::-1])]
@@ -100,6 +100,12 @@ def _factor(
             if apart is not None and {*apart.inputs} == {x, mean} and apart.attrs.activation is Activation.NONE:
                 return len(axes), least, scale
     return None
+
+
+def _are_last(axes: tuple[int, ...], x: Value) -> bool:
+    """Whether these are the last axes of x, at least one."""
+    rank = x.type.rank
+    return bool(axes) and sorted(axes) == list(range(rank - len(axes), rank))
 
 
 def _root(value: Value | None, writers: Writers, inverse: bool) -> Value | None:
