@@ -13,6 +13,7 @@ from build_scripts.bench.columns import Entry
 from build_scripts.bench.models import ModelEntry
 from build_scripts.bench.rivals import MODULES, ONLY_FOR, RIVALS, copy_script
 from build_scripts.paths import BENCHMARKS, BUILD, SITE
+from build_scripts.site.assemble import STATIC, hashed_folder
 
 COUNTED = ("rivals", "engine", "models")  # folders whose files a system needs; the rest is the benchmark's own
 GZIP_SIZES = BUILD / "stamps" / "bench-gzip.json"
@@ -53,16 +54,25 @@ def without(site: Path, done: Sequence[str], culprit: Mapping[str, Any], reason:
 
 
 def copy_engine(target: Path, left_out: Sequence[str] = ("models", "images")) -> None:
-    """The engine, its kernels and Pyodide as the server would serve them, with relative addresses."""
+    """The engine, its kernels and Pyodide as the server would serve them, with relative addresses.
+
+    Of the page's scripts each module by itself: the benchmark starts Python without the page.
+    """
     manifest = json.loads((SITE / "manifest.json").read_text())
     kept = {}
     for name, asset in manifest["assets"].items():
-        if name.split("/")[0] in left_out:
+        if name.split("/")[0] in (*left_out, "static"):
             continue
         path = asset["url"].lstrip("/")
         (target / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(SITE / path, target / path)
         kept[name] = {"url": path, "bytes": asset["bytes"], "sha256": asset["sha256"]}
+    modules = {path.relative_to(STATIC).as_posix(): path.read_bytes() for path in STATIC.rglob("*.js")}
+    for module in hashed_folder("static", modules):
+        (target / module.path).parent.mkdir(parents=True, exist_ok=True)
+        (target / module.path).write_bytes(module.data)
+        sha256 = hashlib.sha256(module.data).hexdigest()
+        kept[module.logical] = {"url": module.path, "bytes": len(module.data), "sha256": sha256}
     (target / "manifest.json").write_text(json.dumps({"assets": kept}))
 
 

@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,8 @@ from build_scripts.steps import Step
 PAGE_FACTS = Path(__file__).with_name("page_facts.py")
 BUNDLE = Path(__file__).with_name("bundle.py")
 ROOTS = ("page", "engine_worker")  # scripts that come as one file with all that they import
+ALONE = ("first", "integrity", "offline", "service_worker", "thread_worker")  # others that are asked for by their names
+DRAWERS = "results/*.js"  # asked for by the kind of what a task finds
 STATIC = WEB / "static"
 COMPRESSED = BUILD / "compressed"
 PYODIDE_FILES = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip")
@@ -69,19 +71,8 @@ class Asset:
 def site_step() -> Step:
     """The step that assembles build/site."""
     pyodide = [NODE_MODULES / "pyodide" / name for name in PYODIDE_FILES]
-    sources = [
-        *pyodide,
-        WHEELS,
-        BROWSER_WHEELS,
-        STATIC,
-        KERNELS,
-        MODELS,
-        IMAGES,
-        SNAPSHOT,
-        Path(__file__),
-        PAGE_FACTS,
-        BUNDLE,
-    ]
+    data = [WHEELS, BROWSER_WHEELS, STATIC, KERNELS, MODELS, IMAGES, SNAPSHOT]
+    sources = [*pyodide, *data, Path(__file__), PAGE_FACTS, BUNDLE]
     return Step(
         "site", "assemble and compress what the server serves", inputs=lambda: [version(), *sources],
         outputs=(SITE / "manifest.json",), action=assemble, stamp=BUILD / "stamps" / "site",
@@ -114,18 +105,29 @@ def _folders_of(assets: list[Asset]) -> list[Asset]:
 def _folders() -> Iterator[Asset]:
     pyodide = {name: NODE_MODULES / "pyodide" / name for name in PYODIDE_FILES}
     wheels = {path.name: path for path in (*files_below(WHEELS), *BROWSER_WHEELS.glob("*.whl"))}
-    static = {path.relative_to(STATIC).as_posix(): path for path in files_below(STATIC) if path.suffix in TYPES}
     kernels = {path.name: path for path in KERNELS.glob("*.wasm")}
-    for name, files in (("pyodide", pyodide), ("python", wheels), ("static", static), ("kernels", kernels)):
-        contents = {relative: path.read_bytes() for relative, path in sorted(files.items())}
-        if name == "static":
-            contents |= {f"{root}.js": bundle.bundled(STATIC, root) for root in ROOTS}
-        digest = hashlib.sha256()
-        for relative, data in contents.items():
-            digest.update(f"{relative} {hashlib.sha256(data).hexdigest()}\n".encode())
-        folder = f"assets/{name}-{digest.hexdigest()[:16]}"
-        for relative, data in contents.items():
-            yield Asset(f"{name}/{relative}", f"{folder}/{relative}", data)
+    for name, files in (("pyodide", pyodide), ("python", wheels), ("kernels", kernels)):
+        yield from hashed_folder(name, {relative: path.read_bytes() for relative, path in files.items()})
+    yield from hashed_folder("static", static_files())
+
+
+def static_files() -> dict[str, bytes]:
+    """What is published of web/static, by name: of the scripts those that are asked for, not those inside of others."""
+    plain = [path for path in files_below(STATIC) if path.suffix in TYPES and path.suffix != ".js"]
+    alone = [*(STATIC / f"{name}.js" for name in ALONE), *STATIC.glob(DRAWERS)]
+    files = {path.relative_to(STATIC).as_posix(): path.read_bytes() for path in (*plain, *alone)}
+    return files | {f"{root}.js": bundle.bundled(STATIC, root) for root in ROOTS}
+
+
+def hashed_folder(name: str, contents: Mapping[str, bytes]) -> Iterator[Asset]:
+    """Files by relative path as assets of one folder, whose name holds the hash of all of them."""
+    files = sorted(contents.items())
+    digest = hashlib.sha256()
+    for relative, data in files:
+        digest.update(f"{relative} {hashlib.sha256(data).hexdigest()}\n".encode())
+    folder = f"assets/{name}-{digest.hexdigest()[:16]}"
+    for relative, data in files:
+        yield Asset(f"{name}/{relative}", f"{folder}/{relative}", data)
 
 
 def _single_files() -> Iterator[Asset]:

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from build_scripts.errors import BuildError
-from build_scripts.paths import WEB
+from build_scripts.paths import ENGINE, ROOT, WEB
 from build_scripts.setup.node import node_commands
-from build_scripts.site.assemble import ROOTS
-from build_scripts.site.bundle import bundled
+from build_scripts.site.assemble import ALONE, ROOTS, static_files
+from build_scripts.site.bundle import IMPORT, bundled
+from server.routes_assets import SERVICE_WORKER
 
 STATIC = WEB / "static"
 
@@ -28,6 +29,17 @@ def test_a_script_comes_as_one_file_with_all_that_it_imports(root: str, tmp_path
         (tmp_path / "whole.mjs").write_text(whole)
         checked = subprocess.run([node, "--check", tmp_path / "whole.mjs"], capture_output=True, text=True)
         assert checked.returncode == 0, checked.stderr
+
+
+def test_the_scripts_that_are_asked_for_are_published_and_no_others() -> None:
+    files = [*STATIC.rglob("*.js"), *(ROOT / "server/templates").glob("*.html"), *ENGINE.rglob("*.py")]
+    asked = {f"{name}.js" for file in files for name in re.findall(r"""["']static/(\w+)\.js["']""", file.read_text())}
+    beside = {f"{name}.js" for alone in ALONE for _, name in IMPORT.findall((STATIC / f"{alone}.js").read_text())}
+    drawers = {path.relative_to(STATIC).as_posix() for path in (STATIC / "results").glob("*.js")}
+    assert "results/detections.js" in drawers
+    published = static_files()
+    assert {name for name in published if name.endswith(".js")} == asked | beside | drawers | {SERVICE_WORKER}
+    assert {"demo.css", "docs.css", "icon.svg"} <= set(published)
 
 
 def test_modules_in_one_file_keep_their_names_apart(tmp_path: Path) -> None:
