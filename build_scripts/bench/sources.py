@@ -41,9 +41,9 @@ class Source:
 
 def models_in(folder: Path, only: str | None = None) -> list[Source]:
     """The models of a folder, by name; `only` picks some. A model.json is named like its folder."""
-    paths = _paths(folder)
-    named = [Source(path.parent.name if path.suffix == ".json" else path.stem, path) for path in paths]
-    found = sorted(named, key=lambda source: source.name)
+    from build_scripts.judge.runtimes import title
+
+    found = sorted((Source(title(path), path) for path in _paths(folder)), key=lambda source: source.name)
     if only:
         wanted = only.split(",")
         found = [source for source in found if source.name in wanted]

@@ -18,10 +18,12 @@ from PIL import Image
 from build_scripts.errors import BuildError
 from build_scripts.judge.backends import inference_backends
 from build_scripts.paths import BUILD, IMAGES, MODELS, settings
+from build_scripts.setup.environment import pip
 from build_scripts.setup.task_models import task_models_step
 from build_scripts.steps import Step, run_steps
 
 ENVIRONMENT = BUILD / "judges" / "mediapipe"
+PYTHON = ENVIRONMENT / "bin" / "python"
 SCRIPT = Path(__file__).with_name("mediapipe_answers.py")
 FARTHEST = 1.0  # % of the width of what was found, mean of all landmarks
 LEAST_OVERLAP = 0.98  # of masks
@@ -73,22 +75,18 @@ def _environment_step() -> Step:
 
     def create() -> None:
         venv.EnvBuilder(with_pip=True, clear=True).create(ENVIRONMENT)
-        python = ENVIRONMENT / "bin" / "python"
-        command = [str(python), "-m", "pip", "install", "-q", package["requirement"], "pillow"]
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode:
-            raise BuildError(f"{package['requirement']} cannot be installed: {done.stderr.strip()[-400:]}")
+        pip("install", package["requirement"], "pillow", python=PYTHON)
 
     return Step(
         "mediapipe", "install the judge in an environment of its own",
-        inputs=lambda: [package["requirement"]], outputs=(ENVIRONMENT / "bin" / "python",), action=create,
+        inputs=lambda: [package["requirement"]], outputs=(PYTHON,), action=create,
         stamp=ENVIRONMENT / ".stamp",
     )  # fmt: skip
 
 
 def _answers(folder: Path, photos: list[Path]) -> dict[str, Any]:
     output = folder / "answers.json"
-    command = [str(ENVIRONMENT / "bin" / "python"), str(SCRIPT), str(output), *map(str, photos)]
+    command = [str(PYTHON), str(SCRIPT), str(output), *map(str, photos)]
     environment = {**os.environ, "GLOG_minloglevel": "2"}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=LIMIT_S)
     if done.returncode or not output.is_file():

@@ -55,12 +55,13 @@ def verdict_of(error: Exception) -> tuple[str, str]:
 
 
 async def _run(host: Any, backend: str, problems: Sequence[Problem]) -> list[dict[str, Array]]:
-    graphs, inputs = [problem.graph() for problem in problems], dict[str, Array]()
+    graphs, inputs = [problem.graph() for problem in problems], dict[str, memoryview]()
     for i, (problem, graph) in enumerate(zip(problems, graphs, strict=True)):
         for value in graph.inputs:
-            array = problem.array(value)
+            given = memoryview(problem.array(value).tobytes())
+            given = to_inner(given, graph.outer.get(value.name, value.type.dtype))
             value.name = f"{i}:{value.name}"
-            inputs[value.name] = array
+            inputs[value.name] = given
         for value in graph.outputs:
             value.name = f"{i}:{value.name}"
         graph.outer = {f"{i}:{name}": dtype for name, dtype in graph.outer.items()}
@@ -75,15 +76,7 @@ async def _run(host: Any, backend: str, problems: Sequence[Problem]) -> list[dic
         optimize(whole)
     executor = await registry.open_backend(backend).build(whole, host, BuildOptions())
     try:
-        results = await executor.run(
-            {
-                name: to_inner(memoryview(array.tobytes()), outer[name])
-                if name in outer
-                else memoryview(array.tobytes())
-                for name, array in inputs.items()
-            }
-        )
-        results = outside(results, outer)
+        results = outside(await executor.run(inputs), outer)
     finally:
         executor.close()
     return [

