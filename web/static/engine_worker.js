@@ -40,7 +40,7 @@ function died(message) {
 
 /** Shows Python and the platform modules what they find as `globalThis.webinfer`. */
 function openDoor(downloads) {
-  self.webinfer = { asset: (name) => downloads.url(name), has: (name) => downloads.has(name), prefetched, gpu: GPU, kernels: {} };
+  self.webinfer = { asset: (name) => downloads.url(name), has: (name) => downloads.has(name), prefetched, gpu: GPU };
 }
 
 /** Opens the GPU's device as Python will ask for it. */

@@ -2,7 +2,7 @@
 
 const SITE = new URL("../engine/", import.meta.url);
 const START = ["static/downloads.js", "static/python_start.js"];
-const MODULES = /^static\/((gpu|kernels)_\w+)\.js$/;
+const MODULES = /^static\/(gpu_\w+)\.js$/;
 
 /**
  * Python with the engine imported, started as the product's page starts it; `python` holds the names of a script.
@@ -47,10 +47,9 @@ const textOf = async (url) => (await fetch(url)).text();
 
 /** What the engine's platform modules and Python find as `globalThis.webinfer`. */
 async function openDoor(downloads, prefetched) {
-  const door = { asset: (name) => downloads.url(name), has: (name) => downloads.has(name), prefetched, gpu: {}, kernels: {} };
+  const door = { asset: (name) => downloads.url(name), has: (name) => downloads.has(name), prefetched, gpu: {} };
   await Promise.all(Object.keys(downloads.manifest).filter((name) => MODULES.test(name)).map(async (name) => {
-    const [, stem, room] = MODULES.exec(name);
-    door[room][stem] = await downloads.module(name);
+    door.gpu[MODULES.exec(name)[1]] = await downloads.module(name);
   }));
   self.webinfer = door;
   return door;
