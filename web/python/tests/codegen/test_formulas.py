@@ -100,3 +100,9 @@ def test_every_formula_of_one_operand_that_gives_numbers_has_a_table(name: str) 
             lookup_table(name, UnaryAttrs(0.5, 1.0), x, y)
     else:
         assert len(set(lookup_table(name, UnaryAttrs(0.5, 1.0), x, y))) > 1
+
+
+def test_numbers_that_no_table_can_hold_are_a_shape_error() -> None:
+    x, y = eight_bit((4,), 1.0), eight_bit((4,), 1.0)
+    with pytest.raises(ShapeError, match="leaky_relu: there is no table"):
+        lookup_table("leaky_relu", UnaryAttrs(float("inf"), 0.0), x, y)

@@ -75,8 +75,17 @@ def _function(formula: Formula, attrs: UnaryAttrs) -> Callable[[float], float]:
 def lookup_table(op: str, attrs: UnaryAttrs, x: TensorType, y: TensorType) -> bytes:
     """256 stored results, at the positions of the stored bytes; "quantize" changes the scale.
 
-    Raises:  ShapeError if the types are not 8-bit with one scale each, or the operator has no formula.
+    Raises:  ShapeError if the types are not 8-bit with one scale each, the operator has no formula, or its numbers are
+             too large to compute with
     """
+    try:
+        results = _results(op, attrs, x, y)
+    except (ArithmeticError, ValueError) as error:
+        raise ShapeError(f"{op}: there is no table from {x} to {y} with {attrs}: {error}") from None
+    return struct.pack(f"256{y.dtype.letter}", *results)
+
+
+def _results(op: str, attrs: UnaryAttrs, x: TensorType, y: TensorType) -> list[int]:
     source, target = _affine(op, x), _affine(op, y)
     if op == ew.HARD_SWISH.name:
         stored = _hard_swish(x, source, target)
@@ -90,8 +99,7 @@ def lookup_table(op: str, attrs: UnaryAttrs, x: TensorType, y: TensorType) -> by
     else:
         raise ShapeError(f"{op}: there is no formula for quantised tensors")
     low, high = y.dtype.range
-    results = [min(max(stored(_value(byte, x.dtype)), low), high) for byte in range(256)]
-    return struct.pack(f"256{y.dtype.letter}", *results)
+    return [min(max(stored(_value(byte, x.dtype)), low), high) for byte in range(256)]
 
 
 def _number_formula(op: str) -> Formula | None:

@@ -67,6 +67,8 @@ def _spread(quant: Quantization, rank: int) -> tuple[Array, Array]:
 def real(x: Array, type: TensorType) -> Array:
     """The real numbers, as float64: scale * (stored - zero point)."""
     assert type.quant is not None
+    if not x.size:
+        return np.zeros(x.shape)
     scales, zeros = _spread(type.quant, x.ndim)
     return np.asarray((x.astype(np.int64) - zeros) * scales.astype(np.float64))
 
