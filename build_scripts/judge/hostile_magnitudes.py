@@ -117,15 +117,12 @@ def _product(node: Node, arrays: Arrays) -> tuple[Array, Array]:
     return np.asarray(0.0), np.asarray((up > 38) | (down < -37))
 
 
-def _distances(node: Node, arrays: Arrays) -> tuple[Array, Array]:
-    """Open where an element lies further from the largest than float32 can say."""
-    x = arrays[0]
-    assert x is not None
+def lines_too_wide(x: Array, axis: int) -> Array:
+    """Where an element of the line lies further from the largest than float32 can say."""
     with np.errstate(over="ignore", invalid="ignore"):
-        top = x.max(axis=node.attrs.axis, keepdims=True) if x.size else np.zeros(1, np.float32)
-        far = np.isinf(x.astype(np.float32) - top) & np.isfinite(x) & np.isfinite(top)
-        open_lines = far.any(axis=node.attrs.axis, keepdims=True)
-    return np.ones(x.shape), np.broadcast_to(open_lines, x.shape)
+        top = x.max(axis=axis, keepdims=True, initial=-np.inf)
+        far = np.isinf(x - top) & np.isfinite(x) & np.isfinite(top)
+    return np.broadcast_to(far.any(axis=axis, keepdims=True), x.shape)
 
 
 def _squares(node: Node, arrays: Arrays) -> tuple[Array, Array]:
@@ -216,5 +213,5 @@ _MAGNITUDES: dict[str, Callable[[Node, Arrays], tuple[Array, Array]]] = {
     "resize_bilinear": _largest, "transform_tensor_bilinear": _largest, "transform_landmarks": _largest,
     "landmarks_to_transform_matrix": _largest, "l2_pool2d": _root, "reduce_l2": _root, "reduce_log_sum": _log_sum,
     "reduce_product": _product, "reduce_mean": _mean, "average_pool2d": _mean, SQUARED_DIFFERENCE.name: _squares,
-    "softmax": _distances, ATTENTION.name: _attention, LAYER_NORM.name: _layer_norm, PACKED_MATMUL.name: _packed,
+    ATTENTION.name: _attention, LAYER_NORM.name: _layer_norm, PACKED_MATMUL.name: _packed,
 }  # fmt: skip

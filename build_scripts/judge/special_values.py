@@ -10,6 +10,9 @@ POSITIONS = "a negative position counts from the end, one outside goes to the ne
 QUOTIENT = "integers: x / 0 is 0, and the least number / -1 wraps around; floats as IEEE 754 says"
 PRODUCT = f"bytes: the int32 sum wraps around; floats: {SUMMED}"
 TAPS = "zeros of the padding times an infinite weight may make a NaN"
+LINES = (
+    "a beta that is negative, infinite or a NaN is refused; open where float32 overflows between two elements of a line"
+)
 NUMBERS = "which result is chosen for NaN, infinite and extreme numbers is open"
 
 # What is not said by SUMMED or PLAIN, by operator.
@@ -32,7 +35,7 @@ SPECIAL = {
     "gelu": "minus infinity gives its limit, 0",
     "hard_swish": "infinite from a sixth of the largest float32 on",
     "layer_norm": "as IEEE 754 says; open where a sum of squares overflows float32, or vanishes",
-    "log_softmax": "a beta that is negative, infinite or a NaN is refused",
+    "log_softmax": LINES,
     "matmul": PRODUCT,
     "max_pool2d": "a NaN is the largest",
     "max_pool_with_argmax2d": "a NaN is the largest; of equals the first",
@@ -48,7 +51,7 @@ SPECIAL = {
     "round_rows": NUMBERS,
     "scatter_elements": f"{POSITIONS}; of several updates of one place the last stays",
     "scatter_nd": f"{POSITIONS}; of several updates of one place the last stays, or all are added",
-    "softmax": "a beta that is negative, infinite or a NaN is refused",
+    "softmax": LINES,
     "ssd_detections": NUMBERS,
     "top_k": "of equals the first",
 }

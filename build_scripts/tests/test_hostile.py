@@ -25,6 +25,7 @@ from webinfer.ops.elementwise import ABS, BinaryAttrs
 from webinfer.ops.matmul import MATMUL, MatmulAttrs
 from webinfer.ops.normalization import LAYER_NORM, LayerNormAttrs
 from webinfer.ops.packed_matmul import PACKED_MATMUL, PackedMatmulAttrs
+from webinfer.ops.softmax import SOFTMAX, SoftmaxAttrs
 
 needs_kernels = pytest.mark.skipif(not paper_host.can_plan(), reason="no kernel table")
 
@@ -105,6 +106,14 @@ def test_a_normalised_row_is_open_where_its_squares_overflow_or_its_mean_takes_a
     assert not _judged(LAYER_NORM, LayerNormAttrs(), 2.0, np.float32([[1e6, 1e6, 1e6]]))
     for x, scale in (([1.0, 2.0, 4.0], 1.0), ([1e15, 2e15, 4e15], 1.0), ([1.0, 2.0, 4.0], np.inf)):
         assert _judged(LAYER_NORM, LayerNormAttrs(), 0.0, np.float32([x]), np.float32([scale] * 3))
+
+
+def test_a_softmax_is_open_where_two_elements_are_further_apart_than_a_float_can_say() -> None:
+    for far, judged in ((3e38, False), (1e38, True)):
+        x = np.array([[-far, far, 0.0]], np.float32)
+        node = _node(SOFTMAX, SoftmaxAttrs(1, 1e-45), x)
+        want = compute(node, [x])[0]
+        assert bool(difference(want * 1.2, want, node, [x], 0, "wasm")) is judged
 
 
 def test_an_error_of_a_logit_counts_and_keys_far_below_the_top_do_not() -> None:
