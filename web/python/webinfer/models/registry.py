@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
@@ -35,10 +35,11 @@ class KnownModel:
     task: str  # the name of a task; tasks.TASKS has those that can be run
     source: str  # the package that brings it
     sha256: str  # of the file
-    input: PictureInput
+    input: PictureInput | None = None  # None: it takes no picture, or one of any size
     output: SsdLayout | None = None  # None: its outputs are tensors without a layout of their own
     licence: str = LICENCE
     other_editions: tuple[str, ...] = ()  # hashes of the same model as other packages publish it
+    beside: tuple[tuple[str, str], ...] = ()  # files that its task reads beside it, and their hashes
 
 
 _ROWS = (
@@ -101,6 +102,10 @@ _ROWS = (
         "pose_landmark_full", "pose_landmark_full.tflite", "pose-landmarks", MEDIAPIPE,
         "e9a5c5cb17f736fafd4c2ec1da3b3d331d6edbe8a0d32395855aeb2cdfd64b9f", POSE,
     ),
+    KnownModel(
+        "silero_vad_v6", "silero_vad_v6.onnx", "voice-activity", "PyPI silero-vad==6.2.3",
+        "1a153a22f4509e292a94e67d6f9b85e8deb25b4988682b7e174c65279d8788e3", licence="MIT",
+    ),
 )  # fmt: skip
 MODELS = {row.name: row for row in _ROWS}
 
@@ -124,6 +129,11 @@ def locate_model(name: str, asset: Callable[..., str]) -> str:
 
 def check_integrity(name: str, data: memoryview) -> None:
     """Raises IntegrityError unless the bytes are the published model."""
-    found, known = hashlib.sha256(data).hexdigest(), MODELS[name]
-    if found not in (known.sha256, *known.other_editions):
-        raise IntegrityError(f"model {name!r}: sha256 is {found}, {known.sha256} was published; fetch it again")
+    known = MODELS[name]
+    check_hash(f"model {name!r}", data, (known.sha256, *known.other_editions))
+
+
+def check_hash(what: str, data: bytes | memoryview, published: Sequence[str]) -> None:
+    """Raises IntegrityError unless the bytes have one of the published hashes."""
+    if (found := hashlib.sha256(data).hexdigest()) not in published:
+        raise IntegrityError(f"{what}: sha256 is {found}, {published[0]} was published; fetch it again")

@@ -23,7 +23,7 @@ from webinfer.models.registry import MODELS
 from webinfer.page.messages import FROM_ENGINE, VERSION
 from webinfer.session.session import Session
 from webinfer.tasks import TASKS
-from webinfer.tasks.base import PictureTask
+from webinfer.tasks.base import Task
 
 BAR_STEPS = 50  # a progress bar shows no more
 MODEL_FOLDER = "models/"  # of logical names of files
@@ -42,7 +42,7 @@ class EngineWorker:
 
     def __init__(self, answer: Callable[[str], None]) -> None:
         self._answer = answer
-        self._task: PictureTask[Any] | None = None
+        self._task: Task[Any] | None = None
         self._task_name = self._model = ""
         self._notice: dict[str, str] | None = None
         self._reported: dict[str, int] = {}  # stage -> the last progress told
@@ -166,7 +166,7 @@ class EngineWorker:
             self._task.close()
             self._task = None
 
-    def _live(self) -> PictureTask[Any]:
+    def _live(self) -> Task[Any]:
         if self._task is None:
             raise RuntimeError("no model is loaded")
         return self._task

@@ -1,15 +1,15 @@
-"""Tasks: an image in, what is on it out. Pixels, anchors and boxes are the kernels' work, not Python's.
+"""Tasks: a picture, a recording, text or bytes in, what is in it out. Pixels and samples are the kernels' work.
 
 `base` is what every task stands on; a task is one file and one row of TASKS. `crop` and `image` say which pixels a
 model sees, `picture_input`, `gpu_image` and `workspace` bring them there, `ssd` reads single-shot detectors; `finder`,
-`regions` and `landmarks` are for tasks that look twice. May import every room below the API.
+`regions` and `landmarks` are for tasks that look twice; `audio` is for those that listen. May import all below the API.
 """
 
 import inspect
 from typing import Any
 
 from webinfer.errors import InputError
-from webinfer.tasks.base import Box, PictureTask
+from webinfer.tasks.base import Box, Task
 from webinfer.tasks.classifier import Category, ImageClassifier
 from webinfer.tasks.face_detector import Face, FaceDetector
 from webinfer.tasks.face_landmarker import FaceLandmarker, FaceLandmarks
@@ -17,6 +17,7 @@ from webinfer.tasks.hand_landmarker import HandLandmarker, HandLandmarks
 from webinfer.tasks.landmarks import Landmark, Landmarks
 from webinfer.tasks.pose_landmarker import PoseLandmarker, PoseLandmarks
 from webinfer.tasks.segmenter import Mask, SelfieSegmenter
+from webinfer.tasks.voice_detector import Speech, VoiceActivityDetector
 
 __all__ = [
     "TASKS",
@@ -35,14 +36,19 @@ __all__ = [
     "PoseLandmarker",
     "PoseLandmarks",
     "SelfieSegmenter",
+    "Speech",
+    "VoiceActivityDetector",
     "pipeline",
 ]
 
 # Tasks by name, as pages and the registry of models name them.
-TASKS: dict[str, type[PictureTask[Any]]] = {
+TASKS: dict[str, type[Task[Any]]] = {
     task.name: task
-    for task in (FaceDetector, FaceLandmarker, HandLandmarker, ImageClassifier, PoseLandmarker, SelfieSegmenter)
-}
+    for task in (
+        FaceDetector, FaceLandmarker, HandLandmarker, ImageClassifier, PoseLandmarker, SelfieSegmenter,
+        VoiceActivityDetector,
+    )
+}  # fmt: skip
 
 
 async def pipeline(task: str, model: Any = None, **options: Any) -> Any:

@@ -1,7 +1,8 @@
-"""What all tasks on pictures share: the input they declare, what they find, and the way from one to the other.
+"""What all tasks share: what goes in, what they find, how results are shown; and for pictures the way between the two.
 
-A task is one file: a class below `PictureTask` that names itself, says what its model wants to see (`InputSpec`), how
-outputs become results (`decode`), and how results are shown (`ResultSchema`).
+A task is one file: a class below `Task` that names itself, says what it takes, runs on it, and says how results are
+shown (`ResultSchema`). One on pictures is a class below `PictureTask`: it says what its model wants to see
+(`InputSpec`) and how outputs become results (`decode`).
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
-from webinfer.host.interface import Progress
+from webinfer.errors import InputError
+from webinfer.host.interface import Host, Progress
+from webinfer.models.registry import check_hash, known_model
 from webinfer.session.session import Session
 from webinfer.tasks.crop import Crop, InputSpec, Region
 from webinfer.tasks.picture_input import PictureFeeder
@@ -77,20 +80,58 @@ class ResultSchema:
     fields: tuple[ResultField, ...]
 
 
-class PictureTask(ABC, Generic[Found]):
-    """A picture in, a list of what is in it out. Subclasses declare `name` and `result`, and implement `decode`.
+class Task(ABC, Generic[Found]):
+    """Something in, a list of what is in it out. Subclasses declare `name`, `takes` and `result`, and implement `run`.
 
-    `times` has the milliseconds of the last picture: prepare_ms, infer_ms, decode_ms.
+    `times` has the milliseconds of the last run: prepare_ms, infer_ms, decode_ms.
     """
 
     name: ClassVar[str]  # by which pages and `models.registry` know the task
+    takes: ClassVar[str]  # what `run` is given: "picture", "audio", "text" or "bytes"
     result: ClassVar[ResultSchema]
     extension: ClassVar[str] = ""  # of the plans of its models (session.plan_cache)
 
-    def __init__(self, session: Session, spec: InputSpec, feeder: PictureFeeder) -> None:
-        self.session, self.spec = session, spec
+    def __init__(self, session: Session) -> None:
+        self.session = session
         self.times = {"prepare_ms": 0.0, "infer_ms": 0.0, "decode_ms": 0.0}
-        self._feeder = feeder
+
+    @classmethod
+    @abstractmethod
+    async def create(
+        cls, model: Any, *, backend: str | Sequence[str] = "auto", progress: Progress | None = None
+    ) -> Self:
+        """The task with a model, ready: its first run takes as long as the next."""
+
+    @abstractmethod
+    async def run(self, given: Any, /) -> list[Found]:
+        """What is found in what is given, of the kind that the task `takes`."""
+
+    def _took(self, start: float, prepared: float, inferred: float) -> None:
+        """Sets `times` from the clock at the start of a run, after what comes before the model, and after it."""
+        end = self.session.host.now_ms()
+        self.times = {"prepare_ms": prepared - start, "infer_ms": inferred - prepared, "decode_ms": end - inferred}
+
+    def close(self) -> None:
+        """Frees the model and the kernels' memory; a second call does nothing."""
+        self.session.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class PictureTask(Task[Found]):
+    """A picture in, a list of what is in it out. Subclasses declare `name` and `result`, and implement `decode`."""
+
+    takes = "picture"
+
+    def __init__(self, session: Session, spec: InputSpec, feeder: PictureFeeder) -> None:
+        super().__init__(session)
+        self.spec, self._feeder = spec, feeder
 
     @property
     def straight(self) -> bool:
@@ -100,13 +141,6 @@ class PictureTask(ABC, Generic[Found]):
     @straight.setter
     def straight(self, value: bool) -> None:
         self._feeder.straight = value
-
-    @classmethod
-    @abstractmethod
-    async def create(
-        cls, model: Any, *, backend: str | Sequence[str] = "auto", progress: Progress | None = None
-    ) -> Self:
-        """The task with a model, ready: its first picture takes as long as the next."""
 
     def more_inputs(self, crop: Crop) -> Mapping[str, Any]:
         """The model's inputs besides the picture, for a crop of it."""
@@ -129,19 +163,25 @@ class PictureTask(ABC, Generic[Found]):
         outputs, crop, prepare_ms = await self._feeder.run(image, region, self.spec, self.more_inputs)
         inferred = clock()
         found = await self.decode(outputs, crop)
-        infer_ms = inferred - start - prepare_ms
-        self.times = {"prepare_ms": prepare_ms, "infer_ms": infer_ms, "decode_ms": clock() - inferred}
+        self._took(start, start + prepare_ms, inferred)
         return found
 
     def close(self) -> None:
         """Frees the model and the kernels' memory; a second call does nothing."""
-        self.session.close()
+        super().close()
         self._feeder.close()
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+async def files_beside(model: Any, host: Host, needed: str) -> list[bytes]:
+    """The files that a task reads beside a known model, such as its labels.
+
+    Raises:  InputError that says what is `needed` beside any other model; IntegrityError; what `locate_model` raises
+    """
+    known = known_model(model)
+    if known is None:
+        raise InputError(f"this model is not one that webinfer knows; give {needed} with it")
+    found = []
+    for file, sha256 in known.beside:
+        found.append(bytes(await host.fetch(host.asset(f"models/{file}"))))
+        check_hash(file, found[-1], (sha256,))
+    return found

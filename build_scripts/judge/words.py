@@ -1,0 +1,75 @@
+"""The judges of tasks on sound, text and bytes: what their models' own packages say, beside what we say."""
+
+import json
+import os
+import subprocess
+import venv
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from build_scripts.errors import BuildError
+from build_scripts.judge.rows import Row
+from build_scripts.paths import BUILD, MODELS, settings
+from build_scripts.setup.environment import pip
+from build_scripts.setup.task_models import package_step
+from build_scripts.steps import Step, run_steps
+
+ENVIRONMENT = BUILD / "judges" / "words"
+PYTHON = ENVIRONMENT / "bin" / "python"
+SILERO = BUILD / "judges" / "silero"
+RECORDINGS = BUILD / "recordings"
+LIMIT_S = 600
+CHUNK_S = 0.032
+NEAR = 1e-4  # of probabilities and scores
+
+
+async def rows(folder: Path, backend: str) -> list[Row]:
+    """What these tasks find in samples out of packages, beside their judges; `folder` is for files between the two."""
+    tables = settings()
+    for table in ("task_packages", "judge_packages"):
+        run_steps([package_step(name, table) for name in tables[table]])
+    run_steps([_environment_step()])
+    os.environ["WEBINFER_MODELS"] = str(MODELS)
+    return await _voices(folder, backend)
+
+
+def _environment_step() -> Step:
+    requirements = settings()["word_judges"]["requirements"]
+
+    def create() -> None:
+        venv.EnvBuilder(with_pip=True, clear=True).create(ENVIRONMENT)
+        pip("install", *requirements, python=PYTHON)
+
+    return Step(
+        "word judges", "install the judges in an environment of their own",
+        inputs=lambda: list(requirements), outputs=(PYTHON,), action=create, stamp=ENVIRONMENT / ".stamp",
+    )  # fmt: skip
+
+
+def _answers(script: str, output: Path, *arguments: object) -> Any:
+    """What a script of the judges' environment writes to a JSON file."""
+    command = [str(PYTHON), str(Path(__file__).with_name(script)), *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S)
+    if done.returncode or not output.is_file():
+        raise BuildError(f"{script} gave no answers: {done.stderr.strip()[-400:]}")
+    return json.loads(output.read_text())
+
+
+async def _voices(folder: Path, backend: str) -> list[Row]:
+    from webinfer.tasks import VoiceActivityDetector
+
+    recordings = sorted(RECORDINGS.glob("[!.]*"))
+    answers = _answers("silero_answers.py", folder / "silero.json", SILERO, folder, *recordings)
+    found = []
+    with await VoiceActivityDetector.create(backend=backend) as task:
+        for name, theirs in answers.items():
+            speeches = await task.detect((folder / f"{name}.wav").read_bytes())
+            ours = np.array([[s.start, s.end] for s in speeches]).reshape(-1, 2)
+            judged = np.array(theirs["speech"]).reshape(-1, 2)
+            gap = float(np.abs(ours - judged).max(initial=0)) if ours.shape == judged.shape else np.inf
+            apart = float(np.abs(np.array(task.probabilities) - theirs["probabilities"]).max())
+            distance = f"{gap:.3f} s, {apart:.1e} of a chunk's probability"
+            found.append(Row(task.name, name, len(ours), len(judged), distance, gap <= CHUNK_S and apart <= NEAR))
+    return found

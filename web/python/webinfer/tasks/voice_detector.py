@@ -1,0 +1,198 @@
+"""When somebody speaks in a recording: the probability of each short chunk, and the stretches that these make."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+from webinfer.dtypes import DType
+from webinfer.errors import InputError, ModelFormatError
+from webinfer.host import current
+from webinfer.host.interface import Host, Progress
+from webinfer.session.loading import load
+from webinfer.session.options import real_number
+from webinfer.session.session import Session
+from webinfer.tasks.audio import Listener, read_audio
+from webinfer.tasks.base import ResultField, ResultSchema, Task
+from webinfer.tasks.picture_input import closed_on_error
+from webinfer.tensor import Tensor
+
+CHUNKS = {16000: (512, 64), 8000: (256, 32)}  # rate -> samples of a chunk, and of the one before that the model hears
+HYSTERESIS = 0.15  # speech ends this far below the threshold
+INPUTS, RATE = ("input", "state"), "sr"
+LONGEST_MS = 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class Speech:
+    """A stretch of speech. `score` is the mean probability of its chunks.
+
+    Units:  seconds from the recording's start
+    """
+
+    start: float
+    end: float
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class SpeechRule:
+    """How probabilities become stretches: what is told as speech, what is too short, how much is put around it."""
+
+    threshold: float = 0.5
+    min_speech_ms: float = 250
+    min_silence_ms: float = 100
+    padding_ms: float = 30
+
+    def stretches(self, probabilities: Sequence[float], chunk: int, rate: int, total: int) -> list[Speech]:
+        """The stretches of speech in chunks of so many samples, of `total` samples in all."""
+        per_ms = rate / 1000
+        raw = self._raw(probabilities, chunk, total, self.min_silence_ms * per_ms)
+        found = [(start, end) for start, end in raw if end - start > self.min_speech_ms * per_ms]
+        pad, speeches = self.padding_ms * per_ms, []
+        for i, (start, end) in enumerate(found):
+            before = (start - found[i - 1][1]) / 2 if i else start
+            after = (found[i + 1][0] - end) / 2 if i + 1 < len(found) else total - end
+            scores = probabilities[start // chunk : -(-end // chunk)]
+            first, last = start - min(pad, before), end + min(pad, after)
+            speeches.append(Speech(first / rate, last / rate, sum(scores) / len(scores)))
+        return speeches
+
+    def _raw(
+        self, probabilities: Sequence[float], chunk: int, total: int, patience: float
+    ) -> Iterator[tuple[int, int]]:
+        """Samples from and to; silences shorter than `patience` do not end a stretch."""
+        start = quiet = -1
+        low = max(self.threshold - HYSTERESIS, 0.01)
+        for at, probability in zip(count(0, chunk), probabilities, strict=False):
+            if probability >= self.threshold:
+                start, quiet = at if start < 0 else start, -1
+            elif probability < low and start >= 0:
+                quiet = at if quiet < 0 else quiet
+                if at - quiet >= patience:
+                    yield start, quiet
+                    start = quiet = -1
+        if start >= 0:
+            yield start, total
+
+
+class VoiceActivityDetector(Task[Speech]):
+    """Says when somebody speaks. Make one with `await VoiceActivityDetector.create()`.
+
+    `probabilities` are those of the chunks heard since `reset`, `chunk_s` is how long a chunk is.
+    """
+
+    name = "voice-activity"
+    takes = "audio"
+    result = ResultSchema(
+        "stretches", "speeches", "Stretches of speech", "Speech",
+        (*(ResultField(end, "number", "s") for end in ("start", "end")), ResultField("score", "number", "0..1")),
+    )  # fmt: skip
+
+    def __init__(self, session: Session, rule: SpeechRule) -> None:
+        super().__init__(session)
+        self.rule, self._listener = rule, Listener(session.host)
+        self.reset()
+
+    @classmethod
+    async def create(
+        cls,
+        model: Any = "silero_vad_v6",
+        *,
+        threshold: float = 0.5,
+        min_speech_ms: float = 250,
+        min_silence_ms: float = 100,
+        padding_ms: float = 30,
+        backend: str | Sequence[str] = "auto",
+        progress: Progress | None = None,
+        host: Host | None = None,
+    ) -> VoiceActivityDetector:
+        """A detector that is ready. `model` is a known name, bytes, a path or a URL of a Silero model.
+
+        A chunk of a probability from `threshold` up is speech; it lasts until chunks have been 0.15 below that for
+        `min_silence_ms`. Speech shorter than `min_speech_ms` is not told. `padding_ms` are put before and after it.
+
+        Raises:  InputError if an option is out of range; ModelFormatError if the model is of another kind; what
+                 `webinfer.load` raises
+        """
+        options = {"min_speech_ms": min_speech_ms, "min_silence_ms": min_silence_ms, "padding_ms": padding_ms}
+        checked = {name: real_number(name, value, LONGEST_MS) for name, value in options.items()}
+        rule = SpeechRule(real_number("threshold", threshold, 1), **checked)
+        session = await load(model, backend=backend, progress=progress, host=host or current())
+        with closed_on_error(session):
+            names = {info.name for info in session.inputs}
+            if names - {RATE} != {*INPUTS} or len(session.outputs) != 2:
+                raise ModelFormatError(f"{session.name!r} is no Silero model: its inputs are {', '.join(names)}")
+            detector = cls(session, rule)
+            await detector.listen(memoryview(bytes(4 * detector._chunk)).cast("f"))
+            detector.reset()
+        return detector
+
+    @property
+    def chunk_s(self) -> float:
+        """Seconds of a chunk."""
+        return self._chunk / self.rate
+
+    def reset(self, rate: int = 16000) -> None:
+        """Forgets what was heard: the next samples are the first of a recording of 16000 or 8000 samples a second.
+
+        Raises:  InputError for another rate
+        """
+        if rate not in CHUNKS:
+            raise InputError(f"rate is {rate!r}, needs {' or '.join(map(str, CHUNKS))}; `detect` takes others too")
+        self.rate, (self._chunk, context) = rate, CHUNKS[rate]
+        self.probabilities: list[float] = []
+        self._left = bytes(4 * context)  # heard, not yet run: the end of the last chunk and what came after it
+        self._state = Tensor(bytes(4 * 2 * 128), (2, 1, 128), DType.FLOAT32)
+
+    async def listen(self, samples: Any) -> list[float]:
+        """The probabilities of speech in the chunks that these samples complete, after those before: a live stream.
+
+        `samples` are float32 of the rate given to `reset`. `speeches` tells the stretches so far.
+        """
+        self._left += memoryview(samples).cast("B")
+        view, start, found = memoryview(self._left), 0, list[float]()
+        size = CHUNKS[self.rate][1] + self._chunk
+        rate = {RATE: self.rate.to_bytes(8, "little")} if len(self.session.inputs) > len(INPUTS) else {}
+        state = self._state
+        while start + 4 * size <= len(view):
+            window = Tensor(view[start : start + 4 * size], (1, size), DType.FLOAT32)
+            score, state = (await self.session.run({"input": window, "state": state, **rate})).values()
+            found.append(float(score.flat()[0]))
+            start += 4 * self._chunk
+        self._left, self._state = bytes(view[start:]), state
+        self.probabilities += found
+        return found
+
+    def speeches(self) -> list[Speech]:
+        """The stretches of speech in what was heard since `reset`, in order."""
+        return self._told(len(self.probabilities) * self._chunk)
+
+    def _told(self, total: int) -> list[Speech]:
+        return self.rule.stretches(self.probabilities, self._chunk, self.rate, total)
+
+    async def detect(self, audio: Any, rate: int | None = None) -> list[Speech]:
+        """The stretches of speech in a recording, in order. `audio` is what `webinfer.tasks.audio.read_audio` takes.
+
+        Raises:  InputError if it is no recording
+        """
+        clock = self.session.host.now_ms
+        start, recording = clock(), read_audio(audio, rate)
+        self.reset(8000 if recording.rate == 8000 else 16000)
+        samples = await self._listener.hear(recording, self.rate)
+        prepared, missing = clock(), -len(samples) % self._chunk
+        await self.listen(samples.tobytes() + bytes(4 * missing))
+        inferred, found = clock(), self._told(len(samples))
+        self._took(start, prepared, inferred)
+        return found
+
+    async def run(self, audio: Any, /) -> list[Speech]:
+        """As `detect`."""
+        return await self.detect(audio)
+
+    def close(self) -> None:
+        """Frees the model and the kernels' memory; a second call does nothing."""
+        super().close()
+        self._listener.close()
