@@ -27,6 +27,7 @@ const TITLES = {
   "out-of-memory": "There is not enough memory",
   protocol: "Page and engine do not belong together",
   shape: "The model does not fit together",
+  stopped: "It was stopped",
   "unsupported-op": "The model needs what the engine lacks",
   worker: "The engine could not start",
 };

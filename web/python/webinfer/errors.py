@@ -6,7 +6,7 @@ next valid call works.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 
 class WebinferError(Exception):
@@ -25,13 +25,13 @@ class UnsupportedOpError(WebinferError):
     """The model needs operators, types or options that webinfer lacks.
 
     `problems` lists every one of them, not the first; `nodes` holds the graph's nodes that a backend
-    refused, where a backend raised it.
+    refused, where a backend raised it; `operators` the numbers of the file's operators that an importer refused.
     """
 
     code = "unsupported-op"
 
-    def __init__(self, problems: list[str], nodes: Sequence[object] = ()) -> None:
-        self.problems, self.nodes = list(problems), list(nodes)
+    def __init__(self, problems: list[str], nodes: Sequence[object] = (), operators: Iterable[int] = ()) -> None:
+        self.problems, self.nodes, self.operators = list(problems), list(nodes), sorted(operators)
         head = f"{len(self.problems)} thing(s) in this model are not supported:"
         super().__init__("\n  ".join([head, *self.problems]))
 

@@ -12,6 +12,7 @@ from webinfer.errors import InputError, ModelFormatError
 from webinfer.graph.ir import Graph
 from webinfer.graph.printer import safe_name
 from webinfer.importers.core.course import Course
+from webinfer.importers.core.outline import Outline
 from webinfer.importers.readers.archive import SIGNATURE, unpack
 
 Reader = Callable[..., Graph]  # of source, name and sizes of inputs; where the format has them, of more (see Format)
@@ -38,6 +39,7 @@ class Format:
     keys: frozenset[str] = frozenset()
     courses: bool = False  # whether sizes and conditions may depend on data; the reader takes `course=`
     beside: str = ""  # "module:function" for the files that a model needs beside it; the reader takes `external=`
+    outline: str = ""  # "module:function" for what the file says of itself; takes what the reader takes, and the name
 
 
 # A new format is one row here and its folder.
@@ -46,17 +48,18 @@ FORMATS = [
         "TensorFlow Lite", (".tflite",), "webinfer.importers.tflite.convert:read_tflite",
         "every other operator, all of a model's in one error", signature=lambda head: head[4:8] == b"TFL3",
         names="webinfer.importers.tflite.model:signature_names", courses=True,
+        outline="webinfer.importers.tflite.outline:outline",
     ),
     Format(
         "ONNX", (".onnx",), "webinfer.importers.onnx.convert:read_onnx",
         "every other operator, all of a model's in one error", signature=lambda head: _is_onnx(head), courses=True,
-        beside="webinfer.importers.onnx.tensors:files_beside",
+        beside="webinfer.importers.onnx.tensors:files_beside", outline="webinfer.importers.onnx.outline:outline",
     ),
     Format(
         "TensorFlow.js", ("/model.json",), "webinfer.importers.tfjs.convert:read_tfjs",
         "every other operator, all of a model's in one error; layers models, strings",
         keys=frozenset(("modelTopology", "weightsManifest")), courses=True,
-        beside="webinfer.importers.tfjs.weights:files_beside",
+        beside="webinfer.importers.tfjs.weights:files_beside", outline="webinfer.importers.tfjs.outline:outline",
     ),
     Format(
         "WebNN graphs", (".webnn.json",), "webinfer.importers.webnn.convert:read_graph",
@@ -149,6 +152,16 @@ def files_beside(data: memoryview, name: str) -> tuple[str, ...]:
         if len(file) > MAX_FILE_NAME or any(p in ("", ".", "..") for p in parts) or set(file) & _STRANGE:
             raise ModelFormatError(f"{name!r} names the file {file[:MAX_FILE_NAME]!r}, which is not inside its folder")
     return tuple(found)
+
+
+def outline(data: memoryview, name: str) -> tuple[str, Outline]:
+    """The name of a model's format, and what its file says of itself; nothing is converted.
+
+    Raises:  ModelFormatError if the bytes are no model that is read here, or break a rule; LimitError
+    """
+    row, source = _row(data, name)
+    found: Outline = _function(row, row.outline, name)(source, name) if row.outline else Outline()
+    return row.name, found
 
 
 def _row(data: memoryview, name: str) -> tuple[Format, Any]:

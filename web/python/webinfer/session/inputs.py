@@ -131,12 +131,12 @@ def zeros(infos: Sequence[TensorInfo]) -> dict[str, memoryview]:
     return {i.name: memoryview(bytes(i.nbytes)) for i in infos}
 
 
-def random_inputs(infos: Sequence[TensorInfo]) -> dict[str, memoryview]:
-    """Random inputs, the same in every call: floats in [-1, 1), whole-range bytes, zeros else."""
+def random_inputs(infos: Sequence[TensorInfo], seed: int = 0) -> dict[str, memoryview]:
+    """Random inputs, the same for the same seed: floats in [-1, 1), whole-range bytes, zeros else."""
     import random
     from array import array
 
-    source, buffers = random.Random(0), {}
+    source, buffers = random.Random(seed), {}
     for info in infos:
         count = info.nbytes // info.dtype.itemsize
         if info.dtype in (DType.FLOAT32, DType.FLOAT64):

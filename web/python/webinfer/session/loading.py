@@ -78,7 +78,7 @@ async def load(
     options = _options(strict, progress, threads, tuning_ms, precision)
     _check_ways(signature, dynamic_range)
     post, source = (source, source.model) if isinstance(source, WithPostprocessing) else (None, source)
-    source = source if isinstance(source, GraphBuilder) else await _opened(source, host, progress)
+    source = source if isinstance(source, GraphBuilder) else await opened(source, host, progress)
     rounding = dynamic_range == "int8"
     plan = _Loading(source, post, host, order, options, shapes, signature, dequantize, rounding)
     return await plan.session(signature)
@@ -109,7 +109,7 @@ class OpenGraph(Graph):
 class _Loading:
     """What a model is loaded from and how: for its first session, and for those of other signatures."""
 
-    source: GraphBuilder | _Bytes
+    source: GraphBuilder | ModelBytes
     post: WithPostprocessing | None
     host: Host
     order: Sequence[str]
@@ -148,7 +148,7 @@ class _Loading:
     async def _open(self, signature: str | None, variables: Variables) -> tuple[Graph, PlanEntry | None]:
         """The optimised graph, and its entry in the plan cache."""
         source = self.source
-        special = self.shapes or self.dequantize or self.rounding or signature is not None
+        special = self.shapes is not None or self.dequantize or self.rounding or signature is not None
 
         def read() -> Graph:
             return self._read(self.shapes, signature, variables)
@@ -213,7 +213,7 @@ def _compiling(progress: Progress | None, done: int) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Bytes:
+class ModelBytes:
     """A model file, its name, and the files beside it that it names."""
 
     data: memoryview
@@ -221,19 +221,19 @@ class _Bytes:
     files: Mapping[str, memoryview] = field(default_factory=dict)
 
 
-async def _opened(source: Any, host: Host, progress: Progress | None) -> _Bytes:
+async def opened(source: Any, host: Host, progress: Progress | None) -> ModelBytes:
     """The model with the files beside it that it names; what is missing there, the importer says."""
     if isinstance(source, Mapping):
         if not all(isinstance(name, str) for name in source):
             raise InputError("a mapping of a model's files has names that are no text")
         data, beside = chosen({name: _bytes(data) for name, data in source.items()}, "model")
-        return _Bytes(data, "model", beside)
+        return ModelBytes(data, "model", beside)
     if isinstance(source, (str, PurePath)) and str(source) not in MODELS:
         source = _in_folder(str(source))
     data, name = await _fetch(source, host, progress)
     data, inside = unpacked(data, name)
     names = files_beside(data, name) if isinstance(source, str) and source not in MODELS and not inside else ()
-    return _Bytes(data, name, {**inside, **{n: await host.fetch(host.beside(source, n), progress) for n in names}})
+    return ModelBytes(data, name, {**inside, **{n: await host.fetch(host.beside(source, n), progress) for n in names}})
 
 
 def _in_folder(place: str) -> str:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import math
 import statistics
 from array import array
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from html import escape
+from operator import sub
 from typing import Any
 
 from webinfer.backends.base import Executor, MemoryReport, PlanRow
 from webinfer.dtypes import DType
-from webinfer.graph.ir import Value
+from webinfer.graph.ir import Graph, Value
 from webinfer.tensor import Tensor
 
 SAMPLES = 5
@@ -187,30 +189,51 @@ class VerifyReport:
 
 def distance(got: Tensor, want: Tensor) -> tuple[float, float]:
     """(largest absolute difference, that relative to the range of `want`); not-a-number counts as infinite."""
-    a, b = got.tolist(), want.tolist()
-    if not a:
+    if got.dtype is want.dtype and got.flat() == want.flat():
         return 0.0, 0.0
+    a, b = got.tolist(), want.tolist()
+    if math.isfinite(sum(a) + sum(b)):
+        worst, finite = float(max(map(abs, map(sub, a, b)), default=0.0)), b
+    else:
+        worst, finite = _worst(a, b), [q for q in b if abs(q) < float("inf")]
+    if not finite:
+        return worst, worst
+    low, high = min(finite), max(finite)
+    span = max(high - low, abs(high), abs(low)) or 1.0
+    return worst, worst / span
+
+
+def _worst(a: Sequence[float], b: Sequence[float]) -> float:
+    """The largest difference where some are infinite or not numbers."""
     worst = 0.0
     for p, q in zip(a, b, strict=True):
         if p == q or (p != p and q != q):
             continue
         off = abs(p - q)
         worst = max(worst, off if off == off else float("inf"))
-    finite = [q for q in b if abs(q) < float("inf")] or [0.0]
-    low, high = min(finite), max(finite)
-    span = max(high - low, abs(high), abs(low)) or 1.0
-    return worst, worst / span
+    return worst
 
 
 async def compare_backends(
-    mine: Executor, other: Executor, inputs: Mapping[str, memoryview], tolerance: float
-) -> VerifyReport:
-    """Runs both backends node by node and compares every tensor that both name."""
-    wanted: dict[Value, Tensor] = {value: tensor async for _, value, tensor in other.probe(inputs)}
+    mine: Executor, other: Executor, inputs: Mapping[str, memoryview], tolerance: float, graph: Graph,
+    step: Callable[[int], Awaitable[None]],
+) -> VerifyReport:  # fmt: skip
+    """Runs both backends node by node and compares every tensor that both name; `step` hears of each node's number.
+
+    They go on side by side, so that few tensors are kept, where both follow the order of the graph.
+    """
+    places = {value: i for i, node in enumerate(graph.nodes) for value in node.outputs}
+    theirs, wanted, at = other.probe(inputs), dict[Value, Tensor](), -1
     differences = []
     async for node, value, tensor in mine.probe(inputs):
-        want = wanted.get(value)
-        if want is None:
+        while value not in wanted and at <= places.get(value, len(places)):
+            found = await anext(theirs, None)
+            if found is None:
+                break
+            at = max(at, places.get(found[1], -1))
+            wanted[found[1]] = found[2]
+        await step(places.get(value, 0))
+        if (want := wanted.pop(value, None)) is None:
             continue
         if want.dtype is not tensor.dtype and DType.FLOAT16 in (want.dtype, tensor.dtype):
             want, tensor = _as_float32(want), _as_float32(tensor)

@@ -115,11 +115,14 @@ class Session:
         """Bytes of constants and arena."""
         return self.executor.memory()
 
-    def graph_text(self) -> str:
-        """The optimised graph as text; of a model whose course data decides, the parts that ran."""
+    def graphs(self) -> list[Graph]:
+        """The optimised graph alone; of a model whose course data decides, the parts that ran."""
         executor = self.executor
-        graphs = executor.graphs() if isinstance(executor, StagedExecutor) else [self._live.graph]
-        return "".join(map(print_graph, graphs))
+        return executor.graphs() if isinstance(executor, StagedExecutor) else [self._live.graph]
+
+    def graph_text(self) -> str:
+        """The graphs as text."""
+        return "".join(map(print_graph, self.graphs()))
 
     # ----- running
 
@@ -330,10 +333,11 @@ class Session:
         against: str = registry.definition(),
         inputs: Mapping[str, Any] | None = None,
         tolerance: float = 1e-3,
+        progress: Progress | None = None,
     ) -> VerifyReport:
         """Every intermediate result compared with another backend; names the first that differs.
 
-        `tolerance` is relative to the range of each tensor.
+        `tolerance` is relative to the range of each tensor. `progress` hears of each step.
 
         Raises:  InputError if the backend or the tolerance is not allowed; what `load` raises
         """
@@ -349,13 +353,20 @@ class Session:
             await live.revive()
             other = await choose(live.graph, self.host, [against], LoadOptions(strict=True))
             try:
-                return await compare_backends(self.executor, other.executor, buffers, tolerance)
+                nodes = len(live.graph.nodes)
+
+                async def step(done: int) -> None:
+                    if progress is not None:
+                        progress(ProgressEvent("verify", done, nodes, "steps"))
+                        await self.host.pause()
+
+                return await compare_backends(self.executor, other.executor, buffers, tolerance, live.graph, step)
             finally:
                 other.executor.close()
 
-    def noise(self) -> dict[str, memoryview]:
-        """Random inputs for a trial, the same in every call: floats in [-1, 1), whole-range bytes, zeros else."""
-        return random_inputs(self.inputs)
+    def noise(self, seed: int = 0) -> dict[str, memoryview]:
+        """Random inputs for a trial, the same for the same seed: floats in [-1, 1), whole-range bytes, zeros else."""
+        return random_inputs(self.inputs, seed)
 
     # ----- the end
 

@@ -48,7 +48,7 @@ class Problems:
         Raises:  UnsupportedOpError listing everything that is not
         """
         if self._found:
-            raise UnsupportedOpError(self.lines())
+            raise UnsupportedOpError(self.lines(), operators={n for found in self._found.values() for n in found})
 
 
 def _places(operators: list[int]) -> str:

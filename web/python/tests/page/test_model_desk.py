@@ -1,0 +1,241 @@
+"""What the page about a model is told: any of the formats, whole, damaged, too much, with open sizes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from array import array
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+from tests.importers.format_samples import samples
+from tests.importers.mutations import Tally, truncations
+from tests.importers.tflite_writer import Writer
+
+import webinfer
+from webinfer.backends.base import Executor
+from webinfer.dtypes import DType
+from webinfer.errors import InputError
+from webinfer.graph.ir import Graph
+from webinfer.host.interface import ProgressEvent
+from webinfer.importers import formats
+from webinfer.page.model_desk import ModelDesk, StoppedError
+from webinfer.session.reports import VerifyReport, compare_backends
+from webinfer.tensor import Tensor
+
+
+class Page:
+    """A desk that is asked in turn; progress is noted."""
+
+    def __init__(self) -> None:
+        self.events: list[ProgressEvent] = []
+        self.desk = ModelDesk(self.events.append)
+        self.buffers: list[memoryview] = []
+
+    def ask(self, action: str, **fields: Any) -> Any:
+        """The answer, as it comes to the page."""
+        answer, self.buffers = asyncio.run(self.desk.answer(action, fields))
+        return json.loads(json.dumps(answer))
+
+
+@contextmanager
+def page() -> Iterator[Page]:
+    one = Page()
+    try:
+        yield one
+    finally:
+        one.desk.close()
+
+
+def tflite(op: str = "RELU") -> bytes:
+    """A convolution without activation, an operator, a reshape."""
+    w = Writer()
+    x = w.input("image", (1, 4, 4, 2))
+    kernel = w.constant("kernel", np.linspace(-1, 1, 24, dtype=np.float32).reshape(3, 2, 2, 2))
+    bias = w.constant("bias", np.zeros(3, np.float32))
+    convolved, active, flat = (w.tensor(n, s) for n, s in (("c", (1, 4, 4, 3)), ("r", (1, 4, 4, 3)), ("y", (1, 48))))
+    w.node("CONV_2D", [x, kernel, bias], [convolved], padding=0, stride_w=1, stride_h=1)
+    w.node(op, [convolved], [active])
+    w.node("RESHAPE", [active, w.constant("shape", np.int32([1, 48]))], [flat])
+    return w.finish(flat)
+
+
+def open_onnx() -> bytes:
+    """A product whose number of rows is open."""
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [helper.make_node("Relu", ["x"], ["r"], name="first"), helper.make_node("Softmax", ["r"], ["y"], axis=-1)],
+        "g", [value("x", TensorProto.FLOAT, ["rows", 3])], [value("y", TensorProto.FLOAT, None)],
+    )  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], producer_name="a test")
+    return bytes(model.SerializeToString())
+
+
+def test_a_model_is_described_as_its_file_says() -> None:
+    with page() as one:
+        told = one.ask("open", files={"cat.tflite": memoryview(tflite())})
+    assert (told["name"], told["format"], told["bytes"]) == ("cat.tflite", "TensorFlow Lite", len(tflite()))
+    outline = told["outline"]
+    assert [node["op"] for node in outline["nodes"]] == ["CONV_2D", "RELU", "RESHAPE"]
+    assert outline["nodes"][0]["attributes"]["padding"] == "SAME"
+    assert [outline["values"][key] for key in outline["inputs"]] == [
+        {"name": "image", "type": "float32 [1, 4, 4, 2]", "bytes": 0}
+    ]
+    kernel = outline["values"][outline["nodes"][0]["inputs"][1]]
+    assert kernel == {"name": "kernel", "type": "float32 [3, 2, 2, 2]", "bytes": 96}
+
+
+@pytest.mark.parametrize("name", [name for name in samples() if name != "webnn"])
+def test_every_format_is_described_compiled_and_run(name: str) -> None:
+    data = samples()[name]
+    with page() as one:
+        told = one.ask("open", files={name: memoryview(data)})
+        plan = one.ask("plan", backend="wasm")
+        assert told["outline"]["nodes"]
+        assert told["outline"]["outputs"]
+        nodes, rows = plan["graph"]["nodes"], plan["rows"]
+        assert all(0 <= row["node"] < len(nodes) for row in rows)
+        assert [(row["op"], row["label"]) for row in rows] == [
+            (nodes[row["node"]]["op"], nodes[row["node"]]["name"]) for row in rows
+        ]
+        ran = one.ask("run", backend="wasm", seed=3)
+        assert len(ran["outputs"]) == len(one.buffers) >= 1
+
+
+def test_a_run_gives_the_numbers_of_the_reference() -> None:
+    image = np.random.default_rng(1).normal(size=(1, 4, 4, 2)).astype(np.float32)
+    session = asyncio.run(webinfer.load(tflite(), backend="reference"))
+    with session, page() as one:
+        want = asyncio.run(session.run(image))["y"].numpy()
+        one.ask("open", files={"m": memoryview(tflite())})
+        one.ask("plan", backend="wasm", brief=True)
+        told = one.ask("run", backend="wasm", inputs={"image": memoryview(image.tobytes())})
+        got = np.frombuffer(one.buffers[0], told["outputs"][0]["dtype"]).reshape(told["outputs"][0]["shape"])
+        np.testing.assert_allclose(got, want, atol=1e-5)
+        one.ask("run", backend="wasm", inputs={"image": "zeros"})
+        assert not any(one.buffers[0])
+
+
+def test_what_a_fused_step_computes_is_found_in_the_file() -> None:
+    with page() as one:
+        one.ask("open", files={"m": memoryview(tflite())})
+        plan = one.ask("plan", backend="wasm")
+        assert [node["op"] for node in plan["graph"]["nodes"]] == ["conv2d", "reshape"]
+        assert plan["origins"] == [1, 2]  # the convolution ends with the activation
+        assert {row["kernel"] for row in plan["rows"]} == {plan["rows"][0]["kernel"]}
+
+
+def test_open_sizes_are_asked_for() -> None:
+    with page() as one:
+        told = one.ask("open", files={"m.onnx": memoryview(open_onnx())})
+        assert told["outline"]["facts"]["producer"] == "a test"
+        plan = one.ask("plan", backend="wasm")
+        assert plan["open"]
+        assert "graph" not in plan
+        assert plan["inputs"] == [{"name": "x", "dtype": "float32", "shape": ["rows", 3]}]
+        assert not one.ask("plan", backend="wasm", shapes={"x": [5, 3]})["open"]
+        assert one.ask("run", backend="wasm")["outputs"][0]["shape"] == [5, 3]
+        assert one.ask("plan", backend="wasm", shapes={"x": [5, 4]})["error"]["code"] == "shape"
+        with pytest.raises(InputError, match="not compiled for wasm"):
+            one.ask("run", backend="wasm")
+
+
+def test_all_that_is_unsupported_is_said_with_what_the_model_is() -> None:
+    with page() as one:
+        told = one.ask("open", files={"m.tflite": memoryview(tflite("LSH_PROJECTION"))})
+        error = one.ask("plan", backend="wasm")["error"]
+    assert [node["op"] for node in told["outline"]["nodes"]][1] == "LSH_PROJECTION"
+    assert (error["code"], error["operators"]) == ("unsupported-op", [1])
+    assert error["problems"] == ["LSH_PROJECTION: not supported (operator 1)"]
+
+
+def test_a_damaged_file_is_an_answer_and_the_next_one_is_opened() -> None:
+    with page() as one:
+        told = one.ask("open", files={"m.tflite": memoryview(tflite()[:200])})
+        assert told["error"]["code"] == "model-format"
+        assert one.ask("plan", backend="wasm")["error"]["code"] == "model-format"
+        assert "error" not in one.ask("open", files={"m.tflite": memoryview(tflite())})
+
+
+def test_outlines_of_cut_files_end_in_typed_errors() -> None:
+    tally = Tally()
+    for data in samples().values():
+        for label, cut in list(truncations(data))[::9]:
+            with tally.attempt(label):
+                formats.outline(formats.unpacked(memoryview(cut), label)[0], label)
+                tally.results += 1
+    assert tally.count > 100
+    assert not tally.others, tally.others[0]
+
+
+def test_profile_and_times_are_of_every_step() -> None:
+    with page() as one:
+        one.ask("open", files={"m": memoryview(tflite())})
+        plan = one.ask("plan", backend="wasm")
+        assert len(one.ask("profile", backend="wasm", rounds=1)["times"]) == len(plan["rows"])
+        assert len(one.ask("time", backend="wasm", count=3)["times"]) == 3
+        assert len(one.ask("time", backend="wasm", count=3, budget_ms=0)["times"]) == 1
+
+
+def test_verify_compares_node_by_node_and_can_be_stopped() -> None:
+    with page() as one:
+        one.ask("open", files={"m": memoryview(tflite())})
+        one.ask("plan", backend="wasm")
+        told = one.ask("verify", backend="wasm", against="reference")
+        assert told["ok"]
+        assert [row["node"] for row in told["differences"]] == [0, 1]
+        assert [event.stage for event in one.events if event.stage == "verify"]
+        one.desk._progress = lambda event: one.desk.stop()
+        with pytest.raises(StoppedError):
+            one.ask("verify", backend="wasm", against="reference")
+        one.desk._progress = one.events.append
+        assert one.ask("verify", backend="wasm", against="reference")["ok"]  # what was stopped stands in nobody's way
+
+
+def test_what_nobody_can_do_is_refused() -> None:
+    with page() as one:
+        with pytest.raises(InputError, match="nothing called 'close'"):
+            one.ask("close")
+        with pytest.raises(InputError, match="no model yet"):
+            one.ask("plan", backend="wasm")
+
+
+class Probed:
+    """An executor that computes given numbers, and notes how many of them it was asked for."""
+
+    def __init__(self, name: str, graph: Graph, numbers: Sequence[float]) -> None:
+        self.backend, self.graph, self.numbers, self.asked = name, graph, numbers, 0
+
+    async def probe(self, inputs: Any) -> AsyncIterator[tuple[Any, Any, Tensor]]:
+        for node, number in zip(self.graph.nodes, self.numbers, strict=True):
+            self.asked += 1
+            yield node, node.output, Tensor(array("f", [number] * 3), (3,), DType.FLOAT32)
+
+
+def compared(graph: Graph, ours: Sequence[float], theirs: Sequence[float]) -> tuple[VerifyReport, list[int]]:
+    mine, other = Probed("mine", graph, ours), Probed("theirs", graph, theirs)
+    ahead: list[int] = []
+
+    async def step(done: int) -> None:
+        ahead.append(other.asked - mine.asked)
+
+    work = compare_backends(cast(Executor, mine), cast(Executor, other), {}, 1e-3, graph, step)
+    return asyncio.run(work), ahead
+
+
+def test_the_first_node_that_differs_is_named_and_both_go_side_by_side() -> None:
+    builder = webinfer.GraphBuilder("g")
+    x = builder.input("x", (3,))
+    for _ in range(3):
+        x = builder.node("relu", x)
+    builder.output(x, "y")
+    graph = builder.graph()
+    report, ahead = compared(graph, [1] * len(graph.nodes), [1, 1.5, *[2] * (len(graph.nodes) - 2)])
+    assert report.first is not None
+    assert report.first.value == graph.nodes[1].output.name
+    assert ahead == [0] * len(graph.nodes)
+    assert compared(graph, [float("nan")] * len(graph.nodes), [1] * len(graph.nodes))[0].first is not None

@@ -1,0 +1,93 @@
+"""The outline of a TensorFlow.js model: a graph model's nodes, or a layers model's layers."""
+
+from __future__ import annotations
+
+import math
+from base64 import b64decode
+from collections.abc import Mapping
+from typing import Any
+
+from webinfer.errors import ModelFormatError
+from webinfer.importers.core.operation import WRONG_ARGUMENTS
+from webinfer.importers.core.outline import Outline, OutlineNode, OutlineValue, shown, type_text
+from webinfer.importers.tfjs.model import NodeInfo, part, parts, read_model
+from webinfer.importers.tfjs.operation import shape_of
+
+_FACTS = ("format", "generatedBy", "convertedBy")
+
+
+def outline(described: Mapping[str, Any], name: str) -> Outline:
+    """The model's nodes as model.json lists them.
+
+    Raises:  ModelFormatError if a rule is broken; LimitError
+    """
+    try:
+        return _outline(described, name)
+    except WRONG_ARGUMENTS as error:
+        raise ModelFormatError(f"{name}: a part is not what it should be: {error}") from error
+
+
+def _outline(described: Mapping[str, Any], name: str) -> Outline:
+    found = Outline()
+    found.say(**{key: described.get(key) for key in _FACTS})
+    _weights(described, found)
+    topology = part(described, "modelTopology", dict, name)
+    if "node" not in topology:
+        _layers(topology, found)
+        return found
+    graph = (model := read_model(described)).graph
+    kinds = {key: _kind(node) for node in graph.nodes.values() for key in node.outputs}
+    for key, kind in kinds.items():
+        found.values.setdefault(key, OutlineValue(key, type_text(kind, shape_of(model.shapes.get(key)))))
+    found.inputs, found.outputs = ([key for _, key in ends] for ends in (graph.inputs, graph.outputs))
+    told = {key: name for name, key in (*graph.inputs, *graph.outputs)}
+    for key in told:
+        found.values[key] = OutlineValue(told[key], found.values[key].type, found.values[key].bytes)
+    for node in graph.nodes.values():
+        if node.op not in ("Const", "Placeholder"):
+            attributes = {key: _shown(value) for key, value in node.attributes.items()}
+            found.nodes.append(OutlineNode(node.op, node.name, node.inputs, node.outputs, attributes, node.index))
+    return found
+
+
+def _kind(node: NodeInfo) -> str:
+    found = node.attributes.get("dtype") or node.attributes.get("T")
+    return str(found.get("type", "")).removeprefix("DT_").lower() if isinstance(found, dict) else ""
+
+
+def _shown(value: Any) -> str:
+    """An attribute, which names the kind of its value; texts are base64."""
+    kind = ""
+    while isinstance(value, dict) and len(value) == 1:
+        ((kind, value),) = value.items()
+    if kind == "s":
+        value = [b64decode(each).decode("utf-8", "replace") for each in (value if isinstance(value, list) else [value])]
+        value = value[0] if len(value) == 1 else value
+    return shown([] if value == {} else value)
+
+
+def _weights(described: Mapping[str, Any], found: Outline) -> None:
+    for group in parts(described, "weightsManifest", dict, "the model"):
+        for weight in parts(group, "weights", dict, "weightsManifest"):
+            name, shape = part(weight, "name", str, "a weight"), parts(weight, "shape", int, "a weight")
+            stored = part(weight, "quantization", dict, "a weight").get("dtype") or weight.get("dtype")
+            size = {"float16": 2, "uint16": 2, "uint8": 1, "bool": 1}.get(str(stored), 4)
+            found.values[name] = OutlineValue(name, type_text(stored, shape), math.prod(shape) * size)
+
+
+def _layers(topology: Mapping[str, Any], found: Outline) -> None:
+    config = part(part(topology, "model_config", dict, "modelTopology"), "config", dict, "model_config")
+    before = ""
+    for layer in parts(config, "layers", dict, "config"):
+        settings = part(layer, "config", dict, "a layer")
+        name = str(layer.get("name") or settings.get("name") or len(found.nodes))
+        inputs = [str(call[0]) for node in layer.get("inbound_nodes") or () for call in node if call] or [before][
+            : bool(before)
+        ]
+        found.values.setdefault(name, OutlineValue(name, ""))
+        attributes = {key: shown(value) for key, value in settings.items() if value not in (None, name, {}, [])}
+        found.nodes.append(
+            OutlineNode(str(layer.get("class_name", "")), name, inputs, [name], attributes, len(found.nodes))
+        )
+        before = name
+    found.outputs = [before] if before else []

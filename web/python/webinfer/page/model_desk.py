@@ -1,0 +1,240 @@
+"""One model that a page looks at: what it is, its plans on several backends, runs, profiles, comparisons.
+
+Every method answers in plain values that JSON can hold, and `run` in buffers too.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from webinfer.dtypes import DType
+from webinfer.errors import InputError, UnsupportedOpError, WebinferError
+from webinfer.graph.ir import Node
+from webinfer.host import current
+from webinfer.host.interface import Progress, ProgressEvent
+from webinfer.importers import formats
+from webinfer.importers.core.outline import Outline
+from webinfer.packing import to_inner
+from webinfer.page.model_graph import nodes_of_rows, origins, outline_of
+from webinfer.session.inputs import TensorInfo, random_inputs, zeros
+from webinfer.session.loading import load, opened
+from webinfer.session.session import Session
+from webinfer.tensor import Tensor
+
+Answer = dict[str, Any]
+MAX_TIMED = 1000  # runs in one answer
+
+
+class StoppedError(WebinferError):
+    """The user ended what was under way."""
+
+    code = "stopped"
+
+
+class ModelDesk:
+    """Holds one model and a session of it for each backend that was asked for."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress, self._stopping = progress, False
+        self._source: Any = None
+        self._file = Outline()
+        self._sessions: dict[str, Session] = {}
+
+    def stop(self) -> None:
+        """Ends what is under way at its next step."""
+        self._stopping = True
+
+    def _step(self, event: ProgressEvent) -> None:
+        if self._stopping:
+            raise StoppedError("it was stopped")
+        self._progress(event)
+
+    async def answer(self, action: str, fields: Mapping[str, Any]) -> tuple[Answer, list[memoryview]]:
+        """What a message asks for; `action` is the name of one of the methods below.
+
+        Raises:  InputError if there is no such action; what the action raises
+        """
+        if action not in ACTIONS:
+            raise InputError(f"there is nothing called {action!r} to do with a model; there is {', '.join(ACTIONS)}")
+        self._stopping = False
+        found = await getattr(self, action)(**fields)
+        return found if isinstance(found, tuple) else (found, [])
+
+    async def open(self, files: Mapping[str, memoryview] | None = None, name: str = "") -> Answer:
+        """What a model is: files by name, or a known model. One that is damaged has an `error` and no outline."""
+        self.close()
+        files = files or {}
+        source: Any = name or (next(iter(files.values())) if len(files) == 1 else files)
+        model = await opened(source, current(), self._step)
+        self._source = (model.data if name else source,)
+        parts = (model.data, *model.files.values())
+        called, digest = name or next(iter(files)), hashlib.sha256(model.data).hexdigest()
+        told: Answer = {"name": called, "bytes": sum(map(len, parts)), "sha256": digest}
+        try:
+            told["format"], self._file = formats.outline(model.data, called)
+        except WebinferError as error:
+            return {**told, "format": "", "error": _told(error)}
+        return {**told, "outline": dataclasses.asdict(self._file)}
+
+    async def plan(
+        self, backend: str, shapes: Mapping[str, Sequence[int]] | None = None, brief: bool = False
+    ) -> Answer:
+        """The model compiled for a backend: choice, ends, graph, steps. What keeps it from that is under `error`.
+
+        Where sizes of inputs are open and no `shapes` bind them, only the ends. Without a graph if `brief`.
+        """
+        self._drop(backend)
+        model, host = self._model(), current()
+        start = host.now_ms()
+        try:
+            session = await load(model, backend=backend, shapes=shapes or {}, progress=self._step)
+        except StoppedError:
+            raise
+        except WebinferError as error:
+            return {"error": _told(error)}
+        self._sessions[backend] = session
+        told: Answer = {
+            "ms": host.now_ms() - start,
+            "choice": session.choice,
+            "inputs": list(map(_end, session.inputs)),
+        }
+        told |= {"outputs": list(map(_end, session.outputs)), "open": any(_open(info) for info in session.inputs)}
+        if not told["open"]:
+            told |= {"backend": session.backend, "memory": dataclasses.asdict(session.memory())}
+            told |= {} if brief else await self.graph(backend)
+        return told
+
+    async def graph(self, backend: str) -> Answer:
+        """The compiled graph with the steps of its plan; that of a model whose course data decides grows with runs."""
+        session = self._session(backend)
+        graphs, report = session.graphs(), session.plan()
+        nodes = _nodes(session)
+        outline, rows = outline_of(graphs), report.rows
+        fixed = {value for graph in graphs for value in graph.fixed_values()}
+        return {
+            "graph": dataclasses.asdict(outline),
+            "origins": origins(outline, self._file),
+            "fixed": [i for i, node in enumerate(nodes) if all(value in fixed for value in node.outputs)],
+            "notes": report.notes,
+            "parts": len(graphs),
+            "rows": [
+                {**dataclasses.asdict(row), "node": node}
+                for row, node in zip(rows, nodes_of_rows(rows, nodes), strict=True)
+            ],
+        }
+
+    async def run(
+        self, backend: str, inputs: Mapping[str, Any] | None = None, seed: int = 0
+    ) -> tuple[Answer, list[memoryview]]:
+        """One run. An input is bytes, "zeros", or "noise" of that seed, which is what inputs get that are not named."""
+        session = self._session(backend)
+        given, clock = self._inputs(session, inputs or {}, seed), current().now_ms
+        start = clock()
+        found = await session.run(given)
+        ms = clock() - start
+        ends, buffers = [], []
+        for name, tensor in found.items():
+            dtype, data = _plain(tensor)
+            ends.append({"name": name, "dtype": dtype, "shape": tensor.shape})
+            buffers.append(data)
+        return {"ms": ms, "backend": session.backend, "parts": len(session.graphs()), "outputs": ends}, buffers
+
+    async def time(self, backend: str, count: int = 5, budget_ms: float = 1000) -> Answer:
+        """Milliseconds of up to `count` runs on noise, at least one, until the budget is spent."""
+        session, clock = self._session(backend), current().now_ms
+        noise, times, end = session.noise(), list[float](), clock() + budget_ms
+        while len(times) < min(count, MAX_TIMED) and (not times or clock() < end):
+            start = clock()
+            await session.run(noise)
+            times.append(clock() - start)
+        return {"times": times, "backend": session.backend}
+
+    async def profile(self, backend: str, rounds: int = 3) -> Answer:
+        """Milliseconds of each step of the plan, and of a whole run."""
+        found = await self._session(backend).profile(rounds=rounds, progress=self._step)
+        return {"times": found.times_ms, "run_ms": found.run_ms, "overhead_ms": found.overhead_ms}
+
+    async def verify(
+        self,
+        backend: str,
+        against: str,
+        tolerance: float = 1e-3,
+        inputs: Mapping[str, Any] | None = None,
+        seed: int = 0,
+    ) -> Answer:
+        """How far every intermediate result is from another backend's, in the order of the graph."""
+        session = self._session(backend)
+        given = self._inputs(session, inputs or {}, seed)
+        try:
+            report = await session.verify(against, given, tolerance, self._step)
+        except UnsupportedOpError:  # of a backend that must run everything; the other session may share its work
+            session = self._session(against)
+            report = await session.verify(backend, given, tolerance, self._step)
+        nodes = {value.name: i for i, node in enumerate(_nodes(session)) for value in node.outputs}
+        rows = [{**dataclasses.asdict(each), "node": nodes.get(each.value, -1)} for each in report.differences]
+        return {"ok": report.ok, "backend": report.backend, "against": report.against, "differences": rows}
+
+    def close(self) -> None:
+        """Frees the model and its sessions."""
+        for backend in list(self._sessions):
+            self._drop(backend)
+        self._source, self._file = None, Outline()
+
+    def _drop(self, backend: str) -> None:
+        if session := self._sessions.pop(backend, None):
+            session.close()
+
+    def _model(self) -> Any:
+        if self._source is None:
+            raise InputError("there is no model yet; open one first")
+        return self._source[0]
+
+    def _session(self, backend: str) -> Session:
+        self._model()
+        if backend not in self._sessions:
+            raise InputError(f"the model is not compiled for {backend}; do that first")
+        return self._sessions[backend]
+
+    def _inputs(self, session: Session, given: Mapping[str, Any], seed: int) -> dict[str, Any]:
+        infos = {info.name: info for info in session.inputs}
+        wanted = {**dict.fromkeys(infos, "noise"), **given}
+        for name, info in infos.items():
+            if isinstance(wanted[name], str):
+                made = zeros([info]) if wanted[name] == "zeros" else random_inputs([info], seed)
+                wanted[name] = made[name]
+        return wanted
+
+
+ACTIONS = ("open", "plan", "graph", "run", "time", "profile", "verify")
+
+
+def _nodes(session: Session) -> list[Node]:
+    return [node for graph in session.graphs() for node in graph.nodes]
+
+
+def _told(error: WebinferError) -> Answer:
+    """An error with everything that it lists."""
+    unsupported = error if isinstance(error, UnsupportedOpError) else UnsupportedOpError([])
+    return {
+        "code": error.code, "message": str(error), "problems": unsupported.problems, "operators": unsupported.operators,
+    }  # fmt: skip
+
+
+def _open(info: TensorInfo) -> bool:
+    return not all(isinstance(size, int) for size in info.shape)
+
+
+def _end(info: TensorInfo) -> Answer:
+    quant = info.quantization
+    scale = {"scale": quant.scales[0], "zero_point": quant.zero_points[0]} if quant and len(quant.scales) == 1 else {}
+    return {"name": info.name, "dtype": info.dtype.value, "shape": info.shape, **scale}
+
+
+def _plain(tensor: Tensor) -> tuple[str, memoryview]:
+    """Element type and bytes, in a type that NumPy has too."""
+    dtype, data = tensor.dtype, memoryview(tensor.tobytes())
+    known = dtype.inner is dtype or dtype in (DType.FLOAT16, DType.FLOAT64)
+    return (dtype.value, data) if known else (dtype.inner.value, memoryview(to_inner(data, dtype)).cast("B"))
