@@ -11,7 +11,7 @@ import numpy as np
 
 from build_scripts.errors import BuildError
 from build_scripts.judge.rows import Row
-from build_scripts.paths import BUILD, MODELS, settings
+from build_scripts.paths import BUILD, KERNELS, MODELS, ROOT, WHEELS, settings
 from build_scripts.setup.environment import pip
 from build_scripts.setup.task_models import package_step
 from build_scripts.steps import Step, run_steps
@@ -20,7 +20,9 @@ ENVIRONMENT = BUILD / "judges" / "words"
 PYTHON = ENVIRONMENT / "bin" / "python"
 SILERO = BUILD / "judges" / "silero"
 RECORDINGS = BUILD / "recordings"
+PRINTS = BUILD / "prints"
 LIMIT_S = 600
+FILES_A_KIND = 4
 CHUNK_S = 0.032
 NEAR = 1e-4  # of probabilities and scores
 
@@ -32,7 +34,7 @@ async def rows(folder: Path, backend: str) -> list[Row]:
         run_steps([package_step(name, table) for name in tables[table]])
     run_steps([_environment_step()])
     os.environ["WEBINFER_MODELS"] = str(MODELS)
-    return await _voices(folder, backend)
+    return [*await _voices(folder, backend), *await _files(folder, backend)]
 
 
 def _environment_step() -> Step:
@@ -73,3 +75,30 @@ async def _voices(folder: Path, backend: str) -> list[Row]:
             distance = f"{gap:.3f} s, {apart:.1e} of a chunk's probability"
             found.append(Row(task.name, name, len(ours), len(judged), distance, gap <= CHUNK_S and apart <= NEAR))
     return found
+
+
+async def _files(folder: Path, backend: str) -> list[Row]:
+    """Files of this checkout and of what was fetched, of every suffix that there is; and cuts of them."""
+    from webinfer.tasks import FileTypeClassifier
+
+    kinds: dict[str, list[Path]] = {}
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True).stdout.split()
+    fetched = [p for place in (MODELS, RECORDINGS, PRINTS, KERNELS, WHEELS) for p in sorted(place.glob("[!.]*"))]
+    for path in (*(ROOT / name for name in listed), *fetched):
+        if path.is_file():
+            kinds.setdefault(path.suffix, []).append(path)
+    samples = folder / "files"
+    samples.mkdir()
+    for path in (path for paths in kinds.values() for path in paths[:FILES_A_KIND]):
+        data = path.read_bytes()
+        for part, cut in (("", data), ("-end", data[-700:]), ("-start", data[:12])):
+            (samples / f"{path.name}{part}").write_bytes(cut)
+    answers = _answers("magika_answers.py", folder / "magika.json", folder / "magika.json", samples)
+    same, gap = 0, 0.0
+    with await FileTypeClassifier.create(backend=backend) as task:
+        for name, theirs in answers.items():
+            found = await task.classify((samples / name).read_bytes())
+            same += [found.label, found.guess] == theirs[:2]
+            gap = max(gap, abs(found.score - theirs[2]))
+    distance = f"{same} labels the same, {gap:.1e} of a score"
+    return [Row(task.name, f"{len(kinds)} suffixes", len(answers), len(answers), distance, same == len(answers))]

@@ -106,6 +106,13 @@ _ROWS = (
         "silero_vad_v6", "silero_vad_v6.onnx", "voice-activity", "PyPI silero-vad==6.2.3",
         "1a153a22f4509e292a94e67d6f9b85e8deb25b4988682b7e174c65279d8788e3", licence="MIT",
     ),
+    KnownModel(
+        "magika_standard_v3_3", "magika_standard_v3_3.onnx", "file-type", "PyPI magika==1.0.3",
+        "fe2d2eb49c5f88a9e0a6c048e15d6ffdf86235519c2afc535044de433169ec8c", beside=(
+            ("magika_standard_v3_3.json", "ae24c742205358f6ff6dfd5facb6743fb69743dbba8373e73da58ff0cbd695db"),
+            ("magika_content_types.json", "75208adba69bc0556403b62b32ef3ccf8b5ce494411780845852e52e6583a10d"),
+        ),
+    ),
 )  # fmt: skip
 MODELS = {row.name: row for row in _ROWS}
 

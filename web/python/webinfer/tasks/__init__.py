@@ -13,6 +13,7 @@ from webinfer.tasks.base import Box, Task
 from webinfer.tasks.classifier import Category, ImageClassifier
 from webinfer.tasks.face_detector import Face, FaceDetector
 from webinfer.tasks.face_landmarker import FaceLandmarker, FaceLandmarks
+from webinfer.tasks.file_classifier import FileRules, FileType, FileTypeClassifier
 from webinfer.tasks.hand_landmarker import HandLandmarker, HandLandmarks
 from webinfer.tasks.landmarks import Landmark, Landmarks
 from webinfer.tasks.pose_landmarker import PoseLandmarker, PoseLandmarks
@@ -27,6 +28,9 @@ __all__ = [
     "FaceDetector",
     "FaceLandmarker",
     "FaceLandmarks",
+    "FileRules",
+    "FileType",
+    "FileTypeClassifier",
     "HandLandmarker",
     "HandLandmarks",
     "ImageClassifier",
@@ -46,7 +50,7 @@ TASKS: dict[str, type[Task[Any]]] = {
     task.name: task
     for task in (
         FaceDetector, FaceLandmarker, HandLandmarker, ImageClassifier, PoseLandmarker, SelfieSegmenter,
-        VoiceActivityDetector,
+        FileTypeClassifier, VoiceActivityDetector,
     )
 }  # fmt: skip
 
