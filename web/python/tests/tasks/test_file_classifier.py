@@ -22,7 +22,7 @@ CONFIG = {
     "medium_confidence_threshold": 0.5, "thresholds": {"b": 0.9}, "overwrite_map": {"c": "unknown"},
     "target_labels_space": ["a", "b", "c"],
 }  # fmt: skip
-KINDS = {
+KINDS: dict[str, dict[str, object]] = {
     "a": {"is_text": False, "mime_type": "x/a", "group": "g", "description": "An a"},
     "b": {"is_text": True, "mime_type": "x/b", "group": None, "description": "A b"},
 }
@@ -36,7 +36,9 @@ def first_letter() -> webinfer.GraphBuilder:
     first = np.zeros((7, 3), np.float32)
     first[0] = 1
     away = builder.node("sub", builder.node("matmul", given, first), np.array([[97, 98, 99]], np.float32))
-    builder.output(builder.node("softmax", builder.node("linear", builder.node("abs", away), a=-2.0, b=0.0)), "y")
+    builder.output(
+        builder.node("softmax", builder.node("linear", builder.node("abs", away), a=-2.0, b=0.0), axis=1), "y"
+    )
     return builder
 
 
