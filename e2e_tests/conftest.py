@@ -153,7 +153,7 @@ def browser_that_loses_frames(playwright: Playwright, film: Path) -> Iterator[Br
 
 @pytest.fixture
 def demo(browser: Browser, address: str) -> Iterator[Callable[..., DemoPage]]:
-    """Opens demo pages, `demo("?backend=wasm", browser=..., **context options)`; closes them afterwards.
+    """Opens pages, `demo("?backend=wasm", path=..., browser=..., **context options)`; closes them afterwards.
 
     `broken` answers requests that fit a glob in its own way, until the page's `mended` is set. A page that
     complained (console, script or GPU error) fails the test, unless the test expected it and emptied `complaints`.

@@ -1,4 +1,4 @@
-"""The demo page as its users see it, with an ear on everything that goes wrong in it."""
+"""A page of the site as its users see it, with an ear on everything that goes wrong in it."""
 
 from __future__ import annotations
 
@@ -35,13 +35,15 @@ PASTE = """([name, type, base64]) => {
 
 
 class DemoPage:
-    """One tab with the demo page; `complaints` are the errors of its console, its scripts and its GPU."""
+    """One tab with a page of the site; `complaints` are the errors of its console, its scripts and its GPU."""
 
-    def __init__(self, browser: Browser, address: str, query: str = "", **context_options: Any) -> None:
+    def __init__(
+        self, browser: Browser, address: str, query: str = "", path: str = "/face-detection", **context_options: Any
+    ) -> None:
         # Playwright's routes do not see what a service worker asks for: only tests that mean it have one.
         self.context: BrowserContext = browser.new_context(**{"service_workers": "block", **context_options})
         self.page: Page = self.context.new_page()
-        self.address, self.query = address, query
+        self.address, self.url = address, f"{address}{path}{query}"
         self.mended = False  # requests that the test broke on purpose are answered by the server again
         self.complaints: list[str] = []
         self.console: list[str] = []
@@ -55,7 +57,7 @@ class DemoPage:
 
     def open(self, wait_until: Literal["commit", "load"] = "load") -> DemoPage:
         """The page, opened; nothing but this event has been waited for."""
-        self.page.goto(f"{self.address}/{self.query}", wait_until=wait_until)
+        self.page.goto(self.url, wait_until=wait_until)
         return self
 
     def close(self) -> None:

@@ -15,7 +15,7 @@ from e2e_tests.test_layout import RATIO
 Docs = Callable[..., Page]
 FIRST = "Introduction"
 TEXTS = (
-    "h1", ".top p", ".docs nav a", ".docs nav [aria-current]", ".docs nav h2", ".docs article p", ".docs article p a",
+    "h1", ".site a", ".docs nav a", ".docs nav [aria-current]", ".docs nav h2", ".docs article p", ".docs article p a",
     ".docs td", ".docs th", ".docs td code", ".docs .code", ".turn a", ".turn small",
     *(f".code .{name}" for name in ("kn", "k", "s2", "nb", "c1", "mi")),
 )  # fmt: skip
@@ -27,9 +27,9 @@ def docs(browser: Browser, address: str) -> Iterator[Docs]:
     opened: list[DemoPage] = []
 
     def open_docs(name: str = "", **options: object) -> Page:
-        page = DemoPage(browser, f"{address}/docs{name and '/'}{name}", **options)
+        page = DemoPage(browser, address, path=f"/docs{name and '/'}{name}", **options)
         opened.append(page)
-        page.page.goto(page.address)
+        page.page.goto(page.url)
         return page.page
 
     yield open_docs
@@ -42,14 +42,16 @@ def docs(browser: Browser, address: str) -> Iterator[Docs]:
 def test_readers_come_from_the_demo_and_read_page_after_page(docs: Docs) -> None:
     page = docs()
     assert page.get_by_role("heading", level=1).inner_text() == FIRST
-    titles = page.get_by_role("navigation").locator("nav > ul > li > a, > ul > li > a").all_inner_texts()
+    titles = page.get_by_role("navigation", name="Documentation").locator("> ul > li > a").all_inner_texts()
     read = [FIRST]
     while (following := page.locator("a[rel=next]")).count():
         following.click()
         read.append(page.get_by_role("heading", level=1).inner_text())
     assert read == titles
-    page.get_by_role("link", name="Open the demo").click()
-    page.get_by_role("link", name="Documentation").click()
+    site = page.get_by_role("navigation", name="Site")
+    site.get_by_role("link", name="Demos").click()
+    page.get_by_role("link", name="Face detection").click()
+    site.get_by_role("link", name="Documentation").click()
     assert page.get_by_role("heading", level=1).inner_text() == FIRST
 
 
@@ -60,20 +62,20 @@ def test_the_navigation_works_by_keyboard(docs: Docs) -> None:
     assert page.evaluate("document.activeElement.getBoundingClientRect().left") >= 0  # seen while it has the focus
     page.keyboard.press("Enter")
     assert page.evaluate("document.activeElement.id") == "text"
-    link = page.get_by_role("navigation").get_by_role("link", name="Glossary")
+    link = page.get_by_role("navigation", name="Documentation").get_by_role("link", name="Glossary")
     link.focus()
     page.keyboard.press("Shift+Tab")
     page.keyboard.press("Tab")
     assert float(page.evaluate("getComputedStyle(document.activeElement).outlineWidth").removesuffix("px")) >= 2
     page.keyboard.press("Enter")
     page.wait_for_url("**/docs/glossary")
-    current = page.get_by_role("navigation").locator("[aria-current=page]")
+    current = page.get_by_role("navigation", name="Documentation").locator("[aria-current=page]")
     assert current.all_inner_texts() == ["Glossary"]
 
 
 def test_a_heading_can_be_linked_to(docs: Docs) -> None:
     page = docs("using")
-    page.get_by_role("navigation").get_by_role("link", name="Threads and isolation").click()
+    page.get_by_role("navigation", name="Documentation").get_by_role("link", name="Threads and isolation").click()
     assert page.url.endswith("/docs/using#threads-and-isolation")
     assert page.locator("#threads-and-isolation").is_visible()
     assert page.get_by_role("link", name="Link to Precision").get_attribute("href") == "#precision"

@@ -115,7 +115,7 @@ def test_the_result_is_readable_without_seeing_the_picture(demo: Demo) -> None:
     status = page.page.get_by_role("status").filter(has_text="Faces found")
     assert status.inner_text() == "Faces found: 1"
     box = result["faces"][0]["box"]
-    assert f"{round(box['width'])} × {round(box['height'])}" in page.text("#faces")
+    assert f"{round(box['width'])} × {round(box['height'])}" in page.text("#things")
     for name in ("prepare", "infer", "decode"):
         assert float(page.text(f"#{name}")) == pytest.approx(result["times"][f"{name}_ms"], abs=0.051)
 

@@ -42,7 +42,7 @@ def test_without_a_network_the_page_opens_in_two_tabs(demo: Demo, address: str) 
         page.page.reload()
         assert len(page.wait_for_result()["faces"]) == 1  # a network that hangs
     other = page.context.new_page()  # no network at all
-    other.goto(f"{page.address}/{QUERY}")
+    other.goto(page.url)
     page.page.reload()
     assert len(page.wait_for_result()["faces"]) == 1
     assert page.page.evaluate("crossOriginIsolated") is True
@@ -55,7 +55,7 @@ def test_without_a_network_the_page_opens_in_two_tabs(demo: Demo, address: str) 
 # Runs the service worker's script among caches and a network that are only pretended: a page that was kept is opened,
 # the browser ends the script, and starts it again for a file of that page.
 ENDED_BETWEEN = """async (script) => {
-  const names = new Map([["webinfer site 1", ["/", "/assets/a.js"]]]);
+  const names = new Map([["webinfer site 1", ["/a-demo", "/", "/assets/a.js"]]]);
   const caches = {
     keys: async () => [...names.keys()],
     has: async (name) => names.has(name),
@@ -80,7 +80,7 @@ ENDED_BETWEEN = """async (script) => {
   };
   const down = () => Promise.reject(new Error("down"));
   const up = async () => ({ status: 200 });
-  const page = await start(down)("/", "navigate");
+  const page = await start(down)("/a-demo", "navigate");
   const file = await start(down)("/assets/a.js", "cors");
   const online = start(up);
   await online("/", "navigate");
@@ -91,7 +91,7 @@ KEEP = """async () => {
   for (const row of Object.values(assets)) row.url = new URL(row.url, document.baseURI).href;
   const { keepSite } = await import(assets["static/offline.js"].url);
   try {
-    await keepSite(assets);
+    await keepSite(assets, location.pathname);
   } catch (error) {
     return String(error);
   }
@@ -105,7 +105,7 @@ def test_a_service_worker_that_was_ended_knows_where_the_page_is_from(browser: B
     script = (WEB / "static/service_worker.js").read_text()
     page_from, file, online, names = page.evaluate(ENDED_BETWEEN, script)
     page.close()
-    assert (page_from, file, online) == ("/", "/assets/a.js", "left to the browser")
+    assert (page_from, file, online) == ("/a-demo", "/assets/a.js", "left to the browser")
     assert names == ["webinfer site 1"]
 
 

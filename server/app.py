@@ -10,20 +10,22 @@ from server.routes_assets import asset_routes
 from server.routes_docs import docs_routes
 from server.routes_pages import page_routes
 from server.settings import Settings
+from server.studio import read_studio
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
     """The server for one built site.
 
-    Raises: ManifestError if the site was not built, DocsError if a documentation page is broken
+    Raises: ManifestError if the site was not built, StudioError if a page's row is wrong, DocsError if a page of the
+            documentation is broken
     """
     settings = settings or Settings()
-    manifest = read_manifest(settings.site)
+    manifest, studio = read_manifest(settings.site), read_studio(settings.tables)
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
-    app.include_router(page_routes(manifest, settings))
-    app.include_router(docs_routes(manifest, settings))
+    app.include_router(docs_routes(manifest, settings, studio))
     app.include_router(asset_routes(manifest, settings))
     app.include_router(api_routes(manifest))
+    app.include_router(page_routes(manifest, settings, studio))
     add_problem_handlers(app)
     app.add_middleware(RequestMiddleware, settings=settings)
     return app

@@ -1,50 +1,117 @@
-"""One dataclass per page: the whole vocabulary of its template."""
+"""One dataclass per kind of page: the whole vocabulary of its template."""
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from markupsafe import Markup
 
 from server.docs import DocsPage, Section
 from server.manifest import Manifest
 from server.settings import Settings
+from server.studio import Demo, Page, Studio
 
 
 @dataclass(frozen=True)
-class DemoPage:
-    """What demo.html may name."""
+class Link:
+    """A link of the navigation."""
 
+    address: str
     title: str
+    here: bool  # whether it leads to the page that it is on
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What every page shows around its own contents."""
+
     version: str  # of the engine
-    isolated: bool  # whether the server sends the isolation headers
     assets: dict[str, str]  # logical name -> URL
-    backends: list[dict[str, str]]  # that the page offers: name, title, hint; the first is chosen
+    navigation: tuple[Link, ...]
+
+
+@dataclass(frozen=True)
+class ModelChoice:
+    """A model that a demo offers."""
+
+    name: str
+    megabytes: str
+
+
+@dataclass(frozen=True)
+class TaskView:
+    """What task.html may name."""
+
+    frame: Frame
+    demo: Demo
+    models: tuple[ModelChoice, ...]
+    backends: Sequence[Mapping[str, str]]  # that the page offers: name, title, hint; the first is chosen
     manifest: Markup  # JSON text for the script's data island
 
 
-def demo_page(manifest: Manifest, settings: Settings) -> DemoPage:
-    """The context of the demo page."""
-    text = json.dumps({**manifest.public, "isolated": settings.isolated}, sort_keys=True)
+@dataclass(frozen=True)
+class PageView:
+    """What the template of a page that is no demo may name."""
+
+    frame: Frame
+    page: Page
+    groups: Mapping[str, Sequence[TaskView]]  # all demos
+    backends: Sequence[Mapping[str, str]]
+    manifest: Markup
+
+
+def frame_of(manifest: Manifest, studio: Studio, here: str) -> Frame:
+    """The frame of the page at this address."""
+    links = [*((page.address, page.menu) for page in studio.pages), ("/docs", "Documentation")]
+    shown = tuple(Link(address, title, address == here) for address, title in links)
+    return Frame(manifest.engine, manifest.urls, shown)
+
+
+def task_view(manifest: Manifest, settings: Settings, studio: Studio, demo: Demo) -> TaskView:
+    """The context of a demo's page."""
+    page = manifest.public["page"]
+    files: Mapping[str, str] = page["models"]
+    sizes = {name: manifest.public["assets"].get(file, {}).get("bytes", 0) for name, file in files.items()}
+    alone = sum(sizes.get(name, 0) for name in demo.also)
+    models = tuple(
+        ModelChoice(name, f"{(sizes.get(name, 0) + alone) / 1e6:.1f}") for name in demo.models or (demo.model,)
+    )
+    frame = frame_of(manifest, studio, demo.address)
+    return TaskView(frame, demo, models, page["backends"], island(manifest, settings))
+
+
+def page_view(manifest: Manifest, settings: Settings, studio: Studio, page: Page) -> PageView:
+    """The context of a page that is no demo."""
+    groups = {
+        title: [task_view(manifest, settings, studio, demo) for demo in demos] for title, demos in studio.groups.items()
+    }
+    frame = frame_of(manifest, studio, page.address)
+    return PageView(frame, page, groups, manifest.public["page"]["backends"], island(manifest, settings))
+
+
+def island(manifest: Manifest, settings: Settings) -> Markup:
+    """The site's manifest as JSON that can stand inside a script element."""
+    facts: dict[str, Any] = {**manifest.public, "isolated": settings.isolated}
+    text = json.dumps(facts, sort_keys=True)
     # Inside <script> only these could end the element or start a comment; in JSON they occur in strings only.
-    island = Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
-    backends = manifest.public["page"]["backends"]
-    return DemoPage("webinfer", manifest.engine, settings.isolated, manifest.urls, backends, island)
+    return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
 
 
 @dataclass(frozen=True)
 class DocsView:
     """What docs.html may name."""
 
-    version: str  # of the engine
-    assets: dict[str, str]  # logical name -> URL
+    frame: Frame
     sections: tuple[Section, ...]  # of the navigation
     page: DocsPage
     previous: DocsPage | None  # in the order of the navigation
     following: DocsPage | None
 
 
-def docs_pages(manifest: Manifest, sections: tuple[Section, ...]) -> list[DocsView]:
+def docs_pages(manifest: Manifest, studio: Studio, sections: tuple[Section, ...]) -> list[DocsView]:
     """The contexts of all pages of the documentation."""
     pages = [page for section in sections for page in section.pages]
     around = zip([None, *pages], pages, [*pages[1:], None], strict=False)
-    return [DocsView(manifest.engine, manifest.urls, sections, page, before, after) for before, page, after in around]
+    frame = frame_of(manifest, studio, "/docs")
+    return [DocsView(frame, sections, page, before, after) for before, page, after in around]

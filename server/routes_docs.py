@@ -7,16 +7,17 @@ from server.docs import read_docs
 from server.manifest import Manifest
 from server.pages import PageRenderer, page_response
 from server.settings import Settings
+from server.studio import Studio
 
 
-def docs_routes(manifest: Manifest, settings: Settings) -> APIRouter:
+def docs_routes(manifest: Manifest, settings: Settings, studio: Studio) -> APIRouter:
     """The routes /docs and /docs/<page>.
 
     Raises: DocsError if a page of the documentation is broken
     """
     router = APIRouter()
     render = PageRenderer(settings)
-    contexts = docs_pages(manifest, read_docs(settings.docs))
+    contexts = docs_pages(manifest, studio, read_docs(settings.docs))
     bodies = {context.page.name: render("docs.html", context) for context in contexts}
 
     @router.api_route("/docs", methods=["GET", "HEAD"])

@@ -2,19 +2,24 @@
 
 from fastapi import APIRouter, Request, Response
 
-from server.contexts import demo_page
+from server.contexts import page_view, task_view
 from server.manifest import Manifest
 from server.pages import PageRenderer, page_response
 from server.settings import Settings
+from server.studio import Studio
 
 
-def page_routes(manifest: Manifest, settings: Settings) -> APIRouter:
-    """The route of the demo page."""
+def page_routes(manifest: Manifest, settings: Settings, studio: Studio) -> APIRouter:
+    """The route of each demo, and of each page that is none."""
     router = APIRouter()
-    demo = PageRenderer(settings)("demo.html", demo_page(manifest, settings))
+    render = PageRenderer(settings)
+    bodies = {demo.address: render("task.html", task_view(manifest, settings, studio, demo)) for demo in studio.demos}
+    for page in studio.pages:
+        bodies[page.address] = render(f"{page.slug}.html", page_view(manifest, settings, studio, page))
 
-    @router.api_route("/", methods=["GET", "HEAD"])
-    async def index(request: Request) -> Response:
-        return page_response(demo, request)
+    async def application(request: Request) -> Response:
+        return page_response(bodies[request.scope["path"]], request)
 
+    for address in bodies:
+        router.add_api_route(address, application, methods=["GET", "HEAD"])
     return router

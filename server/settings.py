@@ -21,6 +21,7 @@ class Settings:
 
     site: Path = ROOT / "build" / "site"  # folder with manifest.json and assets/
     templates: Path = ROOT / "server" / "templates"  # folder of Jinja2 templates
+    tables: Path = ROOT / "server"  # folder of demos.toml and pages.toml
     docs: Path = ROOT / "web" / "docs"  # folder of the documentation: Markdown, SVG and contents.toml
     isolated: bool = True  # send COOP and COEP, so that pages may share memory between threads
     hosts: frozenset[str] = field(default=frozenset({"127.0.0.1", "localhost", "::1"}))  # accepted Host names, no port

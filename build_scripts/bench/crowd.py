@@ -89,7 +89,7 @@ def first_visit(address: str) -> list[str]:
         context = browser.new_context()
         context.on("request", lambda request: paths.append(urlsplit(request.url).path))
         page = context.new_page()
-        page.goto(f"{address}/?backend=wasm")
+        page.goto(f"{address}/face-detection?backend=wasm")
         deadline = time.monotonic() + 120
         while not page.evaluate("document.documentElement.dataset.webinferResult ?? ''"):
             if time.monotonic() > deadline:

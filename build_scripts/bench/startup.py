@@ -44,10 +44,11 @@ def run(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python3 -m build_scripts startup")
     parser.add_argument("--visits", type=int, default=5, help="first visits, each with a new profile, and later ones")
     parser.add_argument("--backend", default="wasm", choices=("auto", *inference_backends()))
+    parser.add_argument("--page", default="/face-detection", help="of the site (default /face-detection)")
     parser.add_argument("--json", type=Path, help="also write the times here")
     options = parser.parse_args(argv)
     set_up()
-    cold, warm = measure(options.visits, f"?backend={options.backend}")
+    cold, warm = measure(options.visits, f"{options.page}?backend={options.backend}")
     print(table(cold, warm))
     if options.json:
         machine = {"machine": platform.processor() or platform.machine(), "cores": os.cpu_count()}
@@ -56,20 +57,20 @@ def run(argv: list[str]) -> int:
     return 0
 
 
-def measure(visits: int, query: str) -> tuple[list[Times], list[Times]]:
+def measure(visits: int, page: str) -> tuple[list[Times], list[Times]]:
     """The times of first visits, and of later ones in the profile of the last first one."""
     from build_scripts.setup.chromium import driver, launch_options
     from build_scripts.site.serving import running_server
 
     cold, warm = [], []
-    options = launch_options(webgpu="wasm" not in query)
+    options = launch_options(webgpu="wasm" not in page)
     with running_server() as address, driver() as playwright:
         for i in range(visits):
             last = i == visits - 1
             with tempfile.TemporaryDirectory() as folder:
                 context = playwright.chromium.launch_persistent_context(folder, **options)
-                cold.append(visit(context, address + "/" + query, SETTLE_S if last else 0))
-                warm = [visit(context, address + "/" + query, LATER_S) for _ in range(visits if last else 0)]
+                cold.append(visit(context, address + page, SETTLE_S if last else 0))
+                warm = [visit(context, address + page, LATER_S) for _ in range(visits if last else 0)]
                 context.close()
     return cold, warm
 

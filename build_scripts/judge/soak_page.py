@@ -125,7 +125,7 @@ class SoakPage:
 
         options = launch_options(without=("SpareRendererForSitePerProcess",))  # it would count as memory
         self.browser = playwright.chromium.launch(**{**options, "args": [*options["args"], *FLAGS]})
-        self.server, self.url = server, f"{server.address}/{query}"
+        self.server, self.url = server, f"{server.address}/face-detection{query}"
         self.random, self.turn = random.Random(seed), 0
         self.console: list[str] = []
         self.crashed = False

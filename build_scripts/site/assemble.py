@@ -24,6 +24,7 @@ from build_scripts.paths import (
     KERNELS,
     MODELS,
     NODE_MODULES,
+    ROOT,
     SITE,
     SNAPSHOT,
     WEB,
@@ -33,12 +34,13 @@ from build_scripts.paths import (
 from build_scripts.site import bundle
 from build_scripts.site.page_facts import page_facts
 from build_scripts.steps import Step
+from server.studio import read_studio
 
 PAGE_FACTS = Path(__file__).with_name("page_facts.py")
 BUNDLE = Path(__file__).with_name("bundle.py")
-ROOTS = ("page", "engine_worker")  # scripts that come as one file with all that they import
 ALONE = ("first", "integrity", "offline", "service_worker", "thread_worker")  # others that are asked for by their names
 DRAWERS = "results/*.js"  # asked for by the kind of what a task finds
+TABLES = [ROOT / "server" / name for name in ("demos.toml", "pages.toml")]
 STATIC = WEB / "static"
 COMPRESSED = BUILD / "compressed"
 PYODIDE_FILES = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip")
@@ -72,7 +74,7 @@ def site_step() -> Step:
     """The step that assembles build/site."""
     pyodide = [NODE_MODULES / "pyodide" / name for name in PYODIDE_FILES]
     data = [WHEELS, BROWSER_WHEELS, STATIC, KERNELS, MODELS, IMAGES, SNAPSHOT]
-    sources = [*pyodide, *data, Path(__file__), PAGE_FACTS, BUNDLE]
+    sources = [*pyodide, *data, Path(__file__), PAGE_FACTS, BUNDLE, *TABLES]
     return Step(
         "site", "assemble and compress what the server serves", inputs=lambda: [version(), *sources],
         outputs=(SITE / "manifest.json",), action=assemble, stamp=BUILD / "stamps" / "site",
@@ -98,6 +100,11 @@ def assemble() -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
+def script_roots() -> list[str]:
+    """The scripts that come as one file with all that they import: the worker's and each page's."""
+    return ["engine_worker", "page", *(page.slug for page in read_studio(TABLES[0].parent).pages)]
+
+
 def _folders_of(assets: list[Asset]) -> list[Asset]:
     return [asset for asset in assets if asset.logical.split("/")[0] in ("pyodide", "python", "static", "kernels")]
 
@@ -116,7 +123,7 @@ def static_files() -> dict[str, bytes]:
     plain = [path for path in files_below(STATIC) if path.suffix in TYPES and path.suffix != ".js"]
     alone = [*(STATIC / f"{name}.js" for name in ALONE), *STATIC.glob(DRAWERS)]
     files = {path.relative_to(STATIC).as_posix(): path.read_bytes() for path in (*plain, *alone)}
-    return files | {f"{root}.js": bundle.bundled(STATIC, root) for root in ROOTS}
+    return files | {f"{root}.js": bundle.bundled(STATIC, root) for root in script_roots()}
 
 
 def hashed_folder(name: str, contents: Mapping[str, bytes]) -> Iterator[Asset]:

@@ -58,7 +58,7 @@ def detect(browser: Browser, address: str, backend: str) -> Outcome:
     page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: complaints.append(str(error)))
     try:
-        page.goto(f"{address}/?backend={backend}")
+        page.goto(f"{address}/face-detection?backend={backend}")
         deadline = time.monotonic() + LIMIT_S
         while time.monotonic() < deadline:
             # The page's strict CSP forbids wait_for_function, which evaluates text inside the page.

@@ -11,11 +11,16 @@ AUTO_TITLE, AUTO_HINT = "Auto", "The fastest that works here"
 
 
 def page_facts() -> dict[str, Any]:
-    """`messages`: the version of the messages to the engine; `backends`: those a page offers, the first by default."""
+    """What pages know of the engine.
+
+    `messages`: the version of the messages; `backends`: those a page offers, the first by default; `models`: the file
+    of each known model in the manifest.
+    """
     sys.path.insert(0, str(ENGINE.parent))
     try:
         registry = import_module("webinfer.backends.registry")
         version: int = import_module("webinfer.page.messages").VERSION
+        known = import_module("webinfer.models.registry").MODELS
     except ModuleNotFoundError as error:
         raise BuildError(f"the site needs {error.name}; run `python3 -m build_scripts kernels`") from error
     finally:
@@ -23,4 +28,5 @@ def page_facts() -> dict[str, Any]:
     offered = [row for row in registry.ROWS.values() if row.role is registry.Role.INFERENCE]
     auto = {"name": registry.AUTO, "title": AUTO_TITLE, "hint": AUTO_HINT}
     backends = [auto, *({"name": row.name, "title": row.title, "hint": row.hint} for row in offered)]
-    return {"messages": version, "backends": backends}
+    models = {name: f"models/{row.file}" for name, row in known.items()}
+    return {"messages": version, "backends": backends, "models": models}

@@ -16,6 +16,7 @@ FILES = {
     "models/m.tflite": ("assets/models/m-1.tflite", "application/octet-stream", bytes(range(256)) * 4),
     "static/demo.css": ("assets/static-1/demo.css", "text/css; charset=utf-8", b"p {}"),
     "static/docs.css": ("assets/static-1/docs.css", "text/css; charset=utf-8", b"a {}"),
+    "static/home.js": ("assets/static-1/home.js", "text/javascript; charset=utf-8", b"0;"),
     "static/icon.svg": ("assets/static-1/icon.svg", "image/svg+xml", b"<svg/>"),
 }
 DOCS = {
@@ -51,14 +52,36 @@ Back [up](index.md), or [below](#a-part).
 <title>A box</title><rect class="box"/></svg>
 """,
 }
-TEMPLATE = """<!doctype html><title>{{ title }} {{ version }}</title>
-<script type="module" src="{{ assets['static/page.js'] }}"></script>
+TEMPLATE = """<!doctype html><title>{{ demo.title }} {{ frame.version }}</title>
+<script type="module" src="{{ frame.assets['static/page.js'] }}"></script>
 <script type="application/json" id="manifest">{{ manifest }}</script>
 """
 
 
+TABLES = {
+    "demos.toml": """[[demo]]
+slug = "things"
+task = "finder"
+model = "m"
+title = "Things & more"
+summary = "Finds things"
+group = "Pictures"
+inputs = ["picture"]
+sample = "static/icon.svg"
+sample_says = "a thing"
+""",
+    "pages.toml": """[[page]]
+slug = "home"
+address = "/"
+menu = "Demos"
+title = "All demos"
+summary = "Each runs here"
+""",
+}
+
+
 def made_site(folder: Path) -> Settings:
-    """Settings for a site of six files and two pages of documentation, written into the folder."""
+    """Settings for a site of seven files and two pages of documentation, written into the folder."""
     site = folder / "site"
     rows = {}
     for logical, (path, media_type, data) in FILES.items():
@@ -73,17 +96,19 @@ def made_site(folder: Path) -> Settings:
         rows[logical] = {
             "url": f"/{path}", "bytes": len(data), "sha256": digest, "type": media_type, "encodings": encodings,
         }  # fmt: skip
-    page = {"backends": [{"name": "auto", "title": "Auto", "hint": "The fastest"}]}
+    page = {"backends": [{"name": "auto", "title": "Auto", "hint": "The fastest"}], "models": {"m": "models/m.tflite"}}
     folders = {"static": "/assets/static-1/"}
     manifest = {"version": 1, "engine": "1.2.3", "page": page, "folders": folders, "assets": rows}
     (site / "manifest.json").write_text(json.dumps(manifest))
     templates = folder / "templates"
     templates.mkdir()
-    (templates / "demo.html").write_text(TEMPLATE)
-    for name in ("base.html", "docs.html"):
+    (templates / "task.html").write_text(TEMPLATE)
+    for name in ("base.html", "docs.html", "home.html"):
         shutil.copy(Settings().templates / name, templates)
     docs = folder / "docs"
     docs.mkdir()
     for name, text in DOCS.items():
         (docs / name).write_text(text)
-    return replace(Settings(), site=site, templates=templates, docs=docs)
+    for name, text in TABLES.items():
+        (folder / name).write_text(text)
+    return replace(Settings(), tables=folder, site=site, templates=templates, docs=docs)

@@ -12,6 +12,7 @@ from starlette.types import Message, Receive, Scope, Send
 from server.app import create_app
 from server.middleware import RequestMiddleware
 from server.settings import Settings
+from server.studio import StudioError
 
 
 def island_of(text: str) -> dict[str, object]:
@@ -22,15 +23,15 @@ def island_of(text: str) -> dict[str, object]:
 
 
 def test_the_page_names_its_scripts_by_hashed_address(client: TestClient) -> None:
-    answer = client.get("/")
+    answer = client.get("/things")
     assert answer.status_code == 200
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
     assert 'src="/assets/static-1/page.js"' in answer.text
-    assert "<title>webinfer 1.2.3</title>" in answer.text
+    assert "<title>Things &amp; more 1.2.3</title>" in answer.text
 
 
 def test_the_page_carries_the_manifest_without_file_names_of_the_server(client: TestClient) -> None:
-    data = island_of(client.get("/").text)
+    data = island_of(client.get("/things").text)
     assert data["engine"] == "1.2.3"
     assert data["isolated"] is True
     assert set(data["assets"]["models/m.tflite"]) == {"url", "bytes", "sha256"}  # type: ignore[index]
@@ -40,9 +41,36 @@ def test_the_page_carries_the_manifest_without_file_names_of_the_server(client: 
 def test_no_name_in_the_manifest_can_end_the_script_element(settings: Settings) -> None:
     path = settings.site / "manifest.json"
     path.write_text(path.read_text().replace("models/m.tflite", "models/</script><b>&.tflite"))
-    text = TestClient(create_app(settings), base_url="http://localhost").get("/").text
+    text = TestClient(create_app(settings), base_url="http://localhost").get("/things").text
     assert text.count("</script>") == 2
     assert "models/</script><b>&.tflite" in island_of(text)["assets"]  # type: ignore[operator]
+
+
+def test_the_home_page_leads_to_every_demo_and_every_page_back_to_it(client: TestClient) -> None:
+    home = client.get("/").text
+    assert "<h1>All demos</h1>" in home
+    assert '<a href="/things">Things &amp; more</a>' in home
+    assert "0.0 MB" in home  # of a model of a kilobyte
+    assert '<a href="/" aria-current="page">Demos</a>' in home
+    assert '<a href="/">Demos</a>' in client.get("/docs").text
+    assert client.get("/things/").status_code == client.get("/finder").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "complaint"),
+    [
+        ("demos.toml", 'colour = "red"', "nobody reads: colour"),
+        ("demos.toml", '[[demo]]\nslug = "other"', "other.*missing"),
+        ("demos.toml", 'also = []\n[[demo]]\nslug = "docs"', "docs.*missing"),
+        ("pages.toml", '[[page]]\nslug = "things"\nmenu = ""\ntitle = ""\nsummary = ""', "address /things is taken"),
+        ("pages.toml", '[[page]]\nslug = "api"\nmenu = ""\ntitle = ""\nsummary = ""', "address /api is taken"),
+    ],
+)
+def test_a_row_that_cannot_become_a_page_is_named(settings: Settings, file: str, text: str, complaint: str) -> None:
+    path = settings.tables / file
+    path.write_text(path.read_text() + text)
+    with pytest.raises(StudioError, match=complaint):
+        create_app(settings)
 
 
 def test_the_page_is_revalidated_every_time(client: TestClient) -> None:
@@ -79,14 +107,14 @@ def test_the_content_security_policy_allows_no_inline_code_and_no_eval(client: T
 
 def test_isolation_can_be_left_out(settings: Settings) -> None:
     client = TestClient(create_app(replace(settings, isolated=False)), base_url="http://localhost")
-    answer = client.get("/")
+    answer = client.get("/things")
     assert "cross-origin-opener-policy" not in answer.headers
     assert "cross-origin-embedder-policy" not in answer.headers
     assert island_of(answer.text)["isolated"] is False
 
 
 def test_health_says_what_is_served(client: TestClient) -> None:
-    assert client.get("/healthz").json() == {"status": "ok", "engine": "1.2.3", "assets": 6}
+    assert client.get("/healthz").json() == {"status": "ok", "engine": "1.2.3", "assets": 7}
 
 
 def test_an_unknown_address_is_a_problem_with_the_request_id(client: TestClient) -> None:

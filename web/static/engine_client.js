@@ -105,12 +105,13 @@ export class EngineClient {
     this.#waiting = null;
   }
 
-  /** Changes the backend; `ready` follows. Starts the engine if it had given up. */
-  select(backend) {
-    this.#settings = { ...this.#settings, backend };
+  /** Changes what runs, {backend, model} or one of them; `ready` follows. Starts the engine if it had given up. */
+  select(wanted) {
+    this.#settings = { ...this.#settings, ...wanted };
     if (!this.#worker) return this.restart();
     this.#heartbeat.ready = false; // until the worker says so again; it takes its messages in order
-    this.#post("select", { backend });
+    const { backend, model } = this.#settings;
+    this.#post("select", { backend, model });
   }
 
   /** Asks for the plan; `plan` follows. */
@@ -164,10 +165,10 @@ export class EngineClient {
     const wrong = complaint(message, FROM_ENGINE);
     if (wrong) return this.#fail("protocol", `The page does not understand its engine: ${wrong}. Reload the page.`, false);
     if (message.type === "error") return this.#error(message);
-    if (message.type === "ready") {
+    if (message.type === "ready" || message.type === "started") {
       this.#heartbeat.ready = true;
       this.#backpressure = new Backpressure(message.overlaps);
-      this.#on.ready(message);
+      this.#on[message.type](message);
     } else if (message.type === "result") {
       this.#answered(message);
     } else {

@@ -51,16 +51,17 @@ function prefetchDevice(wishes) {
 }
 
 /** Asks for what Python will ask for, as soon as it is known and long before Python runs. */
-function prefetchDownloads(downloads, { models, plans, probes }, model, inKernels) {
+function prefetchDownloads(downloads, { models, plans, probes }, wanted, inKernels) {
   const begin = (name, ask) => {
     if (!downloads.has(name)) return;
     const promise = ask(name);
     promise.catch(() => {}); // Python asks again and reports the failure
     prefetched.set(downloads.url(name), promise);
   };
-  begin(models[model], (name) => downloads.bytes(name));
+  for (const model of wanted) begin(models[model], (name) => downloads.bytes(name));
   if (!inKernels) return;
-  if (plans[model] && self.caches) prefetched.set(plans[model], caches.match(plans[model]).catch(() => {}));
+  const stored = wanted.map((model) => plans[model]).filter((plan) => plan && self.caches);
+  for (const plan of stored) prefetched.set(plan, caches.match(plan).catch(() => {}));
   const build = Object.keys(probes).find((isa) => WebAssembly.validate(Uint8Array.from(probes[isa]))) ?? "scalar";
   begin(`kernels/webinfer-${build}.wasm`, (name) => downloads.compiled(name));
   if (!self.crossOriginIsolated || navigator.hardwareConcurrency < 2) return;
@@ -90,7 +91,7 @@ function tell(json) {
 
 const startingPython = (done) => post("progress", { stage: "start Python", done, total: 1, unit: "steps" });
 
-async function start({ manifest, task, backend, model, debug, life, patience, runtimeComes }) {
+async function start({ manifest, page, task, backend, model, also, debug, life, patience, runtimeComes }) {
   performance.mark("webinfer begin");
   navigator.locks?.request(life, () => {
     post("alive");
@@ -102,8 +103,9 @@ async function start({ manifest, task, backend, model, debug, life, patience, ru
   });
   await downloads.counting(async () => {
     const foreseen = (snapshot) => {
+      if (!task) return;
       const { kernels, gpu } = snapshot.needs[backend];
-      prefetchDownloads(downloads, snapshot, model, kernels);
+      prefetchDownloads(downloads, snapshot, [model, ...also], kernels);
       if (gpu) prefetchDevice(snapshot.gpu);
     };
     openDoor(downloads);
@@ -119,16 +121,16 @@ async function start({ manifest, task, backend, model, debug, life, patience, ru
     const urls = Object.fromEntries(Object.entries(manifest).map(([name, { url }]) => [name, url]));
     await downloads.flowing(engine.start(task, model, backend, debug, JSON.stringify(urls)));
   });
-  setTimeout(() => settle(downloads, warmUp).finally(keepSite), SETTLED_MS);
+  setTimeout(() => settle(downloads, task ? warmUp : () => {}).finally(() => keepSite(page)), SETTLED_MS);
 }
 
 /** Keeps the site for visits without a network; a browser that keeps nothing is no failure. Nobody waits for this. */
-async function keepSite() {
+async function keepSite(page) {
   const { manifest } = downloads;
   try {
     const { url, ...row } = manifest["static/offline.js"];
     await fetch(url, browsersOwnCheck(row));
-    await (await import(url)).keepSite(manifest);
+    await (await import(url)).keepSite(manifest, page);
   } catch (error) {
     console.info(`The page cannot be kept for visits without a network: ${error.message}`);
   }
@@ -155,7 +157,7 @@ const HANDLERS = {
       image.close?.();
     }
   },
-  select: ({ backend }) => downloads.counting(() => downloads.flowing(engine.select(backend))),
+  select: ({ backend, model }) => downloads.counting(() => downloads.flowing(engine.select(backend, model))),
   plan: () => engine.plan(),
   profile: () => engine.profile(),
   tune: ({ budget }) => engine.tune(budget),

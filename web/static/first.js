@@ -1,5 +1,5 @@
-// The page's first script: what takes longest begins before the page itself has come. page.js goes on with
-// `globalThis.started`; until it does, this script says what is missing.
+// The first script of a page with an engine: what takes longest begins before the page itself has come. The page's own
+// script goes on with `globalThis.started`; until it does, this script says what is missing.
 
 {
   const PATIENCE_S = 30; // without a byte
@@ -19,11 +19,13 @@
     const asked = parameters.get("backend");
     const debug = Number(parameters.get("debug") ?? 0);
     const patience = Number(parameters.get("patience") ?? 0); // seconds
-    const { task, model } = document.documentElement.dataset;
+    const { task = "", model = "", also = "" } = document.documentElement.dataset;
     return {
       manifest,
+      page: location.pathname,
       task,
       model: parameters.get("model") ?? model,
+      also: also.split(" ").filter(Boolean),
       backend: names.includes(asked) ? asked : names[0],
       life: `webinfer engine ${Math.random()}`,
       patience: 1000 * (Number.isInteger(patience) && patience >= 1 && patience <= 600 ? patience : PATIENCE_S),
@@ -78,7 +80,7 @@
     });
   };
 
-  const ownScript = manifest["static/page.js"].url;
+  const ownScript = manifest[`static/${document.documentElement.dataset.page}.js`].url;
   const onMissing = ({ target }) => target.src === ownScript && sayUnstarted("A part of this page could not be loaded.");
   addEventListener("error", onMissing, true);
   let quiet = 0; // seconds in which no file came; counted, because a page in the background is let wait

@@ -1,12 +1,12 @@
 // Generated from page/messages.toml by `python3 -m build_scripts tables --write`: do not edit.
 
-export const VERSION = 4;
+export const VERSION = 5;
 
 export const TO_ENGINE = {
   runtime: { module: "any?" },
   runtimeChecked: { whole: "flag" },
   detect: { id: "number", image: "any" },
-  select: { backend: "text" },
+  select: { backend: "text", model: "text" },
   plan: {},
   profile: {},
   tune: { budget: "number" },
@@ -16,8 +16,10 @@ export const TO_ENGINE = {
   close: {},
   start: {
     manifest: "object",
+    page: "text",
     task: "text",
     model: "text",
+    also: "list",
     backend: "text",
     debug: "number",
     life: "text",
@@ -28,6 +30,7 @@ export const TO_ENGINE = {
 
 export const FROM_ENGINE = {
   alive: {},
+  started: { capabilities: "list" },
   progress: { stage: "text", done: "number", total: "number", unit: "text" },
   plan: { columns: "list", rows: "list", summary: "text" },
   profiling: { done: "number", total: "number" },

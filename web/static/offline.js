@@ -3,7 +3,10 @@
 import { browsersOwnCheck, sha256Of } from "./integrity.js";
 
 const PREFIX = "webinfer site ";
-const NEEDED = /^(static\/|pyodide\/pyodide\.|snapshot\/|images\/astronaut)/;
+const NEEDED = /^(static\/|pyodide\/pyodide\.|snapshot\/)/;
+const HOME = "/";
+const ISLAND = /<script type="application\/json"[^]*?<\/script>/; // names every file of the site
+const FILE = /"(\/assets\/[^"]+[^"/])"/g; // in a page's attributes and in its list of files, which has folders, too
 
 /** A name for these files in these versions. */
 async function nameOf(manifest) {
@@ -12,30 +15,39 @@ async function nameOf(manifest) {
 }
 
 /**
- * Keeps the page and the files that it needed in this worker, and forgets other versions. The page goes in last: a
- * version without one is not complete. What is kept already is not asked for again. Nothing is kept if the server has
- * another version by now, or is not asked well, and no file that is not the published one.
+ * Keeps the page with this address and the files that it needed in this worker, and the home page; forgets other
+ * versions. A page goes in behind its files, the home page last: a version without one is not complete. What is kept
+ * already is not asked for again. Nothing is kept if the server has another version by now, or is not asked well, and
+ * no file that is not the published one.
  */
-export async function keepSite(manifest) {
+export async function keepSite(manifest, page) {
   if (!self.caches || !navigator.locks) return;
-  await navigator.locks.request("webinfer site", { ifAvailable: true }, async (lock) => lock && (await keep(manifest)));
+  await navigator.locks.request("webinfer site", { ifAvailable: true }, async (lock) => lock && (await keep(manifest, page)));
 }
 
-async function keep(manifest) {
+async function keep(manifest, page) {
   const name = await nameOf(manifest);
   const cache = await caches.open(name);
   const present = new Set((await cache.keys()).map(({ url }) => new URL(url).pathname));
+  const files = new Map(Object.entries(manifest).map(([file, row]) => [new URL(row.url).pathname, { file, row }]));
   const used = new Set(performance.getEntriesByType("resource").map(({ name: url }) => new URL(url).pathname));
-  const files = Object.entries(manifest).map(([file, row]) => ({ file, row, path: new URL(row.url).pathname }));
-  const missing = files.filter(({ file, path }) => (NEEDED.test(file) || used.has(path)) && !present.has(path));
-  if (!missing.length && present.has("/")) return;
-  const page = await fetch("/", { cache: "no-cache" });
-  const text = await page.clone().text();
-  if (!page.ok || !files.every(({ path }) => text.includes(path))) return;
-  for (const { row, path } of missing) await cache.put(path, await whole(row));
-  await cache.put("/", page);
+  const wanted = [...files].filter(([path, { file }]) => NEEDED.test(file) || used.has(path)).map(([path]) => path);
+  const pages = [...new Set([page, HOME])];
+  if (pages.every((address) => present.has(address)) && wanted.every((path) => present.has(path))) return;
+  const answers = new Map();
+  for (const address of pages) {
+    const answer = await fetch(address, { cache: "no-cache" });
+    const text = await answer.clone().text();
+    if (!answer.ok || !filesIn(text).every((path) => files.has(path))) return; // of another version
+    wanted.push(...filesIn(text.replace(ISLAND, "")));
+    answers.set(address, answer);
+  }
+  for (const path of new Set(wanted)) if (!present.has(path)) await cache.put(path, await whole(files.get(path).row));
+  for (const [address, answer] of answers) await cache.put(address, answer);
   for (const other of await caches.keys()) if (other.startsWith(PREFIX) && other !== name) await caches.delete(other);
 }
+
+const filesIn = (text) => [...text.matchAll(FILE)].map(([, path]) => path);
 
 /** The answer with a file, checked by the browser; one that is damaged in its cache is asked for again. */
 async function whole(row) {

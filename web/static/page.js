@@ -1,4 +1,4 @@
-// The demo page: pictures in, results out. What happens to a picture is the engine's business.
+// The page of a task: pictures in, results out. What happens to a picture is the engine's business.
 
 import { EngineClient } from "./engine_client.js";
 import * as panels from "./panels.js";
@@ -170,7 +170,7 @@ byId("backends").addEventListener("change", ({ target }) => {
   troubles.forgetAll();
   panels.showBackend(`Changing to ${target.value} …`);
   if (!engine.exists) progress.begin("Starting the engine");
-  engine.select(target.value);
+  engine.select({ backend: target.value });
 });
 byId("backends").querySelector(`[value=${settings.backend}]`).checked = true;
 watchDropsAndPastes(byId("stage"), (file) => stage.showFile(file), (error) => troubles.show(error));

@@ -94,7 +94,7 @@ export function showResults(summary, things) {
     row.append(element("strong", name), element("span", value, "score"), element("span", detail, "quiet"));
     return row;
   });
-  document.querySelector("[data-results]").replaceChildren(...rows);
+  byId("things").replaceChildren(...rows);
 }
 
 /** Milliseconds of the newest picture. */

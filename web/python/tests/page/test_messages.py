@@ -42,7 +42,7 @@ def test_both_sides_use_messages_that_there_are() -> None:
     }
     page = (STATIC / "page.js").read_text()
     heard = page[page.index("new EngineClient(") : page.index("\n});")]
-    assert {*re.findall(r"^  (\w+):", heard, re.MULTILINE)} == {*FROM_ENGINE} - {"alive", "pong"} | {
+    assert {*re.findall(r"^  (\w+):", heard, re.MULTILINE)} == {*FROM_ENGINE} - {"alive", "pong", "started"} | {
         "moving",
         "quiet",
         "restarting",
@@ -97,6 +97,15 @@ def test_the_task_of_the_page_answers_as_declared() -> None:
     assert (STATIC / "results" / f"{ready['result']['kind']}.js").is_file()
     kinds = [m["type"] for m in heard if m["type"] not in ("progress", "profiling")]
     assert kinds == ["ready", "result", "error", "plan", "profile", "error"]
+
+
+def test_without_a_task_the_engine_starts_and_says_what_it_can_do() -> None:
+    heard: list[dict[str, Any]] = []
+    run(EngineWorker(lambda text: heard.append(json.loads(text))).start("", "", "auto", 0, "{}"))
+    (started,) = heard
+    fits(started)
+    assert started["type"] == "started"
+    assert started["capabilities"]
 
 
 def test_an_unknown_model_ends_the_start_with_the_names_there_are() -> None:

@@ -3,13 +3,13 @@
 Generated from page/messages.toml by `python3 -m build_scripts tables --write`: do not edit.
 """
 
-VERSION = 4
+VERSION = 5
 
 TO_ENGINE: dict[str, dict[str, str]] = {
     "runtime": {"module": "any?"},
     "runtimeChecked": {"whole": "flag"},
     "detect": {"id": "number", "image": "any"},
-    "select": {"backend": "text"},
+    "select": {"backend": "text", "model": "text"},
     "plan": {},
     "profile": {},
     "tune": {"budget": "number"},
@@ -19,8 +19,10 @@ TO_ENGINE: dict[str, dict[str, str]] = {
     "close": {},
     "start": {
         "manifest": "object",
+        "page": "text",
         "task": "text",
         "model": "text",
+        "also": "list",
         "backend": "text",
         "debug": "number",
         "life": "text",
@@ -31,6 +33,7 @@ TO_ENGINE: dict[str, dict[str, str]] = {
 
 FROM_ENGINE: dict[str, dict[str, str]] = {
     "alive": {},
+    "started": {"capabilities": "list"},
     "progress": {"stage": "text", "done": "number", "total": "number", "unit": "text"},
     "plan": {"columns": "list", "rows": "list", "summary": "text"},
     "profiling": {"done": "number", "total": "number"},

@@ -48,7 +48,7 @@ class EngineWorker:
         self._reported: dict[str, int] = {}  # stage -> the last progress told
 
     async def start(self, task: str, model: str, backend: str, debug: int, assets: str) -> None:
-        """Loads the model of a task (tasks.TASKS); answers with `progress` and `ready`.
+        """Loads the model of a task (tasks.TASKS); answers with `progress` and `ready`, without a task with `started`.
 
         `assets` is a JSON object of logical names and URLs.
         """
@@ -56,24 +56,27 @@ class EngineWorker:
         urls: dict[str, str] = json.loads(assets)
         published = model_names(name for name in urls if name.startswith(MODEL_FOLDER))
         known = sorted({*MODELS, *published})
-        if model not in known:
+        if task and model not in known:
             text = f"There is no model named {model!r} here. Put one of these into the address as ?model=: "
             self._send("error", code="model-unknown", message=text + ", ".join(known), fatal=True)
             return
         host = current()
         if isinstance(host, ServedHost):
             host.configure(urls)
-        self._task_name, self._model = task, model
-        await self.select(backend)
+        self._task_name = task
+        if task:
+            await self.select(backend, model)
+        else:
+            self._send("started", capabilities=_capabilities())
 
-    async def select(self, backend: str) -> None:
-        """Runs on another backend from now on; answers `ready`.
+    async def select(self, backend: str, model: str) -> None:
+        """Runs this model on this backend from now on; answers `ready`.
 
-        A backend that cannot run leaves the one before at work, and both an error and `ready` say so.
+        What cannot run leaves the one before at work, and both an error and `ready` say so.
         """
         try:
             fresh = await TASKS[self._task_name].create(
-                model=self._model, backend=_with_fallback(backend), progress=self._progress
+                model=model, backend=_with_fallback(backend), progress=self._progress
             )
         except Exception as error:
             self._error(error, fatal=self._task is None)
@@ -82,7 +85,7 @@ class EngineWorker:
         else:
             if self._task is not None:
                 self._task.close()
-            self._task = fresh
+            self._task, self._model = fresh, model
             self._notice = _notice(backend, fresh.session)
         self._ready()
 
@@ -179,7 +182,7 @@ class EngineWorker:
             backend=session.backend,
             reason=session.choice,
             notice=self._notice,
-            capabilities=[dataclasses.asdict(capability) for capability in current().capabilities()],
+            capabilities=_capabilities(),
             overlaps=able.overlapping_runs,
             tunable=able.tuning,
             result=dataclasses.asdict(task.result),
@@ -217,6 +220,10 @@ def _notice(asked: str, session: Session) -> dict[str, str] | None:
     if asked in ("auto", session.backend):
         return None
     return {"code": "backend-unavailable", "message": f"Running on {session.choice}"}
+
+
+def _capabilities() -> list[dict[str, Any]]:
+    return [dataclasses.asdict(capability) for capability in current().capabilities()]
 
 
 def _size(image: Any) -> dict[str, int]:

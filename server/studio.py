@@ -1,0 +1,122 @@
+"""The tables of the site's pages: demos.toml and pages.toml."""
+
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+INPUTS = frozenset({"picture", "camera", "video", "audio", "text", "file"})
+RESERVED = frozenset({"assets", "api", "docs", "healthz", "late"})  # first parts of other addresses
+
+Row = TypeVar("Row")
+
+
+class StudioError(Exception):
+    """A row of demos.toml or pages.toml cannot become a page; the message names it."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """A number that can be set for a task: `name` is an option of the task's `create`."""
+
+    name: str
+    title: str
+    least: float
+    most: float
+    step: float
+    value: float
+
+
+@dataclass(frozen=True)
+class Demo:
+    """One demo: a task with a model and a sample, and the page that shows it."""
+
+    slug: str
+    task: str
+    model: str
+    title: str
+    summary: str
+    group: str
+    inputs: tuple[str, ...]
+    sample: str  # in the site's manifest
+    sample_says: str
+    models: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
+    options: tuple[Option, ...] = ()
+
+    @property
+    def address(self) -> str:
+        """The page's path on the server."""
+        return f"/{self.slug}"
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page that is no demo: template <slug>.html, script static/<slug>.js."""
+
+    slug: str
+    menu: str
+    title: str
+    summary: str
+    engine: bool = False
+    address: str = ""
+
+
+@dataclass(frozen=True)
+class Studio:
+    """All pages that are applications; the documentation's are in docs.py."""
+
+    demos: tuple[Demo, ...]
+    pages: tuple[Page, ...]
+
+    @property
+    def groups(self) -> dict[str, list[Demo]]:
+        """The demos by group, both in the order of the table."""
+        found: dict[str, list[Demo]] = {}
+        for demo in self.demos:
+            found.setdefault(demo.group, []).append(demo)
+        return found
+
+
+def read_studio(folder: Path) -> Studio:
+    """The pages that the tables of a folder describe.
+
+    Raises: StudioError if a row lacks a field, has one too many, or shares its address
+    """
+    demos = tuple(_demo(row) for row in _rows(folder / "demos.toml", "demo"))
+    pages = tuple(_page(row) for row in _rows(folder / "pages.toml", "page"))
+    taken = {f"/{name}" for name in RESERVED}
+    for address in (*(demo.address for demo in demos), *(page.address for page in pages)):
+        if address in taken:
+            raise StudioError(f"the address {address} is taken by another page; choose another slug")
+        taken.add(address)
+    return Studio(demos, pages)
+
+
+def _rows(file: Path, name: str) -> Sequence[dict[str, Any]]:
+    rows: list[dict[str, Any]] = tomllib.loads(file.read_text()).get(name, [])
+    return rows
+
+
+def _demo(row: dict[str, Any]) -> Demo:
+    options = tuple(_made(Option, one) for one in row.get("options", ()))
+    lists = {name: tuple(row.get(name, ())) for name in ("inputs", "models", "also")}
+    demo = _made(Demo, {**row, **lists, "options": options})
+    if unknown := set(demo.inputs) - INPUTS:
+        raise StudioError(f"{demo.slug!r} takes {', '.join(unknown)}; inputs are {', '.join(sorted(INPUTS))}")
+    return demo
+
+
+def _page(row: dict[str, Any]) -> Page:
+    return _made(Page, {**row, "address": row.get("address", f"/{row.get('slug')}")})
+
+
+def _made(kind: type[Row], row: dict[str, Any]) -> Row:
+    known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    if unknown := set(row) - known:
+        raise StudioError(f"{row.get('slug', row)!r} has fields that nobody reads: {', '.join(sorted(unknown))}")
+    try:
+        return kind(**row)
+    except TypeError as error:
+        raise StudioError(f"{row.get('slug', row)!r}: {error}") from error
