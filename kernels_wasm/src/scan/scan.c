@@ -25,30 +25,42 @@
     }                                                                             \
   }
 
-// Rows only: inner is 1. The k best so far stand sorted in the result; a candidate sinks to its place.
+// Rows only: inner is 1. The k best so far are a heap in the result, the worst of them on top; sorted at the end.
 #define TOP_K(NAME, TYPE, BELOW)                                                  \
+  INLINE int NAME##_below(TYPE a, TYPE b) { return BELOW; }                       \
+  INLINE int NAME##_worse(TYPE a, int32_t p, TYPE b, int32_t q) {                 \
+    return NAME##_below(a, b) || (!NAME##_below(b, a) && p > q);                  \
+  }                                                                               \
+  static void NAME##_sink(TYPE *v, int32_t *p, int32_t size, int32_t at, TYPE b, int32_t q) { \
+    for (int32_t child; (child = 2 * at + 1) < size; at = child) {                \
+      child += child + 1 < size && NAME##_worse(v[child + 1], p[child + 1], v[child], p[child]); \
+      if (!NAME##_worse(v[child], p[child], b, q)) break;                         \
+      v[at] = v[child];                                                           \
+      p[at] = p[child];                                                           \
+    }                                                                             \
+    v[at] = b;                                                                    \
+    p[at] = q;                                                                    \
+  }                                                                               \
   void NAME(const TYPE *restrict x, TYPE *restrict values, int32_t *restrict positions, int32_t r, int32_t k, \
             int32_t begin, int32_t end) {                                         \
-    for (int32_t i = begin; i < end; i++) {                                       \
+    for (int32_t i = begin; i < end && k > 0; i++) {                              \
       const TYPE *row = x + i * r;                                                \
       TYPE *v = values + i * k;                                                   \
-      int32_t *p = positions + i * k, held = 0;                                   \
-      for (int32_t j = 0; j < r; j++) {                                           \
-        const TYPE b = row[j];                                                    \
-        int32_t at = held;                                                        \
-        for (; at > 0; at--) {                                                    \
-          const TYPE a = v[at - 1];                                               \
-          if (!(BELOW)) break;                                                    \
-          if (at < k) {                                                           \
-            v[at] = a;                                                            \
-            p[at] = p[at - 1];                                                    \
-          }                                                                       \
-        }                                                                         \
-        if (at < k) {                                                             \
-          v[at] = b;                                                              \
-          p[at] = j;                                                              \
-          held += held < k;                                                       \
-        }                                                                         \
+      int32_t *p = positions + i * k;                                             \
+      NO_UNROLL for (int32_t j = 0; j < k; j++) {                                 \
+        v[j] = row[j];                                                            \
+        p[j] = j;                                                                 \
+      }                                                                           \
+      for (int32_t at = k / 2 - 1; at >= 0; at--) NAME##_sink(v, p, k, at, v[at], p[at]); \
+      for (int32_t j = k; j < r; j++) {                                           \
+        if (NAME##_below(v[0], row[j])) NAME##_sink(v, p, k, 0, row[j], j);       \
+      }                                                                           \
+      for (int32_t last = k - 1; last > 0; last--) {                              \
+        const TYPE b = v[last];                                                   \
+        const int32_t q = p[last];                                                \
+        v[last] = v[0];                                                           \
+        p[last] = p[0];                                                           \
+        NAME##_sink(v, p, last, 0, b, q);                                         \
       }                                                                           \
     }                                                                             \
   }

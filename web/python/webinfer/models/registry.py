@@ -40,6 +40,7 @@ class KnownModel:
     licence: str = LICENCE
     other_editions: tuple[str, ...] = ()  # hashes of the same model as other packages publish it
     beside: tuple[tuple[str, str], ...] = ()  # files that its task reads beside it, and their hashes
+    labels: tuple[str, ...] = ()  # names of the classes that it tells apart
 
 
 _ROWS = (

@@ -77,6 +77,8 @@ TOP_K = declare(
             Case("all", (TensorType((2, 5)),), TopKAttrs(5)),
             Case("equals", (TensorType((6,)),), TopKAttrs(4), values={0: (1.0, 3.0, 3.0, 0.0, 1.0, 3.0)}),
             Case("int32", (TensorType((2, 9), DType.INT32),), TopKAttrs(3), low=-50, high=50),
+            Case("many of long rows", (TensorType((2, 70_001)),), TopKAttrs(100)),
+            Case("more than a part of a row", (TensorType((1, 5_003), DType.INT32),), TopKAttrs(700), low=-9, high=9),
         ),
     )
 )  # fmt: skip

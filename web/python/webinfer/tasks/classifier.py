@@ -9,7 +9,7 @@ from typing import Any
 from webinfer.authoring.builder import GraphBuilder
 from webinfer.dtypes import DType
 from webinfer.errors import ModelFormatError
-from webinfer.graph.ir import Graph, TensorType, Value
+from webinfer.graph.ir import Graph, TensorType
 from webinfer.host import current
 from webinfer.host.interface import Host, Progress
 from webinfer.models.layouts import PictureInput
@@ -20,12 +20,12 @@ from webinfer.session.session import Session
 from webinfer.tasks.base import PictureTask, ResultField, ResultSchema
 from webinfer.tasks.crop import Crop, InputSpec
 from webinfer.tasks.picture_input import PictureFeeder, closed_on_error
+from webinfer.tasks.pixels import Pixels, is_picture, take_pixels
 from webinfer.tensor import Tensor
 
-SCORES, CLASSES, PICTURE = "scores", "classes", "picture"
+SCORES, CLASSES = "scores", "classes"
 MOST = 100
 WIDEST = 1e6  # of what a model may want for white
-STORED = {DType.UINT8: 0, DType.INT8: 128}  # what a stored 0 lies above the least
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,7 @@ def with_best(model: Any, most: int, values: tuple[float, float]) -> WithPostpro
 
     `values` are what a float model wants for 0 and for 255; a quantised one says it itself.
     """
+    pixels = Pixels(*values)
 
     def extend(graph: Graph) -> None:
         types = [v.type for v in (*graph.inputs, *graph.outputs)]
@@ -50,10 +51,8 @@ def with_best(model: Any, most: int, values: tuple[float, float]) -> WithPostpro
                 f"{graph.name!r} is no image classification model: its inputs and outputs are {list(map(str, types))}; "
                 "needed are a picture [1, height, width, 3] and one tensor of scores"
             )
-        (given,), (scores,) = graph.inputs, graph.outputs
-        head, tail = GraphBuilder(graph.name), GraphBuilder(graph.name)
-        graph.replace(given, _values(head, head.input(PICTURE, given.type.shape), given.type, values))
-        head.precede(graph)
+        tail, (scores,) = GraphBuilder(graph.name), graph.outputs
+        take_pixels(graph, pixels)
         if not scores.type.dtype.is_float:
             scores = tail.node("dequantize", scores, dtype=DType.FLOAT32)
         classes = scores.type.size
@@ -62,24 +61,11 @@ def with_best(model: Any, most: int, values: tuple[float, float]) -> WithPostpro
             tail.output(value, name)
         tail.extend(graph)
 
-    return WithPostprocessing(model, f"best{most}of{values[0]:g}to{values[1]:g}", extend)
+    return WithPostprocessing(model, f"best{most}of{pixels}", extend)
 
 
 def _fits(picture: TensorType, scores: TensorType) -> bool:
-    known = picture.dtype.is_float or (picture.dtype in STORED and picture.quant is not None)
-    readable = scores.dtype.is_float or scores.quant is not None
-    return picture.rank == 4 and picture.shape[0] == 1 and picture.shape[3] == 3 and known and readable
-
-
-def _values(builder: GraphBuilder, pixels: Value, wanted: TensorType, values: tuple[float, float]) -> Value:
-    """What the model wants for these pixels."""
-    if wanted.quant is None:
-        made: Value = builder.node("linear", pixels, a=(values[1] - values[0]) / 255, b=values[0])
-        return made
-    scale, zero = wanted.quant.scales[0], wanted.quant.zero_points[0] + STORED[wanted.dtype]
-    real = builder.node("linear", pixels, a=scale, b=-scale * zero)
-    stored: Value = builder.node("quantize", real, dtype=wanted.dtype, quant=wanted.quant)
-    return stored
+    return is_picture(picture) and (scores.dtype.is_float or scores.quant is not None)
 
 
 class ImageClassifier(PictureTask[Category]):

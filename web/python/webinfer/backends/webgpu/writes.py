@@ -86,7 +86,7 @@ EXTENTS: dict[str, Extent] = {
     "ssd_detections": lambda p: p["most"] * (p["raw"] + 1),
     "strided_copy": lambda p: 4 * (p["first_quad"] + p["quads"]),
     "strided_copy_vec4": _box,
-    "top_k": lambda p: p["count"] // p["depth"] * p["k"],
+    "top_k": lambda p: p["count"] // p["depth"] * p["parts"] * p["k"],
 }  # fmt: skip
 
 

@@ -55,8 +55,10 @@ def _segment_sum(op: Operation) -> Value:
 def _sparse_to_dense(op: Operation) -> Value:
     positions, shape, numbers = op.value(0), op.integers(1), op.value(2)
     count = positions.type.shape[0] if positions.type.rank else 1
-    positions = op.reshape(positions, (count, len(shape)))
     dense = op.expand(op.reshape(op.value(3), ()), shape)
+    if count == 0:
+        return dense
+    positions = op.reshape(positions, (count, len(shape)))
     updates = op.expand(op.reshape(numbers, (numbers.type.size,)), (count,))
     return op.emit(gather.SCATTER_ND, [dense, positions, updates], gather.ScatterNdAttrs())
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 from webinfer.backends.webgpu.dispatch import (
     WORKGROUP,
+    Binding,
     Dispatch,
+    Scratch,
     Target,
     check_turns,
     groups_for,
@@ -19,6 +23,8 @@ from webinfer.backends.webgpu.lowerings.geometry import split_at
 from webinfer.codegen.prelude import u32
 from webinfer.codegen.templates import Variable
 from webinfer.graph.ir import Node, Value
+
+PART = 2048  # elements of a row that top_k.wgsl compares with each other; four times as many as are wanted at least
 
 
 def _cumulative_sum(node: Node, target: Target) -> list[Dispatch]:
@@ -36,13 +42,30 @@ cumulative_sum = one_word(in_words(_cumulative_sum))
 
 
 def _top_k(node: Node, target: Target) -> list[Dispatch]:
-    """top_k.wgsl: an invocation an element, which counts those before it in the order."""
+    """top_k.wgsl: an invocation an element, which counts those before it in the order.
+
+    A long row is cut into parts, of which the best go on: every element is compared with those of its part only.
+    """
     x: Value = node.required_input(0)
-    values, positions = node.outputs
-    check_turns(x.type.shape[-1], target, "the largest")
-    params = u32(count=x.type.size, depth=x.type.shape[-1], k=node.attrs.k)
-    bindings = (read("x", x), write("y", values, single=True), write("positions", positions, single=True))
-    return [Dispatch("top_k", {"workgroup": WORKGROUP}, bindings, params, groups_for(x.type.size, target))]
+    *outer, depth = x.type.shape
+    rows, k = math.prod(outer), node.attrs.k
+    source, carried, stages = read("x", x), tuple[Binding, ...](), list[Dispatch]()
+    while True:
+        parts = max(1, -(-depth // max(PART, 4 * k)))
+        check_turns(-(-depth // parts), target, "the largest")
+        shortest, longer = divmod(depth, parts)
+        best = node.outputs if parts == 1 else _scratch(node, (rows * parts, k))
+        params = u32(count=rows * depth, depth=depth, k=k, parts=parts, shortest=shortest, longer=longer)
+        bindings = (source, *carried, write("y", best[0], single=True), write("positions", best[1], single=True))
+        variables: dict[str, Variable] = {"workgroup": WORKGROUP, "carried": bool(carried)}
+        stages.append(Dispatch("top_k", variables, bindings, params, groups_for(rows * depth, target)))
+        if parts == 1:
+            return stages
+        source, carried, depth = read("x", best[0]), (read("places", best[1]),), parts * k
+
+
+def _scratch(node: Node, shape: tuple[int, int]) -> tuple[Scratch, ...]:
+    return tuple(Scratch(shape, value.type.dtype) for value in node.outputs)
 
 
 top_k = one_word(in_words(_top_k))

@@ -1,0 +1,136 @@
+"""Objects in a picture: a box around each, and what it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from webinfer.errors import InputError
+from webinfer.host import current
+from webinfer.host.interface import Host, Progress
+from webinfer.models.layouts import PictureInput
+from webinfer.models.registry import known_model
+from webinfer.session.loading import load
+from webinfer.session.options import real_number, whole_number
+from webinfer.session.session import Session
+from webinfer.tasks.base import Box, Detection, PictureTask, ResultField, ResultSchema
+from webinfer.tasks.classifier import Category
+from webinfer.tasks.crop import Crop, InputSpec
+from webinfer.tasks.object_models import MOST, OBJECTS, ROW, with_objects
+from webinfer.tasks.picture_input import PictureFeeder, closed_on_error
+from webinfer.tasks.pixels import Pixels
+from webinfer.tensor import Tensor
+
+MIRRORED = Pixels(-1.0, 1.0)  # what most float models want
+
+
+@dataclass(frozen=True, slots=True)
+class DetectedObject:
+    """One object: the box around it, what it is, and how sure the model is (0..1)."""
+
+    box: Box
+    score: float
+    category: Category
+
+
+class ObjectDetector(PictureTask[DetectedObject]):
+    """Finds objects. Make one with `await ObjectDetector.create()`."""
+
+    name = "object-detection"
+    extension = OBJECTS
+    result = ResultSchema(
+        "detections", "objects", "Objects found", "Object",
+        (
+            ResultField("box", "box", "px"), ResultField("score", "number", "0..1"),
+            ResultField("category", "category", ""),
+        ),
+    )  # fmt: skip
+
+    def __init__(self, session: Session, spec: InputSpec, feeder: PictureFeeder, labels: Sequence[str]) -> None:
+        super().__init__(session, spec, feeder)
+        self.min_score, self.most = 0.5, MOST
+        self._labels, self._allow, self._deny = labels, frozenset[str](), frozenset[str]()
+
+    @classmethod
+    async def create(
+        cls,
+        model: Any = "nanodet",
+        *,
+        labels: Sequence[str] | None = None,
+        most: int = MOST,
+        min_score: float = 0.5,
+        allow: Sequence[str] = (),
+        deny: Sequence[str] = (),
+        pixels: Pixels | None = None,
+        keep_aspect: bool = False,
+        backend: str | Sequence[str] = "auto",
+        progress: Progress | None = None,
+        host: Host | None = None,
+    ) -> ObjectDetector:
+        """A detector that is ready. `model` is a known name, bytes, a path or a URL of an SSD with its post-processing
+        or with TensorFlow's anchors, a CenterNet that ends in a table of boxes, or a NanoDet.
+
+        `labels` are the names of the classes; None: those of a known model. `allow` names the only ones that are told,
+        `deny` those that are not. `most` objects are told at most, best first, each with a score of `min_score` or more.
+        `pixels` say what a float model wants for a picture's colours; None: as a known model does, else -1..1. The
+        picture is stretched to the model's input, or with `keep_aspect` fitted into it.
+
+        Raises:  InputError if an option is out of range, both lists are given, or a list names what is no label;
+                 what `webinfer.load` raises; ModelFormatError if the model is none of these
+        """
+        most, min_score = whole_number("most", most, 1, MOST), real_number("min_score", min_score, high=1)
+        known = known_model(model)
+        names = (known.labels if known else ()) if labels is None else tuple(labels)
+        _check_lists(names, allow, deny)
+        if pixels is None:
+            pixels = _pixels(known.input) if known else MIRRORED
+        source = with_objects(model, pixels)
+        session = await load(source, backend=backend, progress=progress, host=host or current())
+        with closed_on_error(session):
+            _, height, width, _ = session.inputs[0].shape
+            spec = InputSpec(PictureInput(width, height, 1.0, 0.0), keep_aspect)
+            detector = cls(session, spec, await PictureFeeder.create(session), names)
+            await session.warmup()
+        detector.min_score, detector.most = min_score, most
+        detector._allow, detector._deny = frozenset(allow), frozenset(deny)
+        return detector
+
+    async def detect(self, image: Any) -> list[DetectedObject]:
+        """The objects in an image, best first. It is anything `webinfer.tasks.image.read_image` takes.
+
+        Raises:  InputError if it is none of these or has no pixels
+        """
+        return await self.run(image)
+
+    async def decode(self, outputs: Mapping[str, Tensor], crop: Crop) -> list[DetectedObject]:
+        """The objects in the model's table, best first."""
+        numbers = outputs[OBJECTS].flat().tolist()
+        rows = [numbers[i : i + ROW] for i in range(0, len(numbers), ROW)]
+        found = [self._object(row, crop) for row in sorted(rows, key=lambda r: -r[4]) if self._is_told(row[4], row[5])]
+        return found[: self.most]
+
+    def _is_told(self, score: float, kind: float) -> bool:
+        label = self._label(kind)
+        allowed = label in self._allow if self._allow else label not in self._deny
+        return score > 0 and score >= self.min_score and allowed
+
+    def _object(self, row: Sequence[float], crop: Crop) -> DetectedObject:
+        left, top, right, bottom, score, kind = row
+        box = Detection(left, top, right, bottom, score, ()).box(crop)
+        return DetectedObject(box, score, Category(int(kind), self._label(kind), score))
+
+    def _label(self, kind: float) -> str:
+        return self._labels[int(kind)] if 0 <= kind < len(self._labels) else ""
+
+
+def _pixels(wanted: PictureInput) -> Pixels:
+    """What a known model wants."""
+    return Pixels(wanted.offset, wanted.offset + 255 * wanted.scale)
+
+
+def _check_lists(labels: Sequence[str], allow: Sequence[str], deny: Sequence[str]) -> None:
+    if allow and deny:
+        raise InputError("allow and deny are both given; give the one that is shorter")
+    if unknown := [name for name in (*allow, *deny) if name not in labels]:
+        raise InputError(f"{unknown[0]!r} is no label of the model; it has {', '.join(filter(None, labels)) or 'none'}")

@@ -1,0 +1,170 @@
+"""Object detectors by what they put out: each kind's outputs become rows of one table, in the plan.
+
+A row is left, top, right, bottom in 0..1 of the model's input, the score, and the number of the class.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from webinfer.authoring.builder import GraphBuilder
+from webinfer.errors import ModelFormatError
+from webinfer.graph.ir import Graph, Value
+from webinfer.session.plan_cache import WithPostprocessing
+from webinfer.tasks.pixels import Pixels, is_picture, take_pixels
+
+OBJECTS = "objects"
+ROW = 6
+MOST = 100  # rows of detectors that suppress nothing themselves
+LEAST = 0.05  # score of a row of these
+SSD_OVERLAP, NANODET_OVERLAP = 0.6, 0.6  # of boxes of one class, above which the worse is dropped
+SSD_SCALE = (10.0, 10.0, 5.0, 5.0)  # of centres and sizes, as detectors of TensorFlow's are trained
+SSD_ASPECTS = (1.0, 2.0, 1 / 2, 3.0, 1 / 3)
+SSD_SIZES = (0.2, 0.95)  # of the anchors of the finest and the coarsest grid
+SSD_GRIDS = 6
+Shapes = Sequence[tuple[int, ...]]
+
+
+def with_objects(model: Any, pixels: Pixels) -> WithPostprocessing:
+    """The model with pixels of 0..255 as its input and the table OBJECTS as its only output."""
+
+    def extend(graph: Graph) -> None:
+        builder = GraphBuilder(graph.name)
+        shapes = [v.type.shape for v in graph.outputs]
+        picture = len(graph.inputs) == 1 and is_picture(graph.inputs[0].type)
+        rows = _rows(builder, graph) if picture else None
+        if rows is None:
+            raise ModelFormatError(
+                f"{graph.name!r} is no object detector that is known: inputs "
+                f"{[v.type.shape for v in graph.inputs]}, outputs {shapes}; known are SSD (with its post-processing, "
+                "or boxes and scores), CenterNet with a table of boxes, and NanoDet"
+            )
+        take_pixels(graph, pixels)
+        builder.output(rows, OBJECTS)
+        builder.extend(graph)
+
+    return WithPostprocessing(model, f"{OBJECTS}of{pixels}", extend)
+
+
+def _rows(builder: GraphBuilder, graph: Graph) -> Value | None:
+    """The rows of the first kind whose outputs fit."""
+    (_, *sides) = sorted(graph.inputs[0].type.shape[1:])  # of a picture, whose channels are three
+    height, width = graph.inputs[0].type.shape[1:3] if graph.inputs[0].type.shape[3] == 3 else sides
+    found = _real(builder, graph.outputs)
+    shapes = [v.type.shape for v in found]
+    if len(shapes) == 4 and shapes[0][2:] == (4,) and shapes[1] == shapes[2] == shapes[0][:2]:
+        return _post_processed(builder, found)
+    for value, shape in zip(found, shapes, strict=True):
+        if shape[:1] == (1,) and shape[2:] == (ROW,):
+            return _in_pixels(builder, value, width, height)
+    if len(shapes) == 2 and (boxes := next((v for v in found if v.type.shape[2:] == (4,)), None)):
+        scores = next(v for v in found if v is not boxes)
+        return _ssd(builder, boxes, scores, width)
+    return _nanodet(builder, found, width)
+
+
+def _real(builder: GraphBuilder, values: Sequence[Value]) -> list[Value]:
+    """The values as real numbers."""
+    return [v if v.type.dtype.is_float else builder.node("dequantize", v, dtype="float32") for v in values]
+
+
+def _table(builder: GraphBuilder, boxes: Value, scores: Value, classes: Value) -> Value:
+    count = boxes.type.shape[0]
+    columns = [builder.node("reshape", v, shape=(count, 1)) for v in (scores, classes)]
+    table: Value = builder.node("concat", boxes, *columns, axis=1)
+    return table
+
+
+def _chosen(builder: GraphBuilder, table: Value, columns: Sequence[int]) -> Value:
+    picked: Value = builder.node("gather", table, builder.constant(list(columns), dtype="int32"), axis=1)
+    return picked
+
+
+def _post_processed(builder: GraphBuilder, outputs: Sequence[Value]) -> Value:
+    """Of TFLite_Detection_PostProcess: boxes (top, left, bottom, right), classes, scores, count."""
+    boxes = builder.node("reshape", outputs[0], shape=(outputs[1].type.size, 4))
+    return _table(builder, _chosen(builder, boxes, (1, 0, 3, 2)), outputs[2], outputs[1])
+
+
+def _in_pixels(builder: GraphBuilder, table: Value, width: int, height: int) -> Value:
+    """Of a table [1, N, 6] that lacks only that its boxes are in pixels."""
+    table = builder.node("reshape", table, shape=table.type.shape[1:])
+    rows: Value = builder.node("mul", table, [1 / width, 1 / height] * 2 + [1.0, 1.0])
+    return rows
+
+
+def _ssd(builder: GraphBuilder, boxes: Value, scores: Value, side: int) -> Value | None:
+    """Of raw boxes [1, A, 4] and scores [1, A, 1 + classes] of TensorFlow's SSD MobileNets: background comes first."""
+    anchors = ssd_anchors(side)
+    if boxes.type.shape[1] != len(anchors) or scores.type.shape[1:2] != (len(anchors),):
+        return None
+    table = builder.constant([n for anchor in anchors for n in anchor], (len(anchors), 4))
+    options = {"per_box": 1, "per_class": MOST, "regular": False, "least": LEAST, "overlap": SSD_OVERLAP}
+    classes = scores.type.shape[2] - 1
+    found = builder.node(
+        "detection_postprocess", boxes, scores, table, limit=MOST, classes=classes, scale=SSD_SCALE, **options
+    )
+    return _post_processed(builder, found)
+
+
+def ssd_anchors(side: int) -> list[tuple[float, float, float, float]]:
+    """Centre y and x, height and width of the anchors of an SSD MobileNet, in 0..1 of a square input of this side.
+
+    Source:  tensorflow/models, object_detection/anchor_generators/multiple_grid_anchor_generator.py
+             (create_ssd_anchors, reduce_boxes_in_lowest_layer)
+    """
+    low, high = SSD_SIZES
+    sizes = [low + (high - low) * i / (SSD_GRIDS - 1) for i in range(SSD_GRIDS)] + [1.0]
+    anchors = []
+    for layer in range(SSD_GRIDS):
+        cells = math.ceil(side / 2 ** (4 + layer))
+        shapes = [(sizes[layer], aspect) for aspect in SSD_ASPECTS]
+        shapes = [(0.1, 1.0), *shapes[1:3]] if layer == 0 else [*shapes, (math.sqrt(sizes[layer] * sizes[layer + 1]), 1)]
+        for cell in range(cells * cells):
+            y, x = (cell // cells + 0.5) / cells, (cell % cells + 0.5) / cells
+            anchors += [(y, x, size / math.sqrt(aspect), size * math.sqrt(aspect)) for size, aspect in shapes]
+    return anchors
+
+
+def _nanodet(builder: GraphBuilder, outputs: Sequence[Value], side: int) -> Value | None:
+    """Of probabilities [1, A, classes] and distributions [1, A, 4 * bins] of the distances to a box's four edges.
+
+    Source:  RangiLyu/nanodet, nanodet/model/head/gfl_head.py (get_bboxes, Integral)
+    """
+    node = builder.node
+    levels = sorted({v.type.shape[1] for v in outputs if v.type.rank == 3}, reverse=True)
+    pairs = [[v for v in outputs if v.type.rank == 3 and v.type.shape[1] == level] for level in levels]
+    narrow = min((v.type.shape[2] for pair in pairs for v in pair), default=0)
+    if narrow % 4 or not pairs or any(len(pair) != 2 or math.isqrt(n) ** 2 != n for pair, n in zip(pairs, levels)):
+        return None
+    raw = node("concat", *(next(v for v in pair if v.type.shape[2] == narrow) for pair in pairs), axis=1)
+    scores = node("concat", *(next(v for v in pair if v.type.shape[2] != narrow) for pair in pairs), axis=1)
+    count, bins = sum(levels), narrow // 4
+    steps = node("softmax", node("reshape", raw, shape=(4 * count, bins)), axis=1)
+    steps = node("matmul", steps, builder.constant([float(i) for i in range(bins)], (bins, 1)))
+    cells = [(math.isqrt(level), i) for level in levels for i in range(level)]
+    centres = [((i % n + 0.5) / n, (i // n + 0.5) / n) for n, i in cells]
+    away = [(-1 / n, -1 / n, 1 / n, 1 / n) for n, _ in cells]
+    boxes = node("mul", node("reshape", steps, shape=(count, 4)), _constant(builder, away))
+    boxes = node("add", boxes, _constant(builder, [c + c for c in centres]))
+    return _suppressed(builder, boxes, node("reshape", scores, shape=(count, scores.type.shape[2])))
+
+
+def _constant(builder: GraphBuilder, rows: Sequence[Sequence[float]]) -> Value:
+    return builder.constant([n for row in rows for n in row], (len(rows), len(rows[0])))
+
+
+def _suppressed(builder: GraphBuilder, boxes: Value, scores: Value) -> Value:
+    """The best boxes, of those of one class that overlap the best one only. Shapes:  [A, 4], [A, classes] -> [MOST, 6]"""
+    node, count = builder.node, boxes.type.shape[0]
+    best = node("reduce_max", scores, axes=(1,), keep_dims=True)
+    classes = node("cast", node("arg_max", scores, axis=1, keep_dims=True), dtype="float32")
+    apart = node("add", boxes, node("mul", classes, 4.0))  # boxes of two classes never meet
+    places, kept, _ = node(
+        "non_max_suppression", apart, node("reshape", best, shape=(count,)),
+        limit=MOST, overlap=NANODET_OVERLAP, least=LEAST,
+    )  # fmt: skip
+    table = node("gather", node("concat", boxes, classes, axis=1), places, axis=0)
+    return _table(builder, _chosen(builder, table, range(4)), kept, _chosen(builder, table, (4,)))
