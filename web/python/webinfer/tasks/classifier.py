@@ -12,7 +12,7 @@ from webinfer.errors import ModelFormatError
 from webinfer.graph.ir import Graph, TensorType
 from webinfer.host import current
 from webinfer.host.interface import Host, Progress
-from webinfer.models.layouts import PictureInput
+from webinfer.models.layouts import PictureInput, Pixels
 from webinfer.session.loading import load
 from webinfer.session.options import real_number, whole_number
 from webinfer.session.plan_cache import WithPostprocessing
@@ -20,7 +20,7 @@ from webinfer.session.session import Session
 from webinfer.tasks.base import PictureTask, ResultField, ResultSchema
 from webinfer.tasks.crop import Crop, InputSpec
 from webinfer.tasks.picture_input import PictureFeeder, closed_on_error
-from webinfer.tasks.pixels import Pixels, is_picture, take_pixels
+from webinfer.tasks.pixels import is_picture, take_pixels
 from webinfer.tensor import Tensor
 
 SCORES, CLASSES = "scores", "classes"

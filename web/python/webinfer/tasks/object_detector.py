@@ -9,7 +9,7 @@ from typing import Any
 from webinfer.errors import InputError
 from webinfer.host import current
 from webinfer.host.interface import Host, Progress
-from webinfer.models.layouts import PictureInput
+from webinfer.models.layouts import SIGNED, PictureInput, Pixels
 from webinfer.models.registry import known_model
 from webinfer.session.loading import load
 from webinfer.session.options import real_number, whole_number
@@ -19,10 +19,7 @@ from webinfer.tasks.classifier import Category
 from webinfer.tasks.crop import Crop, InputSpec
 from webinfer.tasks.object_models import MOST, OBJECTS, ROW, with_objects
 from webinfer.tasks.picture_input import PictureFeeder, closed_on_error
-from webinfer.tasks.pixels import Pixels
 from webinfer.tensor import Tensor
-
-MIRRORED = Pixels(-1.0, 1.0)  # what most float models want
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +69,7 @@ class ObjectDetector(PictureTask[DetectedObject]):
         or with TensorFlow's anchors, a CenterNet that ends in a table of boxes, or a NanoDet.
 
         `labels` are the names of the classes; None: those of a known model. `allow` names the only ones that are told,
-        `deny` those that are not. `most` objects are told at most, best first, each with a score of `min_score` or more.
+        `deny` those that are not. At most `most` objects are told, best first, with a score of `min_score` or more.
         `pixels` say what a float model wants for a picture's colours; None: as a known model does, else -1..1. The
         picture is stretched to the model's input, or with `keep_aspect` fitted into it.
 
@@ -84,7 +81,7 @@ class ObjectDetector(PictureTask[DetectedObject]):
         names = (known.labels if known else ()) if labels is None else tuple(labels)
         _check_lists(names, allow, deny)
         if pixels is None:
-            pixels = _pixels(known.input) if known else MIRRORED
+            pixels = known.pixels if known else SIGNED
         source = with_objects(model, pixels)
         session = await load(source, backend=backend, progress=progress, host=host or current())
         with closed_on_error(session):
@@ -122,11 +119,6 @@ class ObjectDetector(PictureTask[DetectedObject]):
 
     def _label(self, kind: float) -> str:
         return self._labels[int(kind)] if 0 <= kind < len(self._labels) else ""
-
-
-def _pixels(wanted: PictureInput) -> Pixels:
-    """What a known model wants."""
-    return Pixels(wanted.offset, wanted.offset + 255 * wanted.scale)
 
 
 def _check_lists(labels: Sequence[str], allow: Sequence[str], deny: Sequence[str]) -> None:

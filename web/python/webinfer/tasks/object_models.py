@@ -12,8 +12,9 @@ from typing import Any
 from webinfer.authoring.builder import GraphBuilder
 from webinfer.errors import ModelFormatError
 from webinfer.graph.ir import Graph, Value
+from webinfer.models.layouts import Pixels
 from webinfer.session.plan_cache import WithPostprocessing
-from webinfer.tasks.pixels import Pixels, is_picture, take_pixels
+from webinfer.tasks.pixels import is_picture, picture_size, take_pixels
 
 OBJECTS = "objects"
 ROW = 6
@@ -24,6 +25,7 @@ SSD_SCALE = (10.0, 10.0, 5.0, 5.0)  # of centres and sizes, as detectors of Tens
 SSD_ASPECTS = (1.0, 2.0, 1 / 2, 3.0, 1 / 3)
 SSD_SIZES = (0.2, 0.95)  # of the anchors of the finest and the coarsest grid
 SSD_GRIDS = 6
+NANODET_BINS = (8, 11)  # of the distribution of a distance, in the published models
 Shapes = Sequence[tuple[int, ...]]
 
 
@@ -50,8 +52,7 @@ def with_objects(model: Any, pixels: Pixels) -> WithPostprocessing:
 
 def _rows(builder: GraphBuilder, graph: Graph) -> Value | None:
     """The rows of the first kind whose outputs fit."""
-    (_, *sides) = sorted(graph.inputs[0].type.shape[1:])  # of a picture, whose channels are three
-    height, width = graph.inputs[0].type.shape[1:3] if graph.inputs[0].type.shape[3] == 3 else sides
+    height, width, _ = picture_size(graph.inputs[0].type)
     found = _real(builder, graph.outputs)
     shapes = [v.type.shape for v in found]
     if len(shapes) == 4 and shapes[0][2:] == (4,) and shapes[1] == shapes[2] == shapes[0][:2]:
@@ -101,11 +102,11 @@ def _ssd(builder: GraphBuilder, boxes: Value, scores: Value, side: int) -> Value
     if boxes.type.shape[1] != len(anchors) or scores.type.shape[1:2] != (len(anchors),):
         return None
     table = builder.constant([n for anchor in anchors for n in anchor], (len(anchors), 4))
-    options = {"per_box": 1, "per_class": MOST, "regular": False, "least": LEAST, "overlap": SSD_OVERLAP}
-    classes = scores.type.shape[2] - 1
     found = builder.node(
-        "detection_postprocess", boxes, scores, table, limit=MOST, classes=classes, scale=SSD_SCALE, **options
-    )
+        "detection_postprocess", boxes, scores, table,
+        limit=MOST, classes=scores.type.shape[2] - 1, per_box=1, per_class=MOST, regular=False, least=LEAST,
+        overlap=SSD_OVERLAP, scale=SSD_SCALE,
+    )  # fmt: skip
     return _post_processed(builder, found)
 
 
@@ -121,7 +122,9 @@ def ssd_anchors(side: int) -> list[tuple[float, float, float, float]]:
     for layer in range(SSD_GRIDS):
         cells = math.ceil(side / 2 ** (4 + layer))
         shapes = [(sizes[layer], aspect) for aspect in SSD_ASPECTS]
-        shapes = [(0.1, 1.0), *shapes[1:3]] if layer == 0 else [*shapes, (math.sqrt(sizes[layer] * sizes[layer + 1]), 1)]
+        shapes = (
+            [(0.1, 1.0), *shapes[1:3]] if layer == 0 else [*shapes, (math.sqrt(sizes[layer] * sizes[layer + 1]), 1)]
+        )
         for cell in range(cells * cells):
             y, x = (cell // cells + 0.5) / cells, (cell % cells + 0.5) / cells
             anchors += [(y, x, size / math.sqrt(aspect), size * math.sqrt(aspect)) for size, aspect in shapes]
@@ -136,12 +139,13 @@ def _nanodet(builder: GraphBuilder, outputs: Sequence[Value], side: int) -> Valu
     node = builder.node
     levels = sorted({v.type.shape[1] for v in outputs if v.type.rank == 3}, reverse=True)
     pairs = [[v for v in outputs if v.type.rank == 3 and v.type.shape[1] == level] for level in levels]
-    narrow = min((v.type.shape[2] for pair in pairs for v in pair), default=0)
-    if narrow % 4 or not pairs or any(len(pair) != 2 or math.isqrt(n) ** 2 != n for pair, n in zip(pairs, levels)):
+    wide = next((4 * bins for bins in NANODET_BINS if pairs and any(v.type.shape[2] == 4 * bins for v in pairs[0])), 0)
+    square = all(math.isqrt(level) ** 2 == level for level in levels)
+    if not square or any(sorted(v.type.shape[2] == wide for v in pair) != [False, True] for pair in pairs) or not wide:
         return None
-    raw = node("concat", *(next(v for v in pair if v.type.shape[2] == narrow) for pair in pairs), axis=1)
-    scores = node("concat", *(next(v for v in pair if v.type.shape[2] != narrow) for pair in pairs), axis=1)
-    count, bins = sum(levels), narrow // 4
+    raw = node("concat", *(next(v for v in pair if v.type.shape[2] == wide) for pair in pairs), axis=1)
+    scores = node("concat", *(next(v for v in pair if v.type.shape[2] != wide) for pair in pairs), axis=1)
+    count, bins = sum(levels), wide // 4
     steps = node("softmax", node("reshape", raw, shape=(4 * count, bins)), axis=1)
     steps = node("matmul", steps, builder.constant([float(i) for i in range(bins)], (bins, 1)))
     cells = [(math.isqrt(level), i) for level in levels for i in range(level)]
@@ -157,7 +161,7 @@ def _constant(builder: GraphBuilder, rows: Sequence[Sequence[float]]) -> Value:
 
 
 def _suppressed(builder: GraphBuilder, boxes: Value, scores: Value) -> Value:
-    """The best boxes, of those of one class that overlap the best one only. Shapes:  [A, 4], [A, classes] -> [MOST, 6]"""
+    """The best boxes; of those of one class that overlap only the best. Shapes:  [A, 4], [A, classes] -> [MOST, 6]"""
     node, count = builder.node, boxes.type.shape[0]
     best = node("reduce_max", scores, axes=(1,), keep_dims=True)
     classes = node("cast", node("arg_max", scores, axis=1, keep_dims=True), dtype="float32")
