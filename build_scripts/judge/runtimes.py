@@ -150,8 +150,8 @@ def onnx_run(model: Path, inputs: Sequence[Mapping[str, Array]]) -> list[list[Ar
 
 
 def tfjs_shapes(model: Path) -> Shapes | None:
-    """Nothing to bind: batches are of one, other sizes are those of the signature. None for layers models."""
-    return {} if "node" in json.loads(model.read_bytes()).get("modelTopology", {}) else None
+    """Nothing to bind: batches are of one, other sizes are those of the signature, or of the layers that are inputs."""
+    return {}
 
 
 def tfjs_run(model: Path, inputs: Sequence[Mapping[str, Array]]) -> list[list[Array]]:
@@ -170,12 +170,20 @@ def tfjs_run(model: Path, inputs: Sequence[Mapping[str, Array]]) -> list[list[Ar
             )
         (folder / "inputs.json").write_text(json.dumps(runs))
         command = [next(node_commands()), str(script), str(MODULES), str(model), str(folder)]
-        subprocess.run(command, check=True, capture_output=True, timeout=600)
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=600)
+        if done.returncode:
+            raise RuntimeError(f"TensorFlow.js cannot run {title(model)}: {done.stderr.strip()[-400:]}")
         listed = json.loads((folder / "outputs.json").read_text())
         return [
             [np.frombuffer((folder / o["file"]).read_bytes(), o["dtype"]).reshape(o["shape"]) for o in outputs]
             for outputs in listed
         ]
+
+
+def write_layers(folder: Path) -> None:
+    """Writes models of TensorFlow.js' layers, each to a folder of its own."""
+    command = [next(node_commands()), str(Path(__file__).parent / "layers_models.cjs"), str(MODULES), str(folder)]
+    subprocess.run(command, check=True, capture_output=True, timeout=600)
 
 
 RUNTIMES = (

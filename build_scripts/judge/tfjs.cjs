@@ -36,10 +36,17 @@ function handler() {
   })};
 }
 
-async function run(backend, runs) {
+// A graph model, or one of layers, which runs at once and without its training.
+async function loaded(isGraph) {
+  if (isGraph) return loadGraphModel(handler());
+  const model = await load('@tensorflow/tfjs-layers').loadLayersModel(handler());
+  return {executeAsync: async (tensors) => model.predict(tensors)};
+}
+
+async function run(backend, runs, isGraph) {
   await tf.setBackend(backend);
   await tf.ready();
-  const model = await loadGraphModel(handler());
+  const model = await loaded(isGraph);
   const results = [];
   for (const inputs of runs) {
     const tensors = inputs.map(({dtype, shape, file}) =>
@@ -62,13 +69,13 @@ async function main() {
   const runs = JSON.parse(fs.readFileSync(path.join(folder, 'inputs.json'), 'utf8'));
   wasm.setWasmPaths(path.join(modules, '@tensorflow/tfjs-backend-wasm/dist/'));
   const {node} = JSON.parse(fs.readFileSync(modelFile, 'utf8')).modelTopology;
-  const truths = node.some(({op, attr}) => op === 'Cast' && attr?.DstT?.type === 'DT_BOOL' && attr.SrcT?.type === 'DT_FLOAT');
+  const truths = (node || []).some(({op, attr}) => op === 'Cast' && attr?.DstT?.type === 'DT_BOOL' && attr.SrcT?.type === 'DT_FLOAT');
   let results;
   try {
-    results = await run(truths ? 'cpu' : 'wasm', runs);
+    results = await run(truths ? 'cpu' : 'wasm', runs, node != null);
   } catch (error) {
     console.error(`wasm: ${error.message}`);
-    results = await run('cpu', runs);
+    results = await run('cpu', runs, node != null);
   }
   fs.writeFileSync(path.join(folder, 'outputs.json'), JSON.stringify(results));
   process.exit(0); // threads of the backend would wait

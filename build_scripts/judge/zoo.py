@@ -1,7 +1,7 @@
 """`zoo`: every model of a folder on every backend, judged by the runtime of its format.
 
 TFLite models are judged by ai-edge-litert, ONNX models by onnxruntime, TensorFlow.js models (model.json in a folder of
-its own) by TensorFlow.js in Node.
+its own) by TensorFlow.js in Node. With `--layers` it writes models of its layers first, which are judged then.
 
 Prints model × backend → largest difference relative to the output's range, share of exact values,
 arena against its lower bound, steps, bytes and time. Models that their runtime cannot run (custom operators)
@@ -25,7 +25,7 @@ from typing import Any
 from build_scripts.bench.rivals import rivals_step
 from build_scripts.judge.backends import definition, inference_backends, use_engine
 from build_scripts.judge.float_twin import float_twin
-from build_scripts.judge.runtimes import RUNTIMES, Shapes, runtime_of, title
+from build_scripts.judge.runtimes import RUNTIMES, Shapes, runtime_of, title, write_layers
 from build_scripts.judge.zoo_judge import (
     NUDGES,
     Array,
@@ -67,10 +67,19 @@ class Row:
 def run(argv: list[str]) -> int:
     """0 if every model that its runtime can run is right on every backend asked for."""
     options = _parse(argv)
-    models = sorted(model for row in RUNTIMES for model in options.models.glob(row.pattern))
+    if options.layers:
+        with TemporaryDirectory() as name:
+            run_steps([rivals_step()])
+            write_layers(Path(name))
+            return _table(options, Path(name))
+    return _table(options, options.models)
+
+
+def _table(options: argparse.Namespace, folder: Path) -> int:
+    models = sorted(model for row in RUNTIMES for model in folder.glob(row.pattern))
     models = [model for model in models if not options.only or any(word in title(model) for word in options.only)]
     if not models:
-        print(f"no model in {options.models}; name a folder with --models")
+        print(f"no model in {folder}; name a folder with --models")
         return 2
     run_steps([kernels_step(), *([rivals_step()] if any(m.suffix == ".json" for m in models) else [])])
     ways = _guarded_ways() if options.guards else _plain_ways(options.backend or inference_backends())
@@ -94,6 +103,7 @@ def _parse(argv: list[str]) -> argparse.Namespace:
         default=SHARED / "models",
         help="folder of .tflite and .onnx files, or of folders with a model.json",
     )
+    parser.add_argument("--layers", action="store_true", help="layers models that TensorFlow.js itself writes now")
     parser.add_argument("--images", type=Path, default=SHARED / "images", help="folder of photos to feed")
     known = [*inference_backends(), definition()]
     parser.add_argument("--backend", action="append", choices=known, help="only this backend; may be repeated")

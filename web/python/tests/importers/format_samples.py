@@ -8,7 +8,17 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 from tests.importers import sample_models
-from tests.importers.tfjs_writer import calls, function, model, node, placeholder, zipped
+from tests.importers.tfjs_writer import (
+    calls,
+    function,
+    functional,
+    layer,
+    layers_model,
+    model,
+    node,
+    placeholder,
+    zipped,
+)
 
 from webinfer.importers.formats import FORMATS
 
@@ -149,11 +159,40 @@ def tfjs_control() -> bytes:
     return zipped(model(nodes, weights, functions=functions))
 
 
+def layers_sample() -> bytes:
+    """A zipped model of layers: a shared one, a model inside, a recurrent layer in both directions with a mask."""
+    rng = np.random.default_rng(4)
+    shape = {"x": [None, 6, 6, 2], "i": [None, 3], "w": [None, 4]}
+    holders = {name: layer("InputLayer", name, batch_input_shape=sizes) for name, sizes in shape.items()}
+    head = functional([holders["i"], layer("Dense", "d", ["i"], units=2, activation="softmax")], ["i"], ["d"])["config"]
+    cell = {"units": 2, "activation": "tanh", "recurrent_activation": "hard_sigmoid"}
+    layers = [
+        holders["x"], holders["w"],
+        layer("Conv2D", "c", ["x"], filters=3, kernel_size=[3, 3], padding="same", strides=[2, 2], activation="relu"),
+        layer("BatchNormalization", "n", ["c"], axis=[3], center=False, scale=False),
+        layer("MaxPooling2D", "p", ["n"], pool_size=[2, 2]), layer("GlobalAveragePooling2D", "g", ["p"]),
+        layer("Functional", "m", ["g"], [("t", 0, 0)], **head),
+        layer("Embedding", "e", ["w"], input_dim=4, output_dim=3, mask_zero=True),
+        layer("Bidirectional", "b", ["e"], layer=layer("LSTM", "l", **cell), merge_mode="sum"),
+        layer("Dense", "t", ["b"], units=3, use_bias=False),
+        layer("Concatenate", "y", [("m", 1, 0), ("m", 2, 0)], axis=-1),
+    ]  # fmt: skip
+    sizes = {
+        "c/kernel": (3, 3, 2, 3), "c/bias": (3,), "n/moving_mean": (3,), "n/moving_variance": (3,), "d/kernel": (3, 2),
+        "d/bias": (2,), "e/embeddings": (4, 3), "t/kernel": (2, 3),
+        **{f"b/{way}_l/{n}": s for way in ("forward", "backward")
+           for n, s in (("kernel", (3, 8)), ("recurrent_kernel", (2, 8)), ("bias", (8,)))},
+    }  # fmt: skip
+    weights = {name: rng.uniform(0.1, 1, size).astype(np.float32) for name, size in sizes.items()}
+    return zipped(layers_model(functional(layers, ["x", "w"], ["y"]), weights))
+
+
 # Every format by its name in FORMATS: its samples by theirs.
 SAMPLES: dict[str, dict[str, Callable[[], bytes]]] = {
     "TensorFlow Lite": sample_models.SAMPLES,
     "ONNX": {"onnx_image": onnx_image, "onnx_shapes": onnx_shapes},
     "TensorFlow.js": {"tfjs_image": tfjs_image, "tfjs_control": tfjs_control},
+    "TensorFlow.js layers": {"layers": layers_sample},
     "WebNN graphs": {"webnn": webnn},
 }
 

@@ -128,12 +128,6 @@ def test_strings_are_refused_where_they_are_used() -> None:
     assert run({**changed, "model.json": json.dumps(manifest).encode()})["z"] == -2
 
 
-def test_a_layers_model_is_called_one() -> None:
-    data = json.dumps({"modelTopology": {"model_config": {}}, "weightsManifest": []}).encode()
-    with pytest.raises(UnsupportedOpError, match="layers model"):
-        read_model(data)
-
-
 # ---- ways to hand a model over
 
 

@@ -101,3 +101,40 @@ def zipped(files: Mapping[str, bytes], compression: int = zipfile.ZIP_STORED) ->
 def described(files: Mapping[str, bytes]) -> Any:
     """What a model's model.json says."""
     return json.loads(files["model.json"])
+
+
+def layer(kind: str, name: str, /, *calls: Sequence[Any], **config: Any) -> dict[str, Any]:
+    """One layer as Keras 2 writes it; each call lists what it reads: names, or (name, call, result)."""
+    nodes = [[[*([r, 0, 0] if isinstance(r, str) else r), {}] for r in call] for call in calls]
+    return {"class_name": kind, "name": name, "config": {"name": name, **config}, "inbound_nodes": nodes}
+
+
+def layer3(kind: str, name: str, /, *calls: Sequence[Any], **config: Any) -> dict[str, Any]:
+    """One layer as Keras 3 writes it."""
+    nodes = []
+    for call in calls:
+        histories = [[r, 0, 0] if isinstance(r, str) else r for r in call]
+        tensors: list[Any] = [
+            {"class_name": "__keras_tensor__", "config": {"dtype": "float32", "keras_history": h}} for h in histories
+        ]
+        nodes.append({"args": tensors if len(tensors) == 1 else [tensors], "kwargs": {"training": False}})
+    policy = {"module": "keras", "class_name": "DTypePolicy", "config": {"name": "float32"}, "registered_name": None}
+    return {
+        "module": "keras.layers", "class_name": kind, "config": {"name": name, "dtype": policy, **config},
+        "registered_name": None, "name": name, "inbound_nodes": nodes,
+    }  # fmt: skip
+
+
+def functional(layers: Sequence[Mapping[str, Any]], inputs: Sequence[Any], outputs: Sequence[Any]) -> dict[str, Any]:
+    """A model of layers that are connected by name."""
+    ends = [[[*([r, 0, 0] if isinstance(r, str) else r)] for r in refs] for refs in (inputs, outputs)]
+    config = {"name": "model", "layers": list(layers), "input_layers": ends[0], "output_layers": ends[1]}
+    return {"class_name": "Functional", "config": config}
+
+
+def layers_model(described: Mapping[str, Any], weights: Mapping[str, Any] | None = None) -> dict[str, bytes]:
+    """The files of a layers model."""
+    held = model([], weights)
+    manifest = json.loads(held["model.json"])["weightsManifest"]
+    whole = {"format": "layers-model", "modelTopology": {"model_config": described}, "weightsManifest": manifest}
+    return {**held, "model.json": json.dumps(whole).encode()}

@@ -23,7 +23,8 @@ _STRANGE = frozenset("\\:?#%\0")  # means more than a name to some system or in 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """One format. A file belongs to it if its first bytes pass `signature`, or if it is a JSON object with `keys`.
+    """One format. A file belongs to it if its first bytes pass `signature`, or if it is a JSON object with `keys`,
+    "a.b" for b in a. The first such row counts.
 
     `reader` is "module:function"; the module is imported when the first such model is read. It takes the file's
     bytes, or the JSON object, with the model's name and the sizes that `shapes=` binds. The module's table
@@ -57,7 +58,13 @@ FORMATS = [
     ),
     Format(
         "TensorFlow.js", ("/model.json",), "webinfer.importers.tfjs.convert:read_tfjs",
-        "every other operator, all of a model's in one error; layers models, strings",
+        "every other operator, all of a model's in one error; strings",
+        keys=frozenset(("modelTopology.node", "weightsManifest")), courses=True,
+        beside="webinfer.importers.tfjs.weights:files_beside",
+    ),
+    Format(
+        "TensorFlow.js layers", ("/model.json",), "webinfer.importers.keras.convert:read_layers",
+        "every other layer, all of a model's in one error; strings, lambdas",
         keys=frozenset(("modelTopology", "weightsManifest")), courses=True,
         beside="webinfer.importers.tfjs.weights:files_beside", outline="webinfer.importers.tfjs.outline:outline",
     ),
@@ -70,7 +77,7 @@ FORMATS = [
 
 def model_names(files: Iterable[str]) -> list[str]:
     """The names of those files that are models by their suffix, without folder and suffix."""
-    ends = tuple((file, suffix) for file in files for row in FORMATS for suffix in row.suffixes)
+    ends = dict.fromkeys((file, suffix) for file in files for row in FORMATS for suffix in row.suffixes)
     return [file.removesuffix(suffix).rpartition("/")[2] for file, suffix in ends if file.endswith(suffix)]
 
 
@@ -172,10 +179,16 @@ def _row(data: memoryview, name: str) -> tuple[Format, Any]:
             return row, data
     described = _json_object(data) if head.startswith(b"{") else {}
     for row in FORMATS:
-        if row.keys and row.keys <= described.keys():
+        if row.keys and all(_holds(described, key) for key in row.keys):
             return row, described
     known = ", ".join(row.name for row in FORMATS)
     raise ModelFormatError(f"{name!r} is no model of a known format ({known}): it is {_describe(data)}")
+
+
+def _holds(described: Mapping[str, Any], key: str) -> bool:
+    first, _, rest = key.partition(".")
+    inner = described.get(first)
+    return first in described and (not rest or (isinstance(inner, dict) and rest in inner))
 
 
 def _function(row: Format, path: str, name: str) -> Any:

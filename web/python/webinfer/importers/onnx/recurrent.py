@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
 
-from webinfer.graph.ir import Op, Value
-from webinfer.importers.core.limits import MAX_TIME_STEPS, within
+from webinfer.graph.ir import Value
+from webinfer.importers.core.recurrent import Function, StepCell, product, unrolled
 from webinfer.importers.onnx.operation import Convert, Operation
 from webinfer.ops import elementwise as ew
-from webinfer.ops import matmul as mm
 from webinfer.ops.activation import Activation
 from webinfer.ops.recurrent import RECURRENT, Cell, RecurrentAttrs
 
@@ -71,97 +69,35 @@ class _Cell:
         after = bool(self.op.whole("linear_before_reset", 0))
         return RecurrentAttrs(self.kind, backward, after, activation=SHOWN[new], clip=clip)
 
-    def functions(self) -> list[Op]:
+    def functions(self) -> list[Function]:
         """The activations as operators."""
         found = [ACTIVATIONS.get(name) for name in self.names]
         if None in found or len(found) != len(self.usual):
             self.op.refuse(f"activations {', '.join(self.names)}")
-        return [f for f in found if f is not None]
-
-    def product(self, x: Value, w: Value, bias: Value | None) -> Value:
-        """x times the transposed weights, plus the bias. Shapes:  x [B, K], w [N, K], bias [N] -> [B, N]"""
-        return self.op.emit(mm.MATMUL, [x, w] if bias is None else [x, w, bias], mm.MatmulAttrs(transpose_b=True))
+        return [functools.partial(self.op.unary, f) for f in found if f is not None]
 
     def inputs(self, x: Value) -> Value:
         """What the inputs add to the gates of each step. Shapes:  x [S*B, I] -> [S*B, gates*H]"""
-        return self.product(x, self.w, self.b)
+        return product(self.op, x, self.w, self.b)
 
-    def gate(self, sums: Value, i: int) -> Value:
-        """One gate of the sums."""
-        return self.op.cut(sums, 1, i * self.size, self.size)
-
-    def add(self, *terms: Value) -> Value:
-        """The sum of all."""
-        return functools.reduce(lambda a, b: self.op.binary(ew.ADD, a, b), terms)
-
-    def mul(self, a: Value, b: Value) -> Value:
-        """The product of two."""
-        return self.op.binary(ew.MUL, a, b)
-
-    def step(self, sums: Value, states: Sequence[Value]) -> list[Value]:
-        """The next states; h' = f(sums + h R)"""
-        total = self.add(sums, self.product(states[0], self.r, self.rb))
-        return [self.op.unary(self.functions()[0], total)]
+    def unrolled(self, sums: Value, now: list[Value], backward: bool, lengths: Value | None) -> list[Value]:
+        """All states [S, B, H] and the last ones, where no node for whole sequences has the functions."""
+        op = self.op
+        if lengths is not None or "clip" in op.attributes:
+            op.refuse(f"clip or sequences of several lengths with activations {', '.join(self.names)}")
+        after = bool(op.whole("linear_before_reset", 0))
+        cell = StepCell(op, self.kind, self.r, self.rb, self.functions(), after, self.peephole)
+        return unrolled(cell, sums, now, backward)
 
 
 class _GruCell(_Cell):
-    """update z, reset r, new n: h' = (1 - z)*n + z*h"""
-
     kind = Cell.GRU
     usual = ("Sigmoid", "Tanh")
 
-    def step(self, sums: Value, states: Sequence[Value]) -> list[Value]:
-        """The next state."""
-        op, (f, g), (h,) = self.op, self.functions(), states
-        if op.whole("linear_before_reset", 0):
-            past = self.product(h, self.r, self.rb)
-            z, r = (op.unary(f, self.add(self.gate(sums, i), self.gate(past, i))) for i in (0, 1))
-            new = op.unary(g, self.add(self.gate(sums, 2), self.mul(r, self.gate(past, 2))))
-        else:
-            two = op.cut(self.r, 0, 0, 2 * self.size)
-            one = op.cut(self.r, 0, 2 * self.size, self.size)
-            bias = None if self.rb is None else op.cut(self.rb, 0, 0, 2 * self.size)
-            last = None if self.rb is None else op.cut(self.rb, 0, 2 * self.size, self.size)
-            past = self.product(h, two, bias)
-            z, r = (op.unary(f, self.add(self.gate(sums, i), self.gate(past, i))) for i in (0, 1))
-            new = op.unary(g, self.add(self.gate(sums, 2), self.product(self.mul(r, h), one, last)))
-        kept = op.binary(ew.SUB, op.scalar_of(1.0, z.type.dtype), z)
-        return [self.add(self.mul(kept, new), self.mul(z, h))]
-
 
 class _LstmCell(_Cell):
-    """input i, output o, forget f, cell c: c' = f*c + i*c~, h' = o * activation(c')"""
-
     kind = Cell.LSTM
     usual = ("Sigmoid", "Tanh", "Tanh")
-
-    def _look(self, total: Value, i: int, cell: Value) -> Value:
-        if self.peephole is None:
-            return total
-        return self.add(total, self.mul(cell, self.op.cut(self.peephole, 0, i * self.size, self.size)))
-
-    def step(self, sums: Value, states: Sequence[Value]) -> list[Value]:
-        """The next state and the next cell state."""
-        op, (f, g, last), (h, cell) = self.op, self.functions(), states
-        total = self.add(sums, self.product(h, self.r, self.rb))
-        enter = op.unary(f, self._look(self.gate(total, 0), 0, cell))
-        keep = op.unary(f, self._look(self.gate(total, 2), 2, cell))
-        after = self.add(self.mul(keep, cell), self.mul(enter, op.unary(g, self.gate(total, 3))))
-        leave = op.unary(f, self._look(self.gate(total, 1), 1, after))
-        return [self.mul(leave, op.unary(last, after)), after]
-
-
-def _unrolled(cell: _Cell, sums: Value, now: list[Value], backward: bool, lengths: Value | None) -> list[Value]:
-    """All states [S, B, H] and the last ones, of a layer whose functions no node for whole sequences has."""
-    op, steps = cell.op, sums.type.shape[0]
-    within("steps of a sequence", steps, MAX_TIME_STEPS, "use a shorter sequence")
-    if lengths is not None or "clip" in op.attributes:
-        op.refuse(f"clip or sequences of several lengths with activations {', '.join(cell.names)}")
-    outputs = []
-    for i in reversed(range(steps)) if backward else range(steps):
-        now = cell.step(op.row(sums, 0, i), now)
-        outputs.append(now[0])
-    return [op.stack(outputs[::-1] if backward else outputs), *now]
 
 
 def _lengths(op: Operation, steps: int) -> Value | None:
@@ -190,7 +126,7 @@ def _recurrent(op: Operation, kind: type[_Cell], states: int) -> list[Value]:
         now = [_first(op, 5 + i, pick, (batch, cell.size), batch_first, x) for i in range(states)]
         attrs = cell.attributes(backward)
         if attrs is None:
-            found.append(_unrolled(cell, sums, now, backward, lengths))
+            found.append(cell.unrolled(sums, now, backward, lengths))
             continue
         inputs = [sums, cell.r, cell.rb, *now, *[None] * (2 - states), cell.peephole, lengths]
         found.append(op.emit_all(RECURRENT, inputs, attrs))

@@ -6,19 +6,18 @@ from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from webinfer.dtypes import DType
 from webinfer.errors import ModelFormatError, ShapeError, UnsupportedOpError
 from webinfer.graph.ir import Graph, TensorType, Value
 from webinfer.graph.printer import safe_name
 from webinfer.importers.core.course import Course, OpenSizes, Unknown
 from webinfer.importers.core.geometry import batch_to_space, space_to_batch
-from webinfer.importers.core.limits import MAX_RANK, check_bytes, within
 from webinfer.importers.core.operation import WRONG_ARGUMENTS, convert_all
 from webinfer.importers.core.problems import Problems, Refusal
 from webinfer.importers.core.spectral import Complex
-from webinfer.importers.core.writer import GraphWriter, Shapes, bound_shape, check_names, unique_names
+from webinfer.importers.core.writer import GraphWriter, Shapes, check_names, unique_names
 from webinfer.importers.tfjs import control, conv, elementwise, image, movement, reduce, spectral
-from webinfer.importers.tfjs.model import GraphInfo, ModelInfo, NodeInfo, part, read_model
+from webinfer.importers.tfjs.model import GraphInfo, ModelInfo, NodeInfo, read_model
+from webinfer.importers.tfjs.open_sizes import bound, shown
 from webinfer.importers.tfjs.operation import (
     DTYPES,
     Context,
@@ -74,8 +73,6 @@ def read_tfjs(
              ShapeError if `shapes` does not fit; OpenSizes if it leaves a size open; LimitError for absurd sizes;
              with a course, Unknown
     """
-    if "node" not in part(described, "modelTopology", dict, name):
-        raise UnsupportedOpError([f"{name}: a layers model of Keras; convert it to a graph model"])
     try:
         model = read_model(described)
         weights, strange = read_weights(described, external or {})
@@ -176,11 +173,11 @@ def _add_inputs(walk: _Walk, model: ModelInfo, shapes: Shapes, scope: Scope, pro
             continue
         own, usual = shape_of((node.attributes.get("shape") or {}).get("shape")), shape_of(told.get(key))
         allowed = usual if own is None else own
-        shape = _bound(name, allowed, usual, shapes, DTYPES[kind])
+        shape = bound(name, allowed, usual, shapes, DTYPES[kind])
         if shape is None:
             sizes = "any rank" if allowed is None else ", ".join("?" if d < 0 else str(d) for d in allowed)
             unbound.append(f"{safe_name(name)} ({sizes})")
-        value = Value(name, TensorType(_open(allowed) if shape is None else shape, DTYPES[kind]))
+        value = Value(name, TensorType(shown(allowed) if shape is None else shape, DTYPES[kind]))
         listed.append(value)
         scope[key] = value
     if unbound:
@@ -193,30 +190,6 @@ def _add_inputs(walk: _Walk, model: ModelInfo, shapes: Shapes, scope: Scope, pro
     walk.context.writer.graph.inputs += listed
 
 
-def _open(sizes: Sizes) -> Any:
-    """Sizes for people: "?" where nothing is known."""
-    return tuple("?" if d < 0 else d for d in sizes or ())
-
-
 def _declared(model: ModelInfo) -> list[Value]:
     """What the signature says of the outputs."""
-    return [Value(name, TensorType(_open(shape_of(model.shapes.get(key))))) for name, key in model.graph.outputs]
-
-
-Sizes = tuple[int, ...] | None
-
-
-def _bound(name: str, allowed: Sizes, usual: Sizes, shapes: Shapes, dtype: DType) -> Sizes:
-    """The shape that an input gets, or None if sizes are left open; `usual` is what the signature says."""
-    wanted = shapes.get(name)
-    rank = len(wanted or ()) if allowed is None else len(allowed)
-    within(f"input {safe_name(name)}: rank", rank, MAX_RANK, "use tensors of fewer dimensions")
-    if wanted is not None:
-        return bound_shape(name, (), (-1,) * len(wanted) if allowed is None else allowed, wanted, dtype)
-    if allowed is not None and usual is not None and len(usual) == len(allowed):
-        allowed = tuple(u if d == -1 else d for d, u in zip(allowed, usual, strict=True))
-    if allowed is None or -1 in allowed[1:]:
-        return None
-    shape = tuple(1 if d == -1 else d for d in allowed)
-    check_bytes(shape, dtype, f"input {safe_name(name)}")
-    return shape
+    return [Value(name, TensorType(shown(shape_of(model.shapes.get(key))))) for name, key in model.graph.outputs]

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Op, Value
 from webinfer.importers.core.angles import arctangent
+from webinfer.importers.core.steps import Steps
 from webinfer.importers.tfjs.operation import Convert, Operation
 from webinfer.ops import elementwise as ew
 from webinfer.ops.registry import NoAttrs
@@ -116,8 +117,9 @@ def _elu(op: Operation) -> Value:
     return op.unary(ew.ELU, real(op), 1.0)
 
 
-def _selu(op: Operation) -> Value:
-    return op.unary(ew.LINEAR, op.unary(ew.ELU, real(op), 1.6732632423543772), 1.0507009873554805)
+def selu(op: Steps, x: Value) -> Value:
+    """x, or a saturating exponential below zero, both scaled."""
+    return op.unary(ew.LINEAR, op.unary(ew.ELU, x, 1.6732632423543772), 1.0507009873554805)
 
 
 def _leaky_relu(op: Operation) -> Value:
@@ -177,5 +179,5 @@ CONVERTERS: dict[str, Convert] = {
     "RealDiv": _divide,
     "Select": _select,
     "SelectV2": _select,
-    "Selu": _selu,
+    "Selu": lambda op: selu(op, real(op)),
 }

@@ -47,7 +47,7 @@ def _behind(node: NodeInfo, nodes: Mapping[str, NodeInfo]) -> list[str]:
     return found
 
 
-def _sorted(starts: Iterable[str], before: Mapping[str, list[str]]) -> list[str]:
+def in_order(starts: Iterable[str], before: Mapping[str, list[str]]) -> list[str]:
     """All that the starts need, each after what it needs itself.
 
     Raises:  ModelFormatError naming a node that needs itself
@@ -76,17 +76,17 @@ def order_of(graph: GraphInfo) -> Order:
     nodes = graph.nodes
     roots = [owner(key, nodes) for _, key in graph.outputs]
     before = {name: _behind(node, nodes) for name, node in nodes.items()}
-    needed, count = set(_sorted(roots, before)), 0
+    needed, count = set(in_order(roots, before)), 0
     while count != len(needed):  # what goes round in a loop that is needed
         count = len(needed)
         back = {owner(key, nodes) for name in needed if nodes[name].op == "Merge" for key in nodes[name].inputs}
         roots += sorted(back - needed)
-        needed = set(_sorted(roots, before))
+        needed = set(in_order(roots, before))
     for name in needed:  # what must have run before counts where it is needed anyway
         node = nodes[name]
         if node.op != "Merge":
             before[name] = before[name] + [c for c in node.controls if c in needed]
-    order = _sorted(roots, before)
+    order = in_order(roots, before)
     paths = _paths(order, nodes)
     exits = {name: path for name, path in paths.items() if nodes[name].op == "Exit"}
     if exits:
@@ -96,7 +96,7 @@ def order_of(graph: GraphInfo) -> Order:
         for name, path in exits.items():
             before[name] = [*before[name], _end(path)]
             before.setdefault(_end(path), [])
-        order = [name for name in _sorted(roots, before) if name in nodes]
+        order = [name for name in in_order(roots, before) if name in nodes]
     return Order(_frames(order, nodes, paths, before), exits, _sides(order, nodes))
 
 
@@ -144,7 +144,7 @@ def _frames(
             frames[path].nodes.append(node)
     for frame in frames.values():
         ends = [node.name for node in frame.nodes if node.op == "LoopCond"]
-        asked = set(_sorted(ends, before))
+        asked = set(in_order(ends, before))
         frame.condition = [node for node in frame.nodes if node.name in asked]
         frame.nodes = [node for node in frame.nodes if node.name not in asked] if frame.merges else frame.nodes
     return frames

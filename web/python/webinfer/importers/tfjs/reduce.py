@@ -6,6 +6,7 @@ from webinfer.dtypes import DType
 from webinfer.graph.ir import Op, Value
 from webinfer.importers.core.axes import local_response, running_product
 from webinfer.importers.core.limits import within
+from webinfer.importers.core.steps import Steps
 from webinfer.importers.tfjs.elementwise import number, real
 from webinfer.importers.tfjs.operation import Convert, Operation
 from webinfer.ops import elementwise as ew
@@ -52,8 +53,13 @@ def _batch_norm(op: Operation) -> Value:
     """x * factor + offset, both of which constants make; what training needs is empty."""
     op.channels_last()
     x, scale, offset, mean, variance = (real(op, i) for i in range(5))
-    epsilon = op.scalar_of(op.real("epsilon", 1e-3), DType.FLOAT32)
-    factor = op.binary(ew.DIV, scale, op.unary(ew.SQRT, op.binary(ew.ADD, variance, epsilon)))
+    return normalized(op, x, scale, offset, mean, variance, op.real("epsilon", 1e-3))
+
+
+def normalized(op: Steps, x: Value, scale: Value, offset: Value, mean: Value, variance: Value, epsilon: float) -> Value:
+    """(x - mean) / sqrt(variance + epsilon) * scale + offset: one factor and one term."""
+    least = op.constant([epsilon], DType.FLOAT32, ())
+    factor = op.binary(ew.DIV, scale, op.unary(ew.SQRT, op.binary(ew.ADD, variance, least)))
     moved = op.binary(ew.SUB, offset, op.binary(ew.MUL, mean, factor))
     return op.binary(ew.ADD, op.binary(ew.MUL, x, factor), moved)
 
