@@ -14,7 +14,7 @@ from tests.importers.tfjs_writer import Array, functional, layer, layer3, layers
 
 import webinfer
 from webinfer.errors import LimitError, ModelFormatError, ShapeError, UnsupportedOpError
-from webinfer.importers import read_model
+from webinfer.importers import formats, read_model
 
 F32 = np.float32
 
@@ -349,3 +349,12 @@ def test_weights_of_the_training_are_no_weights() -> None:
     assert json.loads(files["model.json"])["format"] == "layers-model"
     (got,) = run(files, {"x": X[:1]})
     near(got["d"], X[:1] @ W)
+
+
+def test_the_outline_lists_layers_and_what_they_read() -> None:
+    layers = [layer("InputLayer", "x", batch_input_shape=[None, 4]), layer("Add", "y", ["x", "x"], units=3)]
+    files = layers_model(functional(layers, ["x"], ["y"]))
+    name, outline = formats.outline(memoryview(files["model.json"]), "made")
+    assert name == "TensorFlow.js layers"
+    assert [(node.op, list(node.inputs)) for node in outline.nodes] == [("InputLayer", []), ("Add", ["x", "x"])]
+    assert (outline.inputs, outline.outputs) == (["x"], ["y"])

@@ -60,7 +60,7 @@ FORMATS = [
         "TensorFlow.js", ("/model.json",), "webinfer.importers.tfjs.convert:read_tfjs",
         "every other operator, all of a model's in one error; strings",
         keys=frozenset(("modelTopology.node", "weightsManifest")), courses=True,
-        beside="webinfer.importers.tfjs.weights:files_beside",
+        beside="webinfer.importers.tfjs.weights:files_beside", outline="webinfer.importers.tfjs.outline:outline",
     ),
     Format(
         "TensorFlow.js layers", ("/model.json",), "webinfer.importers.keras.convert:read_layers",

@@ -10,6 +10,8 @@ from typing import Any
 from webinfer.errors import ModelFormatError
 from webinfer.importers.core.operation import WRONG_ARGUMENTS
 from webinfer.importers.core.outline import Outline, OutlineNode, OutlineValue, shown, type_text
+from webinfer.importers.keras.model import read_model as read_layers
+from webinfer.importers.keras.model import top_model
 from webinfer.importers.tfjs.model import NodeInfo, part, parts, read_model
 from webinfer.importers.tfjs.operation import shape_of
 
@@ -33,7 +35,7 @@ def _outline(described: Mapping[str, Any], name: str) -> Outline:
     _weights(described, found)
     topology = part(described, "modelTopology", dict, name)
     if "node" not in topology:
-        _layers(topology, found)
+        _layers(described, found)
         return found
     graph = (model := read_model(described)).graph
     kinds = {key: _kind(node) for node in graph.nodes.values() for key in node.outputs}
@@ -75,19 +77,11 @@ def _weights(described: Mapping[str, Any], found: Outline) -> None:
             found.values[name] = OutlineValue(name, type_text(stored, shape), math.prod(shape) * size)
 
 
-def _layers(topology: Mapping[str, Any], found: Outline) -> None:
-    config = part(part(topology, "model_config", dict, "modelTopology"), "config", dict, "model_config")
-    before = ""
-    for layer in parts(config, "layers", dict, "config"):
-        settings = part(layer, "config", dict, "a layer")
-        name = str(layer.get("name") or settings.get("name") or len(found.nodes))
-        inputs = [str(call[0]) for node in layer.get("inbound_nodes") or () for call in node if call] or [before][
-            : bool(before)
-        ]
-        found.values.setdefault(name, OutlineValue(name, ""))
-        attributes = {key: shown(value) for key, value in settings.items() if value not in (None, name, {}, [])}
-        found.nodes.append(
-            OutlineNode(str(layer.get("class_name", "")), name, inputs, [name], attributes, len(found.nodes))
-        )
-        before = name
-    found.outputs = [before] if before else []
+def _layers(described: Mapping[str, Any], found: Outline) -> None:
+    model = read_layers(*top_model(described))
+    for layer in model.layers.values():
+        inputs = [name for call in layer.calls for name, *_ in call]
+        found.values.setdefault(layer.name, OutlineValue(layer.name, ""))
+        attributes = {k: shown(v) for k, v in layer.config.items() if v not in (None, layer.name, {}, [])}
+        found.nodes.append(OutlineNode(layer.kind, layer.name, inputs, [layer.name], attributes, layer.index))
+    found.inputs, found.outputs = ([name for name, *_ in ends] for ends in (model.inputs, model.outputs))
