@@ -63,6 +63,7 @@ def _parser() -> argparse.ArgumentParser:
         sub.add_argument("--precision", default="float32", help=f"float16: half the memory on {half}")
         sub.add_argument("--strict", action="store_true", help="never fall back to another backend")
         sub.add_argument("--shape", action="append", metavar="INPUT=1x16", help="sizes that are open; may be repeated")
+        sub.add_argument("--member", help="the model to take from a bundle (.task, .zip) that holds several")
         sub.set_defaults(verb=verb)
         if name == "inspect":
             sub.add_argument("--graph", action="store_true", help="print the optimised graph")
@@ -95,7 +96,8 @@ def _parser() -> argparse.ArgumentParser:
 async def _load(args: argparse.Namespace) -> Session:
     backend = args.backend.split(",") if "," in args.backend else args.backend
     shapes = dict(map(_shape, args.shape)) if args.shape else None
-    return await load(args.model, backend=backend, strict=args.strict, precision=args.precision, shapes=shapes)
+    options = {"precision": args.precision, "shapes": shapes, "member": args.member}
+    return await load(args.model, backend=backend, strict=args.strict, **options)
 
 
 def _shape(text: str) -> tuple[str, tuple[int, ...]]:

@@ -81,31 +81,44 @@ def model_names(files: Iterable[str]) -> list[str]:
     return [file.removesuffix(suffix).rpartition("/")[2] for file, suffix in ends if file.endswith(suffix)]
 
 
-def unpacked(data: memoryview, name: str) -> tuple[memoryview, Mapping[str, memoryview]]:
+def unpacked(data: memoryview, name: str, member: str | None = None) -> tuple[memoryview, Mapping[str, memoryview]]:
     """The model itself and the files beside it, if the bytes are a zip archive; else just the bytes.
 
-    Raises:  ModelFormatError if the archive is damaged or holds no model or several; LimitError
+    Raises:  ModelFormatError if the archive is damaged, or holds no model, or several and no `member` is named;
+             InputError if the bytes hold no such member; LimitError
     """
-    return chosen(unpack(data, name), name) if data[:4] == SIGNATURE else (data, {})
+    if data[:4] == SIGNATURE:
+        return chosen(unpack(data, name), name, member)
+    if member is not None:
+        raise InputError(f"{name!r} has no member {member!r}: it is a single file, no bundle")
+    return data, {}
 
 
-def chosen(files: Mapping[str, memoryview], name: str) -> tuple[memoryview, Mapping[str, memoryview]]:
-    """The one model among files, and the files of its folder by their names in it.
+def chosen(
+    files: Mapping[str, memoryview], name: str, member: str | None = None
+) -> tuple[memoryview, Mapping[str, memoryview]]:
+    """The one model among files, or the named one, and the files of its folder by their names in it.
 
-    Raises:  ModelFormatError if none of them is a model by its name, or several are
+    Raises:  ModelFormatError if none of them is a model by its name, or several are and no `member` is named;
+             InputError if there is no such member
     """
-    suffixes = tuple(suffix for row in FORMATS for suffix in row.suffixes)
-    for fits in (suffixes, (".json",)):
-        found = [file for file in files if f"/{file}".endswith(fits)]
-        if len(found) == 1:
-            folder = found[0].rpartition("/")[0]
-            folder += "/" if folder else ""
-            beside = {file[len(folder) :]: data for file, data in files.items() if file.startswith(folder)}
-            return files[found[0]], beside
-        if found:
-            break
+    suffixes = {suffix: row for row in FORMATS for suffix in row.suffixes}
+    models, others = ([f for f in files if f"/{f}".endswith(ends)] for ends in (tuple(suffixes), ".json"))
+    found = models or others
     listed = ", ".join(map(safe_name, list(found or files)[:8])) or "nothing"
-    raise ModelFormatError(f"{name!r} holds {'several models' if found else 'no model'}: {listed}; give one alone")
+    if member is not None:
+        if member not in files:
+            raise InputError(f"{name!r} has no member {member!r}; its models are {listed}")
+        found = [member]
+    if len(found) != 1:
+        what = f"several models: {listed}; name one with `member`" if found else f"no model: {listed}"
+        raise ModelFormatError(f"{name!r} holds {what}")
+    (file,) = found
+    folder = file[: file.rfind("/") + 1]
+    row = next((row for suffix, row in suffixes.items() if f"/{file}".endswith(suffix)), None)
+    alone = row is not None and not row.beside
+    beside = {} if alone else {other[len(folder) :]: files[other] for other in files if other.startswith(folder)}
+    return files[file], beside
 
 
 def read(

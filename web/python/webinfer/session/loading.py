@@ -42,6 +42,7 @@ async def load(
     tuning_ms: float | None = None,
     shapes: Mapping[str, Sequence[int]] | None = None,
     signature: str | None = None,
+    member: str | None = None,
     dequantize: bool = False,
     dynamic_range: str = "float",
     precision: str = "float32",
@@ -61,34 +62,35 @@ async def load(
     `shapes` binds the sizes of inputs that the model leaves open; else the first run binds them. They may change from
     run to run: each set of sizes has a plan, and the plans used last are kept.
     `signature` names one of the ways to run a model that has several; `session.signatures` lists them.
+    `member` names one of the models of a bundle, "inner.task/model.tflite" one of a bundle inside it.
     `dequantize` computes a quantised model in float32; its inputs and outputs are real numbers then.
     `dynamic_range` is for models with 8-bit weights beside float activations: "float" computes them in float32, "int8"
     rounds activations to 8 bits a row, as LiteRT does. `session.plan()` says which.
-    With `precision="float16"` a GPU keeps weights and intermediate results in half the memory. Sums, inputs, outputs
-    and constants beyond 65504 stay float32, results beyond it overflow. Other backends compute in float32.
+    With `precision="float16"` a GPU halves the memory of weights and results. Sums, inputs, outputs and constants
+    beyond 65504 stay float32, results beyond it overflow. Other backends compute in float32.
     `progress` is called with a `ProgressEvent` while the model is fetched and compiled.
 
-    Raises:  InputError naming an option that is not allowed; ModelFormatError, UnsupportedOpError, ShapeError,
-             BackendUnavailableError, LimitError, OutOfMemoryError;
-             IsolationError if a number of `threads` is `strict` and the page cannot have threads
+    Raises:  InputError naming a wrong option; ModelFormatError, UnsupportedOpError, ShapeError, LimitError,
+             BackendUnavailableError, OutOfMemoryError; IsolationError if a page cannot have the `threads` of `strict`
     """
     host = host or current()
     order = order_of(backend, precision)
     shapes = checked_shapes(shapes)
     options = _options(strict, progress, threads, tuning_ms, precision)
-    _check_ways(signature, dynamic_range)
+    _check_ways(source, signature, member, dynamic_range)
     post, source = (source, source.model) if isinstance(source, WithPostprocessing) else (None, source)
-    source = source if isinstance(source, GraphBuilder) else await opened(source, host, progress)
-    rounding = dynamic_range == "int8"
-    plan = _Loading(source, post, host, order, options, shapes, signature, dequantize, rounding)
+    source = source if isinstance(source, GraphBuilder) else await opened(source, host, progress, member)
+    plan = _Loading(source, post, host, order, options, shapes, signature, dequantize, dynamic_range == "int8")
     return await plan.session(signature)
 
 
-def _check_ways(signature: str | None, dynamic_range: str) -> None:
+def _check_ways(source: Any, signature: str | None, member: str | None, dynamic_range: str) -> None:
     if dynamic_range not in DYNAMIC_RANGES:
         raise InputError(f"dynamic_range={dynamic_range!r} is unknown; choose {' or '.join(DYNAMIC_RANGES)}")
     if signature is not None and not isinstance(signature, str):
         raise InputError(f"signature is {signature!r}, needs the name of one of the model's signatures, or None")
+    if member is not None and (not isinstance(member, str) or isinstance(source, GraphBuilder)):
+        raise InputError(f"member is {member!r}, needs the name of a model in a bundle's file, or None")
 
 
 def _options(
@@ -221,17 +223,19 @@ class ModelBytes:
     files: Mapping[str, memoryview] = field(default_factory=dict)
 
 
-async def opened(source: Any, host: Host, progress: Progress | None) -> ModelBytes:
-    """The model with the files beside it that it names; what is missing there, the importer says."""
+async def opened(source: Any, host: Host, progress: Progress | None, member: str | None = None) -> ModelBytes:
+    """The model, or a bundle's `member`, with the files that it names; what is missing there, the importer says."""
+    own = PurePath(member).stem if isinstance(member, str) else ""
     if isinstance(source, Mapping):
         if not all(isinstance(name, str) for name in source):
             raise InputError("a mapping of a model's files has names that are no text")
-        data, beside = chosen({name: _bytes(data) for name, data in source.items()}, "model")
-        return ModelBytes(data, "model", beside)
+        data, beside = chosen({name: _bytes(data) for name, data in source.items()}, "model", member)
+        return ModelBytes(data, own or "model", beside)
     if isinstance(source, (str, PurePath)) and str(source) not in MODELS:
         source = _in_folder(str(source))
     data, name = await _fetch(source, host, progress)
-    data, inside = unpacked(data, name)
+    data, inside = unpacked(data, name, member)
+    name = own or name
     names = files_beside(data, name) if isinstance(source, str) and source not in MODELS and not inside else ()
     return ModelBytes(data, name, {**inside, **{n: await host.fetch(host.beside(source, n), progress) for n in names}})
 
