@@ -16,7 +16,7 @@ import numpy as np
 from PIL import Image
 
 from build_scripts.errors import BuildError
-from build_scripts.judge import words
+from build_scripts.judge import decoded, words
 from build_scripts.judge.backends import inference_backends
 from build_scripts.judge.rows import Row
 from build_scripts.paths import BUILD, IMAGES, MODELS, settings
@@ -30,6 +30,7 @@ SCRIPT = Path(__file__).with_name("mediapipe_answers.py")
 FARTHEST = 1.0  # % of the width of what was found, mean of all landmarks
 LEAST_OVERLAP = 0.98  # of masks
 LIMIT_S = 900
+GROUPS = ("photos", "decoded", "words")
 Array = np.ndarray[Any, Any]
 
 
@@ -39,15 +40,22 @@ def run(argv: list[str]) -> int:
     parser.add_argument("--images", type=Path, default=IMAGES, help="a folder of photos; the sample photo if left out")
     parser.add_argument("--backend", default="wasm", choices=inference_backends())
     parser.add_argument("--json", type=Path, help="also write the table here")
-    parser.add_argument("--only", choices=("photos", "words"), help="the tasks on photos, or those on sound and text")
+    parser.add_argument("--only", choices=GROUPS, help="those that MediaPipe judges, other pictures, or sound and text")
     options = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as name:
-        rows = [] if options.only == "words" else _photo_rows(Path(name), options.images, options.backend)
-        rows += [] if options.only == "photos" else asyncio.run(words.rows(Path(name), options.backend))
-    width = max(len(row.sample) for row in rows)
+        groups = [options.only] if options.only else GROUPS
+        rows = []
+        if "photos" in groups:
+            rows += _photo_rows(Path(name), options.images, options.backend)
+        if "decoded" in groups:
+            rows += decoded.rows(_photos(options.images), options.backend)
+        if "words" in groups:
+            rows += asyncio.run(words.rows(Path(name), options.backend))
+    widths = [2 + max(len(text) for text in texts) for texts in ([r.task for r in rows], [r.sample for r in rows])]
     for row in rows:
         verdict = "" if row.right else "  <- too far"
-        print(f"{row.task:24}{row.sample:{width + 2}}ours {row.ours}  judge {row.judge}  {row.distance}{verdict}")
+        named = f"{row.task:{widths[0]}}{row.sample:{widths[1]}}"
+        print(f"{named}ours {row.ours}  judge {row.judge}  {row.distance}{verdict}")
     wrong = [row for row in rows if not row.right]
     print(f"{len(rows) - len(wrong)} of {len(rows)} agree on {options.backend}")
     if options.json:
@@ -55,10 +63,15 @@ def run(argv: list[str]) -> int:
     return 1 if wrong else 0
 
 
-def _photo_rows(folder: Path, images: Path, backend: str) -> list[Row]:
+def _photos(images: Path) -> list[Path]:
     photos = sorted(p for p in images.iterdir() if p.suffix.lower() in (".jpg", ".jpeg", ".png", ".bmp", ".webp"))
     if not photos:
         raise BuildError(f"{images} holds no photos (.jpg, .png, .bmp, .webp)")
+    return photos
+
+
+def _photo_rows(folder: Path, images: Path, backend: str) -> list[Row]:
+    photos = _photos(images)
     run_steps([task_models_step(), _environment_step()])
     answers = _answers(folder, photos)
     return asyncio.run(_compared(answers, folder, photos, backend))

@@ -21,6 +21,7 @@ from webinfer.models.layouts import (
     POSE,
     SELFIE,
     SELFIE_LANDSCAPE,
+    SIGNED,
     PictureInput,
     Pixels,
     SsdLayout,
@@ -146,6 +147,27 @@ _ROWS = (
         "ssd_mobilenet_v1_coco_quant_postprocess", "detect.tflite", "object-detection",
         "https://github.com/tensorflow/examples object_detection/android/app/src/main/assets/detect.tflite",
         "e4b118e5e4531945de2e659742c7c590f7536f8d0ed26d135abcfe83b4779d13", _pixels(300, 300), labels=COCO_NUMBERS,
+    ),
+    KnownModel(
+        "movenet_multipose", "movenet_multipose.zip", "multi-pose", TFJS,
+        "01737d0dafc782a7e4c5f7871de37a25ede1e39e3a860f26e4da6e542dedf77e", _pixels(256, 256),
+    ),
+    KnownModel(
+        "movenet_lightning", "movenet_lightning.zip", "multi-pose", TFJS,
+        "5afecd484da655f9c976f7c509451fefd85c51fb99a54916730888a722fe947f", _pixels(192, 192),
+    ),
+    KnownModel(
+        "movenet_thunder", "movenet_thunder.zip", "multi-pose", TFJS,
+        "84150ed77e67dc764d125101c19c6511212743b8871b737a8327782138ba0826", _pixels(256, 256),
+    ),
+    KnownModel(
+        "posenet", "posenet.zip", "multi-pose", TFJS,
+        "f4b9464166e50356921f7f4433ef883ef5200b5e5e5b23f76818b42d5f8cf2df", _pixels(385, 385), pixels=SIGNED,
+    ),
+    KnownModel(
+        "posenet_075_353_481_quant", "posenet_mobilenet_v1_075_353_481_quant.tflite", "multi-pose",
+        "https://github.com/google-coral/project-posenet models/mobilenet/components",
+        "d589f727ee72effba3e8211b04c284fc65fc0a22907c161e2d6c080244d5c264", _pixels(481, 353),
     ),
 )  # fmt: skip
 MODELS = {row.name: row for row in _ROWS}

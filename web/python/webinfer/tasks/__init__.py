@@ -16,6 +16,7 @@ from webinfer.tasks.face_landmarker import FaceLandmarker, FaceLandmarks
 from webinfer.tasks.file_classifier import FileRules, FileType, FileTypeClassifier
 from webinfer.tasks.hand_landmarker import HandLandmarker, HandLandmarks
 from webinfer.tasks.landmarks import Landmark, Landmarks
+from webinfer.tasks.multi_pose import BodyPose, MultiPoseDetector
 from webinfer.tasks.object_detector import DetectedObject, ObjectDetector
 from webinfer.tasks.pose_landmarker import PoseLandmarker, PoseLandmarks
 from webinfer.tasks.segmenter import Mask, SelfieSegmenter
@@ -24,6 +25,7 @@ from webinfer.tasks.voice_detector import Speech, VoiceActivityDetector
 
 __all__ = [
     "TASKS",
+    "BodyPose",
     "Box",
     "Category",
     "DetectedObject",
@@ -41,6 +43,7 @@ __all__ = [
     "Landmark",
     "Landmarks",
     "Mask",
+    "MultiPoseDetector",
     "ObjectDetector",
     "PoseLandmarker",
     "PoseLandmarks",
@@ -55,7 +58,8 @@ __all__ = [
 TASKS: dict[str, type[Task[Any]]] = {
     task.name: task
     for task in (
-        FaceDetector, FaceLandmarker, HandLandmarker, ImageClassifier, ObjectDetector, PoseLandmarker, SelfieSegmenter,
+        FaceDetector, FaceLandmarker, HandLandmarker, ImageClassifier, MultiPoseDetector, ObjectDetector,
+        PoseLandmarker, SelfieSegmenter,
         FileTypeClassifier, SentenceEmbedder, VoiceActivityDetector,
     )
 }  # fmt: skip

@@ -14,7 +14,7 @@ from webinfer.errors import ModelFormatError
 from webinfer.graph.ir import Graph, Value
 from webinfer.models.layouts import Pixels
 from webinfer.session.plan_cache import WithPostprocessing
-from webinfer.tasks.pixels import is_picture, picture_size, take_pixels
+from webinfer.tasks.pixels import is_picture, picture_size, real, take_pixels
 
 OBJECTS = "objects"
 ROW = 6
@@ -53,7 +53,7 @@ def with_objects(model: Any, pixels: Pixels) -> WithPostprocessing:
 def _rows(builder: GraphBuilder, graph: Graph) -> Value | None:
     """The rows of the first kind whose outputs fit."""
     height, width, _ = picture_size(graph.inputs[0].type)
-    found = _real(builder, graph.outputs)
+    found = real(builder, graph.outputs)
     shapes = [v.type.shape for v in found]
     if len(shapes) == 4 and shapes[0][2:] == (4,) and shapes[1] == shapes[2] == shapes[0][:2]:
         return _post_processed(builder, found)
@@ -64,11 +64,6 @@ def _rows(builder: GraphBuilder, graph: Graph) -> Value | None:
         scores = next(v for v in found if v is not boxes)
         return _ssd(builder, boxes, scores, width)
     return _nanodet(builder, found, width)
-
-
-def _real(builder: GraphBuilder, values: Sequence[Value]) -> list[Value]:
-    """The values as real numbers."""
-    return [v if v.type.dtype.is_float else builder.node("dequantize", v, dtype="float32") for v in values]
 
 
 def _table(builder: GraphBuilder, boxes: Value, scores: Value, classes: Value) -> Value:

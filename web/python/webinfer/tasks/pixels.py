@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from webinfer.authoring.builder import GraphBuilder
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Graph, TensorType, Value
@@ -23,6 +25,11 @@ def picture_size(wanted: TensorType) -> tuple[int, int, bool]:
     """Height and width of the picture that an input is made of, and whether its channels are planes."""
     _, first, second, last = wanted.shape
     return (first, second, False) if last == 3 else (second, last, True)
+
+
+def real(builder: GraphBuilder, values: Sequence[Value]) -> list[Value]:
+    """A model's outputs as real numbers, where it stores integers for them."""
+    return [v if v.type.dtype.is_float else builder.node("dequantize", v, dtype="float32") for v in values]
 
 
 def take_pixels(graph: Graph, pixels: Pixels) -> None:
