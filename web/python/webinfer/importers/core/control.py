@@ -47,10 +47,26 @@ def loop(op: BaseOperation, state: list[Value], condition: Subgraph, body: Subgr
             return repeat(op, None, state, turn)
         if not goes_on.numbers()[0]:
             return state
-        state = body(state)
+        before, state = state, body(state)
         if len(state) != count:
             op.fail(f"its body gives {len(state)} values for a state of {count}")
+        if all(map(_same, before, state)):
+            op.refuse("a loop that never ends")
     op.refuse(f"a loop of more than {MAX_LOOP_TURNS} turns")
+
+
+def _same(a: Value | None, b: Value | None) -> bool:
+    """Whether what is known of two values while a model is read is the same; parts of lists too."""
+    if a is b or a is None or b is None:
+        return a is b
+    ours, theirs = (getattr(v, "items", None) for v in (a, b))
+    if ours is not None and theirs is not None:
+        return len(ours) == len(theirs) and all(map(_same, ours, theirs))
+    if type(a) is not Value or type(b) is not Value or a.type != b.type:
+        return False
+    return a.constant is b.constant or (
+        a.constant is not None and b.constant is not None and a.constant.data == b.constant.data
+    )
 
 
 def repeat(

@@ -201,9 +201,6 @@ def convert_all(steps: Iterable[tuple[AnyOperation, Convert[AnyOperation] | None
                 if not guessed:
                     raise operation.located(error) from error
                 _note(operation, (), problems)
-        for key in operation.outputs:  # stand-ins, so that what follows is looked at too
-            if key not in operation.scope and (value := operation.stand_in(key)) is not None:
-                operation.scope[key] = value
     if waiting is not None and not problems.lines():
         raise waiting
 
@@ -212,3 +209,6 @@ def _note(operation: BaseOperation, reasons: Iterable[str], problems: Problems) 
     for reason in reasons:
         problems.add(operation.problem(reason), operation.index)
     problems.guess(operation.outputs)
+    for key in operation.outputs:  # stand-ins, so that what follows is looked at too
+        if key not in operation.scope and (value := operation.stand_in(key)) is not None:
+            operation.scope[key] = value

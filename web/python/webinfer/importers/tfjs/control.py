@@ -26,6 +26,7 @@ def _switch(op: Operation) -> list[Value]:
     x, condition = op.passed(0), op.value(1)
     if condition.constant is None or op.walk.op_of(op.inputs[1]) == "LoopCond":
         return [x, x]
+    op.context.branches = True
     return [Dead(), x] if op.scalar(1) else [x, Dead()]
 
 

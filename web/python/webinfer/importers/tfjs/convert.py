@@ -119,7 +119,8 @@ class _Walk:
         for info in nodes:
             if info.name in self.given:
                 continue
-            dead = [isinstance(scope.get(key), Dead) for key in (*info.inputs, *info.controls)]
+            keys = (*info.inputs, *info.controls) if self.context.branches else ()
+            dead = [isinstance(scope.get(key), Dead) for key in keys]
             if all(dead[: len(info.inputs)]) and dead if info.op == "Merge" else any(dead):
                 scope.update((key, Dead()) for key in info.outputs)
                 continue

@@ -76,6 +76,7 @@ class Context:
     functions: dict[str, GraphInfo]
     run: Run
     guessed: set[int | str] = field(default_factory=set)
+    branches: bool = False  # whether any way of a condition is not taken
     walks: dict[str, Any] = field(default_factory=dict)  # of functions, by name
 
 
@@ -119,9 +120,10 @@ class Operation(BaseOperation):
         if key >= self.count:
             self.fail(f"input {key} is missing; {self.count} are listed")
         name = self.inputs[key]
-        if name not in self.scope:
+        try:
+            return self.scope[name]
+        except KeyError:
             self.fail(f"input {key}, {safe_name(name)}, is computed by no node before it")
-        return self.scope[name]
 
     def values(self) -> list[Value]:
         """All inputs."""
