@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from PIL import Image, ImageDraw, ImageFont
 
 from build_scripts.errors import BuildError
 from build_scripts.judge.rows import Row
@@ -27,6 +28,17 @@ HARD_TEXTS = [
     "x" * 99 + " " + "y" * 100 + " " + "z" * 101, "emoji 👩‍👩‍👧 🇩🇪 ☃", "tab\tnew\nline\u00a0nbsp\u3000wide\u2028sep",
     "\ue000private \u0378unassigned ⅣⅤ ½ ②", "«quotes» „low“ ‚‘’ — – ・ 。、",
 ]  # fmt: skip
+MOST_WRONG = 0.05  # of the letters that the judge reads, those that we read otherwise
+LINES = (
+    "The quick brown fox jumps over", "the lazy dog: 0123456789.",
+    "Prices rose by 3.5 % (to $42)", "in 2025, say A&B Ltd.",
+)  # fmt: skip
+# Drawn prints: height of letters, how far they are turned in degrees, ink and paper.
+DRAWN = {
+    "small": (14, 0, 0, 255), "large": (64, 0, 0, 255), "huge": (150, 0, 0, 230), "white on black": (28, 0, 255, 0),
+    "turned by 8": (30, 8, 20, 240), "turned by -30": (34, -30, 20, 240),
+    "downwards": (30, -90, 0, 255),
+}  # fmt: skip
 LIMIT_S = 600
 FILES_A_KIND = 4
 CHUNK_S = 0.032
@@ -40,7 +52,7 @@ async def rows(folder: Path, backend: str) -> list[Row]:
         run_steps([package_step(name, table) for name in tables[table]])
     run_steps([_environment_step()])
     os.environ["WEBINFER_MODELS"] = str(MODELS)
-    judges = (_voices, _files, _sentences)
+    judges = (_voices, _files, _sentences, _prints)
     return [row for judge in judges for row in await judge(folder, backend)]
 
 
@@ -131,3 +143,57 @@ async def _sentences(folder: Path, backend: str) -> list[Row]:
     right = same == len(answers) and gap <= NEAR
     distance = f"{same} of {len(answers)} texts have the same pieces, {gap:.1e} of a vector's element"
     return [Row(task.name, "documentation", len(found), len(texts), distance, right)]
+
+
+def _draw(path: Path, size: int, turned: int, ink: int, paper: int) -> None:
+    font = ImageFont.load_default(size)
+    boxes = [font.getbbox(line) for line in LINES]
+    page = Image.new("L", (int(max(b[2] for b in boxes)) + 2 * size, int(2 * size * len(LINES)) + size), paper)
+    draw = ImageDraw.Draw(page)
+    for number, line in enumerate(LINES):
+        draw.text((size, size / 2 + 2 * size * number), line, fill=ink, font=font)
+    page.rotate(turned, expand=True, fillcolor=paper, resample=Image.Resampling.BICUBIC).convert("RGB").save(path)
+
+
+def edits(one: str, other: str) -> int:
+    """Letters to put in, take out or change to make one text of the other."""
+    before = list(range(len(other) + 1))
+    for i, a in enumerate(one, 1):
+        row = [i]
+        for j, b in enumerate(other, 1):
+            row.append(min(before[j] + 1, row[-1] + 1, before[j - 1] + (a != b)))
+        before = row
+    return before[-1]
+
+
+async def _prints(folder: Path, backend: str) -> list[Row]:
+    """Photographed and drawn prints. Each of the judge's lines is compared with the line of ours that is nearest."""
+    from webinfer.tasks import TextReader
+
+    prints = folder / "prints"
+    prints.mkdir()
+    for name, look in DRAWN.items():
+        _draw(prints / f"{name}.png", *look)
+    pictures = [*sorted(PRINTS.glob("[!.]*")), *sorted(prints.iterdir())]
+    models = [MODELS / f"{name}.onnx" for name in ("ppocr_v6_det_tiny", "ppocr_v6_rec_tiny_int8w")]
+    answers = _answers("rapidocr_answers.py", folder / "prints.json", folder / "prints.json", *models, *pictures)
+    found = []
+    with await TextReader.create(backend=backend) as task:
+        for picture in pictures:
+            image = np.array(Image.open(picture).convert("RGB"))
+            await task.read(image)  # plans for its sizes
+            lines = await task.read(image)
+            theirs = answers[picture.name]
+            wrong, away = 0, 0.0
+            for words, _, quad in theirs:
+                # Upright text begins at another corner of theirs.
+                turns = [np.roll(np.array(quad), turn, axis=0) for turn in range(4)]
+                gaps = [min(float(np.abs(np.array(line.quad) - turn).max()) for turn in turns) for line in lines]
+                nearest = int(np.argmin(gaps)) if gaps else -1
+                wrong += edits(lines[nearest].text, words) if gaps else len(words)
+                away = max(away, gaps[nearest] if gaps else np.inf)
+            rate = wrong / max(sum(len(words) for words, *_ in theirs), 1)
+            distance = f"{100 * rate:.1f} % of letters, {away:.1f} px, {task.times['infer_ms']:.0f} ms"
+            right = rate <= MOST_WRONG and len(lines) == len(theirs)
+            found.append(Row(task.name, picture.stem, len(lines), len(theirs), distance, right))
+    return found

