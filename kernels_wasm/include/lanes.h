@@ -8,6 +8,11 @@ INLINE v4f v4f_first_lanes(v4f a, int32_t count, v4f b) {
   return v4f_select((v4i){0, 1, 2, 3} < count, a, b);
 }
 
+// Loads the first `count` lanes, all of them from 4 on, and zeros from 0 down.
+INLINE v4f v4f_load_lanes(const float *p, int32_t count) {
+  return count >= 4 ? v4f_load(p) : count <= 0 ? v4f_splat(0.0f) : v4f_load_first(p, count);
+}
+
 // Stores the first `count` lanes, all of them from 4 on.
 INLINE void v4f_store_lanes(float *p, v4f a, int32_t count) {
   if (LIKELY(count >= 4)) {

@@ -7,7 +7,7 @@
 //   act, lo, hi       as in epilogue.h
 //
 // Needs: x and y do not overlap. Units: panels of 8 outputs.
-#include "simd.h"
+#include "lanes.h"
 
 #if defined(__wasm_relaxed_simd__)
 #define MR 6
@@ -52,10 +52,6 @@ static __attribute__((noinline)) void unpack(const uint8_t *panel, float *to, in
   }
 }
 
-INLINE v4f load_lanes(const float *p, int32_t count) {
-  return count >= 4 ? v4f_load(p) : count <= 0 ? v4f_splat(0.0f) : v4f_load_first(p, count);
-}
-
 // One row's sums; four of them run side by side.
 INLINE void multiply_row(v4f acc[NV], const float *a, const float *w, int32_t length) {
   v4f odd[NV] = {v4f_splat(0.0f), v4f_splat(0.0f)};
@@ -95,7 +91,7 @@ void f32_matmul_packed(const float *x, const uint8_t *w, const float *bias, floa
           const int32_t own = r < count ? r : count - 1;
           a[r] = x + (row + own) * k + at;
           const float *start = at ? to.y + own * n : bias ? bias + column : 0;
-          for (int j = 0; j < NV; j++) acc[r][j] = start ? load_lanes(start + 4 * j, left - 4 * j) : v4f_splat(0.0f);
+          for (int j = 0; j < NV; j++) acc[r][j] = start ? v4f_load_lanes(start + 4 * j, left - 4 * j) : v4f_splat(0.0f);
         }
         if (count == 1) {
           multiply_row(acc[0], a[0], block, length);

@@ -252,3 +252,26 @@ def test_weights_of_eight_bits_stay_bytes() -> None:
 
     for backend in ("reference", "wasm"):
         assert np.allclose(asyncio.run(run(backend)), c.wanted()[0], rtol=1e-5, atol=1e-5)
+
+
+def test_a_model_of_real_numbers_multiplies_the_integers_that_it_rounds_to() -> None:
+    """Inputs and outputs are floats, so that no integers stand at its ends; the last product is not rounded."""
+    c = Chain()
+    value, scale, zero = c.give(_RNG.uniform(-1, 1, (2, 9, 40)).astype(np.float32)), 0.008, 128
+    for columns in (24, 13):
+        parts = c.scales(scale, zero, U8)
+        value = c.node("DequantizeLinear", [c.node("QuantizeLinear", [value, *parts]), *parts])
+        value = c.node("MatMul", [value, c.weights(I8, (40 if columns == 24 else 24, columns), 1)])
+        scale = 0.4
+    c.results.append(value)
+    graph = read_model(memoryview(c.model()), "products")
+    optimize(graph)
+    ops = [node.op.name for node in graph.nodes]
+    assert ops == ["quantize", "matmul", "stored_matmul"]
+
+    async def run(backend: str) -> Any:
+        session = await webinfer.load(c.model(), backend=backend, strict=True)
+        return np.asarray(next(iter((await session.run(c.given)).values())))
+
+    for backend in ("reference", "wasm"):
+        assert np.allclose(asyncio.run(run(backend)), c.wanted()[0], rtol=1e-5, atol=0.4)  # a step of 0.4 may tie

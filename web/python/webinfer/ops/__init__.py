@@ -23,6 +23,7 @@ from webinfer.ops import (
     resize,
     scan,
     softmax,
+    stored_matmul,
     suppression,
 )
 from webinfer.ops.registry import OPS
@@ -48,5 +49,6 @@ __all__ = [
     "resize",
     "scan",
     "softmax",
+    "stored_matmul",
     "suppression",
 ]

@@ -15,6 +15,7 @@ from webinfer.ops import matmul as mm
 from webinfer.ops import movement as mv
 from webinfer.ops import reduce as red
 from webinfer.ops import softmax as sm
+from webinfer.ops import stored_matmul as st
 from webinfer.passes.eliminate_dead import eliminate_dead
 from webinfer.passes.integers import BYTES, constant_of, dense, one_scale, rescaling
 from webinfer.passes.uses import AXES, output_axis, single_producers
@@ -31,8 +32,7 @@ def compute_integers(graph: Graph) -> int:
     real = {y: x for y, x in real.items() if x.type.quant is not None and not x.type.dtype.is_float}
     _quantize_early(graph)
     # Files that say where they round are computed in integers; of others, only the weights stay what they are.
-    casts = (n for n in graph.nodes if n.op is ew.CAST)
-    rounds = any(n.attrs.quant is not None or n.required_input(0).type.quant is not None for n in casts)
+    rounds = any(n.op is ew.QUANTIZE for n in graph.nodes)
     writers = single_producers(graph)
     ends = {n.required_input(0): n for n in graph.nodes if n.op is ew.QUANTIZE and n.inputs[0] in writers}
     gone, made = set[Node](), list[Node]()
@@ -47,6 +47,8 @@ def compute_integers(graph: Graph) -> int:
             if w is not None and w.is_constant and w.type.dtype in BYTES and _by_channel(node, w):
                 node.inputs[1] = w
                 count += 1
+                if rounds:
+                    _multiply_stored(node, real.get(node.required_input(0)))
         made.append(node)
     graph.nodes = [node for node in made if node not in gone]
     return count
@@ -63,6 +65,20 @@ def _quantize_early(graph: Graph) -> None:
             move.op, move.attrs, node.op, node.attrs = node.op, node.attrs, move.op, move.attrs
             move.inputs, move.outputs, node.inputs, node.outputs = [x], [stored], [stored], [y]
             node, move = move, writers.get(x)
+
+
+def _multiply_stored(node: Node, x: Value | None) -> None:
+    """The product of stored integers in the node's place, if its data are such: the result stays what it is."""
+    a = node.attrs
+    if x is None or not one_scale(x.type) or a.transpose_a:
+        return
+    inputs, attrs = [x, *node.inputs[1:3]], st.StoredMatmulAttrs(a.transpose_b, a.activation)
+    try:
+        fits = st.infer([None if v is None else v.type for v in inputs], attrs) == (node.output.type,)
+    except ShapeError:
+        return
+    if fits:
+        node.op, node.inputs, node.attrs = st.STORED_MATMUL, inputs, attrs
 
 
 def _by_channel(node: Node, w: Value) -> bool:

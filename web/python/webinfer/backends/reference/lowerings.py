@@ -22,6 +22,7 @@ from webinfer.backends.reference import (
     resize,
     scan,
     softmax,
+    stored_matmul,
     suppression,
 )
 from webinfer.backends.reference.arrays import Compute
@@ -47,6 +48,7 @@ LOWERINGS: dict[Op, Compute] = {
     **resize.LOWERINGS,
     **scan.LOWERINGS,
     **softmax.LOWERINGS,
+    **stored_matmul.LOWERINGS,
     **suppression.LOWERINGS,
 }
 UNSUPPORTED: dict[Op, str] = {}

@@ -50,6 +50,7 @@ _PLAIN: dict[Op, Lower] = {
     **pool.LOWERINGS,
     **pose.LOWERINGS,
     **quantized.PLAIN,
+    **quantized_conv.PLAIN,
     **recurrent.LOWERINGS,
     **reduce.LOWERINGS,
     **resize.LOWERINGS,

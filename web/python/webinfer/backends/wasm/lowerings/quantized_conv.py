@@ -25,6 +25,7 @@ from webinfer.graph.ir import Node, Op, Value
 from webinfer.lowering.affine import is_stored, round_to_f32, scale_of, zeros_of
 from webinfer.ops import conv as ops
 from webinfer.ops import matmul as matmul_ops
+from webinfer.ops import stored_matmul as stored_matmul_ops
 from webinfer.ops.strides import StridedCopy, coalesce, row_major
 from webinfer.plan.blocks import Arguments, Ref
 
@@ -66,15 +67,19 @@ def require_bytes(node: Node) -> None:
 
 
 def pack(node: Node, builder: Builder, weights: Weights) -> Ref:
-    """Panels of the weights with their biases and factors: packed at load, or every time if they can change."""
-    x, w, bias = node.required_input(0), node.required_input(1), node.optional_input(2)
+    """Panels of the weights with their biases and factors: packed at load, or every time if they can change.
+
+    The bias of a product that gives floats is not among them.
+    """
+    x, w, y = node.required_input(0), node.required_input(1), node.output
+    bias, scale_y = (node.optional_input(2), scale_of(y.type)) if is_stored(y.type) else (None, 1.0)
     assert w.type.quant is not None
     fixed = builder.is_fixed(w) and (bias is None or builder.is_fixed(bias))
     total = max(weights.first_out + weights.co, len(w.type.quant.scales))
     own = slice(weights.first_out, weights.first_out + weights.co)
     steps = [round_to_f32(s) for s in w.type.quant.scales]
     steps = steps * total if len(steps) == 1 else steps
-    scale_x, scale_y = scale_of(x.type), scale_of(node.output.type)
+    scale_x = scale_of(x.type)
     scales = floats(builder, [round_to_f32(round_to_f32(scale_x * s) / scale_y) for s in steps[own]])
     zeros = integers(builder, zeros_of(w.type, total)[own])
     key = ("q8", w, bias, weights, scales, zeros, byte_zero(x.type))
@@ -226,6 +231,22 @@ def matmul(node: Node, builder: Builder) -> None:
         _convolve(node, builder, geometry, rows, source + at_a, builder.ref(y) + at_y, packed, k, n)
 
 
+def stored_matmul(node: Node, builder: Builder) -> None:
+    """A product of bytes that gives floats."""
+    x, y, a = node.required_input(0), node.output, node.attrs
+    k, n = x.type.shape[-1], y.type.shape[-1]
+    steps = (k, 1) if a.transpose_b else (1, n)
+    packed, rows = pack(node, builder, Weights(n, 1, k, steps[0], 0, steps[1])), y.type.size // max(n, 1)
+    lo, hi = a.activation.bounds
+    builder.step(
+        "q8_matmul_f32",
+        x=builder.ref(x), w=packed, bias=builder.optional_ref(node.optional_input(2)), y=builder.ref(y), rows=rows, k=k,
+        n=n, x_flip=flip_of(x.type), lo=lo, hi=hi, units=-(-rows // Q8_ROWS),
+    )  # fmt: skip
+    builder.because(f"8-bit, {Q8_ROWS}x{Q8_COLUMNS} tile, {builder.isa} build")
+
+
+PLAIN: dict[Op, Lower] = {stored_matmul_ops.STORED_MATMUL: stored_matmul}
 QUANTIZED: dict[Op, Lower] = {
     ops.CONV2D: with_short_data(conv2d),
     ops.CONV_TRANSPOSE2D: with_short_data(conv_transpose2d),

@@ -84,6 +84,7 @@ _BY_NAME: dict[str, Lower] = {
     "softmax": softmax.softmax,
     "space_to_depth": movement.strided,
     "ssd_detections": detection.ssd_detections,
+    "stored_matmul": matmul.stored_matmul,
     "tile": movement.strided,
     "top_k": scan.top_k,
     "transform_landmarks": landmarks.transform_landmarks,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from webinfer.backends.webgpu.dispatch import WORKGROUP, Binding, Dispatch, Target, groups_for, read, write
-from webinfer.backends.webgpu.lowerings.conversion import is_quantized, real_weights
+from webinfer.backends.webgpu.lowerings.conversion import dequantize_dispatch, is_quantized, real_weights
 from webinfer.backends.webgpu.lowerings.epilogue import (
     Product,
     destination,
@@ -22,9 +22,9 @@ from webinfer.backends.webgpu.lowerings.tiled import TiledShape, tiled_product
 from webinfer.backends.webgpu.lowerings.variants import GEMVS, TILES, choose, reads_float16
 from webinfer.codegen.prelude import Param, i32, u32, u32x8
 from webinfer.errors import UnsupportedOpError
-from webinfer.graph.ir import Node
+from webinfer.graph.ir import Node, TensorType, Value
 from webinfer.lowering.affine import zero_of
-from webinfer.ops.matmul import matrix_sizes
+from webinfer.ops.matmul import MATMUL, MatmulAttrs, matrix_sizes
 from webinfer.ops.strides import StridedCopy
 
 
@@ -120,3 +120,12 @@ _by_type = with_short_data(real_weights(_matmul))
 def matmul(node: Node, target: Target) -> Sequence[Dispatch]:
     """A product; weights that stay bytes in memory are widened as they are read, others are made real at load."""
     return (_matmul if stays_bytes(node) else _by_type)(node, target)
+
+
+def stored_matmul(node: Node, target: Target) -> list[Dispatch]:
+    """A product of bytes that gives floats: of the data's real numbers, with weights that stay bytes where they can."""
+    x, a = node.required_input(0), node.attrs
+    real = Value(x.name, TensorType(x.type.shape))
+    attrs = MatmulAttrs(False, a.transpose_b, a.activation)
+    inner = Node(MATMUL, [real, *node.inputs[1:]], node.outputs, attrs, node.label)
+    return [dequantize_dispatch(x, real, target), *matmul(inner, target)]
