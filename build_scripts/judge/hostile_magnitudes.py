@@ -16,6 +16,7 @@ from webinfer.ops.attention import ATTENTION
 from webinfer.ops.elementwise import SQUARED_DIFFERENCE
 from webinfer.ops.normalization import LAYER_NORM
 from webinfer.ops.packed_matmul import PACKED_MATMUL
+from webinfer.ops.stored_matmul import STORED_MATMUL
 
 LARGEST = float(np.finfo(np.float32).max)
 SMALLEST = float(np.finfo(np.float32).tiny)  # with all its digits
@@ -209,9 +210,17 @@ def _attention(node: Node, arrays: Arrays) -> tuple[Array, Array]:
     return (np.swapaxes(sums, 1, 2), np.swapaxes(overflows, 1, 2)) if a.inner[3] else (sums, overflows)
 
 
+def _stored(node: Node, arrays: Arrays) -> tuple[Array, Array]:
+    """Products of bytes with scales: of the real numbers that they stand for."""
+    x, w = (np.abs(real(a, node.required_input(i).type)) for i, a in enumerate(arrays[:2]) if a is not None)
+    sums = np.matmul(x, w.T if node.attrs.transpose_b else w) + _size(arrays[2] if len(arrays) > 2 else None)
+    return sums, sums >= LARGEST
+
+
 _MAGNITUDES: dict[str, Callable[[Node, Arrays], tuple[Array, Array]]] = {
     "resize_bilinear": _largest, "transform_tensor_bilinear": _largest, "transform_landmarks": _largest,
     "landmarks_to_transform_matrix": _largest, "l2_pool2d": _root, "reduce_l2": _root, "reduce_log_sum": _log_sum,
     "reduce_product": _product, "reduce_mean": _mean, "average_pool2d": _mean, SQUARED_DIFFERENCE.name: _squares,
     ATTENTION.name: _attention, LAYER_NORM.name: _layer_norm, PACKED_MATMUL.name: _packed,
+    STORED_MATMUL.name: _stored,
 }  # fmt: skip
