@@ -10,6 +10,7 @@ import gzip
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -38,8 +39,10 @@ from server.studio import read_studio
 
 PAGE_FACTS = Path(__file__).with_name("page_facts.py")
 BUNDLE = Path(__file__).with_name("bundle.py")
-ALONE = ("first", "integrity", "offline", "service_worker", "thread_worker")  # others that are asked for by their names
+# Others that are asked for by their names.
+ALONE = ("first", "integrity", "model_layout", "offline", "service_worker", "thread_worker")
 DRAWERS = "results/*.js"  # asked for by the kind of what a task finds
+DAGRE = NODE_MODULES / "@dagrejs" / "dagre"  # lays graphs out; static/model_layout.js imports it
 TABLES = [ROOT / "server" / name for name in ("demos.toml", "pages.toml")]
 STATIC = WEB / "static"
 COMPRESSED = BUILD / "compressed"
@@ -73,7 +76,7 @@ class Asset:
 def site_step() -> Step:
     """The step that assembles build/site."""
     pyodide = [NODE_MODULES / "pyodide" / name for name in PYODIDE_FILES]
-    data = [WHEELS, BROWSER_WHEELS, STATIC, KERNELS, MODELS, IMAGES, SNAPSHOT]
+    data = [DAGRE, WHEELS, BROWSER_WHEELS, STATIC, KERNELS, MODELS, IMAGES, SNAPSHOT]
     sources = [*pyodide, *data, Path(__file__), PAGE_FACTS, BUNDLE, *TABLES]
     return Step(
         "site", "assemble and compress what the server serves", inputs=lambda: [version(), *sources],
@@ -123,7 +126,14 @@ def static_files() -> dict[str, bytes]:
     plain = [path for path in files_below(STATIC) if path.suffix in TYPES and path.suffix != ".js"]
     alone = [*(STATIC / f"{name}.js" for name in ALONE), *STATIC.glob(DRAWERS)]
     files = {path.relative_to(STATIC).as_posix(): path.read_bytes() for path in (*plain, *alone)}
-    return files | {f"{root}.js": bundle.bundled(STATIC, root) for root in script_roots()}
+    own = {f"{root}.js": bundle.bundled(STATIC, root) for root in script_roots()}
+    return files | own | {"dagre.js": with_licence(DAGRE / "dist" / "dagre.esm.js", DAGRE / "LICENSE")}
+
+
+def with_licence(script: Path, licence: Path) -> bytes:
+    """A script of a package behind the package's licence, without the comments that name files beside it."""
+    text = re.sub(r"^(//# source|/\*! For license).*$", "", script.read_text(), flags=re.MULTILINE)
+    return f"/*!\n{licence.read_text().strip()}\n*/\n{text.strip()}\n".encode()
 
 
 def hashed_folder(name: str, contents: Mapping[str, bytes]) -> Iterator[Asset]:

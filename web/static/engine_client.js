@@ -125,7 +125,7 @@ export class EngineClient {
     return this.ready;
   }
 
-  /** Asks for a tuning (tune), or for its log (exportTuning, importTuning). Whether it could be asked for. */
+  /** Asks for a tuning (tune), for its log (exportTuning, importTuning), or as engine_calls.js. Whether it could be asked for. */
   ask(type, fields) {
     if (this.ready) this.#post(type, fields);
     return this.ready;
@@ -179,7 +179,7 @@ export class EngineClient {
 
   #error(message) {
     if (message.fatal) return this.#fail(message.code, message.message, message.died);
-    if (message.id !== undefined) this.#answered(message);
+    if (this.#flying.has(message.id)) this.#answered(message);
     else this.#on.error(message);
     this.#next();
   }

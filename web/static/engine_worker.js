@@ -78,15 +78,26 @@ function prefetchDownloads(downloads, { models, plans, probes }, wanted, inKerne
   });
 }
 
-/** Passes an answer of Python's on; the first ones are marked in the browser's timeline. */
-function tell(json) {
+/** A copy of the bytes of a Python object, for the page. */
+function copied(proxy) {
+  const view = proxy.getBuffer("u8");
+  try {
+    return view.data.slice().buffer;
+  } finally {
+    view.release();
+  }
+}
+
+/** Passes an answer of Python's on, with its buffers; the first ones are marked in the browser's timeline. */
+function tell(json, ...buffers) {
   const message = JSON.parse(json);
+  if (message.buffers) message.buffers = buffers.map(copied);
   if (marking) {
     const { type, stage, done, total } = message;
     performance.mark(`webinfer ${type === "progress" ? `${stage} ${done === total ? "done" : "started"}` : type}`);
     marking = type !== "result";
   }
-  self.postMessage(message);
+  self.postMessage(message, message.buffers ?? []);
 }
 
 const startingPython = (done) => post("progress", { stage: "start Python", done, total: 1, unit: "steps" });
@@ -163,6 +174,7 @@ const HANDLERS = {
   tune: ({ budget }) => engine.tune(budget),
   exportTuning: () => engine.export_tuning(),
   importTuning: ({ text }) => engine.import_tuning(text),
+  ask: ({ id, action, fields }) => downloads.counting(() => downloads.flowing(engine.ask(id, action, self.pyodide.toPy(fields)))),
   close: async () => {
     await engine?.close();
     self.close();
@@ -196,6 +208,7 @@ function look(message) {
 self.addEventListener("message", ({ data }) => {
   if (data.type === "ping") post("pong");
   else if (data.type === "runtime") runtimeCame(data.module);
+  else if (data.type === "stop") engine?.stop(); // what was asked for is under way
   else if (data.type === "runtimeChecked") runtimeChecked(data.whole);
   else if (data.type === "detect") queue = queue.then(() => look(data));
   else queue = queue.then(() => Promise.all(flying)).then(() => handle(data));

@@ -1,6 +1,6 @@
 // Generated from page/messages.toml by `python3 -m build_scripts tables --write`: do not edit.
 
-export const VERSION = 5;
+export const VERSION = 6;
 
 export const TO_ENGINE = {
   runtime: { module: "any?" },
@@ -12,6 +12,8 @@ export const TO_ENGINE = {
   tune: { budget: "number" },
   exportTuning: {},
   importTuning: { text: "text" },
+  ask: { id: "number", action: "text", fields: "object" },
+  stop: {},
   ping: {},
   close: {},
   start: {
@@ -38,6 +40,8 @@ export const FROM_ENGINE = {
   tuning: { done: "number", total: "number" },
   tuningLog: { text: "text" },
   tuningImported: { taken: "number", skipped: "number" },
+  step: { id: "number", stage: "text", done: "number", total: "number" },
+  answer: { id: "number", answer: "object", buffers: "list" },
   pong: {},
   error: { code: "text", message: "text", id: "number?", fatal: "flag?", died: "flag?" },
   ready: {

@@ -39,14 +39,19 @@ def test_both_sides_use_messages_that_there_are() -> None:
         "ping",
         "runtime",
         "runtimeChecked",
+        "stop",
     }
-    page = (STATIC / "page.js").read_text()
-    heard = page[page.index("new EngineClient(") : page.index("\n});")]
-    assert {*re.findall(r"^  (\w+):", heard, re.MULTILINE)} == {*FROM_ENGINE} - {"alive", "pong", "started"} | {
-        "moving",
-        "quiet",
-        "restarting",
-    }
+    assert {"ask", "stop"} == set(re.findall(r'#engine\.ask\("(\w+)"', (STATIC / "engine_calls.js").read_text()))
+    always, desk = {"progress", "error", "moving", "quiet", "restarting"}, {"started", "answer", "step"}
+    heard = {name: _heard((STATIC / f"{name}.js").read_text()) for name in ("page", "model_engine")}
+    assert heard == {"page": {*FROM_ENGINE} - {"alive", "pong"} - desk | always, "model_engine": desk | always}
+
+
+def _heard(script: str) -> set[str]:
+    """The messages that a page's script gives a function for."""
+    table = re.search(r"new EngineClient\((.*?)\n( *)\}\);", script, re.DOTALL)
+    assert table is not None
+    return {*re.findall(rf"^{table[2]}  (\w+):", table[1], re.MULTILINE)}
 
 
 @pytest.mark.parametrize("path", GENERIC, ids=lambda path: path.name)

@@ -11,10 +11,9 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
 from tests.importers.format_samples import samples
 from tests.importers.mutations import Tally, truncations
-from tests.importers.tflite_writer import Writer
+from tests.page.model_files import damaged, image, open_onnx, tfjs, tflite, unsupported
 
 import webinfer
 from webinfer.backends.base import Executor
@@ -51,30 +50,6 @@ def page() -> Iterator[Page]:
         one.desk.close()
 
 
-def tflite(op: str = "RELU") -> bytes:
-    """A convolution without activation, an operator, a reshape."""
-    w = Writer()
-    x = w.input("image", (1, 4, 4, 2))
-    kernel = w.constant("kernel", np.linspace(-1, 1, 24, dtype=np.float32).reshape(3, 2, 2, 2))
-    bias = w.constant("bias", np.zeros(3, np.float32))
-    convolved, active, flat = (w.tensor(n, s) for n, s in (("c", (1, 4, 4, 3)), ("r", (1, 4, 4, 3)), ("y", (1, 48))))
-    w.node("CONV_2D", [x, kernel, bias], [convolved], padding=0, stride_w=1, stride_h=1)
-    w.node(op, [convolved], [active])
-    w.node("RESHAPE", [active, w.constant("shape", np.int32([1, 48]))], [flat])
-    return w.finish(flat)
-
-
-def open_onnx() -> bytes:
-    """A product whose number of rows is open."""
-    value = helper.make_tensor_value_info
-    graph = helper.make_graph(
-        [helper.make_node("Relu", ["x"], ["r"], name="first"), helper.make_node("Softmax", ["r"], ["y"], axis=-1)],
-        "g", [value("x", TensorProto.FLOAT, ["rows", 3])], [value("y", TensorProto.FLOAT, None)],
-    )  # fmt: skip
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], producer_name="a test")
-    return bytes(model.SerializeToString())
-
-
 def test_a_model_is_described_as_its_file_says() -> None:
     with page() as one:
         told = one.ask("open", files={"cat.tflite": memoryview(tflite())})
@@ -106,14 +81,22 @@ def test_every_format_is_described_compiled_and_run(name: str) -> None:
         assert len(ran["outputs"]) == len(one.buffers) >= 1
 
 
+def test_files_of_weights_lie_beside_a_model() -> None:
+    files = {name: memoryview(data) for name, data in tfjs().items()}
+    with page() as one:
+        assert one.ask("open", files=files)["bytes"] == sum(map(len, files.values()))
+        assert "error" not in one.ask("plan", backend="wasm", brief=True)
+        one.ask("open", files={"model.json": files["model.json"]})
+        assert "was not given" in one.ask("plan", backend="wasm")["error"]["message"]
+
+
 def test_a_run_gives_the_numbers_of_the_reference() -> None:
-    image = np.random.default_rng(1).normal(size=(1, 4, 4, 2)).astype(np.float32)
     session = asyncio.run(webinfer.load(tflite(), backend="reference"))
     with session, page() as one:
-        want = asyncio.run(session.run(image))["y"].numpy()
+        want = asyncio.run(session.run(image()))["y"].numpy()
         one.ask("open", files={"m": memoryview(tflite())})
         one.ask("plan", backend="wasm", brief=True)
-        told = one.ask("run", backend="wasm", inputs={"image": memoryview(image.tobytes())})
+        told = one.ask("run", backend="wasm", inputs={"image": memoryview(image().tobytes())})
         got = np.frombuffer(one.buffers[0], told["outputs"][0]["dtype"]).reshape(told["outputs"][0]["shape"])
         np.testing.assert_allclose(got, want, atol=1e-5)
         one.ask("run", backend="wasm", inputs={"image": "zeros"})
@@ -146,7 +129,7 @@ def test_open_sizes_are_asked_for() -> None:
 
 def test_all_that_is_unsupported_is_said_with_what_the_model_is() -> None:
     with page() as one:
-        told = one.ask("open", files={"m.tflite": memoryview(tflite("LSH_PROJECTION"))})
+        told = one.ask("open", files={"m.tflite": memoryview(unsupported())})
         error = one.ask("plan", backend="wasm")["error"]
     assert [node["op"] for node in told["outline"]["nodes"]][1] == "LSH_PROJECTION"
     assert (error["code"], error["operators"]) == ("unsupported-op", [1])
@@ -155,7 +138,7 @@ def test_all_that_is_unsupported_is_said_with_what_the_model_is() -> None:
 
 def test_a_damaged_file_is_an_answer_and_the_next_one_is_opened() -> None:
     with page() as one:
-        told = one.ask("open", files={"m.tflite": memoryview(tflite()[:200])})
+        told = one.ask("open", files={"m.tflite": memoryview(damaged())})
         assert told["error"]["code"] == "model-format"
         assert one.ask("plan", backend="wasm")["error"]["code"] == "model-format"
         assert "error" not in one.ask("open", files={"m.tflite": memoryview(tflite())})

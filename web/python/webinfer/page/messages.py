@@ -3,7 +3,7 @@
 Generated from page/messages.toml by `python3 -m build_scripts tables --write`: do not edit.
 """
 
-VERSION = 5
+VERSION = 6
 
 TO_ENGINE: dict[str, dict[str, str]] = {
     "runtime": {"module": "any?"},
@@ -15,6 +15,8 @@ TO_ENGINE: dict[str, dict[str, str]] = {
     "tune": {"budget": "number"},
     "exportTuning": {},
     "importTuning": {"text": "text"},
+    "ask": {"id": "number", "action": "text", "fields": "object"},
+    "stop": {},
     "ping": {},
     "close": {},
     "start": {
@@ -41,6 +43,8 @@ FROM_ENGINE: dict[str, dict[str, str]] = {
     "tuning": {"done": "number", "total": "number"},
     "tuningLog": {"text": "text"},
     "tuningImported": {"taken": "number", "skipped": "number"},
+    "step": {"id": "number", "stage": "text", "done": "number", "total": "number"},
+    "answer": {"id": "number", "answer": "object", "buffers": "list"},
     "pong": {},
     "error": {"code": "text", "message": "text", "id": "number?", "fatal": "flag?", "died": "flag?"},
     "ready": {

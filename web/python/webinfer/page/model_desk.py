@@ -70,9 +70,9 @@ class ModelDesk:
         source: Any = name or (next(iter(files.values())) if len(files) == 1 else files)
         model = await opened(source, current(), self._step)
         self._source = (model.data if name else source,)
-        parts = (model.data, *model.files.values())
+        parts = {id(part): len(part) for part in (model.data, *model.files.values())}
         called, digest = name or next(iter(files)), hashlib.sha256(model.data).hexdigest()
-        told: Answer = {"name": called, "bytes": sum(map(len, parts)), "sha256": digest}
+        told: Answer = {"name": called, "bytes": sum(parts.values()), "sha256": digest}
         try:
             told["format"], self._file = formats.outline(model.data, called)
         except WebinferError as error:

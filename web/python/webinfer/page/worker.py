@@ -21,6 +21,7 @@ from webinfer.host.interface import ProgressEvent
 from webinfer.importers.formats import model_names
 from webinfer.models.registry import MODELS
 from webinfer.page.messages import FROM_ENGINE, VERSION
+from webinfer.page.model_desk import ModelDesk
 from webinfer.session.session import Session
 from webinfer.tasks import TASKS
 from webinfer.tasks.base import Task
@@ -38,14 +39,15 @@ class ServedHost(Protocol):
 
 
 class EngineWorker:
-    """Answers the messages of one page; `answer` takes each answer as JSON text."""
+    """Answers the messages of one page; `answer` takes each answer as JSON text, and buffers behind it."""
 
-    def __init__(self, answer: Callable[[str], None]) -> None:
+    def __init__(self, answer: Callable[..., None]) -> None:
         self._answer = answer
         self._task: Task[Any] | None = None
         self._task_name = self._model = ""
         self._notice: dict[str, str] | None = None
         self._reported: dict[str, int] = {}  # stage -> the last progress told
+        self._desk, self._asked = ModelDesk(self._step), 0
 
     async def start(self, task: str, model: str, backend: str, debug: int, assets: str) -> None:
         """Loads the model of a task (tasks.TASKS); answers with `progress` and `ready`, without a task with `started`.
@@ -163,8 +165,25 @@ class EngineWorker:
         except Exception as error:
             self._error(error)
 
+    async def ask(self, number: int, action: str, fields: Mapping[str, Any]) -> None:
+        """Does something with the page's own model (model_desk); answers `step` meanwhile and `answer` at the end."""
+        self._asked = number
+        try:
+            answer, buffers = await self._desk.answer(action, fields)
+            self._send("answer", *buffers, id=number, answer=answer, buffers=[])
+        except Exception as error:
+            self._error(error, id=number)
+
+    def stop(self) -> None:
+        """Ends what was asked for at its next step."""
+        self._desk.stop()
+
+    def _step(self, event: ProgressEvent) -> None:
+        self._send("step", id=self._asked, stage=event.stage, done=event.done, total=event.total)
+
     def close(self) -> None:
-        """Frees the task and its model."""
+        """Frees the task and its model, and the page's own."""
+        self._desk.close()
         if self._task is not None:
             self._task.close()
             self._task = None
@@ -202,11 +221,11 @@ class EngineWorker:
             traceback.print_exception(error)
         self._send("error", code=code, message=message, **fields)
 
-    def _send(self, kind: str, **fields: Any) -> None:
+    def _send(self, kind: str, *buffers: memoryview, **fields: Any) -> None:
         declared = FROM_ENGINE[kind]
         needed = {name for name, rule in declared.items() if not rule.endswith("?")}
         assert needed <= {*fields} <= {*declared}, f"{kind} with {', '.join(fields)}"
-        self._answer(json.dumps({"v": VERSION, "type": kind, **fields}))
+        self._answer(json.dumps({"v": VERSION, "type": kind, **fields}), *buffers)
 
 
 def _with_fallback(backend: str) -> str | list[str]:

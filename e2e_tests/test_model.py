@@ -1,0 +1,177 @@
+"""The page "Your model": files of every format dropped, what it says of them, runs, checks, and what it survives."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.page.model_files import damaged, image, onnx, open_onnx, tfjs, tflite, unsupported
+
+from e2e_tests.pages import DemoPage
+
+Demo = Callable[..., DemoPage]
+DROP = """(files) => {
+  const data = new DataTransfer();
+  for (const [name, base64] of Object.entries(files)) {
+    data.items.add(new File([Uint8Array.from(atob(base64), (c) => c.charCodeAt(0))], name));
+  }
+  for (const kind of ["dragenter", "dragover", "drop"]) {
+    document.body.dispatchEvent(new DragEvent(kind, { bubbles: true, cancelable: true, dataTransfer: data }));
+  }
+}"""
+
+
+class ModelPage:
+    """The page with its engine running."""
+
+    def __init__(self, page: DemoPage) -> None:
+        self.demo, self.page = page, page.page
+        page.wait_for("engine", lambda: self.page.locator("#loading").is_hidden())
+
+    def said(self) -> dict[str, Any]:
+        """What the page says of the model."""
+        return self.demo._dataset("webinferModel") or {}
+
+    def drop(self, **files: bytes) -> None:
+        """Drops files; the dots of their names are written as two underscores."""
+        coded = {name.replace("__", "."): base64.b64encode(data).decode() for name, data in files.items()}
+        self.page.evaluate(DROP, coded)
+
+    def compiled(self, name: str) -> dict[str, Any]:
+        """What is said of the model of this name once it is compiled for both backends."""
+
+        def ask() -> dict[str, Any] | None:
+            said = self.said()
+            return said if said.get("name") == name and len(said.get("plans", {})) == 2 else None
+
+        found: dict[str, Any] = self.demo.wait_for(f"plans of {name}", ask)
+        return found
+
+    def press(self, name: str, answer: str) -> dict[str, Any]:
+        """Presses a button and waits for what the page says of its work."""
+        self.page.get_by_role("button", name=name, exact=True).click()
+        found: dict[str, Any] = self.demo.wait_for(answer, lambda: self.said().get(answer))
+        return found
+
+    def text(self, selector: str) -> str:
+        """The text of an element, shown or not."""
+        return self.page.locator(selector).text_content() or ""
+
+
+def of_litert() -> np.ndarray[Any, Any]:
+    """What LiteRT makes of the model and its image."""
+    from ai_edge_litert.interpreter import Interpreter
+
+    interpreter = Interpreter(model_content=tflite())
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], image())
+    interpreter.invoke()
+    found: np.ndarray[Any, Any] = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+    return found
+
+
+@pytest.fixture
+def model(demo: Demo) -> ModelPage:
+    """The page without a model."""
+    return ModelPage(demo("?backend=wasm", path="/model"))
+
+
+def test_files_of_every_format_are_dropped_looked_into_and_run_right(model: ModelPage, tmp_path: Path) -> None:
+    want = of_litert()
+    np.save(tmp_path / "image.npy", image())
+    model.drop(net__tflite=tflite())
+    assert model.compiled("net.tflite")["format"] == "TensorFlow Lite"
+    model.demo.wait_for("graph", lambda: model.demo._dataset("webinferGraph"))
+    model.page.locator("#inputs select").first.select_option("npy")
+    model.page.locator("#inputs input[type=file]").set_input_files(tmp_path / "image.npy")
+    model.demo.wait_for("file", lambda: "image.npy" in model.text("#inputs"))
+    ran = model.press("Run", "ran")
+    assert ran["outputs"] == [{"name": "y", "dtype": "float32", "shape": list(want.shape)}]
+    with model.page.expect_download() as download:
+        model.page.get_by_role("button", name="Download .npy").click()
+    got = np.load(io.BytesIO(Path(download.value.path()).read_bytes()))
+    np.testing.assert_allclose(got, want, atol=1e-5)
+    told = model.press("Compare the backends", "verified")
+    assert told["ok"]
+    assert told["compared"] >= 2
+    assert model.press("Measure each node", "profiled")["steps"] == 1  # the reshape has none
+    assert model.page.locator("#legend").is_visible()
+
+    model.drop(net__onnx=onnx())
+    assert model.compiled("net.onnx")["format"] == "ONNX"
+    assert model.press("Run", "ran")["outputs"][0]["shape"] == [1, 5]
+    model.drop(**tfjs())
+    assert model.compiled("model.json")["format"] == "TensorFlow.js"
+    model.page.get_by_role("radio", name="WebGPU").check(force=True)
+    assert model.press("Run", "ran")["backend"] == "webgpu"
+
+
+def test_nodes_are_searched_for_and_told_about(model: ModelPage) -> None:
+    model.drop(net__tflite=tflite())
+    model.compiled("net.tflite")
+    model.demo.wait_for("graph", lambda: model.demo._dataset("webinferGraph"))
+    model.page.locator("#search").fill("conv")
+    assert model.text("#search-count") == "1 node"
+    model.page.keyboard.press("Enter")
+    assert model.text("#node-title") == "conv2d"
+    details = model.text("#node")
+    assert "f32_conv2d" in details  # the kernel of one backend
+    assert "WebGPU" in details
+    assert "RELU" in details  # the operator of the file that the step ends with
+    assert "node=0" in model.page.url
+    model.page.get_by_role("radio", name="List").check(force=True)
+    assert model.page.locator("#list-body tr").count() == 1
+    model.page.locator("#search").fill("")
+    model.page.get_by_role("radio", name="As in the file").check(force=True)
+    names = model.page.locator("#list-body th").all_text_contents()
+    assert names == ["CONV_2D", "RELU", "RESHAPE"]
+    model.page.locator("#list-body button").nth(1).click()
+    assert "conv2d (node 0)" in model.text("#node")
+
+
+def test_what_cannot_run_is_said_and_the_next_model_opens(model: ModelPage) -> None:
+    model.drop(bad__tflite=damaged())
+    error = model.demo.wait_for_error("model-format")
+    assert "bad.tflite" in error["message"]
+    model.drop(odd__tflite=unsupported())
+    model.compiled("odd.tflite")
+    assert "LSH_PROJECTION: not supported" in model.demo.wait_for("error", lambda: model.demo.error)["message"]
+    assert "LSH_PROJECTION: not supported" in model.text("#plans")
+    assert "Unsupported" not in model.text("#node")
+    model.page.locator("#search").fill("lsh")
+    model.page.keyboard.press("Enter")
+    assert "LSH_PROJECTION: not supported" in model.text("#node")  # what it is, is shown all the same
+    model.drop(open__onnx=open_onnx())
+    model.demo.wait_for("sizes", lambda: model.page.locator("#shapes input").count() == 1)
+    assert model.demo.error is None
+    model.page.locator("#shapes input").fill("7")
+    model.page.get_by_role("button", name="Compile").click()
+    assert model.compiled("open.onnx")["plans"].keys() == {"wasm", "webgpu"}
+    model.demo.wait_for("inputs", lambda: model.page.locator("#run-box").is_visible())
+    assert model.press("Run", "ran")["outputs"][0]["shape"] == [7, 3]
+
+
+def test_the_graph_is_walked_by_keyboard_and_fits_a_phone(demo: Demo) -> None:
+    page = ModelPage(
+        demo("?backend=wasm&model=selfie_segmentation", path="/model", viewport={"width": 360, "height": 780})
+    )
+    page.compiled("selfie_segmentation")
+    page.demo.wait_for("graph", lambda: page.demo._dataset("webinferGraph"))
+    assert page.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    page.page.locator("#graph").focus()
+    said = []
+    for key in ("ArrowDown", "ArrowDown", "ArrowDown", "ArrowUp"):
+        page.page.keyboard.press(key)
+        said.append(page.text("#said"))
+    assert said[0].startswith("input")
+    assert said[1].startswith("conv2d, float32[1x128x128x16], node 0 of ")
+    assert said[3] == said[1] != said[2]
+    page.page.keyboard.press("Enter")
+    assert page.page.evaluate("document.activeElement.id") == "node-box"
+    assert json.loads(page.page.evaluate("document.documentElement.dataset.webinferModel"))["plans"]["wasm"] == 87
