@@ -4,7 +4,7 @@ import asyncio
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,8 @@ LEAST, SURE = 0.3, 0.5  # scores that are told, and those above which both must 
 NEAR = 0.03  # of these bounds, where rounding decides
 LEAST_OVERLAP = 0.9  # of an object's two boxes
 FARTHEST = 4.0  # % of a body's longer side, mean of points; the published decoders differ in how they round places
+LEAST_MASK, LEAST_PARTS = 0.98, 0.95  # overlap of people's masks, and pixels of both that show the same part
+LEAST_PIXELS = 0.01  # of a picture, on which masks of few pixels may differ
 LEAST_POINT = 0.5  # score of such a point
 Array = np.ndarray[Any, Any]
 
@@ -65,7 +67,6 @@ class Judge:
     size: tuple[int, int]  # width, height
     feed: Callable[[Array], Array]
     read: Callable[[list[Array]], Any]
-    options: Mapping[str, Any] = field(default_factory=dict)
 
     def outputs(self, inputs: list[Array]) -> list[list[Array]] | None:
         """The runtime's outputs for these inputs; None if the model is not at hand."""
@@ -167,14 +168,18 @@ POSES = (
     Judge("movenet_multipose", (256, 256), _whole, _movenet_several),
 )
 
+BODIES = Judge("bodypix_075_720_1280_quant", (720, 1280), _bytes, lambda outputs: outputs)
+
 
 def rows(photos: list[Path], backend: str) -> list[Row]:
     """What these tasks find in photos, beside their judges; models that are not at hand have no row."""
     run_steps([package_step("tfjs"), rivals_step()])
     images = {photo.name: np.array(Image.open(photo).convert("RGB")) for photo in photos}
-    return [row for judge in OBJECTS for row in _objects(judge, images, backend)] + [
-        row for judge in POSES for row in _poses(judge, images, backend)
-    ]
+    return (
+        [row for judge in OBJECTS for row in _objects(judge, images, backend)]
+        + [row for judge in POSES for row in _poses(judge, images, backend)]
+        + list(_bodies(BODIES, images, backend))
+    )
 
 
 def _pairs(
@@ -189,7 +194,11 @@ def _pairs(
 
 
 async def _found(maker: Any, judge: Judge, images: list[Array], backend: str) -> list[Any]:
-    with await maker.create(path_of(judge.name) or judge.name, backend=backend, min_score=0.0, **judge.options) as task:
+    model = path_of(judge.name) or judge.name
+    if judge is BODIES:
+        with await maker.create(model, backend=backend, threshold=SURE) as task:
+            return [await task.segment(image) for image in images]
+    with await maker.create(model, backend=backend, min_score=0.0) as task:
         return [await task.detect(image) for image in images]
 
 
@@ -229,6 +238,36 @@ def _poses(judge: Judge, images: Mapping[str, Array], backend: str) -> Iterator[
         doubtful = sum(abs(body.score - LEAST) < NEAR for body in ours)
         right = worst <= FARTHEST and abs(count - len(told)) <= doubtful
         yield Row(f"poses {judge.name}", photo, count, len(told), f"{worst:.2f} % of the size", right)
+
+
+def _bodies(judge: Judge, images: Mapping[str, Array], backend: str) -> Iterator[Row]:
+    """How the masks of people overlap, and where they do, on how many pixels both see the same part of a body."""
+    from webinfer.tasks import BodySegmenter
+
+    for photo, view, theirs, ours in _pairs(BodySegmenter, judge, images, backend, True):
+        height, width = images[photo].shape[:2]
+        maps = {map.shape[-1]: map[0] for map in theirs if map.shape[-1] != 34}
+        short = next(map[0] for map in theirs if map.shape[-1] == 34)  # long offsets come behind them
+        whole = [round(side * scale) for side, scale in zip(judge.size, view.scale, strict=True)]
+        left, top = (whole[0] - width) // 2, (whole[1] - height) // 2
+        cut = (whole[1], whole[0]), slice(top, top + height), slice(left, left + width)
+        a = np.array(ours.values).reshape(height, width) >= SURE
+        b = published.sigmoid(published.enlarged(maps[1][..., 0], *cut)) >= SURE
+        best, parts = np.full((height, width), -np.inf), np.zeros((height, width), int)
+        for part in range(24):
+            heat = published.enlarged(maps[24][..., part], *cut)
+            parts[heat > best], best = part + 1, np.maximum(best, heat)
+        both, same = a & b, parts == np.array(ours.parts).reshape(height, width)
+        shared = float((same & both).sum() / both.sum()) if both.any() else 1.0
+        masks = float(both.sum() / (a | b).sum()) if (a | b).any() else 1.0
+        few = (a ^ b).mean() < LEAST_PIXELS
+        found = published.PoseMaps(published.sigmoid(maps[17]), short, maps[64][..., :32], maps[64][..., 32:], 16)
+        scores = [score for score, _, _ in found.poses(16, 0.2, 20.0)], [body.score for body in ours.bodies]
+        people, mine = (sum(score >= LEAST for score in side) for side in scores)
+        told = f"{masks:.4f} IoU, {100 * shared:.1f} % of the parts"
+        doubtful = sum(abs(score - LEAST) < NEAR for side in scores for score in side)
+        right = (few or masks >= LEAST_MASK) and shared >= LEAST_PARTS and abs(people - mine) <= doubtful
+        yield Row(f"bodies {judge.name}", photo, mine, people, told, right)
 
 
 def _gap(points: Array, sure: Array, ours: list[Any]) -> float:

@@ -81,6 +81,25 @@ class PoseMaps:
         return points, scores
 
 
+def enlarged(map: Array, size: tuple[int, int], rows: slice, columns: slice) -> Array:
+    """A map stretched to (height, width) so that corners stay corners, between its cells bilinearly; a part of it.
+
+    Source:  tensorflow/tfjs-models, body-pix/README.md (scaleAndCropToInputTensorShape)
+    """
+    (y, dy), (x, dx) = (
+        _between(np.arange(side)[cut] * (cells - 1) / max(1, side - 1), cells)
+        for side, cells, cut in zip(size, map.shape, (rows, columns), strict=True)
+    )
+    upper, lower = (map[row][:, x] * (1 - dx) + map[row][:, x + 1] * dx for row in (y, y + 1))
+    return np.asarray(upper * (1 - dy)[:, None] + lower * dy[:, None])
+
+
+def _between(places: Array, cells: int) -> tuple[Array, Array]:
+    """The cell before each place, which has one behind it, and how far the place lies beyond it."""
+    before = np.minimum(places.astype(int), cells - 2)
+    return before, places - before
+
+
 def overlap(a: Array, b: Array) -> float:
     """Intersection over union of two boxes (left, top, right, bottom)."""
     across, down = (max(0.0, min(a[i + 2], b[i + 2]) - max(a[i], b[i])) for i in (0, 1))

@@ -177,6 +177,16 @@ _ROWS = (
         "https://github.com/google-coral/project-posenet models/mobilenet/components",
         "d589f727ee72effba3e8211b04c284fc65fc0a22907c161e2d6c080244d5c264", _pixels(481, 353),
     ),
+    KnownModel(
+        "bodypix_075_512_512_quant_decoder", "bodypix_mobilenet_v1_075_512_512_16_quant_decoder.tflite",
+        "body-segmentation", "https://github.com/google-coral/project-bodypix models",
+        "34088972832456de787c4f6913be717827a5685b91d9fd492b4aea2992add6de", _pixels(512, 512),
+    ),
+    KnownModel(
+        "bodypix_075_720_1280_quant", "bodypix_mobilenet_v1_075_720_1280_16_quant.tflite", "body-segmentation",
+        "https://github.com/google-coral/project-bodypix models",
+        "6abaed4ad9080cafd327d0f03fd23f0c46d4409b75b6e23abde9a35582067696", _pixels(720, 1280),
+    ),
 )  # fmt: skip
 MODELS = {row.name: row for row in _ROWS}
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from webinfer.errors import InputError
 from webinfer.tasks.base import Box, Task
+from webinfer.tasks.body_segmenter import BodyMask, BodySegmenter
 from webinfer.tasks.classifier import Category, ImageClassifier
 from webinfer.tasks.face_detector import Face, FaceDetector
 from webinfer.tasks.face_landmarker import FaceLandmarker, FaceLandmarks
@@ -26,7 +27,9 @@ from webinfer.tasks.voice_detector import Speech, VoiceActivityDetector
 
 __all__ = [
     "TASKS",
+    "BodyMask",
     "BodyPose",
+    "BodySegmenter",
     "Box",
     "Category",
     "DetectedObject",
@@ -61,7 +64,7 @@ __all__ = [
 TASKS: dict[str, type[Task[Any]]] = {
     task.name: task
     for task in (
-        FaceDetector, FaceLandmarker, HandLandmarker, ImageClassifier, MultiPoseDetector, ObjectDetector,
+        BodySegmenter, FaceDetector, FaceLandmarker, HandLandmarker, ImageClassifier, MultiPoseDetector, ObjectDetector,
         PoseLandmarker, SelfieSegmenter,
         FileTypeClassifier, SentenceEmbedder, TextReader, VoiceActivityDetector,
     )

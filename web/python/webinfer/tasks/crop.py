@@ -48,6 +48,7 @@ class Crop:
     width: int  # of the model's input, pixels
     height: int
     corners: bool = False  # the input's first pixel shows the region's corner, not the middle of its first cell
+    asked: Region | None = None  # what was to be seen, where the region is larger; None: the region
 
     @classmethod
     def fit(cls, picture_width: int, picture_height: int, width: int, height: int) -> Crop:
@@ -95,4 +96,4 @@ class InputSpec:
         """The map between the model's input and a region of a picture."""
         width, height = self.picture.width, self.picture.height
         fitted = region.with_aspect(width / height) if self.keep_aspect else region
-        return Crop(fitted, width, height, self.corners)
+        return Crop(fitted, width, height, self.corners, region)

@@ -48,8 +48,8 @@ class BodyPose:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """Bodies in a graph: y and x of their points in pixels of the input [N, 17, 2], and scores [N, 17] and [N]."""
+class Poses:
+    """Bodies of a graph: y and x of their points in pixels of the input [N, 17, 2], and scores [N, 17] and [N]."""
 
     points: Value
     confidences: Value
@@ -70,19 +70,13 @@ def with_poses(model: Any, pixels: Pixels) -> WithPostprocessing:
                 "and MoveNet"
             )
         take_pixels(graph, pixels)
-        count = found.scores.type.size
-        flat = builder.node("reshape", found.points, shape=(count * POINTS, 2))
-        deep = builder.node("matmul", flat, builder.constant([0.0, 1.0, 0.0, 1.0, 0.0, 0.0], (2, 3)))  # y, x -> x, y, 0
-        turn, shift = builder.input(TURN, (3, 3)), builder.input(SHIFT, (1, 3))
-        builder.output(builder.node("add", builder.node("matmul", deep, turn), shift), LANDMARKS)
-        builder.output(found.confidences, CONFIDENCES)
-        builder.output(found.scores, SCORE)
+        output_poses(builder, found)
         builder.extend(graph)
 
     return WithPostprocessing(model, f"{POSES}of{pixels}", extend)
 
 
-def _found(builder: GraphBuilder, graph: Graph) -> _Found | None:
+def _found(builder: GraphBuilder, graph: Graph) -> Poses | None:
     """The bodies that a known kind of model puts out."""
     height, width, _ = picture_size(graph.inputs[0].type)
     outputs = real(builder, graph.outputs)
@@ -92,12 +86,12 @@ def _found(builder: GraphBuilder, graph: Graph) -> _Found | None:
     if len(shapes) == 1 and shapes[0][2:] == (3 * POINTS + 5,):
         return _rows(builder, outputs[0], (height, width), shapes[0][1])
     if len(shapes) >= 4 and shapes[0][2:] == (POINTS, 2) and shapes[1] == shapes[0][:3] and shapes[2] == shapes[0][:2]:
-        return _Found(*outputs[:3])
-    found: _Found | None = posenet(builder, outputs, height)
-    return found
+        return Poses(*outputs[:3])
+    found = posenet(builder, outputs, height, LEAST)
+    return found and found[0]
 
 
-def _rows(builder: GraphBuilder, rows: Value, size: tuple[int, int], count: int) -> _Found:
+def _rows(builder: GraphBuilder, rows: Value, size: tuple[int, int], count: int) -> Poses:
     """Of MoveNet: y, x and score of each point; of several people also the box and a score of each."""
     node = builder.node
     width = rows.type.size // count
@@ -111,12 +105,24 @@ def _rows(builder: GraphBuilder, rows: Value, size: tuple[int, int], count: int)
     points = node("mul", points, [float(side) for side in size])
     confidences = node("reshape", confidences, shape=(count, POINTS))
     if width == 3 * POINTS:
-        return _Found(points, confidences, node("reduce_mean", confidences, axes=(1,)))
-    return _Found(points, confidences, node("slice", rows, starts=(0, width - 1), sizes=(count, 1), steps=(1, 1)))
+        return Poses(points, confidences, node("reduce_mean", confidences, axes=(1,)))
+    return Poses(points, confidences, node("slice", rows, starts=(0, width - 1), sizes=(count, 1), steps=(1, 1)))
 
 
-def posenet(builder: GraphBuilder, outputs: Sequence[Value], height: int, long: Value | None = None) -> Any:
-    """The decoded bodies of PoseNet's maps; None if there are not all. With `long` offsets also their masks.
+def output_poses(builder: GraphBuilder, found: Poses) -> None:
+    """Makes bodies outputs, their points in pixels of the picture, of which the crop's map becomes an input."""
+    flat = builder.node("reshape", found.points, shape=(found.scores.type.size * POINTS, 2))
+    deep = builder.node("matmul", flat, builder.constant([0.0, 1.0, 0.0, 1.0, 0.0, 0.0], (2, 3)))  # y, x -> x, y, 0
+    turn, shift = builder.input(TURN, (3, 3)), builder.input(SHIFT, (1, 3))
+    builder.output(builder.node("add", builder.node("matmul", deep, turn), shift), LANDMARKS)
+    builder.output(found.confidences, CONFIDENCES)
+    builder.output(found.scores, SCORE)
+
+
+def posenet(
+    builder: GraphBuilder, outputs: Sequence[Value], height: int, least: float, long: Value | None = None
+) -> tuple[Poses, Value] | None:
+    """The decoded bodies of PoseNet's maps, and with `long` offsets their masks; None if a map is missing.
 
     Maps are heat [1, h, w, 17], short offsets [.., 34], and middle offsets [.., 64] or [.., 32] along the skeleton and
     back, in this order.
@@ -133,10 +139,10 @@ def posenet(builder: GraphBuilder, outputs: Sequence[Value], height: int, long: 
     cells = heat[0].type.shape[1]
     maps = [heat[0], short[0], middle, *([] if long is None else [long])]
     found = builder.node(
-        "posenet_decoder", *maps, max_detections=MOST, score_threshold=LEAST, stride=round((height - 1) / (cells - 1)),
+        "posenet_decoder", *maps, max_detections=MOST, score_threshold=least, stride=round((height - 1) / (cells - 1)),
         nms_radius=RADIUS,
     )  # fmt: skip
-    return _Found(*found[:3]) if long is None else (_Found(*found[:3]), found[4])
+    return Poses(*found[:3]), found[-1]
 
 
 class MultiPoseDetector(PictureTask[BodyPose]):
@@ -192,20 +198,26 @@ class MultiPoseDetector(PictureTask[BodyPose]):
 
     def more_inputs(self, crop: Crop) -> Mapping[str, Any]:
         """The crop's map."""
-        maps = crop_map(crop)
-        return {name: maps[name] for name in (TURN, SHIFT)}
+        return crop_inputs(crop, TURN, SHIFT)
 
     async def decode(self, outputs: Mapping[str, Tensor], crop: Crop) -> list[BodyPose]:
         """The bodies in the model's outputs, best first."""
-        xyz, sure, scores = (outputs[name].flat() for name in (LANDMARKS, CONFIDENCES, SCORE))
-        places = [i for i, score in enumerate(scores.tolist()) if score > 0 and score >= self.min_score]
-        return [
-            body(xyz[3 * POINTS * i : 3 * POINTS * (i + 1)], sure[POINTS * i : POINTS * (i + 1)].tolist(), scores[i])
-            for i in sorted(places, key=lambda i: -scores[i])[: self.most]
-        ]
+        found = [body for body in bodies_in(outputs) if body.score > 0 and body.score >= self.min_score]
+        return sorted(found, key=lambda body: -body.score)[: self.most]
 
 
-def body(xyz: Sequence[float], confidences: Sequence[float], score: float) -> BodyPose:
-    """One body of these numbers."""
-    landmarks = Landmarks(xyz, [c for sure in confidences for c in (sure, sure)])
-    return BodyPose(box_of(landmarks.points()), score, landmarks)
+def bodies_in(outputs: Mapping[str, Tensor]) -> list[BodyPose]:
+    """All bodies of outputs that `output_poses` made; those that are none score nothing."""
+    xyz, sure, scores = (outputs[name].flat().tolist() for name in (LANDMARKS, CONFIDENCES, SCORE))
+    found = []
+    for i, score in enumerate(scores):
+        each = [c for c in sure[POINTS * i : POINTS * (i + 1)] for _ in range(2)]  # is visible, and there
+        landmarks = Landmarks(xyz[3 * POINTS * i : 3 * POINTS * (i + 1)], each)
+        found.append(BodyPose(box_of(landmarks.points()), score, landmarks))
+    return found
+
+
+def crop_inputs(crop: Crop, *names: str) -> dict[str, Any]:
+    """What a model asks of the crop's map."""
+    maps = crop_map(crop)
+    return {name: maps[name] for name in names}

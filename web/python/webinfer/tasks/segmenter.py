@@ -16,6 +16,7 @@ from webinfer.session.session import Session
 from webinfer.tasks.base import PictureTask, ResultField, ResultSchema
 from webinfer.tasks.crop import Border, Crop, InputSpec
 from webinfer.tasks.picture_input import PictureFeeder, closed_on_error
+from webinfer.tasks.scaler import Scaler, Size, sizes
 from webinfer.tensor import Tensor
 
 INPUTS: dict[tuple[int, ...], PictureInput] = {
@@ -43,7 +44,7 @@ class SelfieSegmenter(PictureTask[Mask]):
 
     def __init__(self, session: Session, spec: InputSpec, feeder: PictureFeeder) -> None:
         super().__init__(session, spec, feeder)
-        self._scaler: tuple[tuple[int, int], Session] | None = None  # for pictures of one size
+        self._scaler = Scaler(session.host, self._larger)
 
     @classmethod
     async def create(
@@ -81,28 +82,17 @@ class SelfieSegmenter(PictureTask[Mask]):
 
     async def decode(self, outputs: Mapping[str, Tensor], crop: Crop) -> list[Mask]:
         """The mask, as large as the region that the model saw."""
-        (small,) = outputs.values()
-        width, height = (max(1, round(side)) for side in (crop.region.width, crop.region.height))
-        scaler = await self._scaler_to(width, height)
-        (large,) = (await scaler.run({"mask": small})).values()
-        return [Mask(width, height, large.flat())]
+        (small,), size = outputs.values(), sizes(crop)
+        (large,) = (await self._scaler.run(size, {"mask": small})).values()
+        return [Mask(*size[:2], large.flat())]
 
-    async def _scaler_to(self, width: int, height: int) -> Session:
-        if self._scaler is None or self._scaler[0] != (width, height):
-            builder = GraphBuilder("mask")
-            small = builder.input("mask", self.session.outputs[0].shape)
-            builder.output(builder.node("resize_bilinear", small, size=(height, width), half_pixel_centers=True))
-            fresh = await load(builder, backend="wasm", host=self.session.host)
-            self._close_scaler()
-            self._scaler = (width, height), fresh
-        return self._scaler[1]
-
-    def _close_scaler(self) -> None:
-        if self._scaler is not None:
-            self._scaler[1].close()
-            self._scaler = None
+    def _larger(self, size: Size) -> GraphBuilder:
+        builder = GraphBuilder("mask")
+        small = builder.input("mask", self.session.outputs[0].shape)
+        builder.output(builder.node("resize_bilinear", small, size=size[1::-1], half_pixel_centers=True))
+        return builder
 
     def close(self) -> None:
         """Frees the model and the kernels' memory; a second call does nothing."""
         super().close()
-        self._close_scaler()
+        self._scaler.close()
