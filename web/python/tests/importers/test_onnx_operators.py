@@ -127,9 +127,36 @@ RUNS: dict[str, tuple[str, list[Any], list[Any], dict[str, Any]]] = {
     "attention with a mask of keys": ("com.microsoft.MultiHeadAttention",
         [_real(2, 3, 8), _real(2, 5, 8), _real(2, 5, 8)],
         [_real(24), np.int32([[1, 1, 1, 0, 0], [1, 0, 1, 1, 1]])], {"num_heads": 2}),
+    "einsum, other axes": ("Einsum", [_real(2, 3, 4), _real(2, 4, 6)], [], {"equation": "...ij, ...jk -> k...i"}),
+    "einsum, diagonal": ("Einsum", [_real(3, 4, 3)], [], {"equation": "iji->ji"}),
+    "einsum, trace": ("Einsum", [_real(3, 3)], [], {"equation": "ii"}),
+    "einsum of three": ("Einsum", [_real(2, 3), _real(3, 4, 2), _real(4, 5)], [], {"equation": "ab,bca,cd->ad"}),
+    "einsum, axes of one": ("Einsum", [_real(1, 3, 4), _real(1, 4, 1)], [], {"equation": "bij,bjk->kbi"}),
+    "einsum, outer": ("Einsum", [_real(3), _real(2, 4)], [], {"equation": "i,jk->jki"}),
+    "scattered, a part": ("ScatterElements", [TABLE, np.array([[0, -1, 2], [4, 3, 0]]), _real(2, 3)], [],
+        {"axis": 1}),
+    "scattered sums": ("ScatterElements", [TABLE, np.array([[0, 0, -1], [2, 0, 0]]), _real(2, 3)], [],
+        {"reduction": "add"}),
+    "scattered largest": ("ScatterElements", [TABLE, np.array([[0, 0], [4, -1], [2, 1]]), _real(3, 2)], [],
+        {"axis": 1, "reduction": "max"}),
+    "scattered products": ("ScatterND", [_real(4, 2, 3), np.array([[1, 0], [-1, 1], [1, 0]]), _real(3, 3)], [],
+        {"reduction": "mul"}),
+    "largest and where": ("MaxPool", [_real(2, 3, 6, 7)], [],
+        {"kernel_shape": [3, 2], "strides": [2, 1], "pads": [1, 0, 1, 1]}),
+    "norms of windows": ("LpPool", [IMAGE], [],
+        {"kernel_shape": [3, 2], "strides": [2, 1], "p": 3, "pads": [1, 0, 1, 1]}),
+    "columns added up": ("Col2Im", [_real(2, 12, 12)], [_positions(5, 6), _positions(2, 3)],
+        {"strides": [2, 1], "dilations": [1, 1], "pads": [1, 0, 0, 0]}),
+    "regions": ("RoiAlign", [_real(2, 3, 8, 9)], [np.float32([[1, 2, 7.5, 6], [-3, -2, 2, 20], [4, 4, 4, 4]]),
+        np.array([1, 0, 1])], {"output_height": 2, "output_width": 3, "sampling_ratio": 2, "spatial_scale": 0.9}),
+    "smallest integers": ("TopK", [np.array([[5, -2**62, 7, -3]]), ], [_positions(3)], {"largest": 0}),
+    "different elements": ("Unique", [np.float32([2, 1, 1, 3, 4, 3])], [], {"sorted": 0}),
     "com.microsoft.FastGelu": ("com.microsoft.FastGelu", [TABLE], [_real(5)], {}),
 }  # fmt: skip
-_OUTPUTS = {"GroupQueryAttention": 3, "LSTM": 3, "GRU": 2, "RNN": 2, "TopK": 2, "DynamicQuantizeLinear": 3}
+_OUTPUTS = {
+    "GroupQueryAttention": 3, "LSTM": 3, "GRU": 2, "RNN": 2, "TopK": 2, "DynamicQuantizeLinear": 3,
+    "MaxPool": 2, "Unique": 4,
+}  # fmt: skip
 
 
 def _case(name: str) -> Case:

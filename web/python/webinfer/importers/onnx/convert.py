@@ -33,6 +33,7 @@ from webinfer.importers.onnx import (
     quantized,
     recurrent,
     reduce,
+    regions,
     resize,
     sampling,
     scan,
@@ -51,7 +52,7 @@ from webinfer.importers.onnx.tensors import DTYPES, External, constant_of, dtype
 
 _FAMILIES = (
     attention, bits, control, conv, elementwise, gather, grouped_attention, loss, matmul, movement, normalization,
-    pattern, pool, quantized, recurrent, reduce, resize, sampling, scan, shape_family, signal, softmax, stored,
+    pattern, pool, quantized, recurrent, reduce, regions, resize, sampling, scan, shape_family, signal, softmax, stored,
     suppression,
 )  # fmt: skip
 CONVERTERS: dict[str, Convert] = {name: row for family in _FAMILIES for name, row in family.CONVERTERS.items()}

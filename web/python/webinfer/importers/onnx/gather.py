@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
-from webinfer.graph.ir import Value
+import math
+
+from webinfer.graph.ir import Op, Value
+from webinfer.importers.core.limits import within
 from webinfer.importers.onnx.operation import Convert, Operation
-from webinfer.ops import gather
+from webinfer.ops import elementwise as ew
+from webinfer.ops import gather, reduce
+from webinfer.ops.registry import NoAttrs
+
+_MOST_POSITIONS = 2**20
+# What combines updates of one position, what adds them to x, and what changes nothing.
+_COMBINED: dict[str, tuple[Op, Op, float]] = {
+    "max": (reduce.REDUCE_MAX, ew.MAXIMUM, -math.inf), "min": (reduce.REDUCE_MIN, ew.MINIMUM, math.inf),
+    "mul": (reduce.REDUCE_PRODUCT, ew.MUL, 1.0),
+}  # fmt: skip
 
 
 def _gather(op: Operation) -> Value:
@@ -40,21 +52,53 @@ def _gather_nd(op: Operation) -> Value:
 
 
 def _scatter_elements(op: Operation) -> Value:
-    if op.word("reduction", "none") != "none":
-        op.refuse(f"reduction {op.word('reduction', '')}")
-    x, positions = op.value(0), op.value(1)
-    axis = op.axis(op.whole("axis", 0), x.type.rank)
-    if any(p != d for i, (p, d) in enumerate(zip(positions.type.shape, x.type.shape, strict=True)) if i != axis):
-        op.refuse("positions of a part of the tensor")
-    return op.emit(gather.SCATTER_ELEMENTS, [x, positions, op.value(2)], gather.ElementsAttrs(axis))
+    x, positions, updates = (op.value(i) for i in range(3))
+    axis, kind = op.axis(op.whole("axis", 0), x.type.rank), op.word("reduction", "none")
+    apart = [p != d for i, (p, d) in enumerate(zip(positions.type.shape, x.type.shape, strict=True)) if i != axis]
+    if kind == "none" and not any(apart):
+        return op.emit(gather.SCATTER_ELEMENTS, [x, positions, updates], gather.ElementsAttrs(axis))
+    shape, count = positions.type.shape, positions.type.size
+    if any(p > d for i, (p, d) in enumerate(zip(shape, x.type.shape, strict=True)) if i != axis) or not count:
+        op.fail(f"positions {shape} do not fit {x.type.shape}")
+    within(f"{op.what}: positions", count, _MOST_POSITIONS, "use fewer")
+    whole = []
+    for i in range(x.type.rank):
+        inner = math.prod(shape[i + 1 :])
+        along = positions if i == axis else op.constant(
+            [n // inner % shape[i] for n in range(count)], positions.type.dtype
+        )  # fmt: skip
+        whole.append(op.reshape(along, (count,)))
+    return _scattered(op, x, op.stack(whole, 1), op.reshape(updates, (count,)), kind)
 
 
 def _scatter_nd(op: Operation) -> Value:
-    reduction = op.word("reduction", "none")
-    if reduction not in ("none", "add"):
-        op.refuse(f"reduction {reduction}")
-    inputs = [op.value(i) for i in range(3)]
-    return op.emit(gather.SCATTER_ND, inputs, gather.ScatterNdAttrs(reduction == "add"))
+    return _scattered(op, op.value(0), op.value(1), op.value(2), op.word("reduction", "none"))
+
+
+def _scattered(op: Operation, x: Value, positions: Value, updates: Value, kind: str) -> Value:
+    """x with updates [P.., I..] put to positions [P.., k], added there, or combined in another way."""
+    if kind in ("none", "add"):
+        return op.emit(gather.SCATTER_ND, [x, positions, updates], gather.ScatterNdAttrs(kind == "add"))
+    if kind not in _COMBINED or not x.type.dtype.is_float:
+        op.refuse(f"reduction {kind} of {x.type.dtype}")
+    reduction, combine, neutral = _COMBINED[kind]
+    depth = positions.type.shape[-1]
+    sizes, rest = x.type.shape[:depth], x.type.shape[depth:]
+    count, places, inner = positions.type.size // max(depth, 1), math.prod(sizes), math.prod(rest)
+    within(f"{op.what}: updates times elements", count * places * inner, _MOST_POSITIONS, "use fewer")
+    flat, columns = op.constant([0], positions.type.dtype), op.reshape(positions, (count, depth))
+    for i, size in enumerate(sizes):  # as one number, counted from 0
+        length = op.constant([size], positions.type.dtype)
+        own = op.binary(ew.FLOOR_MOD, op.reshape(op.cut(columns, 1, i, 1), (count,)), length)
+        flat = op.binary(ew.ADD, op.binary(ew.MUL, flat, length), own)
+    hit = op.binary(
+        ew.EQUAL, op.reshape(flat, (count, 1, 1)), op.constant(range(places), positions.type.dtype, (1, places, 1))
+    )
+    spread = op.emit(
+        ew.WHERE, [hit, op.reshape(updates, (count, 1, inner)), op.constant([neutral], x.type.dtype, ())], NoAttrs()
+    )
+    found = op.emit(reduction, [spread], reduce.ReduceAttrs((0,)))
+    return op.reshape(op.binary(combine, op.reshape(x, (places, inner)), found), x.type.shape)
 
 
 CONVERTERS: dict[str, Convert] = {

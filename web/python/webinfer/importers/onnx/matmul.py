@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from webinfer.graph.ir import Value
+from webinfer.importers.core.einsum import einsum
 from webinfer.importers.onnx.operation import Convert, Operation
 from webinfer.ops import elementwise as ew
 from webinfer.ops import matmul as mm
@@ -68,7 +69,15 @@ def _fused_matmul(op: Operation) -> Value:
     return y if alpha == 1.0 else op.unary(ew.LINEAR, y, alpha)
 
 
+def _einsum(op: Operation) -> Value:
+    tensors = [op.value(i) for i in range(len(op.inputs))]
+    if not all(x.type.dtype.is_float for x in tensors):
+        op.refuse(f"a product of {tensors[0].type.dtype}")
+    return einsum(op, op.word("equation", ""), tensors)
+
+
 CONVERTERS: dict[str, Convert] = {
+    "Einsum": _einsum,
     "Gemm": _gemm,
     "MatMul": _matmul,
     "com.microsoft.FusedMatMul": _fused_matmul,

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Op, Value
+from webinfer.importers.core.limits import within
 from webinfer.importers.onnx.conv import flat, four, pair, unflat, window
+from webinfer.importers.onnx.layouts import arranged
 from webinfer.importers.onnx.operation import Convert, Operation
 from webinfer.ops import elementwise as ew
 from webinfer.ops import movement as mv
 from webinfer.ops import pool
 from webinfer.ops import reduce as red
+
+_MOST_POSITIONS = 2**22
 
 
 def _windows(op: Operation, sizes: Sequence[int]) -> tuple[tuple[int, ...], ...]:
@@ -63,16 +69,39 @@ def _pooled(op: Operation, kind: Op, x: Value, *geometry: Any) -> Value:
     return op.channels_first(op.reshape(y, (n, y.type.shape[1], high, wide, c)))
 
 
-def _max_pool(op: Operation) -> Value:
-    if len([o for o in op.info.outputs if o]) > 1:
-        op.refuse("positions of the largest elements")
+def _max_pool(op: Operation) -> Value | list[Value]:
     x = op.channels_last()
-    kernel, strides, dilations, before, ends = _windows(op, x.type.shape[1:-1])
+    sizes = x.type.shape[1:-1]
+    kernel, strides, dilations, before, ends = _windows(op, sizes)
     x, after = _shortened(op, x, ends)
+    if len([o for o in op.info.outputs if o]) > 1:
+        return _with_positions(op, x, sizes, _attrs(kernel, strides, dilations, list(zip(before, after, strict=True))))
     pads = list(zip(before, after, strict=True))
     if x.type.dtype not in (DType.FLOAT32, DType.FLOAT16, DType.INT8, DType.UINT8):
         op.refuse(f"pooling of {x.type.dtype}")
     return _pooled(op, pool.MAX_POOL2D, x, kernel, strides, dilations, pads)
+
+
+def _with_positions(op: Operation, x: Value, sizes: tuple[int, ...], attrs: pool.Pool2dAttrs) -> list[Value]:
+    """The largest elements, and where each lies in the whole tensor as the file has it, counted through."""
+    if len(sizes) != 2 or attrs.dilation != (1, 1) or x.type.dtype is not DType.FLOAT32:
+        op.refuse("positions of the largest elements in rows, blocks, dilated windows or integers")
+    y, taps = op.emit_all(pool.MAX_POOL_WITH_ARGMAX2D, [x], attrs)
+    n, high, wide, c = y.type.shape
+    within(f"{op.what}: positions", high * wide + n * c, _MOST_POSITIONS, "use smaller images")
+    steps = (1, sizes[0]) if op.whole("storage_order", 0) else (sizes[1], 1)
+    tap, width = op.cast(taps, DType.INT32), op.constant([attrs.window[1]], DType.INT32)
+    parts = [op.binary(ew.FLOOR_DIV, tap, width), op.binary(ew.FLOOR_MOD, tap, width)]
+    first = [
+        sum((at * t - pad) * step for at, t, pad, step in zip(place, attrs.stride, attrs.pads[::2], steps, strict=True))
+        for place in itertools.product(range(high), range(wide))
+    ]
+    found = op.constant(first, DType.INT32, (1, high, wide, 1))
+    for part, step in zip(parts, steps, strict=True):
+        found = op.binary(ew.ADD, found, op.binary(ew.MUL, part, op.constant([step], DType.INT32, ())))
+    images = op.constant([i * math.prod(sizes) for i in range(n * c)], DType.INT32, (n, 1, 1, c))
+    whole = op.cast(op.binary(ew.ADD, found, images), DType.INT64)
+    return [op.channels_first(y), op.channels_first(whole)]
 
 
 def _average_pool(op: Operation) -> Value:
@@ -93,12 +122,19 @@ def _average_pool(op: Operation) -> Value:
 
 
 def _lp_pool(op: Operation) -> Value:
-    if op.whole("p", 2) != 2:
-        op.refuse(f"norm {op.whole('p', 2)}")
-    x = op.channels_last()
+    """The root of the sum of powers; a mean times the number of taps where no node sums such powers."""
+    p, x = op.whole("p", 2), op.channels_last()
+    if p < 1:
+        op.fail(f"p is {p}")
     kernel, strides, dilations, before, ends = _windows(op, x.type.shape[1:-1])
     x, after = _shortened(op, x, ends)
-    return _pooled(op, pool.L2_POOL2D, x, kernel, strides, dilations, list(zip(before, after, strict=True)))
+    if p == 2 and len(kernel) < 3:
+        return _pooled(op, pool.L2_POOL2D, x, kernel, strides, dilations, list(zip(before, after, strict=True)))
+    power = op.binary(ew.POW, op.unary(ew.ABS, x), op.scalar_of(p, x.type.dtype))
+    wide = op.emit(mv.PAD, [power], mv.PadAttrs((0, *before, 0), (0, *after, 0)))
+    means = arranged(_pooled(op, pool.AVERAGE_POOL2D, wide, kernel, strides, dilations, [(0, 0)] * len(kernel)))
+    total = op.unary(ew.LINEAR, means.value, float(math.prod(kernel)))
+    return op.view(op.binary(ew.POW, total, op.scalar_of(1 / p, x.type.dtype)), means.perm)
 
 
 def _whole_image(kind: Op) -> Convert:

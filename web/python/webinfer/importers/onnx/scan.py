@@ -33,6 +33,11 @@ def _cumulative_product(op: Operation) -> Value:
     return running_product(op, x, op.axis(op.integer(1), x.type.rank), exclusive, backward)
 
 
+def reversed_order(op: Operation, x: Value) -> Value:
+    """Numbers of which the smallest is the largest; twice, they are as they were."""
+    return op.unary(ew.NEG, x) if x.type.dtype.is_float else op.binary(ew.BIT_XOR, x, op.constant([-1], x.type.dtype))
+
+
 def _top_k(op: Operation) -> list[Value]:
     """The largest or smallest elements in order, and their positions."""
     x = op.value(0)
@@ -41,13 +46,11 @@ def _top_k(op: Operation) -> list[Value]:
     largest = bool(op.whole("largest", 1))
     if x.type.dtype not in (DType.FLOAT32, DType.INT32, DType.INT64):
         op.refuse(f"largest elements of {x.type.dtype}")
-    if not largest and x.type.dtype is not DType.FLOAT32:
-        op.refuse(f"smallest elements of {x.type.dtype}")
     order = [i for i in range(x.type.rank) if i != axis] + [axis]
     rows = op.transpose(x, order)
-    rows = rows if largest else op.unary(ew.NEG, rows)
+    rows = rows if largest else reversed_order(op, rows)
     values, places = op.emit_all(scan.TOP_K, [rows], scan.TopKAttrs(count))
-    values = values if largest else op.unary(ew.NEG, values)
+    values = values if largest else reversed_order(op, values)
     back = [order.index(i) for i in range(x.type.rank)]
     return [op.transpose(values, back), op.transpose(op.cast(places, DType.INT64), back)]
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from webinfer.graph.ir import Op, Value
+from webinfer.importers.core.einsum import einsum
 from webinfer.importers.core.geometry import check_window, image_pads, transposed_pads
 from webinfer.importers.core.limits import MAX_REACH
 from webinfer.importers.tfjs.elementwise import ACTIVATIONS, real
@@ -155,35 +155,7 @@ def _matmul(op: Operation) -> Value:
 
 
 def _einsum(op: Operation) -> Value:
-    """A sum of products of one or two tensors, brought to one batched product of matrices."""
-    equation = op.word("equation").replace(" ", "")
-    left, arrow, result = equation.partition("->")
-    terms = left.split(",")
-    tensors = [real(op, i) for i in range(op.count)]
-    letters = [term for term in (*terms, result) if not (term.isalpha() or term == "") or len(set(term)) != len(term)]
-    if not arrow or len(terms) != len(tensors) or not 1 <= len(terms) <= 2 or letters:
-        op.refuse(f"the equation {equation!r}")
-    if any(len(term) != x.type.rank for term, x in zip(terms, tensors, strict=True)):
-        op.fail(f"the equation {equation!r} does not fit {[x.type.shape for x in tensors]}")
-    if len(terms) == 1:
-        if sorted(terms[0]) != sorted(result):
-            op.refuse(f"the equation {equation!r}")
-        return op.transpose(tensors[0], [terms[0].index(c) for c in result])
-    (p, q), (a, b) = terms, tensors
-    batch = [c for c in result if c in p and c in q]
-    summed = [c for c in p if c in q and c not in result]
-    rows, columns = [c for c in result if c in p and c not in q], [c for c in result if c in q and c not in p]
-    if {*batch, *summed, *rows} != set(p) or {*batch, *summed, *columns} != set(q):
-        op.refuse(f"the equation {equation!r}")
-    sizes = {**dict(zip(p, a.type.shape, strict=True)), **dict(zip(q, b.type.shape, strict=True))}
-
-    def matrix(x: Value, term: str, order: Sequence[Sequence[str]]) -> Value:
-        turned = op.transpose(x, [term.index(c) for group in order for c in group])
-        return op.reshape(turned, [math.prod(sizes[c] for c in group) for group in order])
-
-    y = product(op, matrix(a, p, (batch, rows, summed)), matrix(b, q, (batch, summed, columns)), False, False, None)
-    made = [*batch, *rows, *columns]
-    return op.transpose(op.reshape(y, [sizes[c] for c in made]), [made.index(c) for c in result])
+    return einsum(op, op.word("equation"), [real(op, i) for i in range(op.count)])
 
 
 CONVERTERS: dict[str, Convert] = {

@@ -1,0 +1,155 @@
+"""ONNX operators on parts of images: columns put back, regions sampled; and the different elements of a tensor.
+
+Source:  onnx v1.23, Col2Im-18, RoiAlign-22 and onnx/reference/ops/op_roi_align.py, Unique-11
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+
+from webinfer.dtypes import DType
+from webinfer.graph.ir import Op, Value
+from webinfer.importers.core.chosen import places
+from webinfer.importers.core.limits import MAX_READ, within
+from webinfer.importers.onnx.operation import Convert, Operation
+from webinfer.importers.onnx.scan import reversed_order
+from webinfer.ops import conv, gather, reduce, scan
+from webinfer.ops import elementwise as ew
+from webinfer.ops.registry import NoAttrs
+
+_MOST_WEIGHTS = 2**22
+
+
+def _col2im(op: Operation) -> Value:
+    """Columns [N, C*K, L] added up where their windows lie: a transposed convolution with one tap for each column."""
+    x, image, block = op.value(0), op.integers(1), op.integers(2)
+    if len(image) != 2 or len(block) != 2 or x.type.rank != 3 or not x.type.dtype.is_float:
+        op.refuse(f"images {image} of {len(image)} axes, or {x.type.dtype}")
+    strides, dilations = op.wholes("strides", (1, 1)) or (), op.wholes("dilations", (1, 1)) or ()
+    pads, taps = op.wholes("pads", (0, 0, 0, 0)) or (), math.prod(block)
+    if len(strides) != 2 or len(dilations) != 2 or len(pads) != 4 or taps < 1 or x.type.shape[1] % taps:
+        op.fail(f"columns {x.type.shape} do not fit windows of {block}")
+    counts, more = list[int](), list[int]()
+    for size, k, stride, dilation, before, after in zip(
+        image, block, strides, dilations, pads[:2], pads[2:], strict=True
+    ):
+        left = size + before + after - (k - 1) * dilation - 1
+        counts.append(left // stride + 1)
+        more.append(left % stride)
+    n, channels, length = x.type.shape
+    if math.prod(counts) != length or min(counts) < 1:
+        op.fail(f"{length} columns do not fit {counts} windows")
+    within(f"{op.what}: weights", channels * taps, _MOST_WEIGHTS, "use smaller windows")
+    ones = [float(c % taps == tap) for tap in range(taps) for c in range(channels)]
+    w = op.constant(ones, x.type.dtype, (1, *block, channels))
+    columns = op.transpose(op.reshape(x, (n, channels, *counts)), (0, 2, 3, 1))
+    attrs = conv.ConvTranspose2dAttrs(
+        (strides[0], strides[1]), (pads[0], pads[2], pads[1], pads[3]), (dilations[0], dilations[1]),
+        channels // taps, (more[0], more[1]),
+    )  # fmt: skip
+    return op.channels_first(op.emit(conv.CONV_TRANSPOSE2D, [columns, w, None], attrs))
+
+
+class _Side:
+    """Samples along one axis of all regions: the pixels beside them and their weights. Shapes:  [R, count]"""
+
+    def __init__(self, op: Operation, start: Value, length: Value, size: int, count: int) -> None:
+        self.op = op
+        steps = op.constant([(i + 0.5) / count for i in range(count)], DType.FLOAT32, (1, count))
+        at = op.binary(ew.ADD, start, op.binary(ew.MUL, length, steps))
+        self.held = op.binary(
+            ew.LOGICAL_AND, op.binary(ew.GREATER_EQUAL, at, self._number(-1.0)),
+            op.binary(ew.LESS_EQUAL, at, self._number(float(size))),
+        )  # fmt: skip
+        at = op.unary(ew.CLAMP, at, 0.0, size - 1.0)
+        low = op.unary(ew.FLOOR, at)
+        part = op.binary(ew.SUB, at, low)
+        self.pixels = [op.cast(low, DType.INT32), op.cast(op.unary(ew.CEIL, at), DType.INT32)]
+        self.weights = [op.unary(ew.LINEAR, part, -1.0, 1.0), part]
+
+    def _number(self, number: float) -> Value:
+        return self.op.constant([number], DType.FLOAT32, ())
+
+
+def _roi_align(op: Operation) -> Value:
+    """Regions of images in one size: means of samples between pixels, or the largest weighted pixel of each bin."""
+    x, rois, images = op.channels_last(), op.value(1), op.cast(op.value(2), DType.INT32)
+    sizes, ratio = (op.whole("output_height", 1), op.whole("output_width", 1)), op.whole("sampling_ratio", 0)
+    if x.type.rank != 4 or rois.type.rank != 2 or rois.type.shape[1] != 4 or min(sizes) < 1 or not x.type.size:
+        op.fail(f"images {x.type.shape} and regions {rois.type.shape} do not fit")
+    if ratio < 1:
+        op.refuse("as many samples as regions have pixels")
+    within(f"{op.what}: samples", max(sizes) * ratio, MAX_READ, "use smaller regions")
+    mode = op.chosen("mode", "avg", ("avg", "max"))
+    usual = "half_pixel" if op.opset >= 16 else "output_half_pixel"
+    half = op.chosen("coordinate_transformation_mode", usual, ("half_pixel", "output_half_pixel")) == "half_pixel"
+    scaled = op.unary(ew.LINEAR, rois, op.real("spatial_scale", 1.0), -0.5 if half else 0.0)
+    left, top, right, bottom = (op.cut(scaled, 1, i, 1) for i in range(4))
+    n, height, width, channels = x.type.shape
+    sides = []
+    for first, last, size, count in ((top, bottom, height, sizes[0]), (left, right, width, sizes[1])):
+        length = op.binary(ew.SUB, last, first)
+        length = length if half else op.binary(ew.MAXIMUM, length, op.constant([1.0], DType.FLOAT32, ()))
+        sides.append(_Side(op, first, length, size, count * ratio))
+    rows, columns = sides
+    regions, (down, across) = rois.type.shape[0], (count * ratio for count in sizes)
+    flat = op.reshape(x, (n * height * width, channels))
+    first_row = op.reshape(op.binary(ew.MUL, images, op.constant([height], DType.INT32)), (regions, 1))
+    corners = []
+    for row, own in zip(rows.pixels, rows.weights, strict=True):
+        start = op.binary(ew.MUL, op.binary(ew.ADD, first_row, row), op.constant([width], DType.INT32))
+        for column, other in zip(columns.pixels, columns.weights, strict=True):
+            at = op.binary(ew.ADD, op.reshape(start, (regions, down, 1)), op.reshape(column, (regions, 1, across)))
+            found = op.emit(gather.GATHER, [flat, at], gather.GatherAttrs(0))
+            weight = op.binary(
+                ew.MUL, op.reshape(own, (regions, down, 1, 1)), op.reshape(other, (regions, 1, across, 1))
+            )
+            corners.append(op.binary(ew.MUL, found, weight))
+    y = functools.reduce(lambda a, b: op.binary(ew.ADD if mode == "avg" else ew.MAXIMUM, a, b), corners)
+    held = op.binary(
+        ew.LOGICAL_AND, op.reshape(rows.held, (regions, down, 1, 1)), op.reshape(columns.held, (regions, 1, across, 1))
+    )
+    y = op.emit(ew.WHERE, [held, y, op.constant([0.0], DType.FLOAT32, ())], NoAttrs())
+    bins = op.reshape(y, (regions, sizes[0], ratio, sizes[1], ratio, channels))
+    kind: Op = reduce.REDUCE_MEAN if mode == "avg" else reduce.REDUCE_MAX
+    return op.channels_first(op.emit(kind, [bins], reduce.ReduceAttrs((2, 4))))
+
+
+def _unique(op: Operation) -> list[Value]:
+    """The different elements, where each is first, which of them each element is, and how often each is there."""
+    x = op.value(0)
+    if "axis" in op.attributes and x.type.rank != 1:
+        op.refuse("different rows")
+    if x.type.dtype not in (DType.FLOAT32, DType.INT32, DType.INT64) or not x.type.size:
+        op.refuse(f"different elements of {x.type}")
+    size = x.type.size
+    flat = op.reshape(x, (size,))
+    turned, order = op.emit_all(scan.TOP_K, [reversed_order(op, flat)], scan.TopKAttrs(size))
+    held = op.constant([True], DType.BOOL)
+    if size > 1:
+        changed = op.binary(ew.NOT_EQUAL, op.cut(turned, 0, 1, size - 1), op.cut(turned, 0, 0, size - 1))
+        held = op.concat([held, changed], 0)
+    starts = places(op, held)
+    count = starts.type.size
+    rank = op.emit(scan.CUMULATIVE_SUM, [op.cast(held, DType.INT32)], scan.CumulativeSumAttrs(0))
+    rank = op.binary(ew.SUB, rank, op.constant([1], DType.INT32))
+    ends = op.concat([op.cut(starts, 0, 1, count - 1), op.constant([size], DType.INT32)], 0)
+    counts = op.binary(ew.SUB, ends, starts)
+    values, first = (_at(op, v, starts) for v in (turned, order))
+    zeros = op.zeros((size,), DType.INT32)
+    back = op.emit(gather.SCATTER_ELEMENTS, [zeros, order, rank], gather.ElementsAttrs(0))
+    if not op.whole("sorted", 1):
+        _, again = op.emit_all(scan.TOP_K, [reversed_order(op, first)], scan.TopKAttrs(count))
+        values, first, counts = (_at(op, v, again) for v in (values, first, counts))
+        none, numbers = op.zeros((count,), DType.INT32), op.constant(range(count), DType.INT32)
+        now = op.emit(gather.SCATTER_ELEMENTS, [none, again, numbers], gather.ElementsAttrs(0))
+        back = _at(op, now, back)
+    return [reversed_order(op, values), *(op.cast(v, DType.INT64) for v in (first, back, counts))]
+
+
+def _at(op: Operation, x: Value, positions: Value) -> Value:
+    return op.emit(gather.GATHER, [x, positions], gather.GatherAttrs(0))
+
+
+CONVERTERS: dict[str, Convert] = {"Col2Im": _col2im, "RoiAlign": _roi_align, "Unique": _unique}
