@@ -24,7 +24,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
     app.include_router(docs_routes(manifest, settings, studio))
     app.include_router(asset_routes(manifest, settings))
-    app.include_router(api_routes(manifest))
+    app.include_router(api_routes(manifest, settings))
     app.include_router(page_routes(manifest, settings, studio))
     add_problem_handlers(app)
     app.add_middleware(RequestMiddleware, settings=settings)

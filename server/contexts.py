@@ -36,7 +36,7 @@ class ModelChoice:
     """A model that a demo offers."""
 
     name: str
-    megabytes: str
+    size: str  # of all that the task loads with it, or what is fetched to have it
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,7 @@ class TaskView:
     demo: Demo
     models: tuple[ModelChoice, ...]
     backends: Sequence[Mapping[str, str]]  # that the page offers: name, title, hint; the first is chosen
+    options: str  # of the task, as JSON
     manifest: Markup  # JSON text for the script's data island
 
 
@@ -70,15 +71,20 @@ def frame_of(manifest: Manifest, studio: Studio, here: str) -> Frame:
 
 def task_view(manifest: Manifest, settings: Settings, studio: Studio, demo: Demo) -> TaskView:
     """The context of a demo's page."""
-    page = manifest.public["page"]
-    files: Mapping[str, str] = page["models"]
-    sizes = {name: manifest.public["assets"].get(file, {}).get("bytes", 0) for name, file in files.items()}
-    alone = sum(sizes.get(name, 0) for name in demo.also)
-    models = tuple(
-        ModelChoice(name, f"{(sizes.get(name, 0) + alone) / 1e6:.1f}") for name in demo.models or (demo.model,)
-    )
-    frame = frame_of(manifest, studio, demo.address)
-    return TaskView(frame, demo, models, page["backends"], island(manifest, settings))
+    models = tuple(ModelChoice(name, _size(manifest, (name, *demo.also))) for name in demo.models or (demo.model,))
+    options = {**demo.fixed, **{option.name: option.value for option in demo.options}}
+    frame, backends = frame_of(manifest, studio, demo.address), manifest.public["page"]["backends"]
+    return TaskView(frame, demo, models, backends, json.dumps(options), island(manifest, settings))
+
+
+def _size(manifest: Manifest, models: Sequence[str]) -> str:
+    """The megabytes of these models together; of packages that have to be fetched for them, those of the packages."""
+    page, assets = manifest.public["page"], manifest.public["assets"]
+    files = {file for name in models for file in page["models"].get(name, ())}
+    late = {page["late"][file] for file in files - set(assets) if file in page["late"]}
+    if late:
+        return f"fetched when first opened, {sum(page['packages'][name] for name in late)} MB"
+    return f"{sum(assets[file]['bytes'] for file in files & set(assets)) / 1e6:.1f} MB"
 
 
 def page_view(manifest: Manifest, settings: Settings, studio: Studio, page: Page) -> PageView:

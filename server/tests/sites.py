@@ -96,7 +96,11 @@ def made_site(folder: Path) -> Settings:
         rows[logical] = {
             "url": f"/{path}", "bytes": len(data), "sha256": digest, "type": media_type, "encodings": encodings,
         }  # fmt: skip
-    page = {"backends": [{"name": "auto", "title": "Auto", "hint": "The fastest"}], "models": {"m": "models/m.tflite"}}
+    page = {
+        "backends": [{"name": "auto", "title": "Auto", "hint": "The fastest"}],
+        "models": {"m": ["models/m.tflite"], "n": ["models/n.tflite"]},
+    }
+    page |= {"late": {"models/n.tflite": "pack"}, "packages": {"pack": 7}}
     folders = {"static": "/assets/static-1/"}
     manifest = {"version": 1, "engine": "1.2.3", "page": page, "folders": folders, "assets": rows}
     (site / "manifest.json").write_text(json.dumps(manifest))

@@ -22,6 +22,17 @@ export function grab(video) {
   return "VideoFrame" in self ? Promise.resolve(new VideoFrame(video)) : createImageBitmap(video);
 }
 
+/** Calls `onFrame(video)` for each new frame as long as it is `wanted()`. */
+export function eachFrame(video, wanted, onFrame) {
+  const again = video.requestVideoFrameCallback?.bind(video) ?? requestAnimationFrame;
+  const tick = () => {
+    if (!wanted()) return;
+    if (video.videoWidth) onFrame(video);
+    again(tick);
+  };
+  again(tick);
+}
+
 /** The webcam: calls `onFrame(video)` for each new frame, and `onEnd(error)` if it goes away. */
 export class Camera {
   #video;
@@ -69,7 +80,7 @@ export class Camera {
     });
     this.#video.srcObject = stream;
     await this.#video.play();
-    this.#watch(turn);
+    eachFrame(this.#video, () => turn === this.#wanted, this.#onFrame);
     return true;
   }
 
@@ -79,15 +90,5 @@ export class Camera {
     for (const track of this.#stream?.getTracks() ?? []) track.stop();
     this.#stream = null;
     this.#video.srcObject = null;
-  }
-
-  #watch(turn) {
-    const again = this.#video.requestVideoFrameCallback?.bind(this.#video) ?? requestAnimationFrame;
-    const tick = () => {
-      if (turn !== this.#wanted) return;
-      if (this.#video.videoWidth) this.#onFrame(this.#video);
-      again(tick);
-    };
-    again(tick);
   }
 }

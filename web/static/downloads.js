@@ -49,6 +49,14 @@ export class Downloads {
     return Object.hasOwn(this.manifest, name);
   }
 
+  /** Takes more files in, rows {url, bytes, sha256} by name; their absolute URLs by name. */
+  add(rows) {
+    const whole = Object.entries(rows).map(([name, row]) => [name, { ...row, url: new URL(row.url, self.location.href).href }]);
+    this.manifest = { ...this.manifest, ...Object.fromEntries(whole) };
+    for (const [name, { url, bytes }] of whole) this.#files.set(url, { name, bytes });
+    return Object.fromEntries(whole.map(([name, { url }]) => [name, url]));
+  }
+
   /** The absolute URL of a file of the manifest. */
   url(name) {
     if (!this.has(name)) throw new Error(`${name} is not in this site's manifest; build the site again`);

@@ -23,7 +23,7 @@ export class EngineClient {
   #id = 0;
   #flying = new Map(); // id -> {tag, sent, single, answer} of the pictures in flight, in order
   #backpressure = new Backpressure();
-  #waiting = null; // {image, tag} that goes next; a newer one takes its place
+  #waiting = null; // {image, tag, live} that goes next; a newer one takes its place
 
   constructor(settings, started, on) {
     this.#settings = settings;
@@ -92,10 +92,10 @@ export class EngineClient {
     this.start();
   }
 
-  /** Hands in a picture (ImageBitmap or VideoFrame, transferred). The newest wins over those that wait. */
-  detect(image, tag) {
+  /** Hands in a picture (ImageBitmap or VideoFrame, transferred; `live`: of a video). The newest wins over those that wait. */
+  detect(image, tag, live) {
     this.#waiting?.image.close();
-    this.#waiting = { image, tag };
+    this.#waiting = { image, tag, live };
     this.#next();
   }
 
@@ -105,13 +105,13 @@ export class EngineClient {
     this.#waiting = null;
   }
 
-  /** Changes what runs, {backend, model} or one of them; `ready` follows. Starts the engine if it had given up. */
+  /** Changes what runs, some of {backend, model, options}; `ready` follows. Starts the engine if it had given up. */
   select(wanted) {
     this.#settings = { ...this.#settings, ...wanted };
     if (!this.#worker) return this.restart();
     this.#heartbeat.ready = false; // until the worker says so again; it takes its messages in order
-    const { backend, model } = this.#settings;
-    this.#post("select", { backend, model });
+    const { backend, model, options } = this.#settings;
+    this.#post("select", { backend, model, options });
   }
 
   /** Asks for the plan; `plan` follows. */
@@ -138,11 +138,11 @@ export class EngineClient {
 
   #next() {
     if (!this.ready || this.#flying.size >= this.#backpressure.limit || !this.#waiting) return;
-    const { image, tag } = this.#waiting;
+    const { image, tag, live } = this.#waiting;
     this.#waiting = null;
     for (const other of this.#flying.values()) other.single = false;
     this.#flying.set(++this.#id, { tag, sent: performance.now(), single: this.#flying.size === 0, answer: null });
-    this.#post("detect", { id: this.#id, image }, [image]);
+    this.#post("detect", { id: this.#id, image, live }, [image]);
   }
 
   /** Passes answers on in the order of their pictures. */

@@ -8,6 +8,7 @@ import * as gpu_picture from "./gpu_picture.js";
 import * as gpu_program from "./gpu_program.js";
 import * as gpu_timing from "./gpu_timing.js";
 import { browsersOwnCheck } from "./integrity.js";
+import { lateFiles } from "./late_models.js";
 import { complaint, TO_ENGINE, VERSION } from "./messages.js";
 import { settle, startPython } from "./python_start.js";
 
@@ -24,6 +25,7 @@ const runtime = { // what the page compiled, or null, and whether that is as pub
   whole: new Promise((resolve) => (runtimeChecked = resolve)),
 };
 let downloads = null; // Downloads, once it is told to start
+let more = () => {}; // makes the files of models part of the downloads
 let engine = null; // the Python object that answers messages
 let queue = Promise.resolve(); // one message at a time, but pictures do not wait for pictures
 const flying = new Set(); // promises of pictures that are looked at
@@ -78,31 +80,36 @@ function prefetchDownloads(downloads, { models, plans, probes }, wanted, inKerne
   });
 }
 
-/** A copy of the bytes of a Python object, for the page. */
-function copied(proxy) {
-  const view = proxy.getBuffer("u8");
+/** A copy of what Python shows as a buffer, of elements of this type or its own: Python's memory goes on changing. */
+function copied(proxy, type) {
+  const view = proxy.getBuffer(type);
   try {
-    return view.data.slice().buffer;
+    return view.data.slice();
   } finally {
     view.release();
   }
 }
 
-/** Passes an answer of Python's on, with its buffers; the first ones are marked in the browser's timeline. */
-function tell(json, ...buffers) {
-  const message = JSON.parse(json);
-  if (message.buffers) message.buffers = buffers.map(copied);
+/**
+ * Passes an answer of Python's on: its buffers as bytes, or what {"array": n} stands for as typed arrays. The first ones
+ * are marked in the browser's timeline.
+ */
+function tell(json, ...views) {
+  let message = JSON.parse(json);
+  const arrays = views.map((view) => copied(view, message.buffers ? "u8" : undefined));
+  if (message.buffers) message.buffers = arrays.map(({ buffer }) => buffer);
+  else if (arrays.length) message = JSON.parse(json, (_, value) => arrays[value?.array] ?? value);
   if (marking) {
     const { type, stage, done, total } = message;
     performance.mark(`webinfer ${type === "progress" ? `${stage} ${done === total ? "done" : "started"}` : type}`);
     marking = type !== "result";
   }
-  self.postMessage(message, message.buffers ?? []);
+  self.postMessage(message, arrays.map(({ buffer }) => buffer));
 }
 
 const startingPython = (done) => post("progress", { stage: "start Python", done, total: 1, unit: "steps" });
 
-async function start({ manifest, page, task, backend, model, also, debug, life, patience, runtimeComes }) {
+async function start({ manifest, facts, page, task, backend, model, also, options, debug, life, patience, runtimeComes }) {
   performance.mark("webinfer begin");
   navigator.locks?.request(life, () => {
     post("alive");
@@ -112,6 +119,9 @@ async function start({ manifest, page, task, backend, model, also, debug, life, 
     post("progress", progress);
     if (progress.stage === "Python" && progress.done === progress.total) startingPython(0);
   });
+  more = async (models) => downloads.add(await lateFiles(models, facts, (name) => downloads.has(name), (progress) => post("progress", progress)));
+  const there = more([model, ...also]);
+  there.catch(() => {}); // awaited below
   await downloads.counting(async () => {
     const foreseen = (snapshot) => {
       if (!task) return;
@@ -129,8 +139,9 @@ async function start({ manifest, page, task, backend, model, also, debug, life, 
     const { EngineWorker } = pyodide.pyimport("webinfer.page.worker");
     performance.mark("webinfer python");
     engine = EngineWorker(tell);
-    const urls = Object.fromEntries(Object.entries(manifest).map(([name, { url }]) => [name, url]));
-    await downloads.flowing(engine.start(task, model, backend, debug, JSON.stringify(urls)));
+    await there;
+    const urls = Object.fromEntries(Object.entries(downloads.manifest).map(([name, { url }]) => [name, url]));
+    await downloads.flowing(engine.start(task, model, backend, JSON.stringify(options), debug, JSON.stringify(urls)));
   });
   setTimeout(() => settle(downloads, task ? warmUp : () => {}).finally(() => keepSite(page)), SETTLED_MS);
 }
@@ -161,14 +172,17 @@ async function warmUp() {
 
 const HANDLERS = {
   start,
-  detect: async ({ id, image }) => {
+  detect: async ({ id, image, live }) => {
     try {
-      await engine.detect(id, image);
+      await engine.detect(id, image, live);
     } finally {
       image.close?.();
     }
   },
-  select: ({ backend, model }) => downloads.counting(() => downloads.flowing(engine.select(backend, model))),
+  select: async ({ backend, model, options }) => {
+    const added = await more([model]);
+    await downloads.counting(() => downloads.flowing(engine.select(backend, model, JSON.stringify(options), JSON.stringify(added))));
+  },
   plan: () => engine.plan(),
   profile: () => engine.profile(),
   tune: ({ budget }) => engine.tune(budget),
@@ -194,7 +208,7 @@ async function handle(message) {
   try {
     await HANDLERS[message.type](message);
   } catch (error) {
-    if (engine && !["download", "integrity"].includes(error.code)) died(`The Python interpreter ended: ${error.message}.`);
+    if (engine && !["download", "integrity", "model-missing"].includes(error.code)) died(`The Python interpreter ended: ${error.message}.`);
     else post("error", { code: error.code ?? "engine-start", message: String(error.message ?? error), fatal: true, died: error.replaced });
   }
 }

@@ -8,25 +8,33 @@
   const readFacts = () => {
     const { assets: files, page } = JSON.parse(document.getElementById("manifest").textContent);
     for (const file of Object.values(files)) file.url = new URL(file.url, document.baseURI).href;
-    return { files, ...page };
+    return { files, page, ...page };
   };
 
-  const { files: manifest, backends, messages: v } = readFacts();
+  const { files: manifest, page: facts, backends, messages: v } = readFacts();
+
+  /** Options with the numbers that the address has for them. */
+  const asked = (options, parameters) => {
+    const numbers = Object.keys(options).filter((name) => parameters.get(name) && Number.isFinite(Number(parameters.get(name))));
+    return { ...options, ...Object.fromEntries(numbers.map((name) => [name, Number(parameters.get(name))])) };
+  };
 
   const readSettings = () => {
     const parameters = new URLSearchParams(location.search);
     const names = backends.map(({ name }) => name);
-    const asked = parameters.get("backend");
+    const wanted = parameters.get("backend");
     const debug = Number(parameters.get("debug") ?? 0);
     const patience = Number(parameters.get("patience") ?? 0); // seconds
-    const { task = "", model = "", also = "" } = document.documentElement.dataset;
+    const { task = "", model = "", also = "", options = "{}" } = document.documentElement.dataset;
     return {
       manifest,
+      facts,
       page: location.pathname,
       task,
       model: parameters.get("model") ?? model,
       also: also.split(" ").filter(Boolean),
-      backend: names.includes(asked) ? asked : names[0],
+      options: asked(JSON.parse(options), parameters),
+      backend: names.includes(wanted) ? wanted : names[0],
       life: `webinfer engine ${Math.random()}`,
       patience: 1000 * (Number.isInteger(patience) && patience >= 1 && patience <= 600 ? patience : PATIENCE_S),
       debug: Number.isInteger(debug) && debug >= 0 && debug <= 5 ? debug : 0,

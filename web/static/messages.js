@@ -5,8 +5,8 @@ export const VERSION = 6;
 export const TO_ENGINE = {
   runtime: { module: "any?" },
   runtimeChecked: { whole: "flag" },
-  detect: { id: "number", image: "any" },
-  select: { backend: "text", model: "text" },
+  detect: { id: "number", image: "any", live: "flag" },
+  select: { backend: "text", model: "text", options: "object" },
   plan: {},
   profile: {},
   tune: { budget: "number" },
@@ -18,10 +18,12 @@ export const TO_ENGINE = {
   close: {},
   start: {
     manifest: "object",
+    facts: "object",
     page: "text",
     task: "text",
     model: "text",
     also: "list",
+    options: "object",
     backend: "text",
     debug: "number",
     life: "text",

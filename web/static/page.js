@@ -1,10 +1,12 @@
 // The page of a task: pictures in, results out. What happens to a picture is the engine's business.
 
+import * as address from "./address.js";
 import { EngineClient } from "./engine_client.js";
 import * as panels from "./panels.js";
 import { watchDropsAndPastes } from "./picture.js";
 import { ProfilePanel } from "./profile_panel.js";
-import { Results } from "./results.js";
+import { remember } from "./ran_here.js";
+import { asJson, Results } from "./results.js";
 import { Stage } from "./stage.js";
 import { Troubles } from "./troubles.js";
 import { TuningPanel } from "./tuning_panel.js";
@@ -14,15 +16,20 @@ const root = document.documentElement;
 
 if (!globalThis.started) await new Promise((resolve) => addEventListener("started", resolve, { once: true })); // by first.js
 const { settings, take, ...started } = globalThis.started;
+const FULL = 4_096; // numbers of one thing that the page's machine-readable result has at most
+const BRIEF = 64; // of a frame
 const KEEPER_MS = 3_000; // after the first result, when nobody waits
 let count = 0;
 let firstMs = null;
 let frameTimes = [];
+let { options } = settings;
+let stage = null;
 let restarted = null; // what to say once an engine that was replaced runs again
 
 /** Another picture or the camera is shown: what was found in the one before is forgotten. */
 function onChanged() {
   results.clear();
+  if (stage) address.set("source", stage.current.kind === "camera" ? "camera" : null);
   frameTimes = [];
   panels.showRate(null);
 }
@@ -43,13 +50,15 @@ function onResult(result, source) {
   if (firstMs === null) setTimeout(keepPage, KEEPER_MS);
   firstMs ??= performance.now();
   const { backend, reason, image, found, times } = result;
-  const told = { backend, reason, image, [results.name]: found, times, first_ms: firstMs, count, source: source?.kind };
-  root.dataset.webinferResult = JSON.stringify(told);
+  const live = ["camera", "video"].includes(source?.kind);
+  const told = { backend, reason, image, times, first_ms: firstMs, count, source: source?.kind };
+  root.dataset.webinferResult = JSON.stringify({ ...told, [results.name]: asJson(found, live ? BRIEF : FULL) });
   if (source !== stage.current) return; // of a picture that is no longer shown
-  results.show({ picture: image, found, mirrored: stage.mirrored });
+  results.show({ picture: image, found, mirrored: stage.mirrored, medium: source.element, live });
+  remember(result, source);
   panels.showBackend(`Runs on ${backend}: ${reason}`); // another one after the loss of a GPU
   panels.showTimes(times);
-  if (source.kind === "camera") panels.showRate(rate(performance.now()));
+  if (live) panels.showRate(rate(performance.now()));
 }
 
 /** From now on the page opens without a network, once its files are kept (offline.js). */
@@ -126,6 +135,21 @@ async function reloadIfRenewed() {
   } catch {} // nobody answers, or no list is published: what this page knows has to do
 }
 
+/** Runs something else from now on: {backend}, {model} or {options}, which the address says as `name`. */
+function select(wanted, name, value = wanted[name]) {
+  troubles.forgetAll();
+  panels.showBackend("Changing …");
+  if (!engine.exists) progress.begin("Starting the engine");
+  address.set(name, value);
+  engine.select(wanted);
+}
+
+function setOption(field) {
+  if (!field.reportValidity()) return;
+  options = { ...options, [field.dataset.option]: field.valueAsNumber };
+  select({ options }, field.dataset.option, field.value);
+}
+
 const progress = new panels.Progress();
 const troubles = new Troubles();
 const engine = new EngineClient(settings, started, {
@@ -144,8 +168,11 @@ const engine = new EngineClient(settings, started, {
   quiet: (seconds) => troubles.slow(seconds),
   moving: () => troubles.slow(null),
 });
-const results = new Results(settings.manifest, byId("overlay"), (error) => troubles.show(error, { retry: true }));
-const stage = new Stage({ engine, troubles, patienceMs: settings.patience, changed: onChanged });
+const results = new Results(settings.manifest, byId("overlay"), {
+  refuse: (error) => troubles.show(error, { retry: true }),
+  changed: address.set,
+});
+stage = new Stage({ engine, troubles, patienceMs: settings.patience, changed: onChanged });
 const profile = new ProfilePanel(() => engine.profile());
 const tuning = new TuningPanel((type, fields) => engine.ask(type, fields));
 
@@ -158,7 +185,10 @@ byId("file").addEventListener("change", ({ target }) => {
 byId("camera").addEventListener("click", () => stage.toggleCamera());
 byId("use-sample").addEventListener("click", () => {
   troubles.forget();
-  stage.showSample();
+  if (byId("model")) byId("model").value = settings.model;
+for (const field of document.querySelectorAll("[data-option]")) field.value = options[field.dataset.option];
+stage.showSample();
+if (address.get("source") === "camera") stage.toggleCamera();
 });
 byId("dismiss").addEventListener("click", () => {
   troubles.forget();
@@ -167,11 +197,10 @@ byId("dismiss").addEventListener("click", () => {
 byId("retry").addEventListener("click", tryAgain);
 byId("plan-box").addEventListener("toggle", ({ target }) => target.open && engine.plan());
 byId("backends").addEventListener("change", ({ target }) => {
-  troubles.forgetAll();
-  panels.showBackend(`Changing to ${target.value} …`);
-  if (!engine.exists) progress.begin("Starting the engine");
-  engine.select({ backend: target.value });
+  select({ backend: target.value }, "backend");
 });
+byId("model")?.addEventListener("change", ({ target }) => select({ model: target.value }, "model"));
+for (const field of document.querySelectorAll("[data-option]")) field.addEventListener("change", () => setOption(field));
 byId("backends").querySelector(`[value=${settings.backend}]`).checked = true;
 watchDropsAndPastes(byId("stage"), (file) => stage.showFile(file), (error) => troubles.show(error));
 new ResizeObserver(() => results.redraw()).observe(byId("stage"));
@@ -179,4 +208,7 @@ new ResizeObserver(() => results.redraw()).observe(byId("stage"));
 take();
 progress.begin("Starting the engine");
 engine.start();
+if (byId("model")) byId("model").value = settings.model;
+for (const field of document.querySelectorAll("[data-option]")) field.value = options[field.dataset.option];
 stage.showSample();
+if (address.get("source") === "camera") stage.toggleCamera();

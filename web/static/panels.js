@@ -1,4 +1,4 @@
-// The panels beside the picture: progress, message, results, capabilities, plan. Text only, never HTML:
+// The panels beside the picture: progress, message, times, capabilities, plan. Text only, never HTML:
 // names in a model or a file are shown as they are.
 
 const byId = (id) => document.getElementById(id);
@@ -84,17 +84,6 @@ export function showMessage({ title, text, retry = false, close = true, severe =
 /** Takes the message away. */
 export function hideMessage() {
   byId("message").hidden = true;
-}
-
-/** What was found, as a list for readers of the page and of the screen: {name, value, detail} of each thing. */
-export function showResults(summary, things) {
-  say(byId("found"), summary);
-  const rows = things.map(({ name, value, detail }) => {
-    const row = element("li");
-    row.append(element("strong", name), element("span", value, "score"), element("span", detail, "quiet"));
-    return row;
-  });
-  byId("things").replaceChildren(...rows);
 }
 
 /** Milliseconds of the newest picture. */

@@ -1,9 +1,18 @@
-// What the engine's task found: drawn over the picture and listed beside it. How one kind of result looks is the business
-// of results/<kind>.js; which kind it is, and what things are called, the engine says when it is ready.
+// What the engine's task found: drawn over the picture, listed in a table, handed out as files. How one kind of result
+// looks is the business of results/<kind>.js; which kind it is, and what things are called, the engine says when it is ready.
 
-import { showResults } from "./panels.js";
+import { fillTable } from "./results_table.js";
+import { drawWhole, viewAt, viewOn } from "./view.js";
 
-const NOTHING = { picture: null, found: [], mirrored: false };
+const byId = (id) => document.getElementById(id);
+const NOTHING = { picture: null, found: [], mirrored: false, medium: null };
+const TABLE_MS = 250; // between two tables of a video
+
+/** Things as JSON can hold them: typed arrays as lists of numbers with two decimals, those longer than `most` as their length. */
+export function asJson(found, most = Infinity) {
+  const brief = (values) => (values.length > most ? { length: values.length } : Array.from(values, (value) => Math.round(value * 100) / 100));
+  return JSON.parse(JSON.stringify(found, (_, value) => (ArrayBuffer.isView(value) ? brief(value) : value)));
+}
 
 /** The results on the page. */
 export class Results {
@@ -11,15 +20,20 @@ export class Results {
   #canvas;
   #schema = null; // webinfer/tasks/base.py, ResultSchema
   #drawer = null; // the module of its kind
-  #shown = null; // {picture, found, mirrored}, or null for nothing yet
+  #shown = null; // {picture, found, mirrored, medium, live}, or null for nothing yet
   #refuse;
+  #changed;
   #attempts = 0;
+  #listed = 0; // when the table was filled last
 
-  /** `refuse(error)` hears that the code which draws could not be had; `renew` tries again. */
-  constructor(manifest, canvas, refuse) {
+  /** `refuse(error)` hears that the code which draws could not be had; `changed(name, value)` of what was chosen for drawing. */
+  constructor(manifest, canvas, { refuse, changed }) {
     this.#manifest = manifest;
     this.#canvas = canvas;
     this.#refuse = refuse;
+    this.#changed = changed;
+    byId("download-json").addEventListener("click", () => this.#offer(this.#json(), "json"));
+    byId("download-picture").addEventListener("click", async () => this.#offer(await this.picture(), "png"));
   }
 
   /** The field of the page's machine-readable result that holds what was found. */
@@ -29,6 +43,7 @@ export class Results {
 
   /** Takes over what the engine's task finds from now on; ends when it can be drawn. */
   async expect(schema) {
+    const other = this.#schema?.kind !== schema.kind;
     this.#schema = schema;
     const name = `static/results/${schema.kind}.js`;
     const attempt = this.#attempts; // browsers remember a module that failed: another fragment is another module
@@ -38,7 +53,18 @@ export class Results {
       this.#attempts += 1;
       return this.#refuse({ code: "download", message: `The results cannot be drawn: ${message}.` });
     }
+    if (other) this.#showControls();
     if (this.#shown) this.show(this.#shown);
+  }
+
+  #showControls() {
+    const box = byId("result-controls");
+    box.replaceChildren();
+    this.#drawer.controls?.(box, new URLSearchParams(location.search), (name, value) => {
+      this.redraw();
+      this.#changed(name, value);
+    });
+    box.hidden = !box.childElementCount;
   }
 
   /** Asks again for the code that draws, if it did not come. */
@@ -46,25 +72,61 @@ export class Results {
     if (this.#schema && !this.#drawer) this.expect(this.#schema);
   }
 
-  /** Shows what was found in a picture of {width, height}; `mirrored`: the picture is shown as in a mirror. */
-  show({ picture, found, mirrored }) {
-    this.#shown = { picture, found, mirrored };
+  /**
+   * Shows what was found in a picture of {width, height}, which the element `medium` shows, `mirrored` as in a mirror;
+   * `live`: as one of many.
+   */
+  show(shown) {
+    this.#shown = shown;
     this.redraw();
-    if (!this.#drawer) return;
-    const rows = found.map((one, index) => ({ name: `${this.#schema.label} ${index + 1}`, ...this.#drawer.describe(one) }));
-    showResults(`${this.#schema.title}: ${found.length}`, rows);
+    const now = performance.now();
+    if (!this.#drawer || (shown.live && now - this.#listed < TABLE_MS)) return;
+    this.#listed = now;
+    this.#tell(`${this.#schema.title}: ${shown.found.length}`, shown.found);
   }
 
   /** Shows nothing: another picture is on its way. */
   clear() {
     this.#shown = null;
+    this.#listed = 0;
     this.redraw();
-    if (this.#schema) showResults(`${this.#schema.title}: –`, []);
+    if (this.#schema) this.#tell(`${this.#schema.title}: –`, []);
+  }
+
+  /** A live region must not repeat itself thirty times a second. */
+  #tell(summary, found) {
+    if (byId("found").textContent !== summary) byId("found").textContent = summary;
+    fillTable(byId("things"), found, this.#schema, this.#drawer?.describe);
+    byId("downloads").hidden = !this.#shown;
   }
 
   /** Draws once more, for a canvas of another size. */
   redraw() {
-    const { picture, found, mirrored } = this.#shown ?? NOTHING;
-    this.#drawer?.draw(this.#canvas, picture, found, mirrored);
+    const { picture, found, mirrored, medium } = this.#shown ?? NOTHING;
+    const view = viewOn(this.#canvas, picture ?? { width: 1, height: 1 }, { mirrored, medium });
+    if (picture?.width && found.length) this.#drawer?.draw(view, found, this.#schema);
+  }
+
+  #json() {
+    const { picture, found } = this.#shown;
+    const text = JSON.stringify({ image: picture, [this.#schema.name]: asJson(found) }, null, 1);
+    return new Blob([text], { type: "application/json" });
+  }
+
+  /** The picture with what is drawn over it, in pixels of its own or at most `side` wide and high, as a blob. */
+  picture(side = Infinity, type = "image/png") {
+    const { picture, found, mirrored, medium } = this.#shown;
+    const part = Math.min(1, side / Math.max(picture.width, picture.height));
+    const canvas = document.createElement("canvas");
+    const view = viewAt(canvas, picture, { mirrored, medium, part });
+    drawWhole(view, medium);
+    if (found.length) this.#drawer.draw(view, found, this.#schema);
+    return new Promise((resolve) => canvas.toBlob(resolve, type, 0.8));
+  }
+
+  #offer(blob, ending) {
+    const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(blob), download: `${this.name}.${ending}` });
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   }
 }

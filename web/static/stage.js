@@ -1,6 +1,7 @@
-// What is looked at: the sample photo, a picture of the user's, or the camera.
+// What is looked at: the sample photo, a picture or a film of the user's, or the camera.
 
 import { Camera, grab } from "./camera.js";
+import { Film } from "./film.js";
 import { bitmapOf, openPicture } from "./picture.js";
 
 const byId = (id) => document.getElementById(id);
@@ -25,10 +26,11 @@ export class Stage {
   #patienceMs;
   #opened = 0; // counts what was asked for: only the last one may appear
   #camera;
+  #film;
   #sampleUrl = byId("sample").src;
   #sample = loaded(byId("sample")); // settled when the photo has come, or cannot be had
   #asking = new AbortController();
-  current = null; // {kind: "sample" | "picture" | "camera", image: () => Promise}
+  current = null; // {kind: "sample" | "picture" | "camera" | "video", element, image: () => Promise}
 
   constructor({ engine, troubles, patienceMs, changed }) {
     this.#engine = engine;
@@ -36,29 +38,34 @@ export class Stage {
     this.#changed = changed;
     this.#patienceMs = patienceMs;
     this.#sample.catch(() => {}); // said where it is waited for
-    this.#camera = new Camera(byId("video"), (video) => this.#onFrame(video).catch((error) => troubles.show(error)), (error) => {
+    const onFrame = (video) => this.#onFrame(video).catch((error) => troubles.show(error));
+    this.#camera = new Camera(byId("video"), onFrame, (error) => {
       troubles.show(error);
       this.showSample();
     });
+    this.#film = new Film(byId("video"), onFrame);
   }
 
   /** Whether pictures come by themselves. */
   get live() {
-    return this.current?.kind === "camera";
+    return ["camera", "video"].includes(this.current?.kind);
   }
 
   /** Whether the current medium is shown as in a mirror. */
   get mirrored() {
-    return this.live && this.#camera.mirrored;
+    return this.current?.kind === "camera" && this.#camera.mirrored;
   }
 
-  /** Shows one of the three media and forgets what was found in the one before. */
+  /** Shows one of the media and forgets what was found in the one before. */
   #show(id, medium) {
     for (const other of ["sample", "picture", "video"]) byId(other).hidden = other !== id;
-    this.current = medium;
-    if (!this.live) this.#camera.stop();
-    byId("camera").setAttribute("aria-pressed", String(this.live));
-    byId("camera").textContent = this.live ? "Stop the camera" : "Start the camera";
+    this.current = { ...medium, element: byId(id) };
+    const filming = medium.kind === "camera";
+    if (!filming) this.#camera.stop();
+    if (medium.kind !== "video") this.#film.stop();
+    byId("camera").setAttribute("aria-pressed", String(filming));
+    byId("camera").textContent = filming ? "Stop the camera" : "Start the camera";
+    byId("video").classList.toggle("back", !this.mirrored);
     this.#changed();
   }
 
@@ -68,7 +75,7 @@ export class Stage {
     if (this.live) return;
     try {
       const image = await medium.image();
-      if (medium === this.current) this.#engine.detect(image, medium);
+      if (medium === this.current) this.#engine.detect(image, medium, false);
       else image.close();
     } catch (error) {
       if (medium.kind === "sample") throw error; // `showSample` tells of it
@@ -125,9 +132,28 @@ export class Stage {
     if (this.current.kind === "sample") this.showSample();
   }
 
-  /** Shows the picture in a file. */
+  /** Plays the film in a file. */
+  async #showFilm(file, turn) {
+    this.#camera.stop();
+    try {
+      byId("video").hidden = false; // or some browsers would not play it
+      await this.#film.play(file);
+    } catch (error) {
+      if (turn !== this.#opened) return;
+      this.#troubles.show(error);
+      return this.showSample();
+    }
+    if (turn !== this.#opened) return;
+    this.#troubles.forget();
+    byId("video").setAttribute("aria-label", `Your video ${file.name}`);
+    this.#show("video", { kind: "video" });
+    this.#engine.drop();
+  }
+
+  /** Shows the picture in a file, or plays the film. */
   async showFile(file) {
     const turn = ++this.#opened;
+    if (file.type.startsWith("video/")) return this.#showFilm(file, turn);
     let bitmap;
     try {
       bitmap = await openPicture(file);
@@ -151,23 +177,24 @@ export class Stage {
   async toggleCamera() {
     this.#opened += 1;
     if (this.#camera.running) return this.showSample();
+    this.#film.stop();
     try {
       if (!(await this.#camera.start())) return;
       this.#troubles.forget();
+      byId("video").setAttribute("aria-label", "Your camera");
       this.#show("video", { kind: "camera" });
-      byId("video").classList.toggle("back", !this.#camera.mirrored);
       this.#engine.drop();
     } catch (error) {
       this.#troubles.show(error);
     }
   }
 
-  /** A camera frame: looked at if the engine has nothing to do, else let go, so that no queue grows. */
+  /** A frame of camera or film: looked at if the engine has nothing to do, else let go, so that no queue grows. */
   async #onFrame(video) {
     const medium = this.current;
     if (!this.live || !this.#engine.idle) return;
     const image = await grab(video);
-    if (medium === this.current && this.#engine.idle) this.#engine.detect(image, medium);
+    if (medium === this.current && this.#engine.idle) this.#engine.detect(image, medium, true);
     else image.close();
   }
 }

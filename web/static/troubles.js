@@ -23,6 +23,7 @@ const TITLES = {
   kernel: "The engine’s kernels failed",
   limit: "That is too large",
   "model-format": "The model cannot be read",
+  "model-missing": "The model cannot be had",
   "model-unknown": "There is no such model",
   "out-of-memory": "There is not enough memory",
   protocol: "Page and engine do not belong together",

@@ -87,9 +87,9 @@ def fits(message: dict[str, Any]) -> None:
 def test_the_task_of_the_page_answers_as_declared() -> None:
     heard: list[dict[str, Any]] = []
     worker = EngineWorker(lambda text: heard.append(json.loads(text)))
-    run(worker.start("face-detection", "blazeface_short_range", "wasm", 0, "{}"))
-    run(worker.detect(7, photo("astronaut.png")))
-    run(worker.detect(8, "no picture"))
+    run(worker.start("face-detection", "blazeface_short_range", "wasm", "{}", 0, "{}"))
+    run(worker.detect(7, photo("astronaut.png"), False))
+    run(worker.detect(8, "no picture", False))
     worker.plan()
     run(worker.profile())
     run(worker.tune(1.0))
@@ -106,7 +106,7 @@ def test_the_task_of_the_page_answers_as_declared() -> None:
 
 def test_without_a_task_the_engine_starts_and_says_what_it_can_do() -> None:
     heard: list[dict[str, Any]] = []
-    run(EngineWorker(lambda text: heard.append(json.loads(text))).start("", "", "auto", 0, "{}"))
+    run(EngineWorker(lambda text: heard.append(json.loads(text))).start("", "", "auto", "{}", 0, "{}"))
     (started,) = heard
     fits(started)
     assert started["type"] == "started"
@@ -116,7 +116,7 @@ def test_without_a_task_the_engine_starts_and_says_what_it_can_do() -> None:
 def test_an_unknown_model_ends_the_start_with_the_names_there_are() -> None:
     heard: list[dict[str, Any]] = []
     worker = EngineWorker(lambda text: heard.append(json.loads(text)))
-    run(worker.start("face-detection", "nobody", "wasm", 0, json.dumps({"models/other.tflite": "/x"})))
+    run(worker.start("face-detection", "nobody", "wasm", "{}", 0, json.dumps({"models/other.tflite": "/x"})))
     fits(heard[-1])
     assert (heard[-1]["code"], heard[-1]["fatal"]) == ("model-unknown", True)
     assert "blazeface_short_range" in heard[-1]["message"]

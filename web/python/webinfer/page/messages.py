@@ -8,8 +8,8 @@ VERSION = 6
 TO_ENGINE: dict[str, dict[str, str]] = {
     "runtime": {"module": "any?"},
     "runtimeChecked": {"whole": "flag"},
-    "detect": {"id": "number", "image": "any"},
-    "select": {"backend": "text", "model": "text"},
+    "detect": {"id": "number", "image": "any", "live": "flag"},
+    "select": {"backend": "text", "model": "text", "options": "object"},
     "plan": {},
     "profile": {},
     "tune": {"budget": "number"},
@@ -21,10 +21,12 @@ TO_ENGINE: dict[str, dict[str, str]] = {
     "close": {},
     "start": {
         "manifest": "object",
+        "facts": "object",
         "page": "text",
         "task": "text",
         "model": "text",
         "also": "list",
+        "options": "object",
         "backend": "text",
         "debug": "number",
         "life": "text",

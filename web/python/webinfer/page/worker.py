@@ -1,8 +1,8 @@
 """The Python end of the engine's web worker: messages in, JSON messages out. Knows tasks by name only.
 
-One call per message. Answers are JSON texts, so that no proxy crosses to JavaScript and nothing has
-to be freed there. Exceptions become `error` messages; JavaScript sees one only when the interpreter
-itself has died. The messages are defined in messages.toml.
+One call per message. Answers are JSON texts, so that no proxy crosses to JavaScript but those of numbers in
+bulk, and nothing else has to be freed there. Exceptions become `error` messages; JavaScript sees one only
+when the interpreter itself has died. The messages are defined in messages.toml.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from webinfer.importers.formats import model_names
 from webinfer.models.registry import MODELS
 from webinfer.page.messages import FROM_ENGINE, VERSION
 from webinfer.page.model_desk import ModelDesk
+from webinfer.page.plain import plain
 from webinfer.session.session import Session
 from webinfer.tasks import TASKS
 from webinfer.tasks.base import Task
@@ -39,46 +40,45 @@ class ServedHost(Protocol):
 
 
 class EngineWorker:
-    """Answers the messages of one page; `answer` takes each answer as JSON text, and buffers behind it."""
+    """Answers the messages of one page; `answer` takes each answer as JSON text, and behind it the numbers in bulk."""
 
     def __init__(self, answer: Callable[..., None]) -> None:
         self._answer = answer
+        self._streaming = False  # whether the last picture was one of a video
         self._task: Task[Any] | None = None
         self._task_name = self._model = ""
         self._notice: dict[str, str] | None = None
         self._reported: dict[str, int] = {}  # stage -> the last progress told
         self._desk, self._asked = ModelDesk(self._step), 0
 
-    async def start(self, task: str, model: str, backend: str, debug: int, assets: str) -> None:
+    async def start(self, task: str, model: str, backend: str, options: str, debug: int, assets: str) -> None:
         """Loads the model of a task (tasks.TASKS); answers with `progress` and `ready`, without a task with `started`.
 
-        `assets` is a JSON object of logical names and URLs.
+        `assets` is a JSON object of logical names and URLs, `options` one of options of the task's `create`.
         """
         set_debug_level(debug)
-        urls: dict[str, str] = json.loads(assets)
+        urls = _configured(assets)
         published = model_names(name for name in urls if name.startswith(MODEL_FOLDER))
         known = sorted({*MODELS, *published})
         if task and model not in known:
             text = f"There is no model named {model!r} here. Put one of these into the address as ?model=: "
             self._send("error", code="model-unknown", message=text + ", ".join(known), fatal=True)
             return
-        host = current()
-        if isinstance(host, ServedHost):
-            host.configure(urls)
         self._task_name = task
         if task:
-            await self.select(backend, model)
+            await self.select(backend, model, options)
         else:
             self._send("started", capabilities=_capabilities())
 
-    async def select(self, backend: str, model: str) -> None:
-        """Runs this model on this backend from now on; answers `ready`.
+    async def select(self, backend: str, model: str, options: str, assets: str = "{}") -> None:
+        """Runs this model on this backend with these options from now on; answers `ready`. `assets` are more files.
 
         What cannot run leaves the one before at work, and both an error and `ready` say so.
         """
+        _configured(assets)
         try:
             fresh = await TASKS[self._task_name].create(
-                model=model, backend=_with_fallback(backend), progress=self._progress
+                model=model, backend=_with_fallback(backend), progress=self._progress, **json.loads(options)
             )
         except Exception as error:
             self._error(error, fatal=self._task is None)
@@ -91,18 +91,28 @@ class EngineWorker:
             self._notice = _notice(backend, fresh.session)
         self._ready()
 
-    async def detect(self, number: int, image: Any) -> None:
-        """Runs the task on a platform image; answers `result` or `error` with the picture's number."""
+    async def detect(self, number: int, image: Any, live: bool) -> None:
+        """Runs the task on a platform image; answers `result` or `error` with the picture's number.
+
+        Of a `live` video things are followed from frame to frame by tasks that can.
+        """
         try:
-            task = self._live()
-            found = await task.run(image)
+            task: Any = self._live()
+            following = live and hasattr(task, "detect_for_video")
+            if following and not self._streaming:
+                task.reset()
+            self._streaming = live
+            found = await (task.detect_for_video if following else task.run)(image)
+            arrays: list[memoryview] = []
+            values = plain(found, arrays)
             self._send(
                 "result",
+                *arrays,
                 id=number,
                 backend=task.session.backend,
                 reason=task.session.choice,
                 image=_size(image),
-                found=[dataclasses.asdict(one) for one in found],
+                found=values,
                 times=dict(task.times),
             )
         except Exception as error:
@@ -110,7 +120,7 @@ class EngineWorker:
 
     async def warm_up(self, image: Any) -> None:
         """Runs on a platform image and answers nothing."""
-        if self._task is not None:
+        if self._task is not None and self._task.takes == "picture":
             await self._task.run(image)
 
     def plan(self) -> None:
@@ -239,6 +249,15 @@ def _notice(asked: str, session: Session) -> dict[str, str] | None:
     if asked in ("auto", session.backend):
         return None
     return {"code": "backend-unavailable", "message": f"Running on {session.choice}"}
+
+
+def _configured(assets: str) -> dict[str, str]:
+    """The URLs of files by logical name, which the host knows from now on; from a JSON object."""
+    urls: dict[str, str] = json.loads(assets)
+    host = current()
+    if isinstance(host, ServedHost):
+        host.configure(urls)
+    return urls
 
 
 def _capabilities() -> list[dict[str, Any]]:

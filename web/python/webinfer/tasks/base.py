@@ -59,11 +59,15 @@ class Detection:
 
 @dataclass(frozen=True, slots=True)
 class ResultField:
-    """A field of each thing found: its name, its kind ("box", "number", "points") and its unit."""
+    """A field of each thing found: its name, its unit, and its kind, which says how it is shown.
+
+    Kinds are "box", "number", "text", "points" (places by name), "landmarks" (`tasks.landmarks.Landmarks`) and "mask".
+    """
 
     name: str
     kind: str
     unit: str
+    lines: tuple[tuple[int, ...], ...] = ()  # of landmarks: chains of indices that are drawn as lines
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from webinfer.models.layouts import FACE_MESH
 from webinfer.tasks.base import Box
 from webinfer.tasks.crop import Region
 from webinfer.tasks.face_detector import DETECTORS
-from webinfer.tasks.face_parts import EYES, IRIS_POINTS, PARTS
+from webinfer.tasks.face_parts import CONTOURS, EYES, IRIS_POINTS, PARTS
 from webinfer.tasks.landmarks import LANDMARKS, SCORE, LandmarkModel, Landmarks, LandmarkTask, landmarks_schema
 from webinfer.tasks.regions import RegionRule, box_of
 from webinfer.tensor import Tensor
@@ -67,7 +67,7 @@ class FaceLandmarker(LandmarkTask[FaceLandmarks]):
     """
 
     name = "face-landmarks"
-    result = landmarks_schema("faces", "Faces found", "Face")
+    result = landmarks_schema("faces", "Faces found", "Face", lines=CONTOURS)
     family, rule = DETECTORS, EYES_TO_REGION
     kinds = (
         LandmarkModel("face mesh", FACE_MESH, (3 * POINTS, 1), _plain),

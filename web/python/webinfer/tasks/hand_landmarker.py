@@ -32,6 +32,7 @@ PALM_TO_REGION = RegionRule(0, 2, math.pi / 2, scale=2.6, shift=-0.5)
 # Of a frame before: wrist, thumb and the first two joints of each finger; the direction is that from the wrist to the
 # middle of the fingers' first joints.
 STABLE = (0, 1, 2, 3, 5, 6, 9, 10, 13, 14, 17, 18)
+BONES = ((0, 1, 2, 3, 4), (0, 5, 6, 7, 8), (9, 10, 11, 12), (13, 14, 15, 16), (0, 17, 18, 19, 20), (5, 9, 13, 17))
 HAND_TO_REGION = RegionRule(0, len(STABLE), math.pi / 2, scale=2.0, shift=-0.1)
 
 
@@ -65,7 +66,7 @@ class HandLandmarker(LandmarkTask[HandLandmarks]):
     """Finds the landmarks of hands. Make one with `await HandLandmarker.create(most=2)`."""
 
     name = "hand-landmarks"
-    result = landmarks_schema("hands", "Hands found", "Hand", ResultField("handedness", "text", ""))
+    result = landmarks_schema("hands", "Hands found", "Hand", ResultField("handedness", "text", ""), lines=BONES)
     family, rule = SsdFamily("MediaPipe palm detector", (PALM,)), PALM_TO_REGION
     kinds = (LandmarkModel("MediaPipe hand model", HAND, (3 * POINTS, 1, 1, 3 * POINTS), _read),)
     default_model, default_detector = "hand_landmark_full", "palm_detection_full"

@@ -52,11 +52,11 @@ class Landmark:
 
 
 class Landmarks(Sequence[Landmark]):
-    """Points in the model's order; `xyz` are their numbers, three a point."""
+    """Points in the model's order; `xyz` are their numbers, three a point, `confidences` two or none."""
 
     def __init__(self, xyz: Sequence[float], confidences: Sequence[float] = ()) -> None:
         self.xyz = array.array("f", xyz)
-        self._confidences = confidences  # visibility and presence of each
+        self.confidences = confidences  # visibility and presence of each, or none
 
     def __len__(self) -> int:
         return len(self.xyz) // 3
@@ -69,7 +69,7 @@ class Landmarks(Sequence[Landmark]):
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
         i = range(len(self))[index]
-        return Landmark(*self.xyz[3 * i : 3 * i + 3], *self._confidences[2 * i : 2 * i + 2])
+        return Landmark(*self.xyz[3 * i : 3 * i + 3], *self.confidences[2 * i : 2 * i + 2])
 
     def __iter__(self) -> Iterator[Landmark]:
         return (self[i] for i in range(len(self)))
@@ -143,10 +143,13 @@ def crop_map(crop: Crop) -> dict[str, array.array[float]]:
     return {name: array.array("f", numbers) for name, numbers in maps.items()}
 
 
-def landmarks_schema(name: str, title: str, label: str, *more: ResultField) -> ResultSchema:
+def landmarks_schema(
+    name: str, title: str, label: str, *more: ResultField, lines: Sequence[Sequence[int]]
+) -> ResultSchema:
     """How things with landmarks are shown; `more` are fields besides box, score and landmarks."""
     fields = ResultField("box", "box", "px"), ResultField("score", "number", "0..1")
-    return ResultSchema("landmarks", name, title, label, (*fields, *more, ResultField("landmarks", "points", "px")))
+    points = ResultField("landmarks", "landmarks", "px", tuple(map(tuple, lines)))
+    return ResultSchema("landmarks", name, title, label, (*fields, *more, points))
 
 
 def _shape(picture: PictureInput) -> tuple[int, ...]:

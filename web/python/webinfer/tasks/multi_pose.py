@@ -33,6 +33,7 @@ RADIUS = 20.0  # pixels of the input, within which two bodies' points are one
 LINKS = 16  # of the skeleton; PoseNet has offsets along them, both ways
 PARTS = ("eye", "ear", "shoulder", "elbow", "wrist", "hip", "knee", "ankle")
 NAMES = ("nose", *(f"{side}_{part}" for part in PARTS for side in ("left", "right")))  # from the person's own side
+LIMBS = ((3, 1, 0, 2, 4), (9, 7, 5, 6, 8, 10), (5, 11, 12, 6), (11, 13, 15), (12, 14, 16))
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +151,7 @@ class MultiPoseDetector(PictureTask[BodyPose]):
 
     name = "multi-pose"
     extension = POSES
-    result = landmarks_schema("poses", "Bodies found", "Body")
+    result = landmarks_schema("poses", "Bodies found", "Body", lines=LIMBS)
 
     def __init__(self, session: Session, spec: InputSpec, feeder: PictureFeeder) -> None:
         super().__init__(session, spec, feeder)

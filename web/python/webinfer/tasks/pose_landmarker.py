@@ -29,6 +29,10 @@ POINTS, ALL = 33, 39  # the last six help to find the body again: the first of t
 CELLS, WINDOW = 64, 3  # of the heat map a side; cells on each side of a point that move it
 LEAST_HEAT = 0.5
 CONFIDENCES = "confidences"
+LIMBS = (  # face, mouth, trunk, arms with hands, legs with feet
+    (8, 6, 5, 4, 0, 1, 2, 3, 7), (10, 9), (11, 12, 24, 23, 11), (11, 13, 15, 17, 19, 15, 21),
+    (12, 14, 16, 18, 20, 16, 22), (23, 25, 27, 29, 31, 27), (24, 26, 28, 30, 32, 28),
+)  # fmt: skip
 BODY_TO_REGION = RegionRule(0, 1, math.pi / 2, scale=1.25, around_start=True)
 
 
@@ -101,7 +105,7 @@ class PoseLandmarker(LandmarkTask[PoseLandmarks]):
     """Finds the landmarks of bodies. Make one with `await PoseLandmarker.create()`."""
 
     name = "pose-landmarks"
-    result = landmarks_schema("poses", "Bodies found", "Body")
+    result = landmarks_schema("poses", "Bodies found", "Body", lines=LIMBS)
     family, rule = SsdFamily("MediaPipe pose detector", (BODY,)), BODY_TO_REGION
     kinds = (
         LandmarkModel(

@@ -26,7 +26,7 @@ INPUTS: dict[tuple[int, ...], PictureInput] = {
 
 @dataclass(frozen=True, slots=True)
 class Mask:
-    """Probabilities 0..1 that a pixel belongs to a person, float32, row by row, as large as the picture."""
+    """Probabilities 0..1 that a pixel belongs to a person, float32, row by row, over all of the picture."""
 
     width: int
     height: int
@@ -42,8 +42,9 @@ class SelfieSegmenter(PictureTask[Mask]):
     name = "segmentation"
     result = ResultSchema("mask", "masks", "Masks", "Mask", (ResultField("values", "mask", "0..1"),))
 
-    def __init__(self, session: Session, spec: InputSpec, feeder: PictureFeeder) -> None:
+    def __init__(self, session: Session, spec: InputSpec, feeder: PictureFeeder, full_size: bool) -> None:
         super().__init__(session, spec, feeder)
+        self._full_size = full_size
         self._scaler = Scaler(session.host, self._larger)
 
     @classmethod
@@ -51,11 +52,14 @@ class SelfieSegmenter(PictureTask[Mask]):
         cls,
         model: Any = "selfie_segmentation",
         *,
+        full_size: bool = True,
         backend: str | Sequence[str] = "auto",
         progress: Progress | None = None,
         host: Host | None = None,
     ) -> SelfieSegmenter:
         """A segmenter that is ready. `model` is a known name, bytes, a path or a URL.
+
+        Masks are as large as the picture; without `full_size` as large as the model's output.
 
         Raises:  what `webinfer.load` raises; ModelFormatError if the model is not a selfie segmentation model
         """
@@ -68,7 +72,7 @@ class SelfieSegmenter(PictureTask[Mask]):
                     f"{', '.join(map(str, INPUTS))} with a mask of that size as the only output"
                 )
             spec = InputSpec(kind, keep_aspect=False, border=Border.EDGE, corners=True)
-            segmenter = cls(session, spec, await PictureFeeder.create(session))
+            segmenter = cls(session, spec, await PictureFeeder.create(session), full_size)
             await session.warmup()
         return segmenter
 
@@ -81,8 +85,11 @@ class SelfieSegmenter(PictureTask[Mask]):
         return mask
 
     async def decode(self, outputs: Mapping[str, Tensor], crop: Crop) -> list[Mask]:
-        """The mask, as large as the region that the model saw."""
+        """The mask of the region that the model saw."""
         (small,), size = outputs.values(), sizes(crop)
+        if not self._full_size:
+            _, height, width, _ = small.shape
+            return [Mask(width, height, small.flat())]
         (large,) = (await self._scaler.run(size, {"mask": small})).values()
         return [Mask(*size[:2], large.flat())]
 

@@ -1,0 +1,26 @@
+"""What a task found as values that JSON can hold; numbers in bulk go beside it."""
+
+from __future__ import annotations
+
+import array
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from webinfer.tasks.landmarks import Landmarks
+
+
+def plain(value: Any, arrays: list[memoryview]) -> Any:
+    """The value as JSON: an object for each dataclass, and {"array": n} for numbers that are `arrays[n]` then."""
+    if isinstance(value, memoryview | array.array):
+        arrays.append(memoryview(value))
+        return {"array": len(arrays) - 1}
+    if isinstance(value, Landmarks):
+        return plain({"xyz": value.xyz, "confidences": array.array("f", value.confidences)}, arrays)
+    if dataclasses.is_dataclass(value):
+        value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(name): plain(one, arrays) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(one, arrays) for one in value]
+    return value

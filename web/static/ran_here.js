@@ -1,0 +1,25 @@
+// What this device measured of each demo that ran on it, for the home page. It stays on this device.
+
+const PREFIX = "webinfer ran ";
+const EVERY_MS = 1000;
+let noted = 0;
+
+/** Notes how long a demo took here. */
+export function remember({ backend, times }, source) {
+  const now = performance.now();
+  if (source.kind === "camera" && now - noted < EVERY_MS) return;
+  noted = now;
+  const ms = times.prepare_ms + times.infer_ms + times.decode_ms;
+  try {
+    localStorage.setItem(PREFIX + location.pathname, JSON.stringify({ backend, ms }));
+  } catch {} // a browser that keeps nothing
+}
+
+/** What was noted of the demo with this address, {backend, ms}, or null. */
+export function remembered(address) {
+  try {
+    return JSON.parse(localStorage.getItem(PREFIX + address));
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,25 @@
+// Results of the kind "categories": what a picture shows, as bars at its lower edge, the best on top.
+
+const BAR = "#36e0c8";
+const MOST = 3; // bars over the picture; the table has all
+
+/** Draws categories over the picture of a view (view.js). */
+export function draw({ context, left, top, scale, picture, unit }, found) {
+  const [width, height] = [picture.width * scale, picture.height * scale];
+  const [line, gap] = [24 * unit, 4 * unit];
+  const shown = found.slice(0, MOST);
+  context.font = `600 ${13 * unit}px system-ui, sans-serif`;
+  context.textBaseline = "middle";
+  shown.forEach(({ label, index, score }, i) => {
+    const y = top + height - (shown.length - i) * (line + gap) - gap;
+    const across = Math.max(0, width - 2 * gap);
+    context.fillStyle = "rgb(6 16 20 / 72%)";
+    context.fillRect(left + gap, y, across, line);
+    context.fillStyle = BAR;
+    context.globalAlpha = 0.55;
+    context.fillRect(left + gap, y, across * Math.min(1, Math.max(0, score)), line);
+    context.globalAlpha = 1;
+    context.fillStyle = "#ffffff";
+    context.fillText(`${label || `class ${index}`}  ${(score * 100).toFixed(1)} %`, left + gap + 8 * unit, y + line / 2);
+  });
+}

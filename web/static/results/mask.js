@@ -1,0 +1,128 @@
+// Results of the kind "mask": how likely each pixel belongs to what was looked for. Shown as a colour, or used: the
+// background blurred, in one colour, or another picture.
+
+import { drawWhole } from "../view.js";
+
+const TINT = [54, 224, 200, 165]; // red, green, blue, most alpha
+const SHARP = [0.25, 0.75]; // probabilities that are background and foreground for sure
+const BLUR = 1 / 40; // of the picture's longer side
+const effects = { mask: "Mask", blur: "Blur", colour: "Colour", picture: "Picture" };
+const chosen = { effect: "mask", colour: "#1f6f5c", picture: null };
+const layers = new Map(); // canvases that are used again
+
+/** A canvas of this size, the same for the same name. */
+function layer(name, width, height) {
+  const canvas = layers.get(name) ?? document.createElement("canvas");
+  layers.set(name, canvas);
+  canvas.width = Math.max(1, Math.round(width)); // which empties it, too
+  canvas.height = Math.max(1, Math.round(height));
+  return canvas;
+}
+
+/** What alpha a probability becomes: soft edges, nothing of what is unlikely. */
+const alpha = (p) => Math.min(1, Math.max(0, (p - SHARP[0]) / (SHARP[1] - SHARP[0])));
+
+/** The mask as a picture: of this colour where there is background (`inverse`) or foreground. */
+function stencil({ width, height, values }, [red, green, blue, most], inverse) {
+  const canvas = layer("stencil", width, height);
+  const image = new ImageData(width, height);
+  for (let i = 0; i < width * height; i += 1) {
+    const part = alpha(values[i]);
+    image.data.set([red, green, blue, most * (inverse ? 1 - part : part)], 4 * i);
+  }
+  canvas.getContext("2d").putImageData(image, 0, 0);
+  return canvas;
+}
+
+/** What takes the background's place, as large as the view's picture. */
+function background({ medium, scale, picture }) {
+  const [width, height] = [picture.width * scale, picture.height * scale];
+  const canvas = layer("background", width, height);
+  const context = canvas.getContext("2d");
+  if (chosen.effect === "colour" || (chosen.effect === "picture" && !chosen.picture)) {
+    context.fillStyle = chosen.colour;
+    context.fillRect(0, 0, width, height);
+  } else if (chosen.effect === "picture") {
+    const fit = Math.max(width / chosen.picture.width, height / chosen.picture.height);
+    const [across, down] = [chosen.picture.width * fit, chosen.picture.height * fit];
+    context.drawImage(chosen.picture, (width - across) / 2, (height - down) / 2, across, down);
+  } else {
+    blurred(context, medium, width, height);
+  }
+  return canvas;
+}
+
+/** Draws the medium out of focus; where browsers cannot blur, by way of a small copy. */
+function blurred(context, medium, width, height) {
+  const radius = Math.max(width, height) * BLUR;
+  if ("filter" in context) {
+    context.filter = `blur(${radius}px)`;
+    context.drawImage(medium, -radius, -radius, width + 2 * radius, height + 2 * radius); // no dark rim
+    context.filter = "none";
+    return;
+  }
+  const small = layer("small", width / radius, height / radius);
+  small.getContext("2d").drawImage(medium, 0, 0, small.width, small.height);
+  context.imageSmoothingQuality = "high";
+  context.drawImage(small, 0, 0, width, height);
+}
+
+/** Draws masks over the picture of a view (view.js). */
+export function draw(view, found) {
+  for (const mask of found) {
+    if (chosen.effect === "mask" || !view.medium) drawWhole(view, stencil(mask, TINT, false));
+    else {
+      const canvas = background(view);
+      const context = canvas.getContext("2d");
+      context.globalCompositeOperation = "destination-in";
+      context.imageSmoothingQuality = "high";
+      context.drawImage(stencil(mask, [0, 0, 0, 255], true), 0, 0, canvas.width, canvas.height);
+      drawWhole(view, canvas);
+    }
+  }
+}
+
+/** A mask in words. */
+export function describe({ width, height, values }) {
+  let sum = 0;
+  for (const value of values) sum += value;
+  return { Share: `${((100 * sum) / values.length).toFixed(1)} %`, Mask: `${width} × ${height}` };
+}
+
+/** Puts what can be chosen into `box`; `parameters` are those of the page's address, `changed(name, value)` hears of changes. */
+export function controls(box, parameters, changed) {
+  if (effects[parameters.get("effect")]) chosen.effect = parameters.get("effect");
+  if (/^#[0-9a-f]{6}$/.test(parameters.get("colour"))) chosen.colour = parameters.get("colour");
+  const group = document.createElement("fieldset");
+  group.className = "choices";
+  group.append(Object.assign(document.createElement("legend"), { textContent: "Background" }));
+  for (const [name, title] of Object.entries(effects)) group.append(choice(name, title));
+  const colour = Object.assign(document.createElement("input"), { type: "color", value: chosen.colour, ariaLabel: "Colour of the background" });
+  const file = Object.assign(document.createElement("input"), { type: "file", accept: "image/*", ariaLabel: "Picture for the background" });
+  const refresh = () => {
+    colour.hidden = chosen.effect !== "colour";
+    file.hidden = chosen.effect !== "picture";
+  };
+  group.addEventListener("change", ({ target }) => {
+    chosen.effect = target.value;
+    refresh();
+    changed("effect", target.value);
+  });
+  colour.addEventListener("input", () => {
+    chosen.colour = colour.value;
+    changed("colour", colour.value);
+  });
+  file.addEventListener("change", async () => {
+    chosen.picture = await createImageBitmap(file.files[0]).catch(() => null);
+    changed("effect", "picture");
+  });
+  refresh();
+  box.append(group, colour, file);
+}
+
+function choice(name, title) {
+  const label = Object.assign(document.createElement("label"), { className: "choice" });
+  const input = Object.assign(document.createElement("input"), { type: "radio", name: "effect", value: name, checked: chosen.effect === name });
+  label.append(input, Object.assign(document.createElement("span"), { textContent: title }));
+  return label;
+}

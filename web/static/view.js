@@ -1,0 +1,42 @@
+// Where a picture lies on a canvas that shows it, for who draws over it (results/<kind>.js).
+
+export const EDGE = "rgb(0 0 0 / 65%)"; // under every line, so that it shows on any picture
+
+/**
+ * A view of a picture of {width, height} that fills the canvas as `object-fit: contain` does: its 2d `context` in pixels
+ * of the page, `x` and `y` of a point of the picture, `scale`, the picture's `left` and `top`, what it shows (`medium`),
+ * and `unit`, by which lines and letters of a small canvas are thinner.
+ */
+export function viewOn(canvas, picture, { mirrored = false, medium = null, ratio = devicePixelRatio || 1, cover = false } = {}) {
+  const [across, down] = [canvas.clientWidth, canvas.clientHeight].map((side) => Math.round(side * ratio));
+  return viewOf(canvas, picture, { width: across / ratio, height: down / ratio, ratio, mirrored, medium, cover });
+}
+
+/** As `viewOn`, for a canvas of the picture's own size, or of a `part` of it. */
+export function viewAt(canvas, picture, { mirrored = false, medium = null, part = 1 } = {}) {
+  const [width, height] = [picture.width * part, picture.height * part];
+  return viewOf(canvas, picture, { width, height, ratio: 1, mirrored, medium });
+}
+
+function viewOf(canvas, picture, { width, height, ratio, mirrored, medium, cover }) {
+  canvas.width = Math.round(width * ratio);
+  canvas.height = Math.round(height * ratio);
+  const context = canvas.getContext("2d");
+  context.scale(ratio, ratio);
+  const scale = Math[cover ? "max" : "min"](width / picture.width, height / picture.height);
+  const [left, top] = [(width - picture.width * scale) / 2, (height - picture.height * scale) / 2];
+  const x = (value) => left + (mirrored ? picture.width - value : value) * scale;
+  const y = (value) => top + value * scale;
+  const unit = Math.min(1.6, Math.max(0.5, Math.min(width, height) / 480));
+  return { context, width, height, scale, left, top, x, y, unit, mirrored, medium, picture };
+}
+
+/** Draws an image of any size over the whole picture of the view, mirrored as that is. */
+export function drawWhole({ context, left, top, scale, picture, mirrored }, image) {
+  context.save();
+  context.imageSmoothingQuality = "high";
+  context.translate(left + (mirrored ? picture.width * scale : 0), top);
+  context.scale(mirrored ? -1 : 1, 1);
+  context.drawImage(image, 0, 0, picture.width * scale, picture.height * scale);
+  context.restore();
+}
