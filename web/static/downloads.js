@@ -45,16 +45,16 @@ export class Downloads {
   }
 
   /** Whether the manifest has the file. */
-  has(name) {
-    return Object.hasOwn(this.manifest, name);
-  }
+  has = (name) => Object.hasOwn(this.manifest, name);
 
   /** Takes more files in, rows {url, bytes, sha256} by name; their absolute URLs by name. */
   add(rows) {
-    const whole = Object.entries(rows).map(([name, row]) => [name, { ...row, url: new URL(row.url, self.location.href).href }]);
-    this.manifest = { ...this.manifest, ...Object.fromEntries(whole) };
-    for (const [name, { url, bytes }] of whole) this.#files.set(url, { name, bytes });
-    return Object.fromEntries(whole.map(([name, { url }]) => [name, url]));
+    const urls = Object.fromEntries(Object.entries(rows).map(([name, { url }]) => [name, new URL(url, self.location.href).href]));
+    for (const [name, url] of Object.entries(urls)) {
+      this.manifest = { ...this.manifest, [name]: { ...rows[name], url } };
+      this.#files.set(url, { name, bytes: rows[name].bytes });
+    }
+    return urls;
   }
 
   /** The absolute URL of a file of the manifest. */
@@ -104,10 +104,7 @@ export class Downloads {
     return (await this.#intact(name)).bytes;
   }
 
-  /**
-   * A compiled WebAssembly module of the manifest. The browser gets the response itself, and a copy is checked: only
-   * so it finds the machine code that it kept from an earlier visit.
-   */
+  /** A compiled WebAssembly module. The browser gets the response itself: only so it finds the machine code it kept. */
   async compiled(name) {
     return (await this.#intact(name, WebAssembly.compileStreaming)).made;
   }
@@ -197,10 +194,7 @@ export class Downloads {
     }
   }
 
-  /**
-   * What `promise` resolves to; rejects with the first download that fails before. Pyodide only prints that
-   * its runtime did not come, and then waits for ever.
-   */
+  /** What `promise` resolves to; rejects with the first download that fails before, for which Pyodide waits for ever. */
   unbroken(promise) {
     return Promise.race([this.#broken, promise]);
   }
