@@ -275,3 +275,32 @@ def test_a_model_of_real_numbers_multiplies_the_integers_that_it_rounds_to() -> 
 
     for backend in ("reference", "wasm"):
         assert np.allclose(asyncio.run(run(backend)), c.wanted()[0], rtol=1e-5, atol=0.4)  # a step of 0.4 may tie
+
+
+@pytest.mark.parametrize("backend", ["reference", "wasm"])
+def test_data_that_are_quantised_in_the_run_are_multiplied_as_integers(backend: str) -> None:
+    """DynamicQuantizeLinear's zero point is known to the run alone; the sums of 700 products need two parts."""
+    x, w, zeros = _RNG.uniform(-1, 3, (5, 700)).astype(np.float32), _bytes(I8, 700, 6), np.int8([3, 0, -7, 1, 2, 9])
+    nodes = [
+        helper.make_node("DynamicQuantizeLinear", ["x"], ["q", "s", "z"]),
+        helper.make_node("MatMulInteger", ["q", "w", "z", "wz"], ["i"]),
+        helper.make_node("DynamicQuantizeMatMul", ["x", "w", "ws", "wz", "b"], ["f"], domain="com.microsoft"),
+    ]
+    held = {"w": w, "wz": zeros, "ws": np.linspace(0.01, 0.02, 6, dtype=np.float32), "b": np.ones(6, np.float32)}
+    ends = [helper.make_tensor_value_info("x", 1, x.shape)]
+    results = [helper.make_tensor_value_info("i", 6, (5, 6)), helper.make_tensor_value_info("f", 1, (5, 6))]
+    graph = helper.make_graph(nodes, "g", ends, results, [numpy_helper.from_array(a, n) for n, a in held.items()])
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    data = helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
+    names = [node.op.name for node in read_model(data, "g").nodes]
+    assert names.count("stored_matmul") == 4
+    assert "matmul" not in names
+    want = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"]).run(None, {"x": x})
+
+    async def computed() -> dict[str, Any]:
+        with await webinfer.load(data, backend=backend) as session:
+            return {name: y.numpy().copy() for name, y in (await session.run({"x": x})).items()}
+
+    got = asyncio.run(computed())
+    np.testing.assert_array_equal(got["i"], want[0])
+    np.testing.assert_allclose(got["f"], want[1], rtol=1e-5, atol=1e-5)

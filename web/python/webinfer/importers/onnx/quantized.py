@@ -16,6 +16,7 @@ from webinfer.importers.onnx.tensors import dtype_of
 from webinfer.ops import elementwise as ew
 from webinfer.ops import matmul as mm
 from webinfer.ops import reduce as red
+from webinfer.ops import stored_matmul as st
 from webinfer.packing import SMALL_FLOATS
 
 EXACT_PRODUCTS = 2**24 // (255 * 255)  # that float32 sums without rounding
@@ -181,49 +182,65 @@ def exact_product(op: Operation, a: Value, b: Value) -> Value:
 
 
 def _matmul_integer(op: Operation) -> Value:
-    a, b, zero = _centred(op, 0, 2), op.value(1), op.optional(3)
+    whole = _integer_product(op, op.value(0), op.optional(2), 1, 3)
+    return exact_product(op, _centred(op, 0, 2), _centred(op, 1, 3)) if whole is None else whole
+
+
+def _integer_product(op: Operation, a: Value, start: Value | None, key: int, zero_key: int) -> Value | None:
+    """The int32 product of bytes less a zero point and a constant matrix of bytes; None for others.
+
+    Sums of so few products that float32 holds them are added as int32. What the first zero point, which a run may
+    have to tell, adds to each column is taken off again.
+    """
+    b, zero = op.value(key), op.optional(zero_key)
     constant = b.constant if b.type.rank == 2 and b.type.dtype in BYTES else None
-    if constant is None or constant.sparsity is not None or not (zero is None or op.known(3)) or a.type.rank < 2:
-        return exact_product(op, a, _centred(op, 1, 3))
+    if constant is None or constant.sparsity is not None or not (zero is None or op.known(zero_key)) or a.type.rank < 2:
+        return None
+    if a.type.dtype not in BYTES or (start is not None and start.type.size != 1):
+        return None
     zeros = (0,) if zero is None else tuple(map(int, zero.numbers()))
     quant = Quantization((1.0,) * len(zeros), zeros, 1 if len(zeros) > 1 else None)
+    known = start is None or start.constant is not None
+    stored = stored_as(op, a, Quantization((1.0,), (int(start.numbers()[0]) if start is not None and known else 0,)))
     (inner, columns), total = b.type.shape, None
     step = EXACT_PRODUCTS if any(zeros) or b.type.dtype is DType.UINT8 else 2 * EXACT_PRODUCTS - 2
-    for start in range(0, inner, step):  # rows of the matrix lie together: each part is bytes of the file
-        size = min(step, inner - start)
-        data = constant.data[start * columns : (start + size) * columns]
+    for at in range(0, inner, step):  # rows of the matrix lie together: each part is bytes of the file
+        size = min(step, inner - at)
+        data = constant.data[at * columns : (at + size) * columns]
         w = Value(b.name, TensorType((size, columns), b.type.dtype, quant), Constant(data, b.type.dtype))
-        part = op.cut(a, a.type.rank - 1, start, size) if size < inner else a
-        whole = op.cast(op.emit(mm.MATMUL, [part, w], mm.MatmulAttrs()), DType.INT32)
+        part = op.cut(stored, a.type.rank - 1, at, size) if size < inner else stored
+        whole = op.cast(op.emit(st.STORED_MATMUL, [part, w], st.StoredMatmulAttrs()), DType.INT32)
         total = whole if total is None else op.binary(ew.ADD, total, whole)
-    assert total is not None
-    return total
+    if total is None or start is None or known:
+        return total
+    sums = op.emit(red.REDUCE_SUM, [op.cast(_centred(op, key, zero_key), DType.INT32)], red.ReduceAttrs((0,)))
+    return op.binary(ew.SUB, total, op.binary(ew.MUL, sums, op.reshape(op.cast(start, DType.INT32), ())))
 
 
-def _scaled_product(op: Operation, a: Value, scale: Value, keys: tuple[int, int, int], bias: Value | None) -> Value:
-    """a times the matrix of bytes at `keys` (its integers, scales, zero points), all times `scale`, and a bias."""
-    b, quant = op.value(keys[0]), None
-    if keys[2] == keys[1] + 1 and b.is_constant and b.type.rank == 2:
-        quant = scales_of(op, b, b.type.dtype, keys[1], 1)
-    if quant is not None:
-        w = Value(b.name, TensorType(b.type.shape, b.type.dtype, quant), b.constant)
-        y = op.emit(mm.MATMUL, [a, w], mm.MatmulAttrs())
-    else:
-        y = op.binary(
-            ew.MUL, op.emit(mm.MATMUL, [a, _centred(op, keys[0], keys[2])], mm.MatmulAttrs()), op.value(keys[1])
-        )
-    y = op.binary(ew.MUL, y, scale)
+def _scaled_product(
+    op: Operation, a: Value, start: Value | None, scale: Value, keys: tuple[int, int, int], bias: Value | None
+) -> Value:
+    """Bytes less a zero point times the matrix at `keys` (its integers, scales, zero points), scaled, and a bias."""
+    whole = _integer_product(op, a, start, keys[0], keys[2])
+    if whole is None:
+        real = op.cast(a, DType.FLOAT32)
+        real = real if start is None else op.binary(ew.SUB, real, op.cast(start, DType.FLOAT32))
+        whole = op.emit(mm.MATMUL, [real, _centred(op, keys[0], keys[2])], mm.MatmulAttrs())
+    factor = op.binary(ew.MUL, op.value(keys[1]), scale)
+    y = op.binary(ew.MUL, op.cast(whole, DType.FLOAT32), factor)
     return y if bias is None else op.binary(ew.ADD, y, bias)
 
 
 def _integer_to_float(op: Operation) -> Value:
-    return _scaled_product(op, _centred(op, 0, 4), _single(op, 2), (1, 3, 5), op.optional(6))
+    a, zero = op.value(0), op.optional(4)
+    if a.type.dtype not in BYTES:
+        op.refuse(f"a product of {a.type.dtype}")
+    return _scaled_product(op, a, None if zero is None else _single(op, 4), _single(op, 2), (1, 3, 5), op.optional(6))
 
 
 def _dynamic_product(op: Operation) -> Value:
     stored, scale, zero = _dynamic_quantize(op)
-    a = op.binary(ew.SUB, op.cast(stored, DType.FLOAT32), op.cast(zero, DType.FLOAT32))
-    return _scaled_product(op, a, scale, (1, 2, 3), op.optional(4))
+    return _scaled_product(op, stored, zero, scale, (1, 2, 3), op.optional(4))
 
 
 def _rescaled(op: Operation, total: Value, first: Value, second: Value, out: Value, zero: Value) -> Value:
