@@ -42,6 +42,14 @@ def poses(image: Any) -> list[dict[str, Any]]:
     return [{"landmarks": points(found.pose_landmarks)}] if found.pose_landmarks else []
 
 
+def person(image: Any) -> dict[str, list[dict[str, Any]]]:
+    """The landmarks of one body, its face and its hands, each a list of one or of none."""
+    with SOLUTIONS.holistic.Holistic(static_image_mode=True, model_complexity=1) as solution:
+        found = solution.process(image)
+    parts = {part: getattr(found, f"{part}_landmarks") for part in ("pose", "face", "left_hand", "right_hand")}
+    return {part: [{"landmarks": points(marks)}] if marks else [] for part, marks in parts.items()}
+
+
 def main() -> None:
     """Writes the answers for all photos."""
     output, *photos = map(Path, sys.argv[1:])
@@ -53,6 +61,7 @@ def main() -> None:
             "face_mesh_attention": faces(image, True),
             "hands": hands(image),
             "poses": poses(image),
+            "holistic": person(image),
         }
         for number, name in enumerate(("selfie", "selfie_landscape")):
             with SOLUTIONS.selfie_segmentation.SelfieSegmentation(model_selection=number) as solution:

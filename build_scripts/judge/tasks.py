@@ -28,6 +28,7 @@ ENVIRONMENT = BUILD / "judges" / "mediapipe"
 PYTHON = ENVIRONMENT / "bin" / "python"
 SCRIPT = Path(__file__).with_name("mediapipe_answers.py")
 FARTHEST = 1.0  # % of the width of what was found, mean of all landmarks
+FARTHEST_OF_PERSON = 3.0  # the same, of parts whose regions follow from landmarks and not from detectors
 LEAST_OVERLAP = 0.98  # of masks
 LIMIT_S = 900
 GROUPS = ("photos", "decoded", "words")
@@ -103,7 +104,7 @@ def _answers(folder: Path, photos: list[Path]) -> dict[str, Any]:
 
 
 async def _compared(answers: dict[str, Any], folder: Path, photos: list[Path], backend: str) -> list[Row]:
-    from webinfer.tasks import FaceLandmarker, HandLandmarker, PoseLandmarker, SelfieSegmenter
+    from webinfer.tasks import FaceLandmarker, HandLandmarker, HolisticLandmarker, PoseLandmarker, SelfieSegmenter
 
     os.environ["WEBINFER_MODELS"] = str(MODELS)
     images = {photo.name: np.array(Image.open(photo).convert("RGB")) for photo in photos}
@@ -119,6 +120,12 @@ async def _compared(answers: dict[str, Any], folder: Path, photos: list[Path], b
         for photo, image in images.items():
             rows.append(_landmarks(name, photo, await task.detect(image), answers[photo][name], image.shape))
         task.close()
+    with await HolisticLandmarker.create(backend=backend) as task:
+        for photo, image in images.items():
+            people = await task.detect(image)
+            for part, theirs in answers[photo]["holistic"].items():
+                found = [one for person in people if (one := getattr(person, part)) is not None]
+                rows.append(_landmarks(f"holistic {part}", photo, found, theirs, image.shape, FARTHEST_OF_PERSON))
     for name, model in (("selfie", "selfie_segmentation"), ("selfie_landscape", "selfie_segmentation_landscape")):
         segmenter = await SelfieSegmenter.create(model, backend=backend)
         for photo, image in images.items():
@@ -129,7 +136,9 @@ async def _compared(answers: dict[str, Any], folder: Path, photos: list[Path], b
     return rows
 
 
-def _landmarks(name: str, photo: str, ours: list[Any], theirs: list[Any], shape: tuple[int, ...]) -> Row:
+def _landmarks(
+    name: str, photo: str, ours: list[Any], theirs: list[Any], shape: tuple[int, ...], farthest: float = FARTHEST
+) -> Row:
     size = np.array([shape[1], shape[0]])
     worst, sides = 0.0, len(ours) == len(theirs)
     for one in ours if theirs else []:
@@ -137,8 +146,9 @@ def _landmarks(name: str, photo: str, ours: list[Any], theirs: list[Any], shape:
         gaps = [np.hypot(*(mine - np.array(t["landmarks"])[:, :2] * size).T).mean() for t in theirs]
         nearest = int(np.argmin(gaps))
         worst = max(worst, 100 * float(gaps[nearest]) / one.box.width)
-        sides = sides and theirs[nearest].get("kind") == getattr(one, "handedness", None)
-    return Row(name, photo, len(ours), len(theirs), f"{worst:.2f} % of the width", sides and worst <= FARTHEST)
+        side = getattr(one, "handedness", None)
+        sides = sides and theirs[nearest].get("kind", side) == side
+    return Row(name, photo, len(ours), len(theirs), f"{worst:.2f} % of the width", sides and worst <= farthest)
 
 
 def _masks(name: str, photo: str, ours: Array, theirs: Array) -> Row:

@@ -52,7 +52,8 @@ def defaults(task: type[Task[Any]]) -> set[str]:
 
 def test_every_task_that_can_be_run_has_a_model() -> None:
     own = {name for name, task in TASKS.items() if "model" in defaults(task)}
-    assert {known.task for known in MODELS.values()} >= own
+    others = {"holistic-landmarks"}  # the models of three other tasks
+    assert {known.task for known in MODELS.values()} >= own - others
     assert set(TASKS) - own == {"classification"}
     assert {task.takes for task in TASKS.values()} <= {"picture", "audio", "text", "bytes"}
     assert all(known.output in BLAZEFACE for known in MODELS.values() if known.task == "face-detection")

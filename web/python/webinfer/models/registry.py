@@ -19,6 +19,7 @@ from webinfer.models.layouts import (
     PALM,
     PLAIN,
     POSE,
+    RECROP,
     SELFIE,
     SELFIE_LANDSCAPE,
     SIGNED,
@@ -140,6 +141,10 @@ _ROWS = (
         "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6", beside=(
             ("bert_uncased.txt", "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"),
         ),
+    ),
+    KnownModel(
+        "hand_recrop", "hand_recrop.tflite", "hand-recrop", MEDIAPIPE,
+        "67d996ce96f9d36fe17d2693022c6da93168026ab2f028f9e2365398d8ac7d5d", RECROP,
     ),
     KnownModel(
         "nanodet", "nanodet.zip", "object-detection", TFJS,

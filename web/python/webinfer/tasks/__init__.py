@@ -16,6 +16,7 @@ from webinfer.tasks.face_detector import Face, FaceDetector
 from webinfer.tasks.face_landmarker import FaceLandmarker, FaceLandmarks
 from webinfer.tasks.file_classifier import FileRules, FileType, FileTypeClassifier
 from webinfer.tasks.hand_landmarker import HandLandmarker, HandLandmarks
+from webinfer.tasks.holistic_landmarker import HolisticLandmarker, PersonLandmarks
 from webinfer.tasks.landmarks import Landmark, Landmarks
 from webinfer.tasks.multi_pose import BodyPose, MultiPoseDetector
 from webinfer.tasks.object_detector import DetectedObject, ObjectDetector
@@ -43,12 +44,14 @@ __all__ = [
     "FileTypeClassifier",
     "HandLandmarker",
     "HandLandmarks",
+    "HolisticLandmarker",
     "ImageClassifier",
     "Landmark",
     "Landmarks",
     "Mask",
     "MultiPoseDetector",
     "ObjectDetector",
+    "PersonLandmarks",
     "PoseLandmarker",
     "PoseLandmarks",
     "SelfieSegmenter",
@@ -64,8 +67,8 @@ __all__ = [
 TASKS: dict[str, type[Task[Any]]] = {
     task.name: task
     for task in (
-        BodySegmenter, FaceDetector, FaceLandmarker, HandLandmarker, ImageClassifier, MultiPoseDetector, ObjectDetector,
-        PoseLandmarker, SelfieSegmenter,
+        BodySegmenter, FaceDetector, FaceLandmarker, HandLandmarker, HolisticLandmarker, ImageClassifier,
+        MultiPoseDetector, ObjectDetector, PoseLandmarker, SelfieSegmenter,
         FileTypeClassifier, SentenceEmbedder, TextReader, VoiceActivityDetector,
     )
 }  # fmt: skip

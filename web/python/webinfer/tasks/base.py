@@ -146,6 +146,13 @@ class PictureTask(Task[Found]):
     def straight(self, value: bool) -> None:
         self._feeder.straight = value
 
+    def read(self, image: Any) -> Any:
+        """The image as it is run on, for who runs on several of its parts: it is read once.
+
+        Raises:  InputError if it is none or has no pixels
+        """
+        return self._feeder.read(image)
+
     def more_inputs(self, crop: Crop) -> Mapping[str, Any]:
         """The model's inputs besides the picture, for a crop of it."""
         return {}

@@ -8,6 +8,7 @@ from typing import Any
 from webinfer.host.interface import Host, Progress
 from webinfer.session.loading import load
 from webinfer.session.session import Session
+from webinfer.tasks.base import Box, Keypoint
 from webinfer.tasks.crop import InputSpec, Region
 from webinfer.tasks.picture_input import PictureFeeder, closed_on_error
 from webinfer.tasks.regions import RegionRule
@@ -47,12 +48,13 @@ class RegionFinder:
 
     async def regions(self, image: Any) -> list[Region]:
         """The regions of all that is found in an image."""
+        return [self._rule.region(points, box) for points, box in await self.found(image)]
+
+    async def found(self, image: Any, region: Region | None = None) -> list[tuple[list[Keypoint], Box]]:
+        """Keypoints and boxes of all that is found in a region of an image; None: in all of it."""
         least = {MIN_SCORE: least_score(self.min_score)}
-        outputs, crop, _ = await self.feeder.run(image, None, self._spec, lambda crop: least)
-        return [
-            self._rule.region([crop.to_image(*point) for point in found.keypoints], found.box(crop))
-            for found in detections(outputs)
-        ]
+        outputs, crop, _ = await self.feeder.run(image, region, self._spec, lambda crop: least)
+        return [([crop.to_image(*point) for point in one.keypoints], one.box(crop)) for one in detections(outputs)]
 
     def close(self) -> None:
         """Frees the model and the memory of pictures."""

@@ -167,9 +167,11 @@ class LandmarkTask(PictureTask[Found]):
     default_model: ClassVar[str]
     default_detector: ClassVar[str]
 
-    def __init__(self, session: Session, spec: InputSpec, feeder: PictureFeeder, finder: RegionFinder) -> None:
+    _finder: RegionFinder | None = None
+
+    def __init__(self, session: Session, spec: InputSpec, feeder: PictureFeeder) -> None:
         super().__init__(session, spec, feeder)
-        self._finder, self._tracked = finder, list[Region]()
+        self._tracked = list[Region]()
         self.most, self.min_score = 1, 0.5
 
     @classmethod
@@ -197,6 +199,23 @@ class LandmarkTask(PictureTask[Found]):
         least_found = real_number("min_detection_score", min_detection_score, high=1)
         least_told = real_number("min_presence_score", min_presence_score, high=1)
         host = host or current()
+        task = await cls.opened(model, backend=backend, progress=progress, host=host)
+        with closed_on_error(task.session):
+            found = cls.default_detector if detector is None else detector
+            task._finder = finder = await RegionFinder.create(
+                found, cls.family, cls.rule, backend=task.session.backend, progress=progress, host=host
+            )
+        task.most, task.min_score, finder.min_score = most, least_told, least_found
+        return task
+
+    @classmethod
+    async def opened(
+        cls, model: Any = None, *, backend: str | Sequence[str], progress: Progress | None, host: Host
+    ) -> Self:
+        """A task without a detector, which runs on regions that somebody else has found.
+
+        Raises:  what `webinfer.load` raises; ModelFormatError if the model is not of the task's kind
+        """
         source = with_landmarks(cls.default_model if model is None else model, cls.kinds)
         session = await load(source, backend=backend, progress=progress, host=host)
         with closed_on_error(session):
@@ -204,13 +223,7 @@ class LandmarkTask(PictureTask[Found]):
             kind = next(k for k in cls.kinds if _shape(k.input) == size)
             spec, feeder = InputSpec(kind.input, border=cls.border, corners=True), await PictureFeeder.create(session)
             await session.warmup()
-            found = cls.default_detector if detector is None else detector
-            finder = await RegionFinder.create(
-                found, cls.family, cls.rule, backend=session.backend, progress=progress, host=host
-            )
-        task = cls(session, spec, feeder, finder)
-        task.most, task.min_score, finder.min_score = most, least_told, least_found
-        return task
+        return cls(session, spec, feeder)
 
     def more_inputs(self, crop: Crop) -> Mapping[str, Any]:
         """What the model asks of the crop's map."""
@@ -232,7 +245,7 @@ class LandmarkTask(PictureTask[Found]):
 
     async def run(self, image: Any, region: Region | None = None) -> list[Found]:
         """As `detect`; in a region of the image the detector is not asked."""
-        picture = self._finder.feeder.read(image)
+        picture = self.read(image)
         regions, detector_ms = ([region], 0.0) if region else await self._searched(picture)
         return await self._landmarks(picture, regions[: self.most], detector_ms)
 
@@ -247,7 +260,7 @@ class LandmarkTask(PictureTask[Found]):
 
     async def detect_for_video(self, frame: Any) -> list[Found]:
         """What is found in the next frame of a video: a thing is followed without the detector while it is there."""
-        picture = self._finder.feeder.read(frame)
+        picture = self.read(frame)
         regions, detector_ms = self._tracked, 0.0
         if len(regions) < self.most:
             fresh, detector_ms = await self._searched(picture)
@@ -263,7 +276,7 @@ class LandmarkTask(PictureTask[Found]):
     async def _searched(self, picture: Any) -> tuple[list[Region], float]:
         """Where the detector sees things, and the milliseconds that it took."""
         start = self.session.host.now_ms()
-        regions = await self._finder.regions(picture)
+        regions = await self._finder.regions(picture) if self._finder else []
         return regions, self.session.host.now_ms() - start
 
     async def _landmarks(self, picture: Any, regions: Sequence[Region], detector_ms: float) -> list[Found]:
@@ -277,4 +290,5 @@ class LandmarkTask(PictureTask[Found]):
     def close(self) -> None:
         """Frees both models and the kernels' memory; a second call does nothing."""
         super().close()
-        self._finder.close()
+        if self._finder:
+            self._finder.close()

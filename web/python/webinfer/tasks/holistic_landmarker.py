@@ -1,0 +1,222 @@
+"""One person: body, face and hands together. The body says where face and hands are looked at."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+from webinfer.authoring.builder import GraphBuilder
+from webinfer.graph.ir import Value
+from webinfer.host import current
+from webinfer.host.interface import Host, Progress
+from webinfer.models.layouts import RECROP
+from webinfer.session.options import real_number
+from webinfer.tasks.base import Box, ResultField, ResultSchema, Task
+from webinfer.tasks.crop import Crop, Region
+from webinfer.tasks.face_detector import DETECTORS
+from webinfer.tasks.face_landmarker import FaceLandmarker, FaceLandmarks
+from webinfer.tasks.finder import RegionFinder
+from webinfer.tasks.hand_landmarker import HandLandmarker, HandLandmarks
+from webinfer.tasks.landmarks import LANDMARKS, SCORE, LandmarkModel, Landmarks, LandmarkTask
+from webinfer.tasks.pose_landmarker import PoseLandmarker, PoseLandmarks
+from webinfer.tasks.regions import RegionRule
+from webinfer.tensor import Tensor
+
+HEAD = range(11)  # of the body's landmarks
+HANDS = {"left": (15, 17, 19), "right": (16, 18, 20)}  # wrist, little finger, index finger; the person's own sides
+HEAD_TO_REGION = RegionRule(5, 2, scale=3.0)
+FACE_TO_REGION = RegionRule(0, 1, scale=2.0, shift=-0.1)  # by the detector's keypoints
+HAND_TO_REGION = RegionRule(0, 1, math.pi / 2, scale=2.7, shift=-0.1, around_start=True)
+RECROP_TO_REGION = RegionRule(0, 1, -math.pi / 2, shift=-0.1, around_start=True)
+LEAST_VISIBLE = 0.1  # of a wrist whose hand is looked for
+
+
+@dataclass(frozen=True, slots=True)
+class PersonLandmarks:
+    """One person: the body, and face and hands where they are seen. A hand's side is the person's own."""
+
+    box: Box
+    score: float
+    pose: PoseLandmarks
+    face: FaceLandmarks | None
+    left_hand: HandLandmarks | None
+    right_hand: HandLandmarks | None
+
+
+def _recropped(builder: GraphBuilder, outputs: Sequence[Value]) -> Mapping[str, Value]:
+    """The middle of a hand and a point as far from it as it reaches."""
+    points = builder.node("reshape", outputs[0], shape=(2, 2))
+    return {LANDMARKS: builder.node("pad", points, before=(0, 0), after=(0, 1)), SCORE: builder.constant([1.0])}
+
+
+class HandRecropper(LandmarkTask[Region]):
+    """Finds the exact region of a hand near to one that is known by and large."""
+
+    name = "hand-recrop"
+    result = ResultSchema("landmarks", "regions", "Regions", "Region", ())
+    kinds = (LandmarkModel("MediaPipe model of hand regions", RECROP, (4,), _recropped),)
+    default_model = "hand_recrop"
+
+    def thing(self, outputs: Mapping[str, Tensor], score: float) -> Region:
+        """The region in the model's outputs."""
+        return RECROP_TO_REGION.region(Landmarks(outputs[LANDMARKS].flat()).points())
+
+    def following(self, found: Region) -> Region:
+        """The region itself."""
+        return found
+
+
+class HolisticLandmarker(Task[PersonLandmarks]):
+    """Finds body, face and hands of one person. Make one with `await HolisticLandmarker.create()`."""
+
+    name, takes, extension = "holistic-landmarks", "picture", LANDMARKS
+    result = ResultSchema(
+        "landmarks", "people", "People found", "Person",
+        (
+            ResultField("box", "box", "px"), ResultField("score", "number", "0..1"),
+            *(ResultField(part, "landmarks", "px") for part in ("pose", "face", "left_hand", "right_hand")),
+        ),
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        pose: PoseLandmarker,
+        face: FaceLandmarker,
+        faces: RegionFinder,
+        hand: HandLandmarker,
+        hands: HandRecropper,
+    ) -> None:
+        super().__init__(pose.session)
+        self._pose, self._face, self._faces, self._hand, self._hands = pose, face, faces, hand, hands
+        self._before: dict[str, Region] = {}  # of the frame before: where face and hands are next
+
+    @classmethod
+    async def create(
+        cls,
+        model: Any = None,
+        *,
+        pose_detector: Any = None,
+        face: Any = None,
+        face_detector: Any = "blazeface_short_range",
+        hand: Any = None,
+        hand_recrop: Any = None,
+        backend: str | Sequence[str] = "auto",
+        min_detection_score: float = 0.5,
+        min_presence_score: float = 0.5,
+        progress: Progress | None = None,
+        host: Host | None = None,
+    ) -> HolisticLandmarker:
+        """A task that is ready. `model` is the body's; it and the others are known names, bytes, paths or URLs.
+
+        What scores less than `min_detection_score` is not looked at, what has landmarks that score less than
+        `min_presence_score` is not told.
+
+        Raises:  InputError for an option out of range; what `webinfer.load` raises; ModelFormatError if a model is not
+                 of its kind
+        """
+        least = real_number("min_detection_score", min_detection_score, high=1)
+        told = real_number("min_presence_score", min_presence_score, high=1)
+        host = host or current()
+        with ExitStack() as opened:
+            pose = await PoseLandmarker.create(
+                model, detector=pose_detector, backend=backend, min_detection_score=min_detection_score,
+                min_presence_score=min_presence_score, progress=progress, host=host,
+            )  # fmt: skip
+            opened.callback(pose.close)
+            same: dict[str, Any] = {"backend": pose.session.backend, "progress": progress, "host": host}
+            mesh = await FaceLandmarker.opened(face, **same)
+            opened.callback(mesh.close)
+            points = await HandLandmarker.opened(hand, **same)
+            opened.callback(points.close)
+            hands = await HandRecropper.opened(hand_recrop, **same)
+            opened.callback(hands.close)
+            faces = await RegionFinder.create(face_detector, DETECTORS, FACE_TO_REGION, **same)
+            opened.pop_all()
+        faces.min_score, mesh.min_score, points.min_score = least, told, told
+        return cls(pose, mesh, faces, points, hands)
+
+    async def run(self, image: Any, /) -> list[PersonLandmarks]:
+        """As `detect`."""
+        self._before = {}
+        return await self._person(image, self._pose.detect)
+
+    async def detect(self, image: Any) -> list[PersonLandmarks]:
+        """The person in an image, or nobody. It has nothing to do with the image before.
+
+        `image` is anything `webinfer.tasks.image.read_image` takes.
+
+        Raises:  InputError if it is none of these or has no pixels
+        """
+        return await self.run(image)
+
+    async def detect_for_video(self, frame: Any) -> list[PersonLandmarks]:
+        """The person in the next frame of a video.
+
+        The body is followed without its detector, face and hands without theirs while they are where the body has them.
+        """
+        return await self._person(frame, self._pose.detect_for_video)
+
+    def reset(self) -> None:
+        """Forgets the person of the frame before."""
+        self._pose.reset()
+        self._before = {}
+
+    async def _person(self, image: Any, look: Any) -> list[PersonLandmarks]:
+        clock = self.session.host.now_ms
+        start, before, self._before = clock(), self._before, {}
+        picture = self._pose.read(image)
+        found = await look(picture)
+        prepare_ms = self._pose.times["prepare_ms"]
+        people = [await self._whole(picture, pose, before) for pose in found]
+        self._took(start, start + prepare_ms, clock())
+        return people
+
+    async def _whole(self, picture: Any, pose: PoseLandmarks, before: Mapping[str, Region]) -> PersonLandmarks:
+        face = await self._part("face", self._face, picture, HEAD_TO_REGION.region(pose.landmarks.points(HEAD)), before)
+        hands = []
+        for side, places in HANDS.items():
+            seen = pose.landmarks[places[0]].visibility > LEAST_VISIBLE
+            near = hand_region(pose.landmarks.points(places))
+            hands.append(await self._part(side, self._hand, picture, near, before) if seen else None)
+        return PersonLandmarks(pose.box, pose.score, pose, face, *hands)
+
+    async def _part(
+        self, name: str, task: LandmarkTask[Any], picture: Any, near: Region, before: Mapping[str, Region]
+    ) -> Any:
+        """The face or a hand near to where the body has it: where it was in the frame before, or where it is found."""
+        region = before.get(name)
+        if region is None or not _inside(region, near):
+            region = await (self._face_region if task is self._face else self._hand_region)(picture, near)
+        (found,) = (await task.run(picture, region) if region else []) or [None]
+        if found is not None:
+            self._before[name] = task.following(found)
+        return found
+
+    async def _face_region(self, picture: Any, near: Region) -> Region | None:
+        faces = await self._faces.found(picture, near)
+        return FACE_TO_REGION.region(faces[0][0]) if faces else None
+
+    async def _hand_region(self, picture: Any, near: Region) -> Region | None:
+        (region,) = await self._hands.run(picture, near)
+        return region
+
+    def close(self) -> None:
+        """Frees all models and the kernels' memory; a second call does nothing."""
+        for part in (self._pose, self._face, self._faces, self._hand, self._hands):
+            part.close()
+
+
+def hand_region(points: Sequence[tuple[float, float]]) -> Region:
+    """Where a hand is, by and large, for the body's wrist, little finger and index finger."""
+    (wx, wy), (lx, ly), (ix, iy) = points
+    middle = (2 * ix + lx) / 3, (2 * iy + ly) / 3
+    return HAND_TO_REGION.region((middle, (2 * middle[0] - wx, 2 * middle[1] - wy)))
+
+
+def _inside(region: Region, near: Region) -> bool:
+    """Whether a region's middle lies in another one."""
+    x, y = Crop(near, 1, 1).from_image(region.x, region.y)
+    return 0 <= x <= 1 and 0 <= y <= 1
