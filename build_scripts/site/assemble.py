@@ -54,14 +54,16 @@ TYPES = {
     ".js": "text/javascript; charset=utf-8",
     ".json": "application/json",
     ".mjs": "text/javascript; charset=utf-8",
+    ".onnx": "application/octet-stream",
     ".png": "image/png",
     ".svg": "image/svg+xml",
     ".tflite": "application/octet-stream",
+    ".txt": "text/plain; charset=utf-8",
     ".wasm": "application/wasm",
     ".whl": "application/zip",
     ".zip": "application/zip",
 }
-PACKED_ALREADY = {".png", ".whl", ".zip", ".tflite"}  # nothing to gain, and ranges stay simple
+PACKED_ALREADY = {".png", ".whl", ".zip", ".tflite", ".onnx"}  # nothing to gain, and ranges stay simple
 
 
 @dataclass(frozen=True)
