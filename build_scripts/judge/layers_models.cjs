@@ -128,6 +128,19 @@ const MODELS = {
   },
 };
 
+// As Teachable Machine writes its models: rows of layers in a row, the first of which begins with a graph of layers.
+MODELS.rows_in_rows = () => {
+  const x = tl.input({shape: [12, 12, 3], name: 'input_1'});
+  const layers = [L.zeroPadding2d({padding: [[0, 1], [0, 1]]}), L.conv2d({...conv, filters: 8, strides: 2, useBias: false}),
+    L.batchNormalization({movingMeanInitializer: 'randomNormal'}), L.reLU({maxValue: 6}),
+    L.depthwiseConv2d({kernelSize: 3, padding: 'same', useBias: false}), L.batchNormalization({}), L.reLU({maxValue: 6})];
+  const features = tl.model({inputs: x, outputs: layers.reduce((y, layer) => layer.apply(y), x), name: 'model1'});
+  const pooled = tl.sequential({layers: [features, L.globalAveragePooling2d({})]});
+  const head = tl.sequential({layers: [L.dense({units: 10, inputShape: [8], activation: 'relu', ...bias}),
+    L.dense({units: 3, useBias: false, activation: 'softmax'})]});
+  return tl.sequential({layers: [pooled, head]});
+};
+
 async function main() {
   for (const [name, make] of Object.entries(MODELS)) {
     const model = make(), beside = path.join(folder, name);

@@ -231,3 +231,57 @@ def test_files_of_tensors_in_functions_are_found() -> None:
     model.functions.append(function)
     found = files_beside(memoryview(model.SerializeToString()), "m")
     assert sorted(found) == ["default.bin", "inside.bin"]
+
+
+def _n(op: str, inputs: str, outputs: str, **attributes: Any) -> Any:
+    return helper.make_node(op, ["" if name == "-" else name for name in inputs.split()], outputs.split(), **attributes)
+
+
+def test_sequences_between_operators_are_lists_of_values() -> None:
+    """Parts of a tensor taken, put elsewhere and joined, some of it in a loop; nothing of it is left in the graph."""
+    runtime = pytest.importorskip("onnxruntime", reason="needs pip onnxruntime")
+    body = helper.make_graph(
+        [_n("SequenceAt", "parts i", "part"), _n("Neg", "part", "turned"),
+         _n("SequenceInsert", "held turned zero", "more"), _n("Identity", "on", "goes")],
+        "body",
+        [helper.make_tensor_value_info("i", 7, []), helper.make_tensor_value_info("on", 9, []),
+         helper.make_tensor_sequence_value_info("held", 1, None)],
+        [helper.make_tensor_value_info("goes", 9, []), helper.make_tensor_sequence_value_info("more", 1, None)],
+    )  # fmt: skip
+    nodes = [
+        _n("SplitToSequence", "x two", "parts", axis=1),
+        _n("SequenceEmpty", "", "empty"),
+        _n("Loop", "count - empty", "turned", body=body),
+        _n("SequenceErase", "turned first", "rest"),
+        _n("SequenceLength", "rest", "n"),
+        _n("ConcatFromSequence", "rest", "y", axis=1),
+        _n("SplitToSequence", "x", "rows", axis=0, keepdims=0),
+        _n("ConcatFromSequence", "rows", "z", axis=-1, new_axis=1),
+        _n("SequenceConstruct", "y z", "both"),
+        _n("SequenceAt", "both last", "w"),
+    ]
+    numbers = {"two": 2, "count": 3, "first": 0, "last": -1, "zero": 0}
+    ends = {"n": (TensorProto.INT64, []), "y": ["a", "b"], "z": ["c", "d"], "w": ["c", "d"]}
+    data = _model(nodes, {"x": [3, 5]}, ends, constants={n: np.array(v, np.int64) for n, v in numbers.items()})
+    assert not {n.op.name for n in _read(data).nodes} - {"slice", "neg", "concat", "reshape", "identity", "transpose"}
+    x = np.arange(15, dtype=np.float32).reshape(3, 5)
+    want = runtime.InferenceSession(data, providers=["CPUExecutionProvider"]).run(None, {"x": x})
+    got = asyncio.run(_run(data, x=x))
+    for name, expected in zip(ends, want, strict=True):
+        np.testing.assert_array_equal(got[name], expected)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "text"),
+    [
+        ([_n("SequenceConstruct", "x x", "y")], "output y: a sequence"),
+        ([_n("SequenceConstruct", "x", "s"), _n("Add", "s x", "y")], "input 0 is a sequence, needs a tensor"),
+        ([_n("SequenceAt", "x i", "y")], "input 0 is no sequence"),
+        ([_n("SequenceConstruct", "x", "s"), _n("SequenceAt", "s i", "y")], "position 7 is not one of 1"),
+        ([_n("SplitToSequence", "x i", "s"), _n("SequenceInsert", "s s", "y")], "a sequence holds tensors"),
+    ],
+)
+def test_a_sequence_in_a_wrong_place_is_a_typed_error(nodes: list[Any], text: str) -> None:
+    data = _model(nodes, {"x": [2, 3]}, {"y": None}, constants={"i": np.array(7, np.int64)})
+    with pytest.raises((ModelFormatError, UnsupportedOpError), match=text):
+        _read(data)

@@ -13,6 +13,7 @@ from webinfer.errors import ModelFormatError, ShapeError
 from webinfer.graph.ir import Graph, TensorType, Value, apply
 from webinfer.importers.core.course import Turns, Unknown
 from webinfer.importers.core.limits import MAX_LOOP_TURNS, MAX_TURNS
+from webinfer.importers.core.listed import Listed
 from webinfer.importers.core.operation import BaseOperation
 from webinfer.importers.core.problems import Refusal
 from webinfer.importers.core.writer import unique_names
@@ -59,14 +60,18 @@ def _same(a: Value | None, b: Value | None) -> bool:
     """Whether what is known of two values while a model is read is the same; parts of lists too."""
     if a is b or a is None or b is None:
         return a is b
-    ours, theirs = (getattr(v, "items", None) for v in (a, b))
-    if ours is not None and theirs is not None:
-        return len(ours) == len(theirs) and all(map(_same, ours, theirs))
+    if isinstance(a, Listed) and isinstance(b, Listed):
+        return len(a.items) == len(b.items) and all(map(_same, a.items, b.items))
     if type(a) is not Value or type(b) is not Value or a.type != b.type:
         return False
     return a.constant is b.constant or (
         a.constant is not None and b.constant is not None and a.constant.data == b.constant.data
     )
+
+
+def _without_lists(op: BaseOperation, values: Sequence[Value]) -> None:
+    if any(isinstance(value, Listed) for value in values):
+        op.refuse("lists where data decides")
 
 
 def repeat(
@@ -77,6 +82,7 @@ def repeat(
     `turn` converts one turn from its number and a state: whether the loop goes on, the next state, what is listed.
     """
     writer, start = op.writer, op.writer.position
+    _without_lists(op, state)
     variables = writer.variables.values()
     inputs = [Value("turn", TensorType((), DType.INT64)), *(Value(v.name, v.type) for v in state)]
     try:
@@ -85,6 +91,7 @@ def repeat(
         op.refuse("a loop whose end depends on data, in which data decides again")
     if writer.course is None or variables != writer.variables.values():
         op.refuse("a loop whose end depends on data" + ", which changes variables" * (writer.course is not None))
+    _without_lists(op, results)
     if [v.type for v in results[: len(state)]] != [v.type for v in state]:
         op.refuse("a loop whose end depends on data, and whose state changes its type or shape")
     _truth(op, [goes_on])
@@ -129,6 +136,7 @@ def branch(
         yes, no = both()
         if [v.type for v in yes] != [v.type for v in no]:
             op.refuse("branches whose results differ in type")
+        _without_lists(op, [*yes, *no])
     except (ModelFormatError, ShapeError, Refusal, Unknown):
         op.writer.read(condition)
         raise

@@ -32,7 +32,8 @@ def _loop(op: Operation) -> list[Value]:
     """All turns one after the other: state first, then what each turn adds to a list."""
     body = op.graph("body")
     goes_on = op.optional(1) is None or bool(op.scalar(1))
-    state = [op.named(name) for name in op.inputs[2:]]
+    state = [op.passed(i) or op.value(i) for i in range(2, len(op.inputs))]
+    state = [op.dense(value) for value in state]
     count = len(state)
 
     def run(number: Value, held: list[Value]) -> list[Value]:

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from webinfer.dtypes import DType
-from webinfer.errors import ModelFormatError, ShapeError
+from webinfer.errors import ModelFormatError, ShapeError, UnsupportedOpError
 from webinfer.graph.ir import Graph, TensorType, Value
 from webinfer.graph.printer import safe_name
 from webinfer.importers.core.course import Course, OpenSizes, Unknown
 from webinfer.importers.core.limits import MAX_RANK, check_bytes, within
+from webinfer.importers.core.listed import Listed
 from webinfer.importers.core.narrow import narrowed
 from webinfer.importers.core.operation import convert_all
 from webinfer.importers.core.problems import Problems, Refusal
@@ -37,6 +38,7 @@ from webinfer.importers.onnx import (
     resize,
     sampling,
     scan,
+    sequences,
     signal,
     softmax,
     stored,
@@ -52,8 +54,8 @@ from webinfer.importers.onnx.tensors import DTYPES, External, constant_of, dtype
 
 _FAMILIES = (
     attention, bits, control, conv, elementwise, gather, grouped_attention, loss, matmul, movement, normalization,
-    pattern, pool, quantized, recurrent, reduce, regions, resize, sampling, scan, shape_family, signal, softmax, stored,
-    suppression,
+    pattern, pool, quantized, recurrent, reduce, regions, resize, sampling, scan, sequences, shape_family, signal,
+    softmax, stored, suppression,
 )  # fmt: skip
 CONVERTERS: dict[str, Convert] = {name: row for family in _FAMILIES for name, row in family.CONVERTERS.items()}
 OLDEST, NEWEST = 7, 28  # opsets of ONNX itself
@@ -100,6 +102,8 @@ def _finish(context: Context, scope: Scope) -> Graph:
     for key in names:
         before = context.writer.position
         found = scope.get(key)
+        if isinstance(found, Listed):
+            raise UnsupportedOpError([f"output {safe_name(key)}: a sequence"])
         value = reader.named(key)
         if isinstance(found, View) and context.writer.position > before:
             value.name = key

@@ -11,6 +11,7 @@ from webinfer.dtypes import DType
 from webinfer.errors import ModelFormatError
 from webinfer.graph.ir import Value
 from webinfer.graph.printer import safe_name
+from webinfer.importers.core.listed import Listed
 from webinfer.importers.core.operation import WRONG_ARGUMENTS, BaseOperation
 from webinfer.importers.core.operation import Convert as ConvertAny
 from webinfer.importers.core.writer import GraphWriter
@@ -58,6 +59,13 @@ class Operation(BaseOperation):
         return self.dense(found) if isinstance(found, View) else found
 
     def _found(self, key: int) -> Value | None:
+        found = self.passed(key)
+        if isinstance(found, Listed):
+            self.fail(f"input {key} is a sequence, needs a tensor")
+        return found
+
+    def passed(self, key: int) -> Value | None:
+        """What is at this position, be it a sequence of tensors; None if it is absent."""
         if key >= len(self.inputs) or not self.inputs[key]:
             return None
         name = self.inputs[key]
@@ -75,6 +83,8 @@ class Operation(BaseOperation):
         if name not in self.scope:
             self.fail(f"{safe_name(name)} is computed by no operator before it")
         found = self.scope[name]
+        if isinstance(found, Listed):
+            self.refuse(f"{safe_name(name)}, which is a sequence")
         return self.dense(found) if isinstance(found, View) else found
 
     @property

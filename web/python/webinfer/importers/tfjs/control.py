@@ -9,9 +9,10 @@ from webinfer.graph.ir import TensorType, Value
 from webinfer.graph.printer import safe_name
 from webinfer.importers.core.control import Subgraph, branch, loop
 from webinfer.importers.core.limits import MAX_READ, within
+from webinfer.importers.core.listed import Listed
 from webinfer.importers.core.spectral import Complex
 from webinfer.importers.tfjs.movement import rows
-from webinfer.importers.tfjs.operation import Convert, Dead, Listed, Operation
+from webinfer.importers.tfjs.operation import Convert, Dead, Operation
 
 
 def _passed(op: Operation) -> list[Value]:

@@ -11,6 +11,7 @@ from webinfer.graph.ir import Graph, TensorType, Value
 from webinfer.graph.printer import safe_name
 from webinfer.importers.core.course import Course, OpenSizes, Unknown
 from webinfer.importers.core.geometry import batch_to_space, space_to_batch
+from webinfer.importers.core.listed import Listed
 from webinfer.importers.core.operation import WRONG_ARGUMENTS, convert_all
 from webinfer.importers.core.problems import Problems, Refusal
 from webinfer.importers.core.spectral import Complex
@@ -23,7 +24,6 @@ from webinfer.importers.tfjs.operation import (
     Context,
     Convert,
     Dead,
-    Listed,
     Operation,
     Scope,
     shape_of,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections import ChainMap
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -13,6 +13,7 @@ from webinfer.errors import ModelFormatError
 from webinfer.graph.ir import TensorType, Value
 from webinfer.graph.printer import safe_name
 from webinfer.importers.core.geometry import check_window
+from webinfer.importers.core.listed import Listed
 from webinfer.importers.core.operation import WRONG_ARGUMENTS, BaseOperation
 from webinfer.importers.core.operation import Convert as ConvertAny
 from webinfer.importers.core.spectral import Complex
@@ -31,14 +32,6 @@ DTYPES = {
 _NAMES = {
     "squeeze_dims": ("squeeze_dims", "axis"), "keep_dims": ("keep_dims", "keepdims"),
 }  # fmt: skip
-
-
-class Listed(Value):
-    """A list of tensors, where nodes pass it on; None stands for what was not written yet."""
-
-    def __init__(self, items: Iterable[Value | None], element: TensorType | None) -> None:
-        super().__init__("list", TensorType((), DType.INT32))
-        self.items, self.element = list(items), element
 
 
 class Dead(Value):
