@@ -27,9 +27,12 @@ def dispatch_source(rows: list[Row], constants: list[Constants]) -> str:
 
 int32_t abi(void) {{ return {abi(rows, constants)}; }}
 
+// Units below zero are so little work that thread 0 does it alone.
 static void step(const int32_t *p, int32_t thread, int32_t threads) {{
-  const int32_t begin = (int32_t)((int64_t)p[2] * thread / threads);
-  const int32_t end = (int32_t)((int64_t)p[2] * (thread + 1) / threads);
+  const int32_t alone = p[2] < 0, units = alone ? -p[2] : p[2];
+  if (alone && thread != 0) return;
+  const int32_t begin = alone ? 0 : (int32_t)((int64_t)units * thread / threads);
+  const int32_t end = alone ? units : (int32_t)((int64_t)units * (thread + 1) / threads);
   switch (p[0]) {{
 {cases}
     default: __builtin_trap();

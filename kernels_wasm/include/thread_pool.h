@@ -64,19 +64,33 @@ static int walk(ThreadPool *pool, const int32_t *program, int32_t first, int32_t
   const int32_t *p = find(program, first);
   const int32_t last = first + count < program[2] ? first + count : program[2];
   for (int32_t i = first; i < last; i++) {
-    const int32_t shared = p[2] != 0;
+    const int32_t shared = p[2] > 0;
     step(p, thread, threads);
     p += p[1];
-    const int32_t next_shared = i + 1 == last || p[2] != 0;
+    const int32_t next_shared = i + 1 == last || p[2] > 0;
     if ((shared || next_shared) && !barrier(pool, (uint32_t)threads, phase)) return 0;
   }
   return 1;
 }
 
-// Thread 0: starts the others on the records and works with them. 0 if done, 1 if a thread did not answer in time.
+// Whether the threads have anything to share in these records.
+static int any_shared(const int32_t *program, int32_t first, int32_t count) {
+  const int32_t *p = find(program, first);
+  const int32_t last = first + count < program[2] ? first + count : program[2];
+  for (int32_t i = first; i < last; i++, p += p[1]) {
+    if (p[2] > 0) return 1;
+  }
+  return 0;
+}
+
+// Thread 0: starts the others on the records and works with them, or does all where nothing is shared. 0 if done, 1 if a thread did not answer in time.
 int32_t thread_pool_run(ThreadPool *pool, const int32_t *program, int32_t first, int32_t count, int32_t threads) {
   if (LOAD(&pool->poisoned)) return 1;
   check(program);
+  if (!any_shared(program, first, count)) {
+    run(program, first, count, 0, 1);
+    return 0;
+  }
   pool->program = (int32_t)program, pool->first = first, pool->count = count, pool->threads = threads;
   uint32_t phase = LOAD(&pool->phase);
   ADD(&pool->job, 1);

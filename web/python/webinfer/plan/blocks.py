@@ -76,7 +76,7 @@ Arguments = dict[str, Argument]  # by the kernel's names for them
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One call of a kernel. `units` is the work that threads may split; 0 means one thread does all."""
+    """One call of a kernel. `units` is the work that threads may split; 0 or less means that one thread does all."""
 
     kernel: str
     args: tuple[Argument, ...]

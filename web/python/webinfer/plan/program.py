@@ -1,6 +1,7 @@
 """The binary form of a plan: little-endian 32-bit words that the kernel module walks.
 
-Header: magic, version, records, words. Record: kernel id, words of this record, units, arguments.
+Header: magic, version, records, words. Record: kernel id, words of this record, units (where threads do not share them,
+below zero), arguments.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Arrangement:
     def __init__(self, **kinds: str) -> None:
         self.kinds = kinds
         self.pointers = tuple(i for i, kind in enumerate(kinds.values()) if kind == "ptr")
-        self.layout = "<3I" + "".join(map(_LETTERS.__getitem__, kinds.values()))  # of a record
+        self.layout = "<2Ii" + "".join(map(_LETTERS.__getitem__, kinds.values()))  # of a record
         self._pick = itemgetter(*kinds, *list(kinds)[:1])  # the first comes twice: a tuple even where it is alone
         self._fitting: set[tuple[type, ...]] = set()
 

@@ -11,6 +11,7 @@ from webinfer.backends.wasm.kernel_table import KERNELS
 from webinfer.backends.wasm.loaded_plan import Layout, LoadedPlan, Place
 from webinfer.backends.wasm.lowerings import LOWERINGS, UNSUPPORTED
 from webinfer.backends.wasm.lowerings.constants import expand_constant, narrow_output, widen_input
+from webinfer.backends.wasm.sharing import with_short_steps_alone
 from webinfer.errors import LimitError, UnsupportedOpError
 from webinfer.graph.ir import Graph, Node, TensorType, Value
 from webinfer.host.interface import Host, Kernels, Progress, ProgressEvent
@@ -93,7 +94,8 @@ class WasmExecutor(LoadedPlan):
         if builder.prepare_part.steps:
             kernels.write(prepare_end, program.encode(builder.prepare_part.steps, KERNELS))
             kernels.run(prepare_end, 0, len(builder.prepare_part.steps))
-        kernels.write(constants_end, program.encode(self._steps, KERNELS))
+        steps = with_short_steps_alone(self._steps, self.graph) if kernels.threads > 1 else self._steps
+        kernels.write(constants_end, program.encode(steps, KERNELS))
         report = MemoryReport(constants_end - kernels.heap_base, arena_bytes, arena.lower_bound(arena_blocks))
         return constants_end, arena_base, top, report
 

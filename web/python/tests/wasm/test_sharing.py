@@ -1,0 +1,58 @@
+"""Short steps are one thread's: which they are, and that a program of both kinds is computed whole."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from tests.importers import paper_host
+
+np = pytest.importorskip("numpy")
+
+import webinfer  # noqa: E402
+from webinfer.authoring.builder import GraphBuilder  # noqa: E402
+from webinfer.backends.wasm.executor import lower_graph  # noqa: E402
+from webinfer.backends.wasm.sharing import with_short_steps_alone  # noqa: E402
+
+pytestmark = pytest.mark.skipif(not paper_host.can_plan(), reason="no kernel table")
+
+
+def _model(rows: int) -> GraphBuilder:
+    """A product of `rows` rows between two short sums."""
+    b = GraphBuilder("shares")
+    x = b.input("x", (rows, 128))
+    w = b.constant(np.linspace(-1, 1, 128 * 128, dtype=np.float32).reshape(128, 128))
+    short = b.node("add", x, b.constant(np.ones((1, 128), np.float32)))
+    y = b.node("matmul", short, w)
+    b.output(b.node("abs", b.node("reduce_sum", y, axes=(0,), keep_dims=True)), "y")
+    return b
+
+
+def _units(rows: int) -> dict[str, bool]:
+    """Which operators' steps threads share."""
+    graph = _model(rows).graph()
+    steps = with_short_steps_alone(lower_graph(graph, "relaxed", None).run_part.steps, graph)
+    return {graph.nodes[step.node].op.name: step.units > 0 for step in steps}
+
+
+def test_steps_of_much_work_are_shared_and_short_ones_are_not() -> None:
+    assert _units(1000) == {"add": True, "matmul": True, "reduce_sum": True, "abs": False}
+    assert _units(64) == {"add": True, "matmul": True, "reduce_sum": False, "abs": False}
+
+
+def test_a_run_too_short_for_a_team_is_one_threads() -> None:
+    assert set(_units(16).values()) == {False}
+
+
+@pytest.mark.parametrize("rows", [1000, 16])
+def test_threads_compute_the_same(rows: int) -> None:
+    guards = pytest.importorskip("tests.wasm.guards")
+    x = np.random.default_rng(1).standard_normal((rows, 128)).astype(np.float32)
+
+    async def run(host: Any) -> Any:
+        session = await webinfer.load(_model(rows), backend="wasm", host=host)
+        return np.asarray((await session.run({"x": x}))["y"])
+
+    alone, shared = (asyncio.run(run(guards.BuildHost(build, 2))) for build in ("relaxed", "relaxed-threads"))
+    assert np.array_equal(alone, shared)
