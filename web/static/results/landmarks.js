@@ -12,7 +12,10 @@ const SEEN = 0.5; // visibility from which on a point is drawn
 export function draw(view, found, schema) {
   const fields = schema.fields.filter(({ kind }) => kind === "landmarks");
   for (const one of found) {
-    fields.forEach(({ name, lines }, i) => one[name] && drawField(view, one[name], lines, COLOURS[i % COLOURS.length]));
+    fields.forEach(({ name, lines }, i) => {
+      const points = one[name]?.landmarks ?? one[name]; // of a part that is a thing of its own
+      if (points) drawField(view, points, lines, COLOURS[i % COLOURS.length]);
+    });
   }
 }
 

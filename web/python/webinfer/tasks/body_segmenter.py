@@ -122,8 +122,7 @@ class BodySegmenter(PictureTask[BodyMask]):
     result = ResultSchema(
         "mask", "masks", "Masks", "Mask",
         (
-            ResultField("values", "mask", "0..1"), ResultField("parts", "classes", ""),
-            ResultField("people", "classes", ""),
+            ResultField("values", "mask", "0..1"), ResultField("parts", "mask", ""), ResultField("people", "mask", ""),
         ),
     )  # fmt: skip
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from webinfer.authoring.builder import GraphBuilder
 from webinfer.graph.ir import Value
@@ -22,6 +23,7 @@ from webinfer.tasks.landmarks import (
     rotated,
 )
 from webinfer.tasks.regions import RegionRule, box_of
+from webinfer.tasks.smoothing import IN_SPACE, ON_SCREEN
 from webinfer.tasks.ssd import SsdFamily
 from webinfer.tensor import Tensor
 
@@ -69,6 +71,7 @@ class HandLandmarker(LandmarkTask[HandLandmarks]):
     result = landmarks_schema("hands", "Hands found", "Hand", ResultField("handedness", "text", ""), lines=BONES)
     family, rule = SsdFamily("MediaPipe palm detector", (PALM,)), PALM_TO_REGION
     kinds = (LandmarkModel("MediaPipe hand model", HAND, (3 * POINTS, 1, 1, 3 * POINTS), _read),)
+    smooths: ClassVar = {"landmarks": ON_SCREEN, "world": IN_SPACE}
     default_model, default_detector = "hand_landmark_full", "palm_detection_full"
 
     def thing(self, outputs: Mapping[str, Tensor], score: float) -> HandLandmarks:

@@ -18,10 +18,11 @@ from webinfer.tasks.base import Box, ResultField, ResultSchema, Task
 from webinfer.tasks.crop import Crop, Region
 from webinfer.tasks.face_detector import DETECTORS
 from webinfer.tasks.face_landmarker import FaceLandmarker, FaceLandmarks
+from webinfer.tasks.face_parts import CONTOURS
 from webinfer.tasks.finder import RegionFinder
-from webinfer.tasks.hand_landmarker import HandLandmarker, HandLandmarks
+from webinfer.tasks.hand_landmarker import BONES, HandLandmarker, HandLandmarks
 from webinfer.tasks.landmarks import LANDMARKS, SCORE, LandmarkModel, Landmarks, LandmarkTask
-from webinfer.tasks.pose_landmarker import PoseLandmarker, PoseLandmarks
+from webinfer.tasks.pose_landmarker import LIMBS, PoseLandmarker, PoseLandmarks
 from webinfer.tasks.regions import RegionRule
 from webinfer.tensor import Tensor
 
@@ -77,7 +78,8 @@ class HolisticLandmarker(Task[PersonLandmarks]):
         "landmarks", "people", "People found", "Person",
         (
             ResultField("box", "box", "px"), ResultField("score", "number", "0..1"),
-            *(ResultField(part, "landmarks", "px") for part in ("pose", "face", "left_hand", "right_hand")),
+            ResultField("pose", "landmarks", "px", LIMBS), ResultField("face", "landmarks", "px", CONTOURS),
+            *(ResultField(f"{side}_hand", "landmarks", "px", BONES) for side in HANDS),
         ),
     )  # fmt: skip
 

@@ -27,6 +27,7 @@ from webinfer.tasks.crop import Border, Crop, InputSpec, Region
 from webinfer.tasks.finder import RegionFinder
 from webinfer.tasks.picture_input import PictureFeeder, closed_on_error
 from webinfer.tasks.regions import RegionRule, overlap
+from webinfer.tasks.smoothing import ON_SCREEN, Cutoff, Smoothing, SmoothTrack
 from webinfer.tasks.ssd import SsdFamily
 from webinfer.tensor import Tensor
 
@@ -166,12 +167,15 @@ class LandmarkTask(PictureTask[Found]):
     border: ClassVar[Border] = Border.EDGE
     default_model: ClassVar[str]
     default_detector: ClassVar[str]
+    smooths: ClassVar[Mapping[str, Cutoff]] = {"landmarks": ON_SCREEN}  # fields of what is found
+    steady: ClassVar[bool] = False  # whether things are followed by what is smooth
 
     _finder: RegionFinder | None = None
 
     def __init__(self, session: Session, spec: InputSpec, feeder: PictureFeeder) -> None:
         super().__init__(session, spec, feeder)
-        self._tracked = list[Region]()
+        self._tracked = list[tuple[Region, SmoothTrack]]()
+        self._smoothing, self.smooth = Smoothing(session.host, self.smooths), True
         self.most, self.min_score = 1, 0.5
 
     @classmethod
@@ -184,13 +188,15 @@ class LandmarkTask(PictureTask[Found]):
         most: int = 1,
         min_detection_score: float = 0.5,
         min_presence_score: float = 0.5,
+        smooth: bool = True,
         progress: Progress | None = None,
         host: Host | None = None,
     ) -> Self:
         """A task that is ready. `model` and `detector` are known names, bytes, paths or URLs.
 
         `most` is how many things are looked for, best first; a thing whose score is less than `min_detection_score`
-        is not looked at, one whose landmarks score less than `min_presence_score` is not told.
+        is not looked at, one whose landmarks score less than `min_presence_score` is not told. `smooth` takes the
+        trembling out of videos, not out of pictures.
 
         Raises:  InputError for an option out of range; what `webinfer.load` raises; ModelFormatError if a model is not
                  of the task's kind
@@ -205,7 +211,7 @@ class LandmarkTask(PictureTask[Found]):
             task._finder = finder = await RegionFinder.create(
                 found, cls.family, cls.rule, backend=task.session.backend, progress=progress, host=host
             )
-        task.most, task.min_score, finder.min_score = most, least_told, least_found
+        task.most, task.min_score, finder.min_score, task.smooth = most, least_told, least_found, bool(smooth)
         return task
 
     @classmethod
@@ -243,11 +249,16 @@ class LandmarkTask(PictureTask[Found]):
     def following(self, found: Found) -> Region:
         """Where the next frame is looked at for a thing of this one."""
 
+    def extent(self, found: Any) -> float:
+        """How large a thing is, in pixels: movements are fast or slow by that."""
+        return (found.box.width + found.box.height) / 2  # type: ignore[no-any-return]
+
     async def run(self, image: Any, region: Region | None = None) -> list[Found]:
         """As `detect`; in a region of the image the detector is not asked."""
         picture = self.read(image)
         regions, detector_ms = ([region], 0.0) if region else await self._searched(picture)
-        return await self._landmarks(picture, regions[: self.most], detector_ms)
+        each = await self._landmarks(picture, regions[: self.most], detector_ms)
+        return [one for found in each for one in found]
 
     async def detect(self, image: Any) -> list[Found]:
         """What is found in an image, best first. It has nothing to do with the image before.
@@ -258,16 +269,25 @@ class LandmarkTask(PictureTask[Found]):
         """
         return await self.run(image)
 
-    async def detect_for_video(self, frame: Any) -> list[Found]:
-        """What is found in the next frame of a video: a thing is followed without the detector while it is there."""
-        picture = self.read(frame)
-        regions, detector_ms = self._tracked, 0.0
-        if len(regions) < self.most:
+    async def detect_for_video(self, frame: Any, time_ms: float | None = None) -> list[Found]:
+        """What is found in the next frame of a video, which shows this time; None: now.
+
+        A thing is followed without the detector while it is there. Its landmarks are smooth, if the task makes them so.
+        """
+        picture, now = self.read(frame), self.session.host.now_ms() if time_ms is None else time_ms
+        tracked, detector_ms = self._tracked, 0.0
+        if len(tracked) < self.most:
             fresh, detector_ms = await self._searched(picture)
-            regions = regions + [r for r in fresh if all(overlap(r, old) < SAME for old in regions)]
-        found = await self._landmarks(picture, regions[: self.most], detector_ms)
-        self._tracked = [self.following(one) for one in found]
-        return found
+            new = [r for r in fresh if all(overlap(r, old) < SAME for old, _ in tracked)]
+            tracked = tracked + [(region, SmoothTrack(self._smoothing)) for region in new]
+        del tracked[self.most :]
+        each = await self._landmarks(picture, [region for region, _ in tracked], detector_ms)
+        told, self._tracked = list[Found](), []
+        for one, (_, track) in ((one, row) for found, row in zip(each, tracked, strict=True) for one in found):
+            smooth = await track.smoothed(one, now, self.extent(one)) if self.smooth else one
+            self._tracked.append((self.following(smooth if self.steady else one), track))
+            told.append(smooth)
+        return told
 
     def reset(self) -> None:
         """Forgets the things of the frame before."""
@@ -279,10 +299,10 @@ class LandmarkTask(PictureTask[Found]):
         regions = await self._finder.regions(picture) if self._finder else []
         return regions, self.session.host.now_ms() - start
 
-    async def _landmarks(self, picture: Any, regions: Sequence[Region], detector_ms: float) -> list[Found]:
-        found, times = list[Found](), {"prepare_ms": 0.0, "infer_ms": detector_ms, "decode_ms": 0.0}
+    async def _landmarks(self, picture: Any, regions: Sequence[Region], detector_ms: float) -> list[list[Found]]:
+        found, times = list[list[Found]](), {"prepare_ms": 0.0, "infer_ms": detector_ms, "decode_ms": 0.0}
         for region in regions:
-            found += await super().run(picture, region)
+            found.append(await super().run(picture, region))
             times = {name: spent + self.times[name] for name, spent in times.items()}
         self.times = times
         return found
@@ -290,5 +310,6 @@ class LandmarkTask(PictureTask[Found]):
     def close(self) -> None:
         """Frees both models and the kernels' memory; a second call does nothing."""
         super().close()
+        self._smoothing.close()
         if self._finder:
             self._finder.close()

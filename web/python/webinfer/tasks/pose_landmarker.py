@@ -22,6 +22,7 @@ from webinfer.tasks.landmarks import (
     rotated,
 )
 from webinfer.tasks.regions import RegionRule, box_of
+from webinfer.tasks.smoothing import IN_SPACE, OF_REGIONS, ON_SCREEN
 from webinfer.tasks.ssd import SsdFamily
 from webinfer.tensor import Tensor
 
@@ -113,6 +114,7 @@ class PoseLandmarker(LandmarkTask[PoseLandmarks]):
             (5 * ALL, 1, POSE.width * POSE.height, CELLS * CELLS * ALL, 3 * ALL), _read,
         ),
     )  # fmt: skip
+    smooths, steady = {"landmarks": ON_SCREEN, "world": IN_SPACE, "anchors": OF_REGIONS}, True
     default_model, default_detector = "pose_landmark_full", "pose_detection"
 
     def thing(self, outputs: Mapping[str, Tensor], score: float) -> PoseLandmarks:
@@ -122,6 +124,10 @@ class PoseLandmarker(LandmarkTask[PoseLandmarks]):
         landmarks = Landmarks(xyz[: 3 * POINTS], confidences)
         world = Landmarks(outputs[WORLD].flat()[: 3 * POINTS], confidences)
         return PoseLandmarks(box_of(landmarks.points()), score, landmarks, world, (middle, reach))
+
+    def extent(self, found: PoseLandmarks) -> float:
+        """Twice as far as the body reaches from its middle."""
+        return 2 * math.dist(*found.anchors)
 
     def following(self, found: PoseLandmarks) -> Region:
         """The region around the body's middle, as far as it reaches."""

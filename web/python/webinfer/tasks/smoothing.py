@@ -1,0 +1,130 @@
+"""Landmarks of a video that tremble less: a one euro filter on each number, in one small graph on wasm.
+
+Source:  Casiez, Roussel, Vogel: 1 euro filter (CHI 2012); MediaPipe, LandmarksSmoothingCalculator and its graphs
+"""
+
+from __future__ import annotations
+
+import array
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from webinfer.authoring.builder import GraphBuilder
+from webinfer.host.interface import Host
+from webinfer.session.loading import load
+from webinfer.session.session import Session
+from webinfer.tasks.regions import box_of
+
+SPEED_CUTOFF = 1.0  # Hz, of the filter of speeds
+FRESH = 0.1  # how much of a new visibility counts
+VALUE, LAST, SMOOTH, SPEED, RATE, SCALE = "value", "last", "smooth", "speed", "rate", "scale"
+
+
+@dataclass(frozen=True, slots=True)
+class Cutoff:
+    """Movements are cut off at `least` Hz, and at `slope` more for each unit a second that they are fast.
+
+    The unit is the size of the thing if `scaled`, else that of the numbers.
+    """
+
+    least: float
+    slope: float
+    scaled: bool = True
+
+
+ON_SCREEN, IN_SPACE, OF_REGIONS = Cutoff(0.05, 80.0), Cutoff(0.1, 40.0, False), Cutoff(0.01, 10.0)
+
+
+class Smoothing:
+    """The filter of one kind of thing: `parts` are fields of it, points all, and how they are cut off."""
+
+    def __init__(self, host: Host, parts: Mapping[str, Cutoff]) -> None:
+        self.parts = parts
+        self._host = host
+        self._made: tuple[list[int], Session] | None = None  # for parts of so many numbers
+
+    async def filtered(self, sizes: list[int], inputs: Mapping[str, Any]) -> dict[str, array.array[float]]:
+        """New values of SMOOTH and SPEED; `sizes` are the numbers of each part."""
+        if self._made is None or self._made[0] != sizes:
+            fresh = await load(self._graph(sizes), backend="wasm", host=self._host)
+            self.close()
+            self._made = sizes, fresh
+        outputs = await self._made[1].run(inputs)
+        return {name: array.array("f", outputs[name].flat()) for name in (SMOOTH, SPEED)}
+
+    def _graph(self, sizes: Sequence[int]) -> GraphBuilder:
+        builder, cutoffs = GraphBuilder("smoothing"), list(self.parts.values())
+        node, count = builder.node, sum(sizes)
+        value, last, smooth, speed = (builder.input(name, (count,)) for name in (VALUE, LAST, SMOOTH, SPEED))
+        rate, scale = builder.input(RATE, (1,)), builder.input(SCALE, (1,))
+
+        def each(numbers: Sequence[float]) -> Any:
+            return builder.constant([n for n, size in zip(numbers, sizes, strict=True) for _ in range(size)])
+
+        def linear(x: Any, slopes: Sequence[float], starts: Sequence[float]) -> Any:
+            return node("add", node("mul", x, each(slopes)), each(starts))
+
+        def moved(old: Any, new: Any, cutoff: Any) -> Any:
+            turns = node("mul", cutoff, 2 * math.pi)
+            part = node("div", turns, node("add", turns, rate))
+            return node("add", old, node("mul", node("sub", new, old), part))
+
+        unit = linear(scale, [float(c.scaled) for c in cutoffs], [float(not c.scaled) for c in cutoffs])
+        fresh = node("mul", node("mul", node("sub", value, last), unit), rate)
+        speed = moved(speed, fresh, builder.constant(SPEED_CUTOFF))
+        cutoff = linear(node("abs", speed), [c.slope for c in cutoffs], [c.least for c in cutoffs])
+        builder.output(moved(smooth, value, cutoff), SMOOTH)
+        builder.output(speed, SPEED)
+        return builder
+
+    def close(self) -> None:
+        """Lets the memory go; a second call does nothing."""
+        if self._made is not None:
+            self._made[1].close()
+            self._made = None
+
+
+class SmoothTrack:
+    """One thing through a video: what its filter remembers."""
+
+    def __init__(self, smoothing: Smoothing) -> None:
+        self._smoothing, self._time_ms = smoothing, -math.inf
+        self._state: dict[str, array.array[float]] = {}
+        self._visible: dict[str, list[float]] = {}
+
+    async def smoothed(self, found: Any, time_ms: float, size: float) -> Any:
+        """The thing with smooth landmarks, for the milliseconds of its frame and its size in pixels.
+
+        The first frame is told as it is; one that is not later than the last is as that was.
+        """
+        parts = {name: getattr(found, name) for name in self._smoothing.parts}
+        numbers = [_numbers(part) for part in parts.values()]
+        if time_ms > self._time_ms:
+            value = array.array("f", [n for part in numbers for n in part])
+            state = self._state or {LAST: value, SMOOTH: value, SPEED: array.array("f", bytes(4 * len(value)))}
+            steps = {RATE: 1000 / (time_ms - self._time_ms), SCALE: 1 / max(size, 1e-6)}
+            given = {VALUE: value, **state, **{name: array.array("f", [n]) for name, n in steps.items()}}
+            filtered = await self._smoothing.filtered([len(part) for part in numbers], given)
+            self._state, self._time_ms = {LAST: value, **filtered}, time_ms
+        smooth, first = self._state[SMOOTH], 0
+        for (name, part), old in zip(parts.items(), numbers, strict=True):
+            parts[name] = self._like(name, part, smooth[first : first + len(old)])
+            first += len(old)
+        return replace(found, box=box_of(parts["landmarks"].points()), **parts)
+
+    def _like(self, name: str, part: Any, numbers: Sequence[float]) -> Any:
+        """The part with these numbers, and with visibilities that change slowly."""
+        if not hasattr(part, "confidences"):
+            return tuple(zip(numbers[::2], numbers[1::2], strict=True))
+        sure = list(part.confidences)
+        before = self._visible.setdefault(name, sure[::2])
+        self._visible[name] = sure[::2] = [b + FRESH * (v - b) for b, v in zip(before, sure[::2], strict=True)]
+        return type(part)(numbers, sure)
+
+
+def _numbers(part: Any) -> Sequence[float]:
+    """All numbers of landmarks, or of a few points."""
+    numbers: Sequence[float] = part.xyz if hasattr(part, "xyz") else [n for point in part for n in point]
+    return numbers
