@@ -2,7 +2,7 @@
 // business (webinfer/page/model_desk.py).
 
 import { byId, keepInAddress } from "./dom.js";
-import { startEngine } from "./model_engine.js";
+import { startEngine } from "./engine_page.js";
 import { forgetChecks } from "./model_checks.js";
 import { showFacts, showPlans } from "./model_facts.js";
 import { watchModelFiles } from "./model_files.js";

@@ -2,7 +2,7 @@
 
 import { byId, say } from "./dom.js";
 import { heatOf, showComparison, showProfile, timesOfNodes } from "./model_checks.js";
-import { showWork } from "./model_engine.js";
+import { showWork } from "./engine_page.js";
 import { Inputs } from "./model_inputs.js";
 import { showOutputs } from "./model_outputs.js";
 

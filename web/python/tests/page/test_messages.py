@@ -43,8 +43,8 @@ def test_both_sides_use_messages_that_there_are() -> None:
     }
     assert {"ask", "stop"} == set(re.findall(r'#engine\.ask\("(\w+)"', (STATIC / "engine_calls.js").read_text()))
     always, desk = {"progress", "error", "moving", "quiet", "restarting"}, {"started", "answer", "step"}
-    heard = {name: _heard((STATIC / f"{name}.js").read_text()) for name in ("page", "model_engine")}
-    assert heard == {"page": {*FROM_ENGINE} - {"alive", "pong"} - desk | always, "model_engine": desk | always}
+    heard = {name: _heard((STATIC / f"{name}.js").read_text()) for name in ("page", "engine_page")}
+    assert heard == {"page": {*FROM_ENGINE} - {"alive", "pong"} - desk | always, "engine_page": desk | always}
 
 
 def _heard(script: str) -> set[str]:

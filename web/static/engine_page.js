@@ -7,8 +7,8 @@ import * as panels from "./panels.js";
 import { Troubles } from "./troubles.js";
 
 /**
- * {calls, troubles, settings, site, begin}: `site` is the server's manifest; after `begin()` `started()` is called when
- * the engine runs, and `lost({code, message})` when it does not any more, though it may be started again.
+ * {calls, troubles, settings, site, begin}: `site` is the server's manifest; after `begin()`, `started(capabilities)` is
+ * called when the engine runs, and `lost({code, message})` when it does not any more, though it may be started again.
  */
 export async function startEngine({ started, lost }) {
   if (!globalThis.started) await new Promise((resolve) => addEventListener("started", resolve, { once: true })); // by first.js
@@ -17,9 +17,9 @@ export async function startEngine({ started, lost }) {
   const progress = new panels.Progress();
   const troubles = new Troubles();
 
-  const onStarted = () => {
+  const onStarted = ({ capabilities }) => {
     progress.end();
-    started();
+    started(capabilities);
   };
   const onError = ({ id, code, message, fatal }) => {
     if (id !== undefined) return calls.failed({ id, code, message });
