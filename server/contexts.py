@@ -48,6 +48,8 @@ class TaskView:
     models: tuple[ModelChoice, ...]
     backends: Sequence[Mapping[str, str]]  # that the page offers: name, title, hint; the first is chosen
     options: str  # of the task, as JSON
+    schema: str  # how the task's results are shown, as JSON
+    drawer: str  # URL of the script that draws them
     manifest: Markup  # JSON text for the script's data island
 
 
@@ -74,7 +76,10 @@ def task_view(manifest: Manifest, settings: Settings, studio: Studio, demo: Demo
     models = tuple(ModelChoice(name, _size(manifest, (name, *demo.also))) for name in demo.models or (demo.model,))
     options = {**demo.fixed, **{option.name: option.value for option in demo.options}}
     frame, backends = frame_of(manifest, studio, demo.address), manifest.public["page"]["backends"]
-    return TaskView(frame, demo, models, backends, json.dumps(options), island(manifest, settings))
+    schema = manifest.public["page"]["tasks"][demo.task]
+    drawer = manifest.urls[f"static/results/{schema['kind']}.js"]
+    data = island(manifest, settings)
+    return TaskView(frame, demo, models, backends, json.dumps(options), json.dumps(schema), drawer, data)
 
 
 def _size(manifest: Manifest, models: Sequence[str]) -> str:

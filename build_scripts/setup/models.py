@@ -33,11 +33,12 @@ def models_step() -> Step:
 
 
 def photo_step() -> Step:
-    """The step that takes the sample photo (public domain, NASA) out of scikit-image's wheel."""
+    """The step that takes the sample photos out of scikit-image's wheel: an astronaut, a cup of coffee, a page."""
     photo = settings()["photo"]
     return Step(
-        "photo", "fetch the sample photo", inputs=lambda: [json.dumps(photo, sort_keys=True)],
-        outputs=(IMAGES / Path(photo["member"]).name,), action=_fetch_photo, stamp=IMAGES / ".stamp",
+        "photo", "fetch the sample photos", inputs=lambda: [json.dumps(photo, sort_keys=True)],
+        outputs=tuple(IMAGES / Path(member).name for member in photo["members"]),
+        action=_fetch_photo, stamp=IMAGES / ".stamp",
     )  # fmt: skip
 
 
@@ -68,5 +69,5 @@ def packed_files(loader: str) -> dict[str, tuple[int, int]]:
 def _fetch_photo() -> None:
     photo = settings()["photo"]
     IMAGES.mkdir(parents=True, exist_ok=True)
-    for member, data in fetch_members(photo, [photo["member"]]).items():
+    for member, data in fetch_members(photo, photo["members"]).items():
         (IMAGES / Path(member).name).write_bytes(data)

@@ -118,7 +118,13 @@ def late_packages() -> dict[str, tuple[float, list[str]]]:
     """The packages that hold models of tasks: the megabytes of each, and its files below build/."""
     mediapipe, others = settings()[MEDIAPIPE], settings()["task_packages"]
     files = [f"models/{PurePosixPath(member).name}" for member in mediapipe["members"]]
-    found = {name: (package["megabytes"], list(package["files"].values())) for name, package in others.items()}
+    places = {
+        name: [place.partition(".zip/") for place in package["files"].values()] for name, package in others.items()
+    }
+    found = {
+        name: (others[name]["megabytes"], [*dict.fromkeys(whole + mark.rstrip("/") for whole, mark, _ in parts)])
+        for name, parts in places.items()
+    }
     return {MEDIAPIPE: (mediapipe["megabytes"], files), **found}
 
 

@@ -60,6 +60,7 @@ TYPES = {
     ".tflite": "application/octet-stream",
     ".txt": "text/plain; charset=utf-8",
     ".wasm": "application/wasm",
+    ".webmanifest": "application/manifest+json",
     ".whl": "application/zip",
     ".zip": "application/zip",
 }

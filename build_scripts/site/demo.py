@@ -14,6 +14,9 @@ def run(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python3 -m build_scripts demo")
     parser.add_argument("--port", type=int, default=8000, help="the first port to try (default 8000)")
     parser.add_argument("--headless", action="store_true", help="detect on the sample photo in headless Chromium")
+    parser.add_argument("--all", action="store_true", help="with --headless: every demo on its sample, a row each")
+    parser.add_argument("--backend", default="wasm", help="of --all (default wasm)")
+    parser.add_argument("--record", action="store_true", help="with --all: what the home page shows of each demo")
     parser.add_argument("--not-isolated", action="store_true", help="serve without the isolation headers")
     options = parser.parse_args(argv)
     settings = _settings(not options.not_isolated)
@@ -22,6 +25,10 @@ def run(argv: list[str]) -> int:
         from build_scripts.setup.environment import ensure_groups
 
         ensure_groups(("browser",))
+        if options.all:
+            from build_scripts.site.gallery import run_all
+
+            return run_all(not options.not_isolated, options.backend, options.record)
         from build_scripts.site.headless import run_headless
 
         return run_headless(not options.not_isolated)

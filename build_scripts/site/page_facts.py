@@ -1,6 +1,7 @@
 """What a page must know before its engine runs, read from the engine itself: part of the site's manifest."""
 
 import sys
+from dataclasses import asdict
 from importlib import import_module
 from typing import Any
 
@@ -16,13 +17,14 @@ def page_facts() -> dict[str, Any]:
 
     `messages`: the version of the messages; `backends`: those a page offers, the first by default; `models`: the files
     of each known model in the manifest; `late`: of files that are fetched when they are asked for the package that has
-    them; `packages`: the megabytes of each.
+    them; `packages`: the megabytes of each; `tasks`: how their results are shown.
     """
     sys.path.insert(0, str(ENGINE.parent))
     try:
         registry = import_module("webinfer.backends.registry")
         version: int = import_module("webinfer.page.messages").VERSION
         known = import_module("webinfer.models.registry").MODELS
+        tasks = import_module("webinfer.tasks").TASKS
     except ModuleNotFoundError as error:
         raise BuildError(f"the site needs {error.name}; run `python3 -m build_scripts kernels`") from error
     finally:
@@ -34,4 +36,6 @@ def page_facts() -> dict[str, Any]:
     packages = late_packages()
     late = {file: name for name, (_, files) in packages.items() for file in files}
     sizes = {name: megabytes for name, (megabytes, _) in packages.items()}
-    return {"messages": version, "backends": backends, "models": models, "late": late, "packages": sizes}
+    schemas = {name: asdict(task.result) for name, task in tasks.items()}
+    facts = {"messages": version, "backends": backends, "models": models}
+    return {**facts, "late": late, "packages": sizes, "tasks": schemas}

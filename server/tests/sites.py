@@ -17,6 +17,9 @@ FILES = {
     "static/demo.css": ("assets/static-1/demo.css", "text/css; charset=utf-8", b"p {}"),
     "static/docs.css": ("assets/static-1/docs.css", "text/css; charset=utf-8", b"a {}"),
     "static/home.js": ("assets/static-1/home.js", "text/javascript; charset=utf-8", b"0;"),
+    "static/site.webmanifest": ("assets/static-1/site.webmanifest", "application/manifest+json", b"{}"),
+    "static/results/boxes.js": ("assets/static-1/results/boxes.js", "text/javascript; charset=utf-8", b"1;"),
+    "static/recorded.json": ("assets/static-1/recorded.json", "application/json", b"{}"),
     "static/icon.svg": ("assets/static-1/icon.svg", "image/svg+xml", b"<svg/>"),
 }
 DOCS = {
@@ -81,7 +84,7 @@ summary = "Each runs here"
 
 
 def made_site(folder: Path) -> Settings:
-    """Settings for a site of seven files and two pages of documentation, written into the folder."""
+    """Settings for a site of ten files and two pages of documentation, written into the folder."""
     site = folder / "site"
     rows = {}
     for logical, (path, media_type, data) in FILES.items():
@@ -100,6 +103,7 @@ def made_site(folder: Path) -> Settings:
         "backends": [{"name": "auto", "title": "Auto", "hint": "The fastest"}],
         "models": {"m": ["models/m.tflite"], "n": ["models/n.tflite"]},
     }
+    page |= {"tasks": {"finder": {"kind": "boxes"}}}
     page |= {"late": {"models/n.tflite": "pack"}, "packages": {"pack": 7}}
     folders = {"static": "/assets/static-1/"}
     manifest = {"version": 1, "engine": "1.2.3", "page": page, "folders": folders, "assets": rows}

@@ -16,7 +16,7 @@ const root = document.documentElement;
 
 if (!globalThis.started) await new Promise((resolve) => addEventListener("started", resolve, { once: true })); // by first.js
 const { settings, take, ...started } = globalThis.started;
-const FULL = 4_096; // numbers of one thing that the page's machine-readable result has at most
+const FULL = 4_096; // numbers in one list that the page's machine-readable result has at most
 const BRIEF = 64; // of a frame
 const KEEPER_MS = 3_000; // after the first result, when nobody waits
 let count = 0;

@@ -103,8 +103,8 @@ export function showBackend(text) {
   say(byId("backend"), text);
 }
 
-/** Capabilities: {name, present, value, reason, fix}. */
-export function showCapabilities(capabilities) {
+/** Capabilities, {name, present, value, reason, fix}, in a list. */
+export function showCapabilities(capabilities, list = byId("capabilities")) {
   const rows = capabilities.map(({ name, present, value, reason, fix }) => {
     const row = element("li", undefined, present ? "present" : "absent");
     row.append(element("strong", name), element("span", present ? value || "yes" : "no", "value"));
@@ -112,7 +112,7 @@ export function showCapabilities(capabilities) {
     if (fix) row.append(element("p", fix, "quiet"));
     return row;
   });
-  byId("capabilities").replaceChildren(...rows);
+  list.replaceChildren(...rows);
 }
 
 /** A plan as a table: {columns: [name], rows: [[cell]], summary}. */

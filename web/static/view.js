@@ -3,7 +3,7 @@
 export const EDGE = "rgb(0 0 0 / 65%)"; // under every line, so that it shows on any picture
 
 /**
- * A view of a picture of {width, height} that fills the canvas as `object-fit: contain` does: its 2d `context` in pixels
+ * A view of a picture of {width, height} that fills the canvas as `object-fit: contain` does, or `cover` from its top: its 2d `context` in pixels
  * of the page, `x` and `y` of a point of the picture, `scale`, the picture's `left` and `top`, what it shows (`medium`),
  * and `unit`, by which lines and letters of a small canvas are thinner.
  */
@@ -24,7 +24,7 @@ function viewOf(canvas, picture, { width, height, ratio, mirrored, medium, cover
   const context = canvas.getContext("2d");
   context.scale(ratio, ratio);
   const scale = Math[cover ? "max" : "min"](width / picture.width, height / picture.height);
-  const [left, top] = [(width - picture.width * scale) / 2, (height - picture.height * scale) / 2];
+  const [left, top] = [(width - picture.width * scale) / 2, cover ? 0 : (height - picture.height * scale) / 2];
   const x = (value) => left + (mirrored ? picture.width - value : value) * scale;
   const y = (value) => top + value * scale;
   const unit = Math.min(1.6, Math.max(0.5, Math.min(width, height) / 480));

@@ -6,8 +6,8 @@ import { drawWhole } from "../view.js";
 const TINT = [54, 224, 200, 165]; // red, green, blue, most alpha
 const SHARP = [0.25, 0.75]; // probabilities that are background and foreground for sure
 const BLUR = 1 / 40; // of the picture's longer side
-const effects = { mask: "Mask", blur: "Blur", colour: "Colour", picture: "Picture" };
-const chosen = { effect: "mask", colour: "#1f6f5c", picture: null };
+const effects = { blur: "Blur", mask: "Mask", colour: "Colour", picture: "Picture" };
+const chosen = { effect: "blur", colour: "#1f6f5c", picture: null };
 const layers = new Map(); // canvases that are used again
 
 /** A canvas of this size, the same for the same name. */

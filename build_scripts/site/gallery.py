@@ -1,0 +1,117 @@
+"""Every demo of the site on its sample in headless Chromium, a row each; and their results for the home page."""
+
+import json
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from playwright.sync_api import Browser
+
+from build_scripts.paths import ROOT, WEB
+from build_scripts.setup.chromium import driver, launch_options
+from build_scripts.site.headless import readable
+from build_scripts.site.serving import running_server
+from server.settings import Settings
+from server.studio import Demo, read_studio
+
+LIMIT_S = 300  # a package of models may have to be fetched
+RECORDED = WEB / "static" / "recorded.json"
+MASK_SIDE = 48  # of a recorded mask
+MISSING = "model-missing"
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a demo said of its sample."""
+
+    demo: Demo
+    result: dict[str, Any] | None
+    error: str  # "" if there is none
+    missing: bool = False  # whether its model cannot be had here
+    file: Any = None  # what the page hands out as JSON
+
+    @property
+    def found(self) -> list[Any]:
+        """What was found in the sample."""
+        lists = [value for value in (self.result or {}).values() if isinstance(value, list)]
+        return lists[0] if lists else []
+
+    def row(self) -> str:
+        """A line of the table."""
+        if self.result is None:
+            return f"{self.demo.slug:20}{'missing' if self.missing else 'FAILED'}: {self.error}"
+        times = self.result["times"]
+        ms = sum(times[f"{part}_ms"] for part in ("prepare", "infer", "decode"))
+        first = f"{self.result['first_ms'] / 1000:6.1f} s"
+        return f"{self.demo.slug:20}{self.result['backend']:8}{len(self.found):>5} found{ms:10.1f} ms{first:>10} to it"
+
+
+def run_all(isolated: bool, backend: str, record: bool) -> int:
+    """0 when every demo whose model can be had found something in its sample, or has a sample with nothing in it."""
+    settings = Settings(isolated=isolated)
+    seen = []
+    with running_server(settings) as address, driver() as playwright:
+        browser = playwright.chromium.launch(**launch_options())
+        try:
+            print(f"\nChromium {browser.version}, {address}")
+            for demo in read_studio(settings.tables).demos:
+                seen.append(look(browser, address, demo, backend))
+                print(seen[-1].row(), flush=True)
+        finally:
+            browser.close()
+    if record:
+        RECORDED.write_text(json.dumps(recorded(seen), separators=(",", ":")) + "\n")
+        print(f"recorded: {RECORDED.relative_to(ROOT)}")
+    return 1 if any(one.error and not one.missing for one in seen) else 0
+
+
+def look(browser: Browser, address: str, demo: Demo, backend: str) -> Seen:
+    """Opens a demo's page and waits for what it finds in its sample."""
+    page = browser.new_page()
+    try:
+        page.goto(f"{address}{demo.address}?backend={backend}")
+        deadline = time.monotonic() + LIMIT_S
+        while time.monotonic() < deadline:
+            data = page.evaluate("() => ({...document.documentElement.dataset})")
+            if error := data.get("webinferError"):
+                return Seen(demo, None, readable(error), json.loads(error).get("code") == MISSING)
+            if data.get("webinferResult"):
+                with page.expect_download() as download:
+                    page.get_by_role("button", name="Download JSON").click()
+                file = json.loads(download.value.path().read_text())
+                return Seen(demo, json.loads(data["webinferResult"]), "", file=file)
+            page.wait_for_timeout(100)
+        return Seen(demo, None, f"no result within {LIMIT_S} s")
+    finally:
+        page.close()
+
+
+def recorded(seen: list[Seen]) -> dict[str, Any]:
+    """The results by the demo's address, small enough for the home page."""
+    return {one.demo.address: small(one.file) for one in seen if one.found}
+
+
+def small(result: dict[str, Any]) -> dict[str, Any]:
+    """A result without what no drawing needs."""
+    (name,) = (key for key, value in result.items() if isinstance(value, list))
+    return {"image": result["image"], "found": [_rounded(one) for one in result[name]]}
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, dict):
+        kept = {key: one for key, one in value.items() if key not in ("world", "anchors")}
+        if {"width", "height", "values"} <= set(kept) and isinstance(kept["values"], list):
+            return _mask(kept)
+        return {key: _rounded(one) for key, one in kept.items()}
+    if isinstance(value, list):
+        return [_rounded(one) for one in value]
+    return (round(value, 2) if abs(value) <= 1 else round(value)) if isinstance(value, float) else value
+
+
+def _mask(mask: dict[str, Any]) -> dict[str, Any]:
+    """Every so many pixels of a mask."""
+    width, height = mask["width"], mask["height"]
+    rows = [height * y // MASK_SIDE for y in range(MASK_SIDE)]
+    columns = [width * x // MASK_SIDE for x in range(MASK_SIDE)]
+    values = [round(mask["values"][width * y + x], 1) for y in rows for x in columns]
+    return {"width": MASK_SIDE, "height": MASK_SIDE, "values": values}

@@ -1,0 +1,29 @@
+// Results of the kind "texts": lines of text where they stand in a picture, as corners around each.
+
+import { EDGE } from "../view.js";
+
+const LINE = "#36e0c8";
+
+/** Draws lines of text over the picture of a view (view.js). */
+export function draw({ context, x, y, unit }, found) {
+  const path = new Path2D();
+  for (const { quad } of found) {
+    Object.values(quad).forEach(([px, py], i) => path[i ? "lineTo" : "moveTo"](x(px), y(py)));
+    path.closePath();
+  }
+  context.fillStyle = LINE;
+  context.globalAlpha = 0.18;
+  context.fill(path);
+  context.globalAlpha = 1;
+  context.lineJoin = "round";
+  for (const [style, width] of [[EDGE, 3.2], [LINE, 1.6]]) {
+    context.strokeStyle = style;
+    context.lineWidth = width * unit;
+    context.stroke(path);
+  }
+}
+
+/** A line of text in words. */
+export function describe({ text, score }) {
+  return { Text: text, Score: `${(100 * score).toFixed(1)} %` };
+}
