@@ -68,7 +68,9 @@ def build_browser_wheel() -> None:
     for old in WHEELS.glob("webinfer-*.whl"):
         old.unlink()
     members = browser_members()
-    write_wheel(WHEELS / wheel_name(), solid(members))
+    from build_scripts.site.thorough import Thorough  # which needs a package
+
+    write_wheel(WHEELS / wheel_name(), solid(members), Thorough)
     SNAPSHOT_MODULES.write_bytes(_archive(members, zipfile.ZIP_DEFLATED))
 
 
@@ -91,18 +93,21 @@ def solid(members: dict[str, bytes]) -> dict[str, bytes]:
     return {**outside, FIRST: PATH_LINE + members[FIRST], MODULES: _archive(inside, zipfile.ZIP_STORED)}
 
 
-def write_wheel(path: Path, members: dict[str, bytes]) -> None:
-    """Writes a wheel of these members plus its metadata; same members, same bytes."""
+def write_wheel(path: Path, members: dict[str, bytes], compressor: type | None = None) -> None:
+    """Writes a wheel of these members plus its metadata; same members, same bytes.
+
+    A `compressor` takes the place of zipfile's own.
+    """
     info = f"webinfer-{version()}.dist-info"
     members = {**members, f"{info}/METADATA": _metadata(), f"{info}/WHEEL": _wheel_file()}
     members[f"{info}/licenses/LICENSE"] = (ROOT / "LICENSE").read_bytes()
     record = [f"{name},sha256={_record_digest(data)},{len(data)}" for name, data in sorted(members.items())]
     record_name = f"{info}/RECORD"
     members[record_name] = "\n".join([*record, f"{record_name},,", ""]).encode()
-    path.write_bytes(_archive(members, zipfile.ZIP_DEFLATED))
+    path.write_bytes(_archive(members, zipfile.ZIP_DEFLATED, compressor))
 
 
-def _archive(members: dict[str, bytes], compression: int) -> bytes:
+def _archive(members: dict[str, bytes], compression: int, compressor: type | None = None) -> bytes:
     """A zip of these members: same members, same bytes."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", compression, compresslevel=9) as archive:
@@ -111,7 +116,10 @@ def _archive(members: dict[str, bytes], compression: int) -> bytes:
             entry.external_attr = 0o100644 << 16
             entry.create_system = 3  # the same byte on every platform
             entry.compress_type = compression
-            archive.writestr(entry, data)
+            with archive.open(entry, "w") as file:
+                if compressor is not None:
+                    file._compressor = compressor()  # type: ignore[attr-defined]  # zipfile lets nobody choose it
+                file.write(data)
     return buffer.getvalue()
 
 

@@ -50,6 +50,19 @@ def test_the_wheel_records_every_member_with_its_hash(tmp_path: Path) -> None:
                 assert (digest, int(size)) == (f"sha256={expected}", len(data))
 
 
+def test_a_wheel_that_was_packed_with_care_is_smaller_and_holds_the_same(tmp_path: Path) -> None:
+    zopfli = pytest.importorskip("zopfli", reason="needs pip zopfli")
+    from build_scripts.site.thorough import Thorough
+
+    data = {"webinfer/a.py": Path(__file__).read_bytes(), "webinfer/b.py": b""}
+    for name, compressor in (("plain", None), ("thorough", Thorough)):
+        write_wheel(tmp_path / f"{name}.whl", data, compressor)
+    assert (tmp_path / "thorough.whl").stat().st_size < 0.98 * (tmp_path / "plain.whl").stat().st_size, zopfli
+    with zipfile.ZipFile(tmp_path / "thorough.whl") as packed:
+        assert packed.testzip() is None
+        assert packed.read("webinfer/a.py") == data["webinfer/a.py"]
+
+
 def test_a_wheel_holds_the_engine_and_its_shaders_and_nothing_else() -> None:
     names = {name for name, _ in engine_files()}
     python = {f"webinfer/{path.relative_to(ENGINE).as_posix()}" for path in ENGINE.rglob("*.py")}
