@@ -27,7 +27,7 @@ VERBS: dict[str, Verb] = {
     "check": Verb("judge.check", ALL, "all that needs no device; `--fix` repairs, `--docstrings` lists what has none"),
     "setup": Verb("setup.sequence", BASE, "everything that demo does before it serves"),
     "kernels": Verb("kernels.step", BASE, "compile the WASM kernels"),
-    "wheel": Verb("site.wheel", (), "build the engine's wheel"),
+    "wheel": Verb("site.wheel", ("build",), "build the engine's wheel"),
     "bench": Verb(
         "bench.compare", (*ALL, "bench"), "webinfer and its rivals in one page, interleaved: JSON, table, chart"
     ),

@@ -45,7 +45,7 @@ OUTSIDE = (FIRST, "webinfer/py.typed", ALL_SHADERS)
 SNAPSHOT_MODULES = WHEELS / "modules.zip"  # the same modules for the memory snapshot, which imports from archives
 EPOCH = (1980, 1, 1, 0, 0, 0)
 SHADERS = WEB / "shaders"
-MINIFY = Path(__file__).with_name("minify.py")
+MINIFY, THOROUGH = (Path(__file__).with_name(f"{name}.py") for name in ("minify", "thorough"))
 
 
 def wheel_name() -> str:
@@ -57,7 +57,7 @@ def wheel_step() -> Step:
     """The step that builds the browser's wheel."""
     return Step(
         "engine wheel", "pack the engine and its shaders",
-        inputs=lambda: [ENGINE, SHADERS, ROOT / "pyproject.toml", ROOT / "LICENSE", Path(__file__), MINIFY],
+        inputs=lambda: [ENGINE, SHADERS, ROOT / "pyproject.toml", ROOT / "LICENSE", Path(__file__), MINIFY, THOROUGH],
         outputs=(WHEELS / wheel_name(), SNAPSHOT_MODULES), action=build_browser_wheel, stamp=WHEELS / ".stamp",
     )  # fmt: skip
 
