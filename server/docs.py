@@ -188,7 +188,8 @@ class _Renderer(RendererHTML):
         return f'<pre class="{kind}" tabindex="0"><code>{code_html(token.content, language)}</code></pre>\n'
 
     def table_open(self, tokens: Sequence[Token], at: int, options: object, env: Mapping[str, Path]) -> str:
-        return '<div class="table" tabindex="0" role="region" aria-label="Table"><table>\n'
+        number = 1 + sum(token.type == "table_open" for token in tokens[:at])
+        return f'<div class="table" tabindex="0" role="region" aria-label="Table {number}"><table>\n'
 
     def table_close(self, tokens: Sequence[Token], at: int, options: object, env: Mapping[str, Path]) -> str:
         return "</table></div>\n"
