@@ -126,7 +126,11 @@ def _nested(op: Operation) -> list[Value]:
     """A model as a layer."""
     inside = Problems(op.context.guessed)
     with op.writer.nested(op.what):
-        results = _walk(op.context, read_model(op.name, op.config), op.values(), op.path, inside)
+        found = op.context.models.get(id(op.config)) or (op.config, read_model(op.name, op.config))
+        _, model = op.context.models[id(op.config)] = found
+        for _ in model.layers:
+            op.writer.count_operator()
+        results = _walk(op.context, model, op.values(), op.path, inside)
     if lines := inside.lines():
         raise Refusal(*lines)
     return results

@@ -10,12 +10,14 @@ from webinfer.dtypes import DType
 from webinfer.errors import ModelFormatError
 from webinfer.graph.ir import Value
 from webinfer.graph.printer import safe_name
+from webinfer.importers.core.limits import within
 from webinfer.importers.core.operation import WRONG_ARGUMENTS, BaseOperation
 from webinfer.importers.core.operation import Convert as ConvertAny
 from webinfer.importers.core.writer import GraphWriter
-from webinfer.importers.keras.model import LayerInfo, layer_of
+from webinfer.importers.keras.model import LayerInfo, ModelInfo, layer_of
 from webinfer.importers.tfjs.model import damaged
 
+_MOST_ALIKE = 1000  # weights of one name in layers of one name
 Path = tuple[str, ...]  # names of the models and layers around a layer, and its own
 
 
@@ -46,6 +48,7 @@ class Weights:
     def _find(self, path: Path, own: str) -> str | None:
         for layer in reversed(path):  # what a wrapper holds may have the wrapper's name
             fitting = self._named.get((layer, own), [])
+            within(f"weights {safe_name(own)} of layers {safe_name(layer)}", len(fitting), _MOST_ALIKE)
             ranks = sorted((-len({*path} & {*name.split("/")}), name.count("/"), name) for name in fitting)
             if len(ranks) > 1 and ranks[0][:2] == ranks[1][:2]:
                 damaged(f"{safe_name(ranks[0][2])} and {safe_name(ranks[1][2])} may both be meant by {'/'.join(path)}")
@@ -62,6 +65,8 @@ class Context:
     weights: Weights
     table: Mapping[str, Convert]
     guessed: set[int | str] = field(default_factory=set)
+    # Models inside others, by the identity of what describes them, which is kept.
+    models: dict[int, tuple[Mapping[str, Any], ModelInfo]] = field(default_factory=dict)
     masks: dict[Value, Value] = field(default_factory=dict)  # [N, T] of sequences: which steps count
 
 
