@@ -24,7 +24,8 @@ from webinfer.codegen.prelude import u32
 from webinfer.codegen.templates import Variable
 from webinfer.graph.ir import Node, Value
 
-PART = 2048  # elements of a row that top_k.wgsl compares with each other; four times as many as are wanted at least
+WHOLE, PART = 2048, 256  # elements of a row that is not cut into parts, and of a part of one that is
+ENOUGH = 4  # times as many elements as are wanted has a part at least
 
 
 def _cumulative_sum(node: Node, target: Target) -> list[Dispatch]:
@@ -51,7 +52,7 @@ def _top_k(node: Node, target: Target) -> list[Dispatch]:
     rows, k = math.prod(outer), node.attrs.k
     source, carried, stages = read("x", x), tuple[Binding, ...](), list[Dispatch]()
     while True:
-        parts = max(1, -(-depth // max(PART, 4 * k)))
+        parts = 1 if depth <= max(WHOLE, ENOUGH * k) else -(-depth // max(PART, ENOUGH * k))
         check_turns(-(-depth // parts), target, "the largest")
         shortest, longer = divmod(depth, parts)
         best = node.outputs if parts == 1 else _scratch(node, (rows * parts, k))
