@@ -9,11 +9,9 @@ from typing import Any
 from webinfer.authoring.builder import GraphBuilder
 from webinfer.errors import ModelFormatError
 from webinfer.graph.ir import Graph, Value
-from webinfer.host import current
 from webinfer.host.interface import Host, Progress
-from webinfer.models.layouts import SIGNED, PictureInput, Pixels
+from webinfer.models.layouts import SIGNED, Pixels
 from webinfer.models.registry import known_model
-from webinfer.session.loading import load
 from webinfer.session.options import real_number
 from webinfer.session.plan_cache import WithPostprocessing
 from webinfer.session.session import Session
@@ -21,8 +19,8 @@ from webinfer.tasks.base import PictureTask, ResultField, ResultSchema
 from webinfer.tasks.crop import Crop, InputSpec
 from webinfer.tasks.landmarks import SHIFT, TURN
 from webinfer.tasks.multi_pose import POINTS, BodyPose, Poses, bodies_in, crop_inputs, output_poses, posenet
-from webinfer.tasks.picture_input import PictureFeeder, closed_on_error
-from webinfer.tasks.pixels import is_picture, picture_size, real, take_pixels
+from webinfer.tasks.picture_input import PictureFeeder
+from webinfer.tasks.pixels import is_picture, opened, picture_size, real, take_pixels
 from webinfer.tasks.scaler import Scaler, Size, sizes
 from webinfer.tensor import Tensor
 
@@ -152,13 +150,7 @@ class BodySegmenter(PictureTask[BodyMask]):
         """
         threshold, known = real_number("threshold", threshold, high=1), known_model(model)
         pixels = pixels or (known.pixels if known else SIGNED)
-        session = await load(with_segments(model, pixels), backend=backend, progress=progress, host=host or current())
-        with closed_on_error(session):
-            _, height, width, _ = session.inputs[0].shape
-            spec = InputSpec(PictureInput(width, height, 1.0, 0.0))
-            segmenter = cls(session, spec, await PictureFeeder.create(session), threshold)
-            await session.warmup()
-        return segmenter
+        return cls(*await opened(with_segments(model, pixels), True, backend, progress, host), threshold)
 
     async def segment(self, image: Any) -> BodyMask:
         """The bodies in an image, which is anything `webinfer.tasks.image.read_image` takes.

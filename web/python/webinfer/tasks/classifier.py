@@ -10,17 +10,15 @@ from webinfer.authoring.builder import GraphBuilder
 from webinfer.dtypes import DType
 from webinfer.errors import ModelFormatError
 from webinfer.graph.ir import Graph, TensorType
-from webinfer.host import current
 from webinfer.host.interface import Host, Progress
-from webinfer.models.layouts import PictureInput, Pixels
-from webinfer.session.loading import load
+from webinfer.models.layouts import Pixels
 from webinfer.session.options import real_number, whole_number
 from webinfer.session.plan_cache import WithPostprocessing
 from webinfer.session.session import Session
 from webinfer.tasks.base import PictureTask, ResultField, ResultSchema
 from webinfer.tasks.crop import Crop, InputSpec
-from webinfer.tasks.picture_input import PictureFeeder, closed_on_error
-from webinfer.tasks.pixels import is_picture, take_pixels
+from webinfer.tasks.picture_input import PictureFeeder
+from webinfer.tasks.pixels import is_picture, opened, take_pixels
 from webinfer.tensor import Tensor
 
 SCORES, CLASSES = "scores", "classes"
@@ -106,13 +104,7 @@ class ImageClassifier(PictureTask[Category]):
         most = whole_number("most", most, 1, MOST)
         black, white = (real_number("values", value, WIDEST, low=-WIDEST) for value in values)
         source = with_best(model, most, (black, white))
-        session = await load(source, backend=backend, progress=progress, host=host or current())
-        with closed_on_error(session):
-            _, height, width, _ = session.inputs[0].shape
-            spec = InputSpec(PictureInput(width, height, 1.0, 0.0), keep_aspect)
-            classifier = cls(session, spec, await PictureFeeder.create(session), labels)
-            await session.warmup()
-        return classifier
+        return cls(*await opened(source, keep_aspect, backend, progress, host), labels)
 
     async def classify(self, image: Any) -> list[Category]:
         """The classes of an image, best first. It is anything `webinfer.tasks.image.read_image` takes.

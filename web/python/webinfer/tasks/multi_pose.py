@@ -9,19 +9,17 @@ from typing import Any
 from webinfer.authoring.builder import GraphBuilder
 from webinfer.errors import ModelFormatError
 from webinfer.graph.ir import Graph, Value
-from webinfer.host import current
 from webinfer.host.interface import Host, Progress
-from webinfer.models.layouts import SIGNED, PictureInput, Pixels
+from webinfer.models.layouts import SIGNED, Pixels
 from webinfer.models.registry import known_model
-from webinfer.session.loading import load
 from webinfer.session.options import real_number, whole_number
 from webinfer.session.plan_cache import WithPostprocessing
 from webinfer.session.session import Session
 from webinfer.tasks.base import Box, PictureTask
 from webinfer.tasks.crop import Crop, InputSpec
 from webinfer.tasks.landmarks import LANDMARKS, SCORE, SHIFT, TURN, Landmarks, crop_map, landmarks_schema
-from webinfer.tasks.picture_input import PictureFeeder, closed_on_error
-from webinfer.tasks.pixels import is_picture, picture_size, real, take_pixels
+from webinfer.tasks.picture_input import PictureFeeder
+from webinfer.tasks.pixels import is_picture, opened, picture_size, real, take_pixels
 from webinfer.tasks.regions import box_of
 from webinfer.tensor import Tensor
 
@@ -180,13 +178,7 @@ class MultiPoseDetector(PictureTask[BodyPose]):
         most, min_score = whole_number("most", most, 1, MOST), real_number("min_score", min_score, high=1)
         known = known_model(model)
         pixels = pixels or (known.pixels if known else SIGNED)
-        session = await load(with_poses(model, pixels), backend=backend, progress=progress, host=host or current())
-        with closed_on_error(session):
-            _, height, width, _ = session.inputs[0].shape
-            detector = cls(
-                session, InputSpec(PictureInput(width, height, 1.0, 0.0)), await PictureFeeder.create(session)
-            )
-            await session.warmup()
+        detector = cls(*await opened(with_poses(model, pixels), True, backend, progress, host))
         detector.min_score, detector.most = min_score, most
         return detector
 

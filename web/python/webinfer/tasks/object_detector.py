@@ -7,18 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from webinfer.errors import InputError
-from webinfer.host import current
 from webinfer.host.interface import Host, Progress
-from webinfer.models.layouts import SIGNED, PictureInput, Pixels
+from webinfer.models.layouts import SIGNED, Pixels
 from webinfer.models.registry import known_model
-from webinfer.session.loading import load
 from webinfer.session.options import real_number, whole_number
 from webinfer.session.session import Session
 from webinfer.tasks.base import Box, Detection, PictureTask, ResultField, ResultSchema
 from webinfer.tasks.classifier import Category
 from webinfer.tasks.crop import Crop, InputSpec
 from webinfer.tasks.object_models import MOST, OBJECTS, ROW, with_objects
-from webinfer.tasks.picture_input import PictureFeeder, closed_on_error
+from webinfer.tasks.picture_input import PictureFeeder
+from webinfer.tasks.pixels import opened
 from webinfer.tensor import Tensor
 
 
@@ -82,13 +81,7 @@ class ObjectDetector(PictureTask[DetectedObject]):
         _check_lists(names, allow, deny)
         if pixels is None:
             pixels = known.pixels if known else SIGNED
-        source = with_objects(model, pixels)
-        session = await load(source, backend=backend, progress=progress, host=host or current())
-        with closed_on_error(session):
-            _, height, width, _ = session.inputs[0].shape
-            spec = InputSpec(PictureInput(width, height, 1.0, 0.0), keep_aspect)
-            detector = cls(session, spec, await PictureFeeder.create(session), names)
-            await session.warmup()
+        detector = cls(*await opened(with_objects(model, pixels), keep_aspect, backend, progress, host), names)
         detector.min_score, detector.most = min_score, most
         detector._allow, detector._deny = frozenset(allow), frozenset(deny)
         return detector

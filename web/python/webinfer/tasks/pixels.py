@@ -3,14 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from webinfer.authoring.builder import GraphBuilder
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Graph, TensorType, Value
-from webinfer.models.layouts import Pixels
+from webinfer.host import current
+from webinfer.host.interface import Host, Progress
+from webinfer.models.layouts import PictureInput, Pixels
+from webinfer.session.loading import load
+from webinfer.session.session import Session
+from webinfer.tasks.crop import InputSpec
+from webinfer.tasks.picture_input import PictureFeeder, closed_on_error
 
 PICTURE = "picture"
 STORED = {DType.UINT8: 0, DType.INT8: 128}  # what a stored 0 lies above the least
+
+
+async def opened(
+    source: Any, keep_aspect: bool, backend: str | Sequence[str], progress: Progress | None, host: Host | None
+) -> tuple[Session, InputSpec, PictureFeeder]:
+    """A session of a model that takes PICTURE first, warm, and what brings pictures to it, stretched or fitted in.
+
+    Raises:  what `webinfer.load` raises
+    """
+    session = await load(source, backend=backend, progress=progress, host=host or current())
+    with closed_on_error(session):
+        _, height, width, _ = session.inputs[0].shape
+        feeder = await PictureFeeder.create(session)
+        await session.warmup()
+    return session, InputSpec(PictureInput(width, height, 1.0, 0.0), keep_aspect), feeder
 
 
 def is_picture(wanted: TensorType) -> bool:
