@@ -30,6 +30,7 @@ def test_axe_finds_nothing_on_any_page_in_either_theme(demo: Demo) -> None:
     page.wait_for_result()
     for summary in page.page.locator("details > summary").all():
         summary.click()
+    page.page.locator("#code-body .cm-content").wait_for()
     found = {}
     for path in (DEMO, *PAGES, "/docs", "/docs/using"):
         if path != DEMO:

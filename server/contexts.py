@@ -7,6 +7,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from server.demo_code import code_of
 from server.docs import DocsPage, Section
 from server.manifest import Manifest
 from server.settings import Settings
@@ -50,6 +51,7 @@ class TaskView:
     options: str  # of the task, as JSON
     schema: str  # how the task's results are shown, as JSON
     drawer: str  # URL of the script that draws them
+    code: str  # the Python that the demo is
     manifest: Markup  # JSON text for the script's data island
 
 
@@ -79,7 +81,8 @@ def task_view(manifest: Manifest, settings: Settings, studio: Studio, demo: Demo
     schema = manifest.public["page"]["tasks"][demo.task]
     drawer = manifest.urls[f"static/results/{schema['kind']}.js"]
     data = island(manifest, settings)
-    return TaskView(frame, demo, models, backends, json.dumps(options), json.dumps(schema), drawer, data)
+    code = code_of(demo, options)
+    return TaskView(frame, demo, models, backends, json.dumps(options), json.dumps(schema), drawer, code, data)
 
 
 def _size(manifest: Manifest, models: Sequence[str]) -> str:

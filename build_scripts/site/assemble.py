@@ -32,17 +32,19 @@ from build_scripts.paths import (
     WHEELS,
     version,
 )
-from build_scripts.site import bundle
+from build_scripts.site import bundle, npm_bundle
 from build_scripts.site.page_facts import page_facts
 from build_scripts.steps import Step
 from server.studio import read_studio
 
 PAGE_FACTS = Path(__file__).with_name("page_facts.py")
-BUNDLE = Path(__file__).with_name("bundle.py")
+BUNDLES = [Path(__file__).with_name(f"{name}.py") for name in ("bundle", "npm_bundle")]
 # Others that are asked for by their names.
 ALONE = ("first", "integrity", "model_layout", "offline", "service_worker", "thread_worker")
+FROM_NPM = ("code_panel",)  # those that import packages of npm
 DRAWERS = "results/*.js"  # asked for by the kind of what a task finds
 DAGRE = NODE_MODULES / "@dagrejs" / "dagre"  # lays graphs out; static/model_layout.js imports it
+LOCK = WEB / "package-lock.json"
 TABLES = [ROOT / "server" / name for name in ("demos.toml", "pages.toml")]
 STATIC = WEB / "static"
 COMPRESSED = BUILD / "compressed"
@@ -80,7 +82,7 @@ def site_step() -> Step:
     """The step that assembles build/site."""
     pyodide = [NODE_MODULES / "pyodide" / name for name in PYODIDE_FILES]
     data = [DAGRE, WHEELS, BROWSER_WHEELS, STATIC, KERNELS, MODELS, IMAGES, SNAPSHOT]
-    sources = [*pyodide, *data, Path(__file__), PAGE_FACTS, BUNDLE, *TABLES]
+    sources = [*pyodide, *data, Path(__file__), PAGE_FACTS, *BUNDLES, LOCK, *TABLES]
     return Step(
         "site", "assemble and compress what the server serves", inputs=lambda: [version(), *sources],
         outputs=(SITE / "manifest.json",), action=assemble, stamp=BUILD / "stamps" / "site",
@@ -132,6 +134,7 @@ def static_files() -> dict[str, bytes]:
     files = {path.relative_to(STATIC).as_posix(): path.read_bytes() for path in (*plain, *alone)}
     files |= {f"{name}.js": bundle.bundled(STATIC, name, exports=True) for name in drawers}
     own = {f"{root}.js": bundle.bundled(STATIC, root) for root in script_roots()}
+    own |= {f"{name}.js": npm_bundle.bundled(STATIC / f"{name}.js") for name in FROM_NPM}
     return files | own | {"dagre.js": with_licence(DAGRE / "dist" / "dagre.esm.js", DAGRE / "LICENSE")}
 
 

@@ -131,6 +131,19 @@ export class EngineClient {
     return this.ready;
   }
 
+  /** Runs Python on a picture (transferred); `printed` and `shown`, then `ran` follow. Whether it could be asked for. */
+  runCode(code, picture) {
+    if (this.ready) this.#post("runCode", { code, picture }, [picture]);
+    return this.ready;
+  }
+
+  /** Ends whatever the engine does: another takes its place. */
+  replace(why) {
+    this.#end();
+    this.#on.restarting(why);
+    this.start();
+  }
+
   #post(type, fields = {}, transfer = []) {
     this.#heartbeat.asked(type, fields.id);
     this.#worker.postMessage({ v: VERSION, type, ...fields }, transfer);

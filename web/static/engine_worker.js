@@ -189,6 +189,13 @@ const HANDLERS = {
   exportTuning: () => engine.export_tuning(),
   importTuning: ({ text }) => engine.import_tuning(text),
   ask: ({ id, action, fields }) => downloads.counting(() => downloads.flowing(engine.ask(id, action, self.pyodide.toPy(fields)))),
+  runCode: async ({ code, picture }) => {
+    try {
+      await downloads.counting(() => engine.run_code(code, picture));
+    } finally {
+      picture?.close();
+    }
+  },
   close: async () => {
     await engine?.close();
     self.close();

@@ -4,8 +4,10 @@
 const TICK_MS = 2_000;
 const SILENT_STARTING = 60; // ticks: compiling Python's runtime can take a slow phone a minute
 const SILENT_READY = [5, 15]; // ticks, by the page's patience
+const OWN_TIME = "ran"; // the end of what may take as long as it likes: the user can end it
 const ANSWERS = { // what a message asks for; each picture has an answer of its own
   start: "ready", select: "ready", plan: "plan", profile: "profile", tune: "tuned", exportTuning: "tuningLog", importTuning: "tuningImported",
+  runCode: OWN_TIME,
 };
 
 /**
@@ -53,8 +55,8 @@ export class Heartbeat {
     if (type === "pong" || type === "alive") return;
     if (this.#waited >= this.#quietTicks) this.#on.moving();
     this.#waited = 0;
-    if (type === "error" && id === undefined) this.#owed.clear();
-    else this.#owed.delete(id ?? type);
+    const settled = type === "error" && id === undefined ? [...this.#owed].filter((answer) => answer !== OWN_TIME) : [id ?? type];
+    for (const answer of settled) this.#owed.delete(answer);
   }
 
   /** A worker that has never said anything may not even have been loaded. */
@@ -64,6 +66,7 @@ export class Heartbeat {
   }
 
   #tick() {
+    if (this.#owed.has(OWN_TIME)) return;
     const limit = this.#silentTicks;
     if (this.#unanswered >= limit) return this.#on.silent((limit * TICK_MS) / 1000);
     this.#unanswered += 1;

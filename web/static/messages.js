@@ -1,6 +1,6 @@
 // Generated from page/messages.toml by `python3 -m build_scripts tables --write`: do not edit.
 
-export const VERSION = 6;
+export const VERSION = 7;
 
 export const TO_ENGINE = {
   runtime: { module: "any?" },
@@ -13,6 +13,7 @@ export const TO_ENGINE = {
   exportTuning: {},
   importTuning: { text: "text" },
   ask: { id: "number", action: "text", fields: "object" },
+  runCode: { code: "text", picture: "any?" },
   stop: {},
   ping: {},
   close: {},
@@ -44,6 +45,9 @@ export const FROM_ENGINE = {
   tuningImported: { taken: "number", skipped: "number" },
   step: { id: "number", stage: "text", done: "number", total: "number" },
   answer: { id: "number", answer: "object", buffers: "list" },
+  printed: { text: "text" },
+  shown: { result: "object", image: "object", found: "list" },
+  ran: { ms: "number", problem: "object?" },
   pong: {},
   error: { code: "text", message: "text", id: "number?", fatal: "flag?", died: "flag?" },
   ready: {

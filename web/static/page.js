@@ -1,6 +1,7 @@
 // The page of a task: pictures in, results out. What happens to a picture is the engine's business.
 
 import * as address from "./address.js";
+import { CodeBox } from "./code_box.js";
 import { EngineClient } from "./engine_client.js";
 import * as panels from "./panels.js";
 import { watchDropsAndPastes } from "./picture.js";
@@ -24,6 +25,7 @@ let firstMs = null;
 let frameTimes = [];
 let { options } = settings;
 let stage = null;
+let schema = null; // how results of the page's own task are shown
 let restarted = null; // what to say once an engine that was replaced runs again
 
 /** Another picture or the camera is shown: what was found in the one before is forgotten. */
@@ -49,6 +51,7 @@ function onResult(result, source) {
   count += 1;
   if (firstMs === null) setTimeout(keepPage, KEEPER_MS);
   firstMs ??= performance.now();
+  if (results.name !== schema.name) results.expect(schema); // the user's code may have shown what another task found
   const { backend, reason, image, found, times } = result;
   const live = ["camera", "video"].includes(source?.kind);
   const told = { backend, reason, image, times, first_ms: firstMs, count, source: source?.kind };
@@ -61,6 +64,12 @@ function onResult(result, source) {
   if (live) panels.showRate(rate(performance.now()));
 }
 
+/** What the user's code found in the picture at hand, drawn as its own task's page would. */
+async function onShown({ result, image, found }) {
+  await results.expect(result);
+  results.show({ picture: image, found, mirrored: stage.mirrored, medium: stage.current.element, live: false });
+}
+
 /** From now on the page opens without a network, once its files are kept (offline.js). */
 function keepPage() {
   navigator.serviceWorker?.register("/service_worker.js", { updateViaCache: "none" }).catch(() => {}); // as good as it was
@@ -70,6 +79,7 @@ function onReady({ backend, reason, notice, capabilities, tunable, result }) {
   progress.end();
   profile.forget();
   tuning.ready(tunable);
+  schema = result;
   results.expect(result);
   panels.showBackend(`Runs on ${backend}: ${reason}`);
   panels.showCapabilities(capabilities);
@@ -92,6 +102,7 @@ function onError({ code, message, fatal }) {
   profile.forget();
   tuning.failed();
   if (fatal) {
+    behind.lost();
     progress.end();
     panels.showBackend("The engine is not running.");
     return troubles.ended({ code, message });
@@ -102,6 +113,7 @@ function onError({ code, message, fatal }) {
 }
 
 function onRestarting({ code, message }) {
+  behind.lost();
   profile.forget();
   tuning.ready(false);
   progress.begin("Starting the engine again");
@@ -163,6 +175,9 @@ const engine = new EngineClient(settings, started, {
   tuned: onTuned,
   tuningLog: (message) => tuning.log(message),
   tuningImported: onTuned,
+  printed: (message) => behind.hear(message),
+  shown: onShown,
+  ran: (message) => behind.hear(message),
   error: onError,
   restarting: onRestarting,
   quiet: (seconds) => troubles.slow(seconds),
@@ -175,6 +190,7 @@ const results = new Results(settings.manifest, byId("overlay"), {
 stage = new Stage({ engine, troubles, patienceMs: settings.patience, changed: onChanged });
 const profile = new ProfilePanel(() => engine.profile());
 const tuning = new TuningPanel((type, fields) => engine.ask(type, fields));
+const behind = new CodeBox(settings.manifest, { engine, still: () => stage.still() }, (error) => troubles.show(error));
 
 byId("pick").addEventListener("click", () => byId("file").click());
 byId("file").addEventListener("change", ({ target }) => {

@@ -44,6 +44,8 @@ export class Results {
   /** Takes over what the engine's task finds from now on; ends when it can be drawn. */
   async expect(schema) {
     const other = this.#schema?.kind !== schema.kind;
+    if (other) this.#drawer = null;
+    if (this.#schema?.name !== schema.name) this.#shown = null; // it was found by another task
     this.#schema = schema;
     const name = `static/results/${schema.kind}.js`;
     const attempt = this.#attempts; // browsers remember a module that failed: another fragment is another module

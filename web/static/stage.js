@@ -163,14 +163,28 @@ export class Stage {
     }
     if (turn !== this.#opened) return bitmap.close();
     this.#troubles.forget();
+    this.#showBitmap(bitmap, file.name ? `Your picture ${file.name}` : "Your picture");
+    await this.detect();
+  }
+
+  #showBitmap(bitmap, label) {
     const canvas = byId("picture");
     canvas.width = bitmap.width;
     canvas.height = bitmap.height;
     canvas.getContext("2d").drawImage(bitmap, 0, 0);
     bitmap.close();
-    canvas.setAttribute("aria-label", file.name ? `Your picture ${file.name}` : "Your picture");
+    canvas.setAttribute("aria-label", label);
     this.#show("picture", { kind: "picture", image: () => bitmapOf(canvas) });
-    await this.detect();
+  }
+
+  /** The picture that is shown, as an ImageBitmap; of a camera or a film the frame at hand, which then stays. */
+  async still() {
+    if (this.live) {
+      const frame = await bitmapOf(byId("video"));
+      this.#opened += 1;
+      this.#showBitmap(frame, "The frame that was shown");
+    }
+    return this.current.image();
   }
 
   /** Starts the camera, or stops it and shows the sample photo. */

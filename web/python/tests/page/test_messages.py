@@ -32,7 +32,7 @@ def test_the_generated_files_are_current() -> None:
 def test_both_sides_use_messages_that_there_are() -> None:
     client, worker = ((STATIC / name).read_text() for name in ("engine_client.js", "engine_worker.js"))
     sent = set(re.findall(r'\bpost\("(\w+)"', client)) | set(re.findall(r'v: VERSION, type: "(\w+)"', client))
-    assert sent == {"start", "detect", "select", "plan", "profile", "ping"} <= {*TO_ENGINE}
+    assert sent == {"start", "detect", "select", "plan", "profile", "ping", "runCode"} <= {*TO_ENGINE}
     assert set(re.findall(r'\bpost\("(\w+)"', worker)) == {"alive", "error", "progress", "pong"} <= {*FROM_ENGINE}
     handlers = worker[worker.index("const HANDLERS") : worker.index("\n};", worker.index("const HANDLERS"))]
     assert {*re.findall(r"^  (\w+)[,:]", handlers, re.MULTILINE)} == {*TO_ENGINE} - {

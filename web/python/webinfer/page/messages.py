@@ -3,7 +3,7 @@
 Generated from page/messages.toml by `python3 -m build_scripts tables --write`: do not edit.
 """
 
-VERSION = 6
+VERSION = 7
 
 TO_ENGINE: dict[str, dict[str, str]] = {
     "runtime": {"module": "any?"},
@@ -16,6 +16,7 @@ TO_ENGINE: dict[str, dict[str, str]] = {
     "exportTuning": {},
     "importTuning": {"text": "text"},
     "ask": {"id": "number", "action": "text", "fields": "object"},
+    "runCode": {"code": "text", "picture": "any?"},
     "stop": {},
     "ping": {},
     "close": {},
@@ -47,6 +48,9 @@ FROM_ENGINE: dict[str, dict[str, str]] = {
     "tuningImported": {"taken": "number", "skipped": "number"},
     "step": {"id": "number", "stage": "text", "done": "number", "total": "number"},
     "answer": {"id": "number", "answer": "object", "buffers": "list"},
+    "printed": {"text": "text"},
+    "shown": {"result": "object", "image": "object", "found": "list"},
+    "ran": {"ms": "number", "problem": "object?"},
     "pong": {},
     "error": {"code": "text", "message": "text", "id": "number?", "fatal": "flag?", "died": "flag?"},
     "ready": {

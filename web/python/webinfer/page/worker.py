@@ -23,6 +23,7 @@ from webinfer.models.registry import MODELS
 from webinfer.page.messages import FROM_ENGINE, VERSION
 from webinfer.page.model_desk import ModelDesk
 from webinfer.page.plain import plain
+from webinfer.page.user_code import UserCode
 from webinfer.session.session import Session
 from webinfer.tasks import TASKS
 from webinfer.tasks.base import Task
@@ -50,6 +51,7 @@ class EngineWorker:
         self._notice: dict[str, str] | None = None
         self._reported: dict[str, int] = {}  # stage -> the last progress told
         self._desk, self._asked = ModelDesk(self._step), 0
+        self._code = UserCode(self._send)
 
     async def start(self, task: str, model: str, backend: str, options: str, debug: int, assets: str) -> None:
         """Loads the model of a task (tasks.TASKS); answers with `progress` and `ready`, without a task with `started`.
@@ -175,6 +177,13 @@ class EngineWorker:
         except Exception as error:
             self._error(error)
 
+    async def run_code(self, code: str, picture: Any = None) -> None:
+        """Runs a user's Python on a platform image; answers `printed` and `shown` meanwhile and `ran` at the end."""
+        clock = current().now_ms
+        start, size = clock(), None if picture is None else _size(picture)
+        problem = await self._code.run(code, picture, size, self._task.result if self._task else None)
+        self._send("ran", ms=clock() - start, problem=problem)
+
     async def ask(self, number: int, action: str, fields: Mapping[str, Any]) -> None:
         """Does something with the page's own model (model_desk); answers `step` meanwhile and `answer` at the end."""
         self._asked = number
@@ -194,6 +203,7 @@ class EngineWorker:
     def close(self) -> None:
         """Frees the task and its model, and the page's own."""
         self._desk.close()
+        self._code.close()
         if self._task is not None:
             self._task.close()
             self._task = None

@@ -8,6 +8,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any
+from weakref import WeakSet
 
 from webinfer.backends import registry
 from webinfer.backends.base import Backend, Executor, MemoryReport
@@ -29,6 +30,7 @@ from webinfer.tune.log import TuningReport
 
 TUNING_BUDGET_MS = 5000.0
 TINY_MS = 1e-9  # a budget of 0 would mean: as if nothing had ever been timed
+OPEN: WeakSet[Any] = WeakSet()  # all sessions and tasks, for who closes those that others left
 ReadGraph = Callable[[Mapping[str, Sequence[int]]], Graph]  # the model's graph for these shapes of inputs
 
 
@@ -57,6 +59,7 @@ class Session:
         signatures: Signatures | None = None,
         variables: Variables | None = None,
     ) -> None:
+        OPEN.add(self)
         self._live = LiveExecutor(graph, host, selection, order, options)
         self._read_graph, self._signatures = read, signatures
         self._variables = variables or Variables()

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 from webinfer.errors import InputError
 from webinfer.host.interface import Host, Progress
 from webinfer.models.registry import check_hash, known_model
-from webinfer.session.session import Session
+from webinfer.session.session import OPEN, Session
 from webinfer.tasks.crop import Crop, InputSpec, Region
 from webinfer.tasks.picture_input import PictureFeeder
 from webinfer.tensor import Tensor
@@ -96,6 +96,7 @@ class Task(ABC, Generic[Found]):
     extension: ClassVar[str] = ""  # of the plans of its models (session.plan_cache)
 
     def __init__(self, session: Session) -> None:
+        OPEN.add(self)
         self.session = session
         self.times = {"prepare_ms": 0.0, "infer_ms": 0.0, "decode_ms": 0.0}
 
