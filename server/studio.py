@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 INPUTS = frozenset({"picture", "camera", "video", "audio", "text", "file"})
-RESERVED = frozenset({"assets", "api", "docs", "healthz", "late"})  # first parts of other addresses
+RESERVED = frozenset({"assets", "api", "docs", "healthz"})  # first parts of other addresses
 
 Row = TypeVar("Row")
 

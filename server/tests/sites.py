@@ -72,6 +72,17 @@ group = "Pictures"
 inputs = ["picture"]
 sample = "static/icon.svg"
 sample_says = "a thing"
+
+[[demo]]
+slug = "late"
+task = "finder"
+model = "n"
+title = "Late things"
+summary = "Finds things with a model of a package"
+group = "Pictures"
+inputs = ["picture"]
+sample = "static/icon.svg"
+sample_says = "a thing"
 """,
     "pages.toml": """[[page]]
 slug = "home"

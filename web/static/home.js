@@ -16,6 +16,7 @@ async function draw(card) {
   if (!drawers.has(drawer)) drawers.set(drawer, import(drawer));
   const { draw: onto } = await drawers.get(drawer);
   const medium = card.querySelector("img");
+  if (!medium.complete) await new Promise((resolve) => medium.addEventListener("load", resolve, { once: true }));
   onto(viewOn(card.querySelector("canvas"), image, { medium, cover: true }), found, JSON.parse(schema));
 }
 

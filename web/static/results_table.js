@@ -12,7 +12,7 @@ const named = (name) => name.charAt(0).toUpperCase() + name.slice(1).replaceAll(
 const TEXTS = { // by the field's kind
   box: ({ left, top, width, height }) => `${Math.round(width)} × ${Math.round(height)} at ${Math.round(left)}, ${Math.round(top)}`,
   points: (points) => `${Object.keys(points).length}`,
-  landmarks: (part) => (part ? `${(part.landmarks ?? part).xyz.length / 3} points` : "–"),
+  landmarks: (part) => (part ? `${(part.landmarks ?? part).xyz.length / 3}` : "–"),
   text: (text) => text || "–",
   category: ({ label, index }) => label || `class ${index}`,
   number: (number, unit) => (unit === "0..1" ? `${(100 * number).toFixed(1)} %` : `${Number(number.toFixed(3))} ${unit}`),

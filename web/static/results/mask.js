@@ -86,7 +86,7 @@ export function draw(view, found) {
 export function describe({ width, height, values }) {
   let sum = 0;
   for (const value of values) sum += value;
-  return { Share: `${((100 * sum) / values.length).toFixed(1)} %`, Mask: `${width} × ${height}` };
+  return { "Of the picture": `${((100 * sum) / values.length).toFixed(1)} %`, Pixels: `${width} × ${height}` };
 }
 
 /** Puts what can be chosen into `box`; `parameters` are those of the page's address, `changed(name, value)` hears of changes. */
