@@ -84,15 +84,16 @@ async def _voices(folder: Path, backend: str) -> list[Row]:
     recordings = sorted(RECORDINGS.glob("[!.]*"))
     answers = _answers("silero_answers.py", folder / "silero.json", SILERO, folder, *recordings)
     found = []
-    with await VoiceActivityDetector.create(backend=backend) as task:
-        for name, theirs in answers.items():
-            speeches = await task.detect((folder / f"{name}.wav").read_bytes())
-            ours = np.array([[s.start, s.end] for s in speeches]).reshape(-1, 2)
-            judged = np.array(theirs["speech"]).reshape(-1, 2)
-            gap = float(np.abs(ours - judged).max(initial=0)) if ours.shape == judged.shape else np.inf
-            apart = float(np.abs(np.array(task.probabilities) - theirs["probabilities"]).max())
-            distance = f"{gap:.3f} s, {apart:.1e} of a chunk's probability"
-            found.append(Row(task.name, name, len(ours), len(judged), distance, gap <= CHUNK_S and apart <= NEAR))
+    for model in ("silero_vad_v6", "silero_vad_sequence"):
+        with await VoiceActivityDetector.create(model, backend=backend) as task:
+            for name, theirs in answers.items():
+                speeches = await task.detect((folder / f"{name}.wav").read_bytes())
+                ours = np.array([[s.start, s.end] for s in speeches]).reshape(-1, 2)
+                judged = np.array(theirs["speech"]).reshape(-1, 2)
+                gap = float(np.abs(ours - judged).max(initial=0)) if ours.shape == judged.shape else np.inf
+                apart = float(np.abs(np.array(task.probabilities) - theirs["probabilities"]).max())
+                distance = f"{gap:.3f} s, {apart:.1e} of a chunk's probability, {task.times['infer_ms']:.0f} ms"
+                found.append(Row(model, name, len(ours), len(judged), distance, gap <= CHUNK_S and apart <= NEAR))
     return found
 
 

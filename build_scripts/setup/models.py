@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 from pathlib import Path
 
 from build_scripts.errors import BuildError
@@ -43,8 +42,7 @@ def photo_step() -> Step:
 
 
 def _unpack_models() -> None:
-    shutil.rmtree(MODELS, ignore_errors=True)
-    MODELS.mkdir(parents=True)
+    MODELS.mkdir(parents=True, exist_ok=True)
     for name in PLAIN:
         data = (MEDIAPIPE / name).read_bytes()
         (MODELS / Path(name).name).write_bytes(data)

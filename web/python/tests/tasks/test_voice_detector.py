@@ -28,8 +28,24 @@ def loudness() -> webinfer.GraphBuilder:
     return builder
 
 
-def detector(backend: str = "wasm", **options: Any) -> VoiceActivityDetector:
-    found: VoiceActivityDetector = run(VoiceActivityDetector.create(loudness(), backend=backend, **options))
+def saved(*states: str, rated: bool = False) -> bytes:
+    """The same with open sizes: of any number of chunks at once, of any length; each state counts its runs."""
+    onnx = pytest.importorskip("onnx")
+    node, info, real = onnx.helper.make_node, onnx.helper.make_tensor_value_info, onnx.TensorProto.FLOAT
+    shape = [3 - len(states), 1, 128]
+    nodes = [node("ReduceMax", ["input"], ["speech"], axes=[1], keepdims=0)]
+    nodes += [node("Add", [state, "one"], [f"{state}N"]) for state in states]
+    given = [info("input", real, ["n", "samples"]), *(info(state, real, shape) for state in states)]
+    given += [info("sr", onnx.TensorProto.INT64, [])] if rated else []
+    made = [info("speech", real, ["n"]), *(info(f"{state}N", real, shape) for state in states)]
+    one = onnx.numpy_helper.from_array(np.float32(1).reshape(1), "one")
+    graph = onnx.helper.make_graph(nodes, "g", given, made, [one])
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=9)
+    return bytes(model.SerializeToString())
+
+
+def detector(backend: str = "wasm", model: Any = None, **options: Any) -> VoiceActivityDetector:
+    found: VoiceActivityDetector = run(VoiceActivityDetector.create(model or loudness(), backend=backend, **options))
     return found
 
 
@@ -52,7 +68,7 @@ def test_loud_stretches_are_told_in_seconds(target: Target) -> None:
         assert found[0].score == pytest.approx(0.9)
         assert len(task.probabilities) == 60
         assert task.chunk_s == 0.032
-        assert float(task._state.flat()[0]) == 60
+        assert float(task._state["state"].flat()[0]) == 60
         assert run(task.run((recording((0.0, 10)), RATE))) == []
 
 
@@ -66,6 +82,27 @@ def test_a_stream_in_odd_pieces_gives_what_the_whole_gives() -> None:
         assert [p for piece in pieces for p in piece] == task.probabilities == probabilities
         assert task.speeches() == whole
         assert len(whole) == 2
+
+
+def test_a_model_of_many_chunks_hears_what_one_of_single_chunks_does() -> None:
+    sound = recording((0.0, 20), (0.8, 30), (0.2, 9), (0.7, 12))  # two blocks and seven chunks
+    with detector() as single, detector(model=saved("h", "c")) as many:
+        assert run(many.detect(sound, RATE)) == run(single.detect(sound, RATE))
+        assert many.probabilities == single.probabilities
+        assert [float(part.flat()[0]) for part in many._state.values()] == [9, 9]  # runs
+        assert run(many.detect(sound[::2].copy(), 8000))
+        assert many.rate == 16000
+        with pytest.raises(InputError, match="needs 16000"):
+            many.reset(8000)
+
+
+def test_a_model_that_knows_rates_hears_8_khz_as_they_are() -> None:
+    with detector(model=saved("state", rated=True), padding_ms=0) as task:
+        found = run(task.detect(recording((0.0, 10), (0.9, 20), (0.1, 30)), 8000))
+        assert (task.rate, task.chunk_s, len(task.probabilities)) == (8000, 0.032, 120)
+        assert [(s.start, s.end) for s in found] == [pytest.approx((20 * 0.032, 61 * 0.032))]
+        with pytest.raises(InputError, match="needs 16000 or 8000"):
+            task.reset(11025)
 
 
 def test_the_last_chunk_is_filled_with_silence_and_speech_ends_with_the_recording() -> None:
@@ -111,5 +148,5 @@ def test_other_models_rates_and_options_are_refused() -> None:
         detector(threshold=1.5)
     with pytest.raises(InputError, match="padding_ms"):
         detector(padding_ms=-1)
-    with detector() as task, pytest.raises(InputError, match="16000 or 8000"):
-        task.reset(11025)
+    with detector() as task, pytest.raises(InputError, match="needs 16000;"):
+        task.reset(8000)

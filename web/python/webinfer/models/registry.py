@@ -121,6 +121,10 @@ _ROWS = (
         "1a153a22f4509e292a94e67d6f9b85e8deb25b4988682b7e174c65279d8788e3", licence="MIT",
     ),
     KnownModel(
+        "silero_vad_sequence", "silero_vad_sequence.onnx", "voice-activity", "PyPI silero-vad==6.2.3",
+        "9ccdacc4719d8aa7e45a77536bfabec45a03ba1f2fad5e241ab4060b24238a85", licence="MIT",
+    ),
+    KnownModel(
         "magika_standard_v3_3", "magika_standard_v3_3.onnx", "file-type", "PyPI magika==1.0.3",
         "fe2d2eb49c5f88a9e0a6c048e15d6ffdf86235519c2afc535044de433169ec8c", beside=(
             ("magika_standard_v3_3.json", "ae24c742205358f6ff6dfd5facb6743fb69743dbba8373e73da58ff0cbd695db"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -21,7 +22,9 @@ from webinfer.tensor import Tensor
 
 CHUNKS = {16000: (512, 64), 8000: (256, 32)}  # rate -> samples of a chunk, and of the one before that the model hears
 HYSTERESIS = 0.15  # speech ends this far below the threshold
-INPUTS, RATE = ("input", "state"), "sr"
+SAMPLES, RATE = "input", "sr"
+STATES = ({"state": (2, 1, 128)}, {"h": (1, 1, 128), "c": (1, 1, 128)})  # of a model of one chunk, of one of several
+BLOCK = 32  # chunks that the second runs on at once
 LONGEST_MS = 3_600_000
 
 
@@ -81,6 +84,7 @@ class SpeechRule:
 class VoiceActivityDetector(Task[Speech]):
     """Says when somebody speaks. Make one with `await VoiceActivityDetector.create()`.
 
+    `model="silero_vad_sequence"` runs on 32 chunks of a recording at once; it knows 16 kHz alone.
     `probabilities` are those of the chunks heard since `reset`, `chunk_s` is how long a chunk is.
     """
 
@@ -94,6 +98,8 @@ class VoiceActivityDetector(Task[Speech]):
     def __init__(self, session: Session, rule: SpeechRule) -> None:
         super().__init__(session)
         self.rule, self._listener = rule, Listener(session.host)
+        names = {info.name for info in session.inputs}
+        self._states, self._rated = next(state for state in STATES if names >= {*state}), RATE in names
         self.reset()
 
     @classmethod
@@ -122,8 +128,8 @@ class VoiceActivityDetector(Task[Speech]):
         rule = SpeechRule(real_number("threshold", threshold, 1), **checked)
         session = await load(model, backend=backend, progress=progress, host=host or current())
         with closed_on_error(session):
-            names = {info.name for info in session.inputs}
-            if names - {RATE} != {*INPUTS} or len(session.outputs) != 2:
+            names = {info.name for info in session.inputs} - {RATE}
+            if all(names != {SAMPLES, *state} for state in STATES) or len(session.outputs) != len(names):
                 raise ModelFormatError(f"{session.name!r} is no Silero model: its inputs are {', '.join(names)}")
             detector = cls(session, rule)
             await detector.listen(memoryview(bytes(4 * detector._chunk)).cast("f"))
@@ -138,14 +144,15 @@ class VoiceActivityDetector(Task[Speech]):
     def reset(self, rate: int = 16000) -> None:
         """Forgets what was heard: the next samples are the first of a recording of 16000 or 8000 samples a second.
 
-        Raises:  InputError for another rate
+        Raises:  InputError for a rate that the model does not know
         """
-        if rate not in CHUNKS:
-            raise InputError(f"rate is {rate!r}, needs {' or '.join(map(str, CHUNKS))}; `detect` takes others too")
+        if rate not in CHUNKS or not (self._rated or rate == 16000):
+            known = " or ".join(map(str, CHUNKS)) if self._rated else "16000"
+            raise InputError(f"rate is {rate!r}, needs {known}; `detect` takes others too")
         self.rate, (self._chunk, context) = rate, CHUNKS[rate]
         self.probabilities: list[float] = []
         self._left = bytes(4 * context)  # heard, not yet run: the end of the last chunk and what came after it
-        self._state = Tensor(bytes(4 * 2 * 128), (2, 1, 128), DType.FLOAT32)
+        self._state = {n: Tensor(bytes(4 * math.prod(s)), s, DType.FLOAT32) for n, s in self._states.items()}
 
     async def listen(self, samples: Any) -> list[float]:
         """The probabilities of speech in the chunks that these samples complete, after those before: a live stream.
@@ -154,14 +161,17 @@ class VoiceActivityDetector(Task[Speech]):
         """
         self._left += memoryview(samples).cast("B")
         view, start, found = memoryview(self._left), 0, list[float]()
-        size = CHUNKS[self.rate][1] + self._chunk
-        rate = {RATE: self.rate.to_bytes(8, "little")} if len(self.session.inputs) > len(INPUTS) else {}
-        state = self._state
-        while start + 4 * size <= len(view):
-            window = Tensor(view[start : start + 4 * size], (1, size), DType.FLOAT32)
-            score, state = (await self.session.run({"input": window, "state": state, **rate})).values()
-            found.append(float(score.flat()[0]))
-            start += 4 * self._chunk
+        size, step = CHUNKS[self.rate][1] + self._chunk, 4 * self._chunk
+        rate = {RATE: self.rate.to_bytes(8, "little")} if self._rated else {}
+        state, most = self._state, 1 if len(self._states) == 1 else BLOCK
+        while (ready := (len(view) - 4 * size) // step - start // step + 1) > 0:
+            count = most if ready >= most else 1
+            heard = b"".join(view[at : at + 4 * size] for at in range(start, start + count * step, step))
+            window = Tensor(heard, (count, size), DType.FLOAT32)
+            scores, *states = (await self.session.run({SAMPLES: window, **state, **rate})).values()
+            state = dict(zip(state, states, strict=True))
+            found += scores.tolist()
+            start += count * step
         self._left, self._state = bytes(view[start:]), state
         self.probabilities += found
         return found
@@ -180,7 +190,7 @@ class VoiceActivityDetector(Task[Speech]):
         """
         clock = self.session.host.now_ms
         start, recording = clock(), read_audio(audio, rate)
-        self.reset(8000 if recording.rate == 8000 else 16000)
+        self.reset(8000 if recording.rate == 8000 and self._rated else 16000)
         samples = await self._listener.hear(recording, self.rate)
         prepared, missing = clock(), -len(samples) % self._chunk
         await self.listen(samples.tobytes() + bytes(4 * missing))
