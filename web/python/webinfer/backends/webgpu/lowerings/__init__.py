@@ -43,6 +43,7 @@ _BY_NAME: dict[str, Lower] = {
     "cumulative_sum": scan.cumulative_sum,
     "depth_to_space": movement.strided,
     "depthwise_conv2d": conv.depthwise_conv2d,
+    "detection_postprocess": suppression.detection_postprocess,
     "expand": movement.strided,
     "gather": gather.gather,
     "gather_elements": gather.gather_elements,

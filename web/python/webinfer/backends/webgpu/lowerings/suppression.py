@@ -1,15 +1,33 @@
-"""Non-maximum suppression of one list of boxes."""
+"""Non-maximum suppression of one list of boxes, and detectors that end with it."""
 
 from __future__ import annotations
 
-from webinfer.backends.webgpu.dispatch import Dispatch, Scratch, Target, check_turns, read, update, write
-from webinfer.backends.webgpu.lowerings.conversion import in_words
+import struct
+from collections.abc import Sequence
+
+from webinfer.backends.webgpu.dispatch import (
+    WORKGROUP,
+    Dispatch,
+    Scratch,
+    Source,
+    Target,
+    check_turns,
+    groups_for,
+    read,
+    update,
+    write,
+)
+from webinfer.backends.webgpu.lowerings.conversion import cast_dispatch, in_words
 from webinfer.codegen.prelude import f32, u32
+from webinfer.codegen.templates import Variable
+from webinfer.dtypes import DType
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node
 from webinfer.ops.registry import LARGEST
+from webinfer.ops.suppression import NonMaxSuppressionAttrs
 
 INVOCATIONS = 256
+LEAST_NORMAL = 2.0**-126
 
 
 def _non_max_suppression(node: Node, target: Target) -> list[Dispatch]:
@@ -17,17 +35,61 @@ def _non_max_suppression(node: Node, target: Target) -> list[Dispatch]:
 
     Raises:  UnsupportedOpError if no box is wanted, or there is none
     """
-    (boxes, scores), a, n = map(node.required_input, range(2)), node.attrs, node.required_input(1).type.size
+    (boxes, scores), n = map(node.required_input, range(2)), node.required_input(1).type.size
+    return [_nms(boxes, scores, n, node.outputs, node.attrs, target)]
+
+
+def _nms(
+    boxes: Source, scores: Source, n: int, results: Sequence[Source], a: NonMaxSuppressionAttrs, target: Target
+) -> Dispatch:
     if min(n, a.limit) < 1:
         raise UnsupportedOpError([f"a suppression of {n} boxes that keeps {a.limit}"])
     check_turns((a.limit + 1) * (2 * -(-n // INVOCATIONS) + 9), target, "a suppression with turns")
-    results = (
-        write(name, v, single=True) for name, v in zip(("positions", "kept", "count"), node.outputs, strict=True)
-    )
-    bindings = (read("boxes", boxes), read("scores", scores), update("work", Scratch((n,)), single=True), *results)
+    written = (write(name, v, single=True) for name, v in zip(("positions", "kept", "count"), results, strict=True))
+    bindings = (read("boxes", boxes), read("scores", scores), update("work", Scratch((n,)), single=True), *written)
     params = (*u32(n=n, limit=a.limit), *f32(overlap=a.overlap, least=max(a.least, -LARGEST), sigma=a.sigma))
     why = f"{INVOCATIONS} look for each of the best {a.limit}"
-    return [Dispatch("nms", {"workgroup": INVOCATIONS}, bindings, params, (1, 1, 1), why)]
+    return Dispatch("nms", {"workgroup": INVOCATIONS}, bindings, params, (1, 1, 1), why)
+
+
+def _detection_postprocess(node: Node, target: Target) -> list[Dispatch]:
+    """detection_decode.wgsl, nms.wgsl, detection_list.wgsl, where boxes are judged by their best class and told once.
+
+    Raises:  UnsupportedOpError for the other ways
+    """
+    (raw, scores, anchors), a = map(node.required_input, range(3)), node.attrs
+    if a.regular or a.per_box != 1:
+        raise UnsupportedOpError(["detections of each class by itself, or of several classes a box"])
+    n, columns = anchors.type.shape[0], scores.type.shape[2]
+    boxes, judged, kinds = Scratch((n, 4)), Scratch((n,)), Scratch((n,))
+    found = Scratch((a.limit,), DType.INT32), Scratch((a.limit,)), Scratch((1,), DType.INT32)
+    # What overlaps more than `overlap` is dropped, what scores `least` stays: nms.wgsl has both the other way.
+    bounds = next_f32(a.overlap), -next_f32(-a.least)
+    y, labels, told, count = node.outputs
+    given = read("raw", raw), read("scores", scores), read("anchors", anchors)
+    made = (write("boxes", boxes), write("judged", judged, single=True), write("kinds", kinds, single=True))
+    sizes = u32(n=n, raw_width=raw.type.shape[2], columns=columns, first=columns - a.classes, classes=a.classes)
+    scale = f32(scale_y=a.scale[0], scale_x=a.scale[1], scale_height=a.scale[2], scale_width=a.scale[3])
+    kept = [read(name, v) for name, v in zip(("positions", "kept", "count"), found, strict=True)]
+    listed = write("y", y), write("labels", labels, single=True), write("scores", told, single=True)
+    every: dict[str, Variable] = {"workgroup": WORKGROUP}
+    return [
+        Dispatch("detection_decode", every, (*given, *made), (*sizes, *scale), groups_for(n, target)),
+        _nms(boxes, judged, n, found, NonMaxSuppressionAttrs(a.limit, *bounds), target),
+        Dispatch(
+            "detection_list", every, (*kept, read("boxes", boxes), read("kinds", kinds), *listed),
+            u32(limit=a.limit), groups_for(a.limit, target),
+        ),
+        cast_dispatch(found[2], count, target),
+    ]  # fmt: skip
+
+
+def next_f32(x: float) -> float:
+    """The next larger float32, that a shader does not take for zero."""
+    bits = struct.unpack("<i", struct.pack("<f", x))[0]
+    larger: float = struct.unpack("<f", struct.pack("<i", bits + (1 if bits >= 0 else -1)))[0]
+    return larger if abs(x) > LEAST_NORMAL else LEAST_NORMAL
 
 
 non_max_suppression = in_words(_non_max_suppression)
+detection_postprocess = in_words(_detection_postprocess)
