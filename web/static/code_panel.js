@@ -6,6 +6,7 @@ import { linked, unlinked } from "./code_link.js";
 import { el, milliseconds, say } from "./dom.js";
 
 const LONG_MS = 5_000; // after which it is said how to end a run
+const OUTPUT_MS = 60; // between two times that output is shown: to lay it out takes long, and lines come by the thousand
 const FROM_LINK = "This code came from a link. Read it before you press Run: it can do whatever this page can do.";
 
 export class CodePanel {
@@ -16,6 +17,8 @@ export class CodePanel {
   #running = false;
   #foreign = false; // whether the code came from a link and has not been run
   #timer = 0;
+  #printed = ""; // and not shown yet
+  #showing = 0;
   #note = el("p", { class: "note", role: "status", hidden: true });
   #run = el("button", { type: "button", class: "primary", text: "Run", on: { click: () => this.#start() } });
   #stop = el("button", { type: "button", text: "Stop", hidden: true, on: { click: () => this.#end() } });
@@ -87,15 +90,23 @@ export class CodePanel {
   }
 
   printed({ text }) {
+    this.#printed += text;
+    this.#showing ||= setTimeout(() => this.#showPrinted(), OUTPUT_MS);
+  }
+
+  #showPrinted() {
+    clearTimeout(this.#showing);
+    this.#showing = 0;
+    if (!this.#printed) return;
     this.#output.hidden = false;
-    const last = this.#output.lastChild;
-    const below = this.#output.scrollHeight - this.#output.scrollTop - this.#output.clientHeight < 30;
-    if (last instanceof Text) last.appendData(text);
-    else this.#output.append(text);
-    if (below) this.#output.scrollTop = this.#output.scrollHeight;
+    const { scrollHeight, scrollTop, clientHeight } = this.#output;
+    this.#output.append(this.#printed);
+    this.#printed = "";
+    if (scrollHeight - scrollTop - clientHeight < 30) this.#output.scrollTop = this.#output.scrollHeight; // unless it was scrolled
   }
 
   ran({ ms, problem }) {
+    this.#showPrinted();
     if (!problem) return this.#done(`Ran in ${milliseconds(ms)}.`);
     const { text, line } = problem;
     const last = text.trimEnd().split("\n").at(-1);
@@ -107,6 +118,7 @@ export class CodePanel {
   }
 
   #done(text, severe = false) {
+    this.#showPrinted();
     this.#busy(false);
     this.#status.classList.toggle("bad", severe);
     this.#status.replaceChildren(text);
@@ -122,6 +134,7 @@ export class CodePanel {
 
   #clear() {
     this.#editor.mark(null);
+    this.#printed = "";
     this.#output.replaceChildren();
     this.#output.hidden = true;
     this.#status.replaceChildren();

@@ -127,6 +127,15 @@ def test_what_a_task_found_is_drawn_as_its_page_draws_it(page: Page) -> None:
     assert page.printed == "1 prepare_ms infer_ms decode_ms\n"
 
 
+def test_numbers_in_bulk_are_shown_as_buffers(page: Page) -> None:
+    lines = ["from webinfer.tasks import Mask", "show(Mask(2, 1, memoryview(b'ab')))"]
+    assert page.run(*lines, picture="a picture") is None
+    ((kind, shown),) = page.told
+    assert (kind, shown["result"]["kind"]) == ("shown", "mask")
+    assert shown["found"] == [{"width": 2, "height": 1, "values": {"array": 0}}]
+    assert shown["buffers"] == (b"ab",)
+
+
 def test_every_task_s_results_can_be_shown() -> None:
     for task in TASKS.values():
         (kind,) = task.__orig_bases__[0].__args__  # type: ignore[attr-defined]

@@ -55,7 +55,8 @@ class UserCode:
             schema = _schema(things) if things else usual
             if schema is None or size is None:
                 raise InputError("show draws what a task found in a picture; display shows anything else as text")
-            self._tell("shown", *arrays, result=dataclasses.asdict(schema), image=size, found=plain(things, arrays))
+            values = plain(things, arrays)  # which fills `arrays`
+            self._tell("shown", *arrays, result=dataclasses.asdict(schema), image=size, found=values)
 
         names = {"__name__": "__main__", "picture": picture, "show": show, "display": display}
         try:
