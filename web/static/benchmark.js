@@ -4,7 +4,7 @@ import { chart, numbers } from "./benchmark_chart.js";
 import { fromLink, fromText, resultOf, toLink } from "./benchmark_result.js";
 import { Measurement } from "./benchmark_runs.js";
 import { byId, bytes, download, el, keepInAddress, say } from "./dom.js";
-import { showWork, startEngine } from "./engine_page.js";
+import { knownModels, showWork, startEngine } from "./engine_page.js";
 
 const KEPT = "webinfer benchmark"; // the last result of this browser
 const root = document.documentElement;
@@ -30,12 +30,11 @@ const fail = (error) => troubles.show({ code: error.code ?? "page", message: err
 // ----- what to measure
 
 function offerModels() {
-  const known = Object.entries(site.page.models).filter(([, file]) => settings.manifest[file]);
   const asked = parameters.get("models")?.split(",");
-  const rows = known.map(([name, file]) => {
-    const size = bytes(settings.manifest[file].bytes ?? 0);
-    const box = el("input", { type: "checkbox", value: name, checked: !asked || asked.includes(name) });
-    return el("label", {}, box, " ", name.replaceAll("_", " "), " ", el("small", { text: size }));
+  const rows = knownModels(site, settings).map(({ name, late, bytes: size }) => {
+    const box = el("input", { type: "checkbox", value: name, checked: asked ? asked.includes(name) : !late });
+    const note = el("small", { text: late ? `fetched first (${late} MB)` : bytes(size) });
+    return el("label", {}, box, " ", name.replaceAll("_", " "), " ", note);
   });
   byId("models").replaceChildren(...rows);
   const backends = parameters.get("backends")?.split(",");
@@ -47,7 +46,7 @@ function offerModels() {
 function keepChoice() {
   const all = (selector) => document.querySelectorAll(`${selector} input`).length;
   const own = (selector) => (ticked(selector).length === all(selector) ? null : ticked(selector).join(","));
-  keepInAddress({ models: own("#models"), backends: own("#backends"), rounds: byId("rounds").value === "15" ? null : byId("rounds").value });
+  keepInAddress({ models: ticked("#models").join(","), backends: own("#backends"), rounds: byId("rounds").value === "15" ? null : byId("rounds").value });
 }
 
 // ----- the measurement

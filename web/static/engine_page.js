@@ -63,6 +63,15 @@ export async function startEngine({ started, lost }) {
   return { calls, troubles, settings, site, begin };
 }
 
+/** The models that the site has, {name, bytes}, and those that it can fetch, with the megabytes of their package as `late`. */
+export function knownModels({ page: { models, late, packages } }, { manifest }) {
+  return Object.entries(models).flatMap(([name, files]) => {
+    if (!files.every((file) => manifest[file] || late[file])) return [];
+    const missing = files.find((file) => !manifest[file]);
+    return [{ name, late: missing ? packages[late[missing]] : 0, bytes: manifest[files[0]]?.bytes ?? 0 }];
+  });
+}
+
 /** Shows how far long work is: {done, total}; null takes the bar away. */
 export function showWork(step, text = "") {
   byId("work").hidden = step === null;

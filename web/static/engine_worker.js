@@ -188,12 +188,20 @@ const HANDLERS = {
   tune: ({ budget }) => engine.tune(budget),
   exportTuning: () => engine.export_tuning(),
   importTuning: ({ text }) => engine.import_tuning(text),
-  ask: ({ id, action, fields }) => downloads.counting(() => downloads.flowing(engine.ask(id, action, self.pyodide.toPy(fields)))),
   runCode: async ({ code, picture }) => {
     try {
       await downloads.counting(() => engine.run_code(code, picture));
     } finally {
       picture?.close();
+    }
+  },
+  ask: async ({ id, action, fields }) => {
+    try {
+      const added = fields.name ? await more([fields.name]) : {};
+      await downloads.counting(() => downloads.flowing(engine.ask(id, action, self.pyodide.toPy(fields), JSON.stringify(added))));
+    } catch (error) {
+      if (error.code !== "model-missing") throw error;
+      post("error", { code: error.code, message: error.message, id });
     }
   },
   close: async () => {

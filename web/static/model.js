@@ -1,8 +1,8 @@
 // The page "Your model": a model in, what it is, its graph, runs and checks out. What any of it means is the engine's
 // business (webinfer/page/model_desk.py).
 
-import { byId, keepInAddress } from "./dom.js";
-import { startEngine } from "./engine_page.js";
+import { byId, el, keepInAddress } from "./dom.js";
+import { knownModels, startEngine } from "./engine_page.js";
 import { forgetChecks } from "./model_checks.js";
 import { showFacts, showPlans } from "./model_facts.js";
 import { watchModelFiles } from "./model_files.js";
@@ -45,13 +45,14 @@ async function open(source) {
   byId("known").value = source.name ?? "";
   Object.assign(model, { told: null, plans: {}, shapes: null, source });
   delete root.dataset.webinferModel;
-  for (const id of ["facts-box", "node-box", "shapes-box", "run-box"]) byId(id).hidden = true;
+  for (const id of ["facts-box", "members-box", "node-box", "shapes-box", "run-box"]) byId(id).hidden = true;
   forgetChecks();
   forgetOutputs();
   workspace.begin("Reading the file …");
   keepInAddress({ model: source.name ?? null, node: null, search: null });
   const told = await calls.ask("open", source);
   if (own !== turn) return;
+  if (told.members) return chooseMember(source, told);
   model.told = told;
   showFacts(told, (text) => workspace.search(text));
   showPlans({}, titles);
@@ -61,6 +62,16 @@ async function open(source) {
     return tell();
   }
   await compile(null);
+}
+
+/** Asks which of several models is meant. */
+function chooseMember(source, { name, members }) {
+  const links = members.map((member) => el("li", {}, el("button", { type: "button", class: "link", text: member, on: { click: () => open({ ...source, member }).catch(fail) } })));
+  byId("members-title").textContent = `Several models are in ${name}`;
+  byId("members").replaceChildren(...links);
+  byId("members-box").hidden = false;
+  workspace.wait("");
+  links[0].firstChild.focus();
 }
 
 /** Compiles the model for each backend, the chosen one first. */
@@ -97,14 +108,15 @@ function planned(plan) {
 }
 
 function started() {
-  const known = Object.entries(site.page.models).filter(([, file]) => settings.manifest[file]);
-  byId("known").append(...known.map(([name]) => new Option(name.replaceAll("_", " "), name)));
+  const known = knownModels(site, settings);
+  if (byId("known").length === 1) byId("known").append(...known.map(({ name, late }) => new Option(`${name.replaceAll("_", " ")}${late ? `, fetched first (${late} MB)` : ""}`, name)));
   const name = parameters.get("model");
   if (model.source) open(model.source).catch(fail); // dropped before the engine ran, or the engine ran anew
   else if (name) open({ name }).catch(fail);
 }
 
 function lost(error) {
+  if (calls.busy) model.source = null; // it may be what the engine was lost to
   calls.drop(error);
   workspace.end();
 }

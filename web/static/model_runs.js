@@ -45,11 +45,13 @@ export class Runs {
 
   async #work(text, work) {
     if (this.#calls.busy) return;
+    const { told } = this.#model;
     this.#troubles.forget();
     this.#busy(true);
     showWork({}, text);
     try {
-      await work(this.#backend);
+      const show = await work(this.#backend);
+      if (told === this.#model.told) await show(); // or another model was opened meanwhile
     } catch (error) {
       say(byId("status"), error.code === "stopped" ? "Stopped." : "");
       if (error.code !== "stopped") this.#fail(error);
@@ -75,6 +77,10 @@ export class Runs {
   async #run(backend) {
     const answer = await this.#calls.ask("run", { backend, ...this.#inputs.values });
     const { times } = await this.#calls.ask("time", { backend, ...TIMED });
+    return () => this.#ran(backend, answer, times);
+  }
+
+  async #ran(backend, answer, times) {
     showOutputs(answer, times);
     const plan = this.#model.plans[backend];
     if (answer.parts !== plan.parts) { // data decided what runs: now that is known
@@ -87,6 +93,10 @@ export class Runs {
 
   async #measure(backend) {
     const found = await this.#calls.ask("profile", { backend }, this.#step("Measuring, round"));
+    return () => this.#profiled(backend, found);
+  }
+
+  #profiled(backend, found) {
     const { rows, graph } = this.#model.plans[backend];
     const times = timesOfNodes(rows, found.times);
     this.#workspace.profiled(backend, found.times, heatOf(times), times);
@@ -99,6 +109,10 @@ export class Runs {
     const against = [...document.querySelectorAll("#backends input")].map(({ value }) => value).find((name) => name !== backend);
     const fields = { backend, against, tolerance: TOLERANCE, ...this.#inputs.values };
     const found = await this.#calls.ask("verify", fields, this.#step("Comparing node"));
+    return () => this.#compared(backend, found);
+  }
+
+  #compared(backend, found) {
     this.#workspace.compared(found.differences);
     showComparison(found, this.#model.plans[backend].graph, TOLERANCE, (view, node) => this.#workspace.show(view, node));
     say(byId("status"), "");

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
+import zipfile
 from array import array
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
@@ -134,6 +136,19 @@ def test_all_that_is_unsupported_is_said_with_what_the_model_is() -> None:
     assert [node["op"] for node in told["outline"]["nodes"]][1] == "LSH_PROJECTION"
     assert (error["code"], error["operators"]) == ("unsupported-op", [1])
     assert error["problems"] == ["LSH_PROJECTION: not supported (operator 1)"]
+
+
+def test_of_several_models_one_is_named() -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("a.tflite", tflite())
+        archive.writestr("b.onnx", open_onnx())
+    with page() as one:
+        files = {"both.task": memoryview(packed.getvalue())}
+        assert one.ask("open", files=files)["members"] == ["a.tflite", "b.onnx"]
+        told = one.ask("open", files=files, member="a.tflite")
+        assert (told["name"], told["format"]) == ("a.tflite", "TensorFlow Lite")
+        assert one.ask("plan", backend="wasm")["graph"]["nodes"]
 
 
 def test_a_damaged_file_is_an_answer_and_the_next_one_is_opened() -> None:

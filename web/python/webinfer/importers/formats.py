@@ -81,6 +81,12 @@ def model_names(files: Iterable[str]) -> list[str]:
     return [file.removesuffix(suffix).rpartition("/")[2] for file, suffix in ends if file.endswith(suffix)]
 
 
+def models_of(files: Iterable[str]) -> list[str]:
+    """Those files that are models by their suffix, with folder and suffix."""
+    ends = tuple(suffix for row in FORMATS for suffix in row.suffixes)
+    return [file for file in files if f"/{file}".endswith(ends)]
+
+
 def unpacked(data: memoryview, name: str, member: str | None = None) -> tuple[memoryview, Mapping[str, memoryview]]:
     """The model itself and the files beside it, if the bytes are a zip archive; else just the bytes.
 
@@ -103,8 +109,7 @@ def chosen(
              InputError if there is no such member
     """
     suffixes = {suffix: row for row in FORMATS for suffix in row.suffixes}
-    models, others = ([f for f in files if f"/{f}".endswith(ends)] for ends in (tuple(suffixes), ".json"))
-    found = models or others
+    found = models_of(files) or [file for file in files if file.endswith(".json")]
     listed = ", ".join(map(safe_name, list(found or files)[:8])) or "nothing"
     if member is not None:
         if member not in files:

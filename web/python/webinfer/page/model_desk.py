@@ -17,6 +17,8 @@ from webinfer.host import current
 from webinfer.host.interface import Progress, ProgressEvent
 from webinfer.importers import formats
 from webinfer.importers.core.outline import Outline
+from webinfer.importers.formats import models_of
+from webinfer.importers.readers.archive import SIGNATURE, unpack
 from webinfer.packing import to_inner
 from webinfer.page.model_graph import nodes_of_rows, origins, outline_of
 from webinfer.session.inputs import TensorInfo, random_inputs, zeros
@@ -41,6 +43,7 @@ class ModelDesk:
         self._progress, self._stopping = progress, False
         self._source: Any = None
         self._file = Outline()
+        self._member: str | None = None
         self._sessions: dict[str, Session] = {}
 
     def stop(self) -> None:
@@ -63,15 +66,22 @@ class ModelDesk:
         found = await getattr(self, action)(**fields)
         return found if isinstance(found, tuple) else (found, [])
 
-    async def open(self, files: Mapping[str, memoryview] | None = None, name: str = "") -> Answer:
-        """What a model is: files by name, or a known model. One that is damaged has an `error` and no outline."""
+    async def open(
+        self, files: Mapping[str, memoryview] | None = None, name: str = "", member: str | None = None
+    ) -> Answer:
+        """What a model is: files by name, or a known model. One that is damaged has an `error` and no outline.
+
+        Of several models in one archive or drop, of which no `member` is named, their names: `members`.
+        """
         self.close()
         files = files or {}
         source: Any = name or (next(iter(files.values())) if len(files) == 1 else files)
-        model = await opened(source, current(), self._step)
-        self._source = (model.data if name else source,)
+        if member is None and len(members := _members(source)) > 1:
+            return {"name": next(iter(files)), "bytes": sum(map(len, files.values())), "members": members}
+        model = await opened(source, current(), self._step, member)
+        self._source, self._member = (model.data if name else source,), member
         parts = {id(part): len(part) for part in (model.data, *model.files.values())}
-        called, digest = name or next(iter(files)), hashlib.sha256(model.data).hexdigest()
+        called, digest = name or member or next(iter(files)), hashlib.sha256(model.data).hexdigest()
         told: Answer = {"name": called, "bytes": sum(parts.values()), "sha256": digest}
         try:
             told["format"], self._file = formats.outline(model.data, called)
@@ -90,7 +100,7 @@ class ModelDesk:
         model, host = self._model(), current()
         start = host.now_ms()
         try:
-            session = await load(model, backend=backend, shapes=shapes or {}, progress=self._step)
+            session = await load(model, backend=backend, shapes=shapes or {}, progress=self._step, member=self._member)
         except StoppedError:
             raise
         except WebinferError as error:
@@ -209,6 +219,12 @@ class ModelDesk:
 
 
 ACTIONS = ("open", "plan", "graph", "run", "time", "profile", "verify")
+
+
+def _members(source: Any) -> list[str]:
+    """The models in a drop of several files or in an archive."""
+    packed = isinstance(source, memoryview) and source[:4] == SIGNATURE
+    return models_of(unpack(source, "the archive") if packed else source if isinstance(source, Mapping) else ())
 
 
 def _nodes(session: Session) -> list[Node]:

@@ -184,8 +184,12 @@ class EngineWorker:
         problem = await self._code.run(code, picture, size, self._task.result if self._task else None)
         self._send("ran", ms=clock() - start, problem=problem)
 
-    async def ask(self, number: int, action: str, fields: Mapping[str, Any]) -> None:
-        """Does something with the page's own model (model_desk); answers `step` meanwhile and `answer` at the end."""
+    async def ask(self, number: int, action: str, fields: Mapping[str, Any], assets: str = "{}") -> None:
+        """Does something with the page's own model (model_desk); answers `step` meanwhile and `answer` at the end.
+
+        `assets` are more files, as in `select`.
+        """
+        _configured(assets)
         self._asked = number
         try:
             answer, buffers = await self._desk.answer(action, fields)
