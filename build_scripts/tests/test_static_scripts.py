@@ -42,6 +42,36 @@ def test_the_scripts_that_are_asked_for_are_published_and_no_others() -> None:
     assert {"demo.css", "docs.css", "icon.svg"} <= set(published)
 
 
+HEARTBEAT = """
+import { Heartbeat } from "./heartbeat.mjs";
+let tick = null;
+globalThis.setInterval = (run) => { tick = run; };
+const quiet = [];
+const ping = () => heart.heard({ type: "pong" });
+const heart = new Heartbeat(4000, { ping, silent() {}, moving() {}, quiet: (seconds) => quiet.push(seconds) });
+const wait = () => { for (let i = 0; i < 9; i += 1) tick(); };
+heart.start();
+heart.heard({ type: "started" });
+wait(); // for nothing: the page has no task
+heart.asked("ask", -1);
+heart.heard({ type: "step", id: -1 });
+wait(); // for the answer
+heart.heard({ type: "answer", id: -1 });
+wait();
+console.log(JSON.stringify(quiet));
+"""
+
+
+def test_a_page_without_a_task_waits_for_nothing_until_it_asks(tmp_path: Path) -> None:
+    node = next((node for node in node_commands() if shutil.which(node) or Path(node).exists()), None)
+    if node is None:
+        pytest.skip("Node is not installed")
+    (tmp_path / "heartbeat.mjs").write_text((STATIC / "heartbeat.js").read_text())
+    (tmp_path / "waits.mjs").write_text(HEARTBEAT)
+    done = subprocess.run([node, tmp_path / "waits.mjs"], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[2]"  # seconds: once, while an answer was owed
+
+
 def test_modules_in_one_file_keep_their_names_apart(tmp_path: Path) -> None:
     (tmp_path / "a.js").write_text(
         'import { f as g } from "./b.js";\nimport * as c from "./c.js";\nconst x = 1;\ng(c.x);\n'

@@ -55,7 +55,9 @@ export class Heartbeat {
     if (type === "pong" || type === "alive") return;
     if (this.#waited >= this.#quietTicks) this.#on.moving();
     this.#waited = 0;
-    const settled = type === "error" && id === undefined ? [...this.#owed].filter((answer) => answer !== OWN_TIME) : [id ?? type];
+    if (type === "step") return; // its answer is still to come
+    const all = type === "error" && id === undefined;
+    const settled = all ? [...this.#owed].filter((answer) => answer !== OWN_TIME) : [type === "started" ? ANSWERS.start : id ?? type];
     for (const answer of settled) this.#owed.delete(answer);
   }
 
