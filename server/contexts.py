@@ -106,7 +106,8 @@ def page_view(manifest: Manifest, settings: Settings, studio: Studio, page: Page
 
 def island(manifest: Manifest, settings: Settings) -> Markup:
     """The site's manifest as JSON that can stand inside a script element."""
-    facts: dict[str, Any] = {**manifest.public, "isolated": settings.isolated}
+    known = {name: fact for name, fact in manifest.public["page"].items() if name != "tasks"}  # the engine says it
+    facts: dict[str, Any] = {**manifest.public, "page": known, "isolated": settings.isolated}
     text = json.dumps(facts, sort_keys=True)
     # Inside <script> only these could end the element or start a comment; in JSON they occur in strings only.
     return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
