@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from build_scripts.paths import BROWSER_WHEELS, ENGINE, KERNELS, MODELS, ROOT, SITE, WEB, WHEELS, version
+from build_scripts.setup import models
 from build_scripts.setup.models import packed_files
 from build_scripts.site import wheel
 from build_scripts.site.wheel import CPYTHON_ONLY, engine_files, solid, wheel_name, write_wheel
@@ -207,3 +208,19 @@ def test_no_pin_is_loose() -> None:
     assert lines
     assert all("==" in line for line in lines)
     assert (ROOT / ".ci" / "run").read_text().rstrip().endswith("exec python3 -m build_scripts test")
+
+
+def test_models_that_were_asked_for_outlive_the_unpacking_of_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packed, unpacked = tmp_path / "face_mesh", tmp_path / "models"
+    packed.mkdir()
+    unpacked.mkdir()
+    (packed / f"{models.FACE_MESH}.data").write_bytes(b"0123TFL3")
+    row = '{"filename": "/a.tflite", "start": 0, "end": 8}'
+    (packed / f"{models.FACE_MESH}_loader.js").write_text(f'loadPackage({{"files": [{row}]}});')
+    (unpacked / "asked_for.onnx").write_bytes(b"model")
+    for name, value in (("MEDIAPIPE", tmp_path), ("MODELS", unpacked), ("PLAIN", ()), ("PACKED", ("a.tflite",))):
+        monkeypatch.setattr(models, name, value)
+    models._unpack_models()
+    assert {path.name for path in unpacked.iterdir()} == {"a.tflite", "asked_for.onnx"}
