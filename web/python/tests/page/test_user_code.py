@@ -172,11 +172,14 @@ def test_the_next_run_closes_what_the_last_one_made(page: Page) -> None:
 
 def test_values_are_displayed_in_few_words(capsys: pytest.CaptureFixture[str]) -> None:
     tensor = webinfer.Tensor(array.array("f", [0.5, -1, 2, 3]), (2, 2), webinfer.DType.FLOAT32)
-    user_code.display(tensor, {"scores": array.array("i", range(20))}, [1, 2.5], ["a", [1]], None, b"", object)
+    user_code.display(
+        tensor, {"scores": array.array("i", range(20))}, [1, 2.5], {"ms": 8.384999997}, ["a", [1]], None, b"", object
+    )
     assert capsys.readouterr().out.splitlines() == [
         "float32 (2, 2), -1 to 3: 0.5, -1, 2, 3",
         "scores: i (20,), 0 to 19: 0, 1, 2, 3, 4, 5, 6, 7, …",
         "[1, 2.5]",
+        "ms: 8.385",
         "a",
         "[1]",
         "None",

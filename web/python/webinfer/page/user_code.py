@@ -139,8 +139,8 @@ def display(*values: Any) -> None:
 
 
 def _text(value: Any) -> str:
-    if isinstance(value, str):
-        return value
+    if isinstance(value, str | float):
+        return value if isinstance(value, str) else f"{value:.6g}"
     if isinstance(value, Mapping):
         return "\n".join(f"{name}: {_text(one)}" for name, one in value.items())
     if isinstance(value, list | tuple) and not all(isinstance(one, int | float) for one in value):
