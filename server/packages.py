@@ -7,8 +7,11 @@ others, until the next build makes them part of the site.
 import asyncio
 import hashlib
 import os
+import shlex
+import sys
 import tempfile
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -77,15 +80,19 @@ class Packages:
 
     async def _run(self, package: Package, folder: Path) -> str:
         """Why the package could not be fetched, or "". What is on its way lies in the folder."""
+        if not self.settings.fetch_models:
+            return "this server fetches no packages"
+        arguments = [*shlex.split(self.settings.fetch_models), package.name]
         process = await asyncio.create_subprocess_exec(
-            *self.settings.fetch_models, package.name, cwd=ROOT, env={**os.environ, "TMPDIR": str(folder)},
+            sys.executable, *arguments, cwd=ROOT, env={**os.environ, "TMPDIR": str(folder)},
             stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
         )  # fmt: skip
         talking = asyncio.create_task(process.communicate())
         while not talking.done():
             await asyncio.wait([talking], timeout=0.3)
-            sizes = (path.stat().st_size for path in folder.rglob("*") if path.is_file())
-            package.done = min(package.total, max(package.done, sum(sizes)))
+            with suppress(FileNotFoundError):  # what was counted may be moved meanwhile
+                sizes = (path.stat().st_size for path in folder.rglob("*") if path.is_file())
+                package.done = min(package.total, max(package.done, sum(sizes)))
         said, _ = await talking
         lines = said.decode(errors="replace").strip().splitlines()
         return "" if process.returncode == 0 else (lines[-1] if lines else "the fetcher ended without a word")[-300:]

@@ -1,7 +1,6 @@
 """Everything that can be set about the server."""
 
 import os
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from ipaddress import ip_network
@@ -25,7 +24,7 @@ class Settings:
     tables: Path = ROOT / "server"  # folder of demos.toml and pages.toml
     docs: Path = ROOT / "web" / "docs"  # folder of the documentation: Markdown, SVG and contents.toml
     late: Path = ROOT / "build"  # folder below which fetched packages of models lie
-    fetch_models: tuple[str, ...] = (sys.executable, "-m", "build_scripts", "models")  # before a package's name
+    fetch_models: str = "-m build_scripts models"  # Python's arguments that fetch the package named behind; "": none is
     isolated: bool = True  # send COOP and COEP, so that pages may share memory between threads
     hosts: frozenset[str] = field(default=frozenset({"127.0.0.1", "localhost", "::1"}))  # accepted Host names, no port
     hashed_max_age_s: int = 31_536_000  # seconds that a file with a hash in its name may be kept

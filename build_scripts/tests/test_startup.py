@@ -83,7 +83,7 @@ def test_the_verb_prints_a_table_and_writes_json(
     monkeypatch.setattr(startup, "measure", measure)
     file = tmp_path / "startup.json"
     assert startup.run(["--visits", "1", "--backend", "auto", "--json", str(file)]) == 0
-    assert asked == [(1, "?backend=auto")]
+    assert asked == [(1, "/face-detection?backend=auto")]
     lines = capsys.readouterr().out.splitlines()
     assert next(line for line in lines if line.startswith("snapshot read")).split() == [
         "snapshot", "read", "300", "(", "200)", "250", "(", "50)",

@@ -1,7 +1,7 @@
 """Packages of models that are fetched when a page first asks for them."""
 
 import hashlib
-import sys
+import shlex
 import time
 from dataclasses import replace
 from typing import Any
@@ -18,7 +18,7 @@ FAILS = "import sys; print('first line'); sys.exit('no such host')"
 
 def asked(settings: Settings, code: str) -> tuple[TestClient, dict[str, Any]]:
     """A client of a server whose fetcher is this code, and the last answer about the package."""
-    own = replace(settings, fetch_models=(sys.executable, "-c", code), late=settings.site.parent / "late")
+    own = replace(settings, fetch_models=f"-c {shlex.quote(code)}" if code else "", late=settings.site.parent / "late")
     own.late.mkdir()
     with TestClient(create_app(own), base_url="http://localhost") as client:
         answer = client.post("/api/packages/pack").json()
@@ -42,6 +42,11 @@ def test_a_package_is_fetched_and_its_files_are_served(settings: Settings) -> No
 def test_a_package_that_cannot_be_had_says_why(settings: Settings) -> None:
     _, answer = asked(settings, FAILS)
     assert (answer["state"], answer["message"]) == ("failed", "no such host")
+
+
+def test_a_server_that_fetches_nothing_says_so(settings: Settings) -> None:
+    _, answer = asked(settings, "")
+    assert (answer["state"], answer["message"]) == ("failed", "this server fetches no packages")
 
 
 def test_a_package_without_its_file_is_no_package(settings: Settings) -> None:

@@ -76,7 +76,7 @@ def proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     manifest["assets"]["large.bin"] = row
     (made.site / "manifest.json").write_text(json.dumps(manifest))
     environment = {f"{PREFIX}HOSTS": NAME, f"{PREFIX}TRUSTED_PROXIES": "127.0.0.1"}
-    told = settings_from(environment, site=made.site, templates=made.templates, docs=made.docs)
+    told = settings_from(environment, site=made.site, templates=made.templates, tables=made.tables, docs=made.docs)
     with ExitStack() as stack:
         address = stack.enter_context(running_server(replace(told, client_requests=2, max_requests=64)))
         file = configuration(folder, port, int(address.rsplit(":", 1)[1]))
