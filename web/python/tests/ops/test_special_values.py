@@ -18,6 +18,7 @@ from webinfer.errors import ShapeError
 from webinfer.graph.ir import Case, Quantization, TensorType
 from webinfer.host.native import NativeHost
 from webinfer.ops import OPS
+from webinfer.ops.activation import Activation
 from webinfer.ops.conv import ConvTranspose2dAttrs
 from webinfer.ops.elementwise import BinaryAttrs, CastAttrs, UnaryAttrs
 from webinfer.ops.gather import GatherAttrs
@@ -227,3 +228,10 @@ def test_what_means_nothing_is_refused_in_words(label: str) -> None:
     name, types, attrs, words = REFUSED[label]
     with pytest.raises(ShapeError, match=words):
         OPS[name].result_types(types, attrs)
+
+
+def test_an_activation_leaves_long_integers_their_digits() -> None:
+    type = TensorType((1,), DType.UINT64)
+    attrs = BinaryAttrs(Activation.RELU)
+    p = problem(OPS["add"], Case("made", (type, type), attrs, values={0: (2**63,), 1: (1,)}))
+    assert p.want[0].tolist() == [2**63 + 1]

@@ -38,11 +38,13 @@ def gelu(x: Array) -> Array:
 
 
 def activate(x: Array, activation: Activation, slope: Array | None = None) -> Array:
-    """The activation of a float result; `slope` is PReLU's, one number a channel of the last axis."""
+    """The activation of a result; `slope` is PReLU's, one number a channel of the last axis."""
     bounds = activation.bounds
     if bounds is not None:
         low, high = bounds
-        return x if math.isinf(low) and math.isinf(high) else np.clip(x, low, high)
+        if math.isinf(low) and math.isinf(high):
+            return x
+        return np.clip(x, low, high) if x.dtype.kind == "f" else _clamp(x, low, high)  # as a float it would lose digits
     if activation is Activation.PRELU:
         return np.where(x >= 0, x, x * wide(required(slope)).reshape(-1))
     return _EPILOGUES[activation](x)
