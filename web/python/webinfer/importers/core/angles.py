@@ -12,9 +12,9 @@ from webinfer.ops.registry import NoAttrs
 
 def arctangent(op: BaseOperation, y: Value, x: Value) -> Value:
     """The angle of (x, y): that of the smaller over the larger size, turned into its octant."""
-    zero = op.constant([0.0], x.type.dtype, ())
+    zero = op.scalar_of(0.0, x.type.dtype)
     sizes = op.unary(ew.ABS, x), op.unary(ew.ABS, y)
-    larger = op.binary(ew.MAXIMUM, op.binary(ew.MAXIMUM, *sizes), op.constant([1e-37], x.type.dtype, ()))
+    larger = op.binary(ew.MAXIMUM, op.binary(ew.MAXIMUM, *sizes), op.scalar_of(1e-37, x.type.dtype))
     angle = op.unary(ew.ATAN, op.binary(ew.DIV, op.binary(ew.MINIMUM, *sizes), larger))
     turns = (sizes, math.pi / 2), ((x, zero), math.pi), ((y, zero), 0.0)
     for pair, turn in turns:

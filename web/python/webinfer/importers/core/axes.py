@@ -48,7 +48,7 @@ def running_product(op: BaseOperation, x: Value, axis: int, exclusive: bool, rev
     parts = op.pieces(x, axis, [1] * size)
     parts = parts[::-1] if reverse else parts
     if exclusive and parts:
-        parts = [op.expand(op.constant([1], x.type.dtype, ()), parts[0].type.shape), *parts[:-1]]
+        parts = [op.expand(op.scalar_of(1, x.type.dtype), parts[0].type.shape), *parts[:-1]]
     done: list[Value] = []
     for part in parts:
         done.append(op.binary(ew.MUL, done[-1], part) if done else part)
@@ -66,5 +66,5 @@ def local_response(op: BaseOperation, x: Value, radius: int, alpha: float, beta:
     taps = 2 * radius + 1
     mean = op.emit(pool.AVERAGE_POOL2D, [wide], pool.Pool2dAttrs((1, taps)))
     base = op.unary(ew.LINEAR, mean, alpha * taps, bias)
-    power = op.binary(ew.POW, base, op.constant([-beta], DType.FLOAT32, ()))
+    power = op.binary(ew.POW, base, op.scalar_of(-beta, DType.FLOAT32))
     return op.binary(ew.MUL, x, op.reshape(power, (n, h, w, c)))

@@ -112,7 +112,7 @@ def repeat(
     names = names[len(writer.graph.inputs) :]
     found = writer.course.known.get((start, -1))
     if found is None:
-        first = [op.constant([MAX_TURNS], DType.INT64, ()) if most is None else most, *state, *others]
+        first = [op.scalar_of(MAX_TURNS, DType.INT64) if most is None else most, *state, *others]
         graph = Graph(f"{writer.graph.name}, a turn of {op.what}", [*inputs, *others.values()], ends, nodes)
         raise writer.unknown(first, (start, -1), Turns(graph, len(state), tuple(names)))
     return [writer.carry(name, type) for name, type in zip(names, found, strict=True)]

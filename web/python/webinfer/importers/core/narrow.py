@@ -41,11 +41,11 @@ def narrowed(op: BaseOperation, x: Value, dtype: DType, saturate: bool = True) -
 
 
 def _whole(op: BaseOperation, number: int) -> Value:
-    return op.constant([number], DType.INT32, ())
+    return op.scalar_of(number, DType.INT32)
 
 
 def _real(op: BaseOperation, number: float) -> Value:
-    return op.constant([number], DType.FLOAT32, ())
+    return op.scalar_of(number, DType.FLOAT32)
 
 
 def _beyond(op: BaseOperation, y: Value, test: ew.ElementwiseOp, limit: float, instead: float) -> Value:

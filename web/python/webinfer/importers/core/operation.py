@@ -61,6 +61,14 @@ class BaseOperation(Steps):
             self.fail(f"input {key} is missing; {len(self.inputs)} are listed")
         return value
 
+    def values(self) -> list[Value]:
+        """All inputs, of formats that have them by position."""
+        return [self.value(i) for i in range(len(self.inputs))]
+
+    def word(self, name: str, default: str) -> str:
+        """The word of an option, of formats that have such."""
+        raise NotImplementedError
+
     def name_of(self, key: Any) -> str:
         """What the file calls the value under this key."""
         return str(key)
@@ -77,7 +85,8 @@ class BaseOperation(Steps):
     def located(self, error: Exception) -> ModelFormatError:
         """An error of a converter, with the place in the file."""
         text, name = str(error), self.writer.graph.name
-        return ModelFormatError(f"{name}: {text}" if text.startswith("operator") else f"{name}: {self.what}: {text}")
+        told = text.startswith(self.what.partition(" ")[0])
+        return ModelFormatError(f"{name}: {text}" if told else f"{name}: {self.what}: {text}")
 
     def accept(self, i: int, value: Value) -> None:
         """Nothing, if this value may become output i; else an error."""
@@ -131,6 +140,13 @@ class BaseOperation(Steps):
         if not -rank <= axis < rank:
             self.fail(f"axis {axis} is not one of {rank} axes")
         return axis % rank
+
+    def chosen(self, name: str, allowed: Collection[str], default: str = "") -> str:
+        """A word that must be one of those allowed; another one is refused."""
+        word = self.word(name, default)
+        if word not in allowed:
+            self.refuse(f"{name} {safe_name(word)}")
+        return word
 
     def finite(self, name: str, number: float) -> float:
         """The option's number, which must not be infinite."""

@@ -73,7 +73,7 @@ class StepCell:
             past = product(op, h, gates, biases[0])
             z, r = (f(self._add(self._gate(sums, i), self._gate(past, i))) for i in (0, 1))
             new = g(self._add(self._gate(sums, 2), product(op, self._mul(r, h), last, biases[1])))
-        kept = op.binary(ew.SUB, op.constant([1.0], z.type.dtype, ()), z)
+        kept = op.binary(ew.SUB, op.scalar_of(1.0, z.type.dtype), z)
         return self._add(self._mul(kept, new), self._mul(z, h))
 
     def _look(self, total: Value, i: int, cell: Value) -> Value:

@@ -59,6 +59,10 @@ class Steps:
         kind = TensorType((len(numbers),) if shape is None else tuple(shape), dtype)
         return Value("constant", kind, Constant(memoryview(pack(numbers, dtype)), dtype))
 
+    def scalar_of(self, number: float, dtype: DType) -> Value:
+        """One number as a constant without axes."""
+        return self.constant([number], dtype, ())
+
     def zeros(self, shape: Sequence[int], dtype: DType) -> Value:
         """A new constant of zeros."""
         kind = TensorType(tuple(shape), dtype)
@@ -128,6 +132,12 @@ class Steps:
     def cast(self, x: Value, dtype: DType) -> Value:
         """x in that element type."""
         return x if x.type.dtype is dtype else self.emit(ew.CAST, [x], ew.CastAttrs(dtype))
+
+    def alike(self, values: Sequence[Value]) -> list[Value]:
+        """The values in one type: the widest of bool, int32 and float32."""
+        kinds = {value.type.dtype for value in values}
+        widest = next((d for d in (DType.FLOAT32, DType.INT32) if d in kinds), DType.BOOL)
+        return [self.cast(value, widest) for value in values]
 
     def quantized(self, value: Value) -> bool:
         """Whether the value is quantised; an int8, uint8 or int16 operand without a scale is an error."""

@@ -73,14 +73,14 @@ def _relu(op: Operation) -> Value:
     if slope == 0 and start == 0:
         return op.unary(ew.RELU, x) if limit == math.inf else op.unary(ew.CLAMP, x, 0.0, limit)
     low = op.unary(ew.LINEAR, x, slope, -slope * start)
-    above = op.binary(ew.GREATER_EQUAL, x, op.constant([start], DType.FLOAT32, ()))
+    above = op.binary(ew.GREATER_EQUAL, x, op.scalar_of(start, DType.FLOAT32))
     y = op.emit(ew.WHERE, [above, x, low], NoAttrs())
     return y if limit == math.inf else op.unary(ew.CLAMP, y, -math.inf, limit)
 
 
 def _thresholded(op: Operation) -> Value:
-    x, zero = op.real(), op.constant([0.0], DType.FLOAT32, ())
-    above = op.binary(ew.GREATER, x, op.constant([op.number("theta", 1.0)], DType.FLOAT32, ()))
+    x, zero = op.real(), op.scalar_of(0.0, DType.FLOAT32)
+    above = op.binary(ew.GREATER, x, op.scalar_of(op.number("theta", 1.0), DType.FLOAT32))
     return op.emit(ew.WHERE, [above, x, zero], NoAttrs())
 
 
@@ -137,15 +137,14 @@ def _joined(op: Operation) -> Value:
 
 def _concatenate(op: Operation) -> Value:
     values = op.values()
-    dtype = next((d for d in (DType.FLOAT32, DType.INT32) if any(x.type.dtype is d for x in values)), DType.BOOL)
     (axis,) = op.wholes("axis", -1, 1)
-    return op.concat([op.cast(x, dtype) for x in values], op.axis(axis, values[0].type.rank))
+    return op.concat(op.alike(values), op.axis(axis, values[0].type.rank))
 
 
 def _unit(op: Operation, x: Value, axis: int) -> Value:
     """x with vectors of length one along an axis."""
     length = op.emit(reduce.REDUCE_L2, [x], reduce.ReduceAttrs((axis,), True))
-    return op.binary(ew.DIV, x, op.binary(ew.MAXIMUM, length, op.constant([1e-6], DType.FLOAT32, ())))
+    return op.binary(ew.DIV, x, op.binary(ew.MAXIMUM, length, op.scalar_of(1e-6, DType.FLOAT32)))
 
 
 def _dot(op: Operation) -> Value:

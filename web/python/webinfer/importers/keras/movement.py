@@ -80,14 +80,14 @@ def _embedding(op: Operation) -> Value:
     x = op.cast(op.value(0), DType.INT32)
     y = op.emit(gather.GATHER, [op.weight("embeddings", 2), x], gather.GatherAttrs(0))
     if op.flag("mask_zero") and x.type.rank == 2:
-        op.context.masks[y] = op.binary(ew.NOT_EQUAL, x, op.constant([0], DType.INT32, ()))
+        op.context.masks[y] = op.binary(ew.NOT_EQUAL, x, op.scalar_of(0, DType.INT32))
     return y
 
 
 def _masking(op: Operation) -> Value:
     """Steps whose elements are all the same number do not count, and are zeros."""
     x = op.real()
-    other = op.binary(ew.NOT_EQUAL, x, op.constant([op.number("mask_value")], DType.FLOAT32, ()))
+    other = op.binary(ew.NOT_EQUAL, x, op.scalar_of(op.number("mask_value"), DType.FLOAT32))
     held = op.emit(reduce.REDUCE_ANY, [other], reduce.ReduceAttrs((x.type.rank - 1,), True))
     y = op.binary(ew.MUL, x, op.cast(held, DType.FLOAT32))
     if x.type.rank == 3:

@@ -89,11 +89,6 @@ class Operation(BaseOperation):
         """The layer in error messages."""
         return f"layer {safe_name('/'.join(self.path))} ({safe_name(self.name)})"
 
-    def located(self, error: Exception) -> ModelFormatError:
-        """An error of a converter, with the layer."""
-        text, name = str(error), self.writer.graph.name
-        return ModelFormatError(f"{name}: {text}" if text.startswith("layer") else f"{name}: {self.what}: {text}")
-
     def label(self, op: Any) -> tuple[str, str]:
         """The label of a new node, and the name of its result until it is bound."""
         return safe_name(self.path[-1]), f"{self.path[-1]}/{op.name}"
@@ -103,10 +98,6 @@ class Operation(BaseOperation):
     def optional(self, key: int) -> Value | None:
         """The value at this position, or None if it is absent."""
         return self.scope.get(self.inputs[key]) if key < len(self.inputs) else None
-
-    def values(self) -> list[Value]:
-        """All that is read."""
-        return [self.value(i) for i in range(len(self.inputs))]
 
     def real(self, key: int = 0) -> Value:
         """A value in float32."""
@@ -156,13 +147,10 @@ class Operation(BaseOperation):
             self.fail(f"{name} has {len(listed)} numbers, needs {count}")
         return tuple(self.whole(name, each) for each in listed)
 
-    def chosen(self, name: str, allowed: Collection[str], default: str) -> str:
-        """A word that must be one of those allowed; another one is refused."""
+    def word(self, name: str, default: str) -> str:
+        """A word."""
         found = self.config.get(name)
-        word = default if found is None else str(found)
-        if word not in allowed:
-            self.refuse(f"{name} {safe_name(word)}")
-        return word
+        return default if found is None else str(found)
 
     @property
     def channels_first(self) -> bool:

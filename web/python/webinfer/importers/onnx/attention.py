@@ -111,21 +111,19 @@ def running_bias(op: Operation, lengths: Value, queries: int, keys: int, left: i
     ends = op.reshape(op.cast(lengths, DType.INT32), (n, 1, 1, 1))
     rows = op.constant(range(queries), DType.INT32, (1, 1, queries, 1))
     columns = op.constant(range(keys), DType.INT32, (1, 1, 1, keys))
-    start = op.binary(ew.SUB, ends, op.constant([queries], DType.INT32, ()))
+    start = op.binary(ew.SUB, ends, op.scalar_of(queries, DType.INT32))
     behind = op.binary(ew.SUB, op.binary(ew.ADD, rows, start), columns)  # how far a key lies before its query
-    bias = op.constant([0.0], DType.FLOAT32, ())
+    bias = op.scalar_of(0.0, DType.FLOAT32)
     for limit, sign in ((left, 1), (right, -1)):
         if limit >= 0:
             far = behind if sign > 0 else op.unary(ew.NEG, behind)
-            bias = op.binary(
-                ew.ADD, bias, _hidden(op, op.binary(ew.LESS_EQUAL, far, op.constant([limit], DType.INT32, ())))
-            )
+            bias = op.binary(ew.ADD, bias, _hidden(op, op.binary(ew.LESS_EQUAL, far, op.scalar_of(limit, DType.INT32))))
     return op.binary(ew.ADD, bias, _hidden(op, op.binary(ew.LESS, columns, ends)))
 
 
 def _hidden(op: Operation, allowed: Value) -> Value:
     """0 where it is true, else minus infinity."""
-    zero, low = (op.constant([number], DType.FLOAT32, ()) for number in (0.0, -INFINITY))
+    zero, low = (op.scalar_of(number, DType.FLOAT32) for number in (0.0, -INFINITY))
     return op.emit(ew.WHERE, [allowed, zero, low], NoAttrs())
 
 
@@ -191,8 +189,8 @@ def _attention(op: Operation) -> list[Value]:
     weights = op.emit(sm.SOFTMAX, [logits], sm.SoftmaxAttrs(3))
     if guarded and bias is not None:
         most = op.emit(red.REDUCE_MAX, [bias], red.ReduceAttrs((bias.type.rank - 1,), True))
-        empty = op.binary(ew.EQUAL, most, op.constant([-INFINITY], DType.FLOAT32, ()))
-        weights = op.emit(ew.WHERE, [empty, op.constant([0.0], DType.FLOAT32, ()), weights], NoAttrs())
+        empty = op.binary(ew.EQUAL, most, op.scalar_of(-INFINITY, DType.FLOAT32))
+        weights = op.emit(ew.WHERE, [empty, op.scalar_of(0.0, DType.FLOAT32), weights], NoAttrs())
     y = op.emit(mm.MATMUL, [weights, heads.v], mm.MatmulAttrs())
     mode = op.whole("qk_matmul_output_mode", 0)
     if not 0 <= mode <= 3:

@@ -37,7 +37,7 @@ def _loop(op: Operation) -> list[Value]:
     count = len(state)
 
     def run(number: Value, held: list[Value]) -> list[Value]:
-        results = op.run(body, [number, op.constant([1], DType.BOOL, ()), *held])
+        results = op.run(body, [number, op.scalar_of(1, DType.BOOL), *held])
         if len(results) != len(body.outputs) or len(results) <= count:
             op.fail(f"its body gives {len(results)} values for a state of {count}")
         return [op.dense(value) for value in results]
@@ -50,7 +50,7 @@ def _loop(op: Operation) -> list[Value]:
     while goes_on and turn < most:
         if turn >= MAX_LOOP_TURNS:
             op.refuse(f"a loop of more than {MAX_LOOP_TURNS} turns")
-        answer, *results = run(op.constant([turn], DType.INT64, ()), state)
+        answer, *results = run(op.scalar_of(turn, DType.INT64), state)
         if answer.constant is None:
             return repeat(op, op.optional(0), first, run)
         goes_on, state = bool(answer.numbers()[0]), results[:count]

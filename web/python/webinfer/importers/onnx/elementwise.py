@@ -169,7 +169,7 @@ def _is_inf(op: Operation) -> Value:
 
 def _gelu(op: Operation) -> Value:
     """x * Φ(x), or the approximation of it by tanh."""
-    if op.chosen("approximate", "none", ("none", "tanh")) == "none":
+    if op.chosen("approximate", ("none", "tanh"), "none") == "none":
         return op.each(lambda x: op.unary(ew.GELU, x))
     return op.each(lambda x: tanh_gelu(op, x))
 
@@ -243,7 +243,7 @@ def _dropout(op: Operation) -> list[Value]:
     if len(op.info.outputs) > 1:
         size = math.prod(x.shape)
         kind = DType.BOOL if op.opset >= 10 else x.value.type.dtype
-        ones = op.constant([1], kind, ())
+        ones = op.scalar_of(1, kind)
         results.append(op.expand(ones, x.shape) if size else op.zeros(x.shape, kind))
     return results
 

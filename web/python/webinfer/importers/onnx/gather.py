@@ -89,13 +89,13 @@ def _scattered(op: Operation, x: Value, positions: Value, updates: Value, kind: 
     flat, columns = op.constant([0], positions.type.dtype), op.reshape(positions, (count, depth))
     for i, size in enumerate(sizes):  # as one number, counted from 0
         length = op.constant([size], positions.type.dtype)
-        own = op.binary(ew.FLOOR_MOD, op.reshape(op.cut(columns, 1, i, 1), (count,)), length)
+        own = op.binary(ew.FLOOR_MOD, op.row(columns, 1, i), length)
         flat = op.binary(ew.ADD, op.binary(ew.MUL, flat, length), own)
     hit = op.binary(
         ew.EQUAL, op.reshape(flat, (count, 1, 1)), op.constant(range(places), positions.type.dtype, (1, places, 1))
     )
     spread = op.emit(
-        ew.WHERE, [hit, op.reshape(updates, (count, 1, inner)), op.constant([neutral], x.type.dtype, ())], NoAttrs()
+        ew.WHERE, [hit, op.reshape(updates, (count, 1, inner)), op.scalar_of(neutral, x.type.dtype)], NoAttrs()
     )
     found = op.emit(reduction, [spread], reduce.ReduceAttrs((0,)))
     return op.reshape(op.binary(combine, op.reshape(x, (places, inner)), found), x.type.shape)

@@ -48,7 +48,7 @@ def _with_past(op: Operation, new: Value, key: int, before: Value, total: int) -
     if new.type.shape[0] != 1:
         op.refuse("a cache with room for several sequences")
     places = op.binary(ew.SUB, op.constant(range(room), DType.INT32), op.reshape(before, (1,)))
-    lowest, highest = (op.constant([n], DType.INT32, ()) for n in (0, length - 1))
+    lowest, highest = (op.scalar_of(n, DType.INT32) for n in (0, length - 1))
     inside = op.binary(ew.MINIMUM, op.binary(ew.MAXIMUM, places, lowest), highest)
     fresh = op.reshape(op.binary(ew.EQUAL, inside, places), (1, 1, room, 1))
     moved = op.emit(gather.GATHER, [new, inside], gather.GatherAttrs(2))
@@ -83,9 +83,9 @@ def _group_query(op: Operation) -> list[Value]:
         op.refuse("total_sequence_length is computed at run time; give the sizes of the inputs")
     heads, total = _heads(op, count, shared), int(op.scalar(6))
     length = heads.q.type.shape[2]
-    ends = op.binary(ew.ADD, op.cast(op.value(5), DType.INT32), op.constant([1], DType.INT32, ()))
-    ends = op.binary(ew.MAXIMUM, op.reshape(ends, (ends.type.size,)), op.constant([length], DType.INT32, ()))
-    before = op.binary(ew.SUB, ends, op.constant([length], DType.INT32, ()))
+    ends = op.binary(ew.ADD, op.cast(op.value(5), DType.INT32), op.scalar_of(1, DType.INT32))
+    ends = op.binary(ew.MAXIMUM, op.reshape(ends, (ends.type.size,)), op.scalar_of(length, DType.INT32))
+    before = op.binary(ew.SUB, ends, op.scalar_of(length, DType.INT32))
     if op.whole("do_rotary", 0):
         heads.q, heads.k = _turned(op, heads.q, before), _turned(op, heads.k, before)
     heads.k, heads.v = _with_past(op, heads.k, 3, before, total), _with_past(op, heads.v, 4, before, total)
@@ -123,7 +123,7 @@ def _multi_head(op: Operation) -> list[Value]:
         if mask.type.shape != (heads.q.type.shape[0], keys):
             op.refuse(f"a mask of keys of shape {mask.type.shape}")
         kept = op.reshape(op.cast(mask, DType.BOOL), (mask.type.shape[0], 1, 1, keys))
-        numbers = (op.constant([n], DType.FLOAT32, ()) for n in (0.0, op.real("mask_filter_value", -10000.0)))
+        numbers = (op.scalar_of(n, DType.FLOAT32) for n in (0.0, op.real("mask_filter_value", -10000.0)))
         logits = op.binary(ew.ADD, logits, op.cast(op.emit(ew.WHERE, [kept, *numbers], NoAttrs()), logits.type.dtype))
     y, _ = attend(op, biased(op, logits, past), heads.v)
     return [join_heads(op, y), heads.k, heads.v]

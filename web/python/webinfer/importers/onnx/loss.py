@@ -30,8 +30,8 @@ def _loss(op: Operation, logs: Value) -> Value:
     rows = op.cast(op.reshape(target, (n, 1, size)), DType.INT32)
     ignored = op.whole("ignore_index", 0) if "ignore_index" in op.attributes else None
     zero = op.scalar_of(0.0, kind)
-    counted = None if ignored is None else op.binary(ew.NOT_EQUAL, rows, op.constant([ignored], DType.INT32, ()))
-    safe = rows if counted is None else op.emit(ew.WHERE, [counted, rows, op.constant([0], DType.INT32, ())], NoAttrs())
+    counted = None if ignored is None else op.binary(ew.NOT_EQUAL, rows, op.scalar_of(ignored, DType.INT32))
+    safe = rows if counted is None else op.emit(ew.WHERE, [counted, rows, op.scalar_of(0, DType.INT32)], NoAttrs())
     found = op.emit(gather.GATHER_ELEMENTS, [op.reshape(logs, (n, classes, size)), safe], gather.ElementsAttrs(1))
     loss = op.unary(ew.NEG, found)
     factor = None
@@ -45,7 +45,7 @@ def _loss(op: Operation, logs: Value) -> Value:
 
 def _reduced(op: Operation, loss: Value, factor: Value | None, shape: tuple[int, ...]) -> Value:
     loss = loss if factor is None else op.binary(ew.MUL, loss, factor)
-    how = op.chosen("reduction", "mean", ("mean", "sum", "none"))
+    how = op.chosen("reduction", ("mean", "sum", "none"), "mean")
     if how == "none":
         return op.reshape(loss, shape)
     whole = red.ReduceAttrs((0, 1, 2))

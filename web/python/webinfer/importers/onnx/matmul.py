@@ -70,7 +70,7 @@ def _fused_matmul(op: Operation) -> Value:
 
 
 def _einsum(op: Operation) -> Value:
-    tensors = [op.value(i) for i in range(len(op.inputs))]
+    tensors = op.values()
     if not all(x.type.dtype.is_float for x in tensors):
         op.refuse(f"a product of {tensors[0].type.dtype}")
     return einsum(op, op.word("equation", ""), tensors)

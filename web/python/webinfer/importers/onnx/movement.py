@@ -186,7 +186,7 @@ def _pad(op: Operation) -> Value:
     axes = [op.axis(a, rank) for a in op.integers(3)] if op.optional(3) is not None else list(range(rank))
     if pads is None or len(pads) != 2 * len(axes):
         op.fail(f"pads {pads} do not fit axes {axes} of {x.shape}")
-    mode = op.chosen("mode", "constant", (*PAD_MODES, "wrap"))
+    mode = op.chosen("mode", (*PAD_MODES, "wrap"), "constant")
     fill = op.scalar(2) if op.optional(2) is not None else op.real("value", 0.0)
     before, after = [0] * rank, [0] * rank
     for i, axis in enumerate(axes):
@@ -221,7 +221,7 @@ def _depth_to_space(op: Operation) -> Value:
     n, h, w, c = x.type.shape
     if block < 1 or c % (block * block):
         op.fail(f"{c} channels do not split into blocks of {block}x{block}")
-    if op.chosen("mode", "DCR", ("DCR", "CRD")) == "CRD" and c > block * block:
+    if op.chosen("mode", ("DCR", "CRD"), "DCR") == "CRD" and c > block * block:
         parts = op.reshape(x, (n, h, w, c // block**2, block, block))
         x = op.reshape(op.transpose(parts, (0, 1, 2, 4, 5, 3)), (n, h, w, c))
     return op.channels_first(op.emit(mv.DEPTH_TO_SPACE, [x], mv.BlockAttrs(block)))
@@ -230,7 +230,7 @@ def _depth_to_space(op: Operation) -> Value:
 def _space_to_depth(op: Operation) -> Value:
     """Pixels become channels; in mode CRD channels count first, in DCR the block does."""
     x, block = op.channels_last(), op.whole("blocksize", 0)
-    if op.chosen("mode", "DCR", ("DCR", "CRD")) == "CRD" and x.type.shape[3] > 1:
+    if op.chosen("mode", ("DCR", "CRD"), "DCR") == "CRD" and x.type.shape[3] > 1:
         y = op.emit(mv.SPACE_TO_DEPTH, [x], mv.BlockAttrs(block))
         n, h, w, c = y.type.shape
         parts = op.reshape(y, (n, h, w, block * block, c // block**2))

@@ -223,13 +223,6 @@ class Operation(BaseOperation):
         with self.writer.nested(self.what):
             return self.context.run(self.context, graph, scope, self.attributes, self.info.domain)
 
-    def chosen(self, name: str, default: str, allowed: Collection[str]) -> str:
-        """A word that must be one of those allowed; another one is refused."""
-        word = self.word(name, default)
-        if word not in allowed:
-            self.refuse(f"{name} {safe_name(word)}")
-        return word
-
     def numbers_or(self, key: int, name: str, default: Sequence[int] | None = None) -> tuple[int, ...] | None:
         """Whole numbers that newer opsets give as an input and older ones as an attribute."""
         if self._found(key) is not None:
@@ -251,10 +244,6 @@ class Operation(BaseOperation):
             if value in made:
                 value.name = key
             self.scope[key] = value
-
-    def scalar_of(self, number: float, dtype: DType) -> Value:
-        """One number as a constant without axes."""
-        return self.constant([number], dtype, ())
 
 
 Convert = ConvertAny[Operation]

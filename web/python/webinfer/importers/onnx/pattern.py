@@ -32,8 +32,8 @@ def _one_hot(op: Operation) -> Value:
     axis = op.axis(op.whole("axis", -1), positions.type.rank + 1)
     shape = positions.type.shape
     places = op.cast(positions, DType.INT32)
-    behind = op.binary(ew.ADD, places, op.constant([depth], DType.INT32, ()))
-    negative = op.binary(ew.LESS, places, op.constant([0], DType.INT32, ()))
+    behind = op.binary(ew.ADD, places, op.scalar_of(depth, DType.INT32))
+    negative = op.binary(ew.LESS, places, op.scalar_of(0, DType.INT32))
     places = op.emit(ew.WHERE, [negative, behind, places], NoAttrs())
     row = op.constant(range(depth), DType.INT32, [depth if i == axis else 1 for i in range(len(shape) + 1)])
     hit = op.binary(ew.EQUAL, op.reshape(places, (*shape[:axis], 1, *shape[axis:])), row)

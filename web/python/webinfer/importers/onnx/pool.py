@@ -98,7 +98,7 @@ def _with_positions(op: Operation, x: Value, sizes: tuple[int, ...], attrs: pool
     ]
     found = op.constant(first, DType.INT32, (1, high, wide, 1))
     for part, step in zip(parts, steps, strict=True):
-        found = op.binary(ew.ADD, found, op.binary(ew.MUL, part, op.constant([step], DType.INT32, ())))
+        found = op.binary(ew.ADD, found, op.binary(ew.MUL, part, op.scalar_of(step, DType.INT32)))
     images = op.constant([i * math.prod(sizes) for i in range(n * c)], DType.INT32, (n, 1, 1, c))
     whole = op.cast(op.binary(ew.ADD, found, images), DType.INT64)
     return [op.channels_first(y), op.channels_first(whole)]

@@ -55,21 +55,17 @@ class _Side:
     """Samples along one axis of all regions: the pixels beside them and their weights. Shapes:  [R, count]"""
 
     def __init__(self, op: Operation, start: Value, length: Value, size: int, count: int) -> None:
-        self.op = op
         steps = op.constant([(i + 0.5) / count for i in range(count)], DType.FLOAT32, (1, count))
         at = op.binary(ew.ADD, start, op.binary(ew.MUL, length, steps))
         self.held = op.binary(
-            ew.LOGICAL_AND, op.binary(ew.GREATER_EQUAL, at, self._number(-1.0)),
-            op.binary(ew.LESS_EQUAL, at, self._number(float(size))),
+            ew.LOGICAL_AND, op.binary(ew.GREATER_EQUAL, at, op.scalar_of(-1.0, DType.FLOAT32)),
+            op.binary(ew.LESS_EQUAL, at, op.scalar_of(float(size), DType.FLOAT32)),
         )  # fmt: skip
         at = op.unary(ew.CLAMP, at, 0.0, size - 1.0)
         low = op.unary(ew.FLOOR, at)
         part = op.binary(ew.SUB, at, low)
         self.pixels = [op.cast(low, DType.INT32), op.cast(op.unary(ew.CEIL, at), DType.INT32)]
         self.weights = [op.unary(ew.LINEAR, part, -1.0, 1.0), part]
-
-    def _number(self, number: float) -> Value:
-        return self.op.constant([number], DType.FLOAT32, ())
 
 
 def _roi_align(op: Operation) -> Value:
@@ -81,16 +77,16 @@ def _roi_align(op: Operation) -> Value:
     if ratio < 1:
         op.refuse("as many samples as regions have pixels")
     within(f"{op.what}: samples", max(sizes) * ratio, MAX_READ, "use smaller regions")
-    mode = op.chosen("mode", "avg", ("avg", "max"))
+    mode = op.chosen("mode", ("avg", "max"), "avg")
     usual = "half_pixel" if op.opset >= 16 else "output_half_pixel"
-    half = op.chosen("coordinate_transformation_mode", usual, ("half_pixel", "output_half_pixel")) == "half_pixel"
+    half = op.chosen("coordinate_transformation_mode", ("half_pixel", "output_half_pixel"), usual) == "half_pixel"
     scaled = op.unary(ew.LINEAR, rois, op.real("spatial_scale", 1.0), -0.5 if half else 0.0)
-    left, top, right, bottom = (op.cut(scaled, 1, i, 1) for i in range(4))
+    left, top, right, bottom = op.pieces(scaled, 1, (1, 1, 1, 1))
     n, height, width, channels = x.type.shape
     sides = []
     for first, last, size, count in ((top, bottom, height, sizes[0]), (left, right, width, sizes[1])):
         length = op.binary(ew.SUB, last, first)
-        length = length if half else op.binary(ew.MAXIMUM, length, op.constant([1.0], DType.FLOAT32, ()))
+        length = length if half else op.binary(ew.MAXIMUM, length, op.scalar_of(1.0, DType.FLOAT32))
         sides.append(_Side(op, first, length, size, count * ratio))
     rows, columns = sides
     regions, (down, across) = rois.type.shape[0], (count * ratio for count in sizes)
@@ -101,7 +97,7 @@ def _roi_align(op: Operation) -> Value:
         start = op.binary(ew.MUL, op.binary(ew.ADD, first_row, row), op.constant([width], DType.INT32))
         for column, other in zip(columns.pixels, columns.weights, strict=True):
             at = op.binary(ew.ADD, op.reshape(start, (regions, down, 1)), op.reshape(column, (regions, 1, across)))
-            found = op.emit(gather.GATHER, [flat, at], gather.GatherAttrs(0))
+            found = _at(op, flat, at)
             weight = op.binary(
                 ew.MUL, op.reshape(own, (regions, down, 1, 1)), op.reshape(other, (regions, 1, across, 1))
             )
@@ -110,7 +106,7 @@ def _roi_align(op: Operation) -> Value:
     held = op.binary(
         ew.LOGICAL_AND, op.reshape(rows.held, (regions, down, 1, 1)), op.reshape(columns.held, (regions, 1, across, 1))
     )
-    y = op.emit(ew.WHERE, [held, y, op.constant([0.0], DType.FLOAT32, ())], NoAttrs())
+    y = op.emit(ew.WHERE, [held, y, op.scalar_of(0.0, DType.FLOAT32)], NoAttrs())
     bins = op.reshape(y, (regions, sizes[0], ratio, sizes[1], ratio, channels))
     kind: Op = reduce.REDUCE_MEAN if mode == "avg" else reduce.REDUCE_MAX
     return op.channels_first(op.emit(kind, [bins], reduce.ReduceAttrs((2, 4))))

@@ -130,7 +130,7 @@ def _sizes(op: Operation, shape: Sequence[int]) -> list[Axis]:
     given = sizes if sizes is not None else scales
     if not given or len(given) != len(wanted) or (roi is not None and len(roi) != 2 * len(wanted)):
         op.fail(f"sizes {sizes}, scales {scales} or the region do not fit axes {wanted} of {shape}")
-    policy = op.chosen("keep_aspect_ratio_policy", "stretch", POLICIES)
+    policy = op.chosen("keep_aspect_ratio_policy", POLICIES, "stretch")
     if sizes is not None and policy != "stretch":
         ratios = [s / shape[axis] for s, axis in zip(sizes, wanted, strict=True)]
         scale = min(ratios) if policy == "not_larger" else max(ratios)
@@ -162,10 +162,10 @@ def _resize(op: Operation) -> Value:
     if not op.kind.is_float and op.word("mode", "nearest") != "nearest":
         op.refuse(f"interpolation of {op.kind}")
     old = op.opset < 11
-    mode = op.chosen("mode", "nearest", ("nearest", "linear", "cubic", "bilinear"))
+    mode = op.chosen("mode", ("nearest", "linear", "cubic", "bilinear"), "nearest")
     mode = "linear" if mode == "bilinear" else mode
-    place = "asymmetric" if old else op.chosen("coordinate_transformation_mode", "half_pixel", PLACES)
-    rounding = "floor" if old else op.chosen("nearest_mode", "round_prefer_floor", tuple(ROUNDINGS))
+    place = "asymmetric" if old else op.chosen("coordinate_transformation_mode", PLACES, "half_pixel")
+    rounding = "floor" if old else op.chosen("nearest_mode", tuple(ROUNDINGS), "round_prefer_floor")
     x = op.arranged(0)
     axes = _sizes(op, x.shape)
     check_bytes([axis.out for axis in axes], op.kind, op.what)

@@ -34,7 +34,7 @@ class _Sampler:
 
     def number(self, number: float) -> Value:
         """A constant."""
-        return self.op.constant([number], DType.FLOAT32, ())
+        return self.op.scalar_of(number, DType.FLOAT32)
 
     def two(self, kind: Op, a: Value, b: Value | float) -> Value:
         """A formula of two operands."""
@@ -89,8 +89,8 @@ class _Sampler:
 
 def _grid_sample(op: Operation) -> Value:
     """Shapes:  x [N, C, *sizes], grid [N, *outputs, axes], whose last axis counts x, y (, z) -> [N, C, *outputs]"""
-    mode = MODES[op.chosen("mode", "linear" if op.opset >= 20 else "bilinear", tuple(MODES))]
-    padding = op.chosen("padding_mode", "zeros", ("zeros", "border", "reflection"))
+    mode = MODES[op.chosen("mode", tuple(MODES), "linear" if op.opset >= 20 else "bilinear")]
+    padding = op.chosen("padding_mode", ("zeros", "border", "reflection"), "zeros")
     corners = bool(op.whole("align_corners", 0))
     image, grid = op.channels_last(), op.value(1)
     n, *sizes, channels = image.type.shape
@@ -127,7 +127,7 @@ def _summed(
                 weight = seen if weight is None else op.binary(ew.MUL, weight, seen)
             near = op.cast(op.unary(ew.CLAMP, position, 0.0, sampler.size - 1.0), DType.INT32)
             parts.append((near, weight))
-        size = op.constant([sampler.size], DType.INT32, ())
+        size = op.scalar_of(sampler.size, DType.INT32)
         combined = parts if k == 0 else [
             (op.binary(ew.ADD, op.binary(ew.MUL, at, size), near), _both(op, w, v))
             for at, w in combined

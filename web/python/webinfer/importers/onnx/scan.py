@@ -71,7 +71,7 @@ def _causal_conv(op: Operation) -> list[Value]:
     wide = op.reshape(w, (channels, w.type.shape[1], 1, back + 1))
     y = convolve(op, image, wide, op.optional(2), geometry, channels)
     y = op.transpose(op.reshape(y, (n, length, channels)), (0, 2, 1))
-    if op.chosen("activation", "none", ("none", "silu", "swish")) != "none":
+    if op.chosen("activation", ("none", "silu", "swish"), "none") != "none":
         y = op.binary(ew.MUL, y, op.unary(ew.SIGMOID, y))
     return [y, op.cut(padded, 2, length, back)]
 
@@ -81,7 +81,7 @@ def _linear_attention(op: Operation) -> list[Value]:
 
     Source:  onnx v1.23, LinearAttention-27
     """
-    rule = op.chosen("update_rule", "gated_delta", ("linear", "gated", "delta", "gated_delta"))
+    rule = op.chosen("update_rule", ("linear", "gated", "delta", "gated_delta"), "gated_delta")
     queries, kept = op.whole("q_num_heads", 0), op.whole("kv_num_heads", 0)
     if op.kind is not DType.FLOAT32 or kept < 1 or queries % kept:
         op.refuse(f"{op.kind}, or {queries} heads of queries for {kept}")
@@ -118,7 +118,7 @@ def _tensor_scatter(op: Operation) -> Value:
     """A cache with rows written from the positions on that a constant gives each batch."""
     x, rows = op.value(0), op.value(1)
     axis = op.axis(op.whole("axis", -2), x.type.rank)
-    mode = op.chosen("mode", "linear", ("linear", "circular"))
+    mode = op.chosen("mode", ("linear", "circular"), "linear")
     starts = op.integers(2) if op.optional(2) is not None else (0,) * x.type.shape[0]
     size, count = x.type.shape[axis], rows.type.shape[axis]
     if axis == 0 or len(starts) != x.type.shape[0] or count > size:

@@ -22,7 +22,7 @@ def _shape(op: Operation) -> Value:
 
 
 def _size(op: Operation) -> Value:
-    return op.constant([math.prod(op.arranged(0).shape)], DType.INT64, ())
+    return op.scalar_of(math.prod(op.arranged(0).shape), DType.INT64)
 
 
 def _constant(op: Operation) -> Value:
@@ -30,9 +30,9 @@ def _constant(op: Operation) -> Value:
         return tensor
     given = op.attributes
     if "value_float" in given:
-        return op.constant([op.real("value_float", 0.0)], DType.FLOAT32, ())
+        return op.scalar_of(op.real("value_float", 0.0), DType.FLOAT32)
     if "value_int" in given:
-        return op.constant([op.whole("value_int", 0)], DType.INT64, ())
+        return op.scalar_of(op.whole("value_int", 0), DType.INT64)
     if "value_floats" in given:
         return op.constant(op.reals("value_floats") or (), DType.FLOAT32)
     if "value_ints" in given:
@@ -46,7 +46,7 @@ def filled(op: Operation, number: float, dtype: DType, shape: tuple[int, ...]) -
         op.fail(f"shape {shape} has a negative size")
     within("rank", len(shape), MAX_RANK, "use tensors of fewer dimensions")
     check_bytes(shape, dtype, op.what)
-    one = op.constant([number], dtype, ())
+    one = op.scalar_of(number, dtype)
     if math.prod(shape) > FILLED:
         return op.expand(one, shape)
     assert one.constant is not None

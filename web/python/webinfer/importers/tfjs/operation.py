@@ -89,11 +89,6 @@ class Operation(BaseOperation):
         """The node in error messages."""
         return f"node {safe_name(self.info.name)} ({safe_name(self.name)})"
 
-    def located(self, error: Exception) -> ModelFormatError:
-        """An error of a converter, with the node."""
-        text, name = str(error), self.writer.graph.name
-        return ModelFormatError(f"{name}: {text}" if text.startswith("node") else f"{name}: {self.what}: {text}")
-
     # ---- inputs
 
     @property
@@ -117,10 +112,6 @@ class Operation(BaseOperation):
             return self.scope[name]
         except KeyError:
             self.fail(f"input {key}, {safe_name(name)}, is computed by no node before it")
-
-    def values(self) -> list[Value]:
-        """All inputs."""
-        return [self.value(i) for i in range(self.count)]
 
     # ---- attributes
 
@@ -175,13 +166,6 @@ class Operation(BaseOperation):
         with self.writer.nested(self.what):
             return self.context.run(self.context, found, inputs)
 
-    def chosen(self, name: str, allowed: Collection[str], default: str = "") -> str:
-        """A word that must be one of those allowed; another one is refused."""
-        word = self.word(name, default)
-        if word not in allowed:
-            self.refuse(f"{name} {safe_name(word)}")
-        return word
-
     def channels_last(self) -> None:
         """Nothing, if images have their channels last; another order is refused."""
         self.chosen("data_format", ("NHWC", "NWC", "NDHWC", "channelsLast"), "NHWC")
@@ -195,16 +179,6 @@ class Operation(BaseOperation):
         return high, wide
 
     # ---- steps
-
-    def scalar_of(self, number: float, dtype: DType) -> Value:
-        """One number as a constant without axes."""
-        return self.constant([number], dtype, ())
-
-    def alike(self, values: Sequence[Value]) -> list[Value]:
-        """The values in one type: the widest of bool, int32 and float32."""
-        kinds = {value.type.dtype for value in values}
-        widest = next((d for d in (DType.FLOAT32, DType.INT32) if d in kinds), DType.BOOL)
-        return [self.cast(value, widest) for value in values]
 
     def in_shape(self, x: Value, shape: tuple[int, ...]) -> Value:
         """x in another shape."""

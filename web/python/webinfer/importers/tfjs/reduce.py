@@ -58,7 +58,7 @@ def _batch_norm(op: Operation) -> Value:
 
 def normalized(op: Steps, x: Value, scale: Value, offset: Value, mean: Value, variance: Value, epsilon: float) -> Value:
     """(x - mean) / sqrt(variance + epsilon) * scale + offset: one factor and one term."""
-    least = op.constant([epsilon], DType.FLOAT32, ())
+    least = op.scalar_of(epsilon, DType.FLOAT32)
     factor = op.binary(ew.DIV, scale, op.unary(ew.SQRT, op.binary(ew.ADD, variance, least)))
     moved = op.binary(ew.SUB, offset, op.binary(ew.MUL, mean, factor))
     return op.binary(ew.ADD, op.binary(ew.MUL, x, factor), moved)

@@ -28,7 +28,7 @@ def _embedding_lookup(op: Operation) -> Value:
 def _scatter_nd(op: Operation) -> Value:
     """Updates are added up onto zeros."""
     positions, updates = op.value(0), op.value(1)
-    zeros = op.expand(op.constant([0], updates.type.dtype, ()), op.integers(2))
+    zeros = op.expand(op.scalar_of(0, updates.type.dtype), op.integers(2))
     return op.emit(gather.SCATTER_ND, [zeros, positions, updates], gather.ScatterNdAttrs(add=True))
 
 
@@ -40,7 +40,7 @@ def _where(op: Operation) -> Value:
 def _sums_of_segments(op: Operation, count: int) -> Value:
     """Rows of one number are added up."""
     x, rows = op.value(0), op.value(1)
-    zeros = op.expand(op.constant([0], x.type.dtype, ()), (count, *x.type.shape[rows.type.rank :]))
+    zeros = op.expand(op.scalar_of(0, x.type.dtype), (count, *x.type.shape[rows.type.rank :]))
     positions = op.reshape(rows, (*rows.type.shape, 1))
     return op.emit(gather.SCATTER_ND, [zeros, positions, x], gather.ScatterNdAttrs(add=True))
 

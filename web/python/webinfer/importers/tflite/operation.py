@@ -159,10 +159,6 @@ class Operation(BaseOperation):
             self.fail(f"its state is {kind}, the next one {value.type}")
         self.writer.variables.write(name, value, None)
 
-    def values(self) -> list[Value]:
-        """All inputs."""
-        return [self.value(i) for i in range(self.count)]
-
     # ---- options
 
     def number(self, name: str) -> int:

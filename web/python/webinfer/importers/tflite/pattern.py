@@ -37,7 +37,7 @@ def _shape(op: Operation) -> Value:
 
 
 def _rank(op: Operation) -> Value:
-    return op.constant([op.value(0).type.rank], DType.INT32, ())
+    return op.scalar_of(op.value(0).type.rank, DType.INT32)
 
 
 def _range(op: Operation) -> Value:
@@ -54,7 +54,7 @@ def _range(op: Operation) -> Value:
 
 def _zeros_like(op: Operation) -> Value:
     x = op.value(0)
-    zero = op.constant([0], x.type.dtype, ())
+    zero = op.scalar_of(0, x.type.dtype)
     return op.emit(mv.EXPAND, [zero], mv.ExpandAttrs(x.type.shape))
 
 
@@ -71,7 +71,7 @@ def _with_diagonal(op: Operation, x: Value, diagonal: Value) -> Value:
 
 def _matrix_diag(op: Operation) -> Value:
     diagonal = op.value(0)
-    zeros = op.expand(op.constant([0], diagonal.type.dtype, ()), (*diagonal.type.shape, diagonal.type.shape[-1]))
+    zeros = op.expand(op.scalar_of(0, diagonal.type.dtype), (*diagonal.type.shape, diagonal.type.shape[-1]))
     return _with_diagonal(op, zeros, diagonal)
 
 

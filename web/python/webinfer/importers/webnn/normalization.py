@@ -26,7 +26,7 @@ def _scaled(op: Operation, y: Value, axes: Sequence[int]) -> Value:
 
 
 def _normalized(op: Operation, centered: Value, variance: Value) -> Value:
-    epsilon = op.constant([op.get("epsilon", 1e-5)], variance.type.dtype, ())
+    epsilon = op.scalar_of(op.get("epsilon", 1e-5), variance.type.dtype)
     deviation = op.unary(ew.SQRT, op.binary(ew.ADD, variance, epsilon))
     return op.binary(ew.DIV, centered, deviation)
 

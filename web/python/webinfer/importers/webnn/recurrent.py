@@ -86,7 +86,7 @@ class _GruCell(_Cell):
         else:
             past = self.state(op.binary(ew.MUL, reset, h), "n")
         new = op.unary(self.phi, _add(op, self.inputs(x, "n"), past))
-        kept = op.binary(ew.SUB, op.constant([1.0], update.type.dtype, ()), update)
+        kept = op.binary(ew.SUB, op.scalar_of(1.0, update.type.dtype), update)
         return _add(op, op.binary(ew.MUL, update, h), op.binary(ew.MUL, kept, new))
 
 
