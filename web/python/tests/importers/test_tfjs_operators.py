@@ -196,6 +196,7 @@ CASES: dict[str, tuple[list[Any], dict[str, Any], Any]] = {
         {"equation": "bij,kjb->bik"},
         np.einsum("bij,kjb->bik", f(2, 3, 4), f(5, 4, 2)),
     ),
+    "Einsum of none": ([f(0, 3), f(3, 2)], {"equation": "ij,jk->ik"}, np.zeros((0, 2))),
     "Einsum one": ([f(2, 3, 4)], {"equation": "abc->cab"}, f(2, 3, 4).transpose(2, 0, 1)),
     "Max": ([IMAGE, [1, -1]], {"keep_dims": True}, IMAGE.max((1, 3), keepdims=True)),
     "Mean": ([INTS, [0]], {}, INTS.mean(0)),

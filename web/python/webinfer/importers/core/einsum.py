@@ -38,11 +38,11 @@ class _Term:
         """Sums over axes, or drops those of size 1."""
         if not axes:
             return
-        places = tuple(self.letters.index(c) for c in axes)
         rest = [c for c in self.letters if c not in axes]
-        shape = [self.size(c) for c in rest]
-        summed = kind and self.op.emit(kind, [self.x], reduce.ReduceAttrs(places))
-        self.x = summed or self.op.reshape(self.x, shape)
+        if kind is None:
+            self.x = self.op.reshape(self.x, [self.size(c) for c in rest])
+        else:
+            self.x = self.op.emit(kind, [self.x], reduce.ReduceAttrs(tuple(map(self.letters.index, axes))))
         self.letters = "".join(rest)
 
     def _diagonal(self, letter: str) -> None:
@@ -105,7 +105,7 @@ def _product(op: BaseOperation, a: _Term, b: _Term, wanted: set[str]) -> _Term:
         op.fail(f"axes {both} of {a.x.type.shape} and {b.x.type.shape} differ")
     batch, summed = [c for c in both if c in wanted], [c for c in both if c not in wanted]
     rows, columns = ([c for c in t.letters if c not in both] for t in (a, b))
-    sizes = {c: max(a.size(c), b.size(c)) if c not in both else a.size(c) for c in (*a.letters, *b.letters)}
+    sizes = {c: term.size(c) for term in (a, b) for c in term.letters}
 
     def matrix(term: _Term, *groups: Sequence[str]) -> Value:
         turned = term.order([c for group in groups for c in group])
