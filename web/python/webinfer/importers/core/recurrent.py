@@ -11,9 +11,11 @@ from webinfer.importers.core.limits import MAX_TIME_STEPS, within
 from webinfer.importers.core.steps import Steps
 from webinfer.ops import elementwise as ew
 from webinfer.ops import matmul as mm
+from webinfer.ops.activation import Activation
 from webinfer.ops.recurrent import Cell
 from webinfer.ops.registry import NoAttrs
 
+SHOWN = {"relu": Activation.RELU, "sigmoid": Activation.SIGMOID, "tanh": Activation.TANH}  # of new values, in one node
 Function = Callable[[Value], Value]
 
 

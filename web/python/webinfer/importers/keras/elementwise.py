@@ -174,32 +174,32 @@ def _along(op: Operation, v: Value, rank: int, axes: Sequence[int], shape: Seque
     return op.reshape(v, [shape[i] if i in axes else 1 for i in range(rank)]) if max(axes) < rank - 1 else v
 
 
+def _scale_and_offset(op: Operation, rank: int) -> list[Value | None]:
+    """The weights that what is normalised is multiplied with and added to, as far as the layer has them."""
+    named = ("gamma", "scale"), ("beta", "center")
+    return [op.weight(name, rank) if op.flag(flag, True) else None for name, flag in named]
+
+
 def _batch_norm(op: Operation) -> Value:
     x = op.real()
     axes = [op.axis(axis, x.type.rank) for axis in op.wholes("axis", -1)]
     if len(axes) != 1:
         op.refuse(f"axes {axes}")
-    names = {"gamma": "scale", "beta": "center"}
-    weights = []
-    for name, usual in (("gamma", 1.0), ("beta", 0.0), ("moving_mean", 0.0), ("moving_variance", 0.0)):
-        there = name not in names or op.flag(names[name], True)
-        weight = op.weight(name) if there else op.constant([usual], DType.FLOAT32)
-        weights.append(_along(op, weight, x.type.rank, axes, x.type.shape) if there else weight)
-    scale, offset, mean, variance = weights
+    weights = [*_scale_and_offset(op, 1), op.weight("moving_mean"), op.weight("moving_variance")]
+    scale, offset, mean, variance = (
+        op.constant([usual], DType.FLOAT32) if weight is None else _along(op, weight, x.type.rank, axes, x.type.shape)
+        for weight, usual in zip(weights, (1.0, 0.0, 0.0, 0.0), strict=True)
+    )
     return normalized(op, x, scale, offset, mean, variance, op.number("epsilon", 1e-3))
 
 
 def _layer_norm(op: Operation) -> Value:
     x = op.real()
     axes = [op.axis(axis, x.type.rank) for axis in op.wholes("axis", -1)]
-    weights = [
-        op.weight(name, len(axes)) if op.flag(flag, True) else None
-        for name, flag in (("gamma", "scale"), ("beta", "center"))
-    ]
     kept = [i for i in range(x.type.rank) if i not in axes]
     order = [*kept, *axes]
     attrs = LayerNormAttrs(len(axes), op.number("epsilon", 1e-3))
-    y = op.emit(LAYER_NORM, [op.transpose(x, order), *weights], attrs)
+    y = op.emit(LAYER_NORM, [op.transpose(x, order), *_scale_and_offset(op, len(axes))], attrs)
     return op.transpose(y, [order.index(i) for i in range(x.type.rank)])
 
 

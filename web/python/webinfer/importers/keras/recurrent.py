@@ -7,17 +7,15 @@ from __future__ import annotations
 
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Value
-from webinfer.importers.core.recurrent import StepCell, product, unrolled
+from webinfer.importers.core.recurrent import SHOWN, StepCell, product, unrolled
 from webinfer.importers.keras.elementwise import activated, function_name
 from webinfer.importers.keras.operation import Convert, Operation
 from webinfer.importers.tfjs.model import part
 from webinfer.ops import elementwise as ew
 from webinfer.ops import movement as mv
-from webinfer.ops.activation import Activation
 from webinfer.ops.recurrent import RECURRENT, Cell, RecurrentAttrs
 
 KINDS = {"GRU": Cell.GRU, "LSTM": Cell.LSTM, "SimpleRNN": Cell.RNN}
-SHOWN = {"relu": Activation.RELU, "sigmoid": Activation.SIGMOID, "tanh": Activation.TANH}  # of new values
 _LSTM = (0, 3, 1, 2)  # where the gates input, output, forget, new lie in the file: input, forget, new, output
 BOTH = {"ave": ew.ADD, "mul": ew.MUL, "sum": ew.ADD}
 

@@ -57,6 +57,12 @@ class NodeInfo:
     domain: str = ""
     attributes: dict[str, Attribute] = field(default_factory=dict)
 
+    @property
+    def full_name(self) -> str:
+        """The operator with its domain, unless that is ONNX itself."""
+        domain = plain_domain(self.domain)
+        return f"{domain}.{self.op}" if domain else self.op
+
 
 @dataclass(slots=True)
 class ValueInfo:

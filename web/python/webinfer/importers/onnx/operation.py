@@ -42,8 +42,7 @@ class Operation(BaseOperation):
     scope: Scope
 
     def __init__(self, info: NodeInfo, context: Context, scope: Scope, opset: int, given: Attributes) -> None:
-        name = f"{info.domain}.{info.op}" if info.domain not in ("", "ai.onnx") else info.op
-        super().__init__(context.writer, scope, name, info.index, info.inputs, [o for o in info.outputs if o])
+        super().__init__(context.writer, scope, info.full_name, info.index, info.inputs, [o for o in info.outputs if o])
         self.info, self.context, self.opset = info, context, opset
         self.attributes: dict[str, Attribute] = {}
         for key, attribute in info.attributes.items():

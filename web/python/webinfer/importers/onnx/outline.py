@@ -29,10 +29,9 @@ def outline(data: memoryview, name: str) -> Outline:
     for node in graph.nodes:
         for key in filter(None, (*node.inputs, *node.outputs)):
             found.values.setdefault(key, OutlineValue(key, ""))
-        op = f"{node.domain}.{node.op}" if node.domain and node.domain != "ai.onnx" else node.op
         attributes = {key: _shown(a) for key, a in node.attributes.items()}
         label = node.name or next(iter(node.outputs), "")
-        found.nodes.append(OutlineNode(op, label, node.inputs, node.outputs, attributes, node.index))
+        found.nodes.append(OutlineNode(node.full_name, label, node.inputs, node.outputs, attributes, node.index))
     return found
 
 

@@ -74,9 +74,9 @@ def _max_pool(op: Operation) -> Value | list[Value]:
     sizes = x.type.shape[1:-1]
     kernel, strides, dilations, before, ends = _windows(op, sizes)
     x, after = _shortened(op, x, ends)
-    if len([o for o in op.info.outputs if o]) > 1:
-        return _with_positions(op, x, sizes, _attrs(kernel, strides, dilations, list(zip(before, after, strict=True))))
     pads = list(zip(before, after, strict=True))
+    if len([o for o in op.info.outputs if o]) > 1:
+        return _with_positions(op, x, sizes, _attrs(kernel, strides, dilations, pads))
     if x.type.dtype not in (DType.FLOAT32, DType.FLOAT16, DType.INT8, DType.UINT8):
         op.refuse(f"pooling of {x.type.dtype}")
     return _pooled(op, pool.MAX_POOL2D, x, kernel, strides, dilations, pads)

@@ -9,10 +9,9 @@ import functools
 import math
 
 from webinfer.graph.ir import Value
-from webinfer.importers.core.recurrent import Function, StepCell, product, unrolled
+from webinfer.importers.core.recurrent import SHOWN, Function, StepCell, product, unrolled
 from webinfer.importers.onnx.operation import Convert, Operation
 from webinfer.ops import elementwise as ew
-from webinfer.ops.activation import Activation
 from webinfer.ops.recurrent import RECURRENT, Cell, RecurrentAttrs
 
 ACTIVATIONS = {
@@ -22,7 +21,6 @@ ACTIVATIONS = {
     "softsign": ew.SOFTSIGN,
     "tanh": ew.TANH,
 }
-SHOWN = {"relu": Activation.RELU, "sigmoid": Activation.SIGMOID, "tanh": Activation.TANH}  # of new values
 DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
 
 
