@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Collection, Iterable, MutableMapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, MutableMapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NoReturn, TypeVar
 
 from webinfer.dtypes import DType
@@ -24,6 +25,17 @@ from webinfer.importers.core.writer import GraphWriter
 WRONG_ARGUMENTS = (
     ShapeError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError, struct.error,
 )  # fmt: skip
+
+
+@contextmanager
+def checked(name: str) -> Iterator[None]:
+    """Says of a model whose parts have wrong types that it is damaged; what is wrong with `shapes` stays as it is."""
+    try:
+        yield
+    except ShapeError:
+        raise
+    except WRONG_ARGUMENTS as error:
+        raise ModelFormatError(f"{name}: a part is not what it should be: {error}") from error
 
 
 class BaseOperation(Steps):

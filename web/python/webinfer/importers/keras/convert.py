@@ -7,18 +7,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from webinfer.dtypes import DType
-from webinfer.errors import ModelFormatError, ShapeError
 from webinfer.graph.ir import Graph, TensorType, Value
 from webinfer.graph.printer import safe_name
-from webinfer.importers.core.course import Course, OpenSizes, Unknown
-from webinfer.importers.core.operation import WRONG_ARGUMENTS, convert_all
+from webinfer.importers.core.course import Course, Unknown
+from webinfer.importers.core.operation import checked, convert_all
 from webinfer.importers.core.problems import Problems, Refusal
 from webinfer.importers.core.writer import GraphWriter, Shapes, check_names, unique_names
 from webinfer.importers.keras import conv, elementwise, movement, recurrent
 from webinfer.importers.keras.model import MODELS, LayerInfo, ModelInfo, Reference, read_model, top_model
 from webinfer.importers.keras.operation import Context, Convert, Operation, Path, Weights
 from webinfer.importers.tfjs.model import damaged
-from webinfer.importers.tfjs.open_sizes import Sizes, bound, shown
+from webinfer.importers.tfjs.open_sizes import Sizes, bound, left_open, shown
 from webinfer.importers.tfjs.order import in_order
 from webinfer.importers.tfjs.weights import External, read_weights
 from webinfer.ops import elementwise as ew
@@ -44,7 +43,7 @@ def read_layers(
              ShapeError if `shapes` does not fit; OpenSizes if it leaves a size open; LimitError for absurd sizes;
              with a course, Unknown
     """
-    try:
+    with checked(name):
         kind, config = top_model(described)
         if kind not in MODELS:
             damaged(f"its class is {safe_name(kind)}, needs one of {', '.join(MODELS)}")
@@ -57,19 +56,19 @@ def read_layers(
         try:
             results = _walk(context, model, inputs, (own,), problems)
         except Unknown as unknown:
-            unknown.outputs = [Value(reference[0], TensorType(())) for reference in model.outputs]
+            unknown.outputs = _declared(model)
             raise
         problems.check()
         names = unique_names([reference[0] for reference in model.outputs])
         return context.writer.finish([(n, n, v) for n, v in zip(names, results, strict=True)])
-    except WRONG_ARGUMENTS as error:
-        if isinstance(error, ShapeError):
-            raise
-        raise ModelFormatError(f"{name}: a part is not what it should be: {error}") from error
 
 
 def _key(reference: Reference) -> str:
-    return f"{reference[0]}:{reference[1]}:{reference[2]}"
+    return f"{_call(reference)}:{reference[2]}"
+
+
+def _call(reference: Reference) -> str:
+    return f"{reference[0]}:{reference[1]}"
 
 
 def _walk(
@@ -84,17 +83,18 @@ def _walk(
     outputs: dict[str, dict[str, int]] = {}  # keys that are read, by call
     for _, call in (*calls.values(), (None, model.outputs)):
         for reference in call:
-            outputs.setdefault(_key(reference).rpartition(":")[0], {})[_key(reference)] = reference[2]
+            outputs.setdefault(_call(reference), {})[_key(reference)] = reference[2]
+    given = {name for name, *_ in model.inputs}
     missing = sorted(outputs.keys() - calls.keys())
     if missing:
         damaged(f"{safe_name(missing[0])} is read, and no such call of a layer is there")
-    before = {name: [_key(reference).rpartition(":")[0] for reference in call] for name, (_, call) in calls.items()}
-    ends = [_key(reference).rpartition(":")[0] for reference in model.outputs]
+    before = {name: [_call(reference) for reference in call] for name, (_, call) in calls.items()}
+    ends = [_call(reference) for reference in model.outputs]
 
     def steps() -> Iterator[tuple[Operation, Convert | None, str]]:
         for name in in_order(ends, before):
             layer, call = calls[name]
-            if not call and layer.name in {given for given, *_ in model.inputs}:
+            if not call and layer.name in given:
                 continue
             keys = [_key(reference) for reference in call]
             op = Operation(context, layer, (*path, layer.name), scope, keys, outputs.get(name, {}))
@@ -148,13 +148,14 @@ def _inputs(writer: GraphWriter, model: ModelInfo, shapes: Shapes, problems: Pro
             unbound.append(f"{safe_name(name)} ({', '.join(map(str, shown(allowed)))})")
         listed.append(Value(name, TensorType(shown(allowed) if shape is None else shape, dtype)))
     if unbound:
-        outputs = [Value(reference[0], TensorType(())) for reference in model.outputs]
-        raise OpenSizes(
-            f"{writer.graph.name}: the model leaves sizes of inputs open: {', '.join(unbound[:8])}; bind them with "
-            f"`shapes`, for example shapes={{{names[0]!r}: (...)}}", listed, outputs,
-        )  # fmt: skip
+        raise left_open(writer.graph.name, unbound, names[0], listed, _declared(model))
     writer.graph.inputs += listed
     return listed
+
+
+def _declared(model: ModelInfo) -> list[Value]:
+    """The outputs, of whose sizes the file says nothing."""
+    return [Value(reference[0], TensorType(())) for reference in model.outputs]
 
 
 def _dtype(layer: LayerInfo, problems: Problems) -> DType:

@@ -6,19 +6,19 @@ from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from webinfer.errors import ModelFormatError, ShapeError, UnsupportedOpError
+from webinfer.errors import ModelFormatError, UnsupportedOpError
 from webinfer.graph.ir import Graph, TensorType, Value
 from webinfer.graph.printer import safe_name
-from webinfer.importers.core.course import Course, OpenSizes, Unknown
+from webinfer.importers.core.course import Course, Unknown
 from webinfer.importers.core.geometry import batch_to_space, space_to_batch
 from webinfer.importers.core.listed import Listed
-from webinfer.importers.core.operation import WRONG_ARGUMENTS, convert_all
+from webinfer.importers.core.operation import checked, convert_all
 from webinfer.importers.core.problems import Problems, Refusal
 from webinfer.importers.core.spectral import Complex
 from webinfer.importers.core.writer import GraphWriter, Shapes, check_names, unique_names
 from webinfer.importers.tfjs import control, conv, elementwise, image, movement, reduce, spectral
 from webinfer.importers.tfjs.model import GraphInfo, ModelInfo, NodeInfo, read_model
-from webinfer.importers.tfjs.open_sizes import bound, shown
+from webinfer.importers.tfjs.open_sizes import bound, left_open, shown
 from webinfer.importers.tfjs.operation import (
     DTYPES,
     Context,
@@ -73,7 +73,7 @@ def read_tfjs(
              ShapeError if `shapes` does not fit; OpenSizes if it leaves a size open; LimitError for absurd sizes;
              with a course, Unknown
     """
-    try:
+    with checked(name):
         model = read_model(described)
         weights, strange = read_weights(described, external or {})
         context = Context(GraphWriter(name, floats=True, course=course), weights, strange, model.functions, _run)
@@ -87,10 +87,6 @@ def read_tfjs(
         except Unknown as unknown:
             unknown.outputs = _declared(model)
             raise
-    except WRONG_ARGUMENTS as error:
-        if isinstance(error, ShapeError):
-            raise
-        raise ModelFormatError(f"{name}: a part is not what it should be: {error}") from error
 
 
 class _Walk:
@@ -183,11 +179,7 @@ def _add_inputs(walk: _Walk, model: ModelInfo, shapes: Shapes, scope: Scope, pro
         scope[key] = value
     if unbound:
         problems.check()
-        raise OpenSizes(
-            f"{walk.context.writer.graph.name}: the model leaves sizes of inputs open: {', '.join(unbound[:8])}; bind "
-            f"them with `shapes`, for example shapes={{{names[0]!r}: (...)}}",
-            listed, _declared(model),
-        )  # fmt: skip
+        raise left_open(walk.context.writer.graph.name, unbound, names[0], listed, _declared(model))
     walk.context.writer.graph.inputs += listed
 
 

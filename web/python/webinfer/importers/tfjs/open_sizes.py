@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from webinfer.dtypes import DType
+from webinfer.graph.ir import Value
 from webinfer.graph.printer import safe_name
+from webinfer.importers.core.course import OpenSizes
 from webinfer.importers.core.limits import MAX_RANK, check_bytes, within
 from webinfer.importers.core.writer import Shapes, bound_shape
 
@@ -31,3 +34,13 @@ def bound(name: str, allowed: Sizes, usual: Sizes, shapes: Shapes, dtype: DType)
     shape = tuple(1 if d == -1 else d for d in allowed)
     check_bytes(shape, dtype, f"input {safe_name(name)}")
     return shape
+
+
+def left_open(
+    model: str, unbound: Sequence[str], example: str, inputs: Sequence[Value], outputs: Sequence[Value]
+) -> OpenSizes:
+    """The error that lists the inputs whose sizes a model leaves open; `example` is the name of one."""
+    return OpenSizes(
+        f"{model}: the model leaves sizes of inputs open: {', '.join(unbound[:8])}; bind them with `shapes`, for "
+        f"example shapes={{{example!r}: (...)}}", inputs, outputs,
+    )  # fmt: skip

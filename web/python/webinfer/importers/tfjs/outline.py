@@ -7,8 +7,7 @@ from base64 import b64decode
 from collections.abc import Mapping
 from typing import Any
 
-from webinfer.errors import ModelFormatError
-from webinfer.importers.core.operation import WRONG_ARGUMENTS
+from webinfer.importers.core.operation import checked
 from webinfer.importers.core.outline import Outline, OutlineNode, OutlineValue, shown, type_text
 from webinfer.importers.keras.model import read_model as read_layers
 from webinfer.importers.keras.model import top_model
@@ -23,10 +22,8 @@ def outline(described: Mapping[str, Any], name: str) -> Outline:
 
     Raises:  ModelFormatError if a rule is broken; LimitError
     """
-    try:
+    with checked(name):
         return _outline(described, name)
-    except WRONG_ARGUMENTS as error:
-        raise ModelFormatError(f"{name}: a part is not what it should be: {error}") from error
 
 
 def _outline(described: Mapping[str, Any], name: str) -> Outline:
