@@ -4,9 +4,7 @@ import argparse
 import asyncio
 import json
 import os
-import subprocess
 import tempfile
-import venv
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -17,16 +15,15 @@ from PIL import Image
 
 from build_scripts.errors import BuildError
 from build_scripts.judge import decoded, words
+from build_scripts.judge.apart import answers_of, environment_step
 from build_scripts.judge.backends import inference_backends
 from build_scripts.judge.rows import Row
 from build_scripts.paths import BUILD, IMAGES, MODELS, settings
-from build_scripts.setup.environment import pip
 from build_scripts.setup.task_models import task_models_step
 from build_scripts.steps import Step, run_steps
 
 ENVIRONMENT = BUILD / "judges" / "mediapipe"
-PYTHON = ENVIRONMENT / "bin" / "python"
-SCRIPT = Path(__file__).with_name("mediapipe_answers.py")
+SCRIPT = "mediapipe_answers.py"
 FARTHEST = 1.0  # % of the width of what was found, mean of all landmarks
 FARTHEST_OF_PERSON = 3.0  # the same, of parts whose regions follow from landmarks and not from detectors
 LEAST_OVERLAP = 0.98  # of masks
@@ -74,33 +71,18 @@ def _photos(images: Path) -> list[Path]:
 def _photo_rows(folder: Path, images: Path, backend: str) -> list[Row]:
     photos = _photos(images)
     run_steps([task_models_step(), _environment_step()])
-    answers = _answers(folder, photos)
-    return asyncio.run(_compared(answers, folder, photos, backend))
+    return asyncio.run(_compared(_answers(folder, photos), folder, photos, backend))
 
 
 def _environment_step() -> Step:
-    package = settings()["mediapipe"]
-
-    def create() -> None:
-        venv.EnvBuilder(with_pip=True, clear=True).create(ENVIRONMENT)
-        pip("install", package["requirement"], "pillow", python=PYTHON)
-
-    return Step(
-        "mediapipe", "install the judge in an environment of its own",
-        inputs=lambda: [package["requirement"]], outputs=(PYTHON,), action=create,
-        stamp=ENVIRONMENT / ".stamp",
-    )  # fmt: skip
+    requirements = (settings()["mediapipe"]["requirement"], "pillow")
+    return environment_step("mediapipe", "install the judge in an environment of its own", ENVIRONMENT, requirements)
 
 
-def _answers(folder: Path, photos: list[Path]) -> dict[str, Any]:
+def _answers(folder: Path, photos: list[Path]) -> Any:
     output = folder / "answers.json"
-    command = [str(PYTHON), str(SCRIPT), str(output), *map(str, photos)]
-    environment = {**os.environ, "GLOG_minloglevel": "2"}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=LIMIT_S)
-    if done.returncode or not output.is_file():
-        raise BuildError(f"MediaPipe gave no answers: {done.stderr.strip()[-400:]}")
-    answers: dict[str, Any] = json.loads(output.read_text())
-    return answers
+    quiet = {"GLOG_minloglevel": "2"}
+    return answers_of("MediaPipe", ENVIRONMENT, SCRIPT, output, (output, *photos), LIMIT_S, quiet)
 
 
 async def _compared(answers: dict[str, Any], folder: Path, photos: list[Path], backend: str) -> list[Row]:

@@ -3,22 +3,19 @@
 import json
 import os
 import subprocess
-import venv
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from build_scripts.errors import BuildError
+from build_scripts.judge.apart import answers_of, environment_step
 from build_scripts.judge.rows import Row
 from build_scripts.paths import BUILD, KERNELS, MODELS, ROOT, WEB, WHEELS, settings
-from build_scripts.setup.environment import pip
 from build_scripts.setup.task_models import package_step
 from build_scripts.steps import Step, run_steps
 
 ENVIRONMENT = BUILD / "judges" / "words"
-PYTHON = ENVIRONMENT / "bin" / "python"
 SILERO = BUILD / "judges" / "silero"
 RECORDINGS = BUILD / "recordings"
 PRINTS = BUILD / "prints"
@@ -57,25 +54,13 @@ async def rows(folder: Path, backend: str) -> list[Row]:
 
 
 def _environment_step() -> Step:
-    requirements = settings()["word_judges"]["requirements"]
-
-    def create() -> None:
-        venv.EnvBuilder(with_pip=True, clear=True).create(ENVIRONMENT)
-        pip("install", *requirements, python=PYTHON)
-
-    return Step(
-        "word judges", "install the judges in an environment of their own",
-        inputs=lambda: list(requirements), outputs=(PYTHON,), action=create, stamp=ENVIRONMENT / ".stamp",
-    )  # fmt: skip
+    title = "install the judges in an environment of their own"
+    return environment_step("word judges", title, ENVIRONMENT, settings()["word_judges"]["requirements"])
 
 
 def _answers(script: str, output: Path, *arguments: object) -> Any:
     """What a script of the judges' environment writes to a JSON file."""
-    command = [str(PYTHON), str(Path(__file__).with_name(script)), *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S)
-    if done.returncode or not output.is_file():
-        raise BuildError(f"{script} gave no answers: {done.stderr.strip()[-400:]}")
-    return json.loads(output.read_text())
+    return answers_of(script, ENVIRONMENT, script, output, arguments, LIMIT_S)
 
 
 async def _voices(folder: Path, backend: str) -> list[Row]:
