@@ -100,3 +100,11 @@ def test_what_lies_above_the_new_rate_is_kept_out() -> None:
 def test_rates_that_share_too_little_are_refused() -> None:
     with pytest.raises(LimitError, match="rounder rate"):
         heard((np.zeros(10, np.float32), 44101))
+
+
+def test_recordings_of_other_rates_with_the_same_ratio_follow_each_other() -> None:
+    both = np.array([[0.5, -0.5], [1.0, 0.0]], np.float32)
+    listener = Listener(current())
+    for rate in (8000, 16000):
+        np.testing.assert_allclose(run(listener.hear(read_audio((both, rate)), rate)), [0, 0.5], atol=1e-6)
+    listener.close()

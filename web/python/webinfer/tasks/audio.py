@@ -9,15 +9,15 @@ from __future__ import annotations
 import math
 from array import array
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from webinfer.authoring.builder import GraphBuilder
 from webinfer.dtypes import DType
 from webinfer.errors import InputError, LimitError
 from webinfer.host.interface import Host
-from webinfer.session.loading import load
 from webinfer.session.options import whole_number
-from webinfer.session.session import Session
+from webinfer.tasks.last_plan import LastPlan
 
 MAX_RATE = 384_000  # samples a second
 MAX_CHANNELS = 32
@@ -104,6 +104,7 @@ def _samples(body: memoryview[int], form: int, bits: int, channels: int) -> memo
     return memoryview(wide).cast(letter)
 
 
+@lru_cache(2)  # of the last kinds of recordings
 def low_pass(old: int, new: int) -> tuple[array[float], int]:
     """The filter from `old` to `new` samples in the same time: `new` rows of weights, and the frames before a window.
 
@@ -125,12 +126,26 @@ def low_pass(old: int, new: int) -> tuple[array[float], int]:
     return rows, before
 
 
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """What a recording's plan is made for: `old` frames become `new` samples, `groups` times in a block."""
+
+    old: int
+    new: int
+    groups: int
+    channels: int
+    letter: str  # of the samples' type
+
+    def filter(self) -> tuple[array[float], int]:
+        """Rows of weights, and the frames before a window."""
+        return low_pass(self.old, self.new) if self.old != self.new else (array("f", [1.0]), 0)
+
+
 class Listener:
     """Turns recordings into float32 samples of one rate, one channel. Keeps the plan for the last kind of recording."""
 
     def __init__(self, host: Host) -> None:
-        self._host, self._kind = host, (0, 0, 0, "")
-        self._session: Session | None = None
+        self._plan = LastPlan(host, _graph)
 
     async def hear(self, audio: Audio, rate: int) -> memoryview[Any]:
         """The samples of a recording at this rate.
@@ -144,11 +159,8 @@ class Listener:
         old, new = audio.rate // common, rate // common
         frames = len(audio.samples) // channels
         groups = -(-rate // new)  # a block is a second or a little more
-        rows, before = low_pass(old, new) if old != new else (array("f", [1.0]), 0)
-        kind = (old, new, channels, letter)
-        if self._session is None or kind != self._kind:
-            self.close()
-            self._session, self._kind = await self._compiled(rows, kind, groups), kind
+        kind = _Kind(old, new, groups, channels, letter)
+        rows, before = kind.filter()
         whole, wanted = -(-frames // (old * groups)), -(-frames * new // old)
         taps, item = len(rows) // new, audio.samples.itemsize * channels
         silence = b"\x80" if letter == "B" else b"\0"
@@ -156,27 +168,28 @@ class Listener:
         heard = bytearray()
         for block in range(whole):
             start = block * groups * old * item
-            found = await self._session.run(padded[start : start + ((groups - 1) * old + taps) * item])
+            block_frames = padded[start : start + ((groups - 1) * old + taps) * item]
+            found = await self._plan.run(kind, {"frames": block_frames})
             heard += found["samples"].tobytes()
         return memoryview(heard)[: 4 * wanted].cast("f")
 
-    async def _compiled(self, rows: array[float], kind: tuple[int, int, int, str], groups: int) -> Session:
-        old, new, channels, letter = kind
-        (dtype, zero), taps = _KINDS[letter], len(rows) // new
-        weights = array("f", bytes(4 * channels * len(rows)))
-        for channel in range(channels):
-            weights[channel::channels] = rows
-        builder = GraphBuilder("listen")
-        x: Any = builder.input("frames", (1, 1, (groups - 1) * old + taps, channels), dtype)
-        x = x if letter == "f" else builder.node("cast", x, dtype=DType.FLOAT32)
-        scale = _SCALES[letter] / channels
-        x = builder.node("linear", x, a=scale, b=-scale * zero)
-        filters = builder.constant(weights, (new, 1, taps, channels))
-        builder.output(builder.node("conv2d", x, filters, stride=(1, old)), "samples")
-        return await load(builder, backend="wasm", host=self._host)
-
     def close(self) -> None:
-        """Frees the plan."""
-        if self._session is not None:
-            self._session.close()
-        self._session = None
+        """Frees the plan; a second call does nothing."""
+        self._plan.close()
+
+
+def _graph(kind: _Kind) -> GraphBuilder:
+    """From the frames of a block to its samples."""
+    rows, _ = kind.filter()
+    (dtype, zero), taps, channels = _KINDS[kind.letter], len(rows) // kind.new, kind.channels
+    weights = array("f", bytes(4 * channels * len(rows)))
+    for channel in range(channels):
+        weights[channel::channels] = rows
+    builder = GraphBuilder("listen")
+    x: Any = builder.input("frames", (1, 1, (kind.groups - 1) * kind.old + taps, channels), dtype)
+    x = x if kind.letter == "f" else builder.node("cast", x, dtype=DType.FLOAT32)
+    scale = _SCALES[kind.letter] / channels
+    x = builder.node("linear", x, a=scale, b=-scale * zero)
+    filters = builder.constant(weights, (kind.new, 1, taps, channels))
+    builder.output(builder.node("conv2d", x, filters, stride=(1, kind.old)), "samples")
+    return builder

@@ -16,12 +16,12 @@ from webinfer.session.options import real_number
 from webinfer.session.plan_cache import WithPostprocessing
 from webinfer.session.session import Session
 from webinfer.tasks.base import PictureTask, ResultField, ResultSchema
-from webinfer.tasks.crop import Crop, InputSpec
+from webinfer.tasks.crop import Crop, InputSpec, Size, sizes
 from webinfer.tasks.landmarks import SHIFT, TURN
+from webinfer.tasks.last_plan import LastPlan
 from webinfer.tasks.multi_pose import POINTS, BodyPose, Poses, bodies_in, crop_inputs, output_poses, posenet
 from webinfer.tasks.picture_input import PictureFeeder
 from webinfer.tasks.pixels import is_picture, opened, picture_size, real, take_pixels
-from webinfer.tasks.scaler import Scaler, Size, sizes
 from webinfer.tensor import Tensor
 
 PERSON, PART, WHOSE = "person", "part", "whose"
@@ -127,7 +127,7 @@ class BodySegmenter(PictureTask[BodyMask]):
     def __init__(self, session: Session, spec: InputSpec, feeder: PictureFeeder, threshold: float) -> None:
         super().__init__(session, spec, feeder)
         self._threshold = threshold
-        self._scaler = Scaler(session.host, self._larger)
+        self._scaler = LastPlan(session.host, self._larger)
 
     @classmethod
     async def create(

@@ -97,3 +97,13 @@ class InputSpec:
         width, height = self.picture.width, self.picture.height
         fitted = region.with_aspect(width / height) if self.keep_aspect else region
         return Crop(fitted, width, height, self.corners, region)
+
+
+Size = tuple[int, int, int, int]  # width and height of what a model saw, and of its middle that was asked for
+
+
+def sizes(crop: Crop) -> Size:
+    """What maps of a crop are made as large as, in whole pixels."""
+    regions = crop.region, crop.asked or crop.region
+    (wide, high), (width, height) = ((max(1, round(r.width)), max(1, round(r.height))) for r in regions)
+    return max(wide, width), max(high, height), width, height

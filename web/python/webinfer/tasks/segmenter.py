@@ -14,9 +14,9 @@ from webinfer.models.layouts import SELFIE, SELFIE_LANDSCAPE, PictureInput
 from webinfer.session.loading import load
 from webinfer.session.session import Session
 from webinfer.tasks.base import PictureTask, ResultField, ResultSchema
-from webinfer.tasks.crop import Border, Crop, InputSpec
+from webinfer.tasks.crop import Border, Crop, InputSpec, Size, sizes
+from webinfer.tasks.last_plan import LastPlan
 from webinfer.tasks.picture_input import PictureFeeder, closed_on_error
-from webinfer.tasks.scaler import Scaler, Size, sizes
 from webinfer.tensor import Tensor
 
 INPUTS: dict[tuple[int, ...], PictureInput] = {
@@ -45,7 +45,7 @@ class SelfieSegmenter(PictureTask[Mask]):
     def __init__(self, session: Session, spec: InputSpec, feeder: PictureFeeder, full_size: bool) -> None:
         super().__init__(session, spec, feeder)
         self._full_size = full_size
-        self._scaler = Scaler(session.host, self._larger)
+        self._scaler = LastPlan(session.host, self._larger)
 
     @classmethod
     async def create(

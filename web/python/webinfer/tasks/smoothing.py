@@ -13,8 +13,7 @@ from typing import Any
 
 from webinfer.authoring.builder import GraphBuilder
 from webinfer.host.interface import Host
-from webinfer.session.loading import load
-from webinfer.session.session import Session
+from webinfer.tasks.last_plan import LastPlan
 from webinfer.tasks.regions import box_of
 
 SPEED_CUTOFF = 1.0  # Hz, of the filter of speeds
@@ -42,19 +41,14 @@ class Smoothing:
 
     def __init__(self, host: Host, parts: Mapping[str, Cutoff]) -> None:
         self.parts = parts
-        self._host = host
-        self._made: tuple[list[int], Session] | None = None  # for parts of so many numbers
+        self._plan = LastPlan(host, self._graph)
 
-    async def filtered(self, sizes: list[int], inputs: Mapping[str, Any]) -> dict[str, array.array[float]]:
+    async def filtered(self, sizes: tuple[int, ...], inputs: Mapping[str, Any]) -> dict[str, array.array[float]]:
         """New values of SMOOTH and SPEED; `sizes` are the numbers of each part."""
-        if self._made is None or self._made[0] != sizes:
-            fresh = await load(self._graph(sizes), backend="wasm", host=self._host)
-            self.close()
-            self._made = sizes, fresh
-        outputs = await self._made[1].run(inputs)
+        outputs = await self._plan.run(sizes, inputs)
         return {name: array.array("f", outputs[name].flat()) for name in (SMOOTH, SPEED)}
 
-    def _graph(self, sizes: Sequence[int]) -> GraphBuilder:
+    def _graph(self, sizes: tuple[int, ...]) -> GraphBuilder:
         builder, cutoffs = GraphBuilder("smoothing"), list(self.parts.values())
         node, count = builder.node, sum(sizes)
         value, last, smooth, speed = (builder.input(name, (count,)) for name in (VALUE, LAST, SMOOTH, SPEED))
@@ -81,9 +75,7 @@ class Smoothing:
 
     def close(self) -> None:
         """Lets the memory go; a second call does nothing."""
-        if self._made is not None:
-            self._made[1].close()
-            self._made = None
+        self._plan.close()
 
 
 class SmoothTrack:
@@ -106,7 +98,7 @@ class SmoothTrack:
             state = self._state or {LAST: value, SMOOTH: value, SPEED: array.array("f", bytes(4 * len(value)))}
             steps = {RATE: 1000 / (time_ms - self._time_ms), SCALE: 1 / max(size, 1e-6)}
             given = {VALUE: value, **state, **{name: array.array("f", [n]) for name, n in steps.items()}}
-            filtered = await self._smoothing.filtered([len(part) for part in numbers], given)
+            filtered = await self._smoothing.filtered(tuple(map(len, numbers)), given)
             self._state, self._time_ms = {LAST: value, **filtered}, time_ms
         smooth, first = self._state[SMOOTH], 0
         for (name, part), old in zip(parts.items(), numbers, strict=True):
