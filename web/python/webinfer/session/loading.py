@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -256,16 +257,26 @@ async def _fetch(source: Any, host: Host, progress: Progress | None) -> tuple[me
         if text not in MODELS:
             path = PurePath(text.split("?")[0])
             return await host.fetch(text, progress), path.stem if path.name != "model.json" else path.parent.name
-        place = locate_model(text, host.asset)
-        data = await host.fetch(place, progress)
-        try:
-            check_integrity(text, data)
-        except IntegrityError:  # of a copy that a browser has kept, maybe
-            log.warning("model %r came damaged; it is fetched again", text)
-            data = await host.fetch(place, progress, fresh=True)
-            check_integrity(text, data)
-        return data, text
+        whole = partial(check_integrity, text)
+        return await fetched(f"model {text!r}", locate_model(text, host.asset), whole, host, progress), text
     return _bytes(source), "model"
+
+
+async def fetched(
+    what: str, place: str, check: Callable[[memoryview], None], host: Host, progress: Progress | None = None
+) -> memoryview:
+    """What lies at a place, asked for once more if it came damaged: from a copy that a browser has kept, maybe.
+
+    Raises:  IntegrityError, by `check`, if it comes damaged again; what `Host.fetch` raises
+    """
+    data = await host.fetch(place, progress)
+    try:
+        check(data)
+    except IntegrityError:
+        log.warning("%s came damaged; it is fetched again", what)
+        data = await host.fetch(place, progress, fresh=True)
+        check(data)
+    return data
 
 
 def _bytes(source: Any) -> memoryview:

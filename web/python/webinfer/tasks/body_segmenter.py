@@ -10,18 +10,17 @@ from webinfer.authoring.builder import GraphBuilder
 from webinfer.errors import ModelFormatError
 from webinfer.graph.ir import Graph, Value
 from webinfer.host.interface import Host, Progress
-from webinfer.models.layouts import SIGNED, Pixels
-from webinfer.models.registry import known_model
+from webinfer.models.layouts import Pixels
 from webinfer.session.options import real_number
 from webinfer.session.plan_cache import WithPostprocessing
 from webinfer.session.session import Session
 from webinfer.tasks.base import PictureTask, ResultField, ResultSchema
 from webinfer.tasks.crop import Crop, InputSpec, Size, sizes
-from webinfer.tasks.landmarks import SHIFT, TURN
+from webinfer.tasks.landmarks import crop_inputs
 from webinfer.tasks.last_plan import LastPlan
-from webinfer.tasks.multi_pose import POINTS, BodyPose, Poses, bodies_in, crop_inputs, output_poses, posenet
+from webinfer.tasks.multi_pose import POINTS, BodyPose, Poses, bodies_in, output_poses, posenet
 from webinfer.tasks.picture_input import PictureFeeder
-from webinfer.tasks.pixels import is_picture, opened, picture_size, real, take_pixels
+from webinfer.tasks.pixels import is_picture, opened, picture_size, pixels_of, real, take_pixels
 from webinfer.tensor import Tensor
 
 PERSON, PART, WHOSE = "person", "part", "whose"
@@ -148,9 +147,9 @@ class BodySegmenter(PictureTask[BodyMask]):
         Raises:  InputError if the threshold is not in 0..1; what `webinfer.load` raises; ModelFormatError if the model
                  is no BodyPix
         """
-        threshold, known = real_number("threshold", threshold, high=1), known_model(model)
-        pixels = pixels or (known.pixels if known else SIGNED)
-        return cls(*await opened(with_segments(model, pixels), True, backend, progress, host), threshold)
+        threshold = real_number("threshold", threshold, high=1)
+        source = with_segments(model, pixels_of(model, pixels))
+        return cls(*await opened(source, True, backend, progress, host), threshold)
 
     async def segment(self, image: Any) -> BodyMask:
         """The bodies in an image, which is anything `webinfer.tasks.image.read_image` takes.
@@ -162,7 +161,7 @@ class BodySegmenter(PictureTask[BodyMask]):
 
     def more_inputs(self, crop: Crop) -> Mapping[str, Any]:
         """The crop's map."""
-        return crop_inputs(crop, TURN, SHIFT)
+        return crop_inputs(self.session, crop)
 
     async def decode(self, outputs: Mapping[str, Tensor], crop: Crop) -> list[BodyMask]:
         """The masks, as large as what was to be seen."""

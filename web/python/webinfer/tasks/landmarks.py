@@ -144,6 +144,12 @@ def crop_map(crop: Crop) -> dict[str, array.array[float]]:
     return {name: array.array("f", numbers) for name, numbers in maps.items()}
 
 
+def crop_inputs(session: Session, crop: Crop) -> dict[str, Any]:
+    """What a model whose first input is the picture asks of the crop's map."""
+    maps = crop_map(crop)
+    return {info.name: maps[info.name] for info in session.inputs[1:]}
+
+
 def landmarks_schema(
     name: str, title: str, label: str, *more: ResultField, lines: Sequence[Sequence[int]]
 ) -> ResultSchema:
@@ -233,8 +239,7 @@ class LandmarkTask(PictureTask[Found]):
 
     def more_inputs(self, crop: Crop) -> Mapping[str, Any]:
         """What the model asks of the crop's map."""
-        maps = crop_map(crop)
-        return {info.name: maps[info.name] for info in self.session.inputs[1:]}
+        return crop_inputs(self.session, crop)
 
     async def decode(self, outputs: Mapping[str, Tensor], crop: Crop) -> list[Found]:
         """The thing in the model's outputs, if there is one."""

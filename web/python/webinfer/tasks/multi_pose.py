@@ -10,16 +10,15 @@ from webinfer.authoring.builder import GraphBuilder
 from webinfer.errors import ModelFormatError
 from webinfer.graph.ir import Graph, Value
 from webinfer.host.interface import Host, Progress
-from webinfer.models.layouts import SIGNED, Pixels
-from webinfer.models.registry import known_model
+from webinfer.models.layouts import Pixels
 from webinfer.session.options import real_number, whole_number
 from webinfer.session.plan_cache import WithPostprocessing
 from webinfer.session.session import Session
 from webinfer.tasks.base import Box, PictureTask
 from webinfer.tasks.crop import Crop, InputSpec
-from webinfer.tasks.landmarks import LANDMARKS, SCORE, SHIFT, TURN, Landmarks, crop_map, landmarks_schema
+from webinfer.tasks.landmarks import LANDMARKS, SCORE, SHIFT, TURN, Landmarks, crop_inputs, landmarks_schema
 from webinfer.tasks.picture_input import PictureFeeder
-from webinfer.tasks.pixels import is_picture, opened, picture_size, real, take_pixels
+from webinfer.tasks.pixels import is_picture, opened, picture_size, pixels_of, real, take_pixels
 from webinfer.tasks.regions import box_of
 from webinfer.tensor import Tensor
 
@@ -176,9 +175,8 @@ class MultiPoseDetector(PictureTask[BodyPose]):
                  neither
         """
         most, min_score = whole_number("most", most, 1, MOST), real_number("min_score", min_score, high=1)
-        known = known_model(model)
-        pixels = pixels or (known.pixels if known else SIGNED)
-        detector = cls(*await opened(with_poses(model, pixels), True, backend, progress, host))
+        source = with_poses(model, pixels_of(model, pixels))
+        detector = cls(*await opened(source, True, backend, progress, host))
         detector.min_score, detector.most = min_score, most
         return detector
 
@@ -191,7 +189,7 @@ class MultiPoseDetector(PictureTask[BodyPose]):
 
     def more_inputs(self, crop: Crop) -> Mapping[str, Any]:
         """The crop's map."""
-        return crop_inputs(crop, TURN, SHIFT)
+        return crop_inputs(self.session, crop)
 
     async def decode(self, outputs: Mapping[str, Tensor], crop: Crop) -> list[BodyPose]:
         """The bodies in the model's outputs, best first."""
@@ -208,9 +206,3 @@ def bodies_in(outputs: Mapping[str, Tensor]) -> list[BodyPose]:
         landmarks = Landmarks(xyz[3 * POINTS * i : 3 * POINTS * (i + 1)], each)
         found.append(BodyPose(box_of(landmarks.points()), score, landmarks))
     return found
-
-
-def crop_inputs(crop: Crop, *names: str) -> dict[str, Any]:
-    """What a model asks of the crop's map."""
-    maps = crop_map(crop)
-    return {name: maps[name] for name in names}

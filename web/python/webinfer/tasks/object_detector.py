@@ -8,7 +8,7 @@ from typing import Any
 
 from webinfer.errors import InputError
 from webinfer.host.interface import Host, Progress
-from webinfer.models.layouts import SIGNED, Pixels
+from webinfer.models.layouts import Pixels
 from webinfer.models.registry import known_model
 from webinfer.session.options import real_number, whole_number
 from webinfer.session.session import Session
@@ -17,7 +17,7 @@ from webinfer.tasks.classifier import Category
 from webinfer.tasks.crop import Crop, InputSpec
 from webinfer.tasks.object_models import MOST, OBJECTS, ROW, with_objects
 from webinfer.tasks.picture_input import PictureFeeder
-from webinfer.tasks.pixels import opened
+from webinfer.tasks.pixels import opened, pixels_of
 from webinfer.tensor import Tensor
 
 
@@ -79,9 +79,8 @@ class ObjectDetector(PictureTask[DetectedObject]):
         known = known_model(model)
         names = (known.labels if known else ()) if labels is None else tuple(labels)
         _check_lists(names, allow, deny)
-        if pixels is None:
-            pixels = known.pixels if known else SIGNED
-        detector = cls(*await opened(with_objects(model, pixels), keep_aspect, backend, progress, host), names)
+        source = with_objects(model, pixels_of(model, pixels))
+        detector = cls(*await opened(source, keep_aspect, backend, progress, host), names)
         detector.min_score, detector.most = min_score, most
         detector._allow, detector._deny = frozenset(allow), frozenset(deny)
         return detector

@@ -10,7 +10,8 @@ from webinfer.dtypes import DType
 from webinfer.graph.ir import Graph, TensorType, Value
 from webinfer.host import current
 from webinfer.host.interface import Host, Progress
-from webinfer.models.layouts import PictureInput, Pixels
+from webinfer.models.layouts import SIGNED, PictureInput, Pixels
+from webinfer.models.registry import known_model
 from webinfer.session.loading import load
 from webinfer.session.session import Session
 from webinfer.tasks.crop import InputSpec
@@ -33,6 +34,12 @@ async def opened(
         feeder = await PictureFeeder.create(session)
         await session.warmup()
     return session, InputSpec(PictureInput(width, height, 1.0, 0.0), keep_aspect), feeder
+
+
+def pixels_of(model: Any, given: Pixels | None) -> Pixels:
+    """What a float model wants for a picture's colours: as given, else as a known model does, else -1..1."""
+    known = known_model(model)
+    return given or (known.pixels if known else SIGNED)
 
 
 def is_picture(wanted: TensorType) -> bool:

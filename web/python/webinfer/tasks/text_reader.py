@@ -16,8 +16,7 @@ from webinfer.host import current
 from webinfer.host.interface import Host, Progress
 from webinfer.importers.readers.protobuf import BYTES, fields, text
 from webinfer.models.layouts import PictureInput
-from webinfer.models.registry import check_integrity, known_model, locate_model
-from webinfer.session.loading import load
+from webinfer.session.loading import load, opened
 from webinfer.session.options import real_number, whole_number
 from webinfer.session.plan_cache import WithPostprocessing
 from webinfer.session.session import Session
@@ -25,6 +24,7 @@ from webinfer.tasks.base import Box, Keypoint, ResultField, ResultSchema, Task
 from webinfer.tasks.crop import Border, Crop, InputSpec, Region
 from webinfer.tasks.image import Picture, read_image
 from webinfer.tasks.picture_input import MoreInputs, Outputs, PictureFeeder, closed_on_error
+from webinfer.tasks.regions import box_of
 from webinfer.tasks.text_regions import components, corners_of, hull, in_reading_order, mean_inside, smallest_rectangle
 from webinfer.tensor import Tensor
 
@@ -242,7 +242,7 @@ class TextReader(Task[TextLine]):
             down = math.dist(corners[0], corners[3]) >= UPRIGHT * math.dist(corners[0], corners[1])
             a, b, c, d = corners[1:] + corners[:1] if down else corners
             quads.append((a, b, c, d))
-        boxes = [_box(quad) for quad in quads]
+        boxes = [box_of(quad) for quad in quads]
         order = in_reading_order([(b.left, b.top, b.left + b.width, b.top + b.height) for b in boxes])
         return [quads[place] for place in order]
 
@@ -262,7 +262,7 @@ class TextReader(Task[TextLine]):
         places = [i for i, c in enumerate(classes) if c and (i == 0 or c != classes[i - 1])]
         words = "".join(self._letters[classes[i]] for i in places)
         score = sum(scores[i] for i in places) / max(len(places), 1)
-        return TextLine(words, score, quad, _box(quad)), prepare_ms
+        return TextLine(words, score, quad, box_of(quad)), prepare_ms
 
     def close(self) -> None:
         """Frees both models and the kernels' memory; a second call does nothing."""
@@ -275,20 +275,11 @@ def _spec(width: int, height: int, border: Border = Border.BLACK) -> InputSpec:
     return InputSpec(PictureInput(width, height, 1.0, 0.0), keep_aspect=False, border=border)
 
 
-def _box(quad: Quad) -> Box:
-    xs, ys = zip(*quad, strict=True)
-    return Box(min(xs), min(ys), max(xs) - min(xs), max(ys) - min(ys))
-
-
 async def _bytes_of(model: Any, host: Host, progress: Progress | None) -> Any:
     """The bytes of a model: letters are read from them, and they are compiled for several sizes."""
     if not isinstance(model, (str, PurePath)):
         return model
-    name = str(model)
-    data = await host.fetch(locate_model(name, host.asset) if known_model(name) else name, progress)
-    if known_model(name):
-        check_integrity(name, data)
-    return data
+    return (await opened(model, host, progress)).data
 
 
 async def _input_of(model: Any, backend: Sequence[str], host: Host) -> str:
