@@ -174,11 +174,7 @@ def _quantised(specs: list[tuple[str, str, list[int]]]) -> bool:
 
 
 def _flops(graph: Any) -> int:
-    total = 0
-    for node in graph.nodes:
-        inputs = [None if value is None else value.type for value in node.inputs]
-        total += node.op.cost(inputs, [value.type for value in node.outputs], node.attrs).flops
-    return total
+    return sum(node.cost().flops for node in graph.nodes)
 
 
 def _for_tfjs(graph: Any, why: str, entry: ModelEntry, site: Path) -> tuple[dict[str, str] | None, str]:

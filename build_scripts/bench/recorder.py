@@ -91,8 +91,7 @@ def recorded(
 
 def flops_of(nodes: Sequence[Any]) -> int:
     """Arithmetic of some nodes."""
-    types = [([v.type if v else None for v in n.inputs], [v.type for v in n.outputs]) for n in nodes]
-    return sum(n.op.cost(*t, n.attrs).flops for n, t in zip(nodes, types, strict=True))
+    return sum(node.cost().flops for node in nodes)
 
 
 def constant(shape: tuple[int, ...]) -> Any:

@@ -90,8 +90,7 @@ def _time(kernel: str, variant: Any, kernels: Any) -> Timing:
     seconds = _best(lambda: kernels.run(address, at, COPIES)) / COPIES
     flops = 0
     if len(steps) == 1 and steps is builder.run_part.steps:
-        types = [None if v is None else v.type for v in node.inputs]
-        flops = node.op.cost(types, [v.type for v in node.outputs], node.attrs).flops
+        flops = node.cost().flops
     blocks = {arg.block: arg.block.nbytes for arg in steps[at].args if hasattr(arg, "block")}
     return _timing(kernel, node.label, shapes_text(node), seconds, flops, sum(blocks.values()))
 

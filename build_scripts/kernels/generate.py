@@ -27,34 +27,18 @@ def dispatch_source(rows: list[Row], constants: list[Constants]) -> str:
 
 int32_t abi(void) {{ return {abi(rows, constants)}; }}
 
-// Units below zero are so little work that thread 0 does it alone.
 static void step(const int32_t *p, int32_t thread, int32_t threads) {{
-  const int32_t alone = p[2] < 0, units = alone ? -p[2] : p[2];
-  if (alone && thread != 0) return;
-  const int32_t begin = alone ? 0 : (int32_t)((int64_t)units * thread / threads);
-  const int32_t end = alone ? units : (int32_t)((int64_t)units * (thread + 1) / threads);
+  int32_t units = p[2];
+  if (units < 0) {{  // so little work that thread 0 does it alone
+    if (thread != 0) return;
+    units = -units, threads = 1;
+  }}
+  const int32_t begin = (int32_t)((int64_t)units * thread / threads);
+  const int32_t end = (int32_t)((int64_t)units * (thread + 1) / threads);
   switch (p[0]) {{
 {cases}
     default: __builtin_trap();
   }}
-}}
-
-static void check(const int32_t *program) {{
-  if (program[0] != PROGRAM_MAGIC || program[1] != PROGRAM_VERSION) __builtin_trap();
-}}
-
-// The record with this number.
-static const int32_t *find(const int32_t *program, int32_t number) {{
-  const int32_t *p = program + PROGRAM_HEADER_WORDS;
-  for (int32_t i = 0; i < number && i < program[2]; i++) p += p[1];
-  return p;
-}}
-
-void run(const int32_t *program, int32_t first, int32_t count, int32_t thread, int32_t threads) {{
-  check(program);
-  const int32_t *p = find(program, first);
-  const int32_t last = first + count < program[2] ? first + count : program[2];
-  for (int32_t i = first; i < last; i++, p += p[1]) step(p, thread, threads);
 }}
 
 #include "thread_pool.h"

@@ -5,6 +5,7 @@
 //   lo, hi      bounds of ACTIVATION_CLAMP; -inf and inf for none
 #pragma once
 
+#include "lanes.h"
 #include "math.h"
 #include "simd.h"
 
@@ -41,10 +42,7 @@ INLINE v4f activate(v4f v, const Epilogue *e, int32_t channel) {
 
 // The residual under one vector, zero where it has no channel.
 INLINE v4f residual_at(const Epilogue *e, int32_t pixel, int32_t channel) {
-  const int32_t left = e->residual_c - channel;
-  if (left <= 0) return v4f_splat(0.0f);
-  const float *p = e->residual + pixel * e->residual_c + channel;
-  return left >= 4 ? v4f_load(p) : v4f_load_first(p, left);
+  return v4f_load_lanes(e->residual + pixel * e->residual_c + channel, e->residual_c - channel);
 }
 
 // Ends `count` channels of one pixel, any count: reads sums, padded to whole vectors, and writes y.

@@ -1,4 +1,4 @@
-// Threads that walk one program together. Included by the generated dispatch.c, which defines step().
+// Threads that walk one program together. Included by the generated dispatch.c, which defines step() first.
 //
 // Every thread walks all records and does its share of each; a barrier stands between records whose
 // work is shared. Within a program threads spin, then nap; between programs they sleep. Every wait is
@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "constants.h"
+#include "program.h"
 
 #if defined(__wasm_atomics__)
 
@@ -62,7 +63,7 @@ static int barrier(ThreadPool *pool, uint32_t threads, uint32_t *phase) {
 static int walk(ThreadPool *pool, const int32_t *program, int32_t first, int32_t count, int32_t thread, int32_t threads,
                 uint32_t *phase) {
   const int32_t *p = find(program, first);
-  const int32_t last = first + count < program[2] ? first + count : program[2];
+  const int32_t last = behind(program, first, count);
   for (int32_t i = first; i < last; i++) {
     const int32_t shared = p[2] > 0;
     step(p, thread, threads);
@@ -76,14 +77,15 @@ static int walk(ThreadPool *pool, const int32_t *program, int32_t first, int32_t
 // Whether the threads have anything to share in these records.
 static int any_shared(const int32_t *program, int32_t first, int32_t count) {
   const int32_t *p = find(program, first);
-  const int32_t last = first + count < program[2] ? first + count : program[2];
+  const int32_t last = behind(program, first, count);
   for (int32_t i = first; i < last; i++, p += p[1]) {
     if (p[2] > 0) return 1;
   }
   return 0;
 }
 
-// Thread 0: starts the others on the records and works with them, or does all where nothing is shared. 0 if done, 1 if a thread did not answer in time.
+// Thread 0: starts the others on the records and works with them, or does all where nothing is shared. 0 if done, 1 if
+// a thread did not answer in time.
 int32_t thread_pool_run(ThreadPool *pool, const int32_t *program, int32_t first, int32_t count, int32_t threads) {
   if (LOAD(&pool->poisoned)) return 1;
   check(program);

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import inspect
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from webinfer.host.native import NativeHost
 from webinfer.importers import read_model
 from webinfer.models.layouts import BLAZEFACE
 from webinfer.models.registry import MODELS, check_hash, check_integrity, known_model, locate_model
+from webinfer.session.loading import fetched
 from webinfer.tasks import TASKS
 from webinfer.tasks.base import Task
 from webinfer.tasks.ssd import attributes
@@ -94,3 +97,16 @@ def test_a_model_that_came_damaged_is_fetched_again_once(caplog: pytest.LogCaptu
     with pytest.raises(IntegrityError, match="blazeface_short_range"):
         asyncio.run(webinfer.load("blazeface_short_range", backend="wasm", host=host))
     assert host.fetched == [False, True]
+
+
+def test_files_of_all_kinds_that_came_damaged_are_fetched_again_once() -> None:
+    async def fetched_by(host: Damaging) -> memoryview:
+        return await fetched("the file", str(file), partial(check_hash, "the file", published=(sha256,)), host)
+
+    file = Path(__file__)
+    sha256 = hashlib.sha256(file.read_bytes()).hexdigest()
+    host = Damaging(always=False)
+    assert asyncio.run(fetched_by(host)) == file.read_bytes()
+    assert host.fetched == [False, True]
+    with pytest.raises(IntegrityError, match="the file"):
+        asyncio.run(fetched_by(Damaging(always=True)))

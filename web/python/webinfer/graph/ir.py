@@ -203,6 +203,11 @@ class Node:
         assert value is not None, f"{self.label}: input {index} is missing"
         return value
 
+    def cost(self) -> Cost:
+        """What the operator costs on these types."""
+        types = [v.type if v is not None else None for v in self.inputs]
+        return self.op.cost(types, [v.type for v in self.outputs], self.attrs)
+
     def optional_input(self, index: int) -> Value | None:
         """The input at this position; None where it is absent or the list of inputs is shorter."""
         return self.inputs[index] if index < len(self.inputs) else None

@@ -108,9 +108,7 @@ class ReferenceExecutor(Executor):
         """The graph's nodes, one a row."""
         rows = []
         for i, node in enumerate(self._graph().nodes):
-            cost = node.op.cost(
-                [v.type if v else None for v in node.inputs], [v.type for v in node.outputs], node.attrs
-            )
+            cost = node.cost()
             rows.append(
                 PlanRow(
                     i,

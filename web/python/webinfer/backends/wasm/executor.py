@@ -11,12 +11,12 @@ from webinfer.backends.wasm.kernel_table import KERNELS
 from webinfer.backends.wasm.loaded_plan import Layout, LoadedPlan, Place
 from webinfer.backends.wasm.lowerings import LOWERINGS, UNSUPPORTED
 from webinfer.backends.wasm.lowerings.constants import expand_constant, narrow_output, widen_input
-from webinfer.backends.wasm.sharing import with_short_steps_alone
+from webinfer.backends.wasm.sharing import steps_per_node, with_short_steps_alone
 from webinfer.errors import LimitError, UnsupportedOpError
 from webinfer.graph.ir import Graph, Node, TensorType, Value
 from webinfer.host.interface import Host, Kernels, Progress, ProgressEvent
 from webinfer.plan import arena, program
-from webinfer.plan.blocks import ALIGNMENT, Block, Kind, Ref, Step
+from webinfer.plan.blocks import ALIGNMENT, Block, Kind, Ref
 from webinfer.plan.kernel_constants import MEMORY_MAX_BYTES
 from webinfer.tensor import Tensor
 
@@ -113,7 +113,7 @@ class WasmExecutor(LoadedPlan):
 
     def rows(self) -> Sequence[PlanRow]:
         """The plan, step by step."""
-        rows, counts = [], _steps_per_node(self._steps)
+        rows, counts = [], steps_per_node(self._steps)
         for i, step in enumerate(self._steps):
             node = self.graph.nodes[step.node] if step.node >= 0 else None
             if node is None:
@@ -121,9 +121,7 @@ class WasmExecutor(LoadedPlan):
                     PlanRow(i, "api", "cast", "wasm", step.kernel, "", 0, 0, "float16 at the API, float32 inside")
                 )
                 continue
-            cost = node.op.cost(
-                [v.type if v else None for v in node.inputs], [v.type for v in node.outputs], node.attrs
-            )
+            cost = node.cost()
             share = counts[step.node]
             why = self._why.get(step.node, self._build)
             rows.append(
@@ -181,10 +179,3 @@ def _assign_at(blocks: Sequence[Block], base: int) -> int:
     for block in blocks:
         block.address += base
     return nbytes
-
-
-def _steps_per_node(steps: Sequence[Step]) -> dict[int, int]:
-    counts: dict[int, int] = {}
-    for step in steps:
-        counts[step.node] = counts.get(step.node, 0) + 1
-    return counts

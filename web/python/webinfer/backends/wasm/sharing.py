@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Sequence
 
 from webinfer.graph.ir import Graph
@@ -15,21 +16,21 @@ LEAST_RUN = 2_000_000  # of all such steps of a run that is worth waking threads
 
 def with_short_steps_alone(steps: Sequence[Step], graph: Graph) -> list[Step]:
     """The steps; the units of those that one thread does are below zero."""
-    counts = dict[int, int]()
-    for step in steps:
-        counts[step.node] = counts.get(step.node, 0) + 1
-    works = {number: _work(graph, number) // count for number, count in counts.items()}
+    works = {number: _work(graph, number) // count for number, count in steps_per_node(steps).items()}
     is_long = {number: work >= LEAST_STEP for number, work in works.items()}
     total = sum(works[step.node] for step in steps if step.units and is_long[step.node])
     shared = {number for number, long in is_long.items() if long and total >= LEAST_RUN}
     return [step if step.node in shared else dataclasses.replace(step, units=-step.units) for step in steps]
 
 
+def steps_per_node(steps: Sequence[Step]) -> Counter[int]:
+    """How many steps each node has become."""
+    return Counter(step.node for step in steps)
+
+
 def _work(graph: Graph, number: int) -> int:
     """Operations and bytes of a node; those of the steps at the graph's ends are what they move."""
     if number < 0:
         return sum(v.type.nbytes for v in (*graph.inputs, *graph.outputs))
-    node = graph.nodes[number]
-    types = [v.type if v is not None else None for v in node.inputs]
-    cost = node.op.cost(types, [v.type for v in node.outputs], node.attrs)
+    cost = graph.nodes[number].cost()
     return cost.flops + cost.bytes

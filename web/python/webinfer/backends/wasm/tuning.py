@@ -31,9 +31,7 @@ def trials(graph: Graph) -> dict[str, tuple[Trial, Node]]:
             continue
         key = tuning_key(node)
         if key not in found:
-            types = [v.type if v is not None else None for v in node.inputs]
-            flops = node.op.cost(types, [v.type for v in node.outputs], node.attrs).flops
-            found[key] = (Trial(key, tuple(tiles), flops), node)
+            found[key] = (Trial(key, tuple(tiles), node.cost().flops), node)
     return found
 
 

@@ -234,10 +234,7 @@ class WebGpuExecutor(Executor):
         rows, counts, origins = [], dispatches_of(self._schedule.run), self._origins()
         for i, step in enumerate(self._schedule.run):
             node = self.graph.nodes[step.node]
-            costs = [
-                n.op.cost([v.type if v else None for v in n.inputs], [v.type for v in n.outputs], n.attrs)
-                for n in (node, *self._schedule.absorbed.get(step.node, ()))
-            ]
+            costs = [n.cost() for n in (node, *self._schedule.absorbed.get(step.node, ()))]
             share = counts[step.node]
             rows.append(
                 PlanRow(

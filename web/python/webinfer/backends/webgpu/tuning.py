@@ -47,8 +47,7 @@ class Shape:
         """A shape's part of the model's work."""
         total = 0.0
         for node in self.nodes:
-            types = [v.type if v is not None else None for v in node.inputs]
-            cost = node.op.cost(types, [v.type for v in node.outputs], node.attrs)
+            cost = node.cost()
             total += max(cost.flops, FLOPS_PER_BYTE * cost.bytes)
         return total * max(len(self.places), 1)
 

@@ -1,0 +1,29 @@
+// A plan's program: a header, then records. step() comes from the generated dispatch.c.
+#pragma once
+
+#include <stdint.h>
+
+#include "constants.h"
+
+static void check(const int32_t *program) {
+  if (program[0] != PROGRAM_MAGIC || program[1] != PROGRAM_VERSION) __builtin_trap();
+}
+
+// The record with this number.
+static const int32_t *find(const int32_t *program, int32_t number) {
+  const int32_t *p = program + PROGRAM_HEADER_WORDS;
+  for (int32_t i = 0; i < number && i < program[2]; i++) p += p[1];
+  return p;
+}
+
+// One past the number of the last of these records.
+static int32_t behind(const int32_t *program, int32_t first, int32_t count) {
+  return first + count < program[2] ? first + count : program[2];
+}
+
+void run(const int32_t *program, int32_t first, int32_t count, int32_t thread, int32_t threads) {
+  check(program);
+  const int32_t *p = find(program, first);
+  const int32_t last = behind(program, first, count);
+  for (int32_t i = first; i < last; i++, p += p[1]) step(p, thread, threads);
+}
