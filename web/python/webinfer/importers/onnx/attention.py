@@ -206,7 +206,7 @@ def rotated(op: Operation, x: Value, cos: Value, sin: Value, width: int, interle
     if interleaved:
         n, h, length, _ = turned.type.shape
         pairs = op.reshape(turned, (n, h, length, half, 2))
-        first, second = (op.reshape(op.cut(pairs, 4, i, 1), (n, h, length, half)) for i in (0, 1))
+        first, second = (op.row(pairs, 4, i) for i in (0, 1))
     else:
         first, second = op.cut(turned, 3, 0, half), op.cut(turned, 3, half, half)
     real = op.binary(ew.SUB, op.binary(ew.MUL, cos, first), op.binary(ew.MUL, sin, second))

@@ -37,7 +37,7 @@ def _one_hot(op: Operation) -> Value:
     places = op.emit(ew.WHERE, [negative, behind, places], NoAttrs())
     row = op.constant(range(depth), DType.INT32, [depth if i == axis else 1 for i in range(len(shape) + 1)])
     hit = op.binary(ew.EQUAL, op.reshape(places, (*shape[:axis], 1, *shape[axis:])), row)
-    off, on = (op.reshape(op.cut(values, 0, i, 1), ()) for i in (0, 1))
+    off, on = (op.row(values, 0, i) for i in (0, 1))
     return op.emit(ew.WHERE, [hit, on, off], NoAttrs())
 
 

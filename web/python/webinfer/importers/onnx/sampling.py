@@ -104,7 +104,7 @@ def _grid_sample(op: Operation) -> Value:
     for size in outputs:
         count *= size
     flat = op.reshape(grid, (n, count, axes))
-    columns = [op.reshape(op.cut(flat, 2, axes - 1 - i, 1), (n, count)) for i in range(axes)]
+    columns = [op.row(flat, 2, axes - 1 - i) for i in range(axes)]
     samplers = [_Sampler(op, c, size, padding, corners) for c, size in zip(columns, sizes, strict=True)]
     pixels = 1
     for size in sizes:
