@@ -107,6 +107,10 @@ def test_landmarks_are_followed_before_the_camera_and_options_are_in_the_address
     page.page.get_by_role("button", name="Stop the camera").click()
     page.wait_for("sample", lambda: page.result["source"] == "sample")
     assert "source" not in page.page.url
+    page.page.locator("#model").select_option("face_mesh_attention")
+    page.page.get_by_role("button", name="Sample photo").click()
+    assert "model=face_mesh_attention" in page.page.url
+    assert page.page.locator("#model").input_value() == "face_mesh_attention"
 
 
 def test_a_dropped_picture_is_segmented_too(demo: Open, photo: Path) -> None:

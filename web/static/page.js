@@ -201,10 +201,7 @@ byId("file").addEventListener("change", ({ target }) => {
 byId("camera").addEventListener("click", () => stage.toggleCamera());
 byId("use-sample").addEventListener("click", () => {
   troubles.forget();
-  if (byId("model")) byId("model").value = settings.model;
-for (const field of document.querySelectorAll("[data-option]")) field.value = options[field.dataset.option];
-stage.showSample();
-if (address.get("source") === "camera") stage.toggleCamera();
+  stage.showSample();
 });
 byId("dismiss").addEventListener("click", () => {
   troubles.forget();
