@@ -58,7 +58,7 @@ function onResult(result, source) {
   root.dataset.webinferResult = JSON.stringify({ ...told, [results.name]: asJson(found, live ? BRIEF : FULL) });
   if (source !== stage.current) return; // of a picture that is no longer shown
   results.show({ picture: image, found, mirrored: stage.mirrored, medium: source.element, live });
-  remember(result, source);
+  remember(result, live);
   panels.showBackend(`Runs on ${backend}: ${reason}`); // another one after the loss of a GPU
   panels.showTimes(times);
   if (live) panels.showRate(rate(performance.now()));

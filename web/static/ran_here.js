@@ -4,10 +4,10 @@ const PREFIX = "webinfer ran ";
 const EVERY_MS = 1000;
 let noted = 0;
 
-/** Notes how long a demo took here. */
-export function remember({ backend, times }, source) {
+/** Notes how long a demo took here; `live`: on one of many pictures. */
+export function remember({ backend, times }, live) {
   const now = performance.now();
-  if (source.kind === "camera" && now - noted < EVERY_MS) return;
+  if (live && now - noted < EVERY_MS) return;
   noted = now;
   const ms = times.prepare_ms + times.infer_ms + times.decode_ms;
   try {
