@@ -26,9 +26,13 @@ const alpha = (p) => Math.min(1, Math.max(0, (p - SHARP[0]) / (SHARP[1] - SHARP[
 function stencil({ width, height, values }, [red, green, blue, most], inverse) {
   const canvas = layer("stencil", width, height);
   const image = new ImageData(width, height);
+  const { data } = image;
   for (let i = 0; i < width * height; i += 1) {
     const part = alpha(values[i]);
-    image.data.set([red, green, blue, most * (inverse ? 1 - part : part)], 4 * i);
+    data[4 * i] = red;
+    data[4 * i + 1] = green;
+    data[4 * i + 2] = blue;
+    data[4 * i + 3] = most * (inverse ? 1 - part : part);
   }
   canvas.getContext("2d").putImageData(image, 0, 0);
   return canvas;
