@@ -60,7 +60,6 @@ class Page:
     menu: str
     title: str
     summary: str
-    engine: bool = False
     address: str = ""
 
 
