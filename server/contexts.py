@@ -61,7 +61,7 @@ class PageView:
 
     frame: Frame
     page: Page
-    groups: Mapping[str, Sequence[TaskView]]  # all demos
+    groups: Mapping[str, Sequence[TaskView]]  # all demos, in the order of their table
     backends: Sequence[Mapping[str, str]]
     manifest: Markup
 
@@ -73,14 +73,13 @@ def frame_of(manifest: Manifest, studio: Studio, here: str) -> Frame:
     return Frame(manifest.engine, manifest.urls, shown)
 
 
-def task_view(manifest: Manifest, settings: Settings, studio: Studio, demo: Demo) -> TaskView:
-    """The context of a demo's page."""
+def task_view(manifest: Manifest, studio: Studio, demo: Demo, data: Markup) -> TaskView:
+    """The context of a demo's page, with the site's island."""
     models = tuple(ModelChoice(name, _size(manifest, (name, *demo.also))) for name in demo.models or (demo.model,))
     options = {**demo.fixed, **{option.name: option.value for option in demo.options}}
     frame, backends = frame_of(manifest, studio, demo.address), manifest.public["page"]["backends"]
     schema = manifest.public["page"]["tasks"][demo.task]
     drawer = manifest.urls[f"static/results/{schema['kind']}.js"]
-    data = island(manifest, settings)
     code = code_of(demo, options)
     return TaskView(frame, demo, models, backends, json.dumps(options), json.dumps(schema), drawer, code, data)
 
@@ -95,13 +94,13 @@ def _size(manifest: Manifest, models: Sequence[str]) -> str:
     return f"{sum(assets[file]['bytes'] for file in files & set(assets)) / 1e6:.1f} MB"
 
 
-def page_view(manifest: Manifest, settings: Settings, studio: Studio, page: Page) -> PageView:
-    """The context of a page that is no demo."""
-    groups = {
-        title: [task_view(manifest, settings, studio, demo) for demo in demos] for title, demos in studio.groups.items()
-    }
+def page_view(manifest: Manifest, studio: Studio, page: Page, views: Sequence[TaskView], data: Markup) -> PageView:
+    """The context of a page that is no demo, with those of all demos and the site's island."""
+    groups = dict[str, list[TaskView]]()
+    for view in views:
+        groups.setdefault(view.demo.group, []).append(view)
     frame = frame_of(manifest, studio, page.address)
-    return PageView(frame, page, groups, manifest.public["page"]["backends"], island(manifest, settings))
+    return PageView(frame, page, groups, manifest.public["page"]["backends"], data)
 
 
 def island(manifest: Manifest, settings: Settings) -> Markup:

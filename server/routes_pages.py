@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter, Request, Response
 
-from server.contexts import page_view, task_view
+from server.contexts import island, page_view, task_view
 from server.manifest import Manifest
 from server.pages import PageRenderer, page_response
 from server.settings import Settings
@@ -13,9 +13,11 @@ def page_routes(manifest: Manifest, settings: Settings, studio: Studio) -> APIRo
     """The route of each demo, and of each page that is none."""
     router = APIRouter()
     render = PageRenderer(settings)
-    bodies = {demo.address: render("task.html", task_view(manifest, settings, studio, demo)) for demo in studio.demos}
+    data = island(manifest, settings)
+    views = [task_view(manifest, studio, demo, data) for demo in studio.demos]
+    bodies = {view.demo.address: render("task.html", view) for view in views}
     for page in studio.pages:
-        bodies[page.address] = render(f"{page.slug}.html", page_view(manifest, settings, studio, page))
+        bodies[page.address] = render(f"{page.slug}.html", page_view(manifest, studio, page, views, data))
 
     async def application(request: Request) -> Response:
         return page_response(bodies[request.scope["path"]], request)

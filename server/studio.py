@@ -70,14 +70,6 @@ class Studio:
     demos: tuple[Demo, ...]
     pages: tuple[Page, ...]
 
-    @property
-    def groups(self) -> dict[str, list[Demo]]:
-        """The demos by group, both in the order of the table."""
-        found: dict[str, list[Demo]] = {}
-        for demo in self.demos:
-            found.setdefault(demo.group, []).append(demo)
-        return found
-
 
 def read_studio(folder: Path) -> Studio:
     """The pages that the tables of a folder describe.
