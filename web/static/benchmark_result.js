@@ -1,6 +1,8 @@
 // A result of the benchmark: what it is made of, and how it travels in a link or a file. Whatever comes from elsewhere is
 // checked before any of it is shown.
 
+import { packed, unpacked } from "./packed.js";
+
 const VERSION = 1;
 const MOST = { link: 100_000, file: 1_000_000, rows: 500, text: 200 };
 
@@ -65,9 +67,7 @@ export function fromText(json) {
 /** The result as the last part of an address, compressed: numbers with four digits. */
 export async function toLink(result) {
   const json = JSON.stringify(result, (_, value) => (typeof value === "number" ? Number(value.toPrecision(4)) : value));
-  const packed = await new Response(new Blob([json]).stream().pipeThrough(new CompressionStream("deflate-raw"))).arrayBuffer();
-  const coded = btoa(String.fromCharCode(...new Uint8Array(packed)));
-  return `result=${coded.replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "")}`;
+  return `result=${await packed(json)}`;
 }
 
 /** The result in the last part of an address; null if there is none. Throws ResultError. */
@@ -76,21 +76,9 @@ export async function fromLink(hash) {
   if (!coded) return null;
   if (coded.length > MOST.link) throw new ResultError("The link is too long to be a result.");
   try {
-    const bytes = Uint8Array.from(atob(coded.replaceAll("-", "+").replaceAll("_", "/")), (letter) => letter.charCodeAt(0));
-    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
-    return fromText(await limited(stream));
+    return fromText(await unpacked(coded, MOST.file));
   } catch (error) {
-    throw error instanceof ResultError ? error : new ResultError("The link is damaged: it cannot be unpacked.");
-  }
-}
-
-async function limited(stream) {
-  const decoder = new TextDecoder();
-  let found = "";
-  for (const reader = stream.getReader(); ; ) {
-    const { done, value } = await reader.read();
-    if (done) return found + decoder.decode();
-    found += decoder.decode(value, { stream: true });
-    if (found.length > MOST.file) throw new ResultError("The link is damaged: it unpacks to too much.");
+    if (error instanceof ResultError) throw error;
+    throw new ResultError(`The link is damaged: it ${error instanceof RangeError ? "unpacks to too much" : "cannot be unpacked"}.`);
   }
 }
