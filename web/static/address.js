@@ -3,11 +3,15 @@
 /** The value of a name in the address, or null. */
 export const get = (name) => new URLSearchParams(location.search).get(name);
 
-/** Writes a value into the address, or takes the name out for null; the page stays. */
-export function set(name, value) {
-  const parameters = new URLSearchParams(location.search);
-  if (value === null) parameters.delete(name);
-  else parameters.set(name, value);
-  const text = `${location.pathname}${parameters.size ? "?" : ""}${parameters}${location.hash}`;
-  if (text !== `${location.pathname}${location.search}${location.hash}`) history.replaceState(null, "", text);
+/** Writes values into the address by their names; null or "" takes a name out. The page stays. */
+export function keepInAddress(values) {
+  const address = new URL(location.href);
+  for (const [name, value] of Object.entries(values)) {
+    if (value === null || value === "") address.searchParams.delete(name);
+    else address.searchParams.set(name, value);
+  }
+  if (address.href !== location.href) history.replaceState(null, "", address);
 }
+
+/** The same for one value. */
+export const set = (name, value) => keepInAddress({ [name]: value });

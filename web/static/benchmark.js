@@ -1,9 +1,10 @@
 // The page "Benchmark": the models of this site on this device, and another's numbers beside them.
 
+import { keepInAddress } from "./address.js";
 import { chart, numbers } from "./benchmark_chart.js";
 import { fromLink, fromText, resultOf, toLink } from "./benchmark_result.js";
 import { Measurement } from "./benchmark_runs.js";
-import { byId, bytes, download, el, keepInAddress, say } from "./dom.js";
+import { byId, bytes, download, el, say } from "./dom.js";
 import { knownModels, showWork, startEngine } from "./engine_page.js";
 
 const KEPT = "webinfer benchmark"; // the last result of this browser

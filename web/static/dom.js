@@ -57,16 +57,6 @@ export function short(value) {
   return size >= 1e5 || size < 1e-4 ? value.toExponential(3) : value.toPrecision(5).replace(/\.?0+$/, "");
 }
 
-/** Parameters of the address; null takes one out. The page is not left. */
-export function keepInAddress(parameters) {
-  const address = new URL(location.href);
-  for (const [name, value] of Object.entries(parameters)) {
-    if (value === null || value === "") address.searchParams.delete(name);
-    else address.searchParams.set(name, value);
-  }
-  history.replaceState(null, "", address);
-}
-
 /** Hands bytes or a text out as a file. */
 export function download(name, parts, type = "application/octet-stream") {
   const link = URL.createObjectURL(new Blob(parts, { type }));

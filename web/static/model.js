@@ -1,7 +1,8 @@
 // The page "Your model": a model in, what it is, its graph, runs and checks out. What any of it means is the engine's
 // business (webinfer/page/model_desk.py).
 
-import { byId, el, keepInAddress } from "./dom.js";
+import { keepInAddress } from "./address.js";
+import { byId, el } from "./dom.js";
 import { knownModels, startEngine } from "./engine_page.js";
 import { forgetChecks } from "./model_checks.js";
 import { showFacts, showPlans } from "./model_facts.js";

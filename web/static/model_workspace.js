@@ -1,6 +1,7 @@
 // The graph of a model, drawn and as a list, with its search and the details of a node.
 
-import { byId, counted, keepInAddress, say } from "./dom.js";
+import { keepInAddress } from "./address.js";
+import { byId, counted, say } from "./dom.js";
 import { drawingOf, Layouts } from "./model_drawing.js";
 import { GraphView } from "./model_graph.js";
 import { fits, NodeList } from "./model_list.js";
