@@ -1,5 +1,7 @@
 // Files of a model: chosen, dropped (a folder too), or named in the address.
 
+import { watchDrops } from "./drops.js";
+
 /** The files of a drop by their paths, those in folders included. */
 async function droppedFiles(items) {
   const entries = [...items].map((item) => item.webkitGetAsEntry?.() ?? null);
@@ -33,12 +35,6 @@ async function read(files) {
  * dropped, `busy` that files are being read; `refuse` hears why there are none.
  */
 export function watchModelFiles({ zone, button, input, take, busy, refuse }) {
-  const hasFiles = (event) => event.dataTransfer?.types.includes("Files");
-  let depth = 0; // dragenter and dragleave also come from every child
-  const mark = (by) => {
-    depth = by ? Math.max(0, depth + by) : 0;
-    zone.classList.toggle("dropping", depth > 0);
-  };
   const handle = async (collect) => {
     try {
       busy();
@@ -49,14 +45,9 @@ export function watchModelFiles({ zone, button, input, take, busy, refuse }) {
       refuse({ code: "input", message: `The file cannot be read: ${error.message}` });
     }
   };
-  addEventListener("dragenter", (event) => hasFiles(event) && mark(1));
-  addEventListener("dragleave", (event) => hasFiles(event) && mark(-1));
-  addEventListener("dragover", (event) => event.preventDefault());
-  addEventListener("drop", (event) => {
-    event.preventDefault(); // or the browser would leave the page for the file
-    mark(0);
-    const items = [...event.dataTransfer.items].filter(({ kind }) => kind === "file");
-    handle(() => droppedFiles(items));
+  watchDrops(zone, ({ items }) => {
+    const files = [...items].filter(({ kind }) => kind === "file");
+    handle(() => droppedFiles(files));
   });
   button.addEventListener("click", () => input.click());
   input.addEventListener("change", () => {

@@ -1,5 +1,6 @@
 // Pictures from files, drops and the clipboard.
 
+import { watchDrops } from "./drops.js";
 import { declaredSize } from "./picture_head.js";
 
 const MAX_SIDE = 4096; // pixels; more would only cost memory, no model looks that closely
@@ -52,24 +53,7 @@ async function refuseEnormous(file, name) {
 
 /** Calls `take(file)` for the first file that is dropped or pasted on the page. */
 export function watchDropsAndPastes(stage, take, refuse) {
-  const hasFiles = (event) => event.dataTransfer?.types.includes("Files");
-  let depth = 0; // dragenter and dragleave also come from every child
-  addEventListener("dragenter", (event) => {
-    if (!hasFiles(event)) return;
-    depth += 1;
-    stage.classList.add("dropping");
-  });
-  addEventListener("dragleave", (event) => {
-    if (!hasFiles(event)) return;
-    depth = Math.max(0, depth - 1);
-    if (!depth) stage.classList.remove("dropping");
-  });
-  addEventListener("dragover", (event) => event.preventDefault());
-  addEventListener("drop", (event) => {
-    event.preventDefault(); // or the browser would leave the page for the file
-    depth = 0;
-    stage.classList.remove("dropping");
-    const [file] = event.dataTransfer.files;
+  watchDrops(stage, ({ files: [file] }) => {
     if (file) take(file);
     else refuse(new PictureError("What was dropped is not a file. Save the picture first, then drop the file."));
   });
