@@ -1,14 +1,10 @@
 // The page "This browser": every ability that the site can use, present, or why not and what helps.
 
-import { EngineClient } from "./engine_client.js";
-import * as panels from "./panels.js";
-import { Troubles } from "./troubles.js";
+import { byId } from "./dom.js";
+import { startEngine } from "./engine_page.js";
+import { showCapabilities } from "./panels.js";
 
-const byId = (id) => document.getElementById(id);
 const PREFIX = "webinfer site "; // of the caches of offline.js
-
-if (!globalThis.started) await new Promise((resolve) => addEventListener("started", resolve, { once: true })); // by first.js
-const { settings, take, ...started } = globalThis.started;
 
 /** What can be asked without the engine: {name, present, value, reason, fix}. */
 async function abilities() {
@@ -64,33 +60,12 @@ addEventListener("beforeinstallprompt", (event) => {
   byId("install").onclick = () => event.prompt();
 });
 
-const troubles = new Troubles();
-const progress = new panels.Progress();
-const engine = new EngineClient(settings, started, {
-  progress: (message) => progress.show(message),
-  started: ({ capabilities }) => {
-    progress.end();
-    panels.showCapabilities(capabilities);
-    document.documentElement.dataset.webinferResult = JSON.stringify({ capabilities });
-  },
-  error: ({ code, message, fatal }) => {
-    if (fatal) progress.end();
-    if (fatal) troubles.ended({ code, message });
-    else troubles.show({ code, message });
-  },
-  restarting: ({ code, message }) => troubles.show({ code, message }, { severe: false }),
-  quiet: (seconds) => troubles.slow(seconds),
-  moving: () => troubles.slow(null),
-});
-byId("dismiss").addEventListener("click", () => troubles.forget());
-byId("retry").addEventListener("click", () => {
-  troubles.forgetAll();
-  progress.begin("Starting the engine");
-  engine.restart();
-});
+function started(capabilities) {
+  showCapabilities(capabilities);
+  document.documentElement.dataset.webinferResult = JSON.stringify({ capabilities });
+}
 
-take();
-progress.begin("Starting the engine");
-engine.start();
-panels.showCapabilities(await abilities(), byId("abilities"));
+const { begin } = await startEngine({ started, lost: () => {} }); // what was found holds without the engine
+begin();
+showCapabilities(await abilities(), byId("abilities"));
 await sayKept();
