@@ -1,8 +1,7 @@
 // Where the Python behind a page stands: its lines, until they are opened; then code_panel.js with the editor comes.
 
 import { holdsCode } from "./code_link.js";
-
-const byId = (id) => document.getElementById(id);
+import { byId } from "./dom.js";
 
 export class CodeBox {
   #url;

@@ -35,7 +35,7 @@ export function table(caption, columns, rows) {
   return el("table", {}, el("caption", { class: "unseen", text: caption }), el("thead", {}, head), el("tbody", {}, body));
 }
 
-/** Sets a text only when it differs: a live region must not repeat itself. */
+/** Sets a text only when it differs: a live region must not repeat itself thirty times a second. */
 export function say(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }

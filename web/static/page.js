@@ -2,6 +2,7 @@
 
 import * as address from "./address.js";
 import { CodeBox } from "./code_box.js";
+import { byId } from "./dom.js";
 import { EngineClient } from "./engine_client.js";
 import * as panels from "./panels.js";
 import { watchDropsAndPastes } from "./picture.js";
@@ -12,7 +13,6 @@ import { Stage } from "./stage.js";
 import { Troubles } from "./troubles.js";
 import { TuningPanel } from "./tuning_panel.js";
 
-const byId = (id) => document.getElementById(id);
 const root = document.documentElement;
 
 if (!globalThis.started) await new Promise((resolve) => addEventListener("started", resolve, { once: true })); // by first.js

@@ -1,19 +1,7 @@
 // The panels beside the picture: progress, message, times, capabilities, plan. Text only, never HTML:
 // names in a model or a file are shown as they are.
 
-const byId = (id) => document.getElementById(id);
-
-function element(tag, text, className) {
-  const made = document.createElement(tag);
-  if (text !== undefined) made.textContent = text;
-  if (className) made.className = className;
-  return made;
-}
-
-/** Sets a text only when it differs: a live region must not repeat itself thirty times a second. */
-function say(node, text) {
-  if (node.textContent !== text) node.textContent = text;
-}
+import { byId, el, say } from "./dom.js";
 
 const megabytes = (bytes) => (bytes / 1e6).toLocaleString("en", { minimumFractionDigits: 1, maximumFractionDigits: 1 });
 
@@ -37,7 +25,7 @@ export class Progress {
   show({ stage, done, total, unit }) {
     let entry = this.#stages.get(stage);
     if (!entry) {
-      entry = { row: element("li", named(stage)) };
+      entry = { row: el("li", { text: named(stage) }) };
       this.#stages.set(stage, entry);
       byId("stages").append(entry.row);
     }
@@ -105,28 +93,16 @@ export function showBackend(text) {
 
 /** Capabilities, {name, present, value, reason, fix}, in a list. */
 export function showCapabilities(capabilities, list = byId("capabilities")) {
-  const rows = capabilities.map(({ name, present, value, reason, fix }) => {
-    const row = element("li", undefined, present ? "present" : "absent");
-    row.append(element("strong", name), element("span", present ? value || "yes" : "no", "value"));
-    if (reason) row.append(element("p", reason));
-    if (fix) row.append(element("p", fix, "quiet"));
-    return row;
-  });
+  const rows = capabilities.map(({ name, present, value, reason, fix }) => el("li", { class: present ? "present" : "absent" },
+    el("strong", { text: name }), el("span", { class: "value", text: present ? value || "yes" : "no" }),
+    reason ? el("p", { text: reason }) : null, fix ? el("p", { class: "quiet", text: fix }) : null));
   list.replaceChildren(...rows);
 }
 
 /** A plan as a table: {columns: [name], rows: [[cell]], summary}. */
 export function showPlan({ columns, rows, summary }) {
   byId("plan-summary").textContent = summary;
-  const table = element("table");
-  const head = element("tr");
-  for (const name of columns) head.append(Object.assign(element("th", name), { scope: "col" }));
-  table.append(element("thead"), element("tbody"));
-  table.tHead.append(head);
-  for (const cells of rows) {
-    const row = element("tr");
-    for (const cell of cells) row.append(element("td", String(cell)));
-    table.tBodies[0].append(row);
-  }
-  byId("plan").replaceChildren(table);
+  const head = el("tr", {}, columns.map((text) => el("th", { scope: "col", text })));
+  const body = rows.map((cells) => el("tr", {}, cells.map((cell) => el("td", { text: String(cell) }))));
+  byId("plan").replaceChildren(el("table", {}, el("thead", {}, head), el("tbody", {}, body)));
 }

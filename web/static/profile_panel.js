@@ -1,16 +1,10 @@
 // The panel "Where the time goes": asks for a measurement, shows how far it is, then a figure of it: the whole
 // inference as a strip, and a table with a bar for each operator and, unfolded, for each of its steps.
 
-const byId = (id) => document.getElementById(id);
+import { byId, counted, el } from "./dom.js";
+
 const COLOURS = 7; // .colour-0 to .colour-6 in demo.css; operators that take less time share the last one
 const OUTSIDE = "outside the kernels";
-
-function element(tag, text, className) {
-  const made = document.createElement(tag);
-  if (text !== undefined) made.textContent = text;
-  if (className) made.className = className;
-  return made;
-}
 
 const milliseconds = (ms) => ms.toFixed(ms < 10 ? 3 : 1);
 const percent = (part) => `${(100 * part).toFixed(1)} %`;
@@ -26,7 +20,7 @@ export function grouped(steps) {
 }
 
 function bar(part) {
-  const made = element("span", undefined, "bar");
+  const made = el("span", { class: "bar" });
   made.style.setProperty("--part", `${(100 * part).toFixed(2)}%`);
   return made;
 }
@@ -35,7 +29,7 @@ function bar(part) {
 function figures({ ms, flops }, whole) {
   const cells = [[milliseconds(ms), " ms"], [percent(ms / whole), ""], [speed(flops, ms), " GFLOP/s"]];
   return cells.map(([text, unit]) => {
-    const cell = element("td", text);
+    const cell = el("td", { text });
     cell.dataset.unit = unit;
     return cell;
   });
@@ -52,9 +46,9 @@ function withRoles(table) {
 }
 
 function stepRow(step, longest, whole) {
-  const row = element("tr", undefined, "step");
-  const head = Object.assign(element("th", `${step.index} ${step.kernel}`), { scope: "row" });
-  head.append(element("small", step.shapes), bar(step.ms / longest));
+  const row = el("tr", { class: "step" });
+  const head = el("th", { scope: "row", text: `${step.index} ${step.kernel}` });
+  head.append(el("small", { text: step.shapes }), bar(step.ms / longest));
   row.append(head, ...figures(step, whole));
   row.hidden = true;
   return row;
@@ -62,18 +56,18 @@ function stepRow(step, longest, whole) {
 
 /** One operator: a row that unfolds into its steps. */
 function groupBody(group, colour, { longestGroup, longestStep, whole }) {
-  const body = element("tbody", undefined, `colour-${colour}`);
+  const body = el("tbody", { class: `colour-${colour}` });
   const rows = group.steps.map((step) => stepRow(step, longestStep, whole));
-  const fold = Object.assign(element("button", group.op, "fold"), { type: "button" });
+  const fold = el("button", { type: "button", class: "fold", text: group.op });
   fold.setAttribute("aria-expanded", "false");
-  fold.append(" ", element("small", group.steps.length === 1 ? "1 step" : `${group.steps.length} steps`));
+  fold.append(" ", el("small", { text: counted(group.steps.length, "step") }));
   fold.addEventListener("click", () => {
     const open = fold.getAttribute("aria-expanded") !== "true";
     fold.setAttribute("aria-expanded", String(open));
     for (const row of rows) row.hidden = !open;
   });
-  const row = element("tr", undefined, "group");
-  const head = Object.assign(element("th"), { scope: "rowgroup" });
+  const row = el("tr", { class: "group" });
+  const head = el("th", { scope: "rowgroup" });
   head.append(fold, bar(group.ms / longestGroup));
   row.append(head, ...figures(group, whole));
   body.append(row, ...rows);
@@ -81,11 +75,11 @@ function groupBody(group, colour, { longestGroup, longestStep, whole }) {
 }
 
 function outsideBody(ms, { longestGroup, whole }) {
-  const body = element("tbody", undefined, "outside");
-  const row = element("tr", undefined, "group");
-  const head = Object.assign(element("th"), { scope: "row" });
-  const name = element("span", "Outside the kernels", "name");
-  name.append(" ", element("small", "checks, copies, waiting"));
+  const body = el("tbody", { class: "outside" });
+  const row = el("tr", { class: "group" });
+  const head = el("th", { scope: "row" });
+  const name = el("span", { class: "name", text: "Outside the kernels" });
+  name.append(" ", el("small", { text: "checks, copies, waiting" }));
   head.append(name, bar(ms / longestGroup));
   row.append(head, ...figures({ ms, flops: 0 }, whole));
   body.append(row);
@@ -98,10 +92,10 @@ function table(groups, report, whole) {
     longestGroup: Math.max(report.overhead_ms, ...groups.map(({ ms }) => ms), Number.MIN_VALUE),
     longestStep: Math.max(...report.steps.map(({ ms }) => ms), Number.MIN_VALUE),
   };
-  const made = element("table");
-  const head = element("tr");
-  for (const name of ["Operator", "ms", "Share", "GFLOP/s"]) head.append(Object.assign(element("th", name), { scope: "col" }));
-  made.append(element("caption", "Time by operator", "unseen"), element("thead"));
+  const made = el("table");
+  const head = el("tr");
+  for (const name of ["Operator", "ms", "Share", "GFLOP/s"]) head.append(el("th", { scope: "col", text: name }));
+  made.append(el("caption", { class: "unseen", text: "Time by operator" }), el("thead"));
   made.tHead.append(head);
   made.append(...groups.map((group, at) => groupBody(group, Math.min(at, COLOURS - 1), longest)));
   made.append(outsideBody(report.overhead_ms, longest));
@@ -113,7 +107,7 @@ function fillStrip(strip, groups, report, whole) {
   const parts = groups.map(({ op, ms }, at) => ({ op, ms, className: `colour-${Math.min(at, COLOURS - 1)}` }));
   parts.push({ op: OUTSIDE, ms: report.overhead_ms, className: "outside" });
   strip.replaceChildren(...parts.map(({ op, ms, className }) => {
-    const part = Object.assign(element("span", undefined, className), { title: `${op}: ${percent(ms / whole)}` });
+    const part = el("span", { class: className, title: `${op}: ${percent(ms / whole)}` });
     part.style.flexGrow = String(ms / whole);
     return part;
   }));

@@ -1,10 +1,10 @@
 // What the engine's task found: drawn over the picture, listed in a table, handed out as files. How one kind of result
 // looks is the business of results/<kind>.js; which kind it is, and what things are called, the engine says when it is ready.
 
+import { byId, download, say } from "./dom.js";
 import { fillTable } from "./results_table.js";
 import { drawWhole, viewAt, viewOn } from "./view.js";
 
-const byId = (id) => document.getElementById(id);
 const NOTHING = { picture: null, found: [], mirrored: false, medium: null };
 const TABLE_MS = 250; // between two tables of a video
 
@@ -95,9 +95,8 @@ export class Results {
     if (this.#schema) this.#tell(`${this.#schema.title}: –`, []);
   }
 
-  /** A live region must not repeat itself thirty times a second. */
   #tell(summary, found) {
-    if (byId("found").textContent !== summary) byId("found").textContent = summary;
+    say(byId("found"), summary);
     fillTable(byId("things"), found, this.#schema, this.#drawer?.describe);
     byId("downloads").hidden = !this.#shown;
   }
@@ -127,8 +126,6 @@ export class Results {
   }
 
   #offer(blob, ending) {
-    const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(blob), download: `${this.name}.${ending}` });
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+    download(`${this.name}.${ending}`, [blob], blob.type);
   }
 }

@@ -1,11 +1,6 @@
 // What was found as a table: a row for each thing, a column for each field that its task declares.
 
-function element(tag, text, className) {
-  const made = document.createElement(tag);
-  if (text !== undefined) made.textContent = text;
-  if (className) made.className = className;
-  return made;
-}
+import { el } from "./dom.js";
 
 const named = (name) => name.charAt(0).toUpperCase() + name.slice(1).replaceAll("_", " ");
 
@@ -19,9 +14,9 @@ const TEXTS = { // by the field's kind
 };
 
 function cell(value, { kind, unit }) {
-  const made = element("td", (TEXTS[kind] ?? String)(value, unit), kind === "number" ? "score" : undefined);
+  const made = el("td", { text: (TEXTS[kind] ?? String)(value, unit), class: kind === "number" ? "score" : "" });
   if (kind === "number" && unit === "0..1") {
-    const bar = element("span", undefined, "bar");
+    const bar = el("span", { class: "bar" });
     bar.style.setProperty("--part", `${(100 * Math.min(1, Math.max(0, value))).toFixed(1)}%`);
     made.append(bar);
   }
@@ -33,18 +28,11 @@ export function fillTable(table, found, schema, describe) {
   const fields = schema.fields.filter(({ kind }) => !describe && kind !== "mask");
   const described = describe ? found.map(describe) : [];
   const columns = describe ? Object.keys(described[0] ?? {}) : fields.map(({ name }) => named(name));
-  const head = element("tr");
-  for (const name of [schema.label, ...columns]) head.append(Object.assign(element("th", name), { scope: "col" }));
+  const head = [schema.label, ...columns].map((text) => el("th", { scope: "col", text }));
   const rows = found.map((one, i) => {
-    const row = element("tr");
-    row.append(Object.assign(element("th", `${schema.label} ${i + 1}`), { scope: "row" }));
-    if (describe) for (const text of Object.values(described[i])) row.append(element("td", text));
-    else row.append(...fields.map((field) => cell(one[field.name], field)));
-    return row;
+    const cells = describe ? Object.values(described[i]).map((text) => el("td", { text })) : fields.map((field) => cell(one[field.name], field));
+    return el("tr", {}, el("th", { scope: "row", text: `${schema.label} ${i + 1}` }), cells);
   });
-  const [top, body] = [element("thead"), element("tbody")];
-  top.append(head);
-  body.append(...rows);
-  table.replaceChildren(top, body);
+  table.replaceChildren(el("thead", {}, el("tr", {}, head)), el("tbody", {}, rows));
   table.hidden = !found.length;
 }

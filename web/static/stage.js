@@ -1,10 +1,9 @@
 // What is looked at: the sample photo, a picture or a film of the user's, or the camera.
 
 import { Camera, grab } from "./camera.js";
+import { byId } from "./dom.js";
 import { Film } from "./film.js";
 import { bitmapOf, openPicture } from "./picture.js";
-
-const byId = (id) => document.getElementById(id);
 
 /** Resolves when an image of the page has come; `decode` would wait until the page is seen. */
 function loaded(image) {

@@ -1,9 +1,9 @@
 // The panel "Tuned for this device": asks for a tuning within a budget, shows how far it is and what was gained,
 // hands its log out as a file and takes such files in.
 
-const byId = (id) => document.getElementById(id);
+import { byId, counted, download } from "./dom.js";
+
 const milliseconds = (ms) => `${ms.toFixed(ms < 10 ? 3 : 1)} ms`;
-const counted = (count, word) => `${count} ${word}${count === 1 ? "" : "s"}`;
 
 /** What a tuning gained, in a sentence or two. */
 export function sentence({ gain, default_ms, tuned_ms, timed, known, shapes, changed, kept }) {
@@ -18,7 +18,6 @@ export function sentence({ gain, default_ms, tuned_ms, timed, known, shapes, cha
 
 /** `ask(type, fields)` sends a message to the engine and says whether it could; the answers go to the methods. */
 export class TuningPanel {
-  #link = null; // object URL of the log
   #busy = false;
   #tunable = false; // whether something runs that can be tuned
 
@@ -74,9 +73,7 @@ export class TuningPanel {
       byId("tuning-status").textContent = "Nothing is known of this device yet: tune first.";
       return;
     }
-    if (this.#link) URL.revokeObjectURL(this.#link);
-    this.#link = URL.createObjectURL(new Blob([text], { type: "application/jsonl" }));
-    Object.assign(document.createElement("a"), { href: this.#link, download: "webinfer-tuning.jsonl" }).click();
+    download("webinfer-tuning.jsonl", [text], "application/jsonl");
     byId("tuning-status").textContent = `${counted(text.trim().split("\n").length, "line")} saved as webinfer-tuning.jsonl.`;
   }
 
