@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Worker
 
 LIMIT_S = 120  # a cold start on a busy machine with a software adapter
 GPU_TROUBLE = re.compile(
@@ -133,6 +133,17 @@ class DemoPage:
     def wait_until_ready(self) -> None:
         """Waits until the engine has said what it runs on."""
         self.wait_for("engine", lambda: self.text("#backend").startswith("Runs on"))
+
+    # ----- the engine
+
+    @property
+    def worker(self) -> Worker:
+        """The engine's worker."""
+        return next(worker for worker in self.page.workers if "engine_worker" in worker.url)
+
+    def python(self, code: str) -> Any:
+        """What the JSON says that this code ends with, run by the Python of the engine's worker."""
+        return json.loads(self.worker.evaluate("(code) => self.pyodide.runPythonAsync(code)", code))
 
     # ----- what a user does
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -53,8 +52,7 @@ await test()
 def test_a_program_in_the_browser_registers_and_runs_one(demo: Callable[..., DemoPage]) -> None:
     page = demo("?backend=wasm")
     page.wait_for_result()
-    worker = next(w for w in page.page.workers if "engine_worker" in w.url)
-    found: dict[str, Any] = json.loads(worker.evaluate("(code) => self.pyodide.runPythonAsync(code)", PROGRAM))
+    found: dict[str, Any] = page.python(PROGRAM)
     want = [2 * max(4.5 - n, 0) + 1 for n in range(10)]
     assert found["webgpu"] == [want, ["webgpu", "webgpu", "webgpu"]]
     assert found["wasm"] == [want, ["wasm", "python", "wasm"]]

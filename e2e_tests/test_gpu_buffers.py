@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -102,10 +101,8 @@ TOOLS = """() => {
 def in_worker(page: DemoPage, code: str) -> Any:
     """What the program's `test()` returns, run by the Python of the page's engine."""
     page.wait_until_ready()
-    worker = next(w for w in page.page.workers if "engine_worker" in w.url)
-    worker.evaluate(TOOLS)
-    program = f"{START}{code}\njson.dumps(await test())"
-    return json.loads(worker.evaluate("(code) => self.pyodide.runPythonAsync(code)", program))
+    page.worker.evaluate(TOOLS)
+    return page.python(f"{START}{code}\njson.dumps(await test())")
 
 
 def test_overlapping_runs_do_not_mix(demo: Demo) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -46,9 +45,8 @@ await test()
 def test_reductions_use_subgroups_and_equal_numpys(demo: Callable[..., DemoPage]) -> None:
     page = demo("?backend=wasm")
     page.wait_for_result()
-    worker = next(w for w in page.page.workers if "engine_worker" in w.url)
-    assert worker.evaluate(DEVICE)
-    plan, found = json.loads(worker.evaluate("(code) => self.pyodide.runPythonAsync(code)", PROGRAM))
+    assert page.worker.evaluate(DEVICE)
+    plan, found = page.python(PROGRAM)
     assert {kernel for kernel, _ in plan} == {"reduce_workgroup", "softmax_workgroup"}
     assert all("by subgroups" in why for _, why in plan), plan
     x = ((np.arange(ROWS * DEPTH) * 7919 % 1000) / 250 - 2).astype(np.float32).astype(np.float64).reshape(ROWS, DEPTH)

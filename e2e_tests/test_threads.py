@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -68,9 +67,7 @@ thread_pool.THREAD_POOL_POISONED_WORD, kept = 127, thread_pool.THREAD_POOL_POISO
 def told(page: DemoPage, code: str) -> dict[str, Any]:
     """The story that Python tells inside the engine's worker."""
     page.wait_for_result()
-    story: dict[str, Any] = json.loads(
-        page.page.workers[0].evaluate("(code) => pyodide.runPythonAsync(code)", SETUP + code)
-    )
+    story: dict[str, Any] = page.python(SETUP + code)
     return story
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -54,9 +53,7 @@ def test_without_isolation_the_page_works_and_says_why_it_has_one_thread(demo: D
 def test_without_isolation_strict_threads_are_a_typed_error_and_others_a_reason(demo: Demo, bare_address: str) -> None:
     page = demo("?backend=wasm", address=bare_address)
     page.wait_for_result()
-    error, choice = json.loads(
-        page.page.workers[0].evaluate("(code) => pyodide.runPythonAsync(code)", THREADS_BY_NUMBER)
-    )
+    error, choice = page.python(THREADS_BY_NUMBER)
     assert error.startswith("threads=4 was asked for, but the page is not cross-origin isolated; ")
     assert choice == "wasm was asked for; on one thread, because the page is not cross-origin isolated"
 

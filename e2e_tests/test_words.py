@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -60,8 +59,7 @@ await test()
 def test_sound_bytes_and_text_go_through_tasks(demo: Callable[..., DemoPage]) -> None:
     page = demo("?backend=wasm")
     page.wait_for_result()
-    worker = next(w for w in page.page.workers if "engine_worker" in w.url)
-    found: dict[str, Any] = json.loads(worker.evaluate("(code) => self.pyodide.runPythonAsync(code)", PROGRAM))
+    found: dict[str, Any] = page.python(PROGRAM)
     assert found["speech"] == [[0.5, 1.5]]
     assert found["files"] == ["a", "b", "empty"]
     # [CLS] caf ##es [SEP] are rows 2, 4, 5, 3 of the table: 0 0 1, 0 1 0, 0 0 1, 1 0 0
