@@ -21,7 +21,6 @@ async function draw(card) {
 }
 
 const redraw = () => cards.map((card) => draw(card).catch(() => {})); // without it the sample is shown alone
-redraw();
 new ResizeObserver(redraw).observe(document.querySelector("main"));
 
 for (const card of cards) {

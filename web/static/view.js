@@ -1,6 +1,7 @@
 // Where a picture lies on a canvas that shows it, for who draws over it (results/<kind>.js).
 
 export const EDGE = "rgb(0 0 0 / 65%)"; // under every line, so that it shows on any picture
+export const COLOUR = "#36e0c8"; // of what was found
 
 /**
  * A view of a picture of {width, height} that fills the canvas as `object-fit: contain` does, or `cover` from its top: its 2d `context` in pixels
@@ -39,4 +40,24 @@ export function drawWhole({ context, left, top, scale, picture, mirrored }, imag
   context.scale(mirrored ? -1 : 1, 1);
   context.drawImage(image, 0, 0, picture.width * scale, picture.height * scale);
   context.restore();
+}
+
+/** Strokes a path in a colour, `width` wide, over an edge of `edge`. */
+export function strokeEdged(context, path, colour, width, edge) {
+  for (const [style, wide] of [[EDGE, edge], [colour, width]]) {
+    context.strokeStyle = style;
+    context.lineWidth = wide;
+    context.stroke(path);
+  }
+}
+
+/** Draws a round point with a rim. */
+export function drawPoint(context, x, y, radius, colour, rim, rimWidth) {
+  context.beginPath();
+  context.arc(x, y, radius, 0, 2 * Math.PI);
+  context.fillStyle = colour;
+  context.fill();
+  context.lineWidth = rimWidth;
+  context.strokeStyle = rim;
+  context.stroke();
 }

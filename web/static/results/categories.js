@@ -1,6 +1,7 @@
 // Results of the kind "categories": what a picture shows, as bars at its lower edge, the best on top.
 
-const BAR = "#36e0c8";
+import { COLOUR } from "../view.js";
+
 const MOST = 3; // bars over the picture; the table has all
 
 /** Draws categories over the picture of a view (view.js). */
@@ -15,7 +16,7 @@ export function draw({ context, left, top, scale, picture, unit }, found) {
     const across = Math.max(0, width - 2 * gap);
     context.fillStyle = "rgb(6 16 20 / 72%)";
     context.fillRect(left + gap, y, across, line);
-    context.fillStyle = BAR;
+    context.fillStyle = COLOUR;
     context.globalAlpha = 0.55;
     context.fillRect(left + gap, y, across * Math.min(1, Math.max(0, score)), line);
     context.globalAlpha = 1;

@@ -1,8 +1,7 @@
 // Results of the kind "detections": boxes with scores, names and points (webinfer/tasks/base.py, ResultSchema).
 
-import { EDGE } from "../view.js";
+import { COLOUR, drawPoint, EDGE, strokeEdged } from "../view.js";
 
-const BOX = "#36e0c8";
 const POINT = "#ffd447";
 
 /** Draws detections over the picture of a view (view.js). */
@@ -12,30 +11,15 @@ export function draw(view, found) {
     const edge = x(mirrored ? box.left + box.width : box.left);
     drawBox(context, edge, y(box.top), box.width * scale, box.height * scale, unit);
     const radius = Math.max(2.5 * unit, Math.min(box.width * scale * 0.024, 6 * unit));
-    for (const [px, py] of Object.values(keypoints)) drawPoint(context, x(px), y(py), radius, unit);
+    for (const [px, py] of Object.values(keypoints)) drawPoint(context, x(px), y(py), radius, POINT, EDGE, 1.25 * unit);
     drawLabel(view, `${category?.label ?? ""} ${Math.round(score * 100)} %`.trim(), edge, y(box.top));
   }
 }
 
 function drawBox(context, left, top, width, height, unit) {
-  context.beginPath();
-  context.roundRect(left, top, width, height, Math.min(8 * unit, width / 8));
-  context.lineWidth = 5 * unit;
-  context.strokeStyle = EDGE;
-  context.stroke();
-  context.lineWidth = 2.5 * unit;
-  context.strokeStyle = BOX;
-  context.stroke();
-}
-
-function drawPoint(context, x, y, radius, unit) {
-  context.beginPath();
-  context.arc(x, y, radius, 0, 2 * Math.PI);
-  context.fillStyle = POINT;
-  context.fill();
-  context.lineWidth = 1.25 * unit;
-  context.strokeStyle = EDGE;
-  context.stroke();
+  const path = new Path2D();
+  path.roundRect(left, top, width, height, Math.min(8 * unit, width / 8));
+  strokeEdged(context, path, COLOUR, 2.5 * unit, 5 * unit);
 }
 
 function drawLabel({ context, width, unit }, text, left, top) {
@@ -45,7 +29,7 @@ function drawLabel({ context, width, unit }, text, left, top) {
   const y = top >= down + 4 * unit ? top - down - 4 * unit : top + 4 * unit; // inside the box where there is no room above it
   context.beginPath();
   context.roundRect(x, y, across, down, 5 * unit);
-  context.fillStyle = BOX;
+  context.fillStyle = COLOUR;
   context.fill();
   context.fillStyle = "#06302b";
   context.textBaseline = "middle";

@@ -1,9 +1,9 @@
 // Results of the kind "landmarks": points of things, and the lines between them that the task declares
 // (webinfer/tasks/base.py, ResultSchema: fields of the kind "landmarks").
 
-import { EDGE } from "../view.js";
+import { COLOUR, drawPoint, strokeEdged } from "../view.js";
 
-const COLOURS = ["#36e0c8", "#ffb454", "#8ab4ff", "#ff8ec4"]; // of lines, by the field
+const COLOURS = [COLOUR, "#ffb454", "#8ab4ff", "#ff8ec4"]; // of lines, by the field
 const POINT = "#ffffff";
 const MANY = 100; // points from which on they are specks
 const SEEN = 0.5; // visibility from which on a point is drawn
@@ -28,14 +28,10 @@ function drawField(view, { xyz, confidences }, lines, colour) {
   const thick = unit * Math.min(1, Math.max(0.35, spread / 220));
   if (count >= MANY) specks(context, at, Math.max(0.8, spread / 200), colour);
   context.lineJoin = context.lineCap = "round";
-  const path = traced(at, lines, seen);
-  for (const [style, width] of [[EDGE, 5], [colour, 2.6]]) {
-    context.strokeStyle = style;
-    context.lineWidth = thick * width * (count >= MANY ? 0.7 : 1);
-    context.stroke(path);
-  }
+  const wide = thick * (count >= MANY ? 0.7 : 1);
+  strokeEdged(context, traced(at, lines, seen), colour, 2.6 * wide, 5 * wide);
   if (count >= MANY) return;
-  for (let i = 0; i < count; i += 1) if (seen(i)) dot(context, at[i], 3.6 * thick, colour, thick);
+  for (let i = 0; i < count; i += 1) if (seen(i)) drawPoint(context, ...at[i], 3.6 * thick, POINT, colour, 1.8 * thick);
 }
 
 /** The longer side of the box around some points. */
@@ -69,14 +65,4 @@ function specks(context, at, radius, colour) {
   context.globalAlpha = 0.85;
   context.fill(path);
   context.globalAlpha = 1;
-}
-
-function dot(context, [px, py], radius, colour, thick) {
-  context.beginPath();
-  context.arc(px, py, radius, 0, 2 * Math.PI);
-  context.fillStyle = POINT;
-  context.fill();
-  context.lineWidth = 1.8 * thick;
-  context.strokeStyle = colour;
-  context.stroke();
 }

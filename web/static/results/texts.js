@@ -1,8 +1,6 @@
 // Results of the kind "texts": lines of text where they stand in a picture, as corners around each.
 
-import { EDGE } from "../view.js";
-
-const LINE = "#36e0c8";
+import { COLOUR, strokeEdged } from "../view.js";
 
 /** Draws lines of text over the picture of a view (view.js). */
 export function draw({ context, x, y, unit }, found) {
@@ -11,16 +9,12 @@ export function draw({ context, x, y, unit }, found) {
     Object.values(quad).forEach(([px, py], i) => path[i ? "lineTo" : "moveTo"](x(px), y(py)));
     path.closePath();
   }
-  context.fillStyle = LINE;
+  context.fillStyle = COLOUR;
   context.globalAlpha = 0.18;
   context.fill(path);
   context.globalAlpha = 1;
   context.lineJoin = "round";
-  for (const [style, width] of [[EDGE, 3.2], [LINE, 1.6]]) {
-    context.strokeStyle = style;
-    context.lineWidth = width * unit;
-    context.stroke(path);
-  }
+  strokeEdged(context, path, COLOUR, 1.6 * unit, 3.2 * unit);
 }
 
 /** A line of text in words. */
