@@ -73,7 +73,7 @@ class Packages:
             with tempfile.TemporaryDirectory() as folder:
                 package.message = await self._run(package, Path(folder))
             if not package.message:
-                package.assets = {file: self._publish(file) for file in package.files}
+                package.assets = {file: await asyncio.to_thread(self._publish, file) for file in package.files}
         except OSError as error:
             package.message = str(error)
         package.state, package.ended = "failed" if package.message else "ready", time.monotonic()
