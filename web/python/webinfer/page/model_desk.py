@@ -92,9 +92,9 @@ class ModelDesk:
     async def plan(
         self, backend: str, shapes: Mapping[str, Sequence[int]] | None = None, brief: bool = False
     ) -> Answer:
-        """The model compiled for a backend: choice, ends, graph, steps. What keeps it from that is under `error`.
+        """The model compiled for a backend: choice, inputs, graph, steps. What keeps it from that is under `error`.
 
-        Where sizes of inputs are open and no `shapes` bind them, only the ends. Without a graph if `brief`.
+        Where sizes of inputs are open and no `shapes` bind them, only the inputs. Without a graph if `brief`.
         """
         self._drop(backend)
         model, host = self._model(), current()
@@ -110,8 +110,8 @@ class ModelDesk:
             "ms": host.now_ms() - start,
             "choice": session.choice,
             "inputs": list(map(_end, session.inputs)),
+            "open": any(_open(info) for info in session.inputs),
         }
-        told |= {"outputs": list(map(_end, session.outputs)), "open": any(_open(info) for info in session.inputs)}
         if not told["open"]:
             told |= {"backend": session.backend, "memory": dataclasses.asdict(session.memory())}
             told |= {} if brief else await self.graph(backend)
@@ -120,15 +120,13 @@ class ModelDesk:
     async def graph(self, backend: str) -> Answer:
         """The compiled graph with the steps of its plan; that of a model whose course data decides grows with runs."""
         session = self._session(backend)
-        graphs, report = session.graphs(), session.plan()
-        nodes = _nodes(session)
-        outline, rows = outline_of(graphs), report.rows
+        graphs, nodes = session.graphs(), _nodes(session)
+        outline, rows = outline_of(graphs), session.plan().rows
         fixed = {value for graph in graphs for value in graph.fixed_values()}
         return {
             "graph": dataclasses.asdict(outline),
             "origins": origins(outline, self._file),
             "fixed": [i for i, node in enumerate(nodes) if all(value in fixed for value in node.outputs)],
-            "notes": report.notes,
             "parts": len(graphs),
             "rows": [
                 {**dataclasses.asdict(row), "node": node}
@@ -244,9 +242,7 @@ def _open(info: TensorInfo) -> bool:
 
 
 def _end(info: TensorInfo) -> Answer:
-    quant = info.quantization
-    scale = {"scale": quant.scales[0], "zero_point": quant.zero_points[0]} if quant and len(quant.scales) == 1 else {}
-    return {"name": info.name, "dtype": info.dtype.value, "shape": info.shape, **scale}
+    return {"name": info.name, "dtype": info.dtype.value, "shape": info.shape}
 
 
 def _plain(tensor: Tensor) -> tuple[str, memoryview]:
