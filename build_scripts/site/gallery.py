@@ -1,7 +1,6 @@
 """Every demo of the site on its sample in headless Chromium, a row each; and their results for the home page."""
 
 import json
-import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +8,7 @@ from playwright.sync_api import Browser
 
 from build_scripts.paths import ROOT, WEB
 from build_scripts.setup.chromium import driver, launch_options
-from build_scripts.site.headless import readable
+from build_scripts.site.headless import readable, said
 from build_scripts.site.serving import running_server
 from server.settings import Settings
 from server.studio import Demo, read_studio
@@ -70,18 +69,14 @@ def look(browser: Browser, address: str, demo: Demo, backend: str) -> Seen:
     page = browser.new_page()
     try:
         page.goto(f"{address}{demo.address}?backend={backend}")
-        deadline = time.monotonic() + LIMIT_S
-        while time.monotonic() < deadline:
-            data = page.evaluate("() => ({...document.documentElement.dataset})")
-            if error := data.get("webinferError"):
-                return Seen(demo, None, readable(error), json.loads(error).get("code") == MISSING)
-            if data.get("webinferResult"):
-                with page.expect_download() as download:
-                    page.get_by_role("button", name="Download JSON").click()
-                file = json.loads(download.value.path().read_text())
-                return Seen(demo, json.loads(data["webinferResult"]), "", file=file)
-            page.wait_for_timeout(100)
-        return Seen(demo, None, f"no result within {LIMIT_S} s")
+        error, result = said(page, LIMIT_S)
+        if error:
+            return Seen(demo, None, readable(error), json.loads(error).get("code") == MISSING)
+        if not result:
+            return Seen(demo, None, f"no result within {LIMIT_S} s")
+        with page.expect_download() as download:
+            page.get_by_role("button", name="Download JSON").click()
+        return Seen(demo, json.loads(result), "", file=json.loads(download.value.path().read_text()))
     finally:
         page.close()
 

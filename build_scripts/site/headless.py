@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from PIL import Image, ImageDraw
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Page
 
 from build_scripts.errors import BuildError
 from build_scripts.judge.backends import inference_backends
@@ -59,18 +59,27 @@ def detect(browser: Browser, address: str, backend: str) -> Outcome:
     page.on("pageerror", lambda error: complaints.append(str(error)))
     try:
         page.goto(f"{address}/face-detection?backend={backend}")
-        deadline = time.monotonic() + LIMIT_S
-        while time.monotonic() < deadline:
-            # The page's strict CSP forbids wait_for_function, which evaluates text inside the page.
-            data = page.evaluate("() => ({...document.documentElement.dataset})")
-            if data.get("webinferError"):
-                return Outcome(backend, None, readable(data["webinferError"]))
-            if data.get("webinferResult"):
-                return Outcome(backend, json.loads(data["webinferResult"]), "; ".join(complaints))
-            time.sleep(0.05)
+        error, result = said(page, LIMIT_S)
+        if error:
+            return Outcome(backend, None, readable(error))
+        if result:
+            return Outcome(backend, json.loads(result), "; ".join(complaints))
         return Outcome(backend, None, f"no result within {LIMIT_S} s; console: {complaints or 'silent'}")
     finally:
         page.close()
+
+
+def said(page: Page, limit_s: float) -> tuple[str, str]:
+    """The error or the result that a page says first, as JSON; two empty texts if neither comes in time."""
+    deadline = time.monotonic() + limit_s
+    while time.monotonic() < deadline:
+        # The page's strict CSP forbids wait_for_function, which evaluates text inside the page.
+        data = page.evaluate("() => ({...document.documentElement.dataset})")
+        error, result = data.get("webinferError", ""), data.get("webinferResult", "")
+        if error or result:
+            return error, result
+        page.wait_for_timeout(50)
+    return "", ""
 
 
 def readable(text: str) -> str:
