@@ -68,8 +68,8 @@ export class Workspace {
     run.disabled = !runs;
     if (anew) (parameters.get("view") === "file" ? file : run).checked = true;
     else if (!runs) file.checked = true;
-    if (anew || !this.#graph) this.#show();
-    else if (this.#node >= 0) this.#details();
+    if (anew || !this.#graph) return this.#show();
+    if (this.#node >= 0) this.#details();
     this.#fillList();
   }
 
