@@ -15,7 +15,7 @@ from pathlib import Path
 
 from build_scripts.files import files_below
 from build_scripts.options import switches
-from build_scripts.paths import ENGINE, ROOT, WEB, WHEELS, configuration, version
+from build_scripts.paths import ENGINE, ROOT, WEB, WHEELS, configuration, settings, version
 from build_scripts.site.minify import minify, minify_shader
 from build_scripts.steps import Step
 
@@ -41,6 +41,7 @@ ALL_SHADERS = "webinfer/_shaders/all.json"  # one file is compressed far better 
 MODULES = "webinfer/_modules.zip"
 FIRST = "webinfer/__init__.py"
 PATH_LINE = b'__path__.append(__path__[0]+"/_modules.zip/webinfer")\n'
+LATE_TABLE = "webinfer/host/late_table.py"
 OUTSIDE = (FIRST, "webinfer/py.typed", ALL_SHADERS)
 SNAPSHOT_MODULES = WHEELS / "modules.zip"  # the same modules for the memory snapshot, which imports from archives
 EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -63,11 +64,13 @@ def wheel_step() -> Step:
 
 
 def build_browser_wheel() -> None:
-    """Writes build/wheels/webinfer-*.whl and removes those of other versions."""
+    """Writes build/wheels/webinfer-*.whl and the archives of late parts, and removes those of other versions."""
     WHEELS.mkdir(parents=True, exist_ok=True)
-    for old in WHEELS.glob("webinfer-*.whl"):
+    for old in (*WHEELS.glob("webinfer-*.whl"), *WHEELS.glob("late-*.zip")):
         old.unlink()
-    members = browser_members()
+    members, late = without_late_parts(browser_members())
+    for name, archive in late.items():
+        (WHEELS / name).write_bytes(archive)
     from build_scripts.site.thorough import Thorough  # which needs a package
 
     write_wheel(WHEELS / wheel_name(), solid(members), Thorough)
@@ -84,6 +87,23 @@ def browser_members() -> dict[str, bytes]:
         else:
             members[name] = minify(data, name.startswith(READ_TYPES)) if name.endswith(".py") else data
     return {**members, ALL_SHADERS: json.dumps(shaders, sort_keys=True).encode()}
+
+
+def without_late_parts(members: dict[str, bytes]) -> tuple[dict[str, bytes], dict[str, bytes]]:
+    """The members but those of late parts, and the archives of these by file name.
+
+    The table `late` of pyproject.toml names the parts; where each module lies is written into LATE_TABLE.
+    """
+    rest, archives, homes = dict(members), dict[str, bytes](), dict[str, tuple[str, str]]()
+    for part, places in settings()["late"].items():
+        inside = {name: rest.pop(name) for name in list(rest) if name.startswith(tuple(places))}
+        if not inside:
+            continue
+        file = f"late-{part}.zip"
+        archives[file] = _archive(inside, zipfile.ZIP_DEFLATED)
+        row = (f"python/{file}", hashlib.sha256(archives[file]).hexdigest())
+        homes |= {place.removesuffix(".py").strip("/").replace("/", "."): row for place in places}
+    return {**rest, LATE_TABLE: f"ARCHIVES = {homes!r}\n".encode()}, archives
 
 
 def solid(members: dict[str, bytes]) -> dict[str, bytes]:

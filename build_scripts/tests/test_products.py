@@ -1,7 +1,9 @@
 """What the build makes: the wheel, the lock, the site and the models."""
 
+import ast
 import base64
 import hashlib
+import io
 import json
 import subprocess
 import sys
@@ -107,6 +109,41 @@ def test_the_browsers_wheel_keeps_its_modules_in_one_archive_that_python_imports
     assert "/_modules.zip/webinfer/importers/onnx/" in file
     assert int(tunings) > 0
     assert home == "webinfer.session.loading"
+
+
+def test_late_parts_are_left_out_and_each_lies_in_one_archive_of_its_own(members: dict[str, bytes]) -> None:
+    rest, archives = wheel.without_late_parts(members)
+    packed = {name: set(zipfile.ZipFile(io.BytesIO(data)).namelist()) for name, data in archives.items()}
+    assert "webinfer/importers/onnx/convert.py" in packed["late-formats.zip"]
+    assert sorted([*rest, *(name for names in packed.values() for name in names)]) == sorted(
+        {*members, wheel.LATE_TABLE}
+    )
+    table = late_table(rest[wheel.LATE_TABLE])
+    for module, (asset, sha256) in table.items():
+        file = asset.removeprefix("python/")
+        assert sha256 == hashlib.sha256(archives[file]).hexdigest()
+        path = module.replace(".", "/")
+        assert any(name in packed[file] for name in (f"{path}.py", f"{path}/__init__.py")), module
+
+
+def test_what_every_page_loads_imports_no_late_part_before_it_is_needed(members: dict[str, bytes]) -> None:
+    rest, _ = wheel.without_late_parts(members)
+    late = tuple(late_table(rest[wheel.LATE_TABLE]))
+    found = []
+    for name in (name for name in rest if name.endswith(".py")):
+        for node in ast.parse(rest[name]).body:
+            modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            modules += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            found += [
+                (name, module) for module in modules if f"{module}.".startswith(tuple(f"{part}." for part in late))
+            ]
+    assert not found
+
+
+def late_table(source: bytes) -> dict[str, tuple[str, str]]:
+    """ARCHIVES of a late table."""
+    table: dict[str, tuple[str, str]] = ast.literal_eval(source.decode().removeprefix("ARCHIVES = "))
+    return table
 
 
 def test_pips_wheel_holds_engine_shaders_kernels_and_the_command(tmp_path: Path) -> None:

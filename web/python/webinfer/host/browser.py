@@ -19,6 +19,7 @@ from webinfer.host.checksums import sealed, unsealed
 from webinfer.host.gpu import GpuTensor
 from webinfer.host.interface import Capability, Kernels, Progress, ProgressEvent, SizeCheck
 from webinfer.host.kernels_browser import best_build, open_kernels
+from webinfer.host.late_parts import find_late_parts
 from webinfer.host.prefetch import fetched, prefetched
 from webinfer.host.thread_pool import open_thread_pool
 
@@ -52,6 +53,7 @@ class BrowserHost:
     def configure(self, assets: Mapping[str, str]) -> None:
         """Adds the page's manifest, logical names to URLs."""
         self.assets.update(assets)
+        find_late_parts(self.assets)
 
     def asset(self, *names: str) -> str:
         """The URL of a published file by its logical name; of several names, the first that the manifest holds.

@@ -1,8 +1,8 @@
 """What a memory snapshot of the interpreter holds, and what a restored one must renew.
 
 Set-up calls `preload` inside Pyodide and saves the interpreter's memory; a page that restored that memory
-calls `after_restore` before anything else. Modules and shaders are there; only the importers of `LATER` are
-read when a model needs them.
+calls `after_restore` before anything else. All modules are there but those of late parts (`host.late_parts`), and
+all shaders.
 """
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ from webinfer.models.registry import MODELS
 from webinfer.session.plan_cache import entry_name
 from webinfer.tasks import TASKS
 
-LATER = ("webinfer.importers.onnx", "webinfer.importers.tfjs")  # read from the archive when a model needs them
-
 
 def preload() -> list[str]:
     """The names of the engine's modules that are imported now, and all shader templates compiled.
@@ -40,11 +38,10 @@ def preload() -> list[str]:
 
 def _imported(folders: Iterable[str], prefix: str) -> Iterator[str]:
     for module in pkgutil.iter_modules(folders, prefix):
-        if module.name not in LATER:
-            found = importlib.import_module(module.name)
-            yield module.name
-            if module.ispkg:
-                yield from _imported(found.__path__, f"{module.name}.")
+        found = importlib.import_module(module.name)
+        yield module.name
+        if module.ispkg:
+            yield from _imported(found.__path__, f"{module.name}.")
 
 
 def facts() -> str:
