@@ -18,11 +18,11 @@ Demo = Callable[..., DemoPage]
 TEXTS = ("#profile-title", "#profile-status", "#profile-caption", ".times .group td", ".times small", ".times .name")
 
 
-def cells(row: Locator) -> tuple[float, float, float | None]:
-    """Milliseconds, percent and GFLOP/s of a row of the table."""
+def cells(row: Locator) -> tuple[float, float, float | None, float | None]:
+    """Milliseconds, percent, GFLOP/s and percent of the peak of a row of the table."""
     texts = [text.strip() for text in row.locator("td").all_inner_texts()]
-    ms, share, speed = (re.sub(r"[^\d.]", "", text) for text in texts)
-    return float(ms), float(share), float(speed) if speed else None
+    ms, share, speed, peak = (re.sub(r"[^\d.]", "", text) for text in texts)
+    return float(ms), float(share), float(speed) if speed else None, float(peak) if peak else None
 
 
 def downloaded(page: DemoPage, name: str) -> tuple[str, str]:
@@ -46,10 +46,12 @@ def test_every_step_of_the_loaded_model_is_measured(demo: Demo, backend: str) ->
     groups = page.page.locator("#profile-table tr.group")
     assert groups.count() == len({step["op"] for step in report["steps"]}) + 1  # and what is outside the kernels
     rows = [cells(groups.nth(i)) for i in range(groups.count())]
-    assert sum(share for _, share, _ in rows) == pytest.approx(100, abs=0.05 * len(rows))
-    assert sum(ms for ms, _, _ in rows) == pytest.approx(report["total_ms"] + report["overhead_ms"], rel=0.02)
-    assert [ms for ms, _, _ in rows[:-1]] == sorted((ms for ms, _, _ in rows[:-1]), reverse=True)
+    assert sum(share for _, share, *_ in rows) == pytest.approx(100, abs=0.05 * len(rows))
+    assert sum(ms for ms, *_ in rows) == pytest.approx(report["total_ms"] + report["overhead_ms"], rel=0.02)
+    assert [ms for ms, *_ in rows[:-1]] == sorted((ms for ms, *_ in rows[:-1]), reverse=True)
     assert rows[0][2], "the operator that takes longest has no speed"
+    assert rows[0][3], "the operator that takes longest has no share of the peak"
+    assert report["peak_gflops"][backend] > 0.1
     assert page.page.locator("#profile-strip span").count() == len(rows)
     name, picture = downloaded(page, "Download the picture")
     assert name.endswith(".svg")

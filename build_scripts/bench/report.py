@@ -86,6 +86,9 @@ def complete(collected: Collected) -> dict[str, Any]:
         flops = collected.models.get(row["model"], {}).get("flops")
         if flops and row["median_ms"]:
             row["gflops"] = flops / row["median_ms"] / 1e6
+            peak = collected.peak * max(row["threads"], 1)
+            if peak and row["backend"] == "wasm" and row["system"] != "native":
+                row["of_peak"] = row["gflops"] / peak
     return {
         "machine": collected.machine,
         "browser": collected.browser,
@@ -189,7 +192,7 @@ def markdown(report: dict[str, Any]) -> str:
             *_ratio_table(report["summary"]), "", "## Medians (and minima), ms", "",
             *_table(models, columns, by_place, _median_cell)]  # fmt: skip
     sections = (
-        ("GFLOP/s reached", _gflops_cell),
+        ("GFLOP/s reached (and its share of what the cores can do)", _gflops_cell),
         ("Outputs left on the GPU, ms until it has finished", lambda row: _number(row, "kept_median_ms")),
         ("Frames in flight, ms a frame with readback", lambda row: _number(row, "flight_ms")),
         ("Time to first inference, ms (start of the runtime + load + first run)", _first_cell),
@@ -239,7 +242,8 @@ def _median_cell(row: Row) -> str:
 
 
 def _gflops_cell(row: Row) -> str:
-    return f"{row['gflops']:.1f}" if row.get("gflops") else "–"
+    share = f" ({100 * row['of_peak']:.0f} %)" if row.get("of_peak") else ""
+    return f"{row['gflops']:.1f}{share}" if row.get("gflops") else "–"
 
 
 def _number(row: Row, key: str) -> str:

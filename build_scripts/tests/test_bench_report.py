@@ -52,6 +52,8 @@ def test_the_best_peak_counts_and_gives_gflops(collected: Collected) -> None:
     report = complete(collected)
     assert report["wasm_peak_gflops"] == 58.0
     assert report["rows"][0]["gflops"] == pytest.approx(2.0)
+    assert report["rows"][0]["of_peak"] == pytest.approx(2.0 / 58.0)
+    assert "| face | 2.0 (3 %) |" in markdown(report)
 
 
 def test_the_chart_has_a_mark_for_every_time(collected: Collected) -> None:

@@ -8,14 +8,16 @@ const OUTSIDE = "outside the kernels";
 
 const milliseconds = (ms) => ms.toFixed(ms < 10 ? 3 : 1);
 const percent = (part) => `${(100 * part).toFixed(1)} %`;
+const ofPeak = (least, ms) => (least && ms ? `${Math.round((100 * least) / ms)} %` : "–");
 const speed = (flops, ms) => (flops && ms ? (flops / ms / 1e6).toFixed(1) : "–");
 const sum = (rows, key) => rows.reduce((total, row) => total + row[key], 0);
 
-/** Steps by operator, the one that takes longest first: [{op, steps, ms, flops}]. */
+/** Steps by operator, the one that takes longest first: [{op, steps, ms, least_ms, flops}]. */
 export function grouped(steps) {
   const groups = new Map();
   for (const step of steps) groups.set(step.op, [...(groups.get(step.op) ?? []), step]);
-  const rows = [...groups].map(([op, members]) => ({ op, steps: members, ms: sum(members, "ms"), flops: sum(members, "flops") }));
+  const sums = (members) => Object.fromEntries(["ms", "least_ms", "flops"].map((key) => [key, sum(members, key)]));
+  const rows = [...groups].map(([op, members]) => ({ op, steps: members, ...sums(members) }));
   return rows.sort((a, b) => b.ms - a.ms);
 }
 
@@ -26,8 +28,8 @@ function bar(part) {
 }
 
 /** The cells of a row; a narrow page hides the table's head and shows the units. */
-function figures({ ms, flops }, whole) {
-  const cells = [[milliseconds(ms), " ms"], [percent(ms / whole), ""], [speed(flops, ms), " GFLOP/s"]];
+function figures({ ms, least_ms: least, flops }, whole) {
+  const cells = [[milliseconds(ms), " ms"], [percent(ms / whole), ""], [speed(flops, ms), " GFLOP/s"], [ofPeak(least, ms), " of peak"]];
   return cells.map(([text, unit]) => {
     const cell = el("td", { text });
     cell.dataset.unit = unit;
@@ -94,7 +96,7 @@ function table(groups, report, whole) {
   };
   const made = el("table");
   const head = el("tr");
-  for (const name of ["Operator", "ms", "Share", "GFLOP/s"]) head.append(el("th", { scope: "col", text: name }));
+  for (const name of ["Operator", "ms", "Share", "GFLOP/s", "Of peak"]) head.append(el("th", { scope: "col", text: name }));
   made.append(el("caption", { class: "unseen", text: "Time by operator" }), el("thead"));
   made.tHead.append(head);
   made.append(...groups.map((group, at) => groupBody(group, Math.min(at, COLOURS - 1), longest)));
@@ -148,7 +150,8 @@ export class ProfilePanel {
     byId("profile-outside").textContent = percent(report.overhead_ms / (report.run_ms || 1)).slice(0, -2);
     byId("profile-speed").textContent = speed(sum(report.steps, "flops"), kernels);
     byId("profile-caption").textContent =
-      `${report.steps.length} steps, each timed by itself. An operator unfolds into its steps.`;
+      `${report.steps.length} steps, each timed by itself. An operator unfolds into its steps. ` +
+      "Of peak: what this device could do at best, by its arithmetic or its memory, over what it does.";
     fillStrip(byId("profile-strip"), groups, report, whole);
     byId("profile-table").replaceChildren(table(groups, report, whole));
     this.#offer(report, svg);

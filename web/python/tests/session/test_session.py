@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import time
 from array import array
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from tests.ops.case_graphs import run
 
 import webinfer
 from webinfer.backends import registry
+from webinfer.backends.base import PlanRow
 from webinfer.backends.wasm import WasmExecutor
 from webinfer.errors import (
     BackendUnavailableError,
@@ -26,6 +28,7 @@ from webinfer.errors import (
 )
 from webinfer.session.inputs import TensorInfo, random_inputs
 from webinfer.session.reports import distance
+from webinfer.session.roofline import Peaks
 from webinfer.session.session import Session
 
 WEIGHTS = np.linspace(-1, 1, 4 * 3 * 3 * 2, dtype=np.float32).reshape(4, 3, 3, 2)
@@ -113,6 +116,46 @@ def test_the_profile_is_a_table_json_and_a_picture() -> None:
         assert profile.svg().count("<rect") == 3  # two steps and what is outside them
         assert 0 <= profile.overhead_ms <= profile.run_ms == json.loads(profile.json())["run_ms"]
         assert "GFLOP/s" in str(profile)
+
+
+def test_a_profile_says_what_share_of_the_devices_peak_each_step_reaches() -> None:
+    with opened() as session:
+        profile = run(session.profile({"image": IMAGE}, rounds=1))
+        again = run(session.profile({"image": IMAGE}, rounds=1))
+    peaks = profile.peaks["wasm"]
+    assert again.peaks["wasm"] is peaks  # of the device, measured once
+    assert peaks.gflops > 0.1
+    assert [nbytes for nbytes, _ in peaks.copies] == [1 << 17, 1 << 21, 1 << 25]
+    assert all(least > 0 for least in profile.least_ms)
+    assert [step["least_ms"] for step in json.loads(profile.json())["steps"]] == profile.least_ms
+    assert "of peak" in str(profile)
+    assert f"wasm reaches {peaks.gflops:.1f} GFLOP/s" in str(profile)
+
+
+def test_the_least_time_of_a_step_is_that_of_what_bounds_it() -> None:
+    peaks = Peaks(50.0, ((1000, 0.001), (3000, 0.005), (9000, 0.05)))
+
+    def row(flops: int, nbytes: int) -> PlanRow:
+        return PlanRow(0, "step", "conv2d", "wasm", "kernel", "", flops, nbytes, "")
+
+    times = {500: 0.0005, 1000: 0.001, 2000: 0.003, 6000: 0.0275, 18000: 0.1}  # between copies, and beyond them
+    assert {nbytes: round(peaks.least_ms(row(0, nbytes)), 9) for nbytes in times} == times
+    assert peaks.least_ms(row(1_000_000, 1000)) == pytest.approx(0.02)
+    assert [peaks.bound(row(flops, 1000)) for flops in (1_000_000, 10)] == ["arithmetic", "memory"]
+    assert Peaks(0.0, ()).least_ms(row(10**9, 10**9)) == 0
+
+
+def test_the_time_of_a_step_does_not_hold_what_a_call_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened() as session:
+        kernels = session.executor.kernels
+        call = type(kernels).run
+
+        def slow(self: Any, program: int, first: int, count: int) -> None:
+            time.sleep(0.002)
+            call(self, program, first, count)
+
+        monkeypatch.setattr(type(kernels), "run", slow)
+        assert max(run(session.executor.profile({"image": memoryview(IMAGE.tobytes())}, 3))) < 0.5
 
 
 def test_verify_finds_no_difference_and_names_one_when_there_is() -> None:

@@ -234,6 +234,13 @@ class Backend(ABC):
         """
         return None
 
+    def arithmetic(self, work: int) -> Graph | None:
+        """A graph of one node that multiplies and adds as fast as this backend can, `work` times a first amount.
+
+        None where there is no such graph.
+        """
+        return None
+
     async def export_tuning(self, host: Host) -> str:
         """What tuning found on this host's device, as JSON lines; "" where nothing was. Needs `tuning`."""
         raise InputError(f"{type(self).__name__} keeps no log of tuning")

@@ -104,8 +104,23 @@ def nbytes(steps: Sequence[Step]) -> int:
 
 def encode(steps: Sequence[Step], kernels: Mapping[str, Kernel]) -> bytes:
     """The program's bytes; every block must have its address."""
-    header = struct.pack("<4I", PROGRAM_MAGIC, PROGRAM_VERSION, len(steps), nbytes(steps) // 4)
-    return header + b"".join(_record(step, kernels[step.kernel]) for step in steps)
+    return assemble([_record(step, kernels[step.kernel]) for step in steps])
+
+
+def assemble(records: Sequence[bytes]) -> bytes:
+    """The program of these records."""
+    words = PROGRAM_HEADER_WORDS + sum(map(len, records)) // 4
+    return struct.pack("<4I", PROGRAM_MAGIC, PROGRAM_VERSION, len(records), words) + b"".join(records)
+
+
+def records(program: bytes) -> list[bytes]:
+    """The records of a program, in order."""
+    found, at = [], 4 * PROGRAM_HEADER_WORDS
+    for _ in range(struct.unpack_from("<I", program, 8)[0]):
+        end = at + 4 * int(struct.unpack_from("<I", program, at + 4)[0])
+        found.append(program[at:end])
+        at = end
+    return found
 
 
 def _record(step: Step, kernel: Kernel) -> bytes:

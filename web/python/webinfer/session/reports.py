@@ -15,6 +15,7 @@ from typing import Any
 from webinfer.backends.base import Executor, MemoryReport, PlanRow
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Graph, Value
+from webinfer.session.roofline import Peaks
 from webinfer.tensor import Tensor
 
 SAMPLES = 5
@@ -62,7 +63,10 @@ class PlanReport:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Milliseconds of each step of a plan, of a whole run, and of its part outside them (checks, copies, waits)."""
+    """Milliseconds of each step of a plan, of a whole run, and of its part outside them (checks, copies, waits).
+
+    `peaks` is what the device can do, by backend; with it goes each step's share of that.
+    """
 
     model: str
     backend: str
@@ -70,6 +74,13 @@ class Profile:
     times_ms: list[float]
     run_ms: float
     overhead_ms: float
+    peaks: Mapping[str, Peaks] = field(default_factory=dict)
+
+    @property
+    def least_ms(self) -> list[float]:
+        """The least time that this device could need for each step, by its arithmetic and its memory; 0: not known."""
+        found = [(row, self.peaks.get(row.backend)) for row in self.rows]
+        return [peaks.least_ms(row) if peaks else 0.0 for row, peaks in found]
 
     @property
     def total_ms(self) -> float:
@@ -82,21 +93,30 @@ class Profile:
         return f"{self.model} on {self.backend}: {self.run_ms:.3f} ms a run, {outside}"
 
     def __str__(self) -> str:
-        head = ["#", "op", "kernel", "shapes", "ms", "share", "GFLOP/s", "GB/s"]
+        head = ["#", "op", "kernel", "shapes", "ms", "share", "GFLOP/s", "GB/s", "of peak", "could save"]
         rows = [
             [
                 str(r.index), r.op, r.kernel, r.shapes, f"{ms:.4f}", f"{100 * ms / (self.total_ms or 1):.1f} %",
                 f"{r.flops / (ms or 1e-9) / 1e6:.1f}", f"{r.bytes / (ms or 1e-9) / 1e6:.1f}",
+                f"{100 * least / (ms or 1e-9):.0f} % {self.peaks[r.backend].bound(r)}" if least else "",
+                f"{max(ms - least, 0.0):.4f}" if least else "",
             ]
-            for r, ms in zip(self.rows, self.times_ms, strict=True)
+            for r, ms, least in zip(self.rows, self.times_ms, self.least_ms, strict=True)
         ]  # fmt: skip
-        return f"{self._title()}\n{len(rows)} steps, one by one: {self.total_ms:.3f} ms\n{_table(head, rows)}"
+        peaks = [f"{name} reaches {p.gflops:.1f} GFLOP/s" for name, p in self.peaks.items() if p.gflops]
+        least = sum(self.least_ms)
+        steps = f"{len(rows)} steps, one by one: {self.total_ms:.3f} ms"
+        if least:
+            steps = f"{steps}, at this device's peak {least:.3f} ms; {', '.join(peaks)}"
+        return f"{self._title()}\n{steps}\n{_table(head, rows)}"
 
     def json(self) -> str:
         """The profile as JSON."""
-        steps = [{**asdict(r), "ms": ms} for r, ms in zip(self.rows, self.times_ms, strict=True)]
+        timed = zip(self.rows, self.times_ms, self.least_ms, strict=True)
+        steps = [{**asdict(row), "ms": ms, "least_ms": least} for row, ms, least in timed]
         times = {"run_ms": self.run_ms, "overhead_ms": self.overhead_ms, "total_ms": self.total_ms}
-        return json.dumps({"model": self.model, "backend": self.backend, **times, "steps": steps})
+        peaks = {"peak_gflops": {name: found.gflops for name, found in self.peaks.items()}}
+        return json.dumps({"model": self.model, "backend": self.backend, **times, **peaks, "steps": steps})
 
     def svg(self, width: int = 720) -> str:
         """A bar for each step and one for what is outside the kernels, longest time widest, as an SVG picture."""

@@ -22,6 +22,7 @@ from webinfer.session.inputs import checked, info_of, outside, random_inputs, si
 from webinfer.session.options import MAX_ROUNDS, real_number, whole_number
 from webinfer.session.recovery import LiveExecutor
 from webinfer.session.reports import PlanReport, Profile, VerifyReport, compare_backends, time_runs
+from webinfer.session.roofline import measured
 from webinfer.session.selection import LoadOptions, Selection, choose
 from webinfer.session.stages import StagedExecutor, StagedGraph
 from webinfer.session.state import Variables, on_host, open_inputs, open_outputs
@@ -308,7 +309,9 @@ class Session:
     async def profile(
         self, inputs: Mapping[str, Any] | None = None, rounds: int = 5, progress: Progress | None = None
     ) -> Profile:
-        """Time, GFLOP/s and bytes of each step, and the time outside them: a table, JSON and a picture (`.svg()`).
+        """Time, GFLOP/s and bytes of each step, its share of what the device can do, and the time outside the steps.
+
+        `print` shows a table, `.json()` returns data, `.svg()` a picture.
 
         Raises:  InputError unless `rounds` is at least 1; what `run` raises
         """
@@ -329,7 +332,9 @@ class Session:
                 steps.append(await self.executor.profile(fed, 1))
         times = [statistics.median(step) for step in zip(*steps, strict=True)]
         run_ms, overhead_ms = (statistics.median(samples) for samples in zip(*runs, strict=True))
-        return Profile(self.name, self.backend, list(self.executor.rows()), times, run_ms, overhead_ms)
+        rows, threads = list(self.executor.rows()), self._live.options.threads
+        peaks = {name: await measured(name, self.host, threads) for name in {row.backend for row in rows}}
+        return Profile(self.name, self.backend, rows, times, run_ms, overhead_ms, peaks)
 
     async def verify(
         self,

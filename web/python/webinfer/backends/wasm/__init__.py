@@ -12,10 +12,14 @@ from webinfer.backends.wasm.compilation import TUNING_MS, build
 from webinfer.backends.wasm.executor import WasmExecutor
 from webinfer.backends.wasm.loaded_plan import LoadedPlan
 from webinfer.backends.wasm.stored_plan import deserialize
-from webinfer.graph.ir import Graph
+from webinfer.graph.ir import Constant, Graph, TensorType, Value, apply
 from webinfer.host.interface import Host
+from webinfer.ops import conv
+from webinfer.tune.single_node import random_values
 
 __all__ = ["BACKEND", "WasmExecutor", "build"]
+
+_PRODUCT = (TensorType((48, 1, 1, 256)), TensorType((48,)))
 
 
 class WasmBackend(Backend):
@@ -31,6 +35,13 @@ class WasmBackend(Backend):
             tuning_ms=TUNING_MS if options.tuning_ms is None else options.tuning_ms,
             entry=options.plan_entry,
         )
+
+    def arithmetic(self, work: int) -> Graph:
+        """A product whose panels stay in the first cache, so large that threads share it."""
+        x = Value("x", TensorType((1, 1, 768 * work, 256)))
+        w, bias = (Value("w", type, Constant(random_values(type), type.dtype)) for type in _PRODUCT)
+        node = apply(conv.CONV2D, [x, w, bias], conv.Conv2dAttrs(), "product")
+        return Graph("product", [x], [node.output], [node])
 
     def deserialize(self, data: Any, identity: str) -> StoredPlan | None:
         """The plan in these bytes, if they are whole and this engine's."""
