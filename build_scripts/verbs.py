@@ -27,7 +27,7 @@ VERBS: dict[str, Verb] = {
     "check": Verb("judge.check", ALL, "all that needs no device; `--fix` repairs, `--docstrings` lists what has none"),
     "setup": Verb("setup.sequence", BASE, "everything that demo does before it serves"),
     "kernels": Verb("kernels.step", BASE, "compile the WASM kernels"),
-    "wheel": Verb("site.wheel", ("build",), "build the engine's wheel"),
+    "wheel": Verb("site.wheel", ("build",), "build the wheel that users install"),
     "bench": Verb(
         "bench.compare", (*ALL, "bench"), "webinfer and its rivals in one page, interleaved: JSON, table, chart"
     ),
@@ -52,6 +52,9 @@ VERBS: dict[str, Verb] = {
     "zoo": Verb("judge.zoo", ALL, "every model of a folder on every backend, judged by its format's runtime"),
     "crowd": Verb(
         "bench.crowd", ALL, "2,000 first visits at once, beside slow clients: who is served, how long it takes"
+    ),
+    "places": Verb(
+        "places.survey", ALL, "the wheel in pages, notebooks and interpreters of others: a table of what works"
     ),
     "models": Verb(
         "setup.task_models", (), "fetch models of tasks into build/models: of all packages, or those that are named"

@@ -11,7 +11,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from build_scripts.judge.apart import answers_of, environment_step
 from build_scripts.judge.rows import Row
-from build_scripts.paths import BUILD, KERNELS, MODELS, ROOT, WEB, WHEELS, settings
+from build_scripts.paths import BUILD, KERNELS, MODELS, PAGE_ENGINE, ROOT, WEB, settings
 from build_scripts.setup.task_models import package_step
 from build_scripts.steps import Step, run_steps
 
@@ -88,7 +88,7 @@ async def _files(folder: Path, backend: str) -> list[Row]:
 
     kinds: dict[str, list[Path]] = {}
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True).stdout.split()
-    fetched = [p for place in (MODELS, RECORDINGS, PRINTS, KERNELS, WHEELS) for p in sorted(place.glob("[!.]*"))]
+    fetched = [p for place in (MODELS, RECORDINGS, PRINTS, KERNELS, PAGE_ENGINE) for p in sorted(place.glob("[!.]*"))]
     for path in (*(ROOT / name for name in listed), *fetched):
         if path.is_file():
             kinds.setdefault(path.suffix, []).append(path)

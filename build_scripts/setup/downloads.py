@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from build_scripts.errors import BuildError
-from build_scripts.paths import BROWSER_WHEELS, BUILD, NODE_MODULES, WHEELS, settings, version
+from build_scripts.paths import BROWSER_WHEELS, BUILD, NODE_MODULES, PAGE_ENGINE, settings, version
 from build_scripts.setup.environment import pip
 from build_scripts.site.wheel import wheel_name
 from build_scripts.steps import Step
@@ -31,8 +31,8 @@ def lock_step() -> Step:
     """The step that writes Pyodide's lock file for our own server."""
     return Step(
         "pyodide lock", "name our wheels in Pyodide's lock file",
-        inputs=lambda: [NODE_MODULES / "pyodide" / LOCK, BROWSER_WHEELS, WHEELS, Path(__file__)],
-        outputs=(WHEELS / LOCK,), action=_write_lock, stamp=BUILD / "stamps" / "lock",
+        inputs=lambda: [NODE_MODULES / "pyodide" / LOCK, BROWSER_WHEELS, PAGE_ENGINE, Path(__file__)],
+        outputs=(PAGE_ENGINE / LOCK,), action=_write_lock, stamp=BUILD / "stamps" / "lock",
     )  # fmt: skip
 
 
@@ -95,11 +95,11 @@ def _write_lock() -> None:
     Written here and not by PyPI's pyodide-lock: its 0.1.2 refuses the lock of Pyodide 314
     (it demands info.version, which is gone, and forbids the new field `tool`).
     """
-    packages = {"webinfer": _row("webinfer", version(), WHEELS / wheel_name(), ["webinfer"], ["jinja2"])}
+    packages = {"webinfer": _row("webinfer", version(), PAGE_ENGINE / wheel_name(), ["webinfer"], ["jinja2"])}
     for name, entry in settings()["downloads"].items():
         packages[name] = _row(name, entry["version"], _wheel_of(name), entry["imports"], entry["depends"])
     lock = {**_pyodide_lock(), "packages": packages}
-    (WHEELS / LOCK).write_text(json.dumps(lock, indent=1, sort_keys=True) + "\n")
+    (PAGE_ENGINE / LOCK).write_text(json.dumps(lock, indent=1, sort_keys=True) + "\n")
 
 
 def _row(name: str, found_version: str, wheel: Path, imports: list[str], depends: list[str]) -> dict[str, Any]:

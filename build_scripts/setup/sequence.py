@@ -8,6 +8,7 @@ from build_scripts.setup.downloads import browser_wheels_step, lock_step
 from build_scripts.setup.models import models_step, photo_step
 from build_scripts.setup.node import npm_step
 from build_scripts.site.assemble import site_step
+from build_scripts.site.page_engine import page_engine_step
 from build_scripts.site.snapshot import snapshot_step
 from build_scripts.site.wheel import wheel_step
 from build_scripts.steps import run_steps
@@ -16,6 +17,7 @@ STEPS = (
     npm_step,
     kernels_step,
     wheel_step,
+    page_engine_step,
     browser_wheels_step,
     lock_step,
     snapshot_step,

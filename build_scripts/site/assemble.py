@@ -25,6 +25,7 @@ from build_scripts.paths import (
     KERNELS,
     MODELS,
     NODE_MODULES,
+    PAGE_ENGINE,
     ROOT,
     SITE,
     SNAPSHOT,
@@ -81,7 +82,7 @@ class Asset:
 def site_step() -> Step:
     """The step that assembles build/site."""
     pyodide = [NODE_MODULES / "pyodide" / name for name in PYODIDE_FILES]
-    data = [DAGRE, WHEELS, BROWSER_WHEELS, STATIC, KERNELS, MODELS, IMAGES, SNAPSHOT]
+    data = [DAGRE, WHEELS, PAGE_ENGINE, BROWSER_WHEELS, STATIC, KERNELS, MODELS, IMAGES, SNAPSHOT]
     sources = [*pyodide, *data, Path(__file__), PAGE_FACTS, *BUNDLES, LOCK, *TABLES]
     return Step(
         "site", "assemble and compress what the server serves", inputs=lambda: [version(), *sources],
@@ -119,9 +120,10 @@ def _folders_of(assets: list[Asset]) -> list[Asset]:
 
 def _folders() -> Iterator[Asset]:
     pyodide = {name: NODE_MODULES / "pyodide" / name for name in PYODIDE_FILES}
-    wheels = {path.name: path for path in (*files_below(WHEELS), *BROWSER_WHEELS.glob("*.whl"))}
+    wheels = {path.name: path for path in (*files_below(PAGE_ENGINE), *BROWSER_WHEELS.glob("*.whl"))}
     kernels = {path.name: path for path in KERNELS.glob("*.wasm")}
-    for name, files in (("pyodide", pyodide), ("python", wheels), ("kernels", kernels)):
+    users = {path.name: path for path in WHEELS.glob("*.whl")}
+    for name, files in (("pyodide", pyodide), ("python", wheels), ("wheel", users), ("kernels", kernels)):
         yield from hashed_folder(name, {relative: path.read_bytes() for relative, path in files.items()})
     yield from hashed_folder("static", static_files())
 

@@ -4,10 +4,13 @@ Every module becomes a function of its own, so that names stay apart; nothing el
 """
 
 import re
+import sys
 from pathlib import Path
 
 from build_scripts.errors import BuildError
+from build_scripts.paths import WEB
 
+OF_THE_ENGINE = ("gpu", "thread_worker")  # what the engine runs in a page that is not of our site
 IMPORT = re.compile(r'^import (\* as \w+|\{[^}]*\}) from "\.{1,2}/([\w/]+)\.js";$', re.MULTILINE)
 EXPORT = re.compile(r"^export ((?:async )?(?:function|class|const) (\w+))", re.MULTILINE)
 LEFT_OVER = re.compile(r"^(import|export)\b.*", re.MULTILINE)
@@ -49,3 +52,14 @@ def _taken(found: re.Match[str]) -> str:
 
 def _module(name: str) -> str:
     return "$" + name.replace("/", "_")
+
+
+def write_scripts(folder: Path) -> None:
+    """Writes the scripts of web/static that a wheel holds, each with all that it imports."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in OF_THE_ENGINE:
+        (folder / f"{name}.js").write_bytes(bundled(WEB / "static", name, exports=True))
+
+
+if __name__ == "__main__":
+    write_scripts(Path(sys.argv[1]))

@@ -1,7 +1,7 @@
-"""What pip's wheel of a checkout holds besides the engine's Python files: the shaders and the compiled kernels.
+"""What the wheel of a checkout holds besides the engine's Python files: shaders, compiled kernels, scripts.
 
-A native installation has no server to fetch them from. Hatchling, which pyproject.toml names as the build backend,
-runs this hook and does the rest: files, metadata, entry point, archive.
+An installation has no server to fetch them from, neither in CPython nor in a page of somebody else's. Hatchling, which
+pyproject.toml names as the build backend, runs this hook and does the rest: files, metadata, entry point, archive.
 """
 
 import subprocess
@@ -13,7 +13,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class NativeWheelHook(BuildHookInterface):  # type: ignore[misc]
-    """Compiles the kernels, and adds them and the shaders to the wheel."""
+    """Compiles the kernels, and adds them, the shaders and the scripts to the wheel."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Runs before files are collected. An editable installation reads shaders and kernels from the checkout."""
@@ -21,9 +21,16 @@ class NativeWheelHook(BuildHookInterface):  # type: ignore[misc]
         subprocess.run([sys.executable, "-m", "build_scripts.kernels.compile"], cwd=root, check=True)
         if version == "editable":
             return
-        shaders, kernels = root / "web" / "shaders", root / "build" / "kernels"
+        shaders, kernels, scripts = (
+            root / "web" / "shaders",
+            root / "build" / "kernels",
+            root / "build" / "wheel_scripts",
+        )
         included: dict[str, str] = build_data["force_include"]
         for path in sorted(shaders.rglob("*.wgsl")):
             included[str(path)] = f"webinfer/_shaders/{path.relative_to(shaders).as_posix()}"
         for path in sorted(kernels.glob("*.wasm")):
             included[str(path)] = f"webinfer/_kernels/{path.name}"
+        subprocess.run([sys.executable, "-m", "build_scripts.site.bundle", str(scripts)], cwd=root, check=True)
+        for path in sorted(scripts.glob("*.js")):
+            included[str(path)] = f"webinfer/_static/{path.name}"

@@ -7,10 +7,10 @@ import tempfile
 from pathlib import Path
 
 from build_scripts.errors import BuildError
-from build_scripts.paths import BROWSER_WHEELS, NODE_MODULES, SNAPSHOT, WHEELS, version
+from build_scripts.paths import BROWSER_WHEELS, NODE_MODULES, PAGE_ENGINE, SNAPSHOT, version
 from build_scripts.setup.downloads import LOCK
 from build_scripts.setup.node import node_commands
-from build_scripts.site.wheel import SNAPSHOT_MODULES
+from build_scripts.site.page_engine import SNAPSHOT_MODULES
 from build_scripts.steps import Step
 
 PYODIDE = NODE_MODULES / "pyodide"
@@ -24,7 +24,7 @@ def snapshot_step() -> Step:
     """The step that runs Pyodide in Node and saves its memory."""
     return Step(
         "snapshot", "import the engine in Pyodide and save its memory",
-        inputs=lambda: [SCRIPT, Path(__file__), WHEELS, BROWSER_WHEELS, PYODIDE / "package.json"],
+        inputs=lambda: [SCRIPT, Path(__file__), PAGE_ENGINE, BROWSER_WHEELS, PYODIDE / "package.json"],
         outputs=(OUTPUT,), action=make_snapshot, stamp=SNAPSHOT / ".stamp",
     )  # fmt: skip
 
@@ -63,7 +63,7 @@ def _made_by(node: str) -> str:
 
 def _job() -> dict[str, object]:
     """What the script is told; an archive's `asset` is its name in the site's manifest."""
-    lock = json.loads((WHEELS / LOCK).read_text())
+    lock = json.loads((PAGE_ENGINE / LOCK).read_text())
     series = "".join(lock["info"]["python"].split(".")[:2])
     wheels = [SNAPSHOT_MODULES, *(BROWSER_WHEELS / lock["packages"][name]["file_name"] for name in IMPORTED)]
     archives = [(f"/lib/python{series}.zip", PYODIDE / "python_stdlib.zip", "pyodide/python_stdlib.zip")]

@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from build_scripts.paths import BROWSER_WHEELS, ENGINE, KERNELS, MODELS, ROOT, SITE, WEB, WHEELS, version
+from build_scripts.paths import BROWSER_WHEELS, ENGINE, KERNELS, MODELS, PAGE_ENGINE, ROOT, SITE, WEB, version
 from build_scripts.setup import models
 from build_scripts.setup.models import packed_files
-from build_scripts.site import wheel
-from build_scripts.site.wheel import CPYTHON_ONLY, engine_files, solid, wheel_name, write_wheel
+from build_scripts.site import page_engine
+from build_scripts.site.page_engine import CPYTHON_ONLY, engine_files, solid, write_wheel
+from build_scripts.site.wheel import wheel_name
 from server.manifest import read_manifest
 
 needs_build = pytest.mark.skipif(
@@ -28,8 +29,8 @@ needs_build = pytest.mark.skipif(
 def members() -> dict[str, bytes]:
     """What the browser's wheel holds, its sources as they are: test_minify has the minifier."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(wheel, "minify", lambda source, field_types: source)
-        return wheel.browser_members()
+        patch.setattr(page_engine, "minify", lambda source, field_types: source)
+        return page_engine.browser_members()
 
 
 def test_two_wheels_of_the_same_engine_are_the_same_bytes(members: dict[str, bytes], tmp_path: Path) -> None:
@@ -112,13 +113,13 @@ def test_the_browsers_wheel_keeps_its_modules_in_one_archive_that_python_imports
 
 
 def test_late_parts_are_left_out_and_each_lies_in_one_archive_of_its_own(members: dict[str, bytes]) -> None:
-    rest, archives = wheel.without_late_parts(members)
+    rest, archives = page_engine.without_late_parts(members)
     packed = {name: set(zipfile.ZipFile(io.BytesIO(data)).namelist()) for name, data in archives.items()}
     assert "webinfer/importers/onnx/convert.py" in packed["late-formats.zip"]
     assert sorted([*rest, *(name for names in packed.values() for name in names)]) == sorted(
-        {*members, wheel.LATE_TABLE}
+        {*members, page_engine.LATE_TABLE}
     )
-    table = late_table(rest[wheel.LATE_TABLE])
+    table = late_table(rest[page_engine.LATE_TABLE])
     for module, (asset, sha256) in table.items():
         file = asset.removeprefix("python/")
         assert sha256 == hashlib.sha256(archives[file]).hexdigest()
@@ -127,8 +128,8 @@ def test_late_parts_are_left_out_and_each_lies_in_one_archive_of_its_own(members
 
 
 def test_what_every_page_loads_imports_no_late_part_before_it_is_needed(members: dict[str, bytes]) -> None:
-    rest, _ = wheel.without_late_parts(members)
-    late = tuple(late_table(rest[wheel.LATE_TABLE]))
+    rest, _ = page_engine.without_late_parts(members)
+    late = tuple(late_table(rest[page_engine.LATE_TABLE]))
     found = []
     for name in (name for name in rest if name.endswith(".py")):
         for node in ast.parse(rest[name]).body:
@@ -171,13 +172,14 @@ def test_pips_wheel_holds_engine_shaders_kernels_and_the_command(tmp_path: Path)
     assert {name for name, _ in engine_files()} <= names
     assert {"webinfer/py.typed", f"{info}/licenses/LICENSE", "webinfer/backends/wasm/kernel_table.py"} <= names
     assert {f"webinfer/_kernels/{file.name}" for file in KERNELS.glob("*.wasm")} <= names
-    rest = {name for name in names if not name.startswith((f"{info}/", "webinfer/_kernels/"))}
+    assert {"webinfer/_static/gpu.js", "webinfer/_static/thread_worker.js"} <= names
+    rest = {name for name in names if not name.startswith((f"{info}/", "webinfer/_kernels/", "webinfer/_static/"))}
     assert rest == {name for name, _ in engine_files()}
 
 
 @needs_build
 def test_the_lock_names_wheels_that_are_served_beside_it_with_their_hashes() -> None:
-    lock = json.loads((WHEELS / "pyodide-lock.json").read_text())
+    lock = json.loads((PAGE_ENGINE / "pyodide-lock.json").read_text())
     manifest = read_manifest(SITE)
     folder = manifest.folders["python"]
     assert manifest.urls["python/pyodide-lock.json"] == f"{folder}pyodide-lock.json"

@@ -3,16 +3,11 @@
 // It comes to the browser as one file with all that it imports.
 
 import { Downloads } from "./downloads.js";
-import * as gpu_device from "./gpu_device.js";
-import * as gpu_picture from "./gpu_picture.js";
-import * as gpu_program from "./gpu_program.js";
-import * as gpu_timing from "./gpu_timing.js";
+import { GPU } from "./gpu.js";
 import { browsersOwnCheck } from "./integrity.js";
 import { lateFiles } from "./late_models.js";
 import { complaint, TO_ENGINE, VERSION } from "./messages.js";
 import { settle, startPython } from "./python_start.js";
-
-const GPU = { gpu_device, gpu_picture, gpu_program, gpu_timing };
 
 const WARM_UP_RUNS = 120;
 const PAUSE_MS = 5;
@@ -47,7 +42,7 @@ function openDoor(downloads) {
 
 /** Opens the GPU's device as Python will ask for it. */
 function prefetchDevice(wishes) {
-  const promise = gpu_device.openDevice(wishes, gpu_program.Program);
+  const promise = GPU.gpu_device.openDevice(wishes, GPU.gpu_program.Program);
   promise.catch(() => {}); // Python asks again and reports the failure
   prefetched.set("gpu", promise);
 }

@@ -20,6 +20,7 @@ from webinfer.host.gpu import GpuTensor
 from webinfer.host.interface import Capability, Kernels, Progress, ProgressEvent, SizeCheck
 from webinfer.host.kernels_browser import best_build, open_kernels
 from webinfer.host.late_parts import find_late_parts
+from webinfer.host.own_files import own_file, own_identity
 from webinfer.host.prefetch import fetched, prefetched
 from webinfer.host.thread_pool import open_thread_pool
 
@@ -58,11 +59,17 @@ class BrowserHost:
     def asset(self, *names: str) -> str:
         """The URL of a published file by its logical name; of several names, the first that the manifest holds.
 
-        Raises:  BackendUnavailableError if the page's manifest holds none
+        Without a manifest, in a page of somebody else's, the file is the one in the wheel that is installed.
+
+        Raises:  BackendUnavailableError if it is nowhere
         """
-        found = next((name for name in names if name in self.assets), None)
-        if found is None:
-            raise BackendUnavailableError(f"the page's manifest does not name {names[0]!r}; rebuild the site")
+        found = next((name for name in names if name in self.assets), names[0])
+        if found not in self.assets:
+            own = own_file(found)
+            if own is None:
+                what = "the page's manifest does not name" if self.assets else "this installation of webinfer has no"
+                raise BackendUnavailableError(f"{what} {found!r}; give the URL of a copy of it, or rebuild the site")
+            self.assets[found] = own
         return self.assets[found]
 
     def beside(self, place: str, name: str) -> str:
@@ -112,12 +119,12 @@ class BrowserHost:
 
     def default_threads(self) -> int:
         """Threads that suit the machine: its cores up to four, half of them above, at most eight."""
-        cores = int(js.navigator.hardwareConcurrency or 1)
+        cores = int(_navigator("hardwareConcurrency") or 1)
         return cores if cores <= 4 else max(4, min(cores // 2, 8))
 
     def why_one_thread(self) -> str:
         """Why threads cannot be had here, or "" if they can."""
-        if not js.crossOriginIsolated:
+        if not getattr(js, "crossOriginIsolated", False):
             return "the page is not cross-origin isolated"
         if getattr(js, "WorkerGlobalScope", None) is None:
             return "the engine runs on the page's main thread, which must not wait"
@@ -153,10 +160,10 @@ class BrowserHost:
     def capabilities(self) -> Sequence[Capability]:
         """Every feature that matters, present or not, with reason and fix."""
         build = best_build()
-        isolated, one_thread = bool(js.crossOriginIsolated), self.why_one_thread()
-        offered = getattr(js.navigator, "gpu", None) is not None
+        isolated, one_thread = bool(getattr(js, "crossOriginIsolated", False)), self.why_one_thread()
+        offered = _navigator("gpu") is not None
         no_gpu = self._no_gpu if offered else "navigator.gpu is missing"
-        ml = getattr(js.navigator, "ml", None) is not None
+        ml = _navigator("ml") is not None
         return [
             Capability("wasm", True, value=f"{build} build"),
             _capability(
@@ -200,15 +207,19 @@ class BrowserHost:
 
     def fingerprint(self) -> str:
         """A hash of the browser's version and of what it tells of the machine: cores, memory, best kernel build."""
-        n = js.navigator
-        text = f"{n.userAgent} {n.hardwareConcurrency} {getattr(n, 'deviceMemory', 0)} {best_build()}"
+        told = [str(_navigator(name)) for name in ("userAgent", "hardwareConcurrency", "deviceMemory")]
+        text = f"{' '.join(told)} {best_build()}"
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def identity(self) -> str:
-        """A hash of the URLs of engine and kernels, which hold the hashes of their files; "" without a manifest."""
+        """A hash of the URLs of engine and kernels, which hold the hashes of their files, or of the wheel's own."""
         names = [name for name in sorted(self.assets) if name.startswith(("kernels/", "python/", "snapshot/"))]
         text = " ".join(self.assets[name] for name in names)
-        return hashlib.sha256(text.encode()).hexdigest()[:16] if any("python/" in name for name in names) else ""
+        return (
+            hashlib.sha256(text.encode()).hexdigest()[:16]
+            if any("python/" in name for name in names)
+            else own_identity()
+        )
 
     async def recall(self, name: str) -> str | None:
         """The text under this name in the origin's cache; None where there is none or storage is switched off."""
@@ -242,6 +253,11 @@ class BrowserHost:
             await (await js.caches.open(CACHE)).put(f"/{CACHE}/{name}", js.Response.new(to_js(sealed(data))))
         except (JsException, AttributeError) as error:
             debug(1, f"cannot remember {name}: {error}")
+
+
+def _navigator(name: str) -> Any:
+    """What the browser tells of itself; None where there is no such thing, as in an old Node."""
+    return getattr(getattr(js, "navigator", None), name, None)
 
 
 def _capability(name: str, present: bool, reason: str, fix: str, value: str = "") -> Capability:

@@ -24,6 +24,7 @@ from webinfer.host.gpu import (
 )
 from webinfer.host.gpu_pictures import BrowserPictures
 from webinfer.host.immediate import ImmediateFuture
+from webinfer.host.own_files import own_script
 from webinfer.host.prefetch import prefetched
 
 WISHES = json.dumps({"features": WANTED_FEATURES, "limits": RAISED_LIMITS, "ring": STAGING_RING})
@@ -35,15 +36,11 @@ async def open_device(page_device: Any = None) -> BrowserDevice:
 
     Raises:  BackendUnavailableError with the reason
     """
-    modules: Any = getattr(getattr(js, "webinfer", None), "gpu", None)
-    if getattr(modules, "gpu_device", None) is None or getattr(modules, "gpu_program", None) is None:
-        raise BackendUnavailableError(
-            "the page did not load static/gpu_device.js and static/gpu_program.js; "
-            "start the engine through engine_worker.js"
-        )
     try:
+        modules = await _scripts()
         if page_device is not None:
-            return BrowserDevice(modules.gpu_device.adoptDevice(page_device, WISHES, modules.gpu_program.Program))
+            adopted = modules.gpu_device.adoptDevice(page_device, WISHES, modules.gpu_program.Program)
+            return BrowserDevice(adopted, modules)
         device = await prefetched("gpu")
         if device is None or device.lost:
             device = await modules.gpu_device.openDevice(WISHES, modules.gpu_program.Program)
@@ -51,7 +48,17 @@ async def open_device(page_device: Any = None) -> BrowserDevice:
         raise BackendUnavailableError(
             f"webgpu: {_text(error)}; use a browser with WebGPU or the wasm backend"
         ) from error
-    return BrowserDevice(device)
+    return BrowserDevice(device, modules)
+
+
+async def _scripts() -> Any:
+    """The scripts of web/static that talk to the GPU: those that the page loaded, else those in the wheel."""
+    modules = getattr(getattr(js, "webinfer", None), "gpu", None) or getattr(
+        await own_script("static/gpu.js"), "GPU", None
+    )
+    if getattr(modules, "gpu_device", None) is None or getattr(modules, "gpu_program", None) is None:
+        raise BackendUnavailableError("webgpu: neither the page nor the wheel has static/gpu.js; install a whole wheel")
+    return modules
 
 
 def _text(error: JsException) -> str:
@@ -82,9 +89,9 @@ def _runtime(user_agent: str) -> str:
 
 
 class BrowserDevice:
-    """A device of the browser (host.gpu.GpuDevice). `device` is the Device of gpu_device.js."""
+    """A device of the browser (host.gpu.GpuDevice). `device` is the Device of gpu_device.js, `modules` has the rest."""
 
-    def __init__(self, device: Any) -> None:
+    def __init__(self, device: Any, modules: Any) -> None:
         facts = json.loads(device.describe())
         words = [str(facts.get(key) or "") for key in ("vendor", "architecture", "device", "description")]
         self.name = " ".join(dict.fromkeys(word for word in words if word)) or "GPU"
@@ -93,7 +100,7 @@ class BrowserDevice:
         self.features: frozenset[str] = frozenset(facts["features"])
         self.limits: Mapping[str, int] = facts["limits"]
         self.runtime = _runtime(str(js.navigator.userAgent))
-        self._device = device
+        self._device, self._modules = device, modules
         device.software = self.software
         self._numbers: dict[PipelineSpec, int] = {}
         self._pictures: dict[str, BrowserPictures] = {}  # by the code of their passes
@@ -171,7 +178,7 @@ class BrowserDevice:
 
     def pictures(self, specs: Mapping[str, PipelineSpec]) -> BrowserPictures | None:
         """What takes the browser's pictures to this device; None unless the page loaded gpu_picture.js."""
-        module = getattr(js.webinfer.gpu, "gpu_picture", None)
+        module = getattr(self._modules, "gpu_picture", None)
         if module is None:
             return None
         key = "".join(spec.code for spec in specs.values())

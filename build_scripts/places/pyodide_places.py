@@ -1,0 +1,68 @@
+"""Stock Pyodide: on a page and in a worker of a browser, isolated or not, and in Node."""
+
+import json
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from playwright.sync_api import Browser
+
+from build_scripts.errors import BuildError
+from build_scripts.paths import BROWSER_WHEELS, NODE_MODULES, WHEELS
+from build_scripts.places.guest_site import guest_site
+from build_scripts.places.probe import MODEL, Answer, judged, probe
+from build_scripts.setup.node import node_commands
+from build_scripts.site.wheel import wheel_name
+
+LIMIT_S = 240
+NODE_SCRIPT = """
+const [folder, wheels, file, model, code] = JSON.parse(process.argv[1]);
+const { loadPyodide } = await import(folder + "/pyodide.mjs");
+const { readFileSync } = await import("node:fs");
+const pyodide = await loadPyodide();
+await pyodide.loadPackage(wheels, { messageCallback: () => {} });
+pyodide.FS.writeFile(file, readFileSync(model));
+const { writeFileSync } = await import("node:fs");
+writeFileSync(process.argv[2], await pyodide.runPythonAsync(code));
+process.exit(0);
+"""
+# What load takes in Node's own file system: a path is an address of fetch there, bytes are bytes.
+FROM_FILE = "from pathlib import Path\n"
+
+
+def in_browser(browser: Browser, worker: bool, isolated: bool, backends: Sequence[str] = ("wasm", "webgpu")) -> Answer:
+    """What a page of somebody else's answers that installs the wheel by micropip."""
+    with guest_site(isolated) as address:
+        page = browser.new_page()
+        page.set_default_timeout(LIMIT_S * 1e3)
+        said: list[str] = []
+        page.on("console", lambda message: said.append(message.text))
+        try:
+            page.goto(f"{address}/")
+            page.wait_for_function("window.open_")
+            wheel, code = f"{address}/{wheel_name()}", probe(f"{address}/{MODEL.name}", backends)
+            where = "inWorker" if worker else "inPage"
+            text = page.evaluate(f"([wheel, code]) => window.{where}(wheel, code)", [wheel, code])
+        except Exception as error:
+            raise BuildError(f"{str(error)[-600:]}\n{said[-5:]}") from error
+        finally:
+            page.close()
+    return judged(text)
+
+
+def in_node() -> Answer:
+    """What Pyodide answers in Node, with the wheel from a file."""
+    names = ("jinja2", "markupsafe")
+    wheels = [str(next(BROWSER_WHEELS.glob(f"{name}-*.whl"))) for name in names]
+    code = FROM_FILE + probe("MODEL", ["wasm"]).replace("'MODEL'", "Path('/model.tflite').read_bytes()")
+    job = [str(NODE_MODULES / "pyodide"), [*wheels, str(WHEELS / wheel_name())], "/model.tflite", str(MODEL), code]
+    with tempfile.TemporaryDirectory() as folder:
+        said = Path(folder) / "answer.json"
+        node = next(iter(node_commands()))
+        command = [node, "--input-type=module", "--eval", NODE_SCRIPT, json.dumps(job), str(said)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S)
+        if not said.is_file():
+            lines = (done.stdout + done.stderr).splitlines()
+            raise BuildError("\n".join(line for line in lines if len(line) < 300)[-1500:])  # no packed source
+        return judged(said.read_text())
