@@ -27,7 +27,7 @@ def fold_affine(graph: Graph) -> int:
         found = _operands(node, mergeable, fixed)
         if found is not None:
             producer, other = found
-            made = _Folding(node, producer, other, fixed).nodes()
+            made = _Folding(node, producer, other).nodes()
             fixed.update(value for extra in made[:-1] for value in extra.outputs)
             if node.output in mergeable:
                 mergeable[node.output] = made[-1]
@@ -51,20 +51,20 @@ def _operands(node: Node, mergeable: dict[Value, Node], fixed: set[Value]) -> tu
             continue
         if node.attrs.activation is Activation.PRELU or producer.attrs.activation is not Activation.NONE:
             continue
-        if len(producer.inputs) > 3 or not (other.is_constant or other in fixed) or not _is_row(other, node.output):
+        if len(producer.inputs) > 3 or not (other.is_constant or other in fixed) or not is_row(other, node.output):
             continue
-        if node.output.type.size >= LEAST if node.op in (ew.ADD, ew.SUB) else _scalable(producer, fixed):
+        if node.output.type.size >= LEAST if node.op in (ew.ADD, ew.SUB) else is_scalable(producer, fixed):
             return producer, other
     return None
 
 
-def _is_row(other: Value, total: Value) -> bool:
-    """Whether the operand has one number a channel, or one for all."""
+def is_row(other: Value, total: Value) -> bool:
+    """Whether an operand has one number a channel, or one for all."""
     channels = total.type.shape[-1:]
     return other.type.size == 1 or (other.type.shape[-1:] == channels and other.type.size == channels[0])
 
 
-def _scalable(producer: Node, fixed: set[Value]) -> bool:
+def is_scalable(producer: Node, fixed: set[Value]) -> bool:
     """Whether the weights are floats that are known at load, with one axis for the channels of the result."""
     w = producer.required_input(1)
     if not w.type.dtype.is_float or (w.constant is not None and w.constant.sparsity is not None):
@@ -76,12 +76,32 @@ def _scalable(producer: Node, fixed: set[Value]) -> bool:
     return known and (w.is_constant or w in fixed)
 
 
-class _Folding:
+class Preparing:
+    """Makes nodes of weights, which backends compute when they load the graph; `made` has them."""
+
+    def __init__(self, label: str) -> None:
+        self.label, self.made = label, list[Node]()
+
+    def shaped(self, value: Value, shape: tuple[int, ...]) -> Value:
+        """The value in a shape of as many elements; one element is repeated."""
+        if value.type.size == 1 and shape != (1,) * len(shape):
+            flat = self.shaped(value, (1,) * len(shape))
+            return self.add(mv.EXPAND, [flat], mv.ExpandAttrs(shape))
+        return value if value.type.shape == shape else self.add(mv.RESHAPE, [value], mv.ReshapeAttrs(shape))
+
+    def add(self, op: Op, inputs: list[Value], attrs: object = _PLAIN) -> Value:
+        """The result of one more node."""
+        self.made.append(apply(op, inputs, attrs, f"{self.label}/{op.name}"))
+        return self.made[-1].output
+
+
+class _Folding(Preparing):
     """Makes the nodes that take the place of a folded one."""
 
-    def __init__(self, node: Node, producer: Node, other: Value, fixed: set[Value]) -> None:
-        self.node, self.producer, self.made = node, producer, list[Node]()
-        self.row = self._shaped(other, (node.output.type.shape[-1],))
+    def __init__(self, node: Node, producer: Node, other: Value) -> None:
+        super().__init__(producer.label)
+        self.node, self.producer = node, producer
+        self.row = self.shaped(other, (node.output.type.shape[-1],))
 
     def nodes(self) -> list[Node]:
         """Those that prepare weights and bias, then the product."""
@@ -89,12 +109,12 @@ class _Folding:
         x, w, bias = (*producer.inputs, None)[:3]
         if node.op in (ew.MUL, ew.DIV):
             assert w is not None
-            w = self._add(node.op, [w, self._shaped(self.row, self._along(w.type))])
-            bias = bias and self._add(node.op, [bias, self.row])
+            w = self.add(node.op, [w, self.shaped(self.row, self._along(w.type))])
+            bias = bias and self.add(node.op, [bias, self.row])
         elif bias is not None:
-            bias = self._add(node.op, [bias, self.row])
+            bias = self.add(node.op, [bias, self.row])
         else:
-            bias = self.row if node.op is ew.ADD else self._add(ew.NEG, [self.row], ew.UnaryAttrs())
+            bias = self.row if node.op is ew.ADD else self.add(ew.NEG, [self.row], ew.UnaryAttrs())
         attrs = dataclasses.replace(producer.attrs, activation=node.attrs.activation)
         inputs = [x, w] if bias is None else [x, w, bias]
         return [*self.made, Node(producer.op, inputs, node.outputs, attrs, producer.label)]
@@ -103,13 +123,3 @@ class _Folding:
         """The shape in which the row lies along the weights' axis of channels."""
         axis = output_axis(self.producer, w)
         return tuple(size if i == axis else 1 for i, size in enumerate(w.shape))
-
-    def _shaped(self, value: Value, shape: tuple[int, ...]) -> Value:
-        if value.type.size == 1 and shape != (1,) * len(shape):
-            flat = self._shaped(value, (1,) * len(shape))
-            return self._add(mv.EXPAND, [flat], mv.ExpandAttrs(shape))
-        return value if value.type.shape == shape else self._add(mv.RESHAPE, [value], mv.ReshapeAttrs(shape))
-
-    def _add(self, op: Op, inputs: list[Value], attrs: object = _PLAIN) -> Value:
-        self.made.append(apply(op, inputs, attrs, f"{self.producer.label}/{op.name}"))
-        return self.made[-1].output

@@ -15,6 +15,7 @@ from webinfer.passes.dequantize_constants import dequantize_constants
 from webinfer.passes.drop_rounding import drop_rounding, note_rounding
 from webinfer.passes.eliminate_dead import eliminate_dead
 from webinfer.passes.fold_affine import fold_affine
+from webinfer.passes.fold_scales import fold_scales, split_scales
 from webinfer.passes.fuse_activation import fuse_activation
 from webinfer.passes.fuse_attention import fuse_attention
 from webinfer.passes.fuse_channel_pad_add import fuse_channel_pad_add
@@ -39,7 +40,9 @@ PIPELINE: tuple[Pass, ...] = (
     fuse_layer_norm,
     fuse_curves,
     eliminate_dead,  # what the fused nodes no longer read would keep others from being merged
+    split_scales,
     fold_affine,
+    fold_scales,  # behind it: what stands alone still
     absorb_pads,
     delay_upsampling,  # before residuals: a residual has the larger size
     fuse_residual,  # before activations: conv + bias, then residual, then activation
