@@ -1,4 +1,4 @@
-"""The command line: `webinfer inspect | run | bench | verify | tune | dump`."""
+"""The command line: `webinfer inspect | run | bench | verify | tune | compile | dump`."""
 
 from __future__ import annotations
 
@@ -85,6 +85,7 @@ def _parser() -> argparse.ArgumentParser:
             sub.add_argument("--budget-ms", type=float, default=10_000, help="time to spend (default: %(default)s)")
             sub.add_argument("--import", dest="known", type=Path, help="a log of earlier tuning to begin with")
             sub.add_argument("--log", type=Path, help="write what is known of this GPU as JSON lines")
+    _add_compile(verbs)
     text = "write what a model is compiled to, on every backend: graph, plan, steps, shaders, dispatches"
     sub = verbs.add_parser("dump", help=text, description=text)
     sub.add_argument("model", help="a model file, a URL, or the name of a known model")
@@ -93,11 +94,47 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _add_compile(verbs: Any) -> None:
+    text = "compile a model into one file that runs without Python"
+    sub = verbs.add_parser("compile", help=text, description=text)
+    sub.add_argument("model", help="a model file, a URL, or the name of a known model")
+    sub.add_argument("-o", dest="output", type=Path, required=True, metavar="NAME.webinfer", help="or NAME.wasm")
+    sub.add_argument("--backend", default="wasm,webgpu", help="what the package runs on (default: %(default)s)")
+    sub.add_argument("--task", help="put a task in: face-detector or image-classifier")
+    sub.add_argument("--build", help="of the kernels: relaxed, simd128, scalar, or several with commas")
+    sub.add_argument("--library", action="store_true", help="a .wasm that imports nothing and is no command")
+    sub.add_argument("--precision", default="float32", help="float16: half the memory on webgpu")
+    sub.add_argument("--shape", action="append", metavar="INPUT=1x16", help="sizes that are open; may be repeated")
+    sub.add_argument("--member", help="the model to take from a bundle (.task, .zip) that holds several")
+    sub.set_defaults(verb=_compile)
+
+
+async def _compile(args: argparse.Namespace) -> int:
+    from webinfer.package import compile_model, compile_wasm  # which other verbs may do without
+
+    suffix, builds = args.output.suffix, {} if args.build is None else {"builds": args.build.split(",")}
+    options = {"task": args.task, "shapes": _shapes(args), "member": args.member}
+    if suffix == ".webinfer":
+        options |= {"precision": args.precision, **builds}
+        data = await compile_model(args.model, backend=args.backend.split(","), **options)
+    elif suffix == ".wasm":
+        build = args.build or "simd128"
+        data = await compile_wasm(args.model, build=build, command=not args.library, **options)
+    else:
+        raise InputError(f"-o {str(args.output)!r}: a compiled model is called NAME.webinfer or NAME.wasm")
+    args.output.write_bytes(data)
+    print(f"{args.output}: {len(data):,} bytes")
+    return 0
+
+
 async def _load(args: argparse.Namespace) -> Session:
     backend = args.backend.split(",") if "," in args.backend else args.backend
-    shapes = dict(map(_shape, args.shape)) if args.shape else None
-    options = {"precision": args.precision, "shapes": shapes, "member": args.member}
+    options = {"precision": args.precision, "shapes": _shapes(args), "member": args.member}
     return await load(args.model, backend=backend, strict=args.strict, **options)
+
+
+def _shapes(args: argparse.Namespace) -> dict[str, tuple[int, ...]] | None:
+    return dict(map(_shape, args.shape)) if args.shape else None
 
 
 def _shape(text: str) -> tuple[str, tuple[int, ...]]:

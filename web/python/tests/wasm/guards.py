@@ -210,7 +210,7 @@ class BuildHost(NativeHost):
         super().__init__()
         self._isa, self._threads = isa, threads
 
-    async def kernels(self, isa: str | None = None, threads: int | None = 1) -> Kernels:
+    async def kernels(self, isa: str | None = None, threads: int | None = 1, module: bytes = b"") -> Kernels:
         """A new kernel instance."""
         isa = isa or self._isa
         if isa.endswith(SUFFIX):

@@ -15,10 +15,10 @@ from pyodide.ffi import JsException, JsProxy, to_js
 
 from webinfer.errors import BackendUnavailableError, InputError, ModelFormatError
 from webinfer.flags import debug
-from webinfer.host.checksums import sealed, unsealed
+from webinfer.host.checksums import check_kernels, sealed, unsealed
 from webinfer.host.gpu import GpuTensor
 from webinfer.host.interface import Capability, Kernels, Progress, ProgressEvent, SizeCheck
-from webinfer.host.kernels_browser import best_build, open_kernels
+from webinfer.host.kernels_browser import best_build, open_kernels, open_module
 from webinfer.host.late_parts import find_late_parts
 from webinfer.host.own_files import own_file, own_identity
 from webinfer.host.prefetch import fetched, prefetched
@@ -103,7 +103,7 @@ class BrowserHost:
         except JsException as error:
             raise ModelFormatError(f"cannot fetch {url!r}: {error}; check the address and the network") from error
 
-    async def kernels(self, isa: str | None = None, threads: int | None = 1) -> Kernels:
+    async def kernels(self, isa: str | None = None, threads: int | None = 1, module: bytes = b"") -> Kernels:
         """A new kernel instance: the best build that this engine accepts unless one is named.
 
         More than one thread needs a cross-origin isolated worker; elsewhere there is one.
@@ -111,11 +111,23 @@ class BrowserHost:
         Raises:  BackendUnavailableError if the module, its memory or a thread cannot be had
         """
         chosen = isa or best_build()
+        if module:
+            return await open_module(module, chosen)
         wanted = self.default_threads() if threads is None else threads
         if wanted > 1 and chosen != "scalar" and not self.why_one_thread():
             url = self.asset(f"kernels/webinfer-{chosen}-threads.wasm")
             return await open_thread_pool(url, self.asset("static/thread_worker.js"), chosen, wanted)
         return await open_kernels(self.asset(f"kernels/webinfer-{chosen}.wasm"), chosen)
+
+    async def kernel_module(self, build: str) -> memoryview:
+        """The bytes of a build of the kernel module.
+
+        Raises:  BackendUnavailableError, ModelFormatError if it cannot be had; IntegrityError if it is damaged
+        """
+        url = self.asset(f"kernels/webinfer-{build}.wasm")
+        data = await self.fetch(url)
+        check_kernels(url, data)
+        return data
 
     def default_threads(self) -> int:
         """Threads that suit the machine: its cores up to four, half of them above, at most eight."""

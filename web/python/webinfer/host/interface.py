@@ -114,12 +114,19 @@ class Host(Protocol):
         Raises:  ModelFormatError if it lies outside of that folder, by a link for example, or is no file
         """
 
-    async def kernels(self, isa: str | None = None, threads: int | None = 1) -> Kernels:
+    async def kernels(self, isa: str | None = None, threads: int | None = 1, module: bytes = b"") -> Kernels:
         """A new kernel instance: the best build that this engine of WebAssembly runs, unless `isa` names one.
 
-        `threads` None means what suits the machine; where threads cannot be had there is one.
+        `threads` None means what suits the machine; where threads cannot be had there is one. `module` are the bytes
+        of that build of one thread, where they are not the host's own.
 
         Raises:  BackendUnavailableError with the reason
+        """
+
+    async def kernel_module(self, build: str) -> memoryview:
+        """The bytes of a build of the kernel module, such as "simd128-threads".
+
+        Raises:  BackendUnavailableError, ModelFormatError if it cannot be had; IntegrityError
         """
 
     async def gpu(self) -> Any:

@@ -42,7 +42,22 @@ async def open_kernels(url: str, isa: str) -> BrowserKernels:
 
     Raises:  BackendUnavailableError if the module cannot be fetched, compiled or started
     """
-    module = await compiled(url)
+    return await _opened(url, await compiled(url), isa)
+
+
+async def open_module(data: bytes, isa: str) -> BrowserKernels:
+    """A new instance of a module that is not the page's own.
+
+    Raises:  BackendUnavailableError if it cannot be compiled or started
+    """
+    try:
+        module = await js.WebAssembly.compile(to_js(data))
+    except JsException as error:
+        raise BackendUnavailableError(f"a kernel module cannot be compiled: {error}") from error
+    return await _opened("of a package", module, isa)
+
+
+async def _opened(url: str, module: Any, isa: str) -> BrowserKernels:
     memory = js.WebAssembly.Memory.new(options(initial=FIRST_PAGES, maximum=MAX_PAGES))
     return BrowserKernels(isa, await instance(url, module, memory), memory)
 

@@ -50,6 +50,20 @@ def kernel_folder() -> Path:
     )
 
 
+def checked_module(build: str) -> bytes:
+    """The bytes of a build.
+
+    Raises:  BackendUnavailableError if there is none; IntegrityError if the file is damaged
+    """
+    file = kernel_folder() / f"webinfer-{build}.wasm"
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        raise BackendUnavailableError(f"no kernel module {file}: {error.strerror}") from error
+    check_kernels(str(file), data)
+    return data
+
+
 @lru_cache(maxsize=3)
 def _module(isa: str) -> wasmtime.Module:
     """The compiled build; machine code is stored under the hash of what it was made of.
@@ -58,18 +72,27 @@ def _module(isa: str) -> wasmtime.Module:
 
     Raises:  IntegrityError if the file is damaged
     """
-    file = kernel_folder() / f"webinfer-{isa}.wasm"
-    data = file.read_bytes()
-    check_kernels(str(file), data)
+    data = checked_module(isa)
     compiler = f"wasmtime {version('wasmtime')} {platform.machine()} "
     place = f"machine-code.{hashlib.sha256(compiler.encode() + data).hexdigest()[:32]}"
     if (stored := cache_folder.recall(place)) is not None:
         try:
             return wasmtime.Module.deserialize(_engine(), bytes(stored))
         except wasmtime.WasmtimeError as error:
-            debug(1, f"stored machine code of {file.name} does not fit here: {error}")
+            debug(1, f"stored machine code of the build {isa} does not fit here: {error}")
     module = wasmtime.Module(_engine(), data)
     cache_folder.remember(place, bytes(module.serialize()), MAX_STORED)
+    return module
+
+
+def _foreign(data: bytes) -> wasmtime.Module:
+    """A module that is not of this installation, compiled: it imports a memory and nothing else."""
+    try:
+        module = wasmtime.Module(_engine(), data)
+    except wasmtime.WasmtimeError as error:
+        raise BackendUnavailableError(f"a kernel module cannot be compiled: {error}") from error
+    if [(i.module, i.name) for i in module.imports] != [("env", "memory")]:
+        raise BackendUnavailableError("a kernel module imports other things than a memory")
     return module
 
 
@@ -88,11 +111,11 @@ def _close_all() -> None:
 class NativeKernels:
     """One instance with a linear memory of its own (host.interface.Kernels).
 
-    Raises:  OutOfMemoryError if that memory cannot be had
+    Raises:  OutOfMemoryError if that memory cannot be had; BackendUnavailableError if the bytes are no kernel module
     """
 
-    def __init__(self, isa: str) -> None:
-        module = _module(isa)
+    def __init__(self, isa: str, data: bytes = b"") -> None:
+        module = _foreign(data) if data else _module(isa)
         self.isa, self.threads = isa, 1
         self._store: wasmtime.Store | None = wasmtime.Store(_engine())
         wanted = next(i.type for i in module.imports if i.name == "memory")

@@ -91,7 +91,7 @@ class NativeHost:
             raise ModelFormatError(f"{name!r}, which {place!r} names, is no file in the folder {str(folder)!r}")
         return str(found)
 
-    async def kernels(self, isa: str | None = None, threads: int | None = 1) -> Kernels:
+    async def kernels(self, isa: str | None = None, threads: int | None = 1, module: bytes = b"") -> Kernels:
         """A new kernel instance of one thread, whatever `threads` says; relaxed SIMD unless `isa` names another build.
 
         Raises:  BackendUnavailableError if wasmtime or the build is missing
@@ -102,7 +102,16 @@ class NativeHost:
 
         if isa is not None and isa not in BUILDS:
             raise BackendUnavailableError(f"no kernel build is called {isa!r}; there are {', '.join(BUILDS)}")
-        return NativeKernels(isa or BUILDS[0])
+        return NativeKernels(isa or BUILDS[0], module)
+
+    async def kernel_module(self, build: str) -> memoryview:
+        """The bytes of a build of the kernel module.
+
+        Raises:  BackendUnavailableError if it is missing; IntegrityError if it is damaged
+        """
+        from webinfer.host.kernels_native import checked_module
+
+        return memoryview(checked_module(build))
 
     async def gpu(self) -> Any:
         """The shared GPU device; a new one if the last one was lost.

@@ -73,6 +73,11 @@ FORMATS = [
         "every other operator", keys=frozenset(("inputs", "operators")),
     ),
 ]  # fmt: skip
+# Compiled already: no table of converters, no node.
+PACKAGE = Format(
+    "webinfer package", (".webinfer",), "webinfer.package.reading:read_package", "packages of another version",
+    signature=lambda head: head[:8] == b"webinfer",
+)  # fmt: skip
 
 
 def model_names(files: Iterable[str]) -> list[str]:
@@ -192,7 +197,7 @@ def outline(data: memoryview, name: str) -> tuple[str, Outline]:
 def _row(data: memoryview, name: str) -> tuple[Format, Any]:
     """The format of these bytes, and what its reader takes."""
     head = bytes(data[:_HEAD])
-    for row in FORMATS:
+    for row in (*FORMATS, PACKAGE):
         if row.signature is not None and row.signature(head):
             return row, data
     described = _json_object(data) if head.startswith(b"{") else {}

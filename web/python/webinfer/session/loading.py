@@ -13,6 +13,7 @@ from webinfer.authoring.builder import GraphBuilder
 from webinfer.backends.base import PlanEntry
 from webinfer.errors import InputError, IntegrityError, ModelFormatError
 from webinfer.flags import debug, debug_level
+from webinfer.graph.compiled import CompiledGraph
 from webinfer.graph.ir import Graph
 from webinfer.graph.printer import print_graph
 from webinfer.host import current
@@ -191,6 +192,10 @@ class _Loading:
 
     def _finished(self, graph: Graph) -> Graph:
         """A graph that was read, or a part of one, as backends take it."""
+        if isinstance(graph, CompiledGraph):
+            if self.dequantize or self.rounding or self.post is not None or self.options.float16:
+                raise InputError(f"{graph.name!r} is compiled already: give such options, and tasks, to `compile`")
+            return graph
         if self.dequantize:
             in_real_numbers(graph)
         if self.post is not None:

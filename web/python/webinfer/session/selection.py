@@ -18,6 +18,7 @@ from webinfer.errors import (
     LimitError,
     UnsupportedOpError,
 )
+from webinfer.graph.compiled import CompiledGraph
 from webinfer.graph.ir import Graph, Node
 from webinfer.host.interface import Capability, Host, Progress
 from webinfer.ops.custom import CustomOp
@@ -182,6 +183,9 @@ async def _divide(
 
 async def _build(name: str, graph: Graph, host: Host, options: LoadOptions) -> Executor:
     """The graph on one backend, or on it and on an assistant that accepts all nodes that it refuses."""
+    if isinstance(graph, CompiledGraph):
+        compiled: Executor = await graph.build(name, host, options.of(name))
+        return compiled
     try:
         return await registry.open_backend(name).build(graph, host, options.of(name))
     except UnsupportedOpError as error:

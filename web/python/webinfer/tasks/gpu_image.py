@@ -19,7 +19,7 @@ WORKGROUP = 8  # output pixels a side
 def gpu_pictures(session: Session, border: Border = Border.BLACK) -> GpuPictures | None:
     """What takes pictures to the device that a session runs on; None where there is no such device or no such way."""
     device = session.executor.device
-    return None if device is None or device.lost else device.pictures(_specs(border))
+    return None if device is None or device.lost else device.pictures(picture_passes(border))
 
 
 def place_image(
@@ -47,7 +47,7 @@ def _params(crop: Crop, size: tuple[int, int], scale: float, offset: float) -> t
 
 
 @functools.cache
-def _specs(border: Border) -> dict[str, PipelineSpec]:
+def picture_passes(border: Border) -> dict[str, PipelineSpec]:
     """The pass for textures and the one for video frames."""
     slots = [Slot("y", Element.F32, Access.WRITE, single=True)]
     params = _params(Crop(Region.whole(1, 1), 1, 1), (1, 1), 1, 0)

@@ -147,13 +147,17 @@ class WebGpuExecutor(Executor):
     # ----- running
 
     def _input_buffers(self, inputs: Mapping[str, Any]) -> list[tuple[int, Any]]:
-        return [(region.block.buffer, inputs[name]) for name, region in self._schedule.inputs.items()]
+        return [(buffer, inputs[name]) for name, buffer in self.input_buffers().items()]
 
     def _write(self, program: GpuProgram, inputs: Mapping[str, Any]) -> None:
         for buffer, data in self._input_buffers(inputs):
             program.write(buffer, data)
 
-    def _results(self) -> tuple[list[Value], list[Span]]:
+    def input_buffers(self) -> dict[str, int]:
+        """The number of the buffer that holds each input."""
+        return {name: region.block.buffer for name, region in self._schedule.inputs.items()}
+
+    def results(self) -> tuple[list[Value], list[Span]]:
         """Outputs that have elements, and where they lie."""
         found = [(v, _span_of(region, v.type.nbytes)) for v, region in self._schedule.outputs if v.type.size]
         return [v for v, _ in found], [span for _, span in found]
@@ -161,7 +165,7 @@ class WebGpuExecutor(Executor):
     async def run(self, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
         """The outputs by name: one submit, one readback, whatever the model's size. Runs may overlap."""
         program = await self._ready()
-        values, spans = self._results()
+        values, spans = self.results()
         data = await program.run(self._base, len(self._schedule.run), spans, self._input_buffers(inputs))
         found = dict(zip(values, data, strict=True))
         return {v.name: _tensor(found.get(v, memoryview(b"")), v.type) for v, _ in self._schedule.outputs}
@@ -169,7 +173,7 @@ class WebGpuExecutor(Executor):
     async def run_on_gpu(self, inputs: Mapping[str, Any]) -> dict[str, GpuTensor]:
         """The outputs by name, each in a GPU buffer of its own; nothing is read back."""
         program, device = await self._ready(), self._device
-        values, spans = self._results()
+        values, spans = self.results()
         buffers = await program.keep(self._base, len(self._schedule.run), spans, self._input_buffers(inputs))
         return {
             v.name: GpuTensor(b, v.type.shape, v.type.dtype, device, program.release)

@@ -1,0 +1,11 @@
+"""Compiled models on disk: a `.webinfer` file, or one `.wasm` that any WebAssembly engine runs without webinfer.
+
+`compiling` loads a model on stand-ins that note what they are asked for (`recording`), `pruning` leaves of the kernels'
+module (`module`) what the plan calls, `container` is the file's form, `reading` makes a session of it,
+`standalone` and `command` write the `.wasm`. web/player runs packages in pages without Python.
+"""
+
+from webinfer.package.compiling import compile_model
+from webinfer.package.standalone import compile_wasm
+
+__all__ = ["compile_model", "compile_wasm"]

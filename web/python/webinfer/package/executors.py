@@ -1,0 +1,227 @@
+"""Runs a package's plans: on kernels of its own, and on a GPU device. Knows no operator and no graph."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any
+
+from webinfer.backends.base import Abilities, Executor, MemoryReport, PlanRow
+from webinfer.backends.wasm.loaded_plan import Layout, LoadedPlan, Place
+from webinfer.errors import ClosedError, DeviceLostError, InputError, LimitError, ModelFormatError
+from webinfer.graph.ir import Graph, Node, Value
+from webinfer.host.gpu import DispatchSpec, GpuDevice, GpuProgram, GpuTensor, PipelineSpec, Span
+from webinfer.host.interface import Host, Kernels
+from webinfer.package.container import Package
+from webinfer.plan.kernel_constants import MEMORY_MAX_BYTES
+from webinfer.tensor import Tensor
+
+NO_GRAPH = "a package holds no graph to look into; verify the model that it was compiled from"
+
+
+def _rows(backend: str, kernels: Sequence[Any]) -> list[PlanRow]:
+    return [PlanRow(i, "", "", backend, str(k), "", 0, 0, "compiled into the package") for i, k in enumerate(kernels)]
+
+
+class PackagedWasm(LoadedPlan):
+    """A plan of a package in the memory of an instance of the package's own kernels."""
+
+    def __init__(self, graph: Graph, package: Package, section: str, kernels: Kernels, host: Host) -> None:
+        plan = package.json(section)
+        ends = [
+            tuple(Place(v.name, v.type, _whole(at)) for v, at in zip(values, plan[key], strict=True))
+            for key, values in (("inputs", graph.inputs), ("outputs", graph.outputs))
+        ]
+        top, (program, steps) = _whole(plan["top"]), map(_whole, plan["program"])
+        if top > MEMORY_MAX_BYTES:
+            raise LimitError(f"memory of package {graph.name!r} in bytes", top, MEMORY_MAX_BYTES, "it is damaged")
+        if _whole(plan["heap"]) != kernels.heap_base:
+            raise ModelFormatError(f"package {graph.name!r} is laid out for other kernels than those in it")
+        memory = MemoryReport(*map(_whole, plan["memory"]))
+        super().__init__(
+            Layout(graph.name, ends[0], ends[1], program, steps, kernels.heap_base, top, memory), host, kernels
+        )
+        self._names = plan["steps"]
+        kernels.grow(top)
+        sources = package.section("weights"), package.section(f"{section}/programs")
+        for address, source, at, nbytes in plan["writes"]:
+            if (data := sources[source][at : at + nbytes]) and _whole(at) + len(data) == at + nbytes:
+                kernels.write(address, data)
+            else:
+                raise ModelFormatError(f"package {graph.name!r} writes bytes that it does not have")
+        if plan["prepare"] is not None:
+            prepare, count = map(_whole, plan["prepare"])
+            kernels.run(prepare, 0, count)
+
+    def rows(self) -> Sequence[PlanRow]:
+        """The kernels that an inference calls."""
+        return _rows("wasm", self._names)
+
+    async def probe(self, inputs: Mapping[str, memoryview]) -> AsyncIterator[tuple[Node, Value, Tensor]]:
+        """Never yields.
+
+        Raises:  InputError
+        """
+        raise InputError(NO_GRAPH)
+        yield
+
+
+def _whole(number: Any) -> int:
+    """A number from 0 up.
+
+    Raises:  ModelFormatError
+    """
+    if type(number) is not int or not 0 <= number < 1 << 53:
+        raise ModelFormatError(f"a package has {str(number)[:40]!r} where a whole number belongs")
+    return number
+
+
+def gpu_fits(row: Mapping[str, Any], device: GpuDevice) -> bool:
+    """Whether a plan is for a device: it has the features, and its name one of the words if there are any."""
+    words = device.name.lower().replace("(", " ").replace("/", " ").split()
+    named = any(word.startswith(tuple(row["adapters"])) for word in words)
+    return {*row["features"]} <= device.features and (named or not row["adapters"])
+
+
+class PackagedGpu(Executor):
+    """A plan of a package on a GPU device."""
+
+    backend = "webgpu"
+    abilities = Abilities(gpu_results=True, overlapping_runs=True)
+
+    def __init__(self, graph: Graph, package: Package, section: str, device: GpuDevice) -> None:
+        plan = package.json(section)
+        specs = package.json("webgpu/shaders")
+        self.graph, self._device = graph, device
+        self._program: GpuProgram | None = None
+        self._sizes, self._uniforms = list(map(_whole, plan["buffers"])), bytes.fromhex(plan["uniforms"])
+        self._dispatches = [
+            (str(label), PipelineSpec(**{**specs[_whole(number)], "bindings": tuple(specs[number]["bindings"])}),
+             tuple(_span(row, len(self._sizes)) for row in bindings), _groups(groups))
+            for label, number, bindings, groups in plan["dispatches"]
+        ]  # fmt: skip
+        weights = package.section("weights")
+        self._writes = [(_number(b, self._sizes), weights[_whole(at) : at + _whole(n)]) for b, at, n in plan["writes"]]
+        self._prepare, self._freed = _whole(plan["prepare"]), [_number(b, self._sizes) for b in plan["freed"]]
+        pairs = zip(graph.inputs, plan["inputs"], strict=True)
+        self._inputs = {v.name: _number(buffer, self._sizes) for v, buffer in pairs}
+        ends = zip(graph.outputs, plan["outputs"], strict=True)
+        self._outputs = [(v, None if row is None else _span(row, len(self._sizes) - 1)) for v, row in ends]
+        self._memory = MemoryReport(*map(_whole, plan["memory"]))
+
+    async def load(self) -> PackagedGpu:
+        """Makes pipelines and buffers, uploads the weights and runs what runs once; the executor itself.
+
+        Raises:  GpuError, OutOfMemoryError, DeviceLostError
+        """
+        device = self._device
+        numbers = device.start_pipelines([spec for _, spec, _, _ in self._dispatches])
+        rows = zip(self._dispatches, numbers, strict=True)
+        dispatches = [DispatchSpec(label, number, spans, groups) for (label, _, spans, groups), number in rows]
+        program = await device.program(self.graph.name, self._sizes, self._uniforms, dispatches)
+        try:
+            for buffer, data in self._writes:
+                program.write(buffer, data)
+            await device.pipelines_ready(numbers)
+            if self._prepare:
+                await program.run(0, self._prepare, [])
+            program.free(self._freed, self._prepare)
+        except BaseException:
+            program.close()
+            raise
+        self._program = program
+        return self
+
+    @property
+    def device(self) -> GpuDevice:
+        """The device that holds the program."""
+        return self._device
+
+    @property
+    def lost(self) -> str:
+        """Why the device is gone, or the empty text."""
+        return self._device.lost
+
+    def _ready(self) -> tuple[GpuProgram, int]:
+        """The program, and how many dispatches an inference has."""
+        if self._program is None:
+            raise ClosedError(f"the session of {self.graph.name!r} is closed; load the package again")
+        if self._device.lost:
+            raise DeviceLostError(f"{self.graph.name!r}: the GPU was lost ({self._device.lost}); run again")
+        return self._program, len(self._dispatches) - self._prepare
+
+    def _given(self, inputs: Mapping[str, Any]) -> list[tuple[int, Any]]:
+        return [(buffer, inputs[name]) for name, buffer in self._inputs.items()]
+
+    async def run(self, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
+        """The outputs by name: one submit, one readback."""
+        program, count = self._ready()
+        spans = [span for _, span in self._outputs if span is not None]
+        found = iter(await program.run(self._prepare, count, spans, self._given(inputs)))
+        data = [memoryview(b"") if span is None else next(found) for _, span in self._outputs]
+        rows = zip(self._outputs, data, strict=True)
+        return {v.name: Tensor(bytes_, v.type.shape, v.type.dtype, v.type.quant) for (v, _), bytes_ in rows}
+
+    async def run_on_gpu(self, inputs: Mapping[str, Any]) -> dict[str, GpuTensor]:
+        """The outputs by name, each in a GPU buffer of its own; nothing is read back."""
+        program, count = self._ready()
+        ends = [(v, span) for v, span in self._outputs if span is not None]
+        buffers = await program.keep(self._prepare, count, [span for _, span in ends], self._given(inputs))
+        rows = zip(ends, buffers, strict=True)
+        return {v.name: GpuTensor(b, v.type.shape, v.type.dtype, self._device, program.release) for (v, _), b in rows}
+
+    def rows(self) -> Sequence[PlanRow]:
+        """The shaders that an inference runs."""
+        return _rows("webgpu", [label for label, _, _, _ in self._dispatches[self._prepare :]])
+
+    def memory(self) -> MemoryReport:
+        """As it was when the model was compiled."""
+        return self._memory
+
+    async def probe(self, inputs: Mapping[str, memoryview]) -> AsyncIterator[tuple[Node, Value, Tensor]]:
+        """Never yields.
+
+        Raises:  InputError
+        """
+        raise InputError(NO_GRAPH)
+        yield
+
+    async def profile(self, inputs: Mapping[str, memoryview], rounds: int) -> list[float]:
+        """Milliseconds of each dispatch, averaged over a few repeats."""
+        program, count = self._ready()
+        self._fill(program, inputs)
+        return [await program.time(self._prepare + i, 1, 8 * rounds) for i in range(count)]
+
+    async def pass_ms(self, inputs: Mapping[str, memoryview], repeats: int) -> float:
+        """Milliseconds of all dispatches, once; the average of `repeats` passes."""
+        program, count = self._ready()
+        self._fill(program, inputs)
+        return await program.time(self._prepare, count, repeats)
+
+    def _fill(self, program: GpuProgram, inputs: Mapping[str, Any]) -> None:
+        for buffer, data in self._given(inputs):
+            program.write(buffer, data)
+
+    def close(self) -> None:
+        """Frees the buffers; the device is shared and stays."""
+        if self._program is not None:
+            self._program.close()
+            self._program = None
+
+
+def _number(buffer: Any, sizes: Sequence[int]) -> int:
+    """A buffer's number."""
+    if _whole(buffer) >= len(sizes):
+        raise ModelFormatError(f"a package names buffer {buffer} of {len(sizes)}")
+    return int(buffer)
+
+
+def _span(row: Sequence[Any], last: int) -> Span:
+    buffer, offset, nbytes = map(_whole, row)
+    if buffer > last:
+        raise ModelFormatError(f"a package names buffer {buffer}, its last is {last}")
+    return Span(buffer, offset, nbytes)
+
+
+def _groups(row: Sequence[Any]) -> tuple[int, int, int]:
+    x, y, z = map(_whole, row)
+    return x, y, z
