@@ -85,16 +85,16 @@ def _parser() -> argparse.ArgumentParser:
             sub.add_argument("--budget-ms", type=float, default=10_000, help="time to spend (default: %(default)s)")
             sub.add_argument("--import", dest="known", type=Path, help="a log of earlier tuning to begin with")
             sub.add_argument("--log", type=Path, help="write what is known of this GPU as JSON lines")
-    _add_compile(verbs)
+    _add_compilers(verbs)
+    return parser
+
+
+def _add_compilers(verbs: Any) -> None:
     text = "write what a model is compiled to, on every backend: graph, plan, steps, shaders, dispatches"
     sub = verbs.add_parser("dump", help=text, description=text)
     sub.add_argument("model", help="a model file, a URL, or the name of a known model")
     sub.add_argument("--to", type=Path, required=True, metavar="DIR", help="folder for the files")
     sub.set_defaults(verb=_dump)
-    return parser
-
-
-def _add_compile(verbs: Any) -> None:
     text = "compile a model into one file that runs without Python"
     sub = verbs.add_parser("compile", help=text, description=text)
     sub.add_argument("model", help="a model file, a URL, or the name of a known model")

@@ -137,8 +137,8 @@ class Package:
             data = unpacking.decompress(data, size)
         except zlib.error as error:
             raise ModelFormatError(f"section {name!r} of package {self.name!r} cannot be unpacked: {error}") from None
-        if len(data) != size:
-            raise ModelFormatError(f"section {name!r} of package {self.name!r} has {len(data)} bytes, not {size}")
+        if len(data) != size or not unpacking.eof:
+            raise ModelFormatError(f"section {name!r} of package {self.name!r} does not have {size} bytes")
         return data
 
     def json(self, name: str) -> Any:

@@ -70,7 +70,8 @@ def _skip_prefixed(cursor: Cursor, prefix: int) -> None:
 def pruned(module: Module, kernels: Iterable[str], dropped: Iterable[str], exports: Sequence[str]) -> Module:
     """The module with what `exports` and `kernels` reach and nothing else.
 
-    `dropped` are kernels that no plan of the package calls: who calls one of them all the same, traps.
+    `dropped` are kernels that no plan of the package calls: who calls one of them all the same, traps. One function
+    of each type does that for all.
 
     Raises:  ModelFormatError if the module lacks one of the names, or has code that is not known here
     """
@@ -80,11 +81,13 @@ def pruned(module: Module, kernels: Iterable[str], dropped: Iterable[str], expor
         raise ModelFormatError(f"the kernel module has no function {min(missing)!r}; rebuild the kernels")
     alive = {numbers[name] for name in kept}
     traps = {numbers[name] for name in dropped if name in numbers} - alive
-    bodies, calls = dict[int, bytes](), dict[int, list[Call]]()
+    bodies, calls, first = dict[int, bytes](), dict[int, list[Call]](), dict[int, int]()
+    stands = {n: first.setdefault(module.signatures[n - module.imported], n) for n in sorted(traps)}
     waiting = sorted(alive | ({module.start} if module.start is not None else set()))
     imported = module.imported
     while waiting:
         number = waiting.pop()
+        number = stands.get(number, number)
         if number in bodies or number < imported:
             continue
         bodies[number] = TRAPS if number in traps else module.bodies[number - imported]
@@ -92,6 +95,7 @@ def pruned(module: Module, kernels: Iterable[str], dropped: Iterable[str], expor
         waiting += [called for _, _, called in calls[number]]
     order = sorted(bodies)
     new = {n: n for n in range(imported)} | {old: imported + i for i, old in enumerate(order)}
+    new |= {old: new[stand] for old, stand in stands.items() if stand in new}
     return Module(
         module.types,
         module.imports,

@@ -43,8 +43,6 @@ class PackagedModel(CompiledGraph):
         rows = self._package.header.get(backend)
         if not isinstance(rows, list) or not rows or backend not in ("wasm", "webgpu"):
             raise BackendUnavailableError(f"package {self.name!r} has no plan for {backend}; compile it for {backend}")
-        if backend == "wasm":
-            return await self._on_wasm(rows, host)
         with _form(self._package):
             return await (self._on_wasm(rows, host) if backend == "wasm" else self._on_gpu(rows, host))
 
