@@ -37,6 +37,7 @@ VERBS: dict[str, Verb] = {
         ALL,
         "a custom operator through a shared GPU buffer and through host memory, timed",
     ),
+    "frames": Verb("bench.frames", ALL, "frames a second of camera tasks, beside MediaPipe's packages for pages"),
     "throughput": Verb(
         "bench.throughput", ALL, "MobileNet v2 in batches and matrix products on a GPU, beside PyTorch's"
     ),

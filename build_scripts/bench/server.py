@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any
 
 MAX_POST_BYTES = 1 << 20
+UNSAFE = " 'unsafe-eval'"  # of a rival that makes functions of strings
 POLICY = (
-    "default-src 'self'; script-src 'self' 'wasm-unsafe-eval' blob:; worker-src 'self' blob:; "
+    "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'{} blob:; worker-src 'self' blob:; "
     "connect-src 'self' blob: data:; img-src 'self' data:"  # TF.js makes its thread workers from blobs
 )
 HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Embedder-Policy": "require-corp",
     "Cross-Origin-Resource-Policy": "same-origin",
-    "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "no-cache",
 }
@@ -33,8 +33,10 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
     }  # fmt: skip
     protocol_version = "HTTP/1.1"
 
-    def __init__(self, *args: Any, reports: "queue.Queue[list[Any]]", native: Answer | None, **kwargs: Any) -> None:
-        self._reports, self._native = reports, native
+    def __init__(
+        self, *args: Any, reports: "queue.Queue[list[Any]]", native: Answer | None, policy: str, **kwargs: Any
+    ) -> None:
+        self._reports, self._native, self._policy = reports, native, policy
         super().__init__(*args, **kwargs)
 
     def do_POST(self) -> None:
@@ -62,6 +64,7 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
     def end_headers(self) -> None:
         for name, value in HEADERS.items():
             self.send_header(name, value)
+        self.send_header("Content-Security-Policy", self._policy)
         super().end_headers()
 
     def log_message(self, format: str, *args: Any) -> None:
@@ -76,10 +79,13 @@ class _Server(http.server.ThreadingHTTPServer):
 
 
 @contextlib.contextmanager
-def serving(site: Path, native: Answer | None) -> Iterator[tuple[str, "queue.Queue[list[Any]]"]]:
+def serving(
+    site: Path, native: Answer | None, *, unsafe_eval: bool = False
+) -> Iterator[tuple[str, "queue.Queue[list[Any]]"]]:
     """The address, and the queue of what the page reports, while the block runs."""
+    policy = POLICY.format(UNSAFE if unsafe_eval else "")
     reports: queue.Queue[list[Any]] = queue.Queue()
-    handler = functools.partial(_Handler, directory=str(site), reports=reports, native=native)
+    handler = functools.partial(_Handler, directory=str(site), reports=reports, native=native, policy=policy)
     server = _Server(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:

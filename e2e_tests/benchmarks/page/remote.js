@@ -8,13 +8,21 @@ export function setLimit(ms) {
   limit = ms ?? limit;
 }
 
+/** What a call of a system comes to, within the limit. */
+export async function deadline(method, answer) {
+  let clock;
+  const late = new Promise((_, reject) => {
+    clock = setTimeout(() => reject(new Error(`${method} took more than ${limit / 1000} s`)), limit);
+  });
+  return Promise.race([answer, late]).finally(() => clearTimeout(clock));
+}
+
 /** A worker with one system, called by message. */
 export class Remote {
   #calls = new Map();
   #next = 1;
 
-  constructor(system) {
-    const url = new URL(`./worker.js?system=${system}`, import.meta.url);
+  constructor(system, url = new URL(`./worker.js?system=${system}`, import.meta.url)) {
     this.worker = new Worker(url, { type: CLASSIC.has(system) ? "classic" : "module", name: system });
     this.ready = new Promise((resolve, reject) => this.#calls.set(0, { resolve, reject }));
     this.worker.onmessage = ({ data }) => {
@@ -29,17 +37,12 @@ export class Remote {
     };
   }
 
-  async call(method, options = {}) {
-    let clock;
-    const late = new Promise((_, reject) => {
-      clock = setTimeout(() => reject(new Error(`${method} took more than ${limit / 1000} s`)), limit);
-    });
-    const answer = this.ready.then(() => new Promise((resolve, reject) => {
+  call(method, options = {}, transfer = []) {
+    return deadline(method, this.ready.then(() => new Promise((resolve, reject) => {
       const id = this.#next++;
       this.#calls.set(id, { resolve, reject });
-      this.worker.postMessage({ id, method, options });
-    }));
-    return Promise.race([answer, late]).finally(() => clearTimeout(clock));
+      this.worker.postMessage({ id, method, options }, transfer);
+    })));
   }
 
   end() {
