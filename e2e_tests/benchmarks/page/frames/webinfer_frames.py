@@ -3,7 +3,6 @@
 import json
 
 import webinfer
-from webinfer.host import current
 
 
 def configure(urls):
@@ -22,9 +21,7 @@ class Frames:
         return len(await self._look(frame))
 
 
-async def open_frames(task, models, options, backend, threads):
+async def open_frames(task, models, options, backend):
     """The task on exactly this backend; `models` is [option, bytes] of each of its models."""
-    if threads:
-        current().default_threads = lambda: threads
     given = {name: data.to_bytes() for name, data in models}
     return Frames(await webinfer.pipeline(task, **given, backend=backend, **json.loads(options)))

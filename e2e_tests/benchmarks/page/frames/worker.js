@@ -8,9 +8,10 @@ const bytesOf = async (url) => new Uint8Array(await (await fetch(new URL(`../${u
 
 const METHODS = {
   async open({ task: { task, options, models }, backend, threads }) {
+    if (threads) Object.defineProperty(navigator, "hardwareConcurrency", { value: threads }); // tasks take what a machine has
     const { pyodide, python } = await startPython(new URL("webinfer_frames.py", import.meta.url), backend);
     const bytes = await Promise.all(Object.entries(models).map(async ([name, url]) => [name, await bytesOf(url)]));
-    frames = await python.get("open_frames")(task, bytes, JSON.stringify(options), backend, threads);
+    frames = await python.get("open_frames")(task, bytes, JSON.stringify(options), backend);
     return { version: `webinfer on Pyodide ${pyodide.version}` };
   },
   async look({ frame }) {
