@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -15,7 +16,9 @@ from playwright.sync_api import Browser, Playwright, Route
 
 from build_scripts.errors import BuildError
 from build_scripts.paths import IMAGES, ROOT, SITE
+from build_scripts.setup import other_browsers
 from build_scripts.setup.chromium import driver, launch_options
+from e2e_tests.browsers import Firefox, WebKit
 from e2e_tests.pages import DemoPage
 
 CI = os.environ.get("WEBINFER_CI") == "1"
@@ -111,6 +114,35 @@ def browser_that_loses_its_gpu(playwright: Playwright) -> Iterator[Browser]:
 def browser_that_denies_the_camera(playwright: Playwright) -> Iterator[Browser]:
     """Chromium with a camera that no page may use."""
     yield from _launch(playwright, "--use-fake-device-for-media-stream", "--deny-permission-prompts")
+
+
+def _other(program: Path | None, name: str) -> Path:
+    """A browser beside Chromium: tests without it are skipped, or fail where it was promised."""
+    if program is None and os.environ.get(other_browsers.EXPECTED):
+        pytest.fail(f"{name} is missing")
+    return program or pytest.skip(f"{name} is not installed: python3 -m build_scripts test --every-browser installs it")
+
+
+@pytest.fixture(scope="session")
+def firefox() -> Iterator[Firefox]:
+    """Firefox."""
+    with contextlib.closing(Firefox(_other(other_browsers.firefox(), "Firefox"))) as browser:
+        yield browser
+
+
+@pytest.fixture(scope="session")
+def private_firefox() -> Iterator[Firefox]:
+    """Firefox that hides what pages could tell this machine from others by."""
+    program = _other(other_browsers.firefox(), "Firefox")
+    with contextlib.closing(Firefox(program, {"privacy.resistFingerprinting": True})) as browser:
+        yield browser
+
+
+@pytest.fixture(scope="session")
+def webkit() -> Iterator[WebKit]:
+    """WebKitGTK."""
+    with contextlib.closing(WebKit(_other(other_browsers.webkit(), "WebKitGTK"))) as browser:
+        yield browser
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from build_scripts.errors import BuildError
 from build_scripts.judge.check import command, static_stages
 from build_scripts.locks import one_at_a_time
 from build_scripts.paths import BUILD, ROOT
-from build_scripts.setup import chromium
+from build_scripts.setup import chromium, other_browsers
 from build_scripts.setup.environment import ensure_groups
 from build_scripts.setup.sequence import set_up
 from build_scripts.stages import Stage, run_stages
@@ -29,13 +29,19 @@ def run(argv: list[str]) -> int:
     """0 when everything is green; a skip for want of a browser or a GPU counts as a failure."""
     parser = argparse.ArgumentParser(prog="python3 -m build_scripts test")
     parser.add_argument("--ring", choices=["static", *RINGS], action="append", help="only this part; may be repeated")
+    parser.add_argument(
+        "--every-browser", action="store_true", help="install Firefox and WebKitGTK where they are missing"
+    )
     options = parser.parse_args(argv)
     with one_at_a_time(BUILD, "build_scripts command"), ThreadPoolExecutor(1) as beside:
-        installed = beside.submit(_install)  # waits for the network while kernels are compiled, and the other way round
+        installed = beside.submit(
+            _install, options.every_browser
+        )  # waits for the network while kernels are compiled, and the other way round
         set_up()
         browser = installed.result()
     print(f"  chromium       {browser}")
     os.environ["WEBINFER_CI"] = "1"
+    os.environ[other_browsers.EXPECTED] = "1" if options.every_browser else ""
     os.environ[chromium.OVERRIDE] = str(browser)
     wanted = options.ring or ["static", *RINGS]
     stages = static_stages() if "static" in wanted else []
@@ -43,11 +49,13 @@ def run(argv: list[str]) -> int:
     return run_stages(stages)
 
 
-def _install() -> Path:
-    """The tests' packages, the software driver of Vulkan, and the browser, which is given."""
+def _install(every_browser: bool) -> Path:
+    """The tests' packages, the software driver of Vulkan, and the browsers, of which Chromium is given."""
     ensure_groups(GROUPS)
     importlib.invalidate_caches()
     _software_vulkan()
+    if every_browser:
+        other_browsers.install()
     return chromium.chromium()
 
 

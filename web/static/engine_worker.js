@@ -61,7 +61,7 @@ function prefetchDownloads(downloads, { models, plans, probes }, wanted, inKerne
   for (const plan of stored) prefetched.set(plan, caches.match(plan).catch(() => {}));
   const build = Object.keys(probes).find((isa) => WebAssembly.validate(Uint8Array.from(probes[isa]))) ?? "scalar";
   begin(`kernels/webinfer-${build}.wasm`, (name) => downloads.compiled(name));
-  if (!self.crossOriginIsolated || navigator.hardwareConcurrency < 2) return;
+  if (!self.crossOriginIsolated || !self.SharedArrayBuffer || navigator.hardwareConcurrency < 2) return;
   begin(`kernels/webinfer-${build}-threads.wasm`, (name) => downloads.compiled(name));
   begin("static/thread_worker.js", async (name) => {
     const worker = new Worker(downloads.url(name), { type: "module", name: "kernels 1" });

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import js
@@ -18,7 +19,7 @@ from webinfer.flags import debug
 from webinfer.host.checksums import check_kernels, sealed, unsealed
 from webinfer.host.gpu import GpuTensor
 from webinfer.host.interface import Capability, Kernels, Progress, ProgressEvent, SizeCheck
-from webinfer.host.kernels_browser import best_build, open_kernels, open_module
+from webinfer.host.kernels_browser import best_build, open_kernels, open_module, options
 from webinfer.host.late_parts import find_late_parts
 from webinfer.host.own_files import own_file, own_identity
 from webinfer.host.prefetch import fetched, prefetched
@@ -140,7 +141,7 @@ class BrowserHost:
             return "the page is not cross-origin isolated"
         if getattr(js, "WorkerGlobalScope", None) is None:
             return "the engine runs on the page's main thread, which must not wait"
-        return ""
+        return "" if _shares_memory() else "this browser shares no memory between threads"
 
     async def gpu(self) -> Any:
         """The shared GPU device; a new one if the last one was lost.
@@ -208,9 +209,10 @@ class BrowserHost:
             raise InputError(f"the {kind} has no pixels ({width}x{height}); wait until it is loaded")
         check(width, height)
         if self._canvas is None:
-            self._canvas = js.OffscreenCanvas.new(width, height)
-            options = to_js({"willReadFrequently": True}, dict_converter=js.Object.fromEntries)
-            self._context = self._canvas.getContext("2d", options)
+            canvas = js.OffscreenCanvas.new(width, height)
+            self._context = canvas.getContext("2d", options(willReadFrequently=True))
+            _check_pixels(self._context)
+            self._canvas = canvas
         if (self._canvas.width, self._canvas.height) != (width, height):
             self._canvas.width, self._canvas.height = width, height
         self._context.clearRect(0, 0, width, height)
@@ -270,6 +272,34 @@ class BrowserHost:
 def _navigator(name: str) -> Any:
     """What the browser tells of itself; None where there is no such thing, as in an old Node."""
     return getattr(getattr(js, "navigator", None), name, None)
+
+
+def _check_pixels(context: Any) -> None:
+    """Draws a square and reads it.
+
+    Raises:  InputError if what is read is something else: so browsers hide what canvases tell of a machine
+    """
+    context.fillStyle = "#123456"
+    context.fillRect(0, 0, 8, 8)
+    read = bytes(context.getImageData(0, 0, 8, 8).data.to_py())
+    if any(abs(a - b) > 8 for a, b in zip(read, b"\x12\x34\x56\xff" * 64, strict=True)):
+        raise InputError(
+            "this browser scrambles the pixels that pages read from pictures (resistance to fingerprinting): "
+            "nothing could be found in them. Allow this site to extract canvas data, then reload, or use WebGPU"
+        )
+
+
+@cache
+def _shares_memory() -> bool:
+    """Whether another thread could be handed a memory; some browsers isolate pages and still refuse it."""
+    try:
+        memory = js.WebAssembly.Memory.new(options(initial=1, maximum=1, shared=True))
+        port = js.MessageChannel.new().port1
+        port.postMessage(memory)
+        port.close()
+        return True
+    except JsException:
+        return False
 
 
 def _capability(name: str, present: bool, reason: str, fix: str, value: str = "") -> Capability:

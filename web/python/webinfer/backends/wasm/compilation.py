@@ -9,6 +9,7 @@ from webinfer.backends.base import PlanEntry
 from webinfer.backends.wasm.executor import WasmExecutor, lower_graph
 from webinfer.backends.wasm.kernel_table import ABI
 from webinfer.backends.wasm.stored_plan import RestoredExecutor, WasmStoredPlan, requirements, serialize
+from webinfer.backends.wasm.team import open_team
 from webinfer.backends.wasm.tuning import recall_tuned, tune
 from webinfer.errors import KernelError, WebinferError
 from webinfer.flags import debug
@@ -39,7 +40,7 @@ async def build(
 
     Raises:  UnsupportedOpError listing every node that has no kernel; LimitError; OutOfMemoryError
     """
-    kernels = await host.kernels(isa, threads)
+    kernels = await open_team(host, isa, threads)
     try:
         if (found := kernels.call("abi")) != ABI:
             raise KernelError(f"the kernel module has interface {found}, the engine needs {ABI}; rebuild both together")

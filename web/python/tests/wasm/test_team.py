@@ -1,0 +1,79 @@
+"""A team of threads is timed against one thread before it is used."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+
+import pytest
+from tests.ops.case_graphs import run
+from tests.wasm.native_threads import ThreadedKernels
+
+from webinfer.backends.wasm import team
+from webinfer.errors import BackendUnavailableError
+from webinfer.host import current
+from webinfer.host.interface import Kernels
+
+MANY = 4 * (os.cpu_count() or 1)  # that a browser might name
+
+
+class Host:
+    """This process with threads: `claimed` where nobody says how many."""
+
+    def __init__(self, claimed: int, broken: bool = False) -> None:
+        self.claimed, self.broken, self.asked = claimed, broken, list[int | None]()
+        self.now_ms = current().now_ms
+
+    async def kernels(self, isa: str | None = None, threads: int | None = 1) -> Kernels:
+        self.asked.append(threads)
+        wanted = self.claimed if threads is None else threads
+        if self.broken and wanted > 1:
+            raise BackendUnavailableError("kernel threads do not start: they are refused")
+        return await current().kernels(isa) if wanted == 1 else ThreadedKernels(isa or "relaxed", wanted)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_known() -> Iterator[None]:
+    team._fast.clear()
+    yield
+    team._fast.clear()
+
+
+def test_more_threads_than_cores_are_found_slow_and_not_used(caplog: pytest.LogCaptureFixture) -> None:
+    host = Host(MANY)
+    with caplog.at_level(logging.WARNING, "webinfer"):
+        kernels = run(team.open_team(host, None, None))
+    assert kernels.threads <= (os.cpu_count() or 1), host.asked
+    kernels.close()
+    assert f"{MANY} threads take" in caplog.text
+    run(team.open_team(host, None, None)).close()
+    assert host.asked[-1] == kernels.threads, "it was tried again"
+
+
+def test_a_number_that_is_asked_for_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(team, "trial", lambda host, kernels: pytest.fail("it was timed"))
+    kernels = run(team.open_team(Host(MANY), "simd128", 3))
+    assert (kernels.isa, kernels.threads) == ("simd128", 3)
+    kernels.close()
+
+
+def test_threads_that_do_not_start_leave_one_and_a_word(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, "webinfer"):
+        kernels = run(team.open_team(Host(4, broken=True), None, None))
+    assert kernels.threads == 1
+    kernels.close()
+    assert "one thread is used: kernel threads do not start: they are refused" in caplog.text
+    with pytest.raises(BackendUnavailableError, match="refused"):
+        run(team.open_team(Host(4, broken=True), None, 4))
+
+
+def test_a_clock_of_sixty_ticks_a_second_can_still_tell() -> None:
+    host = Host(1)
+    host.now_ms = lambda: current().now_ms() // 16.7 * 16.7
+    kernels = ThreadedKernels("relaxed", MANY)
+    slow, one = team.trial(host, kernels)
+    used = kernels.size() - kernels.heap_base
+    assert kernels.read(kernels.heap_base, used) == bytes(used), "the trial left something behind"
+    kernels.close()
+    assert slow > one > 0

@@ -1,0 +1,70 @@
+"""As many threads as are faster than one here: browsers may name more cores than there are, or others use them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from webinfer.backends.wasm.kernel_table import KERNELS
+from webinfer.errors import BackendUnavailableError
+from webinfer.host.interface import Host, Kernels
+from webinfer.plan import program
+from webinfer.plan.blocks import Block, Kind, Ref, Step
+
+STEPS, ELEMENTS = 32, 1 << 14  # of the trial: as many pauses as a small model has, and little between them
+ROUNDS = 3
+HOPELESS = 4  # times as long as one thread takes: not measured again
+log = logging.getLogger("webinfer")
+_fast: list[int] = []  # how many were fast in this process, once that is known
+
+
+async def open_team(host: Host, isa: str | None, threads: int | None) -> Kernels:
+    """A kernel instance of this many threads; None: of as many as start, and are faster than one in a trial.
+
+    Raises:  BackendUnavailableError
+    """
+    if threads is not None or _fast:
+        return await host.kernels(isa, _fast[0] if threads is None else threads)
+    try:
+        kernels = await host.kernels(isa, None)
+    except BackendUnavailableError as error:
+        kernels = await host.kernels(isa, 1)
+        log.warning("one thread is used: %s", error)
+    while kernels.threads > 1:
+        team, one = trial(host, kernels)
+        if team < one:
+            break
+        log.warning("%s threads take %.2f ms here for what one does in %.2f ms", kernels.threads, team, one)
+        kernels.close()
+        kernels = await host.kernels(kernels.isa, kernels.threads // 2)
+    _fast[:] = [kernels.threads]
+    return kernels
+
+
+def trial(host: Host, kernels: Kernels) -> tuple[float, float]:
+    """Milliseconds of short steps on all threads of an instance that holds no plan yet, and on one; nothing stays."""
+    data = Block("trial", 4 * ELEMENTS, Kind.ARENA, address=(kernels.heap_base + 63) // 64 * 64)
+    start = data.address + data.span
+    args = KERNELS["f32_clamp"].arranged({"x": Ref(data), "y": Ref(data), "a": 0.0, "b": 1.0}, ELEMENTS)
+    text = program.encode([Step("f32_clamp", args, ELEMENTS, 0)] * STEPS, KERNELS)
+    kernels.grow(start + len(text))
+    kernels.write(start, text)
+
+    def least(work: Callable[[], object], repeats: int, hopeless: float = float("inf")) -> float:
+        work()  # code and threads wake up
+        best = float("inf")
+        for _ in range(ROUNDS):
+            begin = host.now_ms()
+            for _ in range(repeats):
+                work()
+            best = min(best, host.now_ms() - begin)
+            if best > hopeless:
+                break
+        return best
+
+    one, repeats = 0.0, 1
+    while not one and repeats < 1000:  # some browsers' clocks are coarse on purpose
+        one, repeats = least(lambda: kernels.call("run", start, 0, STEPS, 0, 1), repeats), 8 * repeats
+    team = least(lambda: kernels.run(start, 0, STEPS), repeats // 8, HOPELESS * one)
+    kernels.write(start, bytes(len(text)))
+    return team, one
