@@ -39,6 +39,7 @@ ALLOWED = {
     "tune": LEAVES | {"graph", "ops", "plan"},
     "authoring": EVERYTHING,
     "session": SESSION,
+    "language": EVERYTHING,
     "tasks": EVERYTHING,
     "package": EVERYTHING,
     "page": EVERYTHING,

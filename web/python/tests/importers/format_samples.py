@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 from tests.importers import sample_models
+from tests.importers.gguf_writer import tiny_decoder
 from tests.importers.tfjs_writer import (
     calls,
     function,
@@ -21,6 +22,7 @@ from tests.importers.tfjs_writer import (
 )
 
 from webinfer.importers.formats import FORMATS
+from webinfer.ops.language import BlockType
 
 
 def _onnx(nodes: list[object], inputs: dict[str, list[object]], constants: Mapping[str, object]) -> bytes:
@@ -188,12 +190,23 @@ def layers_sample() -> bytes:
 
 
 # Every format by its name in FORMATS: its samples by theirs.
+def tiny_llama() -> bytes:
+    """A decoder of one block."""
+    return tiny_decoder(blocks=1, width=32, heads=2, groups=1, inner=32, words=["a"] * 8)
+
+
+def tiny_qwen2() -> bytes:
+    """The same with biases, an output matrix and other blocks."""
+    return tiny_decoder("qwen2", BlockType.Q8_0, ["a"] * 8, False, 1, 32, 2, 1, 32)
+
+
 SAMPLES: dict[str, dict[str, Callable[[], bytes]]] = {
     "TensorFlow Lite": sample_models.SAMPLES,
     "ONNX": {"onnx_image": onnx_image, "onnx_shapes": onnx_shapes},
     "TensorFlow.js": {"tfjs_image": tfjs_image, "tfjs_control": tfjs_control},
     "TensorFlow.js layers": {"layers": layers_sample},
     "WebNN graphs": {"webnn": webnn},
+    "GGUF": {"llama": tiny_llama, "qwen2": tiny_qwen2},
 }
 
 

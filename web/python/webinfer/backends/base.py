@@ -72,6 +72,7 @@ class Abilities:
     gpu_results: bool = False  # `run_on_gpu`; its inputs may be buffers of its device
     overlapping_runs: bool = False  # a run may begin before the one before it has ended
     tuning: bool = False  # built with a tuning budget, it carries a `tuning` report
+    parts: bool = False  # `run_part`, `read_resident`, `write_resident`
     in_place_inputs: bool = False  # `kernels`, `input_address`, `scratch`; its inputs may be `InPlace`
 
 
@@ -145,6 +146,24 @@ class Executor(ABC):
     async def run_on_gpu(self, inputs: Mapping[str, Any]) -> dict[str, GpuTensor]:
         """The outputs by name, each in a GPU buffer of its own; nothing is read back. Needs `gpu_results`."""
         raise InputError(f"{self.backend} keeps no results on a GPU")
+
+    async def run_part(self, part: int, inputs: Mapping[str, Any], outputs: Sequence[str]) -> dict[str, Tensor]:
+        """The named outputs of one part of the graph, by `Graph.parts`; needs `parts`.
+
+        `inputs` are bytes by name; an input that is left out is as in the last run. Runs of one executor wait for each
+        other: who calls sees to it.
+
+        Raises:  DeviceLostError, KernelError; the next run needs a new executor then
+        """
+        raise InputError(f"{self.backend} runs no parts of a graph")
+
+    async def read_resident(self, name: str, spans: Sequence[tuple[int, int]]) -> bytes:
+        """Bytes of a resident value: of each span, an offset and a length, one behind the other; needs `parts`."""
+        raise InputError(f"{self.backend} keeps no values in place")
+
+    async def write_resident(self, name: str, spans: Sequence[tuple[int, int]], data: memoryview) -> None:
+        """Puts bytes back that `read_resident` gave for the same spans; needs `parts`."""
+        raise InputError(f"{self.backend} keeps no values in place")
 
     @property
     def kernels(self) -> Kernels:

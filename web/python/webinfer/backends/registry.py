@@ -87,7 +87,7 @@ _ROWS = (
         "wasm",
         "WASM",
         Role.INFERENCE,
-        Abilities(in_place_inputs=True),
+        Abilities(in_place_inputs=True, parts=True),
         "The processor, with SIMD where it has it",
         frozenset({"threads", "tuning_ms"}),
         auto=True,

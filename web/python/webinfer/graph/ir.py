@@ -236,9 +236,11 @@ class Graph:
     """A model: inputs, outputs and nodes in topological order; and which of inputs and outputs are its state.
 
     `outer` are the element types, by name, of those inputs and outputs that users see in another type than kernels do.
+    `resident` values lie in an executor from run to run, and nodes change them in place. `parts` are the numbers of
+    nodes at which parts end that run one at a time; without any, all nodes are one.
     """
 
-    __slots__ = ("inputs", "name", "nodes", "notes", "outer", "outputs", "states")
+    __slots__ = ("inputs", "name", "nodes", "notes", "outer", "outputs", "parts", "resident", "states")
 
     def __init__(self, name: str, inputs: Iterable[Value], outputs: Iterable[Value], nodes: Iterable[Node]) -> None:
         self.name = name
@@ -246,6 +248,8 @@ class Graph:
         self.outputs: list[Value] = list(outputs)
         self.nodes: list[Node] = list(nodes)
         self.states: list[State] = []
+        self.resident: list[Value] = []
+        self.parts: list[int] = []
         self.outer: dict[str, DType] = {}
         self.notes: list[str] = []  # for people: how the model is computed, where there is a choice
 

@@ -12,7 +12,7 @@ def verify(graph: Graph) -> None:
 
     Raises:  ShapeError naming the node and the rule.
     """
-    known: set[Value] = set()
+    known: set[Value] = set(graph.resident)
     for value in graph.inputs:
         if value in known or value.is_constant:
             raise ShapeError(f"graph input {_show(value)} is {'a constant' if value.is_constant else 'listed twice'}")

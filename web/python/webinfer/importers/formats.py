@@ -69,6 +69,11 @@ FORMATS = [
         beside="webinfer.importers.tfjs.weights:files_beside", outline="webinfer.importers.tfjs.outline:outline",
     ),
     Format(
+        "GGUF", (".gguf",), "webinfer.importers.gguf.convert:read_gguf",
+        "architectures beside llama and qwen2; weights of IQ types, Q2_K, Q3_K",
+        signature=lambda head: head[:4] == b"GGUF", outline="webinfer.importers.gguf.convert:outline",
+    ),
+    Format(
         "WebNN graphs", (".webnn.json",), "webinfer.importers.webnn.convert:read_graph",
         "every other operator", keys=frozenset(("inputs", "operators")),
     ),
@@ -238,7 +243,6 @@ def _json_object(data: memoryview) -> dict[str, Any]:
 _MAGIC = (
     (b"\x1f\x8b", "gzip-compressed; unpack it first"),
     (b"\x89HDF", "an HDF5 file (Keras); convert it to TFLite"),
-    (b"GGUF", "a GGUF file, which holds language models"),
     (b"\x80\x02", "a Python pickle (PyTorch); convert it to TFLite"),
     (b"version https://git-lfs", "a Git LFS pointer, not the file itself; fetch it with `git lfs pull`"),
     (b"\x89PNG", "a PNG picture"),

@@ -51,8 +51,9 @@ class Builder:
         self.staged: dict[Block, memoryview] = {}
         self._refs: dict[Value, Ref] = {}
         self._packed: dict[Hashable, Block] = {}
+        self._shared: dict[Hashable, Ref] = {}
         self._staged_refs: dict[Value, Ref] = {}
-        self._folded = graph.fixed_values()
+        self._folded, self._resident = graph.fixed_values(), frozenset(graph.resident)
         self._derived: dict[Hashable, Value] = {}
         self._node_index, self._to_prepare = -1, False
         self.why: dict[int, str] = {}
@@ -128,6 +129,14 @@ class Builder:
     def scratch(self, nbytes: int) -> Ref:
         """Bytes that live while this node runs."""
         return Ref(Block("scratch", nbytes, Kind.ARENA))
+
+    def shared(self, key: Hashable, nbytes: int) -> tuple[Ref, bool]:
+        """Bytes that several nodes of the run read; True if they are new and a step must fill them."""
+        known = self._shared.get(key)
+        if known is not None:
+            return known, False
+        found = self._shared[key] = self.scratch(nbytes)
+        return found, True
 
     def prepare(self, kernel: str, *groups: Arguments, units: int | None = None, **args: Argument) -> None:
         """A step that runs once, at load; otherwise like `step`."""
@@ -209,7 +218,7 @@ class Builder:
             return Ref(whole.block, whole.offset, whole.offset + nbytes)
         if value.is_constant:
             return self._constant_ref(value, nbytes)
-        if value in self._folded:
+        if value in self._folded or value in self._resident:
             block = Block(value.name, nbytes, Kind.CONSTANT)
             self.constants[block] = None
             return Ref(block)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
-from webinfer.backends.base import MemoryReport, PlanRow, shapes_text
+from webinfer.backends.base import Abilities, MemoryReport, PlanRow, shapes_text
 from webinfer.backends.wasm.builder import COMPUTE, LOAD_STEP, Builder
 from webinfer.backends.wasm.kernel_table import KERNELS
 from webinfer.backends.wasm.loaded_plan import Layout, LoadedPlan, Place
@@ -52,6 +53,8 @@ def lower_graph(graph: Graph, isa: str, tuned: Mapping[str, str] | None) -> Buil
 class WasmExecutor(LoadedPlan):
     """A graph's plan in the memory of one kernel instance, with the graph behind it."""
 
+    abilities = Abilities(in_place_inputs=True, parts=True)
+
     def __init__(
         self, graph: Graph, host: Host, kernels: Kernels, builder: Builder, progress: Progress | None = None
     ) -> None:
@@ -67,6 +70,34 @@ class WasmExecutor(LoadedPlan):
         places = [tuple(_place(v, ref) for v, ref in pairs) for pairs in (inputs, outputs)]
         layout = Layout(graph.name, places[0], places[1], program, len(self._steps), fixed_end, top, memory)
         super().__init__(layout, host, kernels)
+        self._resident = {v.name: (builder.ref(v).address, v.type.nbytes) for v in graph.resident}
+        ends = [bisect_left(self._steps, end, key=lambda step: step.node) for end in graph.parts]
+        self._parts = list(zip([0, *ends], ends, strict=False))
+
+    # ----- parts, and what lives from run to run
+
+    async def run_part(self, part: int, inputs: Mapping[str, Any], outputs: Sequence[str]) -> dict[str, Tensor]:
+        """The named outputs of one part of the graph."""
+        kernels, first_last = self._instance(), self._parts[part]
+        for place in self.layout.inputs:
+            if place.name in inputs:
+                kernels.write(place.address, inputs[place.name])
+        self._call(kernels, first_last[0], first_last[1] - first_last[0])
+        places = {place.name: place for place in self.layout.outputs}
+        return {name: self._tensor(kernels, places[name].address, places[name].type) for name in outputs}
+
+    async def read_resident(self, name: str, spans: Sequence[tuple[int, int]]) -> bytes:
+        """Bytes of a resident value, each span from an offset on so many, one behind the other."""
+        kernels, (address, _) = self._instance(), self._resident[name]
+        return b"".join(kernels.read(address + at, nbytes) for at, nbytes in spans)
+
+    async def write_resident(self, name: str, spans: Sequence[tuple[int, int]], data: memoryview) -> None:
+        """Puts bytes back that `read_resident` gave for these spans."""
+        kernels, (address, _) = self._instance(), self._resident[name]
+        done = 0
+        for at, nbytes in spans:
+            kernels.write(address + at, data[done : done + nbytes])
+            done += nbytes
 
     # ----- loading
 

@@ -1,0 +1,144 @@
+// y = x wT + bias + residual of a few rows x and weights w that stay in the file's blocks. Whole numbers are multiplied
+// with whole numbers, exactly; each 32 of them end in one product of scales.
+//
+//   x         what q8_block_rows made of [rows, k]; for weights of floats [rows, k] itself
+//   w         [n, k] in blocks of `type` (include/blocks.h)
+//   bias      [n], or 0        residual, y  [rows, n]; the residual may be y, or 0
+//   place     its second number says how many rows count; 0 = all
+//
+// Needs: k % 32 == 0, of K types k % 256 == 0. Units: panels of BLOCKS_PANEL rows of w.
+#include "block_dots.h"
+
+enum { PANEL = BLOCKS_PANEL };
+
+typedef struct {
+  const int8_t *q;             // [rows, k]
+  const float *scales, *sums;  // [rows, k/32], [rows, k/16]
+} Rounded;
+
+// y[0 .. rows) for the rows of one panel: float weights, any number of rows.
+static __attribute__((noinline)) SMALL void product_of_floats(const float *x, const uint8_t *const *w, float *y, int32_t rows,
+                                                        int32_t k, int32_t n, int32_t type, int32_t count) {
+  float weights[32];
+  for (int32_t i = 0; i < count; i++) {
+    for (int32_t r = 0; r < rows; r++) y[r * n + i] = 0.0f;
+    for (int32_t at = 0; at < k / 32; at++) {
+      blocks_floats(type, w[i], at, weights);
+      for (int32_t r = 0; r < rows; r++) {
+        const float *row = x + r * k + 32 * at;
+#if SIMD
+        v4f sum = v4f_splat(0.0f);
+        for (int32_t j = 0; j < 32; j += 4) sum = v4f_madd(v4f_load(row + j), v4f_load(weights + j), sum);
+        y[r * n + i] += v4f_sum(sum);
+#else
+        for (int32_t j = 0; j < 32; j++) y[r * n + i] += row[j] * weights[j];
+#endif
+      }
+    }
+  }
+}
+
+#if SIMD
+#define ONE(TYPE) \
+  case TYPE: return dots_of_one(TYPE, w, x.q, x.scales, x.sums, k)
+
+INLINE v4f one_row(const uint8_t *const *w, Rounded x, int32_t k, int32_t type) {
+  switch (type) {
+    ONE(BLOCKS_Q4_0);
+    ONE(BLOCKS_Q5_0);
+    ONE(BLOCKS_Q5_1);
+    ONE(BLOCKS_Q8_0);
+    ONE(BLOCKS_Q4_K);
+    ONE(BLOCKS_Q5_K);
+    ONE(BLOCKS_Q6_K);
+    default: return dots_of_one(BLOCKS_Q4_1, w, x.q, x.scales, x.sums, k);
+  }
+}
+
+// Some rows: the panel's weights are opened once, laid out four rows side by side.
+static __attribute__((noinline)) void many_rows(Rounded x, const uint8_t *const *w, float *y, int32_t rows, int32_t k,
+                                                int32_t n, int32_t type, int32_t count) {
+  Opened opened[OPENED];
+  for (int32_t from = 0; from < k / 32; from += OPENED) {
+    const int32_t blocks = k / 32 - from < OPENED ? k / 32 - from : OPENED;
+    open_panel(type, w, from, blocks, opened);
+    for (int32_t r = 0; r < rows; r += 4) {
+      const int8_t *q[4];
+      const float *scales[4], *sums[4];
+      for (int32_t i = 0; i < 4; i++) {
+        const int32_t row = r + i < rows ? r + i : rows - 1;
+        q[i] = x.q + row * k + 32 * from;
+        scales[i] = x.scales + row * (k / 32) + from;
+        sums[i] = x.sums + row * (k / 16) + 2 * from;
+      }
+      v4f acc[4];
+      if (type == BLOCKS_Q8_0) {
+        dots_of_four(1, 0, opened, q, scales, sums, blocks, acc);
+      } else if (type == BLOCKS_Q6_K) {
+        dots_of_four(0, 1, opened, q, scales, sums, blocks, acc);
+      } else {
+        dots_of_four(0, 0, opened, q, scales, sums, blocks, acc);
+      }
+      for (int32_t i = 0; i < 4 && r + i < rows; i++) {
+        float *to = y + (r + i) * n;
+        if (from) acc[i] += v4f_load_lanes(to, count);
+        v4f_store_lanes(to, acc[i], count);
+      }
+    }
+  }
+}
+#else
+INLINE v4f one_row(const uint8_t *const *w, Rounded x, int32_t k, int32_t type) {
+  return dots_of_one(type, w, x.q, x.scales, x.sums, k);
+}
+#endif
+
+SMALL void f32_block_product(const void *x, const uint8_t *w, const float *bias, const float *residual, float *y,
+                       const int32_t *place, int32_t rows, int32_t k, int32_t n, int32_t type, int32_t begin,
+                       int32_t end) {
+  const int8_t *q = x;
+  const float *scales = (const float *)(q + rows * k);
+  const Rounded rounded = {q, scales, scales + rows * (k / 32)};
+  const int32_t bytes = blocks_row_bytes(type, k);
+  const int32_t some = place && place[1] < rows ? place[1] : rows;
+  for (int32_t panel = begin; panel < end; panel++) {
+    const int32_t first = panel * PANEL, count = n - first < PANEL ? n - first : PANEL;
+    const uint8_t *of[PANEL];
+    for (int32_t i = 0; i < PANEL; i++) of[i] = w + (first + (i < count ? i : count - 1)) * bytes;
+    float sums[BLOCKS_MAX_ROWS * PANEL];
+    if (blocks_are_floats(type)) {
+      product_of_floats(x, of, sums, some, k, PANEL, type, count);
+#if SIMD
+    } else if (some > 1) {
+      many_rows(rounded, of, sums, some, k, PANEL, type, PANEL);
+#endif
+    } else {
+      for (int32_t r = 0; r < some; r++) {
+        const Rounded row = {q + r * k, scales + r * (k / 32), rounded.sums + r * (k / 16)};
+        v4f_store(sums + r * PANEL, one_row(of, row, k, type));
+      }
+    }
+    for (int32_t r = 0; r < some; r++) {
+      for (int32_t i = 0; i < count; i++) {
+        const float more = (bias ? bias[first + i] : 0.0f) + (residual ? residual[r * n + first + i] : 0.0f);
+        y[r * n + first + i] = sums[r * PANEL + i] + more;
+      }
+    }
+  }
+}
+
+// Rows of a table of blocks, as floats: what the words of a text begin as.
+//
+//   table  [words, k] in blocks of `type` (include/blocks.h)   read
+//   ids    [units]  whole numbers; others than 0 to words - 1 count as 0
+//   y      [units, k]  written
+//
+// Needs: k % 32 == 0, of K types k % 256 == 0. Units: ids.
+SMALL void f32_block_rows(const uint8_t *table, const int32_t *ids, float *y, int32_t words, int32_t k, int32_t type,
+                    int32_t begin, int32_t end) {
+  const int32_t bytes = blocks_row_bytes(type, k);
+  for (int32_t i = begin; i < end; i++) {
+    const int32_t id = ids[i] >= 0 && ids[i] < words ? ids[i] : 0;
+    for (int32_t at = 0; at < k / 32; at++) blocks_floats(type, table + id * bytes, at, y + i * k + 32 * at);
+  }
+}

@@ -1,0 +1,95 @@
+"""Language models: weights stay in the file's blocks, keys and values in their cache."""
+
+from __future__ import annotations
+
+from webinfer.backends.wasm.builder import Builder, Lower
+from webinfer.backends.wasm.kernel_constants import ATTENTION_CACHED_ROWS, BLOCKS_PANEL, VECTOR_LANES
+from webinfer.graph.ir import Node, Op, Value
+from webinfer.ops import language as ops
+from webinfer.plan.blocks import Arguments, Ref
+
+
+def _block_matmul(node: Node, builder: Builder) -> None:
+    """The activations rounded, once for all products that read them; then one step over panels of weights."""
+    x, w, y, type = node.required_input(0), node.required_input(1), node.output, node.attrs.type
+    rows, k = x.type.shape
+    place = builder.optional_ref(node.optional_input(4))
+    given = builder.ref(x)
+    if not type.is_float:
+        given, is_new = builder.shared(("rounded", x, place), 44 * rows * (k // 32))
+        if is_new:
+            builder.step("q8_block_rows", x=builder.ref(x), place=place, y=given, rows=rows, blocks=k // 32, units=rows)
+    builder.step(
+        "f32_block_product",
+        x=given, w=builder.ref(w), bias=builder.optional_ref(node.optional_input(2)),
+        residual=builder.optional_ref(node.optional_input(3)), y=builder.ref(y), place=place, rows=rows, k=k,
+        n=w.type.shape[0], type=int(type), units=-(-w.type.shape[0] // BLOCKS_PANEL),
+    )  # fmt: skip
+    builder.because(f"weights stay in blocks of {type.name}, {builder.isa} build")
+
+
+def _block_rows(node: Node, builder: Builder) -> None:
+    table, ids, y = node.required_input(0), node.required_input(1), node.output
+    builder.step(
+        "f32_block_rows",
+        table=builder.ref(table), ids=builder.ref(ids), y=builder.ref(y), words=table.type.shape[0],
+        k=y.type.shape[1], type=int(node.attrs.type), units=ids.type.size,
+    )  # fmt: skip
+
+
+def _cached_attention(node: Node, builder: Builder) -> None:
+    """Queries turned, keys and values into the cache, then attention over it."""
+    q, k, v, place, speeds, keys, values = map(node.required_input, range(7))
+    a, y = node.attrs, node.output
+    groups, capacity, width = values.type.shape
+    rows = q.type.shape[0]
+    turned = builder.scratch(q.type.nbytes)
+
+    shared: Arguments = {"place": builder.ref(place), "rows": rows, "width": width, "turned": a.turned}
+    shared["adjacent"] = int(a.adjacent)
+
+    def moved(x: Value, to: Ref, speed: Ref | None, held: int, *steps: int) -> None:
+        layout: Arguments = dict(zip(("head_step", "lanes", "block_step", "d_step"), steps, strict=True))
+        builder.step(
+            "f32_cache_rows", dict(shared), layout,
+            x=builder.ref(x), speeds=speed, y=to, heads=x.type.shape[1] // width, cached=int(held > 0),
+            capacity=held or rows, units=rows,
+        )  # fmt: skip
+
+    whole = capacity * width
+    moved(q, turned, builder.ref(speeds), 0, width, 1, a.heads * width, 1)
+    moved(k, builder.ref(keys), builder.ref(speeds), capacity, whole, ops.LANES, ops.LANES * width, ops.LANES)
+    moved(v, builder.ref(values), None, capacity, whole, 1, width, 1)
+    builder.step(
+        "f32_cached_attention",
+        q=turned, k=builder.ref(keys), v=builder.ref(values), place=builder.ref(place), y=builder.ref(y), rows=rows,
+        heads=a.heads, groups=groups, width=width, capacity=capacity, scale=a.scale,
+        units=groups * -(-rows * a.heads // groups // ATTENTION_CACHED_ROWS),
+    )  # fmt: skip
+
+
+def _swiglu(node: Node, builder: Builder) -> None:
+    gate, up, y = node.required_input(0), node.required_input(1), node.output
+    size = y.type.size
+    builder.step(
+        "f32_swiglu",
+        gate=builder.ref(gate), up=builder.ref(up), y=builder.ref(y), size=size, units=-(-size // VECTOR_LANES),
+    )  # fmt: skip
+
+
+def _sample(node: Node, builder: Builder) -> None:
+    x, options, y = node.required_input(0), node.required_input(1), node.output
+    n = x.type.size
+    builder.step(
+        "f32_sample",
+        x=builder.ref(x), options=builder.ref(options), y=builder.ref(y), scratch=builder.scratch(8 * n), n=n,
+    )  # fmt: skip
+
+
+LOWERINGS: dict[Op, Lower] = {
+    ops.BLOCK_MATMUL: _block_matmul,
+    ops.BLOCK_ROWS: _block_rows,
+    ops.CACHED_ATTENTION: _cached_attention,
+    ops.SAMPLE: _sample,
+    ops.SWIGLU: _swiglu,
+}

@@ -1,0 +1,46 @@
+"""A GGUF file as a graph of one part, as `webinfer.load` takes it; `webinfer.language` makes more of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from webinfer.graph.ir import Graph
+from webinfer.importers.core.outline import Outline, OutlineNode, OutlineValue, type_text
+from webinfer.importers.gguf.architecture import ADJACENT, architecture_of
+from webinfer.importers.gguf.container import read_file
+from webinfer.importers.gguf.decoder import decoder_graph
+
+CONTEXT = 2048  # positions of the cache, unless the model has fewer
+LANES = 8
+CONVERTERS = dict.fromkeys(ADJACENT, decoder_graph)  # by architecture; a file lists no operators
+
+
+def read_gguf(data: memoryview, name: str, shapes: Mapping[str, Sequence[int]]) -> Graph:
+    """The graph that takes one word a run.
+
+    Raises:  ModelFormatError; UnsupportedOpError naming the architecture or what else is not read; LimitError
+    """
+    file = read_file(data, name)
+    model = architecture_of(file)
+    return decoder_graph(file, model, (1,), rounded_up(min(CONTEXT, model.context)))
+
+
+def rounded_up(positions: int) -> int:
+    """The capacity of a cache for so many positions."""
+    return -(-positions // LANES) * LANES
+
+
+def outline(data: memoryview, name: str) -> Outline:
+    """The file's facts, and its tensors.
+
+    Raises:  ModelFormatError; LimitError
+    """
+    file, found = read_file(data, name), Outline()
+    for key, value in file.facts.items():
+        found.facts[key] = f"{len(value)} items" if isinstance(value, list) else str(value)[:200]
+    for tensor in file.tensors.values():
+        type = type_text(tensor.type_name, tensor.sizes[::-1])
+        found.values[tensor.name] = OutlineValue(tensor.name, type, len(tensor.data))
+    names = list(found.values)
+    found.nodes = [OutlineNode(str(file.facts.get("general.architecture")), name, names, [], {}, 0)]
+    return found
