@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from webinfer.backends.base import Abilities, Executor, InPlace, MemoryReport
+from webinfer.backends.wasm.pace import Pace
 from webinfer.errors import ClosedError, KernelError, LimitError
 from webinfer.graph.ir import TensorType
 from webinfer.host.interface import Host, Kernels
@@ -57,6 +58,7 @@ class LoadedPlan(Executor):
     def __init__(self, layout: Layout, host: Host, kernels: Kernels) -> None:
         self.layout, self.isa, self._host = layout, kernels.isa, host
         self._kernels: Kernels | None = kernels
+        self._pace = Pace() if kernels.threads > 1 else None
 
     # ----- running
 
@@ -78,7 +80,15 @@ class LoadedPlan(Executor):
     def _call(self, kernels: Kernels, first: int, count: int) -> None:
         """Runs steps; after a trap the instance is of no use and is let go."""
         try:
-            kernels.run(self.layout.program, first, count)
+            if self._pace is None or count < self.layout.steps:
+                kernels.run(self.layout.program, first, count)
+                return
+            team, start = self._pace.team, self._host.now_ms()
+            if team:
+                kernels.run(self.layout.program, first, count)
+            else:
+                kernels.call("run", self.layout.program, first, count, 0, 1)
+            self._pace.took(self._host.now_ms() - start)
         except KernelError:
             self.close()
             raise
