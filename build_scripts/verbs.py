@@ -28,6 +28,7 @@ VERBS: dict[str, Verb] = {
     "setup": Verb("setup.sequence", BASE, "everything that demo does before it serves"),
     "kernels": Verb("kernels.step", BASE, "compile the WASM kernels"),
     "wheel": Verb("site.wheel", ("build",), "build the wheel that users install"),
+    "player": Verb("site.player", ("build", "node"), "the npm package that runs compiled models; `--pack` archives it"),
     "bench": Verb(
         "bench.compare", (*ALL, "bench"), "webinfer and its rivals in one page, interleaved: JSON, table, chart"
     ),

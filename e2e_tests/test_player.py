@@ -1,0 +1,279 @@
+"""The player runs compiled models in pages without Python: the engine's numbers, and words for trouble."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import http.server
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from PIL import Image
+from playwright.sync_api import Browser, Page
+
+import webinfer
+from build_scripts.paths import ROOT
+from build_scripts.site.player import SOURCE, write_player
+
+
+class Handler(http.server.SimpleHTTPRequestHandler):
+    """Serves a folder; addresses below /isolated/ are isolated."""
+
+    isolated = False
+
+    def end_headers(self) -> None:
+        if self.isolated:
+            self.send_header("Cross-Origin-Opener-Policy", "same-origin")
+            self.send_header("Cross-Origin-Embedder-Policy", "require-corp")
+        super().end_headers()
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Says nothing."""
+
+
+class Isolated(Handler):
+    isolated = True
+
+
+@pytest.fixture(scope="session")
+def folder(photo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A static site: the player, its demo, a package and the sample photo."""
+    place = write_player(tmp_path_factory.mktemp("player"))
+    for file in (SOURCE / "demo").iterdir():
+        shutil.copyfile(file, place / file.name)
+    shutil.copyfile(photo, place / "photo.png")
+    (place / "small.onnx").write_bytes(classifier())
+    compiled("blazeface_short_range", "face-detector", place / "model.webinfer")
+    compiled(str(place / "small.onnx"), "image-classifier", place / "small.webinfer")
+    return place
+
+
+def compiled(model: str, task: str, to: Path) -> None:
+    subprocess.run(
+        [sys.executable, "-m", "webinfer", "compile", model, "--task", task, "--build", "relaxed", "-o", str(to)], check=True, cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "web" / "python")},
+    )  # fmt: skip
+
+
+def classifier() -> bytes:
+    """A small image classifier: on software adapters each shader of a larger model takes a second to compile."""
+    rng = np.random.default_rng(3)
+    weights = numpy_helper.from_array(rng.normal(size=(4, 3, 3, 3)).astype(np.float32), "w")
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1], strides=[2, 2]),
+        helper.make_node("GlobalAveragePool", ["c"], ["p"]),
+        helper.make_node("Flatten", ["p"], ["f"]),
+        helper.make_node("Softmax", ["f"], ["y"]),
+    ]
+    ends = [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in (("x", [1, 3, 16, 16]), ("y", [1, 4]))]
+    graph = helper.make_graph(nodes, "small", ends[:1], ends[1:], [weights])
+    return bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString())
+
+
+@pytest.fixture(scope="session")
+def site(folder: Path) -> Iterator[str]:
+    """The address of a static host."""
+    yield from _served(folder, Handler)
+
+
+@pytest.fixture(scope="session")
+def isolated_site(folder: Path) -> Iterator[str]:
+    """The address of a static host that isolates its pages."""
+    yield from _served(folder, Isolated)
+
+
+def _served(folder: Path, handler: type[Handler]) -> Iterator[str]:
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(handler, directory=str(folder)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture(scope="session")
+def wanted(photo: Path) -> Any:
+    """What the engine finds."""
+
+    async def faces() -> Any:
+        with await webinfer.tasks.FaceDetector.create(backend="wasm") as detector:
+            return await detector.detect(Image.open(photo))
+
+    with ThreadPoolExecutor(1) as beside:  # Playwright has an event loop here
+        return beside.submit(asyncio.run, faces()).result()
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """A fresh page."""
+    with browser.new_context() as context:
+        yield context.new_page()
+
+
+def shown(page: Page, address: str) -> Any:
+    """What the demo page tells when it has a result or a problem."""
+    page.goto(address)
+    page.wait_for_function("globalThis.result ?? globalThis.problem", timeout=30_000)
+    return page.evaluate("globalThis.problem ?? globalThis.result")
+
+
+def check(found: Any, wanted: Any, tolerance: float) -> None:
+    assert len(found["faces"]) == len(wanted) == 1
+    face, want = found["faces"][0], wanted[0]
+    for side in ("left", "top", "width", "height"):
+        assert abs(face["box"][side] - getattr(want.box, side)) <= tolerance
+    assert abs(face["score"] - want.score) < 1e-3
+    assert list(face["keypoints"]) == list(want.keypoints)
+    for name, point in want.keypoints.items():
+        assert max(abs(a - b) for a, b in zip(face["keypoints"][name], point, strict=True)) <= tolerance
+
+
+def test_faces_are_those_that_the_engine_finds_on_wasm(page: Page, site: str, wanted: Any) -> None:
+    found = shown(page, f"{site}/index.html?backend=wasm")
+    assert (found["backend"], found["threads"]) == ("wasm", 1)
+    check(found, wanted, 1e-3)
+
+
+def test_a_gpu_sees_what_the_processor_sees(page: Page, site: str) -> None:
+    page.goto(f"{site}/demo.css")
+    found = page.evaluate("""async () => {
+      const { load } = await import("./player.js");
+      const picture = await createImageBitmap(await (await fetch("photo.png")).blob());
+      const told = {};
+      const stages = new Set();
+      for (const backend of ["wasm", "webgpu"]) {
+        const model = await load("small.webinfer", { backend, onProgress: ({ stage }) => stages.add(stage) });
+        told[model.backend] = (await model.run(picture)).sort((a, b) => a.index - b.index);
+        model.close();
+      }
+      return { told, stages: [...stages] };
+    }""")
+    wasm, webgpu = (found["told"][name] for name in ("wasm", "webgpu"))
+    assert [row["index"] for row in wasm] == [row["index"] for row in webgpu] == [0, 1, 2, 3]
+    assert sum(row["score"] for row in webgpu) == pytest.approx(1, abs=1e-5)
+    assert [row["score"] for row in webgpu] == pytest.approx([row["score"] for row in wasm], abs=1e-3)
+    assert found["stages"] == ["download", "shaders"]
+
+
+def test_threads_are_used_where_the_page_is_isolated(page: Page, isolated_site: str, wanted: Any) -> None:
+    found = shown(page, f"{isolated_site}/index.html?backend=wasm&threads=2")
+    assert (found["backend"], found["threads"]) == ("wasm", 2)
+    check(found, wanted, 1e-3)
+
+
+def test_one_thread_does_it_where_the_page_is_not_isolated(page: Page, site: str, wanted: Any) -> None:
+    found = shown(page, f"{site}/index.html?backend=wasm&threads=2")
+    assert found["threads"] == 1
+    assert "not cross-origin isolated" in found["choice"]
+    check(found, wanted, 1e-3)
+
+
+def test_a_lost_gpu_is_replaced_once_and_then_the_processor_goes_on(page: Page, site: str) -> None:
+    page.goto(f"{site}/demo.css")
+    found = page.evaluate("""async () => {
+      const { load } = await import("./player.js");
+      const picture = await createImageBitmap(await (await fetch("photo.png")).blob());
+      const lost = [], told = [];
+      const model = await load("small.webinfer", { backend: "webgpu", onLost: (reason) => lost.push(reason) });
+      for (let round = 0; round < 3; round++) {
+        const [best] = await model.run(picture);
+        told.push([model.backend, best.index, best.score]);
+        model.plan.device?.gpu.destroy();
+        await new Promise((resolve) => setTimeout(resolve, 50));
+      }
+      model.close();
+      return { told, lost, choice: model.choice };
+    }""")
+    assert [row[0] for row in found["told"]] == ["webgpu", "webgpu", "wasm"]
+    assert len({row[1] for row in found["told"]}) == 1
+    assert [row[2] for row in found["told"]] == pytest.approx([found["told"][0][2]] * 3, abs=1e-3)
+    assert len(found["lost"]) == 2
+    assert "was lost" in found["choice"]
+
+
+def test_tensors_and_pictures_of_every_kind_go_in(page: Page, site: str) -> None:
+    page.goto(f"{site}/demo.css")
+    found = page.evaluate("""async () => {
+      const { load, capabilities } = await import("./player.js");
+      const blob = await (await fetch("photo.png")).blob();
+      const bitmap = await createImageBitmap(blob);
+      const image = Object.assign(new Image(), { src: "photo.png" });
+      await image.decode();
+      const canvas = new OffscreenCanvas(bitmap.width, bitmap.height);
+      const context = canvas.getContext("2d");
+      context.drawImage(bitmap, 0, 0);
+      const pixels = context.getImageData(0, 0, bitmap.width, bitmap.height);
+      const frame = new VideoFrame(bitmap, { timestamp: 0 });
+      const scores = {};
+      const stages = new Set();
+      for (const worker of [false, true]) {
+        const onProgress = ({ stage }) => stages.add(stage);
+        const model = await load("model.webinfer", { backend: "wasm", worker, onProgress });
+        const all = { bitmap, image, canvas, pixels, frame };
+        for (const name in all) scores[`${name} ${worker}`] = (await model.run(all[name]))[0].score;
+        const tensors = await model.run({ input: new Float32Array(128 * 128 * 3), min_score: [0.5] });
+        scores[`tensors ${worker}`] = [tensors.detections.shape, tensors.detections.data.length];
+        scores[`none ${worker}`] = (await model.run(bitmap, { min_score: 1 })).length;
+        model.close();
+      }
+      return { scores, stages: [...stages], able: await capabilities() };
+    }""")
+    scores = found["scores"]
+    pictures = [score for name, score in scores.items() if name.split()[0] not in ("tensors", "none")]
+    assert len(pictures) == 10
+    assert max(pictures) - min(pictures) < 0.02
+    assert scores["tensors false"] == scores["tensors true"] == [[1, 100, 17], 1700]
+    assert scores["none false"] == scores["none true"] == 0
+    assert found["stages"] == ["download"]
+    assert found["able"]["wasm"]
+
+
+TROUBLE = """async () => {
+  const { load } = await import("./player.js");
+  const whole = new Uint8Array(await (await fetch("model.webinfer")).arrayBuffer());
+  const changed = (at) => whole.map((byte, i) => (i === at ? byte ^ 1 : byte));
+  const codes = {};
+  const tried = async (name, act) => {
+    codes[name] = await act().then(() => "none", (error) => `${error.name} ${error.code}`);
+  };
+  await tried("empty", () => load(new Uint8Array(0)));
+  await tried("other", () => load(new TextEncoder().encode("<html>".repeat(99))));
+  await tried("version", () => load(changed(8)));
+  await tried("header", () => load(changed(60)));
+  await tried("weights", () => load(changed(whole.length / 3 | 0), { backend: "wasm" }));
+  await tried("cut", () => load(whole.slice(0, whole.length / 2), { backend: "webgpu" }));
+  await tried("nowhere", () => load("nowhere.webinfer"));
+  await tried("backend", () => load(whole, { backend: "cuda" }));
+  await tried("threads", () => load(whole, { threads: 0 }));
+  const model = await load(whole, { backend: "wasm" });
+  await tried("name", () => model.run({ picture: new Float32Array(3) }));
+  await tried("length", () => model.run({ input: new Float32Array(3) }));
+  await tried("missing", () => model.run({}));
+  await tried("image", () => model.run(new Image()));
+  await tried("number", () => model.run(new ImageData(4, 4), { scale: 2 }));
+  await tried("well", () => model.run(new ImageData(4, 4)));
+  model.close();
+  await tried("closed", () => model.run(new ImageData(4, 4)));
+  return codes;
+}"""
+
+
+def test_what_goes_wrong_has_a_code(page: Page, site: str) -> None:
+    page.goto(f"{site}/demo.css")
+    codes = page.evaluate(TROUBLE)
+    assert codes.pop("well") == "none"
+    wanted = {
+        "empty": "package", "other": "package", "version": "package", "header": "integrity", "weights": "integrity",
+        "cut": "integrity", "nowhere": "network", "backend": "input", "threads": "input", "name": "input",
+        "length": "input", "missing": "input", "image": "input", "number": "input", "closed": "closed",
+    }  # fmt: skip
+    assert codes == {name: f"PlayerError {code}" for name, code in wanted.items()}

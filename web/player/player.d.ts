@@ -1,0 +1,90 @@
+/** Runs models that `webinfer compile` wrote, in web pages without Python. */
+
+export type Backend = "webgpu" | "wasm";
+export type ElementType =
+  | "float32" | "float16" | "int8" | "uint8" | "int16" | "uint16" | "int32" | "uint32" | "int64" | "uint64" | "bool";
+export type Elements =
+  | Float32Array | Int8Array | Uint8Array | Uint8ClampedArray | Int16Array | Uint16Array | Int32Array | Uint32Array
+  | BigInt64Array | BigUint64Array;
+export type Picture =
+  | ImageData | ImageBitmap | VideoFrame | HTMLImageElement | HTMLVideoElement | HTMLCanvasElement | OffscreenCanvas;
+
+/** An input or output of a model. */
+export interface TensorInfo {
+  name: string;
+  dtype: ElementType;
+  shape: number[];
+}
+
+/** Elements in row-major order; float16 comes as Float16Array where the browser has it, else as Uint16Array. */
+export interface Tensor {
+  data: Elements;
+  shape: number[];
+  dtype: ElementType;
+}
+
+/** What an input may be given as: its elements, its bytes, or a tensor that a run gave. */
+export type Given = Elements | ArrayBuffer | number[] | Tensor;
+
+/** A face, in pixels of the picture; keypoints by name are [x, y]. */
+export interface Detection {
+  box: { left: number; top: number; width: number; height: number };
+  score: number;
+  keypoints: Record<string, [number, number]>;
+}
+
+/** What a picture shows: the class's number, its label ("" if none was given) and its score. */
+export interface Category {
+  index: number;
+  label: string;
+  score: number;
+}
+
+/** How far loading is; `total` is 0 where it cannot be known. */
+export interface Progress {
+  stage: "download" | "shaders";
+  done: number;
+  total: number;
+}
+
+export interface LoadOptions {
+  /** Where the model runs; a list is tried in order. "auto": on a GPU of hardware, else on the processor. */
+  backend?: "auto" | Backend | Backend[];
+  /** Threads on the processor (default 1); more need a cross-origin isolated page. */
+  threads?: number;
+  /** Runs the model in a worker of its own; the default where threads are asked for. */
+  worker?: boolean;
+  /** The address of thread_worker.js, if it does not lie beside player.js. */
+  workerUrl?: string;
+  onProgress?(progress: Progress): void;
+  /** Called when the GPU is lost. The run under way fails; the next one has a new device, or the processor. */
+  onLost?(reason: string): void;
+}
+
+export interface Model {
+  readonly name: string;
+  /** The task that was compiled in, such as "face-detection"; "" if there is none. */
+  readonly task: string;
+  readonly inputs: TensorInfo[];
+  readonly outputs: TensorInfo[];
+  readonly backend: Backend;
+  readonly threads: number;
+  /** Why this backend. */
+  readonly choice: string;
+  /** What a task finds in a picture; `numbers` are the task's, such as { min_score: 0.5 }. */
+  run<Found = Detection | Category>(picture: Picture, numbers?: Record<string, number>): Promise<Found[]>;
+  /** The outputs by name. A model with one input takes that alone. */
+  run(inputs: Given | Record<string, Given>): Promise<Record<string, Tensor>>;
+  close(): void;
+}
+
+/** A model that is ready: `source` is the address of a `.webinfer` file, its bytes, a Blob or a Response. */
+export function load(source: string | URL | Request | Response | ArrayBuffer | Uint8Array | Blob, options?: LoadOptions): Promise<Model>;
+
+/** What this browser can run packages on; `why` is what keeps it from threads. */
+export function capabilities(): Promise<{ webgpu: boolean; wasm: boolean; threads: boolean; why: string }>;
+
+export class PlayerError extends Error {
+  readonly code:
+    | "package" | "integrity" | "unavailable" | "input" | "device-lost" | "gpu" | "kernel" | "memory" | "closed" | "network";
+}

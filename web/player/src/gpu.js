@@ -1,0 +1,128 @@
+// A package's plan on a GPU: the recorded dispatches, one submit per inference. Device, programs and pictures are the
+// engine's own files in web/static/.
+
+import { PlayerError, formed, ofGpu, whole } from "./errors.js";
+import { part } from "./package_file.js";
+import { openDevice } from "../../static/gpu_device.js";
+import { Pictures } from "../../static/gpu_picture.js";
+import { Program } from "../../static/gpu_program.js";
+
+const WISHES = JSON.stringify({ features: ["subgroups"], limits: [], ring: 3 });
+const SOFTWARE = ["swiftshader", "llvmpipe", "lavapipe", "warp"];
+const RESULT_ALIGNMENT = 16;
+
+/** The browser's GPU; `software` tells whether a processor does its computing. */
+export async function openGpu() {
+  const device = await openDevice(WISHES, Program).catch((error) => Promise.reject(ofGpu(error)));
+  const facts = JSON.parse(device.describe());
+  device.named = ["vendor", "architecture", "device", "description"].map((key) => facts[key] ?? "").join(" ").toLowerCase();
+  device.software = Boolean(facts.isFallbackAdapter) || SOFTWARE.some((word) => device.named.includes(word));
+  device.able = new Set(facts.features);
+  return device;
+}
+
+/** The package's plan on a device. */
+export async function openProgram(file, header, device, onProgress) {
+  const row = formed(() => header.webgpu.filter((each) => fits(each, device)).at(-1));
+  if (!row) throw new PlayerError("unavailable", "the package has no plan for this GPU");
+  const [plan, shaders, weights] = await Promise.all(["section", "shaders", "weights"].map((what) => {
+    if (what === "weights") return file.section(what);
+    return file.json(what === "section" ? row.section : "webgpu/shaders");
+  }));
+  const made = formed(() => new GpuPlan(plan, header, device));
+  await made.load(shaders, weights, onProgress).catch((error) => {
+    made.close();
+    throw formed(() => ofGpu(error));
+  });
+  return made;
+}
+
+function fits({ features, adapters }, device) {
+  const words = device.named.replace(/[(/]/g, " ").split(/\s+/);
+  const named = adapters.length === 0 || words.some((word) => adapters.some((start) => word.startsWith(start)));
+  return named && features.every((feature) => device.able.has(feature));
+}
+
+class GpuPlan {
+  backend = "webgpu";
+  threads = 1;
+
+  constructor(plan, header, device) {
+    this.plan = plan;
+    this.device = device;
+    const picture = header.task?.picture;
+    this.pictures = picture ? new Pictures(device, JSON.stringify(picture.passes)) : null;
+    for (const way of Object.keys(picture?.passes ?? {})) this.pictures.way(way); // its pipeline is made meanwhile
+    this.uniforms = Uint8Array.from(plan.uniforms.match(/../g) ?? [], (pair) => parseInt(pair, 16));
+    let total = 0;
+    const copies = plan.outputs.filter(Boolean).map(([buffer, offset, nbytes]) => {
+      const at = total;
+      total += Math.ceil(whole(nbytes) / RESULT_ALIGNMENT) * RESULT_ALIGNMENT;
+      return [whole(buffer), whole(offset), nbytes, at];
+    });
+    this.starts = copies.map((copy) => copy[3]);
+    this.reads = JSON.stringify({ copies, total });
+  }
+
+  get lost() {
+    return this.device.lost;
+  }
+
+  async load(shaders, weights, onProgress) {
+    const { plan, device } = this;
+    const used = [...new Set(plan.dispatches.map((dispatch) => dispatch[1]))];
+    const first = device.startPipelines(JSON.stringify(used.map((number) => shaders[number])));
+    const numbers = new Map(used.map((number, i) => [number, first + i]));
+    const dispatches = plan.dispatches.map(([label, number, bindings, groups]) => ({
+      label, pipeline: numbers.get(number), bindings, groups,
+    }));
+    this.program = await device.createProgram(JSON.stringify({ label: "webinfer", buffers: plan.buffers, dispatches }), this.uniforms);
+    for (const [buffer, at, nbytes] of plan.writes) this.program.write(buffer, part(weights, at, nbytes));
+    onProgress({ stage: "shaders", done: 0, total: used.length });
+    await device.pipelinesReady(JSON.stringify([...numbers.values()]));
+    onProgress({ stage: "shaders", done: used.length, total: used.length });
+    if (plan.prepare) await this.replay(0, plan.prepare, JSON.stringify({ copies: [], total: 0 }));
+    this.program.free(JSON.stringify(plan.freed), plan.prepare);
+  }
+
+  async replay(first, count, reads, fill = () => {}) {
+    const { program } = this;
+    for (let room; (room = program.room(reads)) !== undefined; ) await room;
+    fill();
+    return new Promise((resolve, reject) => {
+      program.start(first, count, reads, 0, (ticket, bytes, kind, message) => {
+        if (bytes === undefined) reject(this.device.failure(kind, message));
+        else resolve(bytes.slice());
+      });
+    });
+  }
+
+  /** As Kernels.run of kernels.js; {source, params} is a picture that goes to the GPU as it is. */
+  async run(given, sizes) {
+    const { plan, program } = this;
+    const taken = [];
+    const fill = () => given.forEach((value, i) => {
+      if (!value.source) return program.write(plan.inputs[i], value);
+      const { ow, oh } = value.place;
+      const picture = this.pictures.take(value.source, value.params, 12 * ow * oh, Math.ceil(ow / 8), Math.ceil(oh / 8));
+      taken.push(picture);
+      return program.take(plan.inputs[i], picture);
+    });
+    try {
+      const bytes = await this.replay(plan.prepare, plan.dispatches.length - plan.prepare, this.reads, fill);
+      let next = 0;
+      return plan.outputs.map((row, i) => {
+        const at = row ? this.starts[next++] : 0;
+        return row ? bytes.slice(at, at + sizes[i]) : new Uint8Array(0);
+      });
+    } catch (error) {
+      throw ofGpu(error);
+    } finally {
+      for (const picture of taken) picture.close();
+    }
+  }
+
+  close() {
+    this.program?.close();
+  }
+}

@@ -1,0 +1,161 @@
+// A package's plan on the processor: an instance of the package's own kernels, one call per inference.
+// With threads, workers walk the same program (web/static/thread_worker.js).
+
+import { PlayerError, formed, whole } from "./errors.js";
+import { part } from "./package_file.js";
+
+const PAGE = 65536;
+const MAX_BYTES = 2 ** 31;
+const SHARED_LIMITS = [MAX_BYTES, 2 ** 30, 2 ** 29]; // of a shared memory; some devices refuse much
+const POOL = { bytes: 512, poisoned: 64, maxNaps: 65, stack: 65536 }; // kernels.toml: thread_pool, memory
+const DEADLINE_NAPS = 5000; // of 2 ms, without an answer from a thread
+const START_MS = 10_000;
+const PICTURE = "u8_image_to_f32";
+
+/** Why the plan for threads cannot be used here; "" where it can. */
+export function whyOneThread() {
+  if (!globalThis.crossOriginIsolated) return "the page is not cross-origin isolated";
+  return globalThis.WorkerGlobalScope ? "" : "a page's main thread must not wait";
+}
+
+/** The package's plan on as many threads as asked for and can be had. */
+export async function openKernels(file, header, threads, workerUrl) {
+  const many = threads > 1 && !whyOneThread();
+  const rows = formed(() => header.wasm.filter((row) => row.threads > 1 === many));
+  let problem = new PlayerError("unavailable", "the package has no kernels for this browser");
+  for (const row of rows) {
+    let module;
+    try {
+      module = await WebAssembly.compile(await file.section(`${row.section}/kernels`));
+    } catch (error) {
+      if (error instanceof PlayerError) throw error;
+      problem = new PlayerError("unavailable", `the package's ${row.isa} kernels do not run in this browser`, error);
+      continue;
+    }
+    const plan = await file.json(row.section);
+    const sources = await Promise.all([file.section("weights"), file.section(`${row.section}/programs`)]);
+    const kernels = new Kernels(row, plan, module);
+    if (many) await kernels.startThreads(Math.min(threads, row.threads), workerUrl);
+    formed(() => kernels.fill(sources));
+    return kernels;
+  }
+  if (many && rows.length === 0) return openKernels(file, header, 1, workerUrl);
+  throw problem;
+}
+
+class Kernels {
+  backend = "wasm";
+  lost = "";
+
+  constructor(row, plan, module) {
+    this.isa = row.isa;
+    this.threads = 1;
+    this.plan = plan;
+    this.module = module;
+    this.workers = [];
+    this.pictures = formed(() => WebAssembly.Module.exports(module).some(({ name }) => name === PICTURE));
+    const pages = formed(() => Math.ceil(whole(plan.top) / PAGE));
+    this.memory = row.threads > 1 ? sharedMemory(pages) : newMemory({ initial: pages, maximum: MAX_BYTES / PAGE });
+    this.exports = formed(() => new WebAssembly.Instance(module, { env: { memory: this.memory } }).exports);
+  }
+
+  /** Writes weights and programs, and runs what runs once. */
+  fill(sources) {
+    for (const [address, source, at, nbytes] of this.plan.writes) {
+      new Uint8Array(this.memory.buffer).set(part(sources[source], at, nbytes), whole(address));
+    }
+    if (this.plan.prepare) this.call(...this.plan.prepare.map(whole), 1);
+  }
+
+  call(program, steps, threads) {
+    try {
+      if (threads === 1) return this.exports.run(program, 0, steps, 0, 1);
+      if (this.exports.thread_pool_run(this.pool, program, 0, steps, threads) === 0) return undefined;
+    } catch (error) {
+      throw new PlayerError("kernel", `a kernel failed: ${error.message}`, error);
+    }
+    throw new PlayerError("kernel", "a kernel thread failed or did not answer");
+  }
+
+  bytes(address, nbytes) {
+    return new Uint8Array(this.memory.buffer, address, nbytes);
+  }
+
+  /** Makes room behind the plan; its address. */
+  scratch(nbytes) {
+    const address = Math.ceil(this.plan.top / 16) * 16;
+    const missing = Math.ceil((address + nbytes + 16 - this.memory.buffer.byteLength) / PAGE);
+    try {
+      if (missing > 0) this.memory.grow(missing);
+    } catch (error) {
+      throw new PlayerError("memory", `no memory for a picture of ${nbytes} bytes`, error);
+    }
+    return address;
+  }
+
+  /** Lays RGBA pixels into memory at `to`, as `place` of pictures.js says. */
+  preparePixels({ data, width, height }, place, to) {
+    const image = this.scratch(data.length);
+    this.bytes(image, data.length).set(data);
+    const { matrix, scale, offset, border, ow, oh } = place;
+    this.exports[PICTURE](image, to, width, height, 4 * width, ow, border, ...matrix, scale, offset, 0, oh);
+  }
+
+  /** `given`: for each input its bytes, or {pixels, place}. The bytes of each output. */
+  async run(given, sizes) {
+    given.forEach((value, i) => {
+      const at = this.plan.inputs[i];
+      if (value.pixels) this.preparePixels(value.pixels, value.place, at);
+      else if (value.length) this.bytes(at, value.length).set(value);
+    });
+    this.call(...this.plan.program, this.threads);
+    return this.plan.outputs.map((at, i) => this.bytes(at, sizes[i]).slice());
+  }
+
+  async startThreads(threads, workerUrl) {
+    this.pool = Math.ceil(this.exports.__heap_base.value / 64) * 64;
+    const words = new Int32Array(this.memory.buffer);
+    words[this.pool / 4 + POOL.maxNaps] = DEADLINE_NAPS;
+    const ready = [];
+    for (let thread = 1; thread < threads; thread++) {
+      const worker = new Worker(workerUrl, { type: "module", name: `webinfer kernels ${thread}` });
+      this.workers.push(worker);
+      ready.push(new Promise((resolve, reject) => {
+        worker.onmessage = ({ data }) => (data.type === "ready" ? resolve() : reject(new Error(data.message)));
+        worker.onerror = () => reject(new Error(`${workerUrl} cannot be loaded`));
+        setTimeout(() => reject(new Error("no answer")), START_MS);
+      }));
+      const { module, memory, pool } = this;
+      const stackTop = pool + POOL.bytes + thread * POOL.stack;
+      worker.postMessage({ module, memory, pool, poisoned: pool / 4 + POOL.poisoned, thread, jobs: 0, stackTop });
+    }
+    await Promise.all(ready).catch((error) => {
+      this.close();
+      throw new PlayerError("unavailable", `kernel threads do not start: ${error.message}`, error);
+    });
+    this.threads = threads;
+  }
+
+  close() {
+    for (const worker of this.workers.splice(0)) worker.terminate();
+  }
+}
+
+function newMemory(wanted) {
+  try {
+    return new WebAssembly.Memory(wanted);
+  } catch (error) {
+    throw new PlayerError("memory", `no memory of ${wanted.initial} pages: ${error.message}`, error);
+  }
+}
+
+function sharedMemory(initial) {
+  for (const limit of SHARED_LIMITS.slice(0, -1)) {
+    try {
+      return new WebAssembly.Memory({ initial, maximum: limit / PAGE, shared: true });
+    } catch {
+      // a smaller one may be had
+    }
+  }
+  return newMemory({ initial, maximum: SHARED_LIMITS.at(-1) / PAGE, shared: true });
+}

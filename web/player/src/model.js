@@ -1,0 +1,171 @@
+// A loaded package: runs on a GPU or on the processor, and goes on when the GPU is lost.
+
+import { PlayerError, formed } from "./errors.js";
+import { openGpu, openProgram } from "./gpu.js";
+import { openKernels, whyOneThread } from "./kernels.js";
+import { Place, isPicture, pixelsOf, sizeOf } from "./pictures.js";
+import { DECODERS } from "./results.js";
+import { bytesOf, outputOf, tensorOf } from "./tensors.js";
+
+const BACKENDS = ["webgpu", "wasm"];
+const MAX_LOSSES = 2; // of a GPU; then the processor takes over
+
+export class Model {
+  constructor(file, options) {
+    const { header } = file;
+    this.file = file;
+    this.options = options;
+    formed(() => {
+      this.name = String(header.name);
+      this.tensors = { inputs: header.inputs.map(tensorOf), outputs: header.outputs.map(tensorOf) };
+      this.states = header.states.map(([, input, output, initial]) => ({
+        input, output, bytes: Uint8Array.from(initial.match(/../g) ?? [], (pair) => parseInt(pair, 16)),
+      }));
+      this.task = header.task?.name ?? "";
+      this.decoder = header.task && DECODERS[header.task.decode.kind];
+    });
+    const kept = new Set(this.states.flatMap(({ input, output }) => [input, output]));
+    const open = (rows) => rows.filter(({ name }) => !kept.has(name)).map(({ name, dtype, shape }) => ({ name, dtype, shape }));
+    this.inputs = open(this.tensors.inputs);
+    this.outputs = open(this.tensors.outputs);
+    this.losses = 0;
+    this.choice = "";
+    this.queue = Promise.resolve();
+  }
+
+  get backend() {
+    return this.plan?.backend ?? "";
+  }
+
+  get threads() {
+    return this.plan?.threads ?? 0;
+  }
+
+  /** Makes the model ready on the first backend that runs it. */
+  async start(gpu) {
+    const { header } = this.file;
+    const wanted = this.losses >= MAX_LOSSES ? ["wasm"] : [this.options.backend].flat();
+    const auto = wanted[0] === "auto";
+    const order = (auto ? BACKENDS : wanted).filter((name) => header[name] || !auto);
+    const refused = [];
+    for (const name of order) {
+      try {
+        if (name === "webgpu") {
+          const device = await (gpu ?? openGpu());
+          if (auto && device.software && header.wasm) throw new PlayerError("unavailable", "the GPU is software");
+          this.plan = await openProgram(this.file, header, device, this.options.onProgress);
+          device.whenLost.then(() => this.plan?.device === device && this.options.onLost(device.lost));
+        } else {
+          this.plan = await openKernels(this.file, header, this.options.threads, this.options.workerUrl);
+        }
+        const one = this.options.threads > 1 && this.plan.threads === 1 && name === "wasm";
+        this.choice = [`${name}${auto ? "" : " was asked for"}`, ...refused, ...(one ? [`one thread: ${whyOneThread() || "none in the package"}`] : [])].join("; ");
+        return this;
+      } catch (error) {
+        if (!(error instanceof PlayerError) || error.code !== "unavailable" || name === order.at(-1)) throw error;
+        refused.push(`not ${name}: ${error.message}`);
+      }
+    }
+    throw new PlayerError("unavailable", `package ${this.name} is not for ${order.join(", ") || wanted.join(", ")}`);
+  }
+
+  /**
+   * With a picture, on a package with a task: what is found in it. With a typed array, or several by name: the outputs
+   * by name. `numbers` are the task's, such as {min_score: 0.5}. Runs wait for each other.
+   */
+  run(given, numbers = {}) {
+    const run = this.queue.then(() => this.runNow(given, numbers));
+    this.queue = run.catch(() => {});
+    return run;
+  }
+
+  async runNow(given, numbers) {
+    if (!this.file) throw new PlayerError("closed", `package ${this.name} is closed; load it again`);
+    if (this.plan.lost) await this.revive();
+    const picture = isPicture(given);
+    const place = picture ? this.placeOf(given) : null;
+    const values = picture ? await this.withPicture(given, place, numbers) : this.withTensors(given);
+    try {
+      const bytes = await this.plan.run(values, this.tensors.outputs.map(({ nbytes }) => nbytes));
+      const outputs = Object.fromEntries(this.tensors.outputs.map((row, i) => [row.name, outputOf(bytes[i], row)]));
+      for (const state of this.states) {
+        const found = outputs[state.output]?.data;
+        if (found && state.input) state.bytes = new Uint8Array(found.buffer, found.byteOffset, found.byteLength);
+        delete outputs[state.output];
+      }
+      return picture ? formed(() => this.decoder(outputs, this.file.header.task.decode, place)) : outputs;
+    } catch (error) {
+      if (error.code === "kernel") this.plan = { lost: error.message, backend: "wasm", close: () => this.plan.close?.() };
+      throw error;
+    }
+  }
+
+  async revive() {
+    const { lost, backend } = this.plan;
+    if (backend === "webgpu") this.losses++;
+    this.plan.close();
+    await this.start();
+    this.choice += `; rebuilt, because ${backend} was lost (${lost})`;
+  }
+
+  placeOf(source) {
+    const picture = this.file.header.task?.picture;
+    if (!picture || !this.decoder) {
+      throw new PlayerError("input", `package ${this.name} has no task that takes pictures; give tensors, or compile it with --task`);
+    }
+    return formed(() => new Place(sizeOf(source), picture));
+  }
+
+  async withPicture(source, place, numbers) {
+    const { task } = this.file.header;
+    const own = { ...task.numbers };
+    for (const [name, value] of Object.entries(numbers)) {
+      if (!Object.hasOwn(own, name)) throw new PlayerError("input", `${this.task} has no number ${name}; it has ${Object.keys(own).join(", ") || "none"}`);
+      own[name] = [value].flat();
+    }
+    const values = this.fed(own, task.picture.input);
+    const row = this.tensors.inputs.findIndex(({ name }) => name === task.picture.input);
+    values[row] = await this.pictureBytes(source, place, this.tensors.inputs[row]);
+    return values;
+  }
+
+  /** What the plan takes for a picture: the picture itself on a GPU, pixels in kernels' memory, or prepared numbers. */
+  async pictureBytes(source, place, row) {
+    if (this.plan.backend === "wasm") return { pixels: pixelsOf(source), place };
+    if (this.plan.pictures.look(source) === "") return { source, place, params: place.params() };
+    this.preparing ??= openKernels(this.file, this.file.header, 1);
+    const kernels = await this.preparing;
+    const to = Math.ceil((kernels.plan.top + 16) / 16) * 16;
+    const pixels = pixelsOf(source);
+    kernels.scratch(pixels.data.length + row.nbytes + 64);
+    kernels.plan = { ...kernels.plan, top: to + row.nbytes }; // pixels come behind the tensor
+    kernels.preparePixels(pixels, place, to);
+    return kernels.bytes(to, row.nbytes).slice();
+  }
+
+  withTensors(given) {
+    const named = ArrayBuffer.isView(given) || given instanceof ArrayBuffer ? { [this.inputs[0]?.name]: given } : (given ?? {});
+    const known = new Set(this.inputs.map(({ name }) => name));
+    for (const name of Object.keys(named)) {
+      if (!known.has(name)) throw new PlayerError("input", `${this.name} has no input ${name}; it has ${[...known].join(", ")}`);
+    }
+    return this.fed({ ...this.file.header.task?.numbers, ...named });
+  }
+
+  /** The bytes of each input but the one that a picture is for. */
+  fed(named, picture) {
+    const kept = new Map(this.states.map(({ input, bytes }) => [input, bytes]));
+    return this.tensors.inputs.map((row) => {
+      if (kept.has(row.name)) return kept.get(row.name).length ? kept.get(row.name) : new Uint8Array(row.nbytes);
+      return row.name === picture ? null : bytesOf(named[row.name], row);
+    });
+  }
+
+  /** Frees memory, threads and buffers; a second call does nothing. */
+  close() {
+    this.plan?.close();
+    this.preparing?.then((kernels) => kernels.close(), () => {});
+    this.plan?.device?.close();
+    this.file = null;
+  }
+}

@@ -1,0 +1,76 @@
+// A model in a worker of its own: the page's thread stays free, and threads may wait for each other there.
+
+import { PlayerError } from "./errors.js";
+import { isPicture, pixelsOf } from "./pictures.js";
+
+const NAME = "webinfer-player"; // of the worker; the player's file is its script as well
+export const IN_WORKER = Boolean(globalThis.WorkerGlobalScope) && globalThis.name === NAME;
+
+const FACTS = ["name", "task", "inputs", "outputs", "backend", "threads", "choice"];
+
+/** Stands for a model in a worker. */
+export class RemoteModel {
+  static async open(script, bytes, { onProgress, onLost, backend, threads, workerUrl }) {
+    const model = new RemoteModel();
+    model.worker = new Worker(script, { type: "module", name: NAME });
+    model.calls = new Map();
+    model.count = 0;
+    model.worker.onmessage = ({ data: { id, event, value, facts, error } }) => {
+      if (event) return event === "lost" ? onLost(value) : onProgress(value);
+      const call = model.calls.get(id);
+      model.calls.delete(id);
+      Object.assign(model, facts);
+      return error ? call?.reject(new PlayerError(error.code, error.message)) : call?.resolve(value);
+    };
+    model.worker.onerror = ({ message }) => model.end(new PlayerError("unavailable", `the player's worker failed: ${message}`));
+    try {
+      await model.call("load", [bytes, { backend, threads, workerUrl }], []);
+    } catch (error) {
+      model.close();
+      throw error;
+    }
+    return model;
+  }
+
+  call(method, args, transfer) {
+    if (!this.worker) return Promise.reject(new PlayerError("closed", "this package is closed; load it again"));
+    return new Promise((resolve, reject) => {
+      this.calls.set(++this.count, { resolve, reject });
+      this.worker.postMessage({ id: this.count, method, args }, transfer);
+    });
+  }
+
+  /** As Model.run of model.js. */
+  async run(given, numbers = {}) {
+    if (!isPicture(given) || given.constructor.name === "ImageData") return this.call("run", [given, numbers], []);
+    const bitmap = await createImageBitmap(given).catch(() => pixelsOf(given));
+    return this.call("run", [bitmap, numbers], bitmap instanceof ImageData ? [] : [bitmap]);
+  }
+
+  end(error) {
+    for (const { reject } of this.calls?.values() ?? []) reject(error);
+    this.calls?.clear();
+    this.worker?.terminate();
+    this.worker = null;
+  }
+
+  close() {
+    this.end(new PlayerError("closed", "this package was closed"));
+  }
+}
+
+/** Answers a RemoteModel. */
+export function serve(load) {
+  let model = null;
+  const tell = (event) => (value) => self.postMessage({ event, value });
+  self.onmessage = async ({ data: { id, method, args } }) => {
+    try {
+      let value;
+      if (method === "load") model = await load(args[0], { ...args[1], onProgress: tell("progress"), onLost: tell("lost") });
+      else value = await model.run(...args);
+      self.postMessage({ id, value, facts: Object.fromEntries(FACTS.map((fact) => [fact, model[fact]])) });
+    } catch (error) {
+      self.postMessage({ id, error: { code: error.code ?? "kernel", message: error.message } });
+    }
+  };
+}
