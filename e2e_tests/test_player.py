@@ -59,10 +59,9 @@ def folder(photo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def compiled(model: str, task: str, to: Path) -> None:
-    subprocess.run(
-        [sys.executable, "-m", "webinfer", "compile", model, "--task", task, "--build", "relaxed", "-o", str(to)], check=True, cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "web" / "python")},
-    )  # fmt: skip
+    arguments = ["compile", model, "--task", task, "--build", "relaxed", "-o", str(to)]
+    engine = {**os.environ, "PYTHONPATH": str(ROOT / "web" / "python")}
+    subprocess.run([sys.executable, "-m", "webinfer", *arguments], check=True, cwd=ROOT, env=engine)
 
 
 def classifier() -> bytes:
