@@ -9,7 +9,7 @@ from functools import partial
 from playwright.sync_api import Browser
 
 from build_scripts.errors import BuildError
-from build_scripts.places import pyodide_places
+from build_scripts.places import cpython_places, pyodide_places
 from build_scripts.setup.chromium import driver, launch_options
 from build_scripts.setup.sequence import set_up
 
@@ -42,6 +42,9 @@ def _with_threads(browser: Browser, worker: bool, isolated: bool) -> str:
 
 def other_places() -> Iterator[Place]:
     """Places without a browser."""
+    for series in cpython_places.SERIES:
+        visit = partial(cpython_places.in_cpython, series)
+        yield Place(f"CPython {series}", "pip install wheel[native] in an empty environment", visit)
     yield Place("stock Pyodide, Node", "loadPackage(wheel)", pyodide_places.in_node)
 
 

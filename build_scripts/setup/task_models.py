@@ -17,10 +17,10 @@ from build_scripts.errors import BuildError
 from build_scripts.paths import BUILD, MODELS, ROOT, VENV_PYTHON, settings
 from build_scripts.setup.downloads import fetch_members
 from build_scripts.setup.node import npm_command
+from build_scripts.setup.published import ANYWHERE
 from build_scripts.steps import Step, run_steps
 
 MEDIAPIPE = "mediapipe"  # the package with a table of its own
-ANYWHERE = {"platform": "manylinux_2_28_x86_64", "python": "3.12"}  # of packages that say nothing of it
 
 
 def task_models_step() -> Step:

@@ -31,6 +31,9 @@ class NativeWheelHook(BuildHookInterface):  # type: ignore[misc]
             included[str(path)] = f"webinfer/_shaders/{path.relative_to(shaders).as_posix()}"
         for path in sorted(kernels.glob("*.wasm")):
             included[str(path)] = f"webinfer/_kernels/{path.name}"
-        subprocess.run([sys.executable, "-m", "build_scripts.site.bundle", str(scripts)], cwd=root, check=True)
+        table = root / "build" / "published.json"
+        for module, target in (("site.bundle", scripts), ("setup.published", table)):
+            subprocess.run([sys.executable, "-m", f"build_scripts.{module}", str(target)], cwd=root, check=True)
+        included[str(table)] = "webinfer/_published.json"
         for path in sorted(scripts.glob("*.js")):
             included[str(path)] = f"webinfer/_static/{path.name}"

@@ -31,6 +31,7 @@ CPYTHON_ONLY = (
     "webinfer/host/gpu_native_program.py",
     "webinfer/host/kernels_native.py",
     "webinfer/host/native.py",
+    "webinfer/host/published_files.py",
     "webinfer/importers/webnn/",
     "webinfer/page/messages.toml",
 )

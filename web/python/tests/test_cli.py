@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from pathlib import Path
 
@@ -10,7 +11,9 @@ import pytest
 from tests.importers.tflite_writer import Writer
 from tests.session.test_session import model
 
-from webinfer.cli import main
+from webinfer.cli import _save, main
+from webinfer.dtypes import DType
+from webinfer.tensor import Tensor
 
 VERBS = (["run"], ["bench", "--rounds", "2"], ["verify"])
 
@@ -64,12 +67,25 @@ def test_outputs_are_written(file: str, tmp_path: Path, capsys: pytest.CaptureFi
     assert capsys.readouterr().out.startswith("y: float32 [1, 36] min ")
 
 
-@pytest.mark.parametrize("more", [["--output", "out"], ["image=picture.npy"]], ids=" ".join)
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int64", "float16", "float32", "float64", "bfloat16"])
+def test_outputs_of_every_type_are_written_without_numpy(dtype: str, tmp_path: Path) -> None:
+    for shape in ((2, 3), (), (0, 4)):
+        numbers = (np.arange(math.prod(shape)) % 2).astype("float32" if dtype == "bfloat16" else dtype).reshape(shape)
+        data = (numbers.view("uint32") >> 16).astype("uint16") if dtype == "bfloat16" else numbers
+        _save(tmp_path, "a/b", Tensor(data.tobytes(), shape, DType(dtype)))
+        found = np.load(tmp_path / "a_b.npy")
+        assert (found.dtype, found.shape) == (numbers.dtype, shape)
+        assert (found == numbers).all()
+
+
 def test_who_lacks_numpy_is_told_so(
-    more: list[str], file: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "numpy", None)
-    assert main(["run", file, *more, "--backend", "wasm"]) == 2
+    assert main(["run", file, "--output", str(tmp_path), "--backend", "wasm"]) == 0
+    assert capsys.readouterr().out.startswith("y: float32")
+    assert (tmp_path / "y.npy").is_file()
+    assert main(["run", file, "image=picture.npy", "--backend", "wasm"]) == 2
     told = capsys.readouterr()
     assert "NumPy: pip install numpy" in told.err
     assert not told.out

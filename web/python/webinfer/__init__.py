@@ -1,9 +1,25 @@
-"""webinfer: machine-learning inference in the browser, from Python.
+"""Run machine-learning models in the browser, from Python, at the speed of the hardware.
 
-    session = await webinfer.load("model.tflite")
-    outputs = await session.run({"input": image})
+    session = await webinfer.load("model.onnx")        # .tflite, .onnx, model.json; a path, a URL, bytes, a name
+    outputs = await session.run({"input": image})      # arrays in, tensors out: outputs["name"].numpy()
+    print(session.plan())                              # what runs where, step by step, and why
 
-The same package runs in Pyodide and in CPython. Public names are those of `__all__`.
+    session = webinfer.load_sync("model.onnx")         # the same in a script, without await
+    outputs = session.run(image)
+
+    faces = await webinfer.pipeline("face-detection")  # tasks: a picture, a recording or text in, what it shows out
+    for face in await faces.run(image):
+        print(face.box, face.score)
+
+load          a model, ready to run; `help(webinfer.load)` explains its options
+Session       a loaded model: run, plan, profile, tune, verify, close
+pipeline      a task by its name; `webinfer.tasks` has them all, with options
+load_sync     as load, for scripts; run_sync waits for anything else that is awaited
+capabilities  what this machine or browser offers, and what would help
+GraphBuilder  a model built in Python; register_operator adds operators of one's own
+
+The same package runs in Pyodide and in CPython. Every error is a WebinferError that says what to do; its kinds are in
+webinfer.errors. From a shell: `webinfer --help`.
 """
 
 from typing import TYPE_CHECKING
@@ -38,6 +54,7 @@ if TYPE_CHECKING:
     from webinfer.session.inputs import TensorInfo
     from webinfer.session.loading import load
     from webinfer.session.session import Session
+    from webinfer.session.waiting import SyncSession, load_sync, run_sync
     from webinfer.tasks import pipeline
     from webinfer.tensor import Tensor
 
@@ -60,6 +77,7 @@ __all__ = [
     "ProgressEvent",
     "Session",
     "ShapeError",
+    "SyncSession",
     "Tensor",
     "TensorInfo",
     "TensorType",
@@ -68,9 +86,11 @@ __all__ = [
     "capabilities",
     "configure",
     "load",
+    "load_sync",
     "operators",
     "pipeline",
     "register_operator",
+    "run_sync",
     "tasks",
     "unregister_operator",
     "use_gpu",
@@ -111,13 +131,16 @@ _HOMES = {
     "GraphBuilder": "webinfer.authoring.builder",
     "ProgressEvent": "webinfer.host.interface",
     "Session": "webinfer.session.session",
+    "SyncSession": "webinfer.session.waiting",
     "Tensor": "webinfer.tensor",
     "TensorInfo": "webinfer.session.inputs",
     "TensorType": "webinfer.graph.ir",
     "load": "webinfer.session.loading",
+    "load_sync": "webinfer.session.waiting",
     "operators": "webinfer.authoring.registration",
     "pipeline": "webinfer.tasks",
     "register_operator": "webinfer.authoring.registration",
+    "run_sync": "webinfer.session.waiting",
     "unregister_operator": "webinfer.authoring.registration",
 }
 
@@ -133,3 +156,10 @@ def __getattr__(name: str) -> object:
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'webinfer' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """What `help` shows: public names but those of data and of kinds of errors, told of where they are used."""
+    data = {"Capability", "DType", "GpuTensor", "ProgressEvent", "TensorInfo", "TensorType"}
+    kinds = {name for name in __all__ if name.endswith("Error") and name != "WebinferError"}
+    return [*(set(__all__) - kinds - data), "__version__", "errors", "__all__", "__doc__", "__name__", "__path__"]

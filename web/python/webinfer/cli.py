@@ -13,11 +13,14 @@ from typing import Any, NoReturn
 
 from webinfer.backends import registry
 from webinfer.backends.registry import AUTO
+from webinfer.dtypes import DType
 from webinfer.errors import InputError, WebinferError
 from webinfer.host.interface import ProgressEvent
+from webinfer.packing import to_inner
 from webinfer.session.loading import load
 from webinfer.session.options import MAX_ROUNDS, real_number, whole_number
 from webinfer.session.session import Session
+from webinfer.tensor import Tensor
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -165,15 +168,14 @@ async def _inspect(args: argparse.Namespace) -> int:
 
 async def _run(args: argparse.Namespace) -> int:
     with await _load(args) as session:
-        numpy = _numpy("--output") if args.output is not None else None
         outputs = await session.run(_read_inputs(session, args.inputs))
         for name, tensor in outputs.items():
             values = tensor.tolist()
             head = ", ".join(f"{v:.6g}" for v in values[:8])
             span = f"min {min(values):.6g} max {max(values):.6g} [{head}, ...]" if values else "no elements"
             print(f"{name}: {tensor.dtype} {list(tensor.shape)} {span}")
-            if numpy is not None:
-                _save(numpy, args.output, name, tensor)
+            if args.output is not None:
+                _save(args.output, name, tensor)
     return 0
 
 
@@ -200,10 +202,21 @@ def _numpy(what: str) -> Any:
     return numpy
 
 
-def _save(numpy: Any, folder: Path, name: str, tensor: Any) -> None:
+def _save(folder: Path, name: str, tensor: Tensor) -> None:
+    """Writes a .npy file: magic, version, the length and the text of a head, the elements.
+
+    Types that NumPy lacks are written in the type that they are computed in.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     stem = "".join(c if c.isalnum() or c in "-_" else "_" for c in name)[:80]
-    numpy.save(folder / f"{stem}.npy", tensor.numpy())
+    dtype, data = tensor.dtype, tensor.tobytes()
+    if dtype is not DType.FLOAT64 and dtype.inner is not dtype:
+        dtype, data = dtype.inner, bytes(to_inner(memoryview(data), dtype))
+    descr = f"<{dtype.value[0]}{dtype.itemsize}"  # <f4, <i8, <u1, <b1
+    head = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {tuple(tensor.shape)!r}, }}"
+    padded = head.ljust(-(-(len(head) + 11) // 64) * 64 - 11) + "\n"  # elements begin at a multiple of 64 bytes
+    prefix = b"\x93NUMPY\x01\x00" + len(padded).to_bytes(2, "little")
+    (folder / f"{stem}.npy").write_bytes(prefix + padded.encode() + data)
 
 
 async def _bench(args: argparse.Namespace) -> int:

@@ -17,7 +17,7 @@ from markdown_it import MarkdownIt
 
 ROOT = Path(__file__).resolve().parents[4]
 DOCS = ROOT / "web" / "docs"
-PAGES = sorted(DOCS.glob("*.md"))
+PAGES = [*sorted(DOCS.glob("*.md")), ROOT / "README.md"]
 
 
 @dataclass(frozen=True)

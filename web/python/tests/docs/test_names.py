@@ -18,7 +18,7 @@ from tests.docs.pages import PAGES, ROOT, blocks_of
 from build_scripts.verbs import VERBS
 from webinfer.cli import _parser
 
-TEXTS = [ROOT / "README.md", *PAGES]
+TEXTS = PAGES
 SOURCES = {".py", ".js", ".mjs", ".wgsl", ".c", ".h", ".toml", ".html", ".css", ".json"}
 BUILT = (".venv", "build", "web/node_modules")  # folders that set-up makes
 FOREIGN = {"PYTHONPATH", "snake_case", "_us"}  # words of others, and of the rules of style

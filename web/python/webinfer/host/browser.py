@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from functools import cache
 from typing import Any
 
 import js
-from pyodide.ffi import JsException, JsProxy, to_js
+from pyodide.ffi import JsException, JsProxy, can_run_sync, run_sync, to_js
 
 from webinfer.errors import BackendUnavailableError, InputError, ModelFormatError
 from webinfer.flags import debug
@@ -85,6 +85,16 @@ class BrowserHost:
     async def pause(self) -> None:
         """Lets messages and painting run."""
         await asyncio.sleep(0)
+
+    def wait(self, work: Coroutine[Any, Any, Any]) -> Any:
+        """The result of a coroutine; WebAssembly is suspended meanwhile.
+
+        Raises:  what the coroutine raises; InputError where the browser, or who called Python, does not allow that
+        """
+        if not can_run_sync():
+            work.close()
+            raise InputError("nothing can wait here: call run_sync from code that runs asynchronously, or use await")
+        return run_sync(work)
 
     async def fetch(self, url: str, progress: Progress | None = None, fresh: bool = False) -> memoryview:
         """The bytes of a URL, from the page's worker where it has asked for them already.

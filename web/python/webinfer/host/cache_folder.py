@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 from webinfer.flags import debug
@@ -41,4 +42,6 @@ def remember(name: str, data: bytes, kept: int | None = None) -> None:
 
 
 def _folder() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "webinfer"
+    if named := os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA"):  # the latter on Windows
+        return Path(named) / "webinfer"
+    return Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache") / "webinfer"

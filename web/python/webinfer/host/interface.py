@@ -6,7 +6,7 @@ no knowledge of graphs, models or backends.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -93,6 +93,12 @@ class Host(Protocol):
 
     async def pause(self) -> None:
         """Lets other tasks (messages, painting) run."""
+
+    def wait(self, work: Coroutine[Any, Any, Any]) -> Any:
+        """The result of a coroutine, for callers that cannot await.
+
+        Raises:  what the coroutine raises; InputError where nothing can wait
+        """
 
     async def fetch(self, url: str, progress: Progress | None = None, fresh: bool = False) -> memoryview:
         """The bytes of a URL or, natively, of a path; `fresh` ones do not come from what the platform has kept.

@@ -11,14 +11,16 @@ import http.client
 import importlib.util
 import os
 import platform
+import threading
 import time
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from webinfer.errors import BackendUnavailableError, InputError, ModelFormatError, OutOfMemoryError
-from webinfer.host import cache_folder
+from webinfer.host import cache_folder, published_files
 from webinfer.host.gpu import GpuTensor
 from webinfer.host.interface import Capability, Kernels, Progress, ProgressEvent, SizeCheck
 
@@ -42,11 +44,29 @@ class NativeHost:
         """Lets other tasks run."""
         await asyncio.sleep(0)
 
+    def wait(self, work: Coroutine[Any, Any, Any]) -> Any:
+        """The result of a coroutine, which runs in a loop on a thread of the engine's own.
+
+        Raises:  what the coroutine raises; InputError on that very thread
+        """
+        loop = _waited_loop()
+        if asyncio._get_running_loop() is loop:
+            work.close()
+            raise InputError("run_sync inside of what run_sync waits for would wait for ever; use await there")
+        future = asyncio.run_coroutine_threadsafe(work, loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
     async def fetch(self, url: str, progress: Progress | None = None, fresh: bool = False) -> memoryview:
-        """The bytes of a path or of an http(s) URL, of which nothing is kept here.
+        """The bytes of a path, of an http(s) URL, of which nothing is kept here, or of a file that a package publishes.
 
         Raises:  ModelFormatError saying what could not be read and why
         """
+        if url.startswith(published_files.SCHEME):
+            return await asyncio.to_thread(published_files.published, url, progress, fresh)
         if not url.startswith(("http://", "https://")):
             try:
                 data = Path(url).read_bytes()
@@ -61,7 +81,8 @@ class NativeHost:
     def asset(self, *names: str) -> str:
         """The path of a published file by its logical name; of several names of one folder, the first that exists.
 
-        "models/x" is looked for in the folders that $WEBINFER_MODELS lists, then in the checkout's build/models.
+        "models/x" is looked for in the folders that $WEBINFER_MODELS lists, then in the checkout's build/models; else
+        the address of a package that publishes it is returned, where one does.
 
         Raises:  ModelFormatError naming the folders if none holds such a file
         """
@@ -73,6 +94,8 @@ class NativeHost:
         for path in (folder / file for folder in folders for file in files):
             if path.is_file():
                 return str(path)
+        if kind == "models" and (address := published_files.address_of(*files)) is not None:
+            return address
         raise ModelFormatError(
             f"{files[0]} is not in {', '.join(map(str, folders))}; run `python3 -m build_scripts setup` "
             f"(or `models`) in the checkout, or set {variable} to a folder that holds it"
@@ -184,6 +207,14 @@ class NativeHost:
     async def remember_bytes(self, name: str, data: bytes) -> None:
         """Stores bytes in the user's cache folder; a folder that cannot be written is no failure."""
         cache_folder.remember(name, data)
+
+
+@lru_cache(maxsize=1)
+def _waited_loop() -> asyncio.AbstractEventLoop:
+    """A running loop on a thread that ends with the process."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="webinfer", daemon=True).start()
+    return loop
 
 
 def _processor() -> str:

@@ -61,6 +61,7 @@ _ROWS = (
         "blazeface_short_range", "face_detection_short_range.tflite", "face-detection", "npm @mediapipe/face_detection",
         "3bc182eb9f33925d9e58b5c8d59308a760f4adea8f282370e428c51212c26633",
         BLAZEFACE_SHORT_RANGE.input, BLAZEFACE_SHORT_RANGE,
+        other_editions=("bbff11cebd1eb27a1e004cae0b0e63ec8c551cbf34a4451148b4908b8db3eca8",),  # PyPI's mediapipe
     ),
     KnownModel(
         "blazeface_full_range", "face_detection_full_range.tflite", "face-detection", "npm @mediapipe/face_detection",
@@ -72,6 +73,7 @@ _ROWS = (
         "npm @mediapipe/face_detection",
         "671dd2f9ed11a78436fc21cc42357a803dfc6f73e9fb86541be942d5716c2dce",
         BLAZEFACE_FULL_RANGE.input, BLAZEFACE_FULL_RANGE,
+        other_editions=("2c3728e6da56f21e21a320433396fb06d40d9088f2247c05e5635a688d45dfe1",),
     ),
     KnownModel(
         "face_mesh", "face_landmark.tflite", "face-landmarks", "npm @mediapipe/face_mesh",
@@ -86,11 +88,13 @@ _ROWS = (
     KnownModel(
         "selfie_segmentation", "selfie_segmentation.tflite", "segmentation", "npm @mediapipe/selfie_segmentation",
         "8d13b7fae74af625c641226813616a2117bd6bca19eb3b75574621fc08557f27", SELFIE,
+        other_editions=("9ee168ec7c8f2a16c56fe8e1cfbc514974cbbb7e434051b455635f1bd1462f5c",),
     ),
     KnownModel(
         "selfie_segmentation_landscape", "selfie_segmentation_landscape.tflite", "segmentation",
         "npm @mediapipe/selfie_segmentation",
         "4aafe6223bb8dac6fac8ca8ed56852870a33051ef3f6238822d282a109962894", SELFIE_LANDSCAPE,
+        other_editions=("a77d03f4659b9f6b6c1f5106947bf40e99d7655094b6527f214ea7d451106edd",),
     ),
     KnownModel(
         "palm_detection_full", "palm_detection_full.tflite", "palm-detection", MEDIAPIPE,
