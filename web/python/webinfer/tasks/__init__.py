@@ -6,6 +6,7 @@ model sees, `picture_input`, `gpu_image` and `workspace` bring them there, `ssd`
 """
 
 import inspect
+from importlib import import_module
 from typing import Any
 
 from webinfer.errors import InputError
@@ -73,16 +74,27 @@ TASKS: dict[str, type[Task[Any]]] = {
     )
 }  # fmt: skip
 
+LATE_TASKS = {"text-generation": "webinfer.language.generator"}  # of rooms that are imported when they are asked for
 
-async def pipeline(task: str, model: Any = None, **options: Any) -> Any:
-    """The task of this name, ready: `await (await webinfer.pipeline("face-landmarks")).run(image)`.
+
+def pipeline(task: str, model: Any = None, **options: Any) -> Any:
+    """The task of this name, ready when awaited: `await (await webinfer.pipeline("face-landmarks")).run(image)`.
+
+    "text-generation" streams as well without being awaited: `async for piece in pipeline(…).stream(messages)`.
 
     `model` is the task's own where none is given; `options` are those of the task's `create`.
 
     Raises:  InputError if there is no such task or it has no such option; what its `create` raises
     """
+    late = LATE_TASKS.get(task)
+    if late is not None:
+        return import_module(late).Opening(model, options)
+    return _created(task, model, options)
+
+
+async def _created(task: str, model: Any, options: dict[str, Any]) -> Any:
     if task not in TASKS:
-        raise InputError(f"there is no task {task!r}; there are {', '.join(sorted(TASKS))}")
+        raise InputError(f"there is no task {task!r}; there are {', '.join(sorted((*TASKS, *LATE_TASKS)))}")
     create = TASKS[task].create
     known = inspect.signature(create).parameters
     if unknown := [name for name in options if name not in known]:

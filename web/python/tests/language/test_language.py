@@ -1,0 +1,224 @@
+"""Text to words and back, chats as text, and conversations with a tiny model that the tests write."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.importers.gguf_writer import gguf, tiny_decoder
+from tests.language.decoder_reference import ReferenceDecoder
+from tests.ops.case_graphs import run
+
+import webinfer
+from webinfer.errors import ClosedError, InputError, LimitError, ModelFormatError, UnsupportedOpError
+from webinfer.importers.gguf.container import read_file
+from webinfer.language.generator import TextGenerator
+from webinfer.language.settings import Sampling, Stop
+from webinfer.language.split import split
+from webinfer.language.template import ChatTemplate
+from webinfer.language.tokenizer import _LETTERS, Tokenizer
+
+NAMED = ["<|im_start|>", "<|im_end|>"]
+MERGES = ["h e", "l l", "he ll", "hell o", "\u0120 w", "\u0120w o", "a b", "b a"]
+WORDS = [*NAMED, *_LETTERS, *(merge.replace(" ", "") for merge in MERGES)]
+FACTS: dict[str, Any] = {
+    "tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "smollm", "tokenizer.ggml.tokens": WORDS,
+    "tokenizer.ggml.token_type": [3, 3, *[1] * (len(WORDS) - 2)], "tokenizer.ggml.merges": MERGES,
+    "tokenizer.ggml.eos_token_id": 1,
+}  # fmt: skip
+MODEL = tiny_decoder(words=WORDS, more=FACTS, context=96)
+CHAT = [{"role": "user", "content": "hello ab"}]
+
+
+def tokenizer(**facts: Any) -> Tokenizer:
+    more = {f"tokenizer.ggml.{key}": value for key, value in facts.items()}
+    return Tokenizer(read_file(memoryview(gguf({**FACTS, **more}, {})), "tiny"))
+
+
+def opened(**options: Any) -> TextGenerator:
+    generator: TextGenerator = run(TextGenerator.create(MODEL, **options))
+    return generator
+
+
+def test_pairs_are_joined_by_rank_and_digits_stand_alone() -> None:
+    t = tokenizer()
+    assert [t.words[i] for i in t.encode("hello world 12")] == [
+        "hello", "\u0120wo", "r", "l", "d", "\u0120", "1", "2"
+    ]  # fmt: skip
+    assert [t.words[i] for i in t.encode("aba")] == ["ab", "a"]
+    assert [t.words[i] for i in t.encode("a<|im_end|>b")] == ["a", "<|im_end|>", "b"]
+    assert len(t.encode("<|im_end|>", named=False)) > 1
+
+
+@pytest.mark.parametrize("pre", ["smollm", "gpt-2", "llama-bpe", "qwen2"])
+def test_every_text_comes_back(pre: str) -> None:
+    t = tokenizer(pre=pre)
+    for text in (
+        "",
+        "h\u00e9llo  w\u00f6rld\r\n\n x",
+        "\u4e2d\u6587 1234\u00bd'S don't \U0001f600\u2028",
+        "\x00\x1c\x85 \ue000",
+        "a" * 5000,
+    ):
+        assert t.decode(t.encode(text, named=False)) == text
+    with pytest.raises(InputError, match="surrogate"):
+        t.encode("\ud800")
+
+
+def test_newer_models_cut_numbers_in_threes_and_ignore_case() -> None:
+    t = tokenizer(pre="llama-bpe")
+    assert split("I'LL 12345 ok!\n", t._patterns) == ["I", "'LL", " ", "123", "45", " ok", "!\n"]
+    assert split("it's  x", tokenizer(pre="gpt-2")._patterns) == ["it", "'s", " ", " x"]
+
+
+def test_sentence_pieces_join_by_score_and_fall_back_to_bytes() -> None:
+    words = [
+        "<unk>",
+        "<s>",
+        "</s>",
+        *(f"<0x{i:02X}>" for i in range(256)),
+        "\u2581",
+        "a",
+        "b",
+        "ab",
+        "\u2581a",
+        "\u2581ab",
+    ]
+    kinds = [2, 3, 3, *[6] * 256, *[1] * 6]
+    scores = [0.0] * 259 + [-9.0, -8.0, -7.0, -1.0, -2.0, -3.0]
+    t = tokenizer(model="llama", tokens=words, token_type=kinds, scores=scores, bos_token_id=1, eos_token_id=2)
+    assert [words[i] for i in t.encode("ab aa")] == ["\u2581ab", "\u2581a", "a"]
+    assert [words[i] for i in t.encode("\u00e9")] == ["\u2581", "<0xC3>", "<0xA9>"]
+    assert t.decode(t.encode("ab \u00e9a")) == "ab \u00e9a"
+    assert t.adds_begin
+    assert t.ends == {2}
+
+
+@pytest.mark.parametrize(
+    ("facts", "error"),
+    [
+        ({"model": "t5"}, UnsupportedOpError), ({"pre": "tekken"}, UnsupportedOpError),
+        ({"tokens": [3]}, ModelFormatError),
+        ({"token_type": [1]}, ModelFormatError), ({"model": "llama", "scores": [1.0]}, ModelFormatError),
+    ],
+)  # fmt: skip
+def test_vocabularies_that_are_not_read_are_said(facts: dict[str, Any], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        tokenizer(**facts)
+
+
+def test_templates_run_in_a_sandbox() -> None:
+    t = tokenizer()
+    assert ChatTemplate(None, t).text(CHAT) == "<|im_start|>user\nhello ab<|im_end|>\n<|im_start|>assistant\n"
+    assert ChatTemplate("{{ messages[0].content }}{{ eos_token }}", t).text(CHAT) == "hello ab<|im_end|>"
+    for hostile in (
+        "{{ ''.__class__.__mro__ }}", "{{ raise_exception('no') }}", "{{ messages.append(1) }}", "{{ 1 // 0 }}",
+        "{% for i in range(10**9) %}{% endfor %}",
+    ):  # fmt: skip
+        with suppress(InputError):
+            assert not ChatTemplate(hostile, t).text(CHAT)
+    with pytest.raises(ModelFormatError):
+        ChatTemplate("{% for %}", t)
+    for wrong in ([], ["x"], [{"role": "user"}], 5):
+        with pytest.raises(InputError):
+            ChatTemplate(None, t).text(wrong)  # type: ignore[arg-type]
+
+
+def test_a_stop_that_may_have_begun_waits() -> None:
+    stop = Stop(["END", "\n\n"])
+    assert [stop.take(piece) for piece in ("ab", "cE", "N", "x", "\n", "EN")] == ["ab", "c", "", "ENx", "", "\n"]
+    assert (stop.take("D and more"), stop.reached) == ("", True)
+    assert Stop("ab").take("xa", last=True) == "xa"
+    with pytest.raises(InputError):
+        Stop([""])
+
+
+def test_greedy_words_are_those_of_the_equations() -> None:
+    with_chunks = "hello ab " * 20
+    generator, reference = opened(), ReferenceDecoder(MODEL)
+    words = generator.words(with_chunks)[:80]
+    got = np.array(run(generator.conversation().logits(words)).numpy())[0]
+    want = reference.logits(words)[-1]
+    assert np.abs(got - want).max() < 0.04 * np.ptp(want)
+    chosen = run(_written(generator, words, 4))
+    for word in chosen:
+        logits = reference.logits(words)[-1]
+        assert logits[word] >= logits.max() - 0.08 * np.ptp(logits)
+        words.append(word)
+    generator.close()
+
+
+async def _written(generator: TextGenerator, words: list[int], count: int, conversation: Any = None) -> list[int]:
+    chat = conversation or generator.conversation()
+    return [word async for word in chat.write(words, Sampling(), count)]
+
+
+def test_conversations_share_weights_and_keep_apart() -> None:
+    generator = opened()
+    prompts = [generator.words(text) for text in ("hello ab ab", "wo wo hell")]
+    alone = [run(_written(generator, prompt, 12)) for prompt in prompts]
+    chats = [generator.conversation() for _ in prompts]
+
+    async def in_turns() -> list[list[int]]:
+        return list(await asyncio.gather(*(_written(generator, p, 12, c) for p, c in zip(prompts, chats, strict=True))))
+
+    assert run(in_turns()) == alone
+    saved, forked, restored = run(chats[0].save()), run(chats[0].fork()), generator.conversation()
+    run(restored.restore(saved))
+    more = [*restored.words, *generator.words("ab")]
+    want = run(_written(generator, more, 6, chats[0]))
+    assert run(_written(generator, more, 6, forked)) == run(_written(generator, more, 6, restored)) == want
+    for damaged in (b"", saved[:-1], b"x" + saved[1:], saved[:8] + b"\xff" * 8 + saved[16:]):
+        with pytest.raises(ModelFormatError):
+            run(restored.restore(damaged))
+    forked.reset()
+    assert run(_written(generator, prompts[1], 12, forked)) == alone[1]
+    generator.close()
+    with pytest.raises(ClosedError):
+        run(_written(generator, prompts[0], 1))
+
+
+def test_seeds_repeat_draws_and_progress_counts_words() -> None:
+    events: list[Any] = []
+    generator = opened(context=96)
+    options = {"temperature": 5.0, "max_words": 12, "seed": 4}
+    first = run(generator.run("hello " * 33, progress=events.append, **options))
+    assert events[-1].done == events[-1].total == 64 + 2
+    assert run(generator.run("hello " * 33, **options)) == first
+    assert run(generator.run("hello " * 33, **{**options, "seed": 5})) != first
+    generator.close()
+
+
+def test_a_conversation_that_is_too_long_is_refused_or_slides() -> None:
+    generator = opened(context=40)
+    with pytest.raises(LimitError, match="the limit is 40"):
+        run(generator.run("ab " * 60))
+    with pytest.raises(LimitError):
+        run(_written(generator, generator.words("ab ab"), 60))
+    assert run(_written(generator, generator.words("ab ab"), 10))
+    generator.close()
+    sliding = opened(context=40, overflow="slide")
+    chat = sliding.conversation()
+    assert len(run(_written(sliding, sliding.words("ab ab"), 100, chat))) == 100 or chat.words
+    assert len(chat.words) <= 40
+    sliding.close()
+
+
+def test_pipelines_stream_without_being_awaited_and_meanings_have_length_one() -> None:
+    async def streamed() -> str:
+        pieces = webinfer.pipeline("text-generation", MODEL).stream(CHAT, max_words=8)
+        return "".join([piece async for piece in pieces])
+
+    async def whole() -> tuple[str, tuple[float, ...]]:
+        async with await webinfer.pipeline("text-generation", MODEL) as generator:
+            return await generator.run(CHAT, max_words=8), await generator.embed("hello ab" * 20)
+
+    text, vector = run(whole())
+    assert run(streamed()) == text
+    assert sum(x * x for x in vector) == pytest.approx(1)
+    for wrong in ({"backend": "reference"}, {"overflow": "?"}, {"context": 0}):
+        with pytest.raises(InputError):
+            run(TextGenerator.create(MODEL, **wrong))  # type: ignore[arg-type]

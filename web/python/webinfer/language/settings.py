@@ -1,0 +1,72 @@
+"""How words are drawn, and where a text stops."""
+
+from __future__ import annotations
+
+import random
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from webinfer.errors import InputError
+from webinfer.session.options import real_number, whole_number
+
+MOST_WORDS = 1 << 20
+MAX_STOPS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """With temperature 0 the likeliest word is taken, else words are drawn with weights exp(logit / temperature).
+
+    Of the likeliest `top_k` (0: all) those count that together have the share `top_p`. Equal seeds draw equally.
+
+    Raises:  InputError if a number is out of its range
+    """
+
+    temperature: float = 0.0
+    top_k: int = 0
+    top_p: float = 1.0
+    seed: int | None = None
+    _random: random.Random = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        real_number("temperature", self.temperature, 100)
+        real_number("top_p", self.top_p, 1)
+        whole_number("top_k", self.top_k, 0, MOST_WORDS)
+        if self.seed is not None and not isinstance(self.seed, int):
+            raise InputError(f"seed={self.seed!r}: needs a whole number")
+        object.__setattr__(self, "_random", random.Random(self.seed))
+
+    def options(self) -> bytes:
+        """What the plan takes for the next word: another draw in each call."""
+        return struct.pack("<4f", self.temperature, self.top_k, self.top_p, self._random.random())
+
+
+class Stop:
+    """Passes text on until one of some texts appears; what may be the beginning of one waits.
+
+    Raises:  InputError if these are no texts
+    """
+
+    def __init__(self, stops: str | Sequence[str] = ()) -> None:
+        self._stops = (stops,) if isinstance(stops, str) else tuple(stops)
+        if len(self._stops) > MAX_STOPS or not all(isinstance(s, str) and s for s in self._stops):
+            raise InputError(f"stop={stops!r}: needs a text, or up to {MAX_STOPS} of them, none empty")
+        self._waiting, self.reached = "", False
+
+    def take(self, text: str, last: bool = False) -> str:
+        """What of the text so far can be passed on; with `last` nothing waits any longer."""
+        self._waiting += text
+        found = [at for stop in self._stops if (at := self._waiting.find(stop)) >= 0]
+        if found:
+            self.reached = True
+            free = min(found)
+        else:
+            free = len(self._waiting) - (0 if last else self._beginnings())
+        passed, self._waiting = self._waiting[:free], self._waiting[free:]
+        return passed
+
+    def _beginnings(self) -> int:
+        """Characters at the end that a stop may begin with."""
+        text = self._waiting
+        return max((n for stop in self._stops for n in range(1, len(stop)) if text.endswith(stop[:n])), default=0)

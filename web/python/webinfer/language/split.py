@@ -1,0 +1,74 @@
+"""How text is cut before byte-level BPE: the patterns that models were trained with.
+
+`re` has no classes for Unicode's letters and numbers, so each character first becomes one that stands for its class.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+
+from webinfer.errors import UnsupportedOpError
+from webinfer.graph.printer import safe_name
+
+# Stand-ins of characters beyond ASCII. The long s is a letter that also ends a contraction where case is ignored.
+_LETTER, _LONG_S, _NUMBER, _SPACE, _OTHER = "\u00aa", "\u017f", "\u00b2", "\u00a0", "\u00a7"
+_SPACES = frozenset((0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000))
+_L, _N, _S = f"A-Za-z{_LETTER}{_LONG_S}", f"0-9{_NUMBER}", f" \t-\r{_SPACE}"
+_CONTRACTION = f"'(?:[sS{_LONG_S}]|[tT]|[rR][eE]|[vV][eE]|[mM]|[lL][lL]|[dD])"
+_GPT2 = f"'s|'t|'re|'ve|'m|'ll|'d| ?[{_L}]+| ?[{_N}]+| ?[^{_S}{_L}{_N}]+|[{_S}]+(?![^{_S}])|[{_S}]+"
+_NEWER = (
+    f"{_CONTRACTION}|[^\r\n{_L}{_N}]?[{_L}]+|[{_N}]{{1,%d}}| ?[^{_S}{_L}{_N}]+[\r\n]*|[{_S}]*[\r\n]+"
+    f"|[{_S}]+(?![^{_S}])|[{_S}]+"
+)
+# tokenizer.ggml.pre -> patterns, each of which cuts what the one before it left whole
+PATTERNS = {
+    "gpt-2": (_GPT2,),
+    "smollm": (f"[{_N}]", _GPT2),
+    "llama-bpe": (_NEWER % 3,),
+    "qwen2": (_NEWER % 1,),
+}
+
+
+class _Classes(dict[int, str]):
+    def __missing__(self, code: int) -> str:
+        kind = unicodedata.category(chr(code))[0]
+        found = _SPACE if code in _SPACES else {"L": _LETTER, "N": _NUMBER}.get(kind, _OTHER)
+        self[code] = found
+        return found
+
+
+_CLASSES = _Classes({code: chr(code) for code in (*range(9, 14), *range(32, 127), ord(_LONG_S))})
+
+
+def splitter(name: str) -> list[re.Pattern[str]]:
+    """The patterns of this name.
+
+    Raises:  UnsupportedOpError if there are none
+    """
+    if name not in PATTERNS:
+        known = ", ".join(PATTERNS)
+        raise UnsupportedOpError([f"text that is cut as {safe_name(name)}; {known} are known"])
+    return [re.compile(pattern) for pattern in PATTERNS[name]]
+
+
+def split(text: str, patterns: Iterable[re.Pattern[str]]) -> list[str]:
+    """The pieces of a text, in order; together they are the text."""
+    pieces = [text]
+    for pattern in patterns:
+        pieces = [part for piece in pieces for part in _cut(piece, pattern)]
+    return pieces
+
+
+def _cut(text: str, pattern: re.Pattern[str]) -> list[str]:
+    found, at = [], 0
+    for match in pattern.finditer(text.translate(_CLASSES)):
+        start, end = match.span()
+        if start > at:
+            found.append(text[at:start])
+        found.append(text[start:end])
+        at = end
+    if at < len(text):
+        found.append(text[at:])
+    return found

@@ -1,0 +1,69 @@
+"""Chats as text: the template in a model's file, run by Jinja2 in a sandbox, as anybody may have written it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from jinja2 import TemplateError
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from webinfer.errors import InputError, ModelFormatError
+from webinfer.language.tokenizer import Tokenizer
+
+Messages = Sequence[Mapping[str, str]]
+MAX_TEXT = 10_000_000  # characters of a chat
+PLAIN = (  # for files without a template whose vocabulary has these words
+    "{% for m in messages %}{{'<|im_start|>' + m['role'] + '\n' + m['content'] + '<|im_end|>\n'}}{% endfor %}"
+    "{% if add_generation_prompt %}{{'<|im_start|>assistant\n'}}{% endif %}"
+)
+
+
+def _refuse(message: str) -> None:
+    raise TemplateError(message)
+
+
+class ChatTemplate:
+    """A file's template.
+
+    Raises:  ModelFormatError if it is none that Jinja2 reads
+    """
+
+    def __init__(self, source: Any, tokenizer: Tokenizer) -> None:
+        if not isinstance(source, str):
+            source = PLAIN if "<|im_start|>" in tokenizer.ids else ""
+        environment = ImmutableSandboxedEnvironment(
+            trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
+        )
+        environment.globals["raise_exception"] = _refuse
+        environment.globals["strftime_now"] = lambda form: datetime.now().strftime(form)
+        try:
+            self._template = environment.from_string(source) if source else None
+        except (TemplateError, RecursionError) as error:
+            raise ModelFormatError(f"the template of chats in this file cannot be read: {error}") from error
+        self._words = {
+            name: "" if i is None else tokenizer.words[i]
+            for name, i in (("bos_token", tokenizer.begin), ("eos_token", tokenizer.end))
+        }
+
+    def text(self, messages: Messages, answer: bool = True) -> str:
+        """The chat as text, with `answer` up to where the next answer begins.
+
+        Raises:  InputError if these are no messages, or the template refuses them
+        """
+        if self._template is None:
+            raise InputError("this model's file has no template of chats; give a text in place of messages")
+        try:
+            plain = [{key: str(m[key]) for key in ("role", "content")} for m in messages]
+        except (TypeError, KeyError, IndexError):
+            raise InputError('messages are a list of {"role": "user", "content": "…"}') from None
+        if not plain:
+            raise InputError("there is no message to answer")
+        try:
+            text = "".join(self._template.generate(messages=plain, add_generation_prompt=answer, **self._words))
+        except Exception as error:  # whatever the code of the file runs into
+            raise InputError(f"the model's template of chats does not take these messages: {error}") from error
+        if len(text) > MAX_TEXT:
+            raise InputError(f"the chat is {len(text)} characters long; {MAX_TEXT} are taken")
+        return text
