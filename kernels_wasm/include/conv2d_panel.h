@@ -121,16 +121,73 @@ INLINE void find_rows(Rows *rows, const Conv *c, Place p, int32_t count) {
   }
 }
 
-// The tile at one panel of columns; `a` are its rows where there is one tap.
-INLINE void run_panel(const Conv *c, const int one_tap, const Place *place, const float *corner,
+#if SIMD && NR == 8
+#define PACKED 6144  // floats of a tile's windows that are copied side by side: they stay in the first cache
+
+// Whether the copies of windows at the image's edges cost less than they save: where they are long runs that several
+// panels use, or windows so small that what surrounds the products of a tap is most of its time.
+INLINE int is_worth_packing(const Conv *c, int32_t window) {
+  const int fits = window * MR <= PACKED, contiguous = c->dw == 1 && c->x_stride == c->ci;
+  return fits && contiguous && ((c->kw * c->ci >= 48 && c->co > 2 * NR) || c->ci == 1);
+}
+
+// Copies or clears `count` floats, up to 3 more are written.
+INLINE float *copy_run(float *to, const float *from, int32_t count) {
+  for (int32_t i = 0; i < count; i += 4) v4f_store(to + i, v4f_load(from + i));
+  return to + count;
+}
+
+INLINE float *clear_run(float *to, int32_t count) {
+  for (int32_t i = 0; i < count; i += 4) v4f_store(to + i, v4f_splat(0.0f));
+  return to + count;
+}
+
+// The windows of `count` rows side by side, zeros for what lies outside the image: each is one run of the depth then.
+// Rows past `count` repeat the last one. Needs: MR windows fit PACKED floats.
+static __attribute__((noinline)) void pack_windows(float *to, const float *a[MR], const Conv *c, Place p, int32_t count,
+                                                   int32_t group) {
+  const int32_t run = c->dw == 1 && c->x_stride == c->ci ? c->kw : 1;  // taps that are one run of memory
+  for (int32_t r = 0; r < MR; r++) {
+    if (r >= count) {
+      a[r] = a[r - 1];
+      continue;
+    }
+    a[r] = to;
+    const float *image = c->x + p.image * c->ih * c->iw * c->x_stride + group * c->ci;
+    int32_t iy = p.oy * c->sh - c->pad_top;
+    const int32_t ix = p.ox * c->sw - c->pad_left;
+    for (int32_t ky = 0; ky < c->kh; ky++, iy += c->dh) {
+      if ((uint32_t)iy >= (uint32_t)c->ih) {
+        to = clear_run(to, c->kw * c->ci);
+        continue;
+      }
+      const float *row = image + iy * c->iw * c->x_stride;
+      for (int32_t kx = 0, x = ix; kx < c->kw; kx += run, x += c->dw) {
+        const int32_t left = x < 0 ? -x : 0, inside = c->iw - x < run ? c->iw - x : run;
+        if (left < inside) {
+          to = clear_run(to, left * c->ci);
+          to = copy_run(to, row + (x + left) * c->x_stride, (inside - left) * c->ci);
+          to = clear_run(to, (run - inside) * c->ci);
+        } else {
+          to = clear_run(to, run * c->ci);
+        }
+      }
+    }
+    step_place(c, &p, 1);
+  }
+}
+#endif
+
+// The tile at one panel of columns; `a` are its rows where there is one tap, or where windows of `depth` are packed.
+INLINE void run_panel(const Conv *c, const int one_tap, int32_t depth, const Place *place, const float *corner,
                       const float *const a[MR], int32_t tile, int32_t group, int32_t panel,
                       const float *panel_weights) {
   const int32_t pixel = tile * MR, count = c->pixels - pixel < MR ? c->pixels - pixel : MR;
   const int32_t channel = group * c->co + panel * NR;
   v4f acc[MR][NV];
   const float *w = start_tile(acc, panel_weights);
-  if (one_tap) {
-    multiply(acc, a, w, c->ci);
+  if (one_tap || depth) {
+    multiply(acc, a, w, one_tap ? c->ci : depth);
   } else if (corner) {
     add_inside(acc, c, corner + group * c->ci, w);
   } else {

@@ -20,16 +20,28 @@
 INLINE void run_tiles(const Conv *c, const int one_tap, int32_t begin, int32_t end) {
   Order o = start_order(c, begin);
   Place place = find_place(c, o.tile * MR);
+#if SIMD && NR == 8
+  float packed[one_tap ? 1 : PACKED + 4];
+  const int32_t window = c->kh * c->kw * c->ci, packs = !one_tap && is_worth_packing(c, window);
+#endif
   while (o.unit < end) {
     const float *corner = 0, *a[MR];
+    int32_t depth = 0;
     if (one_tap) {
       find_pixels(a, c, &o);
     } else {
       corner = find_corner(c, &place);
       UNROLL for (int r = 0; r < MR; r++) a[r] = corner;
+#if SIMD && NR == 8
+      if (packs && !corner) {
+        const int32_t left = c->pixels - o.tile * MR;
+        pack_windows(packed, a, c, place, left < MR ? left : MR, o.group);
+        depth = window;
+      }
+#endif
     }
     for (; o.panel < o.first + o.width && o.unit < end; o.panel++, o.unit++) {
-      run_panel(c, one_tap, &place, corner, a, o.tile, o.group, o.panel, panel_of(c, &o));
+      run_panel(c, one_tap, depth, &place, corner, a, o.tile, o.group, o.panel, panel_of(c, &o));
     }
     if (next_tile(&o)) {
       place = (Place){0, 0, 0};

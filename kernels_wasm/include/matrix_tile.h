@@ -80,7 +80,7 @@ INLINE const float *run_whole(const Conv *c, const int act, const Ending *ending
 static __attribute__((noinline)) void run_left_over(const Conv *c, Order o, int32_t stop) {
   const float *a[MR];
   find_pixels(a, c, &o);
-  for (; o.panel < stop; o.panel++) run_panel(c, 1, 0, 0, a, o.tile, o.group, o.panel, panel_of(c, &o));
+  for (; o.panel < stop; o.panel++) run_panel(c, 1, 0, 0, 0, a, o.tile, o.group, o.panel, panel_of(c, &o));
 }
 
 INLINE void run_whole_tiles(const Conv *c, const int act, int32_t begin, int32_t end) {

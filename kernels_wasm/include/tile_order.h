@@ -6,7 +6,7 @@
 
 #include "conv2d_geometry.h"
 
-#define PANEL_BYTES 16384  // of weights that are used for all pixels before the next ones
+#define PANEL_BYTES 49152  // of weights that are used for all pixels before the next ones
 
 // Where the walk over units stands: group, block of panels, tile, panel in the block.
 typedef struct {
