@@ -31,10 +31,10 @@ export class MediaPipe {
     return Array.isArray(found[0]) ? found.length : 1;
   }
 
-  /** How many things are in the frame. */
-  async look(canvas) {
-    await deadline("send", this.#graph.send({ image: canvas }));
-    return this.#count;
+  /** {found: how many things are in the frame}. */
+  async look(video) {
+    await deadline("send", this.#graph.send({ image: video }));
+    return { found: this.#count };
   }
 
   end() {

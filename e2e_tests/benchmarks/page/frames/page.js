@@ -7,27 +7,33 @@ import { concluded, report } from "../report.js";
 import { Remote, setLimit } from "../remote.js";
 import { MediaPipe } from "./mediapipe.js";
 
-const WIDTH = 640, HEIGHT = 480;
+const WIDTH = 640, HEIGHT = 480, FRAMES_A_SECOND = 30;
 const status = document.getElementById("status");
 const body = document.querySelector("#results tbody");
 
-/** A camera that shows one photo, which trembles and drifts: frame n is the same for everybody. */
+/** A camera before which one photo trembles and drifts: `video` shows it as it would show a webcam. */
 class Camera {
-  #photo;
+  video = document.createElement("video");
   #canvas = Object.assign(document.createElement("canvas"), { width: WIDTH, height: HEIGHT });
   #context = this.#canvas.getContext("2d");
+  #drawing = 0;
 
-  constructor(photo) {
-    this.#photo = photo;
+  async start(photo) {
+    const scale = 1.05 * Math.max(WIDTH / photo.width, HEIGHT / photo.height);
+    const [width, height] = [scale * photo.width, scale * photo.height];
+    let n = 0;
+    this.#drawing = setInterval(() => {
+      n += 1;
+      this.#context.drawImage(photo, (WIDTH - width) / 2 + 8 * Math.sin(n / 11), (HEIGHT - height) / 2 + 6 * Math.cos(n / 7), width, height);
+    }, 1000 / FRAMES_A_SECOND);
+    this.video.muted = true;
+    this.video.srcObject = this.#canvas.captureStream(FRAMES_A_SECOND);
+    await this.video.play();
   }
 
-  /** The canvas with frame n on it. */
-  frame(n) {
-    const { width, height } = this.#photo;
-    const scale = 1.05 * Math.max(WIDTH / width, HEIGHT / height);
-    const x = (WIDTH - scale * width) / 2 + 8 * Math.sin(n / 11), y = (HEIGHT - scale * height) / 2 + 6 * Math.cos(n / 7);
-    this.#context.drawImage(this.#photo, x, y, scale * width, scale * height);
-    return this.#canvas;
+  stop() {
+    clearInterval(this.#drawing);
+    for (const track of this.video.srcObject.getTracks()) track.stop();
   }
 }
 
@@ -39,8 +45,8 @@ class Webinfer {
     return version;
   }
 
-  look(canvas) {
-    const frame = new VideoFrame(canvas, { timestamp: 1000 * performance.now() });
+  look(video) {
+    const frame = new VideoFrame(video);
     return this.remote.call("look", { frame }, [frame]);
   }
 
@@ -52,15 +58,15 @@ class Webinfer {
 const SYSTEMS = { webinfer: Webinfer, mediapipe: MediaPipe };
 
 async function opened(task, entry, camera, config) {
-  const row = { task: task.name, ...entry, times: [], found: [], next: 0 };
+  const row = { task: task.name, ...entry, times: [], found: [], parts: [] };
   row.running = new SYSTEMS[entry.system]();
   try {
     status.textContent = `${task.name}: ${entry.system} starts`;
     const begin = performance.now();
     row.version = await row.running.open(task, entry);
-    await row.running.look(camera.frame(0));
+    await row.running.look(camera.video);
     row.first_ms = performance.now() - begin;
-    for (let n = 1; n < config.warm; n++) await row.running.look(camera.frame(n));
+    for (let n = 1; n < config.warm; n++) await row.running.look(camera.video);
   } catch (error) {
     fail(row, error);
   }
@@ -75,10 +81,12 @@ function fail(row, error) {
 async function turn(row, camera, frames) {
   try {
     for (let i = 0; i < frames; i++) {
-      const frame = camera.frame(row.next++);
       const begin = performance.now();
-      row.found.push(await row.running.look(frame));
+      const { found, parts } = await row.running.look(camera.video);
       row.times.push(performance.now() - begin);
+      row.found.push(found);
+      if (parts) row.parts.push(parts);
+      await new Promise((resolve) => setTimeout(resolve)); // the photo moves on
     }
   } catch (error) {
     fail(row, error);
@@ -87,7 +95,8 @@ async function turn(row, camera, frames) {
 
 async function measure(task, config) {
   const blob = await (await fetch(new URL(`../${task.photo}`, import.meta.url))).blob();
-  const camera = new Camera(await createImageBitmap(blob));
+  const camera = new Camera();
+  await camera.start(await createImageBitmap(blob));
   const rows = [];
   for (const entry of config.entries) rows.push(await opened(task, entry, camera, config));
   for (let round = 0; round < config.rounds; round++) {
@@ -95,9 +104,11 @@ async function measure(task, config) {
     const shift = round % rows.length; // nobody always follows the same neighbour
     for (const row of [...rows.slice(shift), ...rows.slice(0, shift)]) if (!row.error) await turn(row, camera, config.frames);
   }
-  for (const { running, times, found, next, ...row } of rows) {
+  camera.stop();
+  for (const { running, times, found, parts, ...row } of rows) {
     running.end();
     if (!row.error) Object.assign(row, { median_ms: median(times), min_ms: Math.min(...times), samples: times.length, found: median(found) });
+    if (parts.length) row.parts_ms = Object.fromEntries(Object.keys(parts[0]).map((name) => [name, median(parts.map((part) => part[name]))]));
     show(row);
     await report("row", row);
   }
