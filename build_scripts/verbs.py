@@ -43,6 +43,7 @@ VERBS: dict[str, Verb] = {
         "bench.throughput", ALL, "MobileNet v2 in batches and matrix products on a GPU, beside PyTorch's"
     ),
     "startup": Verb("bench.startup", (*BASE, "browser"), "time from opening the page to its first result, by phase"),
+    "player_visits": Verb("bench.player_visits", ALL, "time from opening the player's demo to its first box; bytes"),
     "dump": Verb("judge.dump", ALL, "what the models of a folder are compiled to; `--compare A B` of two dumps"),
     "mutate": Verb(
         "judge.mutate", ALL, "damaged and hostile models give a right result or a typed error, nothing else"
