@@ -4,6 +4,7 @@ import argparse
 from dataclasses import dataclass
 
 SYSTEMS = ("webinfer", "litertjs", "ortweb", "tfjs", "native")
+PLAYER = "player"  # takes compiled packages; only for who names it
 THREADS = (1, 2)
 
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from build_scripts.bench.columns import Entry
+from build_scripts.bench.columns import PLAYER, Entry
 from build_scripts.bench.models import ModelEntry, prepare
 from build_scripts.bench.report import Collected, write_all
 from build_scripts.bench.server import serving
@@ -65,7 +65,7 @@ def prepared(options: argparse.Namespace, entries: Sequence[Entry], site: Path) 
     with Judge() as judge:
         for source in (row for found in models_in(options.models, options.only) for row in sized(found, judge)):
             try:
-                models.append(prepare(source, site, judge))
+                models.append(prepare(source, site, judge, PLAYER in options.systems))
             except BuildError as error:
                 print(f"  left out: {error}")
     configure(site, models, entries, **_settings(options), pause_ms=PAUSE_MS, **WARM, **TURNS[options.backend])

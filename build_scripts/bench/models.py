@@ -42,6 +42,8 @@ class ModelEntry:
     onnx: str | None = None
     tfjs: dict[str, str] | None = None
     tfjs_why: str = ""
+    package: str | None = None  # as the player takes it
+    package_why: str = "no package was asked for"
     shapes: dict[str, list[int]] = field(default_factory=dict)  # of inputs that the model leaves open
     arrays: list[Array] = field(default_factory=list, repr=False)
 
@@ -50,7 +52,7 @@ class ModelEntry:
         return {key: value for key, value in asdict(self).items() if key != "arrays"}
 
 
-def prepare(source: Source, site: Path, judge: Any = None) -> ModelEntry:
+def prepare(source: Source, site: Path, judge: Any = None, packaged: bool = False) -> ModelEntry:
     """Writes the model, its inputs, its reference outputs and its other forms into the site."""
     name, path, files = source.name, source.path, source.files()
     for folder in ("models", "data"):
@@ -81,6 +83,8 @@ def prepare(source: Source, site: Path, judge: Any = None) -> ModelEntry:
     entry.flops = None if graph is None else _flops(graph)
     if source.format != "tfjs":
         entry.tfjs, entry.tfjs_why = _for_tfjs(graph, why, entry, site)
+    if packaged:
+        entry.package, entry.package_why = _package(path, entry, site)
     return entry
 
 
@@ -171,6 +175,19 @@ def _write(site: Path, stem: str, name: str, array: Array) -> TensorFile:
 
 def _quantised(specs: list[tuple[str, str, list[int]]]) -> bool:
     return any(dtype in ("uint8", "int8", "int16") for _, dtype, _ in specs)
+
+
+def _package(path: Path, entry: ModelEntry, site: Path) -> tuple[str | None, str]:
+    """Where the compiled package lies below the site, or why there is none."""
+    from webinfer.package import compile_model
+
+    try:
+        data = asyncio.run(compile_model(str(path), shapes=entry.shapes or None))
+    except WebinferError as error:
+        return None, f"no package: {error}"
+    place = f"models/{entry.name}.webinfer"
+    (site / place).write_bytes(data)
+    return place, ""
 
 
 def _flops(graph: Any) -> int:

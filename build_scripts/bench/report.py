@@ -14,7 +14,7 @@ from build_scripts.files import write_json
 
 OURS = "webinfer"
 FIELDS = ("median_ms", "min_ms", "first_ms", "bytes", "max_abs_diff")  # null where a row has an error
-TITLES = {"litertjs": "LiteRT.js", "ortweb": "ORT-web", "tfjs": "TF.js", "native": "native LiteRT"}
+TITLES = {"player": "player", "litertjs": "LiteRT.js", "ortweb": "ORT-web", "tfjs": "TF.js", "native": "native LiteRT"}
 Row = dict[str, Any]
 Column = tuple[str, str, int]  # system, backend, threads
 

@@ -14,6 +14,7 @@ from build_scripts.bench.models import ModelEntry
 from build_scripts.bench.rivals import MODULES, ONLY_FOR, RIVALS, copy_script
 from build_scripts.paths import BENCHMARKS, BUILD, SITE
 from build_scripts.site.assemble import STATIC, hashed_folder
+from build_scripts.site.player import write_player
 
 COUNTED = ("rivals", "engine", "models")  # folders whose files a system needs; the rest is the benchmark's own
 GZIP_SIZES = BUILD / "stamps" / "bench-gzip.json"
@@ -28,6 +29,7 @@ def assemble(site: Path, backend: str) -> None:
         for target, source in files.items():
             if not target.startswith(other):
                 copy_script(MODULES / source, site / "rivals" / system / target)
+    write_player(site / "rivals" / "player")
     copy_engine(site / "engine")
 
 

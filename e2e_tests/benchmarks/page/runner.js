@@ -9,7 +9,7 @@
 import { compare, typed } from "./compare.js";
 import { wasmBytes, watchMemories } from "./memory_watch.js";
 
-const SYSTEMS = new Set(["webinfer", "litertjs", "ortweb", "tfjs", "peak"]);
+const SYSTEMS = new Set(["webinfer", "litertjs", "ortweb", "tfjs", "player", "peak"]);
 
 let system = null, session = null, inputs = null;
 
