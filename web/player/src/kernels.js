@@ -7,8 +7,7 @@ import { part } from "./package_file.js";
 const PAGE = 65536;
 const MAX_BYTES = 2 ** 31;
 const SHARED_LIMITS = [MAX_BYTES, 2 ** 30, 2 ** 29]; // of a shared memory; some devices refuse much
-const POOL = { bytes: 512, poisoned: 64, maxNaps: 65, stack: 65536 }; // kernels.toml: thread_pool, memory
-const DEADLINE_NAPS = 5000; // of 2 ms, without an answer from a thread
+const DEADLINE_MS = 10_000; // without an answer from a thread
 const START_MS = 10_000;
 const PICTURE = "u8_image_to_f32";
 
@@ -114,8 +113,9 @@ class Kernels {
 
   async startThreads(threads, workerUrl) {
     this.pool = Math.ceil(this.exports.__heap_base.value / 64) * 64;
+    const form = formed(() => Object.fromEntries(Object.entries(this.plan.pool).map(([key, value]) => [key, whole(value)])));
     const words = new Int32Array(this.memory.buffer);
-    words[this.pool / 4 + POOL.maxNaps] = DEADLINE_NAPS;
+    words[this.pool / 4 + form.maxNaps] = DEADLINE_MS / form.napMs;
     const ready = [];
     for (let thread = 1; thread < threads; thread++) {
       const worker = new Worker(workerUrl, { type: "module", name: `webinfer kernels ${thread}` });
@@ -126,8 +126,8 @@ class Kernels {
         setTimeout(() => reject(new Error("no answer")), START_MS);
       }));
       const { module, memory, pool } = this;
-      const stackTop = pool + POOL.bytes + thread * POOL.stack;
-      worker.postMessage({ module, memory, pool, poisoned: pool / 4 + POOL.poisoned, thread, jobs: 0, stackTop });
+      const stackTop = pool + form.bytes + thread * form.stack;
+      worker.postMessage({ module, memory, pool, poisoned: pool / 4 + form.poisoned, thread, jobs: 0, stackTop });
     }
     await Promise.all(ready).catch((error) => {
       this.close();

@@ -16,7 +16,13 @@ from webinfer.errors import InputError, UnsupportedOpError
 from webinfer.graph.ir import Graph, TensorType
 from webinfer.host import current
 from webinfer.host.interface import Host
-from webinfer.host.kernel_constants import MEMORY_STACK_BYTES, THREAD_POOL_BYTES
+from webinfer.host.kernel_constants import (
+    MEMORY_STACK_BYTES,
+    THREAD_POOL_BYTES,
+    THREAD_POOL_MAX_NAPS_WORD,
+    THREAD_POOL_NAP_MS,
+    THREAD_POOL_POISONED_WORD,
+)
 from webinfer.package.container import Writer
 from webinfer.package.module import Module
 from webinfer.package.pruning import pruned
@@ -199,6 +205,10 @@ def _put_wasm(writer: Writer, build: str, plan: WasmPlan) -> dict[str, Any]:
             "writes": writes, "prepare": prepare, "program": [layout.program, layout.steps],
             "inputs": [p.address for p in layout.inputs], "outputs": [p.address for p in layout.outputs],
             "memory": list(asdict(layout.memory).values()), "steps": plan.steps,
+            "pool": {
+                "bytes": THREAD_POOL_BYTES, "poisoned": THREAD_POOL_POISONED_WORD, "maxNaps": THREAD_POOL_MAX_NAPS_WORD,
+                "napMs": THREAD_POOL_NAP_MS, "stack": MEMORY_STACK_BYTES,
+            } if plan.kernels.threads > 1 else None,
         }
     )  # fmt: skip
     return {"isa": plan.kernels.isa, "threads": plan.kernels.threads, "section": name}
