@@ -59,6 +59,7 @@ VERBS: dict[str, Verb] = {
     "places": Verb(
         "places.survey", ALL, "the wheel in pages, notebooks and interpreters of others: a table of what works"
     ),
+    "export": Verb("site.export", BASE, "the site, or one demo of it, as files for any static host"),
     "models": Verb(
         "setup.task_models", (), "fetch models of tasks into build/models: of all packages, or those that are named"
     ),

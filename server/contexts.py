@@ -68,7 +68,7 @@ class PageView:
 
 def frame_of(manifest: Manifest, studio: Studio, here: str) -> Frame:
     """The frame of the page at this address."""
-    links = [*((page.address, page.menu) for page in studio.pages), ("/docs", "Documentation")]
+    links = [(page.address, page.menu) for page in studio.pages] + [("/docs", "Documentation")] * studio.documented
     shown = tuple(Link(address, title, address == here) for address, title in links)
     return Frame(manifest.engine, manifest.urls, shown)
 

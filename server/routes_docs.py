@@ -10,15 +10,23 @@ from server.settings import Settings
 from server.studio import Studio
 
 
+def documentation_pages(manifest: Manifest, settings: Settings, studio: Studio) -> dict[str, bytes]:
+    """Each page of the documentation by its name.
+
+    Raises: DocsError if one is broken
+    """
+    render = PageRenderer(settings)
+    contexts = docs_pages(manifest, studio, read_docs(settings.docs))
+    return {context.page.name: render("docs.html", context) for context in contexts}
+
+
 def docs_routes(manifest: Manifest, settings: Settings, studio: Studio) -> APIRouter:
     """The routes /docs and /docs/<page>.
 
     Raises: DocsError if a page of the documentation is broken
     """
     router = APIRouter()
-    render = PageRenderer(settings)
-    contexts = docs_pages(manifest, studio, read_docs(settings.docs))
-    bodies = {context.page.name: render("docs.html", context) for context in contexts}
+    bodies = documentation_pages(manifest, settings, studio)
 
     @router.api_route("/docs", methods=["GET", "HEAD"])
     async def first(request: Request) -> Response:

@@ -9,15 +9,21 @@ from server.settings import Settings
 from server.studio import Studio
 
 
-def page_routes(manifest: Manifest, settings: Settings, studio: Studio) -> APIRouter:
-    """The route of each demo, and of each page that is none."""
-    router = APIRouter()
+def application_pages(manifest: Manifest, settings: Settings, studio: Studio) -> dict[str, bytes]:
+    """Each demo's page, and each that is none, by its address."""
     render = PageRenderer(settings)
     data = island(manifest, settings)
     views = [task_view(manifest, studio, demo, data) for demo in studio.demos]
     bodies = {view.demo.address: render("task.html", view) for view in views}
     for page in studio.pages:
         bodies[page.address] = render(f"{page.slug}.html", page_view(manifest, studio, page, views, data))
+    return bodies
+
+
+def page_routes(manifest: Manifest, settings: Settings, studio: Studio) -> APIRouter:
+    """The route of each demo, and of each page that is none."""
+    router = APIRouter()
+    bodies = application_pages(manifest, settings, studio)
 
     async def application(request: Request) -> Response:
         return page_response(bodies[request.scope["path"]], request)

@@ -69,6 +69,7 @@ class Studio:
 
     demos: tuple[Demo, ...]
     pages: tuple[Page, ...]
+    documented: bool = True  # whether the navigation leads to the documentation
 
 
 def read_studio(folder: Path) -> Studio:

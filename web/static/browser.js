@@ -38,17 +38,17 @@ async function abilities() {
 }
 
 /** Says which pages open without a network. */
-async function sayKept() {
+async function sayKept({ home }) {
   const addresses = new Set();
   for (const name of (await self.caches?.keys?.().catch(() => [])) ?? []) {
     if (!name.startsWith(PREFIX)) continue;
     const cache = await caches.open(name);
     for (const { url } of await cache.keys()) {
       const { pathname } = new URL(url);
-      if (!pathname.startsWith("/assets/")) addresses.add(pathname);
+      if (pathname.startsWith(home) && !pathname.startsWith(`${home}assets/`)) addresses.add(pathname.slice(home.length));
     }
   }
-  const list = [...addresses].sort().map((address) => (address === "/" ? "the home page" : address.slice(1)));
+  const list = [...addresses].sort().map((address) => (address === "" ? "the home page" : address.replace(/\/$/, "")));
   byId("kept").textContent = list.length
     ? `These pages open here without a network: ${list.join(", ")}. Others follow once they have been visited.`
     : "No page is kept yet. A page is kept a few seconds after its first result; then it opens without a network.";
@@ -65,7 +65,7 @@ function started(capabilities) {
   document.documentElement.dataset.webinferResult = JSON.stringify({ capabilities });
 }
 
-const { begin } = await startEngine({ started, lost: () => {} }); // what was found holds without the engine
+const { begin, settings } = await startEngine({ started, lost: () => {} }); // what was found holds without the engine
 begin();
 showCapabilities(await abilities(), byId("abilities"));
-await sayKept();
+await sayKept(settings);

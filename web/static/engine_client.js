@@ -2,6 +2,7 @@
 // The messages are defined in webinfer/page/messages.toml.
 
 import { Backpressure } from "./backpressure.js";
+import { EngineThreads } from "./engine_threads.js";
 import { Heartbeat } from "./heartbeat.js";
 import { complaint, FROM_ENGINE, VERSION } from "./messages.js";
 
@@ -17,6 +18,7 @@ export class EngineClient {
   #on;
   #started; // {worker, waiting, stop}: a worker that has been told to start, its events so far, how to end its downloads
   #worker = null;
+  #threads = new EngineThreads((failure) => this.#worker && this.#post("threadFailed", failure));
   #life = null; // AbortController: nothing that an ended worker says is heard
   #heartbeat = null;
   #restarts = 0;
@@ -175,6 +177,8 @@ export class EngineClient {
     this.#heartbeat.heard(message);
     if (message.type === "pong") return;
     if (message.type === "alive") return this.#watchLife();
+    if (message.type === "thread") return this.#threads.start(message);
+    if (message.type === "endThread") return this.#threads.end(message);
     const wrong = complaint(message, FROM_ENGINE);
     if (wrong) return this.#fail("protocol", `The page does not understand its engine: ${wrong}. Reload the page.`, false);
     if (message.type === "error") return this.#error(message);
@@ -212,6 +216,7 @@ export class EngineClient {
     this.#heartbeat?.stop();
     this.#life?.abort();
     this.#worker?.terminate();
+    this.#threads.endAll();
     this.#worker = this.#heartbeat = null;
     this.#flying.clear();
   }

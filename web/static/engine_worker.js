@@ -7,6 +7,7 @@ import { GPU } from "./gpu.js";
 import { browsersOwnCheck } from "./integrity.js";
 import { lateFiles } from "./late_models.js";
 import { complaint, TO_ENGINE, VERSION } from "./messages.js";
+import { PageThread } from "./page_thread.js";
 import { settle, startPython } from "./python_start.js";
 
 const WARM_UP_RUNS = 120;
@@ -26,9 +27,11 @@ let queue = Promise.resolve(); // one message at a time, but pictures do not wai
 const flying = new Set(); // promises of pictures that are looked at
 const prefetched = new Map(); // URL -> promise of what Python will ask for: bytes, a compiled module, a worker
 
-function post(type, fields = {}) {
-  self.postMessage({ v: VERSION, type, ...fields });
+function post(type, fields = {}, transfer = []) {
+  self.postMessage({ v: VERSION, type, ...fields }, transfer);
 }
+
+const startThread = (url, name) => new PageThread(url, name, post);
 
 /** Tells the page that nothing more will come from this worker. */
 function died(message) {
@@ -37,7 +40,7 @@ function died(message) {
 
 /** Shows Python and the platform modules what they find as `globalThis.webinfer`. */
 function openDoor(downloads) {
-  self.webinfer = { asset: (name) => downloads.url(name), has: (name) => downloads.has(name), prefetched, gpu: GPU };
+  self.webinfer = { asset: (name) => downloads.url(name), has: (name) => downloads.has(name), prefetched, gpu: GPU, startThread };
 }
 
 /** Opens the GPU's device as Python will ask for it. */
@@ -64,7 +67,7 @@ function prefetchDownloads(downloads, { models, plans, probes }, wanted, inKerne
   if (!self.crossOriginIsolated || !self.SharedArrayBuffer || navigator.hardwareConcurrency < 2) return;
   begin(`kernels/webinfer-${build}-threads.wasm`, (name) => downloads.compiled(name));
   begin("static/thread_worker.js", async (name) => {
-    const worker = new Worker(downloads.url(name), { type: "module", name: "kernels 1" });
+    const worker = startThread(downloads.url(name), "kernels 1");
     try {
       await downloads.script(name);
     } catch (error) {
@@ -104,7 +107,7 @@ function tell(json, ...views) {
 
 const startingPython = (done) => post("progress", { stage: "start Python", done, total: 1, unit: "steps" });
 
-async function start({ manifest, facts, page, task, backend, model, also, options, debug, life, patience, runtimeComes }) {
+async function start({ manifest, facts, page, home, task, backend, model, also, options, debug, life, patience, runtimeComes }) {
   performance.mark("webinfer begin");
   navigator.locks?.request(life, () => {
     post("alive");
@@ -114,7 +117,7 @@ async function start({ manifest, facts, page, task, backend, model, also, option
     post("progress", progress);
     if (progress.stage === "Python" && progress.done === progress.total) startingPython(0);
   });
-  more = async (models) => downloads.add(await lateFiles(models, facts, (name) => downloads.has(name), (progress) => post("progress", progress)));
+  more = async (models) => downloads.add(await lateFiles(models, { ...facts, home }, (name) => downloads.has(name), (progress) => post("progress", progress)));
   const there = more([model, ...also]);
   there.catch(() => {}); // awaited below
   await downloads.counting(async () => {
@@ -138,16 +141,16 @@ async function start({ manifest, facts, page, task, backend, model, also, option
     const urls = Object.fromEntries(Object.entries(downloads.manifest).map(([name, { url }]) => [name, url]));
     await downloads.flowing(engine.start(task, model, backend, JSON.stringify(options), debug, JSON.stringify(urls)));
   });
-  setTimeout(() => settle(downloads, task ? warmUp : () => {}).finally(() => keepSite(page)), SETTLED_MS);
+  setTimeout(() => settle(downloads, task ? warmUp : () => {}).finally(() => keepSite(page, home)), SETTLED_MS);
 }
 
 /** Keeps the site for visits without a network; a browser that keeps nothing is no failure. Nobody waits for this. */
-async function keepSite(page) {
+async function keepSite(page, home) {
   const { manifest } = downloads;
   try {
     const { url, ...row } = manifest["static/offline.js"];
     await fetch(url, browsersOwnCheck(row));
-    await (await import(url)).keepSite(manifest, page);
+    await (await import(url)).keepSite(manifest, page, home);
   } catch (error) {
     console.info(`The page cannot be kept for visits without a network: ${error.message}`);
   }
@@ -233,6 +236,7 @@ self.addEventListener("message", ({ data }) => {
   if (data.type === "ping") post("pong");
   else if (data.type === "runtime") runtimeCame(data.module);
   else if (data.type === "stop") engine?.stop(); // what was asked for is under way
+  else if (data.type === "threadFailed") PageThread.failed(data);
   else if (data.type === "runtimeChecked") runtimeChecked(data.whole);
   else if (data.type === "detect") queue = queue.then(() => look(data));
   else queue = queue.then(() => Promise.all(flying)).then(() => handle(data));

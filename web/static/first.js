@@ -3,6 +3,11 @@
 
 {
   const PATIENCE_S = 30; // without a byte
+  const ISOLATING = "webinfer isolating"; // kept as long as this tab has been loaded anew for that
+  const ISOLATING_S = 5;
+  const { dataset } = document.documentElement;
+  const home = new URL(dataset.home, document.baseURI).pathname;
+  const keeper = `${home}service_worker.js${dataset.isolate ? "?isolate" : ""}`;
 
   /** Files, backends and the version of messages, as the server wrote them into the page. */
   const readFacts = () => {
@@ -25,11 +30,13 @@
     const wanted = parameters.get("backend");
     const debug = Number(parameters.get("debug") ?? 0);
     const patience = Number(parameters.get("patience") ?? 0); // seconds
-    const { task = "", model = "", also = "", options = "{}" } = document.documentElement.dataset;
+    const { task = "", model = "", also = "", options = "{}" } = dataset;
     return {
       manifest,
       facts,
       page: location.pathname,
+      home,
+      keeper,
       task,
       model: parameters.get("model") ?? model,
       also: also.split(" ").filter(Boolean),
@@ -56,57 +63,90 @@
     return { module, whole: whole.catch(() => false) };
   };
 
-  const settings = readSettings();
-  const worker = new Worker(manifest["static/engine_worker.js"].url, { type: "module", name: "webinfer engine" });
-  const waiting = []; // events of the worker that came before page.js
-  worker.onmessage = worker.onerror = (event) => {
-    event.preventDefault();
-    waiting.push(event);
-  };
-  const stopping = new AbortController();
-  const runtime = compiled(manifest["pyodide/pyodide.asm.wasm"], stopping.signal);
-  worker.postMessage({ v, type: "start", ...settings, runtimeComes: true });
-  runtime.module.catch(() => null).then((module) => worker.postMessage({ v, type: "runtime", module })); // null: ask again
-  runtime.whole.then((whole) => worker.postMessage({ v, type: "runtimeChecked", whole }));
-
-  /** Ends all that is on its way: what hangs would keep others from being asked for. */
-  const stop = () => stopping.abort();
-
-  const box = () => document.getElementById("unstarted"); // shows itself after a while where this script is missing
-
   /** Says why there is no page. */
-  const sayUnstarted = (why) => {
-    document.documentElement.dataset.webinferError = JSON.stringify({ code: "download", message: why });
+  const sayUnstarted = (code, why, advice = "Check the connection, then try again.") => {
+    dataset.webinferError = JSON.stringify({ code, message: why });
     for (const sheet of document.querySelectorAll("link[rel=stylesheet]")) if (!sheet.sheet) sheet.remove(); // nothing is painted before
     if (!box()) return;
     for (const animation of box().getAnimations()) animation.finish();
-    box().querySelector("p").textContent = `${why} Check the connection, then try again.`;
+    box().querySelector("p").textContent = `${why} ${advice}`;
     box().querySelector("a").addEventListener("click", () => {
-      worker.terminate();
-      stop();
+      globalThis.started?.worker.terminate();
+      globalThis.started?.stop();
       window.stop();
     });
   };
 
-  const ownScript = manifest[`static/${document.documentElement.dataset.page}.js`].url;
-  const onMissing = ({ target }) => target.src === ownScript && sayUnstarted("A part of this page could not be loaded.");
-  addEventListener("error", onMissing, true);
-  let quiet = 0; // seconds in which no file came; counted, because a page in the background is let wait
-  let files = 0;
-  const timer = setInterval(() => {
-    const came = performance.getEntriesByType("resource").length;
-    quiet = came > files ? 0 : quiet + 1;
-    files = came;
-    if (1000 * quiet === settings.patience) sayUnstarted(`This page is not complete, and nothing has come for ${quiet} seconds.`);
-  }, 1000);
+  const box = () => document.getElementById("unstarted"); // shows itself after a while where this script is missing
 
-  /** Ends the watch: the page is there. */
-  const take = () => {
-    clearInterval(timer);
-    removeEventListener("error", onMissing, true);
-    box()?.remove();
-    delete document.documentElement.dataset.webinferError;
+  /** Says that this browser cannot run the engine, and what can be done. */
+  const sayUnable = () => {
+    const loading = document.getElementById("loading");
+    if (loading) loading.hidden = true;
+    const advice = "Switch it on in the browser's settings (high security levels and lock-down modes leave it out), or open this page in another browser.";
+    sayUnstarted("webassembly", "This browser runs no WebAssembly here, which the engine is made of.", advice);
   };
-  globalThis.started = { settings, worker, waiting, take, stop };
-  dispatchEvent(new Event("started"));
+
+  /** Whether the page is being loaded anew, isolated by its service worker: for hosts that cannot send the headers. */
+  const isolates = async () => {
+    try {
+      if (crossOriginIsolated) sessionStorage.removeItem(ISOLATING);
+      if (crossOriginIsolated || !dataset.isolate || sessionStorage.getItem(ISOLATING)) return false;
+      sessionStorage.setItem(ISOLATING, "1");
+      const registered = navigator.serviceWorker.register(keeper, { updateViaCache: "none" }).then(() => navigator.serviceWorker.ready);
+      const late = new Promise((_, reject) => setTimeout(reject, 1000 * ISOLATING_S));
+      await Promise.race([registered, late]);
+      location.reload();
+      return true;
+    } catch {
+      return false; // a browser that keeps nothing, or no service worker: one thread
+    }
+  };
+
+  const settings = readSettings();
+
+  const begin = () => {
+    const worker = new Worker(manifest["static/engine_worker.js"].url, { type: "module", name: "webinfer engine" });
+    const waiting = []; // events of the worker that came before page.js
+    worker.onmessage = worker.onerror = (event) => {
+      event.preventDefault();
+      waiting.push(event);
+    };
+    const stopping = new AbortController();
+    const runtime = compiled(manifest["pyodide/pyodide.asm.wasm"], stopping.signal);
+    worker.postMessage({ v, type: "start", ...settings, runtimeComes: true });
+    runtime.module.catch(() => null).then((module) => worker.postMessage({ v, type: "runtime", module })); // null: ask again
+    runtime.whole.then((whole) => worker.postMessage({ v, type: "runtimeChecked", whole }));
+
+    /** Ends all that is on its way: what hangs would keep others from being asked for. */
+    const stop = () => stopping.abort();
+
+    const ownScript = manifest[`static/${dataset.page}.js`].url;
+    const onMissing = ({ target }) => target.src === ownScript && sayUnstarted("download", "A part of this page could not be loaded.");
+    addEventListener("error", onMissing, true);
+    let quiet = 0; // seconds in which no file came; counted, because a page in the background is let wait
+    let files = 0;
+    const timer = setInterval(() => {
+      const came = performance.getEntriesByType("resource").length;
+      quiet = came > files ? 0 : quiet + 1;
+      files = came;
+      if (1000 * quiet === settings.patience) sayUnstarted("download", `This page is not complete, and nothing has come for ${quiet} seconds.`);
+    }, 1000);
+
+    /** Ends the watch: the page is there. */
+    const take = () => {
+      clearInterval(timer);
+      removeEventListener("error", onMissing, true);
+      box()?.remove();
+      delete dataset.webinferError;
+    };
+    globalThis.started = { settings, worker, waiting, take, stop };
+    dispatchEvent(new Event("started"));
+  };
+
+  const able = globalThis.WebAssembly?.validate(Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0));
+  if (!able && document.readyState === "loading") addEventListener("DOMContentLoaded", sayUnable);
+  else if (!able) sayUnable();
+  else if (dataset.isolate) isolates().then((leaving) => leaving || begin());
+  else begin();
 }

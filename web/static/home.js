@@ -24,6 +24,6 @@ const redraw = () => cards.map((card) => draw(card).catch(() => {})); // without
 new ResizeObserver(redraw).observe(document.querySelector("main"));
 
 for (const card of cards) {
-  const known = remembered(card.dataset.demo);
+  const known = remembered(card.querySelector("h3 a").pathname);
   if (known) card.querySelector("[data-speed]").textContent = `${known.ms.toFixed(1)} ms here on ${known.backend}`;
 }

@@ -9,19 +9,19 @@ export class MissingModelError extends Error {
 
 /**
  * The rows {url, bytes, sha256} of all files that these models need and `has(file)` denies, by name; waits until the
- * server has fetched them. `facts` are the manifest's page facts; `report({stage, done, total, unit})`.
+ * server has fetched them. `facts` are the manifest's page facts, with the `home` of the site; `report({stage, done, total, unit})`.
  */
-export async function lateFiles(models, { models: files, late }, has, report) {
+export async function lateFiles(models, { models: files, late, home }, has, report) {
   const missing = models.flatMap((model) => files[model] ?? []).filter((file) => !has(file) && late[file]);
   const found = {};
-  for (const name of new Set(missing.map((file) => late[file]))) Object.assign(found, await packageFiles(name, report));
+  for (const name of new Set(missing.map((file) => late[file]))) Object.assign(found, await packageFiles(`${home}api/packages/${name}`, name, report));
   return found;
 }
 
-async function packageFiles(name, report) {
+async function packageFiles(address, name, report) {
   const stage = `fetch the model’s package ${name}`;
   for (let method = "POST"; ; method = "GET") {
-    const answer = await fetch(`/api/packages/${name}`, { method, cache: "no-store" }).catch((error) => ({ ok: false, status: error.message }));
+    const answer = await fetch(address, { method, cache: "no-store" }).catch((error) => ({ ok: false, status: error.message }));
     if (!answer.ok) throw new MissingModelError(`This site does not have the package ${name}, and cannot fetch it: ${answer.status}.`);
     const { state, done, total, message, assets } = await answer.json();
     if (state === "failed") {

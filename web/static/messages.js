@@ -1,6 +1,6 @@
 // Generated from page/messages.toml by `python3 -m build_scripts tables --write`: do not edit.
 
-export const VERSION = 7;
+export const VERSION = 8;
 
 export const TO_ENGINE = {
   runtime: { module: "any?" },
@@ -16,11 +16,13 @@ export const TO_ENGINE = {
   runCode: { code: "text", picture: "any?" },
   stop: {},
   ping: {},
+  threadFailed: { id: "number", message: "text" },
   close: {},
   start: {
     manifest: "object",
     facts: "object",
     page: "text",
+    home: "text",
     task: "text",
     model: "text",
     also: "list",
@@ -49,6 +51,8 @@ export const FROM_ENGINE = {
   shown: { result: "object", image: "object", found: "list" },
   ran: { ms: "number", problem: "object?" },
   pong: {},
+  thread: { id: "number", url: "text", name: "text", port: "any" },
+  endThread: { id: "number" },
   error: { code: "text", message: "text", id: "number?", fatal: "flag?", died: "flag?" },
   ready: {
     backend: "text",

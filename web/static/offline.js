@@ -4,14 +4,16 @@ import { browsersOwnCheck, sha256Of } from "./integrity.js";
 
 const PREFIX = "webinfer site ";
 const NEEDED = /^(static\/|pyodide\/pyodide\.|snapshot\/)/;
-const HOME = "/";
 const ISLAND = /<script type="application\/json"[^]*?<\/script>/; // names every file of the site
-const FILE = /"(\/assets\/[^"]+[^"/])"/g; // in a page's attributes and in its list of files, which has folders, too
+const FILE = /"([./]*assets\/[^"]+[^"/])"/g; // in a page's attributes and in its list of files, which has folders, too
+
+/** What the names of a site's versions begin with: there may be several sites below one origin. */
+const prefixOf = (home) => (home === "/" ? PREFIX : `${PREFIX}${home} `);
 
 /** A name for these files in these versions. */
-async function nameOf(manifest) {
+async function nameOf(manifest, home) {
   const text = Object.keys(manifest).sort().map((name) => `${name} ${manifest[name].sha256}`).join("\n");
-  return PREFIX + (await sha256Of(new TextEncoder().encode(text))).slice(0, 16);
+  return prefixOf(home) + (await sha256Of(new TextEncoder().encode(text))).slice(0, 16);
 }
 
 /**
@@ -20,34 +22,35 @@ async function nameOf(manifest) {
  * already is not asked for again. Nothing is kept if the server has another version by now, or is not asked well, and
  * no file that is not the published one.
  */
-export async function keepSite(manifest, page) {
+export async function keepSite(manifest, page, home) {
   if (!self.caches || !navigator.locks) return;
-  await navigator.locks.request("webinfer site", { ifAvailable: true }, async (lock) => lock && (await keep(manifest, page)));
+  await navigator.locks.request("webinfer site", { ifAvailable: true }, async (lock) => lock && (await keep(manifest, page, home)));
 }
 
-async function keep(manifest, page) {
-  const name = await nameOf(manifest);
+async function keep(manifest, page, home) {
+  const name = await nameOf(manifest, home);
   const cache = await caches.open(name);
   const present = new Set((await cache.keys()).map(({ url }) => new URL(url).pathname));
   const files = new Map(Object.entries(manifest).map(([file, row]) => [new URL(row.url).pathname, { file, row }]));
   const used = new Set(performance.getEntriesByType("resource").map(({ name: url }) => new URL(url).pathname));
   const wanted = [...files].filter(([path, { file }]) => NEEDED.test(file) || used.has(path)).map(([path]) => path);
-  const pages = [...new Set([page, HOME])];
+  const pages = [...new Set([page, home])];
   if (pages.every((address) => present.has(address)) && wanted.every((path) => present.has(path))) return;
   const answers = new Map();
   for (const address of pages) {
     const answer = await fetch(address, { cache: "no-cache" });
     const text = await answer.clone().text();
-    if (!answer.ok || !filesIn(text).every((path) => files.has(path))) return; // of another version
-    wanted.push(...filesIn(text.replace(ISLAND, "")));
+    if (!answer.ok || !filesIn(text, address).every((path) => files.has(path))) return; // of another version
+    wanted.push(...filesIn(text.replace(ISLAND, ""), address));
     answers.set(address, answer);
   }
   for (const path of new Set(wanted)) if (!present.has(path)) await cache.put(path, await whole(files.get(path).row));
   for (const [address, answer] of answers) await cache.put(address, answer);
-  for (const other of await caches.keys()) if (other.startsWith(PREFIX) && other !== name) await caches.delete(other);
+  const old = (other) => other.startsWith(prefixOf(home)) && !other.startsWith(`${prefixOf(home)}/`) && other !== name;
+  for (const other of await caches.keys()) if (old(other)) await caches.delete(other);
 }
 
-const filesIn = (text) => [...text.matchAll(FILE)].map(([, path]) => path);
+const filesIn = (text, address) => [...text.matchAll(FILE)].map(([, path]) => new URL(path, new URL(address, self.location)).pathname);
 
 /** The answer with a file, checked by the browser; one that is damaged in its cache is asked for again. */
 async function whole(row) {

@@ -72,7 +72,7 @@ async function onShown({ result, image, found }) {
 
 /** From now on the page opens without a network, once its files are kept (offline.js). */
 function keepPage() {
-  navigator.serviceWorker?.register("/service_worker.js", { updateViaCache: "none" }).catch(() => {}); // as good as it was
+  navigator.serviceWorker?.register(settings.keeper, { updateViaCache: "none" }).catch(() => {}); // as good as it was
 }
 
 function onReady({ backend, reason, notice, capabilities, tunable, result }) {
@@ -141,7 +141,7 @@ function tryAgain() {
 /** Loads the page anew if the site has other files now: those that this page knows may be gone. */
 async function reloadIfRenewed() {
   try {
-    const answer = await fetch("/api/manifest", { cache: "no-store", signal: AbortSignal.timeout(settings.patience) });
+    const answer = await fetch(`${settings.home}api/manifest`, { cache: "no-store", signal: AbortSignal.timeout(settings.patience) });
     const { assets } = await answer.json();
     if (Object.entries(assets).some(([name, { sha256 }]) => settings.manifest[name]?.sha256 !== sha256)) location.reload();
   } catch {} // nobody answers, or no list is published: what this page knows has to do

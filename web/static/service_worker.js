@@ -1,22 +1,42 @@
 // Opens pages without a network, from the files that offline.js kept. With a network it only sees that the page
 // comes: files have hashes in their names, and the browser's own cache keeps them with the machine code that it made of them.
+// Asked for with ?isolate it also adds the headers that isolate pages, where a static host cannot.
 
 const PREFIX = "webinfer site "; // of the caches of offline.js
-const HOME = "/";
+const HOME = new URL("./", self.location.href).pathname;
+const ASSETS = `${HOME}assets/`;
+const ISOLATE = new URL(self.location.href).searchParams.has("isolate");
 const DEADLINE_MS = 3_000; // for the page's first byte, if there is one that was kept
 
 const MARK = "webinfer offline"; // name of a cache that is there as long as `offline` is true
 let offline = null; // whether the last page was one that was kept: then its files come from beside it; null: see MARK
 
-/** What was kept under this address; of a site that is complete, which it is once its home page is there. */
+/** The caches of this site's versions that are complete, which they are once their home page is there. */
+async function versions() {
+  const names = (await caches.keys()).filter((name) => name.startsWith(PREFIX));
+  const opened = await Promise.all(names.map((name) => caches.open(name)));
+  const complete = await Promise.all(opened.map((cache) => cache.match(HOME)));
+  return opened.filter((_, i) => complete[i]);
+}
+
+/** What was kept under this address. */
 async function kept(address) {
-  for (const name of await caches.keys()) {
-    if (!name.startsWith(PREFIX)) continue;
-    const cache = await caches.open(name);
-    const found = (await cache.match(HOME)) && (await cache.match(address, { ignoreSearch: true, ignoreVary: true }));
+  for (const cache of await versions()) {
+    const found = await cache.match(address, { ignoreSearch: true, ignoreVary: true });
     if (found) return found;
   }
   return null;
+}
+
+/** A page that says that there is no network, with links to those that were kept. */
+async function withoutNetwork() {
+  const paths = (await Promise.all((await versions()).map((cache) => cache.keys()))).flat().map(({ url }) => new URL(url).pathname);
+  const pages = [...new Set(paths)].filter((path) => !path.startsWith(ASSETS));
+  const links = pages.map((path) => `<li><a href="${encodeURI(path)}">${path === HOME ? "the home page" : encodeURI(path.slice(HOME.length))}</a>`);
+  const text = `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>No network</title><h1>No network</h1><p>This page cannot be loaded now, and it was not kept, because it was never open here.
+Check the connection and <a href="">try again</a>, or open one that was kept:</p><ul>${links.join("")}</ul></html>`;
+  return new Response(text, { status: 503, headers: { "Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-store" } });
 }
 
 async function openPage(event) {
@@ -27,7 +47,7 @@ async function openPage(event) {
   const own = answer?.status < 500 ? null : await kept(new URL(request.url).pathname);
   offline = own !== null;
   event.waitUntil(offline ? caches.open(MARK) : caches.delete(MARK));
-  return own ?? network;
+  return own ?? network.catch(withoutNetwork);
 }
 
 /** A file of the page. The browser ends this script whenever it is idle: then only the mark knows where the page is from. */
@@ -36,16 +56,29 @@ async function openFile(request) {
   return (offline && (await kept(request))) || fetch(request);
 }
 
+/** The same answer for a page that is to be isolated. One that redirects, or that may not be read, stays as it is. */
+function isolated(answer) {
+  if (answer.type === "opaqueredirect" || answer.status === 0 || answer.redirected) return answer;
+  const headers = new Headers(answer.headers);
+  headers.set("Cross-Origin-Opener-Policy", "same-origin");
+  headers.set("Cross-Origin-Embedder-Policy", "require-corp");
+  const { status, statusText } = answer;
+  return new Response([204, 304].includes(status) ? null : answer.body, { status, statusText, headers });
+}
+
 self.addEventListener("install", (event) => {
   self.skipWaiting(); // no version of this script knows any file
   // Where it can be said, files pass by this script: the browser's own cache has them without a network, too.
-  event.addRoutes?.({ condition: { urlPattern: new URLPattern({ pathname: "/assets/*" }) }, source: "network" });
+  if (!ISOLATE) event.addRoutes?.({ condition: { urlPattern: new URLPattern({ pathname: `${ASSETS}*` }) }, source: "network" });
 });
 self.addEventListener("activate", (event) => event.waitUntil(self.registration.navigationPreload?.enable()));
 self.addEventListener("fetch", (event) => {
   const { request } = event;
   const { origin, pathname } = new URL(request.url);
   if (origin !== self.location.origin || request.method !== "GET") return;
-  if (request.mode === "navigate") event.respondWith(openPage(event));
-  else if (offline !== false && pathname.startsWith("/assets/")) event.respondWith(openFile(request));
+  const page = request.mode === "navigate";
+  const worker = ISOLATE && request.destination === "worker"; // its script has to say what its page says
+  if (!page && !worker && (offline === false || !pathname.startsWith(ASSETS))) return;
+  const answer = page ? openPage(event) : openFile(request);
+  event.respondWith(ISOLATE && (page || worker) ? answer.then(isolated) : answer);
 });

@@ -30,6 +30,7 @@ const TITLES = {
   shape: "The model does not fit together",
   stopped: "It was stopped",
   "unsupported-op": "The model needs what the engine lacks",
+  webassembly: "This browser cannot run the engine",
   worker: "The engine could not start",
 };
 

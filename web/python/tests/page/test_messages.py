@@ -30,21 +30,30 @@ def test_the_generated_files_are_current() -> None:
 
 
 def test_both_sides_use_messages_that_there_are() -> None:
-    client, worker = ((STATIC / name).read_text() for name in ("engine_client.js", "engine_worker.js"))
+    names = ("engine_client.js", "engine_worker.js", "page_thread.js")
+    client, worker, thread = ((STATIC / name).read_text() for name in names)
     sent = set(re.findall(r'\bpost\("(\w+)"', client)) | set(re.findall(r'v: VERSION, type: "(\w+)"', client))
-    assert sent == {"start", "detect", "select", "plan", "profile", "ping", "runCode"} <= {*TO_ENGINE}
-    assert set(re.findall(r'\bpost\("(\w+)"', worker)) == {"alive", "error", "progress", "pong"} <= {*FROM_ENGINE}
+    assert sent == {"start", "detect", "select", "plan", "profile", "ping", "runCode", "threadFailed"} <= {*TO_ENGINE}
+    assert (
+        set(re.findall(r'\bpost\("(\w+)"', worker + thread))
+        == {"thread", "endThread", "alive", "error", "progress", "pong"}
+        <= {*FROM_ENGINE}
+    )
     handlers = worker[worker.index("const HANDLERS") : worker.index("\n};", worker.index("const HANDLERS"))]
     assert {*re.findall(r"^  (\w+)[,:]", handlers, re.MULTILINE)} == {*TO_ENGINE} - {
         "ping",
         "runtime",
         "runtimeChecked",
         "stop",
+        "threadFailed",
     }
     assert {"ask", "stop"} == set(re.findall(r'#engine\.ask\("(\w+)"', (STATIC / "engine_calls.js").read_text()))
     always, desk = {"progress", "error", "moving", "quiet", "restarting"}, {"started", "answer", "step"}
     heard = {name: _heard((STATIC / f"{name}.js").read_text()) for name in ("page", "engine_page")}
-    assert heard == {"page": {*FROM_ENGINE} - {"alive", "pong"} - desk | always, "engine_page": desk | always}
+    assert heard == {
+        "page": {*FROM_ENGINE} - {"alive", "pong", "thread", "endThread"} - desk | always,
+        "engine_page": desk | always,
+    }
 
 
 def _heard(script: str) -> set[str]:

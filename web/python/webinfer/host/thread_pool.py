@@ -45,6 +45,12 @@ async def open_thread_pool(url: str, worker_url: str, isa: str, threads: int) ->
     return kernels
 
 
+def _new_worker(url: str, name: str) -> Any:
+    """A worker: the page's where it is ours, for in Firefox a worker that starts another may stand still for ever."""
+    by_page = getattr(getattr(js, "webinfer", None), "startThread", None)
+    return by_page(url, name) if by_page is not None else js.Worker.new(url, options(type="module", name=name))
+
+
 def _shared_memory() -> Any:
     for limit in MAX_BYTES:
         try:
@@ -92,7 +98,7 @@ class ThreadPoolKernels(BrowserKernels):
             ) from error
 
     def _start_worker(self, thread: int, spare: Any | None) -> asyncio.Future[None]:
-        worker = spare or js.Worker.new(self._worker_url, options(type="module", name=f"kernels {thread}"))
+        worker = spare or _new_worker(self._worker_url, f"kernels {thread}")
         answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def on_message(event: Any) -> None:

@@ -3,7 +3,7 @@
 Generated from page/messages.toml by `python3 -m build_scripts tables --write`: do not edit.
 """
 
-VERSION = 7
+VERSION = 8
 
 TO_ENGINE: dict[str, dict[str, str]] = {
     "runtime": {"module": "any?"},
@@ -19,11 +19,13 @@ TO_ENGINE: dict[str, dict[str, str]] = {
     "runCode": {"code": "text", "picture": "any?"},
     "stop": {},
     "ping": {},
+    "threadFailed": {"id": "number", "message": "text"},
     "close": {},
     "start": {
         "manifest": "object",
         "facts": "object",
         "page": "text",
+        "home": "text",
         "task": "text",
         "model": "text",
         "also": "list",
@@ -52,6 +54,8 @@ FROM_ENGINE: dict[str, dict[str, str]] = {
     "shown": {"result": "object", "image": "object", "found": "list"},
     "ran": {"ms": "number", "problem": "object?"},
     "pong": {},
+    "thread": {"id": "number", "url": "text", "name": "text", "port": "any"},
+    "endThread": {"id": "number"},
     "error": {"code": "text", "message": "text", "id": "number?", "fatal": "flag?", "died": "flag?"},
     "ready": {
         "backend": "text",

@@ -1,0 +1,117 @@
+"""The verb `export`: the built site, or one demo of it, as plain files for a static host, below any path.
+
+The pages are the server's, with relative addresses. What a static host cannot do is done in the browser: a service
+worker adds the headers that isolate pages and opens them without a network, a meta element says the security policy.
+"""
+
+import argparse
+import json
+import posixpath
+import re
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+from build_scripts.errors import BuildError
+from build_scripts.setup.sequence import set_up
+from server.manifest import Manifest, read_manifest
+from server.middleware import CONTENT_SECURITY_POLICY
+from server.routes_assets import SERVICE_WORKER
+from server.routes_docs import documentation_pages
+from server.routes_pages import application_pages
+from server.settings import Settings
+from server.studio import Demo, Studio, read_studio
+
+ADDRESS = re.compile(r'\b((?:href|src|data-home|data-recorded|data-drawer)=")/([^"#?]*)')
+ISLAND = re.compile(r'"/(?=assets/)')  # the list of files, as JSON
+HEADER_ONLY = "frame-ancestors"  # what no meta element may say
+MARK = "webinfer-export"  # a file that says that a folder may be replaced
+
+
+def run(argv: list[str]) -> int:
+    """Writes the folder and says what is in it."""
+    parser = argparse.ArgumentParser(prog="python3 -m build_scripts export")
+    parser.add_argument("folder", type=Path, help="new, empty, or an earlier export, which is replaced")
+    parser.add_argument("--demo", metavar="SLUG", help="only this demo, as the first page; else the whole site")
+    parser.add_argument("--not-isolated", action="store_true", help="without the service worker's headers: one thread")
+    options = parser.parse_args(argv)
+    check_folder(options.folder)
+    set_up()
+    pages, files, nbytes = export(options.folder, options.demo, not options.not_isolated)
+    print(f"{options.folder}: {pages} pages, {files} files, {nbytes / 1e6:.1f} MB; any static host serves it")
+    print(f"to look at it here: python3 -m http.server --directory {options.folder}")
+    return 0
+
+
+def export(folder: Path, slug: str | None, isolate: bool, settings: Settings | None = None) -> tuple[int, int, int]:
+    """Writes the site, or the demo of this name, into a folder; how many pages and files, and the files' bytes.
+
+    Raises: BuildError if there is no such demo, or if the folder holds something else
+    """
+    settings = settings or Settings()
+    manifest, studio = read_manifest(settings.site), read_studio(settings.tables)
+    if slug is not None:
+        demo = next((demo for demo in studio.demos if demo.slug == slug), None)
+        if demo is None:
+            raise BuildError(f"there is no demo {slug!r}; there are {', '.join(demo.slug for demo in studio.demos)}")
+        manifest, studio = files_of(manifest, demo), Studio((demo,), (), documented=False)
+    pages = application_pages(manifest, settings, studio)
+    if slug is not None:
+        pages = {"/": pages[f"/{slug}"]}
+    else:
+        docs = documentation_pages(manifest, settings, studio)
+        pages |= {"/docs" if name == "index" else f"/docs/{name}": body for name, body in docs.items()}
+    check_folder(folder)
+    shutil.rmtree(folder, ignore_errors=True)
+    for address, body in pages.items():
+        _write(folder / address.strip("/") / "index.html", relative(body.decode(), address, isolate).encode())
+    for url, asset in manifest.assets.items():
+        target = folder / url.lstrip("/")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(asset.file, target)
+    _write(folder / SERVICE_WORKER, manifest.assets[manifest.urls[f"static/{SERVICE_WORKER}"]].file.read_bytes())
+    _write(folder / "api" / "manifest", json.dumps(manifest.public, sort_keys=True).encode())
+    _write(folder / ".nojekyll", b"")  # GitHub Pages: publish the files as they are
+    _write(folder / MARK, manifest.engine.encode())
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return len(pages), len(files), sum(path.stat().st_size for path in files)
+
+
+def check_folder(folder: Path) -> None:
+    """Raises a BuildError for a folder that holds something that no export wrote."""
+    if folder.exists() and not (folder / MARK).is_file() and (not folder.is_dir() or any(folder.iterdir())):
+        raise BuildError(f"{folder} holds other files; name a new folder")
+
+
+def files_of(manifest: Manifest, demo: Demo) -> Manifest:
+    """The manifest without the models and pictures that only other demos use."""
+    known = manifest.public["page"]["models"]
+    wanted = {demo.sample} | {file for name in (demo.model, *demo.models, *demo.also) for file in known.get(name, ())}
+    rows = {
+        name: row
+        for name, row in manifest.public["assets"].items()
+        if not name.startswith(("models/", "images/")) or name in wanted
+    }
+    kept = {row["url"] for row in rows.values()}
+    assets = {url: asset for url, asset in manifest.assets.items() if url in kept}
+    return replace(manifest, assets=assets, public={**manifest.public, "assets": rows})
+
+
+def relative(page: str, address: str, isolate: bool) -> str:
+    """A page of the server as it stands in a file: the addresses in it lead from its own, as <address>/index.html."""
+    root = "../" * (address.strip("/").count("/") + 1) if address.strip("/") else "./"
+
+    def seen(match: re.Match[str]) -> str:
+        target = match[2]
+        folder = target and not posixpath.splitext(target)[1] and not target.endswith("/")
+        return f"{match[1]}{root}{target}{'/' if folder else ''}"
+
+    policy = "; ".join(part for part in CONTENT_SECURITY_POLICY.split("; ") if not part.startswith(HEADER_ONLY))
+    meta = f'<meta charset="utf-8">\n  <meta http-equiv="Content-Security-Policy" content="{policy}">'
+    page = ISLAND.sub(f'"{root}', ADDRESS.sub(seen, page)).replace('<meta charset="utf-8">', meta, 1)
+    return page.replace("<html ", '<html data-isolate="1" ', 1) if isolate else page
+
+
+def _write(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
