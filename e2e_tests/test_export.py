@@ -19,8 +19,8 @@ PAGE = {"path": "/repo/face-detection/", "service_workers": "allow"}
 KEPT = """async () => {
   const registration = await navigator.serviceWorker?.getRegistration();
   const names = (await caches.keys()).filter((name) => name.startsWith("webinfer site /repo/ "));
-  const complete = await Promise.all(names.map(async (name) => Boolean(await (await caches.open(name)).match("/repo/"))));
-  return registration?.active && complete.includes(true);
+  const homes = await Promise.all(names.map(async (name) => (await caches.open(name)).match("/repo/")));
+  return Boolean(registration?.active) && homes.some(Boolean);
 }"""
 
 

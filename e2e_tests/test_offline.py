@@ -69,7 +69,7 @@ ENDED_BETWEEN = """async (script) => {
   const start = (network) => {
     const handlers = {};
     const addEventListener = (type, handler) => (handlers[type] = handler);
-    const scope = { location: { origin: "http://x" }, addEventListener };
+    const scope = { location: { origin: "http://x", href: "http://x/service_worker.js" }, addEventListener };
     new Function("self", "caches", "fetch", script)(scope, caches, network);
     return (path, mode) => new Promise((resolve) => {
       const preloadResponse = mode === "navigate" ? network() : undefined;
@@ -91,7 +91,7 @@ KEEP = """async () => {
   for (const row of Object.values(assets)) row.url = new URL(row.url, document.baseURI).href;
   const { keepSite } = await import(assets["static/offline.js"].url);
   try {
-    await keepSite(assets, location.pathname);
+    await keepSite(assets, location.pathname, "/");
   } catch (error) {
     return String(error);
   }

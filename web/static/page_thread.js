@@ -33,7 +33,11 @@ export class PageThread extends EventTarget {
     this.#port.postMessage(message);
   }
 
+  /** Ends it. Nothing that is on its way from it is heard. */
   terminate() {
-    if (threads.delete(this.#id)) this.#post("endThread", { id: this.#id });
+    if (!threads.delete(this.#id)) return;
+    this.#port.onmessage = null;
+    this.#port.close();
+    this.#post("endThread", { id: this.#id });
   }
 }
