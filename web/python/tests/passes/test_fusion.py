@@ -39,9 +39,17 @@ def test_sum_with_a_convolution_becomes_its_residual(swapped: bool) -> None:
 def test_depthwise_convolution_without_bias_takes_a_residual() -> None:
     b = Build()
     x = b.input("x", 1, 4, 4, 8)
-    y = b.node(conv.DEPTHWISE_CONV2D, [x, b.constant(1, 1, 1, 8)], PLAIN, "conv")
+    same = conv.Conv2dAttrs(pads=(1, 1, 1, 1))
+    y = b.node(conv.DEPTHWISE_CONV2D, [x, b.constant(1, 3, 3, 8)], same, "conv")
     graph = b.output(b.node(ew.ADD, [y, x], SUM, "sum"))
-    assert rewritten(fuse_residual, graph, 1).startswith("%sum = depthwise_conv2d(%x, const [1x1x1x8], none, %x) ->")
+    assert rewritten(fuse_residual, graph, 1).startswith("%sum = depthwise_conv2d(%x, const [1x3x3x8], none, %x) ")
+
+
+def test_a_scale_takes_no_residual() -> None:
+    b = Build()
+    x = b.input("x", 1, 4, 4, 8)
+    y = b.node(conv.DEPTHWISE_CONV2D, [x, b.constant(1, 1, 1, 8)], PLAIN, "scale")
+    assert fuse_residual(b.output(b.node(ew.ADD, [y, x], SUM, "sum"))) == 0
 
 
 def test_the_convolution_waits_for_its_residual() -> None:

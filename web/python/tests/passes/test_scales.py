@@ -9,13 +9,14 @@ import pytest
 from tests.ops.case_graphs import run
 from tests.passes.building import Build, body
 
+from webinfer.backends import registry
 from webinfer.backends.base import BuildOptions
-from webinfer.backends.reference import BACKEND
 from webinfer.dtypes import DType
+from webinfer.errors import BackendUnavailableError
 from webinfer.graph.ir import Constant, Graph, Op, TensorType, Value
 from webinfer.graph.verify import verify
 from webinfer.host.native import NativeHost
-from webinfer.ops import conv, matmul, pool
+from webinfer.ops import conv, matmul, pool, reduce
 from webinfer.ops import elementwise as ew
 from webinfer.ops.activation import Activation
 from webinfer.passes.fold_affine import fold_affine
@@ -49,8 +50,11 @@ def dense(b: Build, x: Value, name: str, co: int = 8, **attrs: object) -> Value:
     return b.node(conv.CONV2D, [x, w, drawn(co)], conv.Conv2dAttrs(**attrs), name)  # type: ignore[arg-type]
 
 
-def outputs(graph: Graph) -> list[np.ndarray]:
-    executor = run(BACKEND.build(copy.copy(graph), NativeHost(), BuildOptions()))
+def outputs(graph: Graph, backend: str = "reference") -> list[np.ndarray]:
+    try:
+        executor = run(registry.open_backend(backend).build(copy.copy(graph), NativeHost(), BuildOptions()))
+    except BackendUnavailableError as error:
+        pytest.skip(str(error))
     data = np.random.default_rng(3).normal(size=graph.inputs[0].type.shape).astype(np.float32)
     found = run(executor.run({graph.inputs[0].name: memoryview(data.tobytes())}))
     return [tensor.numpy().copy() for tensor in found.values()]
@@ -121,6 +125,26 @@ def test_a_factor_and_a_summand_that_stay_are_one_step() -> None:
     pooled = b.node(pool.MAX_POOL2D, [y], pool.Pool2dAttrs((2, 2), (2, 2)), "p")
     graph = b.output(pooled, y)
     assert scales_gone(graph) == ["conv2d", "depthwise_conv2d", "max_pool2d"]
+
+
+@pytest.mark.parametrize("backend", ["wasm", "webgpu"])
+def test_an_instance_normalisation_ends_in_one_step(backend: str) -> None:
+    b = Build()
+    x = b.input("x", 1, 9, 8, 12)
+    mean = b.node(reduce.REDUCE_MEAN, [x], reduce.ReduceAttrs((1, 2), keep_dims=True), "mean")
+    off = b.node(ew.SQUARED_DIFFERENCE, [x, mean], ew.BinaryAttrs(), "off")
+    variance = b.node(reduce.REDUCE_MEAN, [off], reduce.ReduceAttrs((1, 2), keep_dims=True), "variance")
+    factor = b.node(ew.MUL, [b.node(ew.RSQRT, [variance], ew.UnaryAttrs(), "r"), drawn(12)], ew.BinaryAttrs(), "f")
+    summand = b.node(ew.SUB, [drawn(12), b.node(ew.MUL, [mean, factor], ew.BinaryAttrs(), "m")], ew.BinaryAttrs(), "s")
+    scaled = b.node(ew.MUL, [x, factor], ew.BinaryAttrs(), "scaled")
+    y = b.node(ew.ADD, [scaled, summand], ew.BinaryAttrs(activation=Activation.RELU), "y")
+    graph = b.output(b.node(ew.ADD, [y, x], ew.BinaryAttrs(), "z"))
+    before = outputs(graph)
+    optimize(graph)
+    assert ops(graph).count("depthwise_conv2d") == 1
+    assert ops(graph)[-2:] == ["depthwise_conv2d", "add"], body(graph)
+    np.testing.assert_allclose(outputs(graph)[0], before[0], rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(outputs(graph, backend)[0], before[0], rtol=1e-4, atol=1e-4)
 
 
 def test_a_scale_that_others_read_stays() -> None:

@@ -11,6 +11,7 @@ from webinfer.ops.activation import Activation
 from webinfer.passes.fold_affine import Preparing, is_row, is_scalable
 from webinfer.passes.uses import AXES, remove, single_producers
 
+LARGE = 64  # pixels from which a pass over a map costs more than packing what is computed in the run
 _SCALES = (ew.MUL, ew.DIV)
 _SUMS = (ew.ADD, ew.SUB)
 
@@ -41,10 +42,10 @@ def fold_scales(graph: Graph) -> int:
         made, taken = _joined(node, mergeable, fixed)
         while (folded := _folded(made[-1], mergeable, fixed)) is not None:
             made, taken = [*made[:-1], *folded[0]], [*taken, folded[1]]
-            fixed.update(v for extra in made[:-1] for v in extra.outputs)
+            _note_fixed(made, fixed)
         for extra in made:
             mergeable.update({v: extra for v in extra.outputs if v in mergeable})
-        fixed.update(v for extra in made[:-1] for v in extra.outputs)
+        _note_fixed(made, fixed)
         merged.update(taken)
         nodes += made
     graph.nodes = nodes
@@ -60,6 +61,12 @@ def _is_scale(node: Node, fixed: set[Value]) -> bool:
     plain = w.type.shape[1:3] == a.stride == (1, 1) and not any(a.pads) and y.dtype.is_float
     fixed_whole = is_scalable(node, fixed) and _known(node.optional_input(2), fixed)
     return plain and node.required_input(0).type == y and fixed_whole
+
+
+def _note_fixed(nodes: list[Node], fixed: set[Value]) -> None:
+    for node in nodes:
+        if all(_known(value, fixed) for value in node.inputs):
+            fixed.update(node.outputs)
 
 
 def _known(value: Value | None, fixed: set[Value]) -> bool:
@@ -80,10 +87,15 @@ def _split(node: Node) -> list[Node]:
 
 
 def _joined(node: Node, mergeable: dict[Value, Node], fixed: set[Value]) -> tuple[list[Node], list[Node]]:
-    """The nodes in place of a sum whose summand is a product with a factor a channel, and what they make needless."""
-    y, found = node.outputs[0] if node.outputs else None, _row_of(node, fixed)
+    """The nodes in place of a sum whose summand is a product with a factor a channel, and what they make needless.
+
+    Of large maps also where factor and summand are computed in the run, as those of instance normalisations.
+    """
+    y = node.outputs[0] if node.outputs else None
+    every = y is not None and y.type.rank == 4 and y.type.size >= LARGE * y.type.shape[-1]
+    found = _row_of(node, fixed, every)
     producer = mergeable.get(found[0]) if found is not None else None
-    factor = _row_of(producer, fixed) if producer is not None and producer.op is ew.MUL else None
+    factor = _row_of(producer, fixed, every) if producer is not None and producer.op is ew.MUL else None
     if y is None or y.type.rank != 4 or node.op not in _SUMS or found is None or factor is None or producer is None:
         return [node], []
     if producer.attrs.activation is not Activation.NONE or node.attrs.activation is Activation.PRELU:
@@ -98,13 +110,13 @@ def _joined(node: Node, mergeable: dict[Value, Node], fixed: set[Value]) -> tupl
     return [*work.made, joined], [producer]
 
 
-def _row_of(node: Node, fixed: set[Value]) -> tuple[Value, Value] | None:
-    """What a MUL, DIV, ADD or SUB takes, and the number for each channel that it takes it by."""
+def _row_of(node: Node, fixed: set[Value], every: bool = False) -> tuple[Value, Value] | None:
+    """What a MUL, DIV, ADD or SUB takes, and the number for each channel that it takes it by; `every`: known or not."""
     if node.op not in (*_SCALES, *_SUMS) or not node.output.type.dtype.is_float:
         return None
     orders = [node.inputs] if node.op in (ew.DIV, ew.SUB) else [node.inputs, node.inputs[::-1]]
     for x, row in orders:
-        if x is not None and row is not None and x.type == node.output.type and _known(row, fixed):
+        if x is not None and row is not None and x.type == node.output.type and (every or _known(row, fixed)):
             if is_row(row, node.output):
                 return x, row
     return None

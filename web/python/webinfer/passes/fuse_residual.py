@@ -49,6 +49,8 @@ def _convolution(add: Node, mergeable: dict[Value, Node], order: dict[Node, int]
         producer = mergeable.get(value) if value is not None else None
         if producer is None or other is None or producer.op not in _CONVOLUTIONS:
             continue
+        if producer.op is conv.DEPTHWISE_CONV2D and producer.required_input(1).type.shape[1:3] == (1, 1):
+            continue  # a scale: memory bounds it, and the sum alone is as fast
         if producer.attrs.activation is Activation.NONE and _fits(producer, other, add.output):
             found.append((producer, other))
     return max(found, key=lambda pair: order[pair[0]], default=None)
