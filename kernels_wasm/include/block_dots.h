@@ -31,24 +31,26 @@ INLINE uint32_t word_at(const uint8_t *p) { return *(const word_anywhere *)p; }
 
 #if SIMD
 // The types that most files have: scales of four rows become floats together.
-INLINE v4f dots_of_common(int32_t type, const uint8_t *const *rows, const int8_t *x, const float *scales,
-                          const float *sums, int32_t k) {
+INLINE v4f dots_of_common(int32_t type, const uint8_t *const *rows, const int8_t *x, const int8_t *rest,
+                          const float *scales, const float *sums, int32_t k) {
   const int32_t bytes = blocks_bytes(type), head = type == BLOCKS_Q4_1 ? 4 : 2;
   const uint8_t *w[4] = {rows[0], rows[1], rows[2], rows[3]};
   v4f acc[4] = {v4f_splat(0.0f), v4f_splat(0.0f), v4f_splat(0.0f), v4f_splat(0.0f)}, offsets = v4f_splat(0.0f);
-  NO_UNROLL for (int32_t at = 0; at < k / 32; at++, x += 32, scales++, sums += 2) {
+  NO_UNROLL for (int32_t at = 0; at < k / 32; at++, x += 32, rest += 32, scales++, sums += 2) {
     const v4u heads = {word_at(w[0]), word_at(w[1]), word_at(w[2]), word_at(w[3])};
     const v4f plain = floats_of_halves(heads & 0xffff), d = plain * v4f_load_splat(scales);
-    const v16s low = v16s_load(x), high = v16s_load(x + 16);
+    const v16s low = v16s_load(x), high = v16s_load(x + 16), low_rest = v16s_load(rest), high_rest = v16s_load(rest + 16);
     UNROLL for (int32_t i = 0; i < 4; i++) {
       v4i dot = v4i_splat(0);
       if (type == BLOCKS_Q8_0) {
-        dot = dot_bytes(1, low, v16u_load(w[i] + head) ^ 128, dot);
-        dot = dot_bytes(1, high, v16u_load(w[i] + head + 16) ^ 128, dot);
+        const v16u a = v16u_load(w[i] + head) ^ 128, b = v16u_load(w[i] + head + 16) ^ 128;
+        dot = dot_bytes(1, high, b, dot_bytes(1, low, a, dot)) << 7;
+        dot = dot_bytes(1, high_rest, b, dot_bytes(1, low_rest, a, dot));
       } else {
         const v16u q = v16u_load(w[i] + head);
-        dot = dot_bytes(0, low, q & 15, dot);
-        dot = dot_bytes(0, high, q >> 4, dot);
+        const v16u a = q & 15, b = q >> 4;
+        dot = dot_bytes(0, high, b, dot_bytes(0, low, a, dot)) << 7;
+        dot = dot_bytes(0, high_rest, b, dot_bytes(0, low_rest, a, dot));
       }
       acc[i] = v4f_madd(v4f_from_i32(dot), v4f_lane(d, i), acc[i]);
       w[i] += bytes;
@@ -65,11 +67,11 @@ INLINE v4f dots_of_common(int32_t type, const uint8_t *const *rows, const int8_t
 #endif
 
 // One row times four rows of weights.
-SMALL_PART v4f dots_of_one(int32_t type, const uint8_t *const *rows, const int8_t *x, const float *scales,
-                       const float *sums, int32_t k) {
+SMALL_PART v4f dots_of_one(int32_t type, const uint8_t *const *rows, const int8_t *x, const int8_t *rest,
+                           const float *scales, const float *sums, int32_t k) {
 #if SIMD
   if (type == BLOCKS_Q4_0 || type == BLOCKS_Q4_1 || type == BLOCKS_Q8_0) {
-    return dots_of_common(type, rows, x, scales, sums, k);
+    return dots_of_common(type, rows, x, rest, scales, sums, k);
   }
 #endif
   v4f result = v4f_splat(0.0f);
@@ -81,7 +83,7 @@ SMALL_PART v4f dots_of_one(int32_t type, const uint8_t *const *rows, const int8_
       blocks_open(type, rows[i], at, &b);
       for (int32_t half = 0; half < 2; half++) {
         int32_t dot = 0;
-        for (int32_t j = 16 * half; j < 16 * half + 16; j++) dot += x[32 * at + j] * b.q[j];
+        for (int32_t j = 16 * half; j < 16 * half + 16; j++) dot += (x[32 * at + j] * 128 + rest[32 * at + j]) * b.q[j];
         sum += (float)dot * (b.d[half] * scales[at]) + b.m[half] * sums[2 * at + half];
       }
     }
@@ -96,8 +98,9 @@ SMALL_PART v4f dots_of_one(int32_t type, const uint8_t *const *rows, const int8_
       Block b;
       blocks_open(type, rows[i], at, &b);
       for (int32_t half = 0; half < 2; half++) {
-        const v4i dot = dot_bytes(type == BLOCKS_Q8_0, v16s_load(x + 32 * at + 16 * half),
-                                  v16u_load(b.q + 16 * half), v4i_splat(0));
+        const int32_t from = 32 * at + 16 * half;
+        const v16u q = v16u_load(b.q + 16 * half);
+        const v4i dot = dot_bytes(0, v16s_load(rest + from), q, dot_bytes(0, v16s_load(x + from), q, v4i_splat(0)) << 7);
         acc = v4f_madd(v4f_from_i32(dot), v4f_splat(b.d[half] * scales[at]), acc);
         offset += b.m[half] * sums[2 * at + half];
       }
@@ -133,23 +136,32 @@ INLINE void open_panel(int32_t type, const uint8_t *const *rows, int32_t from, i
   }
 }
 
-// Four rows times a panel: acc[i] are the sums of row i. With `halves` each 16 weights have a scale of their own.
-INLINE void dots_of_four(int eight, int halves, const Opened *w, const int8_t *const *q, const float *const *scales,
+INLINE v16s bytes_splat(const int8_t *p) { return (v16s)v4f_load_splat((const float *)p); }
+
+// Four rows times a panel: acc[i] are the sums of row i. With `halves` each 16 weights have a
+// scale of their own; low bytes are `rest` behind high ones.
+INLINE void dots_of_four(int eight, int halves, const Opened *w, const int8_t *const *q, int32_t rest, const float *const *scales,
                          const float *const *sums, int32_t blocks, v4f acc[4]) {
   const int8_t *x0 = q[0], *x1 = q[1], *x2 = q[2], *x3 = q[3];
   v4f a0 = v4f_splat(0.0f), a1 = a0, a2 = a0, a3 = a0;
   NO_UNROLL for (int32_t at = 0; at < blocks; at++, w++) {
     UNROLL for (int32_t part = 0; part < (halves ? 2 : 1); part++) {
       v4i s0 = v4i_splat(0), s1 = s0, s2 = s0, s3 = s0;
-      UNROLL for (int32_t j = 0; j < (halves ? 4 : 8); j++) {
-        v16u weights = w->q[4 * part + j];
-        PIN(weights);
-        s0 = dot_bytes(eight, (v16s)v4f_load_splat((const float *)x0), weights, s0);
-        s1 = dot_bytes(eight, (v16s)v4f_load_splat((const float *)x1), weights, s1);
-        s2 = dot_bytes(eight, (v16s)v4f_load_splat((const float *)x2), weights, s2);
-        s3 = dot_bytes(eight, (v16s)v4f_load_splat((const float *)x3), weights, s3);
-        x0 += 4, x1 += 4, x2 += 4, x3 += 4;
-      }
+#define FOUR_ROWS(OFFSET)                                                                   \
+  UNROLL for (int32_t j = 0; j < (halves ? 4 : 8); j++) {                                   \
+    v16u weights = w->q[4 * part + j];                                                      \
+    PIN(weights);                                                                           \
+    s0 = dot_bytes(eight, bytes_splat(x0 + (OFFSET) + 4 * j), weights, s0);                 \
+    s1 = dot_bytes(eight, bytes_splat(x1 + (OFFSET) + 4 * j), weights, s1);                 \
+    s2 = dot_bytes(eight, bytes_splat(x2 + (OFFSET) + 4 * j), weights, s2);                 \
+    s3 = dot_bytes(eight, bytes_splat(x3 + (OFFSET) + 4 * j), weights, s3);                 \
+  }
+      FOUR_ROWS(0)
+      s0 <<= 7, s1 <<= 7, s2 <<= 7, s3 <<= 7;
+      FOUR_ROWS(rest)
+#undef FOUR_ROWS
+      const int32_t done = halves ? 16 : 32;
+      x0 += done, x1 += done, x2 += done, x3 += done;
       const v4f d = w->d[part], m = w->m[part];
 #define END(I)                                                                        \
   a##I = v4f_madd(v4f_from_i32(s##I) * d, v4f_load_splat(scales[I] + at), a##I);      \

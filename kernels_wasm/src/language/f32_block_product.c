@@ -12,7 +12,7 @@
 enum { PANEL = BLOCKS_PANEL };
 
 typedef struct {
-  const int8_t *q;             // [rows, k]
+  const int8_t *q, *rest;      // [rows, k], high and low bytes
   const float *scales, *sums;  // [rows, k/32], [rows, k/16]
 } Rounded;
 
@@ -40,7 +40,7 @@ static __attribute__((noinline)) SMALL void product_of_floats(const float *x, co
 
 #if SIMD
 #define ONE(TYPE) \
-  case TYPE: return dots_of_one(TYPE, w, x.q, x.scales, x.sums, k)
+  case TYPE: return dots_of_one(TYPE, w, x.q, x.rest, x.scales, x.sums, k)
 
 INLINE v4f one_row(const uint8_t *const *w, Rounded x, int32_t k, int32_t type) {
   switch (type) {
@@ -51,7 +51,7 @@ INLINE v4f one_row(const uint8_t *const *w, Rounded x, int32_t k, int32_t type) 
     ONE(BLOCKS_Q4_K);
     ONE(BLOCKS_Q5_K);
     ONE(BLOCKS_Q6_K);
-    default: return dots_of_one(BLOCKS_Q4_1, w, x.q, x.scales, x.sums, k);
+    default: return dots_of_one(BLOCKS_Q4_1, w, x.q, x.rest, x.scales, x.sums, k);
   }
 }
 
@@ -73,11 +73,11 @@ static __attribute__((noinline)) void many_rows(Rounded x, const uint8_t *const 
       }
       v4f acc[4];
       if (type == BLOCKS_Q8_0) {
-        dots_of_four(1, 0, opened, q, scales, sums, blocks, acc);
+        dots_of_four(1, 0, opened, q, (int32_t)(x.rest - x.q), scales, sums, blocks, acc);
       } else if (type == BLOCKS_Q6_K) {
-        dots_of_four(0, 1, opened, q, scales, sums, blocks, acc);
+        dots_of_four(0, 1, opened, q, (int32_t)(x.rest - x.q), scales, sums, blocks, acc);
       } else {
-        dots_of_four(0, 0, opened, q, scales, sums, blocks, acc);
+        dots_of_four(0, 0, opened, q, (int32_t)(x.rest - x.q), scales, sums, blocks, acc);
       }
       for (int32_t i = 0; i < 4 && r + i < rows; i++) {
         float *to = y + (r + i) * n;
@@ -89,7 +89,7 @@ static __attribute__((noinline)) void many_rows(Rounded x, const uint8_t *const 
 }
 #else
 INLINE v4f one_row(const uint8_t *const *w, Rounded x, int32_t k, int32_t type) {
-  return dots_of_one(type, w, x.q, x.scales, x.sums, k);
+  return dots_of_one(type, w, x.q, x.rest, x.scales, x.sums, k);
 }
 #endif
 
@@ -97,8 +97,8 @@ SMALL void f32_block_product(const void *x, const uint8_t *w, const float *bias,
                        const int32_t *place, int32_t rows, int32_t k, int32_t n, int32_t type, int32_t begin,
                        int32_t end) {
   const int8_t *q = x;
-  const float *scales = (const float *)(q + rows * k);
-  const Rounded rounded = {q, scales, scales + rows * (k / 32)};
+  const float *scales = (const float *)(q + 2 * rows * k);
+  const Rounded rounded = {q, q + rows * k, scales, scales + rows * (k / 32)};
   const int32_t bytes = blocks_row_bytes(type, k);
   const int32_t some = place && place[1] < rows ? place[1] : rows;
   for (int32_t panel = begin; panel < end; panel++) {
@@ -114,7 +114,7 @@ SMALL void f32_block_product(const void *x, const uint8_t *w, const float *bias,
 #endif
     } else {
       for (int32_t r = 0; r < some; r++) {
-        const Rounded row = {q + r * k, scales + r * (k / 32), rounded.sums + r * (k / 16)};
+        const Rounded row = {q + r * k, rounded.rest + r * k, scales + r * (k / 32), rounded.sums + r * (k / 16)};
         v4f_store(sums + r * PANEL, one_row(of, row, k, type));
       }
     }

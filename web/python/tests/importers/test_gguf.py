@@ -53,7 +53,7 @@ def test_logits_are_those_of_the_equations(architecture: str, type: BlockType) -
     data = tiny_decoder(architecture, type, tied=type is not BlockType.Q8_0, **large)  # type: ignore[arg-type]
     got, want = run(_logits(data)), ReferenceDecoder(data).logits(IDS)
     want = want[[4, 7, *range(8, len(IDS))]]
-    assert np.abs(got - want).max() <= (1e-4 if type.is_float else 0.04) * np.ptp(want)
+    assert np.abs(got - want).max() <= (1e-4 if type.is_float else 1e-3) * np.ptp(want)
 
 
 def test_a_session_of_a_file_takes_one_word_a_run() -> None:

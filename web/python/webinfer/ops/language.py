@@ -82,7 +82,7 @@ class BlockAttrs:
 
 def _matmul(inputs: Inputs, a: BlockAttrs) -> tuple[TensorType, ...]:
     """Type of y = x wT + bias + residual. Unless weights are floats, x is rounded: each 32 elements become whole
-    numbers from -127 to 127 times a scale.
+    numbers from -16256 to 16256 times a scale.
 
     Shapes:  x [M, K], w bytes [N, row], bias [N] or absent, residual [M, N] or absent, place int32 [2] or absent
              -> y [M, N]; the second number of place is how many rows count, what others become is open

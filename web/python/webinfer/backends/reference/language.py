@@ -63,18 +63,18 @@ def _large(blocks: Array, type: BlockType) -> Array:
     return np.asarray(d[:, :, None] * q - m[:, :, None]).reshape(count, 256)
 
 
-def in_eight_bits(x: Array) -> Array:
-    """Rows whose elements are 127 to -127 times a scale, one for each 32."""
+def in_fifteen_bits(x: Array) -> Array:
+    """Rows whose elements are whole numbers from -16256 to 16256 times a scale, one for each 32."""
     blocks = x.astype(np.float32).reshape(-1, 32)
     top = np.abs(blocks).max(-1, keepdims=True)
-    inverse = np.divide(np.float32(127), top, out=np.zeros_like(top), where=top > 0)
-    return np.asarray(wide(np.rint(blocks * inverse)) * wide(top / np.float32(127))).reshape(x.shape)
+    inverse = np.divide(np.float32(16256), top, out=np.zeros_like(top), where=top > 0)
+    return np.asarray(wide(np.rint(blocks * inverse)) * wide(top / np.float32(16256))).reshape(x.shape)
 
 
 def _block_matmul(inputs: Inputs, node: Node) -> list[Array]:
     x, w = (required(array) for array in inputs[:2])
     type = node.attrs.type
-    y = (wide(x) if type.is_float else in_eight_bits(x)) @ wide(weights(w, type)).T
+    y = (wide(x) if type.is_float else in_fifteen_bits(x)) @ wide(weights(w, type)).T
     for more in inputs[2:4]:
         y = y if more is None else y + wide(more)
     return [rounded(y, node.output.type)]

@@ -16,7 +16,7 @@ def _block_matmul(node: Node, builder: Builder) -> None:
     place = builder.optional_ref(node.optional_input(4))
     given = builder.ref(x)
     if not type.is_float:
-        given, is_new = builder.shared(("rounded", x, place), 44 * rows * (k // 32))
+        given, is_new = builder.shared(("rounded", x, place), 76 * rows * (k // 32))
         if is_new:
             builder.step("q8_block_rows", x=builder.ref(x), place=place, y=given, rows=rows, blocks=k // 32, units=rows)
     builder.step(
