@@ -26,6 +26,8 @@ def run(argv: list[str]) -> int:
 
         set_up()
         return bench_wasm_kernels(options.only.split(",") if options.only else (), options.json)
+    if options.busy is not None:
+        return _busy(options)
     set_up()
     run_steps([rivals_step()])
     sys.path.insert(0, str(ENGINE.parent))  # the engine of this checkout exports graphs for TF.js
@@ -54,6 +56,15 @@ def _kernel_site(options: argparse.Namespace) -> int:
     return 0
 
 
+def _busy(options: argparse.Namespace) -> int:
+    from build_scripts.bench.busy import bench_busy
+
+    set_up()
+    names = options.only.split(",") if options.only else ()
+    paths = [path for path in sorted(options.models.glob("*.tflite")) if not names or path.stem in names]
+    return bench_busy(paths, options.busy, max(options.threads), options.rounds, options.json)
+
+
 def parse(argv: Sequence[str]) -> argparse.Namespace:
     """The command line, checked."""
     parser = argparse.ArgumentParser(prog="python3 -m build_scripts bench", description=__doc__)
@@ -73,6 +84,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--static", type=Path, help="write a site that needs no server of ours, and measure nothing")
     parser.add_argument("--kernels", action="store_true", help="with --static: a site that times single GPU kernels")
     parser.add_argument("--kernels-wasm", action="store_true", help="every WASM kernel alone (--only: these kernels)")
+    beside = "one thread and teams of threads, natively, alone and beside so many busy processes on their cores"
+    parser.add_argument("--busy", type=int, help=beside)
     parser.add_argument("--first", action="store_true", help="only first runs, in a fresh browser each")
     parser.add_argument("--report", type=Path, help="make JSON, table and chart from lines that a static site posted")
     parser.add_argument("--screenshot", type=Path, help="also write a picture of the finished page")

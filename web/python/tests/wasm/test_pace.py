@@ -80,7 +80,7 @@ def test_a_plan_goes_on_with_one_thread_where_the_team_waits(monkeypatch: pytest
         return call(self, name, *args)
 
     async def main() -> list[Any]:
-        session = await webinfer.load(b, backend="wasm", host=host)
+        session = await webinfer.load(b, backend="wasm", host=host, threads=2)
         return [np.asarray((await session.run({"x": data}))["y"]).copy() for _ in range(60)]
 
     host = guards.BuildHost("relaxed-threads", 2)

@@ -58,7 +58,7 @@ class LoadedPlan(Executor):
     def __init__(self, layout: Layout, host: Host, kernels: Kernels) -> None:
         self.layout, self.isa, self._host = layout, kernels.isa, host
         self._kernels: Kernels | None = kernels
-        self._pace = Pace() if kernels.threads > 1 else None
+        self.pace = Pace() if kernels.threads > 1 else None  # None: all threads do every run
 
     # ----- running
 
@@ -80,15 +80,15 @@ class LoadedPlan(Executor):
     def _call(self, kernels: Kernels, first: int, count: int) -> None:
         """Runs steps; after a trap the instance is of no use and is let go."""
         try:
-            if self._pace is None or count < self.layout.steps:
+            if self.pace is None or count < self.layout.steps:
                 kernels.run(self.layout.program, first, count)
                 return
-            team, start = self._pace.team, self._host.now_ms()
+            team, start = self.pace.team, self._host.now_ms()
             if team:
                 kernels.run(self.layout.program, first, count)
             else:
                 kernels.call("run", self.layout.program, first, count, 0, 1)
-            self._pace.took(self._host.now_ms() - start)
+            self.pace.took(self._host.now_ms() - start)
         except KernelError:
             self.close()
             raise
