@@ -40,7 +40,12 @@ function died(message) {
 
 /** Shows Python and the platform modules what they find as `globalThis.webinfer`. */
 function openDoor(downloads) {
-  self.webinfer = { asset: (name) => downloads.url(name), has: (name) => downloads.has(name), prefetched, gpu: GPU, startThread };
+  const webnn = async () => { // for who asks for it: `navigator.ml` in this interpreter
+    const [{ install }, { copied, openDoor }] = await Promise.all(["webnn", "webnn_engine"].map((name) => downloads.module(`static/${name}.js`)));
+    const urls = Object.fromEntries(Object.keys(downloads.manifest).map((name) => [name, downloads.url(name)]));
+    return install(async () => ({ ...openDoor(self.pyodide, urls), copied, worker: "" }));
+  };
+  self.webinfer = { asset: (name) => downloads.url(name), has: (name) => downloads.has(name), prefetched, gpu: GPU, startThread, webnn };
 }
 
 /** Opens the GPU's device as Python will ask for it. */

@@ -27,14 +27,14 @@ export function adoptDevice(gpu, wishes, Program) {
 }
 
 /**
- * The adapter's device. `wishes`: JSON {features, limits, ring}; what the adapter lacks is left out.
+ * The adapter's device. `wishes`: JSON {features, limits, ring, power}; what the adapter lacks is left out.
  * `Program` is the class of gpu_program.js.
  */
 export async function openDevice(wishes, Program) {
-  const { features, limits, ring } = JSON.parse(wishes);
+  const { features, limits, ring, power = "high-performance" } = JSON.parse(wishes);
   const gpu = globalThis.navigator?.gpu;
   if (!gpu) throw failure("Unavailable", "this browser has no WebGPU (navigator.gpu is missing)");
-  const adapter = await gpu.requestAdapter({ powerPreference: "high-performance" });
+  const adapter = await gpu.requestAdapter(power ? { powerPreference: power } : {});
   if (!adapter) throw failure("Unavailable", "the browser has WebGPU but offers no adapter");
   const requiredFeatures = features.filter((name) => adapter.features.has(name));
   const requiredLimits = {};

@@ -196,6 +196,15 @@ export class Program {
     return { buffers: made, checked: checked?.then(() => { this.proven = true; }) };
   }
 
+  /** Submits a range at once and copies what JSON `reads` names into these buffers; a promise of what error scopes say, or null. */
+  into(first, count, reads, buffers) {
+    const { copies } = this.reading(reads);
+    const checked = this.submitChecked(first, count, (encoder) => {
+      copies.forEach(({ buffer, offset, size }, i) => encoder.copyBufferToBuffer(this.buffers[buffer], offset, buffers[i], 0, size));
+    });
+    return checked?.then(() => { this.proven = true; }) ?? null;
+  }
+
   /** Takes back a buffer of `keep` for a later run. */
   release(buffer) {
     if (!this.buffers.length) return buffer.destroy();

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from webinfer.tune.log import TuningReport
 
 
+DEVICES = ("low-power", "sustained", "high-performance")
+
+
 # ----- what a plan shows
 
 
@@ -229,6 +232,7 @@ class BuildOptions:
     threads: int | None = None  # None: what suits the machine
     tuning_ms: float | None = None  # budget for timing kernels on this device; None: the backend's own
     float16: bool = False  # store weights and intermediate results in half the memory
+    device: str = ""  # the kind of device that is asked for: one of `DEVICES`; "" for any
 
 
 class Backend(ABC):

@@ -27,7 +27,7 @@ class Role(enum.StrEnum):
     INFERENCE = "inference"  # runs models; pages offer it
     DEFINITION = "definition"  # slow and obvious: what the others are compared with
     ASSISTANT = "assistant"  # runs nodes that another one refuses; nobody asks for it by name
-    PLANNED = "planned"  # a name that is known and not part of this build
+    STANDARD = "standard"  # another interface to what inference backends run on; used where it is asked for by name
 
 
 async def _nothing(host: Host) -> None:
@@ -40,6 +40,10 @@ async def _kernels(host: Host) -> None:
 
 async def _gpu(host: Host) -> None:
     await host.gpu()
+
+
+async def _webnn(host: Host) -> None:
+    await host.webnn()
 
 
 async def _always(host: Host) -> str:
@@ -76,7 +80,7 @@ _ROWS = (
         Role.INFERENCE,
         Abilities(gpu_results=True, overlapping_runs=True, tuning=True),
         "The graphics processor",
-        frozenset({"tuning_ms", "float16"}),
+        frozenset({"tuning_ms", "float16", "device"}),
         auto=True,
         fallback="wasm",
         custom_shaders=True,
@@ -94,7 +98,14 @@ _ROWS = (
         stores_plans=True,
         demand=_kernels,
     ),
-    Row("webnn", "WebNN", Role.PLANNED, fallback="wasm"),
+    Row(
+        "webnn",
+        "WebNN",
+        Role.STANDARD,
+        options=frozenset({"device"}),
+        fallback="wasm",
+        demand=_webnn,
+    ),
     Row("reference", "NumPy reference", Role.DEFINITION, fallback="wasm"),
     Row("python", "Python functions of custom operators", Role.ASSISTANT),
 )

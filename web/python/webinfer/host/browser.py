@@ -19,7 +19,7 @@ from webinfer.flags import debug
 from webinfer.host.checksums import check_kernels, sealed, unsealed
 from webinfer.host.gpu import GpuTensor
 from webinfer.host.interface import Capability, Kernels, Progress, ProgressEvent, SizeCheck
-from webinfer.host.kernels_browser import best_build, open_kernels, open_module, options
+from webinfer.host.kernels_browser import best_build, compiled, open_kernels, open_module, options
 from webinfer.host.late_parts import find_late_parts
 from webinfer.host.own_files import own_file, own_identity
 from webinfer.host.prefetch import fetched, prefetched
@@ -47,6 +47,7 @@ class BrowserHost:
     def __init__(self, assets: Mapping[str, str] | None = None) -> None:
         self.assets: dict[str, str] = dict(assets or {})
         self._gpu: Any = None
+        self._gpu_kind = ""  # that was asked for
         self._page_gpu: Any = None  # a GPUDevice that the page gave
         self._no_gpu = ""  # why no device could be had, once it was tried
         self._canvas: Any = None
@@ -140,6 +141,13 @@ class BrowserHost:
         check_kernels(url, data)
         return data
 
+    async def compiled_kernels(self, isa: str) -> Any:
+        """The compiled module of a kernel build, for JavaScript that runs plans without Python.
+
+        Raises:  BackendUnavailableError if it cannot be fetched or compiled
+        """
+        return await compiled(self.asset(f"kernels/webinfer-{isa}.wasm"))
+
     def default_threads(self) -> int:
         """Threads that suit the machine: its cores up to four, half of them above, at most eight."""
         cores = int(_navigator("hardwareConcurrency") or 1)
@@ -153,21 +161,30 @@ class BrowserHost:
             return "the engine runs on the page's main thread, which must not wait"
         return "" if _shares_memory() else "this browser shares no memory between threads"
 
-    async def gpu(self) -> Any:
-        """The shared GPU device; a new one if the last one was lost.
+    async def gpu(self, kind: str = "") -> Any:
+        """The shared GPU device; a new one if the last one was lost, or of another kind.
 
         Raises:  BackendUnavailableError with the reason and what would help
         """
-        if self._gpu is None or self._gpu.lost:
+        if self._gpu is None or self._gpu.lost or (kind and kind != self._gpu_kind):
             from webinfer.host.gpu_browser import open_device
 
             try:
-                self._gpu = await open_device(self._page_gpu)
+                self._gpu, self._gpu_kind = await open_device(self._page_gpu, kind), kind
             except BackendUnavailableError as error:
                 self._no_gpu = str(error)
                 raise
             self._no_gpu = ""
         return self._gpu
+
+    async def webnn(self, device: str = "") -> Any:
+        """A context of WebNN: the browser's own, or one of ours in the site's engine worker.
+
+        Raises:  BackendUnavailableError with the reason
+        """
+        from webinfer.host.webnn_browser import open_webnn
+
+        return await open_webnn(device)
 
     def use_gpu(self, device: Any) -> None:
         """Makes sessions that are loaded from now on run on this GPUDevice of the page; None: on the engine's own."""

@@ -28,11 +28,13 @@ from webinfer.host.own_files import own_script
 from webinfer.host.prefetch import prefetched
 
 WISHES = json.dumps({"features": WANTED_FEATURES, "limits": RAISED_LIMITS, "ring": STAGING_RING})
+# What `requestAdapter` is told for each kind of device; for work that goes on the browser weighs heat and battery.
+POWER = {"low-power": "low-power", "sustained": None, "high-performance": "high-performance"}
 SOFTWARE_ADAPTERS = ("swiftshader", "llvmpipe", "lavapipe", "warp")
 
 
-async def open_device(page_device: Any = None) -> BrowserDevice:
-    """A device on the browser's adapter, or on `page_device`, a GPUDevice that the page opened.
+async def open_device(page_device: Any = None, kind: str = "") -> BrowserDevice:
+    """A device on the browser's adapter of this kind, or on `page_device`, a GPUDevice that the page opened.
 
     Raises:  BackendUnavailableError with the reason
     """
@@ -41,9 +43,10 @@ async def open_device(page_device: Any = None) -> BrowserDevice:
         if page_device is not None:
             adopted = modules.gpu_device.adoptDevice(page_device, WISHES, modules.gpu_program.Program)
             return BrowserDevice(adopted, modules)
-        device = await prefetched("gpu")
+        device = None if kind else await prefetched("gpu")
         if device is None or device.lost:
-            device = await modules.gpu_device.openDevice(WISHES, modules.gpu_program.Program)
+            wishes = json.dumps({**json.loads(WISHES), "power": POWER[kind]}) if kind else WISHES
+            device = await modules.gpu_device.openDevice(wishes, modules.gpu_program.Program)
     except JsException as error:
         raise BackendUnavailableError(
             f"webgpu: {_text(error)}; use a browser with WebGPU or the wasm backend"
@@ -110,6 +113,11 @@ class BrowserDevice:
     def lost(self) -> str:
         """Why the device is gone, or the empty text while it lives."""
         return str(self._device.lost)
+
+    @property
+    def handle(self) -> Any:
+        """The Device of gpu_device.js, for JavaScript that replays what was recorded."""
+        return self._device
 
     def start_pipelines(self, specs: Sequence[PipelineSpec]) -> list[int]:
         """A number for each spec; the browser creates new ones in parallel while Python goes on.
@@ -263,6 +271,10 @@ class BrowserProgram:
             return list(kept.buffers)
         except JsException as error:
             _raise(error, self._label, self._adapter)
+
+    def replayed(self, reads: Sequence[Span]) -> tuple[Any, str]:
+        """The Program of gpu_program.js, and what its `into` is told of these results."""
+        return self._program, self._layout(reads)[0]
 
     def release(self, buffer: Any) -> None:
         """Takes back a buffer that `keep` gave, for a later run."""

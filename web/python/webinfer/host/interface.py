@@ -6,7 +6,7 @@ no knowledge of graphs, models or backends.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -83,6 +83,47 @@ class Kernels(Protocol):
         """Frees the instance, its memory and its threads; a second call does nothing."""
 
 
+class WebNn(Protocol):
+    """A context of WebNN, with the tensors and graphs that the platform makes for it."""
+
+    limits: Mapping[str, Any]  # of `opSupportLimits`
+    origin: str  # whose it is and what it runs on, for people
+    lost: str  # why the context is gone; "" while it lives
+
+    def now_ms(self) -> float:
+        """Milliseconds of a monotonic clock."""
+
+    def builder(self) -> Any:
+        """A new builder: `input(name, dtype, shape)`, `constant(dtype, shape, data)`, `call(method, given, more)`."""
+
+    async def build(self, builder: Any, outputs: Mapping[str, Any]) -> Any:
+        """The graph of these operands, by name.
+
+        Raises:  KernelError; OutOfMemoryError
+        """
+
+    async def tensor(self, dtype: str, shape: Sequence[int], writable: bool) -> Any:
+        """A new tensor, to be written or to be read.
+
+        Raises:  KernelError; OutOfMemoryError
+        """
+
+    def write(self, tensor: Any, data: Any) -> None:
+        """Copies bytes into a tensor."""
+
+    def dispatch(self, graph: Any, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> None:
+        """Runs a graph on tensors by name, behind all that was said before."""
+
+    async def read(self, tensor: Any) -> memoryview:
+        """A copy of a tensor's bytes.
+
+        Raises:  KernelError
+        """
+
+    def free(self, part: Any) -> None:
+        """Destroys a tensor or a graph."""
+
+
 class Host(Protocol):
     """The platform that Python runs on."""
 
@@ -135,8 +176,16 @@ class Host(Protocol):
         Raises:  BackendUnavailableError, ModelFormatError if it cannot be had; IntegrityError
         """
 
-    async def gpu(self) -> Any:
-        """The shared GPU device (host.gpu.GpuDevice); a new one if the last one was lost.
+    async def gpu(self, kind: str = "") -> Any:
+        """The shared GPU device (host.gpu.GpuDevice); a new one if the last one was lost, or of another kind.
+
+        `kind` is one of backends.base.DEVICES, where a platform has several; "" for the one there is.
+
+        Raises:  BackendUnavailableError with the reason
+        """
+
+    async def webnn(self, device: str = "") -> WebNn:
+        """A context of WebNN for a kind of device: "low-power", "sustained", "high-performance", or "" for any.
 
         Raises:  BackendUnavailableError with the reason
         """

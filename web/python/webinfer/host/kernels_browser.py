@@ -166,6 +166,10 @@ class BrowserKernels:
         data: memoryview = self._window(address, nbytes).to_memoryview()
         return data
 
+    def copy_out(self, address: int, array: Any) -> None:
+        """Fills a JavaScript typed array of bytes from the memory."""
+        array.set(self._window(address, int(array.byteLength)))
+
     def write(self, address: int, data: Any) -> None:
         """Copies a C-contiguous buffer or a JavaScript typed array into the memory."""
         if isinstance(data, JsProxy):

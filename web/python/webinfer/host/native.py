@@ -138,8 +138,8 @@ class NativeHost:
 
         return memoryview(checked_module(build))
 
-    async def gpu(self) -> Any:
-        """The shared GPU device; a new one if the last one was lost.
+    async def gpu(self, kind: str = "") -> Any:
+        """The shared GPU device, which the system chooses; a new one if the last one was lost.
 
         Raises:  BackendUnavailableError with the reason and what would help
         """
@@ -150,6 +150,13 @@ class NativeHost:
 
             self._gpu = await open_device()
         return self._gpu
+
+    async def webnn(self, device: str = "") -> Any:
+        """Nothing: WebNN is an interface of browsers.
+
+        Raises:  BackendUnavailableError
+        """
+        raise BackendUnavailableError("webnn is an interface of browsers; in CPython use wasm or webgpu")
 
     def gpu_buffer(self, value: Any) -> Any:
         """The wgpu buffer where `value` is one or a GpuTensor, else None."""

@@ -10,7 +10,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from webinfer.authoring.builder import GraphBuilder
-from webinfer.backends.base import PlanEntry
+from webinfer.backends.base import DEVICES, PlanEntry
 from webinfer.errors import InputError, IntegrityError, ModelFormatError
 from webinfer.flags import debug, debug_level
 from webinfer.graph.compiled import CompiledGraph
@@ -48,6 +48,7 @@ async def load(
     dequantize: bool = False,
     dynamic_range: str = "float",
     precision: str = "float32",
+    device: str = "",
     host: Host | None = None,
 ) -> Session:
     """A session that runs the model.
@@ -56,11 +57,9 @@ async def load(
     `backend` says where it runs: a name, or a list of names to try in order; `webinfer run --help` prints them. "auto"
     measures a few runs on this device and takes the fastest. `session.choice` says which one runs, and why.
     Nodes that a backend cannot run go to another one; with `strict` there is an error instead.
-    `threads` is for kernels on the processor: None takes what suits the machine; without threads there is one, and
-    `session.choice` says why.
-    `tuning_ms` is a budget for timing kernels on this device. What won is remembered and applies to later loads. On a
+    `threads` is for kernels on the processor: None takes what suits. Where there can be one only, the choice says why.
+    `tuning_ms` is a budget for timing kernels: what won applies to later loads, with 0 the default kernels run. On a
     GPU it is spent in this call (None: nothing is timed), on the processor in a browser's pauses after it (None: 200).
-    With 0 the default kernels run.
     `shapes` binds the sizes of inputs that the model leaves open; else the first run binds them. They may change from
     run to run: each set of sizes has a plan, and the plans used last are kept.
     `signature` names one of the ways to run a model that has several; `session.signatures` lists them.
@@ -70,6 +69,7 @@ async def load(
     rounds activations to 8 bits a row, as LiteRT does. `session.plan()` says which.
     With `precision="float16"` a GPU halves the memory of weights and results. Sums, inputs, outputs and constants
     beyond 65504 stay float32, results beyond it overflow. Other backends compute in float32.
+    `device` is the one to choose where there are several: "low-power", "sustained" (for long), or "high-performance".
     `progress` is called with a `ProgressEvent` while the model is fetched and compiled.
 
     Raises:  InputError naming a wrong option; ModelFormatError, UnsupportedOpError, ShapeError, LimitError,
@@ -78,7 +78,7 @@ async def load(
     host = host or current()
     order = order_of(backend, precision)
     shapes = checked_shapes(shapes)
-    options = _options(strict, progress, threads, tuning_ms, precision)
+    options = _options(strict, progress, threads, tuning_ms, precision, device)
     _check_ways(source, signature, member, dynamic_range)
     post, source = (source, source.model) if isinstance(source, WithPostprocessing) else (None, source)
     source = source if isinstance(source, GraphBuilder) else await opened(source, host, progress, member)
@@ -96,13 +96,15 @@ def _check_ways(source: Any, signature: str | None, member: str | None, dynamic_
 
 
 def _options(
-    strict: bool, progress: Progress | None, threads: int | None, tuning_ms: float | None, precision: str
+    strict: bool, progress: Progress | None, threads: int | None, tuning_ms: float | None, precision: str, device: str
 ) -> LoadOptions:
     if threads is not None:
         threads = whole_number("threads", threads, 1, MAX_THREADS, ", or None for what suits the machine")
     if tuning_ms is not None:
         tuning_ms = real_number("tuning_ms", tuning_ms, unit=" of milliseconds", more=", or None")
-    return LoadOptions(strict, progress, threads, tuning_ms, precision == "float16")
+    if device and device not in DEVICES:
+        raise InputError(f"device={device!r} is unknown; choose {' or '.join(map(repr, DEVICES))}")
+    return LoadOptions(strict, progress, threads, tuning_ms, precision == "float16", device)
 
 
 class OpenGraph(Graph):

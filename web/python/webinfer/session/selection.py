@@ -40,6 +40,7 @@ class LoadOptions:
     threads: int | None = None  # None: what suits the machine
     tuning_ms: float | None = None  # budget for timing kernels on this device; None: what suits the backend
     float16: bool = False  # store weights and intermediate results in half the memory
+    device: str = ""  # the kind of device that is asked for; "" for any
     plan_entry: PlanEntry | None = None  # of the whole model in the plan cache
 
     def of(self, name: str) -> BuildOptions:
@@ -92,6 +93,11 @@ async def choose(graph: Graph, host: Host, order: Sequence[str], options: LoadOp
     if isinstance(graph, StagedGraph):
         return await _in_parts(graph, host, order, options)
     selection = await _select(graph, host, order, options)
+    if options.device:
+        takes = selection.executor.backend in registry.taking("device")
+        selection.reason += f"; device={options.device!r} was asked for" + (
+            "" if takes else f", which {selection.executor.backend} cannot choose"
+        )
     missing = _missing_threads(host, options)
     if missing is not None and selection.executor.backend in registry.taking("threads"):
         if options.strict:

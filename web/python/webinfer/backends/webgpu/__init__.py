@@ -41,7 +41,8 @@ class WebGpuBackend(Backend):
 
     async def build(self, graph: Graph, host: Host, options: BuildOptions) -> WebGpuExecutor:
         """The graph, compiled for the device that the host shares."""
-        return await build(graph, host, options.progress, tuning_ms=options.tuning_ms, float16=options.float16)
+        budget, half = options.tuning_ms, options.float16
+        return await build(graph, host, options.progress, tuning_ms=budget, float16=half, kind=options.device)
 
     def arithmetic(self, work: int) -> Graph:
         """Chains of fused multiplications and additions in registers, eight an invocation."""

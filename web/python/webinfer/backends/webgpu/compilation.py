@@ -22,18 +22,19 @@ async def build(
     tuned: Mapping[str, str] | None = None,
     tuning_ms: float | None = None,
     float16: bool = False,
+    kind: str = "",
 ) -> WebGpuExecutor:
     """A graph compiled for the GPU of this host.
 
     `tuned` names kernels by tuning key; None takes those that won on this device, then the default tunings of its
     class. `tuning_ms` is a budget for timing what is not known yet; with 0 nothing that was timed here applies.
-    With `float16` weights and values between nodes are stored in that type.
+    With `float16` weights and values between nodes are stored in that type. `kind` is the kind of device to choose.
 
     Raises:  BackendUnavailableError; UnsupportedOpError listing every node; LimitError; OutOfMemoryError; GpuError
     """
     if float16:
-        return await _in_float16(graph, host, progress, tuned, tuning_ms)
-    device: GpuDevice = await host.gpu()
+        return await _in_float16(graph, host, progress, tuned, tuning_ms, kind)
+    device: GpuDevice = await (host.gpu(kind) if kind else host.gpu())
     if tuned is not None:
         return await compiled(graph, host, device, tuned, dict, progress)
     log = Log(about(device)) if tuning_ms == 0 else await recall(host, device)
@@ -49,11 +50,12 @@ async def _in_float16(
     progress: Progress | None,
     tuned: Mapping[str, str] | None,
     tuning_ms: float | None,
+    kind: str,
 ) -> WebGpuExecutor:
     """As `build`, of a float16 copy of the graph; errors and results still name the given graph's nodes and values."""
     copy, originals = in_float16(graph)
     try:
-        executor = await build(copy, host, progress, tuned=tuned, tuning_ms=tuning_ms)
+        executor = await build(copy, host, progress, tuned=tuned, tuning_ms=tuning_ms, kind=kind)
     except UnsupportedOpError as error:
         nodes = dict(zip(copy.nodes, graph.nodes, strict=True))
         raise UnsupportedOpError(error.problems, [nodes[n] for n in error.nodes if isinstance(n, Node)]) from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from webinfer.backends.base import Abilities, Executor, MemoryReport, PlanRow, shapes_text
@@ -45,6 +46,17 @@ async def compiled(
     executor = WebGpuExecutor(schedule, host, device, origins)
     await executor.load(progress)
     return executor
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """The dispatches of a run in a program, the buffers of its inputs by name, and where its outputs lie after it."""
+
+    program: GpuProgram
+    first: int
+    count: int
+    inputs: dict[str, int]
+    outputs: dict[Value, Span]
 
 
 class WebGpuExecutor(Executor):
@@ -179,6 +191,13 @@ class WebGpuExecutor(Executor):
             v.name: GpuTensor(b, v.type.shape, v.type.dtype, device, program.release)
             for v, b in zip(values, buffers, strict=True)
         }
+
+    async def recording(self) -> Recording:
+        """What replays the runs of this executor without it."""
+        program = await self._ready()
+        values, spans = self.results()
+        inputs = {name: region.block.buffer for name, region in self._schedule.inputs.items()}
+        return Recording(program, self._base, len(self._schedule.run), inputs, dict(zip(values, spans, strict=True)))
 
     async def probe(self, inputs: Mapping[str, memoryview]) -> AsyncIterator[tuple[Node, Value, Tensor]]:
         """Runs node by node and yields every result as it is computed."""
