@@ -50,6 +50,7 @@ VERBS: dict[str, Verb] = {
     ),
     "mutants": Verb("mutants.survey", (*ALL, "mutants"), "small mistakes in the code: how many do the tests notice?"),
     "oracle": Verb("judge.oracle", ALL, "the WebNN cases on every backend: right, unsupported, wrong"),
+    "wpt": Verb("judge.wpt", ALL, "the W3C's tests of WebNN with our `navigator.ml`, in headless Chromium"),
     "soak": Verb("judge.soak", ALL, "the page for half an hour while GPU, workers, server and stored files break"),
     "onnx_cases": Verb("judge.onnx_cases", ALL, "the node cases of the package onnx on every backend"),
     "zoo": Verb("judge.zoo", ALL, "every model of a folder on every backend, judged by its format's runtime"),

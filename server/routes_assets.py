@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 
 from fastapi import APIRouter, HTTPException, Request, Response
-from fastapi.responses import FileResponse
+from fastapi.responses import FileResponse, JSONResponse
 
 from server.etags import matches
 from server.files import PIECES_AT_A_TIME, WholeFile
@@ -17,7 +17,8 @@ SERVICE_WORKER = "service_worker.js"
 
 
 def asset_routes(manifest: Manifest, settings: Settings) -> APIRouter:
-    """The route below /assets/, and the service worker's: its address stays, for it decides what it may serve."""
+    """The route below /assets/, and those whose addresses stay: the service worker's, for it decides what it may serve,
+    and what pages import for WebNN."""
     router = APIRouter()
     turns = asyncio.Semaphore(PIECES_AT_A_TIME)
     caching = f"public, max-age={settings.hashed_max_age_s}, immutable"
@@ -35,6 +36,16 @@ def asset_routes(manifest: Manifest, settings: Settings) -> APIRouter:
         if found is None:
             raise HTTPException(404)
         return _answer(found, request, "no-cache", turns)
+
+    @router.get("/webnn.mjs")
+    async def webnn() -> Response:
+        """The address of WebNN for other people's pages stays, too."""
+        script = f'export * from "{manifest.urls["static/webnn.js"]}";\n'
+        return Response(script, media_type="text/javascript", headers={"Cache-Control": "no-cache"})
+
+    @router.get("/webnn.json")
+    async def files() -> Response:
+        return JSONResponse({"assets": manifest.public["assets"]}, headers={"Cache-Control": "no-cache"})
 
     return router
 

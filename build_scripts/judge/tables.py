@@ -71,15 +71,21 @@ def onnx_cases_table() -> str:
     return "\n".join([*head, *rows, "", "| not supported | cases |", "|---|---|", *causes])
 
 
+def webnn_table() -> str:
+    """What the W3C's tests of WebNN came to when they were recorded, and why some do not pass."""
+    return import_module("build_scripts.judge.wpt_table").table()  # type: ignore[no-any-return]
+
+
 # A new table is one row here and its two marks in the file that shows it.
 TABLES: dict[str, Callable[[], str]] = {
     "debug": debug_table, "onnx_cases": onnx_cases_table, "operators": operators_table,
-    "tolerances": tolerances_table, "verbs": verbs_table,
+    "tolerances": tolerances_table, "verbs": verbs_table, "webnn": webnn_table,
 }  # fmt: skip
 # Each file that shows tables, and which.
 SHOWN = {
     "README.md": ("debug", "operators", "verbs"), "web/docs/debugging.md": ("debug",),
     "web/docs/onnx.md": ("onnx_cases",), "web/docs/special-values.md": ("tolerances",),
+    "web/docs/webnn.md": ("webnn",),
 }  # fmt: skip
 
 

@@ -42,6 +42,7 @@ PAGE_FACTS = Path(__file__).with_name("page_facts.py")
 BUNDLES = [Path(__file__).with_name(f"{name}.py") for name in ("bundle", "npm_bundle")]
 # Others that are asked for by their names.
 ALONE = ("first", "integrity", "model_layout", "offline", "service_worker", "thread_worker")
+WEBNN = ("webnn", "webnn_engine", "webnn_worker")  # which other people's pages import
 FROM_NPM = ("code_panel",)  # those that import packages of npm
 DRAWERS = "results/*.js"  # asked for by the kind of what a task finds
 DAGRE = NODE_MODULES / "@dagrejs" / "dagre"  # lays graphs out; static/model_layout.js imports it
@@ -103,6 +104,8 @@ def assemble() -> None:
     folders = {a.logical.split("/")[0]: "/" + a.path.rsplit(a.logical.split("/", 1)[1])[0] for a in _folders_of(assets)}
     manifest = {"version": 1, "engine": version(), "page": page_facts(), "folders": folders, "assets": rows}
     (fresh / "manifest.json").write_text(json.dumps(manifest, indent=1, sort_keys=True) + "\n")
+    (fresh / "webnn.mjs").write_text(f'export * from ".{rows["static/webnn.js"]["url"]}";\n')
+    (fresh / "webnn.json").write_text(json.dumps({"assets": rows}, sort_keys=True))
     if SITE.exists():
         SITE.rename(old)
     fresh.rename(SITE)
@@ -135,6 +138,7 @@ def static_files() -> dict[str, bytes]:
     drawers = [path.relative_to(STATIC).with_suffix("").as_posix() for path in STATIC.glob(DRAWERS)]
     files = {path.relative_to(STATIC).as_posix(): path.read_bytes() for path in (*plain, *alone)}
     files |= {f"{name}.js": bundle.bundled(STATIC, name, exports=True) for name in drawers}
+    files |= {f"{name}.js": bundle.bundled(STATIC, name, exports=True) for name in WEBNN}
     own = {f"{root}.js": bundle.bundled(STATIC, root) for root in script_roots()}
     own |= {f"{name}.js": npm_bundle.bundled(STATIC / f"{name}.js") for name in FROM_NPM}
     return files | own | {"dagre.js": with_licence(DAGRE / "dist" / "dagre.esm.js", DAGRE / "LICENSE")}

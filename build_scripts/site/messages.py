@@ -5,6 +5,7 @@ Both files are committed: the engine and the type checker need theirs before any
 """
 
 import json
+import runpy
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from build_scripts.errors import BuildError
 from build_scripts.paths import ENGINE, ROOT, WEB
 
 SOURCE = ENGINE / "page" / "messages.toml"
+SIGNATURES = ENGINE / "webnn" / "signatures.py"
 LINE = 120
 TYPES = ("text", "number", "flag", "list", "object", "any")
 DIRECTIONS = ("to_engine", "from_engine")
@@ -59,7 +61,11 @@ def read_messages() -> dict[str, Any]:
 def generated_files() -> dict[Path, str]:
     """Each generated file and its text."""
     data = read_messages()
-    return {WEB / "static" / "messages.js": _javascript(data), ENGINE / "page" / "messages.py": _python(data)}
+    return {
+        WEB / "static" / "messages.js": _javascript(data),
+        ENGINE / "page" / "messages.py": _python(data),
+        WEB / "static" / "webnn_methods.js": _webnn_methods(),
+    }
 
 
 def stale_files() -> list[str]:
@@ -72,6 +78,15 @@ def write_files() -> None:
     """Writes the generated files."""
     for path, text in generated_files().items():
         path.write_text(text)
+
+
+def _webnn_methods() -> str:
+    """What JavaScript knows of WebNN's builder: the kinds of arguments and options of each method, and the types."""
+    declared = runpy.run_path(str(SIGNATURES))
+    lines = [f"// {HEAD.replace(SOURCE.name, SIGNATURES.name).replace('page/', 'webnn/')}", ""]
+    lines += [f"export const TYPES = {json.dumps(declared['WORDS'])};", "", "export const METHODS = {"]
+    lines += [f"  {name}: {json.dumps(rows, separators=(',', ':'))}," for name, rows in declared["table"]().items()]
+    return "\n".join([*lines, "};", ""])
 
 
 def _javascript(data: dict[str, Any]) -> str:

@@ -10,7 +10,7 @@ import pytest
 from build_scripts.errors import BuildError
 from build_scripts.paths import ENGINE, ROOT, WEB
 from build_scripts.setup.node import node_commands
-from build_scripts.site.assemble import ALONE, script_roots, static_files
+from build_scripts.site.assemble import ALONE, WEBNN, script_roots, static_files
 from build_scripts.site.bundle import IMPORT, bundled
 from server.routes_assets import SERVICE_WORKER
 
@@ -38,10 +38,10 @@ def test_the_scripts_that_are_asked_for_are_published_and_no_others() -> None:
     beside = {f"{name}.js" for alone in ALONE for _, name in IMPORT.findall((STATIC / f"{alone}.js").read_text())}
     drawers = {path.relative_to(STATIC).as_posix() for path in (STATIC / "results").glob("*.js")}
     assert "results/detections.js" in drawers
+    webnn = {f"{name}.js" for name in WEBNN}
     published = static_files()
-    assert {name for name in published if name.endswith(".js")} == (asked - IN_THE_WHEEL) | beside | drawers | {
-        SERVICE_WORKER
-    }
+    ours = (asked - IN_THE_WHEEL) | beside | drawers | {SERVICE_WORKER} | webnn
+    assert {name for name in published if name.endswith(".js")} == ours
     assert {"demo.css", "docs.css", "icon.svg"} <= set(published)
 
 

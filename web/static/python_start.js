@@ -177,6 +177,24 @@ function fetchArchivesWhenRead({ FS }, archives, files) {
     const at = path.lastIndexOf("/");
     FS.mkdirTree(path.slice(0, at));
     if (FS.analyzePath(path).exists) FS.unlink(path);
-    FS.createLazyFile(path.slice(0, at), path.slice(at + 1), files.url(name), true, false);
+    if (self.window) lateFile(FS, path, files.url(name), files.manifest[name].bytes);
+    else FS.createLazyFile(path.slice(0, at), path.slice(at + 1), files.url(name), true, false);
   }
+}
+
+/** As createLazyFile, in a page, where a synchronous request gives text: bytes from 0x80 on come as U+F780 and so on. */
+function lateFile(FS, path, url, bytes) {
+  FS.writeFile(path, "");
+  let contents = null;
+  const fetched = () => {
+    const request = new XMLHttpRequest();
+    request.open("GET", url, false);
+    request.overrideMimeType("text/plain; charset=x-user-defined");
+    request.send();
+    return Uint8Array.from(request.responseText, (letter) => letter.charCodeAt(0));
+  };
+  Object.defineProperties(FS.lookupPath(path).node, {
+    contents: { get: () => (contents ??= fetched()), set: (value) => (contents = value) },
+    usedBytes: { get: () => bytes, set: () => {} },
+  });
 }

@@ -42,6 +42,7 @@ ALLOWED = {
     "language": EVERYTHING,
     "tasks": EVERYTHING,
     "package": EVERYTHING,
+    "webnn": EVERYTHING,
     "page": EVERYTHING,
     "cli": EVERYTHING,
     "dump": EVERYTHING,

@@ -1,0 +1,102 @@
+// Tensors and graphs on a GPU: a tensor is a GPUBuffer, a graph the recorded dispatches of gpu_program.js. What is said first
+// is done first: by the queue, or, behind a graph that Python must help with, one after the other. Knows no operator.
+
+const aligned = (nbytes) => Math.max(16, Math.ceil(nbytes / 4) * 4);
+
+export class Graphics {
+  #device; // of gpu_device.js
+  #tensors = new Map();
+  #graphs = new Map();
+  #help; // runs a graph that Python must help with: (graph, names, arrays) -> arrays
+  #lost;
+  #tail = null; // the last of what waits for Python; null where nothing does
+
+  constructor(device, help, lost) {
+    Object.assign(this, { whenLost: device.whenLost });
+    [this.#device, this.#help, this.#lost] = [device, help, lost];
+  }
+
+  #then(action) {
+    if (!this.#tail) return action();
+    const mine = this.#tail.then(action);
+    const end = mine.catch((error) => this.#lost(error.message)).then(() => this.#tail === end && (this.#tail = null));
+    this.#tail = end;
+    return mine;
+  }
+
+  create(number, nbytes) {
+    const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST;
+    const buffer = this.#device.gpu.createBuffer({ label: "MLTensor", size: aligned(nbytes), usage });
+    this.#tensors.set(number, { buffer, nbytes });
+  }
+
+  free(number) {
+    const { buffer } = this.#tensors.get(number) ?? {};
+    this.#tensors.delete(number);
+    this.#then(() => buffer?.destroy());
+  }
+
+  /** The buffer of a tensor, when what was said before has been handed to the queue. */
+  async buffer(number) {
+    await this.#tail;
+    return this.#tensors.get(number).buffer;
+  }
+
+  write(number, bytes) {
+    const { buffer } = this.#tensors.get(number);
+    this.#then(() => this.#write(buffer, bytes));
+  }
+
+  #write(buffer, bytes) {
+    const whole = bytes.length & ~3;
+    const { queue } = this.#device.gpu;
+    if (whole) queue.writeBuffer(buffer, 0, bytes, 0, whole);
+    if (whole === bytes.length) return;
+    const tail = new Uint8Array(4);
+    tail.set(bytes.subarray(whole));
+    queue.writeBuffer(buffer, whole, tail);
+  }
+
+  read(number) {
+    const { buffer, nbytes } = this.#tensors.get(number);
+    return this.#then(() => this.#device.read(buffer, nbytes)).then((bytes) => bytes.buffer);
+  }
+
+  async load(number, graph) {
+    this.#graphs.set(number, graph);
+  }
+
+  unload(number) {
+    const graph = this.#graphs.get(number);
+    this.#graphs.delete(number);
+    if (graph) this.#then(() => graph.close());
+  }
+
+  dispatch(number, inputs, outputs) {
+    const graph = this.#graphs.get(number);
+    const [given, made] = [inputs, outputs].map((named) => (
+      Object.entries(named).map(([name, tensor]) => [name, this.#tensors.get(tensor)])));
+    if (graph.program) this.#then(() => this.#replay(graph, given, new Map(made)));
+    else {
+      this.#tail ??= Promise.resolve();
+      this.#then(() => this.#helped(graph, given, new Map(made)));
+    }
+  }
+
+  #replay({ program, facts }, given, made) {
+    for (const [name, { buffer }] of given) program.take(facts.inputs[name], buffer);
+    const checked = program.into(facts.first, facts.count, facts.reads, facts.outputs.map((name) => made.get(name).buffer));
+    checked?.catch((error) => this.#lost(error.message));
+  }
+
+  async #helped(graph, given, made) {
+    const arrays = await Promise.all(given.map(([, { buffer, nbytes }]) => this.#device.read(buffer, nbytes)));
+    const results = await this.#help(graph, given.map(([name]) => name), arrays);
+    for (const [name, bytes] of results) this.#write(made.get(name).buffer, bytes);
+  }
+
+  close() {
+    for (const { buffer } of this.#tensors.values()) buffer.destroy();
+    this.#tensors.clear();
+  }
+}
