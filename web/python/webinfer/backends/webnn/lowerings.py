@@ -225,7 +225,7 @@ def _gather(e: Emitter, node: Node) -> Operand:
     return e.call("gather", *_inputs(e, node), axis=node.attrs.axis)
 
 
-LOWERINGS: dict[Op, Lower] = {
+_FAMILIES: dict[Op, Lower] = {
     **dict.fromkeys(UNARY, _unary),
     **dict.fromkeys(PARAMETRIC, _parametric),
     **dict.fromkeys((ew.RELU6, ew.RELU_N1_TO_1), _clamped),
@@ -252,4 +252,6 @@ LOWERINGS: dict[Op, Lower] = {
     mv.TRANSPOSE: lambda e, node: e.call("transpose", *_inputs(e, node), permutation=list(node.attrs.perm)),
     softmax.SOFTMAX: _softmax,
 }
-UNSUPPORTED: dict[Op, str] = {op: "WebNN has no such operator" for op in OPS.values() if op not in LOWERINGS}
+_SORTED = sorted(OPS.values(), key=lambda op: op.name)
+LOWERINGS: dict[Op, Lower] = {op: _FAMILIES[op] for op in _SORTED if op in _FAMILIES}
+UNSUPPORTED: dict[Op, str] = {op: "WebNN has no such operator" for op in _SORTED if op not in _FAMILIES}
