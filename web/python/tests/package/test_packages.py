@@ -97,6 +97,12 @@ def test_a_kernel_that_was_left_out_traps_and_the_others_compute() -> None:
         pruned(whole, ["dance"], [], ())
 
 
+def test_kernels_of_another_interface_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("webinfer.package.compiling.ABI", 7)
+    with pytest.raises(KernelError, match="the engine needs 7; rebuild both together"):
+        run(compile_model(model(), backend="wasm", builds=("scalar",)))
+
+
 def test_a_module_is_written_as_it_was_read() -> None:
     whole = bytes(run(NativeHost().kernel_module("relaxed-threads")))
     once = Module.read(whole).written()

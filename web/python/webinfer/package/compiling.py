@@ -12,7 +12,7 @@ from webinfer.backends.wasm.kernel_table import ABI, KERNELS
 from webinfer.backends.wasm.loaded_plan import Layout, LoadedPlan
 from webinfer.backends.webgpu.default_tunings import ADAPTER_WORDS, DATA
 from webinfer.backends.webgpu.executor import WebGpuExecutor
-from webinfer.errors import InputError, UnsupportedOpError
+from webinfer.errors import InputError, KernelError, UnsupportedOpError
 from webinfer.graph.ir import Graph, TensorType
 from webinfer.host import current
 from webinfer.host.interface import Host
@@ -154,6 +154,8 @@ async def compile_wasm_plan(source: Source, build: str) -> WasmPlan:
     Raises:  as `compile_model`
     """
     module = Module.read(bytes(await source.host.kernel_module(build)))
+    if (found := module.constant("abi")) != ABI:
+        raise KernelError(f"the kernel module has interface {found}, the engine needs {ABI}; rebuild both together")
     heap, threads = module.constant("__heap_base"), 1
     if build.endswith("-threads"):
         pool = -(-heap // 64) * 64

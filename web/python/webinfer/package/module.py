@@ -131,9 +131,11 @@ class Module:
         return number
 
     def constant(self, name: str) -> int:
-        """The value of an exported global that never changes, such as `__heap_base`."""
-        cursor = Cursor(self.globals[self.exports[name][1]], 3)  # type, mutability, i32.const
-        value, width = cursor.number(), 7 * (cursor.at - 3)
+        """The value of an exported global that never changes, or of a function that returns a number and no more."""
+        kind, number = self.exports[name]
+        data, begin = (self.bodies[number - self.imported], 2) if kind == IS_FUNCTION else (self.globals[number], 3)
+        cursor = Cursor(data, begin)  # behind locals, or type and mutability; and i32.const
+        value, width = cursor.number(), 7 * (cursor.at - begin)
         return value - (1 << width) if value >> (width - 1) else value
 
     def written(self) -> bytes:
