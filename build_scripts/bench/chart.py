@@ -10,7 +10,7 @@ BAR = "M-0.16,-1.1L0.16,-1.1L0.16,1.1L-0.16,1.1Z"
 # Name for people, shape, colour on a light and on a dark ground: neither shape nor colour alone has to be told apart.
 SYSTEMS = {
     ("webinfer", ""): ("webinfer", "circle", "#c2410c", "#fb923c"),
-    ("player", ""): ("player", "square", "#b45309", "#fbbf24"),
+    ("player", ""): ("player", "triangle-down", "#b45309", "#fbbf24"),
     ("litertjs", ""): ("LiteRT.js", "square", "#1d4ed8", "#60a5fa"),
     ("ortweb", ""): ("ONNX Runtime Web", "triangle-up", "#047857", "#34d399"),
     ("tfjs", ""): ("TF.js", "diamond", "#7c3aed", "#c4b5fd"),
