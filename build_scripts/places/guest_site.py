@@ -8,7 +8,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from urllib.parse import unquote
 
-from build_scripts.paths import BROWSER_WHEELS, NODE_MODULES, PAGE_ENGINE, WHEELS
+from playwright.sync_api import BrowserContext, Route
+
+from build_scripts.paths import BROWSER_WHEELS, NODE_MODULES, PAGE_ENGINE, WEB, WHEELS
 from build_scripts.places.probe import MODEL
 from build_scripts.site.wheel import wheel_name
 
@@ -61,6 +63,29 @@ def guest_files() -> dict[str, Path | str]:
     return {**pages, **wheels, **model, f"/{wheel.name}": wheel, "/pyodide/": NODE_MODULES / "pyodide"}
 
 
+def documented(kind: str) -> str:
+    """The page that the documentation shows under this mark."""
+    text = (WEB / "docs" / "anywhere.md").read_text()
+    return text.partition(f"```html {kind}\n")[2].partition("```")[0]
+
+
+def stand_in(context: BrowserContext, files: Mapping[str, Path | str]) -> None:
+    """Answers for the servers that pages of the documentation name: example.org, and the one that has Pyodide."""
+    wheels = {f"/{path.name}": path for path in BROWSER_WHEELS.glob("*.whl")}
+    pyodide: dict[str, Path | str] = {f"/{LOCK}": guest_lock(), **wheels, "/": NODE_MODULES / "pyodide"}
+
+    def answer(route: Route, rows: Mapping[str, Path | str], path: str) -> None:
+        data = _found(rows, path)
+        kind = TYPES.get(Path(path).suffix or ".html", "application/octet-stream")
+        headers = {"Content-Type": kind, "Access-Control-Allow-Origin": "*"}
+        route.fulfill(status=404 if data is None else 200, body=data or b"", headers=headers)
+
+    beside = {f"/pyodide{name}": path for name, path in wheels.items()}
+    ours = {**files, **beside, f"/pyodide/{LOCK}": guest_lock()}
+    context.route("https://example.org/**", lambda route: answer(route, ours, route.request.url.partition(".org")[2]))
+    context.route("**/pyodide/v*/full/*", lambda route: answer(route, pyodide, "/" + route.request.url.rpartition("/")[2]))
+
+
 @contextlib.contextmanager
 def guest_site(isolated: bool = False, files: Mapping[str, Path | str] | None = None) -> Iterator[str]:
     """The address of a running server of these files, `guest_files` where none are given."""
@@ -97,7 +122,8 @@ def _found(rows: Mapping[str, Path | str], path: str) -> bytes | None:
     """The bytes at an address."""
     row = rows.get(path)
     if row is None:
-        folder = next((name for name in rows if name != "/" and name.endswith("/") and path.startswith(name)), None)
+        folders = (name for name in rows if name.endswith("/") and isinstance(rows[name], Path) and path.startswith(name))
+        folder = next(folders, None)
         if folder is None:
             return None
         root = Path(rows[folder]).resolve()

@@ -3,19 +3,21 @@
 import json
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from playwright.sync_api import Browser
 
 from build_scripts.errors import BuildError
 from build_scripts.paths import BROWSER_WHEELS, NODE_MODULES, WHEELS
-from build_scripts.places.guest_site import guest_site
+from build_scripts.places.guest_site import documented, guest_files, guest_site, stand_in
 from build_scripts.places.probe import MODEL, Answer, judged, probe
 from build_scripts.setup.node import node_commands
 from build_scripts.site.wheel import wheel_name
 
 LIMIT_S = 240
+PAGE_LIMIT_S = 120
+SHOWN = "document.getElementById('result')?.textContent.includes('regressors (1, 896, 16), classificators (1, 896, 1)')"
 NODE_SCRIPT = """
 const [folder, wheels, file, model, code] = JSON.parse(process.argv[1]);
 const { loadPyodide } = await import(folder + "/pyodide.mjs");
@@ -49,6 +51,24 @@ def in_browser(browser: Browser, worker: bool, isolated: bool, backends: Sequenc
         finally:
             page.close()
     return judged(text)
+
+
+def documented_page(browser: Browser, kind: str, files: Mapping[str, Path | str]) -> str:
+    """What a page of the documentation shows, as it stands there; `files` are what else its server has."""
+    context = browser.new_context()
+    page = context.new_page()
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    stand_in(context, {**guest_files(), **files, "/page.html": documented(kind)})
+    try:
+        page.goto("https://example.org/page.html")
+        page.wait_for_function(SHOWN, timeout=PAGE_LIMIT_S * 1e3)
+        return f"shows {page.inner_text('#result')!r}"
+    except Exception as error:
+        raise BuildError(f"{str(error)[-300:]}\n{said[-5:]}") from error
+    finally:
+        context.close()
 
 
 def in_node() -> Answer:
