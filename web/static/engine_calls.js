@@ -11,7 +11,7 @@ export class CallError extends Error {
 export class Calls {
   #engine;
   #count = 0;
-  #open = new Map(); // id -> {resolve, reject, step}
+  #open = new Map(); // id -> {resolve, reject, step, piece}
 
   /** `engine` is the page's EngineClient, which passes answers and errors with a number to `answered` and `failed`. */
   constructor(engine) {
@@ -25,12 +25,12 @@ export class Calls {
 
   /**
    * What the engine answers to an action with these fields: its `answer`, with `buffers` where there are such.
-   * `step` hears how far it is. Throws CallError.
+   * `step` hears how far it is, `piece` each piece of a text. Throws CallError.
    */
-  ask(action, fields = {}, step = () => {}) {
+  ask(action, fields = {}, step = () => {}, piece = () => {}) {
     const id = -(this.#count += 1); // pictures count up
     return new Promise((resolve, reject) => {
-      this.#open.set(id, { resolve, reject, step });
+      this.#open.set(id, { resolve, reject, step, piece });
       if (this.#engine.ask("ask", { id, action, fields })) return;
       this.failed({ id, code: "engine-start", message: "The engine is not running." });
     });
@@ -47,6 +47,10 @@ export class Calls {
 
   stepped({ id, stage, done, total }) {
     this.#open.get(id)?.step({ stage, done, total });
+  }
+
+  pieced({ id, text }) {
+    this.#open.get(id)?.piece(text);
   }
 
   failed({ id, code, message }) {

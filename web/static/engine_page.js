@@ -39,6 +39,7 @@ export async function startEngine({ started, lost }) {
     started: onStarted,
     answer: (message) => calls.answered(message),
     step: (message) => calls.stepped(message),
+    piece: (message) => calls.pieced(message),
     error: onError,
     restarting: onRestarting,
     quiet: (seconds) => troubles.slow(seconds),

@@ -46,6 +46,7 @@ export const FROM_ENGINE = {
   tuningLog: { text: "text" },
   tuningImported: { taken: "number", skipped: "number" },
   step: { id: "number", stage: "text", done: "number", total: "number" },
+  piece: { id: "number", text: "text" },
   answer: { id: "number", answer: "object", buffers: "list" },
   printed: { text: "text" },
   shown: { result: "object", image: "object", found: "list" },

@@ -48,7 +48,7 @@ def test_both_sides_use_messages_that_there_are() -> None:
         "threadFailed",
     }
     assert {"ask", "stop"} == set(re.findall(r'#engine\.ask\("(\w+)"', (STATIC / "engine_calls.js").read_text()))
-    always, desk = {"progress", "error", "moving", "quiet", "restarting"}, {"started", "answer", "step"}
+    always, desk = {"progress", "error", "moving", "quiet", "restarting"}, {"started", "answer", "piece", "step"}
     heard = {name: _heard((STATIC / f"{name}.js").read_text()) for name in ("page", "engine_page")}
     assert heard == {
         "page": {*FROM_ENGINE} - {"alive", "pong", "thread", "endThread"} - desk | always,

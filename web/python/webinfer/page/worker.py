@@ -20,6 +20,7 @@ from webinfer.host import current
 from webinfer.host.interface import ProgressEvent
 from webinfer.importers.formats import model_names
 from webinfer.models.registry import MODELS
+from webinfer.page import chat_desk
 from webinfer.page.messages import FROM_ENGINE, VERSION
 from webinfer.page.model_desk import ModelDesk
 from webinfer.page.plain import plain
@@ -52,6 +53,7 @@ class EngineWorker:
         self._reported: dict[str, int] = {}  # stage -> the last progress told
         self._desk, self._asked = ModelDesk(self._step), 0
         self._code = UserCode(self._send)
+        self._chat = chat_desk.ChatDesk(self._step, lambda text: self._send("piece", id=self._asked, text=text))
 
     async def start(self, task: str, model: str, backend: str, options: str, debug: int, assets: str) -> None:
         """Loads the model of a task (tasks.TASKS); answers with `progress` and `ready`, without a task with `started`.
@@ -185,14 +187,16 @@ class EngineWorker:
         self._send("ran", ms=clock() - start, problem=problem)
 
     async def ask(self, number: int, action: str, fields: Mapping[str, Any], assets: str = "{}") -> None:
-        """Does something with the page's own model (model_desk); answers `step` meanwhile and `answer` at the end.
+        """Does something with the page's own model (model_desk, chat_desk); answers `step` and `piece` meanwhile and
+        `answer` at the end.
 
         `assets` are more files, as in `select`.
         """
         _configured(assets)
         self._asked = number
         try:
-            answer, buffers = await self._desk.answer(action, fields)
+            desk = self._chat if action in chat_desk.ACTIONS else self._desk
+            answer, buffers = await desk.answer(action, fields)
             self._send("answer", *buffers, id=number, answer=answer, buffers=[])
         except Exception as error:
             self._error(error, id=number)
@@ -200,6 +204,7 @@ class EngineWorker:
     def stop(self) -> None:
         """Ends what was asked for at its next step."""
         self._desk.stop()
+        self._chat.stop()
 
     def _step(self, event: ProgressEvent) -> None:
         self._send("step", id=self._asked, stage=event.stage, done=event.done, total=event.total)
@@ -207,6 +212,7 @@ class EngineWorker:
     def close(self) -> None:
         """Frees the task and its model, and the page's own."""
         self._desk.close()
+        self._chat.close()
         self._code.close()
         if self._task is not None:
             self._task.close()

@@ -1,0 +1,66 @@
+"""The page "Chat": a model that the test writes, answers word by word, stop, and a model that is none."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from tests.language.test_language import MODEL
+
+import webinfer
+from e2e_tests.pages import DemoPage
+
+Demo = Callable[..., DemoPage]
+
+
+def _open(page: DemoPage, name: str, data: bytes) -> None:
+    page.wait_for("engine", lambda: page.page.locator("#pick").is_enabled())
+    page.page.set_input_files("#file", {"name": name, "mimeType": "application/octet-stream", "buffer": data})
+
+
+def _said(page: DemoPage) -> dict[str, Any]:
+    return page._dataset("webinferChat") or {}
+
+
+def test_a_chat_is_answered_word_by_word_as_in_cpython(demo: Demo) -> None:
+    page = demo("", path="/chat")
+    _open(page, "tiny.gguf", MODEL)
+    model = page.wait_for("model", lambda: _said(page).get("model"))
+    assert (model["name"], model["architecture"], model["context"]) == ("tiny.gguf", "llama", 96)
+    page.page.fill("#max-words", "20")
+    page.page.fill("#message-to-send", "hello ab")
+    page.page.keyboard.press("Enter")
+    told = page.wait_for("answer", lambda: _said(page).get("messages", [])[1:] and not _said(page).get("answering"))
+    assert told
+    answer = _said(page)["messages"][1]["content"]
+    assert page.page.locator("#chat .assistant .said").text_content() == answer
+    chat = [{"role": "user", "content": "hello ab"}]
+
+    async def native() -> str:
+        async with await webinfer.pipeline("text-generation", MODEL, overflow="slide") as generator:
+            text: str = await generator.run(chat, max_words=20)
+            return text
+
+    with ThreadPoolExecutor() as pool:  # Playwright has this thread's loop
+        assert answer == pool.submit(asyncio.run, native()).result()
+    assert "tiny.gguf" in page.text("#python")
+
+    page.page.fill("#max-words", "2000")
+    page.page.fill("#temperature", "0")
+    page.page.fill("#message-to-send", "ab " * 9)
+    page.page.click("#send")
+    page.page.click("#stop")
+    page.wait_for("end", lambda: not _said(page).get("answering") and page.page.locator("#send").is_enabled())
+    page.page.click("#new-chat")
+    assert not page.page.locator("#chat li").count()
+
+
+def test_what_is_no_language_model_is_said(demo: Demo) -> None:
+    page = demo("", path="/chat")
+    _open(page, "broken.gguf", MODEL[:300])
+    page.wait_for_error("model-format", "cut off")
+    assert page.page.locator("#send").is_disabled()
+    _open(page, "tiny.gguf", MODEL)
+    assert page.wait_for("model", lambda: _said(page).get("model"))

@@ -1,0 +1,82 @@
+"""The chat of a page: one language model, and answers to messages, piece by piece."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from webinfer.errors import InputError
+from webinfer.host import current
+from webinfer.host.interface import Progress
+from webinfer.tasks import pipeline
+
+Answer = dict[str, Any]
+ACTIONS = ("chat_open", "chat_answer", "chat_close")
+
+
+class ChatDesk:
+    """Holds one generator; `piece` is told each piece of an answer."""
+
+    def __init__(self, progress: Progress, piece: Callable[[str], None]) -> None:
+        self._progress, self._piece, self._stopping = progress, piece, False
+        self._generator: Any = None
+
+    def stop(self) -> None:
+        """Ends an answer at its next word."""
+        self._stopping = True
+
+    async def answer(self, action: str, fields: Mapping[str, Any]) -> tuple[Answer, list[memoryview]]:
+        """What a message asks for: one of ACTIONS.
+
+        Raises:  InputError if no model is open; what opening or answering raises
+        """
+        self._stopping = False
+        found: Answer = await getattr(self, f"_{action}")(**fields)
+        return found, []
+
+    async def _chat_open(
+        self, name: str = "", files: Mapping[str, memoryview] | None = None, context: int | None = None
+    ) -> Answer:
+        """Opens a known model, or the one file that is given; what it is, and the memory that it takes."""
+        self.close()
+        source: Any = name or next(iter((files or {}).values()), None)
+        start = current().now_ms()
+        options: dict[str, Any] = {"context": context, "overflow": "slide", "progress": self._progress}
+        self._generator = await pipeline("text-generation", source, **options)
+        model = self._generator.model
+        memory = model.memory()
+        return {
+            "name": name or next(iter(files or {})), "backend": model.backend, "ms": current().now_ms() - start,
+            "architecture": model.architecture.name, "blocks": model.architecture.blocks, "context": model.context,
+            "weights": memory.constants - model.cache_bytes(), "cache": model.cache_bytes(), "arena": memory.arena,
+        }  # fmt: skip
+
+    async def _chat_answer(self, messages: Sequence[Mapping[str, str]], options: Mapping[str, Any]) -> Answer:
+        """Answers; pieces are told as they come, and at the end how fast they came and whether the user stopped it."""
+        if self._generator is None:
+            raise InputError("no model is open")
+        clock, text, pieces, first = current().now_ms, "", 0, 0.0
+        count = len(self._generator.words(messages))
+        start, before = clock(), len(self._generator._conversation.words)
+        async for piece in self._generator.stream(messages, progress=self._progress, **options):
+            first = first or clock()
+            text, pieces = text + piece, pieces + 1
+            self._piece(piece)
+            if self._stopping:
+                break
+        end = clock()
+        return {
+            "text": text, "stopped": self._stopping, "prompt": count, "read": before, "pieces": pieces,
+            "prompt_ms": (first or end) - start, "answer_ms": end - (first or end),
+        }  # fmt: skip
+
+    async def _chat_close(self) -> Answer:
+        """Frees the model."""
+        self.close()
+        return {}
+
+    def close(self) -> None:
+        """Frees the model; a second call does nothing."""
+        if self._generator is not None:
+            self._generator.close()
+            self._generator = None

@@ -1,0 +1,158 @@
+// The page "Chat": a language model in, messages, and answers word by word. What any of it means is the engine's
+// business (webinfer/page/chat_desk.py).
+
+import { byId, el } from "./dom.js";
+import { showWork, startEngine } from "./engine_page.js";
+
+const KNOWN = "smollm2-135m";
+const MEGABYTE = 1e6;
+const root = document.documentElement;
+const { calls, troubles, begin } = await startEngine({ started, lost });
+const messages = []; // {role, content} as they were said
+let model = null; // what the engine says of the open model
+let opening = null; // how it was opened, to do it again with a fresh engine
+let answering = false;
+
+/** What the page says of itself to scripts. */
+function tell(more = {}) {
+  root.dataset.webinferChat = JSON.stringify({ model, messages, answering, ...more });
+}
+
+function fail(error) {
+  showWork(null);
+  if (error.code !== "stopped") troubles.show({ code: error.code ?? "page", message: error.message });
+}
+
+function allow() {
+  byId("send").disabled = !model || answering;
+  byId("new-chat").disabled = !messages.length || answering;
+  for (const id of ["open-known", "pick"]) byId(id).disabled = answering;
+  byId("stop").hidden = !answering;
+  byId("chat").setAttribute("aria-busy", String(answering));
+}
+
+/** Opens {name} of a known model or {files: {name: ArrayBuffer}}. */
+async function open(source) {
+  answering = true;
+  allow();
+  troubles.forget();
+  showWork({}, "Opening the model …");
+  try {
+    model = await calls.ask("chat_open", source, (step) => showWork(step, `Opening the model: ${step.stage}`));
+    opening = source.name ? source : null; // a file's bytes went to the engine
+    const facts = {
+      Model: model.name, "Runs on": model.backend, Architecture: `${model.architecture}, ${model.blocks} blocks`,
+      "Weights": `${(model.weights / MEGABYTE).toFixed(1)} MB`, "Cache": `${(model.cache / MEGABYTE).toFixed(1)} MB for ${model.context} words`,
+      "Opened in": `${(model.ms / 1000).toFixed(1)} s`,
+    };
+    byId("facts").replaceChildren(...Object.entries(facts).flatMap(([name, text]) => [el("dt", { text: name }), el("dd", { text })]));
+    showWork(null, "The model is ready.");
+  } catch (error) {
+    model = null;
+    byId("facts").replaceChildren();
+    showWork(null, "No model is open.");
+    fail(error);
+  } finally {
+    answering = false;
+    allow();
+    showPython();
+    tell();
+  }
+}
+
+function drawing() {
+  const number = (id) => Number(byId(id).value);
+  return { temperature: number("temperature"), top_p: number("top-p"), max_words: number("max-words") };
+}
+
+function showPython() {
+  const { temperature, top_p: share, max_words: most } = drawing();
+  const source = model && model.name !== KNOWN ? model.name : KNOWN;
+  byId("python").textContent = `import webinfer
+
+generator = await webinfer.pipeline("text-generation", ${JSON.stringify(source)}, overflow="slide")
+chat = [{"role": "user", "content": "…"}]
+async for piece in generator.stream(chat, temperature=${temperature}, top_p=${share}, max_words=${most}):
+    print(piece, end="")`;
+}
+
+/** A message on the page; the element of its text. */
+function bubble({ role, content }) {
+  const text = el("p", { class: "said", text: content });
+  byId("chat").append(el("li", { class: role }, el("strong", { text: role === "user" ? "You" : "Model" }), text));
+  text.scrollIntoView({ block: "nearest" });
+  return text;
+}
+
+async function send(content) {
+  messages.push({ role: "user", content });
+  bubble(messages.at(-1));
+  const reply = bubble({ role: "assistant", content: "" });
+  answering = true;
+  allow();
+  showWork({}, "Reading …");
+  let words = 0;
+  let from = 0;
+  const piece = (text) => {
+    words += 1;
+    from ||= performance.now();
+    reply.textContent += text;
+    const seconds = (performance.now() - from) / 1000;
+    if (words > 1) showWork(null, `${words} pieces, ${((words - 1) / seconds).toFixed(1)} a second`);
+  };
+  try {
+    const told = await calls.ask("chat_answer", { messages: [...messages], options: drawing() }, (step) => showWork(step, `Reading: ${step.done} of ${step.total} words`), piece);
+    messages.push({ role: "assistant", content: told.text });
+    const speed = told.pieces > 1 ? (1000 * (told.pieces - 1)) / told.answer_ms : 0;
+    showWork(null, `${told.pieces} pieces, ${speed.toFixed(1)} a second; ${told.stopped ? "stopped" : "done"}`);
+    tell({ told });
+  } catch (error) {
+    messages.pop();
+    fail(error);
+  } finally {
+    answering = false;
+    allow();
+    tell();
+    byId("message-to-send").focus();
+  }
+}
+
+function started() {
+  allow();
+  if (opening) open(opening);
+}
+
+function lost(error) {
+  model = null;
+  calls.drop(error);
+}
+
+byId("say").addEventListener("submit", (event) => {
+  event.preventDefault();
+  const text = byId("message-to-send").value.trim();
+  if (!text || !model || answering) return;
+  byId("message-to-send").value = "";
+  send(text);
+});
+byId("message-to-send").addEventListener("keydown", (event) => {
+  if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+  event.preventDefault();
+  byId("say").requestSubmit();
+});
+byId("stop").addEventListener("click", () => calls.stop());
+byId("new-chat").addEventListener("click", () => {
+  messages.length = 0;
+  byId("chat").replaceChildren();
+  allow();
+  tell();
+});
+byId("open-known").addEventListener("click", () => open({ name: KNOWN }));
+byId("pick").addEventListener("click", () => byId("file").click());
+byId("file").addEventListener("change", async ({ target }) => {
+  const [file] = target.files;
+  if (file) open({ files: { [file.name]: await file.arrayBuffer() } });
+  target.value = "";
+});
+for (const id of ["temperature", "top-p", "max-words"]) byId(id).addEventListener("input", showPython);
+showPython();
+begin();
