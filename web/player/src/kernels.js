@@ -24,6 +24,8 @@ export async function openKernels(file, header, threads, workerUrl) {
   let problem = new PlayerError("unavailable", "the package has no kernels for this browser");
   for (const row of rows) {
     let module;
+    const parts = Promise.all([file.json(row.section), file.section("weights"), file.section(`${row.section}/programs`)]);
+    parts.catch(() => {}); // awaited below, unless the kernels do not run here
     try {
       module = await WebAssembly.compile(await file.section(`${row.section}/kernels`));
     } catch (error) {
@@ -31,8 +33,7 @@ export async function openKernels(file, header, threads, workerUrl) {
       problem = new PlayerError("unavailable", `the package's ${row.isa} kernels do not run in this browser`, error);
       continue;
     }
-    const plan = await file.json(row.section);
-    const sources = await Promise.all([file.section("weights"), file.section(`${row.section}/programs`)]);
+    const [plan, ...sources] = await parts;
     const kernels = new Kernels(row, plan, module);
     if (many) await kernels.startThreads(Math.min(threads, row.threads), workerUrl);
     formed(() => kernels.fill(sources));
