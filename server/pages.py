@@ -1,12 +1,15 @@
 """What every HTML page has in common: rendered once at start, revalidated at every visit."""
 
+import gzip
 from dataclasses import fields
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from fastapi import Request, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from server.etags import etag_of, matches
+from server.routes_assets import chosen_encoding
 from server.settings import Settings
 
 if TYPE_CHECKING:
@@ -26,10 +29,20 @@ class PageRenderer:
         return self.environment.get_template(template).render(values).encode()
 
 
+@lru_cache(maxsize=256)
+def _packed(body: bytes) -> bytes:
+    """The page as gzip: a fourth of the bytes."""
+    return gzip.compress(body, compresslevel=9, mtime=0)
+
+
 def page_response(body: bytes, request: Request) -> Response:
-    """The page, or 304 without a body if the client has this very version."""
-    etag = etag_of(body)
-    headers = {"ETag": etag, "Cache-Control": "no-cache"}
+    """The page, compressed for who takes that, or 304 without a body if the client has this very version."""
+    encoding = chosen_encoding({"gzip": None}, request.headers)
+    sent = _packed(body) if encoding else body
+    etag = etag_of(sent)
+    headers = {"ETag": etag, "Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
     if matches(request.headers.get("if-none-match"), etag):
         return Response(status_code=304, headers=headers)
-    return Response(body, headers=headers, media_type="text/html")
+    if encoding:
+        headers["Content-Encoding"] = encoding
+    return Response(sent, headers=headers, media_type="text/html")

@@ -33,6 +33,7 @@ from build_scripts.paths import (
     WHEELS,
     version,
 )
+from build_scripts.setup.models import PUBLISHED
 from build_scripts.site import bundle, npm_bundle
 from build_scripts.site.page_facts import page_facts
 from build_scripts.steps import Step
@@ -64,11 +65,12 @@ TYPES = {
     ".tflite": "application/octet-stream",
     ".txt": "text/plain; charset=utf-8",
     ".wasm": "application/wasm",
+    ".webp": "image/webp",
     ".webmanifest": "application/manifest+json",
     ".whl": "application/zip",
     ".zip": "application/zip",
 }
-PACKED_ALREADY = {".png", ".whl", ".zip", ".tflite", ".onnx"}  # nothing to gain, and ranges stay simple
+PACKED_ALREADY = {".png", ".webp", ".whl", ".zip"}  # nothing to gain, and ranges stay simple
 
 
 @dataclass(frozen=True)
@@ -164,7 +166,7 @@ def hashed_folder(name: str, contents: Mapping[str, bytes]) -> Iterator[Asset]:
 def _single_files() -> Iterator[Asset]:
     for kind, folder in (("models", MODELS), ("images", IMAGES), ("snapshot", SNAPSHOT)):
         for path in files_below(folder):
-            if path.suffix in TYPES:
+            if path.suffix in TYPES and (path.suffix == PUBLISHED or not path.with_suffix(PUBLISHED).is_file()):
                 data = path.read_bytes()
                 name = f"{path.stem}-{hashlib.sha256(data).hexdigest()[:16]}{path.suffix}"
                 yield Asset(f"{kind}/{path.name}", f"assets/{kind}/{name}", data)

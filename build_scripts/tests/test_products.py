@@ -11,8 +11,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from PIL import Image, ImageChops, ImageStat
 
-from build_scripts.paths import BROWSER_WHEELS, ENGINE, KERNELS, MODELS, PAGE_ENGINE, ROOT, SITE, WEB, version
+from build_scripts.paths import BROWSER_WHEELS, ENGINE, IMAGES, KERNELS, MODELS, PAGE_ENGINE, ROOT, SITE, WEB, version
 from build_scripts.setup import models
 from build_scripts.setup.models import packed_files
 from build_scripts.site import page_engine
@@ -175,6 +176,18 @@ def test_pips_wheel_holds_engine_shaders_kernels_and_the_command(tmp_path: Path)
     assert {"webinfer/_static/gpu.js", "webinfer/_static/thread_worker.js"} <= names
     rest = {name for name in names if not name.startswith((f"{info}/", "webinfer/_kernels/", "webinfer/_static/"))}
     assert rest == {name for name, _ in engine_files()} | {"webinfer/_published.json"}
+
+
+@needs_build
+def test_sample_photos_are_published_small_and_look_the_same() -> None:
+    rows = read_manifest(SITE).public["assets"]
+    names = [name for name in rows if name.startswith("images/")]
+    assert sorted(names) == ["images/astronaut.webp", "images/coffee.webp", "images/page.webp"]
+    assert all(rows[name]["bytes"] < 100_000 for name in names)
+    for name in names:
+        with Image.open(IMAGES / Path(name).name) as small, Image.open(IMAGES / f"{Path(name).stem}.png") as whole:
+            difference = ImageChops.difference(small.convert("RGB"), whole.convert("RGB"))
+            assert max(ImageStat.Stat(difference).rms) < 4, name
 
 
 @needs_build

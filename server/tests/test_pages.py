@@ -30,6 +30,18 @@ def test_the_page_names_its_scripts_by_hashed_address(client: TestClient) -> Non
     assert "<title>Things &amp; more 1.2.3</title>" in answer.text
 
 
+def test_a_page_comes_compressed_to_who_takes_that_and_each_form_has_a_tag_of_its_own(client: TestClient) -> None:
+    plain = client.get("/things", headers={"accept-encoding": "identity"})
+    small = client.get("/things", headers={"accept-encoding": "gzip"})
+    assert (plain.headers.get("content-encoding"), small.headers["content-encoding"]) == (None, "gzip")
+    assert small.text == plain.text
+    assert int(small.headers["content-length"]) < 0.7 * int(plain.headers["content-length"])
+    assert small.headers["vary"] == plain.headers["vary"] == "Accept-Encoding"
+    assert small.headers["etag"] != plain.headers["etag"]
+    again = {"accept-encoding": "gzip", "if-none-match": small.headers["etag"]}
+    assert client.get("/things", headers=again).status_code == 304
+
+
 def test_the_page_carries_the_manifest_without_file_names_of_the_server(client: TestClient) -> None:
     data = island_of(client.get("/things").text)
     assert data["engine"] == "1.2.3"
