@@ -81,6 +81,26 @@ def test_variables_live_in_a_module() -> None:
         np.testing.assert_array_equal(np.frombuffer(instance.read(instance("output", y), 8), np.float32), total)
 
 
+SHARED = Path(__file__).parents[5] / "shared" / "models_more" / "dtln_micro_int8.tflite"
+
+
+@pytest.mark.skipif(not SHARED.is_file(), reason=f"{SHARED.name} is not there")
+def test_what_is_kept_is_not_overwritten_by_the_next_run() -> None:
+    instance = Instance(run(compile_wasm(str(SHARED), command=False)))
+    about = json.loads(instance.read(instance("metadata"), instance("metadata_bytes")))
+    data = run(compile_model(str(SHARED), backend="wasm", builds=("simd128",), threads=False))
+    with run(webinfer.load(data, backend="wasm")) as session:
+        for seed in range(3):
+            given = session.noise(seed=seed)
+            for i, row in enumerate(about["inputs"]):
+                if row[0] in given:
+                    instance.write(instance("input", i), bytes(given[row[0]]))
+            instance("run")
+            for name, tensor in run(session.run(given)).items():
+                row = next(row for row in about["outputs"] if row[0] == name)
+                assert instance.read(row[4], row[5]) == tensor.numpy().tobytes(), (seed, name)
+
+
 def commanded(given: bytes, folder: Path) -> tuple[int, bytes, str]:
     """Exit status, standard output and standard error of the command."""
     (folder / "in").write_bytes(given)

@@ -82,7 +82,7 @@ def _written(plan: WasmPlan, facts: Mapping[str, Any], command: bool) -> bytes:
     described = memory.add(text)
     kernels = module.exports["run"][1]
     module.imports, module.exports = [], {"memory": (IS_MEMORY, 0)}
-    run = module.function(signature(0), _run(plan, kernels), "run")
+    run = module.function(signature(0), _run(plan, kernels, memory), "run")
     for name, places in (("input", layout.inputs), ("output", layout.outputs)):
         module.function(signature(1, 1), _chosen([place.address for place in places]), name)
     module.function(signature(0, 1), body(const(described)), "metadata")
@@ -91,7 +91,7 @@ def _written(plan: WasmPlan, facts: Mapping[str, Any], command: bool) -> bytes:
         module.start = module.function(signature(0), body(_walk(kernels, *plan.kernels.prepare)))
     if command:
         _make_command(module, plan, memory, run)
-    written = (*plan.writes, *_first_states(plan), (memory.base, bytes(memory.data)))
+    written = (*plan.writes, (memory.base, bytes(memory.data)))
     module.data += [segment(address, data) for address, data in written]
     top = memory.base + len(memory.data) + PAGE
     if top > MEMORY_MAX_BYTES:
@@ -105,17 +105,21 @@ def _walk(kernels: int, program: int, steps: int) -> bytes:
     return const(program) + const(0) + const(steps) + const(0) + const(1) + call(kernels)
 
 
-def _run(plan: WasmPlan, kernels: int) -> bytes:
-    """The program, and then what the next inference begins with, for models that remember."""
+def _run(plan: WasmPlan, kernels: int, memory: _Memory) -> bytes:
+    """The program; for models that remember, between what the run before has kept and what this one keeps.
+
+    An input's place is used for other things during a run, and so is no place to keep anything.
+    """
     inputs, outputs = ({p.name: p for p in places} for places in (plan.layout.inputs, plan.layout.outputs))
-    kept = [(inputs[s.input], outputs[s.output]) for s in plan.graph.states if s.input and s.output]
-    copies = [const(new.address) + const(old.address) + const(new.type.nbytes) + COPY for new, old in kept]
-    return body(_walk(kernels, plan.layout.program, plan.layout.steps), *copies)
-
-
-def _first_states(plan: WasmPlan) -> list[tuple[int, bytes]]:
-    places = {place.name: place.address for place in plan.layout.inputs}
-    return [(places[s.input], bytes(s.initial)) for s in plan.graph.states if s.input and s.initial]
+    before, after = list[bytes](), list[bytes]()
+    for state in plan.graph.states:
+        if state.input:
+            given, result = inputs[state.input], outputs.get(state.output)
+            kept = memory.add(bytes(state.initial or bytes(given.type.nbytes)))
+            before.append(const(given.address) + const(kept) + const(given.type.nbytes) + COPY)
+            if result is not None:
+                after.append(const(kept) + const(result.address) + const(given.type.nbytes) + COPY)
+    return body(*before, _walk(kernels, plan.layout.program, plan.layout.steps), *after)
 
 
 def _chosen(addresses: Sequence[int]) -> bytes:
