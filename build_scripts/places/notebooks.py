@@ -17,7 +17,7 @@ from build_scripts.setup.environment import pip
 from build_scripts.site.wheel import wheel_name
 
 PLACE = BUILD / "places"
-LIMIT_S = 240
+LIMIT_S = 200
 WANTED = "regressors (1, 896, 16), classificators (1, 896, 1)"
 CELLS = (
     "%pip install webinfer",
