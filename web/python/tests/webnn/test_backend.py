@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,8 @@ from webinfer.errors import UnsupportedOpError
 from webinfer.host.native import NativeHost
 from webinfer.ops import OPS
 from webinfer.session.loading import load
+
+ROOT = Path(__file__).resolve().parents[4]
 
 
 class Host(NativeHost):
@@ -67,6 +70,17 @@ def test_what_the_limits_leave_out_runs_elsewhere_and_the_plan_says_why() -> Non
     assert "this context has no tanh" in reasons["tanh"]
     assert "this context has no softmax" in reasons["softmax"]
     assert not {"tanh", "softmax"} & {name for calls in ml.builders for name in calls.called}
+
+
+MOBILENET = ROOT.parent / "shared" / "models" / "mobilenet_v2_100_224_quant.tflite"
+
+
+@pytest.mark.skipif(not MOBILENET.is_file(), reason="MobileNet v2 is not beside the checkout")
+def test_mobilenet_gives_the_same_numbers() -> None:
+    plan, worst = asyncio.run(_both(MOBILENET.read_bytes(), StandIn(), dequantize=True))
+    assert plan.backend == "webnn"
+    assert worst < 1e-4
+    assert any("dequantizeLinear" in row.kernel for row in plan.rows)
 
 
 def test_every_operator_is_called_or_refused_with_a_reason() -> None:

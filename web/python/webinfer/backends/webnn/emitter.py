@@ -8,6 +8,7 @@ from typing import Any
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, TensorType, Value
 from webinfer.host.interface import WebNn
+from webinfer.ops.elementwise import DEQUANTIZE
 
 # Element types that WebNN has; bool is uint8 there, 0 or 1.
 TYPES = ("float32", "float16", "int32", "uint32", "int64", "uint64", "int8", "uint8")
@@ -109,7 +110,7 @@ class Emitter:
         """Makes a node's calls; the methods that were called."""
         self.methods = []
         for value in node.inputs:
-            if value is not None and value.type.quant is not None:
+            if value is not None and value.type.quant is not None and node.op is not DEQUANTIZE:
                 raise UnsupportedOpError([f"{value.name} is quantised, {value.type}"])
         made = lowering(self, node)
         for value, operand in zip(node.outputs, made if isinstance(made, list) else [made], strict=True):

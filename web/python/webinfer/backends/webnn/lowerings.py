@@ -104,6 +104,22 @@ def _cast(e: Emitter, node: Node) -> Operand:
     return e.cast(_inputs(e, node)[0], type_of(node.output.type))
 
 
+def _dequantize(e: Emitter, node: Node) -> Operand:
+    """(stored - zero point) * scale, with one scale or one for each position of an axis."""
+    x, value = e.operand(node.required_input(0)), node.required_input(0)
+    quant = value.type.quant
+    if quant is None:
+        return e.cast(x, type_of(node.output.type))
+    shape = [1] * value.type.rank
+    if quant.axis is not None:
+        shape[quant.axis] = len(quant.scales)
+    count, letter = len(quant.scales), value.type.dtype.letter
+    points = quant.zero_points * (count // len(quant.zero_points))
+    scale = e.numbers(struct.pack(f"<{count}f", *quant.scales), tuple(shape), "float32")
+    zero = e.numbers(struct.pack(f"<{count}{letter}", *points), tuple(shape), x.dtype)
+    return e.call("dequantizeLinear", x, scale, zero, gives="float32")
+
+
 def _with_residual(e: Emitter, y: Operand, node: Node) -> Operand:
     """What fusion put into a convolution: a residual, which may have fewer channels, and an activation."""
     residual, slope = node.optional_input(3), node.optional_input(4)
@@ -238,6 +254,7 @@ _FAMILIES: dict[Op, Lower] = {
     conv.CONV_TRANSPOSE2D: _transposed,
     conv.DEPTHWISE_CONV2D: _depthwise,
     ew.CAST: _cast,
+    ew.DEQUANTIZE: _dequantize,
     ew.SQUARE: _square,
     ew.WHERE: _where,
     gather.GATHER: _gather,
