@@ -164,12 +164,12 @@ def test_a_page_of_another_version_is_told_to_reload(demo: Demo) -> None:
     assert "reload" in answer["message"]
 
 
-# Keeps every worker that the page makes, ended ones too.
+# Keeps every engine's worker that the page makes, ended ones too.
 KEEP_WORKERS = """globalThis.kept = [];
 globalThis.Worker = class extends Worker {
   constructor(...given) {
     super(...given);
-    kept.push(this);
+    if (given[1].name === "webinfer engine") kept.push(this);
   }
 };"""
 SPEAK_LATE = """() => {
