@@ -112,7 +112,9 @@ def _split_depthwise(node: Any, inputs: list[int | None], constants: _Constants)
     """[1, KH, KW, C * M] becomes [KH, KW, C, M]: the same bytes, since the multiplier runs innermost."""
     _, height, width, channels = node.inputs[1].type.shape
     source = node.inputs[0].type.shape[3]
-    row = next(row for row in constants.rows if row["id"] == inputs[1])
+    row = next((row for row in constants.rows if row["id"] == inputs[1]), None)
+    if row is None:
+        raise ValueError("depthwise_conv2d has weights that are computed")
     row["shape"] = [height, width, source, channels // source]
 
 

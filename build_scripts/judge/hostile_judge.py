@@ -6,9 +6,11 @@ import numpy as np
 from tests.ops.case_graphs import Array
 
 from build_scripts.judge.hostile_magnitudes import LARGEST, Arrays, lines_too_wide, magnitude_of
+from webinfer.backends.reference.language import weights
 from webinfer.backends.reference.quantized import is_quantized
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Node
+from webinfer.ops.language import BLOCK_MATMUL
 from webinfer.ops.softmax import LOG_SOFTMAX, SOFTMAX
 
 EXACT_STORED = frozenset(
@@ -17,7 +19,8 @@ EXACT_STORED = frozenset(
 # Whose numbers decide between results: which box or pose comes first, which level is nearest, where the next step
 # starts. Judged on ordinary numbers.
 DECIDING = frozenset((
-    "detection_postprocess", "non_max_suppression", "posenet_decoder", "recurrent", "round_rows", "ssd_detections",
+    "block_matmul", "cached_attention", "detection_postprocess", "non_max_suppression", "posenet_decoder", "recurrent",
+    "round_rows", "sample", "ssd_detections", "swiglu",
 ))  # fmt: skip
 # What moves elements, or looks at their bits.
 MOVES = frozenset((
@@ -32,7 +35,8 @@ def difference(got: Array, want: Array, node: Node, arrays: Arrays, index: int, 
     if got.shape != want.shape or got.dtype != want.dtype:
         return f"is {got.dtype}{got.shape}, must be {want.dtype}{want.shape}"
     is_open = node.op.name in DECIDING or (backend == "webgpu" and node.op.name not in MOVES)
-    if is_open and not all(map(_is_ordinary, (*arrays, _constants(node)))):
+    numbers = (*arrays, _constants(node), _in_blocks(node, arrays))
+    if is_open and not all(map(_is_ordinary, numbers)):
         return ""
     if want.dtype.kind != "f" and (node.op.name in EXACT_STORED or not is_quantized(node)):
         wrong = got != want
@@ -51,6 +55,14 @@ def _is_ordinary(array: Array | None) -> bool:
         return True
     size = np.abs(array[array != 0].astype(np.float64))
     return bool(((size >= 1e-30) & (size <= 1e4)).all())
+
+
+def _in_blocks(node: Node, arrays: Arrays) -> Array | None:
+    """The weights that lie in blocks of bytes."""
+    if node.op is not BLOCK_MATMUL or arrays[1] is None:
+        return None
+    with np.errstate(all="ignore"):
+        return weights(arrays[1], node.attrs.type)
 
 
 def _constants(node: Node) -> Array:

@@ -20,6 +20,8 @@ SPECIAL = {
     "arg_max": "a NaN is the extreme; of equals the first",
     "arg_min": "a NaN is the extreme; of equals the first",
     "attention": f"{SUMMED}, and where an infinite value meets a weight that rounds to 0",
+    "block_matmul": NUMBERS,
+    "cached_attention": NUMBERS,
     "cast": "floats are cut towards zero and saturate, a NaN gives 0; integers wrap around",
     "clamp": "a NaN stays; a bound that is a NaN is refused; of bounds that cross the upper one counts",
     "conv2d": f"{PRODUCT}; {TAPS}",
@@ -51,8 +53,10 @@ SPECIAL = {
     "round_rows": NUMBERS,
     "scatter_elements": f"{POSITIONS}; of several updates of one place the last stays",
     "scatter_nd": f"{POSITIONS}; of several updates of one place the last stays, or all are added",
+    "sample": NUMBERS,
     "softmax": LINES,
     "ssd_detections": NUMBERS,
+    "swiglu": NUMBERS,
     "top_k": "of equals the first",
 }
 

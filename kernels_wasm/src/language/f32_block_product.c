@@ -4,7 +4,7 @@
 //   x         what q8_block_rows made of [rows, k]; for weights of floats [rows, k] itself
 //   w         [n, k] in blocks of `type` (include/blocks.h)
 //   bias      [n], or 0        residual, y  [rows, n]; the residual may be y, or 0
-//   place     its second number says how many rows count; 0 = all
+//   place     its second number says how many rows count, the others become 0; no place = all
 //
 // Needs: k % 32 == 0, of K types k % 256 == 0. Units: panels of BLOCKS_PANEL rows of w.
 #include "block_dots.h"
@@ -100,7 +100,8 @@ SMALL void f32_block_product(const void *x, const uint8_t *w, const float *bias,
   const float *scales = (const float *)(q + 2 * rows * k);
   const Rounded rounded = {q, q + rows * k, scales, scales + rows * (k / 32)};
   const int32_t bytes = blocks_row_bytes(type, k);
-  const int32_t some = place && place[1] < rows ? place[1] : rows;
+  int32_t some = rows;
+  if (place && place[1] < rows) some = place[1] > 0 ? place[1] : 0;
   for (int32_t panel = begin; panel < end; panel++) {
     const int32_t first = panel * PANEL, count = n - first < PANEL ? n - first : PANEL;
     const uint8_t *of[PANEL];
@@ -118,10 +119,10 @@ SMALL void f32_block_product(const void *x, const uint8_t *w, const float *bias,
         v4f_store(sums + r * PANEL, one_row(of, row, k, type));
       }
     }
-    for (int32_t r = 0; r < some; r++) {
+    for (int32_t r = 0; r < rows; r++) {
       for (int32_t i = 0; i < count; i++) {
         const float more = (bias ? bias[first + i] : 0.0f) + (residual ? residual[r * n + first + i] : 0.0f);
-        y[r * n + first + i] = sums[r * PANEL + i] + more;
+        y[r * n + first + i] = r < some ? sums[r * PANEL + i] + more : 0.0f;
       }
     }
   }

@@ -5,8 +5,8 @@
 //   k      [groups, capacity/8, width, 8]      v  [groups, capacity, width]: as f32_cache_rows lays them out
 //   place  position of the first row, and how many rows count
 //
-// Needs: width <= ATTENTION_MAX_WIDTH, width % 4 == 0, capacity % 8 == 0; position + count <= capacity, else nothing is
-// written. Units: groups * ceil(rows * heads/groups / CACHED_ROWS).
+// Rows that do not count become 0, all of them where the cache does not hold their positions.
+// Needs: width <= ATTENTION_MAX_WIDTH, width % 4 == 0, capacity % 8 == 0. Units: groups * ceil(rows * heads/groups / CACHED_ROWS).
 #include "lanes.h"
 #include "exponential.h"
 
@@ -73,8 +73,9 @@ SMALL void f32_cached_attention(const float *restrict q, const float *restrict k
                           const int32_t *place, float *restrict y, int32_t rows, int32_t heads, int32_t groups,
                           int32_t width, int32_t capacity, float scale, int32_t begin, int32_t end) {
   const int32_t share = heads / groups, blocks = (rows * share + ROWS - 1) / ROWS, position = place[0];
-  const int32_t some = place[1] < rows ? place[1] : rows;
-  if (position < 0 || some < 1 || some > capacity - position) return;
+  int32_t some = place[1] < rows ? place[1] : rows;
+  if (position < 0 || some < 1 || some > capacity - position) some = 0;
+  for (int32_t i = some * heads * width; i < rows * heads * width; i++) y[i] = 0.0f;
   float weights[ROWS][KEYS], sums[ROWS][ATTENTION_MAX_WIDTH], top[ROWS], total[ROWS];
   for (int32_t unit = begin; unit < end; unit++) {
     const int32_t group = unit / blocks, first = unit % blocks * ROWS;

@@ -14,7 +14,7 @@ SMALL void q8_block_rows(const float *restrict x, const int32_t *place, int8_t *
                    int32_t begin, int32_t end) {
   int8_t *low = y + 32 * rows * blocks;
   float *scales = (float *)(y + 64 * rows * blocks), *sums = scales + rows * blocks;
-  if (place && place[1] < end) end = place[1];
+  if (place && place[1] < end) end = place[1] > begin ? place[1] : begin;
   for (int32_t at = begin * blocks; at < end * blocks; at++) {
     const float *from = x + 32 * at;
 #if SIMD

@@ -85,7 +85,7 @@ def _matmul(inputs: Inputs, a: BlockAttrs) -> tuple[TensorType, ...]:
     numbers from -16256 to 16256 times a scale.
 
     Shapes:  x [M, K], w bytes [N, row], bias [N] or absent, residual [M, N] or absent, place int32 [2] or absent
-             -> y [M, N]; the second number of place is how many rows count, what others become is open
+             -> y [M, N]; the second number of place is how many rows count, others become 0
     Raises:  ShapeError if the sizes do not fit
     """
     x, w = need("block_matmul", "x", inputs[0], 2), need("block_matmul", "w", inputs[1], 2)
@@ -108,10 +108,12 @@ def _rows(inputs: Inputs, a: BlockAttrs) -> tuple[TensorType, ...]:
     """Type of y, the rows of a table that numbers name; a number that it has not counts as 0.
 
     Shapes:  table bytes [V, row], ids int32 [M] -> y [M, K]
-    Raises:  ShapeError if the sizes do not fit
+    Raises:  ShapeError if the sizes do not fit, or the table has no rows
     """
     table, ids = need("block_rows", "table", inputs[0], 2), need("block_rows", "ids", inputs[1], 1)
     k = table.shape[1] // a.type.nbytes * a.type.elements
+    if not table.shape[0]:
+        raise ShapeError(f"block_rows: table {table} has no rows")
     _check(
         "block_rows", table=(table, (table.shape[0], row_bytes(a.type, k)), DType.UINT8),
         ids=(ids, ids.shape, DType.INT32),
@@ -201,7 +203,8 @@ def cache_shapes(groups: int, width: int, capacity: int) -> tuple[tuple[int, ...
 
 
 def _cached(inputs: Inputs, a: CachedAttentionAttrs) -> tuple[TensorType, ...]:
-    """Type of y. Row i of q, k and v has the position place[0] + i; place[1] rows count.
+    """Type of y. Row i of q, k and v has the position place[0] + i; place[1] rows count, of others y is 0. So is all of
+    it where the caches do not hold the positions of the rows that count.
 
     The rows of k, turned, and of v are written to the caches, which are changed in place, at their positions. Then
     y = softmax(q kT * scale) v over the caches' rows up to the query's own.

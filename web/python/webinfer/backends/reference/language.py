@@ -77,6 +77,8 @@ def _block_matmul(inputs: Inputs, node: Node) -> list[Array]:
     y = (wide(x) if type.is_float else in_fifteen_bits(x)) @ wide(weights(w, type)).T
     for more in inputs[2:4]:
         y = y if more is None else y + wide(more)
+    if inputs[4:] and inputs[4] is not None:
+        y = np.where(np.arange(len(y))[:, None] < inputs[4][1], y, 0)
     return [rounded(y, node.output.type)]
 
 
@@ -102,6 +104,9 @@ def _cached_attention(inputs: Inputs, node: Node) -> list[Array]:
     q, k, v, place, speeds, keys, values = (required(array) for array in inputs)
     a, rows = node.attrs, len(q)
     first, some = int(place[0]), min(int(place[1]), rows)
+    y = np.zeros(q.shape)
+    if first < 0 or some < 1 or first + some > values.shape[1]:
+        return [rounded(y, node.output.type)]
     q, k, v = (x.reshape(rows, -1, values.shape[2]) for x in (q, k, v))
     q, k = (turn(x, first, speeds, a.turned, a.adjacent) for x in (q, k))
     keys, values = (x if x.flags.writeable else x.copy() for x in (keys, values))
@@ -109,13 +114,14 @@ def _cached_attention(inputs: Inputs, node: Node) -> list[Array]:
         p = first + i
         keys[:, p // ops.LANES, :, p % ops.LANES], values[:, p] = k[i], v[i]
     flat = np.swapaxes(keys, 2, 3).reshape(values.shape)
-    k, v = (np.repeat(wide(x[:, : first + rows]), a.heads // a.groups, axis=0) for x in (flat, values))
-    logits = np.einsum("ihd,hpd->hip", q, k) * a.scale
-    seen = np.arange(k.shape[1])[None, :] <= first + np.arange(rows)[:, None]
+    k, v = (np.repeat(wide(x[:, : first + some]), a.heads // a.groups, axis=0) for x in (flat, values))
+    logits = np.einsum("ihd,hpd->hip", q[:some], k) * a.scale
+    seen = np.arange(k.shape[1])[None, :] <= first + np.arange(some)[:, None]
     logits = np.where(seen, logits, -np.inf)
     share = np.exp(logits - logits.max(-1, keepdims=True))
     share /= share.sum(-1, keepdims=True)
-    return [rounded(np.einsum("hip,hpd->ihd", share, v).reshape(rows, -1), node.output.type)]
+    y[:some] = np.einsum("hip,hpd->ihd", share, v).reshape(some, -1)
+    return [rounded(y, node.output.type)]
 
 
 def _swiglu(inputs: Inputs, node: Node) -> list[Array]:
@@ -129,7 +135,7 @@ def _sample(inputs: Inputs, node: Node) -> list[Array]:
     order = np.argsort(-x, kind="stable")
     largest = order[0]
     if temperature > 0:
-        order = order[: int(most)] if most >= 1 else order
+        order = order[: int(most)] if 1 <= most < len(order) else order
         every = np.exp((wide(x) - x.max()) / temperature)
         kept = every[order]
         whole = kept.sum()
