@@ -259,7 +259,7 @@ def test_no_pin_is_loose() -> None:
     lines = [line for line in constraints_file().read_text().splitlines() if not line.startswith("#")]
     assert lines
     assert all("==" in line for line in lines)
-    assert (ROOT / ".ci" / "run").read_text().rstrip().endswith("exec python3 -m build_scripts test")
+    assert (ROOT / ".ci" / "run").read_text().rstrip().endswith("exec python3 -m build_scripts test --every-browser")
 
 
 def test_models_that_were_asked_for_outlive_the_unpacking_of_the_others(

@@ -31,7 +31,7 @@ def rounded_up(positions: int) -> int:
 
 
 def outline(data: memoryview, name: str) -> Outline:
-    """The file's facts, and its tensors.
+    """The file's facts and its tensors, as what one operator takes: the file does not say how they are used.
 
     Raises:  ModelFormatError; LimitError
     """
@@ -41,6 +41,11 @@ def outline(data: memoryview, name: str) -> Outline:
     for tensor in file.tensors.values():
         type = type_text(tensor.type_name, tensor.sizes[::-1])
         found.values[tensor.name] = OutlineValue(tensor.name, type, len(tensor.data))
-    names = list(found.values)
-    found.nodes = [OutlineNode(str(file.facts.get("general.architecture")), name, names, [], {}, 0)]
+    tensors, words = list(found.values), file.facts.get("tokenizer.ggml.tokens")
+    vocabulary = str(len(words)) if isinstance(words, list) else "words"
+    for end, key, type in ((found.inputs, " words", "I32 [1]"), (found.outputs, " logits", f"F32 [1, {vocabulary}]")):
+        found.values[key] = OutlineValue(key.strip(), type)  # a space: no tensor is called so
+        end.append(key)
+    takes = [*found.inputs, *tensors]
+    found.nodes = [OutlineNode(str(file.facts.get("general.architecture")), name, takes, found.outputs, {}, 0)]
     return found
