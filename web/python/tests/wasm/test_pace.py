@@ -47,6 +47,15 @@ def test_a_disturbed_team_is_never_five_percent_slower_than_one_thread() -> None
     assert _mean(Pace(), _disturbed, 3000) < 1.05 * ALONE
 
 
+def test_first_runs_of_code_that_is_not_final_decide_nothing() -> None:
+    pace, together = Pace(), 0
+    for run in range(60):
+        together += pace.team
+        slower = 5.0 if run < 8 else 1.0
+        pace.took(slower * (1.0 if pace.team else ALONE))
+    assert together >= 56
+
+
 def test_the_faster_way_is_found_again_when_the_machine_changes() -> None:
     pace = Pace()
     _mean(pace, _undisturbed, 2000)

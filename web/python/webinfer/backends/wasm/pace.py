@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-FIRST, LONGEST = 12, 384  # runs before a trial; their number doubles with each trial that changes nothing
+from collections import deque
+
+FIRST, LONGEST = 24, 384  # runs before a trial; their number doubles with each trial that changes nothing
 TRIALS = {False: 2, True: 6}  # runs of a trial alone, and of one with the team, whose runs differ more
-RECENT = 8  # runs that the usual time is an average of
+RECENT = 8  # runs that the usual time is the mean of: not the first ones, whose machine code is not the final one
 WORSE = 1.25  # the usual time, over that at the last trial, from which the next trial comes soon
 MARGIN = 0.95  # of the usual time: what a trial must stay below
 
@@ -16,7 +18,7 @@ class Pace:
     """
 
     def __init__(self) -> None:
-        self._team, self._usual, self._tried = True, 0.0, 0.0
+        self._team, self._recent, self._tried = True, deque[float](maxlen=RECENT), 0.0
         self._pause = self._left = FIRST
         self._trial: list[float] | None = None  # times of the trial that is under way
 
@@ -25,6 +27,10 @@ class Pace:
         """Whether all threads do the next run; else one does it alone."""
         return self._team is (self._trial is None)
 
+    @property
+    def _usual(self) -> float:
+        return sum(self._recent) / len(self._recent)
+
     def took(self, ms: float) -> None:
         """Notes the time of a run that went as `team` said."""
         if self._trial is not None:
@@ -32,7 +38,7 @@ class Pace:
             if len(self._trial) == TRIALS[not self._team]:
                 self._judge(sum(self._trial) / len(self._trial))
             return
-        self._usual += (ms - self._usual) / RECENT if self._usual else ms
+        self._recent.append(ms)
         self._left -= 1
         if self._tried and self._usual > self._tried * WORSE:
             self._left, self._pause, self._tried = min(self._left, RECENT), FIRST, self._usual
@@ -42,7 +48,8 @@ class Pace:
     def _judge(self, ms: float) -> None:
         """Ends a trial of so many milliseconds a run."""
         if ms < self._usual * MARGIN:
-            self._team, self._usual, self._pause = not self._team, ms, FIRST
+            self._team, self._pause = not self._team, FIRST
+            self._recent = deque([ms], RECENT)
         else:
             self._pause = min(2 * self._pause, LONGEST)
         self._tried, self._left, self._trial = self._usual, self._pause, None
