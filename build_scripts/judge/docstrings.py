@@ -89,7 +89,8 @@ def _classes(module: str, tree: ast.Module) -> Iterator[tuple[str, _Class]]:
         if isinstance(node, ast.ImportFrom) and node.module:
             names.update({alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names})
         elif isinstance(node, ast.Import):
-            names.update({alias.asname or alias.name: alias.name for alias in node.names})
+            bound = ((alias.asname, alias.name) for alias in node.names)  # `import a.b` binds a
+            names.update({short or full.split(".")[0]: full if short else full.split(".")[0] for short, full in bound})
         elif isinstance(node, ast.ClassDef):
             names[node.name] = f"{module}.{node.name}"
     for node in tree.body:
