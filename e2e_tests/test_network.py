@@ -37,8 +37,8 @@ def try_again(page: DemoPage) -> None:
 def test_a_page_that_does_not_come_is_given_up_and_trying_again_helps(demo: Demo, network: FlakyNetwork) -> None:
     network.hang_after(IN_THE_PAGE)
     page = demo(QUERY, address=network.address, wait_until="commit")
-    page.wait_for("message", lambda: page.page.locator("#unstarted").is_visible())
-    assert "nothing has come for 2 seconds" in page.text("#unstarted")
+    page.wait_for("message", lambda: "nothing has come for 2 seconds" in page.text("#unstarted"))
+    assert page.page.locator("#unstarted").is_visible()
     assert page.error
     network.recover()
     try_again(page)

@@ -12,6 +12,8 @@ from webinfer.graph.ir import TensorType, Value
 from webinfer.importers.tflite.model import OperatorInfo, SubgraphInfo
 from webinfer.importers.tflite.operation import Handle, Operation, Row
 
+CALL_ONCE, VAR_HANDLE = "CallOnceOptions", "VarHandleOptions"  # a damaged file may give an operator another's
+
 
 def variable_name(container: str, shared_name: str) -> str:
     """The name of a resource variable."""
@@ -24,7 +26,7 @@ def assigned_variables(subgraphs: Sequence[SubgraphInfo]) -> frozenset[str]:
     A handle that comes into a subgraph as an input may be of any variable.
     """
     calls = [op.options for subgraph in subgraphs for op in subgraph.operators if op.name == "CALL_ONCE"]
-    once = {table.number("init_subgraph_index") for table in calls if table is not None}
+    once = {table.number("init_subgraph_index") for table in calls if table is not None and table.kind == CALL_ONCE}
     every, found = set[str](), set[str | None]()
     for number, subgraph in enumerate(subgraphs):
         handles = {op.outputs[0]: _named(op) for op in subgraph.operators if op.name == "VAR_HANDLE" and op.outputs}
@@ -37,7 +39,11 @@ def assigned_variables(subgraphs: Sequence[SubgraphInfo]) -> frozenset[str]:
 
 def _named(op: OperatorInfo) -> str:
     table = op.options
-    return "" if table is None else variable_name(table.text("container"), table.text("shared_name"))
+    return (
+        ""
+        if table is None or table.kind != VAR_HANDLE
+        else variable_name(table.text("container"), table.text("shared_name"))
+    )
 
 
 def _handle(op: Operation) -> Value:
