@@ -28,7 +28,20 @@ from webinfer.importers import formats
 from webinfer.ops.custom import BY_CODE, CUSTOM
 
 # e2e_tests/test_docs.py runs pages, the verb `places` those of guests, server/tests/test_reverse_proxy.py nginx
-SHOWN = {"console", "python", "text", "toml", "wgsl", "c", "sh", "nginx", "html page", "html guest", "html pyscript"}
+SHOWN = {
+    "console",
+    "python",
+    "text",
+    "toml",
+    "wgsl",
+    "c",
+    "sh",
+    "nginx",
+    "javascript",
+    "html page",
+    "html guest",
+    "html pyscript",
+}
 RUN = {"python run", "text output", "console run"}
 PROGRAMS = [page for page in PAGES if any(block.kind == "python run" for block in blocks_of(page))]
 CHANGING = [page for page in PROGRAMS if any(block.kind.startswith("python add ") for block in blocks_of(page))]
