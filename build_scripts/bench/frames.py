@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from build_scripts.bench.page_reports import posted, said
+from build_scripts.bench.page_reports import posted, said, written
 from build_scripts.errors import BuildError
-from build_scripts.files import write_json
-from build_scripts.paths import BENCH_OUTPUT, BENCHMARKS, BUILD, MODELS, ROOT, WEB
+from build_scripts.paths import BENCH_OUTPUT, BENCHMARKS, BUILD, MODELS, WEB
 from build_scripts.setup.sequence import set_up
 from build_scripts.steps import run_steps
 
@@ -158,18 +157,9 @@ def _plain(task: Watched, site: Path, images: Path | None) -> Row:
 def report(found: Sequence[Sequence[Any]], target: Path) -> int:
     """Writes JSON and a table; 0 when every run of webinfer's found something and nothing failed."""
     rows: list[Row] = [value for key, value in found if key == "row"]
-    about: Row = next((value for key, value in found if key == "about"), {})
-    failures = [str(value) for key, value in found if key == "failed"]
-    text = table(rows)
-    write_json(target, {"about": about, "rows": rows, "failures": failures})
-    target.with_suffix(".md").write_text(text)
-    print(text)
-    for failure in failures:
-        print(f"FAILED: {failure}")
-    shown = target.relative_to(ROOT) if target.is_relative_to(ROOT) else target
-    print(f"written: {shown} and the table beside it")
+    whole = written(found, target, table(rows))
     ours = [row for row in rows if row["system"] == "webinfer"]
-    return 0 if ours and not failures and all(row.get("found") for row in ours) else 1
+    return 0 if ours and whole and all(row.get("found") for row in ours) else 1
 
 
 def table(rows: Sequence[Row]) -> str:

@@ -9,11 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from build_scripts.bench.page_reports import posted, said
+from build_scripts.bench.page_reports import posted, said, written
 from build_scripts.bench.rivals import rivals_step
 from build_scripts.errors import BuildError
-from build_scripts.files import write_json
-from build_scripts.paths import BENCH_OUTPUT, BENCHMARKS, ENGINE, ROOT
+from build_scripts.paths import BENCH_OUTPUT, BENCHMARKS, ENGINE
 from build_scripts.setup.sequence import set_up
 from build_scripts.steps import run_steps
 
@@ -126,17 +125,8 @@ def drive(site: Path) -> list[list[Any]]:
 def report(found: Sequence[Sequence[Any]], target: Path) -> int:
     """Writes JSON and a table; 0 when every test of ours gave the reference's result."""
     rows: list[Row] = [value for key, value in found if key == "row"]
-    about: Row = next((value for key, value in found if key == "about"), {})
-    failures = [str(value) for key, value in found if key == "failed"]
-    text = table(rows)
-    write_json(target, {"about": about, "rows": rows, "ratios": ratios(rows), "failures": failures})
-    target.with_suffix(".md").write_text(text)
-    print(text)
-    for failure in failures:
-        print(f"FAILED: {failure}")
-    shown = target.relative_to(ROOT) if target.is_relative_to(ROOT) else target
-    print(f"written: {shown} and the table beside it")
-    good = bool(rows) and not failures and not any(row.get("error") for row in rows if row["system"] != "tfjs")
+    whole = written(found, target, table(rows), ratios=ratios(rows))
+    good = bool(rows) and whole and not any(row.get("error") for row in rows if row["system"] != "tfjs")
     return 0 if good else 1
 
 

@@ -3,9 +3,12 @@
 import json
 import queue
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
+from build_scripts.files import write_json
+from build_scripts.paths import ROOT
 from build_scripts.setup.chromium import driver, launch_options
 
 Report = list[Any]  # [key, value]
@@ -51,3 +54,18 @@ def posted(text: str) -> list[Report]:
         if isinstance(value, list) and len(value) == 2:
             found.append(value)
     return found
+
+
+def written(found: Sequence[Sequence[Any]], target: Path, text: str, **more: Any) -> bool:
+    """Whether nothing failed; writes a page's reports and `more` as JSON, the table beside it, and prints the table."""
+    about: dict[str, Any] = next((value for key, value in found if key == "about"), {})
+    failures = [str(value) for key, value in found if key == "failed"]
+    rows = [value for key, value in found if key == "row"]
+    write_json(target, {"about": about, "rows": rows, **more, "failures": failures})
+    target.with_suffix(".md").write_text(text)
+    print(text)
+    for failure in failures:
+        print(f"FAILED: {failure}")
+    shown = target.relative_to(ROOT) if target.is_relative_to(ROOT) else target
+    print(f"written: {shown} and the table beside it")
+    return not failures

@@ -11,10 +11,10 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 from pathlib import Path
 from typing import Any
 
+from build_scripts.loopback import on_loopback
 from build_scripts.paths import IMAGES, ROOT
 from build_scripts.site.player import SOURCE, write_player
 
@@ -56,14 +56,8 @@ def run(argv: list[str]) -> int:
         place = write_site(Path(folder), options.model)
         sizes = {p.name: len(gzip.compress(p.read_bytes(), 9)) for p in place.iterdir() if p.suffix in COMPRESSED}
         package = (place / "model.webinfer").stat().st_size
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Host, directory=folder))
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        try:
-            address = f"http://127.0.0.1:{server.server_port}/index.html?backend={options.backend}"
-            found = visits(address, options.visits)
-        finally:
-            server.shutdown()
-            server.server_close()
+        with on_loopback(functools.partial(Host, directory=folder)) as address:
+            found = visits(f"{address}/index.html?backend={options.backend}", options.visits)
     used = sum(sizes[name] for name in ("index.html", "demo.css", "demo.js", "player.js"))
     opened = [result["sinceOpen"] for result in found]
     median, least = statistics.median(opened), min(opened)

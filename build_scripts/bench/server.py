@@ -5,10 +5,11 @@ import functools
 import http.server
 import json
 import queue
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+
+from build_scripts.loopback import on_loopback
 
 MAX_POST_BYTES = 1 << 20
 UNSAFE = " 'unsafe-eval'"  # of a rival that makes functions of strings
@@ -71,13 +72,6 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
         """Silence: a line a request would cost the runs their quiet."""
 
 
-class _Server(http.server.ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Silence: a browser that closes drops its connections."""
-
-
 @contextlib.contextmanager
 def serving(
     site: Path, native: Answer | None, *, unsafe_eval: bool = False
@@ -86,10 +80,5 @@ def serving(
     policy = POLICY.format(UNSAFE if unsafe_eval else "")
     reports: queue.Queue[list[Any]] = queue.Queue()
     handler = functools.partial(_Handler, directory=str(site), reports=reports, native=native, policy=policy)
-    server = _Server(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}", reports
-    finally:
-        server.shutdown()
-        server.server_close()
+    with on_loopback(handler) as address:
+        yield address, reports

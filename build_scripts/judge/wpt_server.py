@@ -9,10 +9,10 @@ import functools
 import http.server
 import json
 import re
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+from build_scripts.loopback import on_loopback
 from build_scripts.paths import SITE
 
 META = re.compile(r"^//\s*META:\s*(\w+)=(.*?)\s*$", re.MULTILINE)
@@ -116,20 +116,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         """Silence: a line a request is of no use."""
 
 
-class _Server(http.server.ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """Silence: a frame that is removed drops its connections."""
-
-
 @contextlib.contextmanager
 def serving_suite(root: Path) -> Iterator[str]:
     """The address of the host page while the block runs."""
-    server = _Server(("127.0.0.1", 0), functools.partial(_Handler, root=root))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        server.server_close()
+    with on_loopback(functools.partial(_Handler, root=root)) as address:
+        yield address

@@ -3,13 +3,13 @@
 import contextlib
 import http.server
 import json
-import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from urllib.parse import unquote
 
 from playwright.sync_api import BrowserContext, Route
 
+from build_scripts.loopback import on_loopback
 from build_scripts.paths import BROWSER_WHEELS, NODE_MODULES, PAGE_ENGINE, WEB, WHEELS
 from build_scripts.places.probe import MODEL
 from build_scripts.site.wheel import wheel_name
@@ -111,13 +111,8 @@ def guest_site(isolated: bool = False, files: Mapping[str, Path | str] | None = 
         def log_message(self, format: str, *args: object) -> None:
             """Says nothing."""
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        server.server_close()
+    with on_loopback(Handler) as address:
+        yield address
 
 
 def _found(rows: Mapping[str, Path | str], path: str) -> bytes | None:

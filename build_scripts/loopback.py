@@ -1,0 +1,26 @@
+"""A server of this machine's own for as long as a block runs."""
+
+import contextlib
+import http.server
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+
+class _Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Silence: a browser that closes, or a frame that is removed, drops its connections."""
+
+
+@contextlib.contextmanager
+def on_loopback(handler: Callable[..., http.server.BaseHTTPRequestHandler]) -> Iterator[str]:
+    """The address of a server whose requests this handler answers, each in a thread, while the block runs."""
+    server = _Server(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        server.server_close()
