@@ -1,5 +1,6 @@
 // webinfer in the benchmark of frames: {id, method, options} -> {id, value} or {id, error}. See webinfer_frames.py.
 
+import { answerCalls } from "../answers.js";
 import { startPython } from "../systems/webinfer.js";
 
 let frames = null;
@@ -23,11 +24,4 @@ const METHODS = {
   },
 };
 
-self.onmessage = async ({ data: { id, method, options } }) => {
-  try {
-    self.postMessage({ id, value: await METHODS[method](options) });
-  } catch (error) {
-    self.postMessage({ id, error: String(error.message ?? error).trim().split("\n").slice(-8).join("\n") });
-  }
-};
-self.postMessage({ id: 0, value: "ready" });
+answerCalls(METHODS);

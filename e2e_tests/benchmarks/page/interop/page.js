@@ -3,9 +3,9 @@
 import { about } from "../adapter.js";
 import { compare } from "../compare.js";
 import { median } from "../conductor.js";
+import { Remote } from "../remote.js";
 import { concluded, report } from "../report.js";
 
-const CLASSIC = new Set(["tfjs"]);
 const WARM_RUNS = 5;
 const MAX_DIFFERENCE = 1e-3; // of the output's range
 const TEXTS = {
@@ -33,39 +33,6 @@ const TEXTS = {
 
 const status = document.getElementById("status");
 const body = document.querySelector("#results tbody");
-
-/** A worker with one system, called by message. */
-class System {
-  #calls = new Map();
-  #next = 1;
-
-  constructor(name) {
-    const url = new URL(`./worker.js?system=${name}`, import.meta.url);
-    this.worker = new Worker(url, { type: CLASSIC.has(name) ? "classic" : "module", name });
-    this.worker.onmessage = ({ data }) => {
-      const { resolve, reject } = this.#calls.get(data.id);
-      this.#calls.delete(data.id);
-      if ("error" in data) reject(new Error(data.error));
-      else resolve(data.value);
-    };
-    this.worker.onerror = (event) => {
-      event.preventDefault();
-      for (const { reject } of this.#calls.values()) reject(new Error(event.message || "the worker died"));
-    };
-  }
-
-  end() {
-    this.worker.terminate();
-  }
-
-  call(method, options) {
-    return new Promise((resolve, reject) => {
-      const id = this.#next++;
-      this.#calls.set(id, { resolve, reject });
-      this.worker.postMessage({ id, method, options });
-    });
-  }
-}
 
 async function floats(url) {
   const response = await fetch(url);
@@ -101,7 +68,7 @@ async function opened(config, systems, data, want) {
 }
 
 async function measure(config, data, want) {
-  const systems = new Map(Object.keys(config.systems).map((name) => [name, new System(name)]));
+  const systems = new Map(Object.keys(config.systems).map((name) => [name, new Remote(name, new URL(`./worker.js?system=${name}`, import.meta.url))]));
   const rows = await opened(config, systems, data, want);
   const live = rows.filter((row) => row.turn);
   for (let round = 0; round < config.runs; round++) {
