@@ -24,10 +24,8 @@ INLINE v4f hard_swish(v4f v) {
   return v * gate * v4f_splat(1.0f / 6.0f);
 }
 
-// The long activations, out of line: inlined once a vector of a tile they would be most of its code.
-static __attribute__((noinline)) v4f activate_long(v4f v, int32_t act) {
-  return act == ACTIVATION_SIGMOID ? v4f_sigmoid(v) : v4f_tanh(v);
-}
+// The long activations, out of line in f32_unary.c: inlined once a vector of a tile they would be most of its code.
+v4f activate_long(v4f v, int32_t act);
 
 // One vector of results; `channel` is its first channel.
 INLINE v4f activate(v4f v, const Epilogue *e, int32_t channel) {

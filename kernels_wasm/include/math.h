@@ -12,6 +12,19 @@
 #define LOG2_E 1.44269504088896341f
 #define INFINITE __builtin_inff()
 
+// Where a vector is four scalars, what is long stands once: in the file that defines MATH_IS_HERE.
+#if SIMD
+#define LONG INLINE
+#define LONG_STANDS_HERE 1
+#else
+#define LONG __attribute__((noinline))
+#if defined(MATH_IS_HERE)
+#define LONG_STANDS_HERE 1
+#else
+#define LONG_STANDS_HERE 0
+#endif
+#endif
+
 INLINE v4f v4f_infinite(void) { return v4f_splat(INFINITE); }
 INLINE v4f v4f_nan(void) { return v4f_splat(__builtin_nanf("")); }
 // |a| with the sign of b.
@@ -41,11 +54,15 @@ INLINE v4f v4f_expm1_small(v4f r) {
 }
 
 // e^(u + v) for -121 <= u <= 89 and a small v that u is too coarse to hold.
-INLINE v4f v4f_exp_sum(v4f u, v4f v) {
+#if LONG_STANDS_HERE
+LONG v4f v4f_exp_sum(v4f u, v4f v) {
   const v4f n = v4f_round_even(u * LOG2_E);
   const v4f r = (u - n * LN2_HIGH) - n * LN2_LOW + v;
   return v4f_scale_by_power(v4f_expm1_small(r) + 1.0f, v4i_from_f32(n));
 }
+#else
+v4f v4f_exp_sum(v4f u, v4f v);
+#endif
 
 // e^x; error 1 ULP. What rounds to 0 is not computed: processors take a hundred cycles for a subnormal product.
 INLINE v4f v4f_exp(v4f x) {
@@ -67,7 +84,8 @@ INLINE v4f v4f_expm1(v4f x) {
 }
 
 // ln(x); error 1 ULP. -inf for 0, NaN below.
-INLINE v4f v4f_log(v4f x) {
+#if LONG_STANDS_HERE
+LONG v4f v4f_log(v4f x) {
   const v4i tiny = x < 0x1p-126f;
   const v4f scaled = v4f_select(tiny, x * 0x1p25f, x);
   const v4i exponent = ((v4i)scaled - 0x3f3504f3) >> 23;  // of a mantissa in [sqrt(1/2), sqrt(2))
@@ -87,6 +105,9 @@ INLINE v4f v4f_log(v4f x) {
   const v4f special = v4f_select(x == 0.0f, -v4f_infinite(), v4f_select(x < 0.0f, v4f_nan(), x));
   return v4f_select((x > 0.0f) & (x < v4f_infinite()), (f + tail) + e * LN2_HIGH, special);
 }
+#else
+v4f v4f_log(v4f x);
+#endif
 
 // ln(1 + x) for x >= 0; error 2 ULP.
 INLINE v4f v4f_log1p_positive(v4f x) {

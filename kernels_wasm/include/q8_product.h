@@ -120,7 +120,7 @@ static __attribute__((noinline)) void long_tile(const Source *s, int16_t *scratc
 }
 
 // The tiles [begin, end) of `pixels` pixels with `co` outputs each.
-INLINE void multiply_tiles(const Source *s, const int16_t *w, Target to, int32_t pixels, int32_t co, int32_t begin,
+static void multiply_tiles(const Source *s, const int16_t *w, Target to, int32_t pixels, int32_t co, int32_t begin,
                            int32_t end) {
   const int32_t depth = s->kh * s->kw * s->ci, pairs = (depth + 1) / 2, size = to.is_real ? 4 : 1;
   const float *bias = to.bias;

@@ -5,6 +5,8 @@
 //   Needs: y overlaps x only where it is x.
 //
 // Units: elements.
+#define MATH_IS_HERE
+#include "epilogue.h"
 #include "formulas.h"
 #include "lanes.h"
 #include "math.h"
@@ -26,5 +28,7 @@ INLINE v4f v4f_sign(v4f x) {
   const v4f size = v4f_select(x == 0.0f, v4f_splat(0.0f), v4f_splat(1.0f));
   return v4f_select(x == x, v4f_copysign(size, x), x);
 }
+
+v4f activate_long(v4f v, int32_t act) { return act == ACTIVATION_SIGMOID ? v4f_sigmoid(v) : v4f_tanh(v); }
 
 FLOAT_UNARY_ROWS(UNARY)
