@@ -19,10 +19,11 @@ class Verb:
 
 
 BASE = ("server", "build")
-ALL = ("server", "build", "browser", "native", "test")
+ALL = ("server", "build", "browser", "native", "test", "lab")
 
 VERBS: dict[str, Verb] = {
     "demo": Verb("site.demo", BASE, "set up, build, serve the demo; `--headless` detects and prints"),
+    "serve": Verb("site.serve", BASE, "set up, build, serve the site; `--lab` lets browsers be devices of a program"),
     "test": Verb("judge.run_tests", BASE, "the same set-up and Chromium, then every check and every test"),
     "check": Verb("judge.check", ALL, "all that needs no device; `--fix` repairs, `--docstrings` lists what has none"),
     "setup": Verb("setup.sequence", BASE, "everything that demo does before it serves"),

@@ -20,12 +20,16 @@ def create_app(settings: Settings | None = None) -> FastAPI:
             documentation is broken
     """
     settings = settings or Settings()
-    manifest, studio = read_manifest(settings.site), read_studio(settings.tables)
+    manifest, studio = read_manifest(settings.site), read_studio(settings.tables, settings.lab)
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
     app.include_router(docs_routes(manifest, settings, studio))
     app.include_router(asset_routes(manifest, settings))
     app.include_router(api_routes(manifest, settings))
     app.include_router(page_routes(manifest, settings, studio))
+    if settings.lab:
+        from server.lab.routes import lab_routes  # needs SQLAlchemy, which other servers do without
+
+        app.include_router(lab_routes(settings))
     add_problem_handlers(app)
     app.add_middleware(RequestMiddleware, settings=settings)
     return app

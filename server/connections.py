@@ -93,14 +93,22 @@ class LimitedProtocol(H11Protocol):
         self.stop_write_timer()
         super().resume_writing()
 
+    def handle_websocket_upgrade(self, event: h11.Request) -> None:
+        """Hands the connection over to the WebSocket's protocol, which has limits of its own."""
+        self._end_limits()
+        super().handle_websocket_upgrade(event)
+
     def connection_lost(self, exc: Exception | None) -> None:
         """Stops the timers with the connection, and counts it no more."""
+        self._end_limits()
+        super().connection_lost(exc)
+
+    def _end_limits(self) -> None:
         if self.counted_as is not None:
             self.tally.leave(self.counted_as)
             self.counted_as = None
         self.stop_header_timer()
         self.stop_write_timer()
-        super().connection_lost(exc)
 
     def send_400_response(self, msg: str) -> None:
         """Answers what is no HTTP with a problem document; where an answer is under way, the connection just ends."""

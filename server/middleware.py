@@ -60,19 +60,21 @@ class RequestMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuses the request, or hands it on; either way the answer gets the request id and the security headers."""
-        if scope["type"] != "http":
+        if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return
         scope["request_id"] = secrets.token_hex(8)
+        if scope["type"] == "websocket":
+            await (self._refusal(scope, False) or self.app)(scope, receive, self._with_headers(scope, send))
+            return
         begin, status, started = time.monotonic(), 500, False
+        with_headers = self._with_headers(scope, send)
 
         async def send_with_headers(message: Message) -> None:
             nonlocal status, started
             if message["type"] == "http.response.start":
                 status, started = message["status"], True
-                identity = (b"x-request-id", scope["request_id"].encode())
-                message["headers"] = [*message.get("headers", []), *self.headers, identity]
-            await send(message)
+            await with_headers(message)
 
         client = self.clients.of(scope)
         refusal = self._refusal(scope, self.requests.enter(client) > 0)
@@ -87,6 +89,17 @@ class RequestMiddleware:
             self.requests.leave(client)
             elapsed = 1000 * (time.monotonic() - begin)
             log.info("%s %r %s %.1f ms %s", scope["method"], scope["path"], status, elapsed, scope["request_id"])
+
+    def _with_headers(self, scope: Scope, send: Send) -> Send:
+        """The same, with the request id and the security headers in each answer that begins."""
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] in ("http.response.start", "websocket.http.response.start"):
+                identity = (b"x-request-id", scope["request_id"].encode())
+                message["headers"] = [*message.get("headers", []), *self.headers, identity]
+            await send(message)
+
+        return with_headers
 
     def _refusal(self, scope: Scope, too_many: bool) -> ASGIApp | None:
         """The answer to a request that must not reach the routes.

@@ -40,6 +40,12 @@ class Settings:
     retry_after_s: int = 2  # seconds after which those with 429 or 503 may come again
     trusted_proxies: frozenset[str] = frozenset()  # addresses or networks of proxies, whose word on clients counts
     forwarded_header: str = "X-Forwarded-For"  # in which they name the client
+    lab: bool = False  # serve the lab of devices: browsers that let programs elsewhere compute in them
+    lab_token: str = ""  # who has it may bring a device, or drive one; nobody may while it is empty
+    lab_database: str = "sqlite://"  # SQLAlchemy's address of where results go; this one forgets them at the end
+    lab_devices: int = 64  # that may be in the lab at a time
+    lab_message_bytes: int = 256 << 20  # of a message, such as a model; a longer one ends its connection
+    lab_send_timeout_s: float = 120.0  # seconds that a device or a program may take to read a message
 
 
 def settings_from(environment: Mapping[str, str] = os.environ, **given: Any) -> Settings:

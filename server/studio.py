@@ -61,6 +61,7 @@ class Page:
     title: str
     summary: str
     address: str = ""
+    lab: bool = False  # whether only a server with a lab has it
 
 
 @dataclass(frozen=True)
@@ -72,8 +73,8 @@ class Studio:
     documented: bool = True  # whether the navigation leads to the documentation
 
 
-def read_studio(folder: Path) -> Studio:
-    """The pages that the tables of a folder describe.
+def read_studio(folder: Path, lab: bool = False) -> Studio:
+    """The pages that the tables of a folder describe; with those of a lab if there is one.
 
     Raises: StudioError if a row lacks a field, has one too many, or shares its address
     """
@@ -84,7 +85,7 @@ def read_studio(folder: Path) -> Studio:
         if address in taken:
             raise StudioError(f"the address {address} is taken by another page; choose another slug")
         taken.add(address)
-    return Studio(demos, pages)
+    return Studio(demos, tuple(page for page in pages if lab or not page.lab))
 
 
 def _rows(file: Path, name: str) -> Sequence[dict[str, Any]]:

@@ -21,7 +21,7 @@ RINGS = {
     "ring 2": ("e2e_tests",),
 }
 PROCESSES = {"rings 0 and 1": 8, "ring 2": 4}  # at most; in ring 2 each has a server and browsers of its own
-GROUPS = ("browser", "native", "test")  # of packages: what the set-up itself does without
+GROUPS = ("browser", "native", "test", "lab")  # of packages: what the set-up itself does without
 VULKAN_DRIVERS = (Path("/usr/share/vulkan/icd.d"), Path("/etc/vulkan/icd.d"))
 
 

@@ -1,11 +1,10 @@
 """The verb `demo`: set up, then serve the page, or look at it headless."""
 
 import argparse
-import logging
 
 from build_scripts.errors import BuildError
-from build_scripts.paths import BUILD, ROOT
 from build_scripts.setup.sequence import set_up
+from build_scripts.site.serve import HOST, serve
 from server.settings import Settings, SettingsError, settings_from
 
 
@@ -32,7 +31,7 @@ def run(argv: list[str]) -> int:
         from build_scripts.site.headless import run_headless
 
         return run_headless(not options.not_isolated)
-    return _serve(options.port, settings)
+    return serve(options.port, settings, HOST)
 
 
 def _settings(isolated: bool) -> Settings:
@@ -41,15 +40,3 @@ def _settings(isolated: bool) -> Settings:
         return settings_from() if isolated else settings_from(isolated=False)
     except SettingsError as error:
         raise BuildError(str(error)) from error
-
-
-def _serve(port: int, settings: Settings) -> int:
-    from build_scripts.site.serving import address_of, bound_socket, make_server
-
-    log = BUILD / "server.log"
-    logging.basicConfig(filename=log, level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
-    server = make_server(settings)
-    listener = bound_socket(port)
-    print(f"\nwebinfer is served at {address_of(listener)}   (stop with Ctrl-C; log in {log.relative_to(ROOT)})")
-    server.run(sockets=[listener])
-    return 0

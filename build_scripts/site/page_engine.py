@@ -19,8 +19,8 @@ from build_scripts.site.minify import minify, minify_shader
 from build_scripts.site.wheel import wheel_name
 from build_scripts.steps import Step
 
-# Left out of the browser's wheel: the command line, the native host, and the reference backend, which needs NumPy.
-# Asking for one of them there is a typed error, not a crash.
+# Left out of the browser's wheel: the command line, the native host, the lab's programs, and the reference backend,
+# which needs NumPy. Asking for one of them there is a typed error, not a crash.
 CPYTHON_ONLY = (
     "webinfer/__main__.py",
     "webinfer/cli.py",
@@ -32,6 +32,8 @@ CPYTHON_ONLY = (
     "webinfer/host/kernels_native.py",
     "webinfer/host/native.py",
     "webinfer/host/published_files.py",
+    "webinfer/host/socket_native.py",
+    "webinfer/lab/",
     "webinfer/page/messages.toml",
 )
 READ_TYPES = "webinfer/ops/"  # whose fields' types are read: values that users give are checked against them

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import uvicorn
 
@@ -20,13 +21,13 @@ WAITING = 2048  # connections that the system holds until the server takes them
 OTHER_FILES = 128
 
 
-def bound_socket(port: int) -> socket.socket:
-    """A listening socket on loopback: this port, or the next one that is free; 0 lets the system choose."""
+def bound_socket(port: int, host: str = HOST) -> socket.socket:
+    """A listening socket: this port, or the next one that is free; 0 lets the system choose."""
     for candidate in range(port, port + (PORTS_TRIED if port else 1)):
         listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            listener.bind((HOST, candidate))
+            listener.bind((host, candidate))
             listener.listen(WAITING)
             return listener
         except OSError:
@@ -34,13 +35,17 @@ def bound_socket(port: int) -> socket.socket:
     raise BuildError(f"no free port between {port} and {port + PORTS_TRIED - 1}; choose another with --port")
 
 
-def address_of(listener: socket.socket) -> str:
+def address_of(listener: socket.socket, secure: bool = False) -> str:
     """The address to open."""
-    return f"http://{HOST}:{listener.getsockname()[1]}"
+    host, port = listener.getsockname()[:2]
+    return f"http{'s' * secure}://{host}:{port}"
 
 
-def make_server(settings: Settings) -> uvicorn.Server:
-    """A uvicorn server for these settings, with no more connections and requests than it may open files for."""
+def make_server(settings: Settings, certificate: Path | None = None, key: Path | None = None) -> uvicorn.Server:
+    """A uvicorn server for these settings, with no more connections and requests than it may open files for.
+
+    With a certificate it speaks HTTPS.
+    """
     settings = within_files(settings, allow_files(settings.max_connections + settings.max_requests + OTHER_FILES))
     config = uvicorn.Config(
         create_app(settings),
@@ -48,11 +53,15 @@ def make_server(settings: Settings) -> uvicorn.Server:
         access_log=False,  # server/middleware.py writes the one line of each request
         server_header=False,
         proxy_headers=False,  # server/clients.py reads them, of proxies that were named
-        ws="none",
+        ws="websockets-sansio" if settings.lab else "none",
+        ws_max_size=settings.lab_message_bytes,
+        ws_per_message_deflate=False,  # weights hardly become smaller
         http=protocol_with_limits(settings),
         timeout_keep_alive=settings.keep_alive_timeout_s,
         timeout_graceful_shutdown=3,
         lifespan="off",
+        ssl_certfile=certificate,
+        ssl_keyfile=key,
     )
     return uvicorn.Server(config)
 

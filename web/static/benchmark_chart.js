@@ -24,11 +24,11 @@ export function grouped(own, other) {
   return groups;
 }
 
-/** The chart in this many pixels; `titles` of backends, in the order of their colours. */
+/** The chart in this many pixels; `titles` of backends, in the order of their colours. A row may have a `title` of its own. */
 export function chart(own, other, titles, width) {
   const names = Object.keys(titles);
   const groups = grouped(own, other);
-  const label = own ? 72 : 120;
+  const label = Math.max(own ? 72 : 120, ...(own?.rows ?? []).map(({ title = "" }) => Math.min(7 * title.length + 8, width / 2.5)));
   const whole = width - label - 90;
   const made = svg("svg", { width, role: "img", class: "bars" });
   made.append(svg("defs", {}, svg("pattern", { id: "hatch", width: 5, height: 5, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" }, svg("rect", { width: 2.4, height: 5, class: "hatch" }))));
@@ -39,7 +39,7 @@ export function chart(own, other, titles, width) {
     made.append(text(0, y + 15, named(model), "model"));
     y += HEAD;
     for (const row of rows) {
-      const backend = titles[row.backend] ?? row.backend;
+      const backend = row.title ?? titles[row.backend] ?? row.backend;
       const title = row.whose === "other" ? `${backend}, other’s` : backend;
       const below = row.whose === "other" && rows.some((one) => one.whose === "own" && one.backend === row.backend);
       made.append(text(label - 8, y + 12.5, below ? "other’s" : title, "label"));

@@ -43,13 +43,14 @@ ALLOWED = {
     "tasks": EVERYTHING,
     "package": EVERYTHING,
     "webnn": EVERYTHING,
+    "lab": EVERYTHING,
     "page": EVERYTHING,
     "cli": EVERYTHING,
     "dump": EVERYTHING,
     "__init__": EVERYTHING,
     "__main__": EVERYTHING,
 }
-PLATFORM = {"js", "pyodide", "pyodide_js", "_pyodide", "wasmtime", "wgpu"}
+PLATFORM = {"js", "pyodide", "pyodide_js", "_pyodide", "wasmtime", "wgpu", "websockets"}
 LAZY_NUMPY = {"tensor", "cli"}  # where numpy may be imported inside a function, for those who have it
 STANDARD_OR_JINJA = {"jinja2", "markupsafe"}
 BANNED_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "manager"}

@@ -15,6 +15,7 @@ load          a model, ready to run; `help(webinfer.load)` explains its options
 Session       a loaded model: run, plan, profile, tune, verify, close
 pipeline      a task by its name; `webinfer.tasks` has them all, with options
 load_sync     as load, for scripts; run_sync waits for anything else that is awaited
+lab           other devices: a browser that lets itself be driven from here
 capabilities  what this machine or browser offers, and what would help
 GraphBuilder  a model built in Python; register_operator adds operators of one's own
 
@@ -44,7 +45,7 @@ from webinfer.errors import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from webinfer import tasks
+    from webinfer import lab, tasks
     from webinfer.authoring.builder import GraphBuilder
     from webinfer.authoring.registration import operators, register_operator, unregister_operator
     from webinfer.dtypes import DType
@@ -85,6 +86,7 @@ __all__ = [
     "WebinferError",
     "capabilities",
     "configure",
+    "lab",
     "load",
     "load_sync",
     "operators",
@@ -149,8 +151,8 @@ def __getattr__(name: str) -> object:
     """Public names are imported on first use, so that the leaves stay cheap to import."""
     import importlib
 
-    if name == "tasks":
-        return importlib.import_module("webinfer.tasks")
+    if name in ("lab", "tasks"):
+        return importlib.import_module(f"webinfer.{name}")
     if name == "__version__":
         return importlib.import_module("webinfer.version").VERSION
     if name in _HOMES:

@@ -1,4 +1,4 @@
-"""The command line: `webinfer inspect | run | bench | verify | tune | compile | chat | dump`."""
+"""The command line: `webinfer inspect | run | bench | verify | tune | compile | chat | dump | devices`."""
 
 from __future__ import annotations
 
@@ -108,6 +108,12 @@ def _add_compilers(verbs: Any) -> None:
     sub.add_argument("model", help="a model file, a URL, or the name of a known model")
     sub.add_argument("--to", type=Path, required=True, metavar="DIR", help="folder for the files")
     sub.set_defaults(verb=_dump)
+    text = "list the devices of a lab, or write what was tuned on them"
+    sub = verbs.add_parser("devices", help=text, description=text)
+    sub.add_argument("--lab", metavar="ADDRESS", help="what the lab's server printed (default: WEBINFER_LAB)")
+    sub.add_argument("--results", action="store_true", help="print what they answered instead, as JSON lines")
+    sub.add_argument("--tunings", type=Path, metavar="FILE", help="write a tuning log, for tune --import")
+    sub.set_defaults(verb=_devices)
     text = "compile a model into one file that runs without Python"
     sub = verbs.add_parser("compile", help=text, description=text)
     sub.add_argument("model", help="a model file, a URL, or the name of a known model")
@@ -269,6 +275,13 @@ async def _tune(args: argparse.Namespace) -> int:
         print(await session.tune(args.budget_ms, _show_progress if sys.stderr.isatty() else None))
         if args.log is not None:
             args.log.write_text(await session.export_tuning(), encoding="utf-8")
+    return 0
+
+
+async def _devices(args: argparse.Namespace) -> int:
+    from webinfer.lab.command import show  # which other verbs may do without
+
+    await show(args.lab, args.results, args.tunings)
     return 0
 
 

@@ -185,6 +185,21 @@ class ModelDesk:
         rows = [{**dataclasses.asdict(each), "node": nodes.get(each.value, -1)} for each in report.differences]
         return {"ok": report.ok, "backend": report.backend, "against": report.against, "differences": rows}
 
+    async def tune(self, backend: str, budget_ms: float = 10_000) -> Answer:
+        """Kernels timed on this device, the faster ones in use from now on: what was gained, and the log's lines."""
+        found = await self._session(backend).tune(budget_ms, self._step)
+        told = {name: getattr(found, name) for name in ("timed", "known", "shapes", "gain", "lines")}
+        return {**told, "about": dataclasses.asdict(found.about), "verdict": dataclasses.asdict(found.verdict)}
+
+    async def export_tuning(self, backend: str) -> Answer:
+        """All that was found on this device, as the lines of a log."""
+        return {"lines": await self._session(backend).export_tuning()}
+
+    async def import_tuning(self, backend: str, lines: str) -> Answer:
+        """Takes over lines of a log: how many, and how many are of other devices."""
+        taken, skipped = await self._session(backend).import_tuning(lines)
+        return {"taken": taken, "skipped": skipped}
+
     def close(self) -> None:
         """Frees the model and its sessions."""
         for backend in list(self._sessions):
@@ -216,7 +231,9 @@ class ModelDesk:
         return wanted
 
 
-ACTIONS = ("open", "plan", "graph", "run", "time", "profile", "verify")
+ACTIONS = (
+    "open", "plan", "graph", "run", "time", "profile", "verify", "tune", "export_tuning", "import_tuning",
+)  # fmt: skip
 
 
 def _members(source: Any) -> list[str]:

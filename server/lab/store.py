@@ -1,0 +1,140 @@
+"""What was measured on devices, in a database: SQLite in a file, or any that SQLAlchemy has an address for."""
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import (
+    JSON,
+    Column,
+    DateTime,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    UniqueConstraint,
+    create_engine,
+    delete,
+    insert,
+    select,
+)
+from sqlalchemy.exc import SQLAlchemyError
+
+MAX_VALUE_CHARS = 256_000  # of an answer's JSON that is kept whole
+MAX_LINES = 20_000  # of one tuning log
+PLACE = ("adapter", "browser", "engine")  # what a line of a tuning log says of where it holds
+
+TABLES = MetaData()
+RESULTS = Table(
+    "lab_results", TABLES,
+    Column("id", Integer, primary_key=True),
+    Column("at", DateTime(timezone=True), nullable=False),
+    Column("device", String(40), nullable=False),
+    Column("about", JSON, nullable=False),
+    Column("action", String(40), nullable=False, index=True),
+    Column("model", String(200), nullable=False),
+    Column("backend", String(40), nullable=False),
+    Column("value", JSON, nullable=False),
+)  # fmt: skip
+TUNINGS = Table(
+    "lab_tunings", TABLES,
+    Column("id", Integer, primary_key=True),
+    Column("at", DateTime(timezone=True), nullable=False),
+    Column("device", String(40), nullable=False),
+    *(Column(name, String(200), nullable=False) for name in PLACE),
+    Column("key", String(500), nullable=False),
+    Column("line", JSON, nullable=False),
+    UniqueConstraint(*PLACE, "key"),
+)  # fmt: skip
+
+
+class StoreError(Exception):
+    """The database cannot be opened, read or written; the message says why."""
+
+
+class Store:
+    """The lab's database. Every method waits for it: call them from a thread."""
+
+    def __init__(self, address: str) -> None:
+        try:
+            self.engine = create_engine(address, pool_pre_ping=True)
+            TABLES.create_all(self.engine)
+        except (SQLAlchemyError, ImportError, ValueError) as error:
+            raise StoreError(f"the lab's database cannot be opened: {_first_line(error)}") from error
+
+    def add_result(self, device: str, about: Mapping[str, Any], facts: Mapping[str, str], value: Any) -> None:
+        """Keeps what a device answered; `facts` are its action, model and backend.
+
+        Raises: StoreError
+        """
+        if len(json.dumps(value)) > MAX_VALUE_CHARS:
+            value = {"too_long": True}
+        row = {"at": datetime.now(UTC), "device": device, "about": dict(about), **facts, "value": value}
+        self._write([insert(RESULTS).values(row)])
+
+    def add_tunings(self, device: str, text: str) -> int:
+        """Keeps the lines of a tuning log, each in place of an earlier one of the same key; how many.
+
+        Raises: StoreError, also for lines that are none
+        """
+        lines = {}
+        for line in text.splitlines()[:MAX_LINES]:
+            row = _line(line)
+            place = [str(row[name])[:200] for name in PLACE]
+            lines[(*place, str(row.get("plan", row.get("key")))[:500])] = row
+        at, work = datetime.now(UTC), list[Any]()
+        for (*place, key), row in lines.items():
+            where = dict(zip(PLACE, place, strict=True)) | {"key": key}
+            work.append(delete(TUNINGS).where(*(TUNINGS.c[name] == value for name, value in where.items())))
+            work.append(insert(TUNINGS).values({"at": at, "device": device, **where, "line": row}))
+        self._write(work)
+        return len(lines)
+
+    def results(self, limit: int = 500) -> list[dict[str, Any]]:
+        """The latest answers, the newest first.
+
+        Raises: StoreError
+        """
+        rows = self._read(select(RESULTS).order_by(RESULTS.c.id.desc()).limit(limit))
+        return [{**row, "at": row["at"].isoformat(timespec="seconds")} for row in rows]
+
+    def tunings(self) -> str:
+        """All that was tuned, as the lines of a tuning log.
+
+        Raises: StoreError
+        """
+        return "".join(json.dumps(row["line"]) + "\n" for row in self._read(select(TUNINGS).order_by(TUNINGS.c.id)))
+
+    def close(self) -> None:
+        """Lets the database go."""
+        self.engine.dispose()
+
+    def _write(self, work: list[Any]) -> None:
+        try:
+            with self.engine.begin() as connection:
+                for statement in work:
+                    connection.execute(statement)
+        except SQLAlchemyError as error:
+            raise StoreError(f"the lab's database took nothing: {_first_line(error)}") from error
+
+    def _read(self, query: Any) -> list[dict[str, Any]]:
+        try:
+            with self.engine.connect() as connection:
+                return [dict(row._mapping) for row in connection.execute(query)]
+        except SQLAlchemyError as error:
+            raise StoreError(f"the lab's database cannot be read: {_first_line(error)}") from error
+
+
+def _line(text: str) -> dict[str, Any]:
+    try:
+        row = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise StoreError("a line of a tuning log is no JSON") from error
+    if not isinstance(row, dict) or not {*PLACE} <= {*row} or not ({"key", "plan"} & {*row}):
+        raise StoreError("a line of a tuning log does not say what it is of, or where it holds")
+    return row
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
