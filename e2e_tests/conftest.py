@@ -19,7 +19,7 @@ from build_scripts.paths import IMAGES, ROOT, SITE
 from build_scripts.setup import other_browsers
 from build_scripts.setup.chromium import driver, launch_options
 from e2e_tests.browsers import Firefox, WebKit
-from e2e_tests.pages import DemoPage
+from e2e_tests.pages import ELSEWHERE, DemoPage
 
 CI = os.environ.get("WEBINFER_CI") == "1"
 SOFTWARE_VULKAN = (
@@ -51,7 +51,8 @@ def _serve(*options: str) -> Iterator[str]:
     if not (SITE / "manifest.json").is_file():
         _missing("the site is not built: python3 -m build_scripts setup")
     command = [sys.executable, "-m", "e2e_tests.serve", *options]
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    hosts = {"WEBINFER_SERVER_HOSTS": f"127.0.0.1,localhost,::1,{ELSEWHERE}"}
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, env={**os.environ, **hosts})
     try:
         assert process.stdout is not None
         address = process.stdout.readline().strip()
@@ -69,6 +70,13 @@ def address() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
+def insecure_address(address: str) -> str:
+    """The same server as another machine names it over plain HTTP: its pages are no secure contexts."""
+    assert "127.0.0.1" in address
+    return address.replace("127.0.0.1", ELSEWHERE)
+
+
+@pytest.fixture(scope="session")
 def bare_address() -> Iterator[str]:
     """The address of a server that does not isolate its pages."""
     yield from _serve("--not-isolated")
@@ -79,7 +87,8 @@ def _launch(playwright: Playwright, *more: str, **options: Any) -> Iterator[Brow
         chosen = launch_options(**{"without": SPARE, **options})
     except BuildError as error:
         _missing(str(error))
-    browser = playwright.chromium.launch(**{**chosen, "args": [*chosen["args"], *more]})
+    names = f"--host-resolver-rules=MAP {ELSEWHERE} 127.0.0.1"
+    browser = playwright.chromium.launch(**{**chosen, "args": [*chosen["args"], names, *more]})
     yield browser
     browser.close()
 

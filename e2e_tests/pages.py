@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Worker
 
+ELSEWHERE = "elsewhere.test"  # the tests' server by a name that does not count as this machine's
 LIMIT_S = 120  # a cold start on a busy machine with a software adapter
 GPU_TROUBLE = re.compile(
     r"uncaptured|GPUValidationError|GPUInternalError|GPUOutOfMemoryError|\[Invalid ", re.IGNORECASE

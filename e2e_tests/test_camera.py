@@ -27,6 +27,9 @@ LISTEN = """() => {
     return postMessage.call(this, message, ...more);
   };
 }"""
+# Memory grows by a fifth at a time, and a fragmented heap may need one such growth at any moment. A leak of one crop of
+# 128 x 128 x 3 floats a frame would need four.
+ONE_GROWTH = 1.25
 CAMERAS_STOPPED = "document.getElementById('video').srcObject === null"
 
 
@@ -104,7 +107,7 @@ def test_frames_leave_nothing_behind(demo: Demo, browser_that_films_the_photo: B
     before = engine.evaluate(HELD)
     _wait_for_frames(page, 150)
     after = engine.evaluate(HELD)
-    assert after["bytes"] == before["bytes"]
+    assert after["bytes"] <= ONE_GROWTH * before["bytes"]
     assert after["objects"] - before["objects"] < 100  # a leak of one object a frame would be 150
 
 

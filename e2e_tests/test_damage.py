@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Route
 
-from e2e_tests.pages import DemoPage
+from e2e_tests.pages import ELSEWHERE, DemoPage
 from e2e_tests.test_startup import files_asked_for, took_the_long_way, wait_until_stored
 
 Demo = Callable[..., DemoPage]
@@ -46,10 +46,10 @@ class Altering:
 
     def __call__(self, route: Route) -> None:
         self.asked += 1
-        if self.asked > self.times:
+        if self.asked > self.times or route.request.method == "HEAD":
             route.continue_()
             return
-        answer = route.fetch()
+        answer = route.fetch(url=route.request.url.replace(ELSEWHERE, "127.0.0.1"))  # only the browser knows that name
         body = bytearray(answer.body())
         for number in range(self.count):
             body[len(body) // 2 + number * 1009] ^= 1
@@ -153,6 +153,22 @@ def test_an_altered_script_ends_its_worker_and_the_next_one_runs(demo: Demo, scr
     page = demo("?backend=wasm", broken=("**/" + script.split("/")[1], alter))
     assert len(page.wait_for_result()["faces"]) == 1
     assert told(page, f"{script} came damaged")
+
+
+@pytest.mark.parametrize("script", ["page", "results/detections"])  # named by the page itself; imported by its script
+def test_an_altered_script_of_the_page_never_runs_and_trying_again_helps(demo: Demo, script: str) -> None:
+    def alter(route: Route) -> None:
+        answer = route.fetch()
+        headers = {k: v for k, v in answer.headers.items() if k not in ("content-encoding", "content-length")}
+        route.fulfill(status=200, body=answer.body() + b"\nglobalThis.altered = true;\n", headers=headers)
+
+    page = demo("?backend=wasm", broken=(f"**/static-*/{script}.js", alter))
+    assert page.wait_for("error", lambda: page.error)["code"] == "download"
+    assert page.page.evaluate("globalThis.altered") is None
+    page.mended = True
+    page.page.locator("a:visible, button:visible").filter(has_text="Try again").click()
+    assert len(page.wait_for_result()["faces"]) == 1
+    page.complaints.clear()  # the browser itself reports the script
 
 
 def test_a_damaged_tuning_is_ignored_and_told(demo: Demo, photo: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Route
 
 from e2e_tests.pages import DemoPage
+from e2e_tests.test_damage import Altering
 
 Demo = Callable[..., DemoPage]
 SILENCE_S = 60
@@ -48,6 +49,21 @@ def test_without_isolation_the_page_works_and_says_why_it_has_one_thread(demo: D
     text = page.text("#capabilities")
     assert "one thread" in text
     assert "Cross-Origin-Opener-Policy" in text
+
+
+def test_over_plain_http_from_another_machine_the_page_works_and_files_are_still_checked(
+    demo: Demo, insecure_address: str
+) -> None:
+    page = demo("", address=insecure_address)
+    assert page.page.evaluate("[isSecureContext, Boolean(crypto.subtle), Boolean(navigator.gpu)]") == [False] * 3
+    result = page.wait_for_result()
+    assert (result["backend"], len(result["faces"])) == ("wasm", 1)
+    page.page.locator("#capabilities-box summary").click()
+    assert "so one thread is used\n\nopen the page over https or as localhost" in page.text("#capabilities")
+    page.complaints.clear()  # Chromium says that it ignores the headers that isolate
+    page = demo("", address=insecure_address, broken=("**/*.tflite", Altering(1)))
+    assert ".tflite" in page.wait_for_error("integrity")["message"]
+    page.complaints.clear()
 
 
 def test_without_isolation_strict_threads_are_a_typed_error_and_others_a_reason(demo: Demo, bare_address: str) -> None:

@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from server.demo_code import code_of
 from server.docs import DocsPage, Section
+from server.integrity import import_map, integrity_of
 from server.manifest import Manifest
 from server.settings import Settings
 from server.studio import Demo, Page, Studio
@@ -29,6 +30,8 @@ class Frame:
 
     version: str  # of the engine
     assets: dict[str, str]  # logical name -> URL
+    integrity: dict[str, str]  # logical name of a script or style sheet -> value of its integrity attribute
+    import_map: Markup  # JSON text with the integrity of scripts that scripts import
     navigation: tuple[Link, ...]
 
 
@@ -70,7 +73,9 @@ def frame_of(manifest: Manifest, studio: Studio, here: str) -> Frame:
     """The frame of the page at this address."""
     links = [(page.address, page.menu) for page in studio.pages] + [("/docs", "Documentation")] * studio.documented
     shown = tuple(Link(address, title, address == here) for address, title in links)
-    return Frame(manifest.engine, manifest.urls, shown)
+    files = {name: manifest.assets[url] for name, url in manifest.urls.items() if name.endswith((".js", ".css"))}
+    hashes = {name: integrity_of(asset.sha256) for name, asset in files.items()}
+    return Frame(manifest.engine, manifest.urls, hashes, import_map(manifest), shown)
 
 
 def task_view(manifest: Manifest, studio: Studio, demo: Demo, data: Markup) -> TaskView:

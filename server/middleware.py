@@ -96,7 +96,9 @@ class RequestMiddleware:
         async def with_headers(message: Message) -> None:
             if message["type"] in ("http.response.start", "websocket.http.response.start"):
                 identity = (b"x-request-id", scope["request_id"].encode())
-                message["headers"] = [*message.get("headers", []), *self.headers, identity]
+                own = message.get("headers", [])  # a page's own security policy stands instead of that of all answers
+                said = {name for name, _ in own}
+                message["headers"] = [*own, *(pair for pair in self.headers if pair[0] not in said), identity]
             await send(message)
 
         return with_headers

@@ -9,6 +9,8 @@ from fastapi import Request, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from server.etags import etag_of, matches
+from server.integrity import policy_with
+from server.middleware import CONTENT_SECURITY_POLICY
 from server.routes_assets import chosen_encoding
 from server.settings import Settings
 
@@ -35,12 +37,18 @@ def _packed(body: bytes) -> bytes:
     return gzip.compress(body, compresslevel=9, mtime=0)
 
 
+@lru_cache(maxsize=256)
+def _policy(body: bytes) -> str:
+    return policy_with(CONTENT_SECURITY_POLICY, body.decode())
+
+
 def page_response(body: bytes, request: Request) -> Response:
     """The page, compressed for who takes that, or 304 without a body if the client has this very version."""
     encoding = chosen_encoding({"gzip": None}, request.headers)
     sent = _packed(body) if encoding else body
     etag = etag_of(sent)
     headers = {"ETag": etag, "Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
+    headers["Content-Security-Policy"] = _policy(body)
     if matches(request.headers.get("if-none-match"), etag):
         return Response(status_code=304, headers=headers)
     if encoding:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from build_scripts.errors import BuildError
 from build_scripts.setup.sequence import set_up
+from server.integrity import policy_with
 from server.manifest import Manifest, read_manifest
 from server.middleware import CONTENT_SECURITY_POLICY
 from server.routes_assets import SERVICE_WORKER
@@ -106,9 +107,11 @@ def relative(page: str, address: str, isolate: bool) -> str:
         folder = target and not posixpath.splitext(target)[1] and not target.endswith("/")
         return f"{match[1]}{root}{target}{'/' if folder else ''}"
 
-    policy = "; ".join(part for part in CONTENT_SECURITY_POLICY.split("; ") if not part.startswith(HEADER_ONLY))
+    page = ISLAND.sub(f'"{root}', ADDRESS.sub(seen, page))
+    allowed = policy_with(CONTENT_SECURITY_POLICY, page)
+    policy = "; ".join(part for part in allowed.split("; ") if not part.startswith(HEADER_ONLY))
     meta = f'<meta charset="utf-8">\n  <meta http-equiv="Content-Security-Policy" content="{policy}">'
-    page = ISLAND.sub(f'"{root}', ADDRESS.sub(seen, page)).replace('<meta charset="utf-8">', meta, 1)
+    page = page.replace('<meta charset="utf-8">', meta, 1)
     return page.replace("<html ", '<html data-isolate="1" ', 1) if isolate else page
 
 

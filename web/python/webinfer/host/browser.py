@@ -208,7 +208,8 @@ class BrowserHost:
             Capability("wasm", True, value=f"{build} build"),
             _capability(
                 "isolated", isolated, "the page is not cross-origin isolated, so one thread is used",
-                "send Cross-Origin-Opener-Policy: same-origin and Cross-Origin-Embedder-Policy: require-corp",
+                "send Cross-Origin-Opener-Policy: same-origin and Cross-Origin-Embedder-Policy: require-corp"
+                if getattr(js, "isSecureContext", True) else "open the page over https or as localhost",
             ),
             _capability(
                 "threads", not one_thread, one_thread, "isolate the page and run the engine in a worker",
