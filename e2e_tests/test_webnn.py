@@ -13,7 +13,7 @@ from build_scripts.judge.wpt import count, run_suite
 from build_scripts.paths import ROOT
 from e2e_tests.pages import DemoPage
 
-SAMPLE = Path(__file__).with_name("samples") / "lenet.js"
+SAMPLES = Path(__file__).with_name("samples")
 SUITE = ROOT.parent / "shared" / "wpt" / "src"
 PART = r"conformance_tests/(relu|concat|tensor)\.|validation_tests/(conv2d|gather)\."
 ONE_LINE = '<script type="module" src="/webnn.mjs"></script>'
@@ -69,13 +69,14 @@ def page(browser: Browser, address: str) -> Iterator[Page]:
 
     def other(route: Route) -> None:
         name = route.request.url.rpartition("/")[2]
-        bodies = {"other.html": ONE_LINE, "lenet_worker.js": WORKER, "lenet.js": SAMPLE.read_text()}
+        samples = {path.name: path.read_text() for path in (SAMPLES / "lenet.js", SAMPLES / "webnn_counts.js")}
+        bodies = {"other.html": ONE_LINE, "lenet_worker.js": WORKER, **samples}
         kind = "text/html" if name.endswith("html") else "text/javascript"
         headers = {"Content-Type": kind, "Cross-Origin-Embedder-Policy": "require-corp"}
         route.fulfill(body=bodies[name], headers={**headers, "Cross-Origin-Opener-Policy": "same-origin"})
 
     found = browser.new_page()
-    found.route("**/{other.html,lenet.js,lenet_worker.js}", other)
+    found.route("**/{other.html,lenet.js,lenet_worker.js,webnn_counts.js}", other)
     found.goto(f"{address}/other.html")
     found.wait_for_function("() => navigator.ml")
     yield found
@@ -98,6 +99,23 @@ def test_a_page_that_asks_for_no_context_fetches_one_file(page: Page) -> None:
     fetched = page.evaluate("performance.getEntriesByType('resource').map(({ name }) => name)")
     ours = [name.rpartition("/")[2] for name in fetched if not name.endswith(".ico")]
     assert ours == ["webnn.mjs", "webnn.js"]
+
+
+RESULTS = [[10, 11, 12, 14, 16], [20, 22, 24, 27, 30], [10, 11, 12, 14, 16], [20, 22, 24, 27, 30]]
+
+
+def test_a_dispatch_on_the_gpu_is_one_submit_without_copies(page: Page) -> None:
+    found = page.evaluate("async () => (await import('/webnn_counts.js')).countedRuns({ deviceType: 'gpu' })")
+    assert found["results"] == RESULTS
+    assert found["again"] == {"submits": 3}
+    assert found["others"] == {"submits": 2}
+    assert found["read"] == found["into"] == {"submits": 1, "copied": 20}
+    assert found["write"] == {"written": 40}
+
+
+def test_python_takes_no_part_in_a_dispatch_on_the_processor(page: Page) -> None:
+    found = page.evaluate("async () => (await import('/webnn_counts.js')).countedRuns({ deviceType: 'cpu' })")
+    assert found == {"results": RESULTS, "again": {}, "others": {}, "read": {}, "into": {}, "write": {}}
 
 
 def test_a_tensor_is_a_buffer_that_shaders_share(page: Page) -> None:

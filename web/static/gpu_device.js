@@ -3,6 +3,7 @@
 
 import { settled } from "./gpu_wait.js";
 
+const STAGING_BYTES = 2 ** 25; // that `read` keeps
 const SCOPES = ["internal", "out-of-memory", "validation"];
 const BINDINGS = {
   read: { buffer: { type: "read-only-storage" } },
@@ -57,6 +58,7 @@ class Device {
     this.lost = "";
     this.waiting = new Set(); // what a loss refuses
     this.errors = [];
+    this.staging = []; // buffers of `read` for the next one, the newest last
     this.pipelines = [];
     this.layouts = new Map();
     this.adapterInfo = adapter.info ?? {};
@@ -184,24 +186,34 @@ class Device {
     await this.unlessLost(this.software ? done : settled(this.gpu.queue, done));
   }
 
-  /** The first `nbytes` bytes of a GPUBuffer. */
-  async read(buffer, nbytes) {
+  /** What `use` makes of the first `nbytes` bytes of a GPUBuffer, which are there during its call; else a copy of them. */
+  async read(buffer, nbytes, use = (bytes) => bytes.slice()) {
     this.check();
-    const size = Math.ceil(nbytes / 4) * 4;
-    const usage = GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST;
-    const staging = await this.scoped(() => {
-      const made = this.gpu.createBuffer({ size: Math.max(16, size), usage });
+    const copied = Math.ceil(nbytes / 4) * 4;
+    const size = Math.max(16, copied);
+    const at = this.staging.findIndex((kept) => kept.size === size);
+    let [staging] = at < 0 ? [null] : this.staging.splice(at, 1);
+    const checked = this.scoped(() => {
+      staging ??= this.gpu.createBuffer({ label: "read", size, usage: GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST });
       const encoder = this.gpu.createCommandEncoder();
-      encoder.copyBufferToBuffer(buffer, 0, made, 0, size);
+      encoder.copyBufferToBuffer(buffer, 0, staging, 0, copied);
       this.gpu.queue.submit([encoder.finish()]);
-      return made;
     });
     try {
-      const mapped = staging.mapAsync(GPUMapMode.READ);
-      await this.unlessLost(this.software ? mapped : settled(this.gpu.queue, mapped));
-      return new Uint8Array(staging.getMappedRange(), 0, nbytes).slice();
+      const mapped = staging ? staging.mapAsync(GPUMapMode.READ) : checked;
+      const there = this.unlessLost(this.software ? mapped : settled(this.gpu.queue, mapped));
+      there.catch(() => {}); // what was checked says more
+      await checked;
+      await there;
+      const found = use(new Uint8Array(staging.getMappedRange(), 0, nbytes));
+      staging.unmap();
+      this.staging.push(staging);
+      return found;
+    } catch (error) {
+      staging?.destroy();
+      throw error;
     } finally {
-      staging.destroy();
+      while (this.staging.reduce((sum, kept) => sum + kept.size, 0) > STAGING_BYTES) this.staging.shift().destroy();
     }
   }
 

@@ -41,14 +41,17 @@ export class Program {
       if (bytes.length) gpu.queue.writeBuffer(uniform, 0, bytes);
       this.buffers.push(uniform);
     });
-    this.steps = dispatches.map(({ label, pipeline, bindings, groups }) => {
-      const made = this.device.pipelines[pipeline];
-      const entries = bindings.map(([buffer, offset, size], binding) => ({
-        binding,
-        resource: { buffer: this.buffers[buffer], offset, size },
-      }));
-      return { made, group: gpu.createBindGroup({ label, layout: made.layout, entries }), groups };
-    });
+    this.steps = dispatches.map(({ label, pipeline, bindings, groups }) => (
+      this.bound({ label, made: this.device.pipelines[pipeline], bindings, groups }, new Map())));
+  }
+
+  /** A step with other buffers, by their numbers, in the place of the program's own. */
+  bound(step, others) {
+    const entries = step.bindings.map(([number, offset, size], binding) => ({
+      binding,
+      resource: { buffer: others.get(number) ?? this.buffers[number], offset, size },
+    }));
+    return { ...step, group: this.device.gpu.createBindGroup({ label: step.label, layout: step.made.layout, entries }) };
   }
 
   /** Copies bytes to the start of a buffer, ordered before the next run. */
@@ -65,12 +68,12 @@ export class Program {
     });
   }
 
-  encode(encoder, first, count, repeats = 1, options = null) {
+  encode(encoder, first, count, repeats = 1, options = null, steps = this.steps) {
     const pass = encoder.beginComputePass(options ?? {});
     let current = null;
     for (let round = 0; round < repeats; round++) {
       for (let i = first; i < first + count; i++) {
-        const { made, group, groups } = this.steps[i];
+        const { made, group, groups } = steps[i];
         if (made !== current) pass.setPipeline((current = made).pipeline);
         pass.setBindGroup(0, group);
         pass.dispatchWorkgroups(groups[0], groups[1], groups[2]);
@@ -194,15 +197,6 @@ export class Program {
       copies.forEach(({ buffer, offset, size }, i) => size && encoder.copyBufferToBuffer(this.buffers[buffer], offset, made[i], 0, size));
     });
     return { buffers: made, checked: checked?.then(() => { this.proven = true; }) };
-  }
-
-  /** Submits a range at once and copies what JSON `reads` names into these buffers; a promise of what error scopes say, or null. */
-  into(first, count, reads, buffers) {
-    const { copies } = this.reading(reads);
-    const checked = this.submitChecked(first, count, (encoder) => {
-      copies.forEach(({ buffer, offset, size }, i) => encoder.copyBufferToBuffer(this.buffers[buffer], offset, buffers[i], 0, size));
-    });
-    return checked?.then(() => { this.proven = true; }) ?? null;
   }
 
   /** Takes back a buffer of `keep` for a later run. */

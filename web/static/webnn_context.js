@@ -79,12 +79,15 @@ export class MLContext {
     tensor.check();
     if (!tensor.readable) refuse("the tensor is not readable");
     if (into && into.length < tensor.nbytes) refuse(`outputData has ${into.length} bytes, the tensor ${tensor.nbytes}`);
-    const data = await inside.pending(inside.timeline.read(tensor.number), tensor.waiting);
-    if (!into) return data;
-    const target = bytesOf(more[0], "outputData"); // it may have been detached meanwhile
-    if (target.length < tensor.nbytes) refuse("outputData was detached or shrunk");
-    target.set(new Uint8Array(data));
-    return undefined;
+    const use = (bytes, transferred) => {
+      if (!into) return transferred ? bytes.buffer : bytes.slice().buffer;
+      const target = bytesOf(more[0], "outputData"); // it may have been detached meanwhile
+      if (target.length < tensor.nbytes) refuse("outputData was detached or shrunk");
+      inside.check();
+      if (!tensor.destroyed) target.set(bytes);
+      return undefined;
+    };
+    return inside.pending(inside.timeline.read(tensor.number, use), tensor.waiting);
   }
 
   writeTensor(given, data) {
@@ -96,7 +99,7 @@ export class MLContext {
     tensor.check();
     if (!tensor.writable) refuse("the tensor is not writable");
     if (bytes.length !== tensor.nbytes) refuse(`inputData has ${bytes.length} bytes, the tensor ${tensor.nbytes}`);
-    inside.timeline.write(tensor.number, Uint8Array.from(bytes));
+    inside.timeline.write(tensor.number, bytes);
   }
 
   dispatch(given, inputs, outputs) {

@@ -22,14 +22,19 @@ export class Processor {
     this.#tensors.get(number)?.set(bytes);
   }
 
-  /** A copy of a tensor's bytes. */
-  read(number) {
-    return this.#tensors.get(number).slice().buffer;
+  /** As `write`, of bytes that nobody else has any more. */
+  adopt(number, bytes) {
+    if (this.#tensors.has(number)) this.#tensors.set(number, bytes);
+  }
+
+  /** What `use` makes of a tensor's bytes, which are there during its call. */
+  read(number, use = (bytes) => bytes.slice().buffer) {
+    return use(this.#tensors.get(number), false);
   }
 
   async load(number, graph) {
     this.#graphs.set(number, graph);
-    if (graph.run || this.#memories.length >= MEMORIES) return;
+    if (graph.facts.kind === "here" || this.#memories.length >= MEMORIES) return;
     const memory = new WebAssembly.Memory({ initial: FIRST_PAGES, maximum: MAX_PAGES });
     const { exports } = await WebAssembly.instantiate(graph.module, { env: { memory } });
     this.#memories.unshift({ memory, exports, holds: 0 });
@@ -44,7 +49,12 @@ export class Processor {
 
   /** The bytes of a memory that holds the graph, and a function that runs it. A page has few memories: graphs take turns. */
   #resident(number) {
-    const { facts, fixed } = this.#graphs.get(number);
+    const { facts, fixed, program, run: withThreads } = this.#graphs.get(number);
+    const call = ({ run }) => run(facts.program, 0, facts.steps, 0, 1);
+    if (facts.kind === "here") {
+      const { memory, exports } = program;
+      return { facts, bytes: new Uint8Array(memory.buffer), run: withThreads ?? (() => call(exports)) };
+    }
     const found = this.#memories.find(({ holds }) => holds === number) ?? this.#memories[0];
     this.#memories.splice(this.#memories.indexOf(found), 1);
     this.#memories.push(found);
@@ -55,16 +65,11 @@ export class Processor {
       new Uint8Array(memory.buffer).set(fixed, facts.base);
       found.holds = number;
     }
-    return { facts, bytes: new Uint8Array(memory.buffer), run: () => exports.run(facts.program, 0, facts.steps, 0, 1) };
+    return { facts, bytes: new Uint8Array(memory.buffer), run: () => call(exports) };
   }
 
   /** Inputs in, one call, outputs out; `inputs` and `outputs` are tensors' numbers by name. */
   dispatch(number, inputs, outputs) {
-    const { run: held } = this.#graphs.get(number);
-    if (held) {
-      const names = [inputs, outputs].map(Object.keys);
-      return held(JSON.stringify(names), ...[inputs, outputs].flatMap(Object.values).map((tensor) => this.#tensors.get(tensor)));
-    }
     const { facts, bytes, run } = this.#resident(number);
     for (const [name, tensor] of Object.entries(inputs)) bytes.set(this.#tensors.get(tensor), facts.inputs[name][0]);
     run();
@@ -138,6 +143,11 @@ export class RemoteProcessor {
     this.#channel.tell("create", [number, nbytes]);
   }
 
+  write(number, bytes) {
+    const copy = bytes.slice();
+    this.#channel.tell("adopt", [number, copy], [copy.buffer]);
+  }
+
   load(number, graph) {
     this.#held.unload.add(number);
     return this.#channel.ask("load", [number, graph], [graph.fixed.buffer]);
@@ -145,8 +155,7 @@ export class RemoteProcessor {
 
   free = (number) => this.#end("free", number);
   unload = (number) => this.#end("unload", number);
-  write = (number, bytes) => this.#channel.tell("write", [number, bytes], [bytes.buffer]);
-  read = (...args) => this.#channel.ask("read", args);
+  read = async (number, use) => use(new Uint8Array(await this.#channel.ask("read", [number])), true);
   dispatch = (...args) => this.#channel.tell("dispatch", args);
 
   close() {

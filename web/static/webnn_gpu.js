@@ -1,7 +1,11 @@
-// Tensors and graphs on a GPU: a tensor is a GPUBuffer, a graph the recorded dispatches of gpu_program.js. What is said first
-// is done first: by the queue, or, behind a graph that Python must help with, one after the other. Knows no operator.
+// Tensors and graphs on a GPU: a tensor is a GPUBuffer, a graph the recorded dispatches of gpu_program.js on these buffers.
+// What is said first is done first: by the queue, or, behind a graph that Python must help with, one after the other.
+// Knows no operator.
 
-const aligned = (nbytes) => Math.max(16, Math.ceil(nbytes / 4) * 4);
+import { BoundGraph } from "./webnn_bound.js";
+
+// Shaders bind whole quads: 16 bytes, or 32 of elements of 8. An exportable tensor has no bytes more than it must.
+const aligned = (nbytes, exportable) => (exportable ? Math.max(16, Math.ceil(nbytes / 4) * 4) : Math.ceil(nbytes / 32) * 32);
 
 export class Graphics {
   #device; // of gpu_device.js
@@ -24,16 +28,19 @@ export class Graphics {
     return mine;
   }
 
-  create(number, nbytes) {
+  create(number, nbytes, exportable) {
     const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST;
-    const buffer = this.#device.gpu.createBuffer({ label: "MLTensor", size: aligned(nbytes), usage });
-    this.#tensors.set(number, { buffer, nbytes });
+    const buffer = this.#device.gpu.createBuffer({ label: "MLTensor", size: aligned(nbytes, exportable), usage });
+    this.#tensors.set(number, { number, buffer, nbytes });
   }
 
   free(number) {
     const { buffer } = this.#tensors.get(number) ?? {};
     this.#tensors.delete(number);
-    this.#then(() => buffer?.destroy());
+    this.#then(() => {
+      for (const graph of this.#graphs.values()) graph.forget?.(number);
+      buffer?.destroy();
+    });
   }
 
   /** The buffer of a tensor, when what was said before has been handed to the queue. */
@@ -42,9 +49,11 @@ export class Graphics {
     return this.#tensors.get(number).buffer;
   }
 
+  /** The bytes are the caller's: what must wait keeps a copy. */
   write(number, bytes) {
     const { buffer } = this.#tensors.get(number);
-    this.#then(() => this.#write(buffer, bytes));
+    const kept = this.#tail ? bytes.slice() : bytes;
+    this.#then(() => this.#write(buffer, kept));
   }
 
   #write(buffer, bytes) {
@@ -57,13 +66,14 @@ export class Graphics {
     queue.writeBuffer(buffer, whole, tail);
   }
 
-  read(number) {
+  /** A promise of what `use` makes of a tensor's bytes, which are there during its call. */
+  read(number, use) {
     const { buffer, nbytes } = this.#tensors.get(number);
-    return this.#then(() => this.#device.read(buffer, nbytes)).then((bytes) => bytes.buffer);
+    return this.#then(() => this.#device.read(buffer, nbytes, use));
   }
 
   async load(number, graph) {
-    this.#graphs.set(number, graph);
+    this.#graphs.set(number, graph.program ? new BoundGraph(graph) : graph);
   }
 
   unload(number) {
@@ -75,23 +85,17 @@ export class Graphics {
   dispatch(number, inputs, outputs) {
     const graph = this.#graphs.get(number);
     const [given, made] = [inputs, outputs].map((named) => (
-      Object.entries(named).map(([name, tensor]) => [name, this.#tensors.get(tensor)])));
-    if (graph.program) this.#then(() => this.#replay(graph, given, new Map(made)));
+      new Map(Object.entries(named).map(([name, tensor]) => [name, this.#tensors.get(tensor)]))));
+    if (graph.program) this.#then(() => void graph.run(given, made)?.catch((error) => this.#lost(error.message)));
     else {
       this.#tail ??= Promise.resolve();
-      this.#then(() => this.#helped(graph, given, new Map(made)));
+      this.#then(() => this.#helped(graph, given, made));
     }
   }
 
-  #replay({ program, facts }, given, made) {
-    for (const [name, { buffer }] of given) program.take(facts.inputs[name], buffer);
-    const checked = program.into(facts.first, facts.count, facts.reads, facts.outputs.map((name) => made.get(name).buffer));
-    checked?.catch((error) => this.#lost(error.message));
-  }
-
   async #helped(graph, given, made) {
-    const arrays = await Promise.all(given.map(([, { buffer, nbytes }]) => this.#device.read(buffer, nbytes)));
-    const results = await this.#help(graph, given.map(([name]) => name), arrays);
+    const arrays = await Promise.all([...given.values()].map(({ buffer, nbytes }) => this.#device.read(buffer, nbytes)));
+    const results = await this.#help(graph, [...given.keys()], arrays);
     for (const [name, bytes] of results) this.#write(made.get(name).buffer, bytes);
   }
 

@@ -63,7 +63,7 @@ export class Inside {
     const found = await this.pending(door.compile(number, this.target, this.number).catch((error) => { throw new DOMException(lastLine(error), "OperationError"); }));
     const close = () => (door.close(found), found.destroy());
     const graph = { facts: JSON.parse(door.facts(found)), program: found.program, close, found };
-    if (graph.facts.kind === "here") graph.run = (...job) => door.run_here(found, ...job);
+    if (graph.facts.kind === "here" && graph.facts.threads > 1) graph.run = () => door.run_here(found);
     if (graph.facts.kind === "cpu") {
       await this.pending(timeline.load(number, { module: found.program, facts: graph.facts, fixed: this.python.copied(found.fixed) }));
       graph.close();
@@ -106,7 +106,7 @@ export class Inside {
       for (const reject of inside.waiting) reject(wrongState("the tensor was destroyed"));
       if (!constant) free();
     };
-    if (!constant) this.timeline.create(number, nbytes);
+    if (!constant) this.timeline.create(number, nbytes, inside.exportable);
     return freedUnused(newTensor(inside), inside);
   }
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import random
 import struct
+from dataclasses import replace
 
 import pytest
 from tests.webgpu.devices import HARDWARE, LIMITS, SOFTWARE
 
 from webinfer.backends.webgpu.dispatch import Target, groups_for
 from webinfer.backends.webgpu.memory import Block, Home, assign_pooled, busiest
-from webinfer.backends.webgpu.schedule import make_schedule, release_after_load
+from webinfer.backends.webgpu.schedule import give_ends, make_schedule, release_after_load
+from webinfer.codegen.prelude import Access
 from webinfer.dtypes import DType
 from webinfer.errors import LimitError, UnsupportedOpError
 from webinfer.graph.ir import Constant, Graph, Node, Quantization, Sparsity, TensorType, Value, apply
@@ -194,3 +196,34 @@ def test_a_root_or_logarithm_of_integers_is_refused(name: str) -> None:
     node = Node(OPS[name], (x,), (Value("y", TensorType((4, 1), DType.INT32)),), OPS[name].cases[0].attrs, "node")
     with pytest.raises(UnsupportedOpError, match=f"{name} of int32; cast to float32 first"):
         make_schedule(Graph("g", [x], node.outputs, [node]), HARDWARE)
+
+
+def test_ends_are_given_where_a_buffer_can_take_their_place_in_every_step() -> None:
+    x, y = Value("x", TensorType((1, 64))), Value("y", TensorType((1, 64)))
+    part, other = relu(x, "part"), relu(y, "other")
+    whole = concat(part.output, other.output)
+    flat = apply(OPS["reshape"], [y], ReshapeAttrs((64,)))
+    free = relu(whole.output, "free")
+    outputs = [part.output, whole.output, flat.output, free.output]
+    schedule = make_schedule(Graph("g", [x, y], outputs, [part, other, whole, flat, free]), HARDWARE)
+    give_ends(schedule)
+    given = {value.name: region.block.home is Home.GIVEN for value, region in schedule.outputs}
+    assert given == {
+        part.output.name: False,  # lies inside of the next
+        whole.output.name: False,  # holds another output
+        flat.output.name: False,  # is an input as well
+        free.output.name: True,
+    }
+    assert {name: region.block.home for name, region in schedule.inputs.items()} == {"x": Home.GIVEN, "y": Home.POOLED}
+
+
+def test_an_input_that_a_step_changes_stays_the_plans_own() -> None:
+    x = Value("x", TensorType((64,)))
+    schedule = make_schedule(Graph("g", [x], [(node := relu(x)).output], [node]), HARDWARE)
+    (step,) = schedule.run
+    update = replace(step.dispatch.bindings[0], slot=replace(step.dispatch.bindings[0].slot, access=Access.UPDATE))
+    bindings = (update, *step.dispatch.bindings[1:])
+    schedule.run = [replace(step, dispatch=replace(step.dispatch, bindings=bindings))]
+    give_ends(schedule)
+    assert schedule.inputs["x"].block.home is Home.POOLED
+    assert schedule.outputs[0][1].block.home is Home.GIVEN

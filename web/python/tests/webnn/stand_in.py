@@ -61,6 +61,9 @@ class StandIn:
     def write(self, tensor: list[Any], data: Any) -> None:
         tensor[0] = memoryview(bytes(data))
 
+    def named(self, tensors: Mapping[str, list[Any]]) -> Mapping[str, list[Any]]:
+        return tensors
+
     def dispatch(self, graph: Any, inputs: Mapping[str, list[Any]], outputs: Mapping[str, list[Any]]) -> None:
         kernels = graph.kernels
         for name, tensor in inputs.items():
@@ -69,8 +72,8 @@ class StandIn:
         for place in graph.layout.outputs:
             outputs[place.name][0] = kernels.read(place.address, place.type.nbytes)
 
-    async def read(self, tensor: list[Any]) -> memoryview:
-        return tensor[0]
+    async def read(self, tensors: Sequence[list[Any]]) -> list[memoryview]:
+        return [tensor[0] for tensor in tensors]
 
     def free(self, part: Any) -> None:
         if hasattr(part, "close"):

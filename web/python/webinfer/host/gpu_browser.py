@@ -272,9 +272,10 @@ class BrowserProgram:
         except JsException as error:
             _raise(error, self._label, self._adapter)
 
-    def replayed(self, reads: Sequence[Span]) -> tuple[Any, str]:
-        """The Program of gpu_program.js, and what its `into` is told of these results."""
-        return self._program, self._layout(reads)[0]
+    @property
+    def handle(self) -> Any:
+        """The Program of gpu_program.js, for JavaScript that replays its dispatches."""
+        return self._program
 
     def release(self, buffer: Any) -> None:
         """Takes back a buffer that `keep` gave, for a later run."""

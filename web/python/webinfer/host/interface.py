@@ -111,11 +111,14 @@ class WebNn(Protocol):
     def write(self, tensor: Any, data: Any) -> None:
         """Copies bytes into a tensor."""
 
-    def dispatch(self, graph: Any, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> None:
-        """Runs a graph on tensors by name, behind all that was said before."""
+    def named(self, tensors: Mapping[str, Any]) -> Any:
+        """Tensors by name as `dispatch` takes them, again and again."""
 
-    async def read(self, tensor: Any) -> memoryview:
-        """A copy of a tensor's bytes.
+    def dispatch(self, graph: Any, inputs: Any, outputs: Any) -> None:
+        """Runs a graph on tensors that `named` has named, behind all that was said before."""
+
+    async def read(self, tensors: Sequence[Any]) -> list[memoryview]:
+        """Copies of these tensors' bytes, read together.
 
         Raises:  KernelError
         """

@@ -166,9 +166,11 @@ class BrowserKernels:
         data: memoryview = self._window(address, nbytes).to_memoryview()
         return data
 
-    def copy_out(self, address: int, array: Any) -> None:
-        """Fills a JavaScript typed array of bytes from the memory."""
-        array.set(self._window(address, int(array.byteLength)))
+    @property
+    def handle(self) -> Any:
+        """Memory and exports, for JavaScript that runs a plan."""
+        self._live()
+        return options(memory=self._memory, exports=self._exports)
 
     def write(self, address: int, data: Any) -> None:
         """Copies a C-contiguous buffer or a JavaScript typed array into the memory."""

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import js
-from pyodide.ffi import JsException, to_js
+from pyodide.ffi import JsException, create_proxy, to_js
 
 from webinfer.errors import BackendUnavailableError, KernelError, OutOfMemoryError
+from webinfer.host.immediate import ImmediateFuture
 from webinfer.host.kernels_browser import options
 
 # What `load(device=…)` asks for, as the options of a context.
@@ -82,24 +83,43 @@ class BrowserWebNn:
             raise _typed(error) from error
 
     def write(self, tensor: Any, data: Any) -> None:
-        """Copies bytes into a tensor."""
-        view = memoryview(data).cast("B")
-        self._context.writeTensor(tensor, to_js(view))
+        """Copies bytes into a tensor, straight out of Python's memory."""
+        proxy = create_proxy(memoryview(data))
+        view = proxy.getBuffer("u8")
+        try:
+            self._context.writeTensor(tensor, view.data)
+        except JsException as error:
+            raise _typed(error) from error
+        finally:
+            view.release()
+            proxy.destroy()
 
-    def dispatch(self, graph: Any, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> None:
+    def named(self, tensors: Mapping[str, Any]) -> Any:
+        """Tensors by name, as an object of JavaScript's."""
+        return options(**tensors)
+
+    def dispatch(self, graph: Any, inputs: Any, outputs: Any) -> None:
         """Runs a graph; the browser queues it."""
         try:
-            self._context.dispatch(graph, options(**inputs), options(**outputs))
+            self._context.dispatch(graph, inputs, outputs)
         except JsException as error:
             raise _typed(error) from error
 
-    async def read(self, tensor: Any) -> memoryview:
-        """A copy of a tensor's bytes."""
-        try:
-            data: memoryview = (await self._context.readTensor(tensor)).to_memoryview()
-            return data
-        except JsException as error:
-            raise _typed(error) from error
+    async def read(self, tensors: Sequence[Any]) -> list[memoryview]:
+        """Copies of these tensors' bytes; whoever waits goes on in the turn in which the last one is there."""
+        answer = ImmediateFuture()
+
+        def found(buffers: Any) -> None:
+            if not answer.done():
+                answer.set_result([buffer.to_memoryview() for buffer in buffers])
+
+        def failed(error: JsException) -> None:
+            if not answer.done():
+                answer.set_exception(_typed(error))
+
+        js.Promise.all(to_js([self._context.readTensor(tensor) for tensor in tensors])).then(found, failed)
+        result: list[memoryview] = await answer
+        return result
 
     def free(self, part: Any) -> None:
         """Destroys a tensor or a graph."""

@@ -145,15 +145,10 @@ class Door:
         """How a compiled graph runs."""
         return json.dumps(found.facts)
 
-    def run_here(self, found: Compiled, names: str, *arrays: Any) -> None:
-        """Runs a graph on kernels of this thread: typed arrays in and out, in the order of their names."""
+    def run_here(self, found: Compiled) -> None:
+        """Runs a graph on the threads of its kernels; its inputs lie in place, and its outputs stay there."""
         executor: Any = found.executor
-        inputs, outputs = json.loads(names)
-        for name, array in zip(inputs, arrays, strict=False):
-            executor.kernels.write(executor.input_address(name), array)
         executor.execute()
-        for name, array in zip(outputs, arrays[len(inputs) :], strict=True):
-            executor.kernels.copy_out(executor.output_address(name), array)
 
     def names(self, found: Compiled) -> str:
         """The outputs' names of a graph that needs Python, as JSON."""

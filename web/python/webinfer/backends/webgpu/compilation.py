@@ -23,12 +23,14 @@ async def build(
     tuning_ms: float | None = None,
     float16: bool = False,
     kind: str = "",
+    given_ends: bool = False,
 ) -> WebGpuExecutor:
     """A graph compiled for the GPU of this host.
 
     `tuned` names kernels by tuning key; None takes those that won on this device, then the default tunings of its
     class. `tuning_ms` is a budget for timing what is not known yet; with 0 nothing that was timed here applies.
     With `float16` weights and values between nodes are stored in that type. `kind` is the kind of device to choose.
+    `given_ends` is for who replays the executor's `recording` on buffers of his own; such a plan is not timed.
 
     Raises:  BackendUnavailableError; UnsupportedOpError listing every node; LimitError; OutOfMemoryError; GpuError
     """
@@ -41,7 +43,7 @@ async def build(
     tuner = Tuner(graph, host, device, log)
     if tuning_ms:
         return await tuner.tune(tuning_ms, progress)
-    return await tuner.compiled(tuner.tuned(), progress)
+    return await tuner.compiled(tuner.tuned(), progress, given_ends=given_ends)
 
 
 async def _in_float16(

@@ -11,7 +11,14 @@ from webinfer.backends.base import Abilities, Executor, MemoryReport, PlanRow, s
 from webinfer.backends.webgpu.dispatch import Target
 from webinfer.backends.webgpu.memory import Home, Region, assign_pooled, busiest
 from webinfer.backends.webgpu.pipelines import PipelineQueue
-from webinfer.backends.webgpu.schedule import Schedule, Step, dispatches_of, make_schedule, release_after_load
+from webinfer.backends.webgpu.schedule import (
+    Schedule,
+    Step,
+    dispatches_of,
+    give_ends,
+    make_schedule,
+    release_after_load,
+)
 from webinfer.codegen.prelude import pack
 from webinfer.errors import ClosedError, DeviceLostError
 from webinfer.flags import debug, debug_level
@@ -31,10 +38,13 @@ async def compiled(
     tuned: Mapping[str, str],
     origins: Origins,
     progress: Progress | None = None,
+    *,
+    given_ends: bool = False,
 ) -> WebGpuExecutor:
     """A graph compiled for a device of this host. `tuned` names kernels by tuning key.
 
-    `origins` is called when somebody looks at the plan.
+    `origins` is called when somebody looks at the plan. With `given_ends` it is compiled for its `recording` alone, in
+    which buffers of others take the place of inputs and outputs.
 
     Raises:  UnsupportedOpError listing every node; LimitError; OutOfMemoryError; GpuError
     """
@@ -43,20 +53,30 @@ async def compiled(
     schedule = make_schedule(graph, target, pipelines.add)
     pipelines.flush()
     release_after_load(schedule)
+    if given_ends:
+        give_ends(schedule)
     executor = WebGpuExecutor(schedule, host, device, origins)
     await executor.load(progress)
     return executor
 
 
 @dataclass(frozen=True, slots=True)
+class End:
+    """Where an input or output lies in a program; `given` if a buffer of at least its bytes is to be bound there."""
+
+    span: Span
+    given: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Recording:
-    """The dispatches of a run in a program, the buffers of its inputs by name, and where its outputs lie after it."""
+    """The dispatches of a run in a program, and its inputs and outputs by name."""
 
     program: GpuProgram
     first: int
     count: int
-    inputs: dict[str, int]
-    outputs: dict[Value, Span]
+    inputs: dict[str, End]
+    outputs: dict[str, End]
 
 
 class WebGpuExecutor(Executor):
@@ -83,7 +103,7 @@ class WebGpuExecutor(Executor):
     # ----- loading
 
     def _assign(self) -> list[int]:
-        """Numbers the buffers: resident, then pooled, then staged ones; their bytes."""
+        """Numbers the buffers: resident, then pooled, then staged ones, then those of given ends; their bytes."""
         blocks = self._schedule.blocks
         sizes: list[int] = []
 
@@ -96,6 +116,7 @@ class WebGpuExecutor(Executor):
         own_buffers(Home.RESIDENT)
         sizes += assign_pooled([b for b in blocks if b.home is Home.POOLED], len(sizes))
         own_buffers(Home.STAGED)
+        own_buffers(Home.GIVEN)
         return sizes
 
     async def load(self, progress: Progress | None = None) -> None:
@@ -193,11 +214,12 @@ class WebGpuExecutor(Executor):
         }
 
     async def recording(self) -> Recording:
-        """What replays the runs of this executor without it."""
-        program = await self._ready()
-        values, spans = self.results()
-        inputs = {name: region.block.buffer for name, region in self._schedule.inputs.items()}
-        return Recording(program, self._base, len(self._schedule.run), inputs, dict(zip(values, spans, strict=True)))
+        """What replays the runs of this executor without it. Where ends are given it cannot run by itself any more."""
+        program, schedule = await self._ready(), self._schedule
+        program.free([b.buffer for b in schedule.blocks if b.home is Home.GIVEN], 0)
+        inputs = {name: _end(region) for name, region in schedule.inputs.items()}
+        outputs = {value.name: _end(region) for value, region in schedule.outputs if value.type.size}
+        return Recording(program, self._base, len(schedule.run), inputs, outputs)
 
     async def probe(self, inputs: Mapping[str, memoryview]) -> AsyncIterator[tuple[Node, Value, Tensor]]:
         """Runs node by node and yields every result as it is computed."""
@@ -286,6 +308,10 @@ class WebGpuExecutor(Executor):
 
 def _spans(step: Step) -> tuple[Span, ...]:
     return tuple(Span(r.block.buffer, r.offset, r.nbytes) for r in step.regions)
+
+
+def _end(region: Region) -> End:
+    return End(_span_of(region, region.nbytes), region.block.home is Home.GIVEN)
 
 
 def _span_of(region: Region, nbytes: int) -> Span:

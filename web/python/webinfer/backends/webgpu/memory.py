@@ -12,11 +12,15 @@ from dataclasses import dataclass
 
 
 class Home(enum.StrEnum):
-    """How long a block is needed: `resident` always, `pooled` while run steps use it, `staged` only during load."""
+    """How long a block is needed: `resident` always, `pooled` while run steps use it, `staged` only during load.
+
+    A `given` block is an input or output that whoever replays the dispatches brings along in a buffer of his own.
+    """
 
     RESIDENT = "resident"
     POOLED = "pooled"
     STAGED = "staged"
+    GIVEN = "given"
 
 
 @dataclass(slots=True, eq=False)

@@ -251,6 +251,27 @@ def release_after_load(schedule: Schedule) -> None:
             block.home = Home.STAGED
 
 
+def give_ends(schedule: Schedule) -> None:
+    """Marks inputs and outputs as given where a buffer of somebody else's can take their place in every step.
+
+    It cannot for an output that is a constant, an input or another output as well, or lies inside another value,
+    nor for an input that a step changes.
+    """
+    outputs = [region for _, region in schedule.outputs]
+    ends = [region.block for region in (*schedule.inputs.values(), *outputs)]
+    changed = {
+        region.block
+        for step in schedule.run
+        for binding, region in zip(step.dispatch.bindings, step.regions, strict=True)
+        if binding.slot.access is not Access.READ
+    }
+    inside = {region.block for region in outputs if region.nbytes != region.block.nbytes}
+    fixed = inside | (changed & {region.block for region in schedule.inputs.values()})
+    for block in ends:
+        if block.home is Home.POOLED and ends.count(block) == 1 and block not in fixed:
+            block.home = Home.GIVEN
+
+
 def dispatches_of(steps: Sequence[Step]) -> dict[int, int]:
     """How many of these steps belong to each node, by the node's index in the graph."""
     counts: dict[int, int] = {}

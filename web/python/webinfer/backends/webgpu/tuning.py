@@ -169,10 +169,14 @@ class Tuner:
         apart = {k for key, s in self.shapes.items() if kernels.get(key) == SEPARATE for k in s.inner}
         return {key for key, shape in self.shapes.items() if shape.places} | apart
 
-    async def compiled(self, tuned: Mapping[str, str], progress: Progress | None = None) -> WebGpuExecutor:
+    async def compiled(
+        self, tuned: Mapping[str, str], progress: Progress | None = None, *, given_ends: bool = False
+    ) -> WebGpuExecutor:
         """The graph with these kernels, for other shapes with the default tunings, for others yet with the defaults."""
         kernels = {**self._offered, **tuned}  # the lowerings leave what does not suit
-        return await compiled(self.graph, self.host, self.device, kernels, lambda: self.origins(tuned), progress)
+        return await compiled(
+            self.graph, self.host, self.device, kernels, lambda: self.origins(tuned), progress, given_ends=given_ends
+        )
 
     def origins(self, tuned: Mapping[str, str]) -> dict[int, str]:
         """By a node's position: whether its kernel is tuned, shipped with the engine, or the default."""

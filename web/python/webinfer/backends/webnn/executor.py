@@ -52,6 +52,7 @@ class WebNnExecutor(Executor):
         self.graph, self._ml, self._built, self._methods = graph, ml, built, methods
         self._inputs: dict[str, Any] = {}
         self._outputs: dict[str, Any] = {}
+        self._named: tuple[Any, Any] = (None, None)  # both as a dispatch takes them
 
     async def open(self) -> None:
         """Makes the tensors, which every run uses."""
@@ -59,6 +60,7 @@ class WebNnExecutor(Executor):
             self._inputs[v.name] = await self._ml.tensor(type_of(v.type), v.type.shape, True)
         for v in self.graph.outputs:
             self._outputs[v.name] = await self._ml.tensor(type_of(v.type), v.type.shape, False)
+        self._named = self._ml.named(self._inputs), self._ml.named(self._outputs)
 
     @property
     def lost(self) -> str:
@@ -68,9 +70,10 @@ class WebNnExecutor(Executor):
     async def run(self, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
         """The outputs by name."""
         self._submit(inputs)
+        data = await self._ml.read([self._outputs[v.name] for v in self.graph.outputs])
         return {
-            v.name: Tensor(await self._ml.read(self._outputs[v.name]), v.type.shape, v.type.dtype, v.type.quant)
-            for v in self.graph.outputs
+            v.name: Tensor(bytes_, v.type.shape, v.type.dtype, v.type.quant)
+            for v, bytes_ in zip(self.graph.outputs, data, strict=True)
         }
 
     def _submit(self, inputs: Mapping[str, Any]) -> None:
@@ -80,7 +83,7 @@ class WebNnExecutor(Executor):
             raise DeviceLostError(f"the WebNN context was lost: {self.lost}")
         for name, data in inputs.items():
             self._ml.write(self._inputs[name], data)
-        self._ml.dispatch(self._built, self._inputs, self._outputs)
+        self._ml.dispatch(self._built, *self._named)
 
     def rows(self) -> Sequence[PlanRow]:
         """The plan: for each node the builder's methods that it became."""
@@ -116,7 +119,7 @@ class WebNnExecutor(Executor):
         for _ in range(repeats):
             begin = self._ml.now_ms()
             self._submit(inputs)
-            await self._ml.read(next(iter(self._outputs.values())))
+            await self._ml.read([*self._outputs.values()][:1])
             times.append(self._ml.now_ms() - begin)
         return statistics.median(times)
 
