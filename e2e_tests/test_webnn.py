@@ -3,6 +3,7 @@ part of the W3C's tests."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -63,8 +64,8 @@ SHARED = """async () => {
 }"""
 
 
-@pytest.fixture
-def page(browser: Browser, address: str) -> Iterator[Page]:
+@contextlib.contextmanager
+def _opened(browser: Browser, address: str) -> Iterator[Page]:
     """A page of somebody else's that adds our module with one line."""
 
     def other(route: Route) -> None:
@@ -83,6 +84,13 @@ def page(browser: Browser, address: str) -> Iterator[Page]:
     found.close()
 
 
+@pytest.fixture(scope="module")
+def page(browser: Browser, address: str) -> Iterator[Page]:
+    """Such a page, whose engine starts once for all tests."""
+    with _opened(browser, address) as found:
+        yield found
+
+
 @pytest.mark.parametrize("device", ["cpu", "gpu"])
 def test_a_sample_of_the_standard_runs_unchanged(page: Page, device: str) -> None:
     found = page.evaluate("async (deviceType) => (await import('/lenet.js')).runLeNet({ deviceType })", device)
@@ -95,10 +103,16 @@ def test_the_same_sample_runs_in_a_worker(page: Page) -> None:
     assert page.evaluate(IN_WORKER, {"deviceType": "cpu"})["error"] < 1e-4
 
 
-def test_a_page_that_asks_for_no_context_fetches_one_file(page: Page) -> None:
-    fetched = page.evaluate("performance.getEntriesByType('resource').map(({ name }) => name)")
+def test_a_page_that_asks_for_no_context_fetches_one_file(browser: Browser, address: str) -> None:
+    with _opened(browser, address) as page:
+        fetched = page.evaluate("performance.getEntriesByType('resource').map(({ name }) => name)")
     ours = [name.rpartition("/")[2] for name in fetched if not name.endswith(".ico")]
     assert ours == ["webnn.mjs", "webnn.js"]
+
+
+def test_a_tensor_is_a_buffer_that_shaders_share(page: Page) -> None:
+    found = page.evaluate(SHARED)
+    assert found == {"refused": "InvalidStateError", "same": True, "values": [1.5, 4.5, 7.5], "kind": "GPUBuffer"}
 
 
 RESULTS = [[10, 11, 12, 14, 16], [20, 22, 24, 27, 30], [10, 11, 12, 14, 16], [20, 22, 24, 27, 30]]
@@ -116,11 +130,6 @@ def test_a_dispatch_on_the_gpu_is_one_submit_without_copies(page: Page) -> None:
 def test_python_takes_no_part_in_a_dispatch_on_the_processor(page: Page) -> None:
     found = page.evaluate("async () => (await import('/webnn_counts.js')).countedRuns({ deviceType: 'cpu' })")
     assert found == {"results": RESULTS, "again": {}, "others": {}, "read": {}, "into": {}, "write": {}}
-
-
-def test_a_tensor_is_a_buffer_that_shaders_share(page: Page) -> None:
-    found = page.evaluate(SHARED)
-    assert found == {"refused": "InvalidStateError", "same": True, "values": [1.5, 4.5, 7.5], "kind": "GPUBuffer"}
 
 
 @pytest.mark.skipif(not SUITE.is_dir(), reason="the W3C's tests of WebNN are not beside the checkout")

@@ -14,6 +14,13 @@ function counted(type, name, what, by = () => 1) {
   };
 }
 
+counted(GPUQueue, "submit", "submits");
+counted(GPUQueue, "writeBuffer", "written", (buffer, at, data, from, size) => size ?? data.byteLength);
+counted(GPUCommandEncoder, "copyBufferToBuffer", "copied", (from, at, to, there, size) => size);
+counted(GPUDevice, "createBuffer", "buffers");
+counted(GPUDevice, "createBindGroup", "groups");
+let started = null;
+
 /** What happened during `work`, by name. */
 async function during(work) {
   for (const what of Object.keys(counts)) delete counts[what];
@@ -26,14 +33,9 @@ const numbers = (start) => Float32Array.from({ length: 5 }, (_, i) => start + i)
 
 /** Counts of dispatches on tensors that are new, known, and changed, and of reading and writing; and the results. */
 export async function countedRuns(options) {
-  const python = await startEngine();
+  const python = await (started ??= startEngine());
   const door = new Proxy(python.door, { get: (of, key) => (...given) => (add("python"), of[key](...given)) });
   install(async () => ({ ...python, door }));
-  counted(GPUQueue, "submit", "submits");
-  counted(GPUQueue, "writeBuffer", "written", (buffer, at, data, from, size) => size ?? data.byteLength);
-  counted(GPUCommandEncoder, "copyBufferToBuffer", "copied", (from, at, to, there, size) => size);
-  counted(GPUDevice, "createBuffer", "buffers");
-  counted(GPUDevice, "createBindGroup", "groups");
   const gpu = options.deviceType === "gpu" && await (await navigator.gpu.requestAdapter()).requestDevice();
   const context = await navigator.ml.createContext(gpu || options);
   const builder = new MLGraphBuilder(context);
