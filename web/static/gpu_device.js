@@ -186,8 +186,11 @@ class Device {
     await this.unlessLost(this.software ? done : settled(this.gpu.queue, done));
   }
 
-  /** What `use` makes of the first `nbytes` bytes of a GPUBuffer, which are there during its call; else a copy of them. */
-  async read(buffer, nbytes, use = (bytes) => bytes.slice()) {
+  /**
+   * What `use` makes of `nbytes` bytes of a GPUBuffer from byte `offset` on, which are there during its call; else a copy
+   * of them.
+   */
+  async read(buffer, nbytes, offset = 0, use = (bytes) => bytes.slice()) {
     this.check();
     const copied = Math.ceil(nbytes / 4) * 4;
     const size = Math.max(16, copied);
@@ -196,7 +199,7 @@ class Device {
     const checked = this.scoped(() => {
       staging ??= this.gpu.createBuffer({ label: "read", size, usage: GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST });
       const encoder = this.gpu.createCommandEncoder();
-      encoder.copyBufferToBuffer(buffer, 0, staging, 0, copied);
+      encoder.copyBufferToBuffer(buffer, offset, staging, 0, copied);
       this.gpu.queue.submit([encoder.finish()]);
     });
     try {

@@ -54,17 +54,17 @@ export class Program {
     return { ...step, group: this.device.gpu.createBindGroup({ label: step.label, layout: step.made.layout, entries }) };
   }
 
-  /** Copies bytes to the start of a buffer, ordered before the next run. */
-  write(buffer, source) {
+  /** Copies bytes to a buffer, from byte `offset` on, ordered before the next run. */
+  write(buffer, source, offset = 0) {
     this.device.check();
     withBytes(source, (bytes) => {
       const whole = bytes.length & ~3;
       const queue = this.device.gpu.queue;
-      if (whole) queue.writeBuffer(this.buffers[buffer], 0, bytes, 0, whole);
+      if (whole) queue.writeBuffer(this.buffers[buffer], offset, bytes, 0, whole);
       if (whole === bytes.length) return;
       const tail = new Uint8Array(4);
       tail.set(bytes.subarray(whole));
-      queue.writeBuffer(this.buffers[buffer], whole, tail);
+      queue.writeBuffer(this.buffers[buffer], offset + whole, tail);
     });
   }
 

@@ -69,7 +69,7 @@ export class Graphics {
   /** A promise of what `use` makes of a tensor's bytes, which are there during its call. */
   read(number, use) {
     const { buffer, nbytes } = this.#tensors.get(number);
-    return this.#then(() => this.#device.read(buffer, nbytes, use));
+    return this.#then(() => this.#device.read(buffer, nbytes, 0, use));
   }
 
   async load(number, graph) {

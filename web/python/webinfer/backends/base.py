@@ -8,7 +8,7 @@ without importing it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -76,6 +76,7 @@ class Abilities:
     overlapping_runs: bool = False  # a run may begin before the one before it has ended
     tuning: bool = False  # built with a tuning budget, it carries a `tuning` report
     parts: bool = False  # `run_part`, `read_resident`, `write_resident`
+    parts_ahead: bool = False  # `begin_part`
     in_place_inputs: bool = False  # `kernels`, `input_address`, `scratch`; its inputs may be `InPlace`
 
 
@@ -93,6 +94,16 @@ class InPlace:
     """
 
     write: Callable[[Executor], None]
+
+
+@dataclass(frozen=True, slots=True)
+class LastOutput:
+    """Stands for an input whose first bytes are those of an output as the run before leaves it, where that one ran."""
+
+    name: str
+
+
+Arriving = Callable[[], Awaitable[dict[str, Tensor]]]  # waits for the outputs of a run that has begun
 
 
 class Executor(ABC):
@@ -159,6 +170,15 @@ class Executor(ABC):
         Raises:  DeviceLostError, KernelError; the next run needs a new executor then
         """
         raise InputError(f"{self.backend} runs no parts of a graph")
+
+    async def begin_part(self, part: int, inputs: Mapping[str, Any], outputs: Sequence[str]) -> Arriving:
+        """As `run_part`, but returns when the run is under way; call what it returns to wait for the outputs.
+
+        The next run may begin before. An input may be `LastOutput`. Needs `parts_ahead`.
+
+        Raises:  DeviceLostError; the next run needs a new executor then
+        """
+        raise InputError(f"{self.backend} runs one part of a graph after the other")
 
     async def read_resident(self, name: str, spans: Sequence[tuple[int, int]]) -> bytes:
         """Bytes of a resident value: of each span, an offset and a length, one behind the other; needs `parts`."""

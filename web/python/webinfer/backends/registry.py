@@ -78,7 +78,7 @@ _ROWS = (
         "webgpu",
         "WebGPU",
         Role.INFERENCE,
-        Abilities(gpu_results=True, overlapping_runs=True, tuning=True),
+        Abilities(gpu_results=True, overlapping_runs=True, tuning=True, parts=True, parts_ahead=True),
         "The graphics processor",
         frozenset({"tuning_ms", "float16", "device"}),
         auto=True,

@@ -59,6 +59,13 @@ def _texts() -> dict[str, str]:
     return {file.name: file.read_text("utf-8") for file in _wgsl_files(shader_folder())}
 
 
+def add_bundle(package: str) -> None:
+    """Adds the templates that a late part brings along, if it has any: elsewhere they lie among the others."""
+    bundle = importlib.resources.files(package) / "shaders.json"
+    if bundle.is_file():
+        _texts().update(json.loads(bundle.read_text("utf-8")))
+
+
 def _wgsl_files(folder: Traversable) -> Iterator[Traversable]:
     """The templates of all families; a file's name is its own in all of them."""
     for entry in folder.iterdir():

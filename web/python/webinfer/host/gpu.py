@@ -7,7 +7,7 @@ known here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -78,11 +78,35 @@ class DispatchSpec:
     groups: tuple[int, int, int]
 
 
+Arrival = Callable[[], Awaitable[list[memoryview]]]  # waits for the results of a run that was submitted
+
+
 class GpuProgram(Protocol):
     """Buffers, bind groups and dispatches of one model on a device."""
 
-    def write(self, buffer: int, data: Any) -> None:
-        """Copies bytes, or the contents of a GPU buffer of this device, to the start of the buffer of this number."""
+    def write(self, buffer: int, data: Any, offset: int = 0) -> None:
+        """Copies bytes to the buffer of this number, or to its start the contents of a GPU buffer of this device.
+
+        A `Span` stands for the program's own buffer of its number, as it is after the runs before.
+
+        Units:  `offset` is bytes, a multiple of 4
+        """
+        ...
+
+    async def read(self, span: Span) -> memoryview:
+        """A copy of a range of a buffer after all runs that have begun.
+
+        Raises:  DeviceLostError; GpuError
+        """
+        ...
+
+    async def start(
+        self, first: int, count: int, reads: Sequence[Span], inputs: Sequence[tuple[int, Any]] = ()
+    ) -> Arrival:
+        """As `run`, but returns when the work is submitted. Call what it returns to wait for the bytes, or leave it.
+
+        Raises:  DeviceLostError; GpuError
+        """
         ...
 
     async def run(

@@ -17,6 +17,7 @@ from webinfer.host.gpu import (
     RAISED_LIMITS,
     STAGING_RING,
     WANTED_FEATURES,
+    Arrival,
     DispatchSpec,
     PipelineSpec,
     Span,
@@ -211,13 +212,25 @@ class BrowserProgram:
         self._tickets = 0
         self._on_result = create_proxy(self._resolve)
 
-    def write(self, buffer: int, data: Any) -> None:
-        """Copies bytes, or the contents of a GPUBuffer, to the start of the buffer of this number."""
+    def write(self, buffer: int, data: Any, offset: int = 0) -> None:
+        """Copies bytes, or the contents of a GPUBuffer or of an own buffer, to the buffer of this number."""
         try:
+            if isinstance(data, Span):
+                data = self._program.buffers[data.buffer]
             if isinstance(data, JsProxy):
                 self._program.take(buffer, data)
             else:
-                self._program.write(buffer, memoryview(data) if isinstance(data, bytes | bytearray) else data)
+                self._program.write(buffer, memoryview(data) if isinstance(data, bytes | bytearray) else data, offset)
+        except JsException as error:
+            _raise(error, self._label, self._adapter)
+
+    async def read(self, span: Span) -> memoryview:
+        """A copy of a range of a buffer."""
+        program = self._program
+        try:
+            found = await program.device.read(program.buffers[span.buffer], span.nbytes, span.offset)
+            data: memoryview = found.to_memoryview()
+            return data
         except JsException as error:
             _raise(error, self._label, self._adapter)
 
@@ -237,6 +250,15 @@ class BrowserProgram:
 
         Raises:  DeviceLostError; GpuError; OutOfMemoryError
         """
+        return await (await self.start(first, count, reads, inputs))()
+
+    async def start(
+        self, first: int, count: int, reads: Sequence[Span], inputs: Sequence[tuple[int, Any]] = ()
+    ) -> Arrival:
+        """Writes inputs and submits a range; what it returns waits for the bytes of `reads`.
+
+        Raises:  DeviceLostError; GpuError; OutOfMemoryError
+        """
         text, starts = self._layout(reads)
         try:
             while (room := self._program.room(text)) is not None:
@@ -248,10 +270,14 @@ class BrowserProgram:
         except JsException as error:
             _raise(error, self._label, self._adapter)
         answer = self._pending[ticket] = ImmediateFuture()
-        data, kind, message = await answer
-        if data is None:
-            raise _typed(kind, message, self._label, self._adapter)
-        return [data[start : start + span.nbytes] for span, start in zip(reads, starts, strict=True)]
+
+        async def arrived() -> list[memoryview]:
+            data, kind, message = await answer
+            if data is None:
+                raise _typed(kind, message, self._label, self._adapter)
+            return [data[start : start + span.nbytes] for span, start in zip(reads, starts, strict=True)]
+
+        return arrived
 
     def _resolve(self, ticket: int, data: Any, kind: str, message: str) -> None:
         answer = self._pending.pop(ticket, None)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import wgpu
 
 from webinfer.errors import GpuError
-from webinfer.host.gpu import STAGING_RING, DispatchSpec, Span, staging_layout
+from webinfer.host.gpu import STAGING_RING, Arrival, DispatchSpec, Span, staging_layout
 
 if TYPE_CHECKING:
     from webinfer.host.gpu_native import NativeDevice
@@ -46,8 +46,10 @@ class NativeProgram:
         layout = self._owner.pipeline(dispatch.pipeline)[1]
         return self._device.create_bind_group(label=dispatch.label, layout=layout, entries=entries)
 
-    def write(self, buffer: int, data: Any) -> None:
-        """Copies bytes, or the contents of a wgpu buffer, to the start of the buffer of this number."""
+    def write(self, buffer: int, data: Any, offset: int = 0) -> None:
+        """Copies bytes, or the contents of a wgpu buffer or of an own one, to the buffer of this number."""
+        if isinstance(data, Span):
+            data = self._buffers[data.buffer]
         if isinstance(data, wgpu.GPUBuffer):
             encoder = self._owner.check().create_command_encoder()
             target = self._buffers[buffer]
@@ -58,7 +60,13 @@ class NativeProgram:
         if view.nbytes % 4:
             view = memoryview(view.tobytes() + bytes(-view.nbytes % 4))
         if view.nbytes:
-            self._owner.check().queue.write_buffer(self._buffers[buffer], 0, view)
+            self._owner.check().queue.write_buffer(self._buffers[buffer], offset, view)
+
+    async def read(self, span: Span) -> memoryview:
+        """A copy of a range of a buffer."""
+        size = -(-span.nbytes // 4) * 4
+        data: memoryview = self._owner.check().queue.read_buffer(self._buffers[span.buffer], span.offset, size)
+        return data[: span.nbytes]
 
     def free(self, buffers: Sequence[int], dispatches: int) -> None:
         """Frees buffers that only the first `dispatches` dispatches used."""
@@ -82,6 +90,15 @@ class NativeProgram:
 
         Raises:  DeviceLostError; GpuError
         """
+        return await (await self.start(first, count, reads, inputs))()
+
+    async def start(
+        self, first: int, count: int, reads: Sequence[Span], inputs: Sequence[tuple[int, Any]] = ()
+    ) -> Arrival:
+        """Writes inputs and submits a range; what it returns waits for the bytes of `reads`.
+
+        Raises:  DeviceLostError; GpuError
+        """
         device = self._owner.check()
         try:
             for buffer, data in inputs:
@@ -96,15 +113,27 @@ class NativeProgram:
                 if size:
                     encoder.copy_buffer_to_buffer(self._buffers[span.buffer], span.offset, staging, at, size)
             device.queue.submit([encoder.finish()])
+        except wgpu.GPUError as error:
+            raise GpuError(f"{self._label} on {self._owner.name}: {error}") from error
+
+        async def arrived() -> list[memoryview]:
+            data = self._taken(staging, max(total, 16))
+            return [data[at : at + span.nbytes] for span, at in zip(reads, offsets, strict=True)]
+
+        return arrived
+
+    def _taken(self, staging: Any, size: int) -> memoryview:
+        """The bytes of a staging buffer, which goes back to its ring."""
+        try:
             staging.map_sync("READ")
-            data = staging.read_mapped()
+            data: memoryview = staging.read_mapped()
             staging.unmap()
         except wgpu.GPUError as error:
             raise GpuError(f"{self._label} on {self._owner.name}: {error}") from error
-        ring = self._staging.setdefault(max(total, 16), [])
+        ring = self._staging.setdefault(size, [])
         if len(ring) < STAGING_RING:
             ring.append(staging)
-        return [data[at : at + span.nbytes] for span, at in zip(reads, offsets, strict=True)]
+        return data
 
     async def keep(
         self, first: int, count: int, reads: Sequence[Span], inputs: Sequence[tuple[int, Any]] = ()

@@ -127,6 +127,15 @@ class Target:
     tuned: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Joined:
+    """What one node's dispatches compute besides: the nodes that get none of their own, and the inputs of these."""
+
+    absorbed: tuple[Node, ...]
+    inputs: tuple[Value, ...]
+    lower: Callable[[Target], Sequence[Dispatch]]
+
+
 Lower = Callable[[Node, Target], Sequence[Dispatch]]  # raises UnsupportedOpError with what it cannot do
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import statistics
+from bisect import bisect_left
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from webinfer.backends.base import Abilities, Executor, MemoryReport, PlanRow, shapes_text
+from webinfer.backends.base import Abilities, Arriving, Executor, LastOutput, MemoryReport, PlanRow, shapes_text
 from webinfer.backends.webgpu.dispatch import Target
 from webinfer.backends.webgpu.memory import Home, Region, assign_pooled, busiest
 from webinfer.backends.webgpu.pipelines import PipelineQueue
@@ -83,7 +84,7 @@ class WebGpuExecutor(Executor):
     """A schedule on a device."""
 
     backend = "webgpu"
-    abilities = Abilities(gpu_results=True, overlapping_runs=True, tuning=True)
+    abilities = Abilities(gpu_results=True, overlapping_runs=True, tuning=True, parts=True, parts_ahead=True)
 
     def __init__(self, schedule: Schedule, host: Host, device: GpuDevice, origins: Origins) -> None:
         self.graph = schedule.graph
@@ -94,6 +95,8 @@ class WebGpuExecutor(Executor):
         self._closed, self._rebuilds = False, 0
         self._sizes = self._assign()
         self._base = len(schedule.prepare)
+        ends = [bisect_left(schedule.run, end, key=lambda step: step.node) for end in schedule.graph.parts]
+        self._parts = list(zip([0, *ends], ends, strict=False))
 
     @property
     def device(self) -> GpuDevice:
@@ -144,6 +147,9 @@ class WebGpuExecutor(Executor):
             program.close()
             raise
         self._program = program
+        if schedule.graph.resident:  # is lost with the device, so that a program anew could not go on
+            for block in schedule.blocks:
+                block.data = None
 
     def _upload(self, program: GpuProgram, progress: Progress | None) -> None:
         blocks = [b for b in self._schedule.blocks if b.data is not None]
@@ -168,6 +174,8 @@ class WebGpuExecutor(Executor):
         if self._closed:
             raise ClosedError(f"the session of {self.graph.name!r} is closed; load the model again")
         if self._device.lost or self._program is None:
+            if self.graph.resident:
+                raise DeviceLostError(f"the GPU was lost ({self._device.lost}) with what it held; open the model again")
             if self._rebuilds >= MAX_REBUILDS:
                 raise DeviceLostError(f"the GPU was lost again ({self._device.lost}); use the wasm backend")
             self._rebuilds += 1
@@ -212,6 +220,44 @@ class WebGpuExecutor(Executor):
             v.name: GpuTensor(b, v.type.shape, v.type.dtype, device, program.release)
             for v, b in zip(values, buffers, strict=True)
         }
+
+    async def run_part(self, part: int, inputs: Mapping[str, Any], outputs: Sequence[str]) -> dict[str, Tensor]:
+        """The named outputs of one part of the graph: one submit."""
+        return await (await self.begin_part(part, inputs, outputs))()
+
+    async def begin_part(self, part: int, inputs: Mapping[str, Any], outputs: Sequence[str]) -> Arriving:
+        """Submits one part of the graph; what it returns waits for the outputs."""
+        program, (first, end) = await self._ready(), self._parts[part]
+        regions = {value.name: (value, region) for value, region in self._schedule.outputs}
+        buffers = self.input_buffers()
+        given = [
+            (buffers[name], _span_of(regions[data.name][1], 0) if isinstance(data, LastOutput) else data)
+            for name, data in inputs.items()
+        ]
+        spans = [_span_of(regions[name][1], regions[name][0].type.nbytes) for name in outputs]
+        arrived = await program.start(self._base + first, end - first, spans, given)
+
+        async def results() -> dict[str, Tensor]:
+            found = zip(outputs, await arrived(), strict=True)
+            return {name: _tensor(data, regions[name][0].type) for name, data in found}
+
+        return results
+
+    def _resident(self, name: str) -> int:
+        """The buffer of a value that stays in place."""
+        return next(self._schedule.values[v].block.buffer for v in self.graph.resident if v.name == name)
+
+    async def read_resident(self, name: str, spans: Sequence[tuple[int, int]]) -> bytes:
+        """Bytes of a resident value, each span from an offset on so many, one behind the other."""
+        program, buffer = await self._ready(), self._resident(name)
+        return b"".join([await program.read(Span(buffer, at, nbytes)) for at, nbytes in spans if nbytes])
+
+    async def write_resident(self, name: str, spans: Sequence[tuple[int, int]], data: memoryview) -> None:
+        """Puts bytes back that `read_resident` gave for these spans."""
+        program, buffer, done = await self._ready(), self._resident(name), 0
+        for at, nbytes in spans:
+            program.write(buffer, data[done : done + nbytes], at)
+            done += nbytes
 
     async def recording(self) -> Recording:
         """What replays the runs of this executor without it. Where ends are given it cannot run by itself any more."""

@@ -71,7 +71,9 @@ def in_float16(graph: Graph) -> tuple[Graph, Mapping[Value, Value]]:
                 twins[value] = Value(value.name, TensorType(value.type.shape, DType.FLOAT16), value.constant)
         inputs = [v if v is None else twins.get(v, v) for v in node.inputs]
         nodes.append(Node(node.op, inputs, [twins.get(v, v) for v in node.outputs], node.attrs, node.label))
-    return Graph(graph.name, graph.inputs, graph.outputs, nodes), {twin: value for value, twin in twins.items()}
+    copy = Graph(graph.name, graph.inputs, graph.outputs, nodes)
+    copy.resident, copy.parts = graph.resident, graph.parts
+    return copy, {twin: value for value, twin in twins.items()}
 
 
 class _Narrowing:

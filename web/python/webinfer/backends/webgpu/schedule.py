@@ -5,6 +5,7 @@ Which buffers the blocks lie in is decided in `memory`; here is no device.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 
@@ -12,6 +13,7 @@ from webinfer.backends.webgpu.aliasing import find_aliases
 from webinfer.backends.webgpu.dispatch import (
     Derived,
     Dispatch,
+    Joined,
     Literal,
     Scratch,
     Source,
@@ -19,7 +21,7 @@ from webinfer.backends.webgpu.dispatch import (
     Target,
     source_dtype,
 )
-from webinfer.backends.webgpu.fusion import find_fusions
+from webinfer.backends.webgpu.fusion import Fusion, Share, find_fusions
 from webinfer.backends.webgpu.lowerings import LOWERINGS, UNSUPPORTED
 from webinfer.backends.webgpu.lowerings.constants import expand
 from webinfer.backends.webgpu.lowerings.custom import custom
@@ -90,16 +92,29 @@ def make_schedule(graph: Graph, target: Target, on_pipeline: Callable[[PipelineS
     return builder.schedule
 
 
+def _as_joined(fusion: Fusion, share: Share) -> Joined:
+    return Joined(fusion.absorbed, fusion.inputs, functools.partial(depthwise_pointwise, fusion, share))
+
+
+def _of_language_models(graph: Graph, folded: set[Value]) -> dict[Node, Joined]:
+    if not any(node.op.name == "block_matmul" for node in graph.nodes):
+        return {}
+    from webinfer.backends.webgpu.language.joined import joined_products  # a late part
+
+    return joined_products(graph, folded)
+
+
 class _Builder:
     """Collects steps while nodes are lowered."""
 
     def __init__(self, graph: Graph, target: Target, on_pipeline: Callable[[PipelineSpec], None]) -> None:
         self.graph, self.target, self._on_pipeline = graph, target, on_pipeline
         self.schedule = Schedule(graph, target)
-        self.folded = graph.fixed_values()
-        self.fusions = find_fusions(graph, self.folded, target)
-        self.absorbed = {node for fusion, _ in self.fusions.values() for node in fusion.absorbed}
-        extra_reads = {node: fusion.inputs for node, (fusion, _) in self.fusions.items()}
+        self.folded, self._resident = graph.fixed_values(), frozenset(graph.resident)
+        joined = {node: _as_joined(*fusion) for node, fusion in find_fusions(graph, self.folded, target).items()}
+        self.joined = joined | _of_language_models(graph, self.folded)
+        self.absorbed = {node for one in self.joined.values() for node in one.absorbed}
+        extra_reads = {node: one.inputs for node, one in self.joined.items()}
         self.aliases = find_aliases(graph, self.folded, target.limits["minStorageBufferOffsetAlignment"], extra_reads)
         self._regions: dict[Hashable, Region] = {}
 
@@ -115,10 +130,9 @@ class _Builder:
             self._append(index, dispatch, self._part(node, dispatch))
 
     def _lowered(self, index: int, node: Node) -> Sequence[Dispatch]:
-        if node in self.fusions:
-            fusion, share = self.fusions[node]
-            self.schedule.absorbed[index] = fusion.absorbed
-            return depthwise_pointwise(fusion, share, self.target)
+        if node in self.joined:
+            self.schedule.absorbed[index] = self.joined[node].absorbed
+            return self.joined[node].lower(self.target)
         lower = custom if isinstance(node.op, CustomOp) else LOWERINGS.get(node.op)
         if lower is None:
             raise UnsupportedOpError([UNSUPPORTED.get(node.op, "no lowering")])
@@ -130,6 +144,9 @@ class _Builder:
             region = self._region(value, schedule.run)
             region.block.touch(len(schedule.run))
             schedule.outputs.append((value, region))
+        if self.graph.parts:  # what is not written before a part runs is as it was before another one
+            for region in schedule.inputs.values():
+                region.block.touch(len(schedule.run))
         schedule.values = {v: r for v, r in self._regions.items() if isinstance(v, Value)}
 
     def _part(self, node: Node, dispatch: Dispatch) -> list[Step]:
@@ -210,7 +227,7 @@ class _Builder:
             whole = self._region(owner, part, index)
             return Region(whole.block, offset, storage_bytes(value.type.nbytes, itemsize))
         if value.constant is None:
-            home = Home.RESIDENT if value in self.folded else Home.POOLED
+            home = Home.RESIDENT if value in self.folded or value in self._resident else Home.POOLED
             return self._new(value.name, value.type.nbytes, itemsize, home)
         same = value.constant.stored is value.type.dtype and value.constant.sparsity is None
         return self._new(value.name, value.type.nbytes, itemsize, Home.RESIDENT, value.constant.data if same else None)

@@ -5,7 +5,9 @@ after the families of ops/; what several of them share lies in conversion (eleme
 tiled, gemv and packed_product (products), variants (which kernel computes a product).
 """
 
-from webinfer.backends.webgpu.dispatch import Lower
+from collections.abc import Sequence
+
+from webinfer.backends.webgpu.dispatch import Dispatch, Lower, Target
 from webinfer.backends.webgpu.lowerings import (
     attention,
     conv,
@@ -28,8 +30,16 @@ from webinfer.backends.webgpu.lowerings import (
     softmax,
     suppression,
 )
-from webinfer.graph.ir import Op
+from webinfer.graph.ir import Node, Op
 from webinfer.ops import OPS
+
+
+def _late(node: Node, target: Target) -> Sequence[Dispatch]:
+    """What language models are made of, which is a late part."""
+    from webinfer.backends.webgpu import language
+
+    return language.LOWERINGS[node.op.name](node, target)
+
 
 _BY_NAME: dict[str, Lower] = {
     **elementwise.LOWERINGS,
@@ -37,6 +47,9 @@ _BY_NAME: dict[str, Lower] = {
     "arg_min": reduce.arg_extreme,
     "attention": attention.attention,
     "average_pool2d": pool.pool2d,
+    "block_matmul": _late,
+    "block_rows": _late,
+    "cached_attention": _late,
     "concat": movement.concat,
     "conv2d": conv.conv2d,
     "conv_transpose2d": conv.conv_transpose2d,
@@ -79,6 +92,7 @@ _BY_NAME: dict[str, Lower] = {
     "resize_nearest": resize.resize_nearest,
     "reverse": movement.strided,
     "round_rows": dynamic_range.round_rows,
+    "sample": _late,
     "scatter_elements": gather.scatter_elements,
     "scatter_nd": gather.scatter_nd,
     "slice": movement.strided,
@@ -86,6 +100,7 @@ _BY_NAME: dict[str, Lower] = {
     "space_to_depth": movement.strided,
     "ssd_detections": detection.ssd_detections,
     "stored_matmul": matmul.stored_matmul,
+    "swiglu": _late,
     "tile": movement.strided,
     "top_k": scan.top_k,
     "transform_landmarks": landmarks.transform_landmarks,

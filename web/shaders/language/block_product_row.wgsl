@@ -1,0 +1,99 @@
+// block_product_row: y = x wT + bias + residual of one row x and weights that stay in a file's blocks; bound by memory.
+//
+//   x         [K], read in quads; unless weights are floats, each 32 of it become whole numbers times a scale
+//   w         bytes [N, row] in blocks (_blocks.wgsl), as words
+//   normed    x is first divided by the root of its mean square and multiplied by scale [K]: RMS norm on the way
+//   paired    y = silu(x wT) * (x upT) with `up` as w: a workgroup takes two rows of each, else four of w
+//   place     its second number below 1: y is 0          bias, residual, y  [N]
+//   Needs: K % 32 == 0.  An invocation takes every WG-th block of 32 of its workgroup's rows.
+//   Dispatch: (ceil(N / ROWS)) workgroups
+
+$$ if subgroups
+enable subgroups;
+$$ endif
+{{ prelude }}
+const WG: u32 = {{ workgroup }}u;
+const ROWS: u32 = {{ rows }}u; // of y
+const READERS: u32 = WG;
+
+alias acc_v = vec4<f32>;
+fn start() -> acc_v { return acc_v(); }
+fn combine(a: acc_v, b: acc_v) -> acc_v { return a + b; }
+$$ if subgroups
+fn subgroup_reduce(a: acc_v) -> acc_v { return subgroupAdd(a); }
+$$ endif
+{$ include "_workgroup_reduce.wgsl" $}
+{$ include "_each_workgroup.wgsl" $}
+{$ include "_blocks.wgsl" $}
+{$ include "_row_block.wgsl" $}
+
+$$ if paired
+fn side_of(i: u32) -> u32 { return i / ROWS; }
+fn row_of(i: u32) -> u32 { return i % ROWS; }
+fn result(all: acc_v, i: u32, n: u32) -> f32 {
+    let gate = all[i];
+    let e = exp(-abs(gate));
+    return gate * (select(e, 1.0, gate >= 0.0) / (1.0 + e)) * all[i + ROWS];
+}
+$$ else
+fn side_of(i: u32) -> u32 { return 0u; }
+fn row_of(i: u32) -> u32 { return i; }
+fn result(all: acc_v, i: u32, n: u32) -> f32 {
+    var v = all[i];
+    $$ if has_bias
+    v += load_bias(n);
+    $$ endif
+    $$ if has_residual
+    v += load_residual(n);
+    $$ endif
+    return v;
+}
+$$ endif
+
+fn units() -> u32 { return (params.n + ROWS - 1u) / ROWS; }
+fn compute(unit: u32, local: u32) {
+    var factor = 1.0;
+    $$ if normed
+    var squares = 0.0;
+    for (var q = local; q < params.k / 4u; q += WG) {
+        let v = load4_x(q);
+        squares += dot(v, v);
+    }
+    factor = 1.0 / sqrt(workgroup_reduce(acc_v(squares), local).x / f32(params.k) + params.epsilon);
+    workgroupBarrier();
+    $$ endif
+    var sums = acc_v();
+    for (var at = local; at < params.k / 32u; at += WG) {
+        var x = row_block(0u, at, factor);
+        for (var i = 0u; i < 4u; i++) {
+            let row = min(unit * ROWS + row_of(i), params.n - 1u) * params.row_bytes;
+            let side = side_of(i);
+            var low = vec4<f32>();
+            var high = vec4<f32>();
+            $$ if floats
+            for (var j = 0u; j < 4u; j++) {
+                low += x.v[j] * float_quad(row, at, j, side);
+                high += x.v[j + 4u] * float_quad(row, at, j + 4u, side);
+            }
+            sums[i] += dot(low + high, vec4<f32>(1.0));
+            $$ else
+            var b = open_block(row, at, side);
+            for (var j = 0u; j < 4u; j++) {
+                low += x.v[j] * unpacked(b.q[j]);
+                high += x.v[j + 4u] * unpacked(b.q[j + 4u]);
+            }
+            let dots = vec2<f32>(dot(low, vec4<f32>(1.0)), dot(high, vec4<f32>(1.0)));
+            sums[i] += x.step * (dot(dots, b.d) + dot(x.sums, b.m));
+            $$ endif
+        }
+    }
+    let all = workgroup_reduce(sums, local);
+    if (local < ROWS && unit * ROWS + local < params.n) {
+        let n = unit * ROWS + local;
+        var v = result(all, local, n);
+        $$ if has_place
+        if (load_place(1u) < 1) { v = 0.0; }
+        $$ endif
+        store_y(n, v);
+    }
+}
