@@ -75,15 +75,21 @@ def build_page_engine() -> None:
 
 
 def browser_members() -> dict[str, bytes]:
-    """The members of the browser's wheel, without its metadata; sources without what only people read."""
+    """The members of the browser's wheel, without its metadata; sources without what only people read.
+
+    Shaders of a family whose lowerings are a late part lie beside these.
+    """
     chosen = {name: data for name, data in engine_files() if not name.startswith(CPYTHON_ONLY)}
-    members, shaders = dict[str, bytes](), dict[str, str]()
+    late = {place for places in settings()["late"].values() for place in places}
+    members, shaders = dict[str, bytes](), dict[str, dict[str, str]]()
     for name, data in chosen.items():
         if name.endswith(".wgsl"):
-            shaders[Path(name).name] = minify_shader(data).decode()
+            home = f"webinfer/backends/webgpu/{Path(name).parent.name}/"
+            file = f"{home}shaders.json" if home in late else ALL_SHADERS
+            shaders.setdefault(file, {})[Path(name).name] = minify_shader(data).decode()
         else:
             members[name] = minify(data, name.startswith(READ_TYPES)) if name.endswith(".py") else data
-    return {**members, ALL_SHADERS: json.dumps(shaders, sort_keys=True).encode()}
+    return members | {file: json.dumps(texts, sort_keys=True).encode() for file, texts in shaders.items()}
 
 
 def without_late_parts(members: dict[str, bytes]) -> tuple[dict[str, bytes], dict[str, bytes]]:

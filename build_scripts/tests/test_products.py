@@ -80,7 +80,10 @@ def test_a_wheel_holds_the_engine_and_its_shaders_and_nothing_else() -> None:
 
 
 def test_the_browsers_wheel_leaves_out_only_what_no_page_uses(members: dict[str, bytes]) -> None:
-    shaders = set(json.loads(members["webinfer/_shaders/all.json"]))
+    bundles = [
+        json.loads(data) for name, data in members.items() if name.endswith(("_shaders/all.json", "/shaders.json"))
+    ]
+    shaders = {name for bundle in bundles for name in bundle}
     assert shaders == {path.name for path in (WEB / "shaders").rglob("*.wgsl")}
     left_out = {name for name, _ in engine_files() if not name.endswith(".wgsl")} - set(members)
     assert {"webinfer/cli.py", "webinfer/host/native.py"} <= left_out
@@ -120,6 +123,9 @@ def test_late_parts_are_left_out_and_each_lies_in_one_archive_of_its_own(members
     assert sorted([*rest, *(name for names in packed.values() for name in names)]) == sorted(
         {*members, page_engine.LATE_TABLE}
     )
+    shaders = {name for name, data in packed.items() if any(member.endswith("shaders.json") for member in data)}
+    assert shaders == {"late-language.zip"}
+    assert "block_product_row.wgsl" not in json.loads(rest[page_engine.ALL_SHADERS])
     table = late_table(rest[page_engine.LATE_TABLE])
     for module, (asset, sha256) in table.items():
         file = asset.removeprefix("python/")

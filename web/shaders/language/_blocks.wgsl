@@ -4,9 +4,11 @@
 //   Weight 4j + i of it is quad(b, j)[i] * b.d[j / 4] + b.m[j / 4]. Weights that are floats are float_quad(row, at, j)[i].
 //   Needs: w and, if paired, `up` bound as single words.  Source: the block layouts of the GGUF format
 
-const BYTES: u32 = {{ block_bytes }}u; // of a block: 32 weights, of K types 256
-const MINIMUM: u32 = {{ minimum }}u;   // 1: blocks have an offset of their own
-const FIFTH: u32 = {{ fifth }}u;       // 1: weights have a fifth bit, which lies apart
+// BYTES of a block: of 32 weights, of K types 256. MINIMUM 1: it has an offset of its own; FIFTH 1: weights have a fifth
+// bit, which lies apart.
+const BYTES: u32 = {{ block_bytes }}u;
+const MINIMUM: u32 = {{ minimum }}u;
+const FIFTH: u32 = {{ fifth }}u;
 
 fn word(i: u32, side: u32) -> u32 {
     $$ if paired

@@ -17,6 +17,7 @@ var<workgroup> columns: array<vec4<f32>, 256>; // [quad, column]
 {$ include "_each_workgroup.wgsl" $}
 {$ include "_blocks.wgsl" $}
 {$ include "_row_block.wgsl" $}
+{$ include "_added.wgsl" $}
 
 fn across() -> u32 { return (params.n + TILE - 1u) / TILE; }
 fn units() -> u32 { return (params.rows + TILE - 1u) / TILE * across(); }
@@ -45,14 +46,7 @@ fn open_column(row: u32, at: u32, local: u32) {
 
 fn put(row: u32, n: u32, sum: f32) {
     if (row >= params.rows || n >= params.n) { return; }
-    var v = sum;
-    $$ if has_bias
-    v += load_bias(n);
-    $$ endif
-    $$ if has_residual
-    v += load_residual(row * params.n + n);
-    $$ endif
-    store_y(row * params.n + n, select(0.0, v, row < counted()));
+    store_y(row * params.n + n, select(0.0, sum + added(row, n), row < counted()));
 }
 
 fn compute(unit: u32, local: u32) {

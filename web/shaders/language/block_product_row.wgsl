@@ -13,7 +13,8 @@ enable subgroups;
 $$ endif
 {{ prelude }}
 const WG: u32 = {{ workgroup }}u;
-const ROWS: u32 = {{ rows }}u; // of y
+// of y
+const ROWS: u32 = {{ rows }}u;
 const READERS: u32 = WG;
 
 alias acc_v = vec4<f32>;
@@ -26,6 +27,7 @@ $$ endif
 {$ include "_each_workgroup.wgsl" $}
 {$ include "_blocks.wgsl" $}
 {$ include "_row_block.wgsl" $}
+{$ include "_added.wgsl" $}
 
 $$ if paired
 fn side_of(i: u32) -> u32 { return i / ROWS; }
@@ -38,16 +40,7 @@ fn result(all: acc_v, i: u32, n: u32) -> f32 {
 $$ else
 fn side_of(i: u32) -> u32 { return 0u; }
 fn row_of(i: u32) -> u32 { return i; }
-fn result(all: acc_v, i: u32, n: u32) -> f32 {
-    var v = all[i];
-    $$ if has_bias
-    v += load_bias(n);
-    $$ endif
-    $$ if has_residual
-    v += load_residual(n);
-    $$ endif
-    return v;
-}
+fn result(all: acc_v, i: u32, n: u32) -> f32 { return all[i] + added(0u, n); }
 $$ endif
 
 fn units() -> u32 { return (params.n + ROWS - 1u) / ROWS; }

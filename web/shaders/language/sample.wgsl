@@ -13,7 +13,8 @@ $$ endif
 {{ prelude }}
 const WG: u32 = {{ workgroup }}u;
 const READERS: u32 = WG;
-const PLACE_BITS: u32 = {{ place_bits }}u; // that the last place has
+// that the last place has
+const PLACE_BITS: u32 = {{ place_bits }}u;
 
 alias acc_v = vec2<f32>;
 fn start() -> acc_v { return acc_v(); }

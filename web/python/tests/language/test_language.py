@@ -11,15 +11,21 @@ import pytest
 from tests.importers.gguf_writer import gguf, tiny_decoder
 from tests.language.decoder_reference import ReferenceDecoder
 from tests.ops.case_graphs import run
+from tests.ops.targets import Target
+from tests.webgpu.devices import HARDWARE
 
 import webinfer
+from webinfer.backends.webgpu.schedule import make_schedule
 from webinfer.errors import ClosedError, InputError, LimitError, ModelFormatError, UnsupportedOpError
+from webinfer.importers.gguf.architecture import architecture_of
 from webinfer.importers.gguf.container import read_file
+from webinfer.importers.gguf.decoder import decoder_graph
 from webinfer.language.generator import TextGenerator
 from webinfer.language.settings import Sampling, Stop
 from webinfer.language.split import split
 from webinfer.language.template import ChatTemplate
 from webinfer.language.tokenizer import _LETTERS, Tokenizer
+from webinfer.ops.language import BlockType
 
 NAMED = ["<|im_start|>", "<|im_end|>"]
 MERGES = ["h e", "l l", "he ll", "hell o", "\u0120 w", "\u0120w o", "a b", "b a"]
@@ -30,6 +36,7 @@ FACTS: dict[str, Any] = {
     "tokenizer.ggml.eos_token_id": 1,
 }  # fmt: skip
 MODEL = tiny_decoder(words=WORDS, more=FACTS, context=96)
+BACKENDS = ("wasm", "webgpu")
 CHAT = [{"role": "user", "content": "hello ab"}]
 
 
@@ -38,8 +45,9 @@ def tokenizer(**facts: Any) -> Tokenizer:
     return Tokenizer(read_file(memoryview(gguf({**FACTS, **more}, {})), "tiny"))
 
 
-def opened(**options: Any) -> TextGenerator:
-    generator: TextGenerator = run(TextGenerator.create(MODEL, **options))
+def opened(backend: str = "wasm", **options: Any) -> TextGenerator:
+    Target(backend, (("isa", "simd128"),) if backend == "wasm" else ()).demand()
+    generator: TextGenerator = run(TextGenerator.create(MODEL, backend=backend, **options))
     return generator
 
 
@@ -136,9 +144,10 @@ def test_a_stop_that_may_have_begun_waits() -> None:
         Stop([""])
 
 
-def test_greedy_words_are_those_of_the_equations() -> None:
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_greedy_words_are_those_of_the_equations(backend: str) -> None:
     with_chunks = "hello ab " * 20
-    generator, reference = opened(), ReferenceDecoder(MODEL)
+    generator, reference = opened(backend), ReferenceDecoder(MODEL)
     words = generator.words(with_chunks)[:80]
     got = np.array(run(generator.conversation().logits(words)).numpy())[0]
     want = reference.logits(words)[-1]
@@ -156,8 +165,9 @@ async def _written(generator: TextGenerator, words: list[int], count: int, conve
     return [word async for word in chat.write(words, Sampling(), count)]
 
 
-def test_conversations_share_weights_and_keep_apart() -> None:
-    generator = opened()
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_conversations_share_weights_and_keep_apart(backend: str) -> None:
+    generator = opened(backend)
     prompts = [generator.words(text) for text in ("hello ab ab", "wo wo hell")]
     alone = [run(_written(generator, prompt, 12)) for prompt in prompts]
     chats = [generator.conversation() for _ in prompts]
@@ -179,6 +189,58 @@ def test_conversations_share_weights_and_keep_apart() -> None:
     generator.close()
     with pytest.raises(ClosedError):
         run(_written(generator, prompts[0], 1))
+
+
+def test_steps_that_begin_early_change_nothing() -> None:
+    """Words of two conversations that take turns at every word, drawn on the GPU and on the processor."""
+    found = []
+    for backend in BACKENDS:
+        generator = opened(backend)
+        chats = [generator.conversation() for _ in range(2)]
+
+        async def in_turns(generator: TextGenerator = generator, chats: list[Any] = chats) -> list[list[int]]:
+            words = [generator.words(text) for text in ("hello ab", "wo ab ab wo")]
+            drawn: list[list[int]] = [[], []]
+            writers = [c.write(w, Sampling(4.0, seed=7), 9) for c, w in zip(chats, words, strict=True)]
+            for turn in (0, 0, 1, 0, 1, 1, 1, 0, 0, 0, 1, 1, 1):
+                drawn[turn] += [word async for word in _some(writers[turn], 1)]
+            return drawn
+
+        found.append((run(in_turns()), [chat.words for chat in chats]))
+        generator.close()
+    assert found[0] == found[1]
+    assert [len(words) for words in found[0][0]] == [6, 7]
+
+
+async def _some(words: Any, count: int) -> Any:
+    for _ in range(count):
+        try:
+            yield await anext(words)
+        except StopAsyncIteration:
+            return
+
+
+def test_a_model_with_shifts_and_a_head_of_its_own_says_the_same_on_a_gpu() -> None:
+    model = tiny_decoder("qwen2", BlockType.Q8_0, WORDS, tied=False, blocks=1, more=FACTS, context=96)
+    logits = []
+    for backend in BACKENDS:
+        Target(backend, (("isa", "simd128"),) if backend == "wasm" else ()).demand()
+        generator = run(TextGenerator.create(model, backend=backend))
+        chat = generator.conversation()
+        run(chat.read(generator.words("hello ab wo")))  # many rows, then one
+        logits.append(np.array(run(chat.logits([5])).numpy()))
+        generator.close()
+    assert np.abs(logits[0] - logits[1]).max() < 1e-3 * np.ptp(logits[0])
+
+
+def test_a_word_is_one_submit_of_seven_dispatches_a_block() -> None:
+    """Norms, SwiGLU and the cache have no dispatch of their own where one word is read."""
+    file = read_file(memoryview(MODEL), "tiny")
+    schedule = make_schedule(decoder_graph(file, architecture_of(file), (1,), 96), HARDWARE)
+    shaders = [step.dispatch.shader for step in schedule.run]
+    block = [*["block_product_row"] * 3, "cached_attention", *["block_product_row"] * 3]
+    assert shaders == ["block_rows", *block, *block, "layer_norm", "gather", "block_product_row", "sample"]
+    assert not schedule.prepare
 
 
 def test_seeds_repeat_draws_and_progress_counts_words() -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import struct
 from array import array
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 from zlib import crc32
 
+from webinfer.backends.base import Arriving
 from webinfer.errors import InputError, LimitError, ModelFormatError
 from webinfer.host.interface import Progress, ProgressEvent
 from webinfer.language.model import CHUNK, NO_DRAW, LanguageModel
@@ -17,6 +19,7 @@ from webinfer.tensor import Tensor
 MAGIC = b"WICONV1\0"
 KEPT_SHARE = 2  # a conversation that slides keeps one of so many parts of its words
 DRAWN, LOGITS, HIDDEN = 0, 1, 2
+AHEAD = 2  # steps that may have begun: one that is waited for, and one that the device goes on with
 
 
 class Conversation:
@@ -160,17 +163,69 @@ class Conversation:
         if kept < len(self.words):
             self.back_to(kept)
         given = list(words[kept:])
-        for _ in range(most):
-            (drawn,) = await self.read(given, sampling.options(), (DRAWN,), progress)
-            progress = None
-            word = drawn.tolist()[0]
-            assert isinstance(word, int)
+        (drawn,) = await self.read(given, sampling.options(), (DRAWN,), progress)
+        word, ahead = _number(drawn), _Ahead(self, sampling)
+        for left in range(most - 1, -1, -1):
             if word in self.model.tokenizer.ends:
                 return
+            await ahead.begin(word, left)
             yield word
-            given = [word]
+            if left:
+                word = await ahead.after(word)
 
     async def logits(self, words: Sequence[int]) -> Tensor:
         """Reads words; the logits of the word that follows."""
         found: list[Tensor] = await self.read(words, wanted=(LOGITS,))
         return found[0]
+
+
+class _Ahead:
+    """Steps that have begun before anybody asked for their words: the device computes them while a word is passed on.
+
+    Where a backend cannot do so, or another conversation has taken the cache meanwhile, the words are read anew, with
+    the draws that the steps had.
+    """
+
+    def __init__(self, conversation: Conversation, sampling: Sampling) -> None:
+        self._conversation, self._sampling = conversation, sampling
+        self._begun = deque[tuple[int, Arriving]]()  # the position that a step reads, and what waits for its word
+        self._draws = deque[bytes]()  # of steps that have begun, or of those that were given up
+
+    async def begin(self, word: int, most: int) -> None:
+        """Begins steps: the first one reads this word, others what the one before them draws."""
+        chat = self._conversation
+        model = chat.model
+        depth = min(AHEAD, most) if model.executor.abilities.parts_ahead else 0
+        async with model.lock:
+            while len(self._begun) < depth:
+                position = len(chat.words) + len(self._begun)
+                if model.holder is not chat or position >= model.context or not self._is_valid():
+                    return
+                if len(self._draws) == len(self._begun):
+                    self._draws.append(self._sampling.options())
+                step = await model.begin_step(None if self._begun else word, position, self._draws[len(self._begun)])
+                self._begun.append((position, step))
+
+    def _is_valid(self) -> bool:
+        """Whether the first step that has begun reads what follows the conversation's words."""
+        return not self._begun or self._begun[0][0] == len(self._conversation.words)
+
+    async def after(self, word: int) -> int:
+        """The word after this one."""
+        chat = self._conversation
+        if self._begun and chat.model.holder is chat and self._is_valid():
+            found = await self._begun.popleft()[1]()
+            self._draws.popleft()
+            chat.words.append(word)
+            await chat.model.host.pause()
+            return _number(next(iter(found.values())))
+        self._begun.clear()
+        draw = self._draws.popleft() if self._draws else self._sampling.options()
+        (drawn,) = await chat.read([word], draw)
+        return _number(drawn)
+
+
+def _number(drawn: Any) -> int:
+    found = drawn.tolist()[0]
+    assert isinstance(found, int)
+    return found

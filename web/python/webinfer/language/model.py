@@ -10,9 +10,17 @@ from dataclasses import replace
 from typing import Any
 
 from webinfer.backends import registry
-from webinfer.backends.base import BuildOptions, Executor, MemoryReport
+from webinfer.backends.base import Arriving, BuildOptions, Executor, LastOutput, MemoryReport
 from webinfer.backends.registry import AUTO
-from webinfer.errors import BackendUnavailableError, ClosedError, InputError
+from webinfer.errors import (
+    BackendUnavailableError,
+    ClosedError,
+    GpuError,
+    InputError,
+    LimitError,
+    OutOfMemoryError,
+    UnsupportedOpError,
+)
 from webinfer.graph.ir import Constant, Graph
 from webinfer.graph.verify import verify
 from webinfer.host.interface import Host, Progress
@@ -46,6 +54,7 @@ class LanguageModel:
         self.host, self.context, self.choice = host, context, choice
         self._executor: Executor | None = executor
         self.lock = asyncio.Lock()
+        self._drawn = ""  # the output of the last step that names a word
         self.holder: object | None = None  # the conversation whose keys and values are in the cache
 
     @classmethod
@@ -112,8 +121,23 @@ class LanguageModel:
             ids: struct.pack(f"<{rows}i", *words, *[0] * (rows - len(words))), last: struct.pack("<i", len(words) - 1),
         }  # fmt: skip
         names = [output_names(rows)[i] for i in wanted]
+        self._drawn = output_names(rows)[0]
         found = await self.executor.run_part(part, inputs, names)
         return [found[name] for name in names]
+
+    async def begin_step(self, word: int | None, position: int, options: bytes) -> Arriving:
+        """Begins to read a word, None for the one that the last step drew; what it returns waits for the next word.
+
+        Needs:   the lock; `parts_ahead`; a position that fits the context
+        """
+        rows = PARTS[0]
+        ids, last = input_names(rows)
+        given = LastOutput(self._drawn) if word is None else struct.pack("<i", word)
+        place = struct.pack("<2i", position, 1)
+        self._drawn = output_names(rows)[0]
+        return await self.executor.begin_part(
+            0, {"place": place, "options": options, ids: given, last: bytes(4)}, [self._drawn]
+        )
 
     async def taken_out(self, count: int) -> list[bytes]:
         """The keys and values of the first `count` positions, as `put_back` takes them; needs the lock."""
@@ -154,7 +178,9 @@ async def _built(graph: Graph, host: Host, backend: str | Sequence[str], options
                 continue
             taken = replace(options, threads=options.threads if "threads" in row.options else None)
             return await registry.open_backend(name).build(graph, host, taken), "; ".join([f"{name} runs it", *refused])
-        except BackendUnavailableError as error:
+        except (BackendUnavailableError, GpuError, LimitError, OutOfMemoryError, UnsupportedOpError) as error:
+            if name == order[-1] and not isinstance(error, BackendUnavailableError):
+                raise
             refused.append(f"{name}: {error}")
             log.warning("%s falls back from %s: %s", graph.name, name, error)
     raise BackendUnavailableError(f"no backend can run {graph.name!r}: {'; '.join(refused)}")

@@ -1,4 +1,4 @@
-"""Which nodes of a decoder one dispatch computes together where one word is read: each dispatch waits for the one before.
+"""Which nodes of a decoder one dispatch computes together where one word is read, as dispatches wait for each other.
 
 A norm is computed on the way into the products that read it, and SwiGLU behind both products that it is made of.
 """
