@@ -1,0 +1,130 @@
+"""The verb `text`: a language model that reads prompts and answers, beside wllama, in one page, interleaved."""
+
+import argparse
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from build_scripts.bench.page_reports import posted, said, written
+from build_scripts.errors import BuildError
+from build_scripts.paths import BENCH_OUTPUT, BENCHMARKS, MODELS
+from build_scripts.setup.sequence import set_up
+from build_scripts.steps import run_steps
+
+MODEL = "smollm2_135m_instruct_q4_1.gguf"
+SILENCE_S = 1200  # longest wait for the next report of the page
+LIMIT_MS = 300_000  # for one call of a system
+WLLAMA = {"index.js": "esm/index.js", "wllama.wasm": "esm/wasm/wllama.wasm"}  # file of the page -> of the package
+PROMPT = """Notes of the harbour office, number {}. The ferry leaves the north pier every morning at seven and comes
+back before the tide turns. It carries letters, bread, tools and whoever has something to do on the island.
+In winter the crossing takes an hour, because ice comes down the river; in summer it takes half of that. The
+captain writes down how many people are on board, what the wind does, and which of the buoys need paint.
+Last week the second buoy was moved by a storm, and two fishermen towed it back. The lighthouse on the
+island has had no keeper for forty years. A clock turns the lamp, and a woman from the village climbs the
+stairs on Sundays to clean the glass and to wind the clock. She says that the view from the top is worth
+every one of the two hundred and eleven steps. Behind the lighthouse lies a garden with a wall around it.
+Somebody planted apple trees there, which bend to the east, away from the wind, and still bear fruit.
+Children from the school come in September to pick it. In the evening they sit by the pier, eat, and wait
+for the ferry, which is"""
+Row = dict[str, Any]
+
+
+def run(argv: list[str]) -> int:
+    """0 when the page came to its end and webinfer answered every prompt."""
+    options = parse(argv)
+    if options.report:
+        return report(posted(Path(options.report).read_text()), options.json)
+    from build_scripts.bench.rivals import rivals_step
+    from build_scripts.setup.task_models import package_step
+
+    set_up()
+    steps = [rivals_step()]
+    run_steps(steps if options.model else [*steps, package_step("smollm2")])
+    site = options.static or BENCH_OUTPUT / "text_site"
+    pack(site, options)
+    if options.static:
+        print(f"{site}: open text.html there and keep the lines that it posts to /log, then")
+        print("python3 -m build_scripts text --report LINES makes JSON and the table of them")
+        return 0
+    from build_scripts.bench.server import serving
+
+    with serving(site, None, unsafe_eval=True) as (address, reports):
+        return report(list(said(f"{address}/text.html", reports, SILENCE_S)), options.json)
+
+
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python3 -m build_scripts text", description=__doc__)
+    parser.add_argument("--model", type=Path, help="a GGUF file (default: SmolLM2-135M-Instruct, fetched)")
+    parser.add_argument("--backend", action="append", choices=("wasm", "webgpu"), help="may be repeated (default wasm)")
+    parser.add_argument("--threads", action="append", type=int, help="of wasm; may be repeated (default 1 and 2)")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds in which every system has its turn (default 5)")
+    parser.add_argument("--words", type=int, default=64, help="of an answer (default 64)")
+    parser.add_argument("--static", type=Path, help="write a site that needs no server of ours, and measure nothing")
+    parser.add_argument("--report", type=Path, help="make JSON and table from lines that a static site posted")
+    parser.add_argument(
+        "--json", type=Path, default=BENCH_OUTPUT / "text.json", help="where the JSON goes, the table beside"
+    )
+    options = parser.parse_args(argv)
+    if options.rounds < 1 or options.words < 2:
+        raise BuildError("--rounds start at 1, --words at 2")
+    return options
+
+
+def pack(site: Path, options: argparse.Namespace) -> None:
+    """Writes the page, the engine, wllama, the model and the prompts into an empty folder."""
+    from build_scripts.bench.rivals import MODULES, copy_script
+    from build_scripts.bench.site import copy_engine
+
+    shutil.rmtree(site, ignore_errors=True)
+    shutil.copytree(BENCHMARKS / "page", site)
+    copy_engine(site / "engine")
+    for target, source in WLLAMA.items():
+        copy_script(MODULES / "@wllama" / "wllama" / source, site / "rivals" / "wllama" / target)
+    (site / "data").mkdir()
+    model = options.model or MODELS / MODEL
+    shutil.copyfile(model, site / "data" / "model.gguf")
+    threads, entries = options.threads or [1, 2], list[Row]()
+    for backend in options.backend or ["wasm"]:
+        counts = threads if backend == "wasm" else [0]
+        entries += [{"system": "webinfer", "backend": backend, "threads": count} for count in counts]
+    entries += [{"system": "wllama", "backend": "wasm", "threads": count} for count in threads]
+    config = {
+        "rounds": options.rounds, "words": options.words, "limit_ms": LIMIT_MS, "entries": entries, "name": model.name,
+        "model": "data/model.gguf", "bytes": model.stat().st_size,
+        "prompts": [" ".join(PROMPT.format(number).split()) for number in range(1, options.rounds + 2)],
+    }  # fmt: skip
+    (site / "text.json").write_text(json.dumps(config))
+
+
+def report(found: Sequence[Sequence[Any]], target: Path) -> int:
+    """Writes JSON and a table; 0 when webinfer answered and nothing failed."""
+    rows: list[Row] = [value for key, value in found if key == "row"]
+    whole = written(found, target, table(rows))
+    ours = [row for row in rows if row["system"] == "webinfer"]
+    return 0 if ours and whole and all(row.get("answer_words") for row in ours) else 1
+
+
+def table(rows: Sequence[Row]) -> str:
+    """Markdown: a line a system and number of threads; ratios are of ours to wllama's with as many threads."""
+    lines = [
+        "| system | on | threads | prompt words | prompt/s | best | answer/s | best | weights read, GB/s | of a copy's "
+        "| load, s | prompt ÷ wllama's | answer ÷ wllama's |",
+        "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
+    ]
+    rivals = {row["threads"]: row for row in rows if row["system"] == "wllama" and not row.get("error")}
+    for row in rows:
+        head = f"| {row['system']} | {row['backend']} | {row['threads'] or '–'} |"
+        if row.get("error"):
+            lines.append(f"{head} | failed: {' '.join(row['error'].split())[:160]} | | | | | | | | |")
+            continue
+        theirs = rivals.get(row["threads"] or 1) if row["system"] == "webinfer" else None
+        ratios = [f"{row[key] / theirs[key]:.2f}" if theirs else "" for key in ("prompt", "answer")]
+        copied = row.get("copy_gbytes")
+        share = f"{100 * row['gbytes'] / copied:.0f} %" if copied else ""
+        figures = [f"{row[key]:.1f}" for key in ("prompt", "prompt_best", "answer", "answer_best", "gbytes")]
+        cells = [f"{row['prompt_words']:.0f}", *figures, share, f"{row['load_ms'] / 1000:.2f}", *ratios]
+        lines.append(f"{head} {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"

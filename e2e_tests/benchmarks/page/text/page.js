@@ -1,0 +1,101 @@
+// The benchmark of text: prompts that webinfer and wllama go on with in turns. Reads ../text.json, shows and posts the figures.
+
+import { about } from "../adapter.js";
+import { median } from "../conductor.js";
+import { concluded, report } from "../report.js";
+import { Remote, setLimit } from "../remote.js";
+import { Wllama } from "./wllama.js";
+
+const status = document.getElementById("status");
+const body = document.querySelector("#results tbody");
+
+/** webinfer in a worker, as its chat page has it. */
+class Webinfer {
+  async open(entry, model) {
+    this.remote = new Remote("webinfer", new URL("./worker.js", import.meta.url));
+    return this.remote.call("open", { ...entry, model });
+  }
+
+  write(prompt, words) {
+    return this.remote.call("write", { prompt, words });
+  }
+
+  end() {
+    this.remote?.end();
+  }
+}
+
+const SYSTEMS = { webinfer: Webinfer, wllama: Wllama };
+
+function fail(row, error) {
+  row.error = String(error?.message ?? error).trim().split("\n").slice(-3).join(" ");
+  row.running.end();
+}
+
+async function opened(entry, config) {
+  const row = { ...entry, turns: [], running: new SYSTEMS[entry.system]() };
+  try {
+    status.textContent = `${entry.system} starts with ${entry.threads} threads`;
+    const begin = performance.now();
+    Object.assign(row, await row.running.open(entry, new URL(`../${config.model}`, import.meta.url).href));
+    row.open_ms = performance.now() - begin;
+    await row.running.write(config.prompts[0], 8); // machine code becomes final
+  } catch (error) {
+    fail(row, error);
+  }
+  return row;
+}
+
+async function turn(row, prompt, words) {
+  try {
+    row.turns.push(await row.running.write(prompt, words));
+  } catch (error) {
+    fail(row, error);
+  }
+}
+
+/** Words a second of each turn: of the prompt, and of the answer but for its first word. */
+const speeds = (turns) => ({
+  prompt: turns.map(({ prompt_words: words, prompt_ms: ms }) => (1000 * words) / ms),
+  answer: turns.map(({ words, answer_ms: ms }) => (1000 * words) / ms),
+});
+
+function figures({ turns }, model) {
+  const { prompt, answer } = speeds(turns);
+  const best = Math.max(...answer);
+  return {
+    prompt_words: median(turns.map((turn) => turn.prompt_words)), answer_words: median(turns.map((turn) => turn.words)),
+    prompt: median(prompt), prompt_best: Math.max(...prompt), answer: median(answer), answer_best: best,
+    gbytes: (best * model.bytes) / 1e9, text: turns[0].text,
+  };
+}
+
+function show(row) {
+  const line = body.insertRow();
+  const told = row.error ? ["–", row.error, ""] : [row.prompt.toFixed(1), row.answer.toFixed(1), `${(row.open_ms / 1000).toFixed(1)} s`];
+  for (const text of [row.system, row.threads, ...told]) line.insertCell().textContent = text;
+}
+
+async function run() {
+  const config = await (await fetch(new URL("../text.json", import.meta.url))).json();
+  setLimit(config.limit_ms);
+  await report("about", { ...(await about(true)), rounds: config.rounds, words: config.words, model: config.name });
+  const rows = [];
+  for (const entry of config.entries) rows.push(await opened(entry, config));
+  for (let round = 0; round < config.rounds; round++) {
+    status.textContent = `round ${round + 1} of ${config.rounds}`;
+    const shift = round % rows.length; // nobody always follows the same neighbour
+    const prompt = config.prompts[1 + (round % (config.prompts.length - 1))]; // nobody remembers it
+    for (const row of [...rows.slice(shift), ...rows.slice(0, shift)]) if (!row.error) await turn(row, prompt, config.words);
+  }
+  for (const row of rows) {
+    if (!row.error) Object.assign(row, figures(row, config));
+    row.running.end();
+    const { running, turns, ...told } = row;
+    show(told);
+    await report("row", told);
+  }
+  status.textContent = "done";
+}
+
+concluded(run, (text) => (status.textContent = text));
