@@ -6,16 +6,18 @@ import { showWork, startEngine } from "./engine_page.js";
 
 const KNOWN = "smollm2-135m";
 const MEGABYTE = 1e6;
+const STAGES = { model: "its file", weights: "its weights go to the engine" };
 const root = document.documentElement;
 const { calls, troubles, begin } = await startEngine({ started, lost });
 const messages = []; // {role, content} as they were said
 let model = null; // what the engine says of the open model
 let opening = null; // how it was opened, to do it again with a fresh engine
 let answering = false;
+let stored = { complete: false, bytes: 0 }; // weights that this browser keeps
 
 /** What the page says of itself to scripts. */
 function tell(more = {}) {
-  root.dataset.webinferChat = JSON.stringify({ model, messages, answering, ...more });
+  root.dataset.webinferChat = JSON.stringify({ model, messages, answering, stored, ...more });
 }
 
 function fail(error) {
@@ -26,20 +28,57 @@ function fail(error) {
 function allow() {
   byId("send").disabled = !model || answering;
   byId("new-chat").disabled = !messages.length || answering;
-  for (const id of ["open-known", "pick"]) byId(id).disabled = answering;
+  for (const id of ["open-known", "pick", "forget"]) byId(id).disabled = answering;
   byId("stop").hidden = !answering;
   byId("chat").setAttribute("aria-busy", String(answering));
 }
 
-/** Opens {name} of a known model or {files: {name: ArrayBuffer}}. */
+/** Asks what weights are kept here, and shows it. */
+async function showStored() {
+  stored = await calls.ask("chat_stored", { model: KNOWN });
+  byId("stored").hidden = !stored.bytes;
+  const whole = stored.complete ? "The weights are kept in this browser" : "A part of the weights is kept in this browser, the rest is fetched when you open the model";
+  byId("stored-text").textContent = `${whole}: ${(stored.bytes / MEGABYTE).toFixed(1)} MB.`;
+  tell();
+}
+
+/** Deletes them. */
+async function forget() {
+  answering = true;
+  allow();
+  try {
+    const { freed } = await calls.ask("chat_forget");
+    await showStored();
+    showWork(null, `${(freed / MEGABYTE).toFixed(1)} MB were freed.${model ? " The open model stays until you leave." : ""}`);
+    tell({ freed });
+  } catch (error) {
+    fail(error);
+  } finally {
+    answering = false;
+    allow();
+    tell();
+  }
+}
+
+/** What the engine says of the model that it opened: with kept weights if they are whole, else with fetched ones. */
+async function opened(source) {
+  const step = (told) => showWork(told, `Opening the model: ${STAGES[told.stage] ?? told.stage}`);
+  if (!source.name || !stored.complete) return calls.ask("chat_open", source, step);
+  return calls.ask("chat_open", { kept: source.name }, step).catch((error) => {
+    if (["engine-died", "out-of-memory"].includes(error.code)) throw error;
+    return calls.ask("chat_open", source, step);
+  });
+}
+
+/** Opens {name} of a known model or {files: {name: File}}. */
 async function open(source) {
   answering = true;
   allow();
   troubles.forget();
   showWork({}, "Opening the model …");
   try {
-    model = await calls.ask("chat_open", source, (step) => showWork(step, `Opening the model: ${step.stage}`));
-    opening = source.name ? source : null; // a file's bytes went to the engine
+    model = await opened(source);
+    opening = source;
     const facts = {
       Model: model.name, "Runs on": model.backend, Architecture: `${model.architecture}, ${model.blocks} blocks`,
       "Weights": `${(model.weights / MEGABYTE).toFixed(1)} MB`, "Cache": `${(model.cache / MEGABYTE).toFixed(1)} MB for ${model.context} words`,
@@ -56,7 +95,7 @@ async function open(source) {
     answering = false;
     allow();
     showPython();
-    tell();
+    await showStored().catch(fail);
   }
 }
 
@@ -120,6 +159,7 @@ async function send(content) {
 function started() {
   allow();
   if (opening) open(opening);
+  else showStored().catch(fail);
 }
 
 function lost(error) {
@@ -148,9 +188,10 @@ byId("new-chat").addEventListener("click", () => {
 });
 byId("open-known").addEventListener("click", () => open({ name: KNOWN }));
 byId("pick").addEventListener("click", () => byId("file").click());
-byId("file").addEventListener("change", async ({ target }) => {
+byId("forget").addEventListener("click", forget);
+byId("file").addEventListener("change", ({ target }) => {
   const [file] = target.files;
-  if (file) open({ files: { [file.name]: await file.arrayBuffer() } });
+  if (file) open({ files: { [file.name]: file } });
   target.value = "";
 });
 for (const id of ["temperature", "top-p", "max-words"]) byId(id).addEventListener("input", showPython);

@@ -185,7 +185,8 @@ export class Downloads {
     const original = self.fetch;
     self.fetch = (input, options) => {
       const url = new URL(input instanceof Request ? input.url : input, self.location.href).href;
-      return this.#files.has(url) ? this.#fetch(url) : this.#fetchPlain(input, options);
+      const whole = this.#files.has(url) && !options?.headers?.Range; // who asks for a part checks it
+      return whole ? this.#fetch(url) : this.#fetchPlain(input, options);
     };
     try {
       return await work();
@@ -209,12 +210,8 @@ export class Downloads {
     return Promise.race([this.#still, promise]);
   }
 
-  async #fetch(url) {
-    try {
-      return new Response(await this.bytes(this.#files.get(url).name));
-    } catch (error) {
-      throw this.#failed(error);
-    }
+  #fetch(url) {
+    return this.bytes(this.#files.get(url).name).then((bytes) => new Response(bytes), (error) => Promise.reject(this.#failed(error)));
   }
 
   #failed(error) {

@@ -19,6 +19,7 @@ export async function startEngine({ started, lost }) {
 
   const onStarted = ({ capabilities }) => {
     progress.end();
+    navigator.serviceWorker?.register(settings.keeper, { updateViaCache: "none" }).catch(() => {}); // as good as it was
     started(capabilities);
   };
   const onError = ({ id, code, message, fatal }) => {

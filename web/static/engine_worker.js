@@ -4,11 +4,11 @@
 
 import { Downloads } from "./downloads.js";
 import { GPU } from "./gpu.js";
-import { browsersOwnCheck } from "./integrity.js";
 import { lateFiles } from "./late_models.js";
 import { complaint, TO_ENGINE, VERSION } from "./messages.js";
 import { PageThread } from "./page_thread.js";
 import { settle, startPython } from "./python_start.js";
+import { filesAsked, keeperOf } from "./site_keeper.js";
 
 const WARM_UP_RUNS = 120;
 const PAUSE_MS = 5;
@@ -22,6 +22,7 @@ const runtime = { // what the page compiled, or null, and whether that is as pub
 };
 let downloads = null; // Downloads, once it is told to start
 let more = () => {}; // makes the files of models part of the downloads
+let keep = () => {}; // keeps the site for visits without a network
 let engine = null; // the Python object that answers messages
 let queue = Promise.resolve(); // one message at a time, but pictures do not wait for pictures
 const flying = new Set(); // promises of pictures that are looked at
@@ -122,6 +123,7 @@ async function start({ manifest, facts, page, home, task, backend, model, also, 
     post("progress", progress);
     if (progress.stage === "Python" && progress.done === progress.total) startingPython(0);
   });
+  keep = keeperOf(downloads.manifest, page, home); // before models come that the site does not have yet
   more = async (models) => downloads.add(await lateFiles(models, { ...facts, home }, (name) => downloads.has(name), (progress) => post("progress", progress)));
   const there = more([model, ...also]);
   there.catch(() => {}); // awaited below
@@ -146,19 +148,7 @@ async function start({ manifest, facts, page, home, task, backend, model, also, 
     const urls = Object.fromEntries(Object.entries(downloads.manifest).map(([name, { url }]) => [name, url]));
     await downloads.flowing(engine.start(task, model, backend, JSON.stringify(options), debug, JSON.stringify(urls)));
   });
-  setTimeout(() => settle(downloads, task ? warmUp : () => {}).finally(() => keepSite(page, home)), SETTLED_MS);
-}
-
-/** Keeps the site for visits without a network; a browser that keeps nothing is no failure. Nobody waits for this. */
-async function keepSite(page, home) {
-  const { manifest } = downloads;
-  try {
-    const { url, ...row } = manifest["static/offline.js"];
-    await fetch(url, browsersOwnCheck(row));
-    await (await import(url)).keepSite(manifest, page, home);
-  } catch (error) {
-    console.info(`The page cannot be kept for visits without a network: ${error.message}`);
-  }
+  setTimeout(() => settle(downloads, task ? warmUp : () => {}).finally(keep), SETTLED_MS);
 }
 
 /**
@@ -201,7 +191,9 @@ const HANDLERS = {
   ask: async ({ id, action, fields }) => {
     try {
       const added = fields.name ? await more([fields.name]) : {};
+      const before = filesAsked();
       await downloads.counting(() => downloads.flowing(engine.ask(id, action, self.pyodide.toPy(fields), JSON.stringify(added))));
+      if (filesAsked() > before) setTimeout(keep, SETTLED_MS); // parts of the engine that came late
     } catch (error) {
       if (error.code !== "model-missing") throw error;
       post("error", { code: error.code, message: error.message, id });

@@ -16,10 +16,12 @@ from webinfer.errors import LimitError, ModelFormatError, UnsupportedOpError, We
 from webinfer.host.native import NativeHost
 from webinfer.importers import read_model
 from webinfer.importers.formats import outline
+from webinfer.importers.gguf import container
 from webinfer.importers.gguf.architecture import architecture_of
 from webinfer.importers.gguf.container import read_file
 from webinfer.importers.gguf.decoder import decoder_graph, input_names, output_names
 from webinfer.ops.language import BlockType
+from webinfer.spans import FileSpan
 
 IDS = [3, 17, 40, 5, 5, 22, 9, 31, 2, 11, 47]
 MANY = 8
@@ -54,6 +56,43 @@ def test_logits_are_those_of_the_equations(architecture: str, type: BlockType) -
     got, want = run(_logits(data)), ReferenceDecoder(data).logits(IDS)
     want = want[[4, 7, *range(8, len(IDS))]]
     assert np.abs(got - want).max() <= (1e-4 if type.is_float else 1e-3) * np.ptp(want)
+
+
+class _File:
+    """A file whose reads are counted (spans.LargeFile)."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data, self.size, self.reads = data, len(data), list[tuple[int, int]]()
+
+    def read(self, at: int, nbytes: int) -> memoryview:
+        self.reads.append((at, nbytes))
+        return memoryview(self.data)[at : at + nbytes]
+
+    def copy_into(self, at: int, array: bytearray) -> None:
+        array[:] = self.data[at : at + len(array)]
+
+    def close(self) -> None:
+        self.data = b""
+
+
+@pytest.mark.parametrize("head", [16, 300, 1 << 20])
+def test_of_a_file_that_is_not_in_memory_only_the_head_is_read(monkeypatch: pytest.MonkeyPatch, head: int) -> None:
+    monkeypatch.setattr(container, "HEAD_BYTES", head)
+    data = tiny_decoder()
+    file, whole = _File(data), read_file(memoryview(data), "tiny")
+    found = read_file(FileSpan(file, 0, file.size), "tiny")  # type: ignore[arg-type]
+    assert found.facts == whole.facts
+    assert file.reads[0] == (0, min(head, len(data)))
+    assert (len(file.reads) == 1) == (head > len(data))
+    for name, stored in whole.tensors.items():
+        span = found.tensors[name].data
+        assert isinstance(span, FileSpan)
+        assert span.view() == stored.data
+        room = bytearray(len(span))
+        span.copy_into(room)
+        assert room == stored.data
+    with pytest.raises(ModelFormatError, match=r"the download was cut off|the file is damaged"):
+        read_file(FileSpan(file, 0, 700), "tiny")
 
 
 def test_a_session_of_a_file_takes_one_word_a_run() -> None:

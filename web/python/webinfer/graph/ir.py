@@ -70,7 +70,7 @@ class Sparsity:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Constant:
-    """Bytes of a constant as the model file holds them (a view, not a copy).
+    """Bytes of a constant as the model file holds them (a view, not a copy; or a spans.FileSpan, which stands for one).
 
     `stored` may be narrower than the value's own type: float16 weights of a float32 value stay
     float16 until a backend packs them.

@@ -24,6 +24,7 @@ from webinfer.host.late_parts import find_late_parts
 from webinfer.host.own_files import own_file, own_identity
 from webinfer.host.prefetch import fetched, prefetched
 from webinfer.host.thread_pool import open_thread_pool
+from webinfer.spans import LargeFile
 
 CACHE = "webinfer"  # name of the Cache API store
 IMAGE_CLASSES = (
@@ -114,6 +115,41 @@ class BrowserHost:
             return await _read_body(response, progress)
         except JsException as error:
             raise ModelFormatError(f"cannot fetch {url!r}: {error}; check the address and the network") from error
+
+    async def large_file(
+        self, place: Any, published: Sequence[str] = (), progress: Progress | None = None
+    ) -> LargeFile | None:
+        """A file that is read in parts, of a URL or one that the user chose; None outside of workers.
+
+        With a published SHA-256 it is kept in the origin's private file system.
+
+        Raises:  ModelFormatError saying what could not be fetched and why; IntegrityError if it came damaged twice
+        """
+        from webinfer.host import weights_browser
+
+        if not weights_browser.can_read_parts():
+            return None
+        if not isinstance(place, str):
+            return weights_browser.as_file(place)
+        return await weights_browser.fetched_file(place, published, progress)
+
+    async def kept_file(self, published: Sequence[str]) -> LargeFile | None:
+        """The file with one of these SHA-256 that `large_file` kept; None if none is here, or not whole."""
+        from webinfer.host import weights_browser
+
+        return await weights_browser.kept(published)
+
+    async def kept_files(self) -> Mapping[str, int]:
+        """The bytes of each file that `large_file` keeps, begun ones too; one is complete if `name`.json is there."""
+        from webinfer.host import weights_browser
+
+        return await weights_browser.stored()
+
+    async def forget_files(self) -> int:
+        """Deletes what `large_file` keeps; how many bytes that freed."""
+        from webinfer.host import weights_browser
+
+        return await weights_browser.forget()
 
     async def kernels(self, isa: str | None = None, threads: int | None = 1, module: bytes = b"") -> Kernels:
         """A new kernel instance: the best build that this engine accepts unless one is named.

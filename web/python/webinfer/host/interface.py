@@ -10,6 +10,8 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from webinfer.spans import LargeFile
+
 Progress = Callable[["ProgressEvent"], None]
 SizeCheck = Callable[[int, int], None]  # of a picture: raises if it is too large
 
@@ -149,6 +151,25 @@ class Host(Protocol):
 
         Raises:  ModelFormatError saying what could not be fetched and why
         """
+
+    async def large_file(
+        self, place: Any, published: Sequence[str] = (), progress: Progress | None = None
+    ) -> LargeFile | None:
+        """A file that is read in parts: of a URL, or one that the user chose. None if the platform has none such.
+
+        One of the SHA-256 in `published` is checked where there are any; such a file is kept for later visits.
+
+        Raises:  ModelFormatError saying what could not be fetched and why; IntegrityError if it came damaged twice
+        """
+
+    async def kept_file(self, published: Sequence[str]) -> LargeFile | None:
+        """The file with one of these SHA-256 that `large_file` kept; None if none is here, or not whole."""
+
+    async def kept_files(self) -> Mapping[str, int]:
+        """The bytes of each file that `large_file` keeps, begun ones too; one is complete if `name`.json is there."""
+
+    async def forget_files(self) -> int:
+        """Deletes what `large_file` keeps; how many bytes that freed."""
 
     def asset(self, *names: str) -> str:
         """The URL or path of a published file by its logical name, such as "models/face_landmark.tflite".

@@ -14,6 +14,7 @@ from webinfer.errors import BackendUnavailableError, ClosedError, IntegrityError
 from webinfer.host.checksums import check_kernels
 from webinfer.host.kernel_constants import MEMORY_MAX_BYTES
 from webinfer.host.prefetch import fetched, prefetched
+from webinfer.spans import FileSpan
 
 PAGE = 65536  # bytes
 MAX_PAGES = MEMORY_MAX_BYTES // PAGE
@@ -173,9 +174,12 @@ class BrowserKernels:
         return options(memory=self._memory, exports=self._exports)
 
     def write(self, address: int, data: Any) -> None:
-        """Copies a C-contiguous buffer or a JavaScript typed array into the memory."""
+        """Copies a C-contiguous buffer, a JavaScript typed array or bytes of a large file into the memory."""
         if isinstance(data, JsProxy):
             self._window(address, int(data.byteLength)).set(data)
+            return
+        if isinstance(data, FileSpan):
+            data.copy_into(self._window(address, len(data)))
             return
         view = data if type(data) is memoryview and data.format == "B" else memoryview(data).cast("B")
         self._window(address, view.nbytes).assign(view)

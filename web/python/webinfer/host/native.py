@@ -15,7 +15,7 @@ import platform
 import threading
 import time
 import urllib.request
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -79,6 +79,20 @@ class NativeHost:
                 progress(ProgressEvent("model", len(data), len(data)))
             return data
         return await asyncio.to_thread(_download, url, progress)
+
+    async def large_file(self, place: Any, published: Sequence[str] = (), progress: Progress | None = None) -> None:
+        """None: `fetch` maps large files into memory, whose pages are read when somebody looks at them."""
+
+    async def kept_file(self, published: Sequence[str]) -> None:
+        """None: what packages publish is kept by `fetch`."""
+
+    async def kept_files(self) -> Mapping[str, int]:
+        """None."""
+        return {}
+
+    async def forget_files(self) -> int:
+        """Nothing is freed."""
+        return 0
 
     def asset(self, *names: str) -> str:
         """The path of a published file by its logical name; of several names of one folder, the first that exists.

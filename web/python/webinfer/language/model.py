@@ -30,8 +30,8 @@ from webinfer.importers.gguf.convert import rounded_up
 from webinfer.importers.gguf.decoder import decoder_graph, input_names, output_names
 from webinfer.language.template import ChatTemplate
 from webinfer.language.tokenizer import Tokenizer
+from webinfer.language.weights import Weights, open_weights
 from webinfer.ops.language import LANES
-from webinfer.session.loading import opened
 from webinfer.session.options import whole_number
 
 log = logging.getLogger("webinfer")
@@ -66,8 +66,17 @@ class LanguageModel:
 
         Raises:  ModelFormatError, UnsupportedOpError, LimitError by the file; InputError; BackendUnavailableError
         """
-        found = await opened(source, host, progress)
-        file = read_file(found.data.toreadonly(), found.name)
+        weights = await open_weights(source, host, progress)
+        try:
+            return await cls._of(weights, host, backend, context, BuildOptions(progress, threads=threads))
+        finally:
+            weights.close()
+
+    @classmethod
+    async def _of(
+        cls, weights: Weights, host: Host, backend: str | Sequence[str], context: int | None, options: BuildOptions
+    ) -> LanguageModel:
+        file = read_file(weights.data, weights.name)
         architecture = architecture_of(file)
         most = min(architecture.context, MAX_CONTEXT)
         context = min(CONTEXT, most) if context is None else whole_number("context", context, 1, most)
@@ -79,10 +88,9 @@ class LanguageModel:
         template = ChatTemplate(file.facts.get("tokenizer.chat_template"), tokenizer)
         graph = decoder_graph(file, architecture, PARTS, rounded_up(context))
         verify(graph)
-        options = BuildOptions(progress, threads=threads)
         executor, choice = await _built(graph, host, backend, options)
         _let_weights_go(graph)
-        return cls(found.name, architecture, tokenizer, template, executor, host, context, choice)
+        return cls(weights.name, architecture, tokenizer, template, executor, host, context, choice)
 
     @property
     def executor(self) -> Executor:

@@ -8,10 +8,11 @@ from typing import Any
 from webinfer.errors import InputError
 from webinfer.host import current
 from webinfer.host.interface import Progress
+from webinfer.models.registry import MODELS
 from webinfer.tasks import pipeline
 
 Answer = dict[str, Any]
-ACTIONS = ("chat_open", "chat_answer", "chat_close")
+ACTIONS = ("chat_open", "chat_answer", "chat_close", "chat_stored", "chat_forget")
 
 
 class ChatDesk:
@@ -35,10 +36,12 @@ class ChatDesk:
         return found, []
 
     async def _chat_open(
-        self, name: str = "", files: Mapping[str, memoryview] | None = None, context: int | None = None
+        self, name: str = "", kept: str = "", files: Mapping[str, Any] | None = None, context: int | None = None
     ) -> Answer:
-        """Opens a known model, or the one file that is given; what it is, and the memory that it takes."""
+        """Opens a known model, one whose weights are kept here, or the one file that is given; what it is, and the
+        memory that it takes."""
         self.close()
+        name = name or kept
         source: Any = name or next(iter((files or {}).values()), None)
         start = current().now_ms()
         options: dict[str, Any] = {"context": context, "overflow": "slide", "progress": self._progress}
@@ -69,6 +72,15 @@ class ChatDesk:
             "text": text, "stopped": self._stopping, "prompt": count, "read": before, "pieces": pieces,
             "prompt_ms": (first or end) - start, "answer_ms": end - (first or end),
         }  # fmt: skip
+
+    async def _chat_stored(self, model: str) -> Answer:
+        """What is kept in this browser: whether a model is complete here, and the bytes of all weights together."""
+        files = await current().kept_files()
+        return {"complete": f"{MODELS[model].sha256}.json" in files, "bytes": sum(files.values())}
+
+    async def _chat_forget(self) -> Answer:
+        """Deletes all weights that are kept here, and says how many bytes that freed."""
+        return {"freed": await current().forget_files()}
 
     async def _chat_close(self) -> Answer:
         """Frees the model."""

@@ -9,17 +9,19 @@ import math
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from webinfer.errors import LimitError, ModelFormatError
 from webinfer.graph.printer import safe_name
 from webinfer.importers.core.limits import MAX_TENSOR_BYTES, MAX_TENSORS, within
 from webinfer.ops.language import BlockType
+from webinfer.spans import FileSpan
 
 MAGIC = b"GGUF"
 MAX_FACTS = 10_000  # of metadata
 MAX_ITEMS = 2_000_000  # of all lists of metadata together
 MAX_DIMENSIONS = 4
+HEAD_BYTES = 4 << 20  # of a file that is not in memory, read first
 _NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 _TEXT, _LIST = 8, 9
 _OTHER_TYPES = {
@@ -34,7 +36,8 @@ T = TypeVar("T")
 class StoredTensor:
     """One tensor: its sizes, the innermost first, as the file has them, its type and its bytes in the file.
 
-    `type` is None where webinfer does not read it; `type_name` is its name or number.
+    `type` is None where webinfer does not read it; `type_name` is its name or number. A spans.FileSpan stands for
+    bytes that are not in memory.
     """
 
     name: str
@@ -65,8 +68,10 @@ class GgufFile:
 
 
 class _Cursor:
-    def __init__(self, data: memoryview, name: str) -> None:
-        self._data, self._name, self.at, self._items = data, name, 4, 0
+    """Reads the file's first bytes; `size` is that of all of it."""
+
+    def __init__(self, data: memoryview, name: str, size: int) -> None:
+        self._data, self._name, self._size, self.at, self._items = data, name, size, 4, 0
 
     def number(self, letter: str) -> Any:
         size = struct.calcsize(f"<{letter}")
@@ -105,23 +110,57 @@ class _Cursor:
             found = list(struct.unpack_from(f"<{count}{_NUMBERS[inner]}", self._data, self.at))
             self.at += size
             return found
+        if inner == _TEXT:
+            return self._texts(count)
         return [self.value(inner, depth + 1) for _ in range(count)]
 
+    def _texts(self, count: int) -> list[str]:
+        """So many texts: vocabularies have a hundred thousand, so this loop does what `text` does, without calls."""
+        data, at, size, length_at = self._data, self.at, len(self._data), struct.Struct("<Q").unpack_from
+        found = []
+        for _ in range(count):
+            start = at + 8
+            if start > size:
+                raise self._short("a list of texts")
+            at = start + length_at(data, at)[0]
+            if at > size:
+                raise self._short("a text of a list")
+            found.append(str(data[start:at], "utf-8", "replace"))
+        self.at = at
+        return found
+
     def _short(self, what: str) -> ModelFormatError:
+        if len(self._data) < self._size:
+            return _MoreOfIt(self._name)
         return ModelFormatError(
-            f"{self._name!r} ends inside {what} at byte {self.at} of {len(self._data)}; the download was cut off "
+            f"{self._name!r} ends inside {what} at byte {self.at} of {self._size}; the download was cut off "
             "or the file is damaged"
         )
 
 
-def read_file(data: memoryview, name: str) -> GgufFile:
-    """What a file holds; tensors are views of `data`.
+class _MoreOfIt(ModelFormatError):
+    """The head goes on behind the bytes that were read."""
+
+
+def read_file(data: memoryview | FileSpan, name: str) -> GgufFile:
+    """What a file holds; tensors are views of `data`, or parts of a file that is not in memory.
 
     Raises:  ModelFormatError if the bytes break a rule of the format; LimitError
     """
-    if bytes(data[:4]) != MAGIC:
+    if isinstance(data, memoryview):
+        return _read(data, data, name)
+    length = HEAD_BYTES
+    while True:
+        try:
+            return _read(data.part(0, min(length, len(data))).view(), data, name)
+        except _MoreOfIt:
+            length *= 4
+
+
+def _read(head: memoryview, data: memoryview | FileSpan, name: str) -> GgufFile:
+    if bytes(head[:4]) != MAGIC:
         raise ModelFormatError(f"{name!r} does not begin with GGUF")
-    cursor = _Cursor(data, name)
+    cursor = _Cursor(head, name, len(data))
     version = cursor.number("I")
     if version not in (2, 3):
         raise ModelFormatError(f"{name!r} is GGUF of version {version}; 2 and 3, little-endian, are read")
@@ -151,10 +190,12 @@ def _head(cursor: _Cursor, name: str) -> tuple[str, tuple[int, ...], int, int]:
     return tensor, sizes, cursor.number("I"), cursor.number("Q")
 
 
-def _tensor(data: memoryview, start: int, name: str, tensor: str, sizes: tuple[int, ...], kind: int, at: int) -> Any:
+def _tensor(
+    data: memoryview | FileSpan, start: int, name: str, tensor: str, sizes: tuple[int, ...], kind: int, at: int
+) -> StoredTensor:
     what = f"{name!r}: tensor {safe_name(tensor)}"
     if kind not in BlockType._value2member_map_:
-        return StoredTensor(tensor, sizes, None, _OTHER_TYPES.get(kind, f"number {kind}"), data[:0])
+        return StoredTensor(tensor, sizes, None, _OTHER_TYPES.get(kind, f"number {kind}"), memoryview(b""))
     type, count = BlockType(kind), math.prod(sizes)
     if not all(sizes) or sizes[0] % type.elements:
         raise ModelFormatError(f"{what} has sizes {sizes}, no whole blocks of {type.name}; the file is damaged")
@@ -165,4 +206,5 @@ def _tensor(data: memoryview, start: int, name: str, tensor: str, sizes: tuple[i
     if first + nbytes > len(data):
         end = f"ends at byte {first + nbytes} of {len(data)}"
         raise ModelFormatError(f"{what} {end}; the download was cut off or the file is damaged")
-    return StoredTensor(tensor, sizes, type, type.name, data[first : first + nbytes])
+    stored = data.part(first, nbytes) if isinstance(data, FileSpan) else data[first : first + nbytes]
+    return StoredTensor(tensor, sizes, type, type.name, cast("memoryview", stored))
