@@ -85,7 +85,7 @@ def test_frames_overlap_on_webgpu_and_come_back_in_order(
     page.wait_for_result()
     page.page.evaluate(LISTEN)
     _start(page)
-    result = _wait_for_frames(page, 30)
+    result = _wait_for_frames(page, 12)
     assert (result["backend"], len(result["faces"])) == ("webgpu", 1)
     page.page.get_by_role("button", name="Stop the camera").click()
     log = page.page.evaluate("self.heard")

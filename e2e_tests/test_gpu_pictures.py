@@ -112,7 +112,7 @@ async def test():
             answers.append([dataclasses.asdict(face) for face in await detector.detect(source)])
         found[kind] = [*answers, bool(straight)]
     detector.straight = True
-    order = [js.testSources.ImageBitmap, js.testSources.wide, js.testSources.VideoFrame] * 3
+    order = [js.testSources.ImageBitmap, js.testSources.wide, js.testSources.VideoFrame] * 2
     alone = [await detector.detect(source) for source in order]
     together = await asyncio.gather(*(detector.detect(source) for source in order))
     refused = []
@@ -164,9 +164,10 @@ def test_both_roads_give_the_same_faces(
     demo: Demo, browser: Browser, browser_with_frames_on_the_gpu: Browser, frames_on_the_gpu: bool
 ) -> None:
     chosen = browser_with_frames_on_the_gpu if frames_on_the_gpu else browser
-    answer = _in_worker(demo("?backend=webgpu", browser=chosen), FACES)
+    kinds = KINDS if frames_on_the_gpu else ("ImageBitmap", "VideoFrame", "film")  # the others pass here as there
+    answer = _in_worker(demo("?backend=webgpu", browser=chosen), f"KINDS = {kinds}\n{FACES}")
     through_memory = [kind for kind, (_, _, went_straight) in answer["found"].items() if not went_straight]
-    assert through_memory == ["ImageData", *([] if frames_on_the_gpu else ["VideoFrame", "film"])]
+    assert through_memory == (["ImageData"] if frames_on_the_gpu else ["VideoFrame", "film"])
     for kind, (straight, through, _) in answer["found"].items():
         assert len(straight) == len(through) == 1, kind
         assert overlap(straight[0]["box"], through[0]["box"]) >= 0.98, kind
@@ -200,7 +201,7 @@ def test_frames_that_lose_the_device_pass_through_memory_from_then_on(
     page.page.get_by_role("button", name="Start the camera").click()
     page.wait_for_error("device-lost")
     after = page.wait_for("frames", lambda: page.result if page.result["source"] == "camera" else None)["count"]
-    result = page.wait_for_result(after + 20)
+    result = page.wait_for_result(after + 5)
     assert (result["backend"], len(result["faces"])) == ("webgpu", 1)
     assert "the GPU was lost 1 time" in result["reason"]
     page.complaints.clear()  # what was lost

@@ -95,12 +95,17 @@ def test_a_model_of_another_format_is_judged_by_its_own_runtime(tmp_path: Path) 
     assert [(row["backend"], row["status"]) for row in rows] == [(isa, "right") for isa in guards.BUILDS]
 
 
+QUICK = ("blazeface_front", "blazeface_short", "selfie_segmentation_landscape", "v1_025", "attention")  # in software
+
+
 def test_real_models_are_right(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder, table = zoo.SHARED / "models", tmp_path / "table.json"
     if not folder.is_dir():
         pytest.skip(f"the models are not here: {folder}")
-    zoo.run(["--json", str(table)])
+    zoo.run(["--backend", "wasm", "--json", str(table)])
     rows = json.loads(table.read_text())["rows"]
+    zoo.run(["--backend", "webgpu", *(word for name in QUICK for word in ("--only", name)), "--json", str(table)])
+    rows += json.loads(table.read_text())["rows"]
     if os.environ.get("WEBINFER_CI") != "1":  # a machine without a GPU driver still judges the other backend
         rows = [row for row in rows if not row["error"].startswith("BackendUnavailableError")]
     assert rows

@@ -121,8 +121,10 @@ def load(name: str, host: Any, **options: Any) -> Session:
     return session
 
 
-@pytest.mark.parametrize("hardware", [False, True])
-@pytest.mark.parametrize("name", ["blazeface_short_range", "blazeface_full_range_sparse", "mobilenet_v1_025_128_quant"])
+@pytest.mark.parametrize(
+    ("name", "hardware"),
+    [("blazeface_short_range", False), ("blazeface_full_range_sparse", True), ("mobilenet_v1_025_128_quant", False)],
+)
 def test_real_models_run_the_same_kernels_in_half_the_memory(name: str, hardware: bool) -> None:
     RingTarget("webgpu").demand()
     host = HostWith(Disguised(run(HOST.gpu()), software=False)) if hardware else HOST

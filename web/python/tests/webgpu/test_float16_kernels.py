@@ -26,6 +26,7 @@ MIXES = {  # of lowerings: (data, results)
     **dict.fromkeys(MOVES, ((HALF, HALF),)),
     **dict.fromkeys(READERS, ((HALF, FLOAT),)),
 }
+MANY = 8  # cases of an operator
 CASES = [
     pytest.param(op, mix, host, id=f"{op.name}-{mix[0]}-{mix[1]}-{kind}")
     for op, lower in LOWERINGS.items()
@@ -87,7 +88,10 @@ def wrong(got: Array, want: Array, op: Op) -> bool:
 @pytest.mark.parametrize(("op", "mix", "host"), CASES)
 def test_float16_operands_and_results(op: Op, mix: tuple[DType, DType], host: Any) -> None:
     RingTarget("webgpu").demand()
-    problems = [posed(op, case, *mix) for case in cases_of(op)]
+    cases = cases_of(op)
+    if mix[0] is not mix[1] and len(cases) > MANY:  # what reads and what writes them is the same whatever the mix
+        cases = cases[:: len(cases) // MANY]
+    problems = [posed(op, case, *mix) for case in cases]
     inputs = {
         v: a
         for node, arrays, _ in problems
