@@ -62,7 +62,9 @@ VERBS: dict[str, Verb] = {
     "places": Verb(
         "places.survey", ALL, "the wheel in pages, notebooks and interpreters of others: a table of what works"
     ),
-    "export": Verb("site.export", BASE, "the site, or one demo of it, as files for any static host"),
+    "export": Verb(
+        "site.export", BASE, "the site, one demo of it, or a package with a page, as files for any static host"
+    ),
     "pyodide": Verb(
         "places.pyodide_recipe", BASE, "the recipe for the Pyodide distribution: checked by pyodide-build, and built"
     ),

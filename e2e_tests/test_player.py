@@ -127,8 +127,8 @@ def shown(page: Page, address: str) -> Any:
 
 
 def check(found: Any, wanted: Any, tolerance: float) -> None:
-    assert len(found["faces"]) == len(wanted) == 1
-    face, want = found["faces"][0], wanted[0]
+    assert len(found["found"]) == len(wanted) == 1
+    face, want = found["found"][0], wanted[0]
     for side in ("left", "top", "width", "height"):
         assert abs(face["box"][side] - getattr(want.box, side)) <= tolerance
     assert abs(face["score"] - want.score) < 1e-3

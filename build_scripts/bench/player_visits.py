@@ -107,7 +107,7 @@ def visits(address: str, count: int) -> list[dict[str, Any]]:
                 page.goto(address)
                 page.wait_for_function(RESULT, timeout=60_000)
                 result = page.evaluate(RESULT)
-                if "faces" not in result:
+                if "found" not in result:
                     raise SystemExit(json.dumps(result))
                 found.append({**result, "later": page.evaluate(LATER % result["backend"])})
         browser.close()

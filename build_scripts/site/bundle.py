@@ -3,6 +3,7 @@
 Every module becomes a function of its own, so that names stay apart; nothing else of its text is changed.
 """
 
+import os
 import re
 import sys
 from pathlib import Path
@@ -11,15 +12,18 @@ from build_scripts.errors import BuildError
 from build_scripts.paths import WEB
 
 OF_THE_ENGINE = ("gpu", "thread_worker")  # what the engine runs in a page that is not of our site
-IMPORT = re.compile(r'^import (\* as \w+|\{[^}]*\}) from "\.{1,2}/([\w/]+)\.js";$', re.MULTILINE)
+PLAYER = WEB / "player"
+PLAYER_PAGE = ("index.html", "demo.css", "demo.js")
+IMPORT = re.compile(r'^import (\* as \w+|\{[^}]*\}) from "(\.{1,2}/[\w./]+)\.js";$', re.MULTILINE)
 EXPORT = re.compile(r"^export ((?:async )?(?:function|class|const) (\w+))", re.MULTILINE)
+EXPORTED_NAMES = re.compile(r"^export \{ [\w, ]+ \};$", re.MULTILINE)  # of others' names
 LEFT_OVER = re.compile(r"^(import|export)\b.*", re.MULTILINE)
 
 
 def bundled(folder: Path, name: str, exports: bool = False) -> bytes:
     """The script `name`.js of a folder, behind the modules that it imports, each once and behind its own.
 
-    With `exports` others can import it. Imports are of files of this folder.
+    With `exports` others can import it. Imports are of files below web/.
 
     Raises: BuildError if a script imports or exports in a way that cannot be put together
     """
@@ -32,26 +36,29 @@ def _collect(folder: Path, name: str, parts: dict[str, str], above: tuple[str, .
     if name in above:
         raise BuildError(f"{name}.js imports itself by way of {', '.join(above)}")
     text = (folder / f"{name}.js").read_text()
-    for _, other in IMPORT.findall(text):
-        if other not in parts:
+
+    def named(path: str) -> str:
+        return os.path.relpath((folder / name).parent / path, folder).replace(os.sep, "/")
+
+    def taken(found: re.Match[str]) -> str:
+        """What takes the place of an import."""
+        names = found[1].removeprefix("* as ") if found[1][0] == "*" else found[1].replace(" as ", ": ")
+        return f"const {names} = {_module(named(found[2]))};"
+
+    for _, path in IMPORT.findall(text):
+        if (other := named(path)) not in parts:
             _collect(folder, other, parts, (*above, name))
     exported = [match[2] for match in EXPORT.finditer(text)]
-    whole, text = IMPORT.sub(_taken, text), EXPORT.sub(r"\1", IMPORT.sub(_taken, text))
-    if left := LEFT_OVER.search(text):
+    whole, text = IMPORT.sub(taken, text), EXPORT.sub(r"\1", IMPORT.sub(taken, text))
+    if left := LEFT_OVER.search(EXPORTED_NAMES.sub("", text) if exports else text):
         raise BuildError(f"{name}.js cannot be put into one file with others because of the line {left[0]!r}")
     if above:
         text = f"const {_module(name)} = (() => {{\n{text}return {{ {', '.join(exported)} }};\n}})();\n"
     parts[name] = f"// ----- {name}.js\n{whole if exports else text}"
 
 
-def _taken(found: re.Match[str]) -> str:
-    """What takes the place of an import."""
-    names = found[1].removeprefix("* as ") if found[1][0] == "*" else found[1].replace(" as ", ": ")
-    return f"const {names} = {_module(found[2])};"
-
-
 def _module(name: str) -> str:
-    return "$" + name.replace("/", "_")
+    return "$" + name.replace("../", "").replace("/", "_")
 
 
 def write_scripts(folder: Path) -> None:
@@ -61,5 +68,14 @@ def write_scripts(folder: Path) -> None:
         (folder / f"{name}.js").write_bytes(bundled(WEB / "static", name, exports=True))
 
 
+def player_page() -> dict[str, bytes]:
+    """The files of a page that runs a package: the player, and what shows a picture and what is found in it."""
+    scripts = {"player.js": (PLAYER / "src", "player"), "thread_worker.js": (WEB / "static", "thread_worker")}
+    files = {name: bundled(*place, exports=True) for name, place in scripts.items()}
+    return files | {name: (PLAYER / "demo" / name).read_bytes() for name in PLAYER_PAGE}
+
+
 if __name__ == "__main__":
     write_scripts(Path(sys.argv[1]))
+    for file, data in player_page().items():
+        (Path(sys.argv[1]) / f"player_{file}").write_bytes(data)

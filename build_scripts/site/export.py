@@ -9,11 +9,14 @@ import json
 import posixpath
 import re
 import shutil
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 from build_scripts.errors import BuildError
+from build_scripts.paths import ENGINE
 from build_scripts.setup.sequence import set_up
+from build_scripts.site.bundle import player_page
 from server.integrity import policy_with
 from server.manifest import Manifest, read_manifest
 from server.middleware import CONTENT_SECURITY_POLICY
@@ -34,13 +37,29 @@ def run(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python3 -m build_scripts export")
     parser.add_argument("folder", type=Path, help="new, empty, or an earlier export, which is replaced")
     parser.add_argument("--demo", metavar="SLUG", help="only this demo, as the first page; else the whole site")
+    parser.add_argument("--package", type=Path, metavar="NAME.webinfer", help="only a page that runs this package")
     parser.add_argument("--not-isolated", action="store_true", help="without the service worker's headers: one thread")
     options = parser.parse_args(argv)
     check_folder(options.folder)
+    if options.package is not None:
+        return _export_package(options.package, options.folder)
     set_up()
     pages, files, nbytes = export(options.folder, options.demo, not options.not_isolated)
     print(f"{options.folder}: {pages} pages, {files} files, {nbytes / 1e6:.1f} MB; any static host serves it")
     print(f"to look at it here: python3 -m http.server --directory {options.folder}")
+    return 0
+
+
+def _export_package(package: Path, folder: Path) -> int:
+    sys.path.insert(0, str(ENGINE.parent))
+    from webinfer.errors import WebinferError
+    from webinfer.package.web_page import export_page
+
+    try:
+        files = export_page(package, folder, player_page())
+    except (WebinferError, OSError) as error:
+        raise BuildError(str(error)) from error
+    print(f"{folder}: {len(files)} files, {sum(files.values()):,} bytes; any static host serves it")
     return 0
 
 

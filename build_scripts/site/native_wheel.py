@@ -35,5 +35,5 @@ class NativeWheelHook(BuildHookInterface):  # type: ignore[misc]
         for module, target in (("site.bundle", scripts), ("setup.published", table)):
             subprocess.run([sys.executable, "-m", f"build_scripts.{module}", str(target)], cwd=root, check=True)
         included[str(table)] = "webinfer/_published.json"
-        for path in sorted(scripts.glob("*.js")):
+        for path in sorted(scripts.iterdir()):
             included[str(path)] = f"webinfer/_static/{path.name}"

@@ -34,6 +34,7 @@ CPYTHON_ONLY = (
     "webinfer/host/published_files.py",
     "webinfer/host/socket_native.py",
     "webinfer/lab/",
+    "webinfer/package/web_page.py",
     "webinfer/page/messages.toml",
 )
 READ_TYPES = "webinfer/ops/"  # whose fields' types are read: values that users give are checked against them

@@ -179,7 +179,8 @@ def test_pips_wheel_holds_engine_shaders_kernels_and_the_command(tmp_path: Path)
     assert {name for name, _ in engine_files()} <= names
     assert {"webinfer/py.typed", f"{info}/licenses/LICENSE", "webinfer/backends/wasm/kernel_table.py"} <= names
     assert {f"webinfer/_kernels/{file.name}" for file in KERNELS.glob("*.wasm")} <= names
-    assert {"webinfer/_static/gpu.js", "webinfer/_static/thread_worker.js"} <= names
+    scripts = ("gpu.js", "thread_worker.js", "player_player.js", "player_index.html", "player_demo.js")
+    assert {f"webinfer/_static/{name}" for name in scripts} <= names
     rest = {name for name in names if not name.startswith((f"{info}/", "webinfer/_kernels/", "webinfer/_static/"))}
     assert rest == {name for name, _ in engine_files()} | {"webinfer/_published.json"}
 

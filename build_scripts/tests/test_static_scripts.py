@@ -35,7 +35,9 @@ def test_a_script_comes_as_one_file_with_all_that_it_imports(root: str, tmp_path
 def test_the_scripts_that_are_asked_for_are_published_and_no_others() -> None:
     files = [*STATIC.rglob("*.js"), *(ROOT / "server/templates").glob("*.html"), *ENGINE.rglob("*.py")]
     asked = {f"{name}.js" for file in files for name in re.findall(r"""["']static/(\w+)\.js["']""", file.read_text())}
-    beside = {f"{name}.js" for alone in ALONE for _, name in IMPORT.findall((STATIC / f"{alone}.js").read_text())}
+    beside = {
+        f"{Path(name).name}.js" for alone in ALONE for _, name in IMPORT.findall((STATIC / f"{alone}.js").read_text())
+    }
     drawers = {path.relative_to(STATIC).as_posix() for path in (STATIC / "results").glob("*.js")}
     assert "results/detections.js" in drawers
     webnn = {f"{name}.js" for name in WEBNN}

@@ -1,7 +1,9 @@
-// A page that finds faces with the player: model.webinfer and photo.png lie beside it.
+// A page that shows what the player finds in a picture: model.webinfer lies beside it, and maybe a picture to begin with.
+// A package without a task runs on noise, and its outputs are listed.
 
 import { load } from "./player.js";
 
+const { sample } = document.documentElement.dataset;
 const [file, backend, status, view, list] = ["file", "backend", "status", "view", "found"].map((id) => document.getElementById(id));
 let model = null;
 let picture = null;
@@ -18,24 +20,52 @@ async function start() {
   });
 }
 
-async function show() {
-  const before = performance.now();
-  const faces = await model.run(picture);
-  const ms = performance.now() - before;
+/** Draws what was found, and lists it. */
+function draw(found) {
   [view.width, view.height] = [picture.width, picture.height];
   const context = view.getContext("2d");
   context.drawImage(picture, 0, 0);
   Object.assign(context, { strokeStyle: "#2ad", fillStyle: "#2ad", lineWidth: Math.max(2, picture.width / 200) });
   list.replaceChildren();
-  for (const { box, score, keypoints } of faces) {
-    context.strokeRect(box.left, box.top, box.width, box.height);
+  for (const { box, score, keypoints = {}, label = "" } of found) {
+    if (box) context.strokeRect(box.left, box.top, box.width, box.height);
     for (const [x, y] of Object.values(keypoints)) context.fillRect(x - 2, y - 2, 4, 4);
-    const row = document.createElement("li");
-    row.textContent = `${Math.round(100 * score)} %, ${Math.round(box.width)} × ${Math.round(box.height)} px`;
-    list.append(row);
+    tell([`${Math.round(100 * score)} %`, label, box ? `${Math.round(box.width)} × ${Math.round(box.height)} px` : ""].filter(Boolean).join(", "));
   }
-  status.textContent = `${faces.length} found on ${model.backend} in ${ms.toFixed(1)} ms`;
-  globalThis.result = { faces, ms, sinceOpen: performance.now(), backend: model.backend, threads: model.threads, choice: model.choice };
+}
+
+function tell(text) {
+  const row = document.createElement("li");
+  row.textContent = text;
+  list.append(row);
+}
+
+/** Lists outputs by name: their shapes and the ends of their values. */
+function describe(outputs) {
+  list.replaceChildren();
+  for (const [name, { dtype, shape, data }] of Object.entries(outputs)) {
+    const [least, most] = data.reduce(([low, high], value) => [value < low ? value : low, value > high ? value : high], [data[0], data[0]]);
+    tell(`${name}: ${dtype} [${shape.join(", ")}], ${least} to ${most}`);
+  }
+}
+
+/** Floats from -1 to 1, zeros of other types. */
+function noise({ dtype, shape }) {
+  const count = shape.reduce((product, size) => product * size, 1);
+  if (dtype === "float32") return Float32Array.from({ length: count }, () => 2 * Math.random() - 1);
+  return new ArrayBuffer((count * Number(dtype.match(/\d+/)?.[0] ?? 8)) / 8);
+}
+
+async function show() {
+  const given = model.task ? picture : Object.fromEntries(model.inputs.map((row) => [row.name, noise(row)]));
+  if (!given) return void (status.textContent = "Choose a picture.");
+  const before = performance.now();
+  const found = await model.run(given);
+  const ms = performance.now() - before;
+  if (model.task) draw(found);
+  else describe(found);
+  status.textContent = `${model.task ? `${found.length} found` : "Run"} on ${model.backend} in ${ms.toFixed(1)} ms`;
+  globalThis.result = { found, ms, sinceOpen: performance.now(), backend: model.backend, threads: model.threads, choice: model.choice };
 }
 
 /** Runs one step after the other; what goes wrong is said. */
@@ -48,14 +78,17 @@ async function say(...steps) {
   }
 }
 
-async function sample() {
-  const response = await fetch("photo.png");
-  if (!response.ok) return void (status.textContent = "Choose a picture.");
+async function first() {
+  if (!sample) return;
+  const response = await fetch(sample);
   picture = await createImageBitmap(await response.blob());
 }
 
 file.addEventListener("change", () => say(async () => {
   picture = await createImageBitmap(file.files[0]);
 }, show));
-backend.addEventListener("change", () => say(start, () => picture && show()));
-say(() => Promise.all([start(), sample()]), () => picture && show());
+backend.addEventListener("change", () => say(start, show));
+say(() => Promise.all([start(), first()]), () => {
+  document.getElementById("pictures").hidden = !model.task;
+  return show();
+});

@@ -1,4 +1,5 @@
-"""The command line: `webinfer inspect | run | bench | verify | tune | compile | chat | dump | devices`."""
+"""The command line: `webinfer inspect | run | bench | verify | tune | compile | chat | dump | devices |
+export`."""
 
 from __future__ import annotations
 
@@ -108,6 +109,11 @@ def _add_compilers(verbs: Any) -> None:
     sub.add_argument("model", help="a model file, a URL, or the name of a known model")
     sub.add_argument("--to", type=Path, required=True, metavar="DIR", help="folder for the files")
     sub.set_defaults(verb=_dump)
+    text = "write a page for any static host that runs a compiled package"
+    sub = verbs.add_parser("export", help=text, description=text)
+    sub.add_argument("folder", type=Path, help="new, empty, or an earlier export, which is replaced")
+    sub.add_argument("--package", type=Path, required=True, metavar="NAME.webinfer", help="what `compile` wrote")
+    sub.set_defaults(verb=_export)
     text = "list the devices of a lab, or write what was tuned on them"
     sub = verbs.add_parser("devices", help=text, description=text)
     sub.add_argument("--lab", metavar="ADDRESS", help="what the lab's server printed (default: WEBINFER_LAB)")
@@ -275,6 +281,15 @@ async def _tune(args: argparse.Namespace) -> int:
         print(await session.tune(args.budget_ms, _show_progress if sys.stderr.isatty() else None))
         if args.log is not None:
             args.log.write_text(await session.export_tuning(), encoding="utf-8")
+    return 0
+
+
+async def _export(args: argparse.Namespace) -> int:
+    from webinfer.package.web_page import export_page
+
+    files = export_page(args.package, args.folder)
+    print(f"{args.folder}: {len(files)} files, {sum(files.values()):,} bytes; any static host serves it")
+    print(f"to look at it here: python3 -m http.server --directory {args.folder}")
     return 0
 
 
