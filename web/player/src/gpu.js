@@ -37,10 +37,10 @@ export async function openProgram(file, header, device, onProgress) {
   return made;
 }
 
-function fits({ features, adapters }, device) {
+function fits({ features, adapters, named }, device) {
   const words = device.named.replace(/[(/]/g, " ").split(/\s+/);
-  const named = adapters.length === 0 || words.some((word) => adapters.some((start) => word.startsWith(start)));
-  return named && features.every((feature) => device.able.has(feature));
+  const known = adapters.length === 0 || words.some((word) => adapters.some((start) => word.startsWith(start)));
+  return known && named.every((word) => words.includes(word)) && features.every((feature) => device.able.has(feature));
 }
 
 class GpuPlan {

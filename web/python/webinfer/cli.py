@@ -127,6 +127,7 @@ def _add_compilers(verbs: Any) -> None:
     sub.add_argument("--backend", default="wasm,webgpu", help="what the package runs on (default: %(default)s)")
     sub.add_argument("--task", help="put a task in: face-detector or image-classifier")
     sub.add_argument("--build", help="of the kernels: relaxed, simd128, scalar, or several with commas")
+    sub.add_argument("--tunings", type=Path, metavar="LOG", help="a plan for each adapter in this tuning log")
     sub.add_argument("--library", action="store_true", help="a .wasm that imports nothing and is no command")
     sub.add_argument("--precision", default="float32", help="float16: half the memory on webgpu")
     sub.add_argument("--shape", action="append", metavar="INPUT=1x16", help="sizes that are open; may be repeated")
@@ -140,7 +141,8 @@ async def _compile(args: argparse.Namespace) -> int:
     suffix, builds = args.output.suffix, {} if args.build is None else {"builds": args.build.split(",")}
     options = {"task": args.task, "shapes": _shapes(args), "member": args.member}
     if suffix == ".webinfer":
-        options |= {"precision": args.precision, **builds}
+        tunings = "" if args.tunings is None else _text(args.tunings)
+        options |= {"precision": args.precision, "tunings": tunings, **builds}
         data = await compile_model(args.model, backend=args.backend.split(","), **options)
     elif suffix == ".wasm":
         build = args.build or "simd128"
@@ -268,15 +270,18 @@ async def _verify(args: argparse.Namespace) -> int:
         return 0 if report.ok else 1
 
 
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot read {str(file)!r}: {error}") from error
+
+
 async def _tune(args: argparse.Namespace) -> int:
     real_number("--budget-ms", args.budget_ms, unit=" of milliseconds")
     with await _load(args) as session:
         if args.known is not None:
-            try:
-                text = args.known.read_text(encoding="utf-8")
-            except (OSError, ValueError) as error:
-                raise InputError(f"cannot read {str(args.known)!r}: {error}") from error
-            taken, skipped = await session.import_tuning(text)
+            taken, skipped = await session.import_tuning(_text(args.known))
             print(f"{taken} lines of {args.known} taken over, {skipped} are of other devices")
         print(await session.tune(args.budget_ms, _show_progress if sys.stderr.isatty() else None))
         if args.log is not None:

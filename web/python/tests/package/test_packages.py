@@ -6,7 +6,7 @@ import hashlib
 import json
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -18,6 +18,7 @@ from tests.test_cli import status_of
 
 import webinfer
 from webinfer.backends.wasm.kernel_table import KERNELS
+from webinfer.backends.webgpu.tuning import Tuner
 from webinfer.errors import (
     BackendUnavailableError,
     InputError,
@@ -27,11 +28,18 @@ from webinfer.errors import (
     ModelFormatError,
     WebinferError,
 )
+from webinfer.host import current
+from webinfer.host.gpu import GpuDevice
+from webinfer.host.interface import Host
 from webinfer.host.native import NativeHost
 from webinfer.package import compile_model
 from webinfer.package.container import ALIGNMENT, HEAD, Package, Writer
+from webinfer.package.executors import gpu_fits
 from webinfer.package.module import Module
 from webinfer.package.pruning import pruned
+from webinfer.package.recording import PaperDevice, PaperHost
+from webinfer.tune.log import About, Log
+from webinfer.version import VERSION
 
 
 @cache
@@ -220,3 +228,35 @@ def test_what_cannot_be_compiled_is_one_line(
     (tmp_path / "small.tflite").write_bytes(model())
     assert status_of(["compile", str(tmp_path / "small.tflite"), *arguments]) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_what_was_tuned_elsewhere_is_a_plan_of_its_adapter() -> None:
+    builder = webinfer.GraphBuilder("filter")
+    weights = np.ones((8, 3, 3, 8), np.float32)
+    builder.output(builder.node("conv2d", builder.input("x", (1, 16, 16, 8)), weights, np.ones(8, np.float32)), "y")
+    plain = Package(memoryview(run(compile_model(builder, backend="webgpu"))), "p")
+    device = PaperDevice(frozenset(), "Vendor (Model/9)", "Browser 1")
+    host = PaperHost(current(), None, device)
+    session = run(webinfer.load(builder, backend="webgpu", strict=True, host=cast(Host, host)))
+    tuner = Tuner(session.graphs()[0], cast(Host, host), cast(GpuDevice, device), Log(About("", "", "")))
+    (key, shape), *_ = tuner.shapes.items()
+    about = {"adapter": device.name, "browser": device.runtime, "engine": VERSION}
+    lines = [{**about, "key": key, "choice": choice, "ms": 1, "default_ms": 2} for choice in shape.names[:3]]
+    sections = set()
+    for line in lines:
+        elsewhere = json.dumps({**line, "engine": "another"})
+        text = json.dumps(line) + "\n\n" + elsewhere + "\n"
+        tuned = Package(memoryview(run(compile_model(builder, backend="webgpu", tunings=text))), "p")
+        rows = [row for row in tuned.header["webgpu"] if row["named"]]
+        assert [row["named"] for row in rows] == 2 * [["vendor", "model", "9)"]]
+        assert [row for row in tuned.header["webgpu"] if not row["named"]] == plain.header["webgpu"]
+        sections.add(bytes(tuned.section(rows[0]["section"])))
+        fitting = [row for row in tuned.header["webgpu"] if gpu_fits(row, cast(GpuDevice, device))]
+        assert fitting[-1]["named"]
+        assert not any(
+            row["named"] for row in tuned.header["webgpu"] if gpu_fits(row, PaperDevice(frozenset(), "Vendor"))
+        )
+    assert len(sections) > 1  # with other kernels
+    for bad in ("{", "[]", json.dumps(about), json.dumps({**lines[0], "ms": "x"})):
+        with pytest.raises(InputError, match="tuning log, line 1"):
+            run(compile_model(builder, backend="webgpu", tunings=bad))

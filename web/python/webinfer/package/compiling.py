@@ -28,10 +28,12 @@ from webinfer.package.module import Module
 from webinfer.package.pruning import pruned
 from webinfer.package.recording import PaperDevice, PaperHost, PaperKernels
 from webinfer.package.tasks import PackagedTask, packaged_task
+from webinfer.package.tunings import places_of, words_of
 from webinfer.plan.kernel_constants import PROGRAM_HEADER_WORDS, PROGRAM_MAGIC
 from webinfer.session.loading import load
 from webinfer.session.session import Session
 from webinfer.tasks.image import KERNEL as PICTURE_KERNEL
+from webinfer.tune.log import Log
 from webinfer.version import VERSION
 
 BACKENDS = ("wasm", "webgpu")
@@ -55,9 +57,9 @@ class Source:
 
         Raises:  what `webinfer.load` raises
         """
-        source = self.model if self.task is None else self.task.source
+        source, spent = self.model if self.task is None else self.task.source, None if paper.log else 0
         return await load(
-            source, backend=backend, strict=True, threads=1, tuning_ms=0, host=cast(Host, paper), **self.options
+            source, backend=backend, strict=True, threads=1, tuning_ms=spent, host=cast(Host, paper), **self.options
         )
 
 
@@ -92,6 +94,7 @@ async def compile_model(
     threads: bool = True,
     task: str | None = None,
     task_options: Mapping[str, Any] | None = None,
+    tunings: str = "",
     host: Host | None = None,
     **options: Any,
 ) -> bytes:
@@ -99,7 +102,8 @@ async def compile_model(
 
     `backend` names what it can run on, "wasm", "webgpu" or both. `builds` are the kernels' instruction sets,
     "relaxed", "simd128", "scalar"; with `threads` each but the last also for several threads. `task` puts preparation
-    and decoding in, `task_options` are that task's. Other options are those of `webinfer.load` that say how a model is
+    and decoding in, `task_options` are that task's. `tunings` are lines of a tuning log: each adapter in it gets a plan
+    with the kernels that won on it. Other options are those of `webinfer.load` that say how a model is
     read: `shapes`, `signature`, `member`, `dequantize`, `dynamic_range`, `precision`.
 
     Raises:  InputError naming an option that is wrong; UnsupportedOpError if no single backend can run the whole
@@ -120,7 +124,7 @@ async def compile_model(
             graph = plan.graph
             facts["wasm"].append(_put_wasm(writer, build, plan))
     if "webgpu" in wanted:
-        facts["webgpu"], graph = await _put_webgpu(writer, source)
+        facts["webgpu"], graph = await _put_webgpu(writer, source, places_of(tunings))
     assert graph is not None
     return writer.file(_header(graph, source, facts))
 
@@ -223,26 +227,29 @@ def _json(value: Any) -> bytes:
 # ----- WebGPU
 
 
-async def _put_webgpu(writer: Writer, source: Source) -> tuple[list[dict[str, Any]], Graph]:
-    """The plans for classes of devices, the least demanding first: rows of the header, and the graph."""
+async def _put_webgpu(writer: Writer, source: Source, logs: Sequence[Log]) -> tuple[list[dict[str, Any]], Graph]:
+    """The plans for classes of devices, the least demanding first, then of logs: rows of the header, the graph."""
     tuned = [name for name, row in DATA.items() if row.get("choices")]
-    targets = [("", frozenset[str]()), ("", _FEATURES), *((name, _FEATURES) for name in tuned)]
-    rows, seen, shaders = list[dict[str, Any]](), list[bytes](), dict[bytes, int]()
+    targets: list[tuple[str, frozenset[str], Log | None]] = [("", frozenset[str](), None), ("", _FEATURES, None)]
+    targets += [(name, _FEATURES, None) for name in tuned]
+    targets += [(log.about.adapter, features, log) for log in logs for features in (frozenset[str](), _FEATURES)]
+    rows, sections, shaders = list[dict[str, Any]](), dict[bytes, str](), dict[bytes, int]()
     graph: Graph | None = None
-    for adapter, features in targets:
-        device = PaperDevice(features, adapter)
-        with await source.load("webgpu", PaperHost(source.host, None, device)) as session:
+    for adapter, features, log in targets:
+        device = PaperDevice(features, adapter, "paper" if log is None else log.about.browser)
+        with await source.load("webgpu", PaperHost(source.host, None, device, log)) as session:
             executor = session.executor
             if not isinstance(executor, WebGpuExecutor):
                 raise UnsupportedOpError([f"{session.name}: data decides what runs, which needs the engine beside it"])
             (graph,) = session.graphs()
             plan = _json(_webgpu_plan(writer, device, executor, graph, shaders))
-        if plan not in seen:
-            name = f"webgpu/{len(rows)}"
-            writer.sections[name] = plan
-            words = ADAPTER_WORDS[adapter] if adapter else ()
-            rows.append({"features": sorted(features), "adapters": words, "section": name})
-            seen.append(plan)
+        known = plan in sections
+        name = sections.setdefault(plan, f"webgpu/{len(sections)}")
+        writer.sections[name] = plan
+        if not known or log is not None:
+            words = ADAPTER_WORDS[adapter] if adapter and log is None else ()
+            named = words_of(adapter) if log is not None else []
+            rows.append({"features": sorted(features), "adapters": words, "named": named, "section": name})
     writer.sections["webgpu/shaders"] = b"[" + b",".join(shaders) + b"]"
     assert graph is not None
     return rows, graph

@@ -12,6 +12,7 @@ from webinfer.graph.ir import Graph, Node, Value
 from webinfer.host.gpu import DispatchSpec, GpuDevice, GpuProgram, GpuTensor, PipelineSpec, Span
 from webinfer.host.interface import Host, Kernels
 from webinfer.package.container import Package
+from webinfer.package.tunings import words_of
 from webinfer.plan.kernel_constants import MEMORY_MAX_BYTES
 from webinfer.tensor import Tensor
 
@@ -76,10 +77,10 @@ def _whole(number: Any) -> int:
 
 
 def gpu_fits(row: Mapping[str, Any], device: GpuDevice) -> bool:
-    """Whether a plan is for a device: it has the features, and its name one of the words if there are any."""
-    words = device.name.lower().replace("(", " ").replace("/", " ").split()
-    named = any(word.startswith(tuple(row["adapters"])) for word in words)
-    return {*row["features"]} <= device.features and (named or not row["adapters"])
+    """Whether a plan is for a device: it has the features, and its name all words of `named` and one of `adapters`."""
+    words = words_of(device.name)
+    known = any(word.startswith(tuple(row["adapters"])) for word in words) or not row["adapters"]
+    return {*row["features"]} <= device.features and known and {*row["named"]} <= {*words}
 
 
 class PackagedGpu(Executor):

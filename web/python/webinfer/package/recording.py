@@ -9,6 +9,7 @@ from typing import Any
 from webinfer.backends.wasm.kernel_table import ABI
 from webinfer.host.gpu import DispatchSpec, PipelineSpec, Span
 from webinfer.host.interface import Host, Progress
+from webinfer.tune.log import Log
 
 BASIC_LIMITS = {  # what every WebGPU implementation has
     "maxComputeWorkgroupsPerDimension": 65535,
@@ -96,10 +97,10 @@ class PaperProgram:
 class PaperDevice:
     """Notes pipelines and programs (host.gpu.GpuDevice) for an adapter with these features."""
 
-    runtime, lost, software = "paper", "", False
+    lost, software = "", False
 
-    def __init__(self, features: frozenset[str], adapter: str = "") -> None:
-        self.name, self.features, self.limits = adapter, features, BASIC_LIMITS
+    def __init__(self, features: frozenset[str], adapter: str = "", runtime: str = "paper") -> None:
+        self.name, self.features, self.limits, self.runtime = adapter, features, BASIC_LIMITS, runtime
         self.specs: dict[PipelineSpec, int] = {}
         self.programs: list[PaperProgram] = []
 
@@ -122,12 +123,18 @@ class PaperDevice:
 
 
 class PaperHost:
-    """A host that reads files as `host` does, with stand-ins for kernels and GPU and no memory of earlier visits."""
+    """A host that reads files as `host` does, with stand-ins for kernels and GPU. It remembers a tuning log, if any."""
 
     name = "paper"
 
-    def __init__(self, host: Host, kernels: PaperKernels | None = None, device: PaperDevice | None = None) -> None:
-        self._host, self._kernels, self._device = host, kernels, device
+    def __init__(
+        self,
+        host: Host,
+        kernels: PaperKernels | None = None,
+        device: PaperDevice | None = None,
+        log: Log | None = None,
+    ) -> None:
+        self._host, self._kernels, self._device, self.log = host, kernels, device, log
         self.asset, self.beside, self.now_ms, self.pause = host.asset, host.beside, host.now_ms, host.pause
         self.image, self.gpu_buffer = host.image, host.gpu_buffer
 
@@ -155,8 +162,9 @@ class PaperHost:
         """The empty text: plans are not stored."""
         return ""
 
-    async def recall(self, name: str) -> None:
-        """Nothing is remembered."""
+    async def recall(self, name: str) -> str | None:
+        """The tuning log."""
+        return self.log.text() if self.log and name.startswith("tuning-webgpu-") else None
 
     async def remember(self, name: str, text: str) -> None:
         """Nothing is kept."""
