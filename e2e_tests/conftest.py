@@ -82,6 +82,12 @@ def bare_address() -> Iterator[str]:
     yield from _serve("--not-isolated")
 
 
+@pytest.fixture(scope="session")
+def lab_address() -> Iterator[str]:
+    """The address of a server with a lab, whose token is "right"."""
+    yield from _serve("--lab", "right")
+
+
 def _launch(playwright: Playwright, *more: str, **options: Any) -> Iterator[Browser]:
     try:
         chosen = launch_options(**{"without": SPARE, **options})

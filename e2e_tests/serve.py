@@ -1,4 +1,4 @@
-"""A server process for tests: `python -m e2e_tests.serve [--not-isolated] [--port N]` prints its address and serves."""
+"""A server process for tests: `python -m e2e_tests.serve [OPTIONS]` prints its address and serves; `--lab` names a token."""
 
 import argparse
 
@@ -11,8 +11,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m e2e_tests.serve")
     parser.add_argument("--not-isolated", action="store_true")
     parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--lab", metavar="TOKEN", default="")
     options = parser.parse_args()
-    server = make_server(settings_from(isolated=not options.not_isolated))
+    lab = {"lab": bool(options.lab), "lab_token": options.lab}
+    server = make_server(settings_from(isolated=not options.not_isolated, **lab))
     listener = bound_socket(options.port)
     print(address_of(listener), flush=True)
     server.run(sockets=[listener])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -11,25 +11,11 @@ import numpy as np
 import pytest
 
 import webinfer
-from build_scripts.paths import SITE
-from build_scripts.site.serving import running_server
-from e2e_tests.conftest import _missing
 from e2e_tests.pages import DemoPage
-from server.settings import settings_from
 
 MODEL = "blazeface_short_range"
 TOKEN = "right"
 IMAGE = np.random.default_rng(0).uniform(-1, 1, (1, 128, 128, 3)).astype(np.float32)
-
-
-@pytest.fixture(scope="module")
-def lab_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A server with a lab."""
-    if not (SITE / "manifest.json").is_file():
-        _missing("the site is not built: python3 -m build_scripts setup")
-    database = f"sqlite:///{tmp_path_factory.mktemp('lab') / 'lab.sqlite'}"
-    with running_server(settings_from(lab=True, lab_token=TOKEN, lab_database=database)) as address:
-        yield address
 
 
 async def for_ever(session: webinfer.lab.DeviceSession) -> None:

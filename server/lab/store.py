@@ -1,6 +1,7 @@
 """What was measured on devices, in a database: SQLite in a file, or any that SQLAlchemy has an address for."""
 
 import json
+import threading
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -20,10 +21,14 @@ from sqlalchemy import (
     select,
 )
 from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.pool import StaticPool
 
 MAX_VALUE_CHARS = 256_000  # of an answer's JSON that is kept whole
 MAX_LINES = 20_000  # of one tuning log
 PLACE = ("adapter", "browser", "engine")  # what a line of a tuning log says of where it holds
+
+MEMORY = "sqlite://"  # forgotten with the process; all threads share its one connection
+IN_MEMORY: dict[str, Any] = {"poolclass": StaticPool, "connect_args": {"check_same_thread": False}}
 
 TABLES = MetaData()
 RESULTS = Table(
@@ -57,8 +62,9 @@ class Store:
     """The lab's database. Every method waits for it: call them from a thread."""
 
     def __init__(self, address: str) -> None:
+        self._lock = threading.Lock()
         try:
-            self.engine = create_engine(address, pool_pre_ping=True)
+            self.engine = create_engine(address, **(IN_MEMORY if address == MEMORY else {"pool_pre_ping": True}))
             TABLES.create_all(self.engine)
         except (SQLAlchemyError, ImportError, ValueError) as error:
             raise StoreError(f"the lab's database cannot be opened: {_first_line(error)}") from error
@@ -112,7 +118,7 @@ class Store:
 
     def _write(self, work: list[Any]) -> None:
         try:
-            with self.engine.begin() as connection:
+            with self._lock, self.engine.begin() as connection:
                 for statement in work:
                     connection.execute(statement)
         except SQLAlchemyError as error:
@@ -120,7 +126,7 @@ class Store:
 
     def _read(self, query: Any) -> list[dict[str, Any]]:
         try:
-            with self.engine.connect() as connection:
+            with self._lock, self.engine.connect() as connection:
                 return [dict(row._mapping) for row in connection.execute(query)]
         except SQLAlchemyError as error:
             raise StoreError(f"the lab's database cannot be read: {_first_line(error)}") from error

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -293,6 +294,17 @@ def test_sqlite_keeps_results_and_tunings(tmp_path: Path) -> None:
     for wrong in ("nothing", "nowhere://x", f"sqlite:///{tmp_path}/no/folder.sqlite"):
         with pytest.raises(StoreError, match="cannot be opened"):
             Store(wrong)
+
+
+def test_a_database_in_memory_is_the_same_for_all_threads() -> None:
+    store = Store("sqlite://")
+    with ThreadPoolExecutor(4) as threads:
+        rows = [
+            threads.submit(store.add_result, "d", {}, {"action": "run", "model": "m", "backend": "b"}, i)
+            for i in range(20)
+        ]
+        assert [row.result() for row in rows] == [None] * 20
+        assert sorted(row["value"] for row in threads.submit(store.results).result()) == [*range(20)]
 
 
 def test_a_tuning_of_a_device_is_kept_and_exported(lab: str) -> None:
