@@ -1,4 +1,4 @@
-"""A server process for tests: `python -m e2e_tests.serve [OPTIONS]` prints its address and serves; `--lab` names a token."""
+"""A server process for tests: `python -m e2e_tests.serve` prints its address and serves; `--lab` names a token."""
 
 import argparse
 
