@@ -56,6 +56,7 @@ class LimitedProtocol(H11Protocol):
     clients: ClassVar[Clients]
     tally: ClassVar[Tally]
     counted_as: str | None = None
+    upgraded = False  # to a WebSocket: another protocol has the connection
     header_timer: asyncio.TimerHandle | None = None
     write_timer: asyncio.TimerHandle | None = None
 
@@ -76,6 +77,8 @@ class LimitedProtocol(H11Protocol):
     def data_received(self, data: bytes) -> None:
         """Starts the header timeout if a request is incomplete, stops it if none is."""
         super().data_received(data)
+        if self.upgraded:
+            return
         begun = self.conn.their_state is h11.IDLE and self.conn.trailing_data[0]
         if not begun and self.conn.their_state is not h11.SEND_BODY:
             self.stop_header_timer()
@@ -96,6 +99,7 @@ class LimitedProtocol(H11Protocol):
     def handle_websocket_upgrade(self, event: h11.Request) -> None:
         """Hands the connection over to the WebSocket's protocol, which has limits of its own."""
         self._end_limits()
+        self.upgraded = True
         super().handle_websocket_upgrade(event)
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -237,6 +237,18 @@ def test_damaged_and_oversize_messages_end_their_own_connection_only(lab: str, b
     asyncio.run(tried())
 
 
+def test_a_device_outlives_the_limits_of_requests(tmp_path: Path) -> None:
+    async def tried(root: str) -> None:
+        async with joined(root, "patient", echo), drive(root, "patient") as socket:
+            await socket.recv()
+            await asyncio.sleep(0.5)
+            assert (await question(socket, 1, "time"))[-1]["type"] == "answer"
+
+    with running_lab(tmp_path, header_timeout_s=0.1, write_timeout_s=0.1, client_connections=2) as root:
+        for _ in range(3):  # connections that are over are counted no more
+            asyncio.run(tried(root))
+
+
 def test_a_server_without_a_lab_has_neither_page_nor_sockets(tmp_path: Path) -> None:
     from fastapi.testclient import TestClient
 

@@ -3,12 +3,14 @@
 import { read, written } from "./lab_frames.js";
 
 const MAY = new Set(["open", "plan", "graph", "run", "time", "profile", "verify", "tune", "export_tuning", "import_tuning"]);
+const STEP_MS = 50; // between two steps that are told
 const MOST_WAITING = 1 << 20; // bytes that wait to be sent, beyond which steps are left out
 
 export class LabDevice {
   #socket;
   #calls;
   #on;
+  #stepped = 0; // when the last step was told
   #told = null; // why the lab ended the connection
 
   /**
@@ -74,6 +76,9 @@ export class LabDevice {
   }
 
   #step(id, action, step) {
+    const now = performance.now();
+    if (now < this.#stepped + STEP_MS && step.done < step.total) return;
+    this.#stepped = now;
     this.#on?.step(step, action);
     if (this.#socket.bufferedAmount < MOST_WAITING) this.#send({ type: "step", id, ...step });
   }
