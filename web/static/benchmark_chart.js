@@ -28,7 +28,7 @@ export function grouped(own, other) {
 export function chart(own, other, titles, width) {
   const names = Object.keys(titles);
   const groups = grouped(own, other);
-  const label = Math.max(own ? 72 : 120, ...(own?.rows ?? []).map(({ title = "" }) => Math.min(7 * title.length + 8, width / 2.5)));
+  const label = Math.max(own ? 72 : 120, ...(own?.rows ?? []).map(({ title = "" }) => Math.min(7.5 * title.length + 16, width / 2.5)));
   const whole = width - label - 90;
   const made = svg("svg", { width, role: "img", class: "bars" });
   made.append(svg("defs", {}, svg("pattern", { id: "hatch", width: 5, height: 5, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" }, svg("rect", { width: 2.4, height: 5, class: "hatch" }))));

@@ -6,6 +6,7 @@ import { LabDevice } from "./lab_device.js";
 import { asked, showDevices, showResults } from "./lab_results.js";
 
 const EVERY_MS = 3000; // the lab is looked at
+const GOING_MS = 200; // until the lab knows that a device left
 const SHOWN = 12; // questions
 const KEPT = "webinfer device name";
 const root = document.documentElement;
@@ -79,7 +80,9 @@ function join() {
     answered: (error) => {
       const open = [...byId("asked").querySelectorAll("em")].findLast(({ textContent }) => textContent === "…");
       if (open) open.textContent = error ? error.message.slice(0, 120) : "done";
-      if (!calls.busy) showWork(null);
+      if (calls.busy) return;
+      showWork(null);
+      look();
     },
     gone: (error) => {
       leave();
@@ -97,6 +100,7 @@ function leave() {
   delete root.dataset.webinferDevice;
   showState();
   say(byId("status"), "This browser is no device any more.");
+  setTimeout(look, GOING_MS);
 }
 
 async function showState() {
