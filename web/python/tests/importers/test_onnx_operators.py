@@ -152,6 +152,12 @@ RUNS: dict[str, tuple[str, list[Any], list[Any], dict[str, Any]]] = {
     "smallest integers": ("TopK", [np.array([[5, -2**62, 7, -3]]), ], [_positions(3)], {"largest": 0}),
     "different elements": ("Unique", [np.float32([2, 1, 1, 3, 4, 3])], [], {"sorted": 0}),
     "com.microsoft.FastGelu": ("com.microsoft.FastGelu", [TABLE], [_real(5)], {}),
+    "rotation, heads by the width of a table": ("com.microsoft.RotaryEmbedding", [_real(2, 3, 24), _positions(4)],
+        [_real(9, 4), _real(9, 4)], {}),
+    "rotation, a position each": ("com.microsoft.RotaryEmbedding",
+        [_real(2, 2, 3, 8), np.array([[3, 1, 4], [1, 5, 2]])], [_real(9, 4), _real(9, 4)], {"interleaved": 1}),
+    "rotation of a part": ("com.microsoft.RotaryEmbedding", [_real(1, 3, 32), _positions(2)],
+        [_real(9, 4), _real(9, 4)], {"num_heads": 2, "rotary_embedding_dim": 8}),
 }  # fmt: skip
 _OUTPUTS = {
     "GroupQueryAttention": 3, "LSTM": 3, "GRU": 2, "RNN": 2, "TopK": 2, "DynamicQuantizeLinear": 3,
