@@ -32,7 +32,9 @@ def weights(*shape: int) -> Value:
     return Value("w", TensorType(shape), Constant(memoryview(data.tobytes()), DType.FLOAT32))
 
 
-def block(x: Value, co: int, stride: int = 1, window: int = 3, pool: bool = False, **inner: Any) -> list[Node]:
+def block(
+    x: Value, co: int, stride: int = 1, window: int = 3, pool: Pool2dAttrs | None = None, **inner: Any
+) -> list[Node]:
     """Depthwise, pooling if asked for, 1x1 with x or the pooled x as its residual where that fits."""
     c = x.type.shape[3]
     before = (window - stride) // 2 if stride > 1 else window // 2
@@ -40,8 +42,8 @@ def block(x: Value, co: int, stride: int = 1, window: int = 3, pool: bool = Fals
     attrs = Conv2dAttrs((stride, stride), pads, **inner)
     depthwise = apply(OPS["depthwise_conv2d"], [x, weights(1, window, window, c), weights(c)], attrs, "depthwise")
     nodes, residual = [depthwise], None
-    if pool:
-        nodes.append(apply(OPS["max_pool2d"], [x], Pool2dAttrs((2, 2), (2, 2)), "pool"))
+    if pool is not None:
+        nodes.append(apply(OPS["max_pool2d"], [x], pool, "pool"))
         residual = nodes[-1].output
     elif stride == 1 and c <= co:
         residual = x
@@ -58,11 +60,15 @@ def image(*shape: int) -> Value:
     return Value("x", TensorType(shape))
 
 
+HALVED = Pool2dAttrs((2, 2), (2, 2))
+PADDED_BEHIND, PADDED_BEFORE = (Pool2dAttrs((3, 3), (2, 2), pads) for pads in ((0, 1, 0, 1), (1, 0, 1, 0)))
 # Label -> (shape of x, what `block` is given besides).
 BLOCKS: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {
     "residual": ((2, 9, 7, 24), {"co": 28}),
-    "pooled residual": ((1, 12, 10, 20), {"co": 32, "stride": 2, "pool": True}),
-    "pooled residual, odd channels": ((1, 10, 12, 42), {"co": 51, "stride": 2, "pool": True}),
+    "pooled residual": ((1, 12, 10, 20), {"co": 32, "stride": 2, "pool": HALVED}),
+    "pooled residual, odd channels": ((1, 10, 12, 42), {"co": 51, "stride": 2, "pool": HALVED}),
+    "pooled residual, padded behind": ((2, 12, 10, 20), {"co": 32, "stride": 2, "pool": PADDED_BEHIND}),
+    "pooled residual, padded before": ((2, 12, 10, 20), {"co": 32, "stride": 2, "pool": PADDED_BEFORE}),
     "5x5, relu6, one pixel": ((1, 1, 1, 64), {"co": 6, "window": 5, "activation": Activation.RELU6}),
     "odd everything": ((2, 5, 7, 13), {"co": 7}),
     "stride 2, fewer channels": ((1, 17, 15, 96), {"co": 16, "stride": 2}),
@@ -95,7 +101,7 @@ def test_fused_blocks_are_right_however_they_are_cut(name: str) -> None:
 
 def test_a_block_is_one_dispatch_unless_the_tuner_says_otherwise() -> None:
     x = image(1, 12, 10, 20)
-    graph = graph_of(x, block(x, 32, stride=2, pool=True))
+    graph = graph_of(x, block(x, 32, stride=2, pool=HALVED))
     ((fusion, share),) = find_fusions(graph, set(), HARDWARE).values()
     assert len(make_schedule(graph, HARDWARE).run) == 1
     assert fusion.candidates(HARDWARE)[0] == share.name
