@@ -221,7 +221,7 @@ async def _some(words: Any, count: int) -> Any:
 
 
 def test_a_model_with_shifts_and_a_head_of_its_own_says_the_same_on_a_gpu() -> None:
-    model = tiny_decoder("qwen2", BlockType.Q8_0, WORDS, tied=False, blocks=1, more=FACTS, context=96)
+    model = tiny_decoder("qwen2", BlockType.Q4_1, WORDS, tied=False, blocks=1, more=FACTS, context=96)
     logits = []
     for backend in BACKENDS:
         Target(backend, (("isa", "simd128"),) if backend == "wasm" else ()).demand()
