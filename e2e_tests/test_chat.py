@@ -56,6 +56,15 @@ def test_a_chat_is_answered_word_by_word_as_in_cpython(demo: Demo) -> None:
     page.page.click("#new-chat")
     assert not page.page.locator("#chat li").count()
 
+    page.page.select_option("#backend", "webgpu")
+    _open(page, "tiny.gguf", MODEL)
+    page.wait_for("model", lambda: (_said(page).get("model") or {}).get("backend") == "webgpu")
+    page.page.fill("#max-words", "20")
+    page.page.fill("#message-to-send", "hello ab")
+    page.page.click("#send")
+    page.wait_for("answer", lambda: _said(page).get("messages", [])[1:] and not _said(page).get("answering"))
+    assert _said(page)["messages"][1]["content"] == answer
+
 
 def test_what_is_no_language_model_is_said(demo: Demo) -> None:
     page = demo("", path="/chat")

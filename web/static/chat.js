@@ -28,7 +28,7 @@ function fail(error) {
 function allow() {
   byId("send").disabled = !model || answering;
   byId("new-chat").disabled = !messages.length || answering;
-  for (const id of ["open-known", "pick", "forget"]) byId(id).disabled = answering;
+  for (const id of ["open-known", "pick", "forget", "backend"]) byId(id).disabled = answering;
   byId("stop").hidden = !answering;
   byId("chat").setAttribute("aria-busy", String(answering));
 }
@@ -63,10 +63,11 @@ async function forget() {
 /** What the engine says of the model that it opened: with kept weights if they are whole, else with fetched ones. */
 async function opened(source) {
   const step = (told) => showWork(told, `Opening the model: ${STAGES[told.stage] ?? told.stage}`);
-  if (!source.name || !stored.complete) return calls.ask("chat_open", source, step);
-  return calls.ask("chat_open", { kept: source.name }, step).catch((error) => {
+  const backend = byId("backend").value;
+  if (!source.name || !stored.complete) return calls.ask("chat_open", { ...source, backend }, step);
+  return calls.ask("chat_open", { kept: source.name, backend }, step).catch((error) => {
     if (["engine-died", "out-of-memory"].includes(error.code)) throw error;
-    return calls.ask("chat_open", source, step);
+    return calls.ask("chat_open", { ...source, backend }, step);
   });
 }
 
@@ -107,9 +108,10 @@ function drawing() {
 function showPython() {
   const { temperature, top_p: share, max_words: most } = drawing();
   const source = model && model.name !== KNOWN ? model.name : KNOWN;
+  const backend = byId("backend").value === "auto" ? "" : `, backend="${byId("backend").value}"`;
   byId("python").textContent = `import webinfer
 
-generator = await webinfer.pipeline("text-generation", ${JSON.stringify(source)}, overflow="slide")
+generator = await webinfer.pipeline("text-generation", ${JSON.stringify(source)}, overflow="slide"${backend})
 chat = [{"role": "user", "content": "…"}]
 async for piece in generator.stream(chat, temperature=${temperature}, top_p=${share}, max_words=${most}):
     print(piece, end="")`;
@@ -194,6 +196,6 @@ byId("file").addEventListener("change", ({ target }) => {
   if (file) open({ files: { [file.name]: file } });
   target.value = "";
 });
-for (const id of ["temperature", "top-p", "max-words"]) byId(id).addEventListener("input", showPython);
+for (const id of ["temperature", "top-p", "max-words", "backend"]) byId(id).addEventListener("input", showPython);
 showPython();
 begin();

@@ -27,10 +27,12 @@ from webinfer.host.gpu_pictures import BrowserPictures
 from webinfer.host.immediate import ImmediateFuture
 from webinfer.host.own_files import own_script
 from webinfer.host.prefetch import prefetched
+from webinfer.spans import FileSpan
 
 WISHES = json.dumps({"features": WANTED_FEATURES, "limits": RAISED_LIMITS, "ring": STAGING_RING})
 # What `requestAdapter` is told for each kind of device; for work that goes on the browser weighs heat and battery.
 POWER = {"low-power": "low-power", "sustained": None, "high-performance": "high-performance"}
+FILE_PART = 1 << 23  # bytes of a file that are in memory at a time
 SOFTWARE_ADAPTERS = ("swiftshader", "llvmpipe", "lavapipe", "warp")
 
 
@@ -213,7 +215,14 @@ class BrowserProgram:
         self._on_result = create_proxy(self._resolve)
 
     def write(self, buffer: int, data: Any, offset: int = 0) -> None:
-        """Copies bytes, or the contents of a GPUBuffer or of an own buffer, to the buffer of this number."""
+        """Copies bytes, or the contents of a GPUBuffer or of an own buffer, to the buffer of this number.
+
+        Bytes of a large file come through memory part by part.
+        """
+        if isinstance(data, FileSpan):
+            for at in range(0, len(data), FILE_PART):
+                self.write(buffer, data.part(at, min(FILE_PART, len(data) - at)).view(), offset + at)
+            return
         try:
             if isinstance(data, Span):
                 data = self._program.buffers[data.buffer]

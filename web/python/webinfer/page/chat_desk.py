@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from webinfer.backends.registry import AUTO
 from webinfer.errors import InputError
 from webinfer.host import current
 from webinfer.host.interface import Progress
@@ -36,15 +37,17 @@ class ChatDesk:
         return found, []
 
     async def _chat_open(
-        self, name: str = "", kept: str = "", files: Mapping[str, Any] | None = None, context: int | None = None
-    ) -> Answer:
-        """Opens a known model, one whose weights are kept here, or the one file that is given; what it is, and the
-        memory that it takes."""
+        self, name: str = "", kept: str = "", files: Mapping[str, Any] | None = None, context: int | None = None,
+        backend: str = AUTO,
+    ) -> Answer:  # fmt: skip
+        """Opens a known model, one whose weights are kept here, or the one file that is given, on a backend; what it is,
+        and the memory that it takes."""
         self.close()
         name = name or kept
         source: Any = name or next(iter((files or {}).values()), None)
         start = current().now_ms()
-        options: dict[str, Any] = {"context": context, "overflow": "slide", "progress": self._progress}
+        options: dict[str, Any] = {"context": context, "backend": backend, "overflow": "slide"}
+        options["progress"] = self._progress
         self._generator = await pipeline("text-generation", source, **options)
         model = self._generator.model
         memory = model.memory()
