@@ -16,7 +16,7 @@ from tests.webgpu.devices import HARDWARE
 
 import webinfer
 from webinfer.backends.webgpu.schedule import make_schedule
-from webinfer.errors import ClosedError, InputError, LimitError, ModelFormatError, UnsupportedOpError
+from webinfer.errors import ClosedError, DeviceLostError, InputError, LimitError, ModelFormatError, UnsupportedOpError
 from webinfer.importers.gguf.architecture import architecture_of
 from webinfer.importers.gguf.container import read_file
 from webinfer.importers.gguf.decoder import decoder_graph
@@ -284,3 +284,32 @@ def test_pipelines_stream_without_being_awaited_and_meanings_have_length_one() -
     for wrong in ({"backend": "reference"}, {"overflow": "?"}, {"context": 0}):
         with pytest.raises(InputError):
             run(TextGenerator.create(MODEL, **wrong))  # type: ignore[arg-type]
+
+
+def test_a_lost_gpu_takes_the_cache_along_and_the_model_opens_anew() -> None:
+    generator = opened("webgpu")
+    words = generator.words("hello ab")
+    assert len(run(_written(generator, words, 3))) == 3
+    generator.model.executor.device.close()  # type: ignore[union-attr]
+    for _ in range(2):
+        with pytest.raises(DeviceLostError, match="open the model again"):
+            run(_written(generator, words, 3))
+    generator.close()
+    again = opened("webgpu")
+    assert again.backend == "webgpu"
+    again.close()
+
+
+def test_a_file_that_is_loaded_as_a_model_runs_a_word_at_a_time() -> None:
+    logits = []
+    for backend in BACKENDS:
+        session = run(webinfer.load(MODEL, backend=backend, strict=True))
+        for position, word in enumerate((5, 9)):
+            inputs = {
+                "place": np.array([position, 1], np.int32), "options": np.array([0, 0, 1, 0], np.float32),
+                "ids_1": np.array([word], np.int32), "last_1": np.zeros(1, np.int32),
+            }  # fmt: skip
+            found = run(session.run(inputs))
+        logits.append(np.array(found["logits_1"].numpy()))
+        session.close()
+    assert np.abs(logits[0] - logits[1]).max() < 1e-3 * np.ptp(logits[0])

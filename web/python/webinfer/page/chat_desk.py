@@ -40,8 +40,8 @@ class ChatDesk:
         self, name: str = "", kept: str = "", files: Mapping[str, Any] | None = None, context: int | None = None,
         backend: str = AUTO,
     ) -> Answer:  # fmt: skip
-        """Opens a known model, one whose weights are kept here, or the one file that is given, on a backend; what it is,
-        and the memory that it takes."""
+        """Opens a known model, one whose weights are kept here, or the one file that is given; what it is, what runs
+        it, and the memory that it takes."""
         self.close()
         name = name or kept
         source: Any = name or next(iter((files or {}).values()), None)
