@@ -1,6 +1,7 @@
 // What quantised dense products share: tiles of Q8_ROWS pixels by Q8_COLUMNS outputs, exact sums of int32.
 //
-// Pixels are widened to int16 in blocks (q8_block.h) that stay in the first cache. Results are bytes, or floats.
+// Pixels are brought together in blocks (q8_block.h) that stay in the first cache: as bytes where the engine's dot
+// products of bytes are exact, else widened to int16. Results are bytes, or floats.
 // Needs: data and results do not overlap. Units: tiles of Q8_ROWS pixels.
 #pragma once
 
@@ -8,32 +9,44 @@
 #include "q8_block.h"
 #include "requantize.h"
 
-enum { COLUMNS = Q8_COLUMNS, HEAD = Q8_HEAD_BYTES / 2, BLOCK = 8192 };  // BLOCK: int16 units, two of them on the stack
-
-INLINE v8s pair_splat(const int16_t *a) { return (v8s)v4f_load_splat((const float *)a); }
+enum { BLOCK = 16384, BLOCK_TILES = BLOCK / (16 * ROWS) };  // BLOCK: bytes, two of them on the stack
 
 typedef struct {
   v4i low[ROWS], high[ROWS];  // columns 0..3 and 4..7
 } Tile;
 
-// The sums that a panel starts from.
-INLINE void start(Tile *t, const int16_t *panel, const int rows) {
+// The sums that a panel starts from; `x_sums` of the tile's pixels, if what was taken off the weights is to be added.
+INLINE void start(Tile *t, const uint8_t *panel, const v4i *x_sums, const int rows) {
+  const v4i low = v4i_load(panel), high = v4i_load(panel + 16);
   UNROLL for (int r = 0; r < rows; r++) {
-    t->low[r] = v4i_load(panel);
-    t->high[r] = v4i_load(panel + 8);
+    t->low[r] = low;
+    t->high[r] = high;
+  }
+  if (LIKELY(!x_sums)) return;
+  const v4i lacking_low = v4i_load(panel + 64), lacking_high = v4i_load(panel + 80);
+  UNROLL for (int r = 0; r < rows; r++) {
+    t->low[r] += lacking_low * (*x_sums)[r];
+    t->high[r] += lacking_high * (*x_sums)[r];
   }
 }
 
-// t += a[pairs][rows][2] * b[pairs][8][2]
-INLINE void multiply(Tile *t, const int16_t *a, const int16_t *b, int32_t pairs, const int rows) {
-  NO_UNROLL for (; pairs > 0; pairs--, a += 2 * rows, b += 2 * COLUMNS) {
+INLINE v4i group_splat(const uint8_t *a) { return (v4i)v4f_load_splat((const float *)a); }
+
+// t += a[groups][rows][4] * b[groups][8][4], bytes or pairs of int16
+INLINE void multiply(Tile *t, const uint8_t *a, const uint8_t *b, int32_t groups, const int rows, const int wide) {
+  NO_UNROLL for (; groups > 0; groups--, a += GROUP * rows, b += GROUP * COLUMNS) {
     PIN(a);
     PIN(b);
-    const v8s b_low = v8s_load(b), b_high = v8s_load(b + COLUMNS);
+    const v16s b_low = v16s_load(b), b_high = v16s_load(b + 16);
     UNROLL for (int r = 0; r < rows; r++) {
-      const v8s pair = pair_splat(a + 2 * r);
-      t->low[r] += v4i_dot_i16(pair, b_low);
-      t->high[r] += v4i_dot_i16(pair, b_high);
+      const v4i group = group_splat(a + GROUP * r);
+      if (wide) {
+        t->low[r] += v4i_dot_i16((v8s)group, (v8s)b_low);
+        t->high[r] += v4i_dot_i16((v8s)group, (v8s)b_high);
+      } else {
+        t->low[r] = v4i_dot4_i8(b_low, (v16u)group, t->low[r]);
+        t->high[r] = v4i_dot4_i8(b_high, (v16u)group, t->high[r]);
+      }
     }
   }
 }
@@ -48,24 +61,23 @@ typedef struct {
 } Target;
 
 // The sums of columns first to first + 3 as floats; those past the last column are dropped.
-INLINE void finish_real(v4i sums, const float *panel, const Target *to, uint8_t *y, int32_t first) {
+INLINE void finish_real(v4i sums, v4f scales, const Target *to, uint8_t *y, int32_t first) {
   if (first >= to->columns) return;
   const v4f bias = to->bias ? v4f_load_lanes(to->bias + first, to->columns - first) : v4f_splat(0.0f);
-  const v4f real = v4f_from_i32(sums) * v4f_load(panel + first) + bias;
+  const v4f real = v4f_from_i32(sums) * scales + bias;
   v4f_store_lanes((float *)y + first, v4f_clamp(real, v4f_splat(to->lo), v4f_splat(to->hi)), to->columns - first);
 }
 
-INLINE void finish(const Tile *t, const int16_t *panel, const Target *to, const int rows, int32_t count) {
-  const v4f scale_low = v4f_load(panel + 16), scale_high = v4f_load(panel + 24);
+INLINE void finish(const Tile *t, const uint8_t *panel, const Target *to, const int rows, int32_t count) {
+  const v4f scale_low = v4f_load(panel + 32), scale_high = v4f_load(panel + 48);
   const Stored stored = to->stored;
   const int32_t columns = to->columns, step = to->y_step;
   uint8_t *y = to->y;
   if (to->is_real) {
-    const float *scales = (const float *)(panel + 16);
     UNROLL for (int r = 0; r < rows; r++) {
       if (r < count) {
-        finish_real(t->low[r], scales, to, y + r * step, 0);
-        finish_real(t->high[r], scales, to, y + r * step, 4);
+        finish_real(t->low[r], scale_low, to, y + r * step, 0);
+        finish_real(t->high[r], scale_high, to, y + r * step, 4);
       }
     }
     return;
@@ -84,72 +96,108 @@ INLINE void finish(const Tile *t, const int16_t *panel, const Target *to, const 
   }
 }
 
-// A tile of `rows` pixels, of which `count` exist; the others are computed from stale shorts and dropped.
-static __attribute__((noinline)) void tile_of_four(const int16_t *a, const int16_t *panel, int32_t pairs,
-                                                   const Target *to, int32_t count) {
+// One tile, whose pixels and sums lie at `a` and `x_sums`.
+INLINE void tile_of(const Form *form, const uint8_t *a, const uint8_t *panel, const v4i *x_sums, int32_t groups,
+                    const Target *to, const int rows, int32_t count) {
   Tile t;
-  start(&t, panel, ROWS);
-  multiply(&t, a, panel + HEAD, pairs, ROWS);
-  finish(&t, panel, to, ROWS, count);
+  start(&t, panel, x_sums, rows);
+  if (IS_WIDE(form)) {
+    multiply(&t, a, panel + HEAD, groups, rows, 1);
+  } else {
+    multiply(&t, a, panel + HEAD, groups, rows, 0);
+  }
+  finish(&t, panel, to, rows, count);
 }
 
-static __attribute__((noinline)) void tile_of_one(const int16_t *a, const int16_t *panel, int32_t pairs,
-                                                  const Target *to) {
-  Tile t;
-  start(&t, panel, 1);
-  multiply(&t, a, panel + HEAD, pairs, 1);
-  finish(&t, panel, to, 1, 1);
+// A tile of four pixels, of which `count` exist; the others are computed from stale bytes and dropped.
+static __attribute__((noinline)) void tile_of_four(const Form *form, const uint8_t *a, const uint8_t *panel,
+                                                   const v4i *x_sums, int32_t groups, const Target *to, int32_t count) {
+  tile_of(form, a, panel, x_sums, groups, to, ROWS, count);
+}
+
+static __attribute__((noinline)) void tile_of_one(const Form *form, const uint8_t *a, const uint8_t *panel,
+                                                  const v4i *x_sums, int32_t groups, const Target *to) {
+  tile_of(form, a, panel, x_sums, groups, to, 1, 1);
 }
 
 // A tile whose sums are too long for the block: `part` of them at a time.
-static __attribute__((noinline)) void long_tile(const Source *s, int16_t *scratch, int16_t *block, int32_t pixel,
-                                                int32_t depth, int32_t part, const int16_t *panel, const Target *to,
+static __attribute__((noinline)) void long_tile(const Source *s, uint8_t *scratch, uint8_t *block, int32_t pixel,
+                                                int32_t depth, int32_t part, const uint8_t *panel, const Target *to,
                                                 int32_t count) {
   Tile t;
-  start(&t, panel, ROWS);
+  start(&t, panel, 0, ROWS);
+  const v4i lacking_low = v4i_load(panel + 64), lacking_high = v4i_load(panel + 80);
+  const uint8_t *w = panel + HEAD;
   for (int32_t k = 0; k < depth; k += part) {
-    const int32_t n = depth - k < part ? depth - k : part;
+    const int32_t n = depth - k < part ? depth - k : part, groups = groups_of(&s->form, n);
     for (int32_t r = 0; r < count; r++) {
       const Place place = place_of(s, pixel + r);
-      widen_pixel(s, &place, k, n, scratch + r * part);
+      bring_pixel(s, &place, k, n, scratch + r * part * s->form.size);
     }
-    interleave(scratch, part, n, block);
-    multiply(&t, block, panel + HEAD + k * COLUMNS, (n + 1) / 2, ROWS);
+    interleave(scratch, part * s->form.size, n * s->form.size, block);
+    if (IS_WIDE(&s->form)) {
+      multiply(&t, block, w, groups, ROWS, 1);
+    } else {
+      multiply(&t, block, w, groups, ROWS, 0);
+      const v4i x_sums = sums_of(block, n, ROWS);
+      UNROLL for (int r = 0; r < ROWS; r++) {
+        t.low[r] += lacking_low * x_sums[r];
+        t.high[r] += lacking_high * x_sums[r];
+      }
+    }
+    w += groups * GROUP * COLUMNS;
   }
   finish(&t, panel, to, ROWS, count);
 }
 
+// Whether anything was taken off the weights of a panel.
+INLINE int32_t lacks_any(const Form *form, const uint8_t *w, int32_t size, int32_t co) {
+  v4i all = v4i_splat(0);
+  if (IS_WIDE(form)) return 0;
+  for (int32_t column = 0; column < co; column += COLUMNS, w += size) all |= v4i_load(w + 64) | v4i_load(w + 80);
+  return v4i_any(all);
+}
+
 // The tiles [begin, end) of `pixels` pixels with `co` outputs each.
-static void multiply_tiles(const Source *s, const int16_t *w, Target to, int32_t pixels, int32_t co, int32_t begin,
+static void multiply_tiles(const Source *s, const uint8_t *w, Target to, int32_t pixels, int32_t co, int32_t begin,
                            int32_t end) {
-  const int32_t depth = s->kh * s->kw * s->ci, pairs = (depth + 1) / 2, size = to.is_real ? 4 : 1;
+  const Form *form = &s->form;
+  const int32_t depth = s->kh * s->kw * s->ci, groups = groups_of(form, depth), size = to.is_real ? 4 : 1;
   const float *bias = to.bias;
   uint8_t *y = to.y;
-  const int32_t most = BLOCK / ROWS, is_long = depth > most;
-  const int32_t stride = (depth + 7) / 8 * 8, fitting = is_long ? 1 : BLOCK / (ROWS * stride);
-  const int32_t wanted = BLOCK / (ROWS * co) > 8 ? BLOCK / (ROWS * co) : 8;  // results that stay in the first cache
+  const int32_t most = BLOCK / (ROWS * form->size), is_long = depth > most;
+  const int32_t stride = (depth * form->size + 15) / 16 * 16, fitting = is_long ? 1 : BLOCK / (ROWS * stride);
+  const int32_t results = BLOCK / 2 / (ROWS * co);  // tiles whose results stay in the first cache
+  const int32_t wanted = results > 8 ? results : 8;
   const int32_t block_tiles = wanted < fitting ? wanted : fitting;
-  const int32_t panel_size = HEAD + pairs * 2 * COLUMNS;
-  int16_t scratch[BLOCK + 8], block[BLOCK + 8];
+  const int32_t panel_size = panel_bytes(form, depth), lacks = lacks_any(form, w, panel_size, co);
+  uint8_t scratch[BLOCK + 16], block[BLOCK + 16];
+  v4i x_sums[BLOCK_TILES];
 
   for (int32_t tile = begin, tiles; tile < end; tile += tiles) {
     tiles = end - tile < block_tiles ? end - tile : block_tiles;
     const int32_t first = tile * ROWS, last = (tile + tiles) * ROWS < pixels ? (tile + tiles) * ROWS : pixels;
-    if (!is_long) fill_block(s, first, last, stride, scratch, block);
+    if (!is_long) {
+      fill_block(s, first, last, stride, scratch, block);
+      for (int32_t i = 0; lacks && i < tiles; i++) {
+        x_sums[i] = sums_of(block + i * ROWS * stride, depth, last - first - i * ROWS == 1 ? 1 : ROWS);
+      }
+    }
     for (int32_t column = 0; column < co; column += COLUMNS) {
-      const int16_t *panel = w + column / COLUMNS * panel_size;
+      const uint8_t *panel = w + column / COLUMNS * panel_size;
       to.columns = co - column < COLUMNS ? co - column : COLUMNS;
       to.bias = bias ? bias + column : 0;
       for (int32_t p = first; p < last; p += ROWS) {
         const int32_t count = last - p < ROWS ? last - p : ROWS;
-        const int16_t *a = block + (p - first) * stride;
+        const uint8_t *a = block + (p - first) * stride;
+        const v4i *sums = lacks ? x_sums + (p - first) / ROWS : 0;
         to.y = y + p * to.y_step + column * size;
         if (is_long) {
           long_tile(s, scratch, block, p, depth, most, panel, &to, count);
         } else if (count == 1) {
-          tile_of_one(a, panel, pairs, &to);
+          tile_of_one(form, a, panel, sums, groups, &to);
         } else {
-          tile_of_four(a, panel, pairs, &to, count);
+          tile_of_four(form, a, panel, sums, groups, &to, count);
         }
       }
     }

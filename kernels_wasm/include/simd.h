@@ -146,6 +146,7 @@ INLINE v4i v4i_from_f32(v4f a) {
 // ---- sums and maxima across lanes
 INLINE float v4f_sum(v4f a) { return (a[0] + a[1]) + (a[2] + a[3]); }
 INLINE int32_t v4i_sum(v4i a) { return (a[0] + a[1]) + (a[2] + a[3]); }
+INLINE int32_t v4i_any(v4i a) { return ((a[0] | a[1]) | (a[2] | a[3])) != 0; }
 INLINE v4i v4i_max(v4i a, v4i b) { return v4i_select(a > b, a, b); }
 INLINE v4i v4i_min(v4i a, v4i b) { return v4i_select(a < b, a, b); }
 INLINE v4i v4i_clamp(v4i a, v4i lo, v4i hi) { return v4i_min(v4i_max(a, lo), hi); }
@@ -226,6 +227,34 @@ INLINE v4i v4i_dot4_i8_i7(v16s a, v16s b, v4i c) {
 #else
   for (int i = 0; i < 16; i++) c[i / 4] += (int32_t)a[i] * b[i];
   return c;
+#endif
+}
+
+// c[i] + the four products of bytes 4i..4i+3, b taken as `byte_dots` says: exact where it is not BYTES_INEXACT.
+INLINE v4i v4i_dot4_i8(v16s a, v16u b, v4i c) {
+#if defined(__wasm_relaxed_simd__)
+  return (v4i)wasm_i32x4_relaxed_dot_i8x16_i7x16_add((v128_t)a, (v128_t)b, (v128_t)c);
+#elif SIMD
+  return (void)a, (void)b, c;  // nobody calls it
+#else
+  for (int i = 0; i < 16; i++) c[i / 4] += (int32_t)a[i] * b[i];
+  return c;
+#endif
+}
+enum { BYTES_INEXACT, BYTES_UNSIGNED, BYTES_SIGNED };
+// What this processor and engine make of v4i_dot4_i8's second operand beyond 127; with SIMD that is not relaxed there
+// is no such instruction.
+INLINE int32_t byte_dots(void) {
+#if defined(__wasm_relaxed_simd__)
+  v16s a = {127, 127, 127, 127, -128, -128, -128, -128, 127, -128, 3, -5, -1, 2, -3, 4};
+  v16u b = {255, 255, 255, 255, 255, 255, 255, 255, 128, 127, 200, 255, 0, 254, 129, 1};
+  PIN(a);  // or the answer could be the compiler's, not the processor's
+  PIN(b);
+  const v4i found = v4i_dot4_i8(a, b, v4i_splat(7));
+  const v4i if_unsigned = found - (v4i){129547, -130553, -668, 132}, if_signed = found - (v4i){-501, 519, -32668, 388};
+  return v4i_any(if_unsigned) ? v4i_any(if_signed) ? BYTES_INEXACT : BYTES_SIGNED : BYTES_UNSIGNED;
+#else
+  return SIMD ? BYTES_INEXACT : BYTES_UNSIGNED;
 #endif
 }
 

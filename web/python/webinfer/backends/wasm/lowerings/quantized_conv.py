@@ -45,6 +45,7 @@ class Weights:
     first: int = 0
     first_out: int = 0  # of bias and scales
     order: tuple[int, ...] = ()  # of the taps in a panel, if not theirs
+    dense: bool = True  # or one filter a channel
 
     @property
     def packed_bytes(self) -> int:
@@ -97,7 +98,7 @@ def pack(node: Node, builder: Builder, weights: Weights) -> Ref:
             bias=None if bias is None else builder.ref(bias) + 4 * weights.first_out,
             scales=scales, zeros=zeros, order=order, y=target, co=weights.co, taps=weights.taps, ci=weights.ci,
             co_step=weights.out_stride, tap_step=weights.tap_stride, ci_step=weights.ci_stride,
-            x_zero=byte_zero(x.type), units=-(-weights.co // Q8_COLUMNS),
+            x_zero=byte_zero(x.type), dense=int(weights.dense), units=-(-weights.co // Q8_COLUMNS),
         )  # fmt: skip
     return target
 
@@ -152,7 +153,7 @@ def depthwise_conv2d(node: Node, builder: Builder) -> None:
         strided_copy(builder, StridedCopy(0, wide, 0, (1, 0), 0, row_major(wide)), builder.ref(x), source, 1)
     fast = (kh, kw) == (3, 3) and (a.stride[1] == 1 or (a.stride[1], a.dilation[1]) == (2, 1))
     order = _TAPS_3X3[a.stride[1]] if fast else ()
-    packed = pack(node, builder, Weights(co, kh * kw, 1, 1, co, 0, order=order))
+    packed = pack(node, builder, Weights(co, kh * kw, 1, 1, co, 0, order=order, dense=False))
     padding = bytes([byte_zero(x.type) ^ flip_of(x.type)]) * (co * (iw if fast else 1) + Q8_COLUMNS)
     windows = window_of(node, (kh, kw))
     if fast:  # what the kernel's name says is no argument
