@@ -3,6 +3,7 @@
 #pragma once
 
 #include "blocks.h"
+#include "dots.h"
 #include "lanes.h"
 
 enum { OPENED = 48 };  // blocks of 32 that are open at a time: 9 kB of the stack

@@ -2,7 +2,7 @@
 // int16.
 #pragma once
 
-#include "simd.h"
+#include "dots.h"
 
 enum { COLUMNS = Q8_COLUMNS, HEAD = Q8_HEAD_BYTES, GROUP = 4 };  // HEAD, GROUP: bytes
 

@@ -5,6 +5,7 @@
 //   x_flip, y_flip     0x80 for int8, 0 for uint8                  lo, hi, y_zero  as in requantize.h
 //
 // Needs: kh * kw <= Q8_MAX_TAPS; x and y do not overlap. Units: output rows, n * oh.
+#include "dots.h"
 #include "requantize.h"
 
 enum { COLUMNS = Q8_COLUMNS, HEAD = Q8_HEAD_BYTES / 2 };

@@ -10,6 +10,7 @@
 //   Q8_TAPS_3X3_S1:  0 3, 1 4, 2 5, 8 7, 6 -          Q8_TAPS_3X3_S2:  0 3, 1 4, 2 5, 6 7, 8 -
 //
 // Needs: x and y do not overlap. Units: output rows, n * oh.
+#include "dots.h"
 #include "requantize.h"
 
 enum { COLUMNS = Q8_COLUMNS, HEAD = Q8_HEAD_BYTES / 2, PANEL = HEAD + 10 * COLUMNS };

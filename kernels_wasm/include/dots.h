@@ -1,0 +1,59 @@
+// Integer dot products, of shorts and of bytes.
+#pragma once
+
+#include "simd.h"
+
+// [a0*b0 + a1*b1, a2*b2 + a3*b3, ...] in 32 bits
+INLINE v4i v4i_dot_i16(v8s a, v8s b) {
+#if SIMD
+  return (v4i)wasm_i32x4_dot_i16x8((v128_t)a, (v128_t)b);
+#else
+  v4i r;
+  for (int i = 0; i < 4; i++) r[i] = (int32_t)a[2 * i] * b[2 * i] + (int32_t)a[2 * i + 1] * b[2 * i + 1];
+  return r;
+#endif
+}
+// c[i] + the four products of bytes 4i..4i+3. Needs 0 <= b <= 127, the relaxed instruction's common range.
+INLINE v4i v4i_dot4_i8_i7(v16s a, v16s b, v4i c) {
+#if defined(__wasm_relaxed_simd__)
+  return (v4i)wasm_i32x4_relaxed_dot_i8x16_i7x16_add((v128_t)a, (v128_t)b, (v128_t)c);
+#elif SIMD
+  const v8s low = (v8s)wasm_i16x8_extmul_low_i8x16((v128_t)a, (v128_t)b);
+  const v8s high = (v8s)wasm_i16x8_extmul_high_i8x16((v128_t)a, (v128_t)b);
+  const v4i pairs_low = (v4i)wasm_i32x4_extadd_pairwise_i16x8((v128_t)low);
+  const v4i pairs_high = (v4i)wasm_i32x4_extadd_pairwise_i16x8((v128_t)high);
+  return c + __builtin_shufflevector(pairs_low, pairs_high, 0, 2, 4, 6) +
+         __builtin_shufflevector(pairs_low, pairs_high, 1, 3, 5, 7);
+#else
+  for (int i = 0; i < 16; i++) c[i / 4] += (int32_t)a[i] * b[i];
+  return c;
+#endif
+}
+
+// c[i] + the four products of bytes 4i..4i+3, b taken as `byte_dots` says: exact where it is not BYTES_INEXACT.
+INLINE v4i v4i_dot4_i8(v16s a, v16u b, v4i c) {
+#if defined(__wasm_relaxed_simd__)
+  return (v4i)wasm_i32x4_relaxed_dot_i8x16_i7x16_add((v128_t)a, (v128_t)b, (v128_t)c);
+#elif SIMD
+  return (void)a, (void)b, c;  // nobody calls it
+#else
+  for (int i = 0; i < 16; i++) c[i / 4] += (int32_t)a[i] * b[i];
+  return c;
+#endif
+}
+enum { BYTES_INEXACT, BYTES_UNSIGNED, BYTES_SIGNED };
+// What this processor and engine make of v4i_dot4_i8's second operand beyond 127; with SIMD that is not relaxed there
+// is no such instruction.
+INLINE int32_t byte_dots(void) {
+#if defined(__wasm_relaxed_simd__)
+  v16s a = {127, 127, 127, 127, -128, -128, -128, -128, 127, -128, 3, -5, -1, 2, -3, 4};
+  v16u b = {255, 255, 255, 255, 255, 255, 255, 255, 128, 127, 200, 255, 0, 254, 129, 1};
+  PIN(a);  // or the answer could be the compiler's, not the processor's
+  PIN(b);
+  const v4i found = v4i_dot4_i8(a, b, v4i_splat(7));
+  const v4i if_unsigned = found - (v4i){129547, -130553, -668, 132}, if_signed = found - (v4i){-501, 519, -32668, 388};
+  return v4i_any(if_unsigned) ? v4i_any(if_signed) ? BYTES_INEXACT : BYTES_SIGNED : BYTES_UNSIGNED;
+#else
+  return SIMD ? BYTES_INEXACT : BYTES_UNSIGNED;
+#endif
+}
