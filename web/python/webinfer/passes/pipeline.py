@@ -26,6 +26,7 @@ from webinfer.passes.keep_integers import keep_integers
 from webinfer.passes.merge_dilation import merge_dilation
 from webinfer.passes.merge_moves import merge_moves
 from webinfer.passes.share_constants import share_constants
+from webinfer.passes.turn_layouts import turn_layouts
 
 Pass = Callable[[Graph], int]
 
@@ -35,6 +36,7 @@ PIPELINE: tuple[Pass, ...] = (
     keep_integers,  # before moves: integers are moved as they are
     share_constants,
     merge_dilation,  # before moves: it knows the chains as the importer writes them
+    turn_layouts,
     merge_moves,
     fuse_attention,
     fuse_layer_norm,
