@@ -44,6 +44,7 @@ BUNDLES = [Path(__file__).with_name(f"{name}.py") for name in ("bundle", "npm_bu
 # Others that are asked for by their names.
 ALONE = ("first", "integrity", "model_layout", "offline", "service_worker", "thread_worker")
 WEBNN = ("webnn", "webnn_engine", "webnn_worker")  # which other people's pages import
+INTEROP = ("interop_tests", "interop_worker")  # of the page of WebNN and of the verb `interop`
 FROM_NPM = ("code_panel",)  # those that import packages of npm
 DRAWERS = "results/*.js"  # asked for by the kind of what a task finds
 DAGRE = NODE_MODULES / "@dagrejs" / "dagre"  # lays graphs out; static/model_layout.js imports it
@@ -140,7 +141,7 @@ def static_files() -> dict[str, bytes]:
     drawers = [path.relative_to(STATIC).with_suffix("").as_posix() for path in STATIC.glob(DRAWERS)]
     files = {path.relative_to(STATIC).as_posix(): path.read_bytes() for path in (*plain, *alone)}
     files |= {f"{name}.js": bundle.bundled(STATIC, name, exports=True) for name in drawers}
-    files |= {f"{name}.js": bundle.bundled(STATIC, name, exports=True) for name in WEBNN}
+    files |= {f"{name}.js": bundle.bundled(STATIC, name, exports=True) for name in (*WEBNN, *INTEROP)}
     own = {f"{root}.js": bundle.bundled(STATIC, root) for root in script_roots()}
     own |= {f"{name}.js": npm_bundle.bundled(STATIC / f"{name}.js") for name in FROM_NPM}
     return files | own | {"dagre.js": with_licence(DAGRE / "dist" / "dagre.esm.js", DAGRE / "LICENSE")}

@@ -2,7 +2,7 @@
 // the engine start with the first context; a page that asks for none pays for this file alone.
 
 import { MLGraphBuilder } from "./webnn_builder.js";
-import { ML, MLContext, newML, startsWith } from "./webnn_context.js";
+import { ML, MLContext, newML, reading, startsWith } from "./webnn_context.js";
 import { MLGraph, MLOperand, MLTensor } from "./webnn_objects.js";
 
 const INTERFACES = { ML, MLContext, MLGraph, MLGraphBuilder, MLOperand, MLTensor };
@@ -23,7 +23,7 @@ async function works(ml) {
 /** Provides `navigator.ml`, in place of the browser's own if there is one. */
 export function install(start = startEngine) {
   startsWith(start);
-  const ml = Object.defineProperty(newML(), "providedBy", { value: "webinfer" });
+  const ml = Object.defineProperties(newML(), { providedBy: { value: "webinfer" }, reading: { value: reading } });
   const owner = globalThis.Navigator ?? globalThis.WorkerNavigator;
   const { get } = Object.getOwnPropertyDescriptor({
     get ml() {

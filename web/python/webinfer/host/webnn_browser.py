@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -32,7 +34,8 @@ async def open_webnn(device: str = "") -> BrowserWebNn:
     own = getattr(offered, "providedBy", None)
     if offered is not None:
         try:
-            return BrowserWebNn(await offered.createContext(wish), str(own or "the browser's WebNN"), device)
+            context, reading = await offered.createContext(wish), getattr(offered, "reading", None)
+            return BrowserWebNn(context, str(own or "the browser's WebNN"), device, reading)
         except JsException as error:
             reason = str(error)
     provide = getattr(getattr(js, "webinfer", None), "webnn", None)
@@ -40,7 +43,7 @@ async def open_webnn(device: str = "") -> BrowserWebNn:
         raise BackendUnavailableError(f"webnn: {reason}; use a browser with WebNN, or the site's engine worker")
     try:
         ml = await provide()
-        return BrowserWebNn(await ml.createContext(wish), str(ml.providedBy), device)
+        return BrowserWebNn(await ml.createContext(wish), str(ml.providedBy), device, ml.reading)
     except JsException as error:
         raise BackendUnavailableError(f"webnn: {error}; use another backend") from error
 
@@ -48,8 +51,9 @@ async def open_webnn(device: str = "") -> BrowserWebNn:
 class BrowserWebNn:
     """One context (host.interface.WebNn)."""
 
-    def __init__(self, context: Any, provider: str, device: str) -> None:
-        self._context = context
+    def __init__(self, context: Any, provider: str, device: str, reading: Any) -> None:
+        self._context, self._reading = context, reading
+        self._arrays: dict[int, Any] = {}  # on the way into tensors, by their bytes
         kind = "accelerated" if getattr(context, "accelerated", False) else "on the processor"
         self.origin = f"{provider}, {kind}{f', for device={device!r}' if device else ''}"
         self.limits: Mapping[str, Any] = json.loads(js.JSON.stringify(context.opSupportLimits()))
@@ -83,16 +87,16 @@ class BrowserWebNn:
             raise _typed(error) from error
 
     def write(self, tensor: Any, data: Any) -> None:
-        """Copies bytes into a tensor, straight out of Python's memory."""
-        proxy = create_proxy(memoryview(data))
-        view = proxy.getBuffer("u8")
+        """Copies bytes into a tensor."""
+        view = memoryview(data).cast("B")
+        array = self._arrays.get(view.nbytes)
+        if array is None:
+            array = self._arrays[view.nbytes] = js.Uint8Array.new(view.nbytes)
+        array.assign(view)
         try:
-            self._context.writeTensor(tensor, view.data)
+            self._context.writeTensor(tensor, array)
         except JsException as error:
             raise _typed(error) from error
-        finally:
-            view.release()
-            proxy.destroy()
 
     def named(self, tensors: Mapping[str, Any]) -> Any:
         """Tensors by name, as an object of JavaScript's."""
@@ -106,20 +110,21 @@ class BrowserWebNn:
             raise _typed(error) from error
 
     async def read(self, tensors: Sequence[Any]) -> list[memoryview]:
-        """Copies of these tensors' bytes; whoever waits goes on in the turn in which the last one is there."""
-        answer = ImmediateFuture()
-
-        def found(buffers: Any) -> None:
-            if not answer.done():
-                answer.set_result([buffer.to_memoryview() for buffer in buffers])
-
-        def failed(error: JsException) -> None:
-            if not answer.done():
-                answer.set_exception(_typed(error))
-
-        js.Promise.all(to_js([self._context.readTensor(tensor) for tensor in tensors])).then(found, failed)
-        result: list[memoryview] = await answer
-        return result
+        """Copies of these tensors' bytes. Ours come by a call, at once where they can: promises cost Python more."""
+        try:
+            if self._reading is None:
+                promises = [self._context.readTensor(tensor) for tensor in tensors]
+                return [(await promise).to_memoryview() for promise in promises]
+            number = next(_numbers)
+            answer = _answers[number] = ImmediateFuture()
+            self._reading(self._context, to_js(tensors), number, _callback())
+        except JsException as error:
+            raise _typed(error) from error
+        data, problem = await answer
+        if data is None:
+            raise _problem(problem)
+        found: list[memoryview] = data
+        return found
 
     def free(self, part: Any) -> None:
         """Destroys a tensor or a graph."""
@@ -155,5 +160,23 @@ def _plain(value: Any) -> Any:
 
 
 def _typed(error: JsException) -> Exception:
-    text = str(error)
+    return _problem(str(error))
+
+
+def _problem(text: str) -> Exception:
     return OutOfMemoryError(f"webnn: {text}") if "memory" in text else KernelError(f"webnn: {text}")
+
+
+_numbers = itertools.count(1)
+_answers: dict[int, ImmediateFuture] = {}  # of reads that are under way
+
+
+@functools.cache
+def _callback() -> Any:
+    return create_proxy(_arrived)
+
+
+def _arrived(number: int, buffers: Any, problem: str) -> None:
+    answer = _answers.pop(number)
+    if not answer.done():
+        answer.set_result((None if buffers is None else [b.to_memoryview() for b in buffers], problem))
