@@ -10,7 +10,7 @@ import pytest
 from build_scripts.errors import BuildError
 from build_scripts.paths import ENGINE, ROOT, WEB
 from build_scripts.setup.node import node_commands
-from build_scripts.site.assemble import ALONE, WEBNN, script_roots, static_files
+from build_scripts.site.assemble import ALONE, INTEROP, WEBNN, script_roots, static_files
 from build_scripts.site.bundle import IMPORT, bundled
 from server.routes_assets import SERVICE_WORKER
 
@@ -40,7 +40,7 @@ def test_the_scripts_that_are_asked_for_are_published_and_no_others() -> None:
     }
     drawers = {path.relative_to(STATIC).as_posix() for path in (STATIC / "results").glob("*.js")}
     assert "results/detections.js" in drawers
-    webnn = {f"{name}.js" for name in WEBNN}
+    webnn = {f"{name}.js" for name in (*WEBNN, *INTEROP)}
     published = static_files()
     ours = (asked - IN_THE_WHEEL) | beside | drawers | {SERVICE_WORKER} | webnn
     assert {name for name in published if name.endswith(".js")} == ours

@@ -15,9 +15,9 @@ const TITLES = {
 };
 const COLUMNS = ["Test", "Median", "Least", "Largest difference"];
 const PAIRS = [
-  ["host", "shared", "Sharing the buffer instead of reading it back: test 2 takes {} of test 3’s time."],
-  ["chained_host", "chained_shared", "With two layers: {}."],
-  ["custom", "builtin", "Test 1, whose shaders are written plainly, takes {} of test 4’s time."],
+  ["host", "shared", "Sharing the buffer instead of reading it back: test 2 takes {} test 3’s time."],
+  ["chained_host", "chained_shared", "With two layers each: {} its time."],
+  ["custom", "builtin", "Test 1, whose shaders are written plainly, takes {} test 4’s time."],
 ];
 const home = new URL(document.documentElement.dataset.home, document.baseURI);
 const { assets } = JSON.parse(byId("manifest").textContent);
@@ -30,8 +30,21 @@ async function sayWhose() {
     : "This browser has WebNN of its own. The tests run on webinfer’s, whose tensors shaders can share.";
 }
 
+/** Chooses what the address asks for: ?size=64&rounds=10, size a multiple of 4. */
+function chooseAsked(name, least, step) {
+  const asked = new URLSearchParams(location.search).get(name);
+  const number = Number(asked);
+  if (!asked || !(number >= least && number <= 512 && number % step === 0)) return false;
+  const box = byId(name);
+  if (![...box.options].some(({ value }) => value === asked)) box.append(el("option", { value: asked, text: asked }));
+  box.value = asked;
+  return true;
+}
+
 /** Big layers are for graphics processors; where a processor plays one, small ones come first. */
 async function chooseSize() {
+  chooseAsked("rounds", 1, 1);
+  if (chooseAsked("size", 4, 4)) return;
   const adapter = await navigator.gpu?.requestAdapter();
   const { isFallbackAdapter, architecture } = adapter?.info ?? {};
   if (!adapter || isFallbackAdapter || /swiftshader|llvmpipe/.test(architecture)) byId("size").value = "32";
