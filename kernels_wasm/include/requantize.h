@@ -25,6 +25,12 @@ INLINE v4i requantize(v4i sums, v4f scale, const Stored *s) {
   return (v4i)(y + s->rounding) + s->zero;
 }
 
+// The same of a number of units; a NaN is zero.
+INLINE v4i stored_real(v4f units, const Stored *s) {
+  const v4f y = v4f_clamp(v4f_select(units == units, units, v4f_splat(0.0f)), s->lo, s->hi);
+  return (v4i)(y + s->rounding) + s->zero;
+}
+
 // Eight results as bytes in the low half.
 INLINE v16u stored_bytes(v4i low, v4i high, const Stored *s) {
   const v8s shorts = v8s_narrow(low, high);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import struct
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from tests.ops.case_graphs import Array, difference, outcomes, problem, run
 from tests.ops.targets import BUILDS, Target
 
 from webinfer.backends import wasm
+from webinfer.backends.wasm.executor import lower_graph
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Case, Constant, Graph, Node, Op, Sparsity, TensorType, Value, apply
 from webinfer.host.native import NativeHost
@@ -56,6 +58,7 @@ def test_every_type_converts_to_every_type(target: Target) -> None:
 @pytest.mark.parametrize("target", BUILDS, ids=str)
 def test_every_permutation_of_four_axes_is_right(target: Target) -> None:
     types = (TensorType((2, 3, 4, 5)), TensorType((2, 3, 4, 5), DType.INT8), TensorType((2, 1, 6, 3), DType.INT64))
+    types = (*types, TensorType((1, 3, 9, 11), DType.INT8))  # planes of an image
     cases = [
         Case(f"{perm} {type}", (type,), movement.TransposeAttrs(perm), low=-100, high=100)
         for perm in itertools.permutations(range(4))
@@ -164,3 +167,13 @@ def test_sparse_constants_are_spread(
     executor = run(wasm.build(Graph("sparse", [zero], [node.output], [node]), NativeHost(), **dict(target.options)))
     got = run(executor.run({"zero": memoryview(bytes(held.itemsize))}))[node.output.name].numpy()
     np.testing.assert_array_equal(got, dense.astype(held.value))
+
+
+def test_short_rows_are_copied_along_the_longest_axis() -> None:
+    x = Value("x", TensorType((1, 3, 9, 11), DType.INT8))
+    node = apply(movement.TRANSPOSE, [x], movement.TransposeAttrs((0, 2, 3, 1)))
+    builder = lower_graph(Graph("g", [x], node.outputs, [node]), "simd128", {})
+    (step,) = builder.run_part.steps
+    (nest,) = (data for data in builder.constants.values() if data is not None)
+    assert step.kernel == "b8_copy"
+    assert struct.unpack("<7i", nest) == (2, 3, 99, 99, 1, 1, 3)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.ops.case_graphs import outcomes, problem, run
 from tests.ops.targets import BUILDS, Target
-from tests.wasm.test_moves import check
+from tests.wasm.test_moves import EDGES, check
 
 from webinfer.backends import wasm
 from webinfer.dtypes import DType
@@ -217,3 +217,15 @@ def test_products_of_types_that_no_kernel_reads_are_refused(op: Op) -> None:
     problems = [problem(op, case) for case in cases]
     found = run(outcomes(wasm, NativeHost(), problems, dict(target.options)))
     assert [type(outcome) for outcome in found] == [UnsupportedOpError] * 3
+
+
+@pytest.mark.parametrize("target", BUILDS, ids=str)
+def test_floats_become_the_nearest_bytes(target: Target) -> None:
+    values = (*EDGES["float"], 0.15, 0.25, -0.35, 0.05, -0.05)
+    cases = [
+        Case(f"{dtype}, {zero}", (TensorType((len(values),)),), ew.CastAttrs(dtype, Quantization((0.1,), (zero,))),
+             values={0: values})
+        for dtype, zeros in ((I8, (-128, -3, 127)), (U8, (0, 128, 255)))
+        for zero in zeros
+    ]  # fmt: skip
+    check(ew.QUANTIZE, cases, target)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import struct
 
@@ -16,19 +17,33 @@ from webinfer.ops import movement as ops
 from webinfer.ops.strides import StridedCopy, row_major
 from webinfer.plan.blocks import Arguments, Ref
 
+SHORT_ROW = 8  # elements of a row that is not worth its start
 MIN_PLANE = 4  # rows and columns of a plane that is worth the blocked transpose
 
 
 def strided_copy(builder: Builder, part: StridedCopy, source: Ref, target: Ref, itemsize: int) -> None:
     """One step for one copy of the plan in ops/strided.py."""
     count = math.prod(part.shape)
-    table = nest(builder, part.shape, part.source_strides, part.target_strides)
     from_ref, to_ref = source + part.source_offset * itemsize, target + part.target_offset * itemsize
-    dense = table == nest(builder, (count,), (1,), (1,))
     if itemsize == 4 and _is_transpose(part):
         _transpose(builder, part, from_ref, to_ref)
-    elif from_ref != to_ref or not dense:
+        return
+    part = _long_rows(part)
+    table = nest(builder, part.shape, part.source_strides, part.target_strides)
+    if from_ref != to_ref or table != nest(builder, (count,), (1,), (1,)):
         builder.step(f"b{8 * itemsize}_copy", x=from_ref, y=to_ref, nest=table, units=count)
+
+
+def _long_rows(part: StridedCopy) -> StridedCopy:
+    """The copy walked along its longest axis where its rows are short: a row costs as much as some elements."""
+    axis = max(range(len(part.shape)), key=part.shape.__getitem__, default=0)
+    if not part.shape or part.shape[-1] >= SHORT_ROW or part.shape[axis] < SHORT_ROW:
+        return part
+    order = [*(i for i in range(len(part.shape)) if i != axis), axis]
+    shape, source, target = (
+        tuple(numbers[i] for i in order) for numbers in (part.shape, part.source_strides, part.target_strides)
+    )
+    return dataclasses.replace(part, shape=shape, source_strides=source, target_strides=target)
 
 
 def _turned_axis(part: StridedCopy) -> int:
