@@ -1,5 +1,5 @@
-// Dot products of rounded activations with blocks of weights: one row by four rows of weights as they lie in the file,
-// and four rows by four that were opened and laid side by side.
+// Dot products of rounded activations with blocks of weights: one row by four rows of weights as they lie in the file, in
+// two passes of bytes; and four rows by four that were opened and laid side by side, in 16 bits.
 #pragma once
 
 #include "blocks.h"
@@ -112,60 +112,64 @@ SMALL_PART v4f dots_of_one(int32_t type, const uint8_t *const *rows, const int8_
 }
 
 #if SIMD
-// 32 weights of four rows: lane i of q[j] holds the weights 4j to 4j + 3 of row i.
+// 32 weights of four rows, in 16 bits: q[2j] holds the weights 4j to 4j + 3 of rows 0 and 1, q[2j + 1] those of 2 and 3.
 typedef struct {
-  v16u q[8];
+  v8s q[16];
   v4f d[2], m[2];
 } Opened;
+
+INLINE v8s halves_of(v8s a, v8s b, int upper) {
+  return upper ? __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15)
+               : __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11);
+}
 
 INLINE void open_panel(int32_t type, const uint8_t *const *rows, int32_t from, int32_t count, Opened *to) {
   for (int32_t at = 0; at < count; at++, to++) {
     Block b[4];
     UNROLL for (int32_t i = 0; i < 4; i++) blocks_open(type, rows[i], from + at, &b[i]);
+    UNROLL for (int32_t j = 0; j < 4; j++) {
+      v8s w[4];
+      UNROLL for (int32_t i = 0; i < 4; i++) w[i] = __builtin_convertvector(v8ub_load(b[i].q + 8 * j), v8s);
+      UNROLL for (int32_t i = 0; i < 4; i++) to->q[4 * j + i] = halves_of(w[i % 2 * 2], w[i % 2 * 2 + 1], i / 2);
+    }
     UNROLL for (int32_t half = 0; half < 2; half++) {
-      const v4i r0 = v4i_load(b[0].q + 16 * half), r1 = v4i_load(b[1].q + 16 * half);
-      const v4i r2 = v4i_load(b[2].q + 16 * half), r3 = v4i_load(b[3].q + 16 * half);
-      const v4i a = __builtin_shufflevector(r0, r1, 0, 4, 1, 5), c = __builtin_shufflevector(r2, r3, 0, 4, 1, 5);
-      const v4i e = __builtin_shufflevector(r0, r1, 2, 6, 3, 7), g = __builtin_shufflevector(r2, r3, 2, 6, 3, 7);
-      to->q[4 * half] = (v16u)__builtin_shufflevector(a, c, 0, 1, 4, 5);
-      to->q[4 * half + 1] = (v16u)__builtin_shufflevector(a, c, 2, 3, 6, 7);
-      to->q[4 * half + 2] = (v16u)__builtin_shufflevector(e, g, 0, 1, 4, 5);
-      to->q[4 * half + 3] = (v16u)__builtin_shufflevector(e, g, 2, 3, 6, 7);
       to->d[half] = (v4f){b[0].d[half], b[1].d[half], b[2].d[half], b[3].d[half]};
       to->m[half] = (v4f){b[0].m[half], b[1].m[half], b[2].m[half], b[3].m[half]};
     }
   }
 }
 
-INLINE v16s bytes_splat(const int8_t *p) { return (v16s)v4f_load_splat((const float *)p); }
-
-// Four rows times a panel: acc[i] are the sums of row i. With `halves` each 16 weights have a
-// scale of their own; low bytes are `rest` behind high ones.
-INLINE void dots_of_four(int eight, int halves, const Opened *w, const int8_t *const *q, int32_t rest, const float *const *scales,
+// Four rows times a panel: acc[i] are the sums of row i. With `halves` each 16 weights have a scale of their own.
+INLINE void dots_of_four(int halves, const Opened *w, const int16_t *const *x, const float *const *scales,
                          const float *const *sums, int32_t blocks, v4f acc[4]) {
-  const int8_t *x0 = q[0], *x1 = q[1], *x2 = q[2], *x3 = q[3];
+  const int16_t *x0 = x[0], *x1 = x[1], *x2 = x[2], *x3 = x[3];
   v4f a0 = v4f_splat(0.0f), a1 = a0, a2 = a0, a3 = a0;
   NO_UNROLL for (int32_t at = 0; at < blocks; at++, w++) {
     UNROLL for (int32_t part = 0; part < (halves ? 2 : 1); part++) {
-      v4i s0 = v4i_splat(0), s1 = s0, s2 = s0, s3 = s0;
-#define FOUR_ROWS(OFFSET)                                                                   \
-  UNROLL for (int32_t j = 0; j < (halves ? 4 : 8); j++) {                                   \
-    v16u weights = w->q[4 * part + j];                                                      \
-    PIN(weights);                                                                           \
-    s0 = dot_bytes(eight, bytes_splat(x0 + (OFFSET) + 4 * j), weights, s0);                 \
-    s1 = dot_bytes(eight, bytes_splat(x1 + (OFFSET) + 4 * j), weights, s1);                 \
-    s2 = dot_bytes(eight, bytes_splat(x2 + (OFFSET) + 4 * j), weights, s2);                 \
-    s3 = dot_bytes(eight, bytes_splat(x3 + (OFFSET) + 4 * j), weights, s3);                 \
+      v4i s0 = v4i_splat(0), s1 = s0, s2 = s0, s3 = s0, t0 = s0, t1 = s0, t2 = s0, t3 = s0;
+      const v8s *q = w->q + 8 * part;
+      UNROLL for (int32_t j = 0; j < (halves ? 4 : 8); j++) {
+        PIN(q);
+        const v8s upper = q[0], lower = q[1];
+        q += 2;
+#define ROW(I)                                                      \
+  {                                                                 \
+    PIN(x##I);                                                      \
+    const v8s four = (v8s)wasm_v128_load64_splat(x##I);             \
+    x##I += 4;                                                      \
+    s##I += v4i_dot_i16(four, upper);                               \
+    t##I += v4i_dot_i16(four, lower);                               \
   }
-      FOUR_ROWS(0)
-      s0 <<= 7, s1 <<= 7, s2 <<= 7, s3 <<= 7;
-      FOUR_ROWS(rest)
-#undef FOUR_ROWS
-      const int32_t done = halves ? 16 : 32;
-      x0 += done, x1 += done, x2 += done, x3 += done;
+        ROW(0)
+        ROW(1)
+        ROW(2)
+        ROW(3)
+#undef ROW
+      }
       const v4f d = w->d[part], m = w->m[part];
-#define END(I)                                                                        \
-  a##I = v4f_madd(v4f_from_i32(s##I) * d, v4f_load_splat(scales[I] + at), a##I);      \
+#define END(I)                                                                                       \
+  s##I = __builtin_shufflevector(s##I, t##I, 0, 2, 4, 6) + __builtin_shufflevector(s##I, t##I, 1, 3, 5, 7); \
+  a##I = v4f_madd(v4f_from_i32(s##I) * d, v4f_load_splat(scales[I] + at), a##I);                     \
   a##I = v4f_madd(m, v4f_splat(halves ? sums[I][2 * at + part] : sums[I][2 * at] + sums[I][2 * at + 1]), a##I)
       END(0);
       END(1);

@@ -12,7 +12,7 @@
 enum { PANEL = BLOCKS_PANEL };
 
 typedef struct {
-  const int8_t *q, *rest;      // [rows, k], high and low bytes
+  const int8_t *q, *rest;      // [rows, k], high and low bytes; q of several rows: 16 bits each
   const float *scales, *sums;  // [rows, k/32], [rows, k/16]
 } Rounded;
 
@@ -63,21 +63,19 @@ static __attribute__((noinline)) void many_rows(Rounded x, const uint8_t *const 
     const int32_t blocks = k / 32 - from < OPENED ? k / 32 - from : OPENED;
     open_panel(type, w, from, blocks, opened);
     for (int32_t r = 0; r < rows; r += 4) {
-      const int8_t *q[4];
+      const int16_t *q[4];
       const float *scales[4], *sums[4];
       for (int32_t i = 0; i < 4; i++) {
         const int32_t row = r + i < rows ? r + i : rows - 1;
-        q[i] = x.q + row * k + 32 * from;
+        q[i] = (const int16_t *)x.q + row * k + 32 * from;
         scales[i] = x.scales + row * (k / 32) + from;
         sums[i] = x.sums + row * (k / 16) + 2 * from;
       }
       v4f acc[4];
-      if (type == BLOCKS_Q8_0) {
-        dots_of_four(1, 0, opened, q, (int32_t)(x.rest - x.q), scales, sums, blocks, acc);
-      } else if (type == BLOCKS_Q6_K) {
-        dots_of_four(0, 1, opened, q, (int32_t)(x.rest - x.q), scales, sums, blocks, acc);
+      if (type == BLOCKS_Q6_K) {
+        dots_of_four(1, opened, q, scales, sums, blocks, acc);
       } else {
-        dots_of_four(0, 0, opened, q, (int32_t)(x.rest - x.q), scales, sums, blocks, acc);
+        dots_of_four(0, opened, q, scales, sums, blocks, acc);
       }
       for (int32_t i = 0; i < 4 && r + i < rows; i++) {
         float *to = y + (r + i) * n;
@@ -110,7 +108,7 @@ SMALL void f32_block_product(const void *x, const uint8_t *w, const float *bias,
     if (blocks_are_floats(type)) {
       product_of_floats(x, of, sums, some, k, PANEL, type, count);
 #if SIMD
-    } else if (some > 1) {
+    } else if (rows > 1) {
       many_rows(rounded, of, sums, some, k, PANEL, type, PANEL);
 #endif
     } else {

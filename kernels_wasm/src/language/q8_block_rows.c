@@ -1,9 +1,10 @@
-// Rows rounded to 15 bits in two bytes, each 32 elements by a scale of their own: the activations of a product with
-// blocks. An element is (128 * high + low) * scale, where high is -127 to 127 and low -64 to 63.
+// Rows rounded to 15 bits, each 32 elements by a scale of their own: the activations of a product with blocks. An
+// element is q * scale. With SIMD several rows hold q in 16 bits; else q is 128 * high + low, where high is -127 to 127
+// and low -64 to 63.
 //
 //   x      [rows, k]  read, k = 32 * blocks
-//   y      written: [rows, k] high bytes; [rows, k] low ones; [rows, k/32] float scales; [rows, k/16] float sums of what
-//          16 elements stand for
+//   y      written: [rows, k] of 16 bits, or [rows, k] high bytes and [rows, k] low ones; [rows, k/32] float scales;
+//          [rows, k/16] float sums of what 16 elements stand for
 //   place  its second number says how many rows count; 0 = all
 //
 // Needs: x and y do not overlap. Units: rows.
@@ -32,6 +33,13 @@ SMALL void q8_block_rows(const float *restrict x, const int32_t *place, int8_t *
       v4i q[4];
       for (int32_t i = 0; i < 4; i++) {
         q[i] = v4i_from_f32(v4f_round_even(v4f_load(from + 16 * half + 4 * i) * inverse));
+      }
+      if (rows > 1) {
+        int16_t *to = (int16_t *)y + 32 * at + 16 * half;
+        v8s_store(to, v8s_narrow(q[0], q[1]));
+        v8s_store(to + 8, v8s_narrow(q[2], q[3]));
+        sums[2 * at + half] = scale * (float)v4i_sum(q[0] + q[1] + q[2] + q[3]);
+        continue;
       }
       v4i high[4];
       for (int32_t i = 0; i < 4; i++) high[i] = (q[i] + 64) >> 7;
