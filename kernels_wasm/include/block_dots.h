@@ -1,5 +1,5 @@
-// Dot products of rounded activations with blocks of weights: one row by four rows of weights as they lie in the file, in
-// two passes of bytes; and four rows by four that were opened and laid side by side, in 16 bits.
+// Dot products of rounded activations with blocks of weights: one row by four rows of weights as they lie in the file,
+// in two passes of bytes; and four rows by four that were opened and laid side by side, in 16 bits.
 #pragma once
 
 #include "blocks.h"
@@ -112,7 +112,7 @@ SMALL_PART v4f dots_of_one(int32_t type, const uint8_t *const *rows, const int8_
 }
 
 #if SIMD
-// 32 weights of four rows, in 16 bits: q[2j] holds the weights 4j to 4j + 3 of rows 0 and 1, q[2j + 1] those of 2 and 3.
+// 32 weights of four rows, in 16 bits: q[2j] has the weights 4j to 4j + 3 of rows 0 and 1, q[2j + 1] of rows 2 and 3.
 typedef struct {
   v8s q[16];
   v4f d[2], m[2];

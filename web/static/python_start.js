@@ -174,24 +174,27 @@ async function handing({ runtime, nothing, room = () => {} }, work) {
 /** The files that the restored modules came from: fetched if Python ever reads one, for sources or further modules. */
 function fetchArchivesWhenRead({ FS }, archives, files) {
   for (const [path, name] of Object.entries(archives)) {
-    const at = path.lastIndexOf("/");
-    FS.mkdirTree(path.slice(0, at));
+    FS.mkdirTree(path.slice(0, path.lastIndexOf("/")));
     if (FS.analyzePath(path).exists) FS.unlink(path);
-    if (self.window) lateFile(FS, path, files.url(name), files.manifest[name].bytes);
-    else FS.createLazyFile(path.slice(0, at), path.slice(at + 1), files.url(name), true, false);
+    lateFile(FS, path, files.url(name), files.manifest[name].bytes);
   }
 }
 
-/** As createLazyFile, in a page, where a synchronous request gives text: bytes from 0x80 on come as U+F780 and so on. */
+/**
+ * A file that is fetched as a whole by whoever first reads it: what is kept for visits without a network are whole files.
+ * In a page a synchronous request gives text, where bytes from 0x80 on come as U+F780 and so on.
+ */
 function lateFile(FS, path, url, bytes) {
   FS.writeFile(path, "");
   let contents = null;
   const fetched = () => {
     const request = new XMLHttpRequest();
     request.open("GET", url, false);
-    request.overrideMimeType("text/plain; charset=x-user-defined");
+    if (self.window) request.overrideMimeType("text/plain; charset=x-user-defined");
+    else request.responseType = "arraybuffer";
     request.send();
-    return Uint8Array.from(request.responseText, (letter) => letter.charCodeAt(0));
+    if (request.status !== 200) throw new Error(`${url} cannot be fetched: the server answered ${request.status}`);
+    return self.window ? Uint8Array.from(request.responseText, (letter) => letter.charCodeAt(0)) : new Uint8Array(request.response);
   };
   Object.defineProperties(FS.lookupPath(path).node, {
     contents: { get: () => (contents ??= fetched()), set: (value) => (contents = value) },

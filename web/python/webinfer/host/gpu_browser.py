@@ -226,6 +226,8 @@ class BrowserProgram:
         try:
             if isinstance(data, Span):
                 data = self._program.buffers[data.buffer]
+            if isinstance(data, FileSpan):
+                data = data.view()  # freed again before the next one is read
             if isinstance(data, JsProxy):
                 self._program.take(buffer, data)
             else:
