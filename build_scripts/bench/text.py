@@ -17,6 +17,7 @@ MODEL = "smollm2_135m_instruct_q4_1.gguf"
 SILENCE_S = 1200  # longest wait for the next report of the page
 LIMIT_MS = 300_000  # for one call of a system
 WLLAMA = {"index.js": "esm/index.js", "wllama.wasm": "esm/wasm/wllama.wasm"}  # file of the page -> of the package
+WARM_UP = "The harbour office keeps a list of every ship that came in, what it carried and when it left again."
 PROMPT = """Notes of the harbour office, number {}. The ferry leaves the north pier every morning at seven and comes
 back before the tide turns. It carries letters, bread, tools and whoever has something to do on the island.
 In winter the crossing takes an hour, because ice comes down the river; in summer it takes half of that. The
@@ -94,7 +95,7 @@ def pack(site: Path, options: argparse.Namespace) -> None:
     config = {
         "rounds": options.rounds, "words": options.words, "limit_ms": LIMIT_MS, "entries": entries, "name": model.name,
         "model": "data/model.gguf", "bytes": model.stat().st_size,
-        "prompts": [" ".join(PROMPT.format(number).split()) for number in range(1, options.rounds + 2)],
+        "prompts": [WARM_UP, *(" ".join(PROMPT.format(number).split()) for number in range(1, options.rounds + 1))],
     }  # fmt: skip
     (site / "text.json").write_text(json.dumps(config))
 

@@ -39,7 +39,7 @@ async function opened(entry, config) {
     const begin = performance.now();
     Object.assign(row, await row.running.open(entry, new URL(`../${config.model}`, import.meta.url).href));
     row.open_ms = performance.now() - begin;
-    await row.running.write(config.prompts[0], 8); // machine code becomes final
+    await row.running.write(config.prompts[0], 16); // machine code becomes final
   } catch (error) {
     fail(row, error);
   }
@@ -85,7 +85,7 @@ async function run() {
   for (let round = 0; round < config.rounds; round++) {
     status.textContent = `round ${round + 1} of ${config.rounds}`;
     const shift = round % rows.length; // nobody always follows the same neighbour
-    const prompt = config.prompts[1 + (round % (config.prompts.length - 1))]; // nobody remembers it
+    const prompt = config.prompts[1 + round]; // nobody remembers it
     for (const row of [...rows.slice(shift), ...rows.slice(0, shift)]) if (!row.error) await turn(row, prompt, config.words);
   }
   for (const row of rows) {
