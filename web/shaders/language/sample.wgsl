@@ -68,10 +68,10 @@ fn bound_of(many: f32, mass: f32, strictly: bool, best: f32, local: u32) -> u32 
     return min(bound, rank(best));
 }
 
-fn drawn(best: f32, local: u32) -> u32 {
+fn drawn(best: f32, least: f32, local: u32) -> u32 {
     let n = f32(params.n);
     // `last` is the rank of the last logit that counts, `ties` how many of that rank do, `kept` the weight of all.
-    var last = 0u;
+    var last = rank(least);
     var ties = n;
     var kept = above(0u, best, local).x;
     let most = floor(load_options(1u));
@@ -87,7 +87,7 @@ fn drawn(best: f32, local: u32) -> u32 {
         let before = above(bound + 1u, best, local);
         let equal = above(bound, best, local).y - before.y;
         let each = weight(logit_of(bound), best);
-        ties = clamp(ceil((wanted - before.x) / each), 1.0, select(equal, ties, bound == last));
+        ties = clamp(ceil((wanted - before.x) / each), 1.0, select(equal, min(equal, ties), bound == last));
         last = bound;
         kept = before.x + ties * each;
     }
@@ -101,14 +101,18 @@ fn drawn(best: f32, local: u32) -> u32 {
 
 @compute @workgroup_size(WG)
 fn main(@builtin(local_invocation_index) local: u32) {
-    var own = Candidate(load_x(min(local, params.n - 1u)), min(local, params.n - 1u));
+    let first = min(local, params.n - 1u);
+    var own = Candidate(load_x(first), first);
+    var other = Candidate(-load_x(first), first); // the least
     for (var i = local; i < params.n; i += WG) {
         let v = load_x(i);
         if (v > own.score) { own = Candidate(v, i); }
+        if (-v > other.score) { other = Candidate(-v, i); }
     }
     let best = best_of(own, local);
+    let least = -best_of(other, local).score;
     var place = best.place;
-    if (load_options(0u) > 0.0) { place = drawn(best.score, local); }
+    if (load_options(0u) > 0.0) { place = drawn(best.score, least, local); }
     if (local == 0u) {
         store_y(0u, i32(min(place, params.n - 1u)));
         store_y(1u, i32(best.place));

@@ -312,7 +312,7 @@ def _sample(inputs: Inputs, a: NoAttrs) -> tuple[TensorType, ...]:
 
 
 def _sample_case(label: str, n: int, *options: float) -> Case:
-    spread = [((i * 7919) % n) / n * 6 - 3 for i in range(n)]
+    spread = [((i * 7919 + 3) % n) / n * 6 - 3 for i in range(n)]
     return Case(label, (TensorType((1, n)), TensorType((4,))), NoAttrs(), values={0: spread, 1: options})
 
 
@@ -323,6 +323,8 @@ SAMPLE = declare(
             _sample_case("the largest", 37, 0.0, 0, 1, 0.9), _sample_case("all", 1030, 0.8, 0, 1, 0.61),
             _sample_case("the five largest", 203, 1.0, 5, 1, 0.99), _sample_case("a share", 501, 0.5, 0, 0.6, 0.8),
             _sample_case("a share of some", 501, 2.0, 50, 0.5, 0.97), _sample_case("one at least", 11, 1.0, 0, 0, 0.5),
+            _sample_case("the last of all", 203, 1.0, 0, 1, 1.0),
+            _sample_case("the last of a share", 77, 1.0, 9, 0.9, 1.0),
         ),
     )
 )  # fmt: skip
