@@ -71,7 +71,7 @@ class LimitedProtocol(H11Protocol):
             return
         if over > 0:
             self.app_state = {**self.app_state, REFUSED: True}
-        transport.set_write_buffer_limits(high=0)  # hear of every byte that has to wait
+        transport.set_write_buffer_limits(high=1)  # hear of all that has to wait; with 0, TLS would wait for ever
         self.header_timer = self.loop.call_later(self.settings.header_timeout_s, transport.close)
 
     def data_received(self, data: bytes) -> None:

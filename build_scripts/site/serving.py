@@ -88,9 +88,11 @@ def allow_files(wanted: int) -> int:
 
 
 @contextlib.contextmanager
-def running_server(settings: Settings | None = None, port: int = 0) -> Iterator[str]:
+def running_server(
+    settings: Settings | None = None, port: int = 0, certificate: Path | None = None, key: Path | None = None
+) -> Iterator[str]:
     """The address of a server that runs in a thread until the block ends."""
-    server = make_server(settings or settings_from())
+    server = make_server(settings or settings_from(), certificate, key)
     listener = bound_socket(port)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
@@ -100,7 +102,7 @@ def running_server(settings: Settings | None = None, port: int = 0) -> Iterator[
             raise BuildError("the server did not start")
         time.sleep(0.01)
     try:
-        yield address_of(listener)
+        yield address_of(listener, bool(certificate))
     finally:
         server.should_exit = True
         thread.join(10)

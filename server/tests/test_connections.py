@@ -2,14 +2,19 @@
 
 import asyncio
 import contextlib
+import hashlib
 import json
 import logging
+import shutil
 import socket
+import ssl
+import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import replace
 from http.client import HTTPConnection
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 from uvicorn import Config
@@ -234,3 +239,23 @@ def test_small_answers_leave_at_once(large_port: int, monkeypatch: pytest.Monkey
     assert b"200 OK" in answer_of(large_port, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
     assert seen
     assert all(seen)
+
+
+def test_large_files_come_whole_over_tls(tmp_path: Path) -> None:
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl, which makes a certificate, is not installed")
+    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate]
+    subject = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
+    subprocess.run([*made, *subject], check=True, capture_output=True)
+    trusted = ssl.create_default_context(cafile=str(certificate))
+    settings = made_site(tmp_path)
+    data = bytes(range(256)) * 20_000
+    (settings.site / "assets" / "static-1" / "icon.svg").write_bytes(data)
+    manifest = json.loads((settings.site / "manifest.json").read_text())
+    manifest["assets"]["static/icon.svg"] |= {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    (settings.site / "manifest.json").write_text(json.dumps(manifest))
+    with running_server(settings, 0, certificate, key) as address:
+        for path, size in (("healthz", 0), ("assets/static-1/icon.svg", len(data))):
+            with urlopen(f"{address}/{path}", timeout=5, context=trusted) as answer:
+                assert len(answer.read()) == int(answer.headers["Content-Length"]) >= size

@@ -236,6 +236,27 @@ def test_a_lab_that_is_not_there_or_refuses_is_said(root: str, address: str, mon
     with_device(root, work)
 
 
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [("Content-Length: 9\r\n\r\n[]", "cannot be reached"), ("\r\n<html>", "is no lab"), ("\0", "is no lab")],
+)
+def test_an_answer_that_breaks_off_or_is_none_is_a_typed_error(body: str, words: str) -> None:
+    async def half(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(f"HTTP/1.1 200 OK\r\n{body}".encode())
+        writer.close()
+
+    async def work() -> None:
+        async with await asyncio.start_server(half, "127.0.0.1", 0) as server:
+            address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/lab#token=x"
+            with pytest.raises(lab.LabError, match=words):
+                await lab.results(address)
+            with pytest.raises(lab.LabError, match="cannot be reached|refuses"):
+                await lab.device("pixel", address)
+
+    asyncio.run(work())
+
+
 def test_the_command_line_lists_devices_answers_and_tunings(
     root: str, address: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

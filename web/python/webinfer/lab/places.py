@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
 import json
 import os
 import urllib.error
@@ -55,8 +56,7 @@ async def devices(address: str | None = None) -> list[dict[str, Any]]:
 
     Raises:  LabError
     """
-    found: list[dict[str, Any]] = json.loads(await _text(address, "devices"))
-    return found
+    return await _rows(address, "devices")
 
 
 async def results(address: str | None = None) -> list[dict[str, Any]]:
@@ -64,8 +64,7 @@ async def results(address: str | None = None) -> list[dict[str, Any]]:
 
     Raises:  LabError
     """
-    found: list[dict[str, Any]] = json.loads(await _text(address, "results"))
-    return found
+    return await _rows(address, "results")
 
 
 async def tunings(address: str | None = None) -> str:
@@ -74,6 +73,14 @@ async def tunings(address: str | None = None) -> str:
     Raises:  LabError
     """
     return await _text(address, "tunings")
+
+
+async def _rows(address: str | None, what: str) -> list[dict[str, Any]]:
+    try:
+        found: list[dict[str, Any]] = json.loads(await _text(address, what))
+    except ValueError as error:
+        raise LabError(f"what answers at {place_of(address).root} is no lab: {error}") from error
+    return found
 
 
 async def _text(address: str | None, what: str) -> str:
@@ -89,7 +96,7 @@ async def _text(address: str | None, what: str) -> str:
         return await asyncio.to_thread(asked)
     except urllib.error.HTTPError as error:
         raise LabError(f"{place.root} refuses: {refused(error.code, error.read())}") from error
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, http.client.HTTPException) as error:
         raise LabError(f"the lab at {place.root} cannot be reached: {error}") from error
 
 
