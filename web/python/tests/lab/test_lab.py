@@ -251,7 +251,7 @@ def test_an_answer_that_breaks_off_or_is_none_is_a_typed_error(body: str, words:
             address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/lab#token=x"
             with pytest.raises(lab.LabError, match=words):
                 await lab.results(address)
-            with pytest.raises(lab.LabError, match="cannot be reached|refuses"):
+            with pytest.raises(lab.LabError, match=r"cannot be reached|refuses"):
                 await lab.device("pixel", address)
 
     asyncio.run(work())
