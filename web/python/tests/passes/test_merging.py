@@ -7,7 +7,7 @@ from tests.passes.building import Build, Q, lines, rewritten
 
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Graph, Op, Quantization, Value, apply
-from webinfer.ops import conv, pool
+from webinfer.ops import conv, matmul, pool
 from webinfer.ops import elementwise as ew
 from webinfer.ops import movement as mv
 from webinfer.passes.absorb_pads import absorb_pads
@@ -35,6 +35,39 @@ def test_zero_pad_moves_into_a_convolution() -> None:
         "return %y",
     )
     assert rewritten(eliminate_dead, graph, 1).startswith("%y = conv2d(%x")
+
+
+def _product(pad: mv.PadAttrs, attrs: matmul.MatmulAttrs, *weights: int) -> Graph:
+    b = Build()
+    padded = b.node(mv.PAD, [b.input("x", 6, 400)], pad, "p")
+    rows = b.node(mv.RESHAPE, [padded], mv.ReshapeAttrs((6, 1, 512)), "r")
+    return b.output(b.node(matmul.MATMUL, [rows, b.constant(*weights)], attrs, "y"))
+
+
+def test_zeros_at_the_ends_of_rows_leave_a_product_with_their_weights() -> None:
+    graph = _product(mv.PadAttrs((0, 12), (0, 100)), matmul.MatmulAttrs(), 512, 9)
+    rewritten(absorb_pads, graph, 1)
+    assert rewritten(eliminate_dead, graph, 2) == lines(
+        "%r = reshape(%x) shape=6x1x400 -> float32[6x1x400]",
+        "%y = matmul(%r, const [400x9]) -> float32[6x1x9]",
+        "return %y",
+    )
+    weights = graph.nodes[1].required_input(1).constant
+    assert weights is not None
+    assert weights.data.nbytes == 4 * 400 * 9
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        _product(mv.PadAttrs((0, 0), (0, 112), 1.0), matmul.MatmulAttrs(), 512, 9),
+        _product(mv.PadAttrs((0, 0), (0, 112), mode="edge"), matmul.MatmulAttrs(), 512, 9),
+        _product(mv.PadAttrs((0, 0), (0, 112)), matmul.MatmulAttrs(transpose_b=True), 9, 512),
+    ],
+    ids=["ones", "edge", "columns"],
+)
+def test_other_paddings_of_rows_stay(graph: Graph) -> None:
+    rewritten(absorb_pads, graph, 0)
 
 
 def test_zero_pad_moves_into_a_depthwise_convolution() -> None:
