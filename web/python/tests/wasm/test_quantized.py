@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -11,6 +11,7 @@ from tests.ops.targets import BUILDS, Target
 from tests.wasm.test_moves import EDGES, check
 
 from webinfer.backends import wasm
+from webinfer.backends.wasm.stored_plan import requirements
 from webinfer.dtypes import DType
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Case, Op, Quantization, TensorType
@@ -229,3 +230,28 @@ def test_floats_become_the_nearest_bytes(target: Target) -> None:
         for zero in zeros
     ]  # fmt: skip
     check(ew.QUANTIZE, cases, target)
+
+
+@dataclass
+class _Kernels:
+    """A kernel instance of an engine with these dot products of bytes."""
+
+    form: int
+    isa: str = "relaxed"
+    threads: int = 1
+    heap_base: int = 1024
+
+    def call(self, name: str) -> int:
+        return {"dots_of_bytes": self.form}[name]
+
+
+def test_a_stored_plan_belongs_to_the_form_of_its_packed_weights() -> None:
+    fits = [requirements(NativeHost(), _Kernels(form), True) for form in (0, 1, 1)]  # type: ignore[arg-type]
+    assert fits[0] != fits[1] == fits[2]
+
+
+@pytest.mark.parametrize("isa", ["scalar", "simd128", "relaxed"])
+def test_a_build_says_what_its_dot_products_of_bytes_are(isa: str) -> None:
+    kernels = run(NativeHost().kernels(isa))
+    assert kernels.call("dots_of_bytes") in {"scalar": (1,), "simd128": (0,), "relaxed": (0, 1, 2)}[isa]
+    kernels.close()

@@ -52,8 +52,9 @@ class WasmStoredPlan:
 
 
 def requirements(host: Host, kernels: Kernels, tuned: bool) -> list[Any]:
-    """What must be equal for a plan's addresses and kernels to hold."""
-    return [host.identity(), ABI, kernels.isa, kernels.threads, kernels.heap_base, tuned]
+    """What must be equal for a plan's addresses, kernels and packed weights to hold."""
+    form = kernels.call("dots_of_bytes")  # the processor's and the engine's: a newer browser may have another
+    return [host.identity(), ABI, kernels.isa, kernels.threads, kernels.heap_base, tuned, form]
 
 
 def serialize(
