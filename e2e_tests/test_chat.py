@@ -46,6 +46,8 @@ def test_a_chat_is_answered_word_by_word_as_in_cpython(demo: Demo) -> None:
     with ThreadPoolExecutor() as pool:  # Playwright has this thread's loop
         assert answer == pool.submit(asyncio.run, native()).result()
     assert "tiny.gguf" in page.text("#python")
+    page.page.set_viewport_size({"width": 360, "height": 800})
+    assert page.page.evaluate("document.documentElement.scrollWidth") == 360
 
     page.page.fill("#max-words", "2000")
     page.page.fill("#temperature", "0")
