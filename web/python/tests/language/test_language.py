@@ -233,7 +233,23 @@ def test_a_model_with_shifts_and_a_head_of_its_own_says_the_same_on_a_gpu() -> N
     assert np.abs(logits[0] - logits[1]).max() < 1e-3 * np.ptp(logits[0])
 
 
-def test_a_word_is_one_submit_of_seven_dispatches_a_block() -> None:
+def test_a_word_is_one_submit(monkeypatch: pytest.MonkeyPatch) -> None:
+    generator, submits = opened("webgpu"), 0
+    queue = type(generator.model.executor.device._device.queue)  # type: ignore[union-attr]
+    submit = queue.submit
+
+    def counted(self: Any, buffers: Any) -> None:
+        nonlocal submits
+        submits += len(buffers)
+        submit(self, buffers)
+
+    monkeypatch.setattr(queue, "submit", counted)
+    assert len(run(_written(generator, generator.words("hello ab"), 7))) == 7
+    assert submits == 7 * 2  # the prompt is the first; mapping what is read back, wgpu submits too
+    generator.close()
+
+
+def test_a_word_is_seven_dispatches_a_block() -> None:
     """Norms, SwiGLU and the cache have no dispatch of their own where one word is read."""
     file = read_file(memoryview(MODEL), "tiny")
     schedule = make_schedule(decoder_graph(file, architecture_of(file), (1,), 96), HARDWARE)

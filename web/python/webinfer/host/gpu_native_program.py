@@ -48,12 +48,9 @@ class NativeProgram:
 
     def write(self, buffer: int, data: Any, offset: int = 0) -> None:
         """Copies bytes, or the contents of a wgpu buffer or of an own one, to the buffer of this number."""
-        if isinstance(data, Span):
-            data = self._buffers[data.buffer]
-        if isinstance(data, wgpu.GPUBuffer):
+        if isinstance(data, Span | wgpu.GPUBuffer):
             encoder = self._owner.check().create_command_encoder()
-            target = self._buffers[buffer]
-            encoder.copy_buffer_to_buffer(data, 0, target, 0, min(data.size, target.size) // 4 * 4)
+            self._copy(encoder, buffer, data)
             self._device.queue.submit([encoder.finish()])
             return
         view = memoryview(data).cast("B")
@@ -61,6 +58,11 @@ class NativeProgram:
             view = memoryview(view.tobytes() + bytes(-view.nbytes % 4))
         if view.nbytes:
             self._owner.check().queue.write_buffer(self._buffers[buffer], offset, view)
+
+    def _copy(self, encoder: Any, buffer: int, data: Any) -> None:
+        """Copies what a wgpu buffer, or an own one that a span names, holds then."""
+        source, target = self._buffers[data.buffer] if isinstance(data, Span) else data, self._buffers[buffer]
+        encoder.copy_buffer_to_buffer(source, 0, target, 0, min(source.size, target.size) // 4 * 4)
 
     async def read(self, span: Span) -> memoryview:
         """A copy of a range of a buffer."""
@@ -101,9 +103,12 @@ class NativeProgram:
         """
         device = self._owner.check()
         try:
-            for buffer, data in inputs:
-                self.write(buffer, data)
             encoder = device.create_command_encoder()
+            for buffer, data in inputs:
+                if isinstance(data, Span | wgpu.GPUBuffer):
+                    self._copy(encoder, buffer, data)
+                else:
+                    self.write(buffer, data)
             if count:
                 self._encode(encoder, first, count)
             offsets, total = staging_layout(reads)
