@@ -128,10 +128,10 @@ export const contextInside = MLContext.inside;
 delete MLContext.inside;
 asInterface(MLContext, "MLContext");
 
-/** Calls `arrived(number, arrays, problem)` with the bytes of tensors, within this call where nothing must be waited for. */
+/** The bytes of tensors where nothing must be waited for; else nothing, and `arrived(number, arrays, problem)` is called with them. */
 export function reading(context, tensors, number, arrived) {
   const inside = contextInside(context);
-  let within = true; // then nobody changes the bytes before they are used
+  let within = true; // then the caller uses the bytes before anybody changes them
   const found = tensors.map((given) => {
     const tensor = tensorInside(given);
     inside.check();
@@ -139,8 +139,9 @@ export function reading(context, tensors, number, arrived) {
     return inside.timeline.read(tensor.number, (bytes) => (within ? bytes : bytes.slice()));
   });
   within = false;
-  if (!found.some((one) => one instanceof Promise)) return void arrived(number, found, "");
+  if (!found.some((one) => one instanceof Promise)) return found;
   inside.pending(Promise.all(found)).then((arrays) => arrived(number, arrays, ""), (error) => arrived(number, undefined, error.message));
+  return undefined;
 }
 
 export class ML {

@@ -52,6 +52,7 @@ class WebNnExecutor(Executor):
         self.graph, self._ml, self._built, self._methods = graph, ml, built, methods
         self._inputs: dict[str, Any] = {}
         self._outputs: dict[str, Any] = {}
+        self._results: list[Any] = []  # the tensors of the outputs, in their order
         self._named: tuple[Any, Any] = (None, None)  # both as a dispatch takes them
 
     async def open(self) -> None:
@@ -60,6 +61,7 @@ class WebNnExecutor(Executor):
             self._inputs[v.name] = await self._ml.tensor(type_of(v.type), v.type.shape, True)
         for v in self.graph.outputs:
             self._outputs[v.name] = await self._ml.tensor(type_of(v.type), v.type.shape, False)
+        self._results = [self._outputs[v.name] for v in self.graph.outputs]
         self._named = self._ml.named(self._inputs), self._ml.named(self._outputs)
 
     @property
@@ -70,7 +72,7 @@ class WebNnExecutor(Executor):
     async def run(self, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
         """The outputs by name."""
         self._submit(inputs)
-        data = await self._ml.read([self._outputs[v.name] for v in self.graph.outputs])
+        data = await self._ml.read(self._results)
         return {
             v.name: Tensor(bytes_, v.type.shape, v.type.dtype, v.type.quant)
             for v, bytes_ in zip(self.graph.outputs, data, strict=True)
