@@ -12,6 +12,7 @@ async function start() {
   const asked = new URLSearchParams(location.search);
   backend.value = asked.get("backend") ?? backend.value;
   model?.close();
+  model = null; // pictures wait for the next one
   model = await load("model.webinfer", {
     backend: backend.value,
     threads: Number(asked.get("threads") ?? 1),
@@ -57,6 +58,7 @@ function noise({ dtype, shape }) {
 }
 
 async function show() {
+  if (!model) return;
   const given = model.task ? picture : Object.fromEntries(model.inputs.map((row) => [row.name, noise(row)]));
   if (!given) return void (status.textContent = "Choose a picture.");
   const before = performance.now();
