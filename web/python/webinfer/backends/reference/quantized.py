@@ -106,10 +106,16 @@ def bounds(activation: Activation, type: TensorType) -> tuple[int, int]:
     scale, zero = scale_of(type), zero_of(type)
     lowest, highest = activation.bounds
     if np.isfinite(lowest):
-        low = max(low, zero + int(np.rint(F(lowest) / scale)))
+        low = max(low, zero + _steps(lowest, scale))
     if np.isfinite(highest):
-        high = min(high, zero + int(np.rint(F(highest) / scale)))
+        high = min(high, zero + _steps(highest, scale))
     return low, high
+
+
+def _steps(x: float, scale: np.float32) -> int:
+    """How many steps of the scale a number is away from zero; with the smallest scales that is infinity."""
+    with np.errstate(over="ignore"):
+        return int(np.clip(np.rint(F(x) / scale), -(2.0**31), 2.0**31))
 
 
 def clamped(y: Array, activation: Activation, type: TensorType) -> Array:

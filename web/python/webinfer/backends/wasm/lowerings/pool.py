@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from webinfer.backends.wasm.builder import Builder, Lower
 from webinfer.backends.wasm.kernel_constants import POOL_UNIT_CHANNELS
 from webinfer.backends.wasm.lowerings.cast import compute_dtype
@@ -11,8 +9,9 @@ from webinfer.backends.wasm.lowerings.windows import image_sizes, window, window
 from webinfer.dtypes import DType
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, Op
+from webinfer.lowering.affine import stored_bounds
 from webinfer.ops import pool as ops
-from webinfer.ops.activation import Activation
+from webinfer.ops.activation import Activation, integer_bounds
 from webinfer.plan.blocks import Arguments
 
 F32 = DType.FLOAT32
@@ -69,11 +68,8 @@ def pool2d(node: Node, builder: Builder) -> None:
 
 def _integer_bounds(node: Node) -> Arguments:
     """The clamp in stored integers; types without a clamping kernel must not need one."""
-    type, (lowest, highest) = node.output.type, _bounds(node)
-    low, high = type.dtype.range
-    scale, zero = (type.quant.scales[0], (*type.quant.zero_points, 0)[0]) if type.quant else (1.0, 0)
-    lo = max(low, zero + round(lowest / scale)) if math.isfinite(lowest) else low
-    hi = min(high, zero + round(highest / scale)) if math.isfinite(highest) else high
+    type, (low, high) = node.output.type, node.output.type.dtype.range
+    lo, hi = stored_bounds(type, node.attrs.activation) if type.quant else integer_bounds(*_bounds(node), low, high)
     if type.dtype not in BOUNDED and (lo, hi) != (low, high):
         raise UnsupportedOpError([f"activation {node.attrs.activation} on {type}; apply it as an operator of its own"])
     return {"lo": lo, "hi": hi} if type.dtype in BOUNDED else {"lo": 0, "hi": 0}
