@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from build_scripts.bench.page_reports import posted, said, written
+from build_scripts.bench.page_reports import add_options, left_for_later, posted, rows_of, written
 from build_scripts.errors import BuildError
 from build_scripts.paths import BENCH_OUTPUT, BENCHMARKS, BUILD, MODELS, WEB
 from build_scripts.setup.sequence import set_up
@@ -84,13 +84,8 @@ def run(argv: list[str]) -> int:
     site = options.static or BENCH_OUTPUT / "frames_site"
     pack(site, options)
     if options.static:
-        print(f"{site}: open frames.html there and keep the lines that it posts to /log, then")
-        print("python3 -m build_scripts frames --report LINES makes JSON and the table of them")
-        return 0
-    from build_scripts.bench.server import serving
-
-    with serving(site, None, unsafe_eval=True) as (address, reports):
-        return report(list(said(f"{address}/frames.html", reports, SILENCE_S)), options.json)
+        return left_for_later(site, "frames")
+    return report(rows_of(site, "frames", SILENCE_S, unsafe_eval=True), options.json)
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
@@ -102,11 +97,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--threads", action="append", type=int, help="of wasm; may be repeated (default 1 and 2)")
     parser.add_argument("--rounds", type=int, default=5, help="rounds in which every system has its turn (default 5)")
     parser.add_argument("--frames", type=int, default=30, help="frames of a turn (default 30)")
-    parser.add_argument("--static", type=Path, help="write a site that needs no server of ours, and measure nothing")
-    parser.add_argument("--report", type=Path, help="make JSON and table from lines that a static site posted")
-    parser.add_argument(
-        "--json", type=Path, default=BENCH_OUTPUT / "frames.json", help="where the JSON goes, the table beside"
-    )
+    add_options(parser, "frames")
     options = parser.parse_args(argv)
     if options.rounds < 1 or options.frames < 1:
         raise BuildError("--rounds and --frames start at 1")

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from build_scripts.bench.page_reports import posted, said, written
+from build_scripts.bench.page_reports import add_options, left_for_later, posted, rows_of, written
 from build_scripts.bench.rivals import rivals_step
 from build_scripts.errors import BuildError
 from build_scripts.paths import BENCH_OUTPUT, BENCHMARKS, ENGINE
@@ -44,11 +44,8 @@ def run(argv: list[str]) -> int:
     site = options.static or BENCH_OUTPUT / "interop_site"
     pack(site, options.size, options.channels, options.runs)
     if options.static:
-        total = sum(path.stat().st_size for path in site.rglob("*") if path.is_file())
-        print(f"{site}: {total / 1e6:.1f} MB; open interop.html there and keep the lines that it posts to /log, then")
-        print("python3 -m build_scripts interop --report LINES makes JSON and the table of them")
-        return 0
-    return report(drive(site), options.json)
+        return left_for_later(site, "interop")
+    return report(rows_of(site, "interop", SILENCE_S), options.json)
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
@@ -57,11 +54,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--size", type=int, default=100, help="height and width of the image (default 100)")
     parser.add_argument("--channels", type=int, default=100, help="channels in and out, a multiple of 4 (default 100)")
     parser.add_argument("--runs", type=int, default=60, help="runs of each test (default 60)")
-    parser.add_argument("--static", type=Path, help="write a site that needs no server of ours, and measure nothing")
-    parser.add_argument("--report", type=Path, help="make JSON and table from lines that a static site posted")
-    parser.add_argument(
-        "--json", type=Path, default=BENCH_OUTPUT / "interop.json", help="where the JSON goes, the table beside"
-    )
+    add_options(parser, "interop")
     options = parser.parse_args(argv)
     if options.size < 1 or options.channels < 4 or options.channels % 4 or options.runs < 1:
         raise BuildError("--size and --runs start at 1, --channels is a multiple of 4")
@@ -112,14 +105,6 @@ def write_data(folder: Path, size: int, channels: int) -> dict[str, list[int]]:
     for name, array in arrays.items():
         (folder / f"{name}.bin").write_bytes(array.tobytes())
     return {name: list(array.shape) for name, array in arrays.items()}
-
-
-def drive(site: Path) -> list[list[Any]]:
-    """Opens the page in headless Chromium; what it posted."""
-    from build_scripts.bench.server import serving
-
-    with serving(site, None) as (address, reports):
-        return list(said(f"{address}/interop.html", reports, SILENCE_S))
 
 
 def report(found: Sequence[Sequence[Any]], target: Path) -> int:

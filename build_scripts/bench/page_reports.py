@@ -1,5 +1,6 @@
 """What the benchmarks' pages say: as they say it in headless Chromium, or from a log of it."""
 
+import argparse
 import json
 import queue
 import time
@@ -7,8 +8,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from build_scripts.bench.server import serving
 from build_scripts.files import write_json
-from build_scripts.paths import ROOT
+from build_scripts.paths import BENCH_OUTPUT, ROOT
 from build_scripts.setup.chromium import driver, launch_options
 
 Report = list[Any]  # [key, value]
@@ -36,6 +38,28 @@ def said(page: str, reports: "queue.Queue[Report]", silence_s: float, *, webgpu:
             heard = time.monotonic()
             yield [key, value]
         browser.close()
+
+
+def add_options(parser: argparse.ArgumentParser, name: str) -> None:
+    """Where the measurement goes: into a browser here, or into a site for another machine, whose log comes back."""
+    parser.add_argument("--static", type=Path, help="write a site that needs no server of ours, and measure nothing")
+    parser.add_argument("--report", type=Path, help="make JSON and table from lines that a static site posted")
+    target = BENCH_OUTPUT / f"{name}.json"
+    parser.add_argument("--json", type=Path, default=target, help="where the JSON goes, the table beside")
+
+
+def left_for_later(site: Path, name: str) -> int:
+    """0; says what to do with a site that was made for another machine."""
+    total = sum(path.stat().st_size for path in site.rglob("*") if path.is_file())
+    print(f"{site}: {total / 1e6:.1f} MB; open {name}.html there and keep the lines that it posts to /log, then")
+    print(f"python3 -m build_scripts {name} --report LINES makes JSON and the table of them")
+    return 0
+
+
+def rows_of(site: Path, name: str, silence_s: float, *, unsafe_eval: bool = False) -> list[Report]:
+    """What the page of this name in a folder posts, in headless Chromium; its rivals may need `unsafe_eval`."""
+    with serving(site, None, unsafe_eval=unsafe_eval) as (address, reports):
+        return list(said(f"{address}/{name}.html", reports, silence_s))
 
 
 def _fail(reports: "queue.Queue[Report]", why: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from build_scripts.bench.page_reports import posted, said, written
+from build_scripts.bench.page_reports import add_options, left_for_later, posted, rows_of, written
 from build_scripts.errors import BuildError
 from build_scripts.paths import BENCH_OUTPUT, BENCHMARKS, MODELS
 from build_scripts.setup.sequence import set_up
@@ -46,13 +46,8 @@ def run(argv: list[str]) -> int:
     site = options.static or BENCH_OUTPUT / "text_site"
     pack(site, options)
     if options.static:
-        print(f"{site}: open text.html there and keep the lines that it posts to /log, then")
-        print("python3 -m build_scripts text --report LINES makes JSON and the table of them")
-        return 0
-    from build_scripts.bench.server import serving
-
-    with serving(site, None, unsafe_eval=True) as (address, reports):
-        return report(list(said(f"{address}/text.html", reports, SILENCE_S)), options.json)
+        return left_for_later(site, "text")
+    return report(rows_of(site, "text", SILENCE_S, unsafe_eval=True), options.json)
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
@@ -63,11 +58,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--threads", action="append", type=int, help="of wasm; may be repeated (default 1 and 2)")
     parser.add_argument("--rounds", type=int, default=5, help="rounds in which every system has its turn (default 5)")
     parser.add_argument("--words", type=int, default=64, help="of an answer (default 64)")
-    parser.add_argument("--static", type=Path, help="write a site that needs no server of ours, and measure nothing")
-    parser.add_argument("--report", type=Path, help="make JSON and table from lines that a static site posted")
-    parser.add_argument(
-        "--json", type=Path, default=BENCH_OUTPUT / "text.json", help="where the JSON goes, the table beside"
-    )
+    add_options(parser, "text")
     options = parser.parse_args(argv)
     if options.rounds < 1 or options.words < 2:
         raise BuildError("--rounds start at 1, --words at 2")
