@@ -25,8 +25,8 @@ def face(photo: Path) -> dict[str, float]:
 
 def check(result: dict[str, Any], backend: str, face: dict[str, float]) -> None:
     assert result["backend"] == backend, result["reason"]
-    assert len(result["found"]) == 1, result
-    assert overlap(result["found"][0]["box"], face) >= 0.98
+    assert len(result["faces"]) == 1, result
+    assert overlap(result["faces"][0]["box"], face) >= 0.98
 
 
 def said(tab: Tab, name: str) -> str:

@@ -51,7 +51,7 @@ def test_everything_can_be_reached_and_used_by_keyboard(demo: Demo) -> None:
     page = demo("?backend=wasm")
     count = page.wait_for_result()["count"]
     keyboard, order = page.page.keyboard, []
-    for _ in range(14):
+    for _ in range(20):
         keyboard.press("Tab")
         order.append(page.page.evaluate(FOCUS))
     first = order.index("pick")

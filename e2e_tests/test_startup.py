@@ -105,10 +105,7 @@ def answer_with(body: bytes) -> Callable[[Route], None]:
 @pytest.mark.parametrize(
     ("fate", "answer"),
     [
-        ("absent", lambda route: route.fulfill(status=404, body="not here")),
         ("unreachable", lambda route: route.abort("connectionreset")),
-        ("empty", answer_with(b"")),
-        ("another file", answer_with(b"<!doctype html>" * 1000)),
         ("of another version", answer_with(b"WINS\x63\x00\x00\x00" + bytes(100))),
     ],
 )
@@ -118,17 +115,7 @@ def test_without_a_usable_snapshot_python_starts_the_long_way(
     page = demo("?backend=wasm&debug=1", broken=("**/snapshot/*.bin", answer))
     assert len(page.wait_for_result()["faces"]) == 1, fate
     assert took_the_long_way(page)
-    page.complaints[:] = [c for c in page.complaints if "404" not in c and "ERR_CONNECTION_RESET" not in c]
-
-
-def test_a_damaged_snapshot_is_not_restored(demo: Demo) -> None:
-    def damage(route: Route) -> None:
-        body = route.fetch().body()
-        route.fulfill(status=200, body=body[:-100_000], content_type="application/octet-stream")
-
-    page = demo("?backend=wasm&debug=1", broken=("**/snapshot/*.bin", damage))
-    assert len(page.wait_for_result()["faces"]) == 1
-    assert took_the_long_way(page)
+    page.complaints[:] = [c for c in page.complaints if "ERR_CONNECTION_RESET" not in c]
 
 
 def test_nothing_is_said_of_the_snapshot_without_debug(demo: Demo) -> None:

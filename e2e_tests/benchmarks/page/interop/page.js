@@ -90,16 +90,18 @@ function show(row) {
   for (const text of [TEXTS[`${row.system} ${row.test}`], row.feed, ...figures]) line.insertCell().textContent = text;
 }
 
-/** ?runs=10 asks for another number of runs; shapes belong to the data. */
+/** ?runs=10 asks for another number of runs, ?feed=host or resident for one way of x alone; shapes belong to the data. */
 async function run() {
   const config = await (await fetch(new URL("../interop.json", import.meta.url))).json();
-  config.runs = Number(new URL(location.href).searchParams.get("runs") ?? config.runs);
+  const asked = new URL(location.href).searchParams;
+  config.runs = Number(asked.get("runs") ?? config.runs);
   const at = (name) => new URL(`../data/interop/${name}.bin`, import.meta.url);
   const [x, w, b, y, y2] = await Promise.all(["x", "w", "b", "y", "y2"].map((name) => floats(at(name))));
   await report("about", { ...(await about(true)), shapes: config.shapes, runs: config.runs });
   const output = (data) => ({ name: "y", data, range: data.reduce((most, value) => Math.max(most, value), 0) });
   const want = { once: output(y), chained: output(y2) };
-  for (const resident of [true, false]) await measure({ ...config, resident }, { x, w, b }, want);
+  const feeds = ["resident", "host"].filter((feed) => [feed, null].includes(asked.get("feed")));
+  for (const resident of feeds.map((feed) => feed === "resident")) await measure({ ...config, resident }, { x, w, b }, want);
   status.textContent = "done";
 }
 

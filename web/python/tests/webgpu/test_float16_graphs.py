@@ -123,7 +123,7 @@ def load(name: str, host: Any, **options: Any) -> Session:
 
 @pytest.mark.parametrize(
     ("name", "hardware"),
-    [("blazeface_short_range", False), ("blazeface_full_range_sparse", True), ("mobilenet_v1_025_128_quant", False)],
+    [("blazeface_short_range", True), ("blazeface_full_range_sparse", False), ("mobilenet_v1_025_128_quant", False)],
 )
 def test_real_models_run_the_same_kernels_in_half_the_memory(name: str, hardware: bool) -> None:
     RingTarget("webgpu").demand()
