@@ -27,7 +27,7 @@ from webinfer.errors import (
     ModelFormatError,
 )
 from webinfer.session.inputs import TensorInfo, random_inputs
-from webinfer.session.reports import distance
+from webinfer.session.reports import Profile, distance
 from webinfer.session.roofline import Peaks
 from webinfer.session.session import Session
 
@@ -123,7 +123,7 @@ def test_a_profile_says_what_share_of_the_devices_peak_each_step_reaches() -> No
         profile = run(session.profile({"image": IMAGE}, rounds=1))
         again = run(session.profile({"image": IMAGE}, rounds=1))
     peaks = profile.peaks["wasm"]
-    assert again.peaks["wasm"] is peaks  # of the device, measured once
+    assert again.peaks["wasm"].copies is peaks.copies  # of the device, measured once
     assert peaks.gflops > 0.1
     assert [nbytes for nbytes, _ in peaks.copies] == [1 << 17, 1 << 21, 1 << 25]
     assert all(least > 0 for least in profile.least_ms)
@@ -143,6 +143,20 @@ def test_the_least_time_of_a_step_is_that_of_what_bounds_it() -> None:
     assert peaks.least_ms(row(1_000_000, 1000)) == pytest.approx(0.02)
     assert [peaks.bound(row(flops, 1000)) for flops in (1_000_000, 10)] == ["arithmetic", "memory"]
     assert Peaks(0.0, ()).least_ms(row(10**9, 10**9)) == 0
+
+
+def test_no_step_takes_less_than_the_least_time() -> None:
+    timed = Peaks(50.0, ((1000, 0.001),))  # while the device was busy
+    rows = [
+        PlanRow(i, "step", "conv2d", "wasm", "kernel", "", flops, 1000, "") for i, flops in enumerate((10**7, 10**6))
+    ]
+    times = [0.1, 0.001]
+    peaks = timed.raised(zip(rows, times, strict=True))
+    assert peaks.gflops == pytest.approx(100)  # the second is too short to tell
+    assert timed.raised([(rows[0], 1.0)]) is timed
+    assert Peaks(0.0, ()).raised([(rows[0], 1.0)]).gflops == 0
+    profile = Profile("model", "wasm", rows, times, 0.2, 0.1, {"wasm": peaks})
+    assert profile.least_ms == pytest.approx([0.1, 0.001])
 
 
 def test_the_time_of_a_step_does_not_hold_what_a_call_takes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,9 +78,12 @@ class Profile:
 
     @property
     def least_ms(self) -> list[float]:
-        """The least time that this device could need for each step, by its arithmetic and its memory; 0: not known."""
-        found = [(row, self.peaks.get(row.backend)) for row in self.rows]
-        return [peaks.least_ms(row) if peaks else 0.0 for row, peaks in found]
+        """The least time that this device could need for each step, by its arithmetic and its memory; 0: not known.
+
+        A step that was faster than copies of its bytes, which caches may make it, needs what it took.
+        """
+        found = [(row, self.peaks.get(row.backend), ms) for row, ms in zip(self.rows, self.times_ms, strict=True)]
+        return [min(peaks.least_ms(row), ms) if peaks else 0.0 for row, peaks, ms in found]
 
     @property
     def total_ms(self) -> float:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from webinfer.backends import registry
 from webinfer.backends.base import Backend, BuildOptions, PlanRow
@@ -15,6 +16,7 @@ from webinfer.session.selection import LoadOptions
 
 COPIED = (1 << 14, 1 << 18, 1 << 22)  # floats: what fits the first cache of a processor, the second, none
 LEAST_MS = 0.2  # of a timing of arithmetic: shorter ones are made of more work
+LEAST_STEP_MS = 0.05  # of a step that tells of the device, not of its clock
 MOST_WORK = 1 << 12
 ROUNDS = 3
 _known: dict[tuple[str, str, int | None], Peaks] = {}
@@ -33,6 +35,11 @@ class Peaks:
     def least_ms(self, row: PlanRow) -> float:
         """The least time for a step: that of its arithmetic or of what it moves, whichever is longer."""
         return max(row.flops / self.gflops / 1e6 if self.gflops else 0.0, self._moving(row.bytes))
+
+    def raised(self, steps: Iterable[tuple[PlanRow, float]]) -> Peaks:
+        """The peaks, no lower than what steps reached in their milliseconds: a device may be busy when it is timed."""
+        most = max((row.flops / ms / 1e6 for row, ms in steps if ms >= LEAST_STEP_MS), default=0.0)
+        return replace(self, gflops=most) if most > self.gflops > 0 else self
 
     def bound(self, row: PlanRow) -> str:
         """What bounds a step at best: "memory" or "arithmetic"."""

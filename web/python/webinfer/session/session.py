@@ -334,6 +334,8 @@ class Session:
         run_ms, overhead_ms = (statistics.median(samples) for samples in zip(*runs, strict=True))
         rows, threads = list(self.executor.rows()), self._live.options.threads
         peaks = {name: await measured(name, self.host, threads) for name in {row.backend for row in rows}}
+        for name, found in peaks.items():
+            peaks[name] = found.raised((row, ms) for row, ms in zip(rows, times, strict=True) if row.backend == name)
         return Profile(self.name, self.backend, rows, times, run_ms, overhead_ms, peaks)
 
     async def verify(
