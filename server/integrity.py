@@ -10,7 +10,6 @@ from markupsafe import Markup
 from server.manifest import Manifest
 
 IMPORT_MAP = re.compile(r'<script type="importmap">(.*?)</script>', re.DOTALL)
-OF_WORKERS = re.compile(r"static/(\w*worker|webnn\w*|page_thread)\.js")  # browsers read no import map there
 
 
 def integrity_of(sha256: str) -> str:
@@ -20,8 +19,7 @@ def integrity_of(sha256: str) -> str:
 
 def import_map(manifest: Manifest) -> Markup:
     """The JSON of an import map with the hash of every script that pages import, so that these are checked too."""
-    names = [name for name in manifest.urls if re.fullmatch(r"static/.*\.js", name) and not OF_WORKERS.fullmatch(name)]
-    urls = [manifest.urls[name] for name in sorted(names)]
+    urls = [url for name, url in sorted(manifest.urls.items()) if re.fullmatch(r"static/.*\.js", name)]
     return Markup(json.dumps({"integrity": {url: integrity_of(manifest.assets[url].sha256) for url in urls}}))
 
 

@@ -8,7 +8,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from build_scripts.bench.page_reports import add_options, left_for_later, posted, rows_of, written
+from build_scripts.bench.page_reports import (
+    add_options,
+    add_turns,
+    left_for_later,
+    own_entries,
+    posted,
+    rows_of,
+    written,
+)
 from build_scripts.errors import BuildError
 from build_scripts.paths import BENCH_OUTPUT, BENCHMARKS, BUILD, MODELS, WEB
 from build_scripts.setup.sequence import set_up
@@ -93,9 +101,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python3 -m build_scripts frames", description=__doc__)
     parser.add_argument("--images", type=Path, help="a folder with photos; without it the site's own")
     parser.add_argument("--only", action="append", help="only tasks whose name holds this word; may be repeated")
-    parser.add_argument("--backend", action="append", choices=("wasm", "webgpu"), help="may be repeated (default wasm)")
-    parser.add_argument("--threads", action="append", type=int, help="of wasm; may be repeated (default 1 and 2)")
-    parser.add_argument("--rounds", type=int, default=5, help="rounds in which every system has its turn (default 5)")
+    add_turns(parser)
     parser.add_argument("--frames", type=int, default=30, help="frames of a turn (default 30)")
     add_options(parser, "frames")
     options = parser.parse_args(argv)
@@ -121,8 +127,7 @@ def pack(site: Path, options: argparse.Namespace) -> None:
             shutil.copyfile(MODELS / file, site / "data" / file)
     entries: list[Row] = []
     for backend in options.backend or ["wasm"]:
-        threads = (options.threads or [1, 2]) if backend == "wasm" else [0]
-        entries += [{"system": "webinfer", "backend": backend, "threads": count} for count in threads]
+        entries += own_entries(backend, options.threads)
         entries.append({"system": "mediapipe", "backend": "wasm" if backend == "wasm" else "webgl", "threads": 0})
     config = {
         "rounds": options.rounds, "frames": options.frames, "warm": 20, "limit_ms": LIMIT_MS, "entries": entries,

@@ -14,6 +14,7 @@ from build_scripts.paths import BENCH_OUTPUT, ROOT
 from build_scripts.setup.chromium import driver, launch_options
 
 Report = list[Any]  # [key, value]
+THREADS = (1, 2)  # of wasm, unless others are asked for
 
 
 def said(page: str, reports: "queue.Queue[Report]", silence_s: float, *, webgpu: bool = True) -> Iterator[Report]:
@@ -46,6 +47,19 @@ def add_options(parser: argparse.ArgumentParser, name: str) -> None:
     parser.add_argument("--report", type=Path, help="make JSON and table from lines that a static site posted")
     target = BENCH_OUTPUT / f"{name}.json"
     parser.add_argument("--json", type=Path, default=target, help="where the JSON goes, the table beside")
+
+
+def add_turns(parser: argparse.ArgumentParser) -> None:
+    """Where webinfer's turns run, and how many rounds there are."""
+    parser.add_argument("--backend", action="append", choices=("wasm", "webgpu"), help="may be repeated (default wasm)")
+    parser.add_argument("--threads", action="append", type=int, help="of wasm; may be repeated (default 1 and 2)")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds in which every system has its turn (default 5)")
+
+
+def own_entries(backend: str, threads: Sequence[int] | None) -> list[dict[str, Any]]:
+    """What a page is told of webinfer's turns on a backend: one a number of threads; on webgpu one, of 0."""
+    counts = (threads or THREADS) if backend == "wasm" else [0]
+    return [{"system": "webinfer", "backend": backend, "threads": count} for count in counts]
 
 
 def left_for_later(site: Path, name: str) -> int:

@@ -7,7 +7,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from build_scripts.bench.page_reports import add_options, left_for_later, posted, rows_of, written
+from build_scripts.bench.page_reports import (
+    THREADS,
+    add_options,
+    add_turns,
+    left_for_later,
+    own_entries,
+    posted,
+    rows_of,
+    written,
+)
 from build_scripts.errors import BuildError
 from build_scripts.paths import BENCH_OUTPUT, BENCHMARKS, MODELS
 from build_scripts.setup.sequence import set_up
@@ -54,9 +63,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python3 -m build_scripts text", description=__doc__)
     parser.add_argument("--model", type=Path, help="a GGUF file (default: SmolLM2-135M-Instruct, fetched)")
-    parser.add_argument("--backend", action="append", choices=("wasm", "webgpu"), help="may be repeated (default wasm)")
-    parser.add_argument("--threads", action="append", type=int, help="of wasm; may be repeated (default 1 and 2)")
-    parser.add_argument("--rounds", type=int, default=5, help="rounds in which every system has its turn (default 5)")
+    add_turns(parser)
     parser.add_argument("--words", type=int, default=64, help="of an answer (default 64)")
     add_options(parser, "text")
     options = parser.parse_args(argv)
@@ -78,11 +85,8 @@ def pack(site: Path, options: argparse.Namespace) -> None:
     (site / "data").mkdir()
     model = options.model or MODELS / MODEL
     shutil.copyfile(model, site / "data" / "model.gguf")
-    threads, entries = options.threads or [1, 2], list[Row]()
-    for backend in options.backend or ["wasm"]:
-        counts = threads if backend == "wasm" else [0]
-        entries += [{"system": "webinfer", "backend": backend, "threads": count} for count in counts]
-    entries += [{"system": "wllama", "backend": "wasm", "threads": count} for count in threads]
+    entries = [row for backend in options.backend or ["wasm"] for row in own_entries(backend, options.threads)]
+    entries += [{"system": "wllama", "backend": "wasm", "threads": count} for count in options.threads or THREADS]
     config = {
         "rounds": options.rounds, "words": options.words, "limit_ms": LIMIT_MS, "entries": entries, "name": model.name,
         "model": "data/model.gguf", "bytes": model.stat().st_size,

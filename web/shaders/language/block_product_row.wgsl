@@ -18,11 +18,7 @@ const ROWS: u32 = {{ rows }}u;
 const READERS: u32 = WG;
 
 alias acc_v = vec4<f32>;
-fn start() -> acc_v { return acc_v(); }
-fn combine(a: acc_v, b: acc_v) -> acc_v { return a + b; }
-$$ if subgroups
-fn subgroup_reduce(a: acc_v) -> acc_v { return subgroupAdd(a); }
-$$ endif
+{$ include "_sum.wgsl" $}
 {$ include "_workgroup_reduce.wgsl" $}
 {$ include "_each_workgroup.wgsl" $}
 {$ include "_blocks.wgsl" $}

@@ -19,19 +19,7 @@ const LOWEST: f32 = -3.4028234663852886e38;
 const D4: u32 = D / 4u;
 const SLICES: u32 = WG / D4; // of a block's keys: invocations that share a sum of values
 
-// (largest logit, sum of weights relative to it)
-alias acc_v = vec2<f32>;
-fn start() -> acc_v { return acc_v(LOWEST, 0.0); }
-fn combine(a: acc_v, b: acc_v) -> acc_v {
-    let top = max(a.x, b.x);
-    return acc_v(top, a.y * exp(a.x - top) + b.y * exp(b.x - top));
-}
-$$ if subgroups
-fn subgroup_reduce(a: acc_v) -> acc_v {
-    let top = subgroupMax(a.x);
-    return acc_v(top, subgroupAdd(a.y * exp(a.x - top)));
-}
-$$ endif
+{$ include "_exponentials.wgsl" $}
 {$ include "_workgroup_reduce.wgsl" $}
 {$ include "_each_workgroup.wgsl" $}
 
@@ -97,11 +85,11 @@ fn compute(unit: u32, local: u32) {
             own = acc_v(logit, 1.0);
         }
         let all = workgroup_reduce(own, local);
-        let most = max(top, all.x);
+        let most = max(top, all.top);
         let shrink = exp(top - most);
-        total = total * shrink + all.y * exp(all.x - most);
+        total = total * shrink + all.sum * exp(all.top - most);
         top = most;
-        weights[local] = own.y * exp(own.x - most);
+        weights[local] = own.sum * exp(own.top - most);
         workgroupBarrier();
         sums *= shrink;
         if (slice < SLICES) {

@@ -17,11 +17,7 @@ const READERS: u32 = WG;
 const PLACE_BITS: u32 = {{ place_bits }}u;
 
 alias acc_v = vec2<f32>;
-fn start() -> acc_v { return acc_v(); }
-fn combine(a: acc_v, b: acc_v) -> acc_v { return a + b; }
-$$ if subgroups
-fn subgroup_reduce(a: acc_v) -> acc_v { return subgroupAdd(a); }
-$$ endif
+{$ include "_sum.wgsl" $}
 {$ include "_workgroup_reduce.wgsl" $}
 {$ include "_best.wgsl" $}
 

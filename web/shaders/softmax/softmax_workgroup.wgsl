@@ -10,19 +10,7 @@ $$ endif
 const WG: u32 = {{ workgroup }}u;
 const READERS: u32 = WG;
 
-// (largest x, sum of e^(x - largest)) of a part of the line.
-struct acc_v { top: f32, sum: f32 }
-fn start() -> acc_v { return acc_v(-3.4028234663852886e38, 0.0); }
-fn combine(a: acc_v, b: acc_v) -> acc_v {
-    let top = max(a.top, b.top);
-    return acc_v(top, a.sum * exp(a.top - top) + b.sum * exp(b.top - top));
-}
-$$ if subgroups
-fn subgroup_reduce(a: acc_v) -> acc_v {
-    let top = subgroupMax(a.top);
-    return acc_v(top, subgroupAdd(a.sum * exp(a.top - top)));
-}
-$$ endif
+{$ include "_exponentials.wgsl" $}
 {$ include "_workgroup_reduce.wgsl" $}
 {$ include "_each_workgroup.wgsl" $}
 

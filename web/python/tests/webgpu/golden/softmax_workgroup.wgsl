@@ -25,6 +25,9 @@ struct Params {
 const WG: u32 = 64u;
 const READERS: u32 = WG;
 
+// _exponentials: acc_v, start(), combine(acc, acc) and subgroup_reduce(acc) of sums of e^x, as _workgroup_reduce.wgsl
+// needs them.
+
 // (largest x, sum of e^(x - largest)) of a part of the line.
 struct acc_v { top: f32, sum: f32 }
 fn start() -> acc_v { return acc_v(-3.4028234663852886e38, 0.0); }
