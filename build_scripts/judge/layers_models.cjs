@@ -32,6 +32,7 @@ const first = {dataFormat: 'channelsFirst'};
 const conv = {filters: 5, kernelSize: 3, padding: 'same', useBias: true, biasInitializer: 'randomNormal'};
 const bias = {biasInitializer: 'randomNormal'};
 const cell = {units: 5, recurrentInitializer: 'randomNormal', biasInitializer: 'randomNormal'};
+const picture = {...conv, recurrentInitializer: 'randomNormal', filters: 4};
 const whole = {recurrentActivation: 'sigmoid'};
 
 const MODELS = {
@@ -114,6 +115,28 @@ const MODELS = {
     L.bidirectional({layer: L.gru(cell), mergeMode: 'ave'})),
   time_distributed: chain([4, 6, 7, 2], L.timeDistributed({layer: L.conv2d(conv)}),
     L.timeDistributed({layer: L.flatten()}), L.timeDistributed({layer: L.dense({units: 3, ...bias})})),
+  conv3d: chain([5, 6, 7, 3], L.conv3d({...conv, strides: 2}),
+    L.conv3d({...conv, kernelSize: [2, 3, 1], activation: 'relu', dilationRate: [1, 2, 1]})),
+  conv3d_valid: chain([6, 7, 6, 2], L.conv3d({...conv, padding: 'valid', strides: [2, 1, 1], kernelSize: [3, 1, 1]}),
+    L.conv3d({...conv, padding: 'valid', kernelSize: [1, 3, 2]})),
+  conv3d_channels_first: chain([3, 5, 6, 7], L.conv3d({...conv, ...first}), L.maxPooling3d({...first, poolSize: 2})),
+  transposed3d: chain([3, 4, 3, 3], L.conv3dTranspose({...conv, strides: 2}),
+    L.conv3dTranspose({...conv, padding: 'valid', strides: [3, 1, 2], kernelSize: 2})),
+  transposed3d_valid: chain([3, 4, 3, 3], L.conv3dTranspose({...conv, padding: 'valid', strides: [2, 2, 1],
+    activation: 'sigmoid'})),
+  pools3d: chain([5, 7, 6, 3], L.maxPooling3d({poolSize: 3, strides: 2, padding: 'same'}),
+    L.averagePooling3d({poolSize: [2, 3, 1], strides: 1, padding: 'same'})),
+  conv_lstm: chain([4, 6, 5, 2], L.convLstm2d({...picture, returnSequences: true}),
+    L.convLstm2d({...picture, padding: 'valid', strides: 2, recurrentActivation: 'sigmoid'})),
+  conv_lstm_channels_first: chain([3, 2, 6, 5], L.convLstm2d({...picture, ...first, goBackwards: true})),
+  cells: chain([6, 3], L.rnn({cell: L.lstmCell(cell), returnSequences: true}), L.rnn({cell: L.gruCell(cell)})),
+  stacked_cells: chain([6, 3], L.rnn({cell: [L.lstmCell(cell), L.simpleRNNCell({...cell, units: 4}), L.gruCell(cell)],
+    returnSequences: true, goBackwards: true})),
+  stacked_lstm_cells: chain([6, 3], L.rnn({cell: L.stackedRNNCells({cells: [L.lstmCell(cell), L.lstmCell(cell)]})})),
+  center_crop: chain([9, 8, 3], L.centerCrop({height: 4, width: 3})),
+  center_crop_of_small: chain([5, 6, 3], L.centerCrop({height: 7, width: 3})),
+  categories: words(L.categoryEncoding({numTokens: 9, outputMode: 'multiHot'})),
+  categories_counted: words(L.categoryEncoding({numTokens: 9, outputMode: 'count'})),
   shared: () => {
     const a = input(4, 6), b = input(4, 6), dense = L.dense({units: 3, activation: 'tanh', ...bias});
     return tl.model({inputs: [a, b], outputs: L.concatenate().apply([dense.apply(a), dense.apply(b), dense.apply(a)])});

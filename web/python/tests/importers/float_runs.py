@@ -360,4 +360,84 @@ def _recurrent() -> list[Run]:
     ]
 
 
-FLOAT_RUNS = [*_windows(), *_products(), *_movement(), *_reductions(), *_elementwise(), *_recurrent(), *_segments()]
+def _volumes() -> list[Run]:
+    x, w, b = f(1, 5, 6, 4, 3), real(2, 3, 3, 3, 5), real(5)
+    one = {"stride_d": 1, "stride_h": 1, "stride_w": 1}
+    turned, large = real(3, 2, 3, 5, 3), whole(1, 10, 6, 8, 5)
+    return [
+        Run("CONV_3D", [x, w, b], [f(1, 5, 6, 4, 5)], {**SAME, **one}),
+        Run(
+            "CONV_3D",
+            [x, w],
+            [f(1, 2, 4, 1, 5)],
+            {**VALID, "stride_d": 2, "stride_h": 1, "stride_w": 2, "fused_activation_function": 1},
+            "valid, relu",
+        ),
+        Run(
+            "CONV_3D",
+            [x, w, b],
+            [f(1, 5, 6, 4, 5)],
+            {**SAME, **one, "dilation_d_factor": 2, "dilation_h_factor": 1, "dilation_w_factor": 2},
+            "dilated",
+        ),
+        Run(
+            "CONV_3D_TRANSPOSE",
+            [large, turned, x, b],
+            [f(1, 10, 6, 8, 5)],
+            {**SAME, "stride_d": 2, "stride_h": 1, "stride_w": 2},
+        ),
+        Run(
+            "CONV_3D_TRANSPOSE",
+            [whole(1, 7, 7, 6, 5), turned, x],
+            [f(1, 7, 7, 6, 5)],
+            {**VALID, **one},
+            "valid",
+        ),
+    ]
+
+
+def _rare() -> list[Run]:
+    i32, x = ((2, 5), "int32"), f(3, 4)
+    rows = whole(2, 0, 2, 3)
+
+    def long(*numbers: int) -> Any:
+        return np.array(numbers, np.int64)
+
+    return [
+        Run("BUCKETIZE", [x], [((3, 4), "int32")], {"boundaries": [-1.5, 0.0, 0.25, 2.0]}),
+        Run("BUCKETIZE", [i32], [i32], {"boundaries": [-4.0, 0.0, 3.0]}, "int32", low=-6, high=6),
+        Run("UNSORTED_SEGMENT_MAX", [f(4, 3), rows, scalar(5)], [f(5, 3)]),
+        Run("UNSORTED_SEGMENT_MIN", [((4,), "int32"), rows, scalar(4)], [((4,), "int32")], {}, "int32", low=-9, high=9),
+        Run("UNSORTED_SEGMENT_PROD", [f(4, 3), rows, scalar(5)], [f(5, 3)]),
+        Run("BITWISE_XOR", [i32, i32], [i32], low=-(2**31), high=2**31 - 1),
+        Run("BITWISE_XOR", [((6,), "uint8"), ((6,), "uint8")], [((6,), "uint8")], {}, "uint8", low=0, high=256),
+        Run("RIGHT_SHIFT", [i32, whole(0, 31, 3, 40, -2)], [i32], low=-(2**31), high=2**31 - 1),
+        Run("RIGHT_SHIFT", [((3,), "int16"), np.array([1, 15, 9], np.int16)], [((3,), "int16")], {}, "int16",
+            low=-(2**15), high=2**15),
+        Run("BITCAST", [x], [((3, 4), "int32")]),
+        Run("DILATE", [x, whole(2, 3), scalar(-1.5, np.float32)], [f(5, 10)]),
+        Run("REDUCE_WINDOW", [x, scalar(0.5, np.float32), long(2, 2), long(1, 2), long(1, 1)], [f(2, 2)],
+            {"reduce_function": 1}),
+        Run("REDUCE_WINDOW", [x, scalar(-3.0, np.float32), long(1, 2), long(2, 1), long(1, 2)], [f(2, 2)],
+            {"reduce_function": 4}, "largest, dilated"),
+        Run("STABLEHLO_ADD", [x, x], [x]),
+        Run("STABLEHLO_AND", [((7,), "bool"), ((7,), "bool")], [((7,), "bool")], low=0, high=2),
+        Run("STABLEHLO_MULTIPLY", [x, x], [x]),
+        Run("STABLEHLO_MAXIMUM", [x, x], [x]),
+        Run("STABLEHLO_MINIMUM", [i32, i32], [i32], {}, "int32", low=-9, high=9),
+        Run("STABLEHLO_PAD", [x, scalar(1.5, np.float32)], [f(7, 6)],
+            {"edge_padding_low": [1, -1], "edge_padding_high": [1, 0], "interior_padding": [1, 1]}),
+    ]  # fmt: skip
+
+
+FLOAT_RUNS = [
+    *_windows(),
+    *_products(),
+    *_movement(),
+    *_reductions(),
+    *_elementwise(),
+    *_recurrent(),
+    *_segments(),
+    *_volumes(),
+    *_rare(),
+]

@@ -71,6 +71,27 @@ def onnx_shapes() -> bytes:
     return _onnx(nodes, {"x": [1, 4, 6]}, constants)
 
 
+def onnx_volumes() -> bytes:
+    """Convolutions of volumes both ways, pools, taps that lie elsewhere, and elements put back."""
+    rng = np.random.default_rng(4)
+    nodes = [
+        helper.make_node("Conv", ["x", "w", "b"], ["c"], pads=[1, 0, 1, 0, 1, 0], strides=[2, 1, 1], group=2),
+        helper.make_node("ConvTranspose", ["c", "v"], ["t"], strides=[2, 1, 2], output_padding=[1, 0, 0]),
+        helper.make_node("AveragePool", ["t"], ["p"], kernel_shape=[2, 2, 2], count_include_pad=1, pads=[0, 1, 0] * 2),
+        helper.make_node("Mod", ["p", "step"], ["m"], fmod=1),
+        helper.make_node("ReduceMean", ["m"], ["image"], axes=[2], keepdims=0),
+        helper.make_node("DeformConv", ["image", "k", "moved"], ["d"], kernel_shape=[2, 2], pads=[1, 1, 0, 0]),
+        helper.make_node("MaxPool", ["d"], ["l", "places"], kernel_shape=[2, 2], strides=[2, 2]),
+        helper.make_node("MaxUnpool", ["l", "places"], ["y"], kernel_shape=[2, 2], strides=[2, 2]),
+    ]
+    constants = {
+        "w": rng.normal(size=(4, 1, 2, 2, 1)).astype(np.float32), "b": np.ones(4, np.float32),
+        "v": rng.normal(size=(4, 2, 2, 1, 2)).astype(np.float32), "step": np.array([0.7], np.float32),
+        "k": rng.normal(size=(3, 2, 2, 2)).astype(np.float32), "moved": rng.normal(size=(1, 8, 4, 7)).astype("f4"),
+    }  # fmt: skip
+    return _onnx(nodes, {"x": [1, 2, 3, 3, 3]}, constants)
+
+
 def webnn() -> bytes:
     """A convolution and a softmax as a WebNN description."""
     operands = {
@@ -120,6 +141,19 @@ def tfjs_image() -> bytes:
     tensor = {"name": "x:0", "dtype": "DT_FLOAT", "tensorShape": {"dim": [{"size": str(d)} for d in (1, 8, 8, 3)]}}
     signature = {"inputs": {"x:0": tensor}, "outputs": {"y:0": {"name": "y:0"}, "z:0": {"name": "z:0"}}}
     return zipped(model(nodes, weights, quantized, cuts=(50,), signature=signature))
+
+
+def tfjs_volumes() -> bytes:
+    """A zipped graph model with a convolution and a pool of volumes, and bits."""
+    nodes = [
+        placeholder("x", [-1, 4, 3, 4, 2]),
+        node("c", "Conv3D", "x", "w", padding="SAME", strides=[1, 2, 1, 1, 1], dilations=[1, 1, 1, 2, 1]),
+        node("y", "MaxPool3D", "c", ksize=[1, 2, 2, 1, 1], strides=[1, 1, 2, 1, 1], padding="VALID"),
+        node("i", "Cast", "y", DstT="DT_INT32"),
+        node("z", "BitwiseAnd", "i", "seven"),
+    ]
+    weights = {"w": np.random.default_rng(4).normal(size=(2, 2, 3, 2, 3)).astype(np.float32), "seven": np.int32(7)}
+    return zipped(model(nodes, weights))
 
 
 def tfjs_control() -> bytes:
@@ -189,6 +223,38 @@ def layers_sample() -> bytes:
     return zipped(layers_model(functional(layers, ["x", "w"], ["y"]), weights))
 
 
+def layers_volumes() -> bytes:
+    """A zipped model of layers: volumes, pictures in time, cells in a row, attention with names."""
+    rng = np.random.default_rng(4)
+    holders = [layer("InputLayer", "x", batch_input_shape=[None, 4, 5, 4, 2])]
+    cells = [{"class_name": f"{kind}Cell", "config": {"name": kind, "units": 2}} for kind in ("LSTM", "GRU")]
+    heads = layer("MultiHeadAttention", "a", ["r"], num_heads=2, key_dim=2)
+    heads["inbound_nodes"][0][0][3] = {"value": ["r", 0, 0], "use_causal_mask": True}
+    layers = [
+        *holders,
+        layer("Conv3D", "c", ["x"], filters=2, kernel_size=[2, 2, 1], padding="same", strides=[1, 2, 1]),
+        layer("Conv3DTranspose", "t", ["c"], filters=2, kernel_size=[1, 2, 2], strides=[1, 2, 1], padding="same"),
+        layer("AveragePooling3D", "p", ["t"], pool_size=[1, 2, 2], padding="same"),
+        layer("ConvLSTM2D", "l", ["p"], filters=2, kernel_size=[2, 2], padding="same", return_sequences=True),
+        layer("Reshape", "f", ["l"], target_shape=[4, -1]),
+        layer("RNN", "r", ["f"], cell={"class_name": "StackedRNNCells", "config": {"cells": cells}},
+            return_sequences=True),
+        heads,
+        layer("AdditiveAttention", "y", ["a", "r"]),
+    ]  # fmt: skip
+    sizes = {
+        "c/kernel": (2, 2, 1, 2, 2), "c/bias": (2,), "t/kernel": (1, 2, 2, 2, 2), "t/bias": (2,),
+        "l/kernel": (2, 2, 2, 8), "l/recurrent_kernel": (2, 2, 2, 8), "l/bias": (8,),
+        "RNNCell_0/kernel": (12, 8), "RNNCell_0/recurrent_kernel": (2, 8), "RNNCell_0/bias": (8,),
+        "RNNCell_1/kernel": (2, 6), "RNNCell_1/recurrent_kernel": (2, 6), "RNNCell_1/bias": (6,), "y/scale": (2,),
+        "a/attention_output/kernel": (2, 2, 2), "a/attention_output/bias": (2,),
+        **{f"a/{n}/kernel": (2, 2, 2) for n in ("query", "key", "value")},
+        **{f"a/{n}/bias": (2, 2) for n in ("query", "key", "value")},
+    }  # fmt: skip
+    weights = {name: rng.uniform(-1, 1, size).astype(np.float32) for name, size in sizes.items()}
+    return zipped(layers_model(functional(layers, ["x"], ["y"]), weights))
+
+
 # Every format by its name in FORMATS: its samples by theirs.
 def tiny_llama() -> bytes:
     """A decoder of one block."""
@@ -202,9 +268,9 @@ def tiny_qwen2() -> bytes:
 
 SAMPLES: dict[str, dict[str, Callable[[], bytes]]] = {
     "TensorFlow Lite": sample_models.SAMPLES,
-    "ONNX": {"onnx_image": onnx_image, "onnx_shapes": onnx_shapes},
-    "TensorFlow.js": {"tfjs_image": tfjs_image, "tfjs_control": tfjs_control},
-    "TensorFlow.js layers": {"layers": layers_sample},
+    "ONNX": {"onnx_image": onnx_image, "onnx_shapes": onnx_shapes, "onnx_volumes": onnx_volumes},
+    "TensorFlow.js": {"tfjs_image": tfjs_image, "tfjs_control": tfjs_control, "tfjs_volumes": tfjs_volumes},
+    "TensorFlow.js layers": {"layers": layers_sample, "layers_volumes": layers_volumes},
     "WebNN graphs": {"webnn": webnn},
     "GGUF": {"llama": tiny_llama, "qwen2": tiny_qwen2},
 }

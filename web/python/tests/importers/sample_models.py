@@ -177,7 +177,34 @@ def loop() -> bytes:
     return w.finish()
 
 
+def windows() -> bytes:
+    """Convolutions of volumes both ways, windows whose reduction is a subgraph, buckets and bits."""
+    w = Writer()
+    x = w.input("x", (1, 3, 4, 3, 2))
+    c, t = w.tensor("c", (1, 3, 4, 3, 3)), w.tensor("t", (1, 6, 4, 3, 2))
+    flat, wide, y = w.tensor("f", (9, 16)), w.tensor("d", (17, 16)), w.tensor("y", (16, 15))
+    z, bits = w.tensor("z", (16, 15), "int32"), w.tensor("bits", (16, 15), "int32")
+    one = {"padding": 0, "stride_d": 1, "stride_h": 1, "stride_w": 1}
+    w.node("CONV_3D", [x, w.constant("k", _real(2, 2, 1, 2, 3)), w.constant("b", _real(3))], [c], **one)
+    turned, shape = w.constant("v", _real(2, 1, 2, 2, 3)), w.constant("shape", [1, 6, 4, 3, 2])
+    w.node("CONV_3D_TRANSPOSE", [shape, turned, c], [t], **{**one, "stride_d": 2})
+    w.node("RESHAPE", [t, w.constant("sizes", [9, 16])], [flat], new_shape=[9, 16])
+    w.node("DILATE", [flat, w.constant("apart", [2, 1]), w.constant("zero", 0.0)], [wide])
+    options = {"window_dimensions": [2, 2], "window_strides": [1, 1], "padding": [0] * 4}
+    options |= {"window_dilations": [1, 1], "base_dilations": [1, 1]}
+    w.node("STABLEHLO_REDUCE_WINDOW", [wide, w.constant("first", 0.0)], [y], 1, body_subgraph_index=1, **options)
+    w.node("BUCKETIZE", [y], [z], boundaries=[-1.0, 0.5])
+    w.node("RIGHT_SHIFT", [z, w.constant("distance", np.full((16, 15), 1, np.int32))], [bits])
+    w.graph.outputs = [bits]
+    w.begin_subgraph()
+    a, b, s = w.input("a", ()), w.input("e", ()), w.tensor("s", ())
+    w.node("STABLEHLO_ADD", [a, b], [s])
+    w.graph.outputs = [s]
+    return w.finish()
+
+
 SAMPLES = {
+    "windows": windows,
     "residual": residual,
     "quantized": quantized,
     "sparse": sparse,

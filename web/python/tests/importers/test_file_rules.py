@@ -392,15 +392,15 @@ def test_everything_unsupported_is_listed_at_once() -> None:
     w = Writer()
     x = w.input("x", (2, 3))
     a, b, c, d = (w.tensor(name, (2, 3)) for name in "abcd")
-    w.node("UNIQUE", [x], [a])
+    w.node("SKIP_GRAM", [x], [a])
     w.custom("MyOwn<script>", [a], [b])
     w.node("ADD", [b, x], [c], fused_activation_function=5)
-    w.node("UNIQUE", [c], [d])
+    w.node("SKIP_GRAM", [c], [d])
     w.graph.tensors.append(schema.TensorT())
     with pytest.raises(UnsupportedOpError) as caught:
         read_model(w.finish(d), "strange.tflite")
     assert caught.value.problems == [
-        "UNIQUE: not supported (operators 0, 3)",
+        "SKIP_GRAM: not supported (operators 0, 3)",
         "MyOwn{3c}script{3e}: a custom operator; register_operator can add it (operator 1)",
     ]
     message = str(caught.value)

@@ -95,6 +95,19 @@ def test_of_a_file_that_is_not_in_memory_only_the_head_is_read(monkeypatch: pyte
         read_file(FileSpan(file, 0, 700), "tiny")
 
 
+@pytest.mark.parametrize("window", [9, 24, 1 << 20])
+def test_lists_of_texts_are_read_window_by_window(monkeypatch: pytest.MonkeyPatch, window: int) -> None:
+    monkeypatch.setattr(container, "WINDOW", window)
+    texts = ["", "a", "a text of some length", "", "\u00e9\u4e2d", "x" * 40]
+    data = gguf({"plain": texts, "with zeros": [*texts, "\0"], "empty": [""], "after": 7}, {})
+    assert read_file(memoryview(data), "tiny").facts == {
+        "plain": texts, "with zeros": [*texts, "\0"], "empty": [""], "after": 7
+    }  # fmt: skip
+    cut = data.index(b"some length")
+    with pytest.raises(ModelFormatError, match="ends inside"):
+        read_file(memoryview(data[:cut]), "tiny")
+
+
 def test_a_session_of_a_file_takes_one_word_a_run() -> None:
     graph = read_model(tiny_decoder(), "tiny")
     assert [v.name for v in graph.inputs] == ["place", "options", "ids_1", "last_1"]

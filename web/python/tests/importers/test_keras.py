@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -10,55 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.importers.keras_runs import CELL, F32, SEQUENCE, f, gru, near, of, run, sigmoid
 from tests.importers.tfjs_writer import Array, functional, layer, layer3, layers_model, zipped
 
-import webinfer
 from webinfer.errors import LimitError, ModelFormatError, ShapeError, UnsupportedOpError
 from webinfer.importers import formats, read_model
-
-F32 = np.float32
-
-
-def f(*shape: int, low: float = -1.0, high: float = 1.0) -> Array:
-    return np.random.default_rng(math.prod(shape) + len(shape)).uniform(low, high, shape).astype(F32)
-
-
-def run(files: Mapping[str, bytes], *inputs: Mapping[str, Array], **options: Any) -> list[dict[str, Array]]:
-    """What the reference computes, run after run."""
-
-    async def loaded() -> list[dict[str, Array]]:
-        with await webinfer.load(files, backend="reference", **options) as session:
-            return [{k: t.numpy().copy() for k, t in (await session.run(dict(named))).items()} for named in inputs]
-
-    return asyncio.run(loaded())
-
-
-def of(kind: str, *inputs: Array, weights: Mapping[str, Array] | None = None, **config: Any) -> list[Array]:
-    """The results of one layer called "layer"."""
-    names = [f"x{i}" for i in range(len(inputs))]
-    kinds = {"float32": "float32", "int32": "int32"}
-    holders = [
-        layer("InputLayer", n, batch_input_shape=[None, *x.shape[1:]], dtype=kinds[str(x.dtype)])
-        for n, x in zip(names, inputs, strict=True)
-    ]
-    count = config.pop("results", 1)
-    described = functional(
-        [*holders, layer(kind, "layer", names, **config)], names, [["layer", 0, i] for i in range(count)]
-    )
-    held = {f"layer/{name}": array for name, array in (weights or {}).items()}
-    shapes = {n: x.shape for n, x in zip(names, inputs, strict=True)}
-    (got,) = run(layers_model(described, held), dict(zip(names, inputs, strict=True)), shapes=shapes)
-    return list(got.values())
-
-
-def near(got: Array, want: Array) -> None:
-    assert got.shape == want.shape
-    np.testing.assert_allclose(got, want, rtol=2e-5, atol=2e-5)
-
-
-def sigmoid(x: Array) -> Array:
-    return np.asarray(1 / (1 + np.exp(-x)))
-
 
 X, W, B = f(2, 4), f(4, 3), f(3)
 
@@ -132,19 +87,6 @@ def test_weights_of_models_with_layers_of_one_name_are_told_apart_by_their_path(
         run(layers_model(described, {"d/a/kernel": W, "d/b/kernel": W}), {"x": X[:1]})
 
 
-def gru(x: Array, w: Array, r: Array, bias: Array, after: bool) -> Array:
-    """All states, as Keras defines them."""
-    size, h, found = r.shape[0], np.zeros((len(x), r.shape[0])), []
-    for t in range(x.shape[1]):
-        sums = x[:, t] @ w + (bias[0] if after else bias)
-        past = h @ r + (bias[1] if after else 0)
-        z, g = (sigmoid(sums[:, i * size : (i + 1) * size] + past[:, i * size : (i + 1) * size]) for i in (0, 1))
-        last = g * past[:, 2 * size :] if after else (g * h) @ r[:, 2 * size :]
-        h = z * h + (1 - z) * np.tanh(sums[:, 2 * size :] + last)
-        found.append(h)
-    return np.stack(found, 1)
-
-
 def lstm(x: Array, w: Array, r: Array, bias: Array, hard: bool = False, mask: Array | None = None) -> Array:
     size, found = r.shape[0], []
     gate = (lambda v: np.clip(0.2 * v + 0.5, 0, 1)) if hard else sigmoid
@@ -157,10 +99,6 @@ def lstm(x: Array, w: Array, r: Array, bias: Array, hard: bool = False, mask: Ar
         h, c = np.where(held, shown, h), np.where(held, after, c)
         found.append(h)
     return np.stack(found, 1)
-
-
-SEQUENCE = f(2, 5, 4)
-CELL = {"units": 3, "activation": "tanh", "recurrent_activation": "sigmoid", "return_sequences": True}
 
 
 @pytest.mark.parametrize("after", [False, True])
@@ -286,14 +224,15 @@ def test_rows_see_what_came_before() -> None:
 def test_everything_unsupported_is_in_one_error() -> None:
     layers = [
         layer("InputLayer", "x", batch_input_shape=[None, 4]), layer("InputLayer", "y", batch_input_shape=[None, 3, 4]),
-        layer("Lambda", "l", ["x"]), layer("Activation", "a", ["x"], activation="my_own"), layer("Conv3D", "c", ["l"]),
+        layer("Lambda", "l", ["x"]), layer("Activation", "a", ["x"], activation="my_own"),
+        layer("EinsumDense", "c", ["l"]),
         layer("TimeDistributed", "t", ["y"], layer=layer("Lambda", "z")), layer("Dense", "d", ["c"]),
         layer("Model", "m", ["x"], **functional([layer("Foo", "f", ["i"]), layer("InputLayer", "i")], ["i"], ["f"])
               ["config"]),
     ]  # fmt: skip
     with pytest.raises(UnsupportedOpError) as caught:
         read_model(*_given(layers_model(functional(layers, ["x", "y"], ["a", "d", "t", "m"]))))
-    for line in ("Lambda: not supported", "Activation: activation myown", "Conv3D: not supported", "Lambda inside",
+    for line in ("Lambda: not supported", "Activation: activation myown", "EinsumDense: not supported", "Lambda inside",
                  "Foo: not supported"):  # fmt: skip
         assert line in str(caught.value)
 

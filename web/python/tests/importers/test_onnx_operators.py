@@ -28,7 +28,7 @@ def _positions(*numbers: int) -> Any:
     return np.array(numbers, np.int64)
 
 
-IMAGE, ROW, TABLE = _real(1, 4, 6, 8), _real(2, 3, 9), _real(3, 5)
+IMAGE, ROW, TABLE, VOLUME = _real(1, 4, 6, 8), _real(2, 3, 9), _real(3, 5), _real(2, 4, 5, 4, 6)
 _WEIGHTS = [_real(2, 16, 2), _real(2, 16, 4), _real(2, 32)]
 # name → operator, inputs, constants behind them, attributes
 RUNS: dict[str, tuple[str, list[Any], list[Any], dict[str, Any]]] = {
@@ -37,6 +37,21 @@ RUNS: dict[str, tuple[str, list[Any], list[Any], dict[str, Any]]] = {
     "conv, groups": ("Conv", [IMAGE], [_real(6, 2, 3, 3)], {"group": 2, "dilations": [1, 2]}),
     "conv, depthwise": ("Conv", [IMAGE], [_real(8, 1, 3, 3)], {"group": 4}),
     "conv of rows": ("Conv", [ROW], [_real(4, 3, 3), _real(4)], {"pads": [2, 1]}),
+    "conv of volumes": ("Conv", [VOLUME], [_real(5, 4, 2, 3, 2), _real(5)],
+        {"pads": [1, 0, 1, 1, 2, 0], "strides": [2, 1, 2], "dilations": [2, 1, 1]}),
+    "conv of volumes, groups": ("Conv", [VOLUME], [_real(6, 2, 3, 3, 3)], {"group": 2, "auto_pad": "SAME_UPPER"}),
+    "conv of volumes, planes alone": ("Conv", [VOLUME], [_real(5, 4, 3, 1, 1), _real(5)], {"strides": [2, 1, 1]}),
+    "transposed conv of volumes": ("ConvTranspose", [VOLUME], [_real(4, 3, 3, 2, 2), _real(3)],
+        {"strides": [2, 1, 2], "pads": [1, 0, 1, 0, 1, 0], "output_padding": [1, 0, 0]}),
+    "transposed conv of volumes, far apart": ("ConvTranspose", [VOLUME], [_real(4, 3, 1, 2, 2), _real(3)],
+        {"strides": [3, 2, 2], "output_padding": [2, 1, 1]}),
+    "transposed conv of volumes, groups": ("ConvTranspose", [VOLUME], [_real(4, 3, 2, 2, 2), _real(6)],
+        {"strides": [2, 2, 1], "dilations": [2, 1, 2], "group": 2}),
+    "rest of floats": ("Mod", [_real(40), np.where(np.arange(40) % 9, _real(40), np.inf).astype("f4")], [],
+        {"fmod": 1}),
+    "weights of bands": ("MelWeightMatrix", [], [np.int64(8), np.int64(64), np.int64(8000), np.float32(20),
+        np.float32(3900)], {}),
+    "mean pool of volumes": ("AveragePool", [VOLUME], [], {"kernel_shape": [2, 3, 2], "strides": [1, 2, 2]}),
     "transposed conv": ("ConvTranspose", [IMAGE], [_real(4, 3, 3, 3)], {"strides": [2, 2], "output_padding": [1, 0]}),
     "transposed conv, shape": ("ConvTranspose", [IMAGE], [_real(4, 2, 3, 3)],
         {"strides": [2, 2], "output_shape": [12, 16]}),

@@ -58,6 +58,7 @@ def fixed(array: Array) -> Array:
 
 X = f(2, 5)
 IMAGE = f(1, 5, 6, 3)
+CUBE = f(1, 4, 3, 5, 2)
 INTS = np.array([[7, -7, 6], [-6, 0, 5]], np.int32)
 
 UNARY: dict[str, tuple[Array, Any]] = {
@@ -183,6 +184,26 @@ CASES: dict[str, tuple[list[Any], dict[str, Any], Any]] = {
         [RAMP.copy()],
         {"ksize": [1, 3, 3, 1], "strides": [1, 3, 3, 1], "padding": "SAME"},
         np.array([5.5, 7.5, 25.5, 27.5]).reshape(1, 2, 2, 1),
+    ),
+    "Conv3D": (
+        [CUBE, fixed(f(2, 1, 3, 2, 3))],
+        {"padding": "VALID", "strides": [1, 2, 1, 1, 1]},
+        np.einsum(
+            "ndhwcijk,ijkco->ndhwo",
+            np.lib.stride_tricks.sliding_window_view(CUBE, (2, 1, 3), (1, 2, 3))[:, ::2],
+            f(2, 1, 3, 2, 3),
+        ),
+    ),
+    "BitwiseAnd": ([fixed(np.array([12, -1, 7], np.int32)), np.array([10, 5, -8], np.int32)], {}, [8, 5, 0]),
+    "MaxPool3D": (
+        [CUBE],
+        {"ksize": [1, 2, 2, 2, 1], "strides": [1, 2, 1, 2, 1], "padding": "VALID"},
+        np.lib.stride_tricks.sliding_window_view(CUBE, (2, 2, 2), (1, 2, 3))[:, ::2, :, ::2].max((5, 6, 7)),
+    ),
+    "AvgPool3D": (
+        [np.ones((1, 3, 2, 2, 1), np.float32)],
+        {"ksize": [1, 2, 2, 2, 1], "strides": [1, 1, 1, 1, 1], "padding": "SAME"},
+        np.ones((1, 3, 2, 2, 1)),
     ),
     "MatMul": ([f(4, 3), fixed(f(4, 2))], {"transpose_a": True}, f(4, 3).T @ f(4, 2)),
     "BatchMatMulV2": ([f(2, 3, 4), f(1, 5, 4)], {"adj_y": True}, f(2, 3, 4) @ f(1, 5, 4).transpose(0, 2, 1)),
@@ -345,6 +366,14 @@ def test_positions_of_what_is_true(level: float) -> None:
     got = run(model(nodes, {"level": np.float32(level)}), {"x": X})
     np.testing.assert_array_equal(got["n"], 2 * (X > level).sum())
     np.testing.assert_array_equal(got["rows"], X[level < X])
+
+
+@pytest.mark.parametrize("kind", ["float32", "int32"])
+def test_different_elements_as_they_come(kind: str) -> None:
+    row = np.array([5, 3, 5, -1, 3, 9, 9, 5], kind)
+    values, places = of("Unique", row, results=2)
+    np.testing.assert_array_equal(values, [5, 3, -1, 9])
+    np.testing.assert_array_equal(places, [0, 1, 0, 2, 1, 3, 3, 0])
 
 
 @pytest.mark.parametrize("size", [6, 5])

@@ -184,3 +184,31 @@ def test_a_sequence_is_one_node_however_long() -> None:
         data = single("UNIDIRECTIONAL_SEQUENCE_RNN", [f(1, steps, 3), *weights], [f(1, steps, 5)], 1, time_major=False)
         assert [node.op.name for node in read_model(data).nodes].count("recurrent") == 1
         assert len(read_model(data).nodes) < 9
+
+
+@pytest.mark.parametrize(
+    ("body", "start", "shape", "options"),
+    [
+        ("STABLEHLO_ADD", 0.0, (3, 2), {"padding": [1, 0, 0, 0]}),
+        ("STABLEHLO_MAXIMUM", -3.0, (5, 3), {"padding": [1, 1, 1, 0], "base_dilations": [2, 1]}),
+        ("STABLEHLO_MULTIPLY", 1.0, (2, 2), {"window_strides": [2, 1], "window_dilations": [1, 2]}),
+    ],
+)
+def test_windows_whose_reduction_is_a_subgraph(
+    body: str, start: float, shape: tuple[int, int], options: dict[str, list[int]]
+) -> None:
+    ones = {"window_strides": [1, 1], "window_dilations": [1, 1], "base_dilations": [1, 1], "padding": [0] * 4}
+    sizes = {"window_dimensions": [2, 3 if "window_dilations" not in options else 2]}
+    w = Writer()
+    x, first, y = w.input("x", (3, 4)), w.constant("first", start), w.tensor("y", shape)
+    w.node("STABLEHLO_REDUCE_WINDOW", [x, first], [y], **{**ones, **sizes, **options}, body_subgraph_index=1)
+    w.graph.outputs = [y]
+    w.begin_subgraph()
+    a, b, c = w.input("a", ()), w.input("b", ()), w.tensor("c", ())
+    w.node(body, [a, b], [c])
+    w.graph.outputs = [c]
+    data, given = w.finish(), real(3, 4)
+    want = judged(data, [given])[0]
+    got = computed(read_model(data), [given])[0]
+    assert got.shape == want.shape
+    np.testing.assert_allclose(got, want, atol=1e-6)

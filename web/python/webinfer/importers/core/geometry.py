@@ -32,6 +32,13 @@ def image_pads(
     return top, bottom, left, right
 
 
+def volume_pads(
+    shape: Sequence[int], window: Sequence[int], stride: Sequence[int], dilation: Sequence[int] = (1, 1, 1)
+) -> list[tuple[int, int]]:
+    """Padding before and after each axis of volumes so that they have SAME sizes. Shapes:  shape [N, D, H, W, C]"""
+    return [same_pads(*each) for each in zip(shape[1:4], window, stride, dilation, strict=True)]
+
+
 def check_window(op: BaseOperation, numbers: dict[str, int]) -> tuple[int, ...]:
     """Strides, dilations or window sizes, by option; each at least 1 and small enough for 32-bit arithmetic."""
     for name, number in numbers.items():
@@ -54,6 +61,19 @@ def transposed_pads(
     before = max((windows - 1) * stride + window - outputs, 0) // 2
     after = (size - 1) * stride + window - before - outputs
     return before, max(after, 0), max(-after, 0)
+
+
+def transposed_volume_pads(
+    op: BaseOperation, same: bool, shape: Sequence[int], outputs: Sequence[int], window: Sequence[int],
+    stride: Sequence[int],
+) -> tuple[list[tuple[int, int]], list[int]]:  # fmt: skip
+    """`transposed_pads` of each axis of volumes: what to cut before and after it, and what to add.
+
+    Shapes:  shape [N, D, H, W, C]; outputs [D, H, W]
+    """
+    each = zip(shape[1:4], outputs, window, stride, strict=True)
+    found = [transposed_pads(op, same, *sizes) for sizes in each]
+    return [(before, after) for before, after, _ in found], [more for _, _, more in found]
 
 
 @dataclass(slots=True)

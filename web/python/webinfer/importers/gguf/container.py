@@ -21,6 +21,7 @@ MAGIC = b"GGUF"
 MAX_FACTS = 10_000  # of metadata
 MAX_ITEMS = 2_000_000  # of all lists of metadata together
 MAX_DIMENSIONS = 4
+WINDOW = 1 << 20  # bytes of a list of texts that are looked at together
 HEAD_BYTES = 4 << 20  # of a file that is not in memory, read first
 _NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 _TEXT, _LIST = 8, 9
@@ -115,19 +116,25 @@ class _Cursor:
         return [self.value(inner, depth + 1) for _ in range(count)]
 
     def _texts(self, count: int) -> list[str]:
-        """So many texts: vocabularies have a hundred thousand, so this loop does what `text` does, without calls."""
-        data, at, size, length_at = self._data, self.at, len(self._data), struct.Struct("<Q").unpack_from
-        found = []
-        for _ in range(count):
-            start = at + 8
-            if start > size:
-                raise self._short("a list of texts")
-            at = start + length_at(data, at)[0]
-            if at > size:
-                raise self._short("a text of a list")
-            found.append(str(data[start:at], "utf-8", "replace"))
-        self.at = at
-        return found
+        """So many texts: vocabularies have a hundred thousand, so they are found and decoded without calls for each."""
+        found: list[bytes] = []
+        length_at = struct.Struct("<Q").unpack_from
+        while len(found) < count:
+            window, at, before = bytes(self._data[self.at : self.at + WINDOW]), 0, len(found)
+            last = len(window) - 8
+            while at <= last and len(found) < count:
+                end = at + 8 + length_at(window, at)[0]
+                if end > len(window):
+                    break
+                found.append(window[at + 8 : end])
+                at = end
+            self.at += at
+            if len(found) == before:  # one that is longer than the window, or cut off
+                found.append(bytes(self.bytes()))
+        whole = b"\0".join(found)
+        if whole.count(b"\0") == count - 1:
+            return str(whole, "utf-8", "replace").split("\0")
+        return [str(text, "utf-8", "replace") for text in found]
 
     def _short(self, what: str) -> ModelFormatError:
         if len(self._data) < self._size:

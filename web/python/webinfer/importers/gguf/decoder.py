@@ -10,7 +10,7 @@ from webinfer.errors import ModelFormatError
 from webinfer.graph.ir import Constant, Graph, Node, Op, TensorType, Value, apply
 from webinfer.importers.gguf.architecture import Architecture
 from webinfer.importers.gguf.container import GgufFile, StoredTensor
-from webinfer.ops import gather, language, normalization
+from webinfer.ops import gather, language, movement, normalization
 from webinfer.ops.language import BlockAttrs, BlockType, CachedAttentionAttrs, NoAttrs
 
 
@@ -24,29 +24,47 @@ def output_names(rows: int) -> tuple[str, str, str]:
     return f"word_{rows}", f"logits_{rows}", f"hidden_{rows}"
 
 
-def decoder_graph(file: GgufFile, model: Architecture, rows: Sequence[int], capacity: int) -> Graph:
+def together_names(slot: int) -> tuple[str, str, str]:
+    """Of the part in which each row is another conversation: a row's place, its options, and the word that follows."""
+    return f"place_of_{slot}", f"options_of_{slot}", f"word_of_{slot}"
+
+
+TOGETHER_IDS = "ids_together"
+
+
+def cache_name(kind: str, block: int, slot: int = 0) -> str:
+    """The resident value with a block's "keys" or "values" of one conversation."""
+    return f"{kind}.{block}" if not slot else f"{kind}.{block}.{slot}"
+
+
+def decoder_graph(file: GgufFile, model: Architecture, rows: Sequence[int], capacity: int, together: int = 1) -> Graph:
     """A graph with one part for each number of rows; the cache holds `capacity` positions.
 
     `place` is the first row's position and how many rows count, `options` how a word is drawn (see `ops.language`).
+    With `together` conversations there is one part more, which reads a word of each; each has a cache of its own, and
+    the first one's is that of the other parts.
 
     Raises:  ModelFormatError naming a tensor that is missing or has other sizes
     """
-    return _Decoder(file, model, capacity).graph(rows)
+    return _Decoder(file, model, capacity, together).graph(rows)
 
 
 class _Decoder:
-    def __init__(self, file: GgufFile, model: Architecture, capacity: int) -> None:
-        self._file, self._model = file, model
+    def __init__(self, file: GgufFile, model: Architecture, capacity: int, together: int) -> None:
+        self._file, self._model, self._together = file, model, together
         self._constants: dict[str, Value] = {}
         self._nodes: list[Node] = []
         self._place = Value("place", language.PLACE)
         self._options = Value("options", TensorType((4,)))
-        shapes = language.cache_shapes(model.groups, model.head_width, capacity)
+        shapes = dict(
+            zip(("keys", "values"), language.cache_shapes(model.groups, model.head_width, capacity), strict=True)
+        )
         self._cache = [
-            tuple(
-                Value(f"{kind}.{i}", TensorType(shape)) for kind, shape in zip(("keys", "values"), shapes, strict=True)
-            )
-            for i in range(model.blocks)
+            [
+                tuple(Value(cache_name(kind, block, slot), TensorType(shape)) for kind, shape in shapes.items())
+                for block in range(model.blocks)
+            ]
+            for slot in range(together)
         ]
         speeds = struct.pack(f"<{len(model.speeds)}f", *model.speeds)
         self._speeds = Value("speeds", TensorType((len(model.speeds),)), Constant(memoryview(speeds), DType.FLOAT32))
@@ -56,43 +74,72 @@ class _Decoder:
         for count in rows:
             self._part(graph, count)
             graph.parts.append(len(self._nodes))
+        if self._together > 1:
+            self._part_together(graph)
+            graph.parts.append(len(self._nodes))
         graph.nodes = self._nodes
-        graph.resident = [value for pair in self._cache for value in pair]
+        graph.resident = [value for slot in self._cache for pair in slot for value in pair]
         return graph
 
     def _part(self, graph: Graph, rows: int) -> None:
         ids, last = input_names(rows)
         given = Value(ids, TensorType((rows,), DType.INT32)), Value(last, TensorType((1,), DType.INT32))
         graph.inputs += given
-        table = self._matrix("token_embd.weight", self._model.words, self._model.width)
-        x = self._node(language.BLOCK_ROWS, [table[0], given[0]], table[1], "token_embd")
-        for block in range(self._model.blocks):
-            x = self._block(x, block)
-        hidden = self._norm(x, "output_norm.weight")
+        hidden = self._blocks(given[0], [self._place], self._place)
         one = self._node(gather.GATHER, [hidden, given[1]], gather.GatherAttrs(0), "last row")
-        head = "output.weight" if "output.weight" in self._file.tensors else "token_embd.weight"
-        logits = self._product(one, head, self._model.words)
+        logits = self._logits(one)
         word = self._node(language.SAMPLE, [logits, self._options], NoAttrs(), "sample")
         for value, name in zip((word, logits, hidden), output_names(rows), strict=True):
             value.name = name
             graph.outputs.append(value)
 
-    def _block(self, x: Value, block: int) -> Value:
+    def _part_together(self, graph: Graph) -> None:
+        """Every product reads its weights once for all conversations; only attention looks at one after the other."""
+        ids = Value(TOGETHER_IDS, TensorType((self._together,), DType.INT32))
+        names = [together_names(slot) for slot in range(self._together)]
+        places = [Value(place, language.PLACE) for place, _, _ in names]
+        options = [Value(name, TensorType((4,))) for _, name, _ in names]
+        graph.inputs += [ids, *places, *options]
+        logits = self._logits(self._blocks(ids, places, None))
+        for slot, (_, _, name) in enumerate(names):
+            word = self._node(language.SAMPLE, [self._row(logits, slot), options[slot]], NoAttrs(), f"sample {slot}")
+            word.name = name
+            graph.outputs.append(word)
+
+    def _row(self, x: Value, row: int) -> Value:
+        attrs = movement.SliceAttrs((row, 0), (1, x.type.shape[1]), (1, 1))
+        return self._node(movement.SLICE, [x], attrs, f"row {row}")
+
+    def _blocks(self, ids: Value, places: Sequence[Value], place: Value | None) -> Value:
+        """The last block's result, normed; with several places each row is another conversation's."""
+        table = self._matrix("token_embd.weight", self._model.words, self._model.width)
+        x = self._node(language.BLOCK_ROWS, [table[0], ids], table[1], "token_embd")
+        for block in range(self._model.blocks):
+            x = self._block(x, block, places, place)
+        return self._norm(x, "output_norm.weight")
+
+    def _logits(self, x: Value) -> Value:
+        head = "output.weight" if "output.weight" in self._file.tensors else "token_embd.weight"
+        return self._product(x, head, self._model.words)
+
+    def _block(self, x: Value, block: int, places: Sequence[Value], place: Value | None) -> Value:
         m, at = self._model, f"blk.{block}."
         row = m.groups * m.head_width
         normed = self._norm(x, f"{at}attn_norm.weight")
         sizes = {"q": m.heads * m.head_width, "k": row, "v": row}
-        q, k, v = (
-            self._product(normed, f"{at}attn_{name}.weight", size, place=self._place) for name, size in sizes.items()
-        )
+        qkv = [self._product(normed, f"{at}attn_{name}.weight", size, place=place) for name, size in sizes.items()]
         attrs = CachedAttentionAttrs(m.heads, m.groups, 2 * len(m.speeds), m.adjacent, m.head_width**-0.5)
-        inputs = [q, k, v, self._place, self._speeds, *self._cache[block]]
-        seen = self._node(language.CACHED_ATTENTION, inputs, attrs, f"{at}attention")
-        x = self._product(seen, f"{at}attn_output.weight", m.width, x, self._place)
+        rows = []
+        for slot, its_place in enumerate(places):
+            given = [self._row(value, slot) for value in qkv] if len(places) > 1 else qkv
+            inputs = [*given, its_place, self._speeds, *self._cache[slot][block]]
+            rows.append(self._node(language.CACHED_ATTENTION, inputs, attrs, f"{at}attention"))
+        seen = self._node(movement.CONCAT, rows, movement.ConcatAttrs(0), f"{at}rows") if len(rows) > 1 else rows[0]
+        x = self._product(seen, f"{at}attn_output.weight", m.width, x, place)
         normed = self._norm(x, f"{at}ffn_norm.weight")
-        gate, up = (self._product(normed, f"{at}ffn_{n}.weight", m.inner, place=self._place) for n in ("gate", "up"))
+        gate, up = (self._product(normed, f"{at}ffn_{n}.weight", m.inner, place=place) for n in ("gate", "up"))
         mixed = self._node(language.SWIGLU, [gate, up], NoAttrs(), f"{at}swiglu")
-        return self._product(mixed, f"{at}ffn_down.weight", m.width, x, self._place)
+        return self._product(mixed, f"{at}ffn_down.weight", m.width, x, place)
 
     def _node(self, op: Op, inputs: Sequence[Value | None], attrs: object, label: str) -> Value:
         node = apply(op, inputs, attrs, label)

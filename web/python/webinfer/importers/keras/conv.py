@@ -30,8 +30,8 @@ def _shown(op: Operation, y: Value, axes: int) -> Value:
     return activated(op, y)
 
 
-def _kernel(op: Operation, name: str, axes: int) -> Value:
-    """Weights [KH, KW, ., .]"""
+def kernel(op: Operation, name: str, axes: int) -> Value:
+    """Weights [KH, KW, ., .], of rows too."""
     w = op.weight(name, axes + 2)
     return w if axes == 2 else op.reshape(w, (1, *w.type.shape))
 
@@ -52,7 +52,8 @@ def _pads(op: Operation, x: Value, window: Sequence[int], stride: Pair, dilation
     return image_pads(x.type.shape, window, stride, dilation) if padding == "same" else (0, 0, 0, 0)
 
 
-def _attrs(op: Operation, x: Value, w: Value, axes: int, groups: int = 1) -> conv.Conv2dAttrs:
+def attributes(op: Operation, x: Value, w: Value, axes: int, groups: int = 1) -> conv.Conv2dAttrs:
+    """Strides, pads and dilation of a convolution. Shapes:  x [N, H, W, C], w [KH, KW, ., .]"""
     stride, dilation = _pair(op, "strides", axes), _pair(op, "dilation_rate", axes)
     top, bottom, left, right = _pads(op, x, w.type.shape[:2], stride, dilation)
     return conv.Conv2dAttrs(stride, (top, bottom, left, right), dilation, groups)
@@ -60,9 +61,9 @@ def _attrs(op: Operation, x: Value, w: Value, axes: int, groups: int = 1) -> con
 
 def _conv(axes: int) -> Convert:
     def convert(op: Operation) -> Value:
-        x, w = _image(op, axes), _kernel(op, "kernel", axes)
+        x, w = _image(op, axes), kernel(op, "kernel", axes)
         groups = x.type.shape[3] // max(w.type.shape[2], 1)
-        attrs = _attrs(op, x, w, axes, max(groups, 1))
+        attrs = attributes(op, x, w, axes, max(groups, 1))
         return _shown(op, op.emit(conv.CONV2D, [x, op.transpose(w, (3, 0, 1, 2)), op.bias()], attrs), axes)
 
     return convert
@@ -72,14 +73,14 @@ def _depthwise(axes: int, separable: bool = False) -> Convert:
     """Weights [KH, KW, C, M]; of a separable one there are others [1, 1, C*M, CO]."""
 
     def convert(op: Operation) -> Value:
-        x, w = _image(op, axes), _kernel(op, "depthwise_kernel", axes)
+        x, w = _image(op, axes), kernel(op, "depthwise_kernel", axes)
         if x.type.shape[3] != w.type.shape[2]:
             op.fail(f"it reads {x.type}, its weights {w.type.shape} do not fit")
         row = op.reshape(w, (1, *w.type.shape[:2], w.type.shape[2] * w.type.shape[3]))
         bias = op.bias()
-        y = op.emit(conv.DEPTHWISE_CONV2D, [x, row, None if separable else bias], _attrs(op, x, w, axes))
+        y = op.emit(conv.DEPTHWISE_CONV2D, [x, row, None if separable else bias], attributes(op, x, w, axes))
         if separable:
-            points = op.transpose(_kernel(op, "pointwise_kernel", axes), (3, 0, 1, 2))
+            points = op.transpose(kernel(op, "pointwise_kernel", axes), (3, 0, 1, 2))
             y = op.emit(conv.CONV2D, [y, points, bias], conv.Conv2dAttrs())
         return _shown(op, y, axes)
 
@@ -90,7 +91,7 @@ def _transposed(axes: int) -> Convert:
     """Weights [KH, KW, CO, CI]"""
 
     def convert(op: Operation) -> Value:
-        x, w, stride = _image(op, axes), _kernel(op, "kernel", axes), _pair(op, "strides", axes)
+        x, w, stride = _image(op, axes), kernel(op, "kernel", axes), _pair(op, "strides", axes)
         if _pair(op, "dilation_rate", axes) != (1, 1) or op.config.get("output_padding") is not None:
             op.refuse("dilation or output_padding")
         same = op.chosen("padding", ("valid", "same"), "valid") == "same"
@@ -169,6 +170,8 @@ CONVERTERS: dict[str, Convert] = {
     "Resizing": _resizing,
     "UpSampling1D": _upsampling_row,
     "UpSampling2D": _upsampling,
+    "GlobalAveragePooling3D": _global(reduce.REDUCE_MEAN, 3),
+    "GlobalMaxPooling3D": _global(reduce.REDUCE_MAX, 3),
     **{
         f"{name}{axes}D": make
         for axes in (1, 2)

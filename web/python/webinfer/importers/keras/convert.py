@@ -13,7 +13,16 @@ from webinfer.importers.core.course import Course, Unknown
 from webinfer.importers.core.operation import checked, convert_all
 from webinfer.importers.core.problems import Problems, Refusal
 from webinfer.importers.core.writer import GraphWriter, Shapes, check_names, unique_names
-from webinfer.importers.keras import conv, elementwise, movement, recurrent
+from webinfer.importers.keras import (
+    attention,
+    conv,
+    conv_recurrent,
+    elementwise,
+    movement,
+    preprocessing,
+    recurrent,
+    volumes,
+)
 from webinfer.importers.keras.model import MODELS, LayerInfo, ModelInfo, Reference, read_model, top_model
 from webinfer.importers.keras.operation import Context, Convert, Operation, Path, Weights
 from webinfer.importers.tfjs.model import damaged
@@ -79,6 +88,7 @@ def _walk(
         damaged(f"model {safe_name('/'.join(path))} reads {len(model.inputs)} values, is given {len(inputs)}")
     scope = {_key(reference): value for reference, value in zip(model.inputs, inputs, strict=True)}
     calls = {f"{name}:{i}": (layer, call) for name, layer in model.layers.items() for i, call in enumerate(layer.calls)}
+    named = {f"{name}:{i}": each for name, layer in model.layers.items() for i, each in enumerate(layer.named)}
     calls |= {f"{name}:0": (model.layers[name], []) for name, *_ in model.inputs if name in model.layers}
     outputs: dict[str, dict[str, int]] = {}  # keys that are read, by call
     for _, call in (*calls.values(), (None, model.outputs)):
@@ -97,7 +107,7 @@ def _walk(
             if not call and layer.name in given:
                 continue
             keys = [_key(reference) for reference in call]
-            op = Operation(context, layer, (*path, layer.name), scope, keys, outputs.get(name, {}))
+            op = Operation(context, layer, (*path, layer.name), scope, keys, outputs.get(name, {}), named.get(name, ()))
             convert = CONVERTERS.get(layer.kind)
             yield op, convert and _masked(convert), "" if convert is not None else "not supported"
 
@@ -182,8 +192,12 @@ def _sizes(layer: LayerInfo) -> Sizes:
 
 CONVERTERS: dict[str, Convert] = {
     **dict.fromkeys(MODELS, _nested),
+    **attention.CONVERTERS,
     **conv.CONVERTERS,
+    **conv_recurrent.CONVERTERS,
     **elementwise.CONVERTERS,
     **movement.CONVERTERS,
+    **preprocessing.CONVERTERS,
     **recurrent.CONVERTERS,
+    **volumes.CONVERTERS,
 }

@@ -33,7 +33,8 @@ JOINED = {
     "Subtract": ew.SUB,
 }  # fmt: skip
 _SAME = """ActivityRegularization AlphaDropout Dropout GaussianDropout GaussianNoise RandomBrightness RandomContrast
-RandomFlip RandomRotation RandomTranslation RandomZoom SpatialDropout1D SpatialDropout2D""".split()  # in use
+RandomFlip RandomHeight RandomRotation RandomTranslation RandomWidth RandomZoom SpatialDropout1D SpatialDropout2D
+SpatialDropout3D""".split()  # in use
 
 
 def function_name(described: Any) -> str:

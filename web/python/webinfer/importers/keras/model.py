@@ -13,18 +13,20 @@ from webinfer.importers.tfjs.model import damaged, part, parts
 SEQUENTIAL = "Sequential"
 MODELS = ("Functional", "Model", SEQUENTIAL)  # class names
 Reference = tuple[str, int, int]  # a layer, the number of one of its calls, and of a result
+Arguments = list[tuple[str, int, Any]]  # by name: how many values it stands for, or with none of them what it is
 _MAX_CALLS = 65536
 
 
 @dataclass(slots=True)
 class LayerInfo:
-    """One layer. `calls` holds for each call what it reads."""
+    """One layer. `calls` holds for each call what it reads, `named` what of that has a name, and other arguments."""
 
     index: int
     name: str
     kind: str
     config: Mapping[str, Any]
     calls: list[list[Reference]] = field(default_factory=list)
+    named: list[Arguments] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -75,7 +77,8 @@ def read_model(kind: str, config: Any) -> ModelInfo:
             layers[first.name], last = first, (first.name, 0, 0)
         layers[name] = layer
         if not chain:
-            layer.calls = [references(call) for call in part(each, "inbound_nodes", list, safe_name(name))]
+            nodes = part(each, "inbound_nodes", list, safe_name(name))
+            layer.calls, layer.named = [references(call) for call in nodes], [arguments(call) for call in nodes]
         elif last is not None:
             layer.calls = [[last]]
         last = (name, 0, 0)
@@ -116,6 +119,16 @@ def references(described: Any) -> list[Reference]:
                 each = each[3:]
             waiting.extend(reversed(each))
     return found
+
+
+def arguments(described: Any) -> Arguments:
+    """The arguments of a call that have names, in order, which stand behind those that have none."""
+    if isinstance(described, dict):
+        found = described.get("kwargs")
+    else:
+        first = described[0] if isinstance(described, list) and described else None
+        found = first[3] if isinstance(first, list) and len(first) > 3 else None
+    return [(name, len(references(each)), each) for name, each in found.items()] if isinstance(found, dict) else []
 
 
 def _counted(number: int) -> int:

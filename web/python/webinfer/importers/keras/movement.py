@@ -98,6 +98,7 @@ def _masking(op: Operation) -> Value:
 CONVERTERS: dict[str, Convert] = {
     "Cropping1D": _cropping(1),
     "Cropping2D": _cropping(2),
+    "Cropping3D": _cropping(3),
     "Embedding": _embedding,
     "Flatten": _flatten,
     "Masking": _masking,
@@ -106,4 +107,5 @@ CONVERTERS: dict[str, Convert] = {
     "Reshape": _reshape,
     "ZeroPadding1D": _padding(1),
     "ZeroPadding2D": _padding(2),
+    "ZeroPadding3D": _padding(3),
 }

@@ -45,6 +45,10 @@ class Weights:
             damaged(f"weight {safe_name(name or '')} has the type {self._strange[name or '']}")
         return None if name is None else self._values[name]
 
+    def holds(self, layer: str, own: str) -> bool:
+        """Whether some layer of this name has a weight of that one."""
+        return (layer, own) in self._named
+
     def _find(self, path: Path, own: str) -> str | None:
         for layer in reversed(path):  # what a wrapper holds may have the wrapper's name
             fitting = self._named.get((layer, own), [])
@@ -73,16 +77,18 @@ class Context:
 class Operation(BaseOperation):
     """A layer with what it reads as values."""
 
-    __slots__ = ("config", "context", "index_of", "path")
+    __slots__ = ("config", "context", "index_of", "named", "path", "positional")
     wrong = (ModelFormatError, *WRONG_ARGUMENTS)
     scope: dict[str, Value]
 
     def __init__(
         self, context: Context, info: LayerInfo, path: Path, scope: dict[str, Value], inputs: Sequence[str],
-        outputs: Mapping[str, int],
+        outputs: Mapping[str, int], named: Sequence[tuple[str, int, Any]] = (),
     ) -> None:  # fmt: skip
         super().__init__(context.writer, scope, info.kind, info.index, inputs, list(outputs))
         self.context, self.config, self.path, self.index_of = context, info.config, path, outputs
+        self.positional = max(len(inputs) - sum(count for _, count, _ in named), 0)
+        self.named = named
 
     @property
     def what(self) -> str:
@@ -107,6 +113,19 @@ class Operation(BaseOperation):
         """Which steps of the first value count, if a layer said so."""
         return self.context.masks.get(self.value(0))
 
+    def argument(self, name: str) -> Value | None:
+        """A value that the call has under this name, in float32; None if it has none."""
+        first = self.positional
+        for own, count, _ in self.named:
+            if own == name and count == 1:
+                return self.real(first)
+            first += count
+        return None
+
+    def plain(self, name: str) -> bool:
+        """Whether the call says yes to something under this name."""
+        return any(own == name and not count and bool(each) for own, count, each in self.named)
+
     # ---- weights and options
 
     def weight(self, name: str, rank: int = 1) -> Value:
@@ -116,6 +135,14 @@ class Operation(BaseOperation):
             self.fail(f"the manifest of weights lists no {name} of it")
         if found.type.rank != rank:
             self.fail(f"its {name} has shape {found.type.shape}, needs rank {rank}")
+        return self.cast(found, DType.FLOAT32)
+
+    def inner_weight(self, layer: str, name: str, rank: int) -> Value:
+        """A weight in float32 of a layer inside this one."""
+        found = self.context.weights.of((*self.path, layer), name)
+        if found is None or found.type.rank != rank:
+            held = "none" if found is None else str(found.type.shape)
+            self.fail(f"its {layer} has weights {name} {held}, needs rank {rank}")
         return self.cast(found, DType.FLOAT32)
 
     def bias(self) -> Value | None:

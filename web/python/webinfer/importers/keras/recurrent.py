@@ -5,12 +5,15 @@ Source:  keras v2.15, layers/rnn; what the gates are called and in which order t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Value
+from webinfer.graph.printer import safe_name
 from webinfer.importers.core.recurrent import SHOWN, StepCell, product, unrolled
 from webinfer.importers.keras.elementwise import activated, function_name
 from webinfer.importers.keras.operation import Convert, Operation
-from webinfer.importers.tfjs.model import part
+from webinfer.importers.tfjs.model import part, parts
 from webinfer.ops import elementwise as ew
 from webinfer.ops import movement as mv
 from webinfer.ops.recurrent import RECURRENT, Cell, RecurrentAttrs
@@ -50,11 +53,23 @@ def _states(op: Operation, count: int, shape: tuple[int, int]) -> list[Value]:
         if len(op.inputs) != count + 1:
             op.fail(f"{len(op.inputs) - 1} states are given, it has {count}")
         return [op.reshape(op.real(i + 1), shape) for i in range(count)]
+    return kept(op, count, shape)
+
+
+def kept(op: Operation, count: int, shape: tuple[int, ...]) -> list[Value]:
+    """The states that the last run left, or zeros."""
     zeros = op.zeros(shape, DType.FLOAT32)
     if op.flag("stateful"):
         first = memoryview(bytes(zeros.type.nbytes))
         return [op.writer.variables.read(f"{'/'.join(op.path)}/{i}", zeros.type, first) for i in range(count)]
     return [zeros] * count
+
+
+def last_states(op: Operation, states: Sequence[Value]) -> None:
+    """Keeps the states for the next run, if the layer says so."""
+    if op.flag("stateful"):
+        for i, state in enumerate(states):
+            op.writer.variables.write(f"{'/'.join(op.path)}/{i}", state, None)
 
 
 def _recurrent(op: Operation) -> list[Value]:
@@ -82,15 +97,39 @@ def _recurrent(op: Operation) -> list[Value]:
         functions = [g] if cell is Cell.RNN else [f, g, g][: 3 if cell is Cell.LSTM else 2]
         found = unrolled(StepCell(op, cell, r, past, functions, after), sums, states, backward, turned)
     every, *last = found
-    if op.flag("stateful"):
-        for i, state in enumerate(last):
-            op.writer.variables.write(f"{'/'.join(op.path)}/{i}", state, None)
+    last_states(op, last)
     every = op.transpose(every, (1, 0, 2))
     if sequences and backward and "positions" not in op.config:  # as the steps were taken
         every = op.emit(mv.REVERSE, [every], mv.ReverseAttrs((1,)))
     if sequences and mask is not None:
         op.context.masks[every] = mask
     return [every if sequences else last[0], *(last if op.flag("return_state") else ())]
+
+
+def _cells(op: Operation) -> list[Value]:
+    """A cell, or several that read each other, at each step: as many layers in a row compute the same."""
+    cell = part(op.config, "cell", dict, op.what)
+    settings = part(cell, "config", dict, op.what)
+    stacked = cell.get("class_name") == "StackedRNNCells"
+    cells = parts(settings, "cells", dict, op.what) if stacked else [cell]
+    if len(cells) > 1 and (len(op.inputs) > 1 or op.flag("return_state")):
+        op.refuse("states of several cells that are given or returned")
+    values, results = op.values(), list[Value]()
+    for i, each in enumerate(cells):
+        kind, own = str(each.get("class_name")), part(each, "config", dict, op.what)
+        if not kind.endswith("Cell"):
+            op.refuse(f"{safe_name(kind)} as a cell")
+        numbered = f"RNNCell_{i}"  # as TensorFlow.js names what the weights of several belong to
+        name = numbered if op.context.weights.holds(numbered, "kernel") else str(own.get("name") or kind)
+        rest = {} if i == len(cells) - 1 else {"return_sequences": True, "return_state": False}
+        changed = {key: op.flag(key) for key in ("return_sequences", "return_state", "stateful", "time_major")}
+        layer = {"class_name": kind.removesuffix("Cell"), "config": own}
+        backward = op.flag("go_backwards") and i == 0  # the others read what it has turned
+        results = op.inner(layer, name, values, go_backwards=backward, **{**changed, **rest})
+        values = results[:1]
+    if not results:
+        op.fail("it has no cells")
+    return results
 
 
 def _bidirectional(op: Operation) -> list[Value]:
@@ -128,5 +167,6 @@ def _distributed(op: Operation) -> Value:
 CONVERTERS: dict[str, Convert] = {
     **dict.fromkeys(KINDS, _recurrent),
     "Bidirectional": _bidirectional,
+    "RNN": _cells,
     "TimeDistributed": _distributed,
 }

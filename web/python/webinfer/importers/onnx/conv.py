@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from webinfer.graph.ir import Value
+from webinfer.importers.core import volumes
 from webinfer.importers.core.geometry import check_window, same_pads
 from webinfer.importers.onnx.operation import Convert, Operation
 from webinfer.ops import conv
@@ -84,8 +85,14 @@ def _conv(op: Operation) -> Value:
     kernel = op.wholes("kernel_shape", w.type.shape[2:]) or ()
     if kernel != w.type.shape[2:]:
         op.fail(f"kernel_shape {kernel} is not that of the weights {w.type.shape}")
-    y = convolve(op, flat(op, x), w, op.optional(2), window(op, x.type.shape[1:-1], kernel), op.whole("group", 1))
-    return unflat(op, y, rank)
+    geometry, groups = window(op, x.type.shape[1:-1], kernel), op.whole("group", 1)
+    if rank == 5:
+        _, strides, dilations, pads = geometry
+        wide = op.transpose(w, (0, 2, 3, 4, 1))
+        return op.channels_first(
+            volumes.convolve(op, x, wide, op.optional(2), strides, pads, dilations, check_groups(op, x, groups))
+        )
+    return unflat(op, convolve(op, flat(op, x), w, op.optional(2), geometry, groups), rank)
 
 
 def convolve(op: Operation, x: Value, w: Value, bias: Value | None, geometry: Window, groups: int) -> Value:
@@ -97,6 +104,13 @@ def convolve(op: Operation, x: Value, w: Value, bias: Value | None, geometry: Wi
         return op.emit(conv.DEPTHWISE_CONV2D, [x, _filter(op, w, (1, 2, 3, 0)), bias], attrs)
     attrs = conv.Conv2dAttrs(stride, four(pads), dilation, groups)
     return op.emit(conv.CONV2D, [x, _filter(op, w, (0, 2, 3, 1)), bias], attrs)
+
+
+def check_groups(op: Operation, x: Value, groups: int) -> int:
+    """The groups themselves, which must divide the channels."""
+    if groups < 1 or x.type.shape[-1] % groups:
+        op.fail(f"{groups} groups do not divide the channels of {x.type}")
+    return groups
 
 
 def _conv_transpose(op: Operation) -> Value:
@@ -119,6 +133,12 @@ def _conv_transpose(op: Operation) -> Value:
         after[i] = max(-end, 0)
     cut = [(max(p, 0), max(q, 0)) for p, q in pads]
     more = tuple(e + a for e, a in zip(extra, after, strict=True))
+    if rank == 5:
+        wide = op.transpose(w, (1, 2, 3, 4, 0))
+        groups = check_groups(op, x, groups)
+        return op.channels_first(
+            volumes.convolve_transposed(op, x, wide, op.optional(2), strides, cut, more, dilations, groups)
+        )
     attrs = conv.ConvTranspose2dAttrs(
         pair(strides), four(cut), pair(dilations), groups, (0, more[0]) if count == 1 else (more[0], more[1])
     )

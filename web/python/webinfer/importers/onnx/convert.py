@@ -22,6 +22,7 @@ from webinfer.importers.onnx import (
     bits,
     control,
     conv,
+    deformed,
     elementwise,
     gather,
     grouped_attention,
@@ -53,9 +54,9 @@ from webinfer.importers.onnx.operation import Attributes, Context, Convert, Oper
 from webinfer.importers.onnx.tensors import DTYPES, External, constant_of, dtype_of
 
 _FAMILIES = (
-    attention, bits, control, conv, elementwise, gather, grouped_attention, loss, matmul, movement, normalization,
-    pattern, pool, quantized, recurrent, reduce, regions, resize, sampling, scan, sequences, shape_family, signal,
-    softmax, stored, suppression,
+    attention, bits, control, conv, deformed, elementwise, gather, grouped_attention, loss, matmul, movement,
+    normalization, pattern, pool, quantized, recurrent, reduce, regions, resize, sampling, scan, sequences,
+    shape_family, signal, softmax, stored, suppression,
 )  # fmt: skip
 CONVERTERS: dict[str, Convert] = {name: row for family in _FAMILIES for name, row in family.CONVERTERS.items()}
 OLDEST, NEWEST = 7, 28  # opsets of ONNX itself

@@ -7,6 +7,7 @@ import math
 
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Op, Value
+from webinfer.importers.core.limits import MAX_DECIDING
 from webinfer.importers.core.narrow import narrowed
 from webinfer.importers.onnx.operation import Convert, Operation
 from webinfer.importers.onnx.tensors import dtype_of
@@ -113,14 +114,34 @@ def _whole_power(op: Operation, x: Value, exponent: float) -> Value:
 
 
 def _mod(op: Operation) -> Value:
-    """The rest of a division; with `fmod` it has the sign of the dividend."""
-    if not op.whole("fmod", 0):
-        if op.kind.is_float:
-            op.refuse("the rest of floats")
-        return op.together(lambda a, b: op.binary(ew.FLOOR_MOD, a, b), 0, 1)
+    """The rest of a division; with `fmod` it has the sign of the dividend.
+
+    Of floats it is exact as long as the quotient is small.
+    """
     if op.kind.is_float:
-        op.refuse("fmod of floats")
+        return op.together(lambda a, b: _float_mod(op, a, b, bool(op.whole("fmod", 0))), 0, 1)
+    if not op.whole("fmod", 0):
+        return op.together(lambda a, b: op.binary(ew.FLOOR_MOD, a, b), 0, 1)
     return op.together(lambda a, b: _cut_mod(op, a, b), 0, 1)
+
+
+def _float_mod(op: Operation, a: Value, b: Value, cut: bool) -> Value:
+    zero = op.scalar_of(0.0, a.type.dtype)
+    x, y = (op.unary(ew.ABS, a), op.unary(ew.ABS, b)) if cut else (a, b)
+    rest = op.binary(ew.FLOOR_MOD, x, y)
+    small = b.constant is not None and b.constant.sparsity is None and b.type.size <= MAX_DECIDING
+    if not small or not all(map(math.isfinite, b.numbers())):  # what is infinite leaves the dividend, or is the rest
+        far = op.binary(ew.LOGICAL_AND, op.unary(ew.IS_INFINITE, b), op.unary(ew.LOGICAL_NOT, _no_number(op, a)))
+        apart = op.binary(ew.LESS, op.binary(ew.MUL, op.unary(ew.SIGN, x), op.unary(ew.SIGN, y)), zero)
+        rest = op.emit(ew.WHERE, [far, op.emit(ew.WHERE, [apart, y, x], NoAttrs()), rest], NoAttrs())
+    if not cut:
+        return rest
+    return op.emit(ew.WHERE, [op.binary(ew.LESS, a, zero), op.unary(ew.NEG, rest), rest], NoAttrs())
+
+
+def _no_number(op: Operation, x: Value) -> Value:
+    """Where x is infinite or NaN."""
+    return op.binary(ew.LOGICAL_OR, op.unary(ew.IS_NAN, x), op.unary(ew.IS_INFINITE, x))
 
 
 def _cut_mod(op: Operation, a: Value, b: Value) -> Value:

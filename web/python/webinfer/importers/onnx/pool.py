@@ -9,13 +9,14 @@ from typing import Any
 
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Op, Value
-from webinfer.importers.core.limits import within
+from webinfer.importers.core import volumes
+from webinfer.importers.core.limits import check_bytes, within
 from webinfer.importers.onnx.conv import flat, four, pair, unflat, window
 from webinfer.importers.onnx.layouts import arranged
 from webinfer.importers.onnx.operation import Convert, Operation
 from webinfer.ops import elementwise as ew
+from webinfer.ops import gather, pool
 from webinfer.ops import movement as mv
-from webinfer.ops import pool
 from webinfer.ops import reduce as red
 
 _MOST_POSITIONS = 2**22
@@ -53,20 +54,13 @@ def _attrs(
 
 
 def _pooled(op: Operation, kind: Op, x: Value, *geometry: Any) -> Value:
-    """The pooling of an image of one to three axes; of three, planes first, then what lies behind each other."""
+    """The pooling of an image of one to three axes."""
     kernel, strides, dilations, pads = ([*numbers] for numbers in geometry)
     if len(kernel) < 3:
         return unflat(op, op.emit(kind, [flat(op, x)], _attrs(kernel, strides, dilations, pads)), x.type.rank)
     if len(kernel) > 3:
         op.refuse(f"windows over {len(kernel)} axes")
-    n, d, h, w, c = x.type.shape
-    planes = op.reshape(x, (n * d, h, w, c))
-    y = op.emit(kind, [planes], _attrs(kernel[1:], strides[1:], dilations[1:], pads[1:]))
-    _, high, wide, _ = y.type.shape
-    columns = op.reshape(y, (n, d, high * wide, c))
-    attrs = pool.Pool2dAttrs((kernel[0], 1), (strides[0], 1), (*pads[0], 0, 0), (dilations[0], 1))
-    y = op.emit(kind, [columns], attrs)
-    return op.channels_first(op.reshape(y, (n, y.type.shape[1], high, wide, c)))
+    return op.channels_first(volumes.pooled(op, kind, x, kernel, strides, pads, dilations))
 
 
 def _max_pool(op: Operation) -> Value | list[Value]:
@@ -102,6 +96,29 @@ def _with_positions(op: Operation, x: Value, sizes: tuple[int, ...], attrs: pool
     images = op.constant([i * math.prod(sizes) for i in range(n * c)], DType.INT32, (n, 1, 1, c))
     whole = op.cast(op.binary(ew.ADD, found, images), DType.INT64)
     return [op.channels_first(y), op.channels_first(whole)]
+
+
+def _max_unpool(op: Operation) -> Value:
+    """Elements put back where a pooling found them, zeros elsewhere; a larger result has more zeros at its ends."""
+    x, places = op.value(0), op.value(1)
+    if x.type.shape != places.type.shape or x.type.rank < 3:
+        op.fail(f"positions {places.type} do not fit {x.type}")
+    count = x.type.rank - 2
+    kernel, zeros = op.wholes("kernel_shape") or (), (0,) * (2 * count)
+    strides, pads = op.wholes("strides", (1,) * count) or (), op.wholes("pads", zeros) or ()
+    if not len(kernel) == len(strides) == count or len(pads) != 2 * count:
+        op.fail(f"kernel {kernel}, strides {strides}, pads {pads} do not fit {count} axes")
+    sides = zip(x.type.shape[2:], kernel, strides, pads[:count], pads[count:], strict=True)
+    shape = (*x.type.shape[:2], *((d - 1) * t + k - before - after for d, k, t, before, after in sides))
+    check_bytes(shape, x.type.dtype, op.what)
+    wanted = op.integers(2) if op.optional(2) is not None else shape
+    if len(wanted) != len(shape) or min(shape) < 1 or any(a < b for a, b in zip(wanted, shape, strict=True)):
+        op.refuse(f"a result of {wanted} for {shape}")
+    flat = [op.reshape(v, (x.type.size,)) for v in (places, x)]
+    blank = op.expand(op.scalar_of(0, x.type.dtype), (math.prod(shape),))
+    y = op.reshape(op.emit(gather.SCATTER_ELEMENTS, [blank, *flat], gather.ElementsAttrs(0)), shape)
+    after = tuple(a - b for a, b in zip(wanted, shape, strict=True))
+    return op.emit(mv.PAD, [y], mv.PadAttrs((0,) * len(shape), after)) if any(after) else y
 
 
 def _average_pool(op: Operation) -> Value:
@@ -177,4 +194,5 @@ CONVERTERS: dict[str, Convert] = {
     "LRN": _lrn,
     "LpPool": _lp_pool,
     "MaxPool": _max_pool,
+    "MaxUnpool": _max_unpool,
 }

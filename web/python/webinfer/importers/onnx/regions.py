@@ -10,11 +10,10 @@ import math
 
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Op, Value
-from webinfer.importers.core.chosen import places
+from webinfer.importers.core.distinct import distinct
 from webinfer.importers.core.limits import MAX_READ, within
 from webinfer.importers.onnx.operation import Convert, Operation
-from webinfer.importers.onnx.scan import reversed_order
-from webinfer.ops import conv, gather, reduce, scan
+from webinfer.ops import conv, gather, reduce
 from webinfer.ops import elementwise as ew
 from webinfer.ops.registry import NoAttrs
 
@@ -117,31 +116,8 @@ def _unique(op: Operation) -> list[Value]:
     x = op.value(0)
     if "axis" in op.attributes and x.type.rank != 1:
         op.refuse("different rows")
-    if x.type.dtype not in (DType.FLOAT32, DType.INT32, DType.INT64) or not x.type.size:
-        op.refuse(f"different elements of {x.type}")
-    size = x.type.size
-    flat = op.reshape(x, (size,))
-    turned, order = op.emit_all(scan.TOP_K, [reversed_order(op, flat)], scan.TopKAttrs(size))
-    held = op.constant([True], DType.BOOL)
-    if size > 1:
-        changed = op.binary(ew.NOT_EQUAL, op.cut(turned, 0, 1, size - 1), op.cut(turned, 0, 0, size - 1))
-        held = op.concat([held, changed], 0)
-    starts = places(op, held)
-    count = starts.type.size
-    rank = op.emit(scan.CUMULATIVE_SUM, [op.cast(held, DType.INT32)], scan.CumulativeSumAttrs(0))
-    rank = op.binary(ew.SUB, rank, op.constant([1], DType.INT32))
-    ends = op.concat([op.cut(starts, 0, 1, count - 1), op.constant([size], DType.INT32)], 0)
-    counts = op.binary(ew.SUB, ends, starts)
-    values, first = (_at(op, v, starts) for v in (turned, order))
-    zeros = op.zeros((size,), DType.INT32)
-    back = op.emit(gather.SCATTER_ELEMENTS, [zeros, order, rank], gather.ElementsAttrs(0))
-    if not op.whole("sorted", 1):
-        _, again = op.emit_all(scan.TOP_K, [reversed_order(op, first)], scan.TopKAttrs(count))
-        values, first, counts = (_at(op, v, again) for v in (values, first, counts))
-        none, numbers = op.zeros((count,), DType.INT32), op.constant(range(count), DType.INT32)
-        now = op.emit(gather.SCATTER_ELEMENTS, [none, again, numbers], gather.ElementsAttrs(0))
-        back = _at(op, now, back)
-    return [reversed_order(op, values), *(op.cast(v, DType.INT64) for v in (first, back, counts))]
+    values, *others = distinct(op, op.reshape(x, (x.type.size,)), bool(op.whole("sorted", 1)))
+    return [values, *(op.cast(v, DType.INT64) for v in others)]
 
 
 def _at(op: Operation, x: Value, positions: Value) -> Value:

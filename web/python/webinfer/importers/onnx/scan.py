@@ -9,6 +9,7 @@ from webinfer.dtypes import DType
 from webinfer.graph.ir import Value
 from webinfer.importers.core.axes import running_product
 from webinfer.importers.core.chosen import places
+from webinfer.importers.core.distinct import reversed_order
 from webinfer.importers.core.limits import MAX_TIME_STEPS, within
 from webinfer.importers.onnx.attention import repeat_heads, split_heads
 from webinfer.importers.onnx.conv import convolve
@@ -31,11 +32,6 @@ def _cumulative_sum(op: Operation) -> Value:
 def _cumulative_product(op: Operation) -> Value:
     x, exclusive, backward = op.value(0), bool(op.whole("exclusive", 0)), bool(op.whole("reverse", 0))
     return running_product(op, x, op.axis(op.integer(1), x.type.rank), exclusive, backward)
-
-
-def reversed_order(op: Operation, x: Value) -> Value:
-    """Numbers of which the smallest is the largest; twice, they are as they were."""
-    return op.unary(ew.NEG, x) if x.type.dtype.is_float else op.binary(ew.BIT_XOR, x, op.constant([-1], x.type.dtype))
 
 
 def _top_k(op: Operation) -> list[Value]:

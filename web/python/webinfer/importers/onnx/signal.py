@@ -1,6 +1,6 @@
 """ONNX's Fourier transforms, as products with constant waves.
 
-Source:  onnx v1.23, DFT-20, STFT-17
+Source:  onnx v1.23, DFT-20, STFT-17, MelWeightMatrix-17
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ from webinfer.dtypes import DType
 from webinfer.graph.ir import Value
 from webinfer.importers.core.limits import within
 from webinfer.importers.onnx.operation import Convert, Operation
+from webinfer.importers.onnx.tensors import dtype_of
 from webinfer.ops import elementwise as ew
 from webinfer.ops import gather
 from webinfer.ops import matmul as mm
 
 LONGEST = 1024  # elements of a transform
+_MOST_BINS = 2**14
 
 
 def _waves(op: Operation, inputs: int, size: int, outputs: int, inverse: bool) -> Value:
@@ -49,18 +51,61 @@ def transformed(op: Operation, x: Value, size: int, inverse: bool, onesided: boo
     return op.reshape(y, (*outer, outputs, 2))
 
 
+def _real(op: Operation, x: Value, size: int) -> Value:
+    """The real signal of which x is half of the transform. Shapes:  x [..., L, 2] -> [..., size, 1]"""
+    *outer, length, parts = x.type.shape
+    within("elements of a Fourier transform", size, LONGEST, "use a shorter signal")
+    if parts != 2 or size < 1 or x.type.dtype is not DType.FLOAT32:
+        op.refuse(f"{size} elements of half a transform {x.type}")
+    used = min(length, size // 2 + 1)
+    x = op.cut(x, x.type.rank - 2, 0, used) if used < length else x
+    numbers: list[float] = []
+    for k in range(used):
+        scale = (1 if k == 0 or 2 * k == size else 2) / size
+        angles = [2 * math.pi * (k * i % size) / size for i in range(size)]
+        numbers += [scale * math.cos(a) for a in angles]
+        numbers += [-scale * math.sin(a) for a in angles]
+    waves = op.constant(numbers, DType.FLOAT32, (2 * used, size))
+    y = op.emit(mm.MATMUL, [op.reshape(x, (math.prod(outer), 2 * used)), waves], mm.MatmulAttrs())
+    return op.reshape(y, (*outer, size, 1))
+
+
+def _mel_weights(op: Operation) -> Value:
+    """What of each bin of a spectrum belongs to each band, whose sides are straight. Shapes:  [bins, bands]"""
+    bands, size, rate = (op.integer(i) for i in range(3))
+    ends = [2595 * math.log10(1 + float(op.scalar(i)) / 700) for i in (3, 4)]
+    if min(bands, size, rate) < 1 or max(bands, size) > _MOST_BINS:
+        op.fail(f"{bands} bands of {size} elements at {rate} a second")
+    step, bins = (ends[1] - ends[0]) / (bands + 2), size // 2 + 1
+    edges = [700 * (10 ** ((ends[0] + i * step) / 2595) - 1) for i in range(bands + 2)]
+    places = [int((size + 1) * edge // rate) for edge in edges]
+    if min(places) < 0 or max(places[1:]) > bins or max(places[1:-1], default=0) >= bins:
+        op.fail(f"bands up to bin {max(places)} of {bins}")
+    weights = [0.0] * (bins * bands)
+    for band, (low, middle, high) in enumerate(zip(places, places[1:], places[2:], strict=False)):
+        for i in range(low, middle + 1):
+            weights[i * bands + band] = (i - low) / (middle - low) if middle > low else 1.0
+        for i in range(middle, high if high > middle else middle):
+            weights[i * bands + band] = (high - i) / (high - middle)
+    dtype = dtype_of(op.whole("output_datatype", 1), "output_datatype").inner
+    return op.cast(op.constant(weights, DType.FLOAT32, (bins, bands)), dtype)
+
+
 def _dft(op: Operation) -> Value:
     x, inverse, onesided = op.value(0), bool(op.whole("inverse", 0)), bool(op.whole("onesided", 0))
     rank = x.type.rank
-    if rank < 2 or (inverse and onesided):
-        op.refuse(f"a one-sided inverse, or {x.type.shape}")
+    if rank < 2:
+        op.refuse(f"a transform of {x.type.shape}")
     wanted = op.integer(2) if op.optional(2) is not None else op.whole("axis", 1) if op.opset < 20 else -2
     axis = op.axis(wanted, rank)
     if axis == rank - 1:
         op.fail("the last axis holds real and imaginary parts")
-    size = op.integer(1) if op.optional(1) is not None else x.type.shape[axis]
+    half = inverse and onesided
+    usual = 2 * (x.type.shape[axis] - 1) if half else x.type.shape[axis]
+    size = op.integer(1) if op.optional(1) is not None else usual
     order = [i for i in range(rank - 1) if i != axis] + [axis, rank - 1]
-    y = transformed(op, op.transpose(x, order), size, inverse, onesided)
+    turned = op.transpose(x, order)
+    y = _real(op, turned, size) if half else transformed(op, turned, size, inverse, onesided)
     return op.transpose(y, [order.index(i) for i in range(rank)])
 
 
@@ -86,5 +131,6 @@ def _stft(op: Operation) -> Value:
 
 CONVERTERS: dict[str, Convert] = {
     "DFT": _dft,
+    "MelWeightMatrix": _mel_weights,
     "STFT": _stft,
 }

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from webinfer.graph.ir import Op, Value
+from webinfer.importers.core import volumes
 from webinfer.importers.core.einsum import einsum
-from webinfer.importers.core.geometry import check_window, image_pads, transposed_pads
+from webinfer.importers.core.geometry import check_window, image_pads, transposed_pads, volume_pads
 from webinfer.importers.core.limits import MAX_REACH
 from webinfer.importers.tfjs.elementwise import ACTIVATIONS, real
 from webinfer.importers.tfjs.operation import Convert, Operation
@@ -141,6 +142,40 @@ def _pool(target: Op) -> Convert:
     return convert
 
 
+def _volume(op: Operation) -> Value:
+    op.channels_last()
+    x = real(op, 0)
+    if x.type.rank != 5:
+        op.fail(f"x has shape {x.type.shape}, needs rank 5")
+    return x
+
+
+def _pads3(
+    op: Operation, x: Value, window: Sequence[int], stride: Sequence[int], dilation: Sequence[int] = (1, 1, 1)
+) -> list[tuple[int, int]]:
+    if op.chosen("padding", ("SAME", "VALID"), "VALID") == "VALID":
+        return [(0, 0)] * 3
+    return volume_pads(x.type.shape, window, stride, dilation)
+
+
+def _conv3d(op: Operation) -> Value:
+    """Weights [KD, KH, KW, CI, CO]"""
+    x, w = _volume(op), real(op, 1)
+    if w.type.rank != 5 or w.type.shape[3] != x.type.shape[4]:
+        op.fail(f"weights {w.type.shape} do not fit x {x.type.shape}")
+    stride, dilation = op.window3("strides"), op.window3("dilations")
+    pads = _pads3(op, x, w.type.shape[:3], stride, dilation)
+    return volumes.convolve(op, x, op.transpose(w, (4, 0, 1, 2, 3)), None, stride, pads, dilation)
+
+
+def _pool3d(target: Op) -> Convert:
+    def convert(op: Operation) -> Value:
+        x, window, stride = _volume(op), op.window3("ksize"), op.window3("strides")
+        return volumes.pooled(op, target, x, window, stride, _pads3(op, x, window, stride), (1, 1, 1))
+
+    return convert
+
+
 def product(op: Operation, a: Value, b: Value, transpose_a: bool, transpose_b: bool, bias: Value | None) -> Value:
     """a times b, plus a row."""
     return op.emit(matmul.MATMUL, [a, b, bias], matmul.MatmulAttrs(transpose_a, transpose_b))
@@ -160,18 +195,21 @@ def _einsum(op: Operation) -> Value:
 
 CONVERTERS: dict[str, Convert] = {
     "AvgPool": _pool(pool.AVERAGE_POOL2D),
+    "AvgPool3D": _pool3d(pool.AVERAGE_POOL2D),
     "BatchMatMul": _matmul,
     "BatchMatMulV2": _matmul,
     "Conv1D": _conv1d,
     "Conv2D": _conv2d,
     "Conv2DBackpropInput": _transposed,
     "Conv2dTranspose": _transposed,
+    "Conv3D": _conv3d,
     "DepthwiseConv2d": _depthwise,
     "DepthwiseConv2dNative": _depthwise,
     "Einsum": _einsum,
     "FusedDepthwiseConv2dNative": _depthwise,
     "MatMul": _matmul,
     "MaxPool": _pool(pool.MAX_POOL2D),
+    "MaxPool3D": _pool3d(pool.MAX_POOL2D),
     "_FusedConv2D": _conv2d,
     "_FusedMatMul": _matmul,
 }

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Op, Value
+from webinfer.importers.core import shifts
 from webinfer.importers.core.angles import arctangent
 from webinfer.importers.core.steps import Steps
 from webinfer.importers.tfjs.operation import Convert, Operation
@@ -163,6 +164,7 @@ CONVERTERS: dict[str, Convert] = {
     "AddN": _sum,
     "Atan2": _atan2,
     "BiasAdd": _bias_add,
+    "BitwiseAnd": lambda op: shifts.pattern(op, ew.BIT_AND, op.value(0), op.value(1)),
     "Cast": _cast,
     "ClipByValue": _clip,
     "Div": _divide,

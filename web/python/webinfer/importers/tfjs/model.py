@@ -17,7 +17,7 @@ MAX_RESULTS = 65536  # of one node
 _RESULTS = {
     "FusedBatchNormV3": "y batch_mean batch_variance", "NonMaxSuppressionV4": "selected_indices valid_outputs",
     "NonMaxSuppressionV5": "selected_indices selected_scores valid_outputs", "Switch": "output_false output_true",
-    "TopKV2": "values indices", "Unique": "y idx",
+    "TopKV2": "values indices", "Unique": "y idx", "UniqueV2": "y idx",
 }  # fmt: skip
 
 

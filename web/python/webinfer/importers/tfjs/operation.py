@@ -178,6 +178,13 @@ class Operation(BaseOperation):
         high, wide = check_window(self, {f"{name} 1": numbers[1], f"{name} 2": numbers[2]})
         return high, wide
 
+    def window3(self, name: str) -> tuple[int, ...]:
+        """What a list of five numbers says of depth, height and width."""
+        numbers = self.vector(name) or (1, 1, 1, 1, 1)
+        if len(numbers) != 5 or numbers[0] != 1 or numbers[4] != 1:
+            self.refuse(f"{name} {numbers}")
+        return check_window(self, {f"{name} {i}": n for i, n in enumerate(numbers[1:4], 1)})
+
     # ---- steps
 
     def in_shape(self, x: Value, shape: tuple[int, ...]) -> Value:

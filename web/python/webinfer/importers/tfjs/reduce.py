@@ -5,6 +5,7 @@ from __future__ import annotations
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Op, Value
 from webinfer.importers.core.axes import local_response, running_product
+from webinfer.importers.core.distinct import distinct
 from webinfer.importers.core.limits import within
 from webinfer.importers.core.steps import Steps
 from webinfer.importers.tfjs.elementwise import number, real
@@ -79,6 +80,17 @@ def _top_k(op: Operation) -> list[Value]:
     return op.emit_all(scan.TOP_K, [number(op)], scan.TopKAttrs(op.integer(1)))
 
 
+def _unique(op: Operation) -> list[Value]:
+    """The different elements as they come, and which of them each element is."""
+    x = number(op)
+    if op.name == "UniqueV2" and any(axis % max(x.type.rank, 1) for axis in op.integers(1)):
+        op.refuse("different rows")
+    if x.type.rank != 1:
+        op.refuse(f"different rows of {x.type}")
+    values, _, back, _ = distinct(op, x, ordered=False)
+    return [values, back]
+
+
 def _bincount(op: Operation) -> Value:
     """How often each number below `size` is there, or the sum of its weights: a product with rows of ones."""
     x, size = op.value(0), op.integer(1)
@@ -123,5 +135,7 @@ CONVERTERS: dict[str, Convert] = {
     "LowerBound": _bound,
     "Softmax": _softmax,
     "TopKV2": _top_k,
+    "Unique": _unique,
+    "UniqueV2": _unique,
     "UpperBound": _bound,
 }

@@ -30,11 +30,14 @@ from webinfer.importers.tflite import (
     reduce,
     resize,
     scan,
+    segments,
     softmax,
     spectral,
     suppression,
     svdf,
     variables,
+    volumes,
+    windows,
 )
 from webinfer.importers.tflite.model import OperatorInfo, SignatureInfo, TensorInfo, read_signatures, read_subgraphs
 from webinfer.importers.tflite.operation import Conversion, Convert, Model, Operation, Row, declared_value
@@ -43,9 +46,9 @@ from webinfer.importers.tflite.schema import VERSIONS
 CONVERTERS: dict[str, Row] = {
     **control.CONVERTERS, **conv.CONVERTERS, **elementwise.CONVERTERS, **gather.CONVERTERS, **matmul.CONVERTERS,
     **movement.CONVERTERS, **pattern.CONVERTERS, **pool.CONVERTERS, **recurrent.CONVERTERS, **reduce.CONVERTERS,
-    **resize.CONVERTERS, **scan.CONVERTERS, **softmax.CONVERTERS,
+    **resize.CONVERTERS, **scan.CONVERTERS, **segments.CONVERTERS, **softmax.CONVERTERS,
     **spectral.CONVERTERS, **suppression.CONVERTERS, **svdf.CONVERTERS,
-    **variables.CONVERTERS,
+    **variables.CONVERTERS, **volumes.CONVERTERS, **windows.CONVERTERS,
 }  # fmt: skip
 
 

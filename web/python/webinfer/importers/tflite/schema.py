@@ -44,11 +44,14 @@ _TABLES = {
     "BidirectionalSequenceRNNOptions": "time_major:bool fused_activation_function:i8 merge_outputs:bool "
                                        "asymmetric_quantize_inputs:bool",
     "AssignVariableOptions": "",
+    "BucketizeOptions": "boundaries:[f32]",
     "CallOnceOptions": "init_subgraph_index:i32",
     "CastOptions": "in_data_type:i8 out_data_type:i8",
     "ConcatenationOptions": "axis:i32 fused_activation_function:i8",
     "Conv2DOptions": "padding:i8 stride_w:i32 stride_h:i32 fused_activation_function:i8 dilation_w_factor:i32=1 "
                      "dilation_h_factor:i32=1 quantized_bias_type:i8",
+    "Conv3DOptions": "padding:i8 stride_d:i32 stride_w:i32 stride_h:i32 fused_activation_function:i8 "
+                     "dilation_d_factor:i32=1 dilation_w_factor:i32=1 dilation_h_factor:i32=1",
     "CumsumOptions": "exclusive:bool reverse:bool",
     "DepthToSpaceOptions": "block_size:i32",
     "DepthwiseConv2DOptions": "padding:i8 stride_w:i32 stride_h:i32 depth_multiplier:i32 fused_activation_function:i8 "
@@ -73,6 +76,7 @@ _TABLES = {
                      "fused_activation_function:i8",
     "RNNOptions": "fused_activation_function:i8 asymmetric_quantize_inputs:bool",
     "ReadVariableOptions": "",
+    "ReduceWindowOptions": "reduce_function:i32",
     "ReducerOptions": "keep_dims:bool",
     "ReshapeOptions": "new_shape:[i32]",
     "ResizeBilinearOptions": "- - align_corners:bool half_pixel_centers:bool",
@@ -89,12 +93,16 @@ _TABLES = {
     "SqueezeOptions": "squeeze_dims:[i32]",
     "StableHLOCompositeOptions": "name:str decomposition_subgraph_index:i32 composite_attributes:[u8] "
                                  "composite_attributes_format:i8 version:i32",
+    "StablehloPadOptions": "edge_padding_low:[i64] edge_padding_high:[i64] interior_padding:[i64]",
+    "StablehloReduceWindowOptions": "window_dimensions:[i64] window_strides:[i64] base_dilations:[i64] "
+                                    "window_dilations:[i64] padding:[i64] body_subgraph_index:i32",
     "StridedSliceOptions": "begin_mask:i32 end_mask:i32 ellipsis_mask:i32 new_axis_mask:i32 shrink_axis_mask:i32 "
                            "offset:bool",
     "SubOptions": "fused_activation_function:i8 pot_scale_int16:bool=1",
     "TransposeConvOptions": "padding:i8 stride_w:i32 stride_h:i32 fused_activation_function:i8 quantized_bias_type:i8",
     "UnidirectionalSequenceLSTMOptions": "fused_activation_function:i8 cell_clip:f32 proj_clip:f32 time_major:bool "
                                          "asymmetric_quantize_inputs:bool diagonal_recurrent_tensors:bool",
+    "UniqueOptions": "idx_out_type:i8=2",
     "UnpackOptions": "num:i32 axis:i32",
     "VarHandleOptions": "container:str shared_name:str",
     "WhileOptions": "cond_subgraph_index:i32 body_subgraph_index:i32",
@@ -124,14 +132,18 @@ OPTIONS = {
     58: "FakeQuantOptions", 59: "PackOptions", 61: "OneHotOptions", 64: "UnpackOptions",
     69: "BidirectionalSequenceLSTMOptions", 70: "BidirectionalSequenceRNNOptions",
     71: "UnidirectionalSequenceLSTMOptions", 74: "ResizeNearestNeighborOptions", 75: "LeakyReluOptions",
-    77: "MirrorPadOptions", 79: "SplitVOptions", 87: "ReverseSequenceOptions", 92: "IfOptions", 93: "WhileOptions",
+    77: "MirrorPadOptions", 79: "SplitVOptions", 80: "UniqueOptions",
+    87: "ReverseSequenceOptions", 92: "IfOptions", 93: "WhileOptions",
     94: "DepthToSpaceOptions", 101: "BatchMatMulOptions", 102: "CumsumOptions",
-    103: "CallOnceOptions", 105: "Rfft2dOptions",
-    111: "VarHandleOptions", 112: "ReadVariableOptions", 113: "AssignVariableOptions", 116: "GeluOptions",
+    103: "CallOnceOptions", 105: "Rfft2dOptions", 106: "Conv3DOptions", 111: "VarHandleOptions",
+    112: "ReadVariableOptions", 113: "AssignVariableOptions", 115: "BucketizeOptions", 116: "GeluOptions",
 }  # fmt: skip
 
 # Members of the union BuiltinOptions2 that we read.
-OPTIONS_2 = {21: "StableHLOCompositeOptions"}
+OPTIONS_2 = {
+    10: "StablehloPadOptions", 13: "StablehloReduceWindowOptions", 20: "ReduceWindowOptions",
+    21: "StableHLOCompositeOptions",
+}  # fmt: skip
 
 # BuiltinOperator, in the order of its values.
 OPERATORS = (
