@@ -9,8 +9,7 @@
 enum { OPENED = 48 };  // blocks of 32 that are open at a time: 9 kB of the stack
 
 // Sums of four products each, added to c. Weights of 8 bits are two parts, as one operand has 7.
-INLINE v4i dot_bytes(int eight, v16s x, v16u w, v4i c) {
-  if (!eight) return v4i_dot4_i8_i7(x, (v16s)w, c);
+INLINE v4i dot_halves(v16s x, v16u w, v4i c) {
   const v4i halves = v4i_dot4_i8_i7(x, (v16s)(w >> 1), v4i_splat(0));
   return v4i_dot4_i8_i7(x, (v16s)(w & 1), c) + (halves << 1);
 }
@@ -31,11 +30,13 @@ typedef uint32_t word_anywhere __attribute__((aligned(1), may_alias));
 INLINE uint32_t word_at(const uint8_t *p) { return *(const word_anywhere *)p; }
 
 #if SIMD
-// The types that most files have: scales of four rows become floats together.
-INLINE v4f dots_of_common(int32_t type, const uint8_t *const *rows, const int8_t *x, const int8_t *rest,
-                          const float *scales, const float *sums, int32_t k) {
+// The types that most files have: scales of four rows become floats together. `bytes_are` is what byte_dots says.
+INLINE v4f dots_of_common(int32_t type, int32_t bytes_are, const uint8_t *const *rows, const int8_t *x,
+                          const int8_t *rest, const float *scales, const float *sums, int32_t k) {
   const int32_t bytes = blocks_bytes(type), head = type == BLOCKS_Q4_1 ? 4 : 2;
   const uint8_t *w[4] = {rows[0], rows[1], rows[2], rows[3]};
+  const v16u flip = bytes_are == BYTES_SIGNED ? (v16u){0} : (v16u){0} + 128;
+  const float middle = type == BLOCKS_Q4_0 ? -8.0f : -(float)flip[0];
   v4f acc[4] = {v4f_splat(0.0f), v4f_splat(0.0f), v4f_splat(0.0f), v4f_splat(0.0f)}, offsets = v4f_splat(0.0f);
   NO_UNROLL for (int32_t at = 0; at < k / 32; at++, x += 32, rest += 32, scales++, sums += 2) {
     const v4u heads = {word_at(w[0]), word_at(w[1]), word_at(w[2]), word_at(w[3])};
@@ -44,14 +45,19 @@ INLINE v4f dots_of_common(int32_t type, const uint8_t *const *rows, const int8_t
     UNROLL for (int32_t i = 0; i < 4; i++) {
       v4i dot = v4i_splat(0);
       if (type == BLOCKS_Q8_0) {
-        const v16u a = v16u_load(w[i] + head) ^ 128, b = v16u_load(w[i] + head + 16) ^ 128;
-        dot = dot_bytes(1, high, b, dot_bytes(1, low, a, dot)) << 7;
-        dot = dot_bytes(1, high_rest, b, dot_bytes(1, low_rest, a, dot));
+        const v16u a = v16u_load(w[i] + head) ^ flip, b = v16u_load(w[i] + head + 16) ^ flip;
+        if (bytes_are == BYTES_INEXACT) {
+          dot = dot_halves(high, b, dot_halves(low, a, dot)) << 7;
+          dot = dot_halves(high_rest, b, dot_halves(low_rest, a, dot));
+        } else {
+          dot = v4i_dot4_i8(high, b, v4i_dot4_i8(low, a, dot)) << 7;
+          dot = v4i_dot4_i8(high_rest, b, v4i_dot4_i8(low_rest, a, dot));
+        }
       } else {
         const v16u q = v16u_load(w[i] + head);
-        const v16u a = q & 15, b = q >> 4;
-        dot = dot_bytes(0, high, b, dot_bytes(0, low, a, dot)) << 7;
-        dot = dot_bytes(0, high_rest, b, dot_bytes(0, low_rest, a, dot));
+        const v16u a = q & 15, b = (v16u)((v8u)q >> 4) & 15;  // engines have no instruction that shifts bytes
+        dot = v4i_dot4_i8_i7(high, (v16s)b, v4i_dot4_i8_i7(low, (v16s)a, dot)) << 7;
+        dot = v4i_dot4_i8_i7(high_rest, (v16s)b, v4i_dot4_i8_i7(low_rest, (v16s)a, dot));
       }
       acc[i] = v4f_madd(v4f_from_i32(dot), v4f_lane(d, i), acc[i]);
       w[i] += bytes;
@@ -59,7 +65,6 @@ INLINE v4f dots_of_common(int32_t type, const uint8_t *const *rows, const int8_t
     if (type == BLOCKS_Q4_1) {
       offsets = v4f_madd(floats_of_halves(heads >> 16), v4f_splat(sums[0] + sums[1]), offsets);
     } else {
-      const float middle = type == BLOCKS_Q4_0 ? -8.0f : -128.0f;
       offsets = v4f_madd(plain, v4f_splat(middle * (sums[0] + sums[1])), offsets);
     }
   }
@@ -68,15 +73,19 @@ INLINE v4f dots_of_common(int32_t type, const uint8_t *const *rows, const int8_t
 #endif
 
 // One row times four rows of weights.
-SMALL_PART v4f dots_of_one(int32_t type, const uint8_t *const *rows, const int8_t *x, const int8_t *rest,
-                           const float *scales, const float *sums, int32_t k) {
+SMALL_PART v4f dots_of_one(int32_t type, int32_t bytes_are, const uint8_t *const *rows, const int8_t *x,
+                           const int8_t *rest, const float *scales, const float *sums, int32_t k) {
 #if SIMD
   if (type == BLOCKS_Q4_0 || type == BLOCKS_Q4_1 || type == BLOCKS_Q8_0) {
-    return dots_of_common(type, rows, x, rest, scales, sums, k);
+    if (type != BLOCKS_Q8_0 || bytes_are == BYTES_INEXACT) {
+      return dots_of_common(type, BYTES_INEXACT, rows, x, rest, scales, sums, k);
+    }
+    return dots_of_common(type, bytes_are, rows, x, rest, scales, sums, k);
   }
 #endif
   v4f result = v4f_splat(0.0f);
 #if !SIMD
+  (void)bytes_are;
   for (int32_t i = 0; i < 4; i++) {
     float sum = 0.0f;
     for (int32_t at = 0; at < k / 32; at++) {
@@ -100,8 +109,9 @@ SMALL_PART v4f dots_of_one(int32_t type, const uint8_t *const *rows, const int8_
       blocks_open(type, rows[i], at, &b);
       for (int32_t half = 0; half < 2; half++) {
         const int32_t from = 32 * at + 16 * half;
-        const v16u q = v16u_load(b.q + 16 * half);
-        const v4i dot = dot_bytes(0, v16s_load(rest + from), q, dot_bytes(0, v16s_load(x + from), q, v4i_splat(0)) << 7);
+        const v16s w = (v16s)v16u_load(b.q + 16 * half);
+        const v4i upper = v4i_dot4_i8_i7(v16s_load(x + from), w, v4i_splat(0)) << 7;
+        const v4i dot = v4i_dot4_i8_i7(v16s_load(rest + from), w, upper);
         acc = v4f_madd(v4f_from_i32(dot), v4f_splat(b.d[half] * scales[at]), acc);
         offset += b.m[half] * sums[2 * at + half];
       }

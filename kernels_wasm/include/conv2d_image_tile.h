@@ -107,7 +107,7 @@ void KERNEL(const float *restrict x, const float *restrict w, float *restrict y,
             int32_t sh, int32_t sw, int32_t dh, int32_t dw, int32_t pad_top, int32_t pad_left, const float *residual,
             int32_t residual_c, const float *slope, int32_t act, float lo, float hi, int32_t begin, int32_t end) {
   (void)n, (void)ci, (void)x_stride, (void)kh, (void)kw, (void)sh, (void)sw, (void)dh, (void)dw;
-  Image d = {x, w, y, ih, iw, oh, ow, co, y_stride, pad_top, pad_left, {residual, residual_c, slope, act, lo, hi}, {0, 0}};
+  Image d = {x, w, y, ih, iw, oh, ow, co, y_stride, pad_top, pad_left, {residual, residual_c, slope, act, lo, hi}, {0, 0, 0}};
   d.ending = find_ending(&d.e);
   for (int32_t row = begin; row < end; row++) {
     for (int32_t ox = 0; ox < ow; ox += MR) {

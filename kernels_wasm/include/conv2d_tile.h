@@ -68,12 +68,12 @@ void KERNEL(const float *restrict x, const float *restrict w, float *restrict y,
                   co, kh, kw, sh,       sw,       dh,          dw, pad_top, pad_left, {residual, residual_c, slope, act, lo, hi}};
   const int one_tap = kh * kw == 1 && sh == 1 && sw == 1 && oh == ih && ow == iw;
 #if SIMD && MR > 1 && NR > 4
-  if (one_tap && ci % 4 == 0 && act == ACTIVATION_CLAMP) {
-    run_clamped(&c, begin, end);
-    return;
-  }
-  if (one_tap && ci % 4 == 0 && act == ACTIVATION_PRELU) {
-    run_sloped(&c, begin, end);
+  if (one_tap && ci % 4 == 0) {
+    if (act == ACTIVATION_PRELU) {
+      run_sloped(&c, begin, end);
+    } else {
+      run_clamped(&c, begin, end);
+    }
     return;
   }
 #endif

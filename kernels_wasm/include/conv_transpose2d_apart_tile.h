@@ -11,24 +11,12 @@
 
 #include "product_tile.h"
 
-// A whole row in place: narrow tiles would leave most lanes of a long activation empty.
-static void activate_row(float *y, int32_t count, int32_t act) {
-  for (int32_t i = 0; i < count; i += 4) {
-    const v4f v = activate_long(v4f_load(y + i), act);
-    if (count - i >= 4) {
-      v4f_store(y + i, v);
-    } else {
-      v4f_store_first(y + i, v, count - i);
-    }
-  }
-}
-
 void KERNEL(const float *restrict x, const float *restrict w, float *restrict y, int32_t n, int32_t ih, int32_t iw,
             int32_t ci, int32_t co, int32_t sh, int32_t sw, int32_t act, float lo, float hi, int32_t begin,
             int32_t end) {
   (void)n, (void)ih;
-  const int is_long = act == ACTIVATION_SIGMOID || act == ACTIVATION_TANH;
-  const Epilogue e = {0, 0, 0, is_long ? ACTIVATION_CLAMP : act, lo, hi};
+  const int curved = act > ACTIVATION_PRELU;  // a whole row at once: narrow tiles would leave most lanes of it empty
+  const Epilogue e = {0, 0, 0, curved ? ACTIVATION_CLAMP : act, lo, hi};
   const int32_t columns = sw * co, panels = (columns + NR - 1) / NR, panel_size = NR + ci * NR;
   for (int32_t row = begin; row < end; row++) {
     const int32_t from_row = row / sh, ky = row - from_row * sh;
@@ -44,6 +32,6 @@ void KERNEL(const float *restrict x, const float *restrict w, float *restrict y,
         store_tile(acc, &e, &to, count, panel * NR, columns - panel * NR);
       }
     }
-    if (is_long) activate_row(y + row * iw * columns, iw * columns, act);
+    if (curved) activate_rows(y + row * iw * columns, 0, 1, iw * columns, act);
   }
 }

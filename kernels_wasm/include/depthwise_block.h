@@ -19,7 +19,21 @@ typedef struct {
   int32_t ih, iw, c, x_stride, oh, ow, y_stride, pad_top, pad_left;
   Epilogue e;
   int32_t below, above;  // whether ACTIVATION_CLAMP has bounds: a clamp takes the ports that products need
+  int32_t curved;        // 1 where a curve is computed of every block that was stored, 2 where it is of every row
 } Depthwise;
+
+INLINE void set_ending(Depthwise *d) {
+  d->below = d->e.lo > -__builtin_inff();
+  d->above = d->e.hi < __builtin_inff();
+  d->curved = ends_stored(&d->e) ? 1 + (d->y_stride == d->c && d->c % 4 == 0 && !d->e.residual) : 0;
+  PIN(d->below);
+  PIN(d->above);
+  PIN(d->curved);
+}
+
+INLINE void end_rows(const Depthwise *d, int32_t row, int32_t rows) {
+  if (UNLIKELY(d->curved == 2)) activate_rows(d->y + row * d->ow * d->c, 0, 1, rows * d->ow * d->c, d->e.act);
+}
 
 // Ends and stores `count` outputs of the 4 channels from `channel` on.
 INLINE void store_block(v4f *acc, const int blocks, const Depthwise *d, float *y, int32_t pixel, int32_t count,
@@ -38,15 +52,13 @@ INLINE void store_block(v4f *acc, const int blocks, const Depthwise *d, float *y
     } else if (e->act == ACTIVATION_PRELU) {
       const v4f slope = v4f_load(e->slope + channel);
       UNROLL for (int b = 0; b < blocks; b++) acc[b] = prelu(acc[b], slope);
-    } else if (e->act == ACTIVATION_HARD_SWISH) {
-      UNROLL for (int b = 0; b < blocks; b++) acc[b] = hard_swish(acc[b]);
-    } else {
-      UNROLL for (int b = 0; b < blocks; b++) acc[b] = activate_long(acc[b], e->act);
     }
+    float *to = y;
     UNROLL for (int b = 0; b < blocks; b++) {
-      if (b < count) v4f_store(y, acc[b]);
-      y += d->y_stride;
+      if (b < count) v4f_store(to, acc[b]);
+      to += d->y_stride;
     }
+    if (UNLIKELY(d->curved == 1)) activate_rows(y, d->y_stride, count < blocks ? count : blocks, 4, e->act);
     return;
   }
   float sums[B][4];

@@ -76,19 +76,19 @@ void KERNEL(const float *restrict x, const float *restrict w, float *restrict y,
             int32_t residual_c, const float *slope, int32_t act, float lo, float hi, int32_t begin, int32_t end) {
   (void)n, (void)kh, (void)kw, (void)sh, (void)sw, (void)dh, (void)dw;
   Depthwise d = {x,  w,  y,        ih,      iw,       c, x_stride, oh,
-                 ow, y_stride, pad_top, pad_left, {residual, residual_c, slope, act, lo, hi},
-                 lo > -__builtin_inff(), hi < __builtin_inff()};
-  PIN(d.below);
-  PIN(d.above);
+                 ow, y_stride, pad_top, pad_left, {residual, residual_c, slope, act, lo, hi}, 0, 0, 0};
+  set_ending(&d);
   for (int32_t row = begin; row < end; row++) {
     const int32_t image = row / oh, iy = (row - image * oh) * S - pad_top;
 #ifdef PAIR
     if (row + 1 < end && row + 1 < (image + 1) * oh && iy >= 0 && iy + PAIR_ROWS <= ih && ow >= S * PAIR) {
       run_pair(&d, row, image, iy);
+      end_rows(&d, row, 2);
       row++;
       continue;
     }
 #endif
     run_row(&d, row, image, iy);
+    end_rows(&d, row, 1);
   }
 }

@@ -27,14 +27,17 @@ INLINE v4f hard_swish(v4f v) {
 // The long activations, out of line in f32_unary.c: inlined once a vector of a tile they would be most of its code.
 v4f activate_long(v4f v, int32_t act);
 
+// What tiles leave to be done where their sums were stored: a curve, of `columns` floats in each row.
+void activate_rows(float *y, int32_t step, int32_t rows, int32_t columns, int32_t act);
+INLINE int ends_stored(const Epilogue *e) { return e->act > ACTIVATION_PRELU; }
+
 // One vector of results; `channel` is its first channel.
 INLINE v4f activate(v4f v, const Epilogue *e, int32_t channel) {
   switch (e->act) {
     case ACTIVATION_PRELU: return prelu(v, v4f_load(e->slope + channel));
     case ACTIVATION_HARD_SWISH: return hard_swish(v);
-    case ACTIVATION_SIGMOID:
-    case ACTIVATION_TANH: return activate_long(v, e->act);
-    default: return v4f_clamp(v, v4f_splat(e->lo), v4f_splat(e->hi));
+    case ACTIVATION_CLAMP: return v4f_clamp(v, v4f_splat(e->lo), v4f_splat(e->hi));
+    default: return activate_long(v, e->act);
   }
 }
 

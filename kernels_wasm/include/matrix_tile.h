@@ -2,7 +2,7 @@
 // they are what a tile costs beyond its products. The general tiles of conv2d_panel.h do what is left over: the last
 // rows, 5 to 7 of 8 columns, a residual that ends inside a vector. Included once per file, after MR and NR are defined.
 //
-//   Needs: a depth that is a multiple of 4, ACTIVATION_CLAMP or ACTIVATION_PRELU with finite slopes.
+//   Needs: a depth that is a multiple of 4; finite slopes.
 //   Units: as of conv2d_tile.h.
 #pragma once
 
@@ -101,6 +101,7 @@ INLINE void run_whole_tiles(const Conv *c, const int act, int32_t begin, int32_t
       }
       int32_t left = c->co - o.panel * NR, channel = (o.group + 1) * c->co - left;
       float *y = c->y + pixel * c->y_stride + channel;
+      float *open = y;  // from here on a curve is still to be computed
       const float *residual = c->e.residual + pixel * residual_c + channel;
       for (; o.panel < stop; o.panel++) {
         const int32_t residual_left = residual_c - channel;
@@ -110,7 +111,9 @@ INLINE void run_whole_tiles(const Conv *c, const int act, int32_t begin, int32_t
           if (left <= 4 && (residual_left >= left || residual_left <= 0)) {
             run_whole(c, act, &ending, a, w, y, residual, residual_left, channel, left, 1);
           } else {
+            if (ending.stored) activate_rows(open, c->y_stride, MR, (int32_t)(y - open), c->e.act);
             run_left_over(c, o, o.panel + 1);
+            open = y + (left < NR ? left : NR);
           }
           w += o.panel_size;
         }
@@ -119,11 +122,15 @@ INLINE void run_whole_tiles(const Conv *c, const int act, int32_t begin, int32_t
         channel += NR;
         left -= NR;
       }
+      if (act == ACTIVATION_CLAMP && UNLIKELY(ending.stored)) {
+        activate_rows(open, c->y_stride, MR, (int32_t)(y - open) + (left < 0 ? left : 0), c->e.act);
+      }
     }
     next_tile(&o);
   }
 }
 
+// A clamp, or a curve behind the tile.
 static __attribute__((noinline)) void run_clamped(const Conv *c, int32_t begin, int32_t end) {
   run_whole_tiles(c, ACTIVATION_CLAMP, begin, end);
 }

@@ -60,7 +60,7 @@ INLINE const float *multiply(v4f acc[MR][NV], const float *const rows[MR], const
   return w;
 }
 
-// The activation of every sum. An infinite bound is not worth its instructions.
+// The activation of every sum, if it is no curve. An infinite bound is not worth its instructions.
 INLINE void activate_tile(v4f acc[MR][NV], const Epilogue *e, int32_t channel, int32_t columns) {
   if (LIKELY(e->act == ACTIVATION_CLAMP)) {
     if (e->lo > -__builtin_inff()) {
@@ -77,22 +77,21 @@ INLINE void activate_tile(v4f acc[MR][NV], const Epilogue *e, int32_t channel, i
       slope[j] = 4 * j < columns ? v4f_load(e->slope + channel + 4 * j) : v4f_splat(0.0f);
     }
     EACH_SUM(acc[r][j] = prelu(acc[r][j], slope[j]));
-  } else if (e->act == ACTIVATION_HARD_SWISH) {
-    EACH_SUM(acc[r][j] = hard_swish(acc[r][j]));
-  } else {
-    EACH_SUM(acc[r][j] = activate_long(acc[r][j], e->act));
   }
 }
 
 // What the activation of a call needs to know, as integers: a test of a float would be repeated for every tile.
 typedef struct {
   int32_t below, above;  // whether ACTIVATION_CLAMP has bounds
+  int32_t stored;        // whether a curve is computed of what was stored
 } Ending;
 
 INLINE Ending find_ending(const Epilogue *e) {
-  Ending ending = {e->lo > -__builtin_inff(), e->hi < __builtin_inff()};
+  const int clamps = e->act == ACTIVATION_CLAMP;
+  Ending ending = {clamps && e->lo > -__builtin_inff(), clamps && e->hi < __builtin_inff(), ends_stored(e)};
   PIN(ending.below);
   PIN(ending.above);
+  PIN(ending.stored);
   return ending;
 }
 

@@ -49,6 +49,7 @@ INLINE void store_tile(v4f acc[MR][NV], const Epilogue *e, const Target *to, int
     } else {
       store_rows(acc, to, count, columns);
     }
+    if (UNLIKELY(ends_stored(e))) activate_rows(to->y, to->y_step, count, columns, e->act);
     return;
   }
   float sums[MR][4 * NV];

@@ -1,4 +1,5 @@
-// f32 depthwise convolution, NHWC, any window, stride and dilation; 8 channels of one output pixel at a time.
+// f32 depthwise convolution, NHWC, any window, stride and dilation; 8 channels of neighbouring pixels at a time,
+// as many as have the same taps inside the image.
 //
 //   x   [n, ih, iw, x_stride]        read: a pixel's c channels lie at its start
 //   w   [ceil(c/4)][4 + kh*kw*4]     f32_pack_depthwise_weights's blocks: bias, then the taps
@@ -6,7 +7,10 @@
 //   Needs: y overlaps neither x nor w.  Padded taps count as zero: they are left out.
 //
 // Units: output rows, n * oh.
-#include "epilogue.h"
+#define K 1  // not of the window, which the arguments tell
+#define S 1
+#define B 4
+#include "depthwise_block.h"
 #include "window.h"
 
 #if SIMD
@@ -48,6 +52,64 @@ static void scale_pixels(const float *x, const float *w, float *y, int32_t c, in
 }
 #endif
 
+#define ROWS_FLOATS 6144  // of the image, under one row of results: they stay in the first cache
+
+// Whether the pixel `steps` behind one with these taps, in its row, has the same ones.
+INLINE int has_taps(const Window *w, const Taps *t, int32_t steps) {
+  const int32_t first = t->ix + steps * w->sw + t->left * w->dw, last = first + (t->right - 1 - t->left) * w->dw;
+  return first >= 0 && (t->left == 0 || first - w->dw < 0) && last < w->iw && (t->right == w->kw || last + w->dw >= w->iw);
+}
+
+// Channels [channel, stop) of `count` neighbours with the same taps, 8 at a time.
+INLINE void run_pixels(const Depthwise *d, const Window *window, const Taps *t, int32_t pixel, int32_t channel,
+                       int32_t stop, const int count) {
+  const int32_t block = 4 + window->kh * window->kw * 4, step = window->sw * d->x_stride;
+  float *y = d->y + pixel * d->y_stride;
+  const float *first = d->w + channel / 4 * block;
+  for (; channel < stop; channel += 8, first += 2 * block) {
+    const int32_t second = channel + 4 < d->c ? block : 0, next = second ? 4 : 0;
+    v4f low[B], high[B];
+    UNROLL for (int b = 0; b < count; b++) {
+      low[b] = v4f_load(first);
+      high[b] = v4f_load(first + second);
+    }
+    for (int32_t ky = t->top; ky < t->bottom; ky++) {
+      const float *p = d->x + tap_row(window, t, ky) + channel, *w = first + 4 + (ky * window->kw + t->left) * 4;
+      NO_UNROLL for (int32_t kx = t->left; kx < t->right; kx++) {
+        const v4f tap = v4f_load(w), other = v4f_load(w + second);
+        const float *column = p;
+        UNROLL for (int b = 0; b < count; b++) {
+          low[b] = v4f_madd(v4f_load(column), tap, low[b]);
+          PIN(low[b]);
+          high[b] = v4f_madd(v4f_load(column + next), other, high[b]);
+          PIN(high[b]);
+          column += step;
+          PIN(column);
+        }
+        p += window->dw * d->x_stride;
+        w += 4;
+      }
+    }
+    store_block(low, count, d, y + channel, pixel, count, channel);
+    if (second) store_block(high, count, d, y + channel + 4, pixel, count, channel + 4);
+  }
+}
+
+// Channels [channel, stop) of one output row.
+INLINE void run_row(const Depthwise *d, const Window *window, int32_t row, int32_t channel, int32_t stop) {
+  const int32_t end = (row + 1) * d->ow;
+  for (int32_t pixel = row * d->ow; pixel < end;) {
+    const Taps t = find_taps(window, pixel);
+    if (pixel + B <= end && has_taps(window, &t, B - 1)) {
+      run_pixels(d, window, &t, pixel, channel, stop, B);
+      pixel += B;
+    } else {
+      run_pixels(d, window, &t, pixel, channel, stop, 1);
+      pixel++;
+    }
+  }
+}
+
 void f32_depthwise_nhwc(const float *restrict x, const float *restrict w, float *restrict y, int32_t n, int32_t ih,
                         int32_t iw, int32_t c, int32_t x_stride, int32_t oh, int32_t ow, int32_t y_stride, int32_t kh,
                         int32_t kw, int32_t sh, int32_t sw, int32_t dh, int32_t dw, int32_t pad_top, int32_t pad_left,
@@ -63,25 +125,13 @@ void f32_depthwise_nhwc(const float *restrict x, const float *restrict w, float 
     return;
   }
 #endif
-  const int32_t block = 4 + kh * kw * 4;
-  for (int32_t pixel = begin * ow; pixel < end * ow; pixel++) {
-    const Taps t = find_taps(&window, pixel);
-    for (int32_t channel = 0; channel < c; channel += 8) {
-      const float *first = w + channel / 4 * block, *second = channel + 4 < c ? first + block : first;
-      const int32_t step = channel + 4 < c ? 4 : 0;
-      v4f sum0 = v4f_load(first), sum1 = v4f_load(second);
-      for (int32_t ky = t.top; ky < t.bottom; ky++) {
-        const float *p = x + tap_row(&window, &t, ky) + channel;
-        for (int32_t kx = t.left; kx < t.right; kx++, p += dw * x_stride) {
-          const int32_t tap = 4 + (ky * kw + kx) * 4;
-          sum0 = v4f_madd(v4f_load(p), v4f_load(first + tap), sum0);
-          sum1 = v4f_madd(v4f_load(p + step), v4f_load(second + tap), sum1);
-        }
-      }
-      float sums[8];
-      v4f_store(sums, sum0);
-      v4f_store(sums + 4, sum1);
-      finish_channels(sums, y + pixel * y_stride + channel, pixel, channel, c - channel < 8 ? c - channel : 8, &e);
+  Depthwise d = {x, w, y, ih, iw, c, x_stride, oh, ow, y_stride, pad_top, pad_left, e, 0, 0, 0};
+  set_ending(&d);
+  const int32_t fitting = ROWS_FLOATS / (kh * iw) / 16 * 16, most = fitting < 16 ? 16 : fitting;
+  for (int32_t row = begin; row < end; row++) {
+    for (int32_t channel = 0; channel < c; channel += most) {
+      run_row(&d, &window, row, channel, c - channel < most ? c : channel + most);
     }
+    end_rows(&d, row, 1);
   }
 }

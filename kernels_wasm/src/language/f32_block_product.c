@@ -14,6 +14,7 @@ enum { PANEL = BLOCKS_PANEL };
 typedef struct {
   const int8_t *q, *rest;      // [rows, k], high and low bytes; q of several rows: 16 bits each
   const float *scales, *sums;  // [rows, k/32], [rows, k/16]
+  int32_t bytes_are;           // what byte_dots says of this processor
 } Rounded;
 
 // y[0 .. rows) for the rows of one panel: float weights, any number of rows.
@@ -40,7 +41,7 @@ static __attribute__((noinline)) SMALL void product_of_floats(const float *x, co
 
 #if SIMD
 #define ONE(TYPE) \
-  case TYPE: return dots_of_one(TYPE, w, x.q, x.rest, x.scales, x.sums, k)
+  case TYPE: return dots_of_one(TYPE, x.bytes_are, w, x.q, x.rest, x.scales, x.sums, k)
 
 INLINE v4f one_row(const uint8_t *const *w, Rounded x, int32_t k, int32_t type) {
   switch (type) {
@@ -51,7 +52,7 @@ INLINE v4f one_row(const uint8_t *const *w, Rounded x, int32_t k, int32_t type) 
     ONE(BLOCKS_Q4_K);
     ONE(BLOCKS_Q5_K);
     ONE(BLOCKS_Q6_K);
-    default: return dots_of_one(BLOCKS_Q4_1, w, x.q, x.rest, x.scales, x.sums, k);
+    default: return dots_of_one(BLOCKS_Q4_1, x.bytes_are, w, x.q, x.rest, x.scales, x.sums, k);
   }
 }
 
@@ -87,7 +88,7 @@ static __attribute__((noinline)) void many_rows(Rounded x, const uint8_t *const 
 }
 #else
 INLINE v4f one_row(const uint8_t *const *w, Rounded x, int32_t k, int32_t type) {
-  return dots_of_one(type, w, x.q, x.rest, x.scales, x.sums, k);
+  return dots_of_one(type, x.bytes_are, w, x.q, x.rest, x.scales, x.sums, k);
 }
 #endif
 
@@ -96,7 +97,7 @@ SMALL void f32_block_product(const void *x, const uint8_t *w, const float *bias,
                        int32_t end) {
   const int8_t *q = x;
   const float *scales = (const float *)(q + 2 * rows * k);
-  const Rounded rounded = {q, q + rows * k, scales, scales + rows * (k / 32)};
+  const Rounded rounded = {q, q + rows * k, scales, scales + rows * (k / 32), byte_dots()};
   const int32_t bytes = blocks_row_bytes(type, k);
   int32_t some = rows;
   if (place && place[1] < rows) some = place[1] > 0 ? place[1] : 0;
@@ -113,7 +114,9 @@ SMALL void f32_block_product(const void *x, const uint8_t *w, const float *bias,
 #endif
     } else {
       for (int32_t r = 0; r < some; r++) {
-        const Rounded row = {q + r * k, rounded.rest + r * k, scales + r * (k / 32), rounded.sums + r * (k / 16)};
+        const Rounded row = {
+            q + r * k, rounded.rest + r * k, scales + r * (k / 32), rounded.sums + r * (k / 16), rounded.bytes_are,
+        };
         v4f_store(sums + r * PANEL, one_row(of, row, k, type));
       }
     }

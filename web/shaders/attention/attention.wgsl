@@ -3,6 +3,7 @@
 //
 //   q [B, H, Q, D], k [B, G, K, D], v [B, G, K, E], mask [.., K], y [B, H, Q, E], laid out as the strides say: of
 //   batches, heads and rows.  SPLIT invocations share a query; each takes every SPLIT-th key of a block.
+//   Loops over a head's quads are written out: drivers keep a query in registers only then.
 //   Dispatch: (B * H * ceil(Q / ROWS)) workgroups
 
 {{ prelude }}
@@ -59,10 +60,12 @@ fn compute(unit: u32, local: u32) {
     $$ if masked
     let at_mask = batch * params.mask_batch + head * params.mask_head + query * params.mask_row;
     $$ endif
-    var x: array<vec4<f32>, D4>;
-    for (var d = 0u; d < D4; d++) { x[d] = quad_q(at_q, d) * params.scale; }
-    var sums: array<vec4<f32>, E4>;
-    for (var d = 0u; d < E4; d++) { sums[d] = vec4<f32>(); }
+    $$ for d in range(d4)
+    let x{{ d }} = quad_q(at_q, {{ d }}u) * params.scale;
+    $$ endfor
+    $$ for d in range(e4)
+    var sum{{ d }} = vec4<f32>();
+    $$ endfor
     var top = LOWEST;
     var total = 0.0;
     for (var first = 0u; first < params.keys; first += KEYS) {
@@ -77,20 +80,26 @@ fn compute(unit: u32, local: u32) {
         let count = min(KEYS, params.keys - first);
         for (var j = own; j < count; j += SPLIT) {
             var products = vec4<f32>();
-            for (var d = 0u; d < D4; d++) { products += x[d] * block_k[j * D4 + d]; }
+            $$ for d in range(d4)
+            products += x{{ d }} * block_k[j * D4 + {{ d }}u];
+            $$ endfor
             var logit = dot(products, vec4<f32>(1.0));
             $$ if masked
             logit += load_mask(at_mask + first + j);
             $$ endif
             if (logit > top) {
                 let shrink = exp(top - logit);
-                for (var d = 0u; d < E4; d++) { sums[d] *= shrink; }
+                $$ for d in range(e4)
+                sum{{ d }} *= shrink;
+                $$ endfor
                 total *= shrink;
                 top = logit;
             }
             let weight = exp(logit - top);
             total += weight;
-            for (var d = 0u; d < E4; d++) { sums[d] += weight * block_v[j * E4 + d]; }
+            $$ for d in range(e4)
+            sum{{ d }} += weight * block_v[j * E4 + {{ d }}u];
+            $$ endfor
         }
     }
 
@@ -104,23 +113,23 @@ fn compute(unit: u32, local: u32) {
     for (var i = 0u; i < SPLIT; i++) { whole += tops[leader + i].y * exp(tops[leader + i].x - most); }
     let shrink = exp(top - most);
     let at_y = batch * params.y_batch + head * params.y_head + query * params.y_row;
-    for (var d = 0u; d < E4; d++) {
-        workgroupBarrier();
-        parts[local] = sums[d] * shrink;
-        workgroupBarrier();
-        if (d % SPLIT == own && row < params.queries) {
-            var result = vec4<f32>();
-            for (var i = 0u; i < SPLIT; i++) { result += parts[leader + i]; }
-            $$ if clear_nan
-            if (whole > 0.0) { result /= whole; } else { result = vec4<f32>(); }
-            $$ else
-            result /= whole;
-            $$ endif
-            $$ if quads
-            store4_y(at_y / 4u + d, result);
-            $$ else
-            for (var i = 0u; i < 4u; i++) { if (4u * d + i < params.e) { store_y(at_y + 4u * d + i, result[i]); } }
-            $$ endif
-        }
+    $$ for d in range(e4)
+    workgroupBarrier();
+    parts[local] = sum{{ d }} * shrink;
+    workgroupBarrier();
+    if ({{ d }}u % SPLIT == own && row < params.queries) {
+        var result = vec4<f32>();
+        for (var i = 0u; i < SPLIT; i++) { result += parts[leader + i]; }
+        $$ if clear_nan
+        if (whole > 0.0) { result /= whole; } else { result = vec4<f32>(); }
+        $$ else
+        result /= whole;
+        $$ endif
+        $$ if quads
+        store4_y(at_y / 4u + {{ d }}u, result);
+        $$ else
+        for (var i = 0u; i < 4u; i++) { if ({{ 4 * d }}u + i < params.e) { store_y(at_y + {{ 4 * d }}u + i, result[i]); } }
+        $$ endif
     }
+    $$ endfor
 }

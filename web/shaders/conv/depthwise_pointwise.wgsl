@@ -5,7 +5,7 @@
 //   w  [C, ceil(CO/4)]         vec4 of output channels, packed at load, zeros behind CO
 //   y  [N, OH, OW, CO]         written in quads, or one by one if CO % 4 != 0
 //   A workgroup computes PIXELS pixels by QUADS quads of channels; SLICES invocations share a sum.
-//   Padded taps count as 0.  The depthwise result is clamped if it has an activation.
+//   Padded taps count as 0.  The depthwise result is clamped if it has an activation; `curved` is its silu.
 //   Dispatch: (ceil(pixels/PIXELS) * ceil(ceil(CO/4)/QUADS)) workgroups
 
 {{ prelude }}
@@ -61,6 +61,10 @@ fn depthwise(pixel: u32, c4: u32) -> vec4<f32> {
     $$ endif
     $$ if clamped
     sum = clamp(sum, vec4<f32>(params.e_low), vec4<f32>(params.e_high));
+    $$ endif
+    $$ if curved
+    let falling = exp(-abs(sum)); // never overflows
+    sum *= select(falling, vec4<f32>(1.0), sum >= vec4<f32>(0.0)) / (1.0 + falling);
     $$ endif
     return sum;
 }

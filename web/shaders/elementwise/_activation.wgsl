@@ -1,6 +1,6 @@
 // _activation: `activate(v)`, the activation that a step carries in its epilogue (not prelu: it needs a slope).
 //
-//   v is four numbers; clamps, hard_swish, sigmoid and tanh
+//   v is four numbers; clamps, hard_swish, sigmoid, silu and tanh
 
 $$ if activation == "relu"
 fn activate(v: vec4<f32>) -> vec4<f32> { return max(v, vec4<f32>(0.0)); }
@@ -15,6 +15,11 @@ $$ elif activation == "sigmoid"
 fn activate(v: vec4<f32>) -> vec4<f32> {
     let e = exp(-abs(v));
     return select(e, vec4<f32>(1.0), v >= vec4<f32>(0.0)) / (1.0 + e);
+}
+$$ elif activation == "silu"
+fn activate(v: vec4<f32>) -> vec4<f32> {
+    let e = exp(-abs(v));
+    return v * select(e, vec4<f32>(1.0), v >= vec4<f32>(0.0)) / (1.0 + e);
 }
 $$ elif activation == "tanh"
 // WGSL's own tanh overflows to NaN on some drivers.

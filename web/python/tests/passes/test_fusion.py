@@ -19,6 +19,7 @@ from webinfer.passes.pipeline import PIPELINE, optimize
 PLAIN = conv.Conv2dAttrs()
 SUM = ew.BinaryAttrs()
 NONE = ew.UnaryAttrs()
+ONE = ew.UnaryAttrs(1.0)  # the slope of silu
 
 
 def _conv(b: Build, x: Value, channels: int, name: str, attrs: conv.Conv2dAttrs = PLAIN) -> Value:
@@ -149,13 +150,13 @@ def test_skip_widened_in_front_or_with_ones_stays(pad: mv.PadAttrs) -> None:
     rewritten(fuse_channel_pad_add, graph, 0)
 
 
-CURVES = [ew.RELU, ew.RELU6, ew.RELU_N1_TO_1, ew.HARD_SWISH, ew.SIGMOID, ew.TANH]
+CURVES = [ew.RELU, ew.RELU6, ew.RELU_N1_TO_1, ew.HARD_SWISH, ew.SIGMOID, ew.TANH, ew.SILU]
 
 
 @pytest.mark.parametrize("op", CURVES, ids=lambda op: op.name)
 def test_activation_moves_into_a_convolution(op: Op) -> None:
     b = Build()
-    graph = b.output(b.node(op, [_conv(b, b.input("x", 1, 4, 4, 8), 8, "conv")], NONE, "y"))
+    graph = b.output(b.node(op, [_conv(b, b.input("x", 1, 4, 4, 8), 8, "conv")], ONE, "y"))
     assert rewritten(fuse_activation, graph, 1) == lines(
         f"%y = conv2d(%x, const [8x1x1x8], const [8]) {op.name} -> float32[1x4x4x8]", "return %y"
     )
@@ -170,6 +171,12 @@ def test_sum_and_pool_take_clamps_only(op: Op) -> None:
     b = Build()
     pooled = b.node(pool.MAX_POOL2D, [b.input("x", 1, 4, 4, 8)], pool.Pool2dAttrs((2, 2)), "pool")
     rewritten(fuse_activation, b.output(b.node(op, [pooled], NONE, "y")), count)
+
+
+def test_a_silu_of_another_slope_stays() -> None:
+    b = Build()
+    y = _conv(b, b.input("x", 1, 4, 4, 8), 8, "conv")
+    rewritten(fuse_activation, b.output(b.node(ew.SILU, [y], ew.UnaryAttrs(1.702), "y")), 0)
 
 
 def test_clamp_to_six_is_relu6() -> None:

@@ -376,3 +376,20 @@ def test_where_of_tflite_lists_what_is_true(backend: str) -> None:
             np.testing.assert_array_equal((await session.run(x))["y"].numpy(), want)
 
     with_session(work, data, backend)
+
+
+@BACKENDS
+def test_different_elements_of_tflite_come_in_their_order(backend: str) -> None:
+    w = Writer()
+    x = w.input("x", (8,), "int32")
+    y, places = w.tensor("y", (1,), "int32", shape_signature=[-1]), w.tensor("places", (8,), "int64")
+    w.node("UNIQUE", [x], [y, places], idx_out_type=4)
+    data = w.finish(y, places)
+
+    async def work(session: webinfer.Session) -> None:
+        for row in ([5, 3, 5, -1, 3, 9, 9, 5], [2] * 8, range(8, 0, -1)):
+            x = np.array(row, np.int32)
+            for mine, want in zip((await session.run(x)).values(), litert(data, [x]), strict=True):
+                np.testing.assert_array_equal(mine.numpy(), want)
+
+    with_session(work, data, backend)

@@ -23,6 +23,7 @@ from webinfer.backends.wasm import compilation
 from webinfer.backends.wasm.builder import Builder
 from webinfer.backends.wasm.executor import WasmExecutor, lower_graph
 from webinfer.backends.wasm.kernel_table import KERNELS
+from webinfer.backends.wasm.memory import KernelMemory
 from webinfer.errors import KernelError
 from webinfer.graph.ir import Graph, Value
 from webinfer.host import native
@@ -47,6 +48,8 @@ class GuardError(Exception):
 class GuardedExecutor(WasmExecutor):
     """A graph's plan with gaps between its blocks; none shares its memory with another one, as they else do."""
 
+    shareable = False
+
     def __init__(
         self, graph: Graph, host: Host, kernels: Kernels, builder: Builder, progress: Progress | None = None
     ) -> None:
@@ -56,7 +59,7 @@ class GuardedExecutor(WasmExecutor):
     # ----- loading
 
     def _load(
-        self, builder: Builder, kernels: Kernels, progress: Progress | None
+        self, builder: Builder, kernels: Kernels, memory: KernelMemory, progress: Progress | None
     ) -> tuple[int, int, int, MemoryReport]:
         """Places everything apart and loads it."""
         self._base = top = (kernels.heap_base + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
@@ -70,7 +73,7 @@ class GuardedExecutor(WasmExecutor):
         top = self._stack(builder.staged, top)
         top = self._stack([b for b in prepare.blocks if b.kind is Kind.ARENA], top)
         self._prepare, top = self._reserve("the load's program", program.nbytes(prepare.steps), top)
-        self._top = top
+        self._top = memory.end = top
         kernels.grow(top)
         self._reload(kernels, PASSES[0][0])
         report = MemoryReport(constants_end - kernels.heap_base, arena_bytes, sum(b.nbytes for b in arena))
@@ -94,7 +97,7 @@ class GuardedExecutor(WasmExecutor):
         """
         builder, size = self._builder, self._top - self._base
         kernels.write(self._base, np.random.default_rng(7).bytes(size) if fill == "noise" else b"\xff" * size)
-        self._fill(builder, kernels, None)
+        self._fill({**builder.constants, **builder.staged}, kernels, None)
         kernels.write(self._program, program.encode(self._steps, KERNELS))
         steps = builder.prepare_part.steps
         kernels.write(self._prepare, program.encode(steps, KERNELS))

@@ -15,7 +15,7 @@ from webinfer.backends.wasm.lowerings.conv import IMAGES, TILES, WINDOWS, tile_w
 ACTIVATIONS = {
     "clamp": numbers.ACTIVATION_CLAMP, "relu": numbers.ACTIVATION_CLAMP, "none": numbers.ACTIVATION_CLAMP,
     "prelu": numbers.ACTIVATION_PRELU, "hard_swish": numbers.ACTIVATION_HARD_SWISH,
-    "sigmoid": numbers.ACTIVATION_SIGMOID, "tanh": numbers.ACTIVATION_TANH,
+    "sigmoid": numbers.ACTIVATION_SIGMOID, "silu": numbers.ACTIVATION_SILU, "tanh": numbers.ACTIVATION_TANH,
 }  # fmt: skip
 BOUNDS = {"relu": (0.0, np.inf), "none": (-np.inf, np.inf)}  # the others': -0.5 and 1
 THREADS = 3
@@ -90,6 +90,7 @@ def activated(case: Conv, y: Array, a: Arrays) -> Array:
         "hard_swish": lambda: y * np.clip(y + 3, 0, 6) / 6,
         "sigmoid": lambda: 1 / (1 + np.exp(-y)),
         "tanh": lambda: np.tanh(y),
+        "silu": lambda: y / (1 + np.exp(-y)),
     }[case.activation]()
 
 
@@ -171,6 +172,8 @@ DENSE += [
     Conv(n=2, groups=2, co=co, residual=r, activation=a) for co in (4, 8) for r in (0, 8) for a in ("prelu", "relu")
 ]
 DENSE += [Conv(size=(4, 9), ci=128, co=44, residual=32)]
+# A curve, which is computed of what was stored: once, wherever panels of another form lie between.
+DENSE += [Conv(size=(5, 7), co=co, residual=r, activation="silu") for co in (8, 20, 27) for r in (0, 5, 13) if r < co]
 
 
 def compare(got: Array, case: Conv, a: Arrays) -> str:
@@ -225,6 +228,8 @@ def test_depthwise_windows_are_right_at_every_size(shape: tuple[int, int], varia
     cases += [replace(control, size=(n, m), n=2, groups=8) for n in range(3, 8) for m in range(3, 14)]
     if not variant:
         cases += [replace(control, dilation=(2, 3), pads=(3, 2, 4, 1)), replace(control, window=(2, 4), stride=(1, 3))]
+        wide = replace(control, size=(5, 160), dilation=(1, 4), pads=(1, 1, 5, 5), groups=44)  # channels part by part
+        cases += [replace(wide, activation=a) for a in ("clamp", "silu", "prelu")]
     problems = [(case, draw(case)) for case in cases]
     assert not [text for case, a in problems if (text := compare(depthwise(isa, kernel, case, a), case, a))]
 

@@ -71,6 +71,7 @@ BLOCKS: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {
     "pooled residual, padded before": ((2, 12, 10, 20), {"co": 32, "stride": 2, "pool": PADDED_BEFORE}),
     "5x5, relu6, one pixel": ((1, 1, 1, 64), {"co": 6, "window": 5, "activation": Activation.RELU6}),
     "odd everything": ((2, 5, 7, 13), {"co": 7}),
+    "silu inside": ((2, 9, 7, 24), {"co": 28, "activation": Activation.SILU}),
     "stride 2, fewer channels": ((1, 17, 15, 96), {"co": 16, "stride": 2}),
 }
 

@@ -17,7 +17,7 @@ from webinfer.graph.ir import Graph, Node, TensorType, Value
 from webinfer.tensor import Tensor
 
 if TYPE_CHECKING:
-    from webinfer.host.gpu import GpuDevice, GpuTensor
+    from webinfer.host.gpu import GpuDevice, GpuProgram, GpuTensor, Span
     from webinfer.host.interface import Host, Kernels, Progress
     from webinfer.tune.log import TuningReport
 
@@ -45,11 +45,15 @@ class PlanRow:
 
 @dataclass(frozen=True, slots=True)
 class MemoryReport:
-    """Bytes of a plan. `arena_bound` is what lives at the busiest step: no plan can need less."""
+    """Bytes of a plan. `arena_bound` is what lives at the busiest step: no plan can need less.
+
+    `shared` are those constants that a plan for other sizes of the model's inputs has brought.
+    """
 
     constants: int
     arena: int
     arena_bound: int
+    shared: int = 0
 
     @classmethod
     def total(cls, parts: Iterable[Executor]) -> MemoryReport:
@@ -101,6 +105,25 @@ class LastOutput:
     """Stands for an input whose first bytes are those of an output as the run before leaves it, where that one ran."""
 
     name: str
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Where an input or output lies in a program; `given` if a buffer of at least its bytes is to be bound there."""
+
+    span: Span
+    given: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """The dispatches of a run in a program, and its inputs and outputs by name."""
+
+    program: GpuProgram
+    first: int
+    count: int
+    inputs: dict[str, End]
+    outputs: dict[str, End]
 
 
 Arriving = Callable[[], Awaitable[dict[str, Tensor]]]  # waits for the outputs of a run that has begun
@@ -160,6 +183,10 @@ class Executor(ABC):
     async def run_on_gpu(self, inputs: Mapping[str, Any]) -> dict[str, GpuTensor]:
         """The outputs by name, each in a GPU buffer of its own; nothing is read back. Needs `gpu_results`."""
         raise InputError(f"{self.backend} keeps no results on a GPU")
+
+    async def recording(self) -> Recording:
+        """What replays the runs of this executor without it; needs `gpu_results`."""
+        raise InputError(f"{self.backend} has no program on a GPU")
 
     async def run_part(self, part: int, inputs: Mapping[str, Any], outputs: Sequence[str]) -> dict[str, Tensor]:
         """The named outputs of one part of the graph, by `Graph.parts`; needs `parts`.
@@ -253,6 +280,7 @@ class BuildOptions:
     tuning_ms: float | None = None  # budget for timing kernels on this device; None: the backend's own
     float16: bool = False  # store weights and intermediate results in half the memory
     device: str = ""  # the kind of device that is asked for: one of `DEVICES`; "" for any
+    beside: Sequence[Executor] = ()  # of the same model for other sizes of inputs, never at work with this one
 
 
 class Backend(ABC):

@@ -67,6 +67,7 @@ class Row:
     auto: bool = False  # "auto" measures it
     fallback: str = ""  # runs what this one refuses, and takes over when its device is lost for good
     custom_shaders: bool = False  # runs custom operators by their WGSL
+    rows_together: int = 64  # of a prompt, that a language model reads in one step
     stores_plans: bool = False  # plans outlast the visit, in the host's plan cache
     module: str = ""  # of its package; "" for the one of its name in this room
     demand: Callable[[Host], Awaitable[None]] = _nothing  # raises BackendUnavailableError if the host lacks something
@@ -83,6 +84,7 @@ _ROWS = (
         frozenset({"tuning_ms", "float16", "device"}),
         auto=True,
         fallback="wasm",
+        rows_together=256,
         custom_shaders=True,
         demand=_gpu,
         reluctance=_hardware,

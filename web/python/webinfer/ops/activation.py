@@ -17,6 +17,7 @@ class Activation(enum.StrEnum):
     HARD_SWISH = "hard_swish"
     SIGMOID = "sigmoid"
     TANH = "tanh"
+    SILU = "silu"
 
     @property
     def bounds(self) -> tuple[float, float] | None:

@@ -15,7 +15,7 @@ from webinfer.ops.attention import MAX_WIDTH
 from webinfer.ops.registry import EXACT, TRANSCENDENTAL, declare, moved_bytes, need
 
 Inputs = Sequence[TensorType | None]
-MAX_ROWS = 128  # activations of a product with blocks
+MAX_ROWS = 256  # activations of a product with blocks
 LANES = 8  # rows of the cache whose keys lie side by side
 PLACE = TensorType((2,), DType.INT32)
 

@@ -22,7 +22,7 @@ class MatmulAttrs:
 
     transpose_a: bool = False
     transpose_b: bool = False
-    activation: Activation = Activation.NONE  # a clamp, hard_swish, sigmoid or tanh
+    activation: Activation = Activation.NONE  # all but prelu
     out_type: tuple[DType, Quantization | None] | None = None
 
 

@@ -67,7 +67,7 @@ def infer(inputs: Inputs, a: RecurrentAttrs) -> tuple[TensorType, ...]:
     rounded = a.symmetric is not None and a.cell is Cell.GRU
     if width != gates * size or min(steps, batch, size) < 1 or (not lstm and (given[4] or given[5])) or rounded:
         raise ShapeError(f"recurrent: sums {sums.shape} and r {r.shape} do not fit an {a.cell} and its inputs")
-    if a.activation is Activation.PRELU or a.activation is Activation.HARD_SWISH:
+    if a.activation in (Activation.PRELU, Activation.HARD_SWISH, Activation.SILU):
         raise ShapeError(f"recurrent: new values have no activation {a.activation}")
     if min(a.clip, a.cell_clip) <= 0 or math.isnan(a.clip + a.cell_clip):
         raise ShapeError(f"recurrent: clips {a.clip} and {a.cell_clip} must be positive")

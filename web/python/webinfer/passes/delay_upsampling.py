@@ -65,8 +65,7 @@ def _swapped(node: Node, upsampling: Node) -> list[Node]:
     new = [apply(conv.CONV2D, inputs, attrs, node.label, f"{name}:small")]
     new.append(apply(resize.RESIZE_BILINEAR, [new[0].output], upsampling.attrs, upsampling.label, f"{name}:large"))
     if activation is not Activation.NONE:
-        new.append(
-            apply(ew.ACTIVATIONS[activation], [new[1].output], ew.UnaryAttrs(), f"{node.label}:{activation}", name)
-        )
+        slope = ew.UnaryAttrs(float(activation is Activation.SILU))
+        new.append(apply(ew.ACTIVATIONS[activation], [new[1].output], slope, f"{node.label}:{activation}", name))
     new[-1].outputs = node.outputs
     return new

@@ -13,7 +13,7 @@ from webinfer.ops.activation import Activation
 from webinfer.passes.uses import remove, single_producers
 
 _CLAMPS = frozenset({Activation.RELU, Activation.RELU6, Activation.RELU_N1_TO_1})
-_CURVES = _CLAMPS | {Activation.HARD_SWISH, Activation.SIGMOID, Activation.TANH}
+_CURVES = _CLAMPS | {Activation.HARD_SWISH, Activation.SIGMOID, Activation.TANH, Activation.SILU}
 _CARRIES: dict[Op, frozenset[Activation]] = {
     conv.CONV2D: _CURVES | {Activation.PRELU},
     conv.DEPTHWISE_CONV2D: _CURVES | {Activation.PRELU},
@@ -62,6 +62,8 @@ def _activation(node: Node) -> Activation | None:
         return Activation.RELU6
     if node.op is ew.LEAKY_RELU:
         return Activation.PRELU
+    if node.op is ew.SILU and node.attrs.a != 1.0:
+        return None
     return _NODES.get(node.op)
 
 

@@ -40,7 +40,7 @@ class Kept(Generic[K, T]):
 
     def _bytes(self) -> int:
         reports = [self._executor(found).memory() for found in self._found.values()]
-        return sum(report.constants + report.arena for report in reports)
+        return sum(report.constants - report.shared + report.arena for report in reports)
 
     def take(self, key: K) -> T | None:
         """What was kept under the key, which is the caller's now."""

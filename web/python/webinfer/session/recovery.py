@@ -69,8 +69,10 @@ class LiveExecutor:
         await self.idle()
         found = self._others.take(sizes)
         if found is None:
-            graph = read()
-            found = graph, await choose(graph, self.host, self.order, replace(self._options_of(graph), progress=None))
+            graph, beside = read(), [kept.executor for _, kept in self._others.values()]
+            beside += [self._selection.executor] if self._selection is not None else []
+            options = replace(self._options_of(graph), progress=None, beside=beside)
+            found = graph, await choose(graph, self.host, self.order, options)
         if self._selection is not None:
             self._others.add(now, (self.graph, self._selection))
         self.graph, self._selection = found

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import html
 import json
 import math
 import statistics
 from array import array
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from html import escape
 from operator import sub
 from typing import Any
 
@@ -130,12 +130,12 @@ class Profile:
         for i, (name, ms) in enumerate(steps):
             y, length = 28 + i * row, (width - left - 90) * ms / longest
             bars.append(
-                f'<text x="{left - 6}" y="{y + 11}" text-anchor="end">{escape(name)}</text>'
+                f'<text x="{left - 6}" y="{y + 11}" text-anchor="end">{html.escape(name)}</text>'
                 f'<rect x="{left}" y="{y + 2}" width="{length:.1f}" height="{row - 4}" rx="2"/>'
                 f'<text x="{left + length + 6:.1f}" y="{y + 11}">{ms:.3f} ms</text>'
             )
         height = 40 + row * len(steps)
-        title = escape(self._title())
+        title = html.escape(self._title())
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" aria-label="{title}" '
             f'font-family="system-ui, sans-serif" font-size="10" fill="currentColor">'

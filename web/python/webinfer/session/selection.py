@@ -42,11 +42,12 @@ class LoadOptions:
     float16: bool = False  # store weights and intermediate results in half the memory
     device: str = ""  # the kind of device that is asked for; "" for any
     plan_entry: PlanEntry | None = None  # of the whole model in the plan cache
+    beside: Sequence[Executor] = ()  # of the model for other sizes of inputs
 
     def of(self, name: str) -> BuildOptions:
         """The options that a backend takes."""
         taken = {option: getattr(self, option) for option in registry.ROWS[name].options}
-        return BuildOptions(self.progress, self.plan_entry, **taken)
+        return BuildOptions(self.progress, self.plan_entry, beside=self.beside, **taken)
 
 
 @dataclass(slots=True)

@@ -54,7 +54,7 @@ const KW: u32 = 3u;
 
 // _activation: `activate(v)`, the activation that a step carries in its epilogue (not prelu: it needs a slope).
 //
-//   v is four numbers; clamps, hard_swish, sigmoid and tanh
+//   v is four numbers; clamps, hard_swish, sigmoid, silu and tanh
 
 fn activate(v: vec4<f32>) -> vec4<f32> { return max(v, vec4<f32>(0.0)); }
 fn input1(i: u32) -> x_t { return load_x(i); }

@@ -54,6 +54,7 @@ _EPILOGUES: dict[Activation, Callable[[Array], Array]] = {
     Activation.HARD_SWISH: hard_swish,
     Activation.SIGMOID: sigmoid,
     Activation.TANH: np.tanh,
+    Activation.SILU: lambda x: x * sigmoid(x),
 }
 
 

@@ -34,6 +34,7 @@ class WasmBackend(Backend):
             threads=options.threads,
             tuning_ms=TUNING_MS if options.tuning_ms is None else options.tuning_ms,
             entry=options.plan_entry,
+            beside=options.beside,
         )
 
     def arithmetic(self, work: int) -> Graph:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from webinfer.backends.base import PlanEntry
-from webinfer.backends.wasm.executor import WasmExecutor, lower_graph
+from webinfer.backends.base import Executor, PlanEntry
+from webinfer.backends.wasm.executor import WasmExecutor, can_share, lower_graph
 from webinfer.backends.wasm.kernel_table import ABI
+from webinfer.backends.wasm.memory import MAX_DEAD_BYTES
 from webinfer.backends.wasm.stored_plan import RestoredExecutor, WasmStoredPlan, requirements, serialize
 from webinfer.backends.wasm.team import open_team
 from webinfer.backends.wasm.tuning import recall_tuned, tune
-from webinfer.errors import KernelError, WebinferError
+from webinfer.errors import KernelError, LimitError, OutOfMemoryError, WebinferError
 from webinfer.flags import debug
 from webinfer.graph.ir import Graph
 from webinfer.host.interface import Host, Progress
@@ -31,6 +32,7 @@ async def build(
     tuned: Mapping[str, str] | None = None,
     tuning_ms: float = TUNING_MS,
     entry: PlanEntry | None = None,
+    beside: Sequence[Executor] = (),
 ) -> WasmExecutor | RestoredExecutor:
     """A graph compiled for the kernel module of this host, or the plan in `entry` if it fits.
 
@@ -38,8 +40,12 @@ async def build(
     entry the plan is stored for the next visit: two seconds later, when kernels have been timed for up to
     `tuning_ms`. What wins then is in the stored plan, not in this one.
 
+    The plan takes its place in the memory of an executor of `beside`, where there is one that it suits.
+
     Raises:  UnsupportedOpError listing every node that has no kernel; LimitError; OutOfMemoryError
     """
+    if entry is None and tuned is None and (joined := _beside(graph, host, isa, threads, beside)) is not None:
+        return joined
     kernels = await open_team(host, isa, threads)
     try:
         if (found := kernels.call("abi")) != ABI:
@@ -60,6 +66,29 @@ async def build(
     if entry is not None:
         _store_later(executor, host, entry.name, tuned, tuning_ms)
     return executor
+
+
+def _beside(
+    graph: Graph, host: Host, isa: str | None, threads: int | None, beside: Sequence[Executor]
+) -> WasmExecutor | None:
+    """The graph compiled into the memory of another plan of its model; None if there is none that suits it."""
+    for other in reversed(beside):
+        memory = other.memory_of_kernels if isinstance(other, WasmExecutor) and other.shareable else None
+        kernels = memory.kernels if memory is not None else None
+        if memory is None or kernels is None or not can_share(graph) or memory.dead > MAX_DEAD_BYTES:
+            continue
+        if isa not in (None, kernels.isa) or threads not in (None, kernels.threads):
+            continue
+        memory.join()
+        try:
+            return WasmExecutor(graph, host, kernels, lower_graph(graph, kernels.isa, {}), memory=memory)
+        except (LimitError, OutOfMemoryError):
+            memory.leave()
+            return None
+        except BaseException:
+            memory.leave()
+            raise
+    return None
 
 
 async def _compile_anew(graph: Graph, host: Host, isa: str) -> WasmExecutor:

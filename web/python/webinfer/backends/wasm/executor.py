@@ -12,6 +12,7 @@ from webinfer.backends.wasm.kernel_table import KERNELS
 from webinfer.backends.wasm.loaded_plan import Layout, LoadedPlan, Place
 from webinfer.backends.wasm.lowerings import LOWERINGS, UNSUPPORTED
 from webinfer.backends.wasm.lowerings.constants import expand_constant, narrow_output, widen_input
+from webinfer.backends.wasm.memory import KernelMemory, needed, pointers
 from webinfer.backends.wasm.sharing import steps_per_node, with_short_steps_alone
 from webinfer.errors import LimitError, UnsupportedOpError
 from webinfer.graph.ir import Graph, Node, TensorType, Value
@@ -54,10 +55,13 @@ class WasmExecutor(LoadedPlan):
     """A graph's plan in the memory of one kernel instance, with the graph behind it."""
 
     abilities = Abilities(in_place_inputs=True, parts=True)
+    shareable = True  # other plans of the model may lie beside it
 
     def __init__(
-        self, graph: Graph, host: Host, kernels: Kernels, builder: Builder, progress: Progress | None = None
-    ) -> None:
+        self, graph: Graph, host: Host, kernels: Kernels, builder: Builder, progress: Progress | None = None,
+        memory: KernelMemory | None = None,
+    ) -> None:  # fmt: skip
+        """`memory` is that of `kernels`, if other plans of the model lie there."""
         self.graph = graph
         self._build = f"{kernels.isa} build, {kernels.threads} thread{'s' * (kernels.threads > 1)}"
         self._steps, self._why = builder.run_part.steps, builder.why
@@ -66,10 +70,13 @@ class WasmExecutor(LoadedPlan):
         for _, ref in outputs:
             builder.keep_alive(ref, len(self._steps))
         self._refs = {v: builder.ref(v) for node in graph.nodes for v in node.outputs if v.type.size}
-        program, fixed_end, top, memory = self._load(builder, kernels, progress)
+        memory = memory or KernelMemory(kernels)
+        program, fixed_end, top, report = self._load(builder, kernels, memory, progress)
         places = [tuple(_place(v, ref) for v, ref in pairs) for pairs in (inputs, outputs)]
-        layout = Layout(graph.name, places[0], places[1], program, len(self._steps), fixed_end, top, memory)
-        super().__init__(layout, host, kernels)
+        layout = Layout(graph.name, places[0], places[1], program, len(self._steps), fixed_end, top, report)
+        super().__init__(layout, host, kernels, memory)
+        if self.shareable and can_share(graph):
+            memory.add(builder)
         self._resident = {v.name: (builder.ref(v).address, v.type.nbytes) for v in graph.resident}
         ends = [bisect_left(self._steps, end, key=lambda step: step.node) for end in graph.parts]
         self._parts = list(zip([0, *ends], ends, strict=False))
@@ -102,17 +109,33 @@ class WasmExecutor(LoadedPlan):
     # ----- loading
 
     def _load(
-        self, builder: Builder, kernels: Kernels, progress: Progress | None
+        self, builder: Builder, kernels: Kernels, memory: KernelMemory, progress: Progress | None
     ) -> tuple[int, int, int, MemoryReport]:
         """Places and writes everything: the program's address, the ends of what stays and of all, the report."""
-        constants_end = _stack(builder.constants, kernels.heap_base)
-        arena_base = _align(constants_end + program.nbytes(self._steps))
+        there = memory.find(builder)
+        found = needed(builder, there)
+        if found is None:
+            there, found = {}, (builder.prepare_part.steps, list(builder.staged))
+        prepare, staged = found
+        for block, address in there.items():
+            block.address = address
+        own = {block: data for block, data in builder.constants.items() if block not in there}
+        base = _align(memory.end)
+        constants_end = _stack(own, base)
+        fixed_end = _align(constants_end + program.nbytes(self._steps))
         arena_blocks = [b for b in builder.run_part.blocks if b.kind is Kind.ARENA]
-        arena_bytes = _assign_at(arena_blocks, arena_base)
-        staged_end = _stack(builder.staged, arena_base)
-        prepare_arena = [b for b in builder.prepare_part.blocks if b.kind is Kind.ARENA]
-        prepare_end = staged_end + _assign_at(prepare_arena, staged_end)
-        top = max(arena_base + arena_bytes, prepare_end + program.nbytes(builder.prepare_part.steps))
+        arena_bytes = _assign_at(arena_blocks, 0)
+        arena_base, room = memory.arena
+        if not room or arena_bytes > room:
+            arena_base, room = fixed_end, arena_bytes
+        for block in arena_blocks:
+            block.address += arena_base
+        end = max(fixed_end, arena_base + room)
+        staged_base = fixed_end if arena_base == fixed_end else end
+        staged_end = _stack(dict.fromkeys(staged), staged_base)
+        used = {ref.block for step in prepare for ref in pointers(step) if ref.block.kind is Kind.ARENA}
+        prepare_end = staged_end + _assign_at([b for b in builder.prepare_part.blocks if b in used], staged_end)
+        top = max(end, prepare_end + program.nbytes(prepare))
         if top > MEMORY_MAX_BYTES:
             raise LimitError(
                 f"memory of model {self.graph.name!r} in bytes",
@@ -121,17 +144,18 @@ class WasmExecutor(LoadedPlan):
                 "use a smaller model or input size",
             )
         kernels.grow(top)
-        self._fill(builder, kernels, progress)
-        if builder.prepare_part.steps:
-            kernels.write(prepare_end, program.encode(builder.prepare_part.steps, KERNELS))
-            kernels.run(prepare_end, 0, len(builder.prepare_part.steps))
+        self._fill({**own, **{block: builder.staged[block] for block in staged}}, kernels, progress)
+        if prepare:
+            kernels.write(prepare_end, program.encode(prepare, KERNELS))
+            kernels.run(prepare_end, 0, len(prepare))
         steps = with_short_steps_alone(self._steps, self.graph) if kernels.threads > 1 else self._steps
         kernels.write(constants_end, program.encode(steps, KERNELS))
-        report = MemoryReport(constants_end - kernels.heap_base, arena_bytes, arena.lower_bound(arena_blocks))
-        return constants_end, arena_base, top, report
+        memory.end, memory.arena = end, (arena_base, room)
+        shared = sum(block.span for block in there)
+        report = MemoryReport(constants_end - base + shared, arena_bytes, arena.lower_bound(arena_blocks), shared)
+        return constants_end, fixed_end, top, report
 
-    def _fill(self, builder: Builder, kernels: Kernels, progress: Progress | None) -> None:
-        sources = {**builder.constants, **builder.staged}
+    def _fill(self, sources: Mapping[Block, memoryview | None], kernels: Kernels, progress: Progress | None) -> None:
         total, done = sum(b.nbytes for b in sources), 0
         for block, data in sources.items():
             if data is not None and len(data):
@@ -186,6 +210,11 @@ class WasmExecutor(LoadedPlan):
                     continue
                 type = TensorType(value.type.shape, COMPUTE.get(value.type.dtype, value.type.dtype), value.type.quant)
                 yield node, value, self._tensor(kernels, ref.address, type)
+
+
+def can_share(graph: Graph) -> bool:
+    """Whether a plan may lie beside others: nothing of it lives in the arena from run to run."""
+    return not graph.parts and not graph.resident
 
 
 def _place(value: Value, ref: Ref) -> Place:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from webinfer.backends.base import Abilities, Executor, InPlace, MemoryReport
+from webinfer.backends.wasm.memory import KernelMemory
 from webinfer.backends.wasm.pace import Pace
 from webinfer.errors import ClosedError, KernelError, LimitError
 from webinfer.graph.ir import TensorType
@@ -55,17 +56,23 @@ class LoadedPlan(Executor):
     backend = "wasm"
     abilities = Abilities(in_place_inputs=True)
 
-    def __init__(self, layout: Layout, host: Host, kernels: Kernels) -> None:
+    def __init__(self, layout: Layout, host: Host, kernels: Kernels, memory: KernelMemory | None = None) -> None:
+        """`memory` is that of `kernels`, if other plans lie there; else it holds this one alone."""
         self.layout, self.isa, self._host = layout, kernels.isa, host
-        self._kernels: Kernels | None = kernels
+        if memory is None:
+            memory = KernelMemory(kernels)
+            memory.end = layout.top
+        self.memory_of_kernels: KernelMemory | None = memory
+        self._scratch = (0, 0)  # an address, and bytes from there
         self.pace = Pace() if kernels.threads > 1 else None  # None: all threads do every run
 
     # ----- running
 
     def _instance(self) -> Kernels:
-        if self._kernels is None:
+        kernels = None if self.memory_of_kernels is None else self.memory_of_kernels.kernels
+        if kernels is None:
             raise ClosedError(f"the session of {self.layout.name!r} is closed; load the model again")
-        return self._kernels
+        return kernels
 
     def _write_inputs(self, inputs: Mapping[str, Any]) -> Kernels:
         kernels = self._instance()
@@ -90,7 +97,8 @@ class LoadedPlan(Executor):
                 kernels.call("run", self.layout.program, first, count, 0, 1)
             self.pace.took(self._host.now_ms() - start)
         except KernelError:
-            self.close()
+            if self.memory_of_kernels is not None:
+                self.memory_of_kernels.abandon()
             raise
 
     async def run(self, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
@@ -112,13 +120,22 @@ class LoadedPlan(Executor):
         return next(place.address for place in self.layout.outputs if place.name == name)
 
     def scratch(self, nbytes: int) -> int:
-        """The address of so many free bytes behind the plan, the same in every call; memory grows as needed."""
-        address = (self.layout.top + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
-        end = address + nbytes + SPARE
-        if end > MEMORY_MAX_BYTES:
-            what = f"memory of model {self.layout.name!r} and its scratch in bytes"
-            raise LimitError(what, end, MEMORY_MAX_BYTES, "use a smaller model, or give it smaller pictures")
-        self._instance().grow(end)
+        """The address of so many free bytes behind all plans of the instance; memory grows as needed.
+
+        It is the same in every call, until another plan lies behind it and more is asked for.
+        """
+        kernels, memory = self._instance(), self.memory_of_kernels
+        assert memory is not None
+        address, size = self._scratch
+        if nbytes > size:
+            if address + size + SPARE != memory.end:
+                address = (memory.end + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
+            end = address + nbytes + SPARE
+            if end > MEMORY_MAX_BYTES:
+                what = f"memory of model {self.layout.name!r} and its scratch in bytes"
+                raise LimitError(what, end, MEMORY_MAX_BYTES, "use a smaller model, or give it smaller pictures")
+            kernels.grow(end)
+            self._scratch, memory.end = (address, nbytes), end
         return address
 
     def execute(self) -> None:
@@ -128,7 +145,7 @@ class LoadedPlan(Executor):
     @property
     def closed(self) -> bool:
         """Whether the kernel instance was let go."""
-        return self._kernels is None
+        return self.memory_of_kernels is None or self.memory_of_kernels.kernels is None
 
     @property
     def kernels(self) -> Kernels:
@@ -191,7 +208,8 @@ class LoadedPlan(Executor):
         return (self._host.now_ms() - start) / repeats
 
     def close(self) -> None:
-        """Lets the kernel instance and its memory go."""
-        if self._kernels is not None:
-            self._kernels.close()
-            self._kernels = None
+        """Lets the plan go, and with the last one the kernel instance and its memory."""
+        if self.memory_of_kernels is not None:
+            own = self.layout.memory.constants - self.layout.memory.shared
+            self.memory_of_kernels.leave(own if self.layout.memory.shared else 0)  # else later plans may use them
+            self.memory_of_kernels = None

@@ -5,10 +5,19 @@ from __future__ import annotations
 import statistics
 from bisect import bisect_left
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from webinfer.backends.base import Abilities, Arriving, Executor, LastOutput, MemoryReport, PlanRow, shapes_text
+from webinfer.backends.base import (
+    Abilities,
+    Arriving,
+    End,
+    Executor,
+    LastOutput,
+    MemoryReport,
+    PlanRow,
+    Recording,
+    shapes_text,
+)
 from webinfer.backends.webgpu.dispatch import Target
 from webinfer.backends.webgpu.memory import Home, Region, assign_pooled, busiest
 from webinfer.backends.webgpu.pipelines import PipelineQueue
@@ -59,25 +68,6 @@ async def compiled(
     executor = WebGpuExecutor(schedule, host, device, origins)
     await executor.load(progress)
     return executor
-
-
-@dataclass(frozen=True, slots=True)
-class End:
-    """Where an input or output lies in a program; `given` if a buffer of at least its bytes is to be bound there."""
-
-    span: Span
-    given: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Recording:
-    """The dispatches of a run in a program, and its inputs and outputs by name."""
-
-    program: GpuProgram
-    first: int
-    count: int
-    inputs: dict[str, End]
-    outputs: dict[str, End]
 
 
 class WebGpuExecutor(Executor):

@@ -172,7 +172,7 @@ def _fits(node: Node) -> bool:
     if node.op.name != "depthwise_conv2d" or not _is_real(node) or any(v is not None for v in node.inputs[3:]):
         return False
     same_channels = node.required_input(0).type.shape[3] == node.output.type.shape[3]
-    return same_channels and node.attrs.activation.bounds is not None
+    return same_channels and (node.attrs.activation.bounds is not None or node.attrs.activation is Activation.SILU)
 
 
 def _is_plain_pool(node: Node) -> bool:

@@ -26,6 +26,7 @@ from webinfer.backends.webgpu.lowerings import LOWERINGS, UNSUPPORTED
 from webinfer.backends.webgpu.lowerings.constants import expand
 from webinfer.backends.webgpu.lowerings.custom import custom
 from webinfer.backends.webgpu.lowerings.fused import depthwise_pointwise
+from webinfer.backends.webgpu.lowerings.movement import concat_parts
 from webinfer.backends.webgpu.memory import Block, Home, Region
 from webinfer.backends.webgpu.pipelines import pipeline_of
 from webinfer.backends.webgpu.writes import check_writes
@@ -104,6 +105,11 @@ def _of_language_models(graph: Graph, folded: set[Value]) -> dict[Node, Joined]:
     return joined_products(graph, folded)
 
 
+def _one_each(node: Node, lowered: Sequence[Dispatch]) -> bool:
+    """Whether these dispatches copy one input of a concatenation each."""
+    return node.op.name == "concat" and len(lowered) == len(node.inputs)
+
+
 class _Builder:
     """Collects steps while nodes are lowered."""
 
@@ -124,9 +130,10 @@ class _Builder:
         self.schedule.inputs[value.name] = region
 
     def add(self, index: int, node: Node) -> None:
-        for dispatch in self._lowered(index, node):
-            if node.op.name in ALIASED_OPS and self._in_place(dispatch):
-                continue
+        lowered = self._lowered(index, node)
+        left = [i for i, d in enumerate(lowered) if node.op.name not in ALIASED_OPS or not self._in_place(d)]
+        together = concat_parts(node, left, self.target) if _one_each(node, lowered) else []
+        for dispatch in together or [lowered[i] for i in left]:
             self._append(index, dispatch, self._part(node, dispatch))
 
     def _lowered(self, index: int, node: Node) -> Sequence[Dispatch]:

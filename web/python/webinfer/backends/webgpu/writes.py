@@ -49,7 +49,7 @@ def _states(p: Numbers) -> int:
     return int(p["batch"] * p["size"])
 
 
-IN_PARTS = ("strided_copy_vec4",)  # a tensor is what several dispatches have written
+IN_PARTS = ("concat_parts", "strided_copy_vec4")  # a tensor is what several dispatches have written
 # Elements that a shader writes to each binding, or to one; a shader that is not listed writes `count` elements.
 EXTENTS: dict[str, Extent] = {
     **dict.fromkeys(
@@ -70,6 +70,7 @@ EXTENTS: dict[str, Extent] = {
     "cache_rows": lambda p: p["groups"] * p["capacity"] * p["width"],
     "cached_attention": lambda p: p["heads"] // p["share"] * p["capacity"] * p["width"],
     "cached_attention.y": lambda p: p["rows"] * p["heads"] * p["width"],
+    "concat_parts": _count,
     "densify": lambda p: p["dense"],
     "detection_decode": lambda p: p["n"],
     "detection_decode.boxes": lambda p: 4 * p["n"],

@@ -58,6 +58,8 @@ def _activated(e: Emitter, y: Operand, node: Node, slope: Operand | None = None)
         return e.call(ACTIVATIONS[kind], y)
     if kind is Activation.PRELU:
         return e.call("prelu", y, slope)
+    if kind is Activation.SILU:
+        return e.call("mul", y, e.call("sigmoid", y))
     low, high = kind.bounds
     return e.call("clamp", y, minValue=low, maxValue=high)
 

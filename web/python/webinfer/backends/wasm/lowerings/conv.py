@@ -20,7 +20,6 @@ from webinfer.backends.wasm.lowerings.sparse_conv import skips_zeros, sparse_con
 from webinfer.backends.wasm.lowerings.windows import image_sizes, window_of
 from webinfer.graph.ir import Node, Op
 from webinfer.ops import conv as ops
-from webinfer.ops.activation import Activation
 
 # Rows x columns of each tile, and the share of a core's peak that it reaches when it is full: measured in V8 on an
 # x86-64 of 2025. Without a fused multiply-add a product takes a register more, and 6x8 spills.
@@ -52,8 +51,7 @@ def tile_work(tile: str, share: float, pixels: int, co: int, direct: bool = Fals
 def is_direct(node: Node) -> bool:
     """Whether a dense convolution is one product of matrices that include/matrix_tile.h has the tiles for."""
     (_, kh, kw, ci), a = node.required_input(1).type.shape, node.attrs
-    simple = a.activation.bounds is not None or a.activation is Activation.PRELU
-    return simple and (kh, kw) == a.stride == (1, 1) and not any(a.pads) and ci % 4 == 0
+    return (kh, kw) == a.stride == (1, 1) and not any(a.pads) and ci % 4 == 0
 
 
 def _pixels(node: Node) -> int:

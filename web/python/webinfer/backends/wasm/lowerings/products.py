@@ -11,6 +11,7 @@ from webinfer.backends.wasm.kernel_constants import (
     ACTIVATION_HARD_SWISH,
     ACTIVATION_PRELU,
     ACTIVATION_SIGMOID,
+    ACTIVATION_SILU,
     ACTIVATION_TANH,
     VECTOR_LANES,
 )
@@ -26,6 +27,7 @@ ACTIVATIONS = {
     Activation.HARD_SWISH: ACTIVATION_HARD_SWISH,
     Activation.SIGMOID: ACTIVATION_SIGMOID,
     Activation.TANH: ACTIVATION_TANH,
+    Activation.SILU: ACTIVATION_SILU,
 }  # every other one is a clamp
 
 

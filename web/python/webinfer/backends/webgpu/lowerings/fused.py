@@ -11,6 +11,7 @@ from webinfer.backends.webgpu.lowerings.epilogue import Residual, destination, f
 from webinfer.codegen.prelude import Param, f32, i32, u32
 from webinfer.codegen.templates import Variable
 from webinfer.graph.ir import Node
+from webinfer.ops.activation import Activation
 from webinfer.ops.registry import LARGEST
 
 
@@ -22,12 +23,12 @@ def depthwise_pointwise(fusion: Fusion, share: Share, target: Target) -> list[Di
     co = y.type.shape[3]
     p = product(node, target, float16_weights=True)
     bias = inner.optional_input(2)
-    low, high = inner.attrs.activation.bounds
+    low, high = inner.attrs.activation.bounds or (-math.inf, math.inf)
     clamped = math.isfinite(low) or math.isfinite(high)
     variables: dict[str, Variable] = p.variables | {
         "workgroup": share.workgroup, "pixels": 4 * share.groups, "quads": share.quads, "slices": share.slices,
         "channels": c, "channel_quads": c % 4 == 0, "kh": kh, "kw": kw, "co_quads": co % 4 == 0,
-        "has_e": bias is not None, "clamped": clamped,
+        "has_e": bias is not None, "clamped": clamped, "curved": inner.attrs.activation is Activation.SILU,
     }  # fmt: skip
     rows, co4 = y.type.size // co, -(-co // 4)
     sizes = u32(pixels=rows, co4=co4, co=co)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 import struct
 from collections.abc import Sequence
 
@@ -26,6 +27,8 @@ from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, Value
 from webinfer.ops.movement import PadAttrs, strided_copies
 from webinfer.ops.strides import StridedCopy, row_major
+
+MOST_PARTS = 4  # of a concatenation in one dispatch; devices have bindings for seven at least
 
 
 class PadMode(enum.StrEnum):
@@ -138,6 +141,30 @@ def concat(node: Node, target: Target) -> list[Dispatch]:
     sources = [node.required_input(i) for i in range(len(node.inputs))]
     copies = strided_copies(node.op, [v.type for v in sources], node.output.type, node.attrs) or []
     return [copy_dispatch(sources[copy.source], node.output, copy, target) for copy in copies]
+
+
+def concat_parts(node: Node, inputs: Sequence[int], target: Target) -> list[Dispatch]:
+    """The named inputs of a concatenation moved together, MOST_PARTS a dispatch; none where each needs its own copy."""
+    y, axis, starts, bits = node.output, node.attrs.axis, [0], bits_of(node.output.type.dtype)
+    inner = math.prod(y.type.shape[axis + 1 :])
+    for i in range(len(node.inputs)):
+        starts.append(starts[-1] + node.required_input(i).type.shape[axis] * inner)
+    quads = all(start % 4 == 0 for start in starts)
+    if len(inputs) < 2 or not (quads or bits is Element.BITS32):
+        return []
+    unit, rows, found = 4 if quads else 1, math.prod(y.type.shape[:axis]), []
+    for chunk in (inputs[at : at + MOST_PARTS] for at in range(0, len(inputs), MOST_PARTS)):
+        sizes = [(starts[i + 1] - starts[i]) // unit for i in chunk]
+        numbers = {f"size{n}": size for n, size in enumerate(sizes)}
+        numbers |= {f"at{n}": starts[i] // unit for n, i in enumerate(chunk)}
+        units = rows * sum(sizes)
+        params = u32(units=units, width=sum(sizes), row=starts[-1] // unit, count=y.type.size, **numbers)
+        variables: dict[str, Variable] = {"workgroup": WORKGROUP, "quads": quads, "parts": len(chunk)}
+        parts = [read(f"x{n}", node.required_input(i), bits) for n, i in enumerate(chunk)]
+        bindings = (*parts, write("y", y, bits, single=not quads))
+        why = f"{len(chunk)} parts, {'four elements' if quads else 'one'} at a time"
+        found.append(Dispatch("concat_parts", variables, bindings, params, groups_for(units, target), why))
+    return found
 
 
 def reshape(node: Node, target: Target) -> list[Dispatch]:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from webinfer.backends.webgpu.dispatch import Target
 from webinfer.graph.ir import Node
+from webinfer.ops.activation import Activation
 from webinfer.ops.matmul import matrix_sizes
 
 CORES, LANES = 132, 128  # of a large device: an H200, on which all costs here were measured
@@ -178,7 +179,8 @@ def tuning_key(node: Node) -> str:
         parts.append(f"t{int(a.transpose_a)}{int(a.transpose_b)}")
     else:
         parts.append(f"s{a.stride} d{a.dilation} p{a.pads} g{a.groups}")
-    return " ".join([*parts, "+".join([str(a.activation), "residual"][: 1 + (node.optional_input(3) is not None)])])
+    carried = "none" if a.activation is Activation.SILU else str(a.activation)  # it costs what none costs
+    return " ".join([*parts, "+".join([carried, "residual"][: 1 + (node.optional_input(3) is not None)])])
 
 
 def candidates(node: Node, target: Target) -> tuple[str, ...]:

@@ -1,0 +1,123 @@
+"""The memory of one kernel instance, in which the plans of one model lie: what is equal of them is there once."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+
+from webinfer.backends.wasm.builder import Builder
+from webinfer.host.interface import Kernels
+from webinfer.plan.blocks import Block, Kind, Ref, Step
+
+MAX_DEAD_BYTES = 64 << 20  # of plans that were closed, before the next plan begins an instance of its own
+_Mark = bytes  # tells contents apart
+_UNKNOWN = b""
+
+
+class KernelMemory:
+    """A kernel instance and what lies in it. Plans join and leave; the last one lets the instance go.
+
+    Plans of one memory never run at the same time: they share an arena.
+    """
+
+    def __init__(self, kernels: Kernels) -> None:
+        self._kernels: Kernels | None = kernels
+        self.end = kernels.heap_base  # of all that is in use
+        self.arena = (0, 0)  # where the largest arena begins, and its bytes
+        self.dead = 0
+        self._plans, self._builders = 1, list[Builder]()
+        self._places: dict[_Mark, int] = {}
+
+    @property
+    def kernels(self) -> Kernels | None:
+        """The instance; None when it was let go."""
+        return self._kernels
+
+    def join(self) -> None:
+        """Counts one plan more."""
+        self._plans += 1
+
+    def leave(self, nbytes: int = 0) -> None:
+        """Counts one plan less, of which so many bytes are nobody's now."""
+        self._plans -= 1
+        self.dead += nbytes
+        if self._plans <= 0:
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Lets the instance go, whoever has plans in it: it trapped, or nobody is left."""
+        kernels, self._kernels, self._builders, self._places = self._kernels, None, [], {}
+        if kernels is not None:
+            kernels.close()
+
+    def add(self, builder: Builder) -> None:
+        """Notes what a plan has put here, which later plans may use."""
+        self._builders.append(builder)
+
+    def find(self, builder: Builder) -> dict[Block, int]:
+        """Where constants of a plan lie already, which another plan has put here."""
+        if not self._builders and not self._places:
+            return {}
+        while self._builders:
+            other = self._builders.pop(0)
+            for block, mark in contents(other).items():
+                self._places.setdefault(mark, block.address)
+        return {block: self._places[mark] for block, mark in contents(builder).items() if mark in self._places}
+
+
+def contents(builder: Builder) -> dict[Block, _Mark]:
+    """What tells the content of each constant apart from others: its bytes, or the steps that write it.
+
+    Left out is what a run changes, and what one step reads before another one writes it anew.
+    """
+    marks: dict[Block, _Mark] = {}
+    for block, data in (*builder.constants.items(), *builder.staged.items()):
+        marks[block] = _UNKNOWN if data is None else _digest(b"bytes", data)
+    read: dict[Block, set[_Mark]] = {}
+    for step in builder.prepare_part.steps:
+        refs, targets = pointers(step), [target.block for target, _ in builder.written(step)]
+        for ref in refs:
+            if ref.block not in targets:
+                read.setdefault(ref.block, set()).add(marks.get(ref.block, _UNKNOWN))
+        said = [marks.get(ref.block, _UNKNOWN) + b"%d %d" % (ref.offset, ref.room) for ref in refs]
+        args = [b"" if isinstance(arg, Ref) else repr(arg).encode() for arg in step.args]
+        mark = _digest(step.kernel.encode(), *args, b"%d" % step.units, *said)
+        for i, block in enumerate(targets):
+            marks[block] = _digest(mark, b"%d" % i)
+    changed = {target.block for step in builder.run_part.steps for target, _ in builder.written(step)}
+    return {
+        block: mark + b"%d" % block.nbytes
+        for block, mark in marks.items()
+        if block.kind is Kind.CONSTANT and mark and block not in changed and read.get(block, {mark}) == {mark}
+    }
+
+
+def pointers(step: Step) -> list[Ref]:
+    """The places that a step reads or writes."""
+    return [arg for arg in step.args if isinstance(arg, Ref)]
+
+
+def needed(builder: Builder, shared: Mapping[Block, int]) -> tuple[list[Step], list[Block]] | None:
+    """The prepare steps that a plan needs beside constants that are there already, and what they read of the file.
+
+    None if one of these steps would write what is there.
+    """
+    wanted, steps = {block for block in builder.constants if block not in shared}, list[Step]()
+    for step in reversed(builder.prepare_part.steps):
+        targets = {target.block for target, _ in builder.written(step)}
+        if targets & wanted:
+            if any(block in shared for block in targets):
+                return None
+            wanted |= {ref.block for ref in pointers(step) if ref.block not in shared}
+            steps.append(step)
+    return steps[::-1], [block for block in builder.staged if block in wanted]
+
+
+def _digest(*parts: bytes | memoryview) -> _Mark:
+    """A hash of parts, each told apart from the next."""
+    found = hashlib.blake2b(digest_size=20)
+    for part in parts:
+        size = part.nbytes if isinstance(part, memoryview) else len(part)
+        found.update(b"%d:" % size)
+        found.update(part)
+    return found.digest()
