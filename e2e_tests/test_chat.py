@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from tests.language.test_language import MODEL
+from tests.language.test_language import MODEL_OF_BYTES as MODEL
 
 import webinfer
 from e2e_tests.pages import DemoPage

@@ -76,7 +76,9 @@ json.dumps([file.size, end, steps[-1], max(total for _, total in steps)])
         """
 file = await w.kept([SHA256])
 span = FileSpan(file, 4_000_000, 1_000_000).part(100, 300_000)
-found = [len(span), bytes(memoryview(span)).hex()[:40], bytes(span) == span.view()]
+shared = w.js.Uint8Array.new(w.js.SharedArrayBuffer.new(len(span)))
+span.copy_into(shared)
+found = [len(span), bytes(memoryview(span)).hex()[:40], bytes(span) == span.view() == shared.slice().to_bytes()]
 file.close()
 json.dumps(found)
 """

@@ -71,9 +71,17 @@ def left_for_later(site: Path, name: str) -> int:
 
 
 def rows_of(site: Path, name: str, silence_s: float, *, unsafe_eval: bool = False) -> list[Report]:
-    """What the page of this name in a folder posts, in headless Chromium; its rivals may need `unsafe_eval`."""
+    """What the page of this name in a folder posts, in headless Chromium; its rivals may need `unsafe_eval`.
+
+    What the page says it is "doing" is printed as it comes.
+    """
+    found = []
     with serving(site, None, unsafe_eval=unsafe_eval) as (address, reports):
-        return list(said(f"{address}/{name}.html", reports, silence_s))
+        for key, value in said(f"{address}/{name}.html", reports, silence_s):
+            if key == "doing":
+                print(f"  {value}", flush=True)
+            found.append([key, value])
+    return found
 
 
 def _fail(reports: "queue.Queue[Report]", why: str) -> None:

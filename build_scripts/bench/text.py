@@ -23,8 +23,9 @@ from build_scripts.setup.sequence import set_up
 from build_scripts.steps import run_steps
 
 MODEL = "smollm2_135m_instruct_q4_1.gguf"
-SILENCE_S = 1200  # longest wait for the next report of the page
-LIMIT_MS = 300_000  # for one call of a system
+LIMIT_S = 120  # for one call of a system, unless another is asked for
+SILENCE_S = 60  # more than that without a word, and the page hangs
+PIECE_BYTES = 33_000_000  # of the model in a site: what can be carried to another machine at a time
 WLLAMA = {"index.js": "esm/index.js", "wllama.wasm": "esm/wasm/wllama.wasm"}  # file of the page -> of the package
 WARM_UP = "The harbour office keeps a list of every ship that came in, what it carried and when it left again."
 PROMPT = """Notes of the harbour office, number {}. The ferry leaves the north pier every morning at seven and comes
@@ -56,7 +57,7 @@ def run(argv: list[str]) -> int:
     pack(site, options)
     if options.static:
         return left_for_later(site, "text")
-    return report(rows_of(site, "text", SILENCE_S, unsafe_eval=True), options.json)
+    return report(rows_of(site, "text", options.limit + SILENCE_S, unsafe_eval=True), options.json)
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
@@ -65,10 +66,12 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--model", type=Path, help="a GGUF file (default: SmolLM2-135M-Instruct, fetched)")
     add_turns(parser)
     parser.add_argument("--words", type=int, default=64, help="of an answer (default 64)")
+    parser.add_argument("--long", type=int, default=0, help="words of one long answer more, and 50 conversations")
+    parser.add_argument("--limit", type=int, default=LIMIT_S, help=f"seconds for one call (default {LIMIT_S})")
     add_options(parser, "text")
     options = parser.parse_args(argv)
-    if options.rounds < 1 or options.words < 2:
-        raise BuildError("--rounds start at 1, --words at 2")
+    if options.rounds < 1 or options.words < 2 or options.limit < 1 or 0 < options.long < 20:
+        raise BuildError("--rounds and --limit start at 1, --words at 2, --long at 20")
     return options
 
 
@@ -84,15 +87,25 @@ def pack(site: Path, options: argparse.Namespace) -> None:
         copy_script(MODULES / "@wllama" / "wllama" / source, site / "rivals" / "wllama" / target)
     (site / "data").mkdir()
     model = options.model or MODELS / MODEL
-    shutil.copyfile(model, site / "data" / "model.gguf")
     entries = [row for backend in options.backend or ["wasm"] for row in own_entries(backend, options.threads)]
     entries += [{"system": "wllama", "backend": "wasm", "threads": count} for count in options.threads or THREADS]
+    prompts = [" ".join(PROMPT.format(number).split()) for number in range(1, options.rounds + 1)]
     config = {
-        "rounds": options.rounds, "words": options.words, "limit_ms": LIMIT_MS, "entries": entries, "name": model.name,
-        "model": "data/model.gguf", "bytes": model.stat().st_size,
-        "prompts": [WARM_UP, *(" ".join(PROMPT.format(number).split()) for number in range(1, options.rounds + 1))],
+        "rounds": options.rounds, "words": options.words, "limit_ms": 1000 * options.limit, "entries": entries,
+        "name": model.name, "long": options.long, "bytes": model.stat().st_size,
+        "pieces": [f"data/{name}" for name in split(model, site / "data")], "prompts": [WARM_UP, *prompts],
     }  # fmt: skip
     (site / "text.json").write_text(json.dumps(config))
+
+
+def split(model: Path, folder: Path) -> list[str]:
+    """Copies a file into a folder in pieces; their names, in order."""
+    names: list[str] = []
+    with model.open("rb") as file:
+        while piece := file.read(PIECE_BYTES):
+            names.append(f"model.gguf.{len(names)}")
+            (folder / names[-1]).write_bytes(piece)
+    return names
 
 
 def report(found: Sequence[Sequence[Any]], target: Path) -> int:
@@ -104,7 +117,10 @@ def report(found: Sequence[Sequence[Any]], target: Path) -> int:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """Markdown: a line a system and number of threads; ratios are of ours to wllama's with as many threads."""
+    """Markdown: a line a system and number of threads; ratios are of ours to wllama's with as many threads.
+
+    A ratio is one of medians; the one in brackets is one of bests.
+    """
     lines = [
         "| system | on | threads | prompt words | prompt/s | best | answer/s | best | weights read, GB/s | of a copy's "
         "| load, s | prompt ÷ wllama's | answer ÷ wllama's |",
@@ -117,10 +133,24 @@ def table(rows: Sequence[Row]) -> str:
             lines.append(f"{head} | failed: {' '.join(row['error'].split())[:160]} | | | | | | | | |")
             continue
         theirs = rivals.get(row["threads"] or 1) if row["system"] == "webinfer" else None
-        ratios = [f"{row[key] / theirs[key]:.2f}" if theirs else "" for key in ("prompt", "answer")]
+        ratios = [_ratio(row, theirs, key) if theirs else "" for key in ("prompt", "answer")]
         copied = row.get("copy_gbytes")
         share = f"{100 * row['gbytes'] / copied:.0f} %" if copied else ""
         figures = [f"{row[key]:.1f}" for key in ("prompt", "prompt_best", "answer", "answer_best", "gbytes")]
         cells = [f"{row['prompt_words']:.0f}", *figures, share, f"{row['load_ms'] / 1000:.2f}", *ratios]
         lines.append(f"{head} {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *(_long(row) for row in rows if "long" in row)]) + "\n"
+
+
+def _long(row: Row) -> str:
+    found, name = row["long"], f"{row['system']} {row['backend']} {row['threads'] or ''}"
+    before, after = (f"{found[key] / 1e6:.1f} MB" for key in ("before", "after"))
+    return (
+        f"\n{name}: an answer of {found['words']} words begins with {found['first']:.1f} and ends with "
+        f"{found['last']:.1f} words/s; memory {before} before, {after} after it and 50 conversations more"
+    )
+
+
+def _ratio(ours: Row, theirs: Row, key: str) -> str:
+    best = f"{key}_best"
+    return f"{ours[key] / theirs[key]:.2f} ({ours[best] / theirs[best]:.2f})"

@@ -4,7 +4,8 @@
 export function answerCalls(methods) {
   self.onmessage = async ({ data: { id, method, options } }) => {
     try {
-      self.postMessage({ id, value: await methods[method](options) });
+      const value = await methods[method](options);
+      self.postMessage({ id, value }, value?.bitmap ? [value.bitmap] : []);
     } catch (error) {
       self.postMessage({ id, error: String(error.message ?? error).trim().split("\n").slice(-8).join("\n") });
     }

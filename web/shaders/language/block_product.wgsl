@@ -4,16 +4,18 @@
 //   w         bytes [N, row] in blocks (_blocks.wgsl), as words
 //   place     its second number is how many rows count; y is 0 for others
 //   bias [N], residual and y [ROWS, N]
-//   Needs: K % 32 == 0.  A workgroup computes 32 rows by 32 columns: half of it fetches a block of 32 of each row of x,
-//   the other half opens one of each row of w, then each invocation adds to its four by four sums.
+//   Needs: K % 32 == 0.  A workgroup computes 32 rows by 32 columns. One half of it takes the even blocks of 32 of a sum,
+//   the other half the odd ones: 32 invocations fetch a block of each row of x, 32 open one of each row of w, then each
+//   adds to its four by four sums; at the end the halves' sums are added.
 //   Dispatch: (ceil(ROWS / 32) * ceil(N / 32)) workgroups
 
 {{ prelude }}
-const WG: u32 = 64u;
+const WG: u32 = 128u;
+const HALF: u32 = 64u;
 const TILE: u32 = 32u;
 
-var<workgroup> rows: array<vec4<f32>, 256>;    // [quad, row]
-var<workgroup> columns: array<vec4<f32>, 256>; // [quad, column]
+var<workgroup> rows: array<vec4<f32>, 512>;    // [half, quad, row]
+var<workgroup> columns: array<vec4<f32>, 512>; // [half, quad, column]
 {$ include "_each_workgroup.wgsl" $}
 {$ include "_blocks.wgsl" $}
 {$ include "_row_block.wgsl" $}
@@ -30,17 +32,23 @@ fn counted() -> u32 {
     $$ endif
 }
 
-fn fetch_row(row: u32, at: u32, local: u32) {
+fn fetch_row(row: u32, at: u32, place: u32) {
     var x = row_block(row, at, 1.0);
-    for (var j = 0u; j < 8u; j++) { rows[j * TILE + local] = x.v[j] * x.step; }
+    $$ for j in range(8)
+    rows[place + {{ j }}u * TILE] = x.v[{{ j }}] * x.step;
+    $$ endfor
 }
 
-fn open_column(row: u32, at: u32, local: u32) {
+fn open_column(row: u32, at: u32, place: u32) {
     $$ if floats
-    for (var j = 0u; j < 8u; j++) { columns[j * TILE + local] = float_quad(row, at, j, 0u); }
+    $$ for j in range(8)
+    columns[place + {{ j }}u * TILE] = float_quad(row, at, {{ j }}u, 0u);
+    $$ endfor
     $$ else
     var b = open_block(row, at, 0u);
-    for (var j = 0u; j < 8u; j++) { columns[j * TILE + local] = unpacked(b.q[j]) * b.d[j / 4u] + b.m[j / 4u]; }
+    $$ for j in range(8)
+    columns[place + {{ j }}u * TILE] = unpacked(b.q[{{ j }}]) * b.d[{{ j // 4 }}] + b.m[{{ j // 4 }}];
+    $$ endfor
     $$ endif
 }
 
@@ -52,32 +60,51 @@ fn put(row: u32, n: u32, sum: f32) {
 fn compute(unit: u32, local: u32) {
     let first = unit / across() * TILE;
     let column = unit % across() * TILE;
-    let x = local / 8u;
-    let y = local % 8u;
-    var sums: array<vec4<f32>, 4>;
+    let side = local / HALF;
+    let lane = local % HALF;
+    let x = lane / 8u;
+    let y = lane % 8u;
+    let begin = side * 8u * TILE;
+    $$ for i in range(4)
+    var sum{{ i }} = vec4<f32>();
+    $$ endfor
     if (first < counted()) {
         let last = counted() - 1u;
-        for (var at = 0u; at < params.k / 32u; at++) {
+        let blocks = params.k / 32u;
+        for (var step = 0u; step < blocks; step += 2u) {
+            let at = step + side;
             workgroupBarrier();
-            if (local < TILE) {
-                fetch_row(min(first + local, last), at, local);
-            } else {
-                open_column(min(column + local - TILE, params.n - 1u) * params.row_bytes, at, local - TILE);
+            if (at < blocks && lane < TILE) { fetch_row(min(first + lane, last), at, begin + lane); }
+            if (at < blocks && lane >= TILE) {
+                open_column(min(column + lane - TILE, params.n - 1u) * params.row_bytes, at, begin + lane - TILE);
             }
             workgroupBarrier();
-            for (var j = 0u; j < 8u; j++) {
-                let a = columns[j * TILE + y];
-                let b = columns[j * TILE + y + 8u];
-                let c = columns[j * TILE + y + 16u];
-                let d = columns[j * TILE + y + 24u];
-                for (var i = 0u; i < 4u; i++) {
-                    let v = rows[j * TILE + x + 8u * i];
-                    sums[i] += vec4<f32>(dot(v, a), dot(v, b), dot(v, c), dot(v, d));
-                }
+            if (at < blocks) {
+                $$ for j in range(8)
+                $$ for c in range(4)
+                let c{{ j }}{{ c }} = columns[begin + {{ j }}u * TILE + y + {{ 8 * c }}u];
+                $$ endfor
+                $$ for i in range(4)
+                let r{{ j }}{{ i }} = rows[begin + {{ j }}u * TILE + x + {{ 8 * i }}u];
+                sum{{ i }} += vec4<f32>(
+                    dot(r{{ j }}{{ i }}, c{{ j }}0), dot(r{{ j }}{{ i }}, c{{ j }}1),
+                    dot(r{{ j }}{{ i }}, c{{ j }}2), dot(r{{ j }}{{ i }}, c{{ j }}3),
+                );
+                $$ endfor
+                $$ endfor
             }
         }
     }
-    for (var i = 0u; i < 4u; i++) {
-        for (var c = 0u; c < 4u; c++) { put(first + x + 8u * i, column + y + 8u * c, sums[i][c]); }
-    }
+    workgroupBarrier();
+    $$ for i in range(4)
+    if (side == 1u) { rows[{{ i }}u * HALF + lane] = sum{{ i }}; }
+    $$ endfor
+    workgroupBarrier();
+    if (side == 1u) { return; }
+    $$ for i in range(4)
+    sum{{ i }} += rows[{{ i }}u * HALF + lane];
+    $$ for c in range(4)
+    put(first + x + {{ 8 * i }}u, column + y + {{ 8 * c }}u, sum{{ i }}[{{ c }}]);
+    $$ endfor
+    $$ endfor
 }

@@ -19,6 +19,10 @@ class Frames:
         self.task = task
         self._look = getattr(task, "detect_for_video", task.run)
 
+    async def painter(self):
+        """What paints frames on the GPU as their masks say, for JavaScript."""
+        return (await self.task.painter()).handle
+
     async def look(self, frame):
         """{found: how many things are in the next frame, parts: milliseconds of each part of the work}."""
         found = await self._look(frame)

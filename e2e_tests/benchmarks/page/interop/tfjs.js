@@ -2,7 +2,7 @@
 
 const HOME = new URL("../rivals/tfjs/", import.meta.url).href;
 
-const UNREAD = 10; // layers in a row where nothing is read back
+const UNREAD = 50; // layers in a row where nothing is read back
 
 async function unread(tf, layer) {
   for (let i = 0; i < UNREAD; i++) tf.tidy(() => void layer());

@@ -20,6 +20,10 @@ class Webinfer {
     return this.remote.call("write", { prompt, words });
   }
 
+  long(words) {
+    return this.remote.call("long", { words });
+  }
+
   end() {
     this.remote?.end();
   }
@@ -27,31 +31,64 @@ class Webinfer {
 
 const SYSTEMS = { webinfer: Webinfer, wllama: Wllama };
 
-function fail(row, error) {
+async function fail(row, error) {
   row.error = String(error?.message ?? error).trim().split("\n").slice(-3).join(" ");
   row.running.end();
+  await tell(`${named(row)}: failed: ${row.error}`);
 }
 
-async function opened(entry, config) {
+/** Shows what happens, and posts it with the page's clock. */
+async function tell(text) {
+  status.textContent = text;
+  await report("doing", `${(performance.now() / 1000).toFixed(1)} s: ${text}`);
+}
+
+const named = ({ system, backend, threads }) => `${system} on ${backend}, ${threads} threads`;
+
+async function opened(entry, model, config) {
   const row = { ...entry, turns: [], running: new SYSTEMS[entry.system]() };
   try {
-    status.textContent = `${entry.system} starts with ${entry.threads} threads`;
+    await tell(`${named(row)}: opens`);
     const begin = performance.now();
-    Object.assign(row, await row.running.open(entry, new URL(`../${config.model}`, import.meta.url).href));
+    Object.assign(row, await row.running.open(entry, model));
     row.open_ms = performance.now() - begin;
-    await row.running.write(config.prompts[0], 16); // machine code becomes final
+    await tell(`${named(row)}: is open, writes for the first time`);
+    await row.running.write(config.prompts[0], Math.min(16, config.words)); // machine code becomes final
   } catch (error) {
-    fail(row, error);
+    await fail(row, error);
   }
   return row;
 }
 
 async function turn(row, prompt, words) {
   try {
+    await tell(`${named(row)}: its turn`);
     row.turns.push(await row.running.write(prompt, words));
   } catch (error) {
-    fail(row, error);
+    await fail(row, error);
   }
+}
+
+async function longRun(row, words) {
+  try {
+    await tell(`${named(row)}: an answer of ${words} words`);
+    row.long = await row.running.long(words);
+  } catch (error) {
+    await fail(row, error);
+  }
+}
+
+/** The model's file, put together of its pieces: one copy of the bytes, which all systems open. */
+async function modelOf({ pieces, bytes }) {
+  const blobs = [];
+  for (const piece of pieces) {
+    const response = await fetch(new URL(`../${piece}`, import.meta.url));
+    if (!response.ok) throw new Error(`${piece}: HTTP ${response.status}`);
+    blobs.push(await response.blob());
+  }
+  const model = new Blob(blobs);
+  if (model.size !== bytes) throw new Error(`the model's pieces have ${model.size} bytes, not ${bytes}`);
+  return model;
 }
 
 /** Words a second of each turn: of the prompt, and of the answer but for its first word. */
@@ -81,13 +118,15 @@ async function run() {
   setLimit(config.limit_ms);
   await report("about", { ...(await about(true)), rounds: config.rounds, words: config.words, model: config.name });
   const rows = [];
-  for (const entry of config.entries) rows.push(await opened(entry, config));
+  const model = await modelOf(config);
+  for (const entry of config.entries) rows.push(await opened(entry, model, config));
   for (let round = 0; round < config.rounds; round++) {
-    status.textContent = `round ${round + 1} of ${config.rounds}`;
+    await tell(`round ${round + 1} of ${config.rounds}`);
     const shift = round % rows.length; // nobody always follows the same neighbour
     const prompt = config.prompts[1 + round]; // nobody remembers it
     for (const row of [...rows.slice(shift), ...rows.slice(0, shift)]) if (!row.error) await turn(row, prompt, config.words);
   }
+  if (config.long) for (const row of rows) if (row.running.long && !row.error) await longRun(row, config.long);
   for (const row of rows) {
     if (!row.error) Object.assign(row, figures(row, config));
     row.running.end();

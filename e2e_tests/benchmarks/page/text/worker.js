@@ -14,6 +14,7 @@ const METHODS = {
     return { version: `webinfer on Pyodide ${pyodide.version}`, load_ms, copy_gbytes: await writer.copy_gbytes(threads) };
   },
   write: ({ prompt, words }) => writer.write(prompt, words),
+  long: ({ words }) => writer.long(words),
 };
 
 answerCalls(METHODS);

@@ -15,6 +15,8 @@ from tests.ops.targets import Target
 from tests.webgpu.devices import HARDWARE
 
 import webinfer
+from webinfer.backends import registry
+from webinfer.backends.wasm.kernel_constants import BLOCKS_MAX_ROWS
 from webinfer.backends.webgpu.schedule import make_schedule
 from webinfer.errors import ClosedError, DeviceLostError, InputError, LimitError, ModelFormatError, UnsupportedOpError
 from webinfer.importers.gguf.architecture import architecture_of
@@ -25,7 +27,7 @@ from webinfer.language.settings import Sampling, Stop
 from webinfer.language.split import split
 from webinfer.language.template import ChatTemplate
 from webinfer.language.tokenizer import _LETTERS, Tokenizer
-from webinfer.ops.language import BlockType
+from webinfer.ops.language import MAX_ROWS, BlockType
 
 NAMED = ["<|im_start|>", "<|im_end|>"]
 MERGES = ["h e", "l l", "he ll", "hell o", "\u0120 w", "\u0120w o", "a b", "b a"]
@@ -36,6 +38,7 @@ FACTS: dict[str, Any] = {
     "tokenizer.ggml.eos_token_id": 1,
 }  # fmt: skip
 MODEL = tiny_decoder(words=WORDS, more=FACTS, context=96)
+MODEL_OF_BYTES = tiny_decoder(type=BlockType.Q8_0, words=WORDS, more=FACTS, context=96)  # products differ by machine
 BACKENDS = ("wasm", "webgpu")
 CHAT = [{"role": "user", "content": "hello ab"}]
 
@@ -49,6 +52,10 @@ def opened(backend: str = "wasm", **options: Any) -> TextGenerator:
     Target(backend, (("isa", "simd128"),) if backend == "wasm" else ()).demand()
     generator: TextGenerator = run(TextGenerator.create(MODEL, backend=backend, **options))
     return generator
+
+
+def test_kernels_have_room_for_all_rows_of_a_step() -> None:
+    assert max(registry.ROWS[name].rows_together for name in registry.able("parts")) <= MAX_ROWS <= BLOCKS_MAX_ROWS
 
 
 def test_pairs_are_joined_by_rank_and_digits_stand_alone() -> None:

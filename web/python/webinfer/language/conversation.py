@@ -12,7 +12,7 @@ from zlib import crc32
 from webinfer.backends.base import Arriving
 from webinfer.errors import InputError, LimitError, ModelFormatError
 from webinfer.host.interface import Progress, ProgressEvent
-from webinfer.language.model import CHUNK, NO_DRAW, LanguageModel
+from webinfer.language.model import NO_DRAW, LanguageModel
 from webinfer.language.settings import Sampling
 from webinfer.tensor import Tensor
 
@@ -33,6 +33,7 @@ class Conversation:
         self.model, self.slides, self.keeps = model, slides, keeps
         self.words: list[int] = []  # that keys and values are there for
         self._aside: list[bytes] | None = None
+        self._filled = 0  # positions that `_aside` is of: some of them may have been forgotten since
 
     def reset(self) -> None:
         """Forgets all words."""
@@ -47,14 +48,13 @@ class Conversation:
         async with self.model.lock:
             await self._put_aside()
             other = Conversation(self.model, self.slides, self.keeps)
-            other.words, other._aside = list(self.words), self._aside
+            other.words, other._aside, other._filled = list(self.words), self._aside, self._filled
         return other
 
     async def save(self) -> bytes:
         """The conversation as bytes, for `restore` on the same model with the same context."""
         async with self.model.lock:
-            await self._put_aside()
-            rows = b"".join(self._aside or [])
+            rows = b"".join(await self.rows())
             return MAGIC + struct.pack("<2I", self._shape(), len(self.words)) + array("i", self.words).tobytes() + rows
 
     async def restore(self, data: bytes) -> None:
@@ -78,7 +78,7 @@ class Conversation:
             aside.append(data[at : at + size])
             at += size
         async with self.model.lock:
-            self.words, self._aside = words, aside
+            self.words, self._aside, self._filled = words, aside, count
             if self.model.holder is self:
                 self.model.holder = None
 
@@ -87,19 +87,27 @@ class Conversation:
         numbers = (a.words, a.blocks, a.width, a.groups, a.head_width, self.model.context)
         return crc32(struct.pack("<6I", *numbers))
 
+    async def rows(self) -> list[bytes]:
+        """Its keys and values, as the model's `put_back` takes them; needs the lock."""
+        if self.model.holder is not self and self._filled != len(self.words):
+            await self.take_cache()
+        await self._put_aside()
+        return self._aside or []
+
     async def _put_aside(self) -> None:
         if self.model.holder is self:
-            self._aside = await self.model.taken_out(len(self.words))
+            count = len(self.words)  # `back_to` may be called meanwhile
+            self._aside, self._filled = await self.model.taken_out(count), count
 
-    async def _take_cache(self) -> None:
-        """Makes the cache this conversation's."""
+    async def take_cache(self) -> None:
+        """Makes the cache this conversation's; needs the lock."""
         holder = self.model.holder
         if holder is self:
             return
         if isinstance(holder, Conversation):
             await holder._put_aside()
         if self._aside is not None and self.words:
-            await self.model.put_back(self._aside, len(self.words))
+            await self.model.put_back(self._aside, self._filled)
         self._aside, self.model.holder = None, self
 
     # ----- reading and writing
@@ -117,11 +125,11 @@ class Conversation:
         if not 0 <= min(words) <= max(words) < self.model.architecture.words:
             raise InputError(f"words are numbers from 0 to {self.model.architecture.words - 1}")
         found: list[Any] = []
-        for at in range(0, len(words), CHUNK):
-            chunk = words[at : at + CHUNK]
+        for at in range(0, len(words), self.model.chunk):
+            chunk = words[at : at + self.model.chunk]
             last = at + len(chunk) == len(words)
             async with self.model.lock:
-                await self._take_cache()
+                await self.take_cache()
                 await self._make_room(len(chunk), len(words) - at)
                 asked = [*(wanted if last else ()), *([HIDDEN] if each else [])]
                 found = await self.model.step(chunk, len(self.words), options, asked)
@@ -145,8 +153,8 @@ class Conversation:
         kept = self.words[: self.keeps]
         rest = self.words[self.keeps :][-(limit // KEPT_SHARE - self.keeps) :]
         self.words = []
-        for at in range(0, len(kept + rest), CHUNK):
-            chunk = (kept + rest)[at : at + CHUNK]
+        for at in range(0, len(kept + rest), self.model.chunk):
+            chunk = (kept + rest)[at : at + self.model.chunk]
             await self.model.step(chunk, len(self.words), NO_DRAW, ())
             self.words += chunk
 
@@ -213,10 +221,13 @@ class _Ahead:
     async def after(self, word: int) -> int:
         """The word after this one."""
         chat = self._conversation
-        if self._begun and chat.model.holder is chat and self._is_valid():
-            found = await self._begun.popleft()[1]()
-            self._draws.popleft()
-            chat.words.append(word)
+        found = None
+        async with chat.model.lock:  # nobody puts the conversation aside without the word
+            if self._begun and chat.model.holder is chat and self._is_valid():
+                found = await self._begun.popleft()[1]()
+                self._draws.popleft()
+                chat.words.append(word)
+        if found is not None:
             await chat.model.host.pause()
             return _number(next(iter(found.values())))
         self._begun.clear()

@@ -15,6 +15,7 @@ from webinfer.host.interface import Host, Progress
 from webinfer.language.conversation import Conversation
 from webinfer.language.model import LanguageModel
 from webinfer.language.settings import Sampling, Stop
+from webinfer.language.together import written
 from webinfer.session.options import whole_number
 from webinfer.tensor import Tensor
 
@@ -45,17 +46,20 @@ class TextGenerator:
     async def create(
         cls, model: Any = MODEL, *, backend: str | Sequence[str] = AUTO, context: int | None = None,
         overflow: str = "error", threads: int | None = None, progress: Progress | None = None, host: Host | None = None,
+        together: int = 1,
     ) -> TextGenerator:  # fmt: skip
         """A generator with a GGUF file: its bytes, a path, a URL or the name of a known model.
 
         `context` is how many words a conversation may have: 2048 unless the model knows fewer. A longer one is an
-        error, or with overflow="slide" goes on without its oldest words.
+        error, or with overflow="slide" goes on without its oldest words. `together` is how many prompts `answers`
+        writes at a time; each takes memory for a cache of its own.
 
         Raises:  ModelFormatError, UnsupportedOpError, LimitError by the file; InputError; BackendUnavailableError
         """
         if overflow not in OVERFLOWS:
             raise InputError(f"overflow={overflow!r} is unknown; choose {' or '.join(OVERFLOWS)}")
-        return cls(await LanguageModel.open(model, host or current(), backend, context, threads, progress), overflow)
+        opening = LanguageModel.open(model, host or current(), backend, context, threads, progress, together)
+        return cls(await opening, overflow)
 
     def conversation(self) -> Conversation:
         """A conversation of its own on the same weights; give it to `stream`."""
@@ -106,6 +110,33 @@ class TextGenerator:
     async def run(self, prompt: Prompt, **options: Any) -> str:
         """The whole answer; options as `stream` has them."""
         return "".join([piece async for piece in self.stream(prompt, **options)])
+
+    async def answers(
+        self, prompts: Sequence[Prompt], *, max_words: int = 512, temperature: float = 0.0, top_k: int = 0,
+        top_p: float = 1.0, seed: int | None = None, stop: str | Sequence[str] = (),
+    ) -> list[str]:  # fmt: skip
+        """The answers to several prompts, each as `run` gives it in a new conversation; options as `stream` has them.
+
+        As many at a time as the model was opened with (`together`) are written word by word together, so that the
+        weights are read once for all of them.
+
+        Raises:  InputError; LimitError if a prompt and its answer are longer than the context
+        """
+        whole_number("max_words", max_words, 1, MOST)
+        words, found = [self.words(prompt) for prompt in prompts], list[str]()
+        for at in range(0, len(words), self.model.together):
+            some = words[at : at + self.model.together]
+            samplings = [Sampling(temperature, top_k, top_p, seed) for _ in some]
+            stops = [Stop(stop) for _ in some]
+            decoders = [self.model.tokenizer.decoder() for _ in some]
+            texts = [""] * len(some)
+            async for i, word, writing in written(self.model, some, samplings, max_words):
+                texts[i] += stops[i].take(decoders[i].decode(self.model.tokenizer.bytes_of(word)))
+                writing.is_over = stops[i].reached
+            for i, (end, decoder) in enumerate(zip(stops, decoders, strict=True)):
+                texts[i] += "" if end.reached else end.take(decoder.decode(b"", True), last=True)
+            found += texts
+        return found
 
     async def logits(self, prompt: Prompt) -> Tensor:
         """The logits of the word after a prompt, float32 [1, words]."""

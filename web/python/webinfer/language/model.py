@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -27,7 +27,14 @@ from webinfer.host.interface import Host, Progress
 from webinfer.importers.gguf.architecture import Architecture, architecture_of
 from webinfer.importers.gguf.container import read_file
 from webinfer.importers.gguf.convert import rounded_up
-from webinfer.importers.gguf.decoder import decoder_graph, input_names, output_names
+from webinfer.importers.gguf.decoder import (
+    TOGETHER_IDS,
+    cache_name,
+    decoder_graph,
+    input_names,
+    output_names,
+    together_names,
+)
 from webinfer.language.template import ChatTemplate
 from webinfer.language.tokenizer import Tokenizer
 from webinfer.language.weights import Weights, open_weights
@@ -35,10 +42,9 @@ from webinfer.ops.language import LANES
 from webinfer.session.options import whole_number
 
 log = logging.getLogger("webinfer")
-CHUNK = 64  # words of a prompt that are read together
-PARTS = (1, CHUNK)
 CONTEXT = 2048
 MAX_CONTEXT = 1 << 17
+MOST_TOGETHER = 64  # conversations
 NO_DRAW = struct.pack("<4f", 0, 0, 1, 0)
 Spans = list[tuple[int, int]]
 
@@ -48,34 +54,40 @@ class LanguageModel:
 
     def __init__(
         self, name: str, architecture: Architecture, tokenizer: Tokenizer, template: ChatTemplate, executor: Executor,
-        host: Host, context: int, choice: str,
+        host: Host, context: int, choice: str, chunk: int, together: int,
     ) -> None:  # fmt: skip
         self.name, self.architecture, self.tokenizer, self.template = name, architecture, tokenizer, template
-        self.host, self.context, self.choice = host, context, choice
+        self.host, self.context, self.choice, self.together = host, context, choice, together
+        self.chunk = chunk  # words of a prompt that are read together
         self._executor: Executor | None = executor
         self.lock = asyncio.Lock()
         self._drawn = ""  # the output of the last step that names a word
         self.holder: object | None = None  # the conversation whose keys and values are in the cache
+        self.slots_lock = asyncio.Lock()  # of the caches behind the first one, which conversations together have
 
     @classmethod
     async def open(
         cls, source: Any, host: Host, backend: str | Sequence[str] = AUTO, context: int | None = None,
-        threads: int | None = None, progress: Progress | None = None,
+        threads: int | None = None, progress: Progress | None = None, together: int = 1,
     ) -> LanguageModel:  # fmt: skip
         """The model of a GGUF file; `context` is how many words a conversation may have, up to what the model knows.
 
+        So many conversations as `together` says can be written at a time, each with a cache of its own.
+
         Raises:  ModelFormatError, UnsupportedOpError, LimitError by the file; InputError; BackendUnavailableError
         """
+        whole_number("together", together, 1, MOST_TOGETHER)
         weights = await open_weights(source, host, progress)
         try:
-            return await cls._of(weights, host, backend, context, BuildOptions(progress, threads=threads))
+            return await cls._of(weights, host, backend, context, BuildOptions(progress, threads=threads), together)
         finally:
             weights.close()
 
     @classmethod
     async def _of(
-        cls, weights: Weights, host: Host, backend: str | Sequence[str], context: int | None, options: BuildOptions
-    ) -> LanguageModel:
+        cls, weights: Weights, host: Host, backend: str | Sequence[str], context: int | None, options: BuildOptions,
+        together: int,
+    ) -> LanguageModel:  # fmt: skip
         file = read_file(weights.data, weights.name)
         architecture = architecture_of(file)
         most = min(architecture.context, MAX_CONTEXT)
@@ -86,11 +98,14 @@ class LanguageModel:
                 f"{file.name!r} has {len(tokenizer.words)} words, {architecture.words} of them with weights"
             )
         template = ChatTemplate(file.facts.get("tokenizer.chat_template"), tokenizer)
-        graph = decoder_graph(file, architecture, PARTS, rounded_up(context))
-        verify(graph)
-        executor, choice = await _built(graph, host, backend, options)
-        _let_weights_go(graph)
-        return cls(weights.name, architecture, tokenizer, template, executor, host, context, choice)
+
+        def graph(rows: int) -> Graph:
+            made = decoder_graph(file, architecture, (1, rows), rounded_up(context), together)
+            verify(made)
+            return made
+
+        executor, choice, rows = await _built(weights.name, graph, host, backend, options)
+        return cls(weights.name, architecture, tokenizer, template, executor, host, context, choice, rows, together)
 
     @property
     def executor(self) -> Executor:
@@ -112,17 +127,16 @@ class LanguageModel:
         return self.executor.memory()
 
     def cache_bytes(self) -> int:
-        """Bytes of the cache."""
+        """Bytes of the caches."""
         a = self.architecture
-        return 8 * a.blocks * rounded_up(self.context) * a.groups * a.head_width
+        return self.together * 8 * a.blocks * rounded_up(self.context) * a.groups * a.head_width
 
     async def step(self, words: Sequence[int], position: int, options: bytes, wanted: Sequence[int]) -> list[Any]:
         """Reads words at a position. Wanted are some of (drawn and likeliest word, the last's logits, rows' results).
 
-        Needs:   the lock; 1 to CHUNK words that fit the context
+        Needs:   the lock; 1 to `chunk` words that fit the context
         """
-        part = 0 if len(words) == 1 else 1
-        rows = PARTS[part]
+        part, rows = (0, 1) if len(words) == 1 else (1, self.chunk)
         ids, last = input_names(rows)
         inputs = {
             "place": struct.pack("<2i", position, len(words)), "options": options,
@@ -138,30 +152,44 @@ class LanguageModel:
 
         Needs:   the lock; `parts_ahead`; a position that fits the context
         """
-        rows = PARTS[0]
-        ids, last = input_names(rows)
+        ids, last = input_names(1)
         given = LastOutput(self._drawn) if word is None else struct.pack("<i", word)
         place = struct.pack("<2i", position, 1)
-        self._drawn = output_names(rows)[0]
+        self._drawn = output_names(1)[0]
         return await self.executor.begin_part(
             0, {"place": place, "options": options, ids: given, last: bytes(4)}, [self._drawn]
         )
 
+    async def step_together(self, words: Sequence[tuple[int, int, bytes] | None]) -> list[int]:
+        """Reads one word of each conversation, given with its position and options; None: that one has ended.
+
+        The words that follow, in this order; of one that has ended any number. Needs: the lock; `together` of them
+        """
+        ids, inputs = [0 if one is None else one[0] for one in words], dict[str, bytes]()
+        for slot, one in enumerate(words):
+            place, options, _ = together_names(slot)
+            inputs[place] = struct.pack("<2i", *((0, 0) if one is None else (one[1], 1)))
+            inputs[options] = NO_DRAW if one is None else one[2]
+        inputs[TOGETHER_IDS] = struct.pack(f"<{len(ids)}i", *ids)
+        names = [together_names(slot)[2] for slot in range(len(words))]
+        found = await self.executor.run_part(2, inputs, names)
+        return [int(found[name].tolist()[0]) for name in names]
+
     async def taken_out(self, count: int) -> list[bytes]:
         """The keys and values of the first `count` positions, as `put_back` takes them; needs the lock."""
-        return [await self.executor.read_resident(name, spans) for name, spans in self._rows(count)]
+        return await asyncio.gather(*(self.executor.read_resident(name, spans) for name, spans in self._rows(count)))
 
-    async def put_back(self, rows: Sequence[bytes], count: int) -> None:
-        """Puts keys and values of the first `count` positions into the cache; needs the lock."""
-        for (name, spans), data in zip(self._rows(count), rows, strict=True):
+    async def put_back(self, rows: Sequence[bytes], count: int, slot: int = 0) -> None:
+        """Puts keys and values of the first `count` positions into the cache, or into another one; needs the lock."""
+        for (name, spans), data in zip(self._rows(count, slot), rows, strict=True):
             await self.executor.write_resident(name, spans, memoryview(data))
 
-    def _rows(self, count: int) -> list[tuple[str, Spans]]:
+    def _rows(self, count: int, slot: int = 0) -> list[tuple[str, Spans]]:
         a, capacity = self.architecture, rounded_up(self.context)
         spans = {}
         for kind, filled in (("keys", -(-count // LANES) * LANES), ("values", count)):
             spans[kind] = [(4 * g * capacity * a.head_width, 4 * filled * a.head_width) for g in range(a.groups)]
-        return [(f"{kind}.{block}", spans[kind]) for block in range(a.blocks) for kind in spans]
+        return [(cache_name(kind, block, slot), spans[kind]) for block in range(a.blocks) for kind in spans]
 
     def close(self) -> None:
         """Frees weights and cache; a second call does nothing."""
@@ -170,28 +198,33 @@ class LanguageModel:
             self._executor = None
 
 
-async def _built(graph: Graph, host: Host, backend: str | Sequence[str], options: BuildOptions) -> tuple[Executor, str]:
-    """The graph on the first backend that can run it, and why that one."""
+async def _built(
+    name: str, graph: Callable[[int], Graph], host: Host, backend: str | Sequence[str], options: BuildOptions
+) -> tuple[Executor, str, int]:
+    """The graph on the first backend that can run it, why that one, and how many words it reads together."""
     able = registry.able("parts")
     order = [backend] if isinstance(backend, str) else list(backend)
     order = able if order == [AUTO] else order
-    if unable := [name for name in order if name not in able]:
+    if unable := [one for one in order if one not in able]:
         raise InputError(f"language models do not run on {unable[0]!r}; they run on {', '.join(able)}")
     refused = []
-    for name in order:
-        row = registry.ROWS[name]
+    for one in order:
+        row = registry.ROWS[one]
         try:
             if len(order) > 1 and (reluctance := await row.reluctance(host)):
-                refused.append(f"{name} {reluctance}")
+                refused.append(f"{one} {reluctance}")
                 continue
             taken = replace(options, threads=options.threads if "threads" in row.options else None)
-            return await registry.open_backend(name).build(graph, host, taken), "; ".join([f"{name} runs it", *refused])
+            wanted = graph(row.rows_together)
+            executor = await registry.open_backend(one).build(wanted, host, taken)
+            _let_weights_go(wanted)
+            return executor, "; ".join([f"{one} runs it", *refused]), row.rows_together
         except (BackendUnavailableError, GpuError, LimitError, OutOfMemoryError, UnsupportedOpError) as error:
-            if name == order[-1] and not isinstance(error, BackendUnavailableError):
+            if one == order[-1] and not isinstance(error, BackendUnavailableError):
                 raise
-            refused.append(f"{name}: {error}")
-            log.warning("%s falls back from %s: %s", graph.name, name, error)
-    raise BackendUnavailableError(f"no backend can run {graph.name!r}: {'; '.join(refused)}")
+            refused.append(f"{one}: {error}")
+            log.warning("%s falls back from %s: %s", name, one, error)
+    raise BackendUnavailableError(f"no backend can run {name!r}: {'; '.join(refused)}")
 
 
 def _let_weights_go(graph: Graph) -> None:

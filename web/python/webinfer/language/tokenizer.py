@@ -73,7 +73,7 @@ class Tokenizer:
         kinds = file.facts.get("tokenizer.ggml.token_type", [1] * len(self.words))
         if not isinstance(kinds, list) or len(kinds) != len(self.words):
             raise ModelFormatError(f"{file.name!r}: tokenizer.ggml.token_type does not fit the vocabulary")
-        self.ids = {word: i for i, word in enumerate(self.words)}
+        self.ids = dict(zip(self.words, range(len(self.words)), strict=True))
         self.control = frozenset(i for i, kind in enumerate(kinds) if kind == CONTROL)
         named = [self.words[i] for i, kind in enumerate(kinds) if kind in (CONTROL, USER_DEFINED)]
         whole = sorted(filter(None, named), key=len, reverse=True)
@@ -95,7 +95,8 @@ class Tokenizer:
                 {"default": "gpt-2", "llama3": "llama-bpe", "llama-v3": "llama-bpe"}.get(pre, pre)
             )
             self._takes_whole = pre in ("llama-bpe", "llama3", "llama-v3")
-            ranks = {merge: i for i, merge in enumerate(_texts(file, "merges"))}
+            merges = _texts(file, "merges")
+            ranks = dict(zip(merges, range(len(merges)), strict=True))
             self._rank: Rank = lambda a, b: ranks.get(f"{a} {b}")
         else:
             scores = file.fact("tokenizer.ggml.scores", list)
@@ -179,7 +180,7 @@ class Tokenizer:
 
 def _texts(file: GgufFile, key: str) -> list[str]:
     found = file.fact(f"tokenizer.ggml.{key}", list)
-    if not found or not all(isinstance(text, str) for text in found):
+    if not found or set(map(type, found)) != {str}:
         raise ModelFormatError(f"{file.name!r}: tokenizer.ggml.{key} is no list of texts; the file is damaged")
     return found
 

@@ -1,0 +1,115 @@
+"""A language model that is used for long or by many: time a word, memory, and prompts that are answered together."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import statistics
+import time
+import tracemalloc
+from collections import Counter
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from tests.importers.gguf_writer import tiny_decoder
+from tests.language.test_language import BACKENDS, FACTS, MODEL, WORDS, opened
+from tests.ops.case_graphs import run
+
+from webinfer.errors import InputError, LimitError
+from webinfer.importers.gguf.architecture import architecture_of
+from webinfer.importers.gguf.container import read_file
+from webinfer.importers.gguf.decoder import decoder_graph
+from webinfer.language.generator import TextGenerator
+from webinfer.language.settings import Sampling
+
+CONTEXT, LONG = 2048, 2000
+
+
+def test_two_thousand_words_hold_their_speed_and_fifty_conversations_leave_nothing() -> None:
+    model = tiny_decoder(words=WORDS, more=FACTS, context=CONTEXT, blocks=1, groups=1)
+    generator = run(TextGenerator.create(model, backend="wasm", threads=1))
+    generator.model.tokenizer.ends = frozenset()  # so that answers are as long as they are asked to be
+    kernels = generator.model.executor.kernels  # type: ignore[attr-defined]
+    held = generator.model.memory()
+    assert held.constants - generator.model.cache_bytes() <= 1.5 * len(model)
+    nbytes, times = kernels.size(), [time.perf_counter()]
+
+    async def talk(words: int) -> int:
+        chat = generator.conversation()
+        times.extend([time.perf_counter() async for _ in chat.write([5, 6], Sampling(9.0, seed=1), words)])
+        return len(chat.words)
+
+    assert run(talk(LONG)) == LONG + 1
+    steps = [after - before for before, after in pairwise(times)]
+    assert statistics.median(steps[-500:]) < 2 * statistics.median(steps[100:600])
+    tracemalloc.start()
+    for conversation in range(50):
+        run(talk(20))
+        if conversation == 5:
+            times.clear()
+            gc.collect()
+            before, _ = tracemalloc.get_traced_memory()
+    times.clear()
+    gc.collect()
+    after, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert after - before < 20_000
+    assert kernels.size() == nbytes
+    generator.close()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_prompts_that_are_answered_together_are_answered_as_alone(backend: str) -> None:
+    prompts = ["hello ab", "wo wo hell", "ab ab ab wo", "l", "hello hello"]
+    options: dict[str, Any] = {"max_words": 14, "temperature": 3.0, "seed": 11, "stop": "q"}
+    generator = opened(backend, together=3)
+    alone = [run(_alone(generator, prompt, options)) for prompt in prompts]
+    assert len(set(alone)) == len(prompts)
+    assert len({len(answer) for answer in alone}) > 1  # so that one goes on where others have ended
+    assert run(generator.answers(prompts, **options)) == alone
+
+    async def beside() -> tuple[list[str], str]:
+        found = await asyncio.gather(generator.answers(prompts, **options), generator.run("wo ab", max_words=9))
+        return found[0], found[1]
+
+    talk = run(generator.run("wo ab", max_words=9))
+    assert run(beside()) == (alone, talk)
+    assert run(generator.answers([])) == []
+    with pytest.raises(LimitError, match="the limit is 96"):
+        run(generator.answers(["hello"], max_words=500, temperature=0.0001, seed=1))
+    assert run(generator.answers(prompts[:1], **options)) == alone[:1]
+    with pytest.raises(InputError, match="together"):
+        opened(backend, together=65)
+    generator.close()
+
+
+@pytest.mark.parametrize("saved", [False, True])
+def test_a_conversation_that_others_interrupted_goes_back_to_its_beginning(saved: bool) -> None:
+    generator = opened()
+    chat, other = generator.conversation(), generator.conversation()
+    begin, more = generator.words("wo ab"), generator.words("hello hello ab wo l")
+    alone = run(generator.conversation().logits(begin)).tolist()
+    run(chat.read([*begin[:-1], *more]))
+    run(other.read(more))
+    chat.back_to(len(begin) - 1)
+    if saved:
+        restored = generator.conversation()
+        run(restored.restore(run(chat.save())))
+        chat = restored
+    assert run(chat.logits(begin[-1:])).tolist() == pytest.approx(alone, rel=1e-5, abs=1e-5)
+    generator.close()
+
+
+async def _alone(generator: TextGenerator, prompt: str, options: dict[str, Any]) -> str:
+    conversation = generator.conversation()
+    return "".join([piece async for piece in generator.stream(prompt, conversation=conversation, **options)])
+
+
+def test_together_each_weight_is_read_once_a_word() -> None:
+    file = read_file(memoryview(MODEL), "tiny")
+    graph = decoder_graph(file, architecture_of(file), (1,), 96, together=3)
+    first, second = graph.parts
+    counts = [Counter(node.op.name for node in part) for part in (graph.nodes[:first], graph.nodes[first:second])]
+    assert counts[0]["block_matmul"] == counts[1]["block_matmul"] == 2 * 7 + 1
+    assert counts[1]["cached_attention"] == 3 * counts[0]["cached_attention"]
