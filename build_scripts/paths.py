@@ -18,6 +18,7 @@ PAGE_ENGINE = BUILD / "engine"  # what pages of the site load of the engine, and
 BROWSER_WHEELS = BUILD / "browser_wheels"
 MODELS = BUILD / "models"
 IMAGES = BUILD / "images"
+SOUNDS = BUILD / "sounds"
 SNAPSHOT = BUILD / "snapshot"
 SITE = BUILD / "site"
 BENCHMARKS = ROOT / "e2e_tests" / "benchmarks"

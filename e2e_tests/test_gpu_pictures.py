@@ -128,6 +128,62 @@ async def test():
     mixed, counts = together != alone, [len(first), len(after)]
     return {"default": default, "found": found, "counts": counts, "mixed": mixed, "refused": refused}
 """
+COUNT = """() => {
+  self.testCounts = { reads: 0, together: 0, submits: 0 };
+  let reading = 0;
+  const { mapAsync } = GPUBuffer.prototype;
+  GPUBuffer.prototype.mapAsync = async function (...given) {
+    self.testCounts.reads += 1;
+    self.testCounts.together = Math.max(self.testCounts.together, ++reading);
+    try {
+      return await mapAsync.apply(this, given);
+    } finally {
+      reading -= 1;
+    }
+  };
+  const { submit } = GPUQueue.prototype;
+  GPUQueue.prototype.submit = function (...given) {
+    self.testCounts.submits += 1;
+    return submit.apply(this, given);
+  };
+}"""
+TRACKED = """
+from webinfer.page.worker import EngineWorker
+from webinfer.tasks.landmarks import SmoothTrack
+
+async def warm_up(self, image):  # empty pictures in the pauses, which would be counted
+    pass
+
+EngineWorker.warm_up = warm_up
+
+def counted():
+    counts = js.testCounts.to_py()
+    js.testCounts = js.Object.fromEntries(js.Object.entries(js.testCounts).map(lambda row, *_: [row[0], 0]))
+    return [counts["submits"], counts["reads"], counts["together"]]
+
+async def test():
+    points = webinfer.GraphBuilder("points")  # a model whose landmarks are the first pixels that it sees
+    flat = points.node("reshape", points.input("x", (1, 192, 192, 3)), shape=(1, 192 * 192 * 3))
+    for name, size in (("points", 3 * 468), ("score", 1)):
+        points.output(points.node("slice", flat, starts=(0, 0), sizes=(1, size), steps=(1, 1)), name)
+    task = await webinfer.tasks.FaceLandmarker.opened(
+        points, backend="webgpu", progress=None, host=webinfer.host.current()
+    )
+    task.most, task.min_score, found = 2, 0.0, []
+    regions = [Region(60 + 90 * i, 80, 70, 70) for i in range(2)]
+    for straight in (True, False):
+        task.straight = straight
+        await ready(gpu_pictures(task.session, task.border), js.testSources.VideoFrame)
+        alone = [(await task.run(js.testSources.VideoFrame, region))[0].landmarks.xyz.tolist() for region in regions]
+        for count in (1, 2):
+            task.most = count
+            task._tracked = [(region, SmoothTrack(task._smoothing)) for region in regions[:count]]
+            counted()
+            told = await task.detect_for_video(js.testSources.VideoFrame)
+            found.append([*counted(), [one.landmarks.xyz.tolist() for one in told] == alone[:count]])
+    task.close()
+    return found
+"""
 DECODED = """
 async def test():
     found = []
@@ -177,6 +233,15 @@ def test_both_roads_give_the_same_faces(
     assert answer["counts"] == [1, 1]
     assert not answer["mixed"]
     assert len(answer["refused"]) == 3
+
+
+def test_a_frame_of_what_is_followed_is_one_submit_and_one_readback_each_side_by_side(
+    demo: Demo, browser_with_frames_on_the_gpu: Browser
+) -> None:
+    page = demo("?backend=webgpu", browser=browser_with_frames_on_the_gpu)
+    page.wait_for_result()
+    page.worker.evaluate(COUNT)
+    assert _in_worker(page, TRACKED) == [[1, 1, 1, True], [2, 2, 2, True], [1, 1, 1, True], [2, 2, 1, True]]
 
 
 def test_decoding_in_the_plan_and_apart_give_the_same_faces(demo: Demo) -> None:

@@ -56,11 +56,12 @@ def folder(photo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (place / "small.onnx").write_bytes(classifier())
     compiled("blazeface_short_range", "face-detector", place / "model.webinfer")
     compiled(str(place / "small.onnx"), "image-classifier", place / "small.webinfer")
+    compiled(str(place / "small.onnx"), "image-classifier", place / "gpu_only.webinfer", "--backend", "webgpu")
     return place
 
 
-def compiled(model: str, task: str, to: Path) -> None:
-    arguments = ["compile", model, "--task", task, "-o", str(to)]
+def compiled(model: str, task: str, to: Path, *more: str) -> None:
+    arguments = ["compile", model, "--task", task, "-o", str(to), *more]
     engine = {**os.environ, "PYTHONPATH": str(ROOT / "web" / "python")}
     subprocess.run([sys.executable, "-m", "webinfer", *arguments], check=True, cwd=ROOT, env=engine)
 
@@ -198,6 +199,31 @@ def test_a_lost_gpu_is_replaced_once_and_then_the_processor_goes_on(page: Page, 
     assert [row[2] for row in found["told"]] == pytest.approx([found["told"][0][2]] * 3, abs=1e-3)
     assert len(found["lost"]) == 2
     assert "was lost" in found["choice"]
+
+
+def test_a_package_without_kernels_says_that_its_gpu_was_lost(page: Page, site: str) -> None:
+    page.goto(f"{site}/demo.css")
+    found = page.evaluate("""async () => {
+      const { load } = await import("./player.js");
+      const numbers = new Float32Array(3 * 16 * 16).fill(0.5);
+      const told = [];
+      const model = await load("gpu_only.webinfer", { backend: ["wasm", "webgpu"] });
+      told.push(model.choice);
+      for (let round = 0; round < 4; round++) {
+        const failed = ({ code, message }) => told.push([code, message]);
+        await model.run(numbers).then(() => told.push(model.backend), failed);
+        model.plan.device?.gpu.destroy();
+        await new Promise((resolve) => setTimeout(resolve, 50));
+      }
+      model.close();
+      const alone = await load("gpu_only.webinfer", { backend: "wasm" }).catch(({ code, message }) => [code, message]);
+      return { told, alone };
+    }""")
+    assert found["told"][0] == "webgpu was asked for; not wasm: the package is not for it"
+    assert found["told"][1:3] == ["webgpu", "webgpu"]
+    for code, message in found["told"][3:]:
+        assert (code, "the GPU was lost" in message, "--backend wasm,webgpu" in message) == ("device-lost", True, True)
+    assert found["alone"] == ["unavailable", "package small is not for wasm"]
 
 
 def test_tensors_and_pictures_of_every_kind_go_in(page: Page, site: str) -> None:

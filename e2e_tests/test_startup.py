@@ -134,6 +134,10 @@ def test_python_still_has_its_whole_library(demo: Demo) -> None:
     assert "async def load" in engine.evaluate(
         "pyodide.runPython('import webinfer.session.loading as s; inspect.getsource(s)')"
     )
+    deferred = (
+        "import html, ipaddress, ssl; f'{html.escape(chr(60))} {ipaddress.ip_address(1)} {ssl.SSLError.__name__}'"
+    )
+    assert engine.evaluate(f'pyodide.runPython("{deferred}")') == "&lt; 0.0.0.1 SSLError"
     code = "pyodide.loadPackage('micropip').then(() => pyodide.runPython('import micropip; micropip.__name__'))"
     assert engine.evaluate(code) == "micropip"
 

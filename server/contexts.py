@@ -14,6 +14,8 @@ from server.manifest import Manifest
 from server.settings import Settings
 from server.studio import Demo, Page, Studio
 
+ABSENT = "this site does not have its model"
+
 
 @dataclass(frozen=True)
 class Link:
@@ -40,7 +42,7 @@ class ModelChoice:
     """A model that a demo offers."""
 
     name: str
-    size: str  # of all that the task loads with it, or what is fetched to have it
+    size: str  # of all that the task loads with it, or what is fetched to have it, or that it cannot be had
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,7 @@ class TaskView:
     frame: Frame
     demo: Demo
     models: tuple[ModelChoice, ...]
+    late: tuple[str, ...]  # packages that are fetched when the page is first opened
     backends: Sequence[Mapping[str, str]]  # that the page offers: name, title, hint; the first is chosen
     options: str  # of the task, as JSON
     schema: str  # how the task's results are shown, as JSON
@@ -78,25 +81,38 @@ def frame_of(manifest: Manifest, studio: Studio, here: str) -> Frame:
     return Frame(manifest.engine, manifest.urls, hashes, import_map(manifest), shown)
 
 
-def task_view(manifest: Manifest, studio: Studio, demo: Demo, data: Markup) -> TaskView:
-    """The context of a demo's page, with the site's island."""
-    models = tuple(ModelChoice(name, _size(manifest, (name, *demo.also))) for name in demo.models or (demo.model,))
+def task_view(manifest: Manifest, studio: Studio, demo: Demo, data: Markup, fetches: bool) -> TaskView:
+    """The context of a demo's page, with the site's island; `fetches`: whether packages of models can be asked for."""
+    offered = demo.models or (demo.model,)
+    models = tuple(ModelChoice(name, _size(manifest, (name, *demo.also), fetches)) for name in offered)
     options = {**demo.fixed, **{option.name: option.value for option in demo.options}}
     frame, backends = frame_of(manifest, studio, demo.address), manifest.public["page"]["backends"]
     schema = manifest.public["page"]["tasks"][demo.task]
     drawer = manifest.urls[f"static/results/{schema['kind']}.js"]
     code = code_of(demo, options)
-    return TaskView(frame, demo, models, backends, json.dumps(options), json.dumps(schema), drawer, code, data)
+    _, late = _missing(manifest, (demo.model, *demo.also))
+    return TaskView(
+        frame, demo, models, tuple(sorted(late)), backends, json.dumps(options), json.dumps(schema), drawer, code, data
+    )
 
 
-def _size(manifest: Manifest, models: Sequence[str]) -> str:
+def _size(manifest: Manifest, models: Sequence[str], fetches: bool) -> str:
     """The megabytes of these models together; of packages that have to be fetched for them, those of the packages."""
     page, assets = manifest.public["page"], manifest.public["assets"]
     files = {file for name in models for file in page["models"].get(name, ())}
-    late = {page["late"][file] for file in files - set(assets) if file in page["late"]}
+    missing, late = _missing(manifest, models)
+    if missing and not (fetches and missing <= set(page["late"])):
+        return ABSENT
     if late:
         return f"fetched when first opened, {sum(page['packages'][name] for name in late)} MB"
     return f"{sum(assets[file]['bytes'] for file in files & set(assets)) / 1e6:.1f} MB"
+
+
+def _missing(manifest: Manifest, models: Sequence[str]) -> tuple[set[str], set[str]]:
+    """The files of these models that the site lacks, and the packages that have some of them."""
+    page = manifest.public["page"]
+    missing = {file for name in models for file in page["models"].get(name, ())} - set(manifest.public["assets"])
+    return missing, {page["late"][file] for file in missing if file in page["late"]}
 
 
 def page_view(manifest: Manifest, studio: Studio, page: Page, views: Sequence[TaskView], data: Markup) -> PageView:

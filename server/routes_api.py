@@ -25,6 +25,11 @@ def api_routes(manifest: Manifest, settings: Settings) -> APIRouter:
     async def site() -> JSONResponse:
         return JSONResponse(manifest.public, headers=fresh)
 
+    @router.get("/api/packages")
+    async def states() -> JSONResponse:
+        found = {name: {"state": one.state, "message": one.message} for name, one in packages.known.items()}
+        return JSONResponse(found, headers=fresh)
+
     @router.get("/api/packages/{name}")
     async def state(name: str) -> JSONResponse:
         if name not in packages.known:

@@ -13,7 +13,8 @@ def application_pages(manifest: Manifest, settings: Settings, studio: Studio) ->
     """Each demo's page, and each that is none, by its address."""
     render = PageRenderer(settings)
     data = island(manifest, settings)
-    views = [task_view(manifest, studio, demo, data) for demo in studio.demos]
+    fetches = bool(settings.fetch_models)
+    views = [task_view(manifest, studio, demo, data, fetches) for demo in studio.demos]
     bodies = {view.demo.address: render("task.html", view) for view in views}
     for page in studio.pages:
         bodies[page.address] = render(f"{page.slug}.html", page_view(manifest, studio, page, views, data))

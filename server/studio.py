@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 INPUTS = frozenset({"picture", "camera", "video", "audio", "text", "file"})
+SOURCES = {"audio": "sound", "text": "text", "file": "file"}
 RESERVED = frozenset({"assets", "api", "docs", "healthz"})  # first parts of other addresses
 
 Row = TypeVar("Row")
@@ -39,12 +40,18 @@ class Demo:
     summary: str
     group: str
     inputs: tuple[str, ...]
-    sample: str  # in the site's manifest
     sample_says: str
+    sample: str = ""  # in the site's manifest, or in a package that is fetched when it is asked for; "" of texts
+    texts: tuple[str, ...] = ()  # that a page of texts opens with: one, and those that it is compared with
     models: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
     fixed: Mapping[str, Any] = field(default_factory=dict)
     options: tuple[Option, ...] = ()
+
+    @property
+    def source(self) -> str:
+        """What it is given in the first place: "picture", "sound", "text" or "file"."""
+        return next((SOURCES[one] for one in self.inputs if one in SOURCES), "picture")
 
     @property
     def address(self) -> str:
@@ -95,7 +102,7 @@ def _rows(file: Path, name: str) -> Sequence[dict[str, Any]]:
 
 def _demo(row: dict[str, Any]) -> Demo:
     options = tuple(_made(Option, one) for one in row.get("options", ()))
-    lists = {name: tuple(row.get(name, ())) for name in ("inputs", "models", "also")}
+    lists = {name: tuple(row.get(name, ())) for name in ("inputs", "models", "also", "texts")}
     demo = _made(Demo, {**row, **lists, "options": options})
     if unknown := set(demo.inputs) - INPUTS:
         raise StudioError(f"{demo.slug!r} takes {', '.join(unknown)}; inputs are {', '.join(sorted(INPUTS))}")

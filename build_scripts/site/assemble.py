@@ -12,6 +12,7 @@ import json
 import os
 import re
 import shutil
+import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,7 @@ from build_scripts.paths import (
     ROOT,
     SITE,
     SNAPSHOT,
+    SOUNDS,
     WEB,
     WHEELS,
     version,
@@ -42,11 +44,11 @@ from server.studio import read_studio
 PAGE_FACTS = Path(__file__).with_name("page_facts.py")
 BUNDLES = [Path(__file__).with_name(f"{name}.py") for name in ("bundle", "npm_bundle")]
 # Others that are asked for by their names.
-ALONE = ("first", "integrity", "model_layout", "offline", "service_worker", "thread_worker")
+ALONE = ("first", "integrity", "microphone_worklet", "model_layout", "offline", "service_worker", "thread_worker")
 WEBNN = ("webnn", "webnn_engine", "webnn_worker")  # which other people's pages import
 INTEROP = ("interop_tests", "interop_worker")  # of the page of WebNN and of the verb `interop`
 FROM_NPM = ("code_panel",)  # those that import packages of npm
-DRAWERS = "results/*.js"  # asked for by the kind of what a task finds
+DRAWERS = ("results/*.js", "sources/*.js")  # asked for by the kind of what a task finds, and of what it is given
 DAGRE = NODE_MODULES / "@dagrejs" / "dagre"  # lays graphs out; static/model_layout.js imports it
 LOCK = WEB / "package-lock.json"
 TABLES = [ROOT / "server" / name for name in ("demos.toml", "pages.toml")]
@@ -60,6 +62,7 @@ TYPES = {
     ".js": "text/javascript; charset=utf-8",
     ".json": "application/json",
     ".mjs": "text/javascript; charset=utf-8",
+    ".mp3": "audio/mpeg",
     ".onnx": "application/octet-stream",
     ".png": "image/png",
     ".svg": "image/svg+xml",
@@ -71,7 +74,12 @@ TYPES = {
     ".whl": "application/zip",
     ".zip": "application/zip",
 }
-PACKED_ALREADY = {".png", ".webp", ".whl", ".zip"}  # nothing to gain, and ranges stay simple
+THOROUGH = 11
+# Brotli's quality by kind of file, else 9: 10 and 11 save 12 % and take ten times as long.
+BROTLI_OF = {"pyodide": THOROUGH, "snapshot": 10}
+WINDOW = 24  # binary logarithm of how many bytes back Brotli looks, the most that browsers take
+AHEAD: dict[str, threading.Thread] = {}  # file in COMPRESSED -> who makes it
+PACKED_ALREADY = {".mp3", ".png", ".webp", ".whl", ".zip"}  # nothing to gain, and ranges stay simple
 
 
 @dataclass(frozen=True)
@@ -86,7 +94,7 @@ class Asset:
 def site_step() -> Step:
     """The step that assembles build/site."""
     pyodide = [NODE_MODULES / "pyodide" / name for name in PYODIDE_FILES]
-    data = [DAGRE, WHEELS, PAGE_ENGINE, BROWSER_WHEELS, STATIC, KERNELS, MODELS, IMAGES, SNAPSHOT]
+    data = [DAGRE, WHEELS, PAGE_ENGINE, BROWSER_WHEELS, STATIC, KERNELS, MODELS, IMAGES, SOUNDS, SNAPSHOT]
     sources = [*pyodide, *data, Path(__file__), PAGE_FACTS, *BUNDLES, LOCK, *TABLES]
     return Step(
         "site", "assemble and compress what the server serves", inputs=lambda: [version(), *sources],
@@ -100,7 +108,6 @@ def assemble() -> None:
     for folder in (fresh, old):
         shutil.rmtree(folder, ignore_errors=True)
     fresh.mkdir(parents=True)
-    COMPRESSED.mkdir(exist_ok=True)
     assets = [*_folders(), *_single_files()]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         rows = dict(pool.map(lambda asset: _publish(fresh, asset), assets))
@@ -138,7 +145,9 @@ def static_files() -> dict[str, bytes]:
     """What is published of web/static, by name: of the scripts those that are asked for, not those inside of others."""
     plain = [path for path in files_below(STATIC) if path.suffix in TYPES and path.suffix != ".js"]
     alone = [STATIC / f"{name}.js" for name in ALONE]
-    drawers = [path.relative_to(STATIC).with_suffix("").as_posix() for path in STATIC.glob(DRAWERS)]
+    drawers = [
+        path.relative_to(STATIC).with_suffix("").as_posix() for drawers in DRAWERS for path in STATIC.glob(drawers)
+    ]
     files = {path.relative_to(STATIC).as_posix(): path.read_bytes() for path in (*plain, *alone)}
     files |= {f"{name}.js": bundle.bundled(STATIC, name, exports=True) for name in drawers}
     files |= {f"{name}.js": bundle.bundled(STATIC, name, exports=True) for name in (*WEBNN, *INTEROP)}
@@ -165,7 +174,7 @@ def hashed_folder(name: str, contents: Mapping[str, bytes]) -> Iterator[Asset]:
 
 
 def _single_files() -> Iterator[Asset]:
-    for kind, folder in (("models", MODELS), ("images", IMAGES), ("snapshot", SNAPSHOT)):
+    for kind, folder in (("models", MODELS), ("images", IMAGES), ("sounds", SOUNDS), ("snapshot", SNAPSHOT)):
         for path in files_below(folder):
             if path.suffix in TYPES and (path.suffix == PUBLISHED or not path.with_suffix(PUBLISHED).is_file()):
                 data = path.read_bytes()
@@ -180,8 +189,9 @@ def _publish(site: Path, asset: Asset) -> tuple[str, dict[str, Any]]:
     sha256 = hashlib.sha256(asset.data).hexdigest()
     encodings: dict[str, int] = {}
     if target.suffix not in PACKED_ALREADY and len(asset.data) > 1024:
-        for encoding, suffix in (("br", ".br"), ("gzip", ".gz")):
-            small = _compressed(asset.data, sha256, encoding)
+        brotli = BROTLI_OF.get(asset.logical.split("/")[0], 9)
+        for encoding, suffix, quality in (("br", ".br", brotli), ("gzip", ".gz", 9)):
+            small = _Packed.of(asset.data, encoding, quality).bytes()
             if len(small) < 0.9 * len(asset.data):
                 target.with_name(target.name + suffix).write_bytes(small)
                 encodings[encoding] = len(small)
@@ -189,19 +199,46 @@ def _publish(site: Path, asset: Asset) -> tuple[str, dict[str, Any]]:
     return asset.logical, {**row, "encodings": encodings}
 
 
-def _compressed(data: bytes, sha256: str, encoding: str) -> bytes:
-    """The bytes in this encoding, kept by content because Pyodide never changes between builds."""
-    kept = COMPRESSED / f"{sha256}.{encoding}"
-    if kept.is_file():
-        return kept.read_bytes()
-    if encoding == "br":
-        import brotli
+def compress_ahead() -> None:
+    """Begins to compress what takes longest and depends on no other step, while those run."""
+    for path in (NODE_MODULES / "pyodide" / name for name in PYODIDE_FILES):
+        packed = _Packed.of(path.read_bytes(), "br", THOROUGH)
+        if path.suffix not in PACKED_ALREADY and not packed.kept.is_file():
+            AHEAD[packed.kept.name] = thread = threading.Thread(target=packed.pack, daemon=True)
+            thread.start()
 
-        # Level 9 of 11: the last two take ten times as long for 5 % on pyodide.asm.wasm.
-        small: bytes = brotli.compress(data, quality=9)
-    else:
-        small = gzip.compress(data, compresslevel=9, mtime=0)
-    temporary = kept.with_suffix(f".{os.getpid()}.tmp")
-    temporary.write_bytes(small)
-    temporary.replace(kept)
-    return small
+
+@dataclass(frozen=True)
+class _Packed:
+    """Bytes in an encoding, kept by content: Pyodide never changes between builds."""
+
+    data: bytes
+    kept: Path
+    encoding: str
+    quality: int
+
+    @classmethod
+    def of(cls, data: bytes, encoding: str, quality: int) -> "_Packed":
+        name = f"{hashlib.sha256(data).hexdigest()}-{quality}.{encoding}"
+        return cls(data, COMPRESSED / name, encoding, quality)
+
+    def bytes(self) -> bytes:
+        """The compressed bytes, made now if nobody has made them."""
+        if thread := AHEAD.pop(self.kept.name, None):
+            thread.join()
+        if not self.kept.is_file():
+            self.pack()
+        return self.kept.read_bytes()
+
+    def pack(self) -> None:
+        """Makes the kept file."""
+        if self.encoding == "br":
+            import brotli
+
+            small: bytes = brotli.compress(self.data, quality=self.quality, lgwin=WINDOW)
+        else:
+            small = gzip.compress(self.data, compresslevel=self.quality, mtime=0)
+        self.kept.parent.mkdir(parents=True, exist_ok=True)
+        temporary = self.kept.with_suffix(f".{os.getpid()}.tmp")
+        temporary.write_bytes(small)
+        temporary.replace(self.kept)

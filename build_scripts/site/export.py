@@ -75,7 +75,7 @@ def export(folder: Path, slug: str | None, isolate: bool, settings: Settings | N
         if demo is None:
             raise BuildError(f"there is no demo {slug!r}; there are {', '.join(demo.slug for demo in studio.demos)}")
         manifest, studio = files_of(manifest, demo), Studio((demo,), (), documented=False)
-    pages = application_pages(manifest, settings, studio)
+    pages = application_pages(manifest, replace(settings, fetch_models=""), studio)
     if slug is not None:
         pages = {"/": pages[f"/{slug}"]}
     else:

@@ -38,11 +38,11 @@ class Seen:
     def row(self) -> str:
         """A line of the table."""
         if self.result is None:
-            return f"{self.demo.slug:20}{'missing' if self.missing else 'FAILED'}: {self.error}"
+            return f"{self.demo.slug:24}{'missing' if self.missing else 'FAILED'}: {self.error}"
         times = self.result["times"]
         ms = sum(times[f"{part}_ms"] for part in ("prepare", "infer", "decode"))
         first = f"{self.result['first_ms'] / 1000:6.1f} s"
-        return f"{self.demo.slug:20}{self.result['backend']:8}{len(self.found):>5} found{ms:10.1f} ms{first:>10} to it"
+        return f"{self.demo.slug:24}{self.result['backend']:8}{len(self.found):>5} found{ms:10.1f} ms{first:>10} to it"
 
 
 def run_all(isolated: bool, backend: str, record: bool) -> int:
@@ -89,12 +89,18 @@ def recorded(seen: list[Seen]) -> dict[str, Any]:
 def small(result: dict[str, Any]) -> dict[str, Any]:
     """A result without what no drawing needs."""
     (name,) = (key for key, value in result.items() if isinstance(value, list))
-    return {"image": result["image"], "found": [_rounded(one) for one in result[name]]}
+    given = {key: result[key] for key in ("image", "beside") if key in result}
+    kept: dict[str, Any] = json.loads(json.dumps(given), parse_float=lambda text: round(float(text), 2))
+    return {**kept, "found": [_rounded(one) for one in result[name]]}
 
 
 def _rounded(value: Any) -> Any:
     if isinstance(value, dict):
         kept = {key: one for key, one in value.items() if key not in ("world", "anchors")}
+        if {"start", "end"} <= set(kept):  # seconds
+            return {key: round(one, 2) for key, one in kept.items()}
+        if "pieces" in kept:  # a sentence
+            del kept["values"]
         if {"width", "height", "values"} <= set(kept) and isinstance(kept["values"], list):
             return _mask(kept)
         return {key: _rounded(one) for key, one in kept.items()}
@@ -108,5 +114,8 @@ def _mask(mask: dict[str, Any]) -> dict[str, Any]:
     width, height = mask["width"], mask["height"]
     rows = [height * y // MASK_SIDE for y in range(MASK_SIDE)]
     columns = [width * x // MASK_SIDE for x in range(MASK_SIDE)]
-    values = [round(mask["values"][width * y + x], 1) for y in rows for x in columns]
-    return {"width": MASK_SIDE, "height": MASK_SIDE, "values": values}
+    places = [width * y + x for y in rows for x in columns]
+    kept: dict[str, Any] = {"bodies": _rounded(mask["bodies"])} if "bodies" in mask else {}
+    for name in ("parts", "people") if "parts" in mask else ("values",):
+        kept[name] = [round(mask[name][at], 1) for at in places]
+    return {"width": MASK_SIDE, "height": MASK_SIDE, **kept}

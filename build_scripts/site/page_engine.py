@@ -16,6 +16,7 @@ from pathlib import Path
 from build_scripts.files import files_below
 from build_scripts.paths import ENGINE, PAGE_ENGINE, ROOT, WEB, configuration, settings, version
 from build_scripts.site.minify import minify, minify_shader
+from build_scripts.site.shed import without_cases
 from build_scripts.site.wheel import wheel_name
 from build_scripts.steps import Step
 
@@ -37,7 +38,8 @@ CPYTHON_ONLY = (
     "webinfer/package/web_page.py",
     "webinfer/page/messages.toml",
 )
-READ_TYPES = "webinfer/ops/"  # whose fields' types are read: values that users give are checked against them
+OPERATORS = "webinfer/ops/"
+READ_TYPES = OPERATORS  # whose fields' types are read: values that users give are checked against them
 ALL_SHADERS = "webinfer/_shaders/all.json"  # one file is compressed far better than a hundred
 # All modules but the first are one member of the wheel: together they take seven tenths of what they take one by one.
 # Python imports them from there: `_modules.zip` lies beside `__init__.py`, which adds it to the package's path.
@@ -49,14 +51,14 @@ OUTSIDE = (FIRST, "webinfer/py.typed", ALL_SHADERS)
 SNAPSHOT_MODULES = PAGE_ENGINE / "modules.zip"  # the same modules for the memory snapshot, which imports from archives
 EPOCH = (1980, 1, 1, 0, 0, 0)
 SHADERS = WEB / "shaders"
-MINIFY, THOROUGH = (Path(__file__).with_name(f"{name}.py") for name in ("minify", "thorough"))
+TOOLS = [Path(__file__).with_name(f"{name}.py") for name in ("minify", "shed", "thorough")]
 
 
 def page_engine_step() -> Step:
     """The step that packs the engine for pages of the site."""
     return Step(
         "page engine", "pack engine and shaders for pages of the site",
-        inputs=lambda: [ENGINE, SHADERS, ROOT / "pyproject.toml", ROOT / "LICENSE", Path(__file__), MINIFY, THOROUGH],
+        inputs=lambda: [ENGINE, SHADERS, ROOT / "pyproject.toml", ROOT / "LICENSE", Path(__file__), *TOOLS],
         outputs=(PAGE_ENGINE / wheel_name(), SNAPSHOT_MODULES), action=build_page_engine, stamp=PAGE_ENGINE / ".stamp",
     )  # fmt: skip
 
@@ -81,6 +83,7 @@ def browser_members() -> dict[str, bytes]:
     Shaders of a family whose lowerings are a late part lie beside these.
     """
     chosen = {name: data for name, data in engine_files() if not name.startswith(CPYTHON_ONLY)}
+    chosen |= without_cases({name: data for name, data in chosen.items() if name.startswith(OPERATORS)})
     late = {place for places in settings()["late"].values() for place in places}
     members, shaders = dict[str, bytes](), dict[str, dict[str, str]]()
     for name, data in chosen.items():

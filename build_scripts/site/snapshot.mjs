@@ -1,10 +1,12 @@
 // Makes the memory snapshot: Pyodide with the engine imported, as the difference from a fresh instance.
 //
-//   node snapshot.mjs '{"pyodide": folder, "archives": [{"path", "file"}], "lock", "header", "scratch", "output"}'
+//   node snapshot.mjs '{"pyodide": folder, "archives": [{"path", "file", "own"}], "first", "lock", "header",
+//                      "scratch", "output"}'
 //
-// `archives` are zip files of modules, `path` is where the interpreter has them; the first is the standard
-// library. The output: magic, version, bytes of the header, number of runs (32-bit words); for each run its
-// address and length (two words); the header as JSON, padded to four bytes; the bytes of all runs. Outside of
+// `archives` are zip files of modules, `path` is where the interpreter has them, `own` marks the engine's; the first is
+// the standard library. `first` is the module that the saved interpreter runs before all others. The output: magic,
+// version, bytes of the header, number of runs (32-bit words); for each run its address and length (two words); the
+// header as JSON, padded to four bytes; the bytes of all runs. Outside of
 // the runs memory is as the module's data segments leave it. web/static/python_snapshot.js restores it.
 
 import { readFileSync, writeFileSync } from "node:fs";
@@ -17,11 +19,29 @@ const BLOCK = 64; // bytes that are compared at a time
 const GAP = 128; // equal bytes that do not end a run
 const MARGIN = 1024; // bytes around what the start of an instance writes: there browsers may differ from Node
 
-// Compiles the modules that are loaded, so that the one that is saved need not and holds no rubbish of it.
+// Compiles the modules that are loaded, so that the one that is saved need not and holds no rubbish of it. What is not
+// the engine's goes without docstrings, asserts and types of functions, and its tracebacks know of a function's lines only the first.
 const COMPILE = `
-import importlib._bootstrap_external as external, importlib.util, io, sys, zipfile
+import ast, importlib._bootstrap_external as external, importlib.util, io, sys, types, zipfile
 
-def compiled(archive):
+ONE_LINE, UNITS = 0x80 | 13 << 3, 8  # an entry of a line table: as many units of code as that are of the same line
+TYPED = ("importlib/", "functools", "_pyodide/jsbind")  # where types of functions are read
+
+def lean(code):
+    units = len(code.co_code) // 2
+    table = b"".join(bytes([ONE_LINE | min(UNITS, units - at) - 1, 0]) for at in range(0, units, UNITS))
+    inner = tuple(lean(c) if isinstance(c, types.CodeType) else c for c in code.co_consts)
+    return code.replace(co_linetable=table, co_consts=inner)
+
+def untyped(tree):
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            node.returns = None
+        elif isinstance(node, ast.arg):
+            node.annotation = None
+    return tree
+
+def compiled(archive, own, first):
     buffer = io.BytesIO()
     with zipfile.ZipFile(archive) as source, zipfile.ZipFile(buffer, "w") as target:
         names = set(source.namelist())
@@ -29,18 +49,24 @@ def compiled(archive):
         for name in names:
             path, data = f"{archive}/{name}", source.read(name)
             if path in wanted and name.endswith(".py"):
-                code = compile(data, path, "exec", dont_inherit=True)
+                tree = ast.parse(data, path)
+                tree = tree if own or name.startswith(TYPED) else untyped(tree)
+                code = compile(tree, path, "exec", dont_inherit=True, optimize=0 if own else 2)
+                code = code if own else lean(code)
                 target.writestr(name + "c", external._code_to_hash_pyc(code, importlib.util.source_hash(data), False))
             elif not name.endswith(".py"):
                 target.writestr(name, data)
+        if first:
+            target.writestr("sitecustomize.py", first)
     return buffer.getvalue()
 `;
+const ENVIRONMENT = { HOME: "/home/pyodide", PYTHONHASHSEED: "0" };
 const IMPORT = "import webinfer.page.snapshot; webinfer.page.snapshot.preload()";
 
 const job = JSON.parse(process.argv[2]);
 const { loadPyodide } = await import(pathToFileURL(join(job.pyodide, "pyodide.mjs")));
 const { default: create } = await import(pathToFileURL(join(job.pyodide, "pyodide.asm.mjs")));
-const [stdlib, ...wheels] = job.archives.map(({ path, file }) => ({ path, file, data: readFileSync(file) }));
+const [stdlib, ...wheels] = job.archives.map((archive) => ({ ...archive, data: readFileSync(archive.file) }));
 
 /** Pyodide started in Node; `fresh` gets the instance's memory before anything ran in it. */
 function start({ fresh = () => {}, created = () => {}, ...options }) {
@@ -48,7 +74,7 @@ function start({ fresh = () => {}, created = () => {}, ...options }) {
     indexURL: `${job.pyodide}/`,
     lockFileContents: job.lock,
     packageBaseUrl: job.pyodide,
-    env: { HOME: "/home/pyodide", PYTHONHASHSEED: "0" },
+    env: ENVIRONMENT,
     ...options,
     createPyodideModule: async (settings) => {
       const instantiateWasm = (imports, done) => settings.instantiateWasm(imports, (instance, module) => {
@@ -137,9 +163,12 @@ function written(memory, runs, header) {
   return Buffer.concat([Buffer.from(words.buffer), padded, ...parts]);
 }
 
-const draft = await interpreter(stdlib.file, wheels);
+const draft = await interpreter(stdlib.file, wheels, { env: { ...ENVIRONMENT, PYTHONNODEBUGRANGES: "1" } });
 draft.runPython(`${IMPORT}\n${COMPILE}`);
-const compiled = ({ path }) => ({ path, data: draft.runPython(`compiled(${JSON.stringify(path)})`).getBuffer().data.slice() });
+const compiled = ({ path, own }) => {
+  const archive = draft.globals.get("compiled")(path, own, path === stdlib.path ? readFileSync(job.first, "utf8") : "");
+  return { path, data: archive.getBuffer().data.slice() };
+};
 writeFileSync(job.scratch, compiled(stdlib).data);
 
 let fresh;
@@ -148,6 +177,7 @@ const final = await interpreter(job.scratch, wheels.map(compiled), options);
 final.runPython(IMPORT);
 const facts = JSON.parse(final.runPython("webinfer.page.snapshot.facts()"));
 for (const { path, data } of [stdlib, ...wheels]) final.FS.writeFile(path, data); // as they will be found later on
+final.runPython("import sitecustomize, sys; sys.meta_path.remove(sitecustomize.DeferredFinder)");
 final.runPython("import gc, importlib; importlib.invalidate_caches(); gc.collect(); gc.freeze()");
 scrub(final._module);
 const { memory, hiwire } = unpacked(final.makeMemorySnapshot());

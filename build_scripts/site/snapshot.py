@@ -15,6 +15,7 @@ from build_scripts.steps import Step
 
 PYODIDE = NODE_MODULES / "pyodide"
 SCRIPT = Path(__file__).with_name("snapshot.mjs")
+FIRST = Path(__file__).with_name("sitecustomize.py")
 OUTPUT = SNAPSHOT / "webinfer.bin"
 IMPORTED = ("jinja2", "markupsafe")  # what the engine imports of the browser's wheels
 LIMIT_S = 600
@@ -24,7 +25,7 @@ def snapshot_step() -> Step:
     """The step that runs Pyodide in Node and saves its memory."""
     return Step(
         "snapshot", "import the engine in Pyodide and save its memory",
-        inputs=lambda: [SCRIPT, Path(__file__), PAGE_ENGINE, BROWSER_WHEELS, PYODIDE / "package.json"],
+        inputs=lambda: [SCRIPT, FIRST, Path(__file__), PAGE_ENGINE, BROWSER_WHEELS, PYODIDE / "package.json"],
         outputs=(OUTPUT,), action=make_snapshot, stamp=SNAPSHOT / ".stamp",
     )  # fmt: skip
 
@@ -74,5 +75,5 @@ def _job() -> dict[str, object]:
         "packages": dict.fromkeys(("webinfer", *IMPORTED), "snapshot"),
         "lock": json.dumps(lock),
     }
-    rows = [{"path": path, "file": str(file)} for path, file, _ in archives]
-    return {"pyodide": str(PYODIDE), "archives": rows, "lock": json.dumps(lock), "header": header}
+    rows = [{"path": path, "file": str(file), "own": file == SNAPSHOT_MODULES} for path, file, _ in archives]
+    return {"pyodide": str(PYODIDE), "archives": rows, "first": str(FIRST), "lock": json.dumps(lock), "header": header}

@@ -38,7 +38,9 @@ def test_the_scripts_that_are_asked_for_are_published_and_no_others() -> None:
     beside = {
         f"{Path(name).name}.js" for alone in ALONE for _, name in IMPORT.findall((STATIC / f"{alone}.js").read_text())
     }
-    drawers = {path.relative_to(STATIC).as_posix() for path in (STATIC / "results").glob("*.js")}
+    drawers = {
+        path.relative_to(STATIC).as_posix() for path in (*STATIC.glob("results/*.js"), *STATIC.glob("sources/*.js"))
+    }
     assert "results/detections.js" in drawers
     webnn = {f"{name}.js" for name in (*WEBNN, *INTEROP)}
     published = static_files()

@@ -18,6 +18,7 @@ counted(GPUQueue, "submit", "submits");
 counted(GPUQueue, "writeBuffer", "written", (buffer, at, data, from, size) => size ?? data.byteLength);
 counted(GPUCommandEncoder, "copyBufferToBuffer", "copied", (from, at, to, there, size) => size);
 counted(GPUDevice, "createBuffer", "buffers");
+counted(GPUDevice, "pushErrorScope", "scopes");
 counted(GPUDevice, "createBindGroup", "groups");
 let started = null;
 
@@ -25,6 +26,7 @@ let started = null;
 async function during(work) {
   for (const what of Object.keys(counts)) delete counts[what];
   await work();
+  await null; // what is said together is submitted when the script pauses
   return { ...counts };
 }
 

@@ -44,6 +44,11 @@ def test_a_package_that_cannot_be_had_says_why(settings: Settings) -> None:
     assert (answer["state"], answer["message"]) == ("failed", "no such host")
 
 
+def test_all_packages_and_why_they_failed_are_listed(settings: Settings) -> None:
+    client, _ = asked(settings, FAILS)
+    assert client.get("/api/packages").json() == {"pack": {"state": "failed", "message": "no such host"}}
+
+
 def test_a_server_that_fetches_nothing_says_so(settings: Settings) -> None:
     _, answer = asked(settings, "")
     assert (answer["state"], answer["message"]) == ("failed", "this server fetches no packages")

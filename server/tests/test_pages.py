@@ -66,9 +66,27 @@ def test_the_home_page_leads_to_every_demo_and_every_page_back_to_it(client: Tes
     assert '<a href="/things">Things &amp; more</a>' in home
     assert "0.0 MB" in home  # of a model of a kilobyte
     assert "fetched when first opened, 7 MB" in home
+    assert 'data-late="pack"' in home
     assert '<a href="/" aria-current="page">Demos</a>' in home
     assert '<a href="/">Demos</a>' in client.get("/docs").text
     assert client.get("/things/").status_code == client.get("/finder").status_code == 404
+
+
+def test_a_model_that_cannot_be_had_is_said_on_its_card(settings: Settings) -> None:
+    home = TestClient(create_app(replace(settings, fetch_models="")), base_url="http://localhost").get("/").text
+    assert home.count("this site does not have its model") == 1  # of two demos
+    assert "0.0 MB" in home
+
+
+def test_a_demo_of_sound_texts_or_files_shows_no_picture(settings: Settings) -> None:
+    path = settings.tables / "demos.toml"
+    path.write_text(path.read_text().replace('inputs = ["picture"]', 'inputs = ["audio"]', 1))
+    (settings.templates / "task.html").write_text("{{ demo.source }} {{ code }}")
+    client = TestClient(create_app(settings), base_url="http://localhost")
+    assert client.get("/things").text.startswith("sound ")
+    assert "task.run(recording)" in client.get("/things").text
+    assert client.get("/late").text.startswith("picture ")
+    assert client.get("/").text.count("<img") == 2  # the site's own sign, and the picture's
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 // The webcam: start, stop, one call per new frame, and a readable reason when there is none.
 
+import { CodedError } from "./coded_error.js";
+
 const REASONS = {
   NotAllowedError: ["camera-denied", "This page may not use the camera. Allow it in the address bar's site settings, then start it again."],
   SecurityError: ["camera-denied", "This page may not use the camera. Allow it in the address bar's site settings, then start it again."],
@@ -10,12 +12,7 @@ const REASONS = {
 };
 
 /** Why the camera could not be had; `code` and a readable `message`. */
-export class CameraError extends Error {
-  constructor(code, message) {
-    super(message);
-    this.code = code;
-  }
-}
+export class CameraError extends CodedError {}
 
 /** A picture of the video as it is now, that can be handed to a worker. */
 export function grab(video) {

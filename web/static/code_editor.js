@@ -77,7 +77,7 @@ export class CodeEditor {
       new LanguageSupport(pythonLanguage), syntaxHighlighting(colours), EditorView.lineWrapping, theme, mistakes,
       Prec.highest(keymap.of([{ key: "Mod-Enter", run: asked }])),
       keymap.of([...defaultKeymap, ...historyKeymap, indentWithTab]),
-      EditorView.contentAttributes.of({ "aria-label": LABEL, spellcheck: "false" }),
+      EditorView.contentAttributes.of({ "aria-label": LABEL, spellcheck: "false", tabindex: "0" }),
       EditorView.domEventHandlers({ beforeinput: typeOver }),
     ];
     const root = host.attachShadow({ mode: "open" });

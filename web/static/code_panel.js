@@ -25,7 +25,7 @@ export class CodePanel {
   #status = el("p", { class: "quiet", role: "status" });
   #output = el("pre", { class: "code-output", tabindex: "0", role: "region", "aria-label": "Output", hidden: true });
 
-  /** Takes the place of the lines in an element. `engine` is the page's EngineClient; `still()` promises the picture at hand. */
+  /** Takes the place of the lines in an element. `engine` is the page's EngineClient; `still()` promises what is at hand. */
   constructor(body, { engine, still }) {
     this.#lines = body.textContent.trimEnd();
     this.#engine = engine;
@@ -68,14 +68,14 @@ export class CodePanel {
     this.#busy(true);
     this.#status.classList.remove("bad");
     say(this.#status, "Running …");
-    let picture;
+    let given;
     try {
-      picture = await this.#still();
+      given = await this.#still();
     } catch {
-      return this.#done("There is no picture to run it on. Choose one, then run again.");
+      return this.#done("There is nothing to run it on yet. Choose something, then run again.");
     }
-    if (this.#engine.runCode(code, picture)) return;
-    picture.close();
+    if (this.#engine.runCode(code, given)) return;
+    given.close?.();
     this.#done("The engine is not running yet. Wait until it is, then run again.");
   }
 
@@ -129,7 +129,7 @@ export class CodePanel {
     this.#run.setAttribute("aria-disabled", String(running));
     this.#stop.hidden = !running;
     clearTimeout(this.#timer);
-    if (running) this.#timer = setTimeout(() => say(this.#status, "Still running. The page’s own pictures wait; Stop ends it."), LONG_MS);
+    if (running) this.#timer = setTimeout(() => say(this.#status, "Still running. The page itself waits; Stop ends it."), LONG_MS);
   }
 
   #clear() {

@@ -35,12 +35,25 @@ export function table(caption, columns, rows) {
   return el("table", {}, el("caption", { class: "unseen", text: caption }), el("thead", {}, head), el("tbody", {}, body));
 }
 
+/** A group of which one is chosen: {value: title} by the name of the choice. */
+export function choices(legend, name, titles, chosen) {
+  const one = ([value, title]) => {
+    const input = el("input", { type: "radio", name, value });
+    input.checked = value === chosen;
+    return el("label", { class: "choice" }, input, el("span", { text: title }));
+  };
+  return el("fieldset", { class: "choices" }, el("legend", { text: legend }), Object.entries(titles).map(one));
+}
+
 /** Sets a text only when it differs: a live region must not repeat itself thirty times a second. */
 export function say(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
 export const counted = (count, word, words = `${word}s`) => `${count.toLocaleString("en")} ${count === 1 ? word : words}`;
+
+/** A share of one in per cent; what would be 0.0 is told as less than can be shown. */
+export const shareOf = (part) => (part > 0 && part < 0.0005 ? "< 0.1 %" : `${(100 * part).toFixed(1)} %`);
 
 export const milliseconds = (ms) => `${ms.toFixed(ms < 10 ? 2 : ms < 100 ? 1 : 0)} ms`;
 

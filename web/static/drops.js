@@ -1,4 +1,4 @@
-// Files that are dropped anywhere on the page.
+// Files that are dropped anywhere on the page, or pasted.
 
 /** Calls `take(dataTransfer)` for each drop; `zone` has the class "dropping" while files are held over the page. */
 export function watchDrops(zone, take) {
@@ -15,5 +15,17 @@ export function watchDrops(zone, take) {
     event.preventDefault(); // or the browser would leave the page for the file
     mark(0);
     take(event.dataTransfer);
+  });
+}
+
+/** Calls `take(file)` for the first file that is dropped or pasted on the page, `refuse(error)` for what is no file. */
+export function watchFiles(zone, take, refuse) {
+  watchDrops(zone, ({ files: [file] }) => {
+    if (file) take(file);
+    else refuse({ code: "input", message: "What was dropped is not a file. Save it first, then drop the file." });
+  });
+  addEventListener("paste", (event) => {
+    const [file] = event.clipboardData?.files ?? [];
+    if (file) take(file);
   });
 }

@@ -8,6 +8,9 @@ import { complaint, FROM_ENGINE, VERSION } from "./messages.js";
 
 const RESTARTS = 1;
 
+/** What is handed over, not copied: pictures. */
+const owned = (given) => (given?.close ? [given] : []);
+
 /**
  * Runs one engine worker. `on` has a function for each message from the engine but `alive` and `pong`; each gets the
  * message, `result` and `error` also the tag that their picture came with. `on.restarting` hears why the engine is
@@ -25,7 +28,7 @@ export class EngineClient {
   #id = 0;
   #flying = new Map(); // id -> {tag, sent, single, answer} of the pictures in flight, in order
   #backpressure = new Backpressure();
-  #waiting = null; // {image, tag, live} that goes next; a newer one takes its place
+  #waiting = null; // {given, tag, live} that goes next; a newer one takes its place
 
   constructor(settings, started, on) {
     this.#settings = settings;
@@ -94,16 +97,16 @@ export class EngineClient {
     this.start();
   }
 
-  /** Hands in a picture (ImageBitmap or VideoFrame, transferred; `live`: of a video). The newest wins over those that wait. */
-  detect(image, tag, live) {
-    this.#waiting?.image.close();
-    this.#waiting = { image, tag, live };
+  /** Hands in a picture (transferred) or what else the task takes; `live`: as one of many. The newest wins over those that wait. */
+  detect(given, tag, live) {
+    this.drop();
+    this.#waiting = { given, tag, live };
     this.#next();
   }
 
-  /** Drops the picture that waits, if any. */
+  /** Drops what waits, if anything does. */
   drop() {
-    this.#waiting?.image.close();
+    this.#waiting?.given.close?.();
     this.#waiting = null;
   }
 
@@ -114,6 +117,11 @@ export class EngineClient {
     this.#heartbeat.ready = false; // until the worker says so again; it takes its messages in order
     const { backend, model, options } = this.#settings;
     this.#post("select", { backend, model, options });
+  }
+
+  /** Has frames of videos painted as `look` says, where their masks stay on the GPU; null: never. */
+  paint(look) {
+    if (this.ready) this.#post("paint", { look });
   }
 
   /** Asks for the plan; `plan` follows. */
@@ -133,9 +141,9 @@ export class EngineClient {
     return this.ready;
   }
 
-  /** Runs Python on a picture (transferred); `printed` and `shown`, then `ran` follow. Whether it could be asked for. */
-  runCode(code, picture) {
-    if (this.ready) this.#post("runCode", { code, picture }, [picture]);
+  /** Runs Python on a picture (transferred) or what else the page shows; `printed` and `shown`, then `ran` follow. Whether it could be asked for. */
+  runCode(code, given) {
+    if (this.ready) this.#post("runCode", { code, given }, owned(given));
     return this.ready;
   }
 
@@ -153,11 +161,11 @@ export class EngineClient {
 
   #next() {
     if (!this.ready || this.#flying.size >= this.#backpressure.limit || !this.#waiting) return;
-    const { image, tag, live } = this.#waiting;
+    const { given, tag, live } = this.#waiting;
     this.#waiting = null;
     for (const other of this.#flying.values()) other.single = false;
     this.#flying.set(++this.#id, { tag, sent: performance.now(), single: this.#flying.size === 0, answer: null });
-    this.#post("detect", { id: this.#id, image, live }, [image]);
+    this.#post("detect", { id: this.#id, given, live }, owned(given));
   }
 
   /** Passes answers on in the order of their pictures. */

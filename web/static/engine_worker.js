@@ -7,6 +7,8 @@ import { GPU } from "./gpu.js";
 import { lateFiles } from "./late_models.js";
 import { complaint, TO_ENGINE, VERSION } from "./messages.js";
 import { PageThread } from "./page_thread.js";
+import { PaintedFrames } from "./painted_frames.js";
+import { copied, forPython } from "./python_values.js";
 import { settle, startPython } from "./python_start.js";
 import { filesAsked, keeperOf } from "./site_keeper.js";
 
@@ -25,6 +27,7 @@ let more = () => {}; // makes the files of models part of the downloads
 let keep = () => {}; // keeps the site for visits without a network
 let engine = null; // the Python object that answers messages
 let queue = Promise.resolve(); // one message at a time, but pictures do not wait for pictures
+const painted = new PaintedFrames();
 const flying = new Set(); // promises of pictures that are looked at
 const prefetched = new Map(); // URL -> promise of what Python will ask for: bytes, a compiled module, a worker
 
@@ -82,16 +85,6 @@ function prefetchDownloads(downloads, { models, plans, probes }, wanted, inKerne
     }
     return worker;
   });
-}
-
-/** A copy of what Python shows as a buffer, of elements of this type or its own: Python's memory goes on changing. */
-function copied(proxy, type) {
-  const view = proxy.getBuffer(type);
-  try {
-    return view.data.slice();
-  } finally {
-    view.release();
-  }
 }
 
 /**
@@ -165,13 +158,16 @@ async function warmUp() {
 
 const HANDLERS = {
   start,
-  detect: async ({ id, image, live }) => {
+  detect: async ({ id, given, live }) => {
     try {
-      await engine.detect(id, image, live);
+      const found = live ? await painted.result(engine, given) : null;
+      if (found) post("result", { id, ...found }, [found.found[0].painted]);
+      else await engine.detect(id, forPython(given), live);
     } finally {
-      image.close?.();
+      given.close?.();
     }
   },
+  paint: ({ look }) => painted.paint(look),
   select: async ({ backend, model, options }) => {
     const added = await more([model]);
     await downloads.counting(() => downloads.flowing(engine.select(backend, model, JSON.stringify(options), JSON.stringify(added))));
@@ -181,11 +177,11 @@ const HANDLERS = {
   tune: ({ budget }) => engine.tune(budget),
   exportTuning: () => engine.export_tuning(),
   importTuning: ({ text }) => engine.import_tuning(text),
-  runCode: async ({ code, picture }) => {
+  runCode: async ({ code, given }) => {
     try {
-      await downloads.counting(() => engine.run_code(code, picture));
+      await downloads.counting(() => engine.run_code(code, forPython(given)));
     } finally {
-      picture?.close();
+      given?.close?.();
     }
   },
   ask: async ({ id, action, fields }) => {
@@ -236,5 +232,10 @@ self.addEventListener("message", ({ data }) => {
   else if (data.type === "threadFailed") PageThread.failed(data);
   else if (data.type === "runtimeChecked") runtimeChecked(data.whole);
   else if (data.type === "detect") queue = queue.then(() => look(data));
-  else queue = queue.then(() => Promise.all(flying)).then(() => handle(data));
+  else {
+    queue = queue.then(() => Promise.all(flying)).then(() => {
+      if (data.type !== "paint") painted.forget(); // what follows may replace the session
+      return handle(data);
+    });
+  }
 });

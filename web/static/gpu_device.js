@@ -11,6 +11,7 @@ const BINDINGS = {
   uniform: { buffer: { type: "uniform" } },
   texture: { texture: {} },
   external: { externalTexture: {} },
+  canvas: { storageTexture: { access: "write-only", format: "rgba8unorm" } },
 };
 
 function failure(kind, message) {
@@ -59,6 +60,7 @@ class Device {
     this.waiting = new Set(); // what a loss refuses
     this.errors = [];
     this.staging = []; // buffers of `read` for the next one, the newest last
+    this.readable = new WeakSet(); // buffers that `read` has read
     this.pipelines = [];
     this.layouts = new Map();
     this.adapterInfo = adapter.info ?? {};
@@ -188,26 +190,27 @@ class Device {
 
   /**
    * What `use` makes of `nbytes` bytes of a GPUBuffer from byte `offset` on, which are there during its call; else a copy
-   * of them.
+   * of them. `encoder` holds commands that are submitted before.
    */
-  async read(buffer, nbytes, offset = 0, use = (bytes) => bytes.slice()) {
+  async read(buffer, nbytes, offset = 0, { use = (bytes) => bytes.slice(), encoder = this.gpu.createCommandEncoder() } = {}) {
     this.check();
     const copied = Math.ceil(nbytes / 4) * 4;
     const size = Math.max(16, copied);
     const at = this.staging.findIndex((kept) => kept.size === size);
     let [staging] = at < 0 ? [null] : this.staging.splice(at, 1);
-    const checked = this.scoped(() => {
+    const copy = () => {
       staging ??= this.gpu.createBuffer({ label: "read", size, usage: GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST });
-      const encoder = this.gpu.createCommandEncoder();
       encoder.copyBufferToBuffer(buffer, offset, staging, 0, copied);
       this.gpu.queue.submit([encoder.finish()]);
-    });
+    };
+    const checked = staging && this.readable.has(buffer) ? copy() : this.scoped(copy);
     try {
       const mapped = staging ? staging.mapAsync(GPUMapMode.READ) : checked;
       const there = this.unlessLost(this.software ? mapped : settled(this.gpu.queue, mapped));
       there.catch(() => {}); // what was checked says more
       await checked;
       await there;
+      this.readable.add(buffer);
       const found = use(new Uint8Array(staging.getMappedRange(), 0, nbytes));
       staging.unmap();
       this.staging.push(staging);

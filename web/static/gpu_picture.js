@@ -75,7 +75,7 @@ export class Pictures {
     withBytes(params, (view) => (bytes = view.slice()));
     try {
       const picture = name === "external" ? this.import(source) : this.copy(source);
-      return { maker: this, size, way: this.way(name), bytes, groups: [x, y], ...picture, encode: this.encode };
+      return { maker: this, name, size, way: this.way(name), bytes, groups: [x, y], ...picture, encode: this.encode };
     } catch (error) {
       this.refused.set(kind, `${kind}: ${error.message}`);
       throw error;

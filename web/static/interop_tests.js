@@ -1,7 +1,7 @@
 // The four interop tests against the standard interface of WebNN: convolutions in WebNN or in a shader, add and relu in a
 // shader or in WebNN, and three ways from one to the other. The page "WebNN" and the verb `interop` run them.
 
-const UNREAD = 10; // dispatches in a row where nothing is read back
+const UNREAD = 50; // dispatches in a row where nothing is read back
 
 const CONV2D = `
 @group(0) @binding(0) var<storage, read> x: array<f32>;
@@ -37,6 +37,8 @@ class Shaders {
     this.groups = Math.ceil((height * width * channels) / 64);
     const pipeline = (code) => gpu.createComputePipeline({ layout: "auto", compute: { module: gpu.createShaderModule({ code: head + code }) } });
     [this.conv2d, this.add, this.relu] = [CONV2D, ADD, RELU].map(pipeline);
+    this.values = new Float32Array(height * width * channels);
+    this.staging = gpu.createBuffer({ size: this.values.byteLength, usage: GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST });
   }
 
   buffer(nbytes, data = null) {
@@ -60,16 +62,23 @@ class Shaders {
     this.gpu.queue.submit([encoder.finish()]);
   }
 
+  /** The numbers of a buffer, there until the next call. */
   async read(buffer) {
-    const staging = this.gpu.createBuffer({ size: buffer.size, usage: GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST });
     const encoder = this.gpu.createCommandEncoder();
-    encoder.copyBufferToBuffer(buffer, 0, staging, 0, buffer.size);
+    encoder.copyBufferToBuffer(buffer, 0, this.staging, 0, this.staging.size);
     this.gpu.queue.submit([encoder.finish()]);
-    await staging.mapAsync(GPUMapMode.READ);
-    const data = new Float32Array(staging.getMappedRange().slice(0));
-    staging.destroy();
-    return data;
+    await this.staging.mapAsync(GPUMapMode.READ);
+    this.values.set(new Float32Array(this.staging.getMappedRange()));
+    this.staging.unmap();
+    return this.values;
   }
+}
+
+/** The device of an adapter with all its features and limits, as engines ask for them. */
+export function wholeDevice(adapter) {
+  const requiredLimits = {};
+  for (const name in adapter.limits) requiredLimits[name] = adapter.limits[name];
+  return adapter.requestDevice({ requiredLimits, requiredFeatures: [...adapter.features] });
 }
 
 /** The graph of one layer: a convolution, with add and relu if it is `whole`; `times` of them in a row. */
@@ -87,8 +96,8 @@ async function graphOf(context, { x, w, b }, shapes, whole, times = 1) {
 }
 
 /**
- * {names, run(name) -> typed array, timed(name) -> milliseconds}, of a context on a GPUDevice; `data` has x, w and b. With
- * `resident`, x lies on the GPU already.
+ * {names, run(name) -> typed array that the next run changes, timed(name) -> milliseconds}, of a context on a GPUDevice;
+ * `data` has x, w and b. With `resident`, x lies on the GPU already.
  */
 export async function interopTests(gpu, context, { shapes, resident }, data) {
   const shaders = new Shaders(gpu, shapes.x);
@@ -102,6 +111,11 @@ export async function interopTests(gpu, context, { shapes, resident }, data) {
   const [w, b] = [data.w, data.b].map((values) => shaders.buffer(values.byteLength, values));
   context.writeTensor(x, data.x);
 
+  const values = new Float32Array(data.x.length);
+  const read = async (from) => {
+    await context.readTensor(from, values);
+    return values;
+  };
   const feed = () => resident || context.writeTensor(x, data.x);
   const epilogue = (buffer) => shaders.run([shaders.add, b, buffer], [shaders.relu, b, buffer]);
   const whole = (graph) => { feed(); context.dispatch(graph, { x }, { y }); };
@@ -112,17 +126,17 @@ export async function interopTests(gpu, context, { shapes, resident }, data) {
     return shaders.read(pairs.at(-1)[1]);
   };
   const host = async (times) => {
-    let values = null;
+    let before = null;
     for (let i = 0; i < times; i++) {
-      if (values) context.writeTensor(x, values);
+      if (before) context.writeTensor(x, before);
       else feed();
       context.dispatch(graphs.conv2d, { x }, { y });
-      gpu.queue.writeBuffer(ys, 0, await context.readTensor(y));
+      gpu.queue.writeBuffer(ys, 0, await read(y));
       epilogue(ys);
-      values = await shaders.read(ys);
+      before = await shaders.read(ys);
     }
     if (times > 1 && resident) context.writeTensor(x, data.x);
-    return values;
+    return before;
   };
   const shared = async (times) => {
     feed();
@@ -134,16 +148,15 @@ export async function interopTests(gpu, context, { shapes, resident }, data) {
       buffer.destroy();
       [from, to] = [to, second];
     }
-    return new Float32Array(await context.readTensor(from));
+    return read(from);
   };
   const second = await context.createExportableTensor({ ...descriptor, readable: true, writable: true }, gpu);
-  const read = async () => new Float32Array(await context.readTensor(y));
   const tests = {
     custom: () => custom(1), host: () => host(1), shared: () => shared(1),
-    builtin: () => { whole(graphs.layer); return read(); },
+    builtin: () => { whole(graphs.layer); return read(y); },
     chained_custom: () => custom(2), chained_host: () => host(2), chained_shared: () => shared(2),
-    chained_builtin: () => { whole(graphs.chained); return read(); },
-    unread: () => { whole(graphs.layer); return read(); },
+    chained_builtin: () => { whole(graphs.chained); return read(y); },
+    unread: () => { whole(graphs.layer); return read(y); },
   };
   const timed = async (name) => {
     const begin = performance.now();
@@ -152,6 +165,7 @@ export async function interopTests(gpu, context, { shapes, resident }, data) {
       return performance.now() - begin;
     }
     for (let i = 0; i < UNREAD; i++) whole(graphs.layer);
+    await null; // now they are submitted
     await gpu.queue.onSubmittedWorkDone();
     return (performance.now() - begin) / UNREAD;
   };

@@ -1,7 +1,7 @@
 // Runs the interop tests of WebNN for the page "WebNN": {module, side, channels, rounds} in; {step}, {rows} and at the end
 // {device, rows} or {error} out. `module` is the address of webnn.mjs.
 
-import { interopTests } from "./interop_tests.js";
+import { interopTests, wholeDevice } from "./interop_tests.js";
 
 const WARM_RUNS = 2;
 const median = (times) => [...times].sort((a, b) => a - b)[times.length >> 1];
@@ -31,8 +31,7 @@ function difference(got, want) {
 async function open(module) {
   const adapter = await navigator.gpu?.requestAdapter({ powerPreference: "high-performance" });
   if (!adapter) throw new Error("This browser offers no WebGPU, which these tests compare WebNN with.");
-  const { maxStorageBufferBindingSize, maxBufferSize } = adapter.limits;
-  const gpu = await adapter.requestDevice({ requiredLimits: { maxStorageBufferBindingSize, maxBufferSize } });
+  const gpu = await wholeDevice(adapter);
   const { install } = await import(module);
   install(); // ours, even where the browser has its own: only ours shares its tensors with shaders
   const { vendor, architecture, description } = adapter.info;
@@ -49,7 +48,7 @@ async function measure({ module, side, channels, rounds }) {
   const right = {};
   for (const row of rows) {
     self.postMessage({ step: `First run of ${row.name.replace("_", ", ")}` });
-    const got = await tests.run(row.name);
+    const got = (await tests.run(row.name)).slice();
     const kind = row.name.startsWith("chained");
     right[kind] ??= got; // all in shaders of the page's own: the first of its kind
     row.difference = difference(got, right[kind]);

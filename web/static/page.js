@@ -1,11 +1,10 @@
-// The page of a task: pictures in, results out. What happens to a picture is the engine's business.
+// The page of a task: a picture, sound, text or file in, results out. What happens to it is the engine's business.
 
 import * as address from "./address.js";
 import { CodeBox } from "./code_box.js";
 import { byId } from "./dom.js";
 import { EngineClient } from "./engine_client.js";
 import * as panels from "./panels.js";
-import { watchDropsAndPastes } from "./picture.js";
 import { ProfilePanel } from "./profile_panel.js";
 import { remember } from "./ran_here.js";
 import { asJson, Results } from "./results.js";
@@ -17,6 +16,7 @@ const root = document.documentElement;
 
 if (!globalThis.started) await new Promise((resolve) => addEventListener("started", resolve, { once: true })); // by first.js
 const { settings, take, ...started } = globalThis.started;
+const LIVE = ["camera", "video", "microphone"];
 const FULL = 4_096; // numbers in one list that the page's machine-readable result has at most
 const BRIEF = 64; // of a frame
 const KEEPER_MS = 3_000; // after the first result, when nobody waits
@@ -30,7 +30,7 @@ let restarted = null; // what to say once an engine that was replaced runs again
 
 /** Another picture or the camera is shown: what was found in the one before is forgotten. */
 function onChanged() {
-  results.clear();
+  results.clear(stage?.current.paper);
   if (stage) address.set("source", stage.current.kind === "camera" ? "camera" : null);
   frameTimes = [];
   panels.showRate(null);
@@ -52,22 +52,25 @@ function onResult(result, source) {
   if (firstMs === null) setTimeout(keepPage, KEEPER_MS);
   firstMs ??= performance.now();
   if (results.name !== schema.name) results.expect(schema); // the user's code may have shown what another task found
-  const { backend, reason, image, found, times } = result;
-  const live = ["camera", "video"].includes(source?.kind);
-  const told = { backend, reason, image, times, first_ms: firstMs, count, source: source?.kind };
+  const { backend, reason, image, found, beside, times } = result;
+  const live = LIVE.includes(source?.kind);
+  const told = { backend, reason, image, about: source?.about, beside: asJson(beside, live ? BRIEF : FULL), times, first_ms: firstMs, count, source: source?.kind };
   root.dataset.webinferResult = JSON.stringify({ ...told, [results.name]: asJson(found, live ? BRIEF : FULL) });
   if (source !== stage.current) return; // of a picture that is no longer shown
-  results.show({ picture: image, found, mirrored: stage.mirrored, medium: source.element, live });
+  results.show({ ...shown(image, source), beside: { ...source.paper, ...beside }, found, live });
   remember(result, live);
   panels.showBackend(`Runs on ${backend}: ${reason}`); // another one after the loss of a GPU
   panels.showTimes(times);
   if (live) panels.showRate(rate(performance.now()));
 }
 
+/** What it was that something was found in, for Results.show. */
+const shown = (image, { element: medium, about }) => ({ picture: image ?? null, mirrored: stage.mirrored, medium, about });
+
 /** What the user's code found in the picture at hand, drawn as its own task's page would. */
 async function onShown({ result, image, found }) {
   await results.expect(result);
-  results.show({ picture: image, found, mirrored: stage.mirrored, medium: stage.current.element, live: false });
+  results.show({ ...shown(image, stage.current), beside: stage.current.paper, found, live: false });
 }
 
 /** From now on the page opens without a network, once its files are kept (offline.js). */
@@ -186,8 +189,10 @@ const engine = new EngineClient(settings, started, {
 const results = new Results(settings.manifest, byId("overlay"), {
   refuse: (error) => troubles.show(error, { retry: true }),
   changed: address.set,
+  paint: (look) => engine.paint(look),
 });
-stage = new Stage({ engine, troubles, patienceMs: settings.patience, changed: onChanged });
+const Source = root.dataset.source === "picture" ? Stage : (await import(settings.manifest[`static/sources/${root.dataset.source}.js`].url)).Source;
+stage = new Source({ engine, troubles, settings, progress, changed: onChanged, redraw: () => results.redraw() });
 const profile = new ProfilePanel(() => engine.profile());
 const tuning = new TuningPanel((type, fields) => engine.ask(type, fields));
 const behind = new CodeBox(settings.manifest, { engine, still: () => stage.still() }, (error) => troubles.show(error));
@@ -198,7 +203,7 @@ byId("file").addEventListener("change", ({ target }) => {
   target.value = ""; // so that the same file can be chosen again
   if (file) stage.showFile(file);
 });
-byId("camera").addEventListener("click", () => stage.toggleCamera());
+document.querySelector("[data-live]")?.addEventListener("click", () => stage.toggleLive());
 byId("use-sample").addEventListener("click", () => {
   troubles.forget();
   stage.showSample();
@@ -215,7 +220,6 @@ byId("backends").addEventListener("change", ({ target }) => {
 byId("model")?.addEventListener("change", ({ target }) => select({ model: target.value }, "model"));
 for (const field of document.querySelectorAll("[data-option]")) field.addEventListener("change", () => setOption(field));
 byId("backends").querySelector(`[value=${settings.backend}]`).checked = true;
-watchDropsAndPastes(byId("stage"), (file) => stage.showFile(file), (error) => troubles.show(error));
 new ResizeObserver(() => results.redraw()).observe(byId("stage"));
 
 take();
@@ -224,4 +228,4 @@ engine.start();
 if (byId("model")) byId("model").value = settings.model;
 for (const field of document.querySelectorAll("[data-option]")) field.value = options[field.dataset.option];
 stage.showSample();
-if (address.get("source") === "camera") stage.toggleCamera();
+if (address.get("source") === "camera") stage.toggleLive();

@@ -83,7 +83,7 @@ export function showTimes({ prepare_ms, infer_ms, decode_ms }) {
 
 /** Frames per second, or null for none. */
 export function showRate(rate) {
-  byId("fps").textContent = rate === null ? "–" : rate.toFixed(1);
+  if (byId("fps")) byId("fps").textContent = rate === null ? "–" : rate.toFixed(1);
 }
 
 /** What the engine runs on, in a sentence. */

@@ -1,16 +1,15 @@
-// Pictures from files, drops and the clipboard.
+// Pictures from files.
 
-import { watchDrops } from "./drops.js";
+import { CodedError } from "./coded_error.js";
 import { declaredSize } from "./picture_head.js";
 
 const MAX_SIDE = 4096; // pixels; more would only cost memory, no model looks that closely
 const MAX_PIXELS = 100e6; // of a file: to decode them takes four times as many bytes
 
 /** A file that cannot be shown; `code` is "bad-image" for what is not a picture, "limit" for what is too large. */
-export class PictureError extends Error {
+export class PictureError extends CodedError {
   constructor(message, code = "bad-image") {
-    super(message);
-    this.code = code;
+    super(code, message);
   }
 }
 
@@ -49,16 +48,4 @@ async function refuseEnormous(file, name) {
   if (!size || size.width * size.height <= MAX_PIXELS) return;
   const [width, height, most] = [size.width, size.height, MAX_PIXELS / 1e6].map((value) => value.toLocaleString("en"));
   throw new PictureError(`${name} has ${width} × ${height} pixels; this page takes up to ${most} million. Make it smaller first.`, "limit");
-}
-
-/** Calls `take(file)` for the first file that is dropped or pasted on the page. */
-export function watchDropsAndPastes(stage, take, refuse) {
-  watchDrops(stage, ({ files: [file] }) => {
-    if (file) take(file);
-    else refuse(new PictureError("What was dropped is not a file. Save the picture first, then drop the file."));
-  });
-  addEventListener("paste", (event) => {
-    const [file] = event.clipboardData?.files ?? [];
-    if (file) take(file);
-  });
 }

@@ -3,15 +3,24 @@
 
 import { byId, download, say } from "./dom.js";
 import { fillTable } from "./results_table.js";
+import { coverPaper } from "./paper.js";
 import { drawWhole, viewAt, viewOn } from "./view.js";
 
-const NOTHING = { picture: null, found: [], mirrored: false, medium: null };
+const NOTHING = { picture: null, found: [], mirrored: false, medium: null, beside: null };
+const PAPER = { width: 1200, height: 480 }; // pixels of a drawing of what is no picture
+const darkness = matchMedia("(prefers-color-scheme: dark)");
 const TABLE_MS = 250; // between two tables of a video
 
-/** Things as JSON can hold them: typed arrays as lists of numbers with two decimals, those longer than `most` as their length. */
+/**
+ * Things as JSON can hold them: typed arrays as lists of numbers with two decimals, those longer than `most` as their
+ * length; painted pictures are left out.
+ */
 export function asJson(found, most = Infinity) {
   const brief = (values) => (values.length > most ? { length: values.length } : Array.from(values, (value) => Math.round(value * 100) / 100));
-  return JSON.parse(JSON.stringify(found, (_, value) => (ArrayBuffer.isView(value) ? brief(value) : value)));
+  return JSON.parse(JSON.stringify(found, (_, value) => {
+    if (value instanceof ImageBitmap) return undefined;
+    return ArrayBuffer.isView(value) ? brief(value) : value;
+  }));
 }
 
 /** The results on the page. */
@@ -20,18 +29,25 @@ export class Results {
   #canvas;
   #schema = null; // webinfer/tasks/base.py, ResultSchema
   #drawer = null; // the module of its kind
-  #shown = null; // {picture, found, mirrored, medium, live}, or null for nothing yet
+  #shown = null; // {picture, found, mirrored, medium, live, beside, about}, or null for nothing yet
+  #paper = null; // of what is no picture and has not been looked at yet: what its drawer needs to draw it
   #refuse;
   #changed;
+  #paint;
   #attempts = 0;
   #listed = 0; // when the table was filled last
 
-  /** `refuse(error)` hears that the code which draws could not be had; `changed(name, value)` of what was chosen for drawing. */
-  constructor(manifest, canvas, { refuse, changed }) {
+  /**
+   * `refuse(error)` hears that the code which draws could not be had; `changed(name, value)` of what was chosen for
+   * drawing; `paint(look)` how frames of videos are to be painted by the engine, null for not at all.
+   */
+  constructor(manifest, canvas, { refuse, changed, paint }) {
     this.#manifest = manifest;
     this.#canvas = canvas;
     this.#refuse = refuse;
     this.#changed = changed;
+    this.#paint = paint;
+    darkness.addEventListener("change", () => this.redraw());
     byId("download-json").addEventListener("click", () => this.#offer(this.#json(), "json"));
     byId("download-picture").addEventListener("click", async () => this.#offer(await this.picture(), "png"));
   }
@@ -56,6 +72,7 @@ export class Results {
       return this.#refuse({ code: "download", message: `The results cannot be drawn: ${message}.` });
     }
     if (other) this.#showControls();
+    this.#paint(this.#drawer.look?.() ?? null);
     if (this.#shown) this.show(this.#shown);
   }
 
@@ -64,6 +81,7 @@ export class Results {
     box.replaceChildren();
     this.#drawer.controls?.(box, new URLSearchParams(location.search), (name, value) => {
       this.redraw();
+      this.#paint(this.#drawer.look());
       this.#changed(name, value);
     });
     box.hidden = !box.childElementCount;
@@ -76,9 +94,10 @@ export class Results {
 
   /**
    * Shows what was found in a picture of {width, height}, which the element `medium` shows, `mirrored` as in a mirror;
-   * `live`: as one of many.
+   * `live`: as one of many. Of what is no picture, `beside` has what its drawing needs, and `about` what it was in a word.
    */
   show(shown) {
+    if (shown !== this.#shown) this.#letGo();
     this.#shown = shown;
     this.redraw();
     const now = performance.now();
@@ -87,9 +106,16 @@ export class Results {
     this.#tell(`${this.#schema.title}: ${shown.found.length}`, shown.found);
   }
 
-  /** Shows nothing: another picture is on its way. */
-  clear() {
+  /** Frees pictures that the engine painted. */
+  #letGo() {
+    this.#shown?.found.forEach(({ painted }) => painted?.close());
+  }
+
+  /** Shows nothing: another picture is on its way. Of what is no picture, the `paper` shows it without results. */
+  clear(paper = null) {
+    this.#letGo();
     this.#shown = null;
+    this.#paper = paper;
     this.#listed = 0;
     this.redraw();
     if (this.#schema) this.#tell(`${this.#schema.title}: –`, []);
@@ -97,31 +123,39 @@ export class Results {
 
   #tell(summary, found) {
     say(byId("found"), summary);
-    fillTable(byId("things"), found, this.#schema, this.#drawer?.describe);
+    fillTable(byId("things"), found, this.#schema, this.#drawer?.describe, this.#shown?.beside);
     byId("downloads").hidden = !this.#shown;
   }
 
   /** Draws once more, for a canvas of another size. */
   redraw() {
-    const { picture, found, mirrored, medium } = this.#shown ?? NOTHING;
-    const view = viewOn(this.#canvas, picture ?? { width: 1, height: 1 }, { mirrored, medium });
-    if (picture?.width && found.length) this.#drawer?.draw(view, found, this.#schema);
+    const { picture, found, mirrored, medium, beside } = this.#shown ?? { ...NOTHING, beside: this.#paper };
+    const view = viewOn(this.#canvas, picture ?? this.#sheet(), { mirrored, medium });
+    if (picture?.width ? found.length : beside) this.#drawer?.draw(view, found, this.#schema, beside);
+  }
+
+  /** The size of a drawing of what is no picture: the canvas's own. */
+  #sheet() {
+    return { width: this.#canvas.clientWidth || 1, height: this.#canvas.clientHeight || 1 };
   }
 
   #json() {
-    const { picture, found } = this.#shown;
-    const text = JSON.stringify({ image: picture, [this.#schema.name]: asJson(found) }, null, 1);
+    const { picture, found, about, beside } = this.#shown;
+    const given = picture ? { image: picture } : { about, beside: asJson(beside) };
+    const text = JSON.stringify({ ...given, [this.#schema.name]: asJson(found) }, null, 1);
     return new Blob([text], { type: "application/json" });
   }
 
   /** The picture with what is drawn over it, in pixels of its own or at most `side` wide and high, as a blob. */
   picture(side = Infinity, type = "image/png") {
-    const { picture, found, mirrored, medium } = this.#shown;
+    const { found, mirrored, medium, beside } = this.#shown;
+    const picture = this.#shown.picture ?? PAPER;
     const part = Math.min(1, side / Math.max(picture.width, picture.height));
     const canvas = document.createElement("canvas");
     const view = viewAt(canvas, picture, { mirrored, medium, part });
-    drawWhole(view, medium);
-    if (found.length) this.#drawer.draw(view, found, this.#schema);
+    if (medium) drawWhole(view, medium);
+    else coverPaper(view);
+    if (found.length || !medium) this.#drawer.draw(view, found, this.#schema, beside);
     return new Promise((resolve) => canvas.toBlob(resolve, type, 0.8));
   }
 

@@ -2,6 +2,7 @@
 
 import { Camera, grab } from "./camera.js";
 import { byId } from "./dom.js";
+import { watchFiles } from "./drops.js";
 import { Film } from "./film.js";
 import { bitmapOf, openPicture } from "./picture.js";
 
@@ -16,7 +17,7 @@ function loaded(image) {
 
 /**
  * The stage: shows one medium and hands its pictures to `engine`, each with the medium as its tag. `troubles` hears what
- * goes wrong, `changed` is called when another medium is shown. The sample photo may take `patienceMs` longer than the engine.
+ * goes wrong, `changed` is called when another medium is shown. The sample photo may take `settings.patience` longer than the engine.
  */
 export class Stage {
   #engine;
@@ -31,11 +32,11 @@ export class Stage {
   #asking = new AbortController();
   current = null; // {kind: "sample" | "picture" | "camera" | "video", element, image: () => Promise}
 
-  constructor({ engine, troubles, patienceMs, changed }) {
+  constructor({ engine, troubles, settings, changed }) {
     this.#engine = engine;
     this.#troubles = troubles;
     this.#changed = changed;
-    this.#patienceMs = patienceMs;
+    this.#patienceMs = settings.patience;
     this.#sample.catch(() => {}); // said where it is waited for
     const onFrame = (video) => this.#onFrame(video).catch((error) => troubles.show(error));
     this.#camera = new Camera(byId("video"), onFrame, (error) => {
@@ -43,6 +44,7 @@ export class Stage {
       this.showSample();
     });
     this.#film = new Film(byId("video"), onFrame);
+    watchFiles(byId("stage"), (file) => this.showFile(file), (error) => troubles.show(error));
   }
 
   /** Whether pictures come by themselves. */
@@ -187,7 +189,7 @@ export class Stage {
   }
 
   /** Starts the camera, or stops it and shows the sample photo. */
-  async toggleCamera() {
+  async toggleLive() {
     this.#opened += 1;
     if (this.#camera.running) return this.showSample();
     this.#film.stop();

@@ -6,6 +6,7 @@ const root = document.documentElement;
 const TITLES = {
   "backend-unavailable": "This backend cannot run here",
   "bad-image": "That is not a picture",
+  "bad-sound": "That is not a sound",
   "camera-busy": "The camera is not available",
   "camera-denied": "The camera is not allowed",
   "no-camera": "There is no camera",
@@ -27,6 +28,9 @@ const TITLES = {
   "model-format": "The model cannot be read",
   "model-missing": "The model cannot be had",
   "model-unknown": "There is no such model",
+  "microphone-busy": "The microphone is not available",
+  "microphone-denied": "The microphone is not allowed",
+  "no-microphone": "There is no microphone",
   name: "No device can have this name",
   "name-taken": "Another device has this name",
   "out-of-memory": "There is not enough memory",

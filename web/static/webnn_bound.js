@@ -1,5 +1,5 @@
 // A graph's recorded dispatches on the buffers of tensors themselves: bind groups are made once for each set of tensors, a
-// run is one pass and one submit. What cannot be bound is copied within that submit. Knows no operator.
+// run is one pass of commands that are still open. What cannot be bound is copied beside it. Knows no operator.
 
 const KEPT = 16; // sets of tensors that a graph remembers
 
@@ -33,14 +33,10 @@ class Bound {
     return buffer;
   }
 
-  submit(program) {
-    const { gpu } = program.device;
-    const encoder = gpu.createCommandEncoder();
+  encode(program, encoder) {
     for (const copy of this.before) encoder.copyBufferToBuffer(...copy);
     if (this.steps.length) program.encode(encoder, 0, this.steps.length, 1, null, this.steps);
     for (const copy of this.after) encoder.copyBufferToBuffer(...copy);
-    gpu.queue.submit([encoder.finish()]);
-    return null;
   }
 
   close() {
@@ -55,8 +51,11 @@ export class BoundGraph {
     Object.assign(this, { program, facts, free: close });
   }
 
-  /** One submit of the graph on tensors {number, buffer, nbytes} by name; a promise of what error scopes say, or null. */
-  run(given, made) {
+  /**
+   * Adds the graph on tensors {number, buffer, nbytes} by name to `commands`, of webnn_gpu.js. On new tensors it is submitted
+   * at once: a promise of what error scopes say then, else null.
+   */
+  run(given, made, commands) {
     const { program, facts } = this;
     program.device.check();
     const numbers = [[facts.inputs, given], [facts.outputs, made]].flatMap(([ends, named]) => Object.keys(ends).map((name) => named.get(name).number));
@@ -64,12 +63,15 @@ export class BoundGraph {
     let found = this.#sets.get(key);
     if (found?.proven) {
       this.#keep(key, found);
-      return found.submit(program);
+      commands.add((encoder) => found.encode(program, encoder));
+      return null;
     }
+    commands.submit();
     return program.device.scoped(() => {
       found ??= new Bound(program, facts, given, made);
       this.#keep(key, found);
-      found.submit(program);
+      commands.add((encoder) => found.encode(program, encoder));
+      commands.submit();
     }).then(() => { found.proven = true; });
   }
 

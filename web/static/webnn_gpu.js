@@ -7,8 +7,43 @@ import { BoundGraph } from "./webnn_bound.js";
 // Shaders bind whole quads: 16 bytes, or 32 of elements of 8. An exportable tensor has no bytes more than it must.
 const aligned = (nbytes, exportable) => (exportable ? Math.max(16, Math.ceil(nbytes / 4) * 4) : Math.ceil(nbytes / 32) * 32);
 
+const TOGETHER = 16; // graphs in one submit
+
+/** Commands that are said in a row and submitted together, at the latest when the page's own script pauses. */
+class Commands {
+  #gpu;
+  #open = null;
+  #count = 0;
+
+  constructor(gpu) {
+    this.#gpu = gpu;
+  }
+
+  add(record) {
+    if (!this.#open) {
+      this.#open = this.#gpu.createCommandEncoder();
+      queueMicrotask(() => this.submit());
+    }
+    record(this.#open);
+    if (++this.#count === TOGETHER) this.submit();
+  }
+
+  /** The encoder for another's commands and submit; undefined where nothing is open. */
+  take() {
+    const taken = this.#open ?? undefined;
+    [this.#open, this.#count] = [null, 0];
+    return taken;
+  }
+
+  submit() {
+    const encoder = this.take();
+    if (encoder) this.#gpu.queue.submit([encoder.finish()]);
+  }
+}
+
 export class Graphics {
   #device; // of gpu_device.js
+  #commands;
   #tensors = new Map();
   #graphs = new Map();
   #help; // runs a graph that Python must help with: (graph, names, arrays) -> arrays
@@ -18,6 +53,7 @@ export class Graphics {
   constructor(device, help, lost) {
     Object.assign(this, { whenLost: device.whenLost });
     [this.#device, this.#help, this.#lost] = [device, help, lost];
+    this.#commands = new Commands(device.gpu);
   }
 
   #then(action) {
@@ -26,6 +62,14 @@ export class Graphics {
     const end = mine.catch((error) => this.#lost(error.message)).then(() => this.#tail === end && (this.#tail = null));
     this.#tail = end;
     return mine;
+  }
+
+  /** The same for what must come behind all that was said, in the queue too. */
+  #after(action) {
+    return this.#then(() => {
+      this.#commands.submit();
+      return action();
+    });
   }
 
   create(number, nbytes, exportable) {
@@ -37,7 +81,7 @@ export class Graphics {
   free(number) {
     const { buffer } = this.#tensors.get(number) ?? {};
     this.#tensors.delete(number);
-    this.#then(() => {
+    this.#after(() => {
       for (const graph of this.#graphs.values()) graph.forget?.(number);
       buffer?.destroy();
     });
@@ -46,6 +90,7 @@ export class Graphics {
   /** The buffer of a tensor, when what was said before has been handed to the queue. */
   async buffer(number) {
     await this.#tail;
+    this.#commands.submit();
     return this.#tensors.get(number).buffer;
   }
 
@@ -53,7 +98,7 @@ export class Graphics {
   write(number, bytes) {
     const { buffer } = this.#tensors.get(number);
     const kept = this.#tail ? bytes.slice() : bytes;
-    this.#then(() => this.#write(buffer, kept));
+    this.#after(() => this.#write(buffer, kept));
   }
 
   #write(buffer, bytes) {
@@ -69,7 +114,7 @@ export class Graphics {
   /** A promise of what `use` makes of a tensor's bytes, which are there during its call. */
   read(number, use) {
     const { buffer, nbytes } = this.#tensors.get(number);
-    return this.#then(() => this.#device.read(buffer, nbytes, 0, use));
+    return this.#then(() => this.#device.read(buffer, nbytes, 0, { use, encoder: this.#commands.take() }));
   }
 
   async load(number, graph) {
@@ -79,17 +124,17 @@ export class Graphics {
   unload(number) {
     const graph = this.#graphs.get(number);
     this.#graphs.delete(number);
-    if (graph) this.#then(() => graph.close());
+    if (graph) this.#after(() => graph.close());
   }
 
   dispatch(number, inputs, outputs) {
     const graph = this.#graphs.get(number);
     const [given, made] = [inputs, outputs].map((named) => (
       new Map(Object.entries(named).map(([name, tensor]) => [name, this.#tensors.get(tensor)]))));
-    if (graph.program) this.#then(() => void graph.run(given, made)?.catch((error) => this.#lost(error.message)));
+    if (graph.program) this.#then(() => void graph.run(given, made, this.#commands)?.catch((error) => this.#lost(error.message)));
     else {
       this.#tail ??= Promise.resolve();
-      this.#then(() => this.#helped(graph, given, made));
+      this.#after(() => this.#helped(graph, given, made));
     }
   }
 
@@ -100,6 +145,7 @@ export class Graphics {
   }
 
   close() {
+    this.#commands.submit();
     for (const { buffer } of this.#tensors.values()) buffer.destroy();
     this.#tensors.clear();
   }

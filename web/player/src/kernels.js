@@ -20,8 +20,8 @@ export function whyOneThread() {
 /** The package's plan on as many threads as asked for and can be had. */
 export async function openKernels(file, header, threads, workerUrl) {
   const many = threads > 1 && !whyOneThread();
-  const rows = formed(() => header.wasm.filter((row) => row.threads > 1 === many));
-  let problem = new PlayerError("unavailable", "the package has no kernels for this browser");
+  const rows = formed(() => (header.wasm ?? []).filter((row) => row.threads > 1 === many));
+  let problem = new PlayerError("unavailable", header.wasm ? "the package has no kernels for this browser" : "the package is not for wasm");
   for (const row of rows) {
     let module;
     const parts = Promise.all([file.json(row.section), file.section("weights"), file.section(`${row.section}/programs`)]);

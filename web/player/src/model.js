@@ -44,10 +44,16 @@ export class Model {
   /** Makes the model ready on the first backend that runs it. */
   async start(gpu) {
     const { header } = this.file;
-    const wanted = this.losses >= MAX_LOSSES ? ["wasm"] : [this.options.backend].flat();
-    const auto = wanted[0] === "auto";
-    const order = (auto ? BACKENDS : wanted).filter((name) => header[name] || !auto);
-    const refused = [];
+    const asked = [this.options.backend].flat();
+    const auto = asked[0] === "auto";
+    const often = this.losses >= MAX_LOSSES;
+    const wanted = often ? ["wasm"] : auto ? BACKENDS : asked;
+    const order = wanted.filter((name) => header[name]);
+    if (often && !order.length) {
+      const found = `the GPU was lost ${this.losses} times, and package ${this.name} holds nothing for the processor`;
+      throw new PlayerError("device-lost", `${found}; load it again, or compile it with --backend wasm,webgpu`);
+    }
+    const refused = auto ? [] : wanted.filter((name) => !header[name]).map((name) => `not ${name}: the package is not for it`);
     for (const name of order) {
       try {
         if (name === "webgpu") {
@@ -59,14 +65,14 @@ export class Model {
           this.plan = await openKernels(this.file, header, this.options.threads, this.options.workerUrl);
         }
         const one = this.options.threads > 1 && this.plan.threads === 1 && name === "wasm";
-        this.choice = [`${name}${auto ? "" : " was asked for"}`, ...refused, ...(one ? [`one thread: ${whyOneThread() || "none in the package"}`] : [])].join("; ");
+        this.choice = [`${name}${auto || often ? "" : " was asked for"}`, ...refused, ...(one ? [`one thread: ${whyOneThread() || "none in the package"}`] : [])].join("; ");
         return this;
       } catch (error) {
         if (!(error instanceof PlayerError) || error.code !== "unavailable" || name === order.at(-1)) throw error;
         refused.push(`not ${name}: ${error.message}`);
       }
     }
-    throw new PlayerError("unavailable", `package ${this.name} is not for ${order.join(", ") || wanted.join(", ")}`);
+    throw new PlayerError("unavailable", `package ${this.name} is not for ${wanted.join(", ")}`);
   }
 
   /**
@@ -132,7 +138,12 @@ export class Model {
   /** What the plan takes for a picture: the picture itself on a GPU, pixels in kernels' memory, or prepared numbers. */
   async pictureBytes(source, place, row) {
     if (this.plan.backend === "wasm") return { pixels: pixelsOf(source), place };
-    if (this.plan.pictures.look(source) === "") return { source, place, params: place.params() };
+    const complaint = this.plan.pictures.look(source);
+    if (complaint === "") return { source, place, params: place.params() };
+    if (!this.file.header.wasm) {
+      const found = `this GPU cannot take the picture (${complaint}), and package ${this.name} holds no kernels to prepare it`;
+      throw new PlayerError("unavailable", `${found}; give tensors, or compile it with --backend wasm,webgpu`);
+    }
     this.preparing ??= openKernels(this.file, this.file.header, 1);
     const kernels = await this.preparing;
     const to = Math.ceil((kernels.plan.top + 16) / 16) * 16;

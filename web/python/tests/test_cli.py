@@ -119,3 +119,11 @@ def test_open_sizes_are_given_by_name(tmp_path: Path, capsys: pytest.CaptureFixt
     path.write_bytes(open_model())
     assert status_of(["run", str(path), "--backend", "reference", "--shape", "image=1x5x7x2"]) == 0
     assert "y: float32 [1, 5, 7, 4]" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("verb", ["serve", "serve --lab"])
+def test_who_would_serve_from_an_installation_is_told_the_way(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(verb.split()) == 2
+    told = capsys.readouterr().err
+    assert "holds no site" in told
+    assert f"python3 -m build_scripts {verb};" in told

@@ -120,6 +120,10 @@ def _add_compilers(verbs: Any) -> None:
     sub.add_argument("--results", action="store_true", help="print what they answered instead, as JSON lines")
     sub.add_argument("--tunings", type=Path, metavar="FILE", help="write a tuning log, for tune --import")
     sub.set_defaults(verb=_devices)
+    text = "tell where the demo and the lab are served from"
+    sub = verbs.add_parser("serve", help=text, description=text)
+    sub.add_argument("--lab", action="store_true", help="the page on which browsers become devices")
+    sub.set_defaults(verb=_serve)
     text = "compile a model into one file that runs without Python"
     sub = verbs.add_parser("compile", help=text, description=text)
     sub.add_argument("model", help="a model file, a URL, or the name of a known model")
@@ -303,6 +307,17 @@ async def _devices(args: argparse.Namespace) -> int:
 
     await show(args.lab, args.results, args.tunings)
     return 0
+
+
+async def _serve(args: argparse.Namespace) -> int:
+    from webinfer.lab.errors import NoSiteError  # which other verbs may do without
+
+    verb = "serve --lab" if args.lab else "serve"
+    raise NoSiteError(
+        f"webinfer {verb}: what is installed here holds no site, whose pages need Pyodide and a server; a checkout of "
+        f"the project sets both up. There: python3 -m build_scripts {verb}; then, here: webinfer devices --lab "
+        "ADDRESS. A page for one compiled package needs neither: webinfer export FOLDER --package NAME.webinfer"
+    )
 
 
 async def _dump(args: argparse.Namespace) -> int:

@@ -1,5 +1,6 @@
 // Results of the kind "categories": what a picture shows, as bars at its lower edge, the best on top.
 
+import { shareOf } from "../dom.js";
 import { COLOUR } from "../view.js";
 
 const MOST = 3; // bars over the picture; the table has all
@@ -21,6 +22,6 @@ export function draw({ context, left, top, scale, picture, unit }, found) {
     context.fillRect(left + gap, y, across * Math.min(1, Math.max(0, score)), line);
     context.globalAlpha = 1;
     context.fillStyle = "#ffffff";
-    context.fillText(`${label || `class ${index}`}  ${(score * 100).toFixed(1)} %`, left + gap + 8 * unit, y + line / 2);
+    context.fillText(`${label || `class ${index}`}  ${shareOf(score)}`, left + gap + 8 * unit, y + line / 2);
   });
 }

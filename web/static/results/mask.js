@@ -1,6 +1,7 @@
 // Results of the kind "mask": how likely each pixel belongs to what was looked for. Shown as a colour, or used: the
 // background blurred, in one colour, or another picture.
 
+import { choices } from "../dom.js";
 import { drawWhole } from "../view.js";
 
 const TINT = [54, 224, 200, 165]; // red, green, blue, most alpha
@@ -71,10 +72,27 @@ function blurred(context, medium, width, height) {
   context.drawImage(small, 0, 0, width, height);
 }
 
+/** What the engine paints of a video's frames where their masks stay on the GPU (webinfer/tasks/gpu_mask.py, MaskLook). */
+export function look() {
+  const clear = [0, 0, 0, 0];
+  const colour = [1, 3, 5].map((at) => parseInt(chosen.colour.slice(at, at + 2), 16) / 255);
+  const behind = chosen.effect === "picture" && chosen.picture;
+  const plain = ["colour", "picture"].includes(chosen.effect) && !behind;
+  return {
+    front: chosen.effect === "mask" ? TINT.map((part) => part / 255) : clear,
+    back: plain ? [...colour, 1] : clear,
+    blurred: chosen.effect === "blur",
+    cut: Boolean(behind),
+  };
+}
+
 /** Draws masks over the picture of a view (view.js). */
 export function draw(view, found) {
   for (const mask of found) {
-    if (chosen.effect === "mask" || !view.medium) drawWhole(view, stencil(mask, TINT, false));
+    if (mask.painted) {
+      if (chosen.effect === "picture" && chosen.picture) drawWhole(view, background(view));
+      drawWhole(view, mask.painted);
+    } else if (chosen.effect === "mask" || !view.medium) drawWhole(view, stencil(mask, TINT, false));
     else {
       const canvas = background(view);
       const context = canvas.getContext("2d");
@@ -88,6 +106,7 @@ export function draw(view, found) {
 
 /** A mask in words. */
 export function describe({ width, height, values }) {
+  if (!values) return { Mask: "stays on the GPU", Pixels: `${width} × ${height}` };
   let sum = 0;
   for (const value of values) sum += value;
   return { "Of the picture": `${((100 * sum) / values.length).toFixed(1)} %`, Pixels: `${width} × ${height}` };
@@ -97,10 +116,7 @@ export function describe({ width, height, values }) {
 export function controls(box, parameters, changed) {
   if (effects[parameters.get("effect")]) chosen.effect = parameters.get("effect");
   if (/^#[0-9a-f]{6}$/.test(parameters.get("colour"))) chosen.colour = parameters.get("colour");
-  const group = document.createElement("fieldset");
-  group.className = "choices";
-  group.append(Object.assign(document.createElement("legend"), { textContent: "Background" }));
-  for (const [name, title] of Object.entries(effects)) group.append(choice(name, title));
+  const group = choices("Background", "effect", effects, chosen.effect);
   const colour = Object.assign(document.createElement("input"), { type: "color", value: chosen.colour, ariaLabel: "Colour of the background" });
   const file = Object.assign(document.createElement("input"), { type: "file", accept: "image/*", ariaLabel: "Picture for the background" });
   const refresh = () => {
@@ -122,11 +138,4 @@ export function controls(box, parameters, changed) {
   });
   refresh();
   box.append(group, colour, file);
-}
-
-function choice(name, title) {
-  const label = Object.assign(document.createElement("label"), { className: "choice" });
-  const input = Object.assign(document.createElement("input"), { type: "radio", name: "effect", value: name, checked: chosen.effect === name });
-  label.append(input, Object.assign(document.createElement("span"), { textContent: title }));
-  return label;
 }

@@ -57,7 +57,7 @@ def test_every_task_that_can_be_run_has_a_model() -> None:
     own = {name for name, task in TASKS.items() if "model" in defaults(task)}
     others = {"holistic-landmarks"}  # the models of three other tasks
     assert {known.task for known in MODELS.values()} >= own - others
-    assert set(TASKS) - own == {"classification"}
+    assert set(TASKS) == own
     assert {task.takes for task in TASKS.values()} <= {"picture", "audio", "text", "bytes"}
     assert all(known.output in BLAZEFACE for known in MODELS.values() if known.task == "face-detection")
 

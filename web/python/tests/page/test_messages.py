@@ -19,7 +19,13 @@ from webinfer.page.worker import EngineWorker
 
 STATIC = Path(__file__).resolve().parents[3] / "static"
 GENERIC = [
-    path for path in [*STATIC.glob("*.js"), *Path(__file__).parents[2].glob("webinfer/page/*.*")] if path.is_file()
+    path
+    for path in [
+        *STATIC.glob("*.js"),
+        *STATIC.glob("sources/*.js"),
+        *Path(__file__).parents[2].glob("webinfer/page/*.*"),
+    ]
+    if path.is_file()
 ]
 PYTHON_TYPES = {"text": str, "number": (int, float), "flag": bool, "list": list, "object": dict, "any": object}
 
@@ -33,10 +39,14 @@ def test_both_sides_use_messages_that_there_are() -> None:
     names = ("engine_client.js", "engine_worker.js", "page_thread.js")
     client, worker, thread = ((STATIC / name).read_text() for name in names)
     sent = set(re.findall(r'\bpost\("(\w+)"', client)) | set(re.findall(r'v: VERSION, type: "(\w+)"', client))
-    assert sent == {"start", "detect", "select", "plan", "profile", "ping", "runCode", "threadFailed"} <= {*TO_ENGINE}
+    assert (
+        sent
+        == {"start", "detect", "select", "paint", "plan", "profile", "ping", "runCode", "threadFailed"}
+        <= {*TO_ENGINE}
+    )
     assert (
         set(re.findall(r'\bpost\("(\w+)"', worker + thread))
-        == {"thread", "endThread", "alive", "error", "progress", "pong"}
+        == {"thread", "endThread", "alive", "error", "progress", "pong", "result"}
         <= {*FROM_ENGINE}
     )
     handlers = worker[worker.index("const HANDLERS") : worker.index("\n};", worker.index("const HANDLERS"))]

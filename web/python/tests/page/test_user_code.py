@@ -26,7 +26,8 @@ class Page:
 
     def run(self, *lines: str, picture: Any = None) -> dict[str, Any] | None:
         size = None if picture is None else {"width": 512, "height": 512}
-        return run(self.code.run("\n".join(lines), picture, size, FaceDetector.result))
+        given = None if picture is None else {"picture": picture}
+        return run(self.code.run("\n".join(lines), given, size, FaceDetector.result))
 
     @property
     def printed(self) -> str:

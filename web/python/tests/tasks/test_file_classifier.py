@@ -93,6 +93,18 @@ def test_bytes_get_their_kind(target: Target) -> None:
         ]  # fmt: skip
 
 
+def test_the_next_likely_kinds_come_behind_the_one_that_is_believed() -> None:
+    with run(FileTypeClassifier.create(first_letter(), rules=RULES, most=2, backend="wasm")) as task:
+        first, second = run(task.run(b"b1234"))
+        assert (first.label, first.guess) == ("txt", "b")
+        assert (second.label, second.guess) in (("a", "a"), ("c", "c"))
+        assert second.score == pytest.approx(np.exp(-2) / (1 + 2 * np.exp(-2)), abs=1e-5)
+        assert run(task.classify(b"b1234")) == first
+        assert len(run(task.run(b""))) == 1
+    with run(FileTypeClassifier.create(first_letter(), rules=RULES, most=9, backend="wasm")) as task:
+        assert [one.guess for one in run(task.run(b"abcd"))] == ["a", "b", "c"]
+
+
 class Shelf(NativeHost):
     """A host with files of its own."""
 

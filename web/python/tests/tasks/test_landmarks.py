@@ -203,8 +203,6 @@ def test_pipelines_go_by_name_and_refuse_what_is_none() -> None:
         run(webinfer.pipeline("faces"))
     with pytest.raises(InputError, match=r"face-landmarks has no option 'size'; it has .*most"):
         run(webinfer.pipeline("face-landmarks", size=3))
-    with pytest.raises(InputError, match="classification has no model of its own"):
-        run(webinfer.pipeline("classification"))
 
 
 def test_a_model_of_another_kind_is_refused_with_what_was_found() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ import webinfer
 from webinfer.dtypes import DType
 from webinfer.errors import InputError, ModelFormatError
 from webinfer.graph.ir import Quantization, TensorType
+from webinfer.models.registry import MODELS, KnownModel
 from webinfer.tasks import ImageClassifier, SelfieSegmenter
 
 EVERYWHERE = [t for t in TARGETS if dict(t.options).get("isa", "relaxed") == "relaxed"]
@@ -52,6 +55,26 @@ def test_a_classifier_names_the_best_classes_first(
         found = run(task.classify(flat_colour(255, 102, 0)))
     assert [(c.index, c.label) for c in found] == [(0, "red"), (1, "green"), (2, "")]
     assert [c.score for c in found] == pytest.approx(want, abs=1e-5)
+
+
+def test_a_known_classifier_has_the_names_of_its_classes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    onnx = pytest.importorskip("onnx")
+    ends = (("x", (1, 3, 8, 6)), ("y", (1, 3)))
+    given, told = (onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape) for name, shape in ends)
+    node = onnx.helper.make_node("ReduceMean", ["x"], ["y"], axes=[2, 3], keepdims=0)
+    graph = onnx.helper.make_graph([node], "colours", [given], [told])
+    version = onnx.helper.make_opsetid("", 17)
+    model = onnx.helper.make_model(graph, opset_imports=[version], ir_version=9).SerializeToString()
+    files = {"own.onnx": bytes(model), "names.txt": "\n".join(COLOURS).encode()}
+    for name, data in files.items():
+        (tmp_path / name).write_bytes(data)
+    hashes = [hashlib.sha256(data).hexdigest() for data in files.values()]
+    row = KnownModel("own", "own.onnx", "classification", "a test", hashes[0], beside=(("names.txt", hashes[1]),))
+    monkeypatch.setenv("WEBINFER_MODELS", str(tmp_path))
+    monkeypatch.setitem(MODELS, "own", row)
+    for labels, wanted in (((), ["green", "blue"]), (("a", "b"), ["b", ""])):
+        with run(ImageClassifier.create("own", labels=labels, most=2, values=(0, 1), backend="wasm")) as task:
+            assert [one.label for one in run(task.classify(flat_colour(0, 255, 51)))] == wanted
 
 
 def test_a_classifier_refuses_options_and_models_that_are_none_of_its_kind() -> None:

@@ -99,6 +99,9 @@ def test_a_meaning_is_the_mean_of_the_pieces_alone(target: Target) -> None:
         assert run(task.similarity("cats", "Cats")) == pytest.approx(1, abs=1e-5)
         assert found[0].similarity(found[1]) == pytest.approx(np.dot(found[0].values, found[1].values), abs=1e-6)
         assert run(task.run("cats"))[0].values == found[0].values
+        assert task.beside == {"similarities": []}
+        run(task.embed(["cats", "a b " * 9, "Cats"]))
+        assert task.beside == {"similarities": pytest.approx([found[0].similarity(found[1]), 1], abs=1e-5)}
         assert run(task.embed([])) == []
 
 

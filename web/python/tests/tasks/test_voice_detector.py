@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from array import array
 from typing import Any
 
 import numpy as np
@@ -82,6 +83,14 @@ def test_a_stream_in_odd_pieces_gives_what_the_whole_gives() -> None:
         assert [p for piece in pieces for p in piece] == task.probabilities == probabilities
         assert task.speeches() == whole
         assert len(whole) == 2
+        task.reset()
+        live = [run(task.detect_live(piece, RATE)) for piece in np.array_split(sound, 5)]
+        assert live[-1] == whole
+        assert [len(found) for found in live] == [0, 1, 1, 1, 2]  # the first ones go on being told
+        assert task.beside == {"probabilities": array("f", probabilities), "chunk_s": 0.032}
+        for wrong, rate in ((sound, 8000), (np.stack([sound, sound], 1), RATE), (sound.astype(np.int16), RATE)):
+            with pytest.raises(InputError, match="a live recording needs one channel of float32, 16000 a second"):
+                run(task.detect_live(wrong, rate))
 
 
 def test_a_model_of_many_chunks_hears_what_one_of_single_chunks_does() -> None:

@@ -36,7 +36,8 @@ RESULT_ALIGNMENT = 16  # bytes: each result of a run starts at a multiple of it 
 class PipelineSpec:
     """A compute shader: the label that tools show, its WGSL, and the kinds of its bindings in order.
 
-    A kind is "read" or "write" (a storage buffer), "uniform", "texture", or "external" (a video frame).
+    A kind is "read" or "write" (a storage buffer), "uniform", "texture", "external" (a video frame),
+    or "canvas" (a texture of rgba8unorm that is written).
     """
 
     label: str
@@ -150,6 +151,10 @@ class GpuProgram(Protocol):
         ...
 
 
+# For a picture's width, height and look: workgroups, and the bytes of uniforms (web/static/gpu_mask.js).
+Sized = Callable[[int, int, str], tuple[Mapping[str, Any], Sequence[bytes]]]
+
+
 class GpuPictures(Protocol):
     """Takes the platform's pictures to a device without a detour through memory."""
 
@@ -166,6 +171,30 @@ class GpuPictures(Protocol):
         The run starts with a pass that reads the picture and writes the buffer: `params` are the bytes of its
         uniform, `groups` its workgroups in x and y. The caller closes what it gets after the run.
         """
+        ...
+
+    def painter(self, program: Any, recipe: Mapping[str, Any], sized: Sized) -> GpuPainter:
+        """What paints pictures as a program's mask of them says; gpu_mask.js says what a recipe holds."""
+        ...
+
+
+class GpuPainter(Protocol):
+    """Paints pictures as masks say that a program makes of them: all on the GPU, one submit a picture."""
+
+    @property
+    def handle(self) -> Any:
+        """What paints, for the platform's own code: it need not come by here."""
+        ...
+
+    async def paint(self, source: Any, look: str) -> Any:
+        """The picture, painted as the JSON `look` says, as the platform shows pictures; None if it cannot be taken.
+
+        Raises:  DeviceLostError; GpuError
+        """
+        ...
+
+    def close(self) -> None:
+        """Frees its buffers; a second call does nothing."""
         ...
 
 

@@ -189,12 +189,11 @@ class BrowserDevice:
 
     def pictures(self, specs: Mapping[str, PipelineSpec]) -> BrowserPictures | None:
         """What takes the browser's pictures to this device; None unless the page loaded gpu_picture.js."""
-        module = getattr(self._modules, "gpu_picture", None)
-        if module is None:
+        if getattr(self._modules, "gpu_picture", None) is None:
             return None
         key = "".join(spec.code for spec in specs.values())
         if key not in self._pictures:
-            self._pictures[key] = BrowserPictures(self, module, self._device, specs)
+            self._pictures[key] = BrowserPictures(self, self._modules, self._device, specs)
         return self._pictures[key]
 
     def close(self) -> None:

@@ -6,23 +6,24 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from pyodide.ffi import JsException, JsProxy
+from pyodide.ffi import JsException, JsProxy, create_proxy, to_js
 
+from webinfer.errors import DeviceLostError, GpuError
 from webinfer.flags import debug
-from webinfer.host.gpu import GpuDevice, PipelineSpec
+from webinfer.host.gpu import GpuDevice, PipelineSpec, Sized
 
 
 class BrowserPictures:
     """Takes pictures to one device (host.gpu.GpuPictures).
 
-    `module` is gpu_picture.js, `js_device` the Device of gpu_device.js under `device`; `specs` holds the passes by
-    how a picture is bound: "texture" or "external".
+    `modules` has gpu_picture.js and gpu_mask.js, `js_device` is the Device of gpu_device.js under `device`; `specs`
+    holds the passes by how a picture is bound: "texture" or "external".
     """
 
-    def __init__(self, device: GpuDevice, module: Any, js_device: Any, specs: Mapping[str, PipelineSpec]) -> None:
+    def __init__(self, device: GpuDevice, modules: Any, js_device: Any, specs: Mapping[str, PipelineSpec]) -> None:
         passes = {way: {"label": s.label, "code": s.code, "bindings": s.bindings} for way, s in specs.items()}
         self.device, self.refusal = device, ""
-        self._pictures = module.Pictures.new(js_device, json.dumps(passes))
+        self._modules, self._pictures = modules, modules.gpu_picture.Pictures.new(js_device, json.dumps(passes))
 
     def size(self, source: Any) -> tuple[int, int] | None:
         """Width and height in pixels of a picture that can be taken now, else None, and `refusal` says why."""
@@ -37,7 +38,39 @@ class BrowserPictures:
             self._refuse(str(error))
             return None
 
+    def painter(self, program: Any, recipe: Mapping[str, Any], sized: Sized) -> BrowserPainter:
+        """What paints pictures as a program's mask says (gpu_mask.js)."""
+
+        def numbers(width: int, height: int, look: str) -> JsProxy:
+            facts, uniforms = sized(width, height, look)
+            return to_js([json.dumps(facts), *uniforms])
+
+        made = self._modules.gpu_mask.MaskPainter.new
+        return BrowserPainter(made(self._pictures, program.handle, json.dumps(recipe), create_proxy(numbers)))
+
     def _refuse(self, refusal: str) -> None:
         if refusal and refusal != self.refusal:
             debug(1, f"webgpu: a picture passes through memory: {refusal}")
         self.refusal = refusal
+
+
+class BrowserPainter:
+    """Paints pictures on one device (host.gpu.GpuPainter). `handle` is the MaskPainter of gpu_mask.js."""
+
+    def __init__(self, handle: Any) -> None:
+        self.handle = handle
+
+    async def paint(self, source: Any, look: str) -> Any:
+        """The painted picture as an ImageBitmap; None where it cannot be taken to the GPU.
+
+        Raises:  DeviceLostError; GpuError
+        """
+        try:
+            return await self.handle.paint(source, look)
+        except JsException as error:
+            kind = DeviceLostError if getattr(error, "name", "") == "DeviceLost" else GpuError
+            raise kind(f"painting a picture: {getattr(error, 'message', error)}") from error
+
+    def close(self) -> None:
+        """Frees its buffers; a second call does nothing."""
+        self.handle.close()

@@ -11,6 +11,7 @@ import asyncio
 import hashlib
 import json
 import logging
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -24,6 +25,7 @@ from webinfer.host.kernels_browser import options
 log = logging.getLogger("webinfer")
 FOLDER = "webinfer weights"
 PIECE = 4 << 20  # bytes that are checked, and copied, together
+DIGESTS = 4  # pieces that are checked at a time
 BLOB = 8 << 20  # bytes of memory before they become a part of a Blob, which the browser may put on a disk
 ATTEMPTS = 5  # of a download, one behind the other, that bring nothing
 PATIENCE_S = 20.0  # for the next bytes
@@ -65,13 +67,19 @@ class KeptFile:
         self._room = js.Uint8Array.new(min(PIECE, max(self.size, 1)))
 
     def copy_into(self, at: int, array: Any) -> None:
-        """Fills a typed array of bytes, by way of a small one: handles do not read into memory that threads share."""
+        """Fills a typed array of bytes; handles do not read into memory that threads share, so that takes two steps."""
         length = int(array.length)
+        if str(array.buffer.constructor.name) != "SharedArrayBuffer":
+            self._fill(array, at)
+            return
         for first in range(0, length, PIECE):
             part = self._room.subarray(0, min(PIECE, length - first))
-            if int(self._access.read(part, options(at=at + first))) != int(part.length):
-                raise ModelFormatError("the stored weights end too early; delete them, then open the model again")
+            self._fill(part, at + first)
             array.set(part, first)
+
+    def _fill(self, array: Any, at: int) -> None:
+        if int(self._access.read(array, options(at=at))) != int(array.length):
+            raise ModelFormatError("the stored weights end too early; delete them, then open the model again")
 
     def read(self, at: int, nbytes: int) -> memoryview:
         """A copy of so many bytes from `at` on."""
@@ -144,12 +152,23 @@ async def _note(sha256: str) -> list[Any] | None:
 
 
 async def _hashes(file: KeptFile) -> list[str]:
-    """The SHA-256 of each piece: the browser's own, which takes the processor's instructions for it."""
-    found = []
+    """The SHA-256 of each piece: the browser's own, which takes the processor's instructions for it.
+
+    Some are under way in threads of the browser's while the next piece is read.
+    """
+    found, begun, room = list[str](), deque[Any](), js.Uint8Array.new(min(PIECE, max(file.size, 1)))
+
+    async def end() -> None:
+        found.append(bytes((await begun.popleft()).to_memoryview()).hex())
+
     for at in range(0, file.size, PIECE):
-        array = js.Uint8Array.new(min(PIECE, file.size - at))
-        file.copy_into(at, array)
-        found.append(bytes((await js.crypto.subtle.digest("SHA-256", array)).to_memoryview()).hex())
+        if len(begun) == DIGESTS:
+            await end()
+        part = room.subarray(0, min(PIECE, file.size - at))
+        file.copy_into(at, part)
+        begun.append(js.crypto.subtle.digest("SHA-256", part))  # which copies the bytes before it returns
+    while begun:
+        await end()
     return found
 
 

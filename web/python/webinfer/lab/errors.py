@@ -30,6 +30,12 @@ class DeviceGoneError(LabError):
     code = "device-gone"
 
 
+class NoSiteError(LabError):
+    """What is installed holds the engine and no site, so it can serve neither the demo nor the lab's page."""
+
+    code = "no-site"
+
+
 OWN = (NoDeviceError, DeviceBusyError, DeviceGoneError)
 
 

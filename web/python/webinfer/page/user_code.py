@@ -37,9 +37,14 @@ class UserCode:
         self._operators: set[str] = set()
 
     async def run(
-        self, code: str, picture: Any = None, size: Mapping[str, int] | None = None, usual: ResultSchema | None = None
+        self,
+        code: str,
+        given: Mapping[str, Any] | None = None,
+        size: Mapping[str, int] | None = None,
+        usual: ResultSchema | None = None,
     ) -> dict[str, Any] | None:
-        """Runs the code, which may await, on a picture of this size; `usual` is how nothing found is shown.
+        """Runs the code, which may await, with what the page shows by its name, a picture of this size or anything
+        else; `usual` is how nothing found is shown.
 
         What ended it comes back as its text and its line (None where it has none); None if it ran to its end. What the
         run before made is closed first.
@@ -49,16 +54,16 @@ class UserCode:
         linecache.cache[FILE] = (len(code), None, code.splitlines(keepends=True), FILE)
 
         def show(found: Any) -> None:
-            """Draws what a task found over the picture, and lists it."""
+            """Draws what a task found over what the page shows, and lists it."""
             arrays: list[memoryview] = []
             things = found if isinstance(found, list | tuple) else [found]
             schema = _schema(things) if things else usual
-            if schema is None or size is None:
-                raise InputError("show draws what a task found in a picture; display shows anything else as text")
+            if schema is None or given is None:
+                raise InputError("show draws what a task found; display shows anything else as text")
             values = plain(things, arrays)  # which fills `arrays`
             self._tell("shown", *arrays, result=dataclasses.asdict(schema), image=size, found=values)
 
-        names = {"__name__": "__main__", "picture": picture, "show": show, "display": display}
+        names = {"__name__": "__main__", "picture": None, **(given or {}), "show": show, "display": display}
         try:
             with redirect_stdout(output), redirect_stderr(output):
                 await _execute(code, names)

@@ -15,12 +15,13 @@ from typing import Any, Protocol, runtime_checkable
 
 from webinfer.backends.registry import fallback_of
 from webinfer.errors import WebinferError
-from webinfer.flags import debug_level, set_debug_level
+from webinfer.flags import debug, debug_level, set_debug_level
 from webinfer.host import current
 from webinfer.host.interface import ProgressEvent
 from webinfer.importers.formats import model_names
 from webinfer.models.registry import MODELS
 from webinfer.page import chat_desk
+from webinfer.page.given import NAMES, picture_size, taken
 from webinfer.page.messages import FROM_ENGINE, VERSION
 from webinfer.page.model_desk import ModelDesk
 from webinfer.page.plain import plain
@@ -29,6 +30,7 @@ from webinfer.session.session import Session
 from webinfer.tasks import TASKS
 from webinfer.tasks.base import Task
 
+FOLLOWING = {"picture": "detect_for_video", "audio": "detect_live"}  # methods of tasks that follow what they are given
 BAR_STEPS = 50  # a progress bar shows no more
 MODEL_FOLDER = "models/"  # of logical names of files
 
@@ -46,7 +48,7 @@ class EngineWorker:
 
     def __init__(self, answer: Callable[..., None]) -> None:
         self._answer = answer
-        self._streaming = False  # whether the last picture was one of a video
+        self._streaming = False  # whether what was given last goes on
         self._task: Task[Any] | None = None
         self._task_name = self._model = ""
         self._notice: dict[str, str] | None = None
@@ -95,32 +97,49 @@ class EngineWorker:
             self._notice = _notice(backend, fresh.session)
         self._ready()
 
-    async def detect(self, number: int, image: Any, live: bool) -> None:
-        """Runs the task on a platform image; answers `result` or `error` with the picture's number.
+    async def detect(self, number: int, given: Any, live: bool) -> None:
+        """Runs the task on what the page gives it (page.given); answers `result` or `error` with its number.
 
-        Of a `live` video things are followed from frame to frame by tasks that can.
+        What is `live`, a video or a recording that goes on, is followed by tasks that can.
         """
         try:
             task: Any = self._live()
-            following = live and hasattr(task, "detect_for_video")
-            if following and not self._streaming:
+            follow = getattr(task, FOLLOWING.get(task.takes, ""), None) if live else None
+            if follow is not None and not self._streaming:
                 task.reset()
             self._streaming = live
-            found = await (task.detect_for_video if following else task.run)(image)
+            found = await (follow or task.run)(taken(given, task.takes))
             arrays: list[memoryview] = []
-            values = plain(found, arrays)
+            values, beside = plain(found, arrays), plain(task.beside, arrays)
             self._send(
                 "result",
                 *arrays,
                 id=number,
                 backend=task.session.backend,
                 reason=task.session.choice,
-                image=_size(image),
+                image=picture_size(given, task.takes),
                 found=values,
+                beside=beside,
                 times=dict(task.times),
             )
         except Exception as error:
             self._error(error, id=number)
+
+    async def painter(self) -> Any:
+        """What paints the frames of a video as their masks say (MaskPainter of gpu_mask.js); None where nothing can."""
+        make = getattr(self._task, "painter", None)
+        if make is None:
+            return None
+        try:
+            return (await make()).handle
+        except WebinferError as error:  # masks are read back then, as of every picture
+            debug(1, f"frames are not painted on the GPU: {error}")
+            return None
+
+    def runs_on(self) -> str:
+        """JSON of the backend that the task runs on, and why."""
+        session = self._live().session
+        return json.dumps({"backend": session.backend, "reason": session.choice})
 
     async def warm_up(self, image: Any) -> None:
         """Runs on a platform image and answers nothing."""
@@ -179,11 +198,13 @@ class EngineWorker:
         except Exception as error:
             self._error(error)
 
-    async def run_code(self, code: str, picture: Any = None) -> None:
-        """Runs a user's Python on a platform image; answers `printed` and `shown` meanwhile and `ran` at the end."""
-        clock = current().now_ms
-        start, size = clock(), None if picture is None else _size(picture)
-        problem = await self._code.run(code, picture, size, self._task.result if self._task else None)
+    async def run_code(self, code: str, given: Any = None) -> None:
+        """Runs a user's Python on what the page shows; answers `printed` and `shown` meanwhile and `ran` at the end."""
+        clock, task = current().now_ms, self._task
+        start, takes = clock(), task.takes if task else "picture"
+        shown = None if given is None else {NAMES[takes]: taken(given, takes)}
+        size = None if given is None else picture_size(given, takes)
+        problem = await self._code.run(code, shown, size, task.result if task else None)
         self._send("ran", ms=clock() - start, problem=problem)
 
     async def ask(self, number: int, action: str, fields: Mapping[str, Any], assets: str = "{}") -> None:
@@ -282,10 +303,3 @@ def _configured(assets: str) -> dict[str, str]:
 
 def _capabilities() -> list[dict[str, Any]]:
     return [dataclasses.asdict(capability) for capability in current().capabilities()]
-
-
-def _size(image: Any) -> dict[str, int]:
-    """Width and height of a platform image as it is shown: a video frame may be scaled or turned."""
-    width = getattr(image, "displayWidth", None) or image.width
-    height = getattr(image, "displayHeight", None) or image.height
-    return {"width": int(width), "height": int(height)}

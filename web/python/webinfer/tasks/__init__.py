@@ -16,6 +16,7 @@ from webinfer.tasks.classifier import Category, ImageClassifier
 from webinfer.tasks.face_detector import Face, FaceDetector
 from webinfer.tasks.face_landmarker import FaceLandmarker, FaceLandmarks
 from webinfer.tasks.file_classifier import FileRules, FileType, FileTypeClassifier
+from webinfer.tasks.gpu_mask import GpuMask, MaskLook, MaskPainter
 from webinfer.tasks.hand_landmarker import HandLandmarker, HandLandmarks
 from webinfer.tasks.holistic_landmarker import HolisticLandmarker, PersonLandmarks
 from webinfer.tasks.landmarks import Landmark, Landmarks
@@ -43,6 +44,7 @@ __all__ = [
     "FileRules",
     "FileType",
     "FileTypeClassifier",
+    "GpuMask",
     "HandLandmarker",
     "HandLandmarks",
     "HolisticLandmarker",
@@ -50,6 +52,8 @@ __all__ = [
     "Landmark",
     "Landmarks",
     "Mask",
+    "MaskLook",
+    "MaskPainter",
     "MultiPoseDetector",
     "ObjectDetector",
     "PersonLandmarks",
@@ -99,6 +103,4 @@ async def _created(task: str, model: Any, options: dict[str, Any]) -> Any:
     known = inspect.signature(create).parameters
     if unknown := [name for name in options if name not in known]:
         raise InputError(f"{task} has no option {unknown[0]!r}; it has {', '.join(known)}")
-    if model is None and known["model"].default is inspect.Parameter.empty:
-        raise InputError(f"{task} has no model of its own; give one: pipeline({task!r}, model)")
     return await (create(**options) if model is None else create(model, **options))

@@ -7,9 +7,10 @@ shown (`ResultSchema`). One on pictures is a class below `PictureTask`: it says 
 
 from __future__ import annotations
 
+import asyncio
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
@@ -21,6 +22,7 @@ from webinfer.models.registry import check_hash, known_model
 from webinfer.session.loading import fetched
 from webinfer.session.session import OPEN, Session
 from webinfer.tasks.crop import Crop, InputSpec, Region
+from webinfer.tasks.image import Picture
 from webinfer.tasks.picture_input import PictureFeeder
 from webinfer.tensor import Tensor
 
@@ -70,6 +72,7 @@ class ResultField:
     kind: str
     unit: str
     lines: tuple[tuple[int, ...], ...] = ()  # of landmarks: chains of indices that are drawn as lines
+    names: tuple[str, ...] = ()  # of a mask of numbers: what 1, 2, … stand for
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +116,16 @@ class Task(ABC, Generic[Found]):
     async def run(self, given: Any, /) -> list[Found]:
         """What is found in what is given, of the kind that the task `takes`."""
 
-    def _took(self, start: float, prepared: float, inferred: float) -> None:
+    @property
+    def beside(self) -> dict[str, Any]:
+        """What the last run told beside what it found, by name: a page draws it with the results."""
+        return {}
+
+    def _took(self, start: float, prepared: float, inferred: float) -> dict[str, float]:
         """Sets `times` from the clock at the start of a run, after what comes before the model, and after it."""
         end = self.session.host.now_ms()
         self.times = {"prepare_ms": prepared - start, "infer_ms": inferred - prepared, "decode_ms": end - inferred}
+        return self.times
 
     def close(self) -> None:
         """Frees the model and the kernels' memory; a second call does nothing."""
@@ -172,13 +181,29 @@ class PictureTask(Task[Found]):
 
         Raises:  InputError if it is none of these or has no pixels; what `Session.run` raises
         """
+        return (await self._looked(image, region))[0]
+
+    async def _looked(self, image: Any, region: Region | None) -> tuple[list[Found], dict[str, float]]:
+        """As `run`, and its times."""
         clock = self.session.host.now_ms
         start = clock()
         outputs, crop, prepare_ms = await self._feeder.run(image, region, self.spec, self.more_inputs)
         inferred = clock()
         found = await self.decode(outputs, crop)
-        self._took(start, start + prepare_ms, inferred)
-        return found
+        return found, self._took(start, start + prepare_ms, inferred)
+
+    async def together(self, picture: Any, *runs: Callable[[], Awaitable[Any]]) -> list[Any]:
+        """What runs on parts of a picture return that was `read`; on a GPU they are begun together.
+
+        One after the other where a processor computes, and where pixels come by way of memory.
+        """
+        if len(runs) < 2 or isinstance(picture, Picture) or not self.session.executor.abilities.overlapping_runs:
+            return [await begin() for begin in runs]
+        ended = await asyncio.gather(*(begin() for begin in runs), return_exceptions=True)
+        for one in ended:
+            if isinstance(one, BaseException):
+                raise one
+        return ended
 
     def close(self) -> None:
         """Frees the model and the kernels' memory; a second call does nothing."""

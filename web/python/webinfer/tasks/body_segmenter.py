@@ -117,9 +117,10 @@ class BodySegmenter(PictureTask[BodyMask]):
     name = "body-segmentation"
     extension = SEGMENTS
     result = ResultSchema(
-        "mask", "masks", "Masks", "Mask",
+        "bodies", "masks", "Masks", "Mask",
         (
-            ResultField("values", "mask", "0..1"), ResultField("parts", "mask", ""), ResultField("people", "mask", ""),
+            ResultField("values", "mask", "0..1"), ResultField("parts", "mask", "", names=PARTS),
+            ResultField("people", "mask", ""),
         ),
     )  # fmt: skip
 

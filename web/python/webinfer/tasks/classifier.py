@@ -10,12 +10,14 @@ from webinfer.authoring.builder import GraphBuilder
 from webinfer.dtypes import DType
 from webinfer.errors import ModelFormatError
 from webinfer.graph.ir import Graph, TensorType
+from webinfer.host import current
 from webinfer.host.interface import Host, Progress
 from webinfer.models.layouts import Pixels
+from webinfer.models.registry import known_model
 from webinfer.session.options import real_number, whole_number
 from webinfer.session.plan_cache import WithPostprocessing
 from webinfer.session.session import Session
-from webinfer.tasks.base import PictureTask, ResultField, ResultSchema
+from webinfer.tasks.base import PictureTask, ResultField, ResultSchema, files_beside
 from webinfer.tasks.crop import Crop, InputSpec
 from webinfer.tasks.picture_input import PictureFeeder
 from webinfer.tasks.pixels import is_picture, opened, take_pixels
@@ -67,7 +69,7 @@ def _fits(picture: TensorType, scores: TensorType) -> bool:
 
 
 class ImageClassifier(PictureTask[Category]):
-    """Says what a picture shows. Make one with `await ImageClassifier.create(model, labels=names)`."""
+    """Says what a picture shows. Make one with `await ImageClassifier.create()`."""
 
     name = "classification"
     result = ResultSchema(
@@ -82,7 +84,7 @@ class ImageClassifier(PictureTask[Category]):
     @classmethod
     async def create(
         cls,
-        model: Any,
+        model: Any = "mobilenet_v2_100_224_quant",
         *,
         labels: Sequence[str] = (),
         most: int = 5,
@@ -94,7 +96,7 @@ class ImageClassifier(PictureTask[Category]):
     ) -> ImageClassifier:
         """A classifier that is ready. `model` is a known name, bytes, a path or a URL of a model with one output.
 
-        `labels` are the names of the classes; in the order of the scores.
+        `labels` are the names of the classes, in the order of the scores; a known model has its own.
         `values` are what a float model wants for black and for white. The picture is stretched to the model's input,
         or with `keep_aspect` fitted into it.
 
@@ -103,7 +105,10 @@ class ImageClassifier(PictureTask[Category]):
         """
         most = whole_number("most", most, 1, MOST)
         black, white = (real_number("values", value, WIDEST, low=-WIDEST) for value in values)
-        source = with_best(model, most, (black, white))
+        source, known, host = with_best(model, most, (black, white)), known_model(model), host or current()
+        if known is not None and known.beside and not labels:
+            (names,) = await files_beside(model, host, "labels=…")
+            labels = names.decode().splitlines()
         return cls(*await opened(source, keep_aspect, backend, progress, host), labels)
 
     async def classify(self, image: Any) -> list[Category]:

@@ -13,7 +13,7 @@ from webinfer.tasks.crop import Region
 from webinfer.tasks.face_detector import DETECTORS
 from webinfer.tasks.face_parts import CONTOURS, EYES, IRIS_POINTS, PARTS
 from webinfer.tasks.landmarks import LANDMARKS, SCORE, LandmarkModel, Landmarks, LandmarkTask, landmarks_schema
-from webinfer.tasks.regions import RegionRule, box_of
+from webinfer.tasks.regions import RegionRule
 from webinfer.tensor import Tensor
 
 POINTS = 468
@@ -78,7 +78,7 @@ class FaceLandmarker(LandmarkTask[FaceLandmarks]):
     def thing(self, outputs: Mapping[str, Tensor], score: float) -> FaceLandmarks:
         """The face in the model's outputs."""
         landmarks = Landmarks(outputs[LANDMARKS].flat())
-        return FaceLandmarks(box_of(landmarks.points()), score, landmarks)
+        return FaceLandmarks(landmarks.box, score, landmarks)
 
     def following(self, found: FaceLandmarks) -> Region:
         """The region around the landmarks, turned as the eyes are."""

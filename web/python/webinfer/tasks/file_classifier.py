@@ -15,6 +15,7 @@ from webinfer.graph.ir import Graph
 from webinfer.host import current
 from webinfer.host.interface import Host, Progress
 from webinfer.session.loading import load
+from webinfer.session.options import whole_number
 from webinfer.session.plan_cache import WithPostprocessing
 from webinfer.session.session import Session
 from webinfer.tasks.base import ResultField, ResultSchema, Task, files_beside
@@ -22,6 +23,7 @@ from webinfer.tasks.picture_input import closed_on_error
 from webinfer.tensor import Tensor
 
 MODES = ("high", "medium", "guess")
+MOST = 100
 TEXT, UNKNOWN, EMPTY = "txt", "unknown", "empty"
 
 
@@ -97,18 +99,19 @@ class FileRules:
         return FileType(label, score, guess, *(kind.get(n) or "" for n in ("mime_type", "group", "description")))
 
 
-def with_best_label(model: Any) -> WithPostprocessing:
-    """The model with its best score and the number of that label as its outputs."""
+def with_best_labels(model: Any, most: int) -> WithPostprocessing:
+    """The model with its `most` best scores and the numbers of their labels as its outputs."""
 
     def extend(graph: Graph) -> None:
         tail, scores = GraphBuilder(graph.name), graph.outputs[0]
         if len(graph.inputs) != 1 or len(graph.outputs) != 1 or graph.inputs[0].type.dtype is not DType.INT32:
             raise ModelFormatError(f"{graph.name!r} is no file classifier: it needs bytes as int32 and gives scores")
-        for value, name in zip(tail.node("top_k", scores, k=1), ("score", "label"), strict=True):
+        count = min(most, scores.type.size)
+        for value, name in zip(tail.node("top_k", scores, k=count), ("score", "label"), strict=True):
             tail.output(value, name)
         tail.extend(graph)
 
-    return WithPostprocessing(model, "label", extend)
+    return WithPostprocessing(model, f"label{most if most > 1 else ''}", extend)
 
 
 class FileTypeClassifier(Task[FileType]):
@@ -118,8 +121,11 @@ class FileTypeClassifier(Task[FileType]):
     takes = "bytes"
     extension = "label"
     result = ResultSchema(
-        "categories", "types", "File types", "Type",
-        (ResultField("label", "text", ""), ResultField("score", "number", "0..1")),
+        "types", "types", "Likely types", "Type",
+        (
+            ResultField("label", "text", ""), ResultField("score", "number", "0..1"),
+            ResultField("description", "text", ""), ResultField("mime_type", "text", ""),
+        ),
     )  # fmt: skip
 
     def __init__(self, session: Session, rules: FileRules, mode: str) -> None:
@@ -132,6 +138,7 @@ class FileTypeClassifier(Task[FileType]):
         model: Any = "magika_standard_v3_3",
         *,
         mode: str = "high",
+        most: int = 1,
         rules: FileRules | None = None,
         backend: str | Sequence[str] = "auto",
         progress: Progress | None = None,
@@ -140,16 +147,17 @@ class FileTypeClassifier(Task[FileType]):
         """A classifier that is ready. `model` is a known name, or bytes, a path or a URL together with its `rules`.
 
         `mode` says when the model is believed: from a "high" score, which differs from label to label, from a "medium"
-        one, or always ("guess"). Else a file is told to be "txt" or "unknown".
+        one, or always ("guess"). Else a file is told to be "txt" or "unknown". `run` tells the `most` likely kinds.
 
         Raises:  InputError if an option is not allowed; ModelFormatError if the model is of another kind; what
                  `webinfer.load` raises
         """
         if mode not in MODES:
             raise InputError(f"mode is {mode!r}; choose one of {', '.join(MODES)}")
+        most = whole_number("most", most, 1, MOST)
         host = host or current()
         rules = rules or FileRules.read(*await files_beside(model, host, "rules=FileRules(…)"))
-        session = await load(with_best_label(model), backend=backend, progress=progress, host=host)
+        session = await load(with_best_labels(model, most), backend=backend, progress=progress, host=host)
         with closed_on_error(session):
             task = cls(session, rules, mode)
             await task.classify(b"warm" * 16)
@@ -159,6 +167,13 @@ class FileTypeClassifier(Task[FileType]):
         """The kind of a file with these bytes: any buffer of bytes.
 
         Raises:  InputError if it is none
+        """
+        return (await self.run(data))[0]
+
+    async def run(self, data: Any, /) -> list[FileType]:
+        """As `classify`, and behind it the model's next labels with their scores; one kind where it is not asked.
+
+        Raises:  InputError if `data` has no bytes
         """
         clock = self.session.host.now_ms
         start = clock()
@@ -171,14 +186,11 @@ class FileTypeClassifier(Task[FileType]):
         if window is None:
             found = self.rules.few(view)
             self._took(start, prepared, prepared)
-            return found
+            return [found]
         outputs = await self.session.run(Tensor(window, (1, len(window)), DType.INT32))
         inferred = clock()
-        label, score = int(outputs["label"].flat()[0]), float(outputs["score"].flat()[0])
-        found = self.rules.believed(label, score, self.mode)
+        (label, *others), (score, *scores) = (outputs[name].flat().tolist() for name in ("label", "score"))
+        first, names = self.rules.believed(label, score, self.mode), self.rules.config["target_labels_space"]
+        kinds = [first, *(self.rules.type(names[i], s, names[i]) for i, s in zip(others, scores, strict=True))]
         self._took(start, prepared, inferred)
-        return found
-
-    async def run(self, data: Any, /) -> list[FileType]:
-        """As `classify`: one kind."""
-        return [await self.classify(data)]
+        return kinds

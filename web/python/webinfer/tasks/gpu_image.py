@@ -31,7 +31,7 @@ def place_image(
     video frames differ by up to 2/255, and by more where colours end sharply: two parts of a browser smooth them.
     """
     groups = (-(-crop.width // WORKGROUP), -(-crop.height // WORKGROUP))
-    params = pack(_params(crop, size, 255 * scale, offset))
+    params = pack(picture_params(crop, size, 255 * scale, offset))
     picture = pictures.take(image, params, 12 * crop.width * crop.height, groups)
     if picture is None:
         return None
@@ -39,7 +39,11 @@ def place_image(
     return GpuTensor(picture, shape, DType.FLOAT32, pictures.device, lambda taken: taken.close())
 
 
-def _params(crop: Crop, size: tuple[int, int], scale: float, offset: float) -> tuple[Param, ...]:
+def picture_params(crop: Crop, size: tuple[int, int], scale: float, offset: float) -> tuple[Param, ...]:
+    """The parameters of picture.wgsl: from pixels of a crop to those of an image of `size`, width and height.
+
+    Units:   a pixel of the crop is `scale` times the image's, from 0 to 1, plus `offset`
+    """
     ax, ay, a0, bx, by, b0 = crop.matrix()
     width, height = size
     numbers = f32(ax=ax, ay=ay, a0=a0, bx=bx, by=by, b0=b0, scale=scale, offset=offset, width=width, height=height)
@@ -50,7 +54,7 @@ def _params(crop: Crop, size: tuple[int, int], scale: float, offset: float) -> t
 def picture_passes(border: Border) -> dict[str, PipelineSpec]:
     """The pass for textures and the one for video frames."""
     slots = [Slot("y", Element.F32, Access.WRITE, single=True)]
-    params = _params(Crop(Region.whole(1, 1), 1, 1), (1, 1), 1, 0)
+    params = picture_params(Crop(Region.whole(1, 1), 1, 1), (1, 1), 1, 0)
 
     def spec(way: str) -> PipelineSpec:
         values = {"external": way == "external", "edge": border is Border.EDGE, "workgroup": WORKGROUP}

@@ -22,7 +22,7 @@ from webinfer.tasks.landmarks import (
     landmarks_schema,
     rotated,
 )
-from webinfer.tasks.regions import RegionRule, box_of
+from webinfer.tasks.regions import RegionRule
 from webinfer.tasks.smoothing import IN_SPACE, ON_SCREEN
 from webinfer.tasks.ssd import SsdFamily
 from webinfer.tensor import Tensor
@@ -78,7 +78,7 @@ class HandLandmarker(LandmarkTask[HandLandmarks]):
         """The hand in the model's outputs."""
         landmarks, left = Landmarks(outputs[LANDMARKS].flat()), float(outputs[LEFT].flat()[0])
         side, sure = ("Left", left) if left > 0.5 else ("Right", 1 - left)
-        return HandLandmarks(box_of(landmarks.points()), score, side, sure, landmarks, Landmarks(outputs[WORLD].flat()))
+        return HandLandmarks(landmarks.box, score, side, sure, landmarks, Landmarks(outputs[WORLD].flat()))
 
     def following(self, found: HandLandmarks) -> Region:
         """The region around the joints that move least when fingers do."""

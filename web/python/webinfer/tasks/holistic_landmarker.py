@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from webinfer.authoring.builder import GraphBuilder
@@ -177,13 +178,14 @@ class HolisticLandmarker(Task[PersonLandmarks]):
         return people
 
     async def _whole(self, picture: Any, pose: PoseLandmarks, before: Mapping[str, Region]) -> PersonLandmarks:
-        face = await self._part("face", self._face, picture, HEAD_TO_REGION.region(pose.landmarks.points(HEAD)), before)
-        hands = []
+        head = HEAD_TO_REGION.region(pose.landmarks.points(HEAD))
+        parts = {"face": partial(self._part, "face", self._face, picture, head, before)}
         for side, places in HANDS.items():
-            seen = pose.landmarks[places[0]].visibility > LEAST_VISIBLE
-            near = hand_region(pose.landmarks.points(places))
-            hands.append(await self._part(side, self._hand, picture, near, before) if seen else None)
-        return PersonLandmarks(pose.box, pose.score, pose, face, *hands)
+            if pose.landmarks[places[0]].visibility > LEAST_VISIBLE:
+                near = hand_region(pose.landmarks.points(places))
+                parts[side] = partial(self._part, side, self._hand, picture, near, before)
+        found = dict(zip(parts, await self._pose.together(picture, *parts.values()), strict=True))
+        return PersonLandmarks(pose.box, pose.score, pose, *(found.get(name) for name in ("face", *HANDS)))
 
     async def _part(
         self, name: str, task: LandmarkTask[Any], picture: Any, near: Region, before: Mapping[str, Region]

@@ -10,6 +10,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Self, TypeVar, overload
 
 from webinfer.authoring.builder import GraphBuilder
@@ -22,7 +23,7 @@ from webinfer.session.loading import load
 from webinfer.session.options import real_number, whole_number
 from webinfer.session.plan_cache import WithPostprocessing
 from webinfer.session.session import Session
-from webinfer.tasks.base import PictureTask, ResultField, ResultSchema
+from webinfer.tasks.base import Box, PictureTask, ResultField, ResultSchema
 from webinfer.tasks.crop import Border, Crop, InputSpec, Region
 from webinfer.tasks.finder import RegionFinder
 from webinfer.tasks.picture_input import PictureFeeder, closed_on_error
@@ -56,7 +57,7 @@ class Landmarks(Sequence[Landmark]):
     """Points in the model's order; `xyz` are their numbers, three a point, `confidences` two or none."""
 
     def __init__(self, xyz: Sequence[float], confidences: Sequence[float] = ()) -> None:
-        self.xyz = array.array("f", xyz)
+        self.xyz = floats(xyz)
         self.confidences = confidences  # visibility and presence of each, or none
 
     def __len__(self) -> int:
@@ -77,6 +78,13 @@ class Landmarks(Sequence[Landmark]):
 
     def __repr__(self) -> str:
         return f"<{len(self)} landmarks>"
+
+    @property
+    def box(self) -> Box:
+        """The upright box around them."""
+        across, down = self.xyz[0::3], self.xyz[1::3]
+        left, top = min(across), min(down)
+        return Box(left, top, max(across) - left, max(down) - top)
 
     def points(self, indices: Sequence[int] | None = None) -> list[tuple[float, float]]:
         """x and y of these landmarks, of all if none are named."""
@@ -157,6 +165,13 @@ def landmarks_schema(
     fields = ResultField("box", "box", "px"), ResultField("score", "number", "0..1")
     points = ResultField("landmarks", "landmarks", "px", tuple(map(tuple, lines)))
     return ResultSchema("landmarks", name, title, label, (*fields, *more, points))
+
+
+def floats(numbers: Sequence[float]) -> array.array[float]:
+    """A copy of numbers as float32; of a view of float32 it is made at once."""
+    if isinstance(numbers, memoryview) and numbers.format == "f":
+        return array.array("f", numbers.tobytes())
+    return array.array("f", numbers)
 
 
 def _shape(picture: PictureInput) -> tuple[int, ...]:
@@ -262,7 +277,8 @@ class LandmarkTask(PictureTask[Found]):
         """As `detect`; in a region of the image the detector is not asked."""
         picture = self.read(image)
         regions, detector_ms = ([region], 0.0) if region else await self._searched(picture)
-        each = await self._landmarks(picture, regions[: self.most], detector_ms)
+        each = await self._landmarks(picture, regions[: self.most])
+        self.times["infer_ms"] += detector_ms
         return [one for found in each for one in found]
 
     async def detect(self, image: Any) -> list[Found]:
@@ -280,13 +296,18 @@ class LandmarkTask(PictureTask[Found]):
         A thing is followed without the detector while it is there. Its landmarks are smooth, if the task makes them so.
         """
         picture, now = self.read(frame), self.session.host.now_ms() if time_ms is None else time_ms
-        tracked, detector_ms = self._tracked, 0.0
+        tracked, detector_ms = self._tracked[: self.most], 0.0
+        known = partial(self._landmarks, picture, [region for region, _ in tracked])
         if len(tracked) < self.most:
-            fresh, detector_ms = await self._searched(picture)
-            new = [r for r in fresh if all(overlap(r, old) < SAME for old, _ in tracked)]
-            tracked = tracked + [(region, SmoothTrack(self._smoothing)) for region in new]
-        del tracked[self.most :]
-        each = await self._landmarks(picture, [region for region, _ in tracked], detector_ms)
+            each, (fresh, detector_ms) = await self.together(picture, known, partial(self._searched, picture))
+            new = [r for r in fresh if all(overlap(r, old) < SAME for old, _ in tracked)][: self.most - len(tracked)]
+            tracked += [(region, SmoothTrack(self._smoothing)) for region in new]
+            times = self.times
+            each += await self._landmarks(picture, new)
+            self.times = {name: ms + self.times[name] for name, ms in times.items()}
+            self.times["infer_ms"] += detector_ms
+        else:
+            each = await known()
         told, self._tracked = list[Found](), []
         for one, (_, track) in ((one, row) for found, row in zip(each, tracked, strict=True) for one in found):
             smooth = await track.smoothed(one, now, self.extent(one)) if self.smooth else one
@@ -304,13 +325,14 @@ class LandmarkTask(PictureTask[Found]):
         regions = await self._finder.regions(picture) if self._finder else []
         return regions, self.session.host.now_ms() - start
 
-    async def _landmarks(self, picture: Any, regions: Sequence[Region], detector_ms: float) -> list[list[Found]]:
-        found, times = list[list[Found]](), {"prepare_ms": 0.0, "infer_ms": detector_ms, "decode_ms": 0.0}
-        for region in regions:
-            found.append(await super().run(picture, region))
-            times = {name: spent + self.times[name] for name, spent in times.items()}
-        self.times = times
-        return found
+    async def _landmarks(self, picture: Any, regions: Sequence[Region]) -> list[list[Found]]:
+        """What is found in each region. The time is that of all: on a GPU they are looked at side by side."""
+        start = self.session.host.now_ms()
+        looked = await self.together(picture, *(partial(self._looked, picture, region) for region in regions))
+        spent = {name: sum(times[name] for _, times in looked) for name in ("prepare_ms", "decode_ms")}
+        inferred = self.session.host.now_ms() - start - sum(spent.values())
+        self.times = {**spent, "infer_ms": max(0.0, inferred) if regions else 0.0}
+        return [found for found, _ in looked]
 
     def close(self) -> None:
         """Frees both models and the kernels' memory; a second call does nothing."""

@@ -19,7 +19,6 @@ from webinfer.tasks.crop import Crop, InputSpec
 from webinfer.tasks.landmarks import LANDMARKS, SCORE, SHIFT, TURN, Landmarks, crop_inputs, landmarks_schema
 from webinfer.tasks.picture_input import PictureFeeder
 from webinfer.tasks.pixels import is_picture, opened, picture_size, pixels_of, real, take_pixels
-from webinfer.tasks.regions import box_of
 from webinfer.tensor import Tensor
 
 POSES, CONFIDENCES = "poses", "confidences"
@@ -204,5 +203,5 @@ def bodies_in(outputs: Mapping[str, Tensor]) -> list[BodyPose]:
     for i, score in enumerate(scores):
         each = [c for c in sure[POINTS * i : POINTS * (i + 1)] for _ in range(2)]  # is visible, and there
         landmarks = Landmarks(xyz[3 * POINTS * i : 3 * POINTS * (i + 1)], each)
-        found.append(BodyPose(box_of(landmarks.points()), score, landmarks))
+        found.append(BodyPose(landmarks.box, score, landmarks))
     return found

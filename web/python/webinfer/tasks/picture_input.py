@@ -74,8 +74,7 @@ class PictureFeeder:
                 return await self._session.run({self._input.name: tensor, **more(crop)}), crop, prepared - start
             finally:
                 tensor.close()
-        picture = read_image(image, self._session.host)
-        crop = spec.crop(region or Region.whole(picture.width, picture.height))
+        picture, crop = self._read(image, region, spec)
         read_ms = clock() - start
         if self._has_place():
             outputs, written_ms = await self._run_in_place(picture, crop, spec, more(crop))
@@ -83,6 +82,27 @@ class PictureFeeder:
         data = prepare_image(await self._memory(), picture, crop, **_numbers(spec), border=spec.border)
         prepared = clock()
         return await self._session.run({self._input.name: data, **more(crop)}), crop, prepared - start
+
+    async def run_on_gpu(self, image: Any, spec: InputSpec) -> tuple[dict[str, GpuTensor], Crop]:
+        """The model's outputs for all of an image, which stay on the GPU: nothing is read back or waited for.
+
+        Raises:  InputError if `image` is none or has no pixels; what `Session.run_on_gpu` raises
+        """
+        placed = self._on_gpu(image, None, spec)
+        if placed is None:
+            picture, crop = self._read(image, None, spec)
+            data = prepare_image(await self._memory(), picture, crop, **_numbers(spec), border=spec.border)
+            return await self._session.run_on_gpu({self._input.name: data}), crop
+        tensor, crop = placed
+        try:
+            return await self._session.run_on_gpu({self._input.name: tensor}), crop
+        finally:
+            tensor.close()
+
+    def _read(self, image: Any, region: Region | None, spec: InputSpec) -> tuple[Picture, Crop]:
+        """The image's pixels, and the map of its region."""
+        picture = read_image(image, self._session.host)
+        return picture, spec.crop(region or Region.whole(picture.width, picture.height))
 
     def _has_place(self) -> bool:
         """Whether the picture kernel can write the input where the plan reads it."""

@@ -21,7 +21,7 @@ from webinfer.tasks.landmarks import (
     landmarks_schema,
     rotated,
 )
-from webinfer.tasks.regions import RegionRule, box_of
+from webinfer.tasks.regions import RegionRule
 from webinfer.tasks.smoothing import IN_SPACE, OF_REGIONS, ON_SCREEN
 from webinfer.tasks.ssd import SsdFamily
 from webinfer.tensor import Tensor
@@ -123,7 +123,7 @@ class PoseLandmarker(LandmarkTask[PoseLandmarks]):
         middle, reach = Landmarks(xyz[3 * POINTS :]).points((0, 1))
         landmarks = Landmarks(xyz[: 3 * POINTS], confidences)
         world = Landmarks(outputs[WORLD].flat()[: 3 * POINTS], confidences)
-        return PoseLandmarks(box_of(landmarks.points()), score, landmarks, world, (middle, reach))
+        return PoseLandmarks(landmarks.box, score, landmarks, world, (middle, reach))
 
     def extent(self, found: PoseLandmarks) -> float:
         """Twice as far as the body reaches from its middle."""

@@ -15,6 +15,7 @@ from webinfer.session.loading import load
 from webinfer.session.session import Session
 from webinfer.tasks.base import PictureTask, ResultField, ResultSchema
 from webinfer.tasks.crop import Border, Crop, InputSpec, Size, sizes
+from webinfer.tasks.gpu_mask import GpuMask, MaskPainter, mask_painter
 from webinfer.tasks.last_plan import LastPlan
 from webinfer.tasks.picture_input import PictureFeeder, closed_on_error
 from webinfer.tensor import Tensor
@@ -83,6 +84,26 @@ class SelfieSegmenter(PictureTask[Mask]):
         """
         (mask,) = await self.run(image)
         return mask
+
+    async def segment_on_gpu(self, image: Any) -> GpuMask[Mask]:
+        """As `segment`, but the mask stays on the GPU: it is not waited for, and read when its `read` is called.
+
+        Raises:  InputError as `segment`, and if the model does not run on a GPU
+        """
+        outputs, crop = await self._feeder.run_on_gpu(image, self.spec)
+        (tensor,) = outputs.values()
+
+        async def read(small: Tensor) -> Mask:
+            return (await self.decode({"mask": small}, crop))[0]
+
+        return GpuMask(tensor, read)
+
+    async def painter(self) -> MaskPainter:
+        """What paints pictures as their masks say, all on the GPU: for a background that is blurred or replaced.
+
+        Raises:  InputError where the model does not run on a browser's GPU; GpuError; DeviceLostError
+        """
+        return await mask_painter(self.session, self.spec)
 
     async def decode(self, outputs: Mapping[str, Tensor], crop: Crop) -> list[Mask]:
         """The mask of the region that the model saw."""

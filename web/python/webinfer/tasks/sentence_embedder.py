@@ -76,6 +76,7 @@ class SentenceEmbedder(Task[Embedding]):
     def __init__(self, session: Session, pieces: WordPieces) -> None:
         super().__init__(session)
         self._pieces = pieces
+        self._found: list[Embedding] = []
         batch, length = session.inputs[0].shape
         self._batches = (batch,) if isinstance(batch, int) else (BATCH, 1)
         self._lengths = (length,) if isinstance(length, int) else LENGTHS
@@ -134,12 +135,18 @@ class SentenceEmbedder(Task[Embedding]):
                     found[i] = Embedding(texts[i], meaning, len(read[i]))
                 places = places[batch:]
         inferred = clock()
+        self._found = [found[i] for i in range(len(texts))]
         self._took(start, prepared, inferred)
-        return [found[i] for i in range(len(texts))]
+        return self._found
 
     async def run(self, texts: str | Sequence[str], /) -> list[Embedding]:
         """As `embed`."""
         return await self.embed(texts)
+
+    @property
+    def beside(self) -> dict[str, Any]:
+        """How alike the first text is to each of the others, -1..1."""
+        return {"similarities": [self._found[0].similarity(other) for other in self._found[1:]]}
 
     async def similarity(self, one: str, other: str) -> float:
         """How alike two texts are in meaning, -1..1."""

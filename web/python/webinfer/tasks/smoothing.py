@@ -14,7 +14,6 @@ from typing import Any
 from webinfer.authoring.builder import GraphBuilder
 from webinfer.host.interface import Host
 from webinfer.tasks.last_plan import LastPlan
-from webinfer.tasks.regions import box_of
 
 SPEED_CUTOFF = 1.0  # Hz, of the filter of speeds
 FRESH = 0.1  # how much of a new visibility counts
@@ -46,7 +45,7 @@ class Smoothing:
     async def filtered(self, sizes: tuple[int, ...], inputs: Mapping[str, Any]) -> dict[str, array.array[float]]:
         """New values of SMOOTH and SPEED; `sizes` are the numbers of each part."""
         outputs = await self._plan.run(sizes, inputs)
-        return {name: array.array("f", outputs[name].flat()) for name in (SMOOTH, SPEED)}
+        return {name: array.array("f", outputs[name].tobytes()) for name in (SMOOTH, SPEED)}
 
     def _graph(self, sizes: tuple[int, ...]) -> GraphBuilder:
         builder, cutoffs = GraphBuilder("smoothing"), list(self.parts.values())
@@ -94,7 +93,9 @@ class SmoothTrack:
         parts = {name: getattr(found, name) for name in self._smoothing.parts}
         numbers = [_numbers(part) for part in parts.values()]
         if time_ms > self._time_ms:
-            value = array.array("f", [n for part in numbers for n in part])
+            value = array.array("f")
+            for part in numbers:
+                value.extend(part)
             state = self._state or {LAST: value, SMOOTH: value, SPEED: array.array("f", bytes(4 * len(value)))}
             steps = {RATE: 1000 / (time_ms - self._time_ms), SCALE: 1 / max(size, 1e-6)}
             given = {VALUE: value, **state, **{name: array.array("f", [n]) for name, n in steps.items()}}
@@ -104,7 +105,7 @@ class SmoothTrack:
         for (name, part), old in zip(parts.items(), numbers, strict=True):
             parts[name] = self._like(name, part, smooth[first : first + len(old)])
             first += len(old)
-        return replace(found, box=box_of(parts["landmarks"].points()), **parts)
+        return replace(found, box=parts["landmarks"].box, **parts)
 
     def _like(self, name: str, part: Any, numbers: Sequence[float]) -> Any:
         """The part with these numbers, and with visibilities that change slowly."""

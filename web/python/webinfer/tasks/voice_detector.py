@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -179,6 +180,26 @@ class VoiceActivityDetector(Task[Speech]):
     def speeches(self) -> list[Speech]:
         """The stretches of speech in what was heard since `reset`, in order."""
         return self._told(len(self.probabilities) * self._chunk)
+
+    @property
+    def beside(self) -> dict[str, Any]:
+        """The probability of each chunk, and the seconds that one lasts."""
+        return {"probabilities": array("f", self.probabilities), "chunk_s": self.chunk_s}
+
+    async def detect_live(self, audio: Any, rate: int | None = None) -> list[Speech]:
+        """The stretches of speech since `reset`, where this recording goes on from what was heard before.
+
+        Raises:  InputError unless it has one channel and the rate given to `reset`
+        """
+        clock = self.session.host.now_ms
+        start, recording = clock(), read_audio(audio, rate)
+        if (recording.rate, recording.channels, recording.samples.format) != (self.rate, 1, "f"):
+            found = f"{recording.channels} channels, {recording.rate} samples a second"
+            raise InputError(f"a live recording needs one channel of float32, {self.rate} a second; it has {found}")
+        await self.listen(recording.samples)
+        inferred, found_now = clock(), self.speeches()
+        self._took(start, start, inferred)
+        return found_now
 
     def _told(self, total: int) -> list[Speech]:
         return self.rule.stretches(self.probabilities, self._chunk, self.rate, total)
