@@ -163,7 +163,7 @@ class PictureTask(Task[Found]):
 
         Raises:  InputError if it is none or has no pixels
         """
-        return self._feeder.read(image)
+        return self._feeder.read(image, self.spec)
 
     def more_inputs(self, crop: Crop) -> Mapping[str, Any]:
         """The model's inputs besides the picture, for a crop of it."""

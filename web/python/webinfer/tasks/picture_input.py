@@ -50,12 +50,12 @@ class PictureFeeder:
             await feeder._memory()
         return feeder
 
-    def read(self, image: Any) -> Any:
+    def read(self, image: Any, spec: InputSpec) -> Any:
         """The image itself where it goes to the GPU as it is, else its pixels: for who runs on several parts of it.
 
         Raises:  InputError if `image` is none or has no pixels
         """
-        pictures = gpu_pictures(self._session) if self.straight else None
+        pictures = gpu_pictures(self._session, spec.border) if self.straight else None
         straight = pictures is not None and pictures.size(image) is not None
         return image if straight else read_image(image, self._session.host)
 
