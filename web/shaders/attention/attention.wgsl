@@ -3,7 +3,7 @@
 //
 //   q [B, H, Q, D], k [B, G, K, D], v [B, G, K, E], mask [.., K], y [B, H, Q, E], laid out as the strides say: of
 //   batches, heads and rows.  SPLIT invocations share a query; each takes every SPLIT-th key of a block.
-//   Loops over a head's quads are written out: drivers keep a query in registers only then.
+//   Loops over a head's quads are written out: some compilers (wgpu's) keep a query in registers only then.
 //   Dispatch: (B * H * ceil(Q / ROWS)) workgroups
 
 {{ prelude }}
