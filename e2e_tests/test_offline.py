@@ -17,7 +17,7 @@ KEPT = """async () => {
   const worker = (await navigator.serviceWorker?.getRegistration())?.active?.state;
   const names = (await caches.keys()).filter((name) => name.startsWith("webinfer site "));
   const complete = await Promise.all(names.map(async (name) => Boolean(await (await caches.open(name)).match("/"))));
-  return worker === "activated" && complete.includes(true) ? names : null;
+  return worker === "activated" && complete.includes(true) && names.length === 1 ? names : null; // others go last
 }"""
 OLD_VERSION = """async () => {
   const cache = await caches.open("webinfer site old");

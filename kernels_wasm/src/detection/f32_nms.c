@@ -1,16 +1,16 @@
-// Non-maximum suppression of one list of boxes, hard or soft, as NON_MAX_SUPPRESSION_V5 has it.
+// Non-maximum suppression of boxes, hard or soft, as NON_MAX_SUPPRESSION_V5 has it: once for each list of their scores.
 //
-//   boxes      [n, 4]   two opposite corners (y, x), any order     read
-//   scores     [n]      read
-//   work       [2, n]   scores as they sink, and how many results each was held against; scratch
-//   positions  [limit]  int32: of the boxes that are kept, best first; zero behind the last      written
-//   kept       [limit]  their scores; zero behind the last         written
-//   count      [1]      int32: how many there are                  written
+//   boxes      [n, 4]          two opposite corners (y, x), any order     read
+//   scores     [units, n]      read
+//   work       [units, 2, n]   scores as they sink, and how many results each was held against; scratch
+//   positions  [units, limit]  int32: of the boxes that are kept, best first; zero behind the last      written
+//   kept       [units, limit]  their scores; zero behind the last         written
+//   count      [units]         int32: how many there are                  written
 //   sigma      of soft suppression; 0: boxes are only dropped
 // Needs: nothing overlaps.
 //
-// Units: none, one thread does all. Boxes of at least `overlap` of intersection over union with a kept one are dropped;
-// of equal scores the first box wins.
+// Units: lists. Boxes of at least `overlap` of intersection over union with a kept one are dropped; of equal scores the
+// first box wins.
 // Source: tensorflow v2.18.0, lite/kernels/internal/reference/non_max_suppression.h
 #include "math.h"
 
@@ -18,9 +18,10 @@
 
 #define GONE (-INFINITE)
 
-void f32_nms(const float *restrict boxes, const float *restrict scores, float *restrict work, int32_t *restrict positions,
-             float *restrict kept, int32_t *restrict count, int32_t n, int32_t limit, float overlap, float least,
-             float sigma) {
+// Of one list; how many boxes are kept.
+static int32_t suppressed(const float *restrict boxes, const float *restrict scores, float *restrict work,
+                          int32_t *restrict positions, float *restrict kept, int32_t n, int32_t limit, float overlap,
+                          float least, float sigma) {
   int32_t *held = (int32_t *)(work + n), found = 0;
   for (int32_t i = 0; i < n; i++) work[i] = scores[i] > least ? scores[i] : GONE, held[i] = 0;
   while (found < limit) {
@@ -53,6 +54,15 @@ void f32_nms(const float *restrict boxes, const float *restrict scores, float *r
       work[best] = !dropped && score > least ? score : GONE;
     }
   }
-  count[0] = found;
   for (int32_t i = found; i < limit; i++) positions[i] = 0, kept[i] = 0.0f;
+  return found;
+}
+
+void f32_nms(const float *restrict boxes, const float *restrict scores, float *restrict work, int32_t *restrict positions,
+             float *restrict kept, int32_t *restrict count, int32_t n, int32_t limit, float overlap, float least,
+             float sigma, int32_t begin, int32_t end) {
+  for (int32_t list = begin; list < end; list++) {
+    const int64_t first = (int64_t)list * n, to = (int64_t)list * limit;
+    count[list] = suppressed(boxes, scores + first, work + 2 * first, positions + to, kept + to, n, limit, overlap, least, sigma);
+  }
 }

@@ -1,9 +1,9 @@
-// nms: non-maximum suppression of one list of boxes, hard or soft; a workgroup does all of it.
+// nms: non-maximum suppression of boxes, hard or soft; a workgroup does all of it for one list of their scores.
 //
-//   boxes [N, 4] two opposite corners (y, x) in any order; scores [N]; work [N] scratch: scores as they sink
-//   positions, kept [LIMIT]  the boxes that are kept and their scores, best first, zeros behind the last; count [1]
+//   boxes [N, 4] two opposite corners (y, x) in any order; scores [lists, N]; work [lists, N] scratch: scores as they sink
+//   positions, kept [lists, LIMIT]  the boxes that are kept and their scores, best first, zeros behind the last; count [lists]
 //   Of equal scores the first box wins. `sigma` is 0 where boxes are only dropped.
-//   Dispatch: one workgroup
+//   Dispatch: (lists) workgroups
 //   Source: tensorflow v2.18.0, lite/kernels/internal/reference/non_max_suppression.h
 
 {{ prelude }}
@@ -38,31 +38,37 @@ fn sunk(score: f32, i: u32, winner: vec4<f32>) -> f32 {
 
 // Each invocation looks at its own boxes only.
 @compute @workgroup_size(WG)
-fn main(@builtin(local_invocation_index) local: u32) {
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) local: u32) {
+    let first = group.x * params.n;
+    let to = group.x * params.limit;
     for (var i = local; i < params.n; i += WG) {
-        let score = load_scores(i);
-        store_work(i, select(GONE, score, score > params.least));
+        let score = load_scores(first + i);
+        store_work(first + i, select(GONE, score, score > params.least));
     }
     var found = 0u;
-    for (var k = 0u; k < params.limit; k++) {
+    while (found < params.limit) {
         var top = Candidate(GONE, 0u);
         for (var i = local; i < params.n; i += WG) {
-            let score = load_work(i);
+            let score = load_work(first + i);
             if (score > top.score) { top = Candidate(score, i); }
         }
         let winner = best_of(top, local);
-        let is_found = winner.score > GONE;
+        if (winner.score <= GONE) { break; }
         if (local == 0u) {
-            store_positions(k, select(0, i32(winner.place), is_found));
-            store_kept(k, select(0.0, winner.score, is_found));
-            found += select(0u, 1u, is_found);
+            store_positions(to + found, i32(winner.place));
+            store_kept(to + found, winner.score);
         }
-        if (k + 1u == params.limit) { break; } // nobody looks at the scores again
+        found++;
+        if (found == params.limit) { break; } // nobody looks at the scores again
         let box = corners(winner.place);
         for (var i = local; i < params.n; i += WG) {
-            let own = load_work(i);
-            if (i == winner.place) { store_work(i, GONE); } else if (own > GONE) { store_work(i, sunk(own, i, box)); }
+            let own = load_work(first + i);
+            if (i == winner.place) { store_work(first + i, GONE); } else if (own > GONE) { store_work(first + i, sunk(own, i, box)); }
         }
     }
-    if (local == 0u) { store_count(0u, i32(found)); }
+    for (var k = found + local; k < params.limit; k += WG) {
+        store_positions(to + k, 0);
+        store_kept(to + k, 0.0);
+    }
+    if (local == 0u) { store_count(group.x, i32(found)); }
 }

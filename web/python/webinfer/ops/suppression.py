@@ -45,18 +45,21 @@ class DetectionPostprocessAttrs:
 def infer_suppression(inputs: Inputs, a: NonMaxSuppressionAttrs) -> tuple[TensorType, ...]:
     """Types of positions, scores and count of the boxes that are kept, best first; zeros behind the last.
 
-    Shapes:  boxes [N, 4] (y, x of two opposite corners), scores [N], float32
-             -> positions [limit] int32, scores [limit], count [] int32
+    Boxes are judged once for each list of their scores, as those of several classes are.
+
+    Shapes:  boxes [N, 4] (y, x of two opposite corners), scores [N] or [lists, N], float32
+             -> positions [limit] int32, scores [limit], count [] int32, or a row of each for each list
     Raises:  ShapeError
     Source:  tensorflow v2.18.0, lite/kernels/non_max_suppression.cc
     """
     name = "non_max_suppression"
-    boxes, scores = need(name, "boxes", inputs[0], 2), need(name, "scores", inputs[1], 1)
-    if boxes.shape != (scores.size, 4) or a.limit < 0:
+    boxes, scores = need(name, "boxes", inputs[0], 2), need(name, "scores", inputs[1])
+    if not 1 <= scores.rank <= 2 or boxes.shape != (scores.shape[-1], 4) or a.limit < 0:
         raise ShapeError(
-            f"{name}: boxes {boxes.shape} and scores {scores.shape} must be (N, 4) and (N), {a.limit} >= 0"
+            f"{name}: boxes {boxes.shape}, scores {scores.shape} must be (N, 4) and (N) or (lists, N), {a.limit} >= 0"
         )
-    return TensorType((a.limit,), DType.INT32), TensorType((a.limit,)), TensorType((), DType.INT32)
+    lists = scores.shape[:-1]
+    return TensorType((*lists, a.limit), DType.INT32), TensorType((*lists, a.limit)), TensorType(lists, DType.INT32)
 
 
 def infer_postprocess(inputs: Inputs, a: DetectionPostprocessAttrs) -> tuple[TensorType, ...]:
@@ -84,9 +87,10 @@ def infer_postprocess(inputs: Inputs, a: DetectionPostprocessAttrs) -> tuple[Ten
 
 
 def cost(inputs: Inputs, outputs: Sequence[TensorType], a: NonMaxSuppressionAttrs | DetectionPostprocessAttrs) -> Cost:
-    """About twenty operations for each box and each kept one."""
+    """About twenty operations for each box and each kept one of each list."""
     boxes = inputs[0].shape[-2] if inputs[0] is not None else 0
-    return Cost(20 * boxes * max(a.limit, 1), moved_bytes(inputs, outputs))
+    lists = outputs[2].size if isinstance(a, NonMaxSuppressionAttrs) else 1
+    return Cost(20 * boxes * max(a.limit, 1) * lists, moved_bytes(inputs, outputs))
 
 
 _MANY = tuple(
@@ -96,14 +100,16 @@ _MANY = tuple(
 )
 _BOXES = _MANY[:96]
 _SCORES = tuple(((i * 7) % 24) / 24 for i in range(24))
+_LISTS = (*_SCORES, *(((i * 5) % 24) / 24 for i in range(24)), *[0.25] * 24)
 _FLIPPED = tuple(n for i in range(0, 96, 4) for n in (_BOXES[i + 2], _BOXES[i + 1], _BOXES[i], _BOXES[i + 3]))
 
 
 def _suppressed(
-    label: str, *numbers: float, boxes: Sequence[float] = _BOXES, scores: Sequence[float] = _SCORES
+    label: str, *numbers: float, boxes: Sequence[float] = _BOXES, scores: Sequence[float] = _SCORES, lists: int = 0
 ) -> Case:
     limit, *rest = numbers
-    types = (TensorType((len(scores), 4)), TensorType((len(scores),)))
+    n = len(boxes) // 4
+    types = (TensorType((n, 4)), TensorType((lists, n) if lists else (n,)))
     return Case(label, types, NonMaxSuppressionAttrs(int(limit), *rest), values={0: boxes, 1: scores})
 
 
@@ -119,6 +125,8 @@ NON_MAX_SUPPRESSION = declare(
             _suppressed("equal scores", 8, 0.45, scores=[0.5] * 24),
             _suppressed("none", 4, 0.5, 2.0),
             _suppressed("soft", 12, 0.7, 0.1, 0.5),
+            _suppressed("three lists, one without a box", 5, 0.45, 0.4, scores=_LISTS, lists=3),
+            _suppressed("soft, two lists", 9, 0.7, 0.1, 0.5, scores=_LISTS[:48], lists=2),
             _suppressed("many boxes", 30, 0.93, boxes=_MANY, scores=[((i * 7) % 600) / 600 for i in range(600)]),
         ),
         types=(all_real,),

@@ -22,6 +22,7 @@ from webinfer.passes.fuse_channel_pad_add import fuse_channel_pad_add
 from webinfer.passes.fuse_curves import fuse_curves
 from webinfer.passes.fuse_layer_norm import fuse_layer_norm
 from webinfer.passes.fuse_residual import fuse_residual
+from webinfer.passes.join_rows import join_rows, join_suppressions
 from webinfer.passes.keep_integers import keep_integers
 from webinfer.passes.merge_dilation import merge_dilation
 from webinfer.passes.merge_moves import merge_moves
@@ -38,6 +39,8 @@ PIPELINE: tuple[Pass, ...] = (
     merge_dilation,  # before moves: it knows the chains as the importer writes them
     turn_layouts,
     merge_moves,
+    join_suppressions,
+    join_rows,  # behind it: rows of what suppressions of all lists find
     fuse_attention,
     fuse_layer_norm,
     fuse_curves,

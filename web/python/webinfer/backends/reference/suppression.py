@@ -24,7 +24,15 @@ def non_max_suppression(inputs: Inputs, node: Node) -> list[Array]:
     """Boxes one after the other, the best left one next; soft scores sink for each kept box that came since."""
     corners, a = required(inputs[0]).astype(F).reshape(-1, 2, 2), node.attrs
     boxes = np.concatenate([corners.min(axis=1), corners.max(axis=1)], axis=1)
-    scores = required(inputs[1]).astype(F).copy()
+    scores = required(inputs[1]).astype(F)
+    rows = [_kept(boxes, row.copy(), a) for row in scores.reshape(-1, scores.shape[-1])]
+    return [
+        np.stack(found).reshape(v.type.shape) for found, v in zip(zip(*rows, strict=True), node.outputs, strict=True)
+    ]
+
+
+def _kept(boxes: Array, scores: Array, a: ops.NonMaxSuppressionAttrs) -> tuple[Array, Array, Array]:
+    """Positions, scores and count of one list."""
     left = {int(i): 0 for i in np.flatnonzero(scores > F(a.least))}
     kept: list[int] = []
     while left and len(kept) < a.limit:
@@ -44,7 +52,7 @@ def non_max_suppression(inputs: Inputs, node: Node) -> list[Array]:
             del left[best]
     positions, values = np.zeros(a.limit, np.int32), np.zeros(a.limit, F)
     positions[: len(kept)], values[: len(kept)] = kept, scores[kept]
-    return [positions, values, np.array(len(kept), np.int32)]
+    return positions, values, np.array(len(kept), np.int32)
 
 
 def _chosen(boxes: Array, scores: Array, limit: int, a: ops.DetectionPostprocessAttrs) -> list[int]:

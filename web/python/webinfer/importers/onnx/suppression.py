@@ -31,11 +31,10 @@ def _suppression(op: Operation) -> Value:
     kept, counts = [], []
     for batch in range(batches):
         own = op.reshape(op.cut(boxes, 0, batch, 1), (count, 4))
-        for number in range(classes):
-            row = op.reshape(op.cut(op.cut(scores, 0, batch, 1), 1, number, 1), (count,))
-            found, _, total = op.emit_all(suppression.NON_MAX_SUPPRESSION, [own, row], attrs)
-            kept.append(found)
-            counts.append(op.reshape(total, (1,)))
+        lists = op.reshape(op.cut(scores, 0, batch, 1), (classes, count))
+        found, _, total = op.emit_all(suppression.NON_MAX_SUPPRESSION, [own, lists], attrs)
+        kept.append(op.reshape(found, (classes * limit,)))
+        counts.append(total)
     shape = (batches * classes, limit)
     places_left = op.reshape(op.constant(range(limit), DType.INT32), (1, limit))
     filled = op.reshape(op.concat(counts, 0), (shape[0], 1))

@@ -98,7 +98,10 @@ def _suppression(op: Operation) -> list[Value]:
     least = float(op.scalar(4)) if op.optional(4) is not None else -math.inf
     sigma = op.finite("sigma", float(op.scalar(5))) if version == 5 and op.optional(5) is not None else 0.0
     attrs = suppression.NonMaxSuppressionAttrs(limit, overlap, least, sigma)
-    positions, scores, count = op.emit_all(suppression.NON_MAX_SUPPRESSION, [real(op, 0), real(op, 1)], attrs)
+    boxes, judged = real(op, 0), real(op, 1)
+    if judged.type.rank != 1:
+        op.fail(f"scores {judged.type.shape} must have one axis")
+    positions, scores, count = op.emit_all(suppression.NON_MAX_SUPPRESSION, [boxes, judged], attrs)
     if version == 4 and op.flag("pad_to_max_output_size"):
         return [positions, count]
     found = counted(op, count)

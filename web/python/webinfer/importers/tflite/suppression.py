@@ -16,6 +16,8 @@ def _suppression(soft: bool) -> Convert:
         sigma = op.finite("sigma", float(op.scalar(5))) if soft else 0.0
         attrs = suppression.NonMaxSuppressionAttrs(limit, overlap, least, sigma)
         inputs = [op.as_float(op.value(0)), op.as_float(op.value(1))]
+        if inputs[1].type.rank != 1:
+            op.fail(f"scores {inputs[1].type.shape} must have one axis")
         positions, scores, count = op.emit_all(suppression.NON_MAX_SUPPRESSION, inputs, attrs)
         return [positions, scores, count] if soft else [positions, count]
 

@@ -1,4 +1,4 @@
-"""Lists of boxes without those that overlap a better one: one step each."""
+"""Boxes without those that overlap a better one: one step each."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from webinfer.ops import suppression as ops
 
 
 def non_max_suppression(node: Node, builder: Builder) -> None:
-    """One step over one list of boxes."""
+    """One step, shared by lists of scores."""
     require_float(node)
     (boxes, scores), a = map(node.required_input, range(2)), node.attrs
     positions, kept, count = map(builder.ref, node.outputs)
+    n = boxes.type.shape[0]
     builder.step(
-        "f32_nms",
+        "f32_nms", units=node.outputs[2].type.size,
         boxes=builder.ref(boxes), scores=builder.ref(scores), work=builder.scratch(8 * scores.type.size),
-        positions=positions, kept=kept, count=count, n=scores.type.size, limit=a.limit, overlap=a.overlap,
+        positions=positions, kept=kept, count=count, n=n, limit=a.limit, overlap=a.overlap,
         least=a.least, sigma=a.sigma,
     )  # fmt: skip
 

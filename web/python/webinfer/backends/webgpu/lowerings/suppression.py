@@ -31,25 +31,36 @@ LEAST_NORMAL = 2.0**-126
 
 
 def _non_max_suppression(node: Node, target: Target) -> list[Dispatch]:
-    """nms.wgsl: one workgroup finds the best box again and again.
+    """nms.wgsl: one workgroup finds the best box of a list again and again.
 
-    Raises:  UnsupportedOpError if no box is wanted, or there is none
+    Raises:  UnsupportedOpError if no box is wanted, there is none, or there are too many lists
     """
-    (boxes, scores), n = map(node.required_input, range(2)), node.required_input(1).type.size
-    return [_nms(boxes, scores, n, node.outputs, node.attrs, target)]
+    boxes, scores = map(node.required_input, range(2))
+    n, lists = boxes.type.shape[0], node.outputs[2].type.size
+    return [_nms(boxes, scores, (lists, n), node.outputs, node.attrs, target)]
 
 
 def _nms(
-    boxes: Source, scores: Source, n: int, results: Sequence[Source], a: NonMaxSuppressionAttrs, target: Target
-) -> Dispatch:
-    if min(n, a.limit) < 1:
-        raise UnsupportedOpError([f"a suppression of {n} boxes that keeps {a.limit}"])
+    boxes: Source, scores: Source, shape: tuple[int, int], results: Sequence[Source], a: NonMaxSuppressionAttrs,
+    target: Target,
+) -> Dispatch:  # fmt: skip
+    lists, n = shape
+    if min(n, a.limit, lists) < 1 or lists > target.limits["maxComputeWorkgroupsPerDimension"]:
+        raise UnsupportedOpError([f"a suppression of {lists} lists of {n} boxes that keeps {a.limit}"])
     check_turns((a.limit + 1) * (2 * -(-n // INVOCATIONS) + 9), target, "a suppression with turns")
     written = (write(name, v, single=True) for name, v in zip(("positions", "kept", "count"), results, strict=True))
-    bindings = (read("boxes", boxes), read("scores", scores), update("work", Scratch((n,)), single=True), *written)
-    params = (*u32(n=n, limit=a.limit), *f32(overlap=a.overlap, least=max(a.least, -LARGEST), sigma=a.sigma))
-    why = f"{INVOCATIONS} look for each of the best {a.limit}"
-    return Dispatch("nms", {"workgroup": INVOCATIONS}, bindings, params, (1, 1, 1), why)
+    bindings = (
+        read("boxes", boxes),
+        read("scores", scores),
+        update("work", Scratch((lists, n)), single=True),
+        *written,
+    )
+    params = (
+        *u32(lists=lists, n=n, limit=a.limit),
+        *f32(overlap=a.overlap, least=max(a.least, -LARGEST), sigma=a.sigma),
+    )
+    why = f"{INVOCATIONS} look for each of the best {a.limit}" + (f" of {lists} lists" if lists > 1 else "")
+    return Dispatch("nms", {"workgroup": INVOCATIONS}, bindings, params, (lists, 1, 1), why)
 
 
 def _detection_postprocess(node: Node, target: Target) -> list[Dispatch]:
@@ -75,7 +86,7 @@ def _detection_postprocess(node: Node, target: Target) -> list[Dispatch]:
     every: dict[str, Variable] = {"workgroup": WORKGROUP}
     return [
         Dispatch("detection_decode", every, (*given, *made), (*sizes, *scale), groups_for(n, target)),
-        _nms(boxes, judged, n, found, NonMaxSuppressionAttrs(a.limit, *bounds), target),
+        _nms(boxes, judged, (1, n), found, NonMaxSuppressionAttrs(a.limit, *bounds), target),
         Dispatch(
             "detection_list", every, (*kept, read("boxes", boxes), read("kinds", kinds), *listed),
             u32(limit=a.limit), groups_for(a.limit, target),
