@@ -1,4 +1,4 @@
-"""ONNX's Fourier transforms, as products with constant waves.
+"""ONNX's Fourier transforms, real and imaginary parts side by side.
 
 Source:  onnx v1.23, DFT-20, STFT-17, MelWeightMatrix-17
 """
@@ -9,65 +9,40 @@ import math
 
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Value
+from webinfer.importers.core.fourier import real_of_half, transform
 from webinfer.importers.core.limits import within
+from webinfer.importers.core.spectral import Complex
 from webinfer.importers.onnx.operation import Convert, Operation
 from webinfer.importers.onnx.tensors import dtype_of
 from webinfer.ops import elementwise as ew
 from webinfer.ops import gather
-from webinfer.ops import matmul as mm
 
-LONGEST = 1024  # elements of a transform
 _MOST_BINS = 2**14
-
-
-def _waves(op: Operation, inputs: int, size: int, outputs: int, inverse: bool) -> Value:
-    """Real and imaginary parts side by side. Shapes:  [2*inputs, 2*outputs], for complex rows laid out in pairs"""
-    sign, scale = (1, 1 / size) if inverse else (-1, 1.0)
-    cos = [math.cos(2 * math.pi * i / size) * scale for i in range(size)]
-    sin = [sign * math.sin(2 * math.pi * i / size) * scale for i in range(size)]
-    numbers: list[float] = []
-    for i in range(inputs):
-        places = [i * k % size for k in range(outputs)]
-        numbers += [v for p in places for v in (cos[p], sin[p])]  # of the real part
-        numbers += [v for p in places for v in (-sin[p], cos[p])]  # of the imaginary part
-    return op.constant(numbers, DType.FLOAT32, (2 * inputs, 2 * outputs))
+_MOST_PARTS = 2**21  # of frames, each gathered by its place
 
 
 def transformed(op: Operation, x: Value, size: int, inverse: bool, onesided: bool) -> Value:
     """The transform of the last axis but one. Shapes:  x [..., L, 1 or 2] -> [..., size or size//2 + 1, 2]"""
-    *outer, length, parts = x.type.shape
-    within("elements of a Fourier transform", size, LONGEST, "use a shorter signal")
-    if parts not in (1, 2) or x.type.dtype is not DType.FLOAT32 or (onesided and parts == 2 and not inverse):
-        op.refuse(f"a transform of {x.type}")
-    used = min(length, size)
-    if used < length:
-        x = op.cut(x, x.type.rank - 2, 0, used)
-    outputs = size // 2 + 1 if onesided else size
-    waves = _waves(op, used, size, outputs, inverse)
-    rows = op.reshape(x, (math.prod(outer), used * parts))
-    if parts == 1:
-        waves = op.reshape(op.cut(op.reshape(waves, (used, 2, 2 * outputs)), 1, 0, 1), (used, 2 * outputs))
-    y = op.emit(mm.MATMUL, [rows, waves], mm.MatmulAttrs())
-    return op.reshape(y, (*outer, outputs, 2))
+    parts = x.type.shape[-1]
+    if parts not in (1, 2) or size < 1 or (onesided and parts == 2) or x.type.dtype is not DType.FLOAT32:
+        op.refuse(f"a transform of {size} elements of {x.type}")
+    columns = _parts(op, x)
+    z: Value = Complex(*columns) if parts == 2 else columns[0]
+    z = transform(op, z, size, size // 2 + 1 if onesided else size, inverse)
+    return op.stack([z.real, z.imaginary], z.real.type.rank)
+
+
+def _parts(op: Operation, x: Value) -> list[Value]:
+    """Real and imaginary parts, which lie side by side. Shapes:  x [..., L, 1 or 2] -> each [..., L]"""
+    return [op.row(x, x.type.rank - 1, i) for i in range(x.type.shape[-1])]
 
 
 def _real(op: Operation, x: Value, size: int) -> Value:
     """The real signal of which x is half of the transform. Shapes:  x [..., L, 2] -> [..., size, 1]"""
-    *outer, length, parts = x.type.shape
-    within("elements of a Fourier transform", size, LONGEST, "use a shorter signal")
-    if parts != 2 or size < 1 or x.type.dtype is not DType.FLOAT32:
+    if x.type.shape[-1] != 2 or size < 1 or x.type.dtype is not DType.FLOAT32:
         op.refuse(f"{size} elements of half a transform {x.type}")
-    used = min(length, size // 2 + 1)
-    x = op.cut(x, x.type.rank - 2, 0, used) if used < length else x
-    numbers: list[float] = []
-    for k in range(used):
-        scale = (1 if k == 0 or 2 * k == size else 2) / size
-        angles = [2 * math.pi * (k * i % size) / size for i in range(size)]
-        numbers += [scale * math.cos(a) for a in angles]
-        numbers += [-scale * math.sin(a) for a in angles]
-    waves = op.constant(numbers, DType.FLOAT32, (2 * used, size))
-    y = op.emit(mm.MATMUL, [op.reshape(x, (math.prod(outer), 2 * used)), waves], mm.MatmulAttrs())
-    return op.reshape(y, (*outer, size, 1))
+    y = real_of_half(op, Complex(*_parts(op, x)), size)
+    return op.reshape(y, (*y.type.shape, 1))
 
 
 def _mel_weights(op: Operation) -> Value:
@@ -121,9 +96,14 @@ def _stft(op: Operation) -> Value:
     if not 1 <= size <= length or (window is not None and window.type.shape != (size,)):
         op.fail(f"frames of {size} do not fit {length} elements")
     frames = (length - size) // step + 1
-    within("elements of all frames", frames * size, 2**20, "use a shorter signal")
-    places = op.constant([f * step + i for f in range(frames) for i in range(size)], DType.INT32, (frames, size))
-    cut = op.emit(gather.GATHER, [x, places], gather.GatherAttrs(1))
+    block = math.gcd(size, step)  # elements that stay together in every frame
+    within("parts of all frames", frames * size // block, _MOST_PARTS, "use a shorter signal")
+    rows, _, parts = x.type.shape
+    blocks = op.reshape(op.cut(x, 1, 0, length - length % block), (rows, length // block, block * parts))
+    starts = [(f * step + i) // block for f in range(frames) for i in range(0, size, block)]
+    places = op.constant(starts, DType.INT32, (frames, size // block))
+    cut = op.emit(gather.GATHER, [blocks, places], gather.GatherAttrs(1))
+    cut = op.reshape(cut, (rows, frames, size, parts))
     if window is not None:
         cut = op.binary(ew.MUL, cut, op.reshape(window, (size, 1)))
     return transformed(op, cut, size, False, bool(op.whole("onesided", 1)))

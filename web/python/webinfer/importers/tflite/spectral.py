@@ -1,22 +1,12 @@
-"""TFLite's Fourier transforms: products with tables of cosines and sines, real and imaginary parts apart."""
+"""TFLite's Fourier transforms, real and imaginary parts apart."""
 
 from __future__ import annotations
 
-import math
-
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Value
-from webinfer.importers.core.limits import within
-from webinfer.importers.core.spectral import Complex, fitted, magnitude, waves
+from webinfer.importers.core.fourier import transform
+from webinfer.importers.core.spectral import Complex, fitted, magnitude
 from webinfer.importers.tflite.operation import Operation, Row
-from webinfer.ops import elementwise as ew
-from webinfer.ops import matmul
-
-MAX_LENGTH = 4096  # of a transform; its tables have this times half of it as many elements
-
-
-def _product(op: Operation, x: Value, table: Value) -> Value:
-    return op.emit(matmul.MATMUL, [x, table], matmul.MatmulAttrs())
 
 
 def _rfft2d(op: Operation) -> Value:
@@ -24,22 +14,15 @@ def _rfft2d(op: Operation) -> Value:
     x, lengths = op.value(0), op.integers(1)
     if x.type.dtype is not DType.FLOAT32 or x.type.rank < 2 or len(lengths) != 2 or min(lengths) < 1:
         op.fail(f"x is {x.type} and lengths are {lengths}; needs float32 of two axes or more, and two lengths")
-    within(f"{op.what}: length of the transform", max(lengths), MAX_LENGTH, "use shorter frames")
     height, width = lengths
-    x = fitted(op, fitted(op, x, x.type.rank - 2, height), x.type.rank - 1, width)
-    half = width // 2 + 1
-    real = _product(op, x, waves(op, math.cos, width, width, half))
-    imaginary = _product(op, x, waves(op, math.sin, width, width, half, -1.0))
+    x = fitted(op, x, x.type.rank - 2, height)
+    z = transform(op, x, width, width // 2 + 1)
     if height > 1:
         swap = (*range(x.type.rank - 2), x.type.rank - 1, x.type.rank - 2)
-        a, b = op.transpose(real, swap), op.transpose(imaginary, swap)
-        cos, sin = (
-            waves(op, wave, height, height, height, scale) for wave, scale in ((math.cos, 1.0), (math.sin, -1.0))
-        )
-        real = op.binary(ew.SUB, _product(op, a, cos), _product(op, b, sin))
-        imaginary = op.binary(ew.ADD, _product(op, a, sin), _product(op, b, cos))
-        real, imaginary = op.transpose(real, swap), op.transpose(imaginary, swap)
-    return Complex(real, imaginary)
+        columns = Complex(op.transpose(z.real, swap), op.transpose(z.imaginary, swap))
+        z = transform(op, columns, height, height)
+        z = Complex(op.transpose(z.real, swap), op.transpose(z.imaginary, swap))
+    return z
 
 
 def _parts(op: Operation) -> Complex:
