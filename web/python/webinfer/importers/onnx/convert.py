@@ -29,6 +29,7 @@ from webinfer.importers.onnx import (
     loss,
     matmul,
     movement,
+    noise,
     normalization,
     pattern,
     pool,
@@ -54,7 +55,7 @@ from webinfer.importers.onnx.operation import Attributes, Context, Convert, Oper
 from webinfer.importers.onnx.tensors import DTYPES, External, constant_of, dtype_of
 
 _FAMILIES = (
-    attention, bits, control, conv, deformed, elementwise, gather, grouped_attention, loss, matmul, movement,
+    attention, bits, control, conv, deformed, elementwise, gather, grouped_attention, loss, matmul, movement, noise,
     normalization, pattern, pool, quantized, recurrent, reduce, regions, resize, sampling, scan, sequences,
     shape_family, signal, softmax, stored, suppression,
 )  # fmt: skip

@@ -24,6 +24,7 @@ from webinfer.importers.tflite import (
     gather,
     matmul,
     movement,
+    noise,
     pattern,
     pool,
     recurrent,
@@ -45,8 +46,8 @@ from webinfer.importers.tflite.schema import VERSIONS
 
 CONVERTERS: dict[str, Row] = {
     **control.CONVERTERS, **conv.CONVERTERS, **elementwise.CONVERTERS, **gather.CONVERTERS, **matmul.CONVERTERS,
-    **movement.CONVERTERS, **pattern.CONVERTERS, **pool.CONVERTERS, **recurrent.CONVERTERS, **reduce.CONVERTERS,
-    **resize.CONVERTERS, **scan.CONVERTERS, **segments.CONVERTERS, **softmax.CONVERTERS,
+    **movement.CONVERTERS, **noise.CONVERTERS, **pattern.CONVERTERS, **pool.CONVERTERS, **recurrent.CONVERTERS,
+    **reduce.CONVERTERS, **resize.CONVERTERS, **scan.CONVERTERS, **segments.CONVERTERS, **softmax.CONVERTERS,
     **spectral.CONVERTERS, **suppression.CONVERTERS, **svdf.CONVERTERS,
     **variables.CONVERTERS, **volumes.CONVERTERS, **windows.CONVERTERS,
 }  # fmt: skip
