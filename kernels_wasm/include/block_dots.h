@@ -1,18 +1,12 @@
-// Dot products of rounded activations with blocks of weights: one row by four rows of weights as they lie in the file,
-// in two passes of bytes; and four rows by four that were opened and laid side by side, in 16 bits.
+// Dot products of rounded activations with blocks of weights: one row by four rows of weights as they lie in the file, in
+// two passes of bytes where the engine has exact ones, else in 16 bits; and four rows by eight that were opened and laid side by side, in 16 bits.
 #pragma once
 
 #include "blocks.h"
 #include "dots.h"
 #include "lanes.h"
 
-enum { OPENED = 48 };  // blocks of 32 that are open at a time: 9 kB of the stack
-
-// Sums of four products each, added to c. Weights of 8 bits are two parts, as one operand has 7.
-INLINE v4i dot_halves(v16s x, v16u w, v4i c) {
-  const v4i halves = v4i_dot4_i8_i7(x, (v16s)(w >> 1), v4i_splat(0));
-  return v4i_dot4_i8_i7(x, (v16s)(w & 1), c) + (halves << 1);
-}
+enum { OPENED = 24 };  // blocks of 32 that are open at a time: 15 kB of the stack
 
 INLINE v4f floats_of_halves(v4u h) {
   const v4f scaled = (v4f)((h & 0x7fff) << 13) * v4f_splat(0x1p112f);
@@ -30,61 +24,112 @@ typedef uint32_t word_anywhere __attribute__((aligned(1), may_alias));
 INLINE uint32_t word_at(const uint8_t *p) { return *(const word_anywhere *)p; }
 
 #if SIMD
-// The types that most files have: scales of four rows become floats together. `bytes_are` is what byte_dots says.
-INLINE v4f dots_of_common(int32_t type, int32_t bytes_are, const uint8_t *const *rows, const int8_t *x,
-                          const int8_t *rest, const float *scales, const float *sums, int32_t k) {
-  const int32_t bytes = blocks_bytes(type), head = type == BLOCKS_Q4_1 ? 4 : 2;
-  const uint8_t *w[4] = {rows[0], rows[1], rows[2], rows[3]};
+// Dot products of four rows' blocks with activations: in 16 bits, or with `bytes_are` that of byte_dots in two passes of
+// bytes, which must be exact.
+INLINE void dots_of_blocks(int32_t type, int32_t bytes_are, const uint8_t *const *w, const int8_t *x, const int8_t *rest,
+                           v4i dots[4]) {
+  v16s low, high, low_rest, high_rest;
+  v8s halves[4];
   const v16u flip = bytes_are == BYTES_SIGNED ? (v16u){0} : (v16u){0} + 128;
-  const float middle = type == BLOCKS_Q4_0 ? -8.0f : -(float)flip[0];
-  v4f acc[4] = {v4f_splat(0.0f), v4f_splat(0.0f), v4f_splat(0.0f), v4f_splat(0.0f)}, offsets = v4f_splat(0.0f);
-  NO_UNROLL for (int32_t at = 0; at < k / 32; at++, x += 32, rest += 32, scales++, sums += 2) {
-    const v4u heads = {word_at(w[0]), word_at(w[1]), word_at(w[2]), word_at(w[3])};
-    const v4f plain = floats_of_halves(heads & 0xffff), d = plain * v4f_load_splat(scales);
-    const v16s low = v16s_load(x), high = v16s_load(x + 16), low_rest = v16s_load(rest), high_rest = v16s_load(rest + 16);
-    UNROLL for (int32_t i = 0; i < 4; i++) {
-      v4i dot = v4i_splat(0);
-      if (type == BLOCKS_Q8_0) {
-        const v16u a = v16u_load(w[i] + head) ^ flip, b = v16u_load(w[i] + head + 16) ^ flip;
-        if (bytes_are == BYTES_INEXACT) {
-          dot = dot_halves(high, b, dot_halves(low, a, dot)) << 7;
-          dot = dot_halves(high_rest, b, dot_halves(low_rest, a, dot));
-        } else {
-          dot = v4i_dot4_i8(high, b, v4i_dot4_i8(low, a, dot)) << 7;
-          dot = v4i_dot4_i8(high_rest, b, v4i_dot4_i8(low_rest, a, dot));
-        }
+  if (bytes_are == BYTES_INEXACT) {
+    UNROLL for (int32_t i = 0; i < 4; i++) halves[i] = v8s_load(x + 16 * i);
+  } else {
+    low = v16s_load(x), high = v16s_load(x + 16), low_rest = v16s_load(rest), high_rest = v16s_load(rest + 16);
+  }
+  UNROLL for (int32_t i = 0; i < 4; i++) {
+    v4i dot = v4i_splat(0);
+    if (type == BLOCKS_Q8_0 && bytes_are == BYTES_INEXACT) {
+      UNROLL for (int32_t j = 0; j < 4; j++) {
+        dot += v4i_dot_i16(halves[j], (v8s)wasm_i16x8_load8x8(w[i] + 8 * j));
+      }
+    } else if (type == BLOCKS_Q8_0) {
+      const v16u a = v16u_load(w[i]) ^ flip, b = v16u_load(w[i] + 16) ^ flip;
+      dot = v4i_dot4_i8(high, b, v4i_dot4_i8(low, a, dot)) << 7;
+      dot = v4i_dot4_i8(high_rest, b, v4i_dot4_i8(low_rest, a, dot));
+    } else {
+      const v16u q = v16u_load(w[i]);
+      const v16u a = q & 15, b = (v16u)((v8u)q >> 4) & 15;  // engines have no instruction that shifts bytes
+      if (bytes_are == BYTES_INEXACT) {
+        dot = v4i_dot_i16(halves[0], (v8s)wasm_u16x8_extend_low_u8x16((v128_t)a));
+        dot += v4i_dot_i16(halves[1], (v8s)wasm_u16x8_extend_high_u8x16((v128_t)a));
+        dot += v4i_dot_i16(halves[2], (v8s)wasm_u16x8_extend_low_u8x16((v128_t)b));
+        dot += v4i_dot_i16(halves[3], (v8s)wasm_u16x8_extend_high_u8x16((v128_t)b));
       } else {
-        const v16u q = v16u_load(w[i] + head);
-        const v16u a = q & 15, b = (v16u)((v8u)q >> 4) & 15;  // engines have no instruction that shifts bytes
         dot = v4i_dot4_i8_i7(high, (v16s)b, v4i_dot4_i8_i7(low, (v16s)a, dot)) << 7;
         dot = v4i_dot4_i8_i7(high_rest, (v16s)b, v4i_dot4_i8_i7(low_rest, (v16s)a, dot));
       }
-      acc[i] = v4f_madd(v4f_from_i32(dot), v4f_lane(d, i), acc[i]);
+    }
+    dots[i] = dot;
+    PIN(dots[i]);
+  }
+}
+
+// The types that most files have: scales of four rows become floats together.
+INLINE v4f dots_of_common(int32_t type, int32_t bytes_are, const uint8_t *const *rows, const int8_t *x,
+                          const int8_t *rest, const float *scales, const float *sums, int32_t k) {
+  const int32_t bytes = blocks_bytes(type), head = type == BLOCKS_Q4_1 ? 4 : 2, step = bytes_are == BYTES_INEXACT ? 64 : 32;
+  const uint8_t *w[4] = {rows[0], rows[1], rows[2], rows[3]};
+  const float middle = type == BLOCKS_Q4_0 ? -8.0f : bytes_are == BYTES_UNSIGNED ? -128.0f : 0.0f;
+  v4f acc[4] = {v4f_splat(0.0f), v4f_splat(0.0f), v4f_splat(0.0f), v4f_splat(0.0f)}, offsets = v4f_splat(0.0f);
+  NO_UNROLL for (int32_t at = 0; at < k / 32; at++, x += step, rest += 32, scales++, sums += 2) {
+    const v4u heads = {word_at(w[0]), word_at(w[1]), word_at(w[2]), word_at(w[3])};
+    const v4f plain = floats_of_halves(heads & 0xffff), d = plain * v4f_load_splat(scales);
+    const uint8_t *from[4] = {w[0] + head, w[1] + head, w[2] + head, w[3] + head};
+    v4i dots[4];
+    dots_of_blocks(type, bytes_are, from, x, rest, dots);
+    UNROLL for (int32_t i = 0; i < 4; i++) {
+      acc[i] = v4f_madd(v4f_from_i32(dots[i]), v4f_lane(d, i), acc[i]);
       w[i] += bytes;
     }
     if (type == BLOCKS_Q4_1) {
       offsets = v4f_madd(floats_of_halves(heads >> 16), v4f_splat(sums[0] + sums[1]), offsets);
-    } else {
+    } else if (type != BLOCKS_Q8_0 || middle != 0.0f) {
       offsets = v4f_madd(plain, v4f_splat(middle * (sums[0] + sums[1])), offsets);
     }
   }
   return offsets + (v4f){v4f_sum(acc[0]), v4f_sum(acc[1]), v4f_sum(acc[2]), v4f_sum(acc[3])};
 }
+
+// 16 weights of a block that was opened.
+INLINE v4i dots_of_half(int32_t bytes_are, const uint8_t *q, const int8_t *x, const int8_t *rest) {
+  const v16s w = (v16s)v16u_load(q);
+  if (bytes_are != BYTES_INEXACT) return v4i_dot4_i8_i7(v16s_load(rest), w, v4i_dot4_i8_i7(v16s_load(x), w, v4i_splat(0)) << 7);
+  return v4i_dot_i16(v8s_load(x), (v8s)wasm_u16x8_extend_low_u8x16((v128_t)w)) +
+         v4i_dot_i16(v8s_load(x + 16), (v8s)wasm_u16x8_extend_high_u8x16((v128_t)w));
+}
+
+INLINE v4f dots_of_opened(int32_t type, int32_t bytes_are, const uint8_t *const *rows, const int8_t *x, const int8_t *rest,
+                          const float *scales, const float *sums, int32_t k) {
+  v4f result = v4f_splat(0.0f);
+  for (int32_t i = 0; i < 4; i++) {
+    v4f acc = v4f_splat(0.0f);
+    float offset = 0.0f;
+    NO_UNROLL for (int32_t at = 0; at < k / 32; at++) {
+      Block b;
+      blocks_open(type, rows[i], at, &b);
+      for (int32_t half = 0; half < 2; half++) {
+        const int32_t from = 32 * at + 16 * half;
+        const v4i dot = dots_of_half(bytes_are, b.q + 16 * half, x + (bytes_are == BYTES_INEXACT ? 2 : 1) * from, rest + from);
+        acc = v4f_madd(v4f_from_i32(dot), v4f_splat(b.d[half] * scales[at]), acc);
+        offset += b.m[half] * sums[2 * at + half];
+      }
+    }
+    result[i] = v4f_sum(acc) + offset;
+  }
+  return result;
+}
 #endif
 
-// One row times four rows of weights.
+// One row times four rows of weights; `bytes_are` is what byte_dots says.
 SMALL_PART v4f dots_of_one(int32_t type, int32_t bytes_are, const uint8_t *const *rows, const int8_t *x,
                            const int8_t *rest, const float *scales, const float *sums, int32_t k) {
 #if SIMD
   if (type == BLOCKS_Q4_0 || type == BLOCKS_Q4_1 || type == BLOCKS_Q8_0) {
-    if (type != BLOCKS_Q8_0 || bytes_are == BYTES_INEXACT) {
-      return dots_of_common(type, BYTES_INEXACT, rows, x, rest, scales, sums, k);
-    }
     return dots_of_common(type, bytes_are, rows, x, rest, scales, sums, k);
   }
-#endif
+  return dots_of_opened(type, bytes_are, rows, x, rest, scales, sums, k);
+#else
   v4f result = v4f_splat(0.0f);
-#if !SIMD
   (void)bytes_are;
   for (int32_t i = 0; i < 4; i++) {
     float sum = 0.0f;
@@ -101,74 +146,88 @@ SMALL_PART v4f dots_of_one(int32_t type, int32_t bytes_are, const uint8_t *const
   }
   return result;
 #endif
-  for (int32_t i = 0; i < 4; i++) {
-    v4f acc = v4f_splat(0.0f);
-    float offset = 0.0f;
-    NO_UNROLL for (int32_t at = 0; at < k / 32; at++) {
-      Block b;
-      blocks_open(type, rows[i], at, &b);
-      for (int32_t half = 0; half < 2; half++) {
-        const int32_t from = 32 * at + 16 * half;
-        const v16s w = (v16s)v16u_load(b.q + 16 * half);
-        const v4i upper = v4i_dot4_i8_i7(v16s_load(x + from), w, v4i_splat(0)) << 7;
-        const v4i dot = v4i_dot4_i8_i7(v16s_load(rest + from), w, upper);
-        acc = v4f_madd(v4f_from_i32(dot), v4f_splat(b.d[half] * scales[at]), acc);
-        offset += b.m[half] * sums[2 * at + half];
-      }
-    }
-    result[i] = v4f_sum(acc) + offset;
-  }
-  return result;
 }
 
 #if SIMD
-// 32 weights of four rows, in 16 bits: q[2j] has the weights 4j to 4j + 3 of rows 0 and 1, q[2j + 1] of rows 2 and 3.
+// 32 weights of eight rows, in 16 bits: q[2j] has the weights 2j and 2j + 1 of rows 0 to 3, q[2j + 1] of rows 4 to 7.
+// d and m: first of 16 weights, then of the others, each of rows 0 to 3 and 4 to 7.
 typedef struct {
-  v8s q[16];
-  v4f d[2], m[2];
+  v8s q[32];
+  v4f d[4], m[4];
 } Opened;
 
-INLINE v8s halves_of(v8s a, v8s b, int upper) {
-  return upper ? __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15)
-               : __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11);
-}
-
-INLINE void open_panel(int32_t type, const uint8_t *const *rows, int32_t from, int32_t count, Opened *to) {
-  for (int32_t at = 0; at < count; at++, to++) {
-    Block b[4];
-    UNROLL for (int32_t i = 0; i < 4; i++) blocks_open(type, rows[i], from + at, &b[i]);
-    UNROLL for (int32_t j = 0; j < 4; j++) {
-      v8s w[4];
-      UNROLL for (int32_t i = 0; i < 4; i++) w[i] = __builtin_convertvector(v8ub_load(b[i].q + 8 * j), v8s);
-      UNROLL for (int32_t i = 0; i < 4; i++) to->q[4 * j + i] = halves_of(w[i % 2 * 2], w[i % 2 * 2 + 1], i / 2);
-    }
-    UNROLL for (int32_t half = 0; half < 2; half++) {
-      to->d[half] = (v4f){b[0].d[half], b[1].d[half], b[2].d[half], b[3].d[half]};
-      to->m[half] = (v4f){b[0].m[half], b[1].m[half], b[2].m[half], b[3].m[half]};
-    }
+// 16 bytes of each of four rows, pair beside pair, into every second of 16 vectors.
+INLINE void open_pairs(v16u a, v16u b, v16u c, v16u d, v8s *to) {
+#define BESIDE(A, B, HALF) \
+  __builtin_shufflevector((v8u)A, (v8u)B, HALF, HALF + 8, HALF + 1, HALF + 9, HALF + 2, HALF + 10, HALF + 3, HALF + 11)
+  const v4u ab[2] = {(v4u)BESIDE(a, b, 0), (v4u)BESIDE(a, b, 4)}, cd[2] = {(v4u)BESIDE(c, d, 0), (v4u)BESIDE(c, d, 4)};
+#undef BESIDE
+  UNROLL for (int32_t i = 0; i < 2; i++) {
+    const v4u first = __builtin_shufflevector(ab[i], cd[i], 0, 4, 1, 5);
+    const v4u second = __builtin_shufflevector(ab[i], cd[i], 2, 6, 3, 7);
+    to[8 * i] = (v8s)wasm_u16x8_extend_low_u8x16((v128_t)first);
+    to[8 * i + 2] = (v8s)wasm_u16x8_extend_high_u8x16((v128_t)first);
+    to[8 * i + 4] = (v8s)wasm_u16x8_extend_low_u8x16((v128_t)second);
+    to[8 * i + 6] = (v8s)wasm_u16x8_extend_high_u8x16((v128_t)second);
   }
 }
 
-// Four rows times a panel: acc[i] are the sums of row i. With `halves` each 16 weights have a scale of their own.
+// A block of four rows, into every second vector of `to`. The types that most files have are opened without a detour.
+INLINE void open_four(int32_t type, const uint8_t *const *rows, int32_t at, v8s *q, v4f *d, v4f *m) {
+  v16u low[4], high[4];
+  if (type == BLOCKS_Q4_0 || type == BLOCKS_Q4_1 || type == BLOCKS_Q8_0) {
+    const int32_t bytes = blocks_bytes(type), head = type == BLOCKS_Q4_1 ? 4 : 2;
+    const uint8_t *p[4];
+    UNROLL for (int32_t i = 0; i < 4; i++) {
+      p[i] = rows[i] + at * bytes;
+      const v16u some = v16u_load(p[i] + head);
+      low[i] = type == BLOCKS_Q8_0 ? some ^ 128 : some & 15;
+      high[i] = type == BLOCKS_Q8_0 ? v16u_load(p[i] + head + 16) ^ 128 : (v16u)((v8u)some >> 4) & 15;
+    }
+    const v4u heads = {word_at(p[0]), word_at(p[1]), word_at(p[2]), word_at(p[3])};
+    d[0] = d[2] = floats_of_halves(heads & 0xffff);
+    m[0] = m[2] = type == BLOCKS_Q4_1 ? floats_of_halves(heads >> 16) : d[0] * (type == BLOCKS_Q8_0 ? -128.0f : -8.0f);
+  } else {
+    Block b[4];
+    UNROLL for (int32_t i = 0; i < 4; i++) {
+      blocks_open(type, rows[i], at, &b[i]);
+      low[i] = v16u_load(b[i].q);
+      high[i] = v16u_load(b[i].q + 16);
+    }
+    UNROLL for (int32_t half = 0; half < 2; half++) {
+      d[2 * half] = (v4f){b[0].d[half], b[1].d[half], b[2].d[half], b[3].d[half]};
+      m[2 * half] = (v4f){b[0].m[half], b[1].m[half], b[2].m[half], b[3].m[half]};
+    }
+  }
+  open_pairs(low[0], low[1], low[2], low[3], q);
+  open_pairs(high[0], high[1], high[2], high[3], q + 16);
+}
+
+INLINE void open_panel(int32_t type, const uint8_t *const *rows, int32_t from, int32_t count, Opened *to) {
+  NO_UNROLL for (int32_t at = 0; at < count; at++, to++) {
+    NO_UNROLL for (int32_t i = 0; i < 2; i++) open_four(type, rows + 4 * i, from + at, to->q + i, to->d + i, to->m + i);
+  }
+}
+
+// Four rows times a panel, added to y [4][8]. With `halves` each 16 weights have a scale of their own.
 INLINE void dots_of_four(int halves, const Opened *w, const int16_t *const *x, const float *const *scales,
-                         const float *const *sums, int32_t blocks, v4f acc[4]) {
+                         const float *const *sums, int32_t blocks, float *y) {
   const int16_t *x0 = x[0], *x1 = x[1], *x2 = x[2], *x3 = x[3];
-  v4f a0 = v4f_splat(0.0f), a1 = a0, a2 = a0, a3 = a0;
   NO_UNROLL for (int32_t at = 0; at < blocks; at++, w++) {
     UNROLL for (int32_t part = 0; part < (halves ? 2 : 1); part++) {
       v4i s0 = v4i_splat(0), s1 = s0, s2 = s0, s3 = s0, t0 = s0, t1 = s0, t2 = s0, t3 = s0;
-      const v8s *q = w->q + 8 * part;
-      UNROLL for (int32_t j = 0; j < (halves ? 4 : 8); j++) {
+      const v8s *q = w->q + 16 * part;
+      UNROLL for (int32_t j = 0; j < (halves ? 8 : 16); j++) {
         PIN(q);
-        const v8s upper = q[0], lower = q[1];
-        q += 2;
-#define ROW(I)                                                      \
-  {                                                                 \
-    PIN(x##I);                                                      \
-    const v8s four = (v8s)wasm_v128_load64_splat(x##I);             \
-    x##I += 4;                                                      \
-    s##I += v4i_dot_i16(four, upper);                               \
-    t##I += v4i_dot_i16(four, lower);                               \
+        const v8s left = q[2 * j], right = q[2 * j + 1];
+#define ROW(I)                                                                        \
+  {                                                                                   \
+    PIN(x##I);                                                                        \
+    const v8s pair = (v8s)wasm_v128_load32_splat(x##I + 16 * part + 2 * j);           \
+    s##I += v4i_dot_i16(pair, left);                                                  \
+    t##I += v4i_dot_i16(pair, right);                                                 \
+    PIN(s##I);                                                                        \
+    PIN(t##I);                                                                        \
   }
         ROW(0)
         ROW(1)
@@ -176,18 +235,22 @@ INLINE void dots_of_four(int halves, const Opened *w, const int16_t *const *x, c
         ROW(3)
 #undef ROW
       }
-      const v4f d = w->d[part], m = w->m[part];
-#define END(I)                                                                                       \
-  s##I = __builtin_shufflevector(s##I, t##I, 0, 2, 4, 6) + __builtin_shufflevector(s##I, t##I, 1, 3, 5, 7); \
-  a##I = v4f_madd(v4f_from_i32(s##I) * d, v4f_load_splat(scales[I] + at), a##I);                     \
-  a##I = v4f_madd(m, v4f_splat(halves ? sums[I][2 * at + part] : sums[I][2 * at] + sums[I][2 * at + 1]), a##I)
-      END(0);
-      END(1);
-      END(2);
-      END(3);
+#define END(I)                                                                                                   \
+  {                                                                                                              \
+    const v4f scale = v4f_load_splat(scales[I] + at);                                                            \
+    const v4f sum = v4f_splat(halves ? sums[I][2 * at + part] : sums[I][2 * at] + sums[I][2 * at + 1]);          \
+    const v4f with_left = v4f_madd(w->m[2 * part], sum, v4f_load(y + 8 * I));                                    \
+    v4f_store(y + 8 * I, v4f_madd(v4f_from_i32(s##I) * w->d[2 * part], scale, with_left));                       \
+    const v4f with_right = v4f_madd(w->m[2 * part + 1], sum, v4f_load(y + 8 * I + 4));                           \
+    v4f_store(y + 8 * I + 4, v4f_madd(v4f_from_i32(t##I) * w->d[2 * part + 1], scale, with_right));              \
+  }
+      END(0)
+      END(1)
+      END(2)
+      END(3)
 #undef END
     }
+    x0 += 32, x1 += 32, x2 += 32, x3 += 32;
   }
-  acc[0] = a0, acc[1] = a1, acc[2] = a2, acc[3] = a3;
 }
 #endif

@@ -6,13 +6,13 @@
 //   bias      [n], or 0        residual, y  [rows, n]; the residual may be y, or 0
 //   place     its second number says how many rows count, the others become 0; no place = all
 //
-// Needs: k % 32 == 0, of K types k % 256 == 0. Units: panels of BLOCKS_PANEL rows of w.
+// Needs: k % 32 == 0, of K types k % 256 == 0. Units: panels of BLOCKS_PANEL rows of w, for several rows BLOCKS_WIDE.
 #include "block_dots.h"
 
-enum { PANEL = BLOCKS_PANEL };
+enum { PANEL = BLOCKS_PANEL, WIDE = BLOCKS_WIDE };
 
 typedef struct {
-  const int8_t *q, *rest;      // [rows, k], high and low bytes; q of several rows: 16 bits each
+  const int8_t *q, *rest;      // [rows, k], high and low bytes; or q in 16 bits, see q8_block_rows.c
   const float *scales, *sums;  // [rows, k/32], [rows, k/16]
   int32_t bytes_are;           // what byte_dots says of this processor
 } Rounded;
@@ -41,9 +41,9 @@ static __attribute__((noinline)) SMALL void product_of_floats(const float *x, co
 
 #if SIMD
 #define ONE(TYPE) \
-  case TYPE: return dots_of_one(TYPE, x.bytes_are, w, x.q, x.rest, x.scales, x.sums, k)
+  case TYPE: return dots_of_one(TYPE, bytes_are, w, x.q, x.rest, x.scales, x.sums, k)
 
-INLINE v4f one_row(const uint8_t *const *w, Rounded x, int32_t k, int32_t type) {
+INLINE v4f one_row_of(int32_t bytes_are, const uint8_t *const *w, Rounded x, int32_t k, int32_t type) {
   switch (type) {
     ONE(BLOCKS_Q4_0);
     ONE(BLOCKS_Q5_0);
@@ -52,14 +52,20 @@ INLINE v4f one_row(const uint8_t *const *w, Rounded x, int32_t k, int32_t type) 
     ONE(BLOCKS_Q4_K);
     ONE(BLOCKS_Q5_K);
     ONE(BLOCKS_Q6_K);
-    default: return dots_of_one(BLOCKS_Q4_1, x.bytes_are, w, x.q, x.rest, x.scales, x.sums, k);
+    default: return dots_of_one(BLOCKS_Q4_1, bytes_are, w, x.q, x.rest, x.scales, x.sums, k);
   }
 }
 
-// Some rows: the panel's weights are opened once, laid out four rows side by side.
+INLINE v4f one_row(const uint8_t *const *w, Rounded x, int32_t k, int32_t type) {
+  if (x.bytes_are == BYTES_INEXACT) return one_row_of(BYTES_INEXACT, w, x, k, type);
+  return one_row_of(x.bytes_are, w, x, k, type);
+}
+
+// Some rows: the panel's weights are opened once, laid out eight rows side by side. y [rows, WIDE]; whole fours of rows.
 static __attribute__((noinline)) void many_rows(Rounded x, const uint8_t *const *w, float *y, int32_t rows, int32_t k,
-                                                int32_t n, int32_t type, int32_t count) {
+                                                int32_t type) {
   Opened opened[OPENED];
+  for (int32_t i = 0; i < (rows + 3) / 4 * 4 * WIDE; i += 4) v4f_store(y + i, v4f_splat(0.0f));
   for (int32_t from = 0; from < k / 32; from += OPENED) {
     const int32_t blocks = k / 32 - from < OPENED ? k / 32 - from : OPENED;
     open_panel(type, w, from, blocks, opened);
@@ -72,16 +78,10 @@ static __attribute__((noinline)) void many_rows(Rounded x, const uint8_t *const 
         scales[i] = x.scales + row * (k / 32) + from;
         sums[i] = x.sums + row * (k / 16) + 2 * from;
       }
-      v4f acc[4];
       if (type == BLOCKS_Q6_K) {
-        dots_of_four(1, opened, q, scales, sums, blocks, acc);
+        dots_of_four(1, opened, q, scales, sums, blocks, y + r * WIDE);
       } else {
-        dots_of_four(0, opened, q, scales, sums, blocks, acc);
-      }
-      for (int32_t i = 0; i < 4 && r + i < rows; i++) {
-        float *to = y + (r + i) * n;
-        if (from) acc[i] += v4f_load_lanes(to, count);
-        v4f_store_lanes(to, acc[i], count);
+        dots_of_four(0, opened, q, scales, sums, blocks, y + r * WIDE);
       }
     }
   }
@@ -101,29 +101,34 @@ SMALL void f32_block_product(const void *x, const uint8_t *w, const float *bias,
   const int32_t bytes = blocks_row_bytes(type, k);
   int32_t some = rows;
   if (place && place[1] < rows) some = place[1] > 0 ? place[1] : 0;
+  const int32_t width = rows > 1 ? WIDE : PANEL;
   for (int32_t panel = begin; panel < end; panel++) {
-    const int32_t first = panel * PANEL, count = n - first < PANEL ? n - first : PANEL;
-    const uint8_t *of[PANEL];
-    for (int32_t i = 0; i < PANEL; i++) of[i] = w + (first + (i < count ? i : count - 1)) * bytes;
-    float sums[BLOCKS_MAX_ROWS * PANEL];
+    const int32_t first = panel * width, count = n - first < width ? n - first : width;
+    const uint8_t *of[WIDE];
+    for (int32_t i = 0; i < width; i++) of[i] = w + (first + (i < count ? i : count - 1)) * bytes;
+    float sums[BLOCKS_MAX_ROWS * WIDE];
     if (blocks_are_floats(type)) {
-      product_of_floats(x, of, sums, some, k, PANEL, type, count);
+      product_of_floats(x, of, sums, some, k, width, type, count);
 #if SIMD
     } else if (rows > 1) {
-      many_rows(rounded, of, sums, some, k, PANEL, type, PANEL);
+      many_rows(rounded, of, sums, some, k, type);
 #endif
     } else {
       for (int32_t r = 0; r < some; r++) {
         const Rounded row = {
             q + r * k, rounded.rest + r * k, scales + r * (k / 32), rounded.sums + r * (k / 16), rounded.bytes_are,
         };
-        v4f_store(sums + r * PANEL, one_row(of, row, k, type));
+        for (int32_t i = 0; i < width; i += PANEL) v4f_store(sums + r * width + i, one_row(of + i, row, k, type));
       }
     }
     for (int32_t r = 0; r < rows; r++) {
-      for (int32_t i = 0; i < count; i++) {
-        const float more = (bias ? bias[first + i] : 0.0f) + (residual ? residual[r * n + first + i] : 0.0f);
-        y[r * n + first + i] = r < some ? sums[r * PANEL + i] + more : 0.0f;
+      float *to = y + r * n + first;
+      for (int32_t i = 0; i < count; i += 4) {
+        const int32_t lanes = count - i < 4 ? count - i : 4;
+        v4f sum = r < some ? v4f_load(sums + r * width + i) : v4f_splat(0.0f);
+        if (r < some && bias) sum += v4f_load_lanes(bias + first + i, lanes);
+        if (r < some && residual) sum += v4f_load_lanes(residual + r * n + first + i, lanes);
+        v4f_store_lanes(to + i, sum, lanes);
       }
     }
   }

@@ -1,6 +1,6 @@
 // Rows rounded to 15 bits, each 32 elements by a scale of their own: the activations of a product with blocks. An
-// element is q * scale. With SIMD several rows hold q in 16 bits; else q is 128 * high + low, where high is -127 to 127
-// and low -64 to 63.
+// element is q * scale. With SIMD q has 16 bits where there are several rows, or no exact products of bytes; else q is
+// 128 * high + low, where high is -127 to 127 and low -64 to 63.
 //
 //   x      [rows, k]  read, k = 32 * blocks
 //   y      written: [rows, k] of 16 bits, or [rows, k] high bytes and [rows, k] low ones; [rows, k/32] float scales;
@@ -8,6 +8,7 @@
 //   place  its second number says how many rows count; 0 = all
 //
 // Needs: x and y do not overlap. Units: rows.
+#include "dots.h"
 #include "lanes.h"
 #include "small.h"
 
@@ -15,6 +16,9 @@ SMALL void q8_block_rows(const float *restrict x, const int32_t *place, int8_t *
                    int32_t begin, int32_t end) {
   int8_t *low = y + 32 * rows * blocks;
   float *scales = (float *)(y + 64 * rows * blocks), *sums = scales + rows * blocks;
+#if SIMD
+  const int32_t wide = rows > 1 || byte_dots() == BYTES_INEXACT;
+#endif
   if (place && place[1] < end) end = place[1] > begin ? place[1] : begin;
   for (int32_t at = begin * blocks; at < end * blocks; at++) {
     const float *from = x + 32 * at;
@@ -34,7 +38,7 @@ SMALL void q8_block_rows(const float *restrict x, const int32_t *place, int8_t *
       for (int32_t i = 0; i < 4; i++) {
         q[i] = v4i_from_f32(v4f_round_even(v4f_load(from + 16 * half + 4 * i) * inverse));
       }
-      if (rows > 1) {
+      if (wide) {
         int16_t *to = (int16_t *)y + 32 * at + 16 * half;
         v8s_store(to, v8s_narrow(q[0], q[1]));
         v8s_store(to + 8, v8s_narrow(q[2], q[3]));

@@ -89,7 +89,9 @@ def test_a_conversation_that_others_interrupted_goes_back_to_its_beginning(saved
     generator = opened()
     chat, other = generator.conversation(), generator.conversation()
     begin, more = generator.words("wo ab"), generator.words("hello hello ab wo l")
-    alone = run(generator.conversation().logits(begin)).tolist()
+    undisturbed = generator.conversation()
+    run(undisturbed.read(begin[:-1]))
+    alone = run(undisturbed.logits(begin[-1:])).tolist()  # in the same steps: others round a little otherwise
     run(chat.read([*begin[:-1], *more]))
     run(other.read(more))
     chat.back_to(len(begin) - 1)
@@ -113,3 +115,21 @@ def test_together_each_weight_is_read_once_a_word() -> None:
     counts = [Counter(node.op.name for node in part) for part in (graph.nodes[:first], graph.nodes[first:second])]
     assert counts[0]["block_matmul"] == counts[1]["block_matmul"] == 2 * 7 + 1
     assert counts[1]["cached_attention"] == 3 * counts[0]["cached_attention"]
+
+
+def test_a_conversation_that_nobody_has_is_not_put_aside() -> None:
+    generator = opened()
+    taken = []
+
+    async def taken_out(count: int) -> list[bytes]:
+        taken.append(count)
+        return []
+
+    generator.model.taken_out = taken_out  # type: ignore[method-assign]
+    run(generator.conversation().read(generator.words("wo ab")))
+    held = generator.conversation()
+    run(held.read(generator.words("wo ab l")))
+    assert taken == []
+    run(generator.conversation().read(generator.words("l")))
+    assert taken == [len(held.words)]
+    generator.close()

@@ -104,7 +104,7 @@ class Conversation:
         holder = self.model.holder
         if holder is self:
             return
-        if isinstance(holder, Conversation):
+        if holder is not None:
             await holder._put_aside()
         if self._aside is not None and self.words:
             await self.model.put_back(self._aside, self._filled)

@@ -8,6 +8,7 @@ import struct
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
+from weakref import ReferenceType
 
 from webinfer.backends import registry
 from webinfer.backends.base import Arriving, BuildOptions, Executor, LastOutput, MemoryReport
@@ -62,7 +63,7 @@ class LanguageModel:
         self._executor: Executor | None = executor
         self.lock = asyncio.Lock()
         self._drawn = ""  # the output of the last step that names a word
-        self.holder: object | None = None  # the conversation whose keys and values are in the cache
+        self._holder: ReferenceType[Any] | None = None
         self.slots_lock = asyncio.Lock()  # of the caches behind the first one, which conversations together have
 
     @classmethod
@@ -106,6 +107,15 @@ class LanguageModel:
 
         executor, choice, rows = await _built(weights.name, graph, host, backend, options)
         return cls(weights.name, architecture, tokenizer, template, executor, host, context, choice, rows, together)
+
+    @property
+    def holder(self) -> Any:
+        """The conversation whose keys and values are in the cache; None if nobody has it any more."""
+        return None if self._holder is None else self._holder()
+
+    @holder.setter
+    def holder(self, conversation: Any) -> None:
+        self._holder = None if conversation is None else ReferenceType(conversation)
 
     @property
     def executor(self) -> Executor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from webinfer.backends.wasm.builder import Builder, Lower
-from webinfer.backends.wasm.kernel_constants import ATTENTION_CACHED_ROWS, BLOCKS_PANEL, VECTOR_LANES
+from webinfer.backends.wasm.kernel_constants import ATTENTION_CACHED_ROWS, BLOCKS_PANEL, BLOCKS_WIDE, VECTOR_LANES
 from webinfer.graph.ir import Node, Op, Value
 from webinfer.ops import language as ops
 from webinfer.plan.blocks import Arguments, Ref
@@ -23,7 +23,7 @@ def _block_matmul(node: Node, builder: Builder) -> None:
         "f32_block_product",
         x=given, w=builder.ref(w), bias=builder.optional_ref(node.optional_input(2)),
         residual=builder.optional_ref(node.optional_input(3)), y=builder.ref(y), place=place, rows=rows, k=k,
-        n=w.type.shape[0], type=int(type), units=-(-w.type.shape[0] // BLOCKS_PANEL),
+        n=w.type.shape[0], type=int(type), units=-(-w.type.shape[0] // (BLOCKS_PANEL if rows == 1 else BLOCKS_WIDE)),
     )  # fmt: skip
     builder.because(f"weights stay in blocks of {type.name}, {builder.isa} build")
 
