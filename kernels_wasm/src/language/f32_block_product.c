@@ -7,7 +7,7 @@
 //   place     its second number says how many rows count, the others become 0; no place = all
 //
 // Needs: k % 32 == 0, of K types k % 256 == 0. Units: panels of BLOCKS_PANEL rows of w, for several rows BLOCKS_WIDE.
-#include "block_dots.h"
+#include "block_panel.h"
 
 enum { PANEL = BLOCKS_PANEL, WIDE = BLOCKS_WIDE };
 
