@@ -3,12 +3,38 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import pytest
+
+from build_scripts.paths import BENCHMARKS
+from build_scripts.site.rivals import SCRIPTS
+from build_scripts.site.serving import running_server
 from e2e_tests.pages import DemoPage
+from server.settings import Settings
 
 Demo = Callable[..., DemoPage]
+FORGETFUL = """
+export const start = async () => ({
+  files: () => ({}),
+  load: async () => { throw new Error("it reads nothing today"); },
+});
+"""
+READER = """
+export const start = async ({ threads, backend }) => ({
+  files: ({ files }) => ({ model: Object.values(files)[0] }),
+  load: async (model, { model: bytes }) => ({
+    note: `${backend} ${threads}`,
+    async run([x]) {
+      await new Promise((resolve) => setTimeout(resolve, 1));
+      return [{ name: "sum", data: x.map((value) => value + bytes.byteLength) }];
+    },
+  }),
+});
+"""
 
 
 def ready(demo: Demo, query: str) -> DemoPage:
@@ -61,3 +87,35 @@ def test_a_measurement_is_stopped_and_what_is_no_result_is_refused(demo: Demo) -
     page.page.locator("#file").set_input_files({"name": "r.json", "mimeType": "application/json", "buffer": good})
     page.wait_for("chart", lambda: "<b>x</b>" in (page.page.locator("#chart").text_content() or ""))  # no element
     assert page.error is None
+
+
+@pytest.fixture
+def rivals(tmp_path: Path) -> Path:
+    """A folder of rivals whose systems are the test's own: their page scripts are those of `bench`."""
+    (tmp_path / "systems").mkdir()
+    for name in SCRIPTS:
+        shutil.copyfile(BENCHMARKS / "page" / name, tmp_path / name)
+    (tmp_path / "systems" / "litertjs.js").write_text(READER)
+    (tmp_path / "systems" / "tfjs.js").write_text(FORGETFUL)
+    (tmp_path / "x.bin").write_bytes(bytes(16))
+    given = {"name": "x", "dtype": "float32", "shape": [4], "file": "x.bin"}
+    model = {"format": "tflite", "files": {"m": "x.bin"}, "tfjs": {"graph": "x.bin"}, "inputs": [given], "outputs": []}
+    facts = {"systems": {"litertjs": "Reader", "tfjs": "Forgetful"}, "models": {"blazeface_short_range": model}}
+    (tmp_path / "rivals.json").write_text(json.dumps(facts))
+    return tmp_path
+
+
+def test_rivals_take_turns_and_one_that_fails_has_a_row(demo: Demo, rivals: Path) -> None:
+    with running_server(Settings(rivals=str(rivals))) as address:
+        page = demo("?models=blazeface_short_range&backends=wasm&rounds=5", path="/benchmark", address=address)
+        page.wait_for("engine", lambda: page.page.locator("#start").get_attribute("aria-disabled") == "false")
+        assert page.page.locator("#rivals input:checked").count() == 2
+        page.page.locator("#start").click()
+        result: dict[str, Any] = page.wait_for("result", lambda: page._dataset("webinferBenchmark"))
+    rows = {row["backend"]: row for row in result["rows"]}
+    assert result["whole"]
+    assert rows.keys() == {"wasm", "litertjs wasm", "tfjs wasm"}
+    assert rows["tfjs wasm"]["error"] == "it reads nothing today"
+    assert rows["litertjs wasm"].get("runs", 0) >= 5, rows["litertjs wasm"]
+    assert rows["litertjs wasm"]["least"] <= rows["litertjs wasm"]["median"]
+    assert "Reader, WASM" in page.text("#table")

@@ -1,5 +1,7 @@
 """Puts the server together."""
 
+from pathlib import Path
+
 from fastapi import FastAPI
 
 from server.manifest import read_manifest
@@ -9,6 +11,7 @@ from server.routes_api import api_routes
 from server.routes_assets import asset_routes
 from server.routes_docs import docs_routes
 from server.routes_pages import page_routes
+from server.routes_rivals import rivals_routes
 from server.settings import Settings
 from server.studio import read_studio
 
@@ -26,6 +29,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.include_router(asset_routes(manifest, settings))
     app.include_router(api_routes(manifest, settings))
     app.include_router(page_routes(manifest, settings, studio))
+    if settings.rivals:
+        app.include_router(rivals_routes(Path(settings.rivals)))
     if settings.lab:
         from server.lab.routes import lab_routes  # needs SQLAlchemy, which other servers do without
 

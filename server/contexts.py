@@ -69,6 +69,7 @@ class PageView:
     page: Page
     groups: Mapping[str, Sequence[TaskView]]  # all demos, in the order of their table
     backends: Sequence[Mapping[str, str]]
+    rivals: str  # address of what is known of runtimes of others, or ""
     manifest: Markup
 
 
@@ -115,13 +116,15 @@ def _missing(manifest: Manifest, models: Sequence[str]) -> tuple[set[str], set[s
     return missing, {page["late"][file] for file in missing if file in page["late"]}
 
 
-def page_view(manifest: Manifest, studio: Studio, page: Page, views: Sequence[TaskView], data: Markup) -> PageView:
+def page_view(
+    manifest: Manifest, studio: Studio, page: Page, views: Sequence[TaskView], rivals: str, data: Markup
+) -> PageView:
     """The context of a page that is no demo, with those of all demos and the site's island."""
     groups = dict[str, list[TaskView]]()
     for view in views:
         groups.setdefault(view.demo.group, []).append(view)
     frame = frame_of(manifest, studio, page.address)
-    return PageView(frame, page, groups, manifest.public["page"]["backends"], data)
+    return PageView(frame, page, groups, manifest.public["page"]["backends"], rivals, data)
 
 
 def island(manifest: Manifest, settings: Settings) -> Markup:

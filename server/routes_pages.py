@@ -5,6 +5,7 @@ from fastapi import APIRouter, Request, Response
 from server.contexts import island, page_view, task_view
 from server.manifest import Manifest
 from server.pages import PageRenderer, page_response
+from server.routes_rivals import INDEX
 from server.settings import Settings
 from server.studio import Studio
 
@@ -13,11 +14,11 @@ def application_pages(manifest: Manifest, settings: Settings, studio: Studio) ->
     """Each demo's page, and each that is none, by its address."""
     render = PageRenderer(settings)
     data = island(manifest, settings)
-    fetches = bool(settings.fetch_models)
+    fetches, rivals = bool(settings.fetch_models), INDEX if settings.rivals else ""
     views = [task_view(manifest, studio, demo, data, fetches) for demo in studio.demos]
     bodies = {view.demo.address: render("task.html", view) for view in views}
     for page in studio.pages:
-        bodies[page.address] = render(f"{page.slug}.html", page_view(manifest, studio, page, views, data))
+        bodies[page.address] = render(f"{page.slug}.html", page_view(manifest, studio, page, views, rivals, data))
     return bodies
 
 

@@ -52,8 +52,10 @@ class ModelEntry:
         return {key: value for key, value in asdict(self).items() if key != "arrays"}
 
 
-def prepare(source: Source, site: Path, judge: Any = None, packaged: bool = False) -> ModelEntry:
-    """Writes the model, its inputs, its reference outputs and its other forms into the site."""
+def prepare(
+    source: Source, site: Path, judge: Any = None, packaged: bool = False, reference: bool = True
+) -> ModelEntry:
+    """Writes the model, its inputs, its reference outputs, if any are asked for, and its other forms into the site."""
     name, path, files = source.name, source.path, source.files()
     for folder in ("models", "data"):
         (site / folder).mkdir(parents=True, exist_ok=True)
@@ -67,7 +69,8 @@ def prepare(source: Source, site: Path, judge: Any = None, packaged: bool = Fals
         raise BuildError(f"{path.name}: neither LiteRT ({native_why}) nor webinfer ({why}) reads it")
     arrays = [_random_array(name, i, dtype, shape) for i, (_, dtype, shape) in enumerate(specs)]
     names = [spec[0] for spec in specs]
-    results = _reference(native, graph, source, dict(zip(names, arrays, strict=True)), judge)
+    given = dict(zip(names, arrays, strict=True))
+    results = _reference(native, graph, source, given, judge) if reference else []
     inputs = [_write(site, f"{name}.in{i}", names[i], array) for i, array in enumerate(arrays)]
     outputs = [_write(site, f"{name}.out{i}", *result) for i, result in enumerate(results)]
     entry = ModelEntry(

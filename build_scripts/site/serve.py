@@ -28,12 +28,19 @@ def run(argv: list[str]) -> int:
     secure = "PEM file: serve over HTTPS, without which other devices have no WebGPU and no threads"
     parser.add_argument("--certificate", type=Path, help=secure)
     parser.add_argument("--key", type=Path, help="PEM file of the certificate's key, if it is a file of its own")
+    beside = "the page /benchmark also measures LiteRT.js, ONNX Runtime Web and TensorFlow.js (from npm, 200 MB)"
+    parser.add_argument("--rivals", action="store_true", help=beside)
     parser.add_argument("--not-isolated", action="store_true", help="serve without the isolation headers")
     options = parser.parse_args(argv)
     if options.lab:
         ensure_groups(("lab",))
     settings = settings_of(options)
     set_up()
+    if options.rivals:
+        ensure_groups(("native", "test"))
+        from build_scripts.site.rivals import rivals_folder
+
+        settings = replace(settings, rivals=str(rivals_folder()))
     return serve(options.port, settings, options.host, options.certificate, options.key)
 
 

@@ -3,6 +3,7 @@
 import { keepInAddress } from "./address.js";
 import { chart, numbers } from "./benchmark_chart.js";
 import { fromLink, fromText, resultOf, toLink } from "./benchmark_result.js";
+import { readRivals } from "./benchmark_rivals.js";
 import { Measurement } from "./benchmark_runs.js";
 import { byId, bytes, download, el, say } from "./dom.js";
 import { knownModels, showWork, startEngine } from "./engine_page.js";
@@ -13,6 +14,8 @@ const parameters = new URLSearchParams(location.search);
 
 const { calls, troubles, settings, site, begin } = await startEngine({ started, lost });
 const titles = Object.fromEntries(site.page.backends.slice(1).map(({ name, title }) => [name, title]));
+const rivals = await readRivals(root.dataset.rivals).catch((error) => fail(error) ?? null);
+Object.assign(titles, rivals?.titles(titles));
 const shown = { own: kept(), other: null };
 let measurement = null;
 let device = "";
@@ -26,7 +29,9 @@ function kept() {
 }
 
 const ticked = (selector) => [...document.querySelectorAll(`${selector} input:checked`)].map(({ value }) => value);
-const fail = (error) => troubles.show({ code: error.code ?? "page", message: error.message });
+function fail(error) {
+  troubles.show({ code: error.code ?? "page", message: error.message });
+}
 
 // ----- what to measure
 
@@ -40,6 +45,7 @@ function offerModels() {
   byId("models").replaceChildren(...rows);
   const backends = parameters.get("backends")?.split(",");
   if (backends) for (const box of document.querySelectorAll("#backends input")) box.checked = backends.includes(box.value);
+  rivals?.offer(parameters.get("rivals")?.split(","));
   const rounds = [...byId("rounds").options].find(({ value }) => value === parameters.get("rounds"));
   if (rounds) rounds.selected = true;
 }
@@ -47,7 +53,7 @@ function offerModels() {
 function keepChoice() {
   const all = (selector) => document.querySelectorAll(`${selector} input`).length;
   const own = (selector) => (ticked(selector).length === all(selector) ? null : ticked(selector).join(","));
-  keepInAddress({ models: ticked("#models").join(","), backends: own("#backends"), rounds: byId("rounds").value === "15" ? null : byId("rounds").value });
+  keepInAddress({ models: ticked("#models").join(","), backends: own("#backends"), rivals: own("#rivals"), rounds: byId("rounds").value === "15" ? null : byId("rounds").value });
 }
 
 // ----- the measurement
@@ -67,7 +73,8 @@ async function measure() {
       show();
     },
   };
-  measurement = new Measurement(calls, on);
+  const beside = (model) => rivals?.on(model, ticked("#rivals"), backends) ?? [];
+  measurement = new Measurement(calls, on, beside);
   busy(true);
   try {
     const whole = await measurement.run(models, backends, rounds);
@@ -139,6 +146,7 @@ async function readLink() {
 // ----- the page
 
 function started(capabilities) {
+  if (rivals) rivals.threads = Number(capabilities.find(({ name }) => name === "threads")?.value) || 1;
   const gpu = capabilities.find(({ name }) => /webgpu/i.test(name));
   const system = navigator.userAgentData?.platform || navigator.platform || "unknown system";
   const browser = navigator.userAgentData?.brands?.findLast(({ brand }) => !/not/i.test(brand))?.brand ?? /(Firefox|Version)\/[\d.]+/.exec(navigator.userAgent)?.[0] ?? "a browser";
@@ -154,7 +162,7 @@ function lost(error) {
 offerModels();
 byId("start").addEventListener("click", measure);
 byId("stop").addEventListener("click", () => measurement?.stop());
-for (const id of ["models", "backends", "rounds"]) byId(id).addEventListener("change", keepChoice);
+for (const id of ["models", "backends", "rivals", "rounds"]) byId(id)?.addEventListener("change", keepChoice);
 byId("copy").addEventListener("click", copy);
 byId("save").addEventListener("click", () => download("webinfer-benchmark.json", [JSON.stringify(shown.own, null, 1)], "application/json"));
 byId("open").addEventListener("click", () => byId("file").click());

@@ -6,6 +6,7 @@ import { el, milliseconds, short, svg, table } from "./dom.js";
 const BAR = 16;
 const GAP = 5;
 const HEAD = 24;
+const COLOURS = 7; // of the style sheet
 
 const named = (model) => model.replaceAll("_", " ");
 
@@ -28,7 +29,7 @@ export function grouped(own, other) {
 export function chart(own, other, titles, width) {
   const names = Object.keys(titles);
   const groups = grouped(own, other);
-  const label = Math.max(own ? 72 : 120, ...(own?.rows ?? []).map(({ title = "" }) => Math.min(7.5 * title.length + 16, width / 2.5)));
+  const label = Math.max(own ? 72 : 120, ...(own?.rows ?? []).map(({ title, backend }) => Math.min(7.5 * (title ?? titles[backend] ?? backend).length + 16, width / 2.5)));
   const whole = width - label - 90;
   const made = svg("svg", { width, role: "img", class: "bars" });
   made.append(svg("defs", {}, svg("pattern", { id: "hatch", width: 5, height: 5, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" }, svg("rect", { width: 2.4, height: 5, class: "hatch" }))));
@@ -44,7 +45,7 @@ export function chart(own, other, titles, width) {
       const below = row.whose === "other" && rows.some((one) => one.whose === "own" && one.backend === row.backend);
       made.append(text(label - 8, y + 12.5, below ? "other’s" : title, "label"));
       if (row.error) made.append(text(label, y + 12.5, "cannot run", "value"));
-      else made.append(...bar(row, label, y, whole / longest, Math.max(names.indexOf(row.backend), 0)));
+      else made.append(...bar(row, label, y, whole / longest, Math.max(names.indexOf(row.backend), 0) % COLOURS));
       words.push(`${named(model)} on ${title}: ${row.error ? "cannot run" : milliseconds(row.median)}`);
       y += BAR + GAP;
     }

@@ -2,12 +2,22 @@
 // that ran on it, and which models cannot be had.
 
 import { remembered } from "./ran_here.js";
-import { viewOn } from "./view.js";
+import { drawWhole, viewOn } from "./view.js";
 
 const root = document.documentElement;
 const cards = [...document.querySelectorAll("[data-demo]")];
 const recorded = await fetch(root.dataset.recorded).then((answer) => answer.json());
 const drawers = new Map(); // URL -> promise of a module
+const AROUND = 0.3; // of a thing's size, beside it, where it is shown from close by
+
+/** The part of a picture around all boxes of what was found. */
+function around(found) {
+  const boxes = found.map(({ box }) => box);
+  const [left, top] = [Math.min(...boxes.map((box) => box.left)), Math.min(...boxes.map((box) => box.top))];
+  const [right, low] = [Math.max(...boxes.map((box) => box.left + box.width)), Math.max(...boxes.map((box) => box.top + box.height))];
+  const [width, height] = [right - left, low - top];
+  return { left: left - AROUND * width, top: top - AROUND * height, width: width * (1 + 2 * AROUND), height: height * (1 + 2 * AROUND) };
+}
 
 /** Draws what a demo found in its sample over the picture of its card, or on paper where the sample is none. */
 async function draw(card) {
@@ -20,7 +30,10 @@ async function draw(card) {
   if (medium && !medium.complete) await new Promise((resolve) => medium.addEventListener("load", resolve, { once: true }));
   const canvas = card.querySelector("canvas");
   const picture = image ?? { width: canvas.clientWidth, height: canvas.clientHeight };
-  onto(viewOn(canvas, picture, { medium, cover: true }), found, JSON.parse(schema), beside);
+  const close = "close" in card.dataset;
+  const view = viewOn(canvas, picture, close ? { medium, region: around(found) } : { medium, cover: true });
+  if (close) drawWhole(view, medium);
+  onto(view, found, JSON.parse(schema), beside);
 }
 
 /** Says on the card of each demo whose package the server could not fetch why that was. */

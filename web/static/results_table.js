@@ -2,7 +2,7 @@
 
 import { el, shareOf } from "./dom.js";
 
-const named = (name) => name.charAt(0).toUpperCase() + name.slice(1).replaceAll("_", " ");
+const titled = (name) => name.charAt(0).toUpperCase() + name.slice(1).replaceAll("_", " ");
 
 const TEXTS = { // by the field's kind
   box: ({ left, top, width, height }) => `${Math.round(width)} × ${Math.round(height)} at ${Math.round(left)}, ${Math.round(top)}`,
@@ -12,6 +12,7 @@ const TEXTS = { // by the field's kind
   category: ({ label, index }) => label || `class ${index}`,
   number: (number, unit) => (unit === "0..1" ? shareOf(number) : `${Number(number.toFixed(3))} ${unit}`),
 };
+const NAMING = ["category", "text"]; // kinds of fields that say what a thing is
 
 function cell(value, { kind, unit }) {
   const made = el("td", { text: (TEXTS[kind] ?? String)(value, unit), class: kind === "number" ? "score" : "" });
@@ -26,19 +27,31 @@ function barred(made, part) {
   return made;
 }
 
+/** A row in its drawer's own words: the first of them names it. */
+function words(told) {
+  return Object.entries(told).map(([column, one], i) => {
+    const made = el(i ? "td" : "th", { ...(i ? {} : { scope: "row" }), text: one.text ?? one, class: one.text === undefined ? "" : "score" });
+    return { column, made: one.text === undefined ? made : barred(made, one.part) };
+  });
+}
+
+/** A row of a thing's fields, named by what it is, else by its number, as in the picture. */
+function numbers(one, { label, fields }, number) {
+  const named = fields.find(({ kind }) => NAMING.includes(kind));
+  const kind = named && TEXTS[named.kind](one[named.name]);
+  const rest = fields.filter((field) => field !== named && field.kind !== "mask");
+  const first = { column: label, made: el("th", { scope: "row", text: kind ?? String(number) }) };
+  return [first, ...rest.map((field) => ({ column: titled(field.name), made: cell(one[field.name], field) }))];
+}
+
 /**
  * Fills a table with what was found; `describe` of the results' kind may say in its own words {column: text} of a thing,
  * by its place and what was told `beside`: as text, or as {text, part} with a bar.
  */
 export function fillTable(table, found, schema, describe, beside) {
-  const fields = schema.fields.filter(({ kind }) => !describe && kind !== "mask");
-  const described = describe ? found.map((one, i) => describe(one, i, beside)) : [];
-  const columns = describe ? Object.keys(described[0] ?? {}) : fields.map(({ name }) => named(name));
-  const head = [schema.label, ...columns].map((text) => el("th", { scope: "col", text }));
-  const rows = found.map((one, i) => {
-    const cells = describe ? Object.values(described[i]).map((one) => (one.text === undefined ? el("td", { text: one }) : barred(el("td", { text: one.text, class: "score" }), one.part))) : fields.map((field) => cell(one[field.name], field));
-    return el("tr", {}, el("th", { scope: "row", text: `${schema.label} ${i + 1}` }), cells);
-  });
-  table.replaceChildren(el("thead", {}, el("tr", {}, head)), el("tbody", {}, rows));
+  const rows = found.map((one, i) => (describe ? words(describe(one, i, beside)) : numbers(one, schema, i + 1)));
+  const head = (rows[0] ?? []).map(({ column }) => el("th", { scope: "col", text: column }));
+  const lines = rows.map((row) => el("tr", {}, row.map(({ made }) => made)));
+  table.replaceChildren(el("thead", {}, el("tr", {}, head)), el("tbody", {}, lines));
   table.hidden = !found.length;
 }

@@ -4,13 +4,14 @@ export const EDGE = "rgb(0 0 0 / 65%)"; // under every line, so that it shows on
 export const COLOUR = "#36e0c8"; // of what was found
 
 /**
- * A view of a picture of {width, height} that fills the canvas as `object-fit: contain` does, or `cover` from its top: its 2d `context` in pixels
- * of the page, `x` and `y` of a point of the picture, `scale`, the picture's `left` and `top`, what it shows (`medium`),
- * and `unit`, by which lines and letters of a small canvas are thinner.
+ * A view of a picture of {width, height} that fills the canvas as `object-fit: contain` does, or `cover` from its top, or
+ * the `region` {left, top, width, height} of it: its 2d `context` in pixels of the page, `x` and `y` of a point of the
+ * picture, `scale`, the picture's `left` and `top`, what it shows (`medium`), and `unit`, by which lines and letters of a
+ * small canvas are thinner.
  */
-export function viewOn(canvas, picture, { mirrored = false, medium = null, ratio = devicePixelRatio || 1, cover = false } = {}) {
+export function viewOn(canvas, picture, { mirrored = false, medium = null, ratio = devicePixelRatio || 1, cover = false, region = null } = {}) {
   const [across, down] = [canvas.clientWidth, canvas.clientHeight].map((side) => Math.round(side * ratio));
-  return viewOf(canvas, picture, { width: across / ratio, height: down / ratio, ratio, mirrored, medium, cover });
+  return viewOf(canvas, picture, { width: across / ratio, height: down / ratio, ratio, mirrored, medium, cover, region });
 }
 
 /** As `viewOn`, for a canvas of the picture's own size, or of a `part` of it. */
@@ -19,13 +20,14 @@ export function viewAt(canvas, picture, { mirrored = false, medium = null, part 
   return viewOf(canvas, picture, { width, height, ratio: 1, mirrored, medium });
 }
 
-function viewOf(canvas, picture, { width, height, ratio, mirrored, medium, cover }) {
+function viewOf(canvas, picture, { width, height, ratio, mirrored, medium, cover, region = null }) {
   canvas.width = Math.round(width * ratio);
   canvas.height = Math.round(height * ratio);
   const context = canvas.getContext("2d");
   context.scale(ratio, ratio);
-  const scale = Math[cover ? "max" : "min"](width / picture.width, height / picture.height);
-  const [left, top] = [(width - picture.width * scale) / 2, cover ? 0 : (height - picture.height * scale) / 2];
+  const shown = region ?? { left: 0, top: 0, ...picture };
+  const scale = Math[cover ? "max" : "min"](width / shown.width, height / shown.height);
+  const [left, top] = [(width - shown.width * scale) / 2 - shown.left * scale, (cover ? 0 : (height - shown.height * scale) / 2) - shown.top * scale];
   const x = (value) => left + (mirrored ? picture.width - value : value) * scale;
   const y = (value) => top + value * scale;
   const unit = Math.min(1.6, Math.max(0.5, Math.min(width, height) / 480));

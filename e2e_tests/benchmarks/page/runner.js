@@ -98,7 +98,7 @@ async function warm({ ms, runs }) {
     list.push(...await times(1));
     const spent = performance.now() - begin;
     if ((list.length < runs || spent < ms) && spent < 3 * ms) continue;
-    return { runs: list.length, run_ms: Math.min(...list.slice(list.length >> 1)) };
+    return { runs: list.length, run_ms: list.slice(list.length >> 1).reduce((a, b) => Math.min(a, b)) };
   }
 }
 

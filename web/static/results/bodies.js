@@ -6,6 +6,7 @@ import { drawWhole, EDGE } from "../view.js";
 const SHOWN = { parts: "Parts", people: "People" };
 const ALPHA = 165;
 const LEAST = 0.008; // of the picture: smaller parts have no name in it
+const CELLS = 128; // of a picture's side, in which parts are told apart and their names find room
 const chosen = { what: "parts" };
 let canvas = null; // used again
 let names = []; // of the parts
@@ -35,37 +36,59 @@ export function draw(view, found, schema) {
   ({ names = [] } = schema.fields.find(({ name }) => name === "parts") ?? {});
   for (const mask of found) {
     const count = chosen.what === "parts" ? names.length : Math.max(1, mask.bodies.length);
+    if ("filter" in view.context && mask.width > CELLS) view.context.filter = `blur(${(0.6 * view.picture.width * view.scale) / CELLS}px)`;
     drawWhole(view, painted(mask, mask[chosen.what], count));
+    view.context.filter = "none";
     if (chosen.what === "parts") label(view, mask);
   }
 }
 
-/** Writes the name of each part that is large enough into its middle. */
-function label({ context, x, y, unit, picture }, { width, height, parts }) {
-  const sums = names.map(() => [0, 0, 0]); // x, y, pixels
-  const step = Math.max(1, Math.round(width / 128));
-  for (let row = 0; row < height; row += step) {
-    for (let column = 0; column < width; column += step) {
-      const sum = sums[parts[row * width + column] - 1];
-      if (sum) [sum[0], sum[1], sum[2]] = [sum[0] + column, sum[1] + row, sum[2] + 1];
+/**
+ * Where each part that is large enough has the most of itself around it: [{number, column, row, size}] in cells of `step`
+ * pixels, the largest part first. A cell's depth is its distance from the nearest cell of another part, in city blocks.
+ */
+function middles({ width, height, parts }, step) {
+  const [across, down] = [Math.ceil(width / step), Math.ceil(height / step)];
+  const at = (column, row) => parts[row * step * width + column * step];
+  const depth = new Uint16Array((across + 2) * (down + 2)); // with a rim of 0: the picture's edge is an edge of parts
+  const place = (column, row) => (row + 1) * (across + 2) + column + 1;
+  const deepened = (column, row, sides) => sides.reduce((least, [dx, dy]) => {
+    const [x, y] = [column + dx, row + dy];
+    const same = x >= 0 && y >= 0 && x < across && y < down && at(x, y) === at(column, row);
+    return Math.min(least, same ? depth[place(x, y)] + 1 : 1);
+  }, Infinity);
+  for (let row = 0; row < down; row += 1) for (let column = 0; column < across; column += 1) depth[place(column, row)] = deepened(column, row, [[-1, 0], [0, -1]]);
+  const best = names.map((_, i) => ({ number: i + 1, size: 0, depth: 0 }));
+  for (let row = down - 1; row >= 0; row -= 1) {
+    for (let column = across - 1; column >= 0; column -= 1) {
+      const here = Math.min(depth[place(column, row)], deepened(column, row, [[1, 0], [0, 1]]));
+      depth[place(column, row)] = here;
+      const one = best[at(column, row) - 1];
+      if (one) Object.assign(one, { size: one.size + 1 }, here > one.depth ? { depth: here, column, row } : {});
     }
   }
+  return best.filter(({ size }) => size && size >= LEAST * across * down).sort((a, b) => b.size - a.size);
+}
+
+/** Writes the name of each part that is large enough onto it, those of larger parts first; none over another, or cut off. */
+function label({ context, x, y, unit, picture, width: wide }, mask) {
+  const step = Math.max(1, Math.round(mask.width / CELLS));
+  const high = 15 * unit;
   context.font = `600 ${12 * unit}px system-ui, sans-serif`;
-  context.textAlign = "center";
   context.textBaseline = "middle";
   Object.assign(context, { lineJoin: "round", lineWidth: 3 * unit, strokeStyle: EDGE, fillStyle: "#ffffff" });
-  const told = sums.flatMap(([across, down, count], i) => {
-    if (count * step * step < LEAST * width * height) return [];
-    const at = { x: x((across / count / width) * picture.width), y: y((down / count / height) * picture.height) };
-    return [{ ...at, text: names[i].replaceAll("_", " ") }];
-  });
-  let low = -Infinity; // where the name above ends
-  for (const { text, ...at } of told.sort((a, b) => a.y - b.y)) {
-    low = Math.max(at.y, low + 16 * unit);
-    context.strokeText(text, at.x, low);
-    context.fillText(text, at.x, low);
+  const taken = [];
+  for (const { number, column, row } of middles(mask, step)) {
+    const text = names[number - 1].replaceAll("_", " ");
+    const across = context.measureText(text).width;
+    const middle = x((((column + 0.5) * step) / mask.width) * picture.width);
+    const left = Math.max(4, Math.min(wide - across - 4, middle - across / 2));
+    const top = y((((row + 0.5) * step) / mask.height) * picture.height);
+    if (taken.some((other) => Math.abs(other.top - top) < high && left < other.right && other.left < left + across)) continue;
+    taken.push({ left, right: left + across, top });
+    context.strokeText(text, left, top);
+    context.fillText(text, left, top);
   }
-  context.textAlign = "start";
 }
 
 /** Bodies in words. */

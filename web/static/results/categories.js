@@ -6,15 +6,17 @@ import { COLOUR } from "../view.js";
 const MOST = 3; // bars over the picture; the table has all
 
 /** Draws categories over the picture of a view (view.js). */
-export function draw({ context, left, top, scale, picture, unit }, found) {
-  const [width, height] = [picture.width * scale, picture.height * scale];
+export function draw(view, found) {
+  const { context, scale, picture, unit } = view;
+  const [left, right] = [Math.max(0, view.left), Math.min(view.width, view.left + picture.width * scale)]; // what is seen of it
+  const low = Math.min(view.height, view.top + picture.height * scale);
   const [line, gap] = [24 * unit, 4 * unit];
   const shown = found.slice(0, MOST);
   context.font = `600 ${13 * unit}px system-ui, sans-serif`;
   context.textBaseline = "middle";
   shown.forEach(({ label, index, score }, i) => {
-    const y = top + height - (shown.length - i) * (line + gap) - gap;
-    const across = Math.max(0, width - 2 * gap);
+    const y = low - (shown.length - i) * (line + gap) - gap;
+    const across = Math.max(0, right - left - 2 * gap);
     context.fillStyle = "rgb(6 16 20 / 72%)";
     context.fillRect(left + gap, y, across, line);
     context.fillStyle = COLOUR;

@@ -7,12 +7,13 @@ const POINT = "#ffd447";
 /** Draws detections over the picture of a view (view.js). */
 export function draw(view, found) {
   const { context, x, y, scale, unit, mirrored } = view;
-  for (const { box, score, category, keypoints = {} } of found) {
+  for (const [i, { box, score, category, keypoints = {} }] of found.entries()) {
     const edge = x(mirrored ? box.left + box.width : box.left);
     drawBox(context, edge, y(box.top), box.width * scale, box.height * scale, unit);
     const radius = Math.max(2.5 * unit, Math.min(box.width * scale * 0.024, 6 * unit));
     for (const [px, py] of Object.values(keypoints)) drawPoint(context, x(px), y(py), radius, POINT, EDGE, 1.25 * unit);
-    drawLabel(view, `${category?.label ?? ""} ${Math.round(score * 100)} %`.trim(), edge, y(box.top));
+    const number = found.length > 1 ? i + 1 : ""; // as in the table
+    drawLabel(view, `${number} ${category?.label ?? ""} ${Math.round(score * 100)} %`.trim().replace("  ", " "), edge, y(box.top));
   }
 }
 
