@@ -1,7 +1,7 @@
 // depthwise_pointwise: a depthwise convolution whose result stays in workgroup memory, and the 1x1 product of it.
 //
 //   x  [N, IH, IW, C]          read in quads, or one by one if C % 4 != 0
-//   d  [KH, KW, C]             the depthwise weights, read alike        e  [C]   their bias, if any
+//   d  [KH, KW, C]             the depthwise weights, read alike        e, f  [C]   their bias and PReLU's slope, if any
 //   w  [C, ceil(CO/4)]         vec4 of output channels, packed at load, zeros behind CO
 //   y  [N, OH, OW, CO]         written in quads, or one by one if CO % 4 != 0
 //   A workgroup computes PIXELS pixels by QUADS quads of channels; SLICES invocations share a sum.
@@ -61,6 +61,9 @@ fn depthwise(pixel: u32, c4: u32) -> vec4<f32> {
     $$ endif
     $$ if clamped
     sum = clamp(sum, vec4<f32>(params.e_low), vec4<f32>(params.e_high));
+    $$ endif
+    $$ if sloped
+    sum = select(sum * load4_f(c4), sum, sum >= vec4<f32>(0.0));
     $$ endif
     $$ if curved
     let falling = exp(-abs(sum)); // never overflows

@@ -40,7 +40,9 @@ def block(
     before = (window - stride) // 2 if stride > 1 else window // 2
     pads = (before, window // 2, before, window // 2)
     attrs = Conv2dAttrs((stride, stride), pads, **inner)
-    depthwise = apply(OPS["depthwise_conv2d"], [x, weights(1, window, window, c), weights(c)], attrs, "depthwise")
+    slope = [None, weights(c)] if attrs.activation is Activation.PRELU else []
+    given = [x, weights(1, window, window, c), weights(c), *slope]
+    depthwise = apply(OPS["depthwise_conv2d"], given, attrs, "depthwise")
     nodes, residual = [depthwise], None
     if pool is not None:
         nodes.append(apply(OPS["max_pool2d"], [x], pool, "pool"))
@@ -72,6 +74,8 @@ BLOCKS: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {
     "5x5, relu6, one pixel": ((1, 1, 1, 64), {"co": 6, "window": 5, "activation": Activation.RELU6}),
     "odd everything": ((2, 5, 7, 13), {"co": 7}),
     "silu inside": ((2, 9, 7, 24), {"co": 28, "activation": Activation.SILU}),
+    "prelu inside": ((2, 9, 7, 24), {"co": 28, "activation": Activation.PRELU}),
+    "prelu inside, odd channels": ((1, 9, 7, 13), {"co": 16, "activation": Activation.PRELU}),
     "stride 2, fewer channels": ((1, 17, 15, 96), {"co": 16, "stride": 2}),
 }
 
@@ -118,7 +122,17 @@ def test_a_result_that_others_read_is_stored() -> None:
     both = Graph("g", [x], [nodes[0].output, nodes[-1].output], nodes)
     assert len(make_schedule(both, HARDWARE).run) == 2
     nodes[0].attrs = replace(nodes[0].attrs, activation=Activation.TANH)
-    assert len(make_schedule(graph_of(x, nodes), HARDWARE).run) == 2, "only clamps are computed on the way"
+    assert len(make_schedule(graph_of(x, nodes), HARDWARE).run) == 2, "some curves are not computed on the way"
+
+
+def test_a_block_that_would_bind_too_many_buffers_stays_apart() -> None:
+    x = image(1, 8, 8, 8)
+    nodes = block(x, 8, activation=Activation.PRELU)
+    nodes[-1].inputs = [*nodes[-1].inputs, weights(8)]
+    nodes[-1].attrs = replace(nodes[-1].attrs, activation=Activation.PRELU)
+    few, many = (Target({**LIMITS, "maxStorageBuffersPerShaderStage": most}) for most in (8, 9))
+    assert len(make_schedule(graph_of(x, nodes), few).run) == 2
+    assert len(make_schedule(graph_of(x, nodes), many).run) == 1
 
 
 def test_a_fused_result_does_not_share_a_buffer_with_what_it_reads() -> None:

@@ -86,8 +86,15 @@ class Fusion:
         pixels, c4, co4 = self.pointwise.output.type.size // co, -(-self.channels // 4), -(-co // 4)
         taps = self.depthwise.required_input(1).type.size // self.channels
         limit = {name: target.limits.get(name, least) for name, least in MIN_LIMITS.items()}
+        if self.buffers > limit["maxStorageBuffersPerShaderStage"]:
+            return []
         most = min(MAX_INVOCATIONS, limit["maxComputeInvocationsPerWorkgroup"])
         return _ranked_shares(pixels, c4, co4, taps, most, limit["maxComputeWorkgroupStorageSize"])
+
+    @property
+    def buffers(self) -> int:
+        """What the dispatch binds: the nodes' inputs but the value between them, and the result."""
+        return sum(v is not None for v in (*self.depthwise.inputs, *self.pointwise.inputs))
 
     @property
     def channels(self) -> int:
@@ -169,10 +176,11 @@ def _is_real(node: Node) -> bool:
 
 
 def _fits(node: Node) -> bool:
-    if node.op.name != "depthwise_conv2d" or not _is_real(node) or any(v is not None for v in node.inputs[3:]):
+    if node.op.name != "depthwise_conv2d" or not _is_real(node) or node.optional_input(3) is not None:
         return False
     same_channels = node.required_input(0).type.shape[3] == node.output.type.shape[3]
-    return same_channels and (node.attrs.activation.bounds is not None or node.attrs.activation is Activation.SILU)
+    activation: Activation = node.attrs.activation
+    return same_channels and (activation.bounds is not None or activation in (Activation.SILU, Activation.PRELU))
 
 
 def _is_plain_pool(node: Node) -> bool:

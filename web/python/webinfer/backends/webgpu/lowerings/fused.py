@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from webinfer.backends.webgpu.dispatch import Binding, Dispatch, Target, groups_for, read
+from webinfer.backends.webgpu.dispatch import Binding, Dispatch, Target, groups_for, read, read_given
 from webinfer.backends.webgpu.fusion import Fusion, Share
 from webinfer.backends.webgpu.lowerings.conv import conv_columns, image_params
 from webinfer.backends.webgpu.lowerings.epilogue import Residual, destination, float_weights, product
@@ -22,13 +22,14 @@ def depthwise_pointwise(fusion: Fusion, share: Share, target: Target) -> list[Di
     _, kh, kw, c = inner.required_input(1).type.shape
     co = y.type.shape[3]
     p = product(node, target, float16_weights=True)
-    bias = inner.optional_input(2)
+    bias, slope = inner.optional_input(2), inner.optional_input(4)
     low, high = inner.attrs.activation.bounds or (-math.inf, math.inf)
     clamped = math.isfinite(low) or math.isfinite(high)
     variables: dict[str, Variable] = p.variables | {
         "workgroup": share.workgroup, "pixels": 4 * share.groups, "quads": share.quads, "slices": share.slices,
         "channels": c, "channel_quads": c % 4 == 0, "kh": kh, "kw": kw, "co_quads": co % 4 == 0,
         "has_e": bias is not None, "clamped": clamped, "curved": inner.attrs.activation is Activation.SILU,
+        "sloped": slope is not None,
     }  # fmt: skip
     rows, co4 = y.type.size // co, -(-co // 4)
     sizes = u32(pixels=rows, co4=co4, co=co)
@@ -40,7 +41,7 @@ def depthwise_pointwise(fusion: Fusion, share: Share, target: Target) -> list[Di
         numbers = (*numbers, *_pool_params(fusion.pool))
     place, after = destination(y, target, single=bool(co % 4))
     weights = conv_columns(p.w, node.required_input(1).type.shape, 1, target)
-    own = [read("x", x), read("d", d), *([read("e", bias)] if bias is not None else ())]
+    own = [read("x", x), read("d", d), *read_given(e=bias, f=slope)]
     params = (*sizes, *image_params(x, y, inner.attrs), *bounds, *numbers)
     groups = groups_for(-(-rows // (4 * share.groups)) * -(-co4 // share.quads), target, 1)
     pool = ", pooled residual" if fusion.pool is not None else ""

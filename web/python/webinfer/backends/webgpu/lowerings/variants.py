@@ -32,7 +32,11 @@ UNTILED = {
     "any": (0.1, 460.0), "gemv": (0.12, 3.0),
 }  # fmt: skip
 READ_FLOAT16 = ("4x1", "4x8", "split_k")  # besides tiles and GEMVs: the others use a weight too seldom
-MIN_LIMITS = {"maxComputeWorkgroupStorageSize": 16384, "maxComputeInvocationsPerWorkgroup": 256}
+MIN_LIMITS = {
+    "maxComputeWorkgroupStorageSize": 16384,
+    "maxComputeInvocationsPerWorkgroup": 256,
+    "maxStorageBuffersPerShaderStage": 8,
+}
 
 
 @dataclass(frozen=True, slots=True)
