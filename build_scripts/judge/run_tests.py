@@ -67,7 +67,8 @@ def _pytest(ring: str) -> int:
         return 5
     processes = min(os.cpu_count() or 1, PROCESSES[ring])
     several = ["-n", str(processes), "--dist", "worksteal"] if processes > 1 else []
-    return command([sys.executable, "-m", "pytest", "-q", *several, *found])
+    slow = ["--durations=12", "--durations-min=5"]
+    return command([sys.executable, "-m", "pytest", "-q", *slow, *several, *found])
 
 
 def _software_vulkan() -> None:
