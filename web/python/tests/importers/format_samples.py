@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
@@ -30,7 +31,9 @@ def _onnx(nodes: list[object], inputs: dict[str, list[object]], constants: Mappi
     outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)]
     held = [numpy_helper.from_array(np.asarray(array), name) for name, array in constants.items()]
     graph = helper.make_graph(nodes, "sample", values, outputs, held)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    model = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    )
     return bytes(model.SerializeToString())
 
 
@@ -90,6 +93,35 @@ def onnx_volumes() -> bytes:
         "k": rng.normal(size=(3, 2, 2, 2)).astype(np.float32), "moved": rng.normal(size=(1, 8, 4, 7)).astype("f4"),
     }  # fmt: skip
     return _onnx(nodes, {"x": [1, 2, 3, 3, 3]}, constants)
+
+
+def onnx_words() -> bytes:
+    """Words in tables, attention with a mask, a transform of what comes of it, and noise."""
+    rng = np.random.default_rng(4)
+
+    def real(*shape: int) -> np.ndarray[Any, np.dtype[np.float32]]:
+        return rng.normal(size=shape).astype(np.float32)
+
+    near = {"domain": "com.microsoft"}
+    nodes = [
+        helper.make_node("Cast", ["x"], ["ids"], to=TensorProto.INT32),
+        helper.make_node("EmbedLayerNormalization", ["ids", "", "words", "places", "", "scale", "shift", "mask"],
+                         ["e", "counts"], **near),
+        helper.make_node("Attention", ["e", "w", "", "counts"], ["a"], num_heads=2, **near),
+        helper.make_node("FusedGemm", ["row", "v"], ["g"], activation="Relu", **near),
+        helper.make_node("Reshape", ["a", "shape"], ["s"]),
+        helper.make_node("DFT", ["s"], ["d"], axis=1, onesided=1),
+        helper.make_node("RandomNormalLike", ["d"], ["n"], mean=1.0, scale=0.25),
+        helper.make_node("Mul", ["d", "n"], ["m"]),
+        helper.make_node("ReduceMean", ["m"], ["k"], axes=[1], keepdims=0),
+        helper.make_node("Add", ["k", "g"], ["y"]),
+    ]  # fmt: skip
+    constants = {
+        "words": real(9, 8), "places": real(6, 8), "scale": real(8), "shift": real(8), "w": real(8, 24),
+        "mask": np.array([[1, 1, 1, 0]], np.int32), "row": real(1, 3), "v": real(3, 2),
+        "shape": np.array([1, -1, 1], np.int64),
+    }  # fmt: skip
+    return _onnx(nodes, {"x": [1, 4]}, constants)
 
 
 def webnn() -> bytes:
@@ -268,7 +300,12 @@ def tiny_qwen2() -> bytes:
 
 SAMPLES: dict[str, dict[str, Callable[[], bytes]]] = {
     "TensorFlow Lite": sample_models.SAMPLES,
-    "ONNX": {"onnx_image": onnx_image, "onnx_shapes": onnx_shapes, "onnx_volumes": onnx_volumes},
+    "ONNX": {
+        "onnx_image": onnx_image,
+        "onnx_shapes": onnx_shapes,
+        "onnx_volumes": onnx_volumes,
+        "onnx_words": onnx_words,
+    },
     "TensorFlow.js": {"tfjs_image": tfjs_image, "tfjs_control": tfjs_control, "tfjs_volumes": tfjs_volumes},
     "TensorFlow.js layers": {"layers": layers_sample, "layers_volumes": layers_volumes},
     "WebNN graphs": {"webnn": webnn},

@@ -177,10 +177,38 @@ RUNS: dict[str, tuple[str, list[Any], list[Any], dict[str, Any]]] = {
         [_real(2, 2, 3, 8), np.array([[3, 1, 4], [1, 5, 2]])], [_real(9, 4), _real(9, 4)], {"interleaved": 1}),
     "rotation of a part": ("com.microsoft.RotaryEmbedding", [_real(1, 3, 32), _positions(2)],
         [_real(9, 4), _real(9, 4)], {"num_heads": 2, "rotary_embedding_dim": 8}),
+    "fused conv": ("com.microsoft.FusedConv", [IMAGE, _real(5, 4, 3, 3), _real(5), _real(1, 5, 4, 6)], [],
+        {"activation": "LeakyRelu", "activation_params": [0.3]}),
+    "fused conv, a clip": ("com.microsoft.FusedConv", [IMAGE], [_real(8, 1, 3, 3), _real(8)],
+        {"group": 4, "activation": "Clip", "activation_params": [-0.5, 0.75]}),
+    "fused product": ("com.microsoft.FusedGemm", [_real(3, 4)], [_real(4, 5), _real(5)],
+        {"activation": "HardSigmoid", "activation_alpha": 0.3, "activation_beta": 0.4}),
+    "embedded words": ("com.microsoft.EmbedLayerNormalization", [np.int32([[1, 4, 0], [2, 2, 8]]),
+        np.int32([[0, 1, 1], [0, 0, 1]])], [_real(9, 8), _real(6, 8), _real(2, 8), _real(8), _real(8),
+        np.int32([[1, 1, 0], [1, 1, 1]])], {"epsilon": 1e-6}),
+    "embedded words, places given": ("com.microsoft.EmbedLayerNormalization", [np.int32([[1, 4, 0]]), None,
+        _real(9, 8), _real(6, 8), None, _real(8), _real(8), None, np.int32([[5, 0, 2]])], [], {}),
+    "packed attention, numbers of keys": ("com.microsoft.Attention", [_real(2, 5, 8)],
+        [_real(8, 24), _real(24), np.int32([3, 5])], {"num_heads": 2}),
+    "packed attention, a mask of keys": ("com.microsoft.Attention", [_real(2, 5, 8)],
+        [_real(8, 24), _real(24), np.int32([[1, 1, 0, 1, 0], [1] * 5])], {"num_heads": 2}),
+    "packed attention, a mask of pairs, a past": ("com.microsoft.Attention", [_real(1, 3, 8)], [_real(8, 24),
+        _real(24), np.int32([[[1, 0, 1, 1, 0], [1, 1, 1, 0, 1], [0, 1, 1, 1, 1]]]), _real(2, 1, 2, 2, 4)],
+        {"num_heads": 2}),
+    "packed attention, a past, none ahead": ("com.microsoft.Attention", [_real(1, 3, 8)], [_real(8, 24), _real(24),
+        np.int32([[1, 1, 1, 0, 1]]), _real(2, 1, 2, 2, 4)], {"num_heads": 2, "unidirectional": 1}),
+    "attention of bytes": ("com.microsoft.QAttention", [_whole("uint8", 2, 5, 8)], [_whole("int8", 8, 24), _real(24),
+        np.float32(0.02), np.float32(0.01), np.int32([[1, 1, 0, 1, 0], [1] * 5]), np.uint8(60), np.int8(55)],
+        {"num_heads": 2}),
+    "rows of a table of blocks": ("com.microsoft.GatherBlockQuantized", [_whole("uint8", 9, 32),
+        np.array([[7, 0], [3, 3]]), _real(9, 4), _whole("uint8", 9, 2)], [], {"block_size": 16, "bits": 4}),
+    "rows of a table of bytes": ("com.microsoft.GatherBlockQuantized", [_whole("uint8", 9, 32),
+        np.array([7, 0, 3]), _real(9, 2)], [], {"block_size": 16, "bits": 8}),
 }  # fmt: skip
 _OUTPUTS = {
     "GroupQueryAttention": 3, "LSTM": 3, "GRU": 2, "RNN": 2, "TopK": 2, "DynamicQuantizeLinear": 3,
-    "MaxPool": 2, "Unique": 4,
+    "MaxPool": 2, "Unique": 4, "EmbedLayerNormalization": 2,
+    "packed attention, a mask of pairs, a past": 2, "packed attention, a past, none ahead": 2,
 }  # fmt: skip
 
 
@@ -190,7 +218,7 @@ def _case(name: str) -> Case:
     domain, _, kind = operator.rpartition(".")
     given = {f"x{i}": array for i, array in enumerate(inputs) if array is not None}
     held = [numpy_helper.from_array(np.asarray(a), f"c{i}") for i, a in enumerate(constants)]
-    outputs = [f"y{i}" for i in range(_OUTPUTS.get(kind, 1))]
+    outputs = [f"y{i}" for i in range(_OUTPUTS.get(name, _OUTPUTS.get(kind, 1)))]
     node = helper.make_node(
         kind,
         [*("" if a is None else f"x{i}" for i, a in enumerate(inputs)), *(t.name for t in held)],

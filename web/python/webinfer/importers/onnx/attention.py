@@ -241,18 +241,43 @@ def _rotary(op: Operation, cos_key: int, sin_key: int, places_key: int) -> Value
     return join_heads(op, y) if flat else y
 
 
-def _packed(op: Operation) -> Value:
-    """com.microsoft's Attention: one product makes queries, keys and values."""
-    if any(op.optional(key) is not None for key in (3, 4)) or op.whole("do_rotary", 0):
-        op.refuse("a mask of indices, a past or rotation")
+def _packed(op: Operation) -> list[Value]:
+    """com.microsoft's Attention: one product makes queries, keys and values; behind it the keys and values so far."""
+    if op.whole("do_rotary", 0) or op.whole("past_present_share_buffer", 0):
+        op.refuse("rotation, or a past in the buffer of its result")
     count, x = op.whole("num_heads", 0), op.value(0)
-    wide = op.binary(ew.ADD, op.emit(mm.MATMUL, [x, op.value(1)], mm.MatmulAttrs()), op.value(2))
+    wide = op.emit(mm.MATMUL, [x, op.value(1)], mm.MatmulAttrs())
+    if op.optional(2) is not None:
+        wide = op.binary(ew.ADD, wide, op.value(2))
     total = wide.type.shape[-1]
     sizes: Sequence[int] = op.wholes("qkv_hidden_sizes") or (total // 3,) * 3
     if len(sizes) != 3 or sum(sizes) != total:
         op.fail(f"sizes {sizes} do not add up to {total}")
-    heads = Heads(*(split_heads(op, part, count) for part in op.pieces(wide, 2, sizes)))
-    return join_heads(op, attend(op, biased(op, scores(op, heads)), heads.v)[0])
+    heads, before = Heads(*(split_heads(op, part, count) for part in op.pieces(wide, 2, sizes))), 0
+    if op.optional(4) is not None:
+        past = op.value(4)
+        if past.type.rank != 5 or past.type.shape[0] != 2:
+            op.fail(f"a past of {past.type.shape}, needs [2, N, heads, L, size]")
+        before = past.type.shape[3]
+        heads.k, heads.v = (op.concat([op.row(past, 0, i), new], 2) for i, new in enumerate((heads.k, heads.v)))
+    logits = biased(op, scores(op, heads), before)
+    if op.optional(3) is not None:
+        logits = op.binary(ew.ADD, logits, _mask_of(op, op.value(3), x.type.shape[0], heads.k.type.shape[2]))
+    return [join_heads(op, attend(op, logits, heads.v)[0]), op.stack([heads.k, heads.v])][: len(op.info.outputs)]
+
+
+def _mask_of(op: Operation, mask: Value, n: int, keys: int) -> Value:
+    """0 where a key counts, else `mask_filter_value`: by its number, or as yes or no for each key, or query and key."""
+    shape, away = mask.type.shape, op.real("mask_filter_value", -10000.0)
+    if shape == (n,):
+        yes = op.binary(ew.LESS, op.constant(range(keys), DType.INT32, (1, keys)), op.reshape(mask, (n, 1)))
+        yes = op.reshape(yes, (n, 1, 1, keys))
+    elif len(shape) in (2, 3) and shape[0] == n and shape[-1] == keys:
+        yes = op.binary(ew.LESS, op.scalar_of(0, mask.type.dtype), op.reshape(mask, (n, 1, *shape[1:-1], keys)))
+        yes = op.reshape(yes, (n, 1, 1 if len(shape) == 2 else shape[1], keys))
+    else:
+        op.refuse(f"a mask of {shape} for {n} rows of {keys} keys")
+    return op.unary(ew.LINEAR, op.cast(yes, DType.FLOAT32), -away, away)
 
 
 def _bias_gelu(op: Operation) -> Value:

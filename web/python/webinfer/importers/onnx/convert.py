@@ -31,6 +31,7 @@ from webinfer.importers.onnx import (
     movement,
     noise,
     normalization,
+    optimized,
     pattern,
     pool,
     quantized,
@@ -56,7 +57,7 @@ from webinfer.importers.onnx.tensors import DTYPES, External, constant_of, dtype
 
 _FAMILIES = (
     attention, bits, control, conv, deformed, elementwise, gather, grouped_attention, loss, matmul, movement, noise,
-    normalization, pattern, pool, quantized, recurrent, reduce, regions, resize, sampling, scan, sequences,
+    normalization, optimized, pattern, pool, quantized, recurrent, reduce, regions, resize, sampling, scan, sequences,
     shape_family, signal, softmax, stored, suppression,
 )  # fmt: skip
 CONVERTERS: dict[str, Convert] = {name: row for family in _FAMILIES for name, row in family.CONVERTERS.items()}
