@@ -177,6 +177,8 @@ RUNS: dict[str, tuple[str, list[Any], list[Any], dict[str, Any]]] = {
         [_real(2, 2, 3, 8), np.array([[3, 1, 4], [1, 5, 2]])], [_real(9, 4), _real(9, 4)], {"interleaved": 1}),
     "rotation of a part": ("com.microsoft.RotaryEmbedding", [_real(1, 3, 32), _positions(2)],
         [_real(9, 4), _real(9, 4)], {"num_heads": 2, "rotary_embedding_dim": 8}),
+    "running sums of long integers": ("CumSum", [np.array([[5, -2**62, 7, 2**40 - 3, 2**62], [-1, 1, 2**31, -9, 3]])],
+        [np.int64(1)], {"exclusive": 1}),
     "fused conv": ("com.microsoft.FusedConv", [IMAGE, _real(5, 4, 3, 3), _real(5), _real(1, 5, 4, 6)], [],
         {"activation": "LeakyRelu", "activation_params": [0.3]}),
     "fused conv, a clip": ("com.microsoft.FusedConv", [IMAGE], [_real(8, 1, 3, 3), _real(8)],
@@ -236,6 +238,30 @@ def _case(name: str) -> Case:
     options.log_severity_level = 4
     session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     return Case(name, operator, model, given, dict(zip(outputs, session.run(None, given), strict=True)), 1e-4, 1e-5)
+
+
+@pytest.mark.parametrize("each_column", [False, True])
+def test_an_lstm_of_bytes_is_computed_in_real_numbers(each_column: bool) -> None:
+    """ONNX Runtime rounds the input and the state to bytes, so it is only near; the same layer of floats is equal."""
+    w, r = (_RNG.integers(-120, 120, (2, n, 24)).astype("i1") for n in (5, 6))
+    scales = [_RNG.uniform(2e-3, 4e-3, (2, 24) if each_column else (2,)).astype("f4") for _ in range(2)]
+    point = 0 if each_column else 3  # as ONNX Runtime wants it
+    points = [np.full(s.shape, point, np.int8) for s in scales]
+    bias, x = _real(2, 48), _real(7, 1, 5)
+    wide = [s.reshape(2, 1, -1) for s in scales]
+    real = [((b - np.float32(point)) * s).transpose(0, 2, 1).copy() for b, s in zip((w, r), wide, strict=True)]
+    given = {"direction": "bidirectional", "hidden_size": 6}
+    RUNS["bytes"] = ("com.microsoft.DynamicQuantizeLSTM", [x, w, r, bias, *[None] * 4, scales[0], points[0], scales[1],
+                     points[1]], [], given)  # fmt: skip
+    RUNS["floats"] = ("LSTM", [x], [*real, bias], given)
+    try:
+        near, exact = _case("bytes"), _case("floats")
+    finally:
+        del RUNS["bytes"], RUNS["floats"]
+    near.outputs["y0"], rounded = exact.outputs["y0"], near.outputs["y0"]
+    (row,) = asyncio.run(judge(NativeHost(), "reference", read_all([near])))
+    assert row["why"] == ""
+    np.testing.assert_allclose(rounded, exact.outputs["y0"], atol=0.03)
 
 
 @pytest.fixture(scope="module")

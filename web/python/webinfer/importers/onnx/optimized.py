@@ -10,8 +10,7 @@ from collections.abc import Sequence
 
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Value
-from webinfer.importers.core.operation import Convert as ConvertAny
-from webinfer.importers.onnx import attention, conv, matmul
+from webinfer.importers.onnx import attention, conv, matmul, recurrent
 from webinfer.importers.onnx.layouts import View
 from webinfer.importers.onnx.model import NodeInfo
 from webinfer.importers.onnx.normalization import layer_normalized
@@ -100,13 +99,39 @@ def _integer_attention(op: Operation) -> Value | Sequence[Value]:
         return op.binary(ew.MUL, y, op.value(scale))
 
     values = [real(x, 3, 6), real(w, 4, 7), bias, mask, past]
+    return _made_by(op, "Attention", "com.microsoft", attention.CONVERTERS["com.microsoft.Attention"], values)
+
+
+def _made_by(
+    op: Operation, kind: str, domain: str, convert: Convert, values: Sequence[Value | None]
+) -> Value | Sequence[Value]:
+    """What another operator makes of these values, with the attributes of this one."""
     names = [f"{op.outputs[0]}/{i}" if value is not None else "" for i, value in enumerate(values)]
-    info = NodeInfo(
-        op.info.index, names, list(op.info.outputs), op.info.name, "Attention", "com.microsoft", op.info.attributes
-    )
+    info = NodeInfo(op.info.index, names, list(op.info.outputs), op.info.name, kind, domain, op.info.attributes)
     scope = op.scope.new_child({name: value for name, value in zip(names, values, strict=True) if value is not None})
-    convert: ConvertAny[Operation] = attention.CONVERTERS["com.microsoft.Attention"]
-    return convert(Operation(info, op.context, scope, op.opset, {}))
+    return convert(Operation(info, op.context, scope, op.opset if domain else 14, {}))
+
+
+def _byte_lstm(op: Operation) -> Value | Sequence[Value]:
+    """An LSTM whose weights [D, I, 4*H] are bytes, in real numbers; ONNX Runtime rounds x and its state to bytes."""
+
+    def real(key: int, scale: int) -> Value:
+        x = op.value(key)
+        if x.type.rank != 3 or x.type.dtype not in (DType.INT8, DType.UINT8):
+            op.fail(f"weights {x.type}")
+        y = op.cast(x, DType.FLOAT32)
+        for kind, number in ((ew.SUB, op.optional(scale + 1)), (ew.MUL, op.value(scale))):
+            if number is None:
+                continue
+            shape = number.type.shape
+            if shape not in ((), (1,), x.type.shape[:1], (x.type.shape[0], x.type.shape[2])):
+                op.fail(f"scales {shape} of weights {x.type.shape}")
+            wide = op.reshape(number, (shape[0] if shape else 1, 1, shape[1] if len(shape) == 2 else 1))
+            y = op.binary(kind, y, op.cast(wide, DType.FLOAT32))
+        return op.transpose(y, (0, 2, 1))
+
+    values = [op.value(0), real(1, 8), real(2, 10), *(op.optional(key) for key in range(3, 8))]
+    return _made_by(op, "LSTM", "", recurrent.CONVERTERS["LSTM"], values)
 
 
 def _gathered_blocks(op: Operation) -> Value:
@@ -143,6 +168,7 @@ def _gathered_blocks(op: Operation) -> Value:
 
 
 CONVERTERS: dict[str, Convert] = {
+    "com.microsoft.DynamicQuantizeLSTM": _byte_lstm,
     "com.microsoft.EmbedLayerNormalization": _embedding,
     "com.microsoft.FusedConv": _fused_conv,
     "com.microsoft.FusedGemm": _fused_gemm,

@@ -23,10 +23,30 @@ from webinfer.ops.gather import GATHER, GatherAttrs
 def _cumulative_sum(op: Operation) -> Value:
     x = op.arranged(0)
     axis = x.perm[op.axis(op.integer(1), len(x.perm))]
-    if x.value.type.dtype not in (DType.FLOAT32, DType.INT32):
-        op.refuse(f"running sums of {x.value.type.dtype}")
-    attrs = scan.CumulativeSumAttrs(axis, bool(op.whole("exclusive", 0)), bool(op.whole("reverse", 0)))
+    dtype, attrs = (
+        x.value.type.dtype,
+        scan.CumulativeSumAttrs(axis, bool(op.whole("exclusive", 0)), bool(op.whole("reverse", 0))),
+    )
+    if dtype is DType.INT64:
+        return op.view(_long_sum(op, x.value, attrs), x.perm)
+    if dtype not in (DType.FLOAT32, DType.INT32):
+        op.refuse(f"running sums of {dtype}")
     return op.view(op.emit(scan.CUMULATIVE_SUM, [x.value], attrs), x.perm)
+
+
+def _long_sum(op: Operation, x: Value, attrs: scan.CumulativeSumAttrs) -> Value:
+    """Running sums of int64: of its four parts of 16 bits, which int32 holds, put together again."""
+    within("elements of a running sum of int64", x.type.shape[attrs.axis], 2**15, "use shorter rows")
+    total = None
+    for i in range(4):
+        part = op.binary(ew.FLOOR_DIV, x, op.scalar_of(2 ** (16 * i), DType.INT64)) if i else x
+        if i < 3:
+            part = op.binary(ew.BIT_AND, part, op.scalar_of(2**16 - 1, DType.INT64))
+        sums = op.cast(op.emit(scan.CUMULATIVE_SUM, [op.cast(part, DType.INT32)], attrs), DType.INT64)
+        sums = op.binary(ew.MUL, sums, op.scalar_of(2 ** (16 * i), DType.INT64)) if i else sums
+        total = sums if total is None else op.binary(ew.ADD, total, sums)
+    assert total is not None
+    return total
 
 
 def _cumulative_product(op: Operation) -> Value:
