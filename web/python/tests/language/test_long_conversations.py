@@ -133,3 +133,23 @@ def test_a_conversation_that_nobody_has_is_not_put_aside() -> None:
     run(generator.conversation().read(generator.words("l")))
     assert taken == [len(held.words)]
     generator.close()
+
+
+def test_words_of_a_prompt_that_are_not_its_last_ones_make_no_logits() -> None:
+    generator = opened()
+    model, counts = generator.model, list[int]()
+    executor: Any = model.executor
+    execute = executor._call
+
+    def counted(kernels: Any, first: int, count: int) -> None:
+        counts.append(count)
+        execute(kernels, first, count)
+
+    executor._call = counted
+    words = (generator.words("hello ab ") * 40)[: model.chunk + 3]
+    found = run(generator.conversation().logits(words)).tolist()
+    assert len(counts) == 2
+    assert counts[0] < counts[1]
+    executor._call = execute
+    assert run(generator.conversation().logits(words)).tolist() == found
+    generator.close()

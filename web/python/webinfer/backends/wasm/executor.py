@@ -77,6 +77,7 @@ class WasmExecutor(LoadedPlan):
         super().__init__(layout, host, kernels, memory)
         if self.shareable and can_share(graph):
             memory.add(builder)
+        self._residents = frozenset(graph.resident)
         self._resident = {v.name: (builder.ref(v).address, v.type.nbytes) for v in graph.resident}
         ends = [bisect_left(self._steps, end, key=lambda step: step.node) for end in graph.parts]
         self._parts = list(zip([0, *ends], ends, strict=False))
@@ -84,14 +85,23 @@ class WasmExecutor(LoadedPlan):
     # ----- parts, and what lives from run to run
 
     async def run_part(self, part: int, inputs: Mapping[str, Any], outputs: Sequence[str]) -> dict[str, Tensor]:
-        """The named outputs of one part of the graph."""
-        kernels, first_last = self._instance(), self._parts[part]
+        """The named outputs of one part of the graph: its steps up to the last one that they or the residents need."""
+        kernels, first = self._instance(), self._parts[part][0]
         for place in self.layout.inputs:
             if place.name in inputs:
                 kernels.write(place.address, inputs[place.name])
-        self._call(kernels, first_last[0], first_last[1] - first_last[0])
+        self._call(kernels, first, self._end(part, outputs) - first)
         places = {place.name: place for place in self.layout.outputs}
         return {name: self._tensor(kernels, places[name].address, places[name].type) for name in outputs}
+
+    def _end(self, part: int, outputs: Sequence[str]) -> int:
+        """The step behind the last one that makes one of these outputs, or changes a resident value."""
+        begin, end = [0, *self.graph.parts][part : part + 2]
+        for number in range(end - 1, begin - 1, -1):
+            node = self.graph.nodes[number]
+            if any(value.name in outputs for value in node.outputs) or not self._residents.isdisjoint(node.inputs):
+                return bisect_left(self._steps, number + 1, key=lambda step: step.node)
+        return self._parts[part][0]
 
     async def read_resident(self, name: str, spans: Sequence[tuple[int, int]]) -> bytes:
         """Bytes of a resident value, each span from an offset on so many, one behind the other."""
