@@ -58,6 +58,8 @@ def test_the_sample_s_result_is_the_one_that_the_home_page_shows(demo: Open, row
             assert [one["start"], one["end"]] == pytest.approx([other["start"], other["end"]], abs=0.05)
     rows = page.page.locator("#things tbody tr")
     assert rows.count() == len(found)
+    page.page.set_viewport_size({"width": 360, "height": 780})
+    assert page.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
     with page.page.expect_download() as download:
         page.page.get_by_role("button", name="Download picture" if result["image"] else "Download drawing").click()
     picture = Image.open(download.value.path())

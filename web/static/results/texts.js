@@ -1,5 +1,6 @@
 // Results of the kind "texts": lines of text where they stand in a picture, as corners around each.
 
+import { shareOf } from "../dom.js";
 import { COLOUR, strokeEdged } from "../view.js";
 
 /** Draws lines of text over the picture of a view (view.js). */
@@ -19,5 +20,5 @@ export function draw({ context, x, y, unit }, found) {
 
 /** A line of text in words. */
 export function describe({ text, score }) {
-  return { Text: text, Score: `${(100 * score).toFixed(1)} %` };
+  return { Text: text, Score: { text: shareOf(score), part: score } };
 }
