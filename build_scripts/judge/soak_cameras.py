@@ -24,7 +24,7 @@ from server.studio import Demo, read_studio
 SIDE = 480  # pixels of the film's longer side
 SAMPLES = 30  # of memory in the whole time
 STARTS_S = 120.0  # that a page may take to its first answer from the camera
-SETTLED = 1 / 6  # of the samples, at first, that are not judged: caches fill
+SETTLES_S = 60.0  # in which browsers take memory for caches and code: not judged
 MIB = 4.0  # below which nothing counts as growth
 LOOK = """() => {
   const { webinferResult: result, webinferError: error = "" } = document.documentElement.dataset;
@@ -58,8 +58,9 @@ class Watched:
     error: str = ""
 
     def growth(self) -> tuple[float, float] | None:
-        """Medians of the first and of the last third of what is judged; None of too few samples."""
-        judged = self.memory[round(SETTLED * len(self.memory)) :]
+        """Medians of the first and of the last third of what is judged; None if it was too short."""
+        settled = SETTLES_S / self.seconds if self.seconds else 1.0
+        judged = self.memory[round(settled * len(self.memory)) :]
         third = len(judged) // 3
         return (statistics.median(judged[:third]), statistics.median(judged[-third:])) if third else None
 
@@ -75,7 +76,7 @@ class Watched:
     def row(self) -> str:
         """A line of the table."""
         growth = self.growth()
-        memory = f"{growth[0]:7.0f} → {growth[1]:.0f} MiB" if growth else "  too few samples"
+        memory = f"{growth[0]:7.0f} → {growth[1]:.0f} MiB" if growth else "  too short a time to judge memory"
         rate = self.frames / self.seconds if self.seconds else 0.0
         said = f"   NOT HELD: {self.complaint()}" if self.complaint() else ""
         return f"{self.slug:24}{self.frames:>7} frames{rate:>7.1f}/s{self.found:>4} found{memory}{said}"

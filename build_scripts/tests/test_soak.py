@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from build_scripts.judge import soak, soak_page
+from build_scripts.judge.soak_cameras import Watched
 from build_scripts.judge.soak_judge import Record, Trouble, complaints, memory_growth, report
 
 FACE = {"left": 100.0, "top": 50.0, "width": 80.0, "height": 90.0}
@@ -146,3 +147,14 @@ def test_troubles_come_in_turns_and_what_cannot_be_done_is_left_out(
 def test_what_the_page_said_is_readable() -> None:
     assert soak_page.readable_error('{"code": "gpu", "message": "no"}') == "gpu: no"
     assert soak_page.readable_error("plain") == "plain"
+
+
+def test_a_camera_s_memory_is_judged_once_the_browser_has_settled() -> None:
+    filling = [100.0, 300.0, 500.0]
+    flat = Watched("faces", 900, 600.0, 1, [*filling, *[500.0] * 27])
+    assert (flat.growth(), flat.complaint()) == ((500.0, 500.0), "")
+    growing = replace(flat, memory=[500.0 + 10 * i for i in range(30)])
+    assert "grew from" in growing.complaint()
+    assert replace(growing, seconds=50.0).growth() is None
+    assert replace(flat, frames=0).complaint() == "no frame was answered"
+    assert "NOT HELD: gpu: lost" in replace(flat, error="gpu: lost").row()
