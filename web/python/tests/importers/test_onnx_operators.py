@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnxruntime
 import pytest
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 from build_scripts.judge.onnx_case import Case, judge, read_all
 from webinfer.host.native import NativeHost
@@ -262,6 +262,28 @@ def test_an_lstm_of_bytes_is_computed_in_real_numbers(each_column: bool) -> None
     (row,) = asyncio.run(judge(NativeHost(), "reference", read_all([near])))
     assert row["why"] == ""
     np.testing.assert_allclose(rounded, exact.outputs["y0"], atol=0.03)
+
+
+@pytest.mark.parametrize("kind", ["INT4", "UINT4"])
+def test_rows_of_blocks_of_a_small_type_have_no_zero_point_where_none_is_given(kind: str) -> None:
+    numbers = _RNG.integers(0, 8, 9 * 32)
+    held = [
+        helper.make_tensor("data", getattr(TensorProto, kind), (9, 32), numbers.tolist()),
+        numpy_helper.from_array(np.ones((9, 2), "f4"), "scales"),
+    ]
+    node = helper.make_node(
+        "GatherBlockQuantized", ["data", "x", "scales"], ["y"], domain="com.microsoft", block_size=16
+    )
+    ends = [helper.make_tensor_value_info("x", TensorProto.INT64, (2,))]
+    graph = helper.make_graph([node], "one", ends, [helper.make_tensor_value_info("y", 1, None)], held)
+    domains = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+    model = helper.make_model(graph, opset_imports=domains, ir_version=10)
+    wanted = numbers.reshape(9, 32)[[8, 2]].astype("f4")
+    case = Case(kind, "", model, {"x": _positions(8, 2)}, {"y": wanted}, 0, 0)
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    np.testing.assert_array_equal(session.run(None, case.inputs)[0], wanted)
+    (row,) = asyncio.run(judge(NativeHost(), "reference", read_all([case])))
+    assert row["why"] == ""
 
 
 @pytest.fixture(scope="module")

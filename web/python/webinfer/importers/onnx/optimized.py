@@ -161,7 +161,7 @@ def _gathered_blocks(op: Operation) -> Value:
     y = op.reshape(rows(table, width), (*places.type.shape, blocks, block))
     if zeros is not None:
         y = op.binary(ew.SUB, y, op.reshape(rows(zeros, blocks), (*places.type.shape, blocks, 1)))
-    elif table.type.dtype is DType.UINT8:
+    elif op.file_type(0) is DType.UINT8:  # of uint4 the zero point is 0
         y = op.unary(ew.LINEAR, y, 1.0, -float(1 << (bits - 1)))
     y = op.binary(ew.MUL, y, op.reshape(rows(scales, blocks), (*places.type.shape, blocks, 1)))
     return op.cast(op.reshape(y, (*places.type.shape, width)), scales.type.dtype)
