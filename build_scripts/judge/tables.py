@@ -76,14 +76,20 @@ def webnn_table() -> str:
     return import_module("build_scripts.judge.wpt_table").table()  # type: ignore[no-any-return]
 
 
+def places_table() -> str:
+    """Where the wheel of users was seen to work, when that was recorded."""
+    return import_module("build_scripts.places.recorded").table()  # type: ignore[no-any-return]
+
+
 # A new table is one row here and its two marks in the file that shows it.
 TABLES: dict[str, Callable[[], str]] = {
     "debug": debug_table, "onnx_cases": onnx_cases_table, "operators": operators_table,
-    "tolerances": tolerances_table, "verbs": verbs_table, "webnn": webnn_table,
+    "places": places_table, "tolerances": tolerances_table, "verbs": verbs_table, "webnn": webnn_table,
 }  # fmt: skip
 # Each file that shows tables, and which.
 SHOWN = {
     "README.md": ("debug", "operators", "verbs"), "web/docs/debugging.md": ("debug",),
+    "web/docs/anywhere.md": ("places",),
     "web/docs/onnx.md": ("onnx_cases",), "web/docs/special-values.md": ("tolerances",),
     "web/docs/webnn.md": ("webnn",),
 }  # fmt: skip

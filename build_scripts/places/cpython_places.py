@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import urllib.request
 from pathlib import Path
 
 from build_scripts.errors import BuildError
@@ -74,9 +75,10 @@ def in_cpython(series: str) -> str:
         body = "\n".join(f"    {line}" for line in lines[:-1])
         answer = judged(_run(python, place, BY_NAME.format(body=body, last=lines[-1])).splitlines()[-1])
         _command_without_numpy(python, place)
+        _served_package(python, place)
         pip("install", "--quiet", f"{wheel}[native,numpy,pillow]", "markdown-it-py", python=python)
         shown = _examples(python, place)
-    return f"{answer}; model by name; {len(shown)} pages of examples"
+    return f"{answer}; model by name; a package's page served; {len(shown)} pages of examples"
 
 
 def _command_without_numpy(python: Path, place: Path) -> None:
@@ -92,6 +94,30 @@ def _command_without_numpy(python: Path, place: Path) -> None:
             raise BuildError(f"webinfer {' '.join(arguments)} ends with {done.returncode}: {said[-600:]}")
     if not (place / "out" / "classificators.npy").is_file():
         raise BuildError("webinfer run --output wrote no classificators.npy")
+
+
+def _served_package(python: Path, place: Path) -> None:
+    """A page for a compiled package: written and served by the command."""
+    tool, package, site = str(python.parent / "webinfer"), str(place / "face.webinfer"), str(place / "site")
+    environment = _environment(place)
+    compiled = ["compile", str(MODEL), "-o", package, "--backend", "wasm", "--task", "face-detector"]
+    for arguments in (compiled, ["export", site, "--package", package]):
+        done = subprocess.run([tool, *arguments], env=environment, cwd=place, capture_output=True, text=True)
+        if done.returncode:
+            raise BuildError(f"webinfer {arguments[0]} fails: {(done.stdout + done.stderr)[-600:]}")
+    command = [tool, "serve", "--site", site, "--port", "0"]
+    with subprocess.Popen(command, env=environment, cwd=place, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            address = server.stdout.readline().strip()
+            for name in ("", "model.webinfer"):
+                with urllib.request.urlopen(address + name, timeout=LIMIT_S) as answer:
+                    if not answer.read() or answer.headers["Cross-Origin-Opener-Policy"] != "same-origin":
+                        raise BuildError(f"webinfer serve --site answers {dict(answer.headers)} to /{name}")
+        except OSError as error:
+            raise BuildError(f"webinfer serve --site does not answer at {address!r}: {error}") from error
+        finally:
+            server.terminate()
 
 
 def _examples(python: Path, place: Path) -> list[str]:

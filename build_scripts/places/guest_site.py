@@ -64,28 +64,33 @@ def guest_files() -> dict[str, Path | str]:
 
 
 def documented(kind: str) -> str:
-    """The page that the documentation shows under this mark."""
+    """The page or notebook that the documentation shows under this mark."""
     text = (WEB / "docs" / "anywhere.md").read_text()
-    return text.partition(f"```html {kind}\n")[2].partition("```")[0]
+    return text.partition(f"```{kind}\n")[2].partition("```")[0]
 
 
 def stand_in(context: BrowserContext, files: Mapping[str, Path | str]) -> None:
     """Answers for the servers that pages of the documentation name: example.org, and the one that has Pyodide."""
     wheels = {f"/{path.name}": path for path in BROWSER_WHEELS.glob("*.whl")}
-    pyodide: dict[str, Path | str] = {f"/{LOCK}": guest_lock(), **wheels, "/": NODE_MODULES / "pyodide"}
-
-    def answer(route: Route, rows: Mapping[str, Path | str], path: str) -> None:
-        data = _found(rows, path)
-        kind = TYPES.get(Path(path).suffix or ".html", "application/octet-stream")
-        headers = {"Content-Type": kind, "Access-Control-Allow-Origin": "*"}
-        route.fulfill(status=404 if data is None else 200, body=data or b"", headers=headers)
-
     beside = {f"/pyodide{name}": path for name, path in wheels.items()}
     ours = {**files, **beside, f"/pyodide/{LOCK}": guest_lock()}
-    context.route("https://example.org/**", lambda route: answer(route, ours, route.request.url.partition(".org")[2]))
+    context.route("https://example.org/**", lambda route: fulfil(route, ours, route.request.url.partition(".org")[2]))
+    stand_in_for_pyodide(context, {f"/{LOCK}": guest_lock(), **wheels, "/": NODE_MODULES / "pyodide"})
+
+
+def stand_in_for_pyodide(context: BrowserContext, files: Mapping[str, Path | str]) -> None:
+    """Answers for the server that has Pyodide and its packages, with these."""
     context.route(
-        "**/pyodide/v*/full/*", lambda route: answer(route, pyodide, "/" + route.request.url.rpartition("/")[2])
+        "**/pyodide/v*/full/*", lambda route: fulfil(route, files, "/" + route.request.url.rpartition("/")[2])
     )
+
+
+def fulfil(route: Route, rows: Mapping[str, Path | str], path: str) -> None:
+    """Answers a request with what these rows have at this path, or with 404."""
+    data = _found(rows, path)
+    kind = TYPES.get(Path(path).suffix or ".html", "application/octet-stream")
+    headers = {"Content-Type": kind, "Access-Control-Allow-Origin": "*"}
+    route.fulfill(status=404 if data is None else 200, body=data or b"", headers=headers)
 
 
 @contextlib.contextmanager

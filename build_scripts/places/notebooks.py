@@ -4,7 +4,7 @@ import json
 import shutil
 import subprocess
 import venv
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from playwright.sync_api import Browser
@@ -61,11 +61,7 @@ def _built_site() -> Path:
     shutil.rmtree(PLACE / "site", ignore_errors=True)
     python, wheels, contents = PLACE / "jupyter" / "bin" / "python", PLACE / "wheels", PLACE / "contents"
     table = settings()["places"]
-    stamp, wanted = PLACE / "jupyter" / "wanted.txt", " ".join(table["jupyterlite"])
-    if not stamp.is_file() or stamp.read_text() != wanted:
-        venv.EnvBuilder(with_pip=True).create(python.parent.parent)
-        pip("install", "--quiet", *table["jupyterlite"], python=python)
-        stamp.write_text(wanted)
+    own_environment(python.parent.parent, table["jupyterlite"])
     wheels.mkdir(parents=True, exist_ok=True)
     if not list(wheels.glob("ipython-*.whl")):
         pip("download", "--quiet", "--dest", str(wheels), *table["jupyterlite_kernel"], python=python)
@@ -87,6 +83,15 @@ def _built_site() -> Path:
     if done.returncode or not (PLACE / "site" / "notebooks").is_dir():
         raise BuildError(f"jupyter lite build fails in {PLACE.relative_to(ROOT)}: {(done.stdout + done.stderr)[-600:]}")
     return PLACE / "site"
+
+
+def own_environment(folder: Path, packages: Sequence[str]) -> None:
+    """Makes the folder an environment with these packages, if it is none."""
+    stamp, wanted = folder / "wanted.txt", " ".join(packages)
+    if not stamp.is_file() or stamp.read_text() != wanted:
+        venv.EnvBuilder(with_pip=True, clear=True).create(folder)
+        pip("install", "--quiet", *packages, python=folder / "bin" / "python")
+        stamp.write_text(wanted)
 
 
 def _notebook(model: str) -> dict[str, object]:

@@ -1,20 +1,24 @@
 """The verb `places`: the wheel of users in every place where it promises to run, tried as its users do; a table."""
 
 import argparse
+import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
+from typing import Any
 
 from playwright.sync_api import Browser
 
 from build_scripts.errors import BuildError
-from build_scripts.paths import BUILD, settings
-from build_scripts.places import cpython_places, notebooks, pyodide_places, wasm_place
+from build_scripts.paths import BUILD, ROOT, settings
+from build_scripts.places import cpython_places, marimo_notebook, notebooks, pyodide_places, wasm_place
+from build_scripts.places.recorded import RECORDED, row_of
 from build_scripts.setup.chromium import driver, launch_options
 from build_scripts.setup.sequence import set_up
 from build_scripts.setup.task_models import npm_members
+
+WHEEL, SHOWN = "micropip.install(wheel)", "as it stands there"
 
 
 @dataclass(frozen=True)
@@ -23,37 +27,43 @@ class Place:
 
     name: str
     road: str
-    visit: Callable[[], object]
+    visit: Callable[[Browser], object]
 
 
-def browser_places(browser: Browser) -> Iterator[Place]:
-    """Places in a browser."""
-    for worker in (False, True):
-        for isolated in (False, True):
-            where = f"{'worker' if worker else 'page'}, {'isolated' if isolated else 'not isolated'}"
-            visit = partial(_with_threads, browser, worker, isolated)
-            yield Place(f"stock Pyodide, {where}", "micropip.install(wheel)", visit)
+def places() -> list[Place]:
+    """Every place, those without a browser first."""
+    return [
+        *(_cpython(series) for series in cpython_places.SERIES),
+        Place(
+            "wasmtime's command line", "webinfer compile, wasmtime model.wasm < input.npy",
+            lambda _: wasm_place.in_wasmtime(),
+        ),
+        Place("stock Pyodide, Node", "loadPackage(wheel)", lambda _: pyodide_places.in_node()),
+        *(_stock(worker, isolated) for worker in (False, True) for isolated in (False, True)),
+        Place("stock Pyodide, the documentation's page", SHOWN, lambda b: pyodide_places.documented_page(
+            b, "html guest", {})),
+        Place("PyScript, the documentation's page", SHOWN, lambda b: pyodide_places.documented_page(
+            b, "html pyscript", {"/pyscript/": _pyscript()})),
+        Place("JupyterLite", "%pip install webinfer in a notebook", notebooks.in_jupyterlite),
+        Place("marimo, the documentation's notebook", "marimo export html-wasm", marimo_notebook.in_marimo),
+    ]  # fmt: skip
 
 
-def _with_threads(browser: Browser, worker: bool, isolated: bool) -> str:
-    answer = pyodide_places.in_browser(browser, worker, isolated)
-    able = worker and isolated
-    if answer.capabilities["threads"][0] != able:
-        raise BuildError(f"threads: {answer.threads}")
-    return f"{answer}; threads: {answer.threads}"
+def _cpython(series: str) -> Place:
+    road = "pip install wheel[native] in an empty environment"
+    return Place(f"CPython {series}", road, lambda _: cpython_places.in_cpython(series))
 
 
-def shown_places(browser: Browser) -> Iterator[Place]:
-    """Pages that the documentation shows, a notebook, and what cannot be visited."""
-    yield Place(
-        "stock Pyodide, the documentation's page", "as it stands there",
-        lambda: pyodide_places.documented_page(browser, "guest", {}),
-    )  # fmt: skip
-    yield Place(
-        "PyScript, the documentation's page", "as it stands there",
-        lambda: pyodide_places.documented_page(browser, "pyscript", {"/pyscript/": _pyscript()}),
-    )  # fmt: skip
-    yield Place("JupyterLite", "%pip install webinfer in a notebook", partial(notebooks.in_jupyterlite, browser))
+def _stock(worker: bool, isolated: bool) -> Place:
+    where = f"{'worker' if worker else 'page'}, {'isolated' if isolated else 'not isolated'}"
+
+    def visit(browser: Browser) -> str:
+        answer = pyodide_places.in_browser(browser, worker, isolated)
+        if answer.capabilities["threads"][0] != (worker and isolated):
+            raise BuildError(f"threads: {answer.threads}")
+        return f"{answer}; threads: {answer.threads}"
+
+    return Place(f"stock Pyodide, {where}", WHEEL, visit)
 
 
 def _pyscript() -> Path:
@@ -67,41 +77,42 @@ def _pyscript() -> Path:
     return folder
 
 
-def other_places() -> Iterator[Place]:
-    """Places without a browser."""
-    for series in cpython_places.SERIES:
-        visit = partial(cpython_places.in_cpython, series)
-        yield Place(f"CPython {series}", "pip install wheel[native] in an empty environment", visit)
-    yield Place("wasmtime's command line", "webinfer compile, wasmtime model.wasm < input.npy", wasm_place.in_wasmtime)
-    yield Place("stock Pyodide, Node", "loadPackage(wheel)", pyodide_places.in_node)
+def visited(place: Place, browser: Browser) -> dict[str, Any]:
+    """What a visit came to: a row of the record."""
+    begin = time.monotonic()
+    try:
+        works, seen = True, str(place.visit(browser))
+    except BuildError as error:
+        works, seen = False, str(error)
+    row = {"place": place.name, "road": place.road, "works": works, "seen": seen}
+    print(f"{row_of(row)} ({time.monotonic() - begin:.0f} s)", flush=True)
+    return row
+
+
+def write_record(rows: Mapping[str, dict[str, Any]], browser: str) -> None:
+    """Puts these rows, by name of the place, into the record; rows of others stay."""
+    kept = {row["place"]: row for row in json.loads(RECORDED.read_text())["rows"]} if RECORDED.is_file() else {}
+    found = {**kept, **rows}
+    record = {"chromium": browser, "rows": [found[place.name] for place in places() if place.name in found]}
+    RECORDED.write_text(json.dumps(record, indent=1) + "\n")
 
 
 def run(argv: list[str]) -> int:
     """0 if the wheel works in every place that was asked for."""
     parser = argparse.ArgumentParser(prog="python3 -m build_scripts places", description=__doc__)
     parser.add_argument("words", nargs="*", help="only places whose name has one of these words; none: all")
-    words = parser.parse_args(argv).words
+    parser.add_argument("--record", action="store_true", help="write what was seen into the documentation's table")
+    args = parser.parse_args(argv)
     set_up()
-    failed = 0
+    wanted = [p for p in places() if not args.words or any(word.lower() in p.name.lower() for word in args.words)]
     with driver() as playwright:
         browser = playwright.chromium.launch(**launch_options())
-        print(
-            f"\n| place | road | works | how seen |\n|---|---|---|---|\n| | | | Chromium {browser.version} |",
-            flush=True,
-        )
+        print(f"\nChromium {browser.version}\n\n| place | road | works | how seen |\n|---|---|---|---|", flush=True)
         try:
-            for place in (*other_places(), *browser_places(browser), *shown_places(browser)):
-                if words and not any(word.lower() in place.name.lower() for word in words):
-                    continue
-                begin = time.monotonic()
-                try:
-                    works, seen = "yes", str(place.visit())
-                except BuildError as error:
-                    works, seen = "NO", str(error)
-                    failed += 1
-                print(
-                    f"| {place.name} | {place.road} | {works} | {seen} ({time.monotonic() - begin:.0f} s) |", flush=True
-                )
+            rows = {place.name: visited(place, browser) for place in wanted}
+            if args.record:
+                write_record(rows, browser.version)
+                print(f"recorded in {RECORDED.relative_to(ROOT)}; now: python3 -m build_scripts tables --write")
         finally:
             browser.close()
-    return 1 if failed else 0
+    return 0 if all(row["works"] for row in rows.values()) else 1

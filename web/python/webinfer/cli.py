@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import statistics
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -120,8 +122,10 @@ def _add_compilers(verbs: Any) -> None:
     sub.add_argument("--results", action="store_true", help="print what they answered instead, as JSON lines")
     sub.add_argument("--tunings", type=Path, metavar="FILE", help="write a tuning log, for tune --import")
     sub.set_defaults(verb=_devices)
-    text = "tell where the demo and the lab are served from"
+    text = "serve a site that `export` wrote, on this machine"
     sub = verbs.add_parser("serve", help=text, description=text)
+    sub.add_argument("--site", type=Path, metavar="FOLDER", help="what `export` wrote, here or in a checkout")
+    sub.add_argument("--port", type=int, default=8000, help="0: a free one (default: %(default)s)")
     sub.add_argument("--lab", action="store_true", help="the page on which browsers become devices")
     sub.set_defaults(verb=_serve)
     text = "compile a model into one file that runs without Python"
@@ -298,7 +302,7 @@ async def _export(args: argparse.Namespace) -> int:
 
     files = export_page(args.package, args.folder)
     print(f"{args.folder}: {len(files)} files, {sum(files.values()):,} bytes; any static host serves it")
-    print(f"to look at it here: python3 -m http.server --directory {args.folder}")
+    print(f"to look at it here: webinfer serve --site {args.folder}")
     return 0
 
 
@@ -310,13 +314,20 @@ async def _devices(args: argparse.Namespace) -> int:
 
 
 async def _serve(args: argparse.Namespace) -> int:
+    if args.site is not None and not args.lab:
+        from webinfer.package.serving import serve_folder  # which other verbs may do without
+
+        with contextlib.suppress(asyncio.CancelledError):  # Ctrl-C
+            await serve_folder(args.site, args.port, partial(print, flush=True))
+        return 0
     from webinfer.lab.errors import NoSiteError  # which other verbs may do without
 
     verb = "serve --lab" if args.lab else "serve"
     raise NoSiteError(
         f"webinfer {verb}: what is installed here holds no site, whose pages need Pyodide and a server; a checkout of "
         f"the project sets both up. There: python3 -m build_scripts {verb}; then, here: webinfer devices --lab "
-        "ADDRESS. A page for one compiled package needs neither: webinfer export FOLDER --package NAME.webinfer"
+        "ADDRESS. A page for one compiled package needs neither: webinfer export FOLDER --package NAME.webinfer, then "
+        "webinfer serve --site FOLDER"
     )
 
 

@@ -41,6 +41,7 @@ SHOWN = {
     "html page",
     "html guest",
     "html pyscript",
+    "python marimo",
 }
 RUN = {"python run", "text output", "console run"}
 PROGRAMS = [page for page in PAGES if any(block.kind == "python run" for block in blocks_of(page))]
