@@ -144,8 +144,8 @@ INLINE float *clear_run(float *to, int32_t count) {
 
 // The windows of `count` rows side by side, zeros for what lies outside the image: each is one run of the depth then.
 // Rows past `count` repeat the last one. Needs: MR windows fit PACKED floats.
-static __attribute__((noinline)) void pack_windows(float *to, const float *a[MR], const Conv *c, Place p, int32_t count,
-                                                   int32_t group) {
+static __attribute__((noinline, unused)) void pack_windows(float *to, const float *a[MR], const Conv *c, Place p,
+                                                           int32_t count, int32_t group) {
   const int32_t run = c->dw == 1 && c->x_stride == c->ci ? c->kw : 1;  // taps that are one run of memory
   for (int32_t r = 0; r < MR; r++) {
     if (r >= count) {

@@ -20,7 +20,7 @@ from webinfer.backends.reference.executor import compute
 from webinfer.backends.wasm.builder import Builder
 from webinfer.backends.wasm.executor import WasmExecutor, lower_graph
 from webinfer.backends.wasm.kernel_table import KERNELS
-from webinfer.backends.wasm.lowerings import LOWERINGS
+from webinfer.backends.wasm.lowerings import LOWERINGS, winograd
 from webinfer.backends.wasm.lowerings.constants import narrow_output
 from webinfer.backends.wasm.lowerings.conv import TILES, TRANSPOSE_TILES, tuning_key
 from webinfer.dtypes import DType
@@ -45,6 +45,14 @@ def _image(label: str, *shapes: tuple[int, ...], **attrs: Any) -> Case:
 
 DECLARED: tuple[tuple[Op, Case], ...] = (
     (conv.CONV2D, _image("RGB, 3x3 stride 2", (1, 13, 12, 3), (16, 3, 3, 3), (16,), stride=(2, 2), pads=(0, 1, 1, 0))),
+    (
+        conv.CONV2D,
+        dataclasses.replace(
+            _image("two images in tiles of 4x4", (2, 13, 18, 20), (21, 3, 3, 20), (21,), pads=(1, 1, 2, 0)),
+            low=-1.0,
+            high=1.0,
+        ),
+    ),
     (conv.CONV2D, _image("27 pixels", (1, 9, 3, 64), (24, 1, 1, 64), (24,))),
     (conv.CONV2D, _image("31 pixels", (1, 31, 1, 64), (22, 1, 1, 64), (22,))),
     (conv.CONV2D, _image("47 pixels", (1, 47, 1, 64), (21, 1, 1, 64), (21,))),
@@ -181,11 +189,12 @@ def _originals() -> Iterator[Variant]:
 
 def _tiled() -> Iterator[Variant]:
     """Float convolutions with every tile."""
-    for op, tiles in ((conv.CONV2D, TILES), (conv.CONV_TRANSPOSE2D, TRANSPOSE_TILES)):
+    for op, tiles in ((conv.CONV2D, (*TILES, winograd.NAME)), (conv.CONV_TRANSPOSE2D, TRANSPOSE_TILES)):
         plain = [case for case in op.cases if case.inputs[0] is not None and case.inputs[0].dtype.is_float]
         for case in plain:
-            for tile in tiles:
-                yield Variant(op, dataclasses.replace(case, label=f"{case.label}, {tile}"), tile=tile)
+            for tile in tiles:  # Winograd's sums are exact to the range of a tile, not to what is left of it
+                drawn = {"low": -1.0, "high": 1.0} if tile == winograd.NAME else {}
+                yield Variant(op, dataclasses.replace(case, label=f"{case.label}, {tile}", **drawn), tile=tile)
 
 
 def _sparsely(variants: Iterable[Variant]) -> Iterator[Variant]:

@@ -55,20 +55,52 @@ INLINE void four_lines(const float *x, float *y, int32_t r, int32_t inner, int32
   }
 }
 
-#define LINES(NAME, KIND, RESULTS)                                                                     \
+enum { SHORT = 6 };  // elements of a row, up to which four rows are computed in the four lanes
+
+// Up to four rows of r <= SHORT neighbouring elements.
+INLINE void short_rows(const float *x, float *y, int32_t r, int32_t rows, float beta, int kind) {
+  const float *x1 = rows > 1 ? x + r : x, *x2 = rows > 2 ? x + 2 * r : x, *x3 = rows > 3 ? x + 3 * r : x;
+  v4f v[SHORT], top = v4f_splat(-INFINITE), sum = v4f_splat(0.0f);
+  NO_UNROLL for (int32_t k = 0; k < r; k++) {
+    v[k] = (v4f){x[k], x1[k], x2[k], x3[k]};
+    top = v4f_larger(top, v[k]);
+  }
+  if (kind == LOG_SUM_EXP) top = v4f_select(v4f_abs(top) == INFINITE, v4f_splat(0.0f), top);
+  NO_UNROLL for (int32_t k = 0; k < r; k++) {
+    const v4f shifted = (v[k] - top) * beta, e = v4f_exp(shifted);
+    sum += e;
+    v[k] = kind == SOFTMAX ? e : shifted;
+  }
+  const v4f log_sum = v4f_log(sum), factor = 1.0f / sum;
+  if (kind == LOG_SUM_EXP) {
+    v4f_store_lanes(y, top + log_sum, rows);
+    return;
+  }
+  NO_UNROLL for (int32_t k = 0; k < r; k++) {
+    const v4f result = kind == SOFTMAX ? v[k] * factor : v[k] - log_sum;
+    y[k] = result[0];
+    if (rows > 1) y[r + k] = result[1];
+    if (rows > 2) y[2 * r + k] = result[2];
+    if (rows > 3) y[3 * r + k] = result[3];
+  }
+}
+
+#define LINES(NAME, KIND, RESULTS)                                                                           \
   void NAME(const float *restrict x, float *restrict y, int32_t r, int32_t inner, float beta, int32_t begin, \
-            int32_t end) {                                                                             \
-    for (int32_t i = begin, n; i < end; i += n) {                                                      \
-      const int32_t outer = i / inner, column = i % inner, rest = inner - column;                      \
-      n = rest < end - i ? rest : end - i;                                                             \
-      n = n < 4 ? n : 4;                                                                               \
-      float *to = y + outer * (RESULTS) * inner + column;                                              \
-      if (inner == 1) {                                                                                \
-        one_row(x + i * r, to, r, beta, KIND);                                                         \
-      } else {                                                                                         \
-        four_lines(x + outer * r * inner + column, to, r, inner, n, beta, KIND);                       \
-      }                                                                                                \
-    }                                                                                                  \
+            int32_t end) {                                                                                   \
+    for (int32_t i = begin, n; i < end; i += n) {                                                            \
+      const int32_t outer = i / inner, column = i % inner, rest = inner - column;                            \
+      n = inner == 1 && r <= SHORT ? 4 : rest < 4 ? rest : 4;                                                \
+      n = n < end - i ? n : end - i;                                                                         \
+      float *to = y + outer * (RESULTS) * inner + column;                                                    \
+      if (inner > 1) {                                                                                       \
+        four_lines(x + outer * r * inner + column, to, r, inner, n, beta, KIND);                             \
+      } else if (r <= SHORT) {                                                                               \
+        short_rows(x + i * r, to, r, n, beta, KIND);                                                         \
+      } else {                                                                                               \
+        one_row(x + i * r, to, r, beta, KIND);                                                               \
+      }                                                                                                      \
+    }                                                                                                        \
   }
 
 LINES(f32_log_softmax, LOG_SOFTMAX, r)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from webinfer.backends.wasm.builder import Builder, Lower
 from webinfer.backends.wasm.kernel_constants import IMAGE_TILE_COLUMNS
+from webinfer.backends.wasm.lowerings import winograd
 from webinfer.backends.wasm.lowerings.products import (
     DenseWeights,
     activation_args,
@@ -78,6 +79,8 @@ def candidates(node: Node, isa: str = "relaxed") -> list[str]:
     tiles, pixels, co = tiles_of(isa), _pixels(node), node.output.type.shape[3] // node.attrs.groups
     direct = is_direct(node)
     work = {tile: tile_work(tile, share, pixels, co, direct) for tile, share in tiles.items()}
+    if constant is not None and winograd.fits(node):
+        work[winograd.NAME] = winograd.work(node, isa)
     ranked = sorted((tile for tile in work if work[tile] <= 1.5 * min(work.values())), key=work.__getitem__)
     image = _image_tile(node)
     return [image, *ranked] if image else ranked
@@ -87,6 +90,10 @@ def _dense(node: Node, builder: Builder, weights: DenseWeights, window: tuple[in
     """A dense or grouped convolution as steps."""
     x, y = node.required_input(0), node.output
     tile, origin = _choose(node, builder, tiles_of(builder.isa), weights.co)
+    if tile == winograd.NAME:
+        winograd.convolve(node, builder, weights)
+        builder.because(f"Winograd's 4x4 outputs of 3x3 ({origin}), {builder.isa} build")
+        return
     image = tile in IMAGES.values()
     rows, columns = (1, IMAGE_TILE_COLUMNS) if image else _rows_columns(tile)
     packed = pack_dense(node, builder, weights, columns)
@@ -104,13 +111,16 @@ def _dense(node: Node, builder: Builder, weights: DenseWeights, window: tuple[in
 def _choose(node: Node, builder: Builder, tiles: dict[str, float], co: int) -> tuple[str, str]:
     """The tuned tile of this shape, or the one that the shares promise most of; and which of both it is."""
     image, best = _image_tile(node), builder.tuned.get(tuning_key(node)) if builder.tuned else None
-    if best is not None and best in (*tiles, image):
+    turns = winograd.fits(node) and winograd.is_known(node, builder)
+    if best is not None and best in (*tiles, image, *([winograd.NAME] * turns)):
         return best, "tuned"
     if image is not None:
         return image, "default"
     direct = node.op is ops.CONV2D and builder.isa != "scalar" and is_direct(node)
-    pixels = _pixels(node)
-    return min(tiles, key=lambda tile: tile_work(tile, tiles[tile], pixels, co, direct)), "default"
+    work = {tile: tile_work(tile, share, _pixels(node), co, direct) for tile, share in tiles.items()}
+    if turns:
+        work[winograd.NAME] = winograd.work(node, builder.isa)
+    return min(work, key=work.__getitem__), "default"
 
 
 def _image_tile(node: Node) -> str | None:

@@ -1,0 +1,142 @@
+// f32 convolution, NHWC, 3x3 window without stride, dilation or groups, by Winograd's F(4x4, 3x3): a tile of 4x4 outputs
+// takes 36 products of each input and output channel, not 144.
+//
+//   x        [n, ih, iw, ci]   read                      y  [n, oh, ow, co]  written
+//   panels   f32_pack_conv_weights's panels of 8 outputs: the biases, and the weights for tiles that are not finite
+//   turned   [ceil(co/8)][36][ci][8]  what f32_pack_winograd_weights makes of them
+//   scratch  [units][36][WINOGRAD_TILES][ci]  written: one place for each call
+//   blocks   ceil(tiles / WINOGRAD_TILES); a unit is the blocks [i * blocks / count, (i + 1) * blocks / count)
+//   The rest is that of conv2d_tile.h.
+//   Needs: ci is a multiple of 4; count <= blocks; y overlaps nothing that is read.
+//
+// A transform mixes the 6x6 inputs of a tile: infinite or NaN they would reach outputs whose windows they are not in. A
+// tile with such sums is computed from its windows.
+// Units: `count` parts of the blocks.
+// Source: Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, 2015.
+#if defined(__wasm_relaxed_simd__)
+#define MR 6
+#else
+#define MR 4
+#endif
+#define NR 8
+#include "conv2d_panel.h"
+#include "winograd.h"
+
+enum { SIDE = WINOGRAD_SIDE, POINTS = WINOGRAD_POINTS, OUT = WINOGRAD_OUT, TILES = WINOGRAD_TILES };
+_Static_assert(TILES % MR == 0, "a block is whole tiles of the product");
+_Static_assert(SIDE * SIDE == POINTS, "a product for each transformed input");
+
+// All channels of the tile whose first input is (iy, ix) of the image, to v[POINTS][TILES][ci].
+INLINE void turn_tile(const Conv *c, const float *image, int32_t iy, int32_t ix, float *v, const int inside) {
+  const int32_t row = c->iw * c->ci, step = TILES * c->ci;
+  for (int32_t i = 0; i < c->ci; i += 4) {
+    v4f half[SIDE][SIDE], to[SIDE];
+    NO_UNROLL for (int32_t x = 0; x < SIDE; x++) {
+      v4f d[SIDE];
+      const float *p = image + iy * row + (ix + x) * c->ci + i;
+      UNROLL for (int k = 0; k < SIDE; k++) {
+        const int there = inside || ((uint32_t)(iy + k) < (uint32_t)c->ih && (uint32_t)(ix + x) < (uint32_t)c->iw);
+        d[k] = there ? v4f_load(p + k * row) : v4f_splat(0.0f);
+      }
+      turn_inputs(d, to);
+      UNROLL for (int k = 0; k < SIDE; k++) half[k][x] = to[k];
+    }
+    float *end = v + i;
+    NO_UNROLL for (int32_t k = 0; k < SIDE; k++) {
+      turn_inputs(half[k], to);
+      UNROLL for (int x = 0; x < SIDE; x++) v4f_store(end + x * step, to[x]);
+      end += SIDE * step;
+    }
+  }
+}
+
+// One row of a tile's outputs, `count` of them: from sums without bias, or from the windows.
+static __attribute__((noinline)) void end_row(const Conv *c, const v4f (*sums)[2], const Place *place, int32_t panel) {
+  const float *w = c->w + panel * (NR + 9 * c->ci * NR);
+  const int32_t count = c->ow - place->ox < OUT ? c->ow - place->ox : OUT;
+  const int32_t pixel = (place->image * c->oh + place->oy) * c->ow + place->ox;
+  v4f acc[MR][NV];
+  w = start_tile(acc, w);
+  if (sums) {
+    UNROLL for (int r = 0; r < OUT; r++) {
+      acc[r][0] += sums[r][0];
+      acc[r][1] += sums[r][1];
+    }
+  } else {
+    Rows rows;
+    find_rows(&rows, c, *place, count);
+    add_taps(acc, c, &rows, 0, w);
+  }
+  const Target to = {c->y + pixel * c->y_stride + panel * NR, c->y_stride, pixel, 1};
+  store_tile(acc, &c->e, &to, count, panel * NR, c->co - panel * NR);
+}
+
+// The outputs of one tile and panel from its sums m[POINTS][TILES][NR].
+static __attribute__((noinline)) void end_tile(const Conv *c, const float *m, Place place, int32_t panel) {
+  v4f sums[OUT][OUT][2], check = v4f_splat(0.0f);
+  NO_UNROLL for (int32_t j = 0; j < 2; j++, m += 4) {
+    v4f half[OUT][SIDE], to[OUT];
+    NO_UNROLL for (int32_t x = 0; x < SIDE; x++) {
+      v4f d[SIDE];
+      UNROLL for (int k = 0; k < SIDE; k++) d[k] = v4f_load(m + (k * SIDE + x) * TILES * NR);
+      turn_back(d, to);
+      UNROLL for (int k = 0; k < OUT; k++) half[k][x] = to[k];
+    }
+    NO_UNROLL for (int32_t k = 0; k < OUT; k++) {
+      turn_back(half[k], to);
+      UNROLL for (int x = 0; x < OUT; x++) {
+        sums[k][x][j] = to[x];
+        check += to[x] * 0.0f;
+      }
+    }
+  }
+  const int finite = !v4i_any(check != check);
+  for (int32_t k = 0; k < OUT && place.oy < c->oh; k++, place.oy++) end_row(c, finite ? sums[k] : 0, &place, panel);
+}
+
+// The tiles [first, first + count) of all images; `across` and `down` of each.
+static void run_block(const Conv *c, const float *turned, float *v, int32_t first, int32_t count, int32_t across,
+                      int32_t down) {
+  float m[POINTS * TILES * NR];
+  Place places[TILES];
+  for (int32_t t = 0; t < count; t++) {
+    const int32_t row = (first + t) / across, image = row / down;
+    const Place p = {image, (row - image * down) * OUT, (first + t - row * across) * OUT};
+    const int32_t iy = p.oy - c->pad_top, ix = p.ox - c->pad_left;
+    const float *from = c->x + image * c->ih * c->iw * c->ci;
+    places[t] = p;
+    if (iy >= 0 && ix >= 0 && iy + SIDE <= c->ih && ix + SIDE <= c->iw) {
+      turn_tile(c, from, iy, ix, v + t * c->ci, 1);
+    } else {
+      turn_tile(c, from, iy, ix, v + t * c->ci, 0);
+    }
+  }
+  for (int32_t panel = 0; panel * NR < c->co; panel++) {
+    for (int32_t point = 0; point < POINTS; point++, turned += c->ci * NR) {
+      for (int32_t t = 0; t < count; t += MR) {
+        const float *a[MR];
+        v4f acc[MR][NV];
+        UNROLL for (int r = 0; r < MR; r++) a[r] = v + (point * TILES + (t + r < count ? t + r : t)) * c->ci;
+        EACH_SUM(acc[r][j] = v4f_splat(0.0f));
+        multiply(acc, a, turned, c->ci);
+        EACH_SUM(v4f_store(m + (point * TILES + t + r) * NR + 4 * j, acc[r][j]));
+      }
+    }
+    for (int32_t t = 0; t < count; t++) end_tile(c, m + t * NR, places[t], panel);
+  }
+}
+
+void f32_conv2d_nhwc_winograd(const float *restrict x, const float *restrict panels, const float *restrict turned,
+                              float *restrict scratch, float *restrict y, int32_t n, int32_t ih, int32_t iw, int32_t ci,
+                              int32_t oh, int32_t ow, int32_t co, int32_t pad_top, int32_t pad_left, int32_t blocks,
+                              int32_t parts, const float *residual, int32_t residual_c, const float *slope, int32_t act,
+                              float lo, float hi, int32_t begin, int32_t end) {
+  const Conv c = {x,  panels, y, ci, co, n * oh * ow, ih, iw, ci,      oh,       ow,
+                  co, 3,      3, 1,  1,  1,           1,  pad_top, pad_left, {residual, residual_c, slope, act, lo, hi}};
+  const int32_t across = (ow + OUT - 1) / OUT, down = (oh + OUT - 1) / OUT, tiles = n * across * down;
+  const int32_t last = (int32_t)((int64_t)end * blocks / parts);
+  for (int32_t block = (int32_t)((int64_t)begin * blocks / parts); block < last; block++) {
+    const int32_t first = block * TILES, count = tiles - first < TILES ? tiles - first : TILES;
+    run_block(&c, turned, scratch + begin * POINTS * TILES * ci, first, count, across, down);
+  }
+}

@@ -1,0 +1,60 @@
+"""Winograd's 3x3 convolutions: as exact as they must be, and nothing infinite leaves its own windows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.ops.case_graphs import Array, dense, run
+from tests.ops.targets import BUILDS, Target
+
+from webinfer.backends.reference.executor import compute
+from webinfer.backends.wasm.executor import WasmExecutor, lower_graph
+from webinfer.backends.wasm.lowerings.conv import tuning_key
+from webinfer.backends.wasm.lowerings.winograd import NAME
+from webinfer.graph.ir import Graph, Node, TensorType, Value, apply
+from webinfer.host.native import NativeHost
+from webinfer.ops.conv import CONV2D, Conv2dAttrs
+
+
+def node_of(channels: int) -> tuple[Node, Array, Array]:
+    """A 3x3 convolution of 12 channels, its input and its weights."""
+    rng = np.random.default_rng(5)
+    x = rng.standard_normal((1, 14, 15, channels)).astype(np.float32)
+    w = rng.standard_normal((12, 3, 3, channels)).astype(np.float32)
+    values = [Value("x", TensorType(x.shape)), Value("w", TensorType(w.shape), dense(w, TensorType(w.shape)))]
+    return apply(CONV2D, values, Conv2dAttrs(pads=(1, 1, 1, 1)), "conv"), x, w
+
+
+def result(target: Target, node: Node, x: Array) -> Array:
+    """What a build makes of it with Winograd's kernel."""
+    graph = Graph("conv", node.inputs[:1], node.outputs, [node])
+    builder = lower_graph(graph, "relaxed", {tuning_key(node): NAME})
+    assert [step.kernel for step in builder.run_part.steps] == ["f32_conv2d_nhwc_winograd"]
+    executor = WasmExecutor(graph, NativeHost(), run(NativeHost().kernels(str(dict(target.options)["isa"]))), builder)
+    try:
+        return np.array(run(executor.run({"x": memoryview(x.tobytes())}))[node.output.name].numpy())
+    finally:
+        executor.close()
+
+
+@pytest.mark.parametrize("target", BUILDS, ids=str)
+def test_sums_of_many_channels_keep_to_a_hundred_thousandth_of_the_range(target: Target) -> None:
+    target.demand()
+    node, x, w = node_of(128)
+    (want,) = compute(node, [x, w])
+    assert np.abs(result(target, node, x) - want).max() <= 1e-5 * np.ptp(want)
+
+
+@pytest.mark.parametrize("target", BUILDS, ids=str)
+def test_what_is_not_finite_stays_in_its_windows(target: Target) -> None:
+    target.demand()
+    node, x, w = node_of(8)
+    x[0, 2, 2, 0], x[0, 9, 3, 1], x[0, 13, 14, 2] = np.inf, np.nan, 3e38
+    w[1] = np.inf
+    node.required_input(1).constant = dense(w, TensorType(w.shape))
+    with np.errstate(all="ignore"):
+        (want,) = compute(node, [x, w])
+    got = result(target, node, x)
+    assert 500 < np.isfinite(want).sum() < want.size
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
+    np.testing.assert_array_equal(np.isinf(got), np.isinf(want))
