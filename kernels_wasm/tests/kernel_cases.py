@@ -193,8 +193,9 @@ def _tiled() -> Iterator[Variant]:
         plain = [case for case in op.cases if case.inputs[0] is not None and case.inputs[0].dtype.is_float]
         for case in plain:
             for tile in tiles:  # Winograd's sums are exact to the range of a tile, not to what is left of it
-                drawn = {"low": -1.0, "high": 1.0} if tile == winograd.NAME else {}
-                yield Variant(op, dataclasses.replace(case, label=f"{case.label}, {tile}", **drawn), tile=tile)
+                low, high = (-1.0, 1.0) if tile == winograd.NAME else (case.low, case.high)
+                tiled = dataclasses.replace(case, label=f"{case.label}, {tile}", low=low, high=high)
+                yield Variant(op, tiled, tile=tile)
 
 
 def _sparsely(variants: Iterable[Variant]) -> Iterator[Variant]:

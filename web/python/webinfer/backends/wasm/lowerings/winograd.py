@@ -23,7 +23,7 @@ def fits(node: Node) -> bool:
     a, (co, kh, kw, ci) = node.attrs, node.required_input(1).type.shape
     if node.op is not ops.CONV2D or (kh, kw) != (3, 3) or ci % 4 or 4 * turned_floats(ci, co) > MAX_TURNED_BYTES:
         return False
-    return a.stride == a.dilation == (1, 1) and a.groups == 1
+    return bool(a.stride == a.dilation == (1, 1) and a.groups == 1)
 
 
 def is_known(node: Node, builder: Builder) -> bool:
