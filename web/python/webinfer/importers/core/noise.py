@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from webinfer.dtypes import DType
 from webinfer.graph.ir import TensorType, Value
-from webinfer.importers.core.limits import within
+from webinfer.importers.core.limits import check_bytes, within
 from webinfer.importers.core.operation import BaseOperation
 from webinfer.ops import elementwise as ew
 from webinfer.ops import reduce
@@ -28,6 +28,15 @@ _INVERSE_ERF = (
     2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503, -0.00417768164,
     0.246640727, 1.50140941,
 )  # fmt: skip
+
+
+def asked_shape(op: BaseOperation) -> tuple[int, ...]:
+    """The shape that the first input asks for."""
+    shape = op.integers(0)
+    if min(shape, default=0) < 0:
+        op.fail(f"shape {shape} has a negative size")
+    check_bytes(shape, DType.FLOAT32, op.what)
+    return shape
 
 
 def _int32(op: BaseOperation, number: int) -> Value:

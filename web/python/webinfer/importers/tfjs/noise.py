@@ -5,31 +5,22 @@ from __future__ import annotations
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Value
 from webinfer.importers.core import noise
-from webinfer.importers.core.limits import check_bytes
 from webinfer.importers.tfjs.operation import Convert, Operation
 from webinfer.ops import elementwise as ew
-
-
-def _shape(op: Operation) -> tuple[int, ...]:
-    shape = op.integers(0)
-    if min(shape, default=0) < 0:
-        op.fail(f"shape {shape} has a negative size")
-    check_bytes(shape, DType.FLOAT32, op.what)
-    return shape
 
 
 def _whole(op: Operation) -> Value:
     low, high = op.integer(1), op.integer(2)
     if not 0 < high - low <= 2**24:
         op.refuse(f"random numbers from {low} to {high}")
-    y = op.unary(ew.FLOOR, noise.uniform(op, _shape(op), 0, high - low))
+    y = op.unary(ew.FLOOR, noise.uniform(op, noise.asked_shape(op), 0, high - low))
     return op.binary(ew.ADD, op.cast(y, DType.INT32), op.scalar_of(low, DType.INT32))
 
 
 CONVERTERS: dict[str, Convert] = {
     "Multinomial": lambda op: noise.chosen(op, op.value(0), op.integer(1), DType.INT32),
-    "RandomStandardNormal": lambda op: noise.normal(op, _shape(op)),
-    "RandomUniform": lambda op: noise.uniform(op, _shape(op)),
+    "RandomStandardNormal": lambda op: noise.normal(op, noise.asked_shape(op)),
+    "RandomUniform": lambda op: noise.uniform(op, noise.asked_shape(op)),
     "RandomUniformInt": _whole,
-    "TruncatedNormal": lambda op: noise.cut_normal(op, _shape(op)),
+    "TruncatedNormal": lambda op: noise.cut_normal(op, noise.asked_shape(op)),
 }
