@@ -25,10 +25,12 @@ def non_max_suppression(inputs: Inputs, node: Node) -> list[Array]:
     corners, a = required(inputs[0]).astype(F).reshape(-1, 2, 2), node.attrs
     boxes = np.concatenate([corners.min(axis=1), corners.max(axis=1)], axis=1)
     scores = required(inputs[1]).astype(F)
-    rows = [_kept(boxes, row.copy(), a) for row in scores.reshape(-1, scores.shape[-1])]
-    return [
-        np.stack(found).reshape(v.type.shape) for found, v in zip(zip(*rows, strict=True), node.outputs, strict=True)
-    ]
+    lists = scores.reshape(node.outputs[2].type.size, len(boxes))
+    results = [np.zeros((len(lists), v.type.size // max(len(lists), 1)), v.type.dtype.value) for v in node.outputs]
+    for i, row in enumerate(lists):
+        for result, found in zip(results, _kept(boxes, row.copy(), a), strict=True):
+            result[i] = found
+    return [result.reshape(v.type.shape) for result, v in zip(results, node.outputs, strict=True)]
 
 
 def _kept(boxes: Array, scores: Array, a: ops.NonMaxSuppressionAttrs) -> tuple[Array, Array, Array]:
