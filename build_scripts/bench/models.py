@@ -60,7 +60,7 @@ def prepare(
     for folder in ("models", "data"):
         (site / folder).mkdir(parents=True, exist_ok=True)
     graph, why = _graph(source, files)
-    native, native_why = _native(path) if source.format == "tflite" else (None, "it reads .tflite alone")
+    native, native_why = _native(source)
     if native is not None:
         specs = [(d["name"], np.dtype(d["dtype"]).name, [int(n) for n in d["shape"]]) for d in native.inputs]
     elif graph is not None:
@@ -116,9 +116,11 @@ def _graph(source: Source, files: Mapping[str, bytes]) -> tuple[Any, str]:
         return None, str(error)
 
 
-def _native(path: Path) -> tuple[NativeModel | None, str]:
+def _native(source: Source) -> tuple[NativeModel | None, str]:
+    if source.format != "tflite" or not source.native:
+        return None, "it runs .tflite alone, with the sizes that the file names"
     try:
-        return NativeModel(path, 1), ""
+        return NativeModel(source.path, 1), ""
     except (RuntimeError, ValueError) as error:  # a custom operator that LiteRT lacks
         return None, str(error)
 

@@ -15,11 +15,12 @@ TOKENS = (16, 128, 512)  # lengths at which a model that reads tokens is measure
 
 @dataclass(frozen=True)
 class Source:
-    """A model file. `shapes` binds the sizes of inputs that it leaves open."""
+    """A model file. `shapes` binds the sizes of inputs that it leaves open; `native`: LiteRT can run it as it is."""
 
     name: str
     path: Path
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    native: bool = True
 
     @property
     def format(self) -> str:
@@ -71,9 +72,12 @@ def sized(source: Source, judge: Any) -> list[Source]:
     """
     from build_scripts.judge.runtimes import RUNTIMES
 
-    if source.format == "tflite" or not any(source.path.match(row.pattern) for row in RUNTIMES):
+    if not any(source.path.match(row.pattern) for row in RUNTIMES):
         return [source]
-    shapes = judge.shapes(source.path) or {}
+    found = judge.shapes(source.path)  # in a process of its own, which some models end
+    shapes = found or {}
+    if source.format == "tflite":
+        return [Source(source.name, source.path, shapes, native=found == {})]
     rows = [Source(f"{source.name}@{n}", source.path, dict.fromkeys(shapes, (1, n))) for n in TOKENS]
     if shapes and all(_reads_tokens(row) for row in rows):
         return rows
