@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 from build_scripts.errors import BuildError
@@ -42,7 +43,7 @@ def photo_step() -> Step:
     return Step(
         "photo", "fetch the sample photos", inputs=lambda: [json.dumps(photo, sort_keys=True)],
         outputs=tuple(IMAGES / Path(m).with_suffix(end).name for m in photo["members"] for end in (".png", PUBLISHED)),
-        action=_fetch_photo, stamp=IMAGES / ".stamp", version=3,
+        action=_fetch_photo, stamp=IMAGES / ".stamp", version=4,
     )  # fmt: skip
 
 
@@ -73,8 +74,10 @@ def _fetch_photo() -> None:
     from PIL import Image
 
     photo = settings()["photo"]
-    IMAGES.mkdir(parents=True, exist_ok=True)
-    for member, data in fetch_members(photo, photo["members"]).items():
+    found = fetch_members(photo, photo["members"])
+    shutil.rmtree(IMAGES, ignore_errors=True)  # photos that are samples no more
+    IMAGES.mkdir(parents=True)
+    for member, data in found.items():
         file = IMAGES / Path(member).name
         file.write_bytes(data)
         with Image.open(file) as picture:
