@@ -122,21 +122,20 @@ def _walk(leaves: list[Value], concat: Node, mergeable: Writers, writers: Writer
         (source, first), size = spans[0], leaves[0].type.size
         if spans == [(source, first + i * size) for i in range(len(leaves))]:
             return _rebuilt(source, first, leaves, steps, concat) if steps else None
-        step = [made_by(leaf, mergeable, ew.CAST, mv.RESHAPE, mv.PAD) for leaf in leaves]
-        same = [node for node in step if node is not None and step[0] is not None and _alike(node, step[0])]
-        if len(same) < len(leaves):
+        step = [n for leaf in leaves if (n := made_by(leaf, mergeable, ew.CAST, mv.RESHAPE, mv.PAD)) is not None]
+        if len(step) < len(leaves) or not all(_alike(node, step[0]) for node in step):
             return None
-        steps.append(same)
-        leaves = [node.required_input(0) for node in same]
+        steps.append(step)
+        leaves = [node.required_input(0) for node in step]
     return None
 
 
 def _alike(node: Node, other: Node) -> bool:
     """Whether two nodes do the same to their rows, but for the value that they pad with."""
-    if node.op is not other.op or (node.op is not mv.PAD and node.attrs != other.attrs):
+    if node.op is not other.op or node.attrs == other.attrs:
+        return node.op is other.op
+    if node.op is not mv.PAD:
         return False
-    if node.op is not mv.PAD or node.attrs == other.attrs:
-        return True
     a, b = node.attrs, other.attrs
     sides = [*a.before, *a.after]
     one_side = sum(side > 0 for side in sides) == 1 and min(sides) == 0

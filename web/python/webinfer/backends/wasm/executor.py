@@ -80,13 +80,13 @@ class WasmExecutor(LoadedPlan):
         self._residents = frozenset(graph.resident)
         self._resident = {v.name: (builder.ref(v).address, v.type.nbytes) for v in graph.resident}
         ends = [bisect_left(self._steps, end, key=lambda step: step.node) for end in graph.parts]
-        self._parts = list(zip([0, *ends], ends, strict=False))
+        self._starts = [0, *ends]
 
     # ----- parts, and what lives from run to run
 
     async def run_part(self, part: int, inputs: Mapping[str, Any], outputs: Sequence[str]) -> dict[str, Tensor]:
         """The named outputs of one part of the graph: its steps up to the last one that they or the residents need."""
-        kernels, first = self._instance(), self._parts[part][0]
+        kernels, first = self._instance(), self._starts[part]
         for place in self.layout.inputs:
             if place.name in inputs:
                 kernels.write(place.address, inputs[place.name])
@@ -101,7 +101,7 @@ class WasmExecutor(LoadedPlan):
             node = self.graph.nodes[number]
             if any(value.name in outputs for value in node.outputs) or not self._residents.isdisjoint(node.inputs):
                 return bisect_left(self._steps, number + 1, key=lambda step: step.node)
-        return self._parts[part][0]
+        return self._starts[part]
 
     async def read_resident(self, name: str, spans: Sequence[tuple[int, int]]) -> bytes:
         """Bytes of a resident value, each span from an offset on so many, one behind the other."""

@@ -30,9 +30,8 @@ _INVERSE_ERF = (
 )  # fmt: skip
 
 
-def asked_shape(op: BaseOperation) -> tuple[int, ...]:
-    """The shape that the first input asks for."""
-    shape = op.integers(0)
+def asked_shape(op: BaseOperation, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape that a file asks for, if it is one."""
     if min(shape, default=0) < 0:
         op.fail(f"shape {shape} has a negative size")
     check_bytes(shape, DType.FLOAT32, op.what)
@@ -109,6 +108,8 @@ def cut_normal(op: BaseOperation, shape: Sequence[int]) -> Value:
 
 def chosen(op: BaseOperation, logits: Value, count: int, dtype: DType) -> Value:
     """Classes drawn by unnormalised logarithms of their probabilities. Shapes:  [N, C] -> [N, count]"""
+    if dtype not in (DType.INT32, DType.INT64):
+        op.fail(f"classes as {dtype}")
     if logits.type.rank != 2 or count < 0 or not logits.type.shape[1]:
         op.fail(f"{count} draws from {logits.type}")
     rows, classes = logits.type.shape

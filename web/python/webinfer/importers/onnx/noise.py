@@ -5,12 +5,9 @@ Source:  onnx v1.23, RandomNormal-22, RandomUniform-22, Bernoulli-22, Multinomia
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Value
 from webinfer.importers.core import noise
-from webinfer.importers.core.limits import check_bytes
 from webinfer.importers.onnx.operation import Convert, Operation
 from webinfer.importers.onnx.tensors import dtype_of
 from webinfer.ops import elementwise as ew
@@ -22,11 +19,7 @@ def _shape(op: Operation) -> tuple[int, ...]:
     """Of the input, or as an attribute says."""
     if op.name.endswith("Like"):
         return op.value(0).type.shape
-    shape = op.wholes("shape") or ()
-    if min(shape, default=0) < 0:
-        op.fail(f"shape {shape} has a negative size")
-    check_bytes(shape, DType.FLOAT32, op.what)
-    return shape
+    return noise.asked_shape(op, op.wholes("shape") or ())
 
 
 def _as(op: Operation, y: Value, usual: DType) -> Value:
@@ -56,10 +49,8 @@ def _bernoulli(op: Operation) -> Value:
     return _as(op, op.binary(ew.LESS, noise.uniform(op, p.type.shape), op.cast(p, DType.FLOAT32)), op.file_type(0))
 
 
-def _multinomial(op: Operation) -> Sequence[Value] | Value:
+def _multinomial(op: Operation) -> Value:
     dtype = dtype_of(op.whole("dtype", _INT32), "dtype")
-    if dtype not in (DType.INT32, DType.INT64):
-        op.fail(f"classes as {dtype}")
     return noise.chosen(op, op.value(0), op.whole("sample_size", 1), dtype)
 
 

@@ -50,6 +50,14 @@ class Operation(BaseOperation):
             if found is not None:
                 self.attributes[key] = found
 
+    def standing_for(self, kind: str, domain: str, opset: int, values: Sequence[Value | None]) -> Operation:
+        """Another operator on these values, with the attributes and outputs of this one."""
+        names = [f"{self.outputs[0]}/{i}" if value is not None else "" for i, value in enumerate(values)]
+        own = self.info
+        info = NodeInfo(own.index, names, list(own.outputs), own.name, kind, domain, own.attributes)
+        given = {name: value for name, value in zip(names, values, strict=True) if value is not None}
+        return Operation(info, self.context, self.scope.new_child(given), opset, {})
+
     # ---- inputs
 
     def optional(self, key: Any) -> Value | None:

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Value
 from webinfer.importers.onnx import attention, conv, matmul, recurrent
-from webinfer.importers.onnx.layouts import View
-from webinfer.importers.onnx.model import NodeInfo
+from webinfer.importers.onnx.layouts import arranged
 from webinfer.importers.onnx.normalization import layer_normalized
 from webinfer.importers.onnx.operation import Convert, Operation
 from webinfer.ops import elementwise as ew
@@ -38,8 +37,8 @@ def _activated(op: Operation, y: Value, given: Sequence[float]) -> Value:
     numbers = [*given, *usual[len(given) :]][: len(usual)]
     if name == "Clip" and not numbers[0] <= numbers[1]:
         op.fail(f"bounds {numbers}")
-    source, perm = (y.source, y.perm) if isinstance(y, View) else (y, tuple(range(y.type.rank)))
-    return op.view(op.unary(kind, source, *numbers), perm)
+    found = arranged(y)
+    return op.view(op.unary(kind, found.value, *numbers), found.perm)
 
 
 def _fused_conv(op: Operation) -> Value:
@@ -47,10 +46,10 @@ def _fused_conv(op: Operation) -> Value:
     y = conv.CONVERTERS["Conv"](op)
     assert isinstance(y, Value)
     if op.optional(3) is not None:
-        source, perm = (y.source, y.perm) if isinstance(y, View) else (y, tuple(range(y.type.rank)))
+        found = arranged(y)
         if op.arranged(3).shape != y.type.shape:
             op.fail(f"{op.arranged(3).shape} is added to {y.type.shape}")
-        y = op.view(op.binary(ew.ADD, source, op.like(op.arranged(3), perm)), perm)
+        y = op.view(op.binary(ew.ADD, found.value, op.like(op.arranged(3), found.perm)), found.perm)
     return _activated(op, y, op.reals("activation_params") or ())
 
 
@@ -99,17 +98,8 @@ def _integer_attention(op: Operation) -> Value | Sequence[Value]:
         return op.binary(ew.MUL, y, op.value(scale))
 
     values = [real(x, 3, 6), real(w, 4, 7), bias, mask, past]
-    return _made_by(op, "Attention", "com.microsoft", attention.CONVERTERS["com.microsoft.Attention"], values)
-
-
-def _made_by(
-    op: Operation, kind: str, domain: str, convert: Convert, values: Sequence[Value | None]
-) -> Value | Sequence[Value]:
-    """What another operator makes of these values, with the attributes of this one."""
-    names = [f"{op.outputs[0]}/{i}" if value is not None else "" for i, value in enumerate(values)]
-    info = NodeInfo(op.info.index, names, list(op.info.outputs), op.info.name, kind, domain, op.info.attributes)
-    scope = op.scope.new_child({name: value for name, value in zip(names, values, strict=True) if value is not None})
-    return convert(Operation(info, op.context, scope, op.opset if domain else 14, {}))
+    inner = op.standing_for("Attention", "com.microsoft", op.opset, values)
+    return attention.CONVERTERS["com.microsoft.Attention"](inner)
 
 
 def _byte_lstm(op: Operation) -> Value | Sequence[Value]:
@@ -131,7 +121,7 @@ def _byte_lstm(op: Operation) -> Value | Sequence[Value]:
         return op.transpose(y, (0, 2, 1))
 
     values = [op.value(0), real(1, 8), real(2, 10), *(op.optional(key) for key in range(3, 8))]
-    return _made_by(op, "LSTM", "", recurrent.CONVERTERS["LSTM"], values)
+    return recurrent.CONVERTERS["LSTM"](op.standing_for("LSTM", "", 14, values))
 
 
 def _gathered_blocks(op: Operation) -> Value:

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Quantization, TensorType, Value
 from webinfer.importers.onnx import conv, elementwise, matmul, pool, reduce, softmax
-from webinfer.importers.onnx.layouts import View
-from webinfer.importers.onnx.model import NodeInfo
+from webinfer.importers.onnx.layouts import arranged
 from webinfer.importers.onnx.operation import Convert, Operation
 from webinfer.importers.onnx.quantized import (
     BYTES,
@@ -48,16 +47,13 @@ def _stored(op: Operation, y: Value, scale: int) -> Value:
     quant = scales_of(op, None, dtype, scale)
     if quant is None or dtype not in BYTES:
         op.refuse(f"a result of {dtype} whose scale is computed")
-    value, perm = (y.source, y.perm) if isinstance(y, View) else (y, tuple(range(y.type.rank)))
-    return op.view(stored_as(op, op.emit(ew.QUANTIZE, [value], ew.CastAttrs(dtype, quant)), None), perm)
+    given = arranged(y)
+    return op.view(stored_as(op, op.emit(ew.QUANTIZE, [given.value], ew.CastAttrs(dtype, quant)), None), given.perm)
 
 
 def _inside(op: Operation, kind: str, values: Sequence[Value | None]) -> Value:
     """What the operator of that name makes of these values, with the attributes of this one."""
-    names = [f"{op.outputs[0]}/{i}" if value is not None else "" for i, value in enumerate(values)]
-    info = NodeInfo(op.info.index, names, list(op.info.outputs), op.info.name, kind, "", op.info.attributes)
-    scope = op.scope.new_child({name: value for name, value in zip(names, values, strict=True) if value is not None})
-    y = _TABLES[kind](Operation(info, op.context, scope, op.opset if op.info.domain == "" else 13, {}))
+    y = _TABLES[kind](op.standing_for(kind, "", op.opset if op.info.domain == "" else 13, values))
     return y if isinstance(y, Value) else next(iter(y))
 
 
