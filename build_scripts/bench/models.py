@@ -129,23 +129,26 @@ def _reference(
     native: NativeModel | None, graph: Any, source: Source, inputs: dict[str, Array], judge: Any
 ) -> list[tuple[str, Array]]:
     """Outputs by the format's own runtime, else by webinfer's NumPy backend, else none: then nothing is compared."""
-    if native is not None:
-        return [(d["name"], array) for d, array in zip(native.outputs, native.run(list(inputs.values())), strict=True)]
-    if graph is None:
-        return []
+    names = [d["name"] for d in native.outputs] if native is not None else [v.name for v in graph.outputs]
     if judge is not None and any(source.path.match(row.pattern) for row in RUNTIMES):
         try:
-            (results,) = judge.run(source.path, [inputs])
-            return list(zip([value.name for value in graph.outputs], results, strict=True))
+            (results,) = judge.run(source.path, [inputs])  # in a process of its own, which some models end
+            return list(zip(names, results, strict=True))
         except Exception as error:  # runtimes' errors have no common base but this
             print(f"  {source.name}: {error}")
+    elif native is not None:
+        return list(zip(names, native.run(list(inputs.values())), strict=True))
+    if graph is None or len(graph.inputs) != len(inputs):  # the others are its state
+        print(f"  {source.name}: no reference outputs: no runtime here computes them")
+        return []
     from webinfer.backends.reference import build
 
     async def compute() -> dict[str, Any]:
         from webinfer.host import current
 
         executor = await build(graph, current())
-        return dict(await executor.run({name: memoryview(array.tobytes()) for name, array in inputs.items()}))
+        arrays = zip(graph.inputs, inputs.values(), strict=True)  # its names, where LiteRT has its own
+        return dict(await executor.run({value.name: memoryview(array.tobytes()) for value, array in arrays}))
 
     try:
         return [(name, tensor.numpy()) for name, tensor in asyncio.run(compute()).items()]
