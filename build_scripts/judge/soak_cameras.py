@@ -25,6 +25,7 @@ SIDE = 480  # pixels of the film's longer side
 SAMPLES = 30  # of memory in the whole time
 STARTS_S = 120.0  # that a page may take to its first answer from the camera
 SETTLES_S = 60.0  # in which browsers take memory for caches and code: not judged
+SETTLES_FRAMES = 600  # nor before so many frames: their buffers for drawings grow with each, up to a limit
 MIB = 4.0  # below which nothing counts as growth
 LOOK = """() => {
   const { webinferResult: result, webinferError: error = "" } = document.documentElement.dataset;
@@ -55,12 +56,14 @@ class Watched:
     seconds: float = 0.0
     found: int = 0  # in the last frame
     memory: list[float] = field(default_factory=list)
+    counts: list[int] = field(default_factory=list)  # frames that had been answered by each look at memory
     error: str = ""
 
     def growth(self) -> tuple[float, float] | None:
         """Medians of the first and of the last third of what is judged; None if it was too short."""
         settled = SETTLES_S / self.seconds if self.seconds else 1.0
-        judged = self.memory[round(settled * len(self.memory)) :]
+        begin = max(round(settled * len(self.memory)), sum(count < SETTLES_FRAMES for count in self.counts))
+        judged = self.memory[begin:]
         third = len(judged) // 3
         return (statistics.median(judged[:third]), statistics.median(judged[-third:])) if third else None
 
@@ -176,6 +179,7 @@ class CameraPage:
         browser.detach()
         parts = [resident_mib(int(one["id"])) for one in processes if one["type"].lower() in ("renderer", "gpu")]
         self.watched.memory.append(sum(parts))
+        self.watched.counts.append(seen["count"] - self.first)
 
     def ended(self) -> Watched:
         """All that was seen."""

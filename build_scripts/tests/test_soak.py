@@ -156,5 +156,7 @@ def test_a_camera_s_memory_is_judged_once_the_browser_has_settled() -> None:
     growing = replace(flat, memory=[500.0 + 10 * i for i in range(30)])
     assert "grew from" in growing.complaint()
     assert replace(growing, seconds=50.0).growth() is None
+    slow = replace(flat, memory=[*range(100, 550, 50), *[500.0] * 21], counts=[70 * i for i in range(30)])
+    assert (slow.growth(), replace(slow, counts=[]).complaint()) == ((500.0, 500.0), "memory grew from 450 to 500 MiB")
     assert replace(flat, frames=0).complaint() == "no frame was answered"
     assert "NOT HELD: gpu: lost" in replace(flat, error="gpu: lost").row()

@@ -13,7 +13,7 @@ from tests.session.test_plan_cache import opened as visited
 from tests.session.test_session import IMAGE, opened, spoil
 
 from webinfer.backends.base import Executor, InPlace
-from webinfer.backends.wasm import loaded_plan
+from webinfer.backends.wasm import memory
 from webinfer.backends.wasm.stored_plan import RestoredExecutor
 from webinfer.errors import ClosedError, InputError, KernelError, LimitError
 from webinfer.session.session import Session
@@ -70,7 +70,7 @@ def test_scratch_counts_against_the_limit_of_memory(monkeypatch: pytest.MonkeyPa
     with opened() as session:
         with pytest.raises(LimitError, match="2147483648"):
             session.executor.scratch(2**31)
-        monkeypatch.setattr(loaded_plan, "MEMORY_MAX_BYTES", 1 << 20)
+        monkeypatch.setattr(memory, "MEMORY_MAX_BYTES", 1 << 20)
         with pytest.raises(LimitError, match="the limit is 1048576"):
             session.executor.scratch(1 << 20)
         assert answer(session, writing()).shape == (1, 36)

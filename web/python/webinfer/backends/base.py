@@ -180,6 +180,11 @@ class Executor(ABC):
         """Why the device of this executor is gone; "" while it works, and where there is none."""
         return ""
 
+    @property
+    def abandoned(self) -> bool:
+        """Whether what it ran on was let go because a plan beside it failed: it has to be built anew."""
+        return False
+
     async def run_on_gpu(self, inputs: Mapping[str, Any]) -> dict[str, GpuTensor]:
         """The outputs by name, each in a GPU buffer of its own; nothing is read back. Needs `gpu_results`."""
         raise InputError(f"{self.backend} keeps no results on a GPU")
@@ -281,6 +286,7 @@ class BuildOptions:
     float16: bool = False  # store weights and intermediate results in half the memory
     device: str = ""  # the kind of device that is asked for: one of `DEVICES`; "" for any
     beside: Sequence[Executor] = ()  # of the same model for other sizes of inputs, never at work with this one
+    neighbour: Executor | None = None  # of another model of the task, whose memory and threads this one may share
 
 
 class Backend(ABC):

@@ -38,9 +38,8 @@ class PackagedWasm(LoadedPlan):
         if _whole(plan["heap"]) != kernels.heap_base:
             raise ModelFormatError(f"package {graph.name!r} is laid out for other kernels than those in it")
         memory = MemoryReport(*map(_whole, plan["memory"]))
-        super().__init__(
-            Layout(graph.name, ends[0], ends[1], program, steps, kernels.heap_base, top, memory), host, kernels
-        )
+        base = kernels.heap_base
+        super().__init__(Layout(graph.name, ends[0], ends[1], program, steps, base, base, top, memory), host, kernels)
         self._names = plan["steps"]
         kernels.grow(top)
         sources = package.section("weights"), package.section(f"{section}/programs")

@@ -7,6 +7,7 @@ below zero), arguments.
 from __future__ import annotations
 
 import struct
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
@@ -121,6 +122,19 @@ def records(program: bytes) -> list[bytes]:
         found.append(program[at:end])
         at = end
     return found
+
+
+def moved(text: bytes, by: int, kernels: Mapping[str, Kernel]) -> bytes:
+    """A program whose operands all lie so many bytes further on; addresses that are left out stay so."""
+    words, pointers = array("I", text), {kernel.id: kernel.arrangement.pointers for kernel in kernels.values()}
+    at = PROGRAM_HEADER_WORDS
+    for _ in range(words[2]):
+        for number in pointers[words[at]]:
+            place = at + PROGRAM_RECORD_WORDS + number
+            if words[place]:
+                words[place] += by
+        at += words[at + 1]
+    return words.tobytes()
 
 
 def _record(step: Step, kernel: Kernel) -> bytes:

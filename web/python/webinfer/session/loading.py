@@ -130,7 +130,8 @@ class _Loading:
         progress = self.options.progress
         variables = variables or Variables()
         graph, entry = await self._open(signature, variables)
-        options = replace(self.options, plan_entry=entry)
+        neighbour = self.post.neighbour if self.post is not None else None
+        options = replace(self.options, plan_entry=entry, neighbour=neighbour.executor if neighbour else None)
         selection = None
         if not isinstance(graph, OpenGraph):
             _compiling(progress, 0)

@@ -23,12 +23,14 @@ from webinfer.host.interface import Host
 class WithPostprocessing:
     """A source of `webinfer.load`: a model, and nodes that a task puts behind it.
 
-    `extend` changes the graph that was read, always in the same way: plans are stored under its `name`.
+    `extend` changes the graph that was read, always in the same way: plans are stored under its `name`. `neighbour` is
+    a session of another of the task's models, in whose memory this one may lie.
     """
 
     model: Any
     name: str = ""
     extend: Callable[[Graph], None] = lambda graph: None
+    neighbour: Any = None
 
 
 def entry_name(sha256: str, extension: str = "") -> str:

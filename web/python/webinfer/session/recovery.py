@@ -109,7 +109,7 @@ class LiveExecutor:
         executor = self.selection.executor
         if executor.lost and not self._broken:  # between two runs
             self._losses, self._broken = self._losses + 1, True
-        if not self._broken:
+        if not self._broken and not executor.abandoned:
             return
         order = self.order
         if self._losses >= MAX_LOSSES and not self.options.strict:

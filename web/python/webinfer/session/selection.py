@@ -43,11 +43,12 @@ class LoadOptions:
     device: str = ""  # the kind of device that is asked for; "" for any
     plan_entry: PlanEntry | None = None  # of the whole model in the plan cache
     beside: Sequence[Executor] = ()  # of the model for other sizes of inputs
+    neighbour: Executor | None = None  # of another model of the task
 
     def of(self, name: str) -> BuildOptions:
         """The options that a backend takes."""
         taken = {option: getattr(self, option) for option in registry.ROWS[name].options}
-        return BuildOptions(self.progress, self.plan_entry, beside=self.beside, **taken)
+        return BuildOptions(self.progress, self.plan_entry, beside=self.beside, neighbour=self.neighbour, **taken)
 
 
 @dataclass(slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from webinfer.host.interface import Host, Progress
@@ -34,12 +35,14 @@ class RegionFinder:
         backend: str | Sequence[str],
         progress: Progress | None,
         host: Host,
+        beside: Session,
     ) -> RegionFinder:
-        """A finder that is ready.
+        """A finder that is ready; its plan may lie in the memory of the session `beside`.
 
         Raises:  ModelFormatError if the model is not of the family; what `webinfer.load` raises
         """
-        session = await load(with_detections(model, family), backend=backend, progress=progress, host=host)
+        source = replace(with_detections(model, family), neighbour=beside)
+        session = await load(source, backend=backend, progress=progress, host=host)
         with closed_on_error(session):
             spec = InputSpec(family.layout_of(model, session.inputs[0].shape).input, corners=True)
             finder = cls(session, await PictureFeeder.create(session), spec, rule)

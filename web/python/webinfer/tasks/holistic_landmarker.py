@@ -129,7 +129,8 @@ class HolisticLandmarker(Task[PersonLandmarks]):
                 min_presence_score=min_presence_score, progress=progress, host=host,
             )  # fmt: skip
             opened.callback(pose.close)
-            same: dict[str, Any] = {"backend": pose.session.backend, "progress": progress, "host": host}
+            body = pose.session
+            same: dict[str, Any] = {"backend": body.backend, "progress": progress, "host": host, "beside": body}
             mesh = await FaceLandmarker.opened(face, **same)
             opened.callback(mesh.close)
             points = await HandLandmarker.opened(hand, **same)

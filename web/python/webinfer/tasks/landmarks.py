@@ -9,7 +9,7 @@ import array
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Self, TypeVar, overload
 
@@ -230,20 +230,24 @@ class LandmarkTask(PictureTask[Found]):
         with closed_on_error(task.session):
             found = cls.default_detector if detector is None else detector
             task._finder = finder = await RegionFinder.create(
-                found, cls.family, cls.rule, backend=task.session.backend, progress=progress, host=host
-            )
+                found, cls.family, cls.rule, backend=task.session.backend, progress=progress, host=host,
+                beside=task.session,
+            )  # fmt: skip
         task.most, task.min_score, finder.min_score, task.smooth = most, least_told, least_found, bool(smooth)
         return task
 
     @classmethod
     async def opened(
-        cls, model: Any = None, *, backend: str | Sequence[str], progress: Progress | None, host: Host
-    ) -> Self:
+        cls, model: Any = None, *, backend: str | Sequence[str], progress: Progress | None, host: Host,
+        beside: Session | None = None,
+    ) -> Self:  # fmt: skip
         """A task without a detector, which runs on regions that somebody else has found.
+
+        Its plan may lie in the memory of the session `beside`.
 
         Raises:  what `webinfer.load` raises; ModelFormatError if the model is not of the task's kind
         """
-        source = with_landmarks(cls.default_model if model is None else model, cls.kinds)
+        source = replace(with_landmarks(cls.default_model if model is None else model, cls.kinds), neighbour=beside)
         session = await load(source, backend=backend, progress=progress, host=host)
         with closed_on_error(session):
             size = session.inputs[0].shape

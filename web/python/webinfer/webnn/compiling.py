@@ -61,7 +61,7 @@ async def _for_kernels(graph: Graph, host: Host) -> Compiled:
     kernels = await host.kernels(None, 1)
     try:
         executor = WasmExecutor(graph, host, kernels, lower_graph(graph, kernels.isa, {}))
-        facts = {**_placed("cpu", executor), "base": kernels.heap_base, "top": executor.layout.top}
+        facts = {**_placed("cpu", executor), "base": executor.layout.base, "top": executor.layout.top}
         browsers: Any = host  # only a browser hands its modules out
         return Compiled(facts, executor.fixed(), await browsers.compiled_kernels(kernels.isa))
     finally:

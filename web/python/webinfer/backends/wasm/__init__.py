@@ -35,6 +35,7 @@ class WasmBackend(Backend):
             tuning_ms=TUNING_MS if options.tuning_ms is None else options.tuning_ms,
             entry=options.plan_entry,
             beside=options.beside,
+            neighbour=options.neighbour,
         )
 
     def arithmetic(self, work: int) -> Graph:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from webinfer.backends.base import Executor, PlanEntry
 from webinfer.backends.wasm.executor import WasmExecutor, can_share, lower_graph
 from webinfer.backends.wasm.kernel_table import ABI
-from webinfer.backends.wasm.memory import MAX_DEAD_BYTES
+from webinfer.backends.wasm.memory import MAX_DEAD_BYTES, KernelMemory
 from webinfer.backends.wasm.stored_plan import RestoredExecutor, WasmStoredPlan, requirements, serialize
 from webinfer.backends.wasm.team import open_team
 from webinfer.backends.wasm.tuning import recall_tuned, tune
 from webinfer.errors import KernelError, LimitError, OutOfMemoryError, WebinferError
 from webinfer.flags import debug
 from webinfer.graph.ir import Graph
-from webinfer.host.interface import Host, Progress
+from webinfer.host.interface import Host, Kernels, Progress
 
 TUNING_MS = 200.0
 QUIET_S = 2.0  # after a load, before what nobody waits for begins
@@ -33,6 +34,7 @@ async def build(
     tuning_ms: float = TUNING_MS,
     entry: PlanEntry | None = None,
     beside: Sequence[Executor] = (),
+    neighbour: Executor | None = None,
 ) -> WasmExecutor | RestoredExecutor:
     """A graph compiled for the kernel module of this host, or the plan in `entry` if it fits.
 
@@ -40,28 +42,62 @@ async def build(
     entry the plan is stored for the next visit: two seconds later, when kernels have been timed for up to
     `tuning_ms`. What wins then is in the stored plan, not in this one.
 
-    The plan takes its place in the memory of an executor of `beside`, where there is one that it suits.
+    The plan takes its place in the memory of an executor of `beside`, where there is one that it suits, or lodges in
+    that of the `neighbour`, another model's.
 
     Raises:  UnsupportedOpError listing every node that has no kernel; LimitError; OutOfMemoryError
     """
     if entry is None and tuned is None and (joined := _beside(graph, host, isa, threads, beside)) is not None:
         return joined
-    kernels = await open_team(host, isa, threads)
+    if (memory := _lodging(neighbour, isa, threads)) is not None:
+        try:
+            return await _built(graph, host, progress, memory, tuned, tuning_ms, entry)
+        except (LimitError, OutOfMemoryError):  # for both of them
+            pass
+    return await _built(graph, host, progress, await open_team(host, isa, threads), tuned, tuning_ms, entry)
+
+
+def _lodging(neighbour: Executor | None, isa: str | None, threads: int | None) -> KernelMemory | None:
+    """The memory of another model's plan in which one more may lie."""
+    if not isinstance(neighbour, (WasmExecutor, RestoredExecutor)) or neighbour.closed:
+        return None
+    if isinstance(neighbour, WasmExecutor) and not neighbour.shareable:
+        return None
+    memory, kernels = neighbour.memory_of_kernels, neighbour.kernels
+    suits = isa in (None, kernels.isa) and threads in (None, kernels.threads)
+    return memory if suits and memory is not None and memory.dead <= MAX_DEAD_BYTES else None
+
+
+async def _built(
+    graph: Graph, host: Host, progress: Progress | None, place: Kernels | KernelMemory, tuned: Mapping[str, str] | None,
+    tuning_ms: float, entry: PlanEntry | None,
+) -> WasmExecutor | RestoredExecutor:  # fmt: skip
+    """As `build`, on a fresh kernel instance or in memory where another model's plan lies."""
+    memory = place if isinstance(place, KernelMemory) else None
+    kernels = place.kernels if isinstance(place, KernelMemory) else place
+    assert kernels is not None
+    if memory is not None:
+        memory.lodge()
     try:
         if (found := kernels.call("abi")) != ABI:
             raise KernelError(f"the kernel module has interface {found}, the engine needs {ABI}; rebuild both together")
         stored = entry.take() if entry is not None else None
         if entry is not None and isinstance(stored, WasmStoredPlan):
             if stored.fits == requirements(host, kernels, tuning_ms > 0):
-                restored = RestoredExecutor(stored, graph, host, kernels, _compile_anew)
+                restored = RestoredExecutor(stored, graph, host, kernels, _compile_anew, memory)
                 if stored.untried:
                     _store_later(restored, host, entry.name, stored.tuned, tuning_ms)
                 return restored
         if tuned is None:
             tuned = await recall_tuned(graph, host) if entry is not None and tuning_ms > 0 else {}
-        executor = WasmExecutor(graph, host, kernels, lower_graph(graph, kernels.isa, tuned), progress)
-    except WebinferError:
-        kernels.close()
+        builder = lower_graph(graph, kernels.isa, tuned)
+        lodging: dict[str, Any] = {} if memory is None else {"memory": memory, "lodges": True}
+        executor = WasmExecutor(graph, host, kernels, builder, progress, **lodging)
+    except BaseException:
+        if memory is None:
+            kernels.close()
+        else:
+            memory.leave()
         raise
     if entry is not None:
         _store_later(executor, host, entry.name, tuned, tuning_ms)

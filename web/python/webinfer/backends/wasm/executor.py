@@ -59,9 +59,9 @@ class WasmExecutor(LoadedPlan):
 
     def __init__(
         self, graph: Graph, host: Host, kernels: Kernels, builder: Builder, progress: Progress | None = None,
-        memory: KernelMemory | None = None,
+        memory: KernelMemory | None = None, lodges: bool = False,
     ) -> None:  # fmt: skip
-        """`memory` is that of `kernels`, if other plans of the model lie there."""
+        """`memory` is that of `kernels`, if other plans lie there: the model's, or those with whom this `lodges`."""
         self.graph = graph
         self._build = f"{kernels.isa} build, {kernels.threads} thread{'s' * (kernels.threads > 1)}"
         self._steps, self._why = builder.run_part.steps, builder.why
@@ -71,10 +71,14 @@ class WasmExecutor(LoadedPlan):
             builder.keep_alive(ref, len(self._steps))
         self._refs = {v: builder.ref(v) for node in graph.nodes for v in node.outputs if v.type.size}
         memory = memory or KernelMemory(kernels)
-        program, fixed_end, top, report = self._load(builder, kernels, memory, progress)
+        base, apart = _align(memory.end), KernelMemory(kernels)
+        apart.end = base
+        program, fixed_end, top, report = self._load(builder, kernels, apart if lodges else memory, progress)
+        memory.end = max(memory.end, apart.end)
         places = [tuple(_place(v, ref) for v, ref in pairs) for pairs in (inputs, outputs)]
-        layout = Layout(graph.name, places[0], places[1], program, len(self._steps), fixed_end, top, report)
+        layout = Layout(graph.name, places[0], places[1], program, len(self._steps), base, fixed_end, top, report)
         super().__init__(layout, host, kernels, memory)
+        self.lodges, self.shareable = lodges, self.shareable and not lodges
         if self.shareable and can_share(graph):
             memory.add(builder)
         self._residents = frozenset(graph.resident)

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from webinfer.backends.base import Abilities, Executor, InPlace, MemoryReport
 from webinfer.backends.wasm.memory import KernelMemory
 from webinfer.backends.wasm.pace import Pace
-from webinfer.errors import ClosedError, KernelError, LimitError
+from webinfer.errors import ClosedError, KernelError
 from webinfer.graph.ir import TensorType
 from webinfer.host.interface import Host, Kernels
 from webinfer.plan import program
-from webinfer.plan.blocks import ALIGNMENT, SPARE
-from webinfer.plan.kernel_constants import MEMORY_MAX_BYTES
 from webinfer.tensor import Tensor
 
 COPIES = 8  # of a step that is timed, in one call
@@ -36,7 +34,7 @@ class Place:
 class Layout:
     """What must be known of a plan to run it.
 
-    Constants and program fill the memory from the instance's heap to `fixed_end`; runs use it up to `top`.
+    Constants and program fill the memory from `base` to `fixed_end`; runs use it up to `top`.
     Units:   addresses and sizes are bytes of the kernels' memory
     """
 
@@ -45,9 +43,21 @@ class Layout:
     outputs: tuple[Place, ...]
     program: int
     steps: int
+    base: int
     fixed_end: int
     top: int
     memory: MemoryReport
+
+    def moved(self, by: int) -> Layout:
+        """The same plan so many bytes further on."""
+        inputs, outputs = (
+            tuple(replace(place, address=place.address and place.address + by) for place in places)
+            for places in (self.inputs, self.outputs)
+        )
+        return replace(
+            self, inputs=inputs, outputs=outputs, program=self.program + by, base=self.base + by,
+            fixed_end=self.fixed_end + by, top=self.top + by,
+        )  # fmt: skip
 
 
 class LoadedPlan(Executor):
@@ -63,15 +73,21 @@ class LoadedPlan(Executor):
             memory = KernelMemory(kernels)
             memory.end = layout.top
         self.memory_of_kernels: KernelMemory | None = memory
-        self._scratch = (0, 0)  # an address, and bytes from there
+        self.lodges = False  # whether it lies beside another model's plan
+        self._repeated = (0, 0)  # where a profile puts its programs: an address, and bytes from there
         self.pace = Pace() if kernels.threads > 1 else None  # None: all threads do every run
 
     # ----- running
 
-    def _instance(self) -> Kernels:
-        kernels = None if self.memory_of_kernels is None else self.memory_of_kernels.kernels
-        if kernels is None:
+    def _lodgings(self) -> KernelMemory:
+        memory = self.memory_of_kernels
+        if memory is None or memory.kernels is None:
             raise ClosedError(f"the session of {self.layout.name!r} is closed; load the model again")
+        return memory
+
+    def _instance(self) -> Kernels:
+        kernels = self._lodgings().kernels
+        assert kernels is not None
         return kernels
 
     def _write_inputs(self, inputs: Mapping[str, Any]) -> Kernels:
@@ -120,23 +136,13 @@ class LoadedPlan(Executor):
         return next(place.address for place in self.layout.outputs if place.name == name)
 
     def scratch(self, nbytes: int) -> int:
-        """The address of so many free bytes behind all plans of the instance; memory grows as needed.
+        """The address of so many free bytes behind the plans of the instance, for one run; memory grows as needed.
 
-        It is the same in every call, until another plan lies behind it and more is asked for.
+        It is the same in every call of every plan there, until another plan lies behind it and more is asked for.
         """
-        kernels, memory = self._instance(), self.memory_of_kernels
-        assert memory is not None
-        address, size = self._scratch
-        if nbytes > size:
-            if address + size + SPARE != memory.end:
-                address = (memory.end + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
-            end = address + nbytes + SPARE
-            if end > MEMORY_MAX_BYTES:
-                what = f"memory of model {self.layout.name!r} and its scratch in bytes"
-                raise LimitError(what, end, MEMORY_MAX_BYTES, "use a smaller model, or give it smaller pictures")
-            kernels.grow(end)
-            self._scratch, memory.end = (address, nbytes), end
-        return address
+        memory = self._lodgings()
+        memory.scratch = memory.area(memory.scratch, nbytes, self.layout.name)
+        return memory.scratch[0]
 
     def execute(self) -> None:
         """Runs the plan on inputs that are already in place and leaves the outputs there."""
@@ -146,6 +152,11 @@ class LoadedPlan(Executor):
     def closed(self) -> bool:
         """Whether the kernel instance was let go."""
         return self.memory_of_kernels is None or self.memory_of_kernels.kernels is None
+
+    @property
+    def abandoned(self) -> bool:
+        """Whether the instance was let go because a plan in it trapped."""
+        return self.memory_of_kernels is not None and self.memory_of_kernels.kernels is None
 
     @property
     def kernels(self) -> Kernels:
@@ -161,7 +172,7 @@ class LoadedPlan(Executor):
     def fixed(self) -> memoryview:
         """A copy of constants and program, which no run changes."""
         kernels = self._instance()
-        return kernels.read(kernels.heap_base, self.layout.fixed_end - kernels.heap_base)
+        return kernels.read(self.layout.base, self.layout.fixed_end - self.layout.base)
 
     async def profile(self, inputs: Mapping[str, memoryview], rounds: int) -> list[float]:
         """Median milliseconds of each step; a step is repeated until the clock can see it.
@@ -192,7 +203,9 @@ class LoadedPlan(Executor):
         size = self.layout.fixed_end - self.layout.program
         records = program.records(bytes(kernels.read(self.layout.program, size)))
         texts = [program.assemble([record] * COPIES) for record in records]
-        place, places = self.scratch(sum(map(len, texts))), []
+        memory = self._lodgings()
+        self._repeated = memory.area(self._repeated, sum(map(len, texts)), self.layout.name)
+        place, places = self._repeated[0], []
         for text in texts:
             kernels.write(place, text)
             places.append(place)
@@ -210,6 +223,9 @@ class LoadedPlan(Executor):
     def close(self) -> None:
         """Lets the plan go, and with the last one the kernel instance and its memory."""
         if self.memory_of_kernels is not None:
-            own = self.layout.memory.constants - self.layout.memory.shared
-            self.memory_of_kernels.leave(own if self.layout.memory.shared else 0)  # else later plans may use them
+            layout = self.layout
+            own = (
+                layout.memory.constants - layout.memory.shared if layout.memory.shared else 0
+            )  # else others may use them
+            self.memory_of_kernels.leave(layout.top - layout.base if self.lodges else own)
             self.memory_of_kernels = None

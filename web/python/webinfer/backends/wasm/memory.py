@@ -1,4 +1,8 @@
-"""The memory of one kernel instance, in which the plans of one model lie: what is equal of them is there once."""
+"""The memory of one kernel instance: the plans of one model, of which what is equal is there once, and lodgers.
+
+A lodger is the plan of another model of the same task. It shares kernels, threads and scratch with the others, but has
+constants and arena of its own: it may run while another plan is looked into.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +10,13 @@ import hashlib
 from collections.abc import Mapping
 
 from webinfer.backends.wasm.builder import Builder
+from webinfer.errors import LimitError
 from webinfer.host.interface import Kernels
-from webinfer.plan.blocks import Block, Kind, Ref, Step
+from webinfer.plan.blocks import ALIGNMENT, SPARE, Block, Kind, Ref, Step
+from webinfer.plan.kernel_constants import MEMORY_MAX_BYTES
 
 MAX_DEAD_BYTES = 64 << 20  # of plans that were closed, before the next plan begins an instance of its own
+LINE = 64  # bytes of a cache line: lodgers begin with one
 _Mark = bytes  # tells contents apart
 _UNKNOWN = b""
 
@@ -17,7 +24,7 @@ _UNKNOWN = b""
 class KernelMemory:
     """A kernel instance and what lies in it. Plans join and leave; the last one lets the instance go.
 
-    Plans of one memory never run at the same time: they share an arena.
+    Plans of one model never run at the same time: they share an arena.
     """
 
     def __init__(self, kernels: Kernels) -> None:
@@ -25,6 +32,7 @@ class KernelMemory:
         self.end = kernels.heap_base  # of all that is in use
         self.arena = (0, 0)  # where the largest arena begins, and its bytes
         self.dead = 0
+        self.scratch = (0, 0)  # an address, and bytes from there: of whoever prepares a run
         self._plans, self._builders = 1, list[Builder]()
         self._places: dict[_Mark, int] = {}
 
@@ -36,6 +44,30 @@ class KernelMemory:
     def join(self) -> None:
         """Counts one plan more."""
         self._plans += 1
+
+    def lodge(self) -> None:
+        """Counts one plan more, which will lie behind all that is here."""
+        self.join()
+        self.end = -(-self.end // LINE) * LINE
+
+    def area(self, before: tuple[int, int], nbytes: int, owner: str) -> tuple[int, int]:
+        """Address and size of at least so many bytes: the area from `before`, longer if it can be, or a new one.
+
+        Raises:  LimitError naming the `owner`; OutOfMemoryError
+        """
+        address, size = before
+        if nbytes <= size:
+            return before
+        if address + size + SPARE != self.end:
+            address, self.dead = -(-self.end // ALIGNMENT) * ALIGNMENT, self.dead + size
+        end = address + nbytes + SPARE
+        if end > MEMORY_MAX_BYTES:
+            what = f"memory of model {owner!r} and its scratch in bytes"
+            raise LimitError(what, end, MEMORY_MAX_BYTES, "use a smaller model, or give it smaller pictures")
+        if self._kernels is not None:
+            self._kernels.grow(end)
+        self.end = end
+        return address, nbytes
 
     def leave(self, nbytes: int = 0) -> None:
         """Counts one plan less, of which so many bytes are nobody's now."""

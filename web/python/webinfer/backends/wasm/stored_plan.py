@@ -1,7 +1,8 @@
 """Plans in the plan cache, stored for the next visit: layout, rows, constants and program in one file.
 
-The bytes: magic, length of the header; the header as JSON; the memory from the kernels' heap to the end of the
-program. Hosts notice bytes that are damaged; those of another kernel build are no plan.
+The bytes: magic, length of the header; the header as JSON; the memory from the plan's base to the end of the
+program. A plan may be put back at another base: its program's addresses are moved. Hosts notice bytes that are damaged;
+those of another kernel build are no plan.
 """
 
 from __future__ import annotations
@@ -14,11 +15,14 @@ from typing import Any
 
 from webinfer.backends.base import MemoryReport, PlanRow
 from webinfer.backends.wasm.executor import WasmExecutor
-from webinfer.backends.wasm.kernel_table import ABI
+from webinfer.backends.wasm.kernel_table import ABI, KERNELS
 from webinfer.backends.wasm.loaded_plan import Layout, LoadedPlan, Place
+from webinfer.backends.wasm.memory import KernelMemory
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Graph, Node, Quantization, TensorType, Value
 from webinfer.host.interface import Host, Kernels
+from webinfer.plan import program
+from webinfer.plan.blocks import ALIGNMENT
 from webinfer.tensor import Tensor
 
 MAGIC = b"WIP2"
@@ -114,11 +118,24 @@ class RestoredExecutor(LoadedPlan):
         host: Host,
         kernels: Kernels,
         compile_anew: Callable[[Graph, Host, str], Awaitable[WasmExecutor]],
+        memory: KernelMemory | None = None,
     ) -> None:
-        super().__init__(stored.layout, host, kernels)
+        """`memory` is that of `kernels`, if the plan lodges there with another model's."""
+        base = -(-(memory.end if memory else kernels.heap_base) // ALIGNMENT) * ALIGNMENT
+        by = base - stored.layout.base
+        layout = stored.layout.moved(by)
+        super().__init__(layout, host, kernels, memory)
+        self.lodges = memory is not None
         self.graph, self._rows, self._compile_anew = graph, stored.rows, compile_anew
-        kernels.grow(stored.layout.top)
-        kernels.write(kernels.heap_base, stored.fixed)
+        kernels.grow(layout.top)
+        kernels.write(base, stored.fixed)
+        if by:
+            kernels.write(
+                layout.program,
+                program.moved(bytes(stored.fixed[stored.layout.program - stored.layout.base :]), by, KERNELS),
+            )
+        if memory is not None:
+            memory.end = max(memory.end, layout.top)
 
     def rows(self) -> Sequence[PlanRow]:
         """The plan, step by step."""
