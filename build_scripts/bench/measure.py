@@ -26,7 +26,7 @@ SILENCE_S = 300  # longest wait for the next report of the page
 HEARTBEAT_MS = 1000
 MAX_RESTARTS = 50  # of a browser that a system has ended
 PAUSE_MS = 40
-WARM = {"warm_ms": 300, "warm_runs": 10, "most_runs": 60}
+WARM = {"warm_ms": 1000, "warm_runs": 10, "most_runs": 60}
 TURNS = {"wasm": {"least_runs": 1, "lanes": 0}, "webgpu": {"least_runs": 10, "lanes": 4}}  # lanes: frames in flight
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import deque
 
 FIRST, LONGEST = 24, 384  # runs before a trial; their number doubles with each trial that changes nothing
+LOST = 0.03  # share of one thread's time that trials of the team may cost: what takes its core may end at any time
+HOPELESS = 2  # times the usual time: a run that ends a trial
 TRIALS = {False: 2, True: 6}  # runs of a trial alone, and of one with the team, whose runs differ more
 RECENT = 8  # runs that the usual time is the mean of: not the first ones, whose machine code is not the final one
 WORSE = 1.25  # the usual time, over that at the last trial, from which the next trial comes soon
@@ -35,8 +37,8 @@ class Pace:
         """Notes the time of a run that went as `team` said."""
         if self._trial is not None:
             self._trial.append(ms)
-            if len(self._trial) == TRIALS[not self._team]:
-                self._judge(sum(self._trial) / len(self._trial))
+            if len(self._trial) == TRIALS[not self._team] or ms > HOPELESS * self._usual:
+                self._judge(self._trial)
             return
         self._recent.append(ms)
         self._left -= 1
@@ -45,11 +47,13 @@ class Pace:
         if self._left <= 0:
             self._trial = []
 
-    def _judge(self, ms: float) -> None:
-        """Ends a trial of so many milliseconds a run."""
-        if ms < self._usual * MARGIN:
+    def _judge(self, trial: list[float]) -> None:
+        """Ends a trial with runs of these times."""
+        ms, usual = sum(trial) / len(trial), self._usual
+        if ms < usual * MARGIN:
             self._team, self._pause = not self._team, FIRST
             self._recent = deque([ms], RECENT)
         else:
-            self._pause = min(2 * self._pause, LONGEST)
+            worth = LONGEST if self._team else max(FIRST, int(len(trial) * (ms / usual - 1) / LOST))
+            self._pause = min(2 * self._pause, worth, LONGEST)
         self._tried, self._left, self._trial = self._usual, self._pause, None
