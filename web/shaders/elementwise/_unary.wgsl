@@ -8,10 +8,7 @@
 $$ if integer
 fn keep_nan(x: x_v, v: x_v) -> x_v { return v; }
 $$ else
-// WGSL's min and max may lose a NaN.
-fn keep_nan(x: x_v, v: x_v) -> x_v {
-    return select(v, x, (bitcast<vec4<u32>>(x) & vec4<u32>(0x7fffffffu)) > vec4<u32>(0x7f800000u));
-}
+{$ include "_keep_nan.wgsl" $}
 $$ endif
 
 {{ formula }}

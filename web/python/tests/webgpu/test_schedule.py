@@ -21,6 +21,7 @@ from webinfer.ops.conv import Conv2dAttrs
 from webinfer.ops.elementwise import BinaryAttrs, UnaryAttrs
 from webinfer.ops.movement import ConcatAttrs, ReshapeAttrs
 from webinfer.ops.pool import Pool2dAttrs
+from webinfer.ops.softmax import SoftmaxAttrs
 
 
 def weights(name: str, shape: tuple[int, ...], stored: DType = DType.FLOAT32) -> Value:
@@ -127,7 +128,7 @@ def test_a_value_needed_late_is_not_overwritten() -> None:
     x = Value("x", TensorType((64,)))
     nodes = [relu(x, "0")]
     for i in range(1, 6):
-        nodes.append(relu(nodes[-1].output, str(i)))
+        nodes.append(apply(OPS["softmax"], nodes[-1].outputs, SoftmaxAttrs(0), str(i)))
     last = apply(OPS["add"], [nodes[0].output, nodes[-1].output], BinaryAttrs(), "add")
     schedule = make_schedule(Graph("g", [x], last.outputs, [*nodes, last]), HARDWARE)
     assign_pooled([b for b in schedule.blocks if b.home is Home.POOLED], 0)

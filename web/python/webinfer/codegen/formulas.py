@@ -78,6 +78,11 @@ def _operand_or_attribute(formula: Formula, in_arithmetic: bool) -> str:
     return f"params.{formula.name}" if in_arithmetic else f"x_v(params.{formula.name})"
 
 
+def _operand_or_argument(formula: Formula, in_arithmetic: bool) -> str:
+    """The same where the attributes are arguments of the function."""
+    return _operand_or_attribute(formula, in_arithmetic).replace("params.", "")
+
+
 def _pair(formula: Formula, in_arithmetic: bool) -> str:
     """An operand, or a number that is not negative, as a pair of words."""
     return formula.name if formula.name != CONSTANT else f"vec2<u32>({int(formula.value)}u, 0u)"
@@ -140,3 +145,14 @@ def shader_function(name: str, integer: bool, wide: bool = False) -> str:
     result = f"select(y_v(0), y_v(1), {text})" if formula.name in TRUTHS else text
     head = "binary(a: x_v, b: x_v)" if is_binary else "unary(x: x_v)"
     return f"fn {head} -> y_v {{ return {result}; }}"
+
+
+@functools.cache
+def chain_function(name: str, called: str) -> str:
+    """The formula with this name as a function of floats: of two operands, or of one and the attributes it reads."""
+    formula, is_binary = FORMULAS[name], name in ROWS and ROWS[name].attrs is BinaryAttrs
+    text = Language(_operand if is_binary else _operand_or_argument, _FLOAT_CALLS, _FLOAT_INSTEAD).write(formula)
+    result = f"select(x_v(0), x_v(1), {text})" if formula.name in TRUTHS else text
+    others = ["b: x_v"] if is_binary else [f"{letter}: f32" for letter in "ab" if formula.uses(letter)]
+    head = ", ".join([f"{'a' if is_binary else 'x'}: x_v", *others])
+    return f"fn {called}({head}) -> x_v {{ return {result}; }}"

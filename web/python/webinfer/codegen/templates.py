@@ -1,8 +1,8 @@
 """WGSL files rendered by Jinja2: `$$` line statements, `{$ $}` blocks, `{{ }}` values.
 
 Values are integers, booleans, finite floats and enum words, never code; what a file needs beyond them comes from the
-generated prelude and, for an elementwise operator, from its row: `op`, the name of a formula, brings the function
-`{{ formula }}` along. The text is found inside the wheel or, in a checkout, in web/shaders.
+generated prelude and, for an elementwise operator, from its row: `op`, the name of a formula or a chain of them, brings
+the function `{{ formula }}` along. The text is found inside the wheel or, in a checkout, in web/shaders.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from pathlib import Path
 import jinja2
 import jinja2.meta
 
+from webinfer.codegen.chains import Chain
 from webinfer.codegen.formulas import FormulaName, needs_math, shader_function
 from webinfer.codegen.prelude import Param, Slot, prelude
 
-Variable = int | float | bool | enum.StrEnum
+Variable = int | float | bool | enum.StrEnum | Chain
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +127,7 @@ def check_variables(name: str, variables: Mapping[str, Variable]) -> None:
             raise ValueError(f"shader {name}: {key} is {value}, which WGSL cannot write")
         if isinstance(value, str) and not isinstance(value, enum.StrEnum):
             raise TypeError(f"shader {name}: {key} is text; give a number, a boolean or an enum word")
-        if not isinstance(value, int | float | enum.StrEnum):
+        if not isinstance(value, int | float | enum.StrEnum | Chain):
             raise TypeError(
                 f"shader {name}: {key} is a {type(value).__name__}; give a number, a boolean or an enum word"
             )
@@ -169,6 +170,8 @@ def _render(name: str, variables: Mapping[str, Variable], head: str, text: str) 
     if isinstance(op, FormulaName):
         formula = shader_function(op, bool(variables["integer"]), bool(variables.get("wide")))
         generated |= {"formula": formula, "needs_math": needs_math(op)}
+    elif isinstance(op, Chain):
+        generated |= {"formula": op.text(), "needs_math": op.needs_math}
     key = digest(name, variables, "".join(map(str, (text, *generated.values()))))
     if key not in _rendered:
         code = text + _environment().get_template(f"{name}.wgsl").render(**variables, **generated)

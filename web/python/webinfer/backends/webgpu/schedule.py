@@ -10,6 +10,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 
 from webinfer.backends.webgpu.aliasing import find_aliases
+from webinfer.backends.webgpu.chains import find_chains
 from webinfer.backends.webgpu.dispatch import (
     Derived,
     Dispatch,
@@ -119,6 +120,8 @@ class _Builder:
         self.folded, self._resident = graph.fixed_values(), frozenset(graph.resident)
         joined = {node: _as_joined(*fusion) for node, fusion in find_fusions(graph, self.folded, target).items()}
         self.joined = joined | _of_language_models(graph, self.folded)
+        taken = {node for last, one in self.joined.items() for node in (last, *one.absorbed)}
+        self.joined |= find_chains(graph, self.folded, target, taken)
         self.absorbed = {node for one in self.joined.values() for node in one.absorbed}
         extra_reads = {node: one.inputs for node, one in self.joined.items()}
         self.aliases = find_aliases(graph, self.folded, target.limits["minStorageBufferOffsetAlignment"], extra_reads)

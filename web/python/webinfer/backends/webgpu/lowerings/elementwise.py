@@ -65,7 +65,7 @@ def _unsigned_as_signed(value: Value, op: str) -> Element | None:
     return Element.I32 if op == "neg" and value.type.dtype is DType.UINT32 else None
 
 
-def _clamp_formula(bounds: tuple[float, float], dtype: DType) -> tuple[str, tuple[Param, ...]]:
+def clamp_formula(bounds: tuple[float, float], dtype: DType) -> tuple[str, tuple[Param, ...]]:
     """Name and bounds of a clamp; bounds that cut nothing are left out: WGSL assumes finite numbers.
 
     Raises:  UnsupportedOpError if every float becomes an infinity
@@ -135,7 +135,7 @@ def unary(node: Node, target: Target) -> list[Dispatch]:
     numbers = f32(a=a.a, b=a.b)
     element = _unsigned_as_signed(x, name)
     if name == "clamp" or (row.bounds is not None and x.type.dtype in UNSIGNED_WORDS):
-        name, numbers = _clamp_formula(row.bounds or (a.a, a.b), x.type.dtype)
+        name, numbers = clamp_formula(row.bounds or (a.a, a.b), x.type.dtype)
     variables: dict[str, Variable] = {"workgroup": WORKGROUP, "op": FormulaName(name), "integer": not is_float}
     params = (*u32(count=y.type.size), *numbers)
     bindings = (read("x", x, element), write("y", y, element))

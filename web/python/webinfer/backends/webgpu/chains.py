@@ -1,0 +1,99 @@
+"""Which elementwise nodes one dispatch computes together: chains of formulas that end in one stored result.
+
+Only the schedule knows: the graph stays as it is, and inner values are never stored. Reshapes between the nodes cost
+nothing, values that are broadcast are computed where they are read. The dispatch itself is in lowerings.chain.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Collection, Mapping, Sequence
+
+from webinfer.backends.webgpu.dispatch import Dispatch, Joined, Target
+from webinfer.backends.webgpu.lowerings.chain import Links, chain_dispatch, is_link, is_step, operands_of
+from webinfer.graph.ir import Graph, Node, Value
+
+MOST_NODES = 48  # of a chain: what all of them read must stay a glance for a compiler
+
+
+def find_chains(graph: Graph, folded: set[Value], target: Target, taken: Collection[Node]) -> dict[Node, Joined]:
+    """The chains of a graph by their last node, of nodes that are not `taken` by another dispatch.
+
+    None in graphs of parts or with values that nodes change in place: what a chain reads, it reads late.
+    """
+    if graph.parts or graph.resident:
+        return {}
+    finder = _Finder(graph, folded, target, taken)
+    for node in reversed(graph.nodes):
+        finder.add(node)
+    return finder.found
+
+
+class _Finder:
+    """Grows a chain from each node that is in none yet, towards what it reads."""
+
+    def __init__(self, graph: Graph, folded: set[Value], target: Target, taken: Collection[Node]) -> None:
+        self.found: dict[Node, Joined] = {}
+        self._target, self._readers = target, graph.consumers()
+        self._at = {node: i for i, node in enumerate(graph.nodes)}
+        kept = {*graph.outputs, *folded}
+        free = (node for node in graph.nodes if node not in taken and is_link(node))
+        self._links = {node.output: node for node in free if node.output not in folded}
+        self._inner = {value: node for value, node in self._links.items() if value not in kept}
+        self._absorbed: set[Node] = set()
+
+    def add(self, node: Node) -> None:
+        """Makes the longest chain that ends in this node, if it joins at least two."""
+        if node in self._absorbed or not is_step(node) or self._links.get(node.outputs[0]) is not node:
+            return
+        members, refused = {node}, set[Node]()
+        while len(members) < MOST_NODES:
+            candidate = self._candidate(members, refused)
+            if candidate is None:
+                break
+            links: Links = {n.output: n for n in (*members, candidate)}
+            if chain_dispatch(node, links, self._target) is None:
+                refused.add(candidate)
+            else:
+                members.add(candidate)
+        while True:  # a reshape at the end of a chain is no use there
+            ends = [n for n in members if n is not node and not is_step(n) and self._reads_outside(n, members)]
+            if not ends:
+                break
+            members.difference_update(ends)
+        if sum(map(is_step, members)) < 2:
+            return
+        inner = tuple(sorted(members - {node}, key=self._at.__getitem__))
+        self._absorbed.update(inner)
+        self.found[node] = _joined(node, inner)
+
+    def _candidate(self, members: set[Node], refused: set[Node]) -> Node | None:
+        """The last node that only members read the result of."""
+        fitting = [
+            maker
+            for node in members
+            for value in operands_of(node)
+            if (maker := self._inner.get(value)) is not None
+            and maker not in members
+            and maker not in refused
+            and maker not in self._absorbed
+            and maker not in self.found
+            and all(reader in members for reader in self._readers[value])
+        ]
+        return max(fitting, key=self._at.__getitem__, default=None)
+
+    def _reads_outside(self, node: Node, members: set[Node]) -> bool:
+        maker = self._inner.get(node.required_input(0))
+        return maker is None or maker not in members
+
+
+def _joined(node: Node, inner: Sequence[Node]) -> Joined:
+    links: Mapping[Value, Node] = {n.output: n for n in (*inner, node)}
+    inputs = tuple(dict.fromkeys(v for n in inner for v in n.inputs if v is not None and v not in links))
+    return Joined(tuple(inner), inputs, functools.partial(_lower, node, links))
+
+
+def _lower(node: Node, links: Links, target: Target) -> list[Dispatch]:
+    found = chain_dispatch(node, links, target)
+    assert found is not None, f"{node.label}: the chain was possible before"
+    return [found]
