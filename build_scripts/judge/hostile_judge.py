@@ -10,7 +10,7 @@ from webinfer.backends.reference.language import weights
 from webinfer.backends.reference.quantized import is_quantized
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Node
-from webinfer.ops.language import BLOCK_MATMUL
+from webinfer.ops.language import BLOCK_MATMUL, CACHED_ATTENTION
 from webinfer.ops.softmax import LOG_SOFTMAX, SOFTMAX
 
 EXACT_STORED = frozenset(
@@ -58,7 +58,10 @@ def _is_ordinary(array: Array | None) -> bool:
 
 
 def _in_blocks(node: Node, arrays: Arrays) -> Array | None:
-    """The weights that lie in blocks of bytes."""
+    """The weights that lie in blocks of bytes; of caches of whole numbers what is never ordinary, as in their logits
+    13 bits count."""
+    if node.op is CACHED_ATTENTION and arrays[6] is not None and arrays[6].dtype == np.int16:
+        return np.array([np.inf])
     if node.op is not BLOCK_MATMUL or arrays[1] is None:
         return None
     with np.errstate(all="ignore"):

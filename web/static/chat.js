@@ -112,7 +112,7 @@ function showPython() {
   byId("python").textContent = `import webinfer
 
 generator = await webinfer.pipeline("text-generation", ${JSON.stringify(source)}, overflow="slide"${backend})
-chat = [{"role": "user", "content": "…"}]
+chat = [${instructions().map(({ content }) => `{"role": "system", "content": ${JSON.stringify(content)}}, `).join("")}{"role": "user", "content": "…"}]
 async for piece in generator.stream(chat, temperature=${temperature}, top_p=${share}, max_words=${most}):
     print(piece, end="")`;
 }
@@ -121,8 +121,22 @@ async for piece in generator.stream(chat, temperature=${temperature}, top_p=${sh
 function bubble({ role, content }) {
   const text = el("p", { class: "said", text: content });
   byId("chat").append(el("li", { class: role }, el("strong", { text: role === "user" ? "You" : "Model" }), text));
-  text.scrollIntoView({ block: "nearest" });
+  byId("chat").scrollTop = byId("chat").scrollHeight;
   return text;
+}
+
+/** Changes the chat, whose end stays in sight if it was. */
+function following(change) {
+  const chat = byId("chat");
+  const follows = chat.scrollHeight - chat.scrollTop - chat.clientHeight < 40;
+  change();
+  if (follows) chat.scrollTop = chat.scrollHeight;
+}
+
+/** What the model is told before the first message. */
+function instructions() {
+  const content = byId("instructions").value.trim();
+  return content ? [{ role: "system", content }] : [];
 }
 
 async function send(content) {
@@ -137,21 +151,25 @@ async function send(content) {
   const piece = (text) => {
     words += 1;
     from ||= performance.now();
-    reply.textContent += text;
+    if (words === 1) showWork(null, "Answering …"); // the status is read aloud: no number there changes with each word
+    following(() => (reply.textContent += text));
     const seconds = (performance.now() - from) / 1000;
-    if (words > 1) showWork(null, `${words} pieces, ${((words - 1) / seconds).toFixed(1)} a second`);
+    if (words > 1) byId("pace").textContent = `${words} pieces, ${((words - 1) / seconds).toFixed(1)} a second`;
   };
   try {
-    const told = await calls.ask("chat_answer", { messages: [...messages], options: drawing() }, (step) => showWork(step, `Reading: ${step.done} of ${step.total} words`), piece);
+    const told = await calls.ask("chat_answer", { messages: [...instructions(), ...messages], options: drawing() }, (step) => showWork(step, `Reading: ${step.done} of ${step.total} words`), piece);
     messages.push({ role: "assistant", content: told.text });
     const speed = told.pieces > 1 ? (1000 * (told.pieces - 1)) / told.answer_ms : 0;
     showWork(null, `${told.pieces} pieces, ${speed.toFixed(1)} a second; ${told.stopped ? "stopped" : "done"}`);
     tell({ told });
   } catch (error) {
-    messages.pop();
+    messages.pop(); // what has no answer is no part of the chat: it goes back to where it was written
+    for (const said of [...byId("chat").children].slice(-2)) said.remove();
+    byId("message-to-send").value ||= content;
     fail(error);
   } finally {
     answering = false;
+    byId("pace").textContent = "";
     allow();
     tell();
     byId("message-to-send").focus();
@@ -196,6 +214,6 @@ byId("file").addEventListener("change", ({ target }) => {
   if (file) open({ files: { [file.name]: file } });
   target.value = "";
 });
-for (const id of ["temperature", "top-p", "max-words", "backend"]) byId(id).addEventListener("input", showPython);
+for (const id of ["temperature", "top-p", "max-words", "backend", "instructions"]) byId(id).addEventListener("input", showPython);
 showPython();
 begin();

@@ -299,7 +299,12 @@ def test_pipelines_stream_without_being_awaited_and_meanings_have_length_one() -
 
     async def whole() -> tuple[str, tuple[float, ...]]:
         async with await webinfer.pipeline("text-generation", MODEL) as generator:
-            return await generator.run(CHAT, max_words=8), await generator.embed("hello ab" * 20)
+            given = "hello ab" * 20
+            hidden = (await generator.hidden(given)).numpy()
+            assert len(hidden) == len(generator.words(given))
+            vector, mean = await generator.embed(given), hidden.mean(0)
+            assert vector == pytest.approx(mean / np.linalg.norm(mean), abs=1e-6)
+            return await generator.run(CHAT, max_words=8), vector
 
     text, vector = run(whole())
     assert run(streamed()) == text

@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from webinfer.backends.base import Abilities, Backend
+from webinfer.dtypes import DType
 from webinfer.errors import BackendUnavailableError
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ class Row:
     fallback: str = ""  # runs what this one refuses, and takes over when its device is lost for good
     custom_shaders: bool = False  # runs custom operators by their WGSL
     rows_together: int = 64  # of a prompt, that a language model reads in one step
+    caches: tuple[DType, ...] = ()  # what it can keep a language model's keys and values as, the fastest first
     stores_plans: bool = False  # plans outlast the visit, in the host's plan cache
     module: str = ""  # of its package; "" for the one of its name in this room
     demand: Callable[[Host], Awaitable[None]] = _nothing  # raises BackendUnavailableError if the host lacks something
@@ -85,6 +87,7 @@ _ROWS = (
         auto=True,
         fallback="wasm",
         rows_together=256,
+        caches=(DType.FLOAT32,),
         custom_shaders=True,
         demand=_gpu,
         reluctance=_hardware,
@@ -97,6 +100,7 @@ _ROWS = (
         "The processor, with SIMD where it has it",
         frozenset({"threads", "tuning_ms"}),
         auto=True,
+        caches=(DType.INT16, DType.FLOAT32),
         stores_plans=True,
         demand=_kernels,
     ),

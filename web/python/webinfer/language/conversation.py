@@ -52,7 +52,7 @@ class Conversation:
         return other
 
     async def save(self) -> bytes:
-        """The conversation as bytes, for `restore` on the same model with the same context."""
+        """The conversation as bytes, for `restore` on the same model with the same context and kind of cache."""
         async with self.model.lock:
             rows = b"".join(await self.rows())
             return MAGIC + struct.pack("<2I", self._shape(), len(self.words)) + array("i", self.words).tobytes() + rows
@@ -84,8 +84,8 @@ class Conversation:
 
     def _shape(self) -> int:
         a = self.model.architecture
-        numbers = (a.words, a.blocks, a.width, a.groups, a.head_width, self.model.context)
-        return crc32(struct.pack("<6I", *numbers))
+        numbers = (a.words, a.blocks, a.width, a.groups, a.head_width, self.model.context, self.model.cache.itemsize)
+        return crc32(struct.pack("<7I", *numbers))
 
     async def rows(self) -> list[bytes]:
         """Its keys and values, as the model's `put_back` takes them; needs the lock."""

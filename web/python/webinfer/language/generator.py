@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any
 
 from webinfer.backends.registry import AUTO
+from webinfer.dtypes import DType
 from webinfer.errors import InputError
 from webinfer.host import current
 from webinfer.host.interface import Host, Progress
@@ -46,19 +47,21 @@ class TextGenerator:
     async def create(
         cls, model: Any = MODEL, *, backend: str | Sequence[str] = AUTO, context: int | None = None,
         overflow: str = "error", threads: int | None = None, progress: Progress | None = None, host: Host | None = None,
-        together: int = 1,
+        together: int = 1, cache: str | None = None,
     ) -> TextGenerator:  # fmt: skip
         """A generator with a GGUF file: its bytes, a path, a URL or the name of a known model.
 
         `context` is how many words a conversation may have: 2048 unless the model knows fewer. A longer one is an
         error, or with overflow="slide" goes on without its oldest words. `together` is how many prompts `answers`
-        writes at a time; each takes memory for a cache of its own.
+        writes at a time; each takes memory for a cache of its own. `cache` is what keys and values are kept as:
+        "int16" (13 bits, a scale for each row of a head; half the memory, faster on wasm) or "float32"; None: "int16"
+        where the backend has it.
 
         Raises:  ModelFormatError, UnsupportedOpError, LimitError by the file; InputError; BackendUnavailableError
         """
         if overflow not in OVERFLOWS:
             raise InputError(f"overflow={overflow!r} is unknown; choose {' or '.join(OVERFLOWS)}")
-        opening = LanguageModel.open(model, host or current(), backend, context, threads, progress, together)
+        opening = LanguageModel.open(model, host or current(), backend, context, threads, progress, together, cache)
         return cls(await opening, overflow)
 
     def conversation(self) -> Conversation:
@@ -141,6 +144,17 @@ class TextGenerator:
     async def logits(self, prompt: Prompt) -> Tensor:
         """The logits of the word after a prompt, float32 [1, words]."""
         return await self.conversation().logits(self.words(prompt))
+
+    async def hidden(self, prompt: Prompt) -> Tensor:
+        """The last block's normed results for each word of a prompt, float32 [words of the prompt, width]."""
+        width, rows = self.model.architecture.width, bytearray()
+
+        def add(hidden: Tensor, count: int) -> None:
+            rows.extend(hidden.tobytes()[: 4 * count * width])
+
+        words = self.words(prompt)
+        await self.conversation().read(words, wanted=(), each=add)
+        return Tensor(memoryview(rows), (len(words), width), DType.FLOAT32)
 
     async def embed(self, text: str) -> tuple[float, ...]:
         """What a text means, as a vector of length 1: the mean over its words of the last block's results."""

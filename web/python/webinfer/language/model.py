@@ -13,6 +13,7 @@ from weakref import ReferenceType
 from webinfer.backends import registry
 from webinfer.backends.base import Arriving, BuildOptions, Executor, LastOutput, MemoryReport
 from webinfer.backends.registry import AUTO
+from webinfer.dtypes import DType
 from webinfer.errors import (
     BackendUnavailableError,
     ClosedError,
@@ -39,7 +40,7 @@ from webinfer.importers.gguf.decoder import (
 from webinfer.language.template import ChatTemplate
 from webinfer.language.tokenizer import Tokenizer
 from webinfer.language.weights import Weights, open_weights
-from webinfer.ops.language import LANES
+from webinfer.ops.language import CACHES, LANES, cache_row_bytes
 from webinfer.session.options import whole_number
 
 log = logging.getLogger("webinfer")
@@ -55,10 +56,10 @@ class LanguageModel:
 
     def __init__(
         self, name: str, architecture: Architecture, tokenizer: Tokenizer, template: ChatTemplate, executor: Executor,
-        host: Host, context: int, choice: str, chunk: int, together: int,
+        host: Host, context: int, choice: str, chunk: int, together: int, cache: DType,
     ) -> None:  # fmt: skip
         self.name, self.architecture, self.tokenizer, self.template = name, architecture, tokenizer, template
-        self.host, self.context, self.choice, self.together = host, context, choice, together
+        self.host, self.context, self.choice, self.together, self.cache = host, context, choice, together, cache
         self.chunk = chunk  # words of a prompt that are read together
         self._executor: Executor | None = executor
         self.lock = asyncio.Lock()
@@ -69,25 +70,31 @@ class LanguageModel:
     @classmethod
     async def open(
         cls, source: Any, host: Host, backend: str | Sequence[str] = AUTO, context: int | None = None,
-        threads: int | None = None, progress: Progress | None = None, together: int = 1,
+        threads: int | None = None, progress: Progress | None = None, together: int = 1, cache: str | None = None,
     ) -> LanguageModel:  # fmt: skip
         """The model of a GGUF file; `context` is how many words a conversation may have, up to what the model knows.
 
-        So many conversations as `together` says can be written at a time, each with a cache of its own.
+        So many conversations as `together` says can be written at a time, each with a cache of its own. `cache` is what
+        keys and values are kept as, "int16" (13 bits and a scale for each row of a head) or "float32"; None: as the
+        backend is fastest.
 
         Raises:  ModelFormatError, UnsupportedOpError, LimitError by the file; InputError; BackendUnavailableError
         """
         whole_number("together", together, 1, MOST_TOGETHER)
+        if cache is not None and cache not in CACHES:
+            raise InputError(f"cache={cache!r} is unknown; choose {' or '.join(CACHES)}")
+        kept = None if cache is None else DType(cache)
         weights = await open_weights(source, host, progress)
         try:
-            return await cls._of(weights, host, backend, context, BuildOptions(progress, threads=threads), together)
+            options = BuildOptions(progress, threads=threads)
+            return await cls._of(weights, host, backend, context, options, together, kept)
         finally:
             weights.close()
 
     @classmethod
     async def _of(
         cls, weights: Weights, host: Host, backend: str | Sequence[str], context: int | None, options: BuildOptions,
-        together: int,
+        together: int, cache: DType | None,
     ) -> LanguageModel:  # fmt: skip
         file = read_file(weights.data, weights.name)
         architecture = architecture_of(file)
@@ -100,13 +107,16 @@ class LanguageModel:
             )
         template = ChatTemplate(file.facts.get("tokenizer.chat_template"), tokenizer)
 
-        def graph(rows: int) -> Graph:
-            made = decoder_graph(file, architecture, (1, rows), rounded_up(context), together)
+        def graph(rows: int, kept: DType) -> Graph:
+            made = decoder_graph(file, architecture, (1, rows), rounded_up(context), together, kept)
             verify(made)
             return made
 
-        executor, choice, rows = await _built(weights.name, graph, host, backend, options)
-        return cls(weights.name, architecture, tokenizer, template, executor, host, context, choice, rows, together)
+        executor, choice, row = await _built(weights.name, graph, host, backend, options, cache)
+        return cls(
+            weights.name, architecture, tokenizer, template, executor, host, context, choice, row.rows_together,
+            together, cache or row.caches[0],
+        )  # fmt: skip
 
     @property
     def holder(self) -> Any:
@@ -139,7 +149,8 @@ class LanguageModel:
     def cache_bytes(self) -> int:
         """Bytes of the caches."""
         a = self.architecture
-        return self.together * 8 * a.blocks * rounded_up(self.context) * a.groups * a.head_width
+        row = cache_row_bytes(self.cache, a.head_width)
+        return self.together * 2 * a.blocks * rounded_up(self.context) * a.groups * row
 
     async def step(self, words: Sequence[int], position: int, options: bytes, wanted: Sequence[int]) -> list[Any]:
         """Reads words at a position. Wanted are some of (drawn and likeliest word, the last's logits, rows' results).
@@ -196,9 +207,10 @@ class LanguageModel:
 
     def _rows(self, count: int, slot: int = 0) -> list[tuple[str, Spans]]:
         a, capacity = self.architecture, rounded_up(self.context)
+        row, whole = cache_row_bytes(self.cache, a.head_width), -(-count // LANES) * LANES
         spans = {}
-        for kind, filled in (("keys", -(-count // LANES) * LANES), ("values", count)):
-            spans[kind] = [(4 * g * capacity * a.head_width, 4 * filled * a.head_width) for g in range(a.groups)]
+        for kind, filled in (("keys", whole), ("values", count if self.cache is DType.FLOAT32 else whole)):
+            spans[kind] = [(g * capacity * row, filled * row) for g in range(a.groups)]
         return [(cache_name(kind, block, slot), spans[kind]) for block in range(a.blocks) for kind in spans]
 
     def close(self) -> None:
@@ -209,9 +221,10 @@ class LanguageModel:
 
 
 async def _built(
-    name: str, graph: Callable[[int], Graph], host: Host, backend: str | Sequence[str], options: BuildOptions
-) -> tuple[Executor, str, int]:
-    """The graph on the first backend that can run it, why that one, and how many words it reads together."""
+    name: str, graph: Callable[[int, DType], Graph], host: Host, backend: str | Sequence[str], options: BuildOptions,
+    cache: DType | None,
+) -> tuple[Executor, str, registry.Row]:  # fmt: skip
+    """The graph on the first backend that can run it, and why that one."""
     able = registry.able("parts")
     order = [backend] if isinstance(backend, str) else list(backend)
     order = able if order == [AUTO] else order
@@ -225,10 +238,10 @@ async def _built(
                 refused.append(f"{one} {reluctance}")
                 continue
             taken = replace(options, threads=options.threads if "threads" in row.options else None)
-            wanted = graph(row.rows_together)
+            wanted = graph(row.rows_together, cache or row.caches[0])
             executor = await registry.open_backend(one).build(wanted, host, taken)
             _let_weights_go(wanted)
-            return executor, "; ".join([f"{one} runs it", *refused]), row.rows_together
+            return executor, "; ".join([f"{one} runs it", *refused]), row
         except (BackendUnavailableError, GpuError, LimitError, OutOfMemoryError, UnsupportedOpError) as error:
             if one == order[-1] and not isinstance(error, BackendUnavailableError):
                 raise

@@ -17,6 +17,9 @@ from webinfer.ops.registry import EXACT, TRANSCENDENTAL, declare, moved_bytes, n
 Inputs = Sequence[TensorType | None]
 MAX_ROWS = 256  # activations of a product with blocks
 LANES = 8  # rows of the cache whose keys lie side by side
+MOST = 4095  # of a cache of whole numbers: a row of a head is such numbers times a scale
+SCALE = 2  # numbers of 16 bits in whose place a scale lies
+CACHES = (DType.INT16, DType.FLOAT32)  # what keys and values may be kept as
 PLACE = TensorType((2,), DType.INT32)
 
 
@@ -197,9 +200,28 @@ class CachedAttentionAttrs:
     scale: float
 
 
-def cache_shapes(groups: int, width: int, capacity: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The shapes of a cache of keys, 8 of them side by side, and of one of values."""
+def cache_shapes(
+    groups: int, width: int, capacity: int, dtype: DType = DType.FLOAT32
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The shapes of a cache of keys and of one of values.
+
+    Of floats, keys lie 8 rows side by side. Of whole numbers both caches have blocks of 8 rows, each with 8 float32
+    scales, then the numbers: element d of key j at [d/2, j, d%2], of value j at [j/2, d, j%2].
+    """
+    if dtype is DType.INT16:
+        return ((groups, capacity // LANES, LANES * (SCALE + width)),) * 2
     return (groups, capacity // LANES, width, LANES), (groups, capacity, width)
+
+
+def cache_sizes(values: TensorType) -> tuple[int, int, int]:
+    """Groups, capacity and width of a cache of values."""
+    groups, rows, row = values.shape
+    return (groups, rows * LANES, row // LANES - SCALE) if values.dtype is DType.INT16 else (groups, rows, row)
+
+
+def cache_row_bytes(dtype: DType, width: int) -> int:
+    """Bytes that a row of one head takes in a cache."""
+    return 2 * (SCALE + width) if dtype is DType.INT16 else 4 * width
 
 
 def _cached(inputs: Inputs, a: CachedAttentionAttrs) -> tuple[TensorType, ...]:
@@ -209,47 +231,67 @@ def _cached(inputs: Inputs, a: CachedAttentionAttrs) -> tuple[TensorType, ...]:
     The rows of k, turned, and of v are written to the caches, which are changed in place, at their positions. Then
     y = softmax(q kT * scale) v over the caches' rows up to the query's own.
 
+    Into caches of int16 go numbers from -4095 to 4095: a row of a head has a scale. Queries are rounded likewise.
+
     Shapes:  q [M, heads*D], k and v [M, groups*D], place int32 [2], speeds [turned/2] radians a position,
-             keys [groups, capacity/8, D, 8], values [groups, capacity, D] -> y [M, heads*D]
+             keys and values as `cache_shapes` says -> y [M, heads*D]
     Raises:  ShapeError if the sizes do not fit
     """
     names = ("q", "k", "v", "place", "speeds", "keys", "values")
     q, k, v, place, speeds, keys, values = (need("cached_attention", n, t) for n, t in zip(names, inputs, strict=True))
     if a.groups < 1 or a.heads < 1 or a.heads % a.groups or q.rank != 2 or q.shape[1] % a.heads or values.rank != 3:
         raise ShapeError(f"cached_attention: {a.heads} heads in {a.groups} groups, q {q}, values {values} do not fit")
-    rows, width, capacity, real = q.shape[0], q.shape[1] // a.heads, values.shape[1], DType.FLOAT32
+    rows, width, real, kept = q.shape[0], q.shape[1] // a.heads, DType.FLOAT32, values.dtype
+    capacity = cache_sizes(values)[1]
+    if kept not in CACHES:
+        raise ShapeError(f"cached_attention: values {values}, needs {' or '.join(CACHES)}")
     if width % 4 or not 0 < width <= MAX_WIDTH or capacity % LANES or not capacity or not rows:
         raise ShapeError(
             f"cached_attention: heads of {width}, needs 4, 8 .. {MAX_WIDTH}; capacity {capacity}, 8, 16 .."
         )
     if a.turned % 2 or not 0 < a.turned <= width or not math.isfinite(a.scale):
         raise ShapeError(f"cached_attention: {a.turned} of {width} elements turn, scale {a.scale}")
-    shapes, row = cache_shapes(a.groups, width, capacity), (rows, a.groups * width)
+    shapes, row = cache_shapes(a.groups, width, capacity, kept), (rows, a.groups * width)
     _check(
         "cached_attention", q=(q, q.shape, real), k=(k, row, real), v=(v, row, real), place=(place, (2,), DType.INT32),
-        speeds=(speeds, (a.turned // 2,), real), keys=(keys, shapes[0], real), values=(values, shapes[1], real),
+        speeds=(speeds, (a.turned // 2,), real), keys=(keys, shapes[0], kept), values=(values, shapes[1], kept),
     )  # fmt: skip
     return (q,)
 
 
 def _cached_cost(inputs: Inputs, outputs: Sequence[TensorType], a: CachedAttentionAttrs) -> Cost:
     q, values = outputs[0], need("cached_attention", "values", inputs[6])
-    half = values.shape[1] // 2  # of the cache is filled, say
-    return Cost(4 * q.size * half, moved_bytes((q, q), ()) + 4 * values.size)
+    half = cache_sizes(values)[1] // 2  # of the cache is filled, say
+    return Cost(4 * q.size * half, moved_bytes((q, q), ()) + values.nbytes)
+
+
+def _sample_cache(groups: int, width: int, capacity: int) -> list[int]:
+    """A cache of whole numbers, the same each time."""
+    words: list[int] = []
+    for block in range(groups * capacity // LANES):
+        scales = [5e-6 + 2.5e-7 * ((block + lane) % 7) for lane in range(LANES)]
+        words += struct.unpack(f"<{LANES * SCALE}h", struct.pack(f"<{LANES}f", *scales))
+        words += [(i * 2917 + block * 613) % (2 * MOST + 1) - MOST for i in range(LANES * width)]
+    return words
 
 
 def _cached_case(
-    label: str, rows: int, heads: int, groups: int, width: int, capacity: int, place: tuple[int, int], **attrs: object
-) -> Case:
+    label: str, rows: int, heads: int, groups: int, width: int, capacity: int, place: tuple[int, int],
+    kept: DType = DType.FLOAT32, **attrs: object,
+) -> Case:  # fmt: skip
     turned = int(attrs.pop("turned", width))  # type: ignore[call-overload]
-    a = CachedAttentionAttrs(heads, groups, turned, bool(attrs.pop("adjacent", False)), 0.4)
-    row, (keys, values) = TensorType((rows, groups * width)), cache_shapes(groups, width, capacity)
+    whole = kept is DType.INT16  # small numbers, as weights of 13 bits are further from the sum than floats
+    a = CachedAttentionAttrs(heads, groups, turned, bool(attrs.pop("adjacent", False)), 400.0 if whole else 0.4)
+    row, caches = TensorType((rows, groups * width)), cache_shapes(groups, width, capacity, kept)
     inputs = (
-        TensorType((rows, heads * width)), row, row, PLACE, TensorType((turned // 2,)), TensorType(keys),
-        TensorType(values),
+        TensorType((rows, heads * width)), row, row, PLACE, TensorType((turned // 2,)),
+        *(TensorType(shape, kept) for shape in caches),
     )  # fmt: skip
-    speeds = [100.0 ** (-2 * i / turned) for i in range(turned // 2)]
-    return Case(label, inputs, a, low=-2.0, high=2.0, values={3: place, 4: speeds}, constant=(4,))
+    values: dict[int, Sequence[float]] = {3: place, 4: [100.0 ** (-2 * i / turned) for i in range(turned // 2)]}
+    if whole:
+        values |= dict.fromkeys((5, 6), _sample_cache(groups, width, capacity))
+    most = 0.03 if whole else 2.0
+    return Case(label, inputs, a, low=-most, high=most, values=values, constant=(4,))
 
 
 CACHED_ATTENTION = declare(
@@ -262,6 +304,12 @@ CACHED_ATTENTION = declare(
             _cached_case("rows behind others", 9, 6, 2, 8, 96, (70, 9)),
             _cached_case("a part turns", 3, 2, 1, 12, 16, (8, 3), turned=8),
             _cached_case("the cache becomes full", 8, 3, 1, 64, 72, (64, 8)),
+            _cached_case("one row, many keys", 1, 9, 3, 12, 160, (143, 1)),
+            _cached_case("one row, groups, whole numbers", 1, 6, 2, 8, 32, (19, 1), DType.INT16),
+            _cached_case("one row, many keys, whole numbers", 1, 9, 3, 12, 160, (143, 1), DType.INT16),
+            _cached_case("a row that the cache cannot hold, whole numbers", 1, 2, 1, 8, 16, (16, 1), DType.INT16),
+            _cached_case("rows behind others, whole numbers", 9, 8, 2, 16, 96, (70, 9), DType.INT16),
+            _cached_case("the cache becomes full, whole numbers", 8, 3, 1, 64, 72, (64, 8), DType.INT16),
         ),
     )
 )  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from webinfer.backends.reference.arrays import Array, Compute, Inputs, required, rounded, wide
+from webinfer.dtypes import DType
 from webinfer.graph.ir import Node, Op
 from webinfer.ops import language as ops
 from webinfer.ops.language import BlockType
@@ -100,21 +101,64 @@ def turn(x: Array, first: int, speeds: Array, turned: int, adjacent: bool) -> Ar
     return y
 
 
+def _opened_floats(cache: Array, rows: Array, first: int, keys: bool) -> Array:
+    """Puts rows into a cache from a position on; all that it holds, [groups, capacity, D]."""
+    if not keys:
+        cache[:, first : first + len(rows)] = np.swapaxes(rows, 0, 1)
+        return cache
+    flat = np.swapaxes(cache, 2, 3)
+    for i, row in enumerate(rows):
+        flat[:, (first + i) // ops.LANES, (first + i) % ops.LANES] = row
+    return flat.reshape(len(cache), -1, cache.shape[2])
+
+
+def _in_thirteen_bits(x: Array) -> tuple[Array, Array]:
+    """Rows as whole numbers from -4095 to 4095, and their scales."""
+    x = x.astype(np.float32)
+    top = np.abs(x).max(-1, keepdims=True)
+    inverse = np.divide(np.float32(ops.MOST), top, out=np.zeros_like(top), where=top > 0)
+    return np.rint(x * inverse), np.asarray(top / np.float32(ops.MOST))
+
+
+def _opened_whole(cache: Array, rows: Array, first: int, keys: bool) -> Array:
+    """The same with a cache of whole numbers and scales."""
+    groups, lanes, head = len(cache), ops.LANES, ops.LANES * ops.SCALE
+    width = cache.shape[2] // lanes - ops.SCALE
+    scales = np.ascontiguousarray(cache[:, :, :head]).view(np.float32)
+    if keys:
+        numbers = cache[:, :, head:].reshape(groups, -1, width // 2, lanes, 2).transpose(0, 1, 3, 2, 4)
+    else:
+        numbers = cache[:, :, head:].reshape(groups, -1, lanes // 2, width, 2).transpose(0, 1, 2, 4, 3)
+    numbers = numbers.reshape(groups, -1, lanes, width).copy()
+    for i, (row, its_scales) in enumerate(zip(*_in_thirteen_bits(rows), strict=True)):
+        at = (slice(None), (first + i) // lanes, (first + i) % lanes)
+        numbers[at], scales[at] = row, its_scales[:, 0]
+    if keys:
+        words = numbers.reshape(groups, -1, lanes, width // 2, 2).transpose(0, 1, 3, 2, 4)
+    else:
+        words = numbers.reshape(groups, -1, lanes // 2, 2, width).transpose(0, 1, 2, 4, 3)
+    cache[:, :, :head], cache[:, :, head:] = scales.view(np.int16), words.reshape(*cache.shape[:2], -1)
+    found: Array = (wide(numbers) * wide(scales)[..., None]).reshape(groups, -1, width)
+    return found
+
+
 def _cached_attention(inputs: Inputs, node: Node) -> list[Array]:
     q, k, v, place, speeds, keys, values = (required(array) for array in inputs)
-    a, rows = node.attrs, len(q)
+    a, rows, last = node.attrs, len(q), node.required_input(6).type
+    _, capacity, width = ops.cache_sizes(last)
     first, some = int(place[0]), min(int(place[1]), rows)
     y = np.zeros(q.shape)
-    if first < 0 or some < 1 or first + some > values.shape[1]:
+    if first < 0 or some < 1 or first + some > capacity:
         return [rounded(y, node.output.type)]
-    q, k, v = (x.reshape(rows, -1, values.shape[2]) for x in (q, k, v))
+    q, k, v = (x.reshape(rows, -1, width) for x in (q, k, v))
     q, k = (turn(x, first, speeds, a.turned, a.adjacent) for x in (q, k))
     keys, values = (x if x.flags.writeable else x.copy() for x in (keys, values))
-    for i in range(some):
-        p = first + i
-        keys[:, p // ops.LANES, :, p % ops.LANES], values[:, p] = k[i], v[i]
-    flat = np.swapaxes(keys, 2, 3).reshape(values.shape)
-    k, v = (np.repeat(wide(x[:, : first + some]), a.heads // a.groups, axis=0) for x in (flat, values))
+    opened = _opened_floats
+    if last.dtype is DType.INT16:
+        opened, (whole, scales) = _opened_whole, _in_thirteen_bits(q)
+        q = wide(whole) * wide(scales)
+    flat = opened(keys, k[:some], first, True), opened(values, v[:some], first, False)
+    k, v = (np.repeat(wide(x[:, : first + some]), a.heads // a.groups, axis=0) for x in flat)
     logits = np.einsum("ihd,hpd->hip", q[:some], k) * a.scale
     seen = np.arange(k.shape[1])[None, :] <= first + np.arange(some)[:, None]
     logits = np.where(seen, logits, -np.inf)

@@ -20,7 +20,10 @@ def with_short_steps_alone(steps: Sequence[Step], graph: Graph) -> list[Step]:
     is_long = {number: work >= LEAST_STEP for number, work in works.items()}
     total = sum(works[step.node] for step in steps if step.units and is_long[step.node])
     shared = {number for number, long in is_long.items() if long and total >= LEAST_RUN}
-    return [step if step.node in shared else dataclasses.replace(step, units=-step.units) for step in steps]
+    return [
+        step if step.node in shared and step.units != 1 else dataclasses.replace(step, units=-step.units)
+        for step in steps
+    ]
 
 
 def steps_per_node(steps: Sequence[Step]) -> Counter[int]:

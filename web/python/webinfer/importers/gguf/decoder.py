@@ -37,8 +37,11 @@ def cache_name(kind: str, block: int, slot: int = 0) -> str:
     return f"{kind}.{block}" if not slot else f"{kind}.{block}.{slot}"
 
 
-def decoder_graph(file: GgufFile, model: Architecture, rows: Sequence[int], capacity: int, together: int = 1) -> Graph:
-    """A graph with one part for each number of rows; the cache holds `capacity` positions.
+def decoder_graph(
+    file: GgufFile, model: Architecture, rows: Sequence[int], capacity: int, together: int = 1,
+    cache: DType = DType.FLOAT32,
+) -> Graph:  # fmt: skip
+    """A graph with one part for each number of rows; the cache holds `capacity` positions, as `cache` says.
 
     `place` is the first row's position and how many rows count, `options` how a word is drawn (see `ops.language`).
     With `together` conversations there is one part more, which reads a word of each; each has a cache of its own, and
@@ -46,22 +49,21 @@ def decoder_graph(file: GgufFile, model: Architecture, rows: Sequence[int], capa
 
     Raises:  ModelFormatError naming a tensor that is missing or has other sizes
     """
-    return _Decoder(file, model, capacity, together).graph(rows)
+    return _Decoder(file, model, capacity, together, cache).graph(rows)
 
 
 class _Decoder:
-    def __init__(self, file: GgufFile, model: Architecture, capacity: int, together: int) -> None:
+    def __init__(self, file: GgufFile, model: Architecture, capacity: int, together: int, cache: DType) -> None:
         self._file, self._model, self._together = file, model, together
         self._constants: dict[str, Value] = {}
         self._nodes: list[Node] = []
         self._place = Value("place", language.PLACE)
         self._options = Value("options", TensorType((4,)))
-        shapes = dict(
-            zip(("keys", "values"), language.cache_shapes(model.groups, model.head_width, capacity), strict=True)
-        )
+        found = language.cache_shapes(model.groups, model.head_width, capacity, cache)
+        shapes = dict(zip(("keys", "values"), found, strict=True))
         self._cache = [
             [
-                tuple(Value(cache_name(kind, block, slot), TensorType(shape)) for kind, shape in shapes.items())
+                tuple(Value(cache_name(kind, block, slot), TensorType(shape, cache)) for kind, shape in shapes.items())
                 for block in range(model.blocks)
             ]
             for slot in range(together)

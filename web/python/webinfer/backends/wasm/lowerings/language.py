@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from webinfer.backends.wasm.builder import Builder, Lower
-from webinfer.backends.wasm.kernel_constants import ATTENTION_CACHED_ROWS, BLOCKS_PANEL, BLOCKS_WIDE, VECTOR_LANES
+from webinfer.backends.wasm.kernel_constants import (
+    ATTENTION_CACHED_HEAD,
+    ATTENTION_CACHED_ROWS,
+    BLOCKS_PANEL,
+    BLOCKS_WIDE,
+    VECTOR_LANES,
+)
+from webinfer.dtypes import DType
 from webinfer.graph.ir import Node, Op, Value
 from webinfer.ops import language as ops
 from webinfer.plan.blocks import Arguments, Ref
+
+PARTS = 16  # of one row's work that threads share, at least: there may be fewer groups of heads than threads
+LONG = 128  # keys, from which on threads share one group's
 
 
 def _block_matmul(node: Node, builder: Builder) -> None:
@@ -38,34 +48,52 @@ def _block_rows(node: Node, builder: Builder) -> None:
 
 
 def _cached_attention(node: Node, builder: Builder) -> None:
-    """Queries turned, keys and values into the cache, then attention over it."""
+    """Queries turned, keys and values into the cache, then attention over it; that of one row in parts of its keys."""
     q, k, v, place, speeds, keys, values = map(node.required_input, range(7))
-    a, y = node.attrs, node.output
-    groups, capacity, width = values.type.shape
-    rows = q.type.shape[0]
-    turned = builder.scratch(q.type.nbytes)
-
-    shared: Arguments = {"place": builder.ref(place), "rows": rows, "width": width, "turned": a.turned}
-    shared["adjacent"] = int(a.adjacent)
+    a, y, kept = node.attrs, node.output, values.type.dtype
+    groups, capacity, width = ops.cache_sizes(values.type)
+    rows, at = q.type.shape[0], builder.ref(place)
+    turned, whole = builder.scratch(q.type.nbytes), capacity * width
 
     def moved(x: Value, to: Ref, speed: Ref | None, held: int, *steps: int) -> None:
         layout: Arguments = dict(zip(("head_step", "lanes", "block_step", "d_step"), steps, strict=True))
         builder.step(
-            "f32_cache_rows", dict(shared), layout,
-            x=builder.ref(x), speeds=speed, y=to, heads=x.type.shape[1] // width, cached=int(held > 0),
-            capacity=held or rows, units=rows,
+            "f32_cache_rows", layout,
+            x=builder.ref(x), place=at, speeds=speed, y=to, rows=rows, heads=x.type.shape[1] // width, width=width,
+            turned=a.turned, adjacent=int(a.adjacent), cached=int(held > 0), capacity=held or rows, units=rows,
         )  # fmt: skip
 
-    whole = capacity * width
+    def rounded(x: Ref, to: Value, is_values: int) -> None:
+        builder.step(
+            "i16_cache_rows",
+            x=x, place=at, y=builder.ref(to), rows=rows, heads=groups, width=width, capacity=capacity,
+            bytes=ops.cache_row_bytes(kept, width), values=is_values, units=rows,
+        )  # fmt: skip
+
     moved(q, turned, builder.ref(speeds), 0, width, 1, a.heads * width, 1)
-    moved(k, builder.ref(keys), builder.ref(speeds), capacity, whole, ops.LANES, ops.LANES * width, ops.LANES)
-    moved(v, builder.ref(values), None, capacity, whole, 1, width, 1)
+    if kept is DType.INT16:
+        turned_keys = builder.scratch(k.type.nbytes)
+        moved(k, turned_keys, builder.ref(speeds), 0, width, 1, groups * width, 1)
+        rounded(turned_keys, keys, 0)
+        rounded(builder.ref(v), values, 1)
+    else:
+        moved(k, builder.ref(keys), builder.ref(speeds), capacity, whole, ops.LANES, ops.LANES * width, ops.LANES)
+        moved(v, builder.ref(values), None, capacity, whole, 1, width, 1)
+    parts = -(-PARTS // groups) if rows == 1 and capacity > LONG else 1
+    step = width + ATTENTION_CACHED_HEAD if parts > 1 else width
+    found = builder.scratch(4 * a.heads * parts * step) if parts > 1 else builder.ref(y)
     builder.step(
-        "f32_cached_attention",
-        q=turned, k=builder.ref(keys), v=builder.ref(values), place=builder.ref(place), y=builder.ref(y), rows=rows,
-        heads=a.heads, groups=groups, width=width, capacity=capacity, scale=a.scale,
-        units=groups * -(-rows * a.heads // groups // ATTENTION_CACHED_ROWS),
+        "i16_cached_attention" if kept is DType.INT16 else "f32_cached_attention",
+        q=turned, k=builder.ref(keys), v=builder.ref(values), place=at, y=found, rows=rows, heads=a.heads,
+        groups=groups, width=width, capacity=capacity, parts=parts, step=step, scale=a.scale,
+        units=groups * parts * -(-rows * a.heads // groups // ATTENTION_CACHED_ROWS),
     )  # fmt: skip
+    if parts > 1:
+        builder.step(
+            "f32_join_parts",
+            x=found, place=at, y=builder.ref(y), width=width, capacity=capacity, parts=parts, units=a.heads,
+        )  # fmt: skip
+    builder.because(f"cache of {kept}, keys in {parts} part{'s' * (parts > 1)}, {builder.isa} build")
 
 
 def _swiglu(node: Node, builder: Builder) -> None:

@@ -18,6 +18,8 @@ from webinfer.backends.webgpu.dispatch import (
 from webinfer.backends.webgpu.language.products import words
 from webinfer.codegen.prelude import f32, u32
 from webinfer.codegen.templates import Variable
+from webinfer.dtypes import DType
+from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node
 
 _KEYS = 256  # invocations of a workgroup, each of which takes a key
@@ -28,6 +30,8 @@ def cached_attention(node: Node, target: Target) -> list[Dispatch]:
     """cached_attention.wgsl; keys and values of several rows are put into the cache by cache_rows.wgsl before."""
     q, k, v, place, speeds, keys, values = map(node.required_input, range(7))
     a, y = node.attrs, node.output
+    if values.type.dtype is not DType.FLOAT32:
+        raise UnsupportedOpError([f"a cache of {values.type.dtype}; needs float32"])
     groups, capacity, width = values.type.shape
     rows, workgroup = q.type.shape[0], _KEYS_OF_SOFTWARE if target.software else _KEYS
     turns = capacity // workgroup * (width + 2 * workgroup * width // 4 // workgroup + 24)
