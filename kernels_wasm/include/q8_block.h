@@ -5,10 +5,8 @@
 // holds nothing else; the missing pixels of a tile of two or three are what the scratch held.
 #pragma once
 
-#include "q8_form.h"
+#include "q8_tile.h"
 #include "requantize.h"
-
-enum { ROWS = Q8_ROWS };  // pixels of a tile
 
 typedef struct {
   const uint8_t *x;

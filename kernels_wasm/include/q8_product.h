@@ -11,10 +11,6 @@
 
 enum { BLOCK = 16384, BLOCK_TILES = BLOCK / (16 * ROWS) };  // BLOCK: bytes, two of them on the stack
 
-typedef struct {
-  v4i low[ROWS], high[ROWS];  // columns 0..3 and 4..7
-} Tile;
-
 // The sums that a panel starts from; `x_sums` of the tile's pixels, if what was taken off the weights is to be added.
 INLINE void start(Tile *t, const uint8_t *panel, const v4i *x_sums, const int rows) {
   const v4i low = v4i_load(panel), high = v4i_load(panel + 16);
@@ -27,27 +23,6 @@ INLINE void start(Tile *t, const uint8_t *panel, const v4i *x_sums, const int ro
   UNROLL for (int r = 0; r < rows; r++) {
     t->low[r] += lacking_low * (*x_sums)[r];
     t->high[r] += lacking_high * (*x_sums)[r];
-  }
-}
-
-INLINE v4i group_splat(const uint8_t *a) { return (v4i)v4f_load_splat((const float *)a); }
-
-// t += a[groups][rows][4] * b[groups][8][4], bytes or pairs of int16
-INLINE void multiply(Tile *t, const uint8_t *a, const uint8_t *b, int32_t groups, const int rows, const int wide) {
-  NO_UNROLL for (; groups > 0; groups--, a += GROUP * rows, b += GROUP * COLUMNS) {
-    PIN(a);
-    PIN(b);
-    const v16s b_low = v16s_load(b), b_high = v16s_load(b + 16);
-    UNROLL for (int r = 0; r < rows; r++) {
-      const v4i group = group_splat(a + GROUP * r);
-      if (wide) {
-        t->low[r] += v4i_dot_i16((v8s)group, (v8s)b_low);
-        t->high[r] += v4i_dot_i16((v8s)group, (v8s)b_high);
-      } else {
-        t->low[r] = v4i_dot4_i8(b_low, (v16u)group, t->low[r]);
-        t->high[r] = v4i_dot4_i8(b_high, (v16u)group, t->high[r]);
-      }
-    }
   }
 }
 

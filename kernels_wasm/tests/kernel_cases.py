@@ -53,6 +53,12 @@ DECLARED: tuple[tuple[Op, Case], ...] = (
             high=1.0,
         ),
     ),
+    (
+        conv.CONV2D,
+        quantized_conv_case(
+            "int8, tiles of 4x4", (2, 18, 15, 24), (37, 3, 3, 24), DType.INT8, 0, 37, pads=(1, 1, 2, 0)
+        ),
+    ),
     (conv.CONV2D, _image("27 pixels", (1, 9, 3, 64), (24, 1, 1, 64), (24,))),
     (conv.CONV2D, _image("31 pixels", (1, 31, 1, 64), (22, 1, 1, 64), (22,))),
     (conv.CONV2D, _image("47 pixels", (1, 47, 1, 64), (21, 1, 1, 64), (21,))),

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from webinfer.backends.wasm.builder import Builder, Lower
 from webinfer.backends.wasm.kernel_constants import (
     Q8_COLUMNS,
-    Q8_HEAD_BYTES,
     Q8_MAX_TAPS,
     Q8_ROWS,
     Q8_TAPS_3X3_S1,
     Q8_TAPS_3X3_S2,
 )
-from webinfer.backends.wasm.lowerings.affine import EIGHT_BIT, byte_zero, flip_of, floats, integers, result_args
+from webinfer.backends.wasm.lowerings import quantized_winograd
+from webinfer.backends.wasm.lowerings.affine import EIGHT_BIT, byte_zero, flip_of, result_args
 from webinfer.backends.wasm.lowerings.matmul import batches, transposed
 from webinfer.backends.wasm.lowerings.movement import fill, strided_copy
+from webinfer.backends.wasm.lowerings.quantized_weights import Weights, pack
 from webinfer.backends.wasm.lowerings.short_products import with_short_data
 from webinfer.backends.wasm.lowerings.windows import image_sizes, window, window_of
 from webinfer.dtypes import DType
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, Op, Value
-from webinfer.lowering.affine import is_stored, round_to_f32, scale_of, zeros_of
+from webinfer.lowering.affine import is_stored
 from webinfer.ops import conv as ops
 from webinfer.ops import matmul as matmul_ops
 from webinfer.ops import stored_matmul as stored_matmul_ops
@@ -30,28 +30,6 @@ from webinfer.ops.strides import StridedCopy, coalesce, row_major
 from webinfer.plan.blocks import Arguments, Ref
 
 _TAPS_3X3 = {1: Q8_TAPS_3X3_S1, 2: Q8_TAPS_3X3_S2}  # by stride
-
-
-@dataclass(frozen=True, slots=True)
-class Weights:
-    """How a weight tensor is read by q8_pack_weights: sizes, strides and first element, all in elements."""
-
-    co: int
-    taps: int
-    ci: int
-    out_stride: int
-    tap_stride: int
-    ci_stride: int
-    first: int = 0
-    first_out: int = 0  # of bias and scales
-    order: tuple[int, ...] = ()  # of the taps in a panel, if not theirs
-    dense: bool = True  # or one filter a channel
-
-    @property
-    def packed_bytes(self) -> int:
-        """Bytes of the packed form."""
-        pairs = (self.taps * self.ci + 1) // 2
-        return -(-self.co // Q8_COLUMNS) * (Q8_HEAD_BYTES + pairs * 4 * Q8_COLUMNS)
 
 
 def require_bytes(node: Node) -> None:
@@ -65,42 +43,6 @@ def require_bytes(node: Node) -> None:
         raise UnsupportedOpError([f"bias is {bias.type.dtype}, integer kernels need int32"])
     if any(v is not None for v in node.inputs[3:]):
         raise UnsupportedOpError(["residual and slope are not defined on quantised tensors"])
-
-
-def pack(node: Node, builder: Builder, weights: Weights) -> Ref:
-    """Panels of the weights with their biases and factors: packed at load, or every time if they can change.
-
-    The bias of a product that gives floats is not among them.
-    """
-    x, w, y = node.required_input(0), node.required_input(1), node.output
-    bias, scale_y = (node.optional_input(2), scale_of(y.type)) if is_stored(y.type) else (None, 1.0)
-    assert w.type.quant is not None
-    fixed = builder.is_fixed(w) and (bias is None or builder.is_fixed(bias))
-    total = max(weights.first_out + weights.co, len(w.type.quant.scales))
-    own = slice(weights.first_out, weights.first_out + weights.co)
-    steps = [round_to_f32(s) for s in w.type.quant.scales]
-    steps = steps * total if len(steps) == 1 else steps
-    scale_x = scale_of(x.type)
-    scales = floats(builder, [round_to_f32(round_to_f32(scale_x * s) / scale_y) for s in steps[own]])
-    zeros = integers(builder, zeros_of(w.type, total)[own])
-    key = ("q8", w, bias, weights, scales, zeros, byte_zero(x.type))
-    target, is_new = (
-        builder.packed(key, weights.packed_bytes) if fixed else (builder.scratch(weights.packed_bytes), True)
-    )
-    if is_new:
-        put = builder.prepare if fixed else builder.step
-        plain = w.constant is not None and w.constant.sparsity is None and fixed
-        source = (builder.weights(w) if plain else builder.ref(w)) + weights.first
-        order = integers(builder, weights.order) if weights.order else None
-        put(
-            "q8_pack_weights",
-            w=source, w_signed=int(w.type.dtype is DType.INT8),
-            bias=None if bias is None else builder.ref(bias) + 4 * weights.first_out,
-            scales=scales, zeros=zeros, order=order, y=target, co=weights.co, taps=weights.taps, ci=weights.ci,
-            co_step=weights.out_stride, tap_step=weights.tap_stride, ci_step=weights.ci_stride,
-            x_zero=byte_zero(x.type), dense=int(weights.dense), units=-(-weights.co // Q8_COLUMNS),
-        )  # fmt: skip
-    return target
 
 
 def _convolve(
@@ -129,6 +71,8 @@ def conv2d(node: Node, builder: Builder) -> None:
     require_bytes(node)
     x, y, a = node.required_input(0), node.output, node.attrs
     co, kh, kw, ci = node.required_input(1).type.shape
+    if quantized_winograd.pays(node, builder):
+        return quantized_winograd.convolve(node, builder)
     strides: Arguments = {"x_stride": x.type.shape[3], "y_stride": co}
     geometry = image_sizes(x.type, y.type) | window_of(node, (kh, kw)) | strides
     pixels, part, depth = math.prod(y.type.shape[:-1]), co // a.groups, kh * kw * ci

@@ -1,0 +1,36 @@
+// The register tile of quantised dense products: Q8_ROWS pixels by Q8_COLUMNS outputs, sums of int32.
+#pragma once
+
+#include "q8_form.h"
+
+#if !SIMD  // few wait for this build: short code
+#undef UNROLL
+#define UNROLL NO_UNROLL
+#endif
+
+enum { ROWS = Q8_ROWS };  // pixels of a tile
+
+typedef struct {
+  v4i low[ROWS], high[ROWS];  // columns 0..3 and 4..7
+} Tile;
+
+INLINE v4i group_splat(const uint8_t *a) { return (v4i)v4f_load_splat((const float *)a); }
+
+// t += a[groups][rows][4] * b[groups][8][4], bytes or pairs of int16
+INLINE void multiply(Tile *t, const uint8_t *a, const uint8_t *b, int32_t groups, const int rows, const int wide) {
+  NO_UNROLL for (; groups > 0; groups--, a += GROUP * rows, b += GROUP * COLUMNS) {
+    PIN(a);
+    PIN(b);
+    const v16s b_low = v16s_load(b), b_high = v16s_load(b + 16);
+    UNROLL for (int r = 0; r < rows; r++) {
+      const v4i group = group_splat(a + GROUP * r);
+      if (wide) {
+        t->low[r] += v4i_dot_i16((v8s)group, (v8s)b_low);
+        t->high[r] += v4i_dot_i16((v8s)group, (v8s)b_high);
+      } else {
+        t->low[r] = v4i_dot4_i8(b_low, (v16u)group, t->low[r]);
+        t->high[r] = v4i_dot4_i8(b_high, (v16u)group, t->high[r]);
+      }
+    }
+  }
+}
