@@ -1,6 +1,7 @@
 // _epilogue: what happens to a sum of products before it is stored.
 //
-//   finish(sum, pixel, c4) = activation(sum + bias + residual) for channels 4*c4..4*c4+3 of a pixel
+//   finish(sum, pixel, c4) = activation(sum + bias + residual) for channels 4*c4..4*c4+3 of a pixel; the residual is
+//   added to the activation's result if LATE
 //   input1(i), input4(q) = an element, a quad of x as the sum takes them
 //   bias and slope (prelu's) [CO]; residual [pixels, RC] may have fewer channels than y: the rest counts as 0.
 //   scales [CO] of weights that are stored as bytes.
@@ -38,12 +39,16 @@ fn finish(sum: vec4<f32>, pixel: u32, c4: u32) -> vec4<f32> {
     $$ if has_bias
     v += load4_bias(c4);
     $$ endif
-    $$ if residual != "none"
+    $$ if residual != "none" and not late
     v += residual_at(pixel, c4);
     $$ endif
     $$ if activation == "prelu"
     v = select(v * load4_slope(c4), v, v >= vec4<f32>(0.0));
     $$ endif
+    $$ if late
+    return activate(v) + residual_at(pixel, c4);
+    $$ else
     return activate(v);
+    $$ endif
 }
 $$ endif

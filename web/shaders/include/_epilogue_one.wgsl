@@ -16,12 +16,16 @@ fn finish_one(sum: f32, pixel: u32, c: u32) -> f32 {
     $$ if has_bias
     v += load_bias(c);
     $$ endif
-    $$ if residual != "none"
+    $$ if residual != "none" and not late
     if (c < params.residual_c) { v += load_residual(pixel * params.residual_c + c); }
     $$ endif
     $$ if activation == "prelu"
     v = select(v * load_slope(c), v, v >= 0.0);
     $$ endif
-    return activate(vec4<f32>(v)).x;
+    v = activate(vec4<f32>(v)).x;
+    $$ if late
+    if (c < params.residual_c) { v += load_residual(pixel * params.residual_c + c); }
+    $$ endif
+    return v;
 }
 $$ endif

@@ -38,6 +38,10 @@ class Chain:
         data = RNG.uniform(0.5, 2, shape) if value is None else np.full(shape, value)
         return Value("c", TensorType(shape), Constant(memoryview(data.astype(np.float32).tobytes()), DType.FLOAT32))
 
+    def signed(self, *shape: int) -> Value:
+        data = RNG.uniform(-1, 1, shape).astype(np.float32)
+        return Value("w", TensorType(shape), Constant(memoryview(data.tobytes()), DType.FLOAT32))
+
     def op(self, name: str, *inputs: Value | None, attrs: Any = None) -> Value:
         kind = OPS[name].attrs
         self.nodes.append(apply(OPS[name], inputs, attrs or kind(), f"{name} {len(self.nodes)}"))

@@ -63,7 +63,8 @@ fn input4(q: u32) -> x_v { return load4_x(q); }
 fn finish_one(sum: f32, pixel: u32, c: u32) -> f32 {
     var v = sum;
     v += load_bias(c);
-    return activate(vec4<f32>(v)).x;
+    v = activate(vec4<f32>(v)).x;
+    return v;
 }
 @compute @workgroup_size(WG)
 fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {

@@ -43,7 +43,8 @@ const KW: u32 = 1u;
 const TAPS: u32 = 1u;
 // _epilogue: what happens to a sum of products before it is stored.
 //
-//   finish(sum, pixel, c4) = activation(sum + bias + residual) for channels 4*c4..4*c4+3 of a pixel
+//   finish(sum, pixel, c4) = activation(sum + bias + residual) for channels 4*c4..4*c4+3 of a pixel; the residual is
+//   added to the activation's result if LATE
 //   input1(i), input4(q) = an element, a quad of x as the sum takes them
 //   bias and slope (prelu's) [CO]; residual [pixels, RC] may have fewer channels than y: the rest counts as 0.
 //   scales [CO] of weights that are stored as bytes.

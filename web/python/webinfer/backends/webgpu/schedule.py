@@ -23,13 +23,16 @@ from webinfer.backends.webgpu.dispatch import (
     source_dtype,
 )
 from webinfer.backends.webgpu.fusion import Fusion, Share, find_fusions
+from webinfer.backends.webgpu.late_sums import find_late_sums
 from webinfer.backends.webgpu.lowerings import LOWERINGS, UNSUPPORTED
 from webinfer.backends.webgpu.lowerings.constants import expand
 from webinfer.backends.webgpu.lowerings.custom import custom
 from webinfer.backends.webgpu.lowerings.fused import depthwise_pointwise
 from webinfer.backends.webgpu.lowerings.movement import concat_parts
 from webinfer.backends.webgpu.memory import Block, Home, Region
+from webinfer.backends.webgpu.moments import find_moments
 from webinfer.backends.webgpu.pipelines import pipeline_of
+from webinfer.backends.webgpu.squeezes import find_squeezes
 from webinfer.backends.webgpu.writes import check_writes
 from webinfer.codegen.elements import storage_bytes
 from webinfer.codegen.prelude import Access
@@ -120,12 +123,18 @@ class _Builder:
         self.folded, self._resident = graph.fixed_values(), frozenset(graph.resident)
         joined = {node: _as_joined(*fusion) for node, fusion in find_fusions(graph, self.folded, target).items()}
         self.joined = joined | _of_language_models(graph, self.folded)
-        taken = {node for last, one in self.joined.items() for node in (last, *one.absorbed)}
-        self.joined |= find_chains(graph, self.folded, target, taken)
+        self.joined |= find_squeezes(graph, self.folded, target, self._taken())
+        self.joined |= find_late_sums(graph, self.folded, self._taken())
+        self.joined |= find_moments(graph, self.folded, self._taken())
+        self.joined |= find_chains(graph, self.folded, target, self._taken())
         self.absorbed = {node for one in self.joined.values() for node in one.absorbed}
         extra_reads = {node: one.inputs for node, one in self.joined.items()}
         self.aliases = find_aliases(graph, self.folded, target.limits["minStorageBufferOffsetAlignment"], extra_reads)
         self._regions: dict[Hashable, Region] = {}
+
+    def _taken(self) -> set[Node]:
+        """The nodes that a dispatch of several computes."""
+        return {node for last, one in self.joined.items() for node in (last, *one.absorbed)}
 
     def enter_input(self, value: Value) -> None:
         region = self._region(value, self.schedule.run)

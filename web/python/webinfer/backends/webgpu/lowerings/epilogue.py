@@ -40,6 +40,12 @@ class Residual(enum.StrEnum):
     POOLED = "pooled"  # the largest of a window, by `_pooled_residual`
 
 
+class LateSum(Node):
+    """A product whose residual is added behind its activation: two nodes of a graph, which one dispatch computes."""
+
+    __slots__ = ()
+
+
 @dataclass(slots=True)
 class Product:
     """What a kernel of a product needs besides its own: shader variables, bindings and parameters of the epilogue.
@@ -72,7 +78,7 @@ def product(node: Node, target: Target, *, float16_weights: bool = False) -> Pro
     has_bias = node.optional_input(2) is not None
     variables: dict[str, Variable] = {
         "has_bias": has_bias, "residual": Residual.NONE, "activation": node.attrs.activation,
-        "quantized": is_quantized(x), "scaled": scaled,
+        "quantized": is_quantized(x), "scaled": scaled, "late": isinstance(node, LateSum),
     }  # fmt: skip
     if is_quantized(x):
         extras, numbers = product_epilogue(node)

@@ -230,12 +230,16 @@ def _groups(shape: Sequence[int], axes: Sequence[int]) -> list[tuple[int, int, i
 def _split(group: tuple[int, int, int]) -> list[tuple[int, int, int, int]]:
     """(outer, depth, inner, part) of the passes over one group: parts first where a line is long, then all at once."""
     outer, depth, inner = group
-    busy = max(1, outer * -(-inner // 4))
-    wanted = min(-(-depth // PART), max(-(-MANY_GROUPS // busy), -(-depth // ONE_LOOP)))
-    if wanted <= 1:
+    part = split_depth(outer * -(-inner // 4), depth)
+    if part == depth:
         return [(*group, depth)]
-    part = -(-depth // (4 * wanted)) * 4
     return [(*group, part), *_split((outer, -(-depth // part), inner))]
+
+
+def split_depth(busy: int, depth: int) -> int:
+    """How many elements of a line a workgroup should walk, where `busy` of them are at work; `depth` if all."""
+    wanted = min(-(-depth // PART), max(-(-MANY_GROUPS // max(1, busy)), -(-depth // ONE_LOOP)))
+    return depth if wanted <= 1 else -(-depth // (4 * wanted)) * 4
 
 
 def _columns(shape: Sequence[int], axes: Sequence[int]) -> tuple[int, int, int] | None:

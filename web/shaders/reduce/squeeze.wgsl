@@ -1,0 +1,72 @@
+// squeeze: the means of an image's channels, and what one or two small products make of them, by one workgroup an image.
+//
+//   x [N, D, C]: means over D, or sums of parts, divided by `total`; w [CH, C] with bias b, clamped to low..high where
+//   CLAMPED; DEEP: v [CO, CH] with bias c; y [N, CO] after the last product's activation (CO = CH unless DEEP)
+//   Needs: C % 4 == 0, C / 4 <= WG; CH % 4 == 0 where DEEP.
+//   Dispatch: (N) workgroups
+
+{{ prelude }}
+const WG: u32 = {{ workgroup }}u;
+const QUADS: u32 = {{ channels }}u / 4u;
+const ROWS: u32 = WG / QUADS;
+const HIDDEN: u32 = {{ hidden }}u;
+{$ include "_activation.wgsl" $}
+{$ include "_each_workgroup.wgsl" $}
+
+var<workgroup> sums: array<vec4<f32>, WG>;
+$$ if deep
+var<workgroup> inside: array<vec4<f32>, (HIDDEN + 3u) / 4u>;
+$$ endif
+
+fn units() -> u32 { return params.images; }
+
+// One element of the first product; behind it `sums` holds the means.
+fn hidden(o: u32) -> f32 {
+    var sum = vec4<f32>(0.0);
+    for (var q = 0u; q < QUADS; q++) { sum += sums[q] * load4_w(o * QUADS + q); }
+    var v = dot(sum, vec4<f32>(1.0));
+    $$ if has_b
+    v += load_b(o);
+    $$ endif
+    $$ if clamped
+    v = clamp(v, params.low, params.high);
+    $$ endif
+    return v;
+}
+
+fn compute(image: u32, local: u32) {
+    let quad = local % QUADS;
+    var sum = vec4<f32>(0.0);
+    if (local < ROWS * QUADS) {
+        for (var d = local / QUADS; d < params.depth; d += ROWS) {
+            sum += load4_x((image * params.depth + d) * QUADS + quad);
+        }
+    }
+    sums[local] = sum;
+    workgroupBarrier();
+    // In turns, each of half the rows that are left.
+    for (var rows = ROWS; rows > 1u; rows = (rows + 1u) / 2u) {
+        let upper = local + (rows + 1u) / 2u * QUADS;
+        if (upper < rows * QUADS) { sums[local] += sums[upper]; }
+        workgroupBarrier();
+    }
+    if (local < QUADS) { sums[local] /= params.total; }
+    workgroupBarrier();
+    $$ if deep
+    for (var h = local; h < HIDDEN; h += WG) { inside[h / 4u][h % 4u] = hidden(h); }
+    workgroupBarrier();
+    for (var o = local; o < params.co; o += WG) {
+        var total = vec4<f32>(0.0);
+        for (var q = 0u; q < HIDDEN / 4u; q++) { total += inside[q] * load4_v(o * (HIDDEN / 4u) + q); }
+        var v = dot(total, vec4<f32>(1.0));
+        $$ if has_c
+        v += load_c(o);
+        $$ endif
+        store_y(image * params.co + o, activate(vec4<f32>(v)).x);
+    }
+    $$ else
+    for (var o = local; o < params.co; o += WG) {
+        store_y(image * params.co + o, activate(vec4<f32>(hidden(o))).x);
+    }
+    $$ endif
+}
