@@ -1,4 +1,5 @@
-// elementwise_chain: y = a chain of elementwise formulas, four consecutive elements of y an invocation.
+// elementwise_chain: y = a chain of elementwise formulas, four consecutive elements of y an invocation; behind it its
+// pixels may move: mirrored beyond the edge, or repeated.
 //
 //   x0, x1, ... are what the chain reads: as y lies, or broadcast to the shape of the step that reads it
 //   Dispatch: (ceil(count / 4) / WG)
@@ -22,5 +23,5 @@ $$ endif
 fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
     let quad = gid.x + gid.y * groups.x * WG;
     if (4u * quad >= params.count) { return; }
-    store4_y(quad, y_v(chain(quad)));
+    store4_y(quad, y_v(chain(moved(quad))));
 }

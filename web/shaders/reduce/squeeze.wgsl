@@ -7,7 +7,8 @@
 
 {{ prelude }}
 const WG: u32 = {{ workgroup }}u;
-const QUADS: u32 = {{ channels }}u / 4u;
+const CHANNELS: u32 = {{ channels }}u;
+const QUADS: u32 = CHANNELS / 4u;
 const ROWS: u32 = WG / QUADS;
 const HIDDEN: u32 = {{ hidden }}u;
 {$ include "_activation.wgsl" $}
@@ -16,6 +17,12 @@ const HIDDEN: u32 = {{ hidden }}u;
 var<workgroup> sums: array<vec4<f32>, WG>;
 $$ if deep
 var<workgroup> inside: array<vec4<f32>, (HIDDEN + 3u) / 4u>;
+$$ endif
+
+$$ if has_c
+fn shift(o: u32) -> f32 { return load_c(o); }
+$$ else
+fn shift(o: u32) -> f32 { return 0.0; }
 $$ endif
 
 fn units() -> u32 { return params.images; }
@@ -58,10 +65,7 @@ fn compute(image: u32, local: u32) {
     for (var o = local; o < params.co; o += WG) {
         var total = vec4<f32>(0.0);
         for (var q = 0u; q < HIDDEN / 4u; q++) { total += inside[q] * load4_v(o * (HIDDEN / 4u) + q); }
-        var v = dot(total, vec4<f32>(1.0));
-        $$ if has_c
-        v += load_c(o);
-        $$ endif
+        let v = dot(total, vec4<f32>(1.0)) + shift(o);
         store_y(image * params.co + o, activate(vec4<f32>(v)).x);
     }
     $$ else

@@ -22,8 +22,10 @@ from webinfer.ops import OPS
 from webinfer.ops.activation import Activation
 from webinfer.ops.conv import Conv2dAttrs
 from webinfer.ops.elementwise import BinaryAttrs, UnaryAttrs
-from webinfer.ops.movement import ReshapeAttrs
+from webinfer.ops.movement import PadAttrs, ReshapeAttrs
+from webinfer.ops.pool import Pool2dAttrs
 from webinfer.ops.registry import NoAttrs
+from webinfer.ops.resize import ResizeAttrs
 
 RNG = np.random.default_rng(8)
 
@@ -49,6 +51,9 @@ class Chain:
 
     def reshape(self, value: Value, *shape: int) -> Value:
         return self.op("reshape", value, attrs=ReshapeAttrs(shape))
+
+    def pad(self, mode: str, before: tuple[int, ...], after: tuple[int, ...]) -> Value:
+        return self.op("pad", self.nodes[-1].output, attrs=PadAttrs(before, after, mode=mode))
 
     def graph(self, *more: Value) -> Graph:
         return Graph("chain", [self.x], [self.nodes[-1].output, *more], self.nodes)
@@ -100,7 +105,21 @@ def powers(c: Chain) -> None:
     c.op("hard_sigmoid", c.op("minimum", c.nodes[-1].output, c.x), attrs=UnaryAttrs(0.2, 0.5))
 
 
-CHAINS: dict[str, Callable[[Chain], None]] = {f.__name__: f for f in (gelu, scaled_channels, stretched, chosen, powers)}
+def mirrored(c: Chain) -> None:
+    """Pads of each kind and resizes behind each other, behind a chain and behind nothing."""
+    c.op("exp", c.op("mul", c.x, c.given(value=0.3)))
+    c.op("resize_nearest", c.nodes[-1].output, attrs=ResizeAttrs((9, 11), half_pixel_centers=True))
+    c.pad("reflect", (0, 2, 1, 0), (0, 0, 3, 0))
+    c.op("max_pool2d", c.nodes[-1].output, attrs=Pool2dAttrs((2, 2), (1, 1)))
+    c.pad("symmetric", (0, 1, 0, 0), (0, 2, 2, 0))
+    c.op("resize_nearest", c.nodes[-1].output, attrs=ResizeAttrs((5, 22), align_corners=True))
+    c.op("sigmoid", c.nodes[-1].output)
+    c.pad("edge", (0, 3, 1, 0), (0, 0, 2, 0))
+
+
+CHAINS: dict[str, Callable[[Chain], None]] = {
+    f.__name__: f for f in (gelu, scaled_channels, stretched, chosen, powers, mirrored)
+}
 SHAPES: Sequence[tuple[int, ...]] = ((1, 6, 5, 8), (2, 3, 7, 5), (1, 1, 1, 3), (3, 4, 2, 12))
 
 
@@ -118,7 +137,7 @@ def chains_of(schedule: Schedule) -> int:
 def test_a_chain_is_one_dispatch_with_the_numbers_of_its_nodes(name: str) -> None:
     RingTarget("webgpu").demand()
     host = disguised()
-    for shape in SHAPES:
+    for shape in SHAPES if name != "mirrored" else ((1, 6, 5, 8), (2, 4, 7, 12)):
         graph = built(name, shape)
         assert chains_of(make_schedule(graph, HARDWARE)) >= 1
         data = RNG.uniform(-3, 3, shape).astype(np.float32)
@@ -174,3 +193,14 @@ def test_equal_chains_are_one_pipeline() -> None:
     steps = [s for s in make_schedule(chain.graph(), HARDWARE).run if s.dispatch.shader == "elementwise_chain"]
     assert len(steps) == 2
     assert steps[0].pipeline == steps[1].pipeline
+
+
+def test_pads_and_resizes_are_where_a_chain_stores_its_result() -> None:
+    schedule = make_schedule(built("mirrored", (1, 6, 5, 8)), HARDWARE)
+    assert [step.dispatch.shader for step in schedule.run] == [
+        "elementwise_chain",
+        "pool2d_vec4",
+        "elementwise_chain",
+        "elementwise_chain",
+    ]
+    assert len(make_schedule(built("mirrored", (1, 6, 5, 6)), HARDWARE).run) == 8, "channels in quads alone move"

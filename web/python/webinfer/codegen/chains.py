@@ -43,12 +43,25 @@ class Step:
     operands: tuple[int, ...]
 
 
+class Move(enum.StrEnum):
+    """How pixels of an image are taken from another one, by quads of channels: a pad's, or the nearest ones."""
+
+    EDGE = "edge"
+    REFLECT = "reflect"
+    SYMMETRIC = "symmetric"
+    NEAREST = "nearest"
+
+
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """What a shader computes of each element of y: the last step's result."""
+    """What a shader computes of each element of y: the last step's result, or the last leaf, where it moves from.
+
+    `moves` stand in the order in which they follow the chain.
+    """
 
     leaves: tuple[Leaf, ...]
     steps: tuple[Step, ...]
+    moves: tuple[Move, ...] = ()
 
     @property
     def needs_math(self) -> bool:
@@ -56,7 +69,7 @@ class Chain:
         return any(step.name is not None and needs_math(step.name) for step in self.steps)
 
     def text(self) -> str:
-        """`chain(quad)`, four elements of y, after the functions that it calls."""
+        """`chain(quad)`, four elements, and `moved(quad)`, where those of y lie, after the functions they call."""
         functions = {step.name: chain_function(step.name, _function(step.name)) for step in self.steps if step.name}
         places = [_places(i, leaf.rank) for i, leaf in enumerate(self.leaves) if leaf.rank]
         loads = [line for i, leaf in enumerate(self.leaves) for line in _load(i, leaf)]
@@ -64,7 +77,33 @@ class Chain:
         last = f"return v{len(self.leaves) + len(self.steps) - 1};"
         body = "\n".join(f"    {line}" for line in (*loads, *steps, last))
         head = "fn chain(quad: u32) -> x_v {\n"
-        return "\n".join([*functions.values(), *places, head + body + "\n}"])
+        moves = [_MOVED.replace("INSIDE", _INSIDE[move]).replace("$", str(i)) for i, move in enumerate(self.moves)]
+        moved = "quad"
+        for i in reversed(range(len(self.moves))):
+            moved = f"move{i}({moved})"
+        where = f"fn moved(quad: u32) -> u32 {{ return {moved}; }}"
+        return "\n".join([*functions.values(), *places, head + body + "\n}", *moves, where])
+
+
+_MOVED = """fn inside$(i: i32, size: i32, scale: f32) -> i32 {
+INSIDE
+}
+fn move$(quad: u32) -> u32 {
+    let ox = quad / params.channels % params.ow$;
+    let oy = quad / (params.channels * params.ow$) % params.oh$;
+    let n = quad / (params.channels * params.ow$ * params.oh$);
+    let iy = u32(inside$(i32(oy) - params.top$, i32(params.ih$), params.scale_h$));
+    let ix = u32(inside$(i32(ox) - params.left$, i32(params.iw$), params.scale_w$));
+    return ((n * params.ih$ + iy) * params.iw$ + ix) * params.channels + quad % params.channels;
+}"""
+_INSIDE = {  # the texts of movement/pad_mirrored.wgsl and resize/resize_nearest.wgsl
+    Move.EDGE: "    return clamp(i, 0, size - 1);",
+    Move.REFLECT: "    return (size - 1) - abs((size - 1) - abs(i));",
+    Move.SYMMETRIC: """    let low = select(i, -1 - i, i < 0);
+    return select(low, 2 * size - 1 - low, low >= size);""",
+    Move.NEAREST: """    let at = floor((f32(i) + params.before$) * scale + params.after$);
+    return min(i32(max(at, 0.0)), size - 1);""",
+}
 
 
 def is_binary(name: str) -> bool:

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from webinfer.backends.webgpu.dispatch import WORKGROUP, Binding, Dispatch, Target, groups_for, read, write
 from webinfer.backends.webgpu.lowerings.elementwise import clamp_formula
 from webinfer.backends.webgpu.lowerings.geometry import merged
-from webinfer.codegen.chains import Chain, Leaf, Reading, Step, attributes
+from webinfer.backends.webgpu.lowerings.resize import nearest_numbers
+from webinfer.codegen.chains import Chain, Leaf, Move, Reading, Step, attributes
 from webinfer.codegen.formulas import FormulaName
-from webinfer.codegen.prelude import Param, f32, u32, u32x8
+from webinfer.codegen.prelude import Param, f32, i32, u32, u32x8
 from webinfer.codegen.templates import Variable
 from webinfer.dtypes import DType
 from webinfer.errors import UnsupportedOpError
@@ -100,23 +101,52 @@ def _clamp(node: Node) -> tuple[str, tuple[Param, ...]] | None:
         return None
 
 
-def chain_dispatch(node: Node, links: Links, target: Target) -> Dispatch | None:
-    """elementwise_chain.wgsl: `node` with the other links on the way; None where it cannot compute so much at once."""
-    y = node.output
-    writer = _Writer(links, y.type.size)
+def is_move(node: Node) -> bool:
+    """Whether a chain may store its result as this node does: an image, mirrored beyond its edge or repeated."""
+    if node.op.name not in ("pad", "resize_nearest") or not node.output.type.size or not _plain(node.output):
+        return False
+    x, a = node.required_input(0).type, node.attrs
+    if not x.dtype.is_float or x.rank != 4 or x.shape[3] % 4:
+        return False
+    return node.op.name != "pad" or (
+        a.mode != "constant" and not any(n[i] for n in (a.before, a.after) for i in (0, 3))
+    )
+
+
+def _move(i: int, node: Node) -> tuple[Move, tuple[Param, ...]]:
+    """What a mover is, and its numbers, which have its place in their names."""
+    (_, ih, iw, _), (_, oh, ow, _) = node.required_input(0).type.shape, node.output.type.shape
+    numbers = u32(**{f"ih{i}": ih, f"iw{i}": iw, f"oh{i}": oh, f"ow{i}": ow})
+    if node.op.name == "pad":
+        top, left = node.attrs.before[1:3]
+        scales = f32(**{f"scale_h{i}": 1.0, f"scale_w{i}": 1.0})
+        return Move(node.attrs.mode), (*numbers, *i32(**{f"top{i}": top, f"left{i}": left}), *scales)
+    scale_h, scale_w, before, after = nearest_numbers(node)
+    reals = f32(**{f"scale_h{i}": scale_h, f"scale_w{i}": scale_w, f"before{i}": before, f"after{i}": after})
+    return Move.NEAREST, (*numbers, *i32(**{f"top{i}": 0, f"left{i}": 0}), *reals)
+
+
+def chain_dispatch(value: Value, links: Links, target: Target, movers: Sequence[Node] = ()) -> Dispatch | None:
+    """elementwise_chain.wgsl: `value` with the links on the way and the movers behind it; None if that is too much."""
+    y = movers[-1].output if movers else value
+    writer = _Writer(links, value.type.size)
     try:
-        writer.value(y, _View(y.type.shape, y.type.shape))
+        writer.value(value, _View(value.type.shape, value.type.shape))
     except (UnsupportedOpError, _Impossible):
         return None
     most = target.limits["maxStorageBuffersPerShaderStage"] - 1
     if len(writer.sources) > most or len(writer.steps) > MOST_STEPS:
         return None
     bindings: list[Binding] = [read(f"x{i}", source) for i, source in enumerate(writer.sources)]
-    params = (*u32(count=y.type.size), *writer.params())
-    names = dict.fromkeys(n.op.name for n in links.values() if is_step(n))
-    variables: dict[str, Variable] = {"workgroup": WORKGROUP, "op": writer.chain(), "integer": False}
+    moves = [_move(i, node) for i, node in enumerate(movers)]
+    numbers = [number for _, given in moves for number in given]
+    numbers += u32(channels=y.type.shape[-1] // 4) if moves else ()
+    params = (*u32(count=y.type.size), *writer.params(), *numbers)
+    names = dict.fromkeys(n.op.name for n in (*links.values(), *movers) if is_step(n))
+    chain = writer.chain(tuple(move for move, _ in moves))
+    variables: dict[str, Variable] = {"workgroup": WORKGROUP, "op": chain, "integer": False}
     groups = groups_for(-(-y.type.size // 4), target)
-    why = f"{len(links)} steps: {', '.join(names)}"
+    why = f"{len(links) + len(movers)} steps: {', '.join(names)}"
     return Dispatch("elementwise_chain", variables, (*bindings, write("y", y)), params, groups, why)
 
 
@@ -139,11 +169,11 @@ class _Writer:
     _params: list[Param] = field(default_factory=list)
     _known: dict[tuple[Value, object], Place] = field(default_factory=dict)
 
-    def chain(self) -> Chain:
-        """The chain that was written."""
+    def chain(self, moves: tuple[Move, ...]) -> Chain:
+        """The chain that was written, with what moves behind it."""
         first = len(self.leaves)
         steps = (Step(name, tuple(n + first * is_step for is_step, n in places)) for name, places in self.steps)
-        return Chain(tuple(self.leaves), tuple(steps))
+        return Chain(tuple(self.leaves), tuple(steps), moves)
 
     def params(self) -> Sequence[Param]:
         """Its numbers, sizes and strides."""

@@ -66,15 +66,24 @@ def _resize_quantized(node: Node, target: Target) -> Dispatch:
 
 def resize_nearest(node: Node, target: Target) -> list[Dispatch]:
     """resize_nearest.wgsl, on the bits of the elements."""
-    x, y, a = node.required_input(0), node.output, node.attrs
+    x, y = node.required_input(0), node.output
     _, ih, iw, c = x.type.shape
     _, oh, ow, _ = y.type.shape
+    scale_h, scale_w, before, after = nearest_numbers(node)
     params = (
         *u32(count=y.type.size, ih=ih, iw=iw, oh=oh, ow=ow, c=c),
-        *f32(scale_h=_scale(ih, oh, a.align_corners), scale_w=_scale(iw, ow, a.align_corners)),
-        *f32(before=0.5 if a.half_pixel_centers else 0.0, after=0.5 if a.align_corners else 0.0),
+        *f32(scale_h=scale_h, scale_w=scale_w, before=before, after=after),
     )
     bits = bits_of(x.type.dtype)
     groups = groups_for(-(-y.type.size // 4), target)
     bindings = (read("x", x, bits), write("y", y, bits))
     return [Dispatch("resize_nearest", {"workgroup": WORKGROUP}, bindings, params, groups)]
+
+
+def nearest_numbers(node: Node) -> tuple[float, float, float, float]:
+    """Both scales of a nearest resize, and what is added before and after scaling a position."""
+    _, ih, iw, _ = node.required_input(0).type.shape
+    _, oh, ow, _ = node.output.type.shape
+    a: ResizeAttrs = node.attrs
+    scales = _scale(ih, oh, a.align_corners), _scale(iw, ow, a.align_corners)
+    return (*scales, 0.5 if a.half_pixel_centers else 0.0, 0.5 if a.align_corners else 0.0)
