@@ -16,7 +16,8 @@ const HIDDEN: u32 = {{ hidden }}u;
 
 var<workgroup> sums: array<vec4<f32>, WG>;
 $$ if deep
-var<workgroup> inside: array<vec4<f32>, (HIDDEN + 3u) / 4u>;
+// Numbers, not vectors: a store to a component may touch the whole vector.
+var<workgroup> inside: array<f32, HIDDEN>;
 $$ endif
 
 $$ if has_c
@@ -60,11 +61,14 @@ fn compute(image: u32, local: u32) {
     if (local < QUADS) { sums[local] /= params.total; }
     workgroupBarrier();
     $$ if deep
-    for (var h = local; h < HIDDEN; h += WG) { inside[h / 4u][h % 4u] = hidden(h); }
+    for (var h = local; h < HIDDEN; h += WG) { inside[h] = hidden(h); }
     workgroupBarrier();
     for (var o = local; o < params.co; o += WG) {
         var total = vec4<f32>(0.0);
-        for (var q = 0u; q < HIDDEN / 4u; q++) { total += inside[q] * load4_v(o * (HIDDEN / 4u) + q); }
+        for (var q = 0u; q < HIDDEN / 4u; q++) {
+            let four = vec4<f32>(inside[4u * q], inside[4u * q + 1u], inside[4u * q + 2u], inside[4u * q + 3u]);
+            total += four * load4_v(o * (HIDDEN / 4u) + q);
+        }
         let v = dot(total, vec4<f32>(1.0)) + shift(o);
         store_y(image * params.co + o, activate(vec4<f32>(v)).x);
     }
