@@ -53,6 +53,13 @@ DECLARED: tuple[tuple[Op, Case], ...] = (
             high=1.0,
         ),
     ),
+    *(
+        (conv.CONV2D, dataclasses.replace(_image(f"two images in {label}", *shapes), low=-1.0, high=1.0))
+        for label, *shapes in (
+            ("lines across", (2, 9, 14, 48), (21, 1, 3, 48), (21,)),
+            ("lines down", (2, 14, 9, 48), (21, 3, 1, 48), (21,)),
+        )
+    ),
     (
         conv.CONV2D,
         quantized_conv_case(

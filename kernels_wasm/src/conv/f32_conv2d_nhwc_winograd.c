@@ -19,6 +19,11 @@
 #define MR 4
 #endif
 #define NR 8
+#include "simd.h"
+#if !SIMD  // no plan for this build takes the kernel: short code
+#undef UNROLL
+#define UNROLL NO_UNROLL
+#endif
 #include "conv2d_panel.h"
 #include "winograd.h"
 

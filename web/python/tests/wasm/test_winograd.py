@@ -1,4 +1,4 @@
-"""Winograd's 3x3 convolutions: as exact as they must be, and nothing infinite leaves its own windows."""
+"""Winograd's convolutions, 3x3 and in a line: as exact as they must be, and nothing infinite leaves its own windows."""
 
 from __future__ import annotations
 
@@ -15,21 +15,25 @@ from webinfer.graph.ir import Graph, Node, TensorType, Value, apply
 from webinfer.host.native import NativeHost
 from webinfer.ops.conv import CONV2D, Conv2dAttrs
 
+KERNELS = {(3, 3): "f32_conv2d_nhwc_winograd", (1, 3): "f32_conv2d_nhwc_winograd_line"}
+KERNELS[3, 1] = KERNELS[1, 3]
 
-def node_of(channels: int) -> tuple[Node, Array, Array]:
-    """A 3x3 convolution of 12 channels, its input and its weights."""
+
+def node_of(channels: int, window: tuple[int, int]) -> tuple[Node, Array, Array]:
+    """A convolution of 12 outputs, its input and its weights."""
     rng = np.random.default_rng(5)
     x = rng.standard_normal((1, 14, 15, channels)).astype(np.float32)
-    w = rng.standard_normal((12, 3, 3, channels)).astype(np.float32)
+    w = rng.standard_normal((12, *window, channels)).astype(np.float32)
     values = [Value("x", TensorType(x.shape)), Value("w", TensorType(w.shape), dense(w, TensorType(w.shape)))]
-    return apply(CONV2D, values, Conv2dAttrs(pads=(1, 1, 1, 1)), "conv"), x, w
+    down, across = (size // 2 for size in window)
+    return apply(CONV2D, values, Conv2dAttrs(pads=(down, down, across, across)), "conv"), x, w
 
 
 def result(target: Target, node: Node, x: Array) -> Array:
     """What a build makes of it with Winograd's kernel."""
     graph = Graph("conv", node.inputs[:1], node.outputs, [node])
     builder = lower_graph(graph, "relaxed", {tuning_key(node): NAME})
-    assert [step.kernel for step in builder.run_part.steps] == ["f32_conv2d_nhwc_winograd"]
+    assert [step.kernel for step in builder.run_part.steps] == [KERNELS[node.required_input(1).type.shape[1:3]]]
     executor = WasmExecutor(graph, NativeHost(), run(NativeHost().kernels(str(dict(target.options)["isa"]))), builder)
     try:
         return np.array(run(executor.run({"x": memoryview(x.tobytes())}))[node.output.name].numpy())
@@ -37,18 +41,22 @@ def result(target: Target, node: Node, x: Array) -> Array:
         executor.close()
 
 
+@pytest.mark.parametrize("window", KERNELS, ids=str)
 @pytest.mark.parametrize("target", BUILDS, ids=str)
-def test_sums_of_many_channels_keep_to_a_hundred_thousandth_of_the_range(target: Target) -> None:
+def test_sums_of_many_channels_keep_to_a_hundred_thousandth_of_the_range(
+    target: Target, window: tuple[int, int]
+) -> None:
     target.demand()
-    node, x, w = node_of(128)
+    node, x, w = node_of(128, window)
     (want,) = compute(node, [x, w])
     assert np.abs(result(target, node, x) - want).max() <= 1e-5 * np.ptp(want)
 
 
+@pytest.mark.parametrize("window", KERNELS, ids=str)
 @pytest.mark.parametrize("target", BUILDS, ids=str)
-def test_what_is_not_finite_stays_in_its_windows(target: Target) -> None:
+def test_what_is_not_finite_stays_in_its_windows(target: Target, window: tuple[int, int]) -> None:
     target.demand()
-    node, x, w = node_of(8)
+    node, x, w = node_of(8, window)
     x[0, 2, 2, 0], x[0, 9, 3, 1], x[0, 13, 14, 2] = np.inf, np.nan, 3e38
     w[1] = np.inf
     node.required_input(1).constant = dense(w, TensorType(w.shape))

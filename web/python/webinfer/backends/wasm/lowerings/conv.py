@@ -92,7 +92,7 @@ def _dense(node: Node, builder: Builder, weights: DenseWeights, window: tuple[in
     tile, origin = _choose(node, builder, tiles_of(builder.isa), weights.co)
     if tile == winograd.NAME:
         winograd.convolve(node, builder, weights)
-        builder.because(f"Winograd's 4x4 outputs of 3x3 ({origin}), {builder.isa} build")
+        builder.because(f"Winograd's transform ({origin}), {builder.isa} build")
         return
     image = tile in IMAGES.values()
     rows, columns = (1, IMAGE_TILE_COLUMNS) if image else _rows_columns(tile)

@@ -1,9 +1,18 @@
-"""Dense 3x3 convolutions by Winograd's F(4x4, 3x3): 36 products where windows take 144."""
+"""Dense convolutions by Winograd's F(4x4, 3x3) and, of three taps in a line, F(4, 3): 36 products where windows take
+144, and 6 where they take 12.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from webinfer.backends.wasm.builder import Builder
-from webinfer.backends.wasm.kernel_constants import WINOGRAD_POINTS, WINOGRAD_TILES
+from webinfer.backends.wasm.kernel_constants import (
+    WINOGRAD_LINE_POINTS,
+    WINOGRAD_LINE_TILES,
+    WINOGRAD_POINTS,
+    WINOGRAD_TILES,
+)
 from webinfer.backends.wasm.lowerings.products import DenseWeights, epilogue, pack_dense
 from webinfer.backends.wasm.lowerings.windows import image_sizes
 from webinfer.graph.ir import Node
@@ -12,16 +21,43 @@ from webinfer.ops import conv as ops
 NAME = "winograd"
 COLUMNS, OUT = 8, 4  # outputs of a panel, and of a side of a tile
 PARTS = 32  # of a step, at most: each has room of its own
-# What a tile's transforms cost, in multiplications of the product: an input channel, an output channel.
-TURN_IN, TURN_OUT = 170, 150
-SHARE = {"relaxed": 0.93, "simd128": 0.9}  # of a core's peak that its products reach
+SHARE = {"relaxed": 0.93, "simd128": 0.9}  # of a core's peak that products reach
 MAX_TURNED_BYTES = 4 << 20  # of transformed weights
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A kernel, the transform of its weights, its products for a tile, and how many tiles are a block.
+
+    `turn_in` and `turn_out` are what a tile's transforms cost, in multiplications of the product, for an input channel
+    and an output channel; `start` what a product costs beside its depth, for an output channel.
+    """
+
+    kernel: str
+    pack: str
+    points: int
+    tiles: int
+    turn_in: int
+    turn_out: int
+    start: int = 0
+
+
+_SQUARE = Form("f32_conv2d_nhwc_winograd", "f32_pack_winograd_weights", WINOGRAD_POINTS, WINOGRAD_TILES, 170, 150)
+_LINE = Form(
+    "f32_conv2d_nhwc_winograd_line", "f32_pack_winograd_line_weights", WINOGRAD_LINE_POINTS, WINOGRAD_LINE_TILES,
+    15, 70, 3,
+)  # fmt: skip
+FORMS: dict[tuple[int, ...], Form] = {(3, 3): _SQUARE, (1, 3): _LINE, (3, 1): _LINE}  # by window
+
+
+def _form(node: Node) -> Form:
+    return FORMS[node.required_input(1).type.shape[1:3]]
 
 
 def fits(node: Node) -> bool:
     """Whether the kernel can do the node, if its weights are known at load."""
-    a, (co, kh, kw, ci) = node.attrs, node.required_input(1).type.shape
-    if node.op is not ops.CONV2D or (kh, kw) != (3, 3) or ci % 4 or 4 * turned_floats(ci, co) > MAX_TURNED_BYTES:
+    a, (_, kh, kw, ci) = node.attrs, node.required_input(1).type.shape
+    if node.op is not ops.CONV2D or (kh, kw) not in FORMS or ci % 4 or 4 * _turned_floats(node) > MAX_TURNED_BYTES:
         return False
     return bool(a.stride == a.dilation == (1, 1) and a.groups == 1)
 
@@ -31,41 +67,41 @@ def is_known(node: Node, builder: Builder) -> bool:
     return all(v is None or builder.is_fixed(v) for v in node.inputs[1:3])
 
 
-def turned_floats(ci: int, co: int) -> int:
+def _turned_floats(node: Node) -> int:
     """Floats of the transformed weights."""
-    return -(-co // COLUMNS) * WINOGRAD_POINTS * ci * COLUMNS
+    co, _, _, ci = node.required_input(1).type.shape
+    return -(-co // COLUMNS) * _form(node).points * ci * COLUMNS
 
 
 def _tiles(node: Node) -> int:
-    n, oh, ow, _ = node.output.type.shape
-    return n * -(-oh // OUT) * -(-ow // OUT)
+    (n, oh, ow, _), (kh, kw) = node.output.type.shape, node.required_input(1).type.shape[1:3]
+    return n * (-(-oh // OUT) if kh > 1 else oh) * (-(-ow // OUT) if kw > 1 else ow)
 
 
 def work(node: Node, isa: str) -> float:
-    """What it costs, in the measure of conv.tile_work: multiplications over 9 times the input channels."""
-    co, _, _, ci = node.required_input(1).type.shape
+    """What it costs, in the measure of conv.tile_work: multiplications over the input channels and the taps."""
+    (co, kh, kw, ci), form = node.required_input(1).type.shape, _form(node)
     share = SHARE.get(isa.removesuffix("-threads"))
     if share is None:
         return float("inf")
     tiles, columns = _tiles(node), -(-co // COLUMNS) * COLUMNS
-    products = -(-tiles // 6) * 6 * WINOGRAD_POINTS * ci * columns / share
-    return (products + tiles * (TURN_IN * ci + TURN_OUT * columns)) / (9 * ci)
+    products = -(-tiles // 6) * 6 * form.points * (ci + form.start) * columns / share
+    return (products + tiles * (form.turn_in * ci + form.turn_out * columns)) / (kh * kw * ci)
 
 
 def convolve(node: Node, builder: Builder, weights: DenseWeights) -> None:
     """The convolution as a step; its weights are transformed at load."""
-    x, y, a = node.required_input(0), node.output, node.attrs
+    x, y, a, form = node.required_input(0), node.output, node.attrs, _form(node)
     panels = pack_dense(node, builder, weights, COLUMNS)
-    turned, is_new = builder.packed((NAME, panels), 4 * turned_floats(weights.ci, weights.co))
+    turned, is_new = builder.packed((NAME, panels), 4 * _turned_floats(node))
     if is_new:
-        builder.prepare(
-            "f32_pack_winograd_weights", panels=panels, y=turned, ci=weights.ci, units=-(-weights.co // COLUMNS)
-        )
-    blocks = -(-_tiles(node) // WINOGRAD_TILES)
+        builder.prepare(form.pack, panels=panels, y=turned, ci=weights.ci, units=-(-weights.co // COLUMNS))
+    blocks = -(-_tiles(node) // form.tiles)
     parts = min(blocks, PARTS)
     builder.step(
-        "f32_conv2d_nhwc_winograd", image_sizes(x.type, y.type), epilogue(node, builder),
+        form.kernel, image_sizes(x.type, y.type), epilogue(node, builder),
+        {"kh": node.required_input(1).type.shape[1]} if form is _LINE else {},
         x=builder.ref(x), panels=panels, turned=turned, y=builder.ref(y), ci=weights.ci, co=weights.co,
-        scratch=builder.scratch(4 * parts * WINOGRAD_POINTS * WINOGRAD_TILES * weights.ci),
+        scratch=builder.scratch(4 * parts * form.points * form.tiles * weights.ci),
         pad_top=a.pads[0], pad_left=a.pads[2], blocks=blocks, parts=parts, units=parts,
     )  # fmt: skip

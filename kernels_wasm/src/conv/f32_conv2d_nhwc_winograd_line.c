@@ -1,0 +1,127 @@
+// f32 convolution, NHWC, 1x3 or 3x1 window without stride, dilation or groups, by Winograd's F(4, 3): a tile of four
+// outputs in a line takes 6 products of each input and output channel, not 12.
+//
+//   x        [n, ih, iw, ci]   read                      y  [n, oh, ow, co]  written
+//   panels   f32_pack_conv_weights's panels of 8 outputs: the biases, and the weights for tiles that are not finite
+//   turned   [ceil(co/8)][6][ci][8]  what f32_pack_winograd_line_weights makes of them
+//   scratch  [units][6][WINOGRAD_LINE_TILES][ci]  written: one place for each call
+//   kh       3 for lines down the image, 1 for lines across
+//   blocks   ceil(tiles / WINOGRAD_LINE_TILES); a unit is the blocks [i * blocks / parts, (i + 1) * blocks / parts)
+//   The rest is that of conv2d_tile.h.
+//   Needs: ci is a multiple of 4; parts <= blocks; y overlaps nothing that is read.
+//
+// A tile with sums that are not finite is computed from its windows, as in f32_conv2d_nhwc_winograd.c.
+// Units: `parts` parts of the blocks.
+// Source: Winograd, Arithmetic Complexity of Computations, 1980.
+#if defined(__wasm_relaxed_simd__)
+#define MR 6
+#else
+#define MR 4
+#endif
+#define NR 8
+#include "simd.h"
+#if !SIMD  // no plan for this build takes the kernel: short code
+#undef UNROLL
+#define UNROLL NO_UNROLL
+#endif
+#include "conv2d_panel.h"
+#include "winograd.h"
+
+enum { SIDE = WINOGRAD_SIDE, OUT = WINOGRAD_OUT, TILES = WINOGRAD_LINE_TILES };
+_Static_assert(TILES % MR == 0, "a block is whole tiles of the product");
+
+// All channels of the tile whose first window begins at (iy, ix) of the image, to v[SIDE][TILES][ci].
+static __attribute__((noinline)) void turn_tile(const Conv *c, const float *image, int32_t iy, int32_t ix, float *v) {
+  const int32_t down = c->kh == 3, step = TILES * c->ci;
+  const float *from[SIDE];
+  int32_t there[SIDE];
+  NO_UNROLL for (int32_t k = 0; k < SIDE; k++) {
+    const int32_t y = down ? iy + k : iy, x = down ? ix : ix + k;
+    there[k] = (uint32_t)y < (uint32_t)c->ih && (uint32_t)x < (uint32_t)c->iw ? -1 : 0;
+    from[k] = there[k] ? image + (y * c->iw + x) * c->ci : image;
+  }
+  for (int32_t i = 0; i < c->ci; i += 4) {
+    v4f d[SIDE], to[SIDE];
+    UNROLL for (int k = 0; k < SIDE; k++) d[k] = (v4f)((v4i)v4f_load(from[k] + i) & v4i_splat(there[k]));
+    turn_inputs(d, to);
+    UNROLL for (int k = 0; k < SIDE; k++) v4f_store(v + k * step + i, to[k]);
+  }
+}
+
+// The outputs of one tile and panel from its sums m[SIDE][TILES][NR].
+static __attribute__((noinline)) void end_tile(const Conv *c, const float *m, Place place, int32_t panel) {
+  const float *panel_weights = c->w + panel * (NR + 3 * c->ci * NR);
+  const int32_t down = c->kh == 3, rest = down ? c->oh - place.oy : c->ow - place.ox, pixel_step = down ? c->ow : 1;
+  const int32_t count = rest < OUT ? rest : OUT, pixel = (place.image * c->oh + place.oy) * c->ow + place.ox;
+  v4f acc[MR][NV], check = v4f_splat(0.0f);
+  const float *w = start_tile(acc, panel_weights);
+  UNROLL for (int j = 0; j < 2; j++) {
+    v4f d[SIDE], to[OUT];
+    UNROLL for (int k = 0; k < SIDE; k++) d[k] = v4f_load(m + k * TILES * NR + 4 * j);
+    turn_back(d, to);
+    UNROLL for (int k = 0; k < OUT; k++) {
+      acc[k][j] += to[k];
+      check += to[k] * 0.0f;
+    }
+  }
+  Target to = {c->y + pixel * c->y_stride + panel * NR, pixel_step * c->y_stride, pixel, pixel_step};
+  if (LIKELY(!v4i_any(check != check))) {
+    store_tile(acc, &c->e, &to, count, panel * NR, c->co - panel * NR);
+    return;
+  }
+  for (int32_t k = 0; k < count; k++, to.y += to.y_step, to.pixel += pixel_step) {
+    Rows rows;
+    start_tile(acc, panel_weights);
+    find_rows(&rows, c, place, 1);
+    add_taps(acc, c, &rows, 0, w);
+    store_tile(acc, &c->e, &to, 1, panel * NR, c->co - panel * NR);
+    if (down) place.oy++;
+    else place.ox++;
+  }
+}
+
+// The tiles [first, first + count) of all images; `across` and `rows` of each.
+static void run_block(const Conv *c, const float *turned, float *v, int32_t first, int32_t count, int32_t across,
+                      int32_t rows) {
+  float m[SIDE * TILES * NR];
+  Place places[TILES];
+  const int32_t down = c->kh == 3;
+  for (int32_t t = 0; t < count; t++) {
+    const int32_t row = (first + t) / across, image = row / rows;
+    const int32_t oy = row - image * rows, ox = first + t - row * across;
+    places[t] = (Place){image, down ? oy * OUT : oy, down ? ox : ox * OUT};
+    turn_tile(c, c->x + image * c->ih * c->iw * c->ci, places[t].oy - c->pad_top, places[t].ox - c->pad_left,
+              v + t * c->ci);
+  }
+  for (int32_t panel = 0; panel * NR < c->co; panel++) {
+    for (int32_t point = 0; point < SIDE; point++, turned += c->ci * NR) {
+      for (int32_t t = 0; t < count; t += MR) {
+        const float *a[MR];
+        v4f acc[MR][NV];
+        UNROLL for (int r = 0; r < MR; r++) a[r] = v + (point * TILES + (t + r < count ? t + r : t)) * c->ci;
+        EACH_SUM(acc[r][j] = v4f_splat(0.0f));
+        multiply(acc, a, turned, c->ci);
+        EACH_SUM(v4f_store(m + (point * TILES + t + r) * NR + 4 * j, acc[r][j]));
+      }
+    }
+    for (int32_t t = 0; t < count; t++) end_tile(c, m + t * NR, places[t], panel);
+  }
+}
+
+void f32_conv2d_nhwc_winograd_line(const float *restrict x, const float *restrict panels, const float *restrict turned,
+                                   float *restrict scratch, float *restrict y, int32_t n, int32_t ih, int32_t iw,
+                                   int32_t ci, int32_t oh, int32_t ow, int32_t co, int32_t kh, int32_t pad_top,
+                                   int32_t pad_left, int32_t blocks, int32_t parts, const float *residual,
+                                   int32_t residual_c, const float *slope, int32_t act, float lo, float hi,
+                                   int32_t begin, int32_t end) {
+  const int32_t down = kh == 3, kw = down ? 1 : 3;
+  const Epilogue e = {residual, residual_c, slope, act, lo, hi};
+  const Conv c = {x,  panels, y,  ci, co, n * oh * ow, ih, iw, ci,      oh,       ow,
+                  co, kh,     kw, 1,  1,  1,           1,  pad_top, pad_left, e};
+  const int32_t across = down ? ow : (ow + OUT - 1) / OUT, rows = down ? (oh + OUT - 1) / OUT : oh;
+  const int32_t tiles = n * across * rows, last = (int32_t)((int64_t)end * blocks / parts);
+  for (int32_t block = (int32_t)((int64_t)begin * blocks / parts); block < last; block++) {
+    const int32_t first = block * TILES, count = tiles - first < TILES ? tiles - first : TILES;
+    run_block(&c, turned, scratch + begin * SIDE * TILES * ci, first, count, across, rows);
+  }
+}
