@@ -93,6 +93,7 @@ export class MaskPainter {
     const begin = performance.now();
     if (this.waiting.length >= AHEAD) await device.unlessLost(this.waiting.shift());
     device.check();
+    await this.pictures.bring(source);
     if (this.pictures.look(source)) return null;
     this.fit(this.pictures.width, this.pictures.height, look);
     const bitmap = this.proven ? this.submit(source) : await device.scoped(() => this.submit(source));

@@ -1,6 +1,7 @@
 // Pictures straight into a model's input: a browser's picture becomes a texture, a pass samples it into the buffer.
 // What the pass computes is Python's business (tasks/gpu_image.py).
 
+import { FrameStore } from "./gpu_frames.js";
 import { withBytes } from "./gpu_program.js";
 
 const FILMS = ["VideoFrame", "HTMLVideoElement"];
@@ -32,6 +33,31 @@ export class Pictures {
     this.uniform = null;
     this.watched = false; // whether frames were imported
     this.refused = new Map(); // class -> why the browser did not read one
+    this.frames = device.frames ??= new FrameStore(device);
+    this.last = null; // what the last picture was taken with
+  }
+
+  /** Brings a video frame to a texture where that is sooner there than an import: to be awaited before `look`. */
+  async bring(source) {
+    const ready = this.last && ["external", "texture"].every((name) => !this.way(name).refusal);
+    await this.frames.bring(source, ready ? (frame) => this.timed(frame) : null);
+  }
+
+  /** Takes a frame through the pass of the last picture, until the GPU is done. */
+  async timed(frame) {
+    const { gpu } = this.device;
+    const { bytes, size, groups } = this.last;
+    const buffer = gpu.createBuffer({ size, usage: GPUBufferUsage.STORAGE });
+    const picture = this.open(frame, bytes, size, groups);
+    try {
+      const encoder = gpu.createCommandEncoder();
+      picture.encode(encoder, buffer);
+      gpu.queue.submit([encoder.finish()]);
+      await gpu.queue.onSubmittedWorkDone();
+    } finally {
+      picture.close();
+      buffer.destroy();
+    }
   }
 
   /** What this way's pipeline is, and why it cannot be used (yet). */
@@ -50,9 +76,10 @@ export class Pictures {
   /** "" and the picture's `width` and `height` if `take` can take it, else why not. */
   look(source) {
     const kind = source.constructor?.name;
-    const name = wayOf(kind);
+    const brought = this.frames.texture(source);
+    const name = brought ? "texture" : wayOf(kind);
     if (!name) return `no texture is made of a ${kind}`;
-    if (this.refused.has(kind)) return this.refused.get(kind);
+    if (this.refused.has(kind) && !brought) return this.refused.get(kind);
     if (name === "external" && framesLost) return "a device was lost that imported video frames";
     if (name === "texture" && this.device.software) return "the adapter is software, where a texture costs more than memory";
     [this.width, this.height] = sizeOf(source);
@@ -69,17 +96,24 @@ export class Pictures {
    * the picture; others of its class are not tried then.
    */
   take(source, params, size, x, y) {
-    const kind = source.constructor?.name;
-    const name = wayOf(kind);
     let bytes;
     withBytes(params, (view) => (bytes = view.slice()));
+    this.last = { bytes, size, groups: [x, y] };
     try {
-      const picture = name === "external" ? this.import(source) : this.copy(source);
-      return { maker: this, name, size, way: this.way(name), bytes, groups: [x, y], ...picture, encode: this.encode };
+      return this.open(source, bytes, size, [x, y]);
     } catch (error) {
+      const kind = source.constructor?.name;
       this.refused.set(kind, `${kind}: ${error.message}`);
       throw error;
     }
+  }
+
+  /** As `take`, with what it has made of its arguments. */
+  open(source, bytes, size, groups) {
+    const brought = this.frames.texture(source);
+    const name = brought ? "texture" : wayOf(source.constructor?.name);
+    const picture = brought ? { resource: brought.createView(), close() {} } : name === "external" ? this.import(source) : this.copy(source);
+    return { maker: this, name, size, way: this.way(name), bytes, groups, ...picture, encode: this.encode };
   }
 
   import(source) {

@@ -101,6 +101,7 @@ class GpuPlan {
   async run(given, sizes) {
     const { plan, program } = this;
     const taken = [];
+    for (const { source } of given) if (source) await this.pictures.bring(source);
     const fill = () => given.forEach((value, i) => {
       if (!value.source) return program.write(plan.inputs[i], value);
       const { ow, oh } = value.place;

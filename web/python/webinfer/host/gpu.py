@@ -161,6 +161,13 @@ class GpuPictures(Protocol):
     device: GpuDevice
     refusal: str  # why the last picture could not be taken
 
+    async def bring(self, source: Any) -> None:
+        """Copies a video frame to the device where it is sooner there than when a run imports it: to be awaited first.
+
+        The owner closes the frame when its runs are over; other pictures are left as they are.
+        """
+        ...
+
     def size(self, source: Any) -> tuple[int, int] | None:
         """Width and height in pixels of a picture that can be taken now, else None."""
         ...

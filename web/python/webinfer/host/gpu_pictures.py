@@ -25,6 +25,11 @@ class BrowserPictures:
         self.device, self.refusal = device, ""
         self._modules, self._pictures = modules, modules.gpu_picture.Pictures.new(js_device, json.dumps(passes))
 
+    async def bring(self, source: Any) -> None:
+        """Copies a video frame to a texture where that is the sooner way (gpu_frames.js)."""
+        if isinstance(source, JsProxy):
+            await self._pictures.bring(source)
+
     def size(self, source: Any) -> tuple[int, int] | None:
         """Width and height in pixels of a picture that can be taken now, else None, and `refusal` says why."""
         self._refuse(self._pictures.look(source) if isinstance(source, JsProxy) else f"a {type(source).__name__}")

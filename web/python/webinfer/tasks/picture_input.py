@@ -66,6 +66,7 @@ class PictureFeeder:
         """
         clock = self._session.host.now_ms
         start = clock()
+        await self._bring(image, spec)
         placed = self._on_gpu(image, region, spec)
         if placed is not None:
             tensor, crop = placed
@@ -88,6 +89,7 @@ class PictureFeeder:
 
         Raises:  InputError if `image` is none or has no pixels; what `Session.run_on_gpu` raises
         """
+        await self._bring(image, spec)
         placed = self._on_gpu(image, None, spec)
         if placed is None:
             picture, crop = self._read(image, None, spec)
@@ -131,6 +133,11 @@ class PictureFeeder:
         if self._workspace is None:
             self._workspace = Workspace(await self._session.host.kernels())
         return self._workspace
+
+    async def _bring(self, image: Any, spec: InputSpec) -> None:
+        pictures = gpu_pictures(self._session, spec.border) if self.straight else None
+        if pictures is not None:
+            await pictures.bring(image)
 
     def _on_gpu(self, image: Any, region: Region | None, spec: InputSpec) -> tuple[GpuTensor, Crop] | None:
         """The model's input, made on the GPU in the run's own submit; None where that way is closed."""

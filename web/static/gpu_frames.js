@@ -1,0 +1,119 @@
+// Video frames whose pixels lie in memory, brought to textures. To import such a frame, a browser uploads it by way of
+// another of its parts; copied and written here it can be there in a fifth of the time. Where frames lie is nothing that
+// a page is told: both ways are timed, once for each kind of frame, and the sooner one is taken.
+
+const PROBES = 5; // of each way, in turns
+const KEPT = 6; // frames that are brought and not yet closed by their owner: more than a task has under way
+const PACKED = { BGRA: "bgra8unorm", BGRX: "bgra8unorm", RGBA: "rgba8unorm", RGBX: "rgba8unorm" };
+const { COPY_DST, RENDER_ATTACHMENT, TEXTURE_BINDING } = globalThis.GPUTextureUsage ?? {};
+
+const isClosed = (frame) => frame.codedWidth === 0;
+const kindOf = (frame) => `${frame.format} ${frame.codedWidth}x${frame.codedHeight}`;
+
+export class FrameStore {
+  #device;
+  #ways = new Map(); // kind -> "external", "memory", or "" while it is found out
+  #brought = new Map(); // frame -> {texture, ready}
+  #spare = []; // textures of closed frames
+  #bytes = [];
+
+  /** `device` is one of gpu_device.js. */
+  constructor(device) {
+    this.#device = device;
+  }
+
+  /** The texture of a frame that was brought, or undefined. */
+  texture(frame) {
+    const found = this.#brought.get(frame);
+    return found?.ready ? found.texture : undefined;
+  }
+
+  /** Whether pixels of this can be copied, and mean without more what the frame shows. */
+  #copyable(frame) {
+    return frame.constructor?.name === "VideoFrame" && Boolean(frame.format) && !frame.rotation && !frame.flip;
+  }
+
+  /**
+   * Brings a frame to a texture where that is the sooner way; what cannot be brought is left as it is.
+   * `time(frame)` takes a frame through a pass, as it is or as its texture, until the GPU is done; where it is null
+   * nothing can be timed yet. The owner closes the frame when all that reads it has been submitted.
+   */
+  async bring(frame, time) {
+    if (this.#device.software || !this.#copyable(frame)) return;
+    const kind = kindOf(frame);
+    if (!this.#ways.has(kind) && time) {
+      this.#ways.set(kind, "");
+      this.#compare(frame.clone(), kind, time).catch(() => this.#ways.set(kind, "external"));
+    }
+    if (this.#ways.get(kind) === "memory") await this.#copied(frame);
+  }
+
+  /** Times both ways on a frame of its own. */
+  async #compare(frame, kind, time) {
+    let [imported, copied] = [Infinity, Infinity];
+    try {
+      for (let n = 0; n < PROBES; n++) {
+        const begin = performance.now();
+        await time(frame).then(() => (imported = Math.min(imported, performance.now() - begin)), () => {});
+        const between = performance.now();
+        await this.#copied(frame);
+        await time(frame);
+        copied = Math.min(copied, performance.now() - between);
+        this.#drop(frame);
+      }
+    } finally {
+      this.#drop(frame);
+      frame.close();
+    }
+    this.#ways.set(kind, copied < imported ? "memory" : "external");
+  }
+
+  async #copied(frame) {
+    const before = this.#brought.get(frame);
+    if (before) return before.coming;
+    this.#sweep();
+    const entry = { ready: false, texture: null };
+    this.#brought.set(frame, entry);
+    entry.coming = this.#copy(frame, entry);
+    try {
+      await entry.coming;
+    } catch (error) {
+      this.#brought.delete(frame); // it goes as it is
+      this.#ways.set(kindOf(frame), "external");
+    }
+  }
+
+  async #copy(frame, entry) {
+    const format = PACKED[frame.format] ?? "rgba8unorm";
+    const options = PACKED[frame.format] ? {} : { format: "RGBA", colorSpace: "srgb" };
+    const { width, height } = frame.visibleRect;
+    const size = frame.allocationSize(options);
+    const at = this.#bytes.findIndex((bytes) => bytes.length === size);
+    const bytes = at < 0 ? new Uint8Array(size) : this.#bytes.splice(at, 1)[0];
+    const [{ offset, stride }] = await frame.copyTo(bytes, options);
+    entry.texture = this.#taken(width, height, format);
+    this.#device.gpu.queue.writeTexture({ texture: entry.texture }, bytes, { offset, bytesPerRow: stride }, [width, height]);
+    this.#bytes = [...this.#bytes.filter((other) => other.length === size).slice(0, 1), bytes];
+    entry.ready = true;
+  }
+
+  #taken(width, height, format) {
+    const at = this.#spare.findIndex((t) => t.width === width && t.height === height && t.format === format);
+    if (at >= 0) return this.#spare.splice(at, 1)[0]; // a later copy into it comes behind what was submitted
+    for (const other of this.#spare.splice(0)) other.destroy();
+    return this.#device.gpu.createTexture({ size: [width, height], format, usage: COPY_DST | RENDER_ATTACHMENT | TEXTURE_BINDING });
+  }
+
+  /** Takes back the textures of frames that are closed, and of the oldest, if too many are not. */
+  #sweep() {
+    for (const frame of [...this.#brought.keys()]) {
+      if (isClosed(frame) || this.#brought.size >= KEPT) this.#drop(frame);
+    }
+  }
+
+  #drop(frame) {
+    const { texture, ready } = this.#brought.get(frame) ?? {};
+    this.#brought.delete(frame);
+    if (ready) this.#spare.push(texture);
+  }
+}
