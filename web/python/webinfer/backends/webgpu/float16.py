@@ -14,6 +14,7 @@ from webinfer.backends.webgpu.dispatch import Lower
 from webinfer.backends.webgpu.lowerings import (
     LOWERINGS,
     conv,
+    conv_transpose,
     elementwise,
     gather,
     matmul,
@@ -31,7 +32,7 @@ SMALL = 4096  # a constant that is no weight keeps its type up to so many elemen
 # How lowerings treat float16. Products: any mix of types, weights stored as float16.
 PRODUCTS: tuple[Lower, ...] = (
     conv.conv2d,
-    conv.conv_transpose2d,
+    conv_transpose.conv_transpose2d,
     conv.depthwise_conv2d,
     matmul.matmul,
 )

@@ -11,6 +11,7 @@ from webinfer.backends.webgpu.dispatch import Dispatch, Lower, Target
 from webinfer.backends.webgpu.lowerings import (
     attention,
     conv,
+    conv_transpose,
     detection,
     dynamic_range,
     elementwise,
@@ -52,7 +53,7 @@ _BY_NAME: dict[str, Lower] = {
     "cached_attention": _late,
     "concat": movement.concat,
     "conv2d": conv.conv2d,
-    "conv_transpose2d": conv.conv_transpose2d,
+    "conv_transpose2d": conv_transpose.conv_transpose2d,
     "cumulative_sum": scan.cumulative_sum,
     "depth_to_space": movement.strided,
     "depthwise_conv2d": conv.depthwise_conv2d,

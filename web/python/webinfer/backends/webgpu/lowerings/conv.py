@@ -1,4 +1,4 @@
-"""Convolutions: dense, grouped, depthwise, transposed. Which kernel computes one is decided in variants."""
+"""Convolutions: dense, grouped, depthwise. Which kernel computes one is decided in variants."""
 
 from __future__ import annotations
 
@@ -188,28 +188,4 @@ def _depthwise(node: Node, target: Target) -> list[Dispatch]:
     return [*p.before, main, *after]
 
 
-def _conv_transpose2d(node: Node, target: Target) -> list[Dispatch]:
-    """conv_transpose2d: each invocation gathers the input pixels that reach its output pixel."""
-    x, y, a = node.required_input(0), node.output, node.attrs
-    og, kh, kw, ci = node.required_input(1).type.shape
-    cg, og4, taps = ci // a.groups, -(-og // 4), kh * kw
-    n, oh, ow, _ = y.type.shape
-    p = product(node, target)
-    width = og4 * 4
-    strides = (cg, ci, 1, taps * ci)
-    targets = (taps * cg * width, cg * width, width, 1)
-    copy = StridedCopy(0, (a.groups, taps, cg, og), 0, strides, 0, targets)
-    weights = packed_columns(p.w, copy, (a.groups, kh, kw, cg, width), ("transpose", a.groups), target)
-    place, after = destination(y, target, single=bool(og % 4))
-    variables = p.variables | {"workgroup": WORKGROUP, "kh": kh, "kw": kw, "og_quads": og % 4 == 0}
-    sizes = u32(pixels=n * oh * ow, groups=a.groups, ci=ci, cg=cg, og=og, og4=og4)
-    main = Dispatch(
-        "conv_transpose2d", variables, (read("x", x), read("w", weights), *p.bindings, place),
-        (*sizes, *image_params(x, y, a), *p.params), groups_for(n * oh * ow * a.groups * og4, target), "gathered",
-    )  # fmt: skip
-    return [*p.before, main, *after]
-
-
-conv2d, conv_transpose2d, depthwise_conv2d = (
-    with_short_data(real_weights(lower)) for lower in (_conv2d, _conv_transpose2d, _depthwise)
-)
+conv2d, depthwise_conv2d = (with_short_data(real_weights(lower)) for lower in (_conv2d, _depthwise))
