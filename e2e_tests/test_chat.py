@@ -58,6 +58,13 @@ def test_a_chat_is_answered_word_by_word_as_in_cpython(demo: Demo) -> None:
     page.page.click("#new-chat")
     assert not page.page.locator("#chat li").count()
 
+    page.page.fill("#message-to-send", "ab hello " * 80)
+    page.page.click("#send")
+    page.wait_for_error("limit", "slides reads 48")
+    page.wait_for("end", lambda: page.page.locator("#send").is_enabled())
+    assert page.page.input_value("#message-to-send").startswith("ab hello")
+    assert not page.page.locator("#chat li").count()
+
     page.page.select_option("#backend", "webgpu")
     _open(page, "tiny.gguf", MODEL)
     page.wait_for("model", lambda: (_said(page).get("model") or {}).get("backend") == "webgpu")

@@ -140,6 +140,7 @@ function instructions() {
 }
 
 async function send(content) {
+  troubles.forget();
   messages.push({ role: "user", content });
   bubble(messages.at(-1));
   const reply = bubble({ role: "assistant", content: "" });

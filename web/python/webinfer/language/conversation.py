@@ -149,6 +149,9 @@ class Conversation:
         if not self.slides or all_of_it > limit // KEPT_SHARE or self.keeps + count > limit // KEPT_SHARE:
             what = f"words of a conversation with {self.model.name!r}"
             todo = "open the model with a larger context, begin a new conversation, or let it slide"
+            if self.slides:
+                todo = f"one that slides reads {limit // KEPT_SHARE - self.keeps} at once: give it less, or open the model "
+                todo += "with a larger context"
             raise LimitError(what, len(self.words) + all_of_it, limit, todo)
         kept = self.words[: self.keeps]
         rest = self.words[self.keeps :][-(limit // KEPT_SHARE - self.keeps) :]
