@@ -150,8 +150,8 @@ class Conversation:
             what = f"words of a conversation with {self.model.name!r}"
             todo = "open the model with a larger context, begin a new conversation, or let it slide"
             if self.slides:
-                todo = f"one that slides reads {limit // KEPT_SHARE - self.keeps} at once: give it less, or open the model "
-                todo += "with a larger context"
+                most = limit // KEPT_SHARE - self.keeps
+                todo = f"one that slides reads {most} at once: give it less, or open the model with a larger context"
             raise LimitError(what, len(self.words) + all_of_it, limit, todo)
         kept = self.words[: self.keeps]
         rest = self.words[self.keeps :][-(limit // KEPT_SHARE - self.keeps) :]
