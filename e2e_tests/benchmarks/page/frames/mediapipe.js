@@ -13,6 +13,7 @@ function script(url) {
 
 /** A task of MediaPipe's. */
 export class MediaPipe {
+  shown = null; // the mask that is seen until the next one comes
   #graph;
   #count = 0;
 
@@ -21,7 +22,11 @@ export class MediaPipe {
     await script(at(`${folder}.js`));
     this.#graph = new self[name]({ locateFile: at });
     this.#graph.setOptions({ ...options, useCpuInference: backend === "wasm" });
-    this.#graph.onResults((results) => (this.#count = counted === "segmentationMask" ? Number(Boolean(results[counted])) : this.#length(results[counted])));
+    this.#graph.onResults((results) => {
+      const masked = counted === "segmentationMask";
+      this.#count = masked ? Number(Boolean(results[counted])) : this.#length(results[counted]);
+      if (masked) this.shown = results[counted];
+    });
     await deadline("initialize", this.#graph.initialize());
     return `@mediapipe/${folder}`;
   }
