@@ -23,6 +23,7 @@ OPEN_SIZES = (
     5120,
     16000,
     288,
+    16,
 )  # that an axis gets which a model leaves open: the first that its runtime runs
 
 

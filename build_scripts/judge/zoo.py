@@ -238,6 +238,7 @@ async def _load(way: Way, model: Path, row: Row, shapes: Shapes | None) -> Any:
         session = await load(
             model, backend=[way.backend], host=way.host, shapes=shapes, dynamic_range=row.dynamic_range
         )
+        memory = session.memory()  # an error where sizes are open that no runtime bound
     except WebinferError as error:
         row.error = f"{type(error).__name__}: {error}"
         return None
@@ -245,7 +246,6 @@ async def _load(way: Way, model: Path, row: Row, shapes: Shapes | None) -> Any:
         row.status, row.error = "wrong", f"{type(error).__name__}: {error}"
         return None
     row.load_ms = 1e3 * (time.perf_counter() - start)
-    memory = session.memory()
     row.arena_bytes, row.arena_bound, row.constant_bytes = memory.arena, memory.arena_bound, memory.constants
     row.steps = len(session.executor.rows())
     return session

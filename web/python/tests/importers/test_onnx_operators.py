@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from typing import Any
 
 import numpy as np
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from tests.importers.learned_runs import RUNS as LEARNED
 
 from build_scripts.judge.onnx_case import Case, judge, read_all
 from webinfer.host.native import NativeHost
@@ -63,6 +65,8 @@ RUNS: dict[str, tuple[str, list[Any], list[Any], dict[str, Any]]] = {
     "mean pool, pads": ("AveragePool", [IMAGE], [],
         {"kernel_shape": [3, 2], "pads": [1, 0, 1, 1], "count_include_pad": 1}),
     "mean pool of rows": ("AveragePool", [ROW], [], {"kernel_shape": [4], "strides": [3]}),
+    "norm of an image": ("GlobalLpPool", [IMAGE], [], {"p": 3}),
+    "determinants": ("Det", [_real(2, 4, 4)], [], {}),
     "whole image": ("GlobalAveragePool", [IMAGE], [], {}),
     "channels in a sum": ("LRN", [IMAGE], [], {"size": 3}),
     "batch norm": ("BatchNormalization", [IMAGE], [_real(4), _real(4), _real(4), abs(_real(4))], {}),
@@ -206,10 +210,11 @@ RUNS: dict[str, tuple[str, list[Any], list[Any], dict[str, Any]]] = {
         np.array([[7, 0], [3, 3]]), _real(9, 4), _whole("uint8", 9, 2)], [], {"block_size": 16, "bits": 4}),
     "rows of a table of bytes": ("com.microsoft.GatherBlockQuantized", [_whole("uint8", 9, 32),
         np.array([7, 0, 3]), _real(9, 2)], [], {"block_size": 16, "bits": 8}),
+    **LEARNED,
 }  # fmt: skip
 _OUTPUTS = {
     "GroupQueryAttention": 3, "LSTM": 3, "GRU": 2, "RNN": 2, "TopK": 2, "DynamicQuantizeLinear": 3,
-    "MaxPool": 2, "Unique": 4, "EmbedLayerNormalization": 2,
+    "MaxPool": 2, "Unique": 4, "TreeEnsembleClassifier": 2, "LinearClassifier": 2, "EmbedLayerNormalization": 2,
     "packed attention, a mask of pairs, a past": 2, "packed attention, a past, none ahead": 2,
 }  # fmt: skip
 
@@ -228,15 +233,14 @@ def _case(name: str) -> Case:
         domain=domain,
         **attributes,
     )
-    kinds = {n: helper.np_dtype_to_tensor_dtype(np.asarray(a).dtype) for n, a in given.items()}
-    ends = [helper.make_tensor_value_info(n, kinds[n], np.shape(a)) for n, a in given.items()]
+    kind_of = helper.np_dtype_to_tensor_dtype
+    ends = [helper.make_tensor_value_info(n, kind_of(np.asarray(a).dtype), np.shape(a)) for n, a in given.items()]
     results = [helper.make_empty_tensor_value_info(n) for n in outputs]
     graph = helper.make_graph([node], "one", ends, results, held)
-    domains = [helper.make_opsetid("", 20), helper.make_opsetid("com.microsoft", 1)]
+    versions = {"": 20, "com.microsoft": 1, "ai.onnx.ml": 5 if kind == "TreeEnsemble" else 3}
+    domains = list(itertools.starmap(helper.make_opsetid, versions.items()))
     model = helper.make_model(graph, opset_imports=domains, ir_version=9)
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     return Case(name, operator, model, given, dict(zip(outputs, session.run(None, given), strict=True)), 1e-4, 1e-5)
 
 

@@ -24,8 +24,10 @@ from webinfer.importers.onnx import (
     conv,
     deformed,
     elementwise,
+    forests,
     gather,
     grouped_attention,
+    learned,
     loss,
     matmul,
     movement,
@@ -56,9 +58,9 @@ from webinfer.importers.onnx.operation import Attributes, Context, Convert, Oper
 from webinfer.importers.onnx.tensors import DTYPES, External, constant_of, dtype_of
 
 _FAMILIES = (
-    attention, bits, control, conv, deformed, elementwise, gather, grouped_attention, loss, matmul, movement, noise,
-    normalization, optimized, pattern, pool, quantized, recurrent, reduce, regions, resize, sampling, scan, sequences,
-    shape_family, signal, softmax, stored, suppression,
+    attention, bits, control, conv, deformed, elementwise, forests, gather, grouped_attention, learned, loss, matmul,
+    movement, noise, normalization, optimized, pattern, pool, quantized, recurrent, reduce, regions, resize, sampling,
+    scan, sequences, shape_family, signal, softmax, stored, suppression,
 )  # fmt: skip
 CONVERTERS: dict[str, Convert] = {name: row for family in _FAMILIES for name, row in family.CONVERTERS.items()}
 OLDEST, NEWEST = 7, 28  # opsets of ONNX itself

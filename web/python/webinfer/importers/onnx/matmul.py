@@ -76,7 +76,34 @@ def _einsum(op: Operation) -> Value:
     return einsum(op, op.word("equation", ""), tensors)
 
 
+def _determinant(op: Operation) -> Value:
+    """Of matrices of up to four rows, by their first rows."""
+    x = op.value(0)
+    size = x.type.shape[-1] if x.type.rank > 1 else 0
+    if size < 1 or x.type.shape[-2] != size or not x.type.dtype.is_float:
+        op.fail(f"{x.type} is no square matrix")
+    if size > 4:
+        op.refuse(f"matrices of {size} rows")
+    flat = op.reshape(x, (*x.type.shape[:-2], size * size))
+    cells = [op.row(flat, x.type.rank - 2, i) for i in range(size * size)]
+
+    def below(first: int, columns: tuple[int, ...]) -> Value:
+        """The determinant of the rows from `first` on, in these columns."""
+        if len(columns) == 1:
+            return cells[first * size + columns[0]]
+        total: Value | None = None
+        for i, column in enumerate(columns):
+            rest = below(first + 1, (*columns[:i], *columns[i + 1 :]))
+            part = op.binary(ew.MUL, cells[first * size + column], rest)
+            total = part if total is None else op.binary(ew.SUB if i % 2 else ew.ADD, total, part)
+        assert total is not None
+        return total
+
+    return below(0, tuple(range(size)))
+
+
 CONVERTERS: dict[str, Convert] = {
+    "Det": _determinant,
     "Einsum": _einsum,
     "Gemm": _gemm,
     "MatMul": _matmul,

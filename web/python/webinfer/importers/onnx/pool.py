@@ -165,6 +165,20 @@ def _whole_image(kind: Op) -> Convert:
     return convert
 
 
+def _global_lp(op: Operation) -> Value:
+    """The root of the sum of powers of a whole image."""
+    x, p = op.arranged(0), op.whole("p", 2)
+    if len(x.perm) < 3 or p < 1:
+        op.fail(f"{x.shape} is no image, or {p} no power")
+    attrs = red.ReduceAttrs(tuple(sorted(x.perm[2:])), keep_dims=True)
+    if p < 3:
+        return op.view(op.emit(red.REDUCE_L1 if p == 1 else red.REDUCE_L2, [x.value], attrs), x.perm)
+    kind = x.value.type.dtype
+    power = op.binary(ew.POW, op.unary(ew.ABS, x.value), op.scalar_of(p, kind))
+    total = op.emit(red.REDUCE_SUM, [power], attrs)
+    return op.view(op.binary(ew.POW, total, op.scalar_of(1 / p, kind)), x.perm)
+
+
 def _lrn(op: Operation) -> Value:
     """x / (bias + alpha/size * sum of squares of neighbouring channels)^beta"""
     size, alpha = op.whole("size", 0), op.real("alpha", 1e-4)
@@ -190,6 +204,7 @@ def _lrn(op: Operation) -> Value:
 CONVERTERS: dict[str, Convert] = {
     "AveragePool": _average_pool,
     "GlobalAveragePool": _whole_image(red.REDUCE_MEAN),
+    "GlobalLpPool": _global_lp,
     "GlobalMaxPool": _whole_image(red.REDUCE_MAX),
     "LRN": _lrn,
     "LpPool": _lp_pool,
