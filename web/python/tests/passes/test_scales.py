@@ -109,6 +109,15 @@ def test_products_of_matrices_and_depthwise_windows_take_scales_as_well() -> Non
         assert scales_gone(b.output(y)) == ["matmul"]
 
 
+def test_a_scale_before_a_product_that_reads_columns_stays() -> None:
+    """Its channels are the product's rows, also where there are as many of them as of columns."""
+    for size in (6, 4):
+        b = Build()
+        x = row(b, ew.MUL, b.input("x", 6, size), "m")
+        y = b.node(matmul.MATMUL, [x, drawn(6, 5)], matmul.MatmulAttrs(transpose_a=True), "y")
+        assert scales_gone(b.output(y)) == ["mul", "matmul"]
+
+
 def test_padding_keeps_a_summand_and_lets_a_factor_through() -> None:
     b = Build()
     y = dense(b, row(b, ew.MUL, b.input("x", 1, 6, 6, 4), "m"), "d", pads=(1, 1, 1, 1))

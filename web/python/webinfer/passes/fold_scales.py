@@ -156,7 +156,9 @@ def _fits(node: Node, w: Value) -> bool:
     """Whether each of the weights belongs to one channel of the data, and that is known by its place."""
     if node.op is conv.CONV2D:
         return bool(node.attrs.groups == 1)
-    return node.op is matmul.MATMUL or w.type.shape[-1] == node.required_input(0).type.shape[-1]
+    if node.op is matmul.MATMUL:
+        return not bool(node.attrs.transpose_a)
+    return w.type.shape[-1] == node.required_input(0).type.shape[-1]
 
 
 def _input_axis(node: Node, w: Value) -> int:
