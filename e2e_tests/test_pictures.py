@@ -18,6 +18,23 @@ from e2e_tests.pages import DemoPage
 Demo = Callable[..., DemoPage]
 ORIENTATION = 0x0112  # EXIF tag
 TURNED_RIGHT = 6  # "the top is on the right-hand side of the stored rows"
+FILM = """async () => {
+  const canvas = Object.assign(document.createElement("canvas"), { width: 160, height: 120 });
+  const context = canvas.getContext("2d");
+  const recorder = new MediaRecorder(canvas.captureStream(20));
+  const parts = [];
+  recorder.ondataavailable = ({ data }) => parts.push(data);
+  const ended = new Promise((resolve) => (recorder.onstop = resolve));
+  recorder.start();
+  for (const colour of ["red", "blue", "red", "blue", "red", "blue"]) {
+    context.fillStyle = colour;
+    context.fillRect(0, 0, 160, 120);
+    await new Promise((resolve) => setTimeout(resolve, 60));
+  }
+  recorder.stop();
+  await ended;
+  return btoa(String.fromCharCode(...new Uint8Array(await new Blob(parts).arrayBuffer())));
+}"""  # as WebM, in base64
 
 
 def _base64(path: Path) -> str:
@@ -116,6 +133,18 @@ def test_a_picture_without_a_face_says_zero(demo: Demo, tmp_path: Path) -> None:
     assert page.text("#found") == "Faces found: 0"
 
 
+def test_a_film_plays_and_every_frame_is_searched(demo: Demo) -> None:
+    page = demo("?backend=wasm")
+    count = page.wait_for_result()["count"]
+    film = page.page.evaluate(FILM)
+    for name, type in (("film.webm", "video/webm"), ("film.webm", "")):  # systems do not know every type
+        page.drop(name, type, film)
+        page.wait_for("frames", lambda: page.count > count + 8 and page.result["source"] == "video")
+        count = page.count
+    assert page.page.evaluate("document.getElementById('video').paused") is False
+    assert page.error is None
+
+
 def test_what_is_no_picture_is_refused_and_the_next_picture_works(
     demo: Demo, photo: Path, moved_photo: Path, tmp_path: Path
 ) -> None:
@@ -126,6 +155,7 @@ def test_what_is_no_picture_is_refused_and_the_next_picture_works(
         ("page.png", b"<!doctype html><title>404</title>", "not a picture"),
         ("empty.png", b"", "is empty (0 bytes)"),
         ("half.png", photo.read_bytes()[:40], "not a picture"),
+        ("phone.heic", b"\0\0\0\x18ftypheic", "send it as JPEG"),
     ):
         (tmp_path / name).write_bytes(content)
         page.choose(tmp_path / name)

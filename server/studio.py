@@ -42,7 +42,7 @@ class Demo:
     inputs: tuple[str, ...]
     sample_says: str
     sample: str = ""  # in the site's manifest, or in a package that is fetched when it is asked for; "" of texts
-    close: bool = False  # whether its card shows what was found in the sample from close by
+    close: float | None = None  # its card shows what was found from close by, with so many times its size beside it
     texts: tuple[str, ...] = ()  # that a page of texts opens with: one, and those that it is compared with
     models: tuple[str, ...] = ()
     also: tuple[str, ...] = ()

@@ -84,7 +84,8 @@ export class Camera {
   /** Lets the camera go. */
   stop() {
     this.#wanted += 1;
-    for (const track of this.#stream?.getTracks() ?? []) track.stop();
+    if (!this.#stream) return; // a film that plays in the same element goes on
+    for (const track of this.#stream.getTracks()) track.stop();
     this.#stream = null;
     this.#video.srcObject = null;
   }

@@ -26,6 +26,7 @@ function fail(error) {
 }
 
 function allow() {
+  byId("chat").dataset.hint = model ? "Write a message below." : "No model is open yet. SmolLM2 (98 MB) answers short questions in English; a .gguf file of your own may know more.";
   byId("send").disabled = !model || answering;
   byId("new-chat").disabled = !messages.length || answering;
   for (const id of ["open-known", "pick", "forget", "backend"]) byId(id).disabled = answering;
@@ -108,12 +109,24 @@ function drawing() {
 function showPython() {
   const { temperature, top_p: share, max_words: most } = drawing();
   const source = model && model.name !== KNOWN ? model.name : KNOWN;
-  const backend = byId("backend").value === "auto" ? "" : `, backend="${byId("backend").value}"`;
+  const backend = byId("backend").value === "auto" ? "" : `\n    backend="${byId("backend").value}",`;
   byId("python").textContent = `import webinfer
 
-generator = await webinfer.pipeline("text-generation", ${JSON.stringify(source)}, overflow="slide"${backend})
-chat = [${instructions().map(({ content }) => `{"role": "system", "content": ${JSON.stringify(content)}}, `).join("")}{"role": "user", "content": "…"}]
-async for piece in generator.stream(chat, temperature=${temperature}, top_p=${share}, max_words=${most}):
+generator = await webinfer.pipeline(
+    "text-generation",
+    ${JSON.stringify(source)},
+    overflow="slide",${backend}
+)
+chat = [${instructions().map(({ content }) => `\n    {"role": "system", "content": ${JSON.stringify(content)}},`).join("")}
+    {"role": "user", "content": "…"},
+]
+words = generator.stream(
+    chat,
+    temperature=${temperature},
+    top_p=${share},
+    max_words=${most},
+)
+async for piece in words:
     print(piece, end="")`;
 }
 

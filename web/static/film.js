@@ -2,6 +2,13 @@
 
 import { eachFrame } from "./camera.js";
 
+const ENDINGS = /\.(mp4|m4v|mov|mkv|webm|ogv)$/i; // of files whose type the system does not know
+
+/** Whether a file is a film, by its type or its name. */
+export function isFilm({ type, name }) {
+  return type ? type.startsWith("video/") : ENDINGS.test(name);
+}
+
 /** A film that this browser cannot play; `code` and a readable `message`. */
 export class FilmError extends Error {
   code = "bad-image";

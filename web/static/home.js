@@ -8,15 +8,25 @@ const root = document.documentElement;
 const cards = [...document.querySelectorAll("[data-demo]")];
 const recorded = await fetch(root.dataset.recorded).then((answer) => answer.json());
 const drawers = new Map(); // URL -> promise of a module
-const AROUND = 0.3; // of a thing's size, beside it, where it is shown from close by
+const DIMMED = "rgb(0 0 0 / 45%)"; // over pictures with skeletons and meshes, which are thin
+const HEADROOM = 0.2; // of a card, above a person who is too tall for it
+const PARTS = ["face", "left_hand", "right_hand"]; // of a person, by which its card looks closer than by the body
 
-/** The part of a picture around all boxes of what was found. */
-function around(found) {
-  const boxes = found.map(({ box }) => box);
-  const [left, top] = [Math.min(...boxes.map((box) => box.left)), Math.min(...boxes.map((box) => box.top))];
-  const [right, low] = [Math.max(...boxes.map((box) => box.left + box.width)), Math.max(...boxes.map((box) => box.top + box.height))];
-  const [width, height] = [right - left, low - top];
-  return { left: left - AROUND * width, top: top - AROUND * height, width: width * (1 + 2 * AROUND), height: height * (1 + 2 * AROUND) };
+/**
+ * The part of a picture, as wide by its height as `aspect`, around all boxes of what was found and `margin` of their
+ * size beside them; it never reaches out of the picture.
+ */
+function around(found, margin, picture, aspect) {
+  const boxes = found.flatMap((one) => (PARTS.some((name) => one[name]) ? PARTS.map((name) => one[name]?.box).filter(Boolean) : [one.box]));
+  const [left, top] = ["left", "top"].map((side) => Math.max(0, Math.min(...boxes.map((box) => box[side]))));
+  const right = Math.min(picture.width, Math.max(...boxes.map((box) => box.left + box.width)));
+  const low = Math.min(picture.height, Math.max(...boxes.map((box) => box.top + box.height)));
+  const wanted = Math.max((right - left) * (1 + 2 * margin), (low - top) * (1 + 2 * margin) * aspect);
+  const width = Math.min(wanted, picture.width, picture.height * aspect);
+  const height = width / aspect;
+  const within = (start, size, whole) => Math.min(Math.max(0, start), whole - size);
+  const above = low - top > height ? top - HEADROOM * height : (top + low - height) / 2;
+  return { left: within((left + right - width) / 2, width, picture.width), top: within(above, height, picture.height), width, height };
 }
 
 /** Draws what a demo found in its sample over the picture of its card, or on paper where the sample is none. */
@@ -31,9 +41,16 @@ async function draw(card) {
   const canvas = card.querySelector("canvas");
   const picture = image ?? { width: canvas.clientWidth, height: canvas.clientHeight };
   const close = "close" in card.dataset;
-  const view = viewOn(canvas, picture, close ? { medium, region: around(found) } : { medium, cover: true });
+  const region = close && around(found, Number(card.dataset.close), picture, canvas.clientWidth / canvas.clientHeight);
+  const view = viewOn(canvas, picture, close ? { medium, region } : { medium, cover: true });
   if (close) drawWhole(view, medium);
-  onto(view, found, JSON.parse(schema), beside);
+  const shape = JSON.parse(schema);
+  if (shape.kind === "landmarks") {
+    view.context.fillStyle = DIMMED;
+    view.context.fillRect(0, 0, view.width, view.height);
+    view.unit = 1; // or lines would be as thin as the card is small
+  }
+  onto(view, found, shape, beside);
 }
 
 /** Says on the card of each demo whose package the server could not fetch why that was. */

@@ -4,6 +4,7 @@ import { CodedError } from "./coded_error.js";
 import { declaredSize } from "./picture_head.js";
 
 const MAX_SIDE = 4096; // pixels; more would only cost memory, no model looks that closely
+const HEIC = /hei[cf]/i; // what phones of Apple's save, in types and names
 const MAX_PIXELS = 100e6; // of a file: to decode them takes four times as many bytes
 
 /** A file that cannot be shown; `code` is "bad-image" for what is not a picture, "limit" for what is too large. */
@@ -38,7 +39,8 @@ export async function openPicture(file) {
   } catch {
     const kind = file.type || "unknown type";
     const size = `${file.size.toLocaleString("en")} bytes`;
-    throw new PictureError(`${name} (${kind}, ${size}) is not a picture that this browser can read. ${wanted}`);
+    const iphone = HEIC.test(file.type || file.name) ? "It is an HEIC photo, which few browsers read: save or send it as JPEG. " : "";
+    throw new PictureError(`${name} (${kind}, ${size}) is not a picture that this browser can read. ${iphone}${wanted}`);
   }
 }
 

@@ -3,7 +3,7 @@
 import { Camera, grab } from "./camera.js";
 import { byId } from "./dom.js";
 import { watchFiles } from "./drops.js";
-import { Film } from "./film.js";
+import { Film, isFilm } from "./film.js";
 import { bitmapOf, openPicture } from "./picture.js";
 
 /** Resolves when an image of the page has come; `decode` would wait until the page is seen. */
@@ -154,7 +154,7 @@ export class Stage {
   /** Shows the picture in a file, or plays the film. */
   async showFile(file) {
     const turn = ++this.#opened;
-    if (file.type.startsWith("video/")) return this.#showFilm(file, turn);
+    if (isFilm(file)) return this.#showFilm(file, turn);
     let bitmap;
     try {
       bitmap = await openPicture(file);
