@@ -6,6 +6,7 @@ import { el, milliseconds, short, svg, table } from "./dom.js";
 const BAR = 16;
 const GAP = 5;
 const HEAD = 24;
+const LETTER = 7.5; // pixels, the broadest on average
 const COLOURS = 7; // of the style sheet
 
 const named = (model) => model.replaceAll("_", " ");
@@ -29,7 +30,7 @@ export function grouped(own, other) {
 export function chart(own, other, titles, width) {
   const names = Object.keys(titles);
   const groups = grouped(own, other);
-  const label = Math.max(own ? 72 : 120, ...(own?.rows ?? []).map(({ title, backend }) => Math.min(7.5 * (title ?? titles[backend] ?? backend).length + 16, width / 2.5)));
+  const label = Math.max(own ? 72 : 120, ...(own?.rows ?? []).map(({ title, backend }) => Math.min(LETTER * (title ?? titles[backend] ?? backend).length + 16, width / 2.5)));
   const whole = width - label - 90;
   const made = svg("svg", { width, role: "img", class: "bars" });
   made.append(svg("defs", {}, svg("pattern", { id: "hatch", width: 5, height: 5, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" }, svg("rect", { width: 2.4, height: 5, class: "hatch" }))));
@@ -43,7 +44,7 @@ export function chart(own, other, titles, width) {
       const backend = row.title ?? titles[row.backend] ?? row.backend;
       const title = row.whose === "other" ? `${backend}, other’s` : backend;
       const below = row.whose === "other" && rows.some((one) => one.whose === "own" && one.backend === row.backend);
-      made.append(text(label - 8, y + 12.5, below ? "other’s" : title, "label"));
+      made.append(text(label - 8, y + 12.5, below ? "other’s" : clipped(title, label), "label"));
       if (row.error) made.append(text(label, y + 12.5, "cannot run", "value"));
       else made.append(...bar(row, label, y, whole / longest, Math.max(names.indexOf(row.backend), 0) % COLOURS));
       words.push(`${named(model)} on ${title}: ${row.error ? "cannot run" : milliseconds(row.median)}`);
@@ -54,6 +55,12 @@ export function chart(own, other, titles, width) {
   made.setAttribute("height", y);
   made.setAttribute("aria-label", `Medians. ${words.join("; ")}`);
   return made;
+}
+
+/** A title that fits into so many pixels. */
+function clipped(title, width) {
+  const most = Math.floor((width - 8) / LETTER);
+  return title.length > most ? `${title.slice(0, most - 1)}…` : title;
 }
 
 function text(x, y, content, name) {
@@ -78,12 +85,12 @@ export function numbers(own, other, titles) {
   const columns = ["Model", "Backend", "Median", "Middle half", "Least", "Runs", "First run", "Compiled in", ...(other ? ["Other’s median", "Other ÷ own"] : [])];
   const rows = (own?.rows ?? []).map((row) => {
     const theirs = beside.get(`${row.model} ${row.backend}`);
-    const figures = row.error
-      ? [el("span", { class: "quiet", text: row.error }), "", "", "", "", ""]
-      : [milliseconds(row.median), `${short(Number(row.low.toPrecision(3)))} to ${short(Number(row.high.toPrecision(3)))}`, milliseconds(row.least), String(row.runs), milliseconds(row.first), milliseconds(row.compile)];
-    const ratio = theirs && !theirs.error && !row.error ? `${(theirs.median / row.median).toFixed(2)} ×` : "–";
+    const title = titles[row.backend] ?? row.backend;
+    if (row.error) return [named(row.model), title, el("span", { class: "quiet", text: row.error })];
+    const figures = [milliseconds(row.median), `${short(Number(row.low.toPrecision(3)))} to ${short(Number(row.high.toPrecision(3)))}`, milliseconds(row.least), String(row.runs), milliseconds(row.first), milliseconds(row.compile)];
+    const ratio = theirs && !theirs.error ? `${(theirs.median / row.median).toFixed(2)} ×` : "–";
     const more = other ? [theirs && !theirs.error ? milliseconds(theirs.median) : "–", ratio] : [];
-    return [named(row.model), titles[row.backend] ?? row.backend, ...figures, ...more];
+    return [named(row.model), title, ...figures, ...more];
   });
   return table("Times of each model on each backend", columns, rows);
 }

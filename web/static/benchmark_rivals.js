@@ -45,21 +45,24 @@ class Rivals {
       Object.entries(backends).map(([backend, own]) => [`${name} ${backend}`, `${title}, ${own}`])));
   }
 
-  /** Whether a system is given a model at all. */
-  #given(system, model) {
-    const entry = this.#models[model];
-    return Boolean(entry) && FORMATS[system].includes(entry.format) && (system !== "tfjs" || entry.tfjs);
+  /** Why a system is not given a model, or "" if it is. */
+  #refused(system, model) {
+    if (!model) return "this site has the model in no form that it reads";
+    if (system === "ortweb" && model.onnx) return ""; // the model, or its twin
+    if (!FORMATS[system].includes(model.format)) return `it reads no .${model.format} files`;
+    return system === "tfjs" && !model.tfjs ? model.tfjs_why || "it lacks one of the model’s operators" : "";
   }
 
-  /** Those of the systems that read a model, on these backends: each opens when it is asked to. */
+  /** The systems on these backends: each opens a model when it is asked to, or says why it does not. */
   on(model, systems, backends) {
-    const readers = systems.filter((system) => this.#given(system, model));
-    return readers.flatMap((system) => backends.map((backend) => ({
+    return systems.flatMap((system) => backends.map((backend) => ({
       backend: `${system} ${backend}`, prepared: () => this.#prepared(system, backend, this.#models[model]),
     })));
   }
 
   async #prepared(system, backend, model) {
+    const refused = this.#refused(system, model);
+    if (refused) throw new Error(refused);
     const remote = new this.#Remote(system);
     try {
       await remote.call("start", { threads: backend === "wasm" ? this.threads : 1, backend });

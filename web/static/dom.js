@@ -29,6 +29,7 @@ export function table(caption, columns, rows) {
   const head = el("tr", {}, columns.map((text) => el("th", { scope: "col", text })));
   const body = rows.map((cells) => el("tr", {}, cells.map((cell, at) => {
     const made = el(at ? "td" : "th", at ? {} : { scope: "row" });
+    if (at === cells.length - 1 && cells.length < columns.length) made.colSpan = columns.length - at;
     made.append(cell);
     return made;
   })));

@@ -112,7 +112,7 @@ async def choose(graph: Graph, host: Host, order: Sequence[str], options: LoadOp
 
 async def _in_parts(graph: StagedGraph, host: Host, order: Sequence[str], options: LoadOptions) -> Selection:
     """A staged graph, each of its parts on the backend that suits it; later parts are compiled by runs."""
-    options = replace(options, plan_entry=None)
+    options = replace(options, plan_entry=None, neighbour=None)
 
     async def build(part: Graph) -> Executor:
         found = await choose(part, host, order, options)
@@ -168,7 +168,7 @@ async def _divide(
     graph: Graph, host: Host, name: str, other: str, error: UnsupportedOpError, options: LoadOptions
 ) -> Selection:
     """The graph on two backends: `other` runs what `name` refused. Costs a copy at every cut."""
-    options = replace(options, plan_entry=None)  # an entry is for a whole model
+    options = replace(options, plan_entry=None, neighbour=None)  # both are for whole models
     parts: list[tuple[Piece, Executor]] = []
     try:
         for piece in cut(graph, error.nodes):
