@@ -6,7 +6,7 @@ import { el, milliseconds, short, svg, table } from "./dom.js";
 const BAR = 16;
 const GAP = 5;
 const HEAD = 24;
-const LETTER = 7.5; // pixels, the broadest on average
+const LETTER = 8.2; // pixels, the broadest on average
 const COLOURS = 7; // of the style sheet
 
 const named = (model) => model.replaceAll("_", " ");
