@@ -139,7 +139,7 @@ def test_a_film_plays_and_every_frame_is_searched(demo: Demo) -> None:
     film = page.page.evaluate(FILM)
     for name, type in (("film.webm", "video/webm"), ("film.webm", "")):  # systems do not know every type
         page.drop(name, type, film)
-        page.wait_for("frames", lambda: page.count > count + 8 and page.result["source"] == "video")
+        page.wait_for("frames", lambda before=count: page.count > before + 8 and page.result["source"] == "video")
         count = page.count
     assert page.page.evaluate("document.getElementById('video').paused") is False
     assert page.error is None
