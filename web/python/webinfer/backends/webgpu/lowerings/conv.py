@@ -20,6 +20,8 @@ from webinfer.graph.ir import Node, Value
 from webinfer.ops.conv import Conv2dAttrs, ConvTranspose2dAttrs
 from webinfer.ops.strides import StridedCopy
 
+ROWS_FILLED = 1 << 15  # invocations that fill a large device
+
 
 def image_params(x: Value, y: Value, a: Conv2dAttrs | ConvTranspose2dAttrs) -> tuple[Param, ...]:
     """Parameters of a window over an image: sizes of x and y, strides, dilations, leading pads."""
@@ -57,6 +59,10 @@ def _conv2d(node: Node, target: Target) -> list[Dispatch]:
     variant = choose(node, target)
     if variant in TILES or variant in GEMVS:
         return _conv2d_shared(node, variant, target)
+    if variant in ("", "any", "image", "dot") or variant.startswith("vec4"):
+        quads = _row_quads(node, target)
+        if quads:
+            return _conv2d_rows(node, quads, target)
     special = {"": _conv2d_any, "any": _conv2d_any, "image": _conv2d_image, "dot": _conv2d_dot}
     return special[variant](node, target) if variant in special else _conv2d_quads(node, variant, target)
 
@@ -106,6 +112,38 @@ def _conv2d_shared(node: Node, variant: str, target: Target) -> list[Dispatch]:
         return gemv_product(node, p, p.w, shape, GEMVS[variant], windows, target)
     weights = conv_columns(p.w, (co, kh, kw, ci), 1, target)
     return tiled_product(node, p, weights, shape, TILES[variant], windows, target)
+
+
+def _row_quads(node: Node, target: Target) -> int:
+    """Quads of output channels that an invocation of conv2d_rows computes; 0 where other kernels are better."""
+    a, (co, kh, _, _) = node.attrs, node.required_input(1).type.shape
+    n, oh, ow, _ = node.output.type.shape
+    if a.groups != 1 or a.stride[0] != 1 or a.dilation[0] != 1 or kh < 3 or co > 8:
+        return 0
+    return -(-co // 4) if not target.software and n * -(-oh // 4) * ow >= ROWS_FILLED else 0
+
+
+def _conv2d_rows(node: Node, quads: int, target: Target) -> list[Dispatch]:
+    """conv2d_rows: high windows, few output channels, many pixels."""
+    x, y, a = node.required_input(0), node.output, node.attrs
+    co, kh, kw, ci = node.required_input(1).type.shape
+    n, oh, ow, _ = y.type.shape
+    p = product(node, target)
+    inner = 1 if ci % 4 else 4
+    place, after = destination(y, target, single=bool(co % 4))
+    variables = p.variables | {
+        "co_quads": co % 4 == 0, "workgroup": WORKGROUP, "inner": inner, "quads": quads, "kh": kh, "kw": kw,
+    }  # fmt: skip
+    params = (
+        *u32(pixels=n * oh * ow, images=n, depth=ci // inner, co4=-(-co // 4), co=co, ih=x.type.shape[1]),
+        *u32(iw=x.type.shape[2], oh=oh, ow=ow, stride_w=a.stride[1], dilation_w=a.dilation[1]),
+        *i32(pad_top=a.pads[0], pad_left=a.pads[2]),
+        *p.params,
+    )
+    bindings = (read("x", x), read("w", conv_columns(p.w, (co, kh, kw, ci), 1, target)), *p.bindings, place)
+    groups = groups_for(n * -(-oh // 4) * ow, target)
+    main = Dispatch("conv2d_rows", variables, bindings, params, groups, f"{4 * quads} channels of 4 rows")
+    return [*p.before, main, *after]
 
 
 def _conv2d_image(node: Node, target: Target) -> list[Dispatch]:
