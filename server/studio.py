@@ -43,6 +43,7 @@ class Demo:
     sample_says: str
     sample: str = ""  # in the site's manifest, or in a package that is fetched when it is asked for; "" of texts
     close: float | None = None  # its card shows what was found from close by, with so many times its size beside it
+    parts: tuple[str, ...] = ()  # of what was found, by which its card looks from closer than by the whole
     texts: tuple[str, ...] = ()  # that a page of texts opens with: one, and those that it is compared with
     models: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
@@ -103,7 +104,7 @@ def _rows(file: Path, name: str) -> Sequence[dict[str, Any]]:
 
 def _demo(row: dict[str, Any]) -> Demo:
     options = tuple(_made(Option, one) for one in row.get("options", ()))
-    lists = {name: tuple(row.get(name, ())) for name in ("inputs", "models", "also", "texts")}
+    lists = {name: tuple(row.get(name, ())) for name in ("inputs", "models", "also", "parts", "texts")}
     demo = _made(Demo, {**row, **lists, "options": options})
     if unknown := set(demo.inputs) - INPUTS:
         raise StudioError(f"{demo.slug!r} takes {', '.join(unknown)}; inputs are {', '.join(sorted(INPUTS))}")

@@ -10,14 +10,16 @@ const recorded = await fetch(root.dataset.recorded).then((answer) => answer.json
 const drawers = new Map(); // URL -> promise of a module
 const DIMMED = "rgb(0 0 0 / 45%)"; // over pictures with skeletons and meshes, which are thin
 const HEADROOM = 0.2; // of a card, above a person who is too tall for it
-const PARTS = ["face", "left_hand", "right_hand"]; // of a person, by which its card looks closer than by the body
 
 /**
  * The part of a picture, as wide by its height as `aspect`, around all boxes of what was found and `margin` of their
- * size beside them; it never reaches out of the picture.
+ * size beside them, or around those of its `parts`; it never reaches out of the picture.
  */
-function around(found, margin, picture, aspect) {
-  const boxes = found.flatMap((one) => (PARTS.some((name) => one[name]) ? PARTS.map((name) => one[name]?.box).filter(Boolean) : [one.box]));
+function around(found, parts, margin, picture, aspect) {
+  const boxes = found.flatMap((one) => {
+    const closer = parts.map((name) => one[name]?.box).filter(Boolean);
+    return closer.length ? closer : [one.box];
+  });
   const [left, top] = ["left", "top"].map((side) => Math.max(0, Math.min(...boxes.map((box) => box[side]))));
   const right = Math.min(picture.width, Math.max(...boxes.map((box) => box.left + box.width)));
   const low = Math.min(picture.height, Math.max(...boxes.map((box) => box.top + box.height)));
@@ -41,7 +43,7 @@ async function draw(card) {
   const canvas = card.querySelector("canvas");
   const picture = image ?? { width: canvas.clientWidth, height: canvas.clientHeight };
   const close = "close" in card.dataset;
-  const region = close && around(found, Number(card.dataset.close), picture, canvas.clientWidth / canvas.clientHeight);
+  const region = close && around(found, card.dataset.parts.split(" "), Number(card.dataset.close), picture, canvas.clientWidth / canvas.clientHeight);
   const view = viewOn(canvas, picture, close ? { medium, region } : { medium, cover: true });
   if (close) drawWhole(view, medium);
   const shape = JSON.parse(schema);

@@ -55,8 +55,8 @@ EXTENTS: dict[str, Extent] = {
     **dict.fromkeys(
         (
             "conv2d_1x1_4x8", "conv2d_1x1_packed_4x4", "conv2d_1x1_packed_gemv", "conv2d_1x1_packed_split_k",
-            "conv2d_1x1_vec4", "conv2d_gemv", "conv2d_rows", "conv2d_split_k", "conv2d_tiled", "conv2d_vec4", "conv_transpose2d_rows",
-            "depthwise_pointwise", "matmul_packed",
+            "conv2d_1x1_vec4", "conv2d_gemv", "conv2d_rows", "conv2d_split_k", "conv2d_tiled", "conv2d_vec4",
+            "conv_transpose2d_rows", "depthwise_pointwise", "matmul_packed",
         ),
         _pixels,
     ),
