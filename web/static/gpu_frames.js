@@ -12,7 +12,7 @@ const kindOf = (frame) => `${frame.format} ${frame.codedWidth}x${frame.codedHeig
 
 export class FrameStore {
   #device;
-  #ways = new Map(); // kind -> "external", "memory", or "" while it is found out
+  #ways = new Map(); // kind -> promise of "external" or "memory"
   #brought = new Map(); // frame -> {texture, ready}
   #spare = []; // textures of closed frames
   #bytes = [];
@@ -35,37 +35,33 @@ export class FrameStore {
 
   /**
    * Brings a frame to a texture where that is the sooner way; what cannot be brought is left as it is.
-   * `time(frame)` takes a frame through a pass, as it is or as its texture, until the GPU is done; where it is null
-   * nothing can be timed yet. The owner closes the frame when all that reads it has been submitted.
+   * `time(frame)` takes a frame through a pass, as it is or as its texture, until a result of it is read; where it is
+   * null nothing can be timed yet. Frames wait while their kind is timed: what else runs would blur it.
+   * The owner closes the frame when all that reads it has been submitted.
    */
   async bring(frame, time) {
     if (this.#device.software || !this.#copyable(frame)) return;
     const kind = kindOf(frame);
-    if (!this.#ways.has(kind) && time) {
-      this.#ways.set(kind, "");
-      this.#compare(frame.clone(), kind, time).catch(() => this.#ways.set(kind, "external"));
+    if (!this.#ways.has(kind)) {
+      if (!time) return;
+      this.#ways.set(kind, this.#sooner(frame, time).catch(() => "external"));
     }
-    if (this.#ways.get(kind) === "memory") await this.#copied(frame);
+    if ((await this.#ways.get(kind)) === "memory") await this.#copied(frame);
   }
 
-  /** Times both ways on a frame of its own. */
-  async #compare(frame, kind, time) {
+  /** The way by which a result of this frame is there sooner. */
+  async #sooner(frame, time) {
     let [imported, copied] = [Infinity, Infinity];
-    try {
-      for (let n = 0; n < PROBES; n++) {
-        const begin = performance.now();
-        await time(frame).then(() => (imported = Math.min(imported, performance.now() - begin)), () => {});
-        const between = performance.now();
-        await this.#copied(frame);
-        await time(frame);
-        copied = Math.min(copied, performance.now() - between);
-        this.#drop(frame);
-      }
-    } finally {
+    for (let n = 0; n < PROBES; n++) {
+      const begin = performance.now();
+      await time(frame).then(() => (imported = Math.min(imported, performance.now() - begin)), () => {});
+      const between = performance.now();
+      await this.#copied(frame);
+      await time(frame);
+      copied = Math.min(copied, performance.now() - between);
       this.#drop(frame);
-      frame.close();
     }
-    this.#ways.set(kind, copied < imported ? "memory" : "external");
+    return copied < imported ? "memory" : "external";
   }
 
   async #copied(frame) {
@@ -77,9 +73,9 @@ export class FrameStore {
     entry.coming = this.#copy(frame, entry);
     try {
       await entry.coming;
-    } catch (error) {
-      this.#brought.delete(frame); // it goes as it is
-      this.#ways.set(kindOf(frame), "external");
+    } catch {
+      this.#brought.delete(frame); // it goes as it is, and so do those that follow
+      this.#ways.set(kindOf(frame), Promise.resolve("external"));
     }
   }
 

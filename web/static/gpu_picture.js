@@ -3,9 +3,12 @@
 
 import { FrameStore } from "./gpu_frames.js";
 import { withBytes } from "./gpu_program.js";
+import { settled } from "./gpu_wait.js";
 
 const FILMS = ["VideoFrame", "HTMLVideoElement"];
 const STILLS = ["ImageBitmap", "HTMLImageElement", "HTMLCanvasElement", "OffscreenCanvas"];
+
+const READ = 12; // bytes of a result that is only timed: those of a pixel
 
 let framesLost = false; // a device was lost after frames were imported: later ones get none
 
@@ -43,20 +46,22 @@ export class Pictures {
     await this.frames.bring(source, ready ? (frame) => this.timed(frame) : null);
   }
 
-  /** Takes a frame through the pass of the last picture, until the GPU is done. */
+  /** Takes a frame through the pass of the last picture, until something of the result is read. */
   async timed(frame) {
     const { gpu } = this.device;
     const { bytes, size, groups } = this.last;
-    const buffer = gpu.createBuffer({ size, usage: GPUBufferUsage.STORAGE });
+    const { COPY_DST, COPY_SRC, MAP_READ, STORAGE } = GPUBufferUsage;
+    const [made, read] = [[size, STORAGE | COPY_SRC], [READ, COPY_DST | MAP_READ]].map(([size, usage]) => gpu.createBuffer({ size, usage }));
     const picture = this.open(frame, bytes, size, groups);
     try {
       const encoder = gpu.createCommandEncoder();
-      picture.encode(encoder, buffer);
+      picture.encode(encoder, made);
+      encoder.copyBufferToBuffer(made, 0, read, 0, READ);
       gpu.queue.submit([encoder.finish()]);
-      await gpu.queue.onSubmittedWorkDone();
+      await settled(gpu.queue, read.mapAsync(GPUMapMode.READ));
     } finally {
       picture.close();
-      buffer.destroy();
+      for (const buffer of [made, read]) buffer.destroy();
     }
   }
 

@@ -174,8 +174,8 @@ export class Program {
       device.raiseUncaptured();
       throw error;
     }
-    device.raiseUncaptured();
     try {
+      device.raiseUncaptured();
       show(new Uint8Array(staging.getMappedRange()));
     } finally {
       staging.unmap();

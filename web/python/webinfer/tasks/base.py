@@ -158,12 +158,12 @@ class PictureTask(Task[Found]):
     def straight(self, value: bool) -> None:
         self._feeder.straight = value
 
-    def read(self, image: Any) -> Any:
+    async def read(self, image: Any) -> Any:
         """The image as it is run on, for who runs on several of its parts: it is read once.
 
         Raises:  InputError if it is none or has no pixels
         """
-        return self._feeder.read(image, self.spec)
+        return await self._feeder.read(image, self.spec)
 
     def more_inputs(self, crop: Crop) -> Mapping[str, Any]:
         """The model's inputs besides the picture, for a crop of it."""

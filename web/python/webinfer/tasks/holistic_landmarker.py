@@ -171,7 +171,7 @@ class HolisticLandmarker(Task[PersonLandmarks]):
     async def _person(self, image: Any, look: Any) -> list[PersonLandmarks]:
         clock = self.session.host.now_ms
         start, before, self._before = clock(), self._before, {}
-        picture = self._pose.read(image)
+        picture = await self._pose.read(image)
         found = await look(picture)
         prepare_ms = self._pose.times["prepare_ms"]
         people = [await self._whole(picture, pose, before) for pose in found]

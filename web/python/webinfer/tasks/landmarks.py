@@ -279,7 +279,7 @@ class LandmarkTask(PictureTask[Found]):
 
     async def run(self, image: Any, region: Region | None = None) -> list[Found]:
         """As `detect`; in a region of the image the detector is not asked."""
-        picture = self.read(image)
+        picture = await self.read(image)
         regions, detector_ms = ([region], 0.0) if region else await self._searched(picture)
         each = await self._landmarks(picture, regions[: self.most])
         self.times["infer_ms"] += detector_ms
@@ -299,7 +299,7 @@ class LandmarkTask(PictureTask[Found]):
 
         A thing is followed without the detector while it is there. Its landmarks are smooth, if the task makes them so.
         """
-        picture, now = self.read(frame), self.session.host.now_ms() if time_ms is None else time_ms
+        picture, now = await self.read(frame), self.session.host.now_ms() if time_ms is None else time_ms
         tracked, detector_ms = self._tracked[: self.most], 0.0
         known = partial(self._landmarks, picture, [region for region, _ in tracked])
         if len(tracked) < self.most:

@@ -12,7 +12,7 @@ from typing import Any
 
 from webinfer.backends.base import Executor, InPlace
 from webinfer.dtypes import DType
-from webinfer.host.gpu import GpuTensor
+from webinfer.host.gpu import GpuPictures, GpuTensor
 from webinfer.session.session import Session
 from webinfer.tasks.crop import Crop, InputSpec, Region
 from webinfer.tasks.gpu_image import gpu_pictures, place_image
@@ -50,12 +50,12 @@ class PictureFeeder:
             await feeder._memory()
         return feeder
 
-    def read(self, image: Any, spec: InputSpec) -> Any:
+    async def read(self, image: Any, spec: InputSpec) -> Any:
         """The image itself where it goes to the GPU as it is, else its pixels: for who runs on several parts of it.
 
         Raises:  InputError if `image` is none or has no pixels
         """
-        pictures = gpu_pictures(self._session, spec.border) if self.straight else None
+        pictures = await self._bring(image, spec)
         straight = pictures is not None and pictures.size(image) is not None
         return image if straight else read_image(image, self._session.host)
 
@@ -134,10 +134,12 @@ class PictureFeeder:
             self._workspace = Workspace(await self._session.host.kernels())
         return self._workspace
 
-    async def _bring(self, image: Any, spec: InputSpec) -> None:
+    async def _bring(self, image: Any, spec: InputSpec) -> GpuPictures | None:
+        """What takes the image to the GPU, if anything does; a video frame is brought there if that is sooner."""
         pictures = gpu_pictures(self._session, spec.border) if self.straight else None
         if pictures is not None:
             await pictures.bring(image)
+        return pictures
 
     def _on_gpu(self, image: Any, region: Region | None, spec: InputSpec) -> tuple[GpuTensor, Crop] | None:
         """The model's input, made on the GPU in the run's own submit; None where that way is closed."""
