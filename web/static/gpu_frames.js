@@ -1,18 +1,18 @@
 // Video frames whose pixels lie in memory, brought to textures. To import such a frame, a browser uploads it by way of
 // another of its parts; copied and written here it can be there in a fifth of the time. Where frames lie is nothing that
-// a page is told: both ways are timed, once for each kind of frame, and the sooner one is taken.
+// a page is told: both ways are timed on the first frames of each kind, and the sooner one is taken.
 
-const PROBES = 5; // of each way, in turns
+const PROBES = 3; // frames for each way, in turns: a browser may keep what it made of a frame that it has imported before
 const KEPT = 6; // frames that are brought and not yet closed by their owner: more than a task has under way
 const PACKED = { BGRA: "bgra8unorm", BGRX: "bgra8unorm", RGBA: "rgba8unorm", RGBX: "rgba8unorm" };
 const { COPY_DST, RENDER_ATTACHMENT, TEXTURE_BINDING } = globalThis.GPUTextureUsage ?? {};
 
 const isClosed = (frame) => frame.codedWidth === 0;
-const kindOf = (frame) => `${frame.format} ${frame.codedWidth}x${frame.codedHeight}`;
 
 export class FrameStore {
   #device;
-  #ways = new Map(); // kind -> promise of "external" or "memory"
+  #kinds = new Map(); // kind -> {imported, copied: ms of each probe, way: "", "external" or "memory", timing: a promise}
+  #timed = new WeakSet(); // frames that were
   #brought = new Map(); // frame -> {texture, ready}
   #spare = []; // textures of closed frames
   #bytes = [];
@@ -41,27 +41,31 @@ export class FrameStore {
    */
   async bring(frame, time) {
     if (this.#device.software || !this.#copyable(frame)) return;
-    const kind = kindOf(frame);
-    if (!this.#ways.has(kind)) {
-      if (!time) return;
-      this.#ways.set(kind, this.#sooner(frame, time).catch(() => "external"));
-    }
-    if ((await this.#ways.get(kind)) === "memory") await this.#copied(frame);
+    const kind = this.#kind(frame);
+    while (kind.timing) await kind.timing;
+    if (!kind.way && time && !this.#timed.has(frame)) await (kind.timing = this.#probe(frame, kind, time).finally(() => (kind.timing = null)));
+    if (kind.way === "memory") await this.#copied(frame);
   }
 
-  /** The way by which a result of this frame is there sooner. */
-  async #sooner(frame, time) {
-    let [imported, copied] = [Infinity, Infinity];
-    for (let n = 0; n < PROBES; n++) {
-      const begin = performance.now();
-      await time(frame).then(() => (imported = Math.min(imported, performance.now() - begin)), () => {});
-      const between = performance.now();
+  #kind(frame) {
+    const name = `${frame.format} ${frame.codedWidth}x${frame.codedHeight}`;
+    if (!this.#kinds.has(name)) this.#kinds.set(name, { imported: [], copied: [], way: "", timing: null });
+    return this.#kinds.get(name);
+  }
+
+  /** Times the way of which less is known, and chooses when enough is known of both. */
+  async #probe(frame, kind, time) {
+    this.#timed.add(frame);
+    const { imported, copied } = kind;
+    const begin = performance.now();
+    const spent = () => performance.now() - begin;
+    if (imported.length <= copied.length) {
+      await time(frame).then(() => imported.push(spent()), () => imported.push(Infinity));
+    } else {
       await this.#copied(frame);
-      await time(frame);
-      copied = Math.min(copied, performance.now() - between);
-      this.#drop(frame);
+      await time(frame).then(() => copied.push(spent()), () => copied.push(Infinity));
     }
-    return copied < imported ? "memory" : "external";
+    if (!kind.way && copied.length === PROBES) kind.way = Math.min(...copied) < Math.min(...imported) ? "memory" : "external";
   }
 
   async #copied(frame) {
@@ -75,7 +79,7 @@ export class FrameStore {
       await entry.coming;
     } catch {
       this.#brought.delete(frame); // it goes as it is, and so do those that follow
-      this.#ways.set(kindOf(frame), Promise.resolve("external"));
+      this.#kind(frame).way = "external";
     }
   }
 
