@@ -2,10 +2,11 @@
 // another of its parts; copied and written here it can be there in a fifth of the time. Where frames lie is nothing that
 // a page is told: both ways are timed on the first frames of each kind, and the sooner one is taken.
 
+import { TexturePool } from "./gpu_textures.js";
+
 const PROBES = 3; // frames for each way, in turns: a browser may keep what it made of a frame that it has imported before
 const KEPT = 6; // frames that are brought and not yet closed by their owner: more than a task has under way
 const PACKED = { BGRA: "bgra8unorm", BGRX: "bgra8unorm", RGBA: "rgba8unorm", RGBX: "rgba8unorm" };
-const { COPY_DST, RENDER_ATTACHMENT, TEXTURE_BINDING } = globalThis.GPUTextureUsage ?? {};
 
 const isClosed = (frame) => frame.codedWidth === 0;
 
@@ -14,12 +15,13 @@ export class FrameStore {
   #kinds = new Map(); // kind -> {imported, copied: ms of each probe, way: "", "external" or "memory", timing: a promise}
   #timed = new WeakSet(); // frames that were
   #brought = new Map(); // frame -> {texture, ready}
-  #spare = []; // textures of closed frames
-  #bytes = [];
+  #textures;
+  #bytes = []; // buffers that are not being copied to
 
   /** `device` is one of gpu_device.js. */
   constructor(device) {
     this.#device = device;
+    this.#textures = new TexturePool(device.gpu);
   }
 
   /** The texture of a frame that was brought, or undefined. */
@@ -88,32 +90,21 @@ export class FrameStore {
     const options = PACKED[frame.format] ? {} : { format: "RGBA", colorSpace: "srgb" };
     const { width, height } = frame.visibleRect;
     const size = frame.allocationSize(options);
-    const at = this.#bytes.findIndex((bytes) => bytes.length === size);
-    const bytes = at < 0 ? new Uint8Array(size) : this.#bytes.splice(at, 1)[0];
+    const spare = this.#bytes.pop();
+    const bytes = spare?.length === size ? spare : new Uint8Array(size);
     const [{ offset, stride }] = await frame.copyTo(bytes, options);
-    entry.texture = this.#taken(width, height, format);
+    entry.texture = this.#textures.take(width, height, format);
     this.#device.gpu.queue.writeTexture({ texture: entry.texture }, bytes, { offset, bytesPerRow: stride }, [width, height]);
-    this.#bytes = [...this.#bytes.filter((other) => other.length === size).slice(0, 1), bytes];
+    this.#bytes.push(bytes);
     entry.ready = true;
   }
 
-  #taken(width, height, format) {
-    const at = this.#spare.findIndex((t) => t.width === width && t.height === height && t.format === format);
-    if (at >= 0) return this.#spare.splice(at, 1)[0]; // a later copy into it comes behind what was submitted
-    for (const other of this.#spare.splice(0)) other.destroy();
-    return this.#device.gpu.createTexture({ size: [width, height], format, usage: COPY_DST | RENDER_ATTACHMENT | TEXTURE_BINDING });
-  }
-
-  /** Takes back the textures of frames that are closed, and of the oldest, if too many are not. */
+  /** Takes back the textures of frames that are closed; of too many others the oldest are forgotten: runs may read them. */
   #sweep() {
-    for (const frame of [...this.#brought.keys()]) {
-      if (isClosed(frame) || this.#brought.size >= KEPT) this.#drop(frame);
+    for (const [frame, { texture, ready }] of [...this.#brought]) {
+      if (!isClosed(frame) && this.#brought.size < KEPT) continue;
+      this.#brought.delete(frame);
+      if (ready && isClosed(frame)) this.#textures.give(texture);
     }
-  }
-
-  #drop(frame) {
-    const { texture, ready } = this.#brought.get(frame) ?? {};
-    this.#brought.delete(frame);
-    if (ready) this.#spare.push(texture);
   }
 }

@@ -3,6 +3,7 @@
 
 import { FrameStore } from "./gpu_frames.js";
 import { withBytes } from "./gpu_program.js";
+import { TexturePool } from "./gpu_textures.js";
 import { settled } from "./gpu_wait.js";
 
 const FILMS = ["VideoFrame", "HTMLVideoElement"];
@@ -32,7 +33,7 @@ export class Pictures {
     this.device = device;
     this.specs = JSON.parse(specs);
     this.ways = new Map(); // way -> {pipeline, layout, refusal}
-    this.spare = []; // textures that no submit to come needs
+    this.textures = new TexturePool(device.gpu);
     this.uniform = null;
     this.watched = false; // whether frames were imported
     this.refused = new Map(); // class -> why the browser did not read one
@@ -78,11 +79,16 @@ export class Pictures {
     return this.ways.get(name);
   }
 
+  /** The texture that a video frame was brought to, if it was, and the way of a picture. */
+  route(source) {
+    const brought = this.frames.texture(source);
+    return { brought, name: brought ? "texture" : wayOf(source.constructor?.name) };
+  }
+
   /** "" and the picture's `width` and `height` if `take` can take it, else why not. */
   look(source) {
     const kind = source.constructor?.name;
-    const brought = this.frames.texture(source);
-    const name = brought ? "texture" : wayOf(kind);
+    const { brought, name } = this.route(source);
     if (!name) return `no texture is made of a ${kind}`;
     if (this.refused.has(kind) && !brought) return this.refused.get(kind);
     if (name === "external" && framesLost) return "a device was lost that imported video frames";
@@ -115,8 +121,7 @@ export class Pictures {
 
   /** As `take`, with what it has made of its arguments. */
   open(source, bytes, size, groups) {
-    const brought = this.frames.texture(source);
-    const name = brought ? "texture" : wayOf(source.constructor?.name);
+    const { brought, name } = this.route(source);
     const picture = brought ? { resource: brought.createView(), close() {} } : name === "external" ? this.import(source) : this.copy(source);
     return { maker: this, name, size, way: this.way(name), bytes, groups, ...picture, encode: this.encode };
   }
@@ -138,11 +143,7 @@ export class Pictures {
   copy(source) {
     const { gpu } = this.device;
     const [width, height] = sizeOf(source);
-    let at = this.spare.findIndex((texture) => texture.width === width && texture.height === height);
-    const { COPY_DST, RENDER_ATTACHMENT, TEXTURE_BINDING } = GPUTextureUsage;
-    const usage = COPY_DST | RENDER_ATTACHMENT | TEXTURE_BINDING;
-    for (const other of at < 0 ? this.spare.splice(0) : []) other.destroy(); // pictures of another size
-    const texture = at < 0 ? gpu.createTexture({ size: [width, height], format: "rgba8unorm", usage }) : this.spare.splice(at, 1)[0];
+    const texture = this.textures.take(width, height, "rgba8unorm");
     try {
       gpu.queue.copyExternalImageToTexture({ source }, { texture }, [width, height]);
     } catch (error) {
@@ -151,7 +152,7 @@ export class Pictures {
     }
     let open = true;
     const close = () => {
-      if (open) this.spare.push(texture); // a later copy into it comes behind what was submitted
+      if (open) this.textures.give(texture);
       open = false;
     };
     return { resource: texture.createView(), close };

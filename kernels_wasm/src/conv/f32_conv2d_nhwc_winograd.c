@@ -13,21 +13,9 @@
 // tile with such sums is computed from its windows.
 // Units: `count` parts of the blocks.
 // Source: Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, 2015.
-#if defined(__wasm_relaxed_simd__)
-#define MR 6
-#else
-#define MR 4
-#endif
-#define NR 8
-#include "simd.h"
-#if !SIMD  // no plan for this build takes the kernel: short code
-#undef UNROLL
-#define UNROLL NO_UNROLL
-#endif
-#include "conv2d_panel.h"
-#include "winograd.h"
+#include "winograd_panel.h"
 
-enum { SIDE = WINOGRAD_SIDE, POINTS = WINOGRAD_POINTS, OUT = WINOGRAD_OUT, TILES = WINOGRAD_TILES };
+enum { POINTS = WINOGRAD_POINTS, TILES = WINOGRAD_TILES };
 _Static_assert(TILES % MR == 0, "a block is whole tiles of the product");
 _Static_assert(SIDE * SIDE == POINTS, "a product for each transformed input");
 
@@ -116,17 +104,8 @@ static void run_block(const Conv *c, const float *turned, float *v, int32_t firs
       turn_tile(c, from, iy, ix, v + t * c->ci, 0);
     }
   }
-  for (int32_t panel = 0; panel * NR < c->co; panel++) {
-    for (int32_t point = 0; point < POINTS; point++, turned += c->ci * NR) {
-      for (int32_t t = 0; t < count; t += MR) {
-        const float *a[MR];
-        v4f acc[MR][NV];
-        UNROLL for (int r = 0; r < MR; r++) a[r] = v + (point * TILES + (t + r < count ? t + r : t)) * c->ci;
-        EACH_SUM(acc[r][j] = v4f_splat(0.0f));
-        multiply(acc, a, turned, c->ci);
-        EACH_SUM(v4f_store(m + (point * TILES + t + r) * NR + 4 * j, acc[r][j]));
-      }
-    }
+  for (int32_t panel = 0; panel * NR < c->co; panel++, turned += POINTS * c->ci * NR) {
+    multiply_points(turned, v, m, POINTS, TILES, count, c->ci);
     for (int32_t t = 0; t < count; t++) end_tile(c, m + t * NR, places[t], panel);
   }
 }

@@ -13,21 +13,9 @@
 // A tile with sums that are not finite is computed from its windows, as in f32_conv2d_nhwc_winograd.c.
 // Units: `parts` parts of the blocks.
 // Source: Winograd, Arithmetic Complexity of Computations, 1980.
-#if defined(__wasm_relaxed_simd__)
-#define MR 6
-#else
-#define MR 4
-#endif
-#define NR 8
-#include "simd.h"
-#if !SIMD  // no plan for this build takes the kernel: short code
-#undef UNROLL
-#define UNROLL NO_UNROLL
-#endif
-#include "conv2d_panel.h"
-#include "winograd.h"
+#include "winograd_panel.h"
 
-enum { SIDE = WINOGRAD_SIDE, OUT = WINOGRAD_OUT, TILES = WINOGRAD_LINE_TILES };
+enum { TILES = WINOGRAD_LINE_TILES };
 _Static_assert(TILES % MR == 0, "a block is whole tiles of the product");
 
 // All channels of the tile whose first window begins at (iy, ix) of the image, to v[SIDE][TILES][ci].
@@ -93,17 +81,8 @@ static void run_block(const Conv *c, const float *turned, float *v, int32_t firs
     turn_tile(c, c->x + image * c->ih * c->iw * c->ci, places[t].oy - c->pad_top, places[t].ox - c->pad_left,
               v + t * c->ci);
   }
-  for (int32_t panel = 0; panel * NR < c->co; panel++) {
-    for (int32_t point = 0; point < SIDE; point++, turned += c->ci * NR) {
-      for (int32_t t = 0; t < count; t += MR) {
-        const float *a[MR];
-        v4f acc[MR][NV];
-        UNROLL for (int r = 0; r < MR; r++) a[r] = v + (point * TILES + (t + r < count ? t + r : t)) * c->ci;
-        EACH_SUM(acc[r][j] = v4f_splat(0.0f));
-        multiply(acc, a, turned, c->ci);
-        EACH_SUM(v4f_store(m + (point * TILES + t + r) * NR + 4 * j, acc[r][j]));
-      }
-    }
+  for (int32_t panel = 0; panel * NR < c->co; panel++, turned += SIDE * c->ci * NR) {
+    multiply_points(turned, v, m, SIDE, TILES, count, c->ci);
     for (int32_t t = 0; t < count; t++) end_tile(c, m + t * NR, places[t], panel);
   }
 }

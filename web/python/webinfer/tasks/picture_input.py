@@ -66,8 +66,7 @@ class PictureFeeder:
         """
         clock = self._session.host.now_ms
         start = clock()
-        await self._bring(image, spec)
-        placed = self._on_gpu(image, region, spec)
+        placed = await self._on_gpu(image, region, spec)
         if placed is not None:
             tensor, crop = placed
             prepared = clock()
@@ -89,8 +88,7 @@ class PictureFeeder:
 
         Raises:  InputError if `image` is none or has no pixels; what `Session.run_on_gpu` raises
         """
-        await self._bring(image, spec)
-        placed = self._on_gpu(image, None, spec)
+        placed = await self._on_gpu(image, None, spec)
         if placed is None:
             picture, crop = self._read(image, None, spec)
             data = prepare_image(await self._memory(), picture, crop, **_numbers(spec), border=spec.border)
@@ -141,9 +139,9 @@ class PictureFeeder:
             await pictures.bring(image)
         return pictures
 
-    def _on_gpu(self, image: Any, region: Region | None, spec: InputSpec) -> tuple[GpuTensor, Crop] | None:
+    async def _on_gpu(self, image: Any, region: Region | None, spec: InputSpec) -> tuple[GpuTensor, Crop] | None:
         """The model's input, made on the GPU in the run's own submit; None where that way is closed."""
-        pictures = gpu_pictures(self._session, spec.border) if self.straight else None
+        pictures = await self._bring(image, spec)
         if pictures is None or (size := pictures.size(image)) is None:
             return None
         crop = spec.crop(region or Region.whole(*size))
