@@ -67,6 +67,7 @@ LOAD_STORE(v4us)
 // ---- splats
 INLINE v4f v4f_splat(float a) { return (v4f){a, a, a, a}; }
 INLINE v4i v4i_splat(int32_t a) { return (v4i){a, a, a, a}; }
+INLINE v8s v8s_splat(int16_t a) { return (v8s){a, a, a, a, a, a, a, a}; }
 INLINE v4f v4f_load_splat(const float *p) {
 #if SIMD
   return (v4f)wasm_v128_load32_splat(p);
@@ -142,6 +143,17 @@ INLINE v4i v4i_from_f32(v4f a) {
   return (v4i){i32_from_f32(a[0]), i32_from_f32(a[1]), i32_from_f32(a[2]), i32_from_f32(a[3])};
 #endif
 }
+
+// ---- round(a * b / 32768), halves upwards. Needs: a or b is above -32768
+#if SIMD
+INLINE v8s v8s_scaled(v8s a, v8s b) {
+#if defined(__wasm_relaxed_simd__)
+  return (v8s)wasm_i16x8_relaxed_q15mulr((v128_t)a, (v128_t)b);
+#else
+  return (v8s)wasm_i16x8_q15mulr_sat((v128_t)a, (v128_t)b);
+#endif
+}
+#endif
 
 // ---- sums and maxima across lanes
 INLINE float v4f_sum(v4f a) { return (a[0] + a[1]) + (a[2] + a[3]); }

@@ -15,6 +15,7 @@
 
 #if SIMD
 #define SCALED_FLOATS 2048  // read at a time: they stay in the first cache while their channels take turns
+#define SCALED_CHANNELS 32  // whose factors lie on the stack four times
 
 // 4 or 8 channels, from `channel` on, of neighbouring pixels: x * w + bias and the activation.
 INLINE void scale_columns(const float *x, const float *w, float *y, int32_t c, int32_t pixels, const Epilogue *e,
@@ -49,6 +50,29 @@ static void scale_pixels(const float *x, const float *w, float *y, int32_t c, in
       else scale_columns(from, weights, to, c, count, e, channel, 0, 1);
     }
   }
+}
+
+// The same for any number of channels up to SCALED_CHANNELS: four pixels are one of four times the channels. The last
+// four pixels may be computed twice. Needs: pixels >= 4
+static void scale_few_channels(const float *x, const float *w, float *y, int32_t c, int32_t pixels, const Epilogue *e) {
+  float weights[8 * SCALED_CHANNELS], slope[4 * SCALED_CHANNELS];
+  for (int32_t i = 0; i < 4 * c; i++) {
+    const int32_t channel = i % c, from = channel / 4 * 8 + channel % 4, to = i / 4 * 8 + i % 4;
+    weights[to] = w[from];
+    weights[to + 4] = w[from + 4];
+    slope[i] = e->act == ACTIVATION_PRELU ? e->slope[channel] : 0.0f;
+  }
+  Epilogue all = *e;
+  all.slope = slope;
+  scale_pixels(x, weights, y, 4 * c, pixels / 4, &all);
+  if (pixels % 4) scale_pixels(x + (pixels - 4) * c, weights, y + (pixels - 4) * c, 4 * c, 1, &all);
+}
+
+// One output row that has the pixels of its input.
+INLINE void scale_row(const float *x, const float *w, float *y, int32_t c, int32_t pixels, const Epilogue *e) {
+  if (c % 4) scale_few_channels(x, w, y, c, pixels, e);
+  else scale_pixels(x, w, y, c, pixels, e);
+  if (ends_stored(e)) activate_rows(y, 0, 1, pixels * c, e->act);
 }
 #endif
 
@@ -119,9 +143,9 @@ void f32_depthwise_nhwc(const float *restrict x, const float *restrict w, float 
   const Window window = {ih, iw, x_stride, oh, ow, kh, kw, sh, sw, dh, dw, pad_top, pad_left};
   const Epilogue e = {residual, residual_c, slope, act, lo, hi};
 #if SIMD
-  const int simple = !residual && (act == ACTIVATION_CLAMP || act == ACTIVATION_PRELU);
-  if (simple && kh * kw == 1 && oh == ih && ow == iw && c % 4 == 0 && x_stride == c && y_stride == c) {
-    scale_pixels(x + begin * ow * c, w, y + begin * ow * c, c, (end - begin) * ow, &e);
+  const int few = c % 4 == 0 || (c <= SCALED_CHANNELS && ow >= 4);
+  if (few && !residual && kh * kw == 1 && oh == ih && ow == iw && x_stride == c && y_stride == c) {
+    for (int32_t i = begin * ow * c; i < end * ow * c; i += ow * c) scale_row(x + i, w, y + i, c, ow, &e);
     return;
   }
 #endif

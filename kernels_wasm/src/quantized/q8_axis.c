@@ -1,6 +1,9 @@
 // Quantised sums and softmax along one axis, and functions of one byte.
 //
 //   lookup           y[i] = table[x[i]]: every function of one 8-bit tensor. Units: elements.
+//   two_lines        the same where the table is a line below `pivot` and another one from there on: with d = x - pivot,
+//                    y = clamp(round(d * 2^shift * (d < 0 ? low : high) / 32768) + zero, 0, 255), halves upwards.
+//                    The table ends what is no whole vector. Units: elements.
 //   reduce_sum       y = clamp(round(sum(x - x_zero) * scale), lo, hi) + y_zero, ties to even; a mean is a scaled sum.
 //                    Units: lines, outer * inner.
 //   softmax          table[d] = e^(beta * scale_x * -d) as float64 for a distance d below the largest element;
@@ -12,7 +15,31 @@
 #include "requantize.h"
 
 void b8_lookup(const uint8_t *x, uint8_t *y, const uint8_t *table, int32_t begin, int32_t end) {
-  for (int32_t i = begin; i < end; i++) y[i] = table[x[i]];
+  int32_t i = begin;
+  for (; i + 8 <= end; i += 8) {
+    UNROLL for (int32_t k = 0; k < 8; k++) y[i + k] = table[x[i + k]];
+  }
+  for (; i < end; i++) y[i] = table[x[i]];
+}
+
+void b8_two_lines(const uint8_t *x, uint8_t *y, const uint8_t *table, int32_t pivot, int32_t shift, int32_t low,
+                  int32_t high, int32_t zero, int32_t x_flip, int32_t y_flip, int32_t begin, int32_t end) {
+  int32_t i = begin;
+#if SIMD
+  const v16u in = (v16u)v8s_splat((int16_t)(x_flip * 0x101)), out = (v16u)v8s_splat((int16_t)(y_flip * 0x101));
+  const v8s start = v8s_splat((int16_t)pivot), to = v8s_splat((int16_t)zero);
+  const v8s rising = v8s_splat((int16_t)high), bend = rising ^ v8s_splat((int16_t)low);
+  for (; i + 16 <= end; i += 16) {
+    const v16u bytes = v16u_load(x + i) ^ in;
+    const v8s a = (v8s_widen_low_u(bytes) - start) << (int16_t)shift;
+    const v8s b = (v8s_widen_high_u(bytes) - start) << (int16_t)shift;
+    const v8s first = v8s_scaled(a, rising ^ ((a < 0) & bend)), second = v8s_scaled(b, rising ^ ((b < 0) & bend));
+    v16u_store(y + i, v16u_narrow(first + to, second + to) ^ out);
+  }
+#else
+  (void)pivot, (void)shift, (void)low, (void)high, (void)zero, (void)x_flip, (void)y_flip;
+#endif
+  b8_lookup(x, y, table, i, end);
 }
 
 // Up to eight neighbouring lines of r bytes, `inner` apart.

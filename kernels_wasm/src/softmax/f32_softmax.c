@@ -85,6 +85,17 @@ INLINE void short_rows(const float *x, float *y, int32_t r, int32_t rows, float 
   }
 }
 
+// Four rows of two neighbouring elements, as short_rows computes them: the power of the larger one is 1.
+INLINE void four_pairs(const float *x, float *y, float beta) {
+  const v4f a = v4f_load(x), b = v4f_load(x + 4), one = v4f_splat(1.0f);
+  const v4f first = __builtin_shufflevector(a, b, 0, 2, 4, 6), second = __builtin_shufflevector(a, b, 1, 3, 5, 7);
+  const v4f top = v4f_larger(v4f_larger(v4f_splat(-INFINITE), first), second), p = first - top, q = second - top;
+  const v4f e = v4f_exp((p + q) * beta), factor = 1.0f / (one + e), small = e * factor;
+  const v4f left = v4f_select(p == 0.0f, factor, small), right = v4f_select(q == 0.0f, factor, small);
+  v4f_store(y, __builtin_shufflevector(left, right, 0, 4, 1, 5));
+  v4f_store(y + 4, __builtin_shufflevector(left, right, 2, 6, 3, 7));
+}
+
 #define LINES(NAME, KIND, RESULTS)                                                                           \
   void NAME(const float *restrict x, float *restrict y, int32_t r, int32_t inner, float beta, int32_t begin, \
             int32_t end) {                                                                                   \
@@ -95,6 +106,8 @@ INLINE void short_rows(const float *x, float *y, int32_t r, int32_t rows, float 
       float *to = y + outer * (RESULTS) * inner + column;                                                    \
       if (inner > 1) {                                                                                       \
         four_lines(x + outer * r * inner + column, to, r, inner, n, beta, KIND);                             \
+      } else if ((KIND) == SOFTMAX && r == 2 && n == 4) {                                                    \
+        four_pairs(x + i * r, to, beta);                                                                     \
       } else if (r <= SHORT) {                                                                               \
         short_rows(x + i * r, to, r, n, beta, KIND);                                                         \
       } else {                                                                                               \

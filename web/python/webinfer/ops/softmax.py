@@ -47,6 +47,7 @@ def _cases(low: float, high: float) -> tuple[Case, ...]:
     return (
         case("rows", (3, 8), SoftmaxAttrs(1)),
         case("odd rows", (5, 21), SoftmaxAttrs(1)),
+        case("pairs", (1, 3, 7, 2), SoftmaxAttrs(3, 1.5), -9.0, 9.0),
         case("vector", (1001,), SoftmaxAttrs(0)),
         case("one element", (4, 1), SoftmaxAttrs(1)),
         case("first axis", (6, 5), SoftmaxAttrs(0)),

@@ -23,6 +23,7 @@ from webinfer.passes.fuse_curves import fuse_curves
 from webinfer.passes.fuse_layer_norm import fuse_layer_norm
 from webinfer.passes.fuse_residual import fuse_residual
 from webinfer.passes.join_rows import join_rows, join_suppressions
+from webinfer.passes.join_uniform import join_uniform
 from webinfer.passes.keep_integers import keep_integers
 from webinfer.passes.merge_dilation import merge_dilation
 from webinfer.passes.merge_moves import merge_moves
@@ -49,6 +50,7 @@ PIPELINE: tuple[Pass, ...] = (
     fold_affine,
     fold_scales,  # behind it: what stands alone still
     absorb_pads,
+    join_uniform,
     delay_upsampling,  # before residuals: a residual has the larger size
     fuse_residual,  # before activations: conv + bias, then residual, then activation
     fuse_channel_pad_add,

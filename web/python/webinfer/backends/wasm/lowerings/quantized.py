@@ -18,6 +18,7 @@ from webinfer.backends.wasm.lowerings.affine import EIGHT_BIT, byte_zero, flip_o
 from webinfer.backends.wasm.lowerings.cast import F32, compute_dtype, copy
 from webinfer.backends.wasm.lowerings.elementwise import binary, unary
 from webinfer.backends.wasm.lowerings.nest import broadcast_nest
+from webinfer.backends.wasm.lowerings.two_lines import two_lines
 from webinfer.codegen.lookup import lookup_table
 from webinfer.dtypes import DType
 from webinfer.errors import ShapeError, UnsupportedOpError
@@ -114,8 +115,11 @@ def _lookup(builder: Builder, node: Node, attrs: ops.UnaryAttrs) -> None:
         table = lookup_table(node.op.name, attrs, x.type, y.type)
     except ShapeError as error:
         raise UnsupportedOpError([str(error)]) from None
-    stored_table = builder.table(("bytes", table), table)
-    builder.step("b8_lookup", x=builder.ref(x), y=builder.ref(y), table=stored_table, units=x.type.size)
+    lines = two_lines(table, flip_of(x.type), flip_of(y.type), byte_zero(x.type)) if x.type.quant else None
+    builder.step(
+        "b8_lookup" if lines is None else "b8_two_lines", lines or {},
+        x=builder.ref(x), y=builder.ref(y), table=builder.table(("bytes", table), table), units=x.type.size,
+    )  # fmt: skip
 
 
 def table_unary(node: Node, builder: Builder) -> None:
