@@ -52,62 +52,74 @@ INLINE Unit unit_of(int32_t number, int32_t position, int32_t some, int32_t bloc
     unit.seen[i] = position + index / share + 1;
     if (unit.seen[i] > unit.end) unit.end = unit.seen[i];
   }
-  const int32_t step = ((unit.end + SIDE - 1) / SIDE + parts - 1) / parts * SIDE;
-  unit.begin = unit.part * step;
-  if (unit.begin + step < unit.end) unit.end = unit.begin + step;
+  if (parts > 1) {  // each has whole blocks of keys, or none
+    const int32_t whole = (unit.end + KEYS - 1) / KEYS, end = (unit.part + 1) * whole / parts * KEYS;
+    unit.begin = unit.part * whole / parts * KEYS;
+    if (end < unit.end) unit.end = end;
+  }
   return unit;
 }
 
 #if SIMD
-// e^x for x <= 0, 0 below -87; error 1e-7. Its constants stay in registers, see kernels_wasm/README.md.
+// 2^x for x <= 0, 2^-100 below -100; error 2e-7. Its constants stay in registers, see kernels_wasm/README.md.
 typedef struct {
-  v4f lowest, log2_e, whole, high, low, p[5];
+  v4f lowest, whole, one, p[5];
 } Powers;
 
 INLINE Powers find_powers(void) {
   Powers c = {
-      v4f_splat(-87.0f), v4f_splat(LOG2_E), v4f_splat(WHOLE), v4f_splat(LN2_HIGH), v4f_splat(LN2_LOW),
-      {v4f_splat(1.3950610300526023e-3f), v4f_splat(8.368958719074726e-3f), v4f_splat(4.166620224714279e-2f),
-       v4f_splat(1.66665181517601e-1f), v4f_splat(0.5f)},
+      v4f_splat(-100.0f), v4f_splat(WHOLE + 127.0f), v4f_splat(1.0f),
+      {v4f_splat(1.3264724e-3f), v4f_splat(9.671513e-3f), v4f_splat(5.5507336e-2f), v4f_splat(2.4022242e-1f),
+       v4f_splat(6.9314698e-1f)},
   };
   PIN(c.lowest);
-  PIN(c.log2_e);
   PIN(c.whole);
-  PIN(c.high);
-  PIN(c.low);
+  PIN(c.one);
   UNROLL for (int32_t i = 0; i < 5; i++) PIN(c.p[i]);
   return c;
 }
 
 INLINE v4f power(const Powers *c, v4f x) {
-  const v4f near = v4f_max(x, c->lowest), sum = v4f_madd(near, c->log2_e, c->whole), n = sum - c->whole;
-  const v4f r = (near - n * c->high) - n * c->low;
+  const v4f near = v4f_max(x, c->lowest), sum = near + c->whole, r = near - (sum - c->whole);
   v4f p = c->p[0];
   UNROLL for (int32_t i = 1; i < 5; i++) p = v4f_madd(p, r, c->p[i]);
-  const v4f e = (v4f_madd(p, r * r, r) + 1.0f) * (v4f)((v4f_whole_bits(sum) + 127) << 23);
-  return v4f_select(x < c->lowest, v4f_splat(0.0f), e);
+  return v4f_madd(p, r, c->one) * (v4f)((v4i)sum << 23);  // the last bits of `sum` are an exponent with its bias
 }
 #define POWERS const Powers powers = find_powers()
 #define POWER(x) power(&powers, x)
 #else
 #define POWERS
-#define POWER(x) exponential(x)
+#define POWER(x) exponential((x) * LN2)
 #endif
 
-// Logits of `block` keys become weights of those that are seen. What was summed before shrinks by what this gives.
-SMALL_PART float weigh(float *weights, int32_t block, int32_t count, float scale, float *top, float *total) {
-  POWERS;
-  v4f most = v4f_splat(*top), sum = v4f_splat(0.0f);
-  for (int32_t j = 0; j < block; j += 4) {
-    const v4f logit = v4f_first_lanes(v4f_load(weights + j) * scale, count - j, v4f_splat(-INFINITE));
-    v4f_store(weights + j, logit);
-    most = v4f_max(most, logit);
+INLINE void hide(float *weights, int32_t block, int32_t count, float value) {
+  for (int32_t j = count < 0 ? 0 : count & -4; j < block; j += 4) {
+    v4f_store(weights + j, v4f_first_lanes(v4f_load(weights + j), count - j, v4f_splat(value)));
   }
+}
+
+// Logits, of base 2, of `block` keys become weights; the first `count` keys are seen. Where there are scales of values,
+// SIDE of them every `step` floats, weights are multiplied by them, but for their sum, and `largest` becomes the largest
+// one. What was summed before shrinks by what this gives.
+SMALL_PART float weigh(float *weights, int32_t block, int32_t count, const float *scales, int32_t step, float *top,
+                       float *total, float *largest) {
+  POWERS;
+  hide(weights, block, count, -INFINITE);
+  v4f most = v4f_splat(*top), sum = v4f_splat(0.0f), above = v4f_splat(0.0f);
+  for (int32_t j = 0; j < block; j += 4) most = v4f_max(most, v4f_load(weights + j));
   most = FOLD(v4f_max, most);
-  for (int32_t j = 0; j < block; j += 4) {
-    const v4f weight = POWER(v4f_load(weights + j) - most);
-    v4f_store(weights + j, weight);
-    sum += weight;
+  for (int32_t j = 0; j < block; j += SIDE) {
+    for (int32_t l = 0; l < SIDE; l += 4) {
+      v4f weight = POWER(v4f_load(weights + j + l) - most);
+      sum += weight;
+      if (scales) above = v4f_max(above, weight *= v4f_load(scales + l));
+      v4f_store(weights + j + l, weight);
+    }
+    if (scales) scales += step;
+  }
+  if (scales) {
+    hide(weights, block, count, 0.0f);
+    *largest = FOLD(v4f_max, above)[0];
   }
   const v4f shrink = POWER(v4f_splat(*top) - most);
   *total = *total * shrink[0] + FOLD(plus, sum)[0];
@@ -115,11 +127,11 @@ SMALL_PART float weigh(float *weights, int32_t block, int32_t count, float scale
   return shrink[0];
 }
 
-INLINE void begin_rows(Gathered *all) {
+INLINE void begin_rows(Gathered *all, int32_t width) {
   for (int32_t i = 0; i < ROWS; i++) {
     all->top[i] = LOWEST;
     all->total[i] = 0.0f;
-    for (int32_t d = 0; d < ATTENTION_MAX_WIDTH + SPARE; d += 4) v4f_store(all->sums[i] + d, v4f_splat(0.0f));
+    for (int32_t d = 0; d < width + SPARE; d += 4) v4f_store(all->sums[i] + d, v4f_splat(0.0f));
   }
 }
 
@@ -129,7 +141,7 @@ INLINE void end_rows(const Unit *unit, Gathered *all, float *y, int32_t width, i
     float *to = y + (unit->at[i] * parts + unit->part) * step;
     v4f factor = v4f_splat(1.0f);
     if (parts > 1) {
-      v4f_store(to, (v4f){all->top[i], all->total[i], 0.0f, 0.0f});
+      v4f_store(to, (v4f){all->top[i] * LN2, all->total[i], 0.0f, 0.0f});
       to += HEAD;
     } else {
       factor = 1.0f / v4f_splat(all->total[i]);

@@ -9,6 +9,7 @@
 
 #define LN2_HIGH 0x1.63p-1f           // 9 bits, so that n * LN2_HIGH is exact
 #define LN2_LOW -2.12194440054690583e-4f
+#define LN2 0.693147180559945309f
 #define LOG2_E 1.44269504088896341f
 #define INFINITE __builtin_inff()
 

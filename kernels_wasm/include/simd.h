@@ -33,6 +33,20 @@
 #define PIN(x) (void)(x)
 #endif
 
+// Has bytes from p on brought near that are needed soon: a load whose value nobody needs. Loads that follow each other
+// are fetched ahead by the processor, those of loops with longer strides are waited for.
+#define LINE_BYTES 64
+INLINE void touch(const void *p, int32_t bytes) {
+#if SIMD
+  NO_UNROLL for (int32_t at = 0; at < bytes; at += LINE_BYTES) {
+    int32_t word = *(const int32_t *)((const char *)p + at);
+    PIN(word);
+  }
+#else
+  (void)p, (void)bytes;
+#endif
+}
+
 typedef float v4f __attribute__((vector_size(16)));
 _Static_assert(sizeof(v4f) == 4 * VECTOR_LANES, "units count blocks of VECTOR_LANES");
 typedef int32_t v4i __attribute__((vector_size(16)));
@@ -75,6 +89,13 @@ INLINE v4f v4f_load_splat(const float *p) {
   return v4f_splat(*p);
 #endif
 }
+
+// Stores one lane, whose number is a constant.
+#if SIMD
+#define v4i_store_lane(p, a, lane) wasm_v128_store32_lane(p, (v128_t)(a), lane)
+#else
+#define v4i_store_lane(p, a, lane) __builtin_memcpy(p, (const int32_t[1]){(a)[lane]}, 4)
+#endif
 
 // ---- lane-wise choice. A mask is what a comparison gives: all ones or all zeros a lane.
 INLINE v4f v4f_select(v4i mask, v4f yes, v4f no) {

@@ -11,8 +11,8 @@
 // Units: groups * ceil(rows * heads/groups / CACHED_ROWS) * parts.
 #include "cached_attention.h"
 
-SMALL_PART void logits_of(int32_t rows, const float *const *q, const float *k, int32_t width, Weights weights,
-                          int32_t to) {
+SMALL_PART void logits_of(int32_t rows, const float *const *q, const float *k, int32_t width, float scale,
+                          Weights weights, int32_t to) {
   v4f sums[ROWS][2];
   TILE for (int32_t i = 0; i < rows; i++) sums[i][0] = sums[i][1] = v4f_splat(0.0f);
   NO_UNROLL for (int32_t d = 0; d < width; d++, k += SIDE) {
@@ -24,8 +24,8 @@ SMALL_PART void logits_of(int32_t rows, const float *const *q, const float *k, i
     }
   }
   TILE for (int32_t i = 0; i < rows; i++) {
-    v4f_store(weights[i] + to, sums[i][0]);
-    v4f_store(weights[i] + to + 4, sums[i][1]);
+    v4f_store(weights[i] + to, sums[i][0] * scale);
+    v4f_store(weights[i] + to + 4, sums[i][1] * scale);
   }
 }
 
@@ -72,16 +72,16 @@ SMALL void f32_cached_attention(const float *restrict q, const float *restrict k
     if (unit.count < 1) continue;
     const float *keys = k + unit.group * capacity * width, *values = v + unit.group * capacity * width, *from[ROWS];
     for (int32_t i = 0; i < ROWS; i++) from[i] = q + unit.at[i] * width;
-    begin_rows(&all);
+    begin_rows(&all, width);
     for (int32_t key = unit.begin; key < unit.end; key += KEYS) {
       const int32_t count = unit.end - key < KEYS ? unit.end - key : KEYS, whole = (count + SIDE - 1) / SIDE * SIDE;
       float shrink[ROWS];
       for (int32_t j = 0; j < count; j += SIDE) {
-#define LOGITS(rows) logits_of(rows, from, keys + (key + j) * width, width, weights, j)
+#define LOGITS(rows) logits_of(rows, from, keys + (key + j) * width, width, scale * LOG2_E, weights, j)
         FOR_ROWS(unit.count, LOGITS);
       }
       for (int32_t i = 0; i < unit.count; i++) {
-        shrink[i] = weigh(weights[i], whole, unit.seen[i] - key, scale, &all.top[i], &all.total[i]);
+        shrink[i] = weigh(weights[i], whole, unit.seen[i] - key, 0, 0, &all.top[i], &all.total[i], 0);
       }
 #define VALUES(rows) add_block(rows, weights, shrink, values + key * width, count, width, all.sums)
       FOR_ROWS(unit.count, VALUES);
