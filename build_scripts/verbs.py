@@ -68,6 +68,9 @@ VERBS: dict[str, Verb] = {
     "pyodide": Verb(
         "places.pyodide_recipe", BASE, "the recipe for the Pyodide distribution: checked by pyodide-build, and built"
     ),
+    "profile_runtime": Verb(
+        "site.profile_runtime", ALL, "records which functions of Python's runtime pages run: only these come at once"
+    ),
     "models": Verb(
         "setup.task_models", (), "fetch models of tasks into build/models: of all packages, or those that are named"
     ),

@@ -37,6 +37,15 @@ DAMAGE = """async (way) => {
   }
 }"""
 
+IMPORT = """
+import json
+try:
+    import sqlite3
+    said = sqlite3.connect(":memory:").execute("select 6 * 7").fetchone()[0]
+except webinfer.BackendUnavailableError as error:
+    said = str(error)
+json.dumps(said)"""
+
 
 class Altering:
     """Alters bytes of an answer, in the middle of it: of the first `times` answers, or of all."""
@@ -117,6 +126,25 @@ def test_altered_kernels_are_named_and_trying_again_helps(demo: Demo) -> None:
 def test_an_altered_runtime_is_named(demo: Demo) -> None:
     page = demo("?backend=wasm", broken=("**/pyodide.asm.wasm", Altering(1)))
     assert "pyodide.asm.wasm" in page.wait_for_error("integrity")["message"]
+
+
+def test_the_rest_of_the_runtime_is_asked_for_again_if_it_is_damaged(demo: Demo) -> None:
+    rest = Altering(1, times=1)
+    page = demo(SITE, broken=("**/pyodide.rest.wasm", rest))
+    page.wait_for_result()
+    assert page.python("import bz2; str(len(bz2.decompress(bz2.compress(b'rare' * 99))))") == 396
+    assert rest.asked >= 2  # the page may keep it for visits without a network meanwhile
+    assert len(page.wait_for_result()["faces"]) == 1
+
+
+def test_without_the_rest_of_the_runtime_an_import_that_needs_it_fails_and_python_goes_on(demo: Demo) -> None:
+    page = demo(SITE, broken=("**/pyodide.rest.wasm", lambda route: route.abort()))
+    page.wait_for_result()
+    assert "_sqlite3: Error: the rest of Python's runtime, which this needs, cannot be fetched" in page.python(IMPORT)
+    page.mended = True
+    assert page.python(IMPORT) == 42
+    assert page.python("str(len(bytes('数', 'gbk')))") == 2
+    page.complaints.clear()  # the browser reports what it could not ask for
 
 
 def test_without_a_whole_snapshot_python_starts_the_long_way(demo: Demo) -> None:

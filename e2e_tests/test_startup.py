@@ -72,14 +72,14 @@ def wait_until_stored(page: DemoPage) -> dict[str, int]:
     return stored
 
 
-def test_a_first_visit_needs_neither_the_standard_library_nor_the_wheels(demo: Demo) -> None:
+def test_a_first_visit_needs_neither_standard_library_nor_wheels_nor_the_rest_of_the_runtime(demo: Demo) -> None:
     refused: list[str] = []
 
     def refuse(route: Route) -> None:
         refused.append(route.request.url)
         route.abort()
 
-    page = demo("?backend=wasm&debug=1", broken=(re.compile(r"\.(whl|zip)$"), refuse))
+    page = demo("?backend=wasm&debug=1", broken=(re.compile(r"(\.whl|\.zip|\.rest\.wasm)$"), refuse))
     assert len(page.wait_for_result()["faces"]) == 1
     assert not took_the_long_way(page)
     assert not refused

@@ -38,11 +38,13 @@ from build_scripts.paths import (
 from build_scripts.setup.models import PUBLISHED
 from build_scripts.site import bundle, npm_bundle
 from build_scripts.site.page_facts import page_facts
+from build_scripts.site.runtime_split import PROFILE, runtime_files
 from build_scripts.steps import Step
 from server.studio import read_studio
 
 PAGE_FACTS = Path(__file__).with_name("page_facts.py")
 BUNDLES = [Path(__file__).with_name(f"{name}.py") for name in ("bundle", "npm_bundle")]
+SPLIT = [Path(__file__).with_name(f"{name}.py") for name in ("runtime_split", "wasm_sections")]
 # Others that are asked for by their names.
 ALONE = ("first", "integrity", "microphone_worklet", "model_layout", "offline", "service_worker", "thread_worker")
 WEBNN = ("webnn", "webnn_engine", "webnn_worker")  # which other people's pages import
@@ -54,7 +56,7 @@ LOCK = WEB / "package-lock.json"
 TABLES = [ROOT / "server" / name for name in ("demos.toml", "pages.toml")]
 STATIC = WEB / "static"
 COMPRESSED = BUILD / "compressed"
-PYODIDE_FILES = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip")
+PYODIDE_FILES = ("pyodide.asm.wasm", "pyodide.mjs", "pyodide.asm.mjs", "python_stdlib.zip")
 TYPES = {
     ".bin": "application/octet-stream",
     ".css": "text/css; charset=utf-8",
@@ -95,7 +97,7 @@ def site_step() -> Step:
     """The step that assembles build/site."""
     pyodide = [NODE_MODULES / "pyodide" / name for name in PYODIDE_FILES]
     data = [DAGRE, WHEELS, PAGE_ENGINE, BROWSER_WHEELS, STATIC, KERNELS, MODELS, IMAGES, SOUNDS, SNAPSHOT]
-    sources = [*pyodide, *data, Path(__file__), PAGE_FACTS, *BUNDLES, LOCK, *TABLES]
+    sources = [*pyodide, *data, Path(__file__), PAGE_FACTS, *SPLIT, PROFILE, *BUNDLES, LOCK, *TABLES]
     return Step(
         "site", "assemble and compress what the server serves", inputs=lambda: [version(), *sources],
         outputs=(SITE / "manifest.json",), action=assemble, stamp=BUILD / "stamps" / "site",
@@ -132,13 +134,19 @@ def _folders_of(assets: list[Asset]) -> list[Asset]:
 
 
 def _folders() -> Iterator[Asset]:
-    pyodide = {name: NODE_MODULES / "pyodide" / name for name in PYODIDE_FILES}
+    yield from hashed_folder("pyodide", pyodide_files())
     wheels = {path.name: path for path in (*files_below(PAGE_ENGINE), *BROWSER_WHEELS.glob("*.whl"))}
     kernels = {path.name: path for path in KERNELS.glob("*.wasm")}
     users = {path.name: path for path in WHEELS.glob("*.whl")}
-    for name, files in (("pyodide", pyodide), ("python", wheels), ("wheel", users), ("kernels", kernels)):
+    for name, files in (("python", wheels), ("wheel", users), ("kernels", kernels)):
         yield from hashed_folder(name, {relative: path.read_bytes() for relative, path in files.items()})
     yield from hashed_folder("static", static_files())
+
+
+def pyodide_files() -> dict[str, bytes]:
+    """What is published of Pyodide, by name: its runtime as two modules."""
+    files = [NODE_MODULES / "pyodide" / name for name in PYODIDE_FILES]
+    return runtime_files(files[0]) | {path.name: path.read_bytes() for path in files[1:]}
 
 
 def static_files() -> dict[str, bytes]:
@@ -201,9 +209,9 @@ def _publish(site: Path, asset: Asset) -> tuple[str, dict[str, Any]]:
 
 def compress_ahead() -> None:
     """Begins to compress what takes longest and depends on no other step, while those run."""
-    for path in (NODE_MODULES / "pyodide" / name for name in PYODIDE_FILES):
-        packed = _Packed.of(path.read_bytes(), "br", THOROUGH)
-        if path.suffix not in PACKED_ALREADY and not packed.kept.is_file():
+    for name, data in pyodide_files().items():
+        packed = _Packed.of(data, "br", THOROUGH)
+        if Path(name).suffix not in PACKED_ALREADY and not packed.kept.is_file():
             AHEAD[packed.kept.name] = thread = threading.Thread(target=packed.pack, daemon=True)
             thread.start()
 

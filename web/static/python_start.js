@@ -2,9 +2,11 @@
 // had or does not fit, the long way, by Pyodide's own start and the engine's wheels.
 
 import { forget, keep, keeps, kept, note } from "./kept_files.js";
+import { RuntimeRest } from "./python_rest.js";
 import { makeRoom, readSnapshot, restore } from "./python_snapshot.js";
 
 const RUNTIME = "pyodide/pyodide.asm.wasm";
+const REST = "pyodide/pyodide.rest.wasm"; // not there if the runtime is one file
 const LOADER = "pyodide/pyodide.mjs";
 const GLUE = "pyodide/pyodide.asm.mjs";
 const STDLIB = "pyodide/python_stdlib.zip";
@@ -12,6 +14,7 @@ const LOCK = "python/pyodide-lock.json";
 const SNAPSHOT = "snapshot/webinfer.bin";
 
 let unkept = null; // the bytes of a snapshot that was downloaded
+let rest = null; // of the runtime
 
 /**
  * Python with the engine imported or ready to be. All downloads begin at once; `foreseen` hears of the snapshot
@@ -21,6 +24,7 @@ let unkept = null; // the bytes of a snapshot that was downloaded
 export async function startPython(files, debug, foreseen, given) {
   files.expect(RUNTIME, LOADER, GLUE, ...(files.has(SNAPSHOT) ? [SNAPSHOT] : [STDLIB]));
   const runtime = new Runtime(files, given);
+  rest = runtime.rest;
   const saved = readSaved(files, foreseen);
   for (const promise of [runtime.came, saved]) promise.catch(() => {}); // awaited below, when the modules have come
   const [{ loadPyodide }, { default: create }] = await Promise.all([files.module(LOADER), files.module(GLUE)]);
@@ -53,6 +57,7 @@ class Runtime {
 
   constructor(files, given) {
     this.#files = files;
+    this.rest = new RuntimeRest(files.manifest[REST], fetchedNow);
     this.#whole = given?.whole;
     this.came = this.#compiled(given?.module); // the module; rejects if it cannot be had
     this.failed.catch(() => {});
@@ -72,7 +77,7 @@ class Runtime {
     const module = await this.came;
     const instance = await WebAssembly.instantiate(module, imports);
     const whole = !this.#whole || (await this.#files.elsewhere(RUNTIME, this.#whole));
-    if (whole) return { module, instance };
+    if (whole) return { module, instance: this.rest.joined(instance, imports) };
     this.came = this.#compiled(null);
     this.came.catch(this.#fail);
     return this.instantiate(imports);
@@ -93,8 +98,12 @@ async function readSaved(files, foreseen) {
 /** The name under which the snapshot is kept; it holds the snapshot's hash. */
 const fileOf = (files) => files.url(SNAPSHOT).split("/").at(-1);
 
+/** For when nobody waits: brings the rest of the runtime. */
+export const bringRest = () => rest.bring();
+
 /** For when nobody waits: keeps a snapshot that was downloaded, and warms up once for each that is kept. */
 export async function settle(files, warmUp) {
+  bringRest();
   if (unkept) {
     await forget().catch(() => {}); // of a browser that keeps nothing
     await keep(fileOf(files), unkept);
@@ -130,7 +139,7 @@ async function fromSnapshot(files, { load, create, runtime, saved }) {
   const { archives, packages } = await saved;
   fetchArchivesWhenRead(pyodide, archives, files);
   Object.assign(pyodide.loadedPackages, packages);
-  pyodide.pyimport("webinfer.page.snapshot").after_restore();
+  pyodide.pyimport("webinfer.page.snapshot").after_restore(() => runtime.rest.bringNow());
   return pyodide;
 }
 
@@ -180,24 +189,27 @@ function fetchArchivesWhenRead({ FS }, archives, files) {
   }
 }
 
-/**
- * A file that is fetched as a whole by whoever first reads it: what is kept for visits without a network are whole files.
- * In a page a synchronous request gives text, where bytes from 0x80 on come as U+F780 and so on.
- */
+/** A file that is fetched as a whole by whoever first reads it: what is kept for visits without a network are whole files. */
 function lateFile(FS, path, url, bytes) {
   FS.writeFile(path, "");
   let contents = null;
-  const fetched = () => {
-    const request = new XMLHttpRequest();
-    request.open("GET", url, false);
-    if (self.window) request.overrideMimeType("text/plain; charset=x-user-defined");
-    else request.responseType = "arraybuffer";
-    request.send();
-    if (request.status !== 200) throw new Error(`${url} cannot be fetched: the server answered ${request.status}`);
-    return self.window ? Uint8Array.from(request.responseText, (letter) => letter.charCodeAt(0)) : new Uint8Array(request.response);
-  };
   Object.defineProperties(FS.lookupPath(path).node, {
-    contents: { get: () => (contents ??= fetched()), set: (value) => (contents = value) },
+    contents: { get: () => (contents ??= fetchedNow(url)), set: (value) => (contents = value) },
     usedBytes: { get: () => bytes, set: () => {} },
   });
+}
+
+/**
+ * The bytes of a file, while everything waits; `anew`: past what the browser has kept. In a page a synchronous request
+ * gives text, where bytes from 0x80 on come as U+F780 and so on.
+ */
+function fetchedNow(url, anew = false) {
+  const request = new XMLHttpRequest();
+  request.open("GET", url, false);
+  if (anew) request.setRequestHeader("Cache-Control", "no-cache");
+  if (self.window) request.overrideMimeType("text/plain; charset=x-user-defined");
+  else request.responseType = "arraybuffer";
+  request.send();
+  if (request.status !== 200) throw new Error(`${url} cannot be fetched: the server answered ${request.status}`);
+  return self.window ? Uint8Array.from(request.responseText, (letter) => letter.charCodeAt(0)) : new Uint8Array(request.response);
 }

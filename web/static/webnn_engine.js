@@ -4,9 +4,10 @@ import { Downloads } from "./downloads.js";
 import * as gpu_device from "./gpu_device.js";
 import * as gpu_program from "./gpu_program.js";
 import * as gpu_timing from "./gpu_timing.js";
-import { startPython } from "./python_start.js";
+import { bringRest, startPython } from "./python_start.js";
 
 const PATIENCE_MS = 60_000;
+const SETTLED_MS = 3000; // after the start
 
 /** {door, copied}: Python's door, and a function that copies what Python shows as a buffer. */
 export async function startEngine(manifest) {
@@ -18,6 +19,7 @@ export async function startEngine(manifest) {
   const gpu = { gpu_device, gpu_program, gpu_timing };
   self.webinfer ??= { asset: (name) => downloads.url(name), has: (name) => downloads.has(name), prefetched: new Map(), gpu };
   const python = await downloads.counting(() => startPython(downloads, 0, () => {}, null));
+  setTimeout(bringRest, SETTLED_MS);
   return openDoor(python, Object.fromEntries(Object.entries(assets).map(([name, { url }]) => [name, url])));
 }
 

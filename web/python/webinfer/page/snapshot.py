@@ -13,7 +13,7 @@ import json
 import pkgutil
 import random
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import webinfer
 from webinfer.backends.registry import AUTO, ROWS, Row, candidates
@@ -74,8 +74,14 @@ def _needs(rows: Sequence[Row]) -> dict[str, bool]:
     }
 
 
-def after_restore() -> None:
-    """Gives this interpreter its own chance and its own time zone: it shares its memory with all others."""
+def after_restore(bring_rest: Callable[[], None]) -> None:
+    """Gives this interpreter its own chance and its own time zone: it shares its memory with all others.
+
+    `bring_rest` waits until the rest of Python's runtime is there.
+    """
+    from webinfer.host.rare_modules import find_rare_modules
+
+    find_rare_modules(bring_rest)
     random.seed()
     if hasattr(time, "tzset"):
         time.tzset()

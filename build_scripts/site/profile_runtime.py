@@ -1,0 +1,102 @@
+"""The verb `profile_runtime`: records which functions of Python's runtime the pages of the site run.
+
+The site is served with a runtime that notes what ran; Chromium opens the demos, and in one of them Python does what
+programs of users do. After another version of Pyodide this is run again; until then its runtime is one file.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from build_scripts.errors import BuildError
+from build_scripts.paths import NODE_MODULES, SITE
+from build_scripts.setup.sequence import set_up
+from build_scripts.site.assemble import PYODIDE_FILES
+from build_scripts.site.runtime_split import OWN, PROFILE, counting, record
+from build_scripts.site.serving import running_server
+from server.settings import settings_from
+
+RUNTIME, WORKER = "pyodide/pyodide.asm.wasm", "static/engine_worker.js"
+KEEP = """const instantiate = WebAssembly.instantiate;
+WebAssembly.instantiate = async (...given) => {
+  const made = await instantiate(...given);
+  const { exports } = made.instance ?? made;
+  if (Object.keys(exports).some((name) => name.startsWith("%sran"))) self.runtimeRan = exports;
+  return made;
+};
+"""
+READ = """() => Object.entries(self.runtimeRan).filter(([name, flag]) => name.startsWith("%sran") && flag.value)
+  .map(([name]) => Number(name.slice(%d)))"""
+USERS = Path(__file__).with_name("profiled_program.txt")  # what programs of users do
+PAGES = ("face-detection?backend=wasm", "face-detection?backend=webgpu")
+LIMIT_S = 120
+
+
+def run(argv: list[str]) -> int:
+    """Writes build_scripts/site/runtime_profile.json; takes some minutes."""
+    argparse.ArgumentParser(prog="python3 -m build_scripts profile_runtime", description=__doc__).parse_args(argv)
+    set_up()
+    whole = (NODE_MODULES / "pyodide" / PYODIDE_FILES[0]).read_bytes()
+    with tempfile.TemporaryDirectory() as folder:
+        site = counting_site(Path(folder) / "site", whole)
+        with running_server(replace(settings_from(), site=site)) as address:
+            ran = frozenset(i for page in visits(address) for i in page)
+    record(whole, ran)
+    print(f"{len(ran)} functions ran; written to {PROFILE.name}")
+    return 0
+
+
+def counting_site(place: Path, whole: bytes) -> Path:
+    """The built site with a runtime that notes what ran, and a worker that keeps hold of it."""
+    shutil.copytree(SITE, place, copy_function=os.link)
+    manifest = json.loads((SITE / "manifest.json").read_text())
+    rows = manifest["assets"]
+    worker = (SITE / rows[WORKER]["url"].lstrip("/")).read_bytes()
+    for name, data in {RUNTIME: counting(whole), WORKER: (KEEP % OWN).encode() + worker}.items():
+        path = place / rows[name]["url"].lstrip("/")
+        path.unlink()
+        path.write_bytes(data)
+        rows[name] |= {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest(), "encodings": {}}
+    _write_anew(place / "manifest.json", manifest)
+    return place
+
+
+def _write_anew(path: Path, value: Mapping[str, Any]) -> None:
+    path.unlink()  # it is a link to the site's own
+    path.write_text(json.dumps(value))
+
+
+def _await_result(page: Any) -> None:
+    deadline = time.monotonic() + LIMIT_S
+    while not (data := page.evaluate("({...document.documentElement.dataset})")).get("webinferResult"):
+        if data.get("webinferError") or time.monotonic() > deadline:
+            raise BuildError(f"{page.url} shows no result: {data.get('webinferError', 'nothing')}")
+        page.wait_for_timeout(100)
+
+
+def visits(address: str) -> Iterator[list[int]]:
+    """The functions that ran in each page."""
+    from build_scripts.setup.chromium import driver, launch_options
+
+    with driver() as playwright:
+        browser = playwright.chromium.launch(**launch_options(webgpu=True))
+        for name in PAGES:
+            page = browser.new_page()
+            page.goto(f"{address}/{name}")
+            _await_result(page)
+            worker = page.workers[0]
+            worker.evaluate("(code) => self.pyodide.runPythonAsync(code)", USERS.read_text())
+            page.wait_for_timeout(3000)  # what is done when nobody waits
+            ran = worker.evaluate(READ % (OWN, len(OWN) + 3))
+            print(f"  {name}: {len(ran)} functions")
+            yield ran
+            page.close()
+        browser.close()

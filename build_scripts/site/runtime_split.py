@@ -1,0 +1,174 @@
+"""Python's runtime in two WebAssembly modules: what programs run, and the rest, which comes when nobody waits for it.
+
+The rest is what pages were not seen to run of a few parts, RARE; the interpreter and the modules that are written
+for everybody are always whole.
+
+Both have every function under its old number, so that no code changes: where a function lies in the other module, a
+stub of a few bytes calls it through a table that the two share. Slot 0 of the table is for whoever fetches the rest
+(web/static/python_rest.js); the first module asks whether it is there, the rest knows that the first one is.
+"""
+
+import base64
+import functools
+import hashlib
+import json
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from build_scripts.site.wasm_sections import I32, Module, body, export, function_import, number, signed, vector
+
+PROFILE = Path(__file__).with_name("runtime_profile.json")  # which functions pages run, of one build of Pyodide
+OWN = "webinfer."  # what the names of our exports begin with
+SHARED = "webinfer"  # the module that the rest imports ours from
+GAP = 64  # zeros between data that are sent: each segment more costs as much
+RARE = (  # parts by exports: behind the first, which may be that of another part, up to the second
+    ("PyInit__elementtree", "PyInit__multibytecodec"),  # Asian codecs
+    ("PyInit_termios", "PyInit__testclinic_limited"),  # tests of Python itself
+    ("_hiwire_set", "BZ2_bzCompressEnd"),  # lzma, SQLite, Zstandard, bzip2
+    ("__umodti3", "__cxa_allocate_exception"),  # the standard library of C++
+)
+STUB = 16  # bytes: what is not longer stays
+ANY_TABLE = bytes([0x70, 0x00])  # of functions, without an end
+
+
+def recorded(whole: bytes) -> frozenset[int] | None:
+    """The functions of this runtime that pages run, or None if what was recorded is of another one."""
+    if not PROFILE.is_file():
+        return None
+    profile = json.loads(PROFILE.read_text())
+    if profile["sha256"] != hashlib.sha256(whole).hexdigest():
+        return None
+    bits = zlib.decompress(base64.b64decode(profile["functions"]))
+    return frozenset(i for i in range(8 * len(bits)) if bits[i // 8] >> i % 8 & 1)
+
+
+def record(whole: bytes, functions: Iterable[int]) -> None:
+    """Writes the profile."""
+    bits = bytearray(Module(whole).functions // 8 + 1)
+    for i in functions:
+        bits[i // 8] |= 1 << i % 8
+    packed = base64.b64encode(zlib.compress(bytes(bits), 9)).decode()
+    PROFILE.write_text(json.dumps({"sha256": hashlib.sha256(whole).hexdigest(), "functions": packed}) + "\n")
+
+
+def common(whole: bytes) -> frozenset[int]:
+    """The functions of this runtime that are in no RARE part, and those there that a stub would not shorten."""
+    module = Module(whole)
+    numbers = module.exported_functions
+    rare = {i for first, last in RARE for i in range(numbers[first] + 1, numbers[last])}
+    own = range(module.imported, module.functions)
+    return frozenset(i for i in own if i not in rare or len(module.bodies[i - module.imported]) <= STUB)
+
+
+@functools.cache
+def runtime_files(path: Path) -> dict[str, bytes]:
+    """What is served of the runtime at this path, by name: both modules, or the whole if no profile of it is there."""
+    whole = path.read_bytes()
+    used = recorded(whole)
+    if used is None:
+        return {path.name: whole}
+    first, rest = split(whole, used | common(whole))
+    return {path.name: first, "pyodide.rest.wasm": rest}
+
+
+def split(whole: bytes, used: frozenset[int]) -> tuple[bytes, bytes]:
+    """The module of the `used` functions, by number, and that of all others."""
+    module = Module(whole)
+    cold = [i for i in range(module.imported, module.functions) if i not in used]
+    hot = [i for i in range(module.imported, module.functions) if i in used]
+    slots = {i: slot for slot, i in enumerate([*cold, *hot], 1)}
+    parts = _Parts(module, cold, slots)
+    rest = parts.rest()
+    return parts.first(zlib.crc32(rest)), rest
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """A module, the functions that leave it, and everybody's slot in the shared table."""
+
+    module: Module
+    cold: Sequence[int]
+    slots: dict[int, int]
+
+    def first(self, crc: int) -> bytes:
+        """The first module; `crc` is the CRC-32 of the rest, by which the page knows it."""
+        module, table, cold = self.module, self.module.tables, set(self.cold)
+        kinds = sorted({module.type_of(i) for i in cold})
+        asking = {kind: module.functions + at for at, kind in enumerate(kinds)}  # one more function for each type
+        types, nothing = list(module.types), bytes([0x60, 0, 0])
+        for params, results in map(module.signature, kinds):
+            types.append(bytes([0x60]) + vector([*params, I32]) + vector(results))
+        types.append(nothing)
+        bodies = list(module.bodies)
+        for i in cold:
+            count = len(module.signature(module.type_of(i))[0])
+            call = b"\x10" + number(asking[module.type_of(i)])
+            bodies[i - module.imported] = body(_arguments(count) + b"\x41" + signed(self.slots[i]) + call)
+        for kind in kinds:
+            count = len(module.signature(kind)[0])
+            missing = b"\x20" + number(count) + b"\x25" + number(table) + b"\xd1"
+            fetch = b"\x41\x00\x11" + number(len(types) - 1) + number(table)
+            call = b"\x20" + number(count) + b"\x11" + number(kind) + number(table)
+            bodies.append(body(missing + b"\x04\x40" + fetch + b"\x0b" + _arguments(count) + call))
+        globals_ = module.count_of_globals
+        exports = [export(f"{OWN}table", 1, table), export(f"{OWN}crc", 3, globals_)]
+        exports += [export(f"{OWN}{i}", 3, module.imported_globals + i) for i in range(module.mutable)]
+        exports += [export(f"{OWN}table{i}", 1, i) for i in range(table)]
+        kept = [i for i in self.slots if i not in cold]
+        return module.written({
+            1: vector(types),
+            3: vector([*module.kinds, *(number(len(module.types) + at) for at in range(len(kinds)))]),
+            4: module.more(4, [ANY_TABLE + number(1 + len(self.slots))]),
+            6: module.more(6, [bytes([I32, 0]) + b"\x41" + signed(crc - (crc >> 31 << 32)) + b"\x0b"]),
+            7: module.more(7, exports),
+            9: module.more(9, [self._elements(kept)]),
+            10: vector(bodies),
+            **module.with_joined_data(GAP),
+        })  # fmt: skip
+
+    def rest(self) -> bytes:
+        """The rest: no memory, data or exports of its own."""
+        module, cold = self.module, set(self.cold)
+        bodies = list(module.bodies)
+        for i in self.slots:
+            if i not in cold:
+                kind = module.type_of(i)
+                count = len(module.signature(kind)[0])
+                call = b"\x11" + number(kind) + number(module.tables)
+                bodies[i - module.imported] = body(_arguments(count) + b"\x41" + signed(self.slots[i]) + call)
+        shared = [function_import(SHARED, str(i), bytes([3, I32, 1])) for i in range(module.mutable)]
+        shared += [function_import(SHARED, f"table{i}", b"\x01" + kind) for i, kind in enumerate(module.open_tables)]
+        shared += [function_import(SHARED, "table", b"\x01" + ANY_TABLE + number(1 + len(self.slots)))]
+        shared += [function_import(SHARED, "memory", b"\x02" + module.open_memory)]
+        shared += [function_import(SHARED, name, b"\x04" + kind) for name, kind in module.tags]
+        return module.written({
+            0: None, 2: module.more(2, shared), 4: None, 5: None, 6: vector(module.constants), 7: None,
+            9: vector([self._elements(self.cold)]), 10: vector(bodies), 11: None, 12: None, 13: None,
+        })  # fmt: skip
+
+    def _elements(self, functions: Sequence[int]) -> bytes:
+        """A segment that puts these functions, which have one slot after the other, into the shared table."""
+        begin = b"\x41" + signed(self.slots[functions[0]]) + b"\x0b"
+        return b"\x02" + number(self.module.tables) + begin + b"\x00" + vector([number(i) for i in functions])
+
+
+def _arguments(count: int) -> bytes:
+    return b"".join(b"\x20" + number(i) for i in range(count))
+
+
+def counting(whole: bytes) -> bytes:
+    """The same runtime, where each function notes in an exported global, OWN + "ran" + its number, that it ran."""
+    module = Module(whole)
+    first = module.count_of_globals
+    numbers = range(module.imported, module.functions)
+    bodies = []
+    for i, old in zip(numbers, module.bodies, strict=True):
+        mark = b"\x41\x01\x24" + number(first + i - module.imported)
+        bodies.append(module.prefixed(old, mark))
+    return module.written({
+        6: module.more(6, [bytes([I32, 1]) + b"\x41\x00\x0b" for _ in numbers]),
+        7: module.more(7, [export(f"{OWN}ran{i}", 3, first + i - module.imported) for i in numbers]),
+        10: vector(bodies),
+    })  # fmt: skip

@@ -1,0 +1,92 @@
+// Python's runtime comes in two modules (build_scripts/site/runtime_split.py): what programs run, and the rest, which
+// is brought when nobody waits for it. Whoever calls one of its functions before waits until it has come.
+
+import { browsersOwnCheck } from "./integrity.js";
+
+const OWN = "webinfer."; // what the names of the first module's exports for the rest begin with
+const CALL = [0, 97, 115, 109, 1, 0, 0, 0, 1, 4, 1, 96, 0, 0, 2, 7, 1, 1, 109, 1, 102, 0, 0, 7, 5, 1, 1, 102, 0, 0]; // exports a function of JavaScript
+const TRIES = 3;
+const AGAIN_MS = 30_000; // after which a rest that did not come is asked for again
+const LATE_MS = 120_000; // nobody waits: slow networks have their time
+
+/** The rest of a runtime. `fetchNow(url, anew)` returns the bytes of a file, past what the browser has kept if asked. */
+export class RuntimeRest {
+  #row;
+  #fetchNow;
+  #link = null; // makes an instance of the rest's module; null: the runtime is whole
+
+  /** `row`: what the manifest says of the rest; undefined if the runtime is one file. */
+  constructor(row, fetchNow) {
+    this.#row = row;
+    this.#fetchNow = fetchNow;
+  }
+
+  /** An instance of the first module as Pyodide is to see it; one of the whole runtime is as it was. */
+  joined(instance, imports) {
+    const all = instance.exports;
+    const table = all[`${OWN}table`];
+    if (!table) return instance;
+    const exports = {};
+    const shared = { memory: all.memory, __c_longjmp: all.__c_longjmp, __cpp_exception: all.__cpp_exception };
+    for (const [name, value] of Object.entries(all)) {
+      if (name.startsWith(OWN)) shared[name.slice(OWN.length)] = value;
+      else exports[name] = value;
+    }
+    this.#link = (module) => {
+      new WebAssembly.Instance(module, { ...imports, webinfer: shared }); // its functions are in the shared table now
+      this.#link = null;
+    };
+    this.#crc = shared.crc.value;
+    const call = new WebAssembly.Instance(new WebAssembly.Module(Uint8Array.from(CALL)), { m: { f: () => this.bringNow() } });
+    table.set(0, call.exports.f);
+    return { exports };
+  }
+
+  #crc = 0;
+
+  /** Brings the rest while everything waits. */
+  bringNow() {
+    this.#link?.(new WebAssembly.Module(this.#intact()));
+  }
+
+  /** Brings the rest for when it is called, or for visits without a network; asks again after a while if it does not come. */
+  async bring() {
+    try {
+      if (this.#link) await this.#fetched("default").catch(() => this.#fetched("reload")).then((module) => this.#link?.(module));
+    } catch (error) {
+      console.info(`The rest of Python's runtime did not come and is asked for again: ${error.message}`);
+      setTimeout(() => this.bring(), AGAIN_MS);
+    }
+  }
+
+  #fetched(cache) {
+    const options = { ...browsersOwnCheck(this.#row), cache, signal: AbortSignal.timeout(LATE_MS) };
+    return WebAssembly.compileStreaming(fetch(this.#row.url, options));
+  }
+
+  /** The bytes of the rest; throws if they cannot be had, or are not those that belong to the first module. */
+  #intact() {
+    let why;
+    for (let i = 0; i < TRIES; i += 1) {
+      try {
+        const bytes = this.#fetchNow(this.#row.url, i > 0);
+        if (crcOf(bytes) === this.#crc) return bytes;
+        why = "it comes damaged";
+      } catch (error) {
+        why = error.message;
+      }
+    }
+    throw new Error(`the rest of Python's runtime, which this needs, cannot be fetched: ${why}; check the connection, then try again`);
+  }
+}
+
+/** The CRC-32 of bytes, as a signed number. */
+function crcOf(bytes) {
+  const steps = new Int32Array(256).map((_, i) => {
+    for (let bit = 0; bit < 8; bit += 1) i = i & 1 ? (i >>> 1) ^ 0xedb88320 : i >>> 1;
+    return i;
+  });
+  let crc = -1;
+  for (let i = 0; i < bytes.length; i += 1) crc = steps[(crc ^ bytes[i]) & 255] ^ (crc >>> 8);
+  return ~crc;
+}
