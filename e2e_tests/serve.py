@@ -2,7 +2,8 @@
 
 import argparse
 
-from build_scripts.site.serving import address_of, bound_socket, make_server
+from build_scripts.site.serving import make_server
+from server.running import address_of, bound_socket
 from server.settings import settings_from
 
 

@@ -3,19 +3,39 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import webinfer
+from build_scripts.paths import NODE_MODULES, WHEELS
+from build_scripts.site.wheel import wheel_name
+from e2e_tests.models import classifier
 from e2e_tests.pages import DemoPage
 
 MODEL = "blazeface_short_range"
 TOKEN = "right"
 IMAGE = np.random.default_rng(0).uniform(-1, 1, (1, 128, 128, 3)).astype(np.float32)
+
+
+def agreed(page: DemoPage) -> DemoPage:
+    """The lab's page once its user has agreed to be a device."""
+    agree = page.page.locator("#agree")
+    page.wait_for("lab", lambda: agree.get_attribute("aria-disabled") == "false")
+    assert page.text("#devices") == "None is here yet."  # nothing happens before consent
+    page.page.locator("#name").fill("tab 1")
+    agree.click()
+    page.wait_for("device", lambda: page._dataset("webinferDevice"))
+    return page
 
 
 async def for_ever(session: webinfer.lab.DeviceSession) -> None:
@@ -43,13 +63,7 @@ async def driven(address: str, stop: Callable[[], None]) -> dict[str, Any]:
 def test_a_browser_is_driven_after_consent_until_its_user_stops_it(
     demo: Callable[..., DemoPage], lab_address: str
 ) -> None:
-    page = demo(f"#token={TOKEN}", path="/lab", address=lab_address)
-    agree = page.page.locator("#agree")
-    page.wait_for("lab", lambda: agree.get_attribute("aria-disabled") == "false")
-    assert page.text("#devices") == "None is here yet."  # nothing happens before consent
-    page.page.locator("#name").fill("tab 1")
-    agree.click()
-    page.wait_for("device", lambda: page._dataset("webinferDevice"))
+    page = agreed(demo(f"#token={TOKEN}", path="/lab", address=lab_address))
     asked: list[bool] = []
     with ThreadPoolExecutor(1) as beside:
         work = beside.submit(asyncio.run, driven(f"{lab_address}/lab#token={TOKEN}", lambda: asked.append(True)))
@@ -66,7 +80,7 @@ def test_a_browser_is_driven_after_consent_until_its_user_stops_it(
     assert len(result["times"]) == 5
     assert result["steps"]
     assert result["about"]["engine"]
-    assert agree.is_visible()
+    assert page.page.locator("#agree").is_visible()
     assert "tab 1, wasm" in page.page.locator("#chart").inner_text()
     assert page.page.locator("#table tbody tr").count() >= 3
     page.wait_for("emptiness", lambda: page.text("#devices") == "None is here yet.")
@@ -78,3 +92,49 @@ def test_an_address_without_the_right_token_says_so(demo: Callable[..., DemoPage
     assert page.page.locator("#agree").get_attribute("aria-disabled") == "true"
     assert any("401" in complaint for complaint in page.complaints)
     page.complaints.clear()
+
+
+@pytest.fixture
+def installed_lab(tmp_path: Path) -> Iterator[str]:
+    """The address of a lab that the wheel's own command serves, with its token; results go to a file."""
+    with zipfile.ZipFile(WHEELS / wheel_name()) as wheel:
+        wheel.extractall(tmp_path / "installed")
+    runs = "from webinfer.cli import main; raise SystemExit(main())"
+    options = ["serve", "--lab", "--port", "0", "--pyodide", str(NODE_MODULES / "pyodide")]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "installed")}
+    command = [sys.executable, "-P", "-c", runs, *options]
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            yield server.stdout.readline().split()[3]
+        finally:
+            server.terminate()
+
+
+async def tuned(lab: str) -> dict[str, Any]:
+    """What a program finds that runs, verifies and tunes a model."""
+    async with await webinfer.lab.device("tab 1", lab) as device:
+        session = await device.load(classifier(), backend="webgpu")
+        outputs = await session.run()
+        verified, report = await session.verify("wasm"), await session.tune(budget_ms=4000)
+    log = await webinfer.lab.tunings(lab)
+    facts = {"sum": sum(outputs["y"].tolist()), "verified": verified.ok, "timed": report.timed}
+    lines = [json.loads(line) for line in log.splitlines()]
+    return {**facts, "lines": lines, "asked": [row["action"] for row in await webinfer.lab.results(lab)]}
+
+
+def test_an_installed_wheel_serves_a_lab_that_keeps_what_was_tuned(
+    demo: Callable[..., DemoPage], installed_lab: str, tmp_path: Path
+) -> None:
+    address, _, token = installed_lab.partition("/lab")
+    page = agreed(demo(token, path="/lab", address=address))
+    with ThreadPoolExecutor(1) as beside:
+        found = beside.submit(asyncio.run, tuned(installed_lab)).result()
+    assert found["sum"] == pytest.approx(1, abs=1e-4)
+    assert found["verified"]
+    assert found["timed"] > 0
+    assert {line["browser"].split()[0] for line in found["lines"]} == {"Chrome"}
+    assert sum("key" in line for line in found["lines"]) == found["timed"]
+    assert {"run", "verify", "tune"} <= set(found["asked"])
+    assert (tmp_path / "webinfer-lab.sqlite").stat().st_size > 0
+    page.complaints.clear()  # of the attempt with a memory snapshot, which this site has not

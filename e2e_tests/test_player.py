@@ -15,9 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 from PIL import Image
 from playwright.sync_api import Browser, Page
 
@@ -25,6 +23,7 @@ import webinfer
 from build_scripts.paths import ROOT
 from build_scripts.site.player import SOURCE, write_player
 from e2e_tests.browsers import Firefox, WebKit
+from e2e_tests.models import classifier
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):
@@ -64,21 +63,6 @@ def compiled(model: str, task: str, to: Path, *more: str) -> None:
     arguments = ["compile", model, "--task", task, "-o", str(to), *more]
     engine = {**os.environ, "PYTHONPATH": str(ROOT / "web" / "python")}
     subprocess.run([sys.executable, "-m", "webinfer", *arguments], check=True, cwd=ROOT, env=engine)
-
-
-def classifier() -> bytes:
-    """A small image classifier: on software adapters each shader of a larger model takes a second to compile."""
-    rng = np.random.default_rng(3)
-    weights = numpy_helper.from_array(rng.normal(size=(4, 3, 3, 3)).astype(np.float32), "w")
-    nodes = [
-        helper.make_node("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1], strides=[2, 2]),
-        helper.make_node("GlobalAveragePool", ["c"], ["p"]),
-        helper.make_node("Flatten", ["p"], ["f"]),
-        helper.make_node("Softmax", ["f"], ["y"]),
-    ]
-    ends = [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in (("x", [1, 3, 16, 16]), ("y", [1, 4]))]
-    graph = helper.make_graph(nodes, "small", ends[:1], ends[1:], [weights])
-    return bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString())
 
 
 @pytest.fixture(scope="session")

@@ -1,18 +1,22 @@
 """One dataclass per kind of page: the whole vocabulary of its template."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
 from server.demo_code import code_of
-from server.docs import DocsPage, Section
 from server.integrity import import_map, integrity_of
 from server.manifest import Manifest
 from server.settings import Settings
 from server.studio import Demo, Page, Studio
+
+if TYPE_CHECKING:  # a server of the lab alone has no documentation, and not what renders it
+    from server.docs import DocsPage, Section
 
 ABSENT = "this site does not have its model"
 

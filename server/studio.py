@@ -97,6 +97,15 @@ def read_studio(folder: Path, lab: bool = False) -> Studio:
     return Studio(demos, tuple(page for page in pages if lab or not page.lab))
 
 
+def lab_alone(folder: Path) -> Studio:
+    """The lab's page and no other, by the table of a folder.
+
+    Raises: StudioError if a row lacks a field, or has one too many
+    """
+    pages = (_page(row) for row in _rows(folder / "pages.toml", "page"))
+    return Studio((), tuple(page for page in pages if page.lab), documented=False)
+
+
 def _rows(file: Path, name: str) -> Sequence[dict[str, Any]]:
     rows: list[dict[str, Any]] = tomllib.loads(file.read_text()).get(name, [])
     return rows

@@ -56,7 +56,7 @@ def run(argv: list[str]) -> int:
 @contextmanager
 def served(checkout: Path, environment: dict[str, str]) -> Iterator[tuple[int, str]]:
     """The process and the address of a server of a checkout."""
-    from build_scripts.site.serving import allow_files
+    from server.running import allow_files
 
     allow_files(1 << 16)  # for this process's own connections
     command = [sys.executable, "-m", "e2e_tests.serve"]

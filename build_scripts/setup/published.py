@@ -5,13 +5,13 @@ import sys
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from build_scripts.paths import settings
+from build_scripts.paths import WEB, settings
 
 ANYWHERE = {"platform": "manylinux_2_28_x86_64", "python": "3.12"}  # of packages that say nothing of it
 
 
 def published() -> dict[str, dict[str, Any]]:
-    """`files`: each file's package and place in it; `packages`: what pip is asked for."""
+    """`files`: each file's package and place in it; `packages`: what pip is asked for; `pyodide`: npm, for the lab."""
     mediapipe, others = settings()["mediapipe"], settings()["task_packages"]
     members = [*mediapipe["members"], *mediapipe["editions"]]
     files = {PurePosixPath(member).name: ("mediapipe", f"mediapipe/modules/{member}") for member in members}
@@ -23,7 +23,13 @@ def published() -> dict[str, dict[str, Any]]:
             if found:  # not a sample
                 packages[name], files = {**ANYWHERE, **package}, files | found
     keys = ("requirement", "sha256", "megabytes", "platform", "python")
-    return {"files": files, "packages": {name: {key: row[key] for key in keys} for name, row in packages.items()}}
+    pyodide = json.loads((WEB / "package-lock.json").read_text())["packages"]["node_modules/pyodide"]
+    runtime = {key: pyodide[key] for key in ("version", "integrity")}
+    return {
+        "files": files,
+        "pyodide": runtime,
+        "packages": {name: {key: row[key] for key in keys} for name, row in packages.items()},
+    }
 
 
 if __name__ == "__main__":

@@ -12,6 +12,9 @@ from build_scripts.errors import BuildError
 from build_scripts.paths import WEB
 
 OF_THE_ENGINE = ("gpu", "thread_worker")  # what the engine runs in a page that is not of our site
+# What the lab's page loads: scripts as they are, scripts with all that they import, and others.
+LAB_ALONE, LAB_WHOLE = ("first", "integrity", "offline", "service_worker", "thread_worker"), ("engine_worker", "lab")
+LAB_FILES = ("demo.css", "icon.svg", "model.css", "site.webmanifest")
 PLAYER = WEB / "player"
 PLAYER_PAGE = ("index.html", "demo.css", "demo.js")
 IMPORT = re.compile(r'^import (\* as \w+|\{[^}]*\}) from "(\.{1,2}/[\w./]+)\.js";$', re.MULTILINE)
@@ -75,7 +78,15 @@ def player_page() -> dict[str, bytes]:
     return files | {name: (PLAYER / "demo" / name).read_bytes() for name in PLAYER_PAGE}
 
 
+def lab_page() -> dict[str, bytes]:
+    """What the page of a lab loads that is neither Python nor a kernel."""
+    static = WEB / "static"
+    files = {name: (static / name).read_bytes() for name in (*LAB_FILES, *(f"{name}.js" for name in LAB_ALONE))}
+    return files | {f"{name}.js": bundled(static, name) for name in LAB_WHOLE}
+
+
 if __name__ == "__main__":
     write_scripts(Path(sys.argv[1]))
-    for file, data in player_page().items():
-        (Path(sys.argv[1]) / f"player_{file}").write_bytes(data)
+    for prefix, files in (("player_", player_page()), ("lab_", lab_page())):
+        for file, data in files.items():
+            (Path(sys.argv[1]) / f"{prefix}{file}").write_bytes(data)

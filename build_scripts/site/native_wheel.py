@@ -11,6 +11,9 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
+OF_THE_SITE = ("app.py", "docs.py", "packages.py", "routes_api.py", "routes_docs.py")  # modules that no lab imports
+LAB_TEMPLATES = ("_trouble", "base", "engine", "lab", "page")
+
 
 class NativeWheelHook(BuildHookInterface):  # type: ignore[misc]
     """Compiles the kernels, and adds them, the shaders and the scripts to the wheel."""
@@ -36,4 +39,18 @@ class NativeWheelHook(BuildHookInterface):  # type: ignore[misc]
             subprocess.run([sys.executable, "-m", f"build_scripts.{module}", str(target)], cwd=root, check=True)
         included[str(table)] = "webinfer/_published.json"
         for path in sorted(scripts.iterdir()):
-            included[str(path)] = f"webinfer/_static/{path.name}"
+            place = (
+                f"_lab/static/{path.name.removeprefix('lab_')}"
+                if path.name.startswith("lab_")
+                else f"_static/{path.name}"
+            )
+            included[str(path)] = f"webinfer/{place}"
+        for path in lab_server(root / "server"):
+            included[str(path)] = f"webinfer/_lab/{path.relative_to(root).as_posix()}"
+
+
+def lab_server(folder: Path) -> list[Path]:
+    """The files of the server that a lab needs: its modules but those of the site, its page, the table of pages."""
+    modules = [path for path in (*folder.glob("*.py"), *folder.glob("lab/*.py")) if path.name not in OF_THE_SITE]
+    templates = [folder / "templates" / f"{name}.html" for name in LAB_TEMPLATES]
+    return sorted([*modules, *templates, folder / "pages.toml"])

@@ -36,6 +36,7 @@ CPYTHON_ONLY = (
     "webinfer/host/socket_native.py",
     "webinfer/lab/",
     "webinfer/package/web_page.py",
+    "webinfer/page/facts.py",
     "webinfer/page/messages.toml",
 )
 OPERATORS = "webinfer/ops/"

@@ -3,7 +3,6 @@
 import argparse
 import logging
 import secrets
-import socket
 from dataclasses import replace
 from pathlib import Path
 
@@ -68,14 +67,15 @@ def serve(port: int, settings: Settings, host: str, certificate: Path | None = N
 
     Raises: BuildError if the address is none of this machine, or the lab's database cannot be opened
     """
-    from build_scripts.site.serving import address_of, bound_socket, make_server
+    from build_scripts.site.serving import make_server
+    from server.running import AddressError, address_of, bound_socket
 
     log = BUILD / "server.log"
     logging.basicConfig(filename=log, level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
     try:
         listener = bound_socket(port, host)
-    except socket.gaierror as error:
-        raise BuildError(f"--host {host}: {error.strerror}; name an address of this machine") from error
+    except AddressError as error:
+        raise BuildError(str(error)) from error
     server = make_server(settings, certificate, key)
     address = address_of(listener, bool(certificate))
     print(f"\nwebinfer is served at {address}   (stop with Ctrl-C; log in {log.relative_to(ROOT)})")

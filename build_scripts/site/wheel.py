@@ -21,7 +21,14 @@ def wheel_name() -> str:
 
 def wheel_step() -> Step:
     """The step that builds the wheel."""
-    sources = [ENGINE, WEB / "shaders", *(WEB / "static").glob("gpu*.js"), WEB / "static" / "thread_worker.js", KERNELS]
+    sources = [
+        ENGINE,
+        WEB / "shaders",
+        *(WEB / "static").glob("*.*"),
+        WEB / "package-lock.json",
+        KERNELS,
+        ROOT / "server",
+    ]
     texts = [ROOT / name for name in ("pyproject.toml", "README.md", "LICENSE")]
     return Step(
         "wheel", "pack engine, kernels, shaders and scripts for users",

@@ -181,7 +181,10 @@ def test_pips_wheel_holds_engine_shaders_kernels_and_the_command(tmp_path: Path)
     assert {f"webinfer/_kernels/{file.name}" for file in KERNELS.glob("*.wasm")} <= names
     scripts = ("gpu.js", "thread_worker.js", "player_player.js", "player_index.html", "player_demo.js")
     assert {f"webinfer/_static/{name}" for name in scripts} <= names
-    rest = {name for name in names if not name.startswith((f"{info}/", "webinfer/_kernels/", "webinfer/_static/"))}
+    lab = ("server/lab/alone.py", "server/templates/lab.html", "server/pages.toml", "static/lab.js", "static/first.js")
+    assert {f"webinfer/_lab/{name}" for name in lab} <= names
+    beside = (f"{info}/", *(f"webinfer/{folder}/" for folder in ("_kernels", "_static", "_lab")))
+    rest = {name for name in names if not name.startswith(beside)}
     assert rest == {name for name, _ in engine_files()} | {"webinfer/_published.json"}
 
 

@@ -13,8 +13,8 @@ from build_scripts.judge import sizes, tables
 from build_scripts.paths import ROOT
 from build_scripts.site import demo
 from build_scripts.site.headless import Outcome, intersection_over_union, readable, verdict
-from build_scripts.site.serving import address_of, bound_socket
 from build_scripts.verbs import VERBS
+from server.running import address_of, bound_socket
 
 
 @pytest.mark.parametrize("name", VERBS)

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from build_scripts.site.serving import running_server, within_files
+from build_scripts.site.serving import running_server
 from server.clients import Clients, Tally, client_of
+from server.running import within_files
 from server.settings import Settings, SettingsError, settings_from
 from server.tests.sites import made_site
 

@@ -141,7 +141,8 @@ async function start({ manifest, facts, page, home, task, backend, model, also, 
     const urls = Object.fromEntries(Object.entries(downloads.manifest).map(([name, { url }]) => [name, url]));
     await downloads.flowing(engine.start(task, model, backend, JSON.stringify(options), debug, JSON.stringify(urls)));
   });
-  setTimeout(() => settle(downloads, task ? warmUp : () => {}).finally(keep), SETTLED_MS);
+  const settled = async () => downloads.has("snapshot/webinfer.bin") && settle(downloads, task ? warmUp : () => {}); // a lab's own site has none
+  setTimeout(() => settled().finally(keep), SETTLED_MS);
 }
 
 /**

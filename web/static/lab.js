@@ -31,7 +31,7 @@ function about() {
   const gpu = running.find(({ name }) => /webgpu/i.test(name));
   const cores = navigator.hardwareConcurrency;
   const facts = { browser: `${browserName()}, ${systemName()}`, cores, gpu: gpu?.present ? gpu.value || "present" : "none", engine: site.engine };
-  return { ...facts, capabilities: running.map(({ name, present, value }) => ({ name, present, value })) };
+  return { ...facts, models: Object.keys(site.page.models).length, capabilities: running.map(({ name, present, value }) => ({ name, present, value })) };
 }
 
 function agree() {

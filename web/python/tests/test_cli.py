@@ -125,5 +125,4 @@ def test_open_sizes_are_given_by_name(tmp_path: Path, capsys: pytest.CaptureFixt
 def test_who_would_serve_from_an_installation_is_told_the_way(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(verb.split()) == 2
     told = capsys.readouterr().err
-    assert "holds no site" in told
-    assert f"python3 -m build_scripts {verb};" in told
+    assert f"python3 -m build_scripts {verb}" in told

@@ -25,6 +25,8 @@ from webinfer.session.options import MAX_ROUNDS, real_number, whole_number
 from webinfer.session.session import Session
 from webinfer.tensor import Tensor
 
+TOLD = ("tune", "fetch Pyodide", "prepare the lab's page")  # stages that a terminal shows
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one verb; the exit status is 0, 1 for a check that failed, 2 for what cannot be done.
@@ -92,6 +94,7 @@ def _parser() -> argparse.ArgumentParser:
             sub.add_argument("--import", dest="known", type=Path, help="a log of earlier tuning to begin with")
             sub.add_argument("--log", type=Path, help="write what is known of this GPU as JSON lines")
     _add_compilers(verbs)
+    _add_servers(verbs)
     return parser
 
 
@@ -116,18 +119,6 @@ def _add_compilers(verbs: Any) -> None:
     sub.add_argument("folder", type=Path, help="new, empty, or an earlier export, which is replaced")
     sub.add_argument("--package", type=Path, required=True, metavar="NAME.webinfer", help="what `compile` wrote")
     sub.set_defaults(verb=_export)
-    text = "list the devices of a lab, or write what was tuned on them"
-    sub = verbs.add_parser("devices", help=text, description=text)
-    sub.add_argument("--lab", metavar="ADDRESS", help="what the lab's server printed (default: WEBINFER_LAB)")
-    sub.add_argument("--results", action="store_true", help="print what they answered instead, as JSON lines")
-    sub.add_argument("--tunings", type=Path, metavar="FILE", help="write a tuning log, for tune --import")
-    sub.set_defaults(verb=_devices)
-    text = "serve a site that `export` wrote, on this machine"
-    sub = verbs.add_parser("serve", help=text, description=text)
-    sub.add_argument("--site", type=Path, metavar="FOLDER", help="what `export` wrote, here or in a checkout")
-    sub.add_argument("--port", type=int, default=8000, help="0: a free one (default: %(default)s)")
-    sub.add_argument("--lab", action="store_true", help="the page on which browsers become devices")
-    sub.set_defaults(verb=_serve)
     text = "compile a model into one file that runs without Python"
     sub = verbs.add_parser("compile", help=text, description=text)
     sub.add_argument("model", help="a model file, a URL, or the name of a known model")
@@ -141,6 +132,26 @@ def _add_compilers(verbs: Any) -> None:
     sub.add_argument("--shape", action="append", metavar="INPUT=1x16", help="sizes that are open; may be repeated")
     sub.add_argument("--member", help="the model to take from a bundle (.task, .zip) that holds several")
     sub.set_defaults(verb=_compile)
+
+
+def _add_servers(verbs: Any) -> None:
+    text = "list the devices of a lab, or write what was tuned on them"
+    sub = verbs.add_parser("devices", help=text, description=text)
+    sub.add_argument("--lab", metavar="ADDRESS", help="what the lab's server printed (default: WEBINFER_LAB)")
+    sub.add_argument("--results", action="store_true", help="print what they answered instead, as JSON lines")
+    sub.add_argument("--tunings", type=Path, metavar="FILE", help="write a tuning log, for tune --import")
+    sub.set_defaults(verb=_devices)
+    text = "serve a site that `export` wrote, on this machine"
+    sub = verbs.add_parser("serve", help=text, description=text)
+    sub.add_argument("--site", type=Path, metavar="FOLDER", help="what `export` wrote, here or in a checkout")
+    sub.add_argument("--port", type=int, default=8000, help="0: a free one (default: %(default)s)")
+    sub.add_argument("--lab", action="store_true", help="serve the page on which browsers become devices instead")
+    sub.add_argument("--host", default="127.0.0.1", help="of a lab: an address of this machine in its network")
+    sub.add_argument("--database", help="of a lab: where results go, as SQLAlchemy says it (default: a file here)")
+    sub.add_argument("--certificate", type=Path, help="of a lab: PEM file, to serve over HTTPS")
+    sub.add_argument("--key", type=Path, help="of a lab: PEM file of the certificate's key")
+    sub.add_argument("--pyodide", type=Path, metavar="FOLDER", help="of a lab: npm's package pyodide, unpacked")
+    sub.set_defaults(verb=_serve)
 
 
 async def _compile(args: argparse.Namespace) -> int:
@@ -314,21 +325,27 @@ async def _devices(args: argparse.Namespace) -> int:
 
 
 async def _serve(args: argparse.Namespace) -> int:
-    if args.site is not None and not args.lab:
+    told = partial(print, flush=True)
+    if args.lab:
+        from webinfer.lab.site import serve_lab  # which other verbs may do without
+
+        options = {name: getattr(args, name) for name in ("host", "port", "database", "pyodide", "certificate", "key")}
+        serving = serve_lab(told, **options, progress=_show_progress if sys.stderr.isatty() else None)
+    elif args.site is not None:
         from webinfer.package.serving import serve_folder  # which other verbs may do without
 
-        with contextlib.suppress(asyncio.CancelledError):  # Ctrl-C
-            await serve_folder(args.site, args.port, partial(print, flush=True))
-        return 0
-    from webinfer.lab.errors import NoSiteError  # which other verbs may do without
+        serving = serve_folder(args.site, args.port, told)
+    else:
+        from webinfer.lab.errors import NoSiteError  # which other verbs may do without
 
-    verb = "serve --lab" if args.lab else "serve"
-    raise NoSiteError(
-        f"webinfer {verb}: what is installed here holds no site, whose pages need Pyodide and a server; a checkout of "
-        f"the project sets both up. There: python3 -m build_scripts {verb}; then, here: webinfer devices --lab "
-        "ADDRESS. A page for one compiled package needs neither: webinfer export FOLDER --package NAME.webinfer, then "
-        "webinfer serve --site FOLDER"
-    )
+        raise NoSiteError(
+            "webinfer serve: what is installed here holds no demo; a checkout of the project has it, by python3 -m "
+            "build_scripts serve. --site FOLDER serves what `webinfer export` wrote, --lab the page on which browsers "
+            "become devices"
+        )
+    with contextlib.suppress(asyncio.CancelledError):  # Ctrl-C
+        await serving
+    return 0
 
 
 async def _dump(args: argparse.Namespace) -> int:
@@ -366,7 +383,7 @@ def _line() -> str | None:
 
 
 def _show_progress(event: ProgressEvent) -> None:
-    if event.stage == "tune":
+    if event.stage in TOLD:
         print(f"\r{event}", end="" if event.done < event.total else "\n", file=sys.stderr)
 
 

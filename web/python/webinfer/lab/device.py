@@ -71,24 +71,27 @@ class Device:
     ) -> DeviceSession:
         """A model, compiled there. The one before is closed: a device has one at a time.
 
-        `source` is the name of a known model, which the device fetches from its site, or what `webinfer.load` takes as
-        bytes, a path or a URL, which is read here and sent. The other options are those of `webinfer.load`.
+        `source` is what `webinfer.load` takes as a name, bytes, a path or a URL. A known model is fetched by the device
+        from its site, if that has models; all else is read here and sent. Other options are those of `webinfer.load`.
 
         Raises:  what `webinfer.load` raises; DeviceGoneError; LimitError if the model is larger than a message may be
         """
-        fields: dict[str, Any] = {"name": source}
-        if not isinstance(source, str) or source not in MODELS:
-            model = await opened(source, current(), progress, member)
-            fields = {"files": {"model.json" if model.files else model.name: model.data, **model.files}}
-        found, _ = await self.ask("open", fields, progress)
+        name, found = await self._opened(source, member, progress)
         if "error" in found:
             raise error_of(found["error"]["code"], found["error"]["message"])
         if self._session is not None:
             self._session.closed = True
-        name = source if "name" in fields else model.name
         self._session = DeviceSession(self, name, backend)
         await self._session.compile(shapes, progress)
         return self._session
+
+    async def _opened(self, source: Any, member: str | None, progress: Progress | None) -> tuple[str, dict[str, Any]]:
+        """A model's name, and what the device says of it once it is open there."""
+        if isinstance(source, str) and source in MODELS and self.about.get("models") != 0:
+            return source, (await self.ask("open", {"name": source}, progress))[0]
+        model = await opened(source, current(), progress, member)
+        files = {"model.json" if model.files else model.name: model.data, **model.files}
+        return model.name, (await self.ask("open", {"files": files}, progress))[0]
 
     async def ask(
         self, action: str, fields: Mapping[str, Any], progress: Progress | None = None

@@ -1,0 +1,85 @@
+"""A server of the lab alone, without the site: what an installed wheel serves.
+
+Its folder has a manifest as the site's does, with what the lab's page and its engine load.
+"""
+
+import secrets
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from fastapi import FastAPI
+from fastapi.responses import RedirectResponse
+
+from server.lab.routes import lab_routes
+from server.lab.store import StoreError
+from server.manifest import read_manifest
+from server.middleware import RequestMiddleware
+from server.problems import add_problem_handlers
+from server.routes_assets import asset_routes
+from server.routes_pages import page_routes
+from server.running import AddressError, address_of, bound_socket, uvicorn_server, within_files
+from server.settings import Settings, SettingsError, settings_from
+from server.studio import lab_alone
+
+TOKEN_BYTES = 16
+
+
+class LabServerError(Exception):
+    """The lab cannot be served; the message says why."""
+
+
+def create_lab(settings: Settings) -> FastAPI:
+    """The lab's page, the files that it loads, and the lab's own routes.
+
+    Raises: ManifestError, StudioError; StoreError if the database cannot be opened
+    """
+    manifest, studio = read_manifest(settings.site), lab_alone(settings.tables)
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
+    app.include_router(asset_routes(manifest, settings))
+    app.include_router(page_routes(manifest, settings, studio))
+    app.include_router(lab_routes(settings))
+    page = studio.pages[0].address
+
+    @app.api_route("/", methods=["GET", "HEAD"])
+    async def home() -> RedirectResponse:
+        return RedirectResponse(page)
+
+    add_problem_handlers(app)
+    app.add_middleware(RequestMiddleware, settings=settings)
+    return app
+
+
+async def serve(
+    folder: Path,
+    told: Callable[[str], None],
+    *,
+    host: str,
+    port: int,
+    database: str,
+    certificate: Path | None = None,
+    key: Path | None = None,
+) -> None:
+    """Serves until it is stopped; `told` hears lines: where devices go, and what programs have to know.
+
+    `port` is the first one that is tried, 0 takes a free one; `database` is SQLAlchemy's address of where results go,
+    unless the environment names another. With a certificate it speaks HTTPS.
+
+    Raises: LabServerError
+    """
+    try:
+        settings = settings_from(lab=True, site=folder, fetch_models="")
+        token = settings.lab_token or secrets.token_urlsafe(TOKEN_BYTES)
+        kept = settings.lab_database if settings.lab_database != Settings().lab_database else database
+        hosts = settings.hosts | {host.lower()}
+        settings = within_files(replace(settings, hosts=hosts, lab_token=token, lab_database=kept))
+        app, listener = create_lab(settings), bound_socket(port, host)
+        server = uvicorn_server(app, settings, certificate, key)
+        server.config.load()  # reads the certificate
+    except (AddressError, SettingsError, StoreError, OSError) as error:
+        raise LabServerError(str(error)) from error
+    lab = f"{address_of(listener, bool(certificate))}/lab#token={token}"
+    told(f"the lab: open {lab} on each device")
+    told(f"programs: export WEBINFER_LAB='{lab}'")
+    told(f"results go to {kept}   (stop with Ctrl-C)")
+    await server.serve(sockets=[listener])
