@@ -145,6 +145,7 @@ COUNT = """() => {
   let reading = 0;
   const { mapAsync } = GPUBuffer.prototype;
   GPUBuffer.prototype.mapAsync = async function (...given) {
+    if (given[0] !== GPUMapMode.READ) return mapAsync.apply(this, given);
     self.testCounts.reads += 1;
     self.testCounts.together = Math.max(self.testCounts.together, ++reading);
     try {

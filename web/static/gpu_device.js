@@ -1,6 +1,7 @@
 // A GPU device and its pipelines, created from plain data under error scopes. Knows no operator: Python says
 // what is made (host/gpu_browser.py). Errors carry their kind in `name`. Programs: gpu_program.js.
 
+import { Uploads } from "./gpu_inputs.js";
 import { settled } from "./gpu_wait.js";
 
 const STAGING_BYTES = 2 ** 25; // that `read` keeps
@@ -55,6 +56,7 @@ class Device {
     this.Program = Program;
     this.gpu = device;
     this.ring = ring;
+    this.uploads = new Uploads(device);
     this.software = false; // the adapter computes on the CPU: what waits for it does not ask, which costs a core
     this.lost = "";
     this.waiting = new Set(); // what a loss refuses

@@ -2,7 +2,7 @@
 // What the pass computes is Python's business (tasks/gpu_image.py).
 
 import { FrameStore } from "./gpu_frames.js";
-import { withBytes } from "./gpu_program.js";
+import { withBytes } from "./gpu_inputs.js";
 import { TexturePool } from "./gpu_textures.js";
 import { settled } from "./gpu_wait.js";
 

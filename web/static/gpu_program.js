@@ -1,22 +1,14 @@
 // Programs of recorded dispatches on a device: buffers and bind groups made once, replayed by range with one
 // encoder, one pass and one submit; results come back through a ring of staging buffers. Knows no operator.
 
+import { Inputs, withBytes, writeBytes } from "./gpu_inputs.js";
 import { timed } from "./gpu_timing.js";
 import { settled } from "./gpu_wait.js";
 
+const MANY = 12; // dispatches that are worth a command buffer of their own
 const LOSS_GRACE_MS = 100; // a failed map may be reported before the loss that caused it
 
 const delay = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
-
-/** Calls `use` with the bytes of a typed array or of a Python buffer, which is read in place. */
-export function withBytes(source, use) {
-  const view = source.getBuffer?.("u8");
-  try {
-    use(view ? view.data : source);
-  } finally {
-    view?.release();
-  }
-}
 
 export class Program {
   constructor(device, label) {
@@ -24,9 +16,9 @@ export class Program {
     this.label = label;
     this.buffers = [];
     this.steps = [];
-    this.readings = new Map();
-    this.incoming = [];
-    this.known = new WeakSet(); // buffers of others, and makers of pictures, that were seen to fit
+    this.readings = []; // results that are read together, and their ring of staging buffers
+    this.inputs = new Inputs(this);
+    this.ahead = new Map(); // first:count -> a command buffer that no run has used yet
     this.spare = new Map(); // bytes -> buffers for results that stay here
     this.proven = false;
   }
@@ -57,15 +49,7 @@ export class Program {
   /** Copies bytes to a buffer, from byte `offset` on, ordered before the next run. */
   write(buffer, source, offset = 0) {
     this.device.check();
-    withBytes(source, (bytes) => {
-      const whole = bytes.length & ~3;
-      const queue = this.device.gpu.queue;
-      if (whole) queue.writeBuffer(this.buffers[buffer], offset, bytes, 0, whole);
-      if (whole === bytes.length) return;
-      const tail = new Uint8Array(4);
-      tail.set(bytes.subarray(whole));
-      queue.writeBuffer(this.buffers[buffer], offset + whole, tail);
-    });
+    withBytes(source, (bytes) => writeBytes(this.device.gpu.queue, this.buffers[buffer], bytes, offset));
   }
 
   encode(encoder, first, count, repeats = 1, options = null, steps = this.steps) {
@@ -82,21 +66,16 @@ export class Program {
     pass.end();
   }
 
-  /** What JSON {copies: [[buffer, offset, nbytes, at], …], total} copies to a staging buffer, and that buffer's ring. */
+  /** A number for what JSON {copies: [[buffer, offset, nbytes, at], …], total} copies to a staging buffer of a ring. */
   reading(json) {
-    let found = this.readings.get(json);
-    if (!found) {
-      const { copies: rows, total } = JSON.parse(json);
-      const copies = rows.map(([buffer, offset, nbytes, at]) => ({ buffer, offset, size: Math.ceil(nbytes / 4) * 4, at }));
-      found = { copies, total, free: [], made: 0, waiting: [] };
-      this.readings.set(json, found);
-    }
-    return found;
+    const { copies: rows, total } = JSON.parse(json);
+    const copies = rows.map(([buffer, offset, nbytes, at]) => ({ buffer, offset, size: Math.ceil(nbytes / 4) * 4, at }));
+    return this.readings.push({ copies, total, free: [], made: 0, waiting: [] }) - 1;
   }
 
-  /** undefined where a staging buffer for JSON `reads` is free, else a promise of one. */
+  /** undefined where a staging buffer for the `reads`-th reading is free, else a promise of one. */
   room(reads) {
-    const reading = this.reading(reads);
+    const reading = this.readings[reads];
     if (reading.free.length) return undefined;
     if (reading.made >= this.device.ring) {
       return this.device.unlessLost(new Promise((resolve) => reading.waiting.push(resolve)));
@@ -113,38 +92,55 @@ export class Program {
 
   /** The next submit fills a buffer first: from a GPUBuffer, or as a picture of gpu_picture.js says. */
   take(buffer, source) {
-    this.incoming.push({ source, buffer, size: Math.min(source.size, this.buffers[buffer].size) & ~3 });
+    this.inputs.take(buffer, source);
   }
 
-  /** One encoder, one pass, one submit; `copyOut` adds what happens to the results. */
+  /** One submit, with one pass over a range; `copyOut` adds what happens to the results. */
   submit(first, count, copyOut) {
-    const encoder = this.device.gpu.createCommandEncoder();
-    for (const { source, buffer, size } of this.incoming.splice(0)) {
-      if (source.encode) source.encode(encoder, this.buffers[buffer]);
-      else encoder.copyBufferToBuffer(source, 0, this.buffers[buffer], 0, size);
-    }
-    if (count) this.encode(encoder, first, count);
+    const gpu = this.device.gpu, key = `${first}:${count}`, commands = [], ahead = this.ahead.get(key);
+    let encoder = gpu.createCommandEncoder();
+    const copied = this.inputs.encode(encoder);
+    if (ahead) {
+      this.ahead.delete(key);
+      if (copied) {
+        commands.push(encoder.finish());
+        encoder = gpu.createCommandEncoder();
+      }
+      commands.push(ahead);
+    } else if (count) this.encode(encoder, first, count);
     copyOut(encoder);
-    this.device.gpu.queue.submit([encoder.finish()]);
+    gpu.queue.submit([...commands, encoder.finish()]);
+    copied?.();
+  }
+
+  /** Encodes a range for a later run, while the GPU computes: for many dispatches that takes as long as they do. */
+  prepare(first, count) {
+    const key = `${first}:${count}`;
+    if (count < MANY || !this.proven || this.ahead.has(key)) return;
+    const encoder = this.device.gpu.createCommandEncoder();
+    this.encode(encoder, first, count);
+    this.ahead.set(key, encoder.finish());
   }
 
   /** Submits at once, under error scopes until a run has succeeded; a promise of what they say. */
   submitChecked(first, count, copyOut) {
     this.device.check();
-    const strange = this.incoming.map(({ source }) => source.maker ?? source).filter((maker) => !this.known.has(maker));
-    for (const maker of strange) this.known.add(maker);
-    if (!this.proven || strange.length) return this.device.scoped(() => this.submit(first, count, copyOut));
+    if (this.inputs.strange() || !this.proven) return this.device.scoped(() => this.submit(first, count, copyOut));
     this.submit(first, count, copyOut);
     return null;
   }
 
   /**
-   * Submits a range at once, with a staging buffer that `room` found free. Calls `arrived(ticket, bytes, kind,
-   * message)` with the staging bytes, where `reads` says each result lies, valid during the call, or with undefined
-   * and what went wrong.
+   * Submits a range at once with its inputs, `given`: number of a buffer, source, and so on. Returns undefined, or a
+   * promise after which to call again where too many runs are under way. Calls `arrived(ticket, bytes, kind, message)`
+   * with the staging bytes, where the `reads`-th reading says each result lies, valid during the call, or with
+   * undefined and what went wrong.
    */
-  start(first, count, reads, ticket, arrived) {
-    const reading = this.reading(reads);
+  start(first, count, reads, ticket, arrived, ...given) {
+    const full = this.room(reads);
+    if (full) return full;
+    this.inputs.give(given);
+    const reading = this.readings[reads];
     const staging = reading.free.pop();
     const copyOut = (encoder) => {
       for (const { buffer, offset, size, at } of reading.copies) {
@@ -157,6 +153,8 @@ export class Program {
         reading.free.push(staging);
         reading.waiting.shift()?.();
       });
+    this.prepare(first, count);
+    return undefined;
   }
 
   /** Waits for a staging buffer and shows its bytes. */
@@ -183,11 +181,12 @@ export class Program {
   }
 
   /**
-   * Submits a range at once. `buffers`: GPUBuffers of their own with what JSON `reads` names, to be given back with
-   * `release`; `checked`: undefined, or a promise of what the error scopes say.
+   * Submits a range at once with its inputs, as `start`. `buffers`: GPUBuffers of their own with what the `reads`-th
+   * reading names, to be given back with `release`; `checked`: undefined, or a promise of what the error scopes say.
    */
-  keep(first, count, reads) {
-    const { copies } = this.reading(reads);
+  keep(first, count, reads, ...given) {
+    const { copies } = this.readings[reads];
+    this.inputs.give(given);
     const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST;
     const made = copies.map(({ size }) => {
       const bytes = Math.max(16, size);
@@ -219,11 +218,12 @@ export class Program {
 
   close() {
     for (const buffer of this.buffers) buffer.destroy();
-    for (const { free } of this.readings.values()) for (const staging of free) staging.destroy();
+    for (const { free } of this.readings) for (const staging of free) staging.destroy();
     for (const list of this.spare.values()) for (const buffer of list) buffer.destroy();
     this.buffers = [];
     this.steps = [];
-    this.readings.clear();
+    this.readings = [];
+    this.ahead.clear();
     this.spare.clear();
   }
 }

@@ -61,7 +61,7 @@ class GpuPlan {
       return [whole(buffer), whole(offset), nbytes, at];
     });
     this.starts = copies.map((copy) => copy[3]);
-    this.reads = JSON.stringify({ copies, total });
+    this.results = JSON.stringify({ copies, total });
   }
 
   get lost() {
@@ -81,33 +81,34 @@ class GpuPlan {
     onProgress({ stage: "shaders", done: 0, total: used.length });
     await device.pipelinesReady(JSON.stringify([...numbers.values()]));
     onProgress({ stage: "shaders", done: used.length, total: used.length });
-    if (plan.prepare) await this.replay(0, plan.prepare, JSON.stringify({ copies: [], total: 0 }));
+    this.reads = this.program.reading(this.results);
+    if (plan.prepare) await this.replay(0, plan.prepare, this.program.reading(JSON.stringify({ copies: [], total: 0 })));
     this.program.free(JSON.stringify(plan.freed), plan.prepare);
   }
 
-  async replay(first, count, reads, fill = () => {}) {
+  async replay(first, count, reads, given = () => []) {
     const { program } = this;
     for (let room; (room = program.room(reads)) !== undefined; ) await room;
-    fill();
     return new Promise((resolve, reject) => {
-      program.start(first, count, reads, 0, (ticket, bytes, kind, message) => {
+      const arrived = (ticket, bytes, kind, message) => {
         if (bytes === undefined) reject(this.device.failure(kind, message));
         else resolve(bytes.slice());
-      });
+      };
+      program.start(first, count, reads, 0, arrived, ...given());
     });
   }
 
   /** As Kernels.run of kernels.js; {source, params} is a picture that goes to the GPU as it is. */
   async run(given, sizes) {
-    const { plan, program } = this;
+    const { plan } = this;
     const taken = [];
     for (const { source } of given) if (source) await this.pictures.bring(source);
-    const fill = () => given.forEach((value, i) => {
-      if (!value.source) return program.write(plan.inputs[i], value);
+    const fill = () => given.flatMap((value, i) => {
+      if (!value.source) return [plan.inputs[i], value];
       const { ow, oh } = value.place;
       const picture = this.pictures.take(value.source, value.params, 12 * ow * oh, Math.ceil(ow / 8), Math.ceil(oh / 8));
       taken.push(picture);
-      return program.take(plan.inputs[i], picture);
+      return [plan.inputs[i], picture];
     });
     try {
       const bytes = await this.replay(plan.prepare, plan.dispatches.length - plan.prepare, this.reads, fill);

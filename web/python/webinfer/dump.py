@@ -294,6 +294,7 @@ class _PaperHost:
         self.fetch: Callable[..., Any] = self._host.fetch
         self.asset, self.image, self.now_ms = self._host.asset, self._host.image, self._host.now_ms
         self.pause, self.gpu_buffer = self._host.pause, self._host.gpu_buffer
+        self.page_array = self._host.page_array
 
     async def kernels(self, isa: str | None = None, threads: int | None = 1) -> _PaperKernels:
         self.instances.append(_PaperKernels())

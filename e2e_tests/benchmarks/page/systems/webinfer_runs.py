@@ -57,7 +57,7 @@ class Runs:
         await asyncio.gather(*(lane() for _ in range(lanes)))
 
     def _inputs(self, arrays):
-        return {name: array.to_memoryview() for name, array in zip(self.names, arrays, strict=True)}
+        return dict(zip(self.names, arrays, strict=True))
 
     async def _once(self, arrays):
         results = await self.session.run(self._inputs(arrays))

@@ -81,6 +81,7 @@ class Abilities:
     tuning: bool = False  # built with a tuning budget, it carries a `tuning` report
     parts: bool = False  # `run_part`, `read_resident`, `write_resident`
     parts_ahead: bool = False  # `begin_part`
+    page_arrays: bool = False  # its inputs may be typed arrays of JavaScript, as bytes in the type of computing
     in_place_inputs: bool = False  # `kernels`, `input_address`, `scratch`; its inputs may be `InPlace`
 
 

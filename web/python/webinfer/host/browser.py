@@ -12,13 +12,13 @@ from functools import cache
 from typing import Any
 
 import js
-from pyodide.ffi import JsException, JsProxy, can_run_sync, run_sync, to_js
+from pyodide.ffi import JsBuffer, JsException, JsProxy, can_run_sync, run_sync, to_js
 
 from webinfer.errors import BackendUnavailableError, InputError, ModelFormatError
 from webinfer.flags import debug
 from webinfer.host.checksums import check_kernels, sealed, unsealed
 from webinfer.host.gpu import GpuTensor
-from webinfer.host.interface import Capability, Kernels, Progress, ProgressEvent, SizeCheck
+from webinfer.host.interface import Capability, Kernels, PageArray, Progress, ProgressEvent, SizeCheck
 from webinfer.host.kernels_browser import best_build, compiled, open_kernels, open_module, options
 from webinfer.host.late_parts import find_late_parts
 from webinfer.host.own_files import own_file, own_identity
@@ -27,6 +27,14 @@ from webinfer.host.thread_pool import open_thread_pool
 from webinfer.spans import LargeFile
 
 CACHE = "webinfer"  # name of the Cache API store
+LEAST_PAGE_ARRAY = 2**15  # bytes; fewer are copied sooner than looked at
+ARRAY_TYPES = {
+    f"{name}Array": dtype
+    for name, dtype in {
+        "Float16": "float16", "Float32": "float32", "Float64": "float64", "Int8": "int8", "Int16": "int16",
+        "Int32": "int32", "BigInt64": "int64", "Uint16": "uint16", "Uint32": "uint32", "BigUint64": "uint64",
+    }.items()
+}  # fmt: skip
 IMAGE_CLASSES = (
     "ImageBitmap",
     "VideoFrame",
@@ -230,8 +238,19 @@ class BrowserHost:
         """The GPUBuffer where `value` is one or a GpuTensor, else None."""
         if isinstance(value, GpuTensor):
             return value.buffer
-        is_buffer = isinstance(value, JsProxy) and str(getattr(value.constructor, "name", "")) == "GPUBuffer"
-        return value if is_buffer else None
+        if not isinstance(value, JsProxy) or isinstance(value, JsBuffer):
+            return None
+        return value if str(getattr(value.constructor, "name", "")) == "GPUBuffer" else None
+
+    def page_array(self, value: Any) -> PageArray | memoryview | None:
+        """A typed array of JavaScript, or a copy of its elements where they are few; None for another thing."""
+        if not isinstance(value, JsBuffer):
+            return None
+        nbytes = int(value.byteLength)
+        if nbytes < LEAST_PAGE_ARRAY:
+            data: memoryview = value.to_memoryview()
+            return data
+        return PageArray(value, ARRAY_TYPES.get(str(value.constructor.name), ""), nbytes)
 
     def capabilities(self) -> Sequence[Capability]:
         """Every feature that matters, present or not, with reason and fix."""

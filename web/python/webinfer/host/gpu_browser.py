@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 import js
-from pyodide.ffi import JsException, JsProxy, create_proxy
+from pyodide.ffi import JsBuffer, JsException, JsProxy, create_proxy
 
 from webinfer.errors import BackendUnavailableError, DeviceLostError, GpuError, OutOfMemoryError, WebinferError
 from webinfer.host.gpu import (
@@ -208,7 +208,7 @@ class BrowserProgram:
 
     def __init__(self, program: Any, label: str, adapter: str) -> None:
         self._program, self._label, self._adapter = program, label, adapter
-        self._layouts: dict[tuple[Span, ...], tuple[str, tuple[int, ...]]] = {}
+        self._layouts: dict[tuple[Span, ...], tuple[int, list[tuple[int, int]]]] = {}
         self._pending: dict[int, ImmediateFuture] = {}
         self._tickets = 0
         self._on_result = create_proxy(self._resolve)
@@ -227,7 +227,7 @@ class BrowserProgram:
                 data = self._program.buffers[data.buffer]
             if isinstance(data, FileSpan):
                 data = data.view()  # freed again before the next one is read
-            if isinstance(data, JsProxy):
+            if isinstance(data, JsProxy) and not isinstance(data, JsBuffer):
                 self._program.take(buffer, data)
             else:
                 self._program.write(buffer, memoryview(data) if isinstance(data, bytes | bytearray) else data, offset)
@@ -244,14 +244,31 @@ class BrowserProgram:
         except JsException as error:
             _raise(error, self._label, self._adapter)
 
-    def _layout(self, reads: Sequence[Span]) -> tuple[str, tuple[int, ...]]:
-        """The results as JSON for gpu_program.js, and where each starts in the staging buffer."""
+    def _layout(self, reads: Sequence[Span]) -> tuple[int, list[tuple[int, int]]]:
+        """The number of these results in gpu_program.js, and where each lies in the staging buffer."""
         key = tuple(reads)
-        if key not in self._layouts:
+        found = self._layouts.get(key)
+        if found is None:
             starts, total = staging_layout(reads)
             copies = [(s.buffer, s.offset, s.nbytes, start) for s, start in zip(reads, starts, strict=True)]
-            self._layouts[key] = json.dumps({"copies": copies, "total": total}), starts
-        return self._layouts[key]
+            number = self._program.reading(json.dumps({"copies": copies, "total": total}))
+            parts = [(start, start + s.nbytes) for s, start in zip(reads, starts, strict=True)]
+            found = self._layouts[key] = number, parts
+        return found
+
+    def _given(self, inputs: Sequence[tuple[int, Any]]) -> list[Any]:
+        """Inputs as gpu_program.js takes them: the number of a buffer, what it holds, and so on."""
+        given: list[Any] = []
+        for buffer, data in inputs:
+            if isinstance(data, Span):
+                data = self._program.buffers[data.buffer]
+            elif isinstance(data, FileSpan):
+                self.write(buffer, data)
+                continue
+            elif isinstance(data, bytes | bytearray):
+                data = memoryview(data)
+            given += (buffer, data)
+        return given
 
     async def run(
         self, first: int, count: int, reads: Sequence[Span], inputs: Sequence[tuple[int, Any]] = ()
@@ -269,14 +286,12 @@ class BrowserProgram:
 
         Raises:  DeviceLostError; GpuError; OutOfMemoryError
         """
-        text, starts = self._layout(reads)
+        number, parts = self._layout(reads)
+        self._tickets = ticket = self._tickets + 1
         try:
-            while (room := self._program.room(text)) is not None:
+            given = self._given(inputs)
+            while (room := self._program.start(first, count, number, ticket, self._on_result, *given)) is not None:
                 await room
-            for buffer, data in inputs:
-                self.write(buffer, data)
-            self._tickets = ticket = self._tickets + 1
-            self._program.start(first, count, text, ticket, self._on_result)
         except JsException as error:
             _raise(error, self._label, self._adapter)
         answer = self._pending[ticket] = ImmediateFuture()
@@ -285,7 +300,7 @@ class BrowserProgram:
             data, kind, message = await answer
             if data is None:
                 raise _typed(kind, message, self._label, self._adapter)
-            return [data[start : start + span.nbytes] for span, start in zip(reads, starts, strict=True)]
+            return [data[start:end] for start, end in parts]
 
         return arrived
 
@@ -299,9 +314,7 @@ class BrowserProgram:
     ) -> list[Any]:
         """Writes inputs, submits a range and returns a GPUBuffer for each of `reads`."""
         try:
-            for buffer, data in inputs:
-                self.write(buffer, data)
-            kept = self._program.keep(first, count, self._layout(reads)[0])
+            kept = self._program.keep(first, count, self._layout(reads)[0], *self._given(inputs))
             if kept.checked is not None:
                 await kept.checked
             return list(kept.buffers)

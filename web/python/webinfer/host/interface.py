@@ -34,6 +34,20 @@ class ProgressEvent:
 
 
 @dataclass(frozen=True, slots=True)
+class PageArray:
+    """A typed array of JavaScript, which executors may read where it lies. `dtype` is "" for plain bytes."""
+
+    array: Any
+    dtype: str
+    nbytes: int
+
+    def view(self) -> memoryview:
+        """A copy of the elements."""
+        data: memoryview = self.array.to_memoryview()
+        return data
+
+
+@dataclass(frozen=True, slots=True)
 class Capability:
     """One feature of the platform: present (with a `value` where there is more to say), or why not and what helps."""
 
@@ -216,6 +230,9 @@ class Host(Protocol):
 
     def gpu_buffer(self, value: Any) -> Any:
         """The platform's GPU buffer where `value` is one or a GpuTensor, else None."""
+
+    def page_array(self, value: Any) -> PageArray | memoryview | None:
+        """A typed array of the platform, or a copy of its elements where they are few; None for another thing."""
 
     def capabilities(self) -> Sequence[Capability]:
         """Every feature of the platform that matters to the engine, present or not."""

@@ -176,7 +176,10 @@ class BrowserKernels:
     def write(self, address: int, data: Any) -> None:
         """Copies a C-contiguous buffer, a JavaScript typed array or bytes of a large file into the memory."""
         if isinstance(data, JsProxy):
-            self._window(address, int(data.byteLength)).set(data)
+            nbytes = int(data.byteLength)
+            if str(data.constructor.name) != "Uint8Array":
+                data = js.Uint8Array.new(data.buffer, data.byteOffset, nbytes)
+            self._window(address, nbytes).set(data)
             return
         if isinstance(data, FileSpan):
             data.copy_into(self._window(address, len(data)))

@@ -178,6 +178,9 @@ class NativeHost:
             return value.buffer
         return value if type(value).__name__ == "GPUBuffer" else None
 
+    def page_array(self, value: Any) -> None:
+        """None: there is no page."""
+
     def capabilities(self) -> Sequence[Capability]:
         """WebAssembly, WebGPU and NumPy: present, or which module to install."""
         found = []

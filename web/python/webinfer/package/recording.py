@@ -136,7 +136,7 @@ class PaperHost:
     ) -> None:
         self._host, self._kernels, self._device, self.log = host, kernels, device, log
         self.asset, self.beside, self.now_ms, self.pause = host.asset, host.beside, host.now_ms, host.pause
-        self.image, self.gpu_buffer = host.image, host.gpu_buffer
+        self.image, self.gpu_buffer, self.page_array = host.image, host.gpu_buffer, host.page_array
 
     async def fetch(self, url: str, progress: Progress | None = None, fresh: bool = False) -> memoryview:
         """The bytes of a URL or a path."""

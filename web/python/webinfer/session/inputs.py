@@ -12,7 +12,7 @@ from webinfer.dtypes import DType
 from webinfer.errors import InputError
 from webinfer.graph.ir import Graph, Quantization, Value
 from webinfer.host.gpu import GpuTensor
-from webinfer.host.interface import Host
+from webinfer.host.interface import Host, PageArray
 from webinfer.packing import from_inner, to_inner
 from webinfer.tensor import Tensor, buffer_of
 
@@ -69,9 +69,17 @@ def sizes_given(inputs: Mapping[str, Any] | Any, infos: Sequence[TensorInfo]) ->
 
 
 def checked(
-    inputs: Mapping[str, Any] | Any, infos: Sequence[TensorInfo], model: str, host: Host, executor: Executor
+    inputs: Mapping[str, Any] | Any,
+    infos: Sequence[TensorInfo],
+    model: str,
+    host: Host,
+    executor: Executor,
+    *,
+    here: bool = False,
 ) -> dict[str, Any]:
-    """For each input its bytes, its buffer on the GPU, or what will write it in place.
+    """For each input its bytes, a typed array of the page, its buffer on the GPU, or what will write it in place.
+
+    `here` means that arrays of the page become bytes in Python's memory.
 
     Raises:  InputError naming the input, what was found and what is needed
     """
@@ -88,9 +96,21 @@ def checked(
         if isinstance(value, InPlace):
             found[info.name] = _checked_in_place(value, info, executor)
             continue
+        page = host.page_array(value)
+        if page is not None:
+            found[info.name] = _from_page(page, info, executor.abilities.page_arrays and not here)
+            continue
         buffer = host.gpu_buffer(value)
         found[info.name] = _taken(value, info) if buffer is None else _checked_on_gpu(value, buffer, info, executor)
     return found
+
+
+def _from_page(page: PageArray | memoryview, info: TensorInfo, as_it_lies: bool) -> Any:
+    """An array of the page: as it lies, if nothing is to be converted."""
+    if isinstance(page, memoryview):
+        return _taken(page, info)
+    fits = page.nbytes == info.nbytes and page.dtype in ("", info.dtype.value)
+    return page.array if as_it_lies and fits and info.dtype.inner is info.dtype else _taken(page.view(), info)
 
 
 def _taken(value: Any, info: TensorInfo) -> memoryview:

@@ -133,8 +133,9 @@ class Session:
     async def run(self, inputs: Mapping[str, Any] | Any) -> dict[str, Tensor]:
         """The outputs by name, each a new tensor.
 
-        `inputs` maps names to arrays, buffers or tensors; a model with one input also takes that alone. A session on a
-        GPU also takes GpuTensors or GPUBuffers of the same device, and there runs that are begun together overlap. A
+        `inputs` maps names to arrays, buffers or tensors; a model with one input also takes that alone. In a page they
+        may be typed arrays of JavaScript, which are not copied through Python where they are large. A session on a GPU
+        also takes GpuTensors or GPUBuffers of the same device, and there runs that are begun together overlap. A
         session whose executor has `in_place_inputs` also takes `backends.base.InPlace`. Where the model leaves sizes
         open, arrays of other sizes get a plan of their own; the plans used last are kept.
 
@@ -248,8 +249,8 @@ class Session:
         await self._live.switch(now, wanted, graph)
         self._take_graph(self._live.graph)
 
-    def _checked(self, inputs: Mapping[str, Any] | Any) -> dict[str, Any]:
-        return checked(inputs, self.inputs, self.name, self.host, self.executor)
+    def _checked(self, inputs: Mapping[str, Any] | Any, *, here: bool = False) -> dict[str, Any]:
+        return checked(inputs, self.inputs, self.name, self.host, self.executor, here=here)
 
     async def restore(self, order: Sequence[str] | None = None) -> None:
         """Builds the session anew, as after the loss of a device."""
@@ -321,7 +322,7 @@ class Session:
             if inputs is not None:
                 await self._fit_sizes(inputs)
             given = zeros(self.inputs) if inputs is None else inputs
-            buffers = self._checked(given)
+            buffers = self._checked(given, here=True)
             await self._alone(given)  # revives the session, and lets code get warm
             for done in range(rounds):
                 if progress is not None:
@@ -358,7 +359,7 @@ class Session:
         async with live.lock, self._variables.lock:
             if inputs is not None:
                 await self._fit_sizes(inputs)
-            buffers = self._fed(self._checked(self.noise() if inputs is None else inputs))
+            buffers = self._fed(self._checked(self.noise() if inputs is None else inputs, here=True))
             await live.idle()
             await live.revive()
             other = await choose(live.graph, self.host, [against], LoadOptions(strict=True))

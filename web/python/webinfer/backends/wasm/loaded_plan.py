@@ -64,7 +64,7 @@ class LoadedPlan(Executor):
     """Runs a plan: inputs in, one call, outputs out."""
 
     backend = "wasm"
-    abilities = Abilities(in_place_inputs=True)
+    abilities = Abilities(page_arrays=True, in_place_inputs=True)
 
     def __init__(self, layout: Layout, host: Host, kernels: Kernels, memory: KernelMemory | None = None) -> None:
         """`memory` is that of `kernels`, if other plans lie there; else it holds this one alone."""

@@ -74,7 +74,9 @@ class WebGpuExecutor(Executor):
     """A schedule on a device."""
 
     backend = "webgpu"
-    abilities = Abilities(gpu_results=True, overlapping_runs=True, tuning=True, parts=True, parts_ahead=True)
+    abilities = Abilities(
+        gpu_results=True, overlapping_runs=True, tuning=True, parts=True, parts_ahead=True, page_arrays=True
+    )
 
     def __init__(self, schedule: Schedule, host: Host, device: GpuDevice, origins: Origins) -> None:
         self.graph = schedule.graph
