@@ -17,6 +17,7 @@ typedef struct {
   const float *restrict w;
   float *restrict y;
   int32_t ih, iw, c, x_stride, oh, ow, y_stride, pad_top, pad_left;
+  int32_t x_pitch, y_pitch;  // from row to row
   Epilogue e;
   int32_t below, above;  // whether ACTIVATION_CLAMP has bounds: a clamp takes the ports that products need
   int32_t curved;        // 1 where a curve is computed of every block that was stored, 2 where it is of every row

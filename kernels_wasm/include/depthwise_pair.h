@@ -43,7 +43,7 @@ INLINE void load_taps(v4f tap[3], const float *w) {
 // The four rows of the image, from the top: every sum adds its taps in the order of a single row.
 INLINE void add_pair(v4f upper[PAIR], v4f lower[PAIR], const Depthwise *d, const float *p, const float *w, int32_t ix,
                      const int inside) {
-  const int32_t pitch = d->iw * d->x_stride;
+  const int32_t pitch = d->x_pitch;
   v4f first[3], second[3], third[3];
   load_taps(first, w);
   add_row(upper, lower, p, first, 0, d, ix, inside);
@@ -57,7 +57,7 @@ INLINE void add_pair(v4f upper[PAIR], v4f lower[PAIR], const Depthwise *d, const
 // Both output rows' own rows of the image, side by side.
 INLINE void add_pair(v4f upper[PAIR], v4f lower[PAIR], const Depthwise *d, const float *corner, const float *w,
                      int32_t ix, const int inside) {
-  const int32_t pitch = d->iw * d->x_stride;
+  const int32_t pitch = d->x_pitch;
   UNROLL for (int ky = 0; ky < 3; ky++) {
     v4f tap[3];
     load_taps(tap, w + 12 * ky);
@@ -78,14 +78,14 @@ INLINE void add_pair(v4f upper[PAIR], v4f lower[PAIR], const Depthwise *d, const
 
 INLINE void run_pair_block(const Depthwise *d, int32_t row, int32_t image, int32_t iy, int32_t ox, const int inside) {
   const int32_t ix = ox * S - d->pad_left, pixel = row * d->ow + ox;
-  const float *corner = d->x + ((image * d->ih + iy) * d->iw + ix) * d->x_stride, *w = d->w;
-  float *y = d->y + pixel * d->y_stride;
+  const float *corner = d->x + (image * d->ih + iy) * d->x_pitch + ix * d->x_stride, *w = d->w;
+  float *y = d->y + row * d->y_pitch + ox * d->y_stride;
   NO_UNROLL for (int32_t channel = 0; channel < d->c; channel += 4) {
     const v4f bias = v4f_load(w);
     v4f upper[PAIR] = {bias, bias, bias, bias}, lower[PAIR] = {bias, bias, bias, bias};
     add_pair(upper, lower, d, corner + channel, w + 4, ix, inside);
     store_block(upper, PAIR, d, y + channel, pixel, PAIR, channel);
-    store_block(lower, PAIR, d, y + d->ow * d->y_stride + channel, pixel + d->ow, PAIR, channel);
+    store_block(lower, PAIR, d, y + d->y_pitch + channel, pixel + d->ow, PAIR, channel);
     w += BLOCK_SIZE;
   }
 }

@@ -149,7 +149,8 @@ void f32_depthwise_nhwc(const float *restrict x, const float *restrict w, float 
     return;
   }
 #endif
-  Depthwise d = {x, w, y, ih, iw, c, x_stride, oh, ow, y_stride, pad_top, pad_left, e, 0, 0, 0};
+  Depthwise d = {x,  w,        y,       ih,       iw,            c,             x_stride, oh,
+                 ow, y_stride, pad_top, pad_left, iw * x_stride, ow * y_stride, e,        0,  0, 0};
   set_ending(&d);
   const int32_t fitting = ROWS_FLOATS / (kh * iw) / 16 * 16, most = fitting < 16 ? 16 : fitting;
   for (int32_t row = begin; row < end; row++) {

@@ -26,7 +26,7 @@ INLINE void one_row(const float *x, float *y, int32_t r, float beta, int kind) {
     if (kind == SOFTMAX) v4f_store_lanes(y + k, e, r - k);
   }
   sum = FOLD(plus, sum);
-  const v4f log_sum = v4f_log(sum), factor = 1.0f / sum;
+  const v4f log_sum = kind == SOFTMAX ? sum : v4f_log(sum), factor = 1.0f / sum;
   if (kind == LOG_SUM_EXP) {
     y[0] = (top + log_sum)[0];
     return;
@@ -44,7 +44,7 @@ INLINE void four_lines(const float *x, float *y, int32_t r, int32_t inner, int32
   NO_UNROLL for (int32_t k = 0; k < r; k++) top = v4f_larger(top, v4f_load(x + k * inner));
   if (kind == LOG_SUM_EXP) top = v4f_select(v4f_abs(top) == INFINITE, none, top);
   NO_UNROLL for (int32_t k = 0; k < r; k++) sum += v4f_exp((v4f_load(x + k * inner) - top) * beta);
-  const v4f log_sum = v4f_log(sum), factor = 1.0f / sum;
+  const v4f log_sum = kind == SOFTMAX ? sum : v4f_log(sum), factor = 1.0f / sum;
   if (kind == LOG_SUM_EXP) {
     v4f_store_lanes(y, top + log_sum, lines);
     return;
@@ -71,7 +71,7 @@ INLINE void short_rows(const float *x, float *y, int32_t r, int32_t rows, float 
     sum += e;
     v[k] = kind == SOFTMAX ? e : shifted;
   }
-  const v4f log_sum = v4f_log(sum), factor = 1.0f / sum;
+  const v4f log_sum = kind == SOFTMAX ? sum : v4f_log(sum), factor = 1.0f / sum;
   if (kind == LOG_SUM_EXP) {
     v4f_store_lanes(y, top + log_sum, rows);
     return;
@@ -96,26 +96,35 @@ INLINE void four_pairs(const float *x, float *y, float beta) {
   v4f_store(y + 4, __builtin_shufflevector(left, right, 2, 6, 3, 7));
 }
 
-#define LINES(NAME, KIND, RESULTS)                                                                           \
+// Lines [begin, end); one function for all kinds, which would be three times its code.
+static __attribute__((noinline)) void lines(const float *x, float *y, int32_t r, int32_t inner, float beta,
+                                            int32_t begin, int32_t end, int kind) {
+  PIN(kind);  // unknown to clang, which would make one for each kind
+  const int32_t results = kind == LOG_SUM_EXP ? 1 : r;
+  for (int32_t i = begin, n; i < end; i += n) {
+    const int32_t outer = i / inner, column = i % inner, rest = inner - column;
+    n = inner == 1 && r <= SHORT ? 4 : rest < 4 ? rest : 4;
+    n = n < end - i ? n : end - i;
+    const float *from = x + outer * r * inner + column;
+    float *to = y + outer * results * inner + column;
+    if (inner > 1) {
+      four_lines(from, to, r, inner, n, beta, kind);
+    } else if (kind == SOFTMAX && r == 2 && n == 4) {
+      four_pairs(from, to, beta);
+    } else if (r <= SHORT) {
+      short_rows(from, to, r, n, beta, kind);
+    } else {
+      one_row(from, to, r, beta, kind);
+    }
+  }
+}
+
+#define LINES(NAME, KIND)                                                                                    \
   void NAME(const float *restrict x, float *restrict y, int32_t r, int32_t inner, float beta, int32_t begin, \
             int32_t end) {                                                                                   \
-    for (int32_t i = begin, n; i < end; i += n) {                                                            \
-      const int32_t outer = i / inner, column = i % inner, rest = inner - column;                            \
-      n = inner == 1 && r <= SHORT ? 4 : rest < 4 ? rest : 4;                                                \
-      n = n < end - i ? n : end - i;                                                                         \
-      float *to = y + outer * (RESULTS) * inner + column;                                                    \
-      if (inner > 1) {                                                                                       \
-        four_lines(x + outer * r * inner + column, to, r, inner, n, beta, KIND);                             \
-      } else if ((KIND) == SOFTMAX && r == 2 && n == 4) {                                                    \
-        four_pairs(x + i * r, to, beta);                                                                     \
-      } else if (r <= SHORT) {                                                                               \
-        short_rows(x + i * r, to, r, n, beta, KIND);                                                         \
-      } else {                                                                                               \
-        one_row(x + i * r, to, r, beta, KIND);                                                               \
-      }                                                                                                      \
-    }                                                                                                        \
+    lines(x, y, r, inner, beta, begin, end, KIND);                                                           \
   }
 
-LINES(f32_log_softmax, LOG_SOFTMAX, r)
-LINES(f32_reduce_log_sum_exp, LOG_SUM_EXP, 1)
-LINES(f32_softmax, SOFTMAX, r)
+LINES(f32_log_softmax, LOG_SOFTMAX)
+LINES(f32_reduce_log_sum_exp, LOG_SUM_EXP)
+LINES(f32_softmax, SOFTMAX)

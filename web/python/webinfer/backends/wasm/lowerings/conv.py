@@ -161,8 +161,9 @@ def _depthwise(node: Node, builder: Builder, window: tuple[int, int], tap_stride
     x, y, a, (kh, kw) = node.required_input(0), node.output, node.attrs, window
     n, oh, _, c = y.type.shape
     packed = pack_depthwise(node, builder, kh * kw, tap_stride, channel_stride)
-    square = kh == kw and a.stride[0] == a.stride[1] and a.dilation == (1, 1)
-    variant = WINDOWS.get((kh, a.stride[0])) if square else None
+    square = kh == kw and a.stride[0] == a.stride[1] and a.dilation[0] == a.dilation[1]
+    spread = a.dilation[0] > 1 and (kh != 3 or a.stride[0] != 1 or node.optional_input(3) is not None)
+    variant = WINDOWS.get((kh, a.stride[0])) if square and not spread else None
     builder.step(
         f"f32_depthwise_nhwc_{variant}" if variant else "f32_depthwise_nhwc",
         image_sizes(x.type, y.type), window_of(node, window), epilogue(node, builder),
