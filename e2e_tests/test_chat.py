@@ -53,7 +53,7 @@ def test_a_chat_is_answered_word_by_word_as_in_cpython(demo: Demo) -> None:
     page.page.fill("#temperature", "0")
     page.page.fill("#message-to-send", "ab " * 9)
     page.page.click("#send")
-    page.page.press("#stop", "Enter")  # by the keyboard: it moves down with the answer
+    page.page.click("#stop")
     page.wait_for("end", lambda: not _said(page).get("answering") and page.page.locator("#send").is_enabled())
     page.page.click("#new-chat")
     assert not page.page.locator("#chat li").count()
@@ -73,6 +73,32 @@ def test_a_chat_is_answered_word_by_word_as_in_cpython(demo: Demo) -> None:
     page.page.click("#send")
     page.wait_for("answer", lambda: _said(page).get("messages", [])[1:] and not _said(page).get("answering"))
     assert _said(page)["messages"][1]["content"] == answer
+
+
+def test_a_chat_goes_on_after_its_page_was_loaded_again_in_the_middle_of_an_answer(demo: Demo) -> None:
+    page = demo("", path="/chat")
+    _open(page, "tiny.gguf", MODEL)
+    page.wait_for("model", lambda: _said(page).get("model"))
+    page.page.fill("#max-words", "2000")
+    page.page.fill("#instructions", "Be brief.")
+    page.page.fill("#message-to-send", "hello ab")
+    place = page.page.locator("#new-chat").bounding_box()
+    page.page.click("#send")
+    page.wait_for("words", lambda: page.page.locator("#chat .assistant .said").text_content())
+    assert page.page.locator("#new-chat").bounding_box() == place  # nothing moves away from who wants to press it
+    page.page.fill("#message-to-send", "and then")
+    page.page.reload()
+    page.wait_for("engine", lambda: page.page.locator("#pick").is_enabled())
+    assert page.page.locator("#chat .user .said").text_content() == "hello ab"
+    assert page.page.locator("#chat .assistant .said").text_content()
+    assert [page.page.input_value(name) for name in ("#message-to-send", "#instructions")] == ["and then", "Be brief."]
+    assert page.text("#status") == "Open tiny.gguf again to go on with this chat."
+    _open(page, "tiny.gguf", MODEL)
+    page.wait_for("model", lambda: _said(page).get("model"))
+    page.page.fill("#max-words", "3")
+    page.page.click("#send")
+    page.wait_for("answer", lambda: _said(page).get("messages", [])[3:] and not _said(page).get("answering"))
+    assert [said["role"] for said in _said(page)["messages"]] == ["user", "assistant"] * 2
 
 
 def test_what_is_no_language_model_is_said(demo: Demo) -> None:

@@ -24,6 +24,24 @@ steps = []
 async def fetched():
     return await w.fetched_file("/weights.bin", [SHA256], lambda event: steps.append((event.done, event.total)))
 """
+HELD = """
+access = await w._opened(SHA256, True)  # as another tab has it that fetches it
+freed, left = await w.forget(), len(await w.stored())
+stages = []
+def told(event):
+    stages.append([event.stage, event.done])
+    access.close()
+file = await w.fetched_file("/weights.bin", [SHA256], told)
+file.close()
+json.dumps([freed, left, stages])
+"""
+DAMAGED = """
+(await w.kept([SHA256])).close()  # found right, and not looked at again until it changes
+access = await w._opened(SHA256, True)
+access.write(w.to_js(b"?"), w.options(at=6_000_000))
+access.close()
+json.dumps([await w.kept([SHA256]) is None, await w.stored()])
+"""
 
 
 class Server:
@@ -84,20 +102,15 @@ json.dumps(found)
 """
     )
     assert span == [300_000, WEIGHTS[4_000_100:4_000_120].hex(), True]
+    held = run(HELD)
+    assert held == [0, 2, [["elsewhere", len(WEIGHTS)]]]
     found = run("json.dumps([await w.forget(), await w.stored(), await w.kept([SHA256]) is None])")
     assert found[0] > len(WEIGHTS)
     assert found[1:] == [{}, True]
 
     assert run("file = await fetched()\nfile.close()\njson.dumps(file.size)") == len(WEIGHTS)
     assert server.asked[2:] == ["bytes=0-"] * 2  # the first came damaged
-    left = run(
-        """
-access = await w._opened(SHA256, True)
-access.write(w.to_js(b"?"), w.options(at=6_000_000))
-access.close()
-json.dumps([await w.kept([SHA256]) is None, await w.stored()])
-"""
-    )
+    left = run(DAMAGED)
     assert left == [True, {}]
     refused = run("""
 from webinfer.errors import IntegrityError

@@ -1,15 +1,21 @@
 // The page "Chat": a language model in, messages, and answers word by word. What any of it means is the engine's
 // business (webinfer/page/chat_desk.py).
 
+import { bubble, following } from "./chat_bubbles.js";
+import { pythonOf } from "./chat_code.js";
+import { recalled, remember } from "./chat_memory.js";
 import { byId, el } from "./dom.js";
 import { showWork, startEngine } from "./engine_page.js";
 
 const KNOWN = "smollm2-135m";
 const MEGABYTE = 1e6;
-const STAGES = { model: "its file", weights: "its weights go to the engine" };
+const STAGES = { model: "its file", weights: "its weights go to the engine", elsewhere: "another tab is fetching its file, which this one waits for" };
+const FIELDS = ["message-to-send", "instructions", "temperature", "top-p", "max-words", "backend"];
 const root = document.documentElement;
 const { calls, troubles, begin } = await startEngine({ started, lost });
-const messages = []; // {role, content} as they were said
+const before = recalled();
+const messages = before.messages; // {role, content} as they were said
+let reply = null; // the text of the answer that is being written
 let model = null; // what the engine says of the open model
 let opening = null; // how it was opened, to do it again with a fresh engine
 let answering = false;
@@ -50,7 +56,8 @@ async function forget() {
   try {
     const { freed } = await calls.ask("chat_forget");
     await showStored();
-    showWork(null, `${(freed / MEGABYTE).toFixed(1)} MB were freed.${model ? " The open model stays until you leave." : ""}`);
+    const left = stored.bytes ? ` ${(stored.bytes / MEGABYTE).toFixed(1)} MB stay: another tab is at them. Close it, then delete them.` : "";
+    showWork(null, `${(freed / MEGABYTE).toFixed(1)} MB were freed.${left}${model ? " The open model stays until you leave." : ""}`);
     tell({ freed });
   } catch (error) {
     fail(error);
@@ -67,7 +74,7 @@ async function opened(source) {
   const backend = byId("backend").value;
   if (!source.name || !stored.complete) return calls.ask("chat_open", { ...source, backend }, step);
   return calls.ask("chat_open", { kept: source.name, backend }, step).catch((error) => {
-    if (["engine-died", "out-of-memory"].includes(error.code)) throw error;
+    if (["engine-died", "out-of-memory", "stopped"].includes(error.code)) throw error;
     return calls.ask("chat_open", { ...source, backend }, step);
   });
 }
@@ -87,17 +94,21 @@ async function open(source) {
       "Opened in": `${(model.ms / 1000).toFixed(1)} s`,
     };
     byId("facts").replaceChildren(...Object.entries(facts).flatMap(([name, text]) => [el("dt", { text: name }), el("dd", { text })]));
-    showWork(null, "The model is ready.");
+    await showStored().catch(fail);
+    const unkept = source.name && !stored.complete ? " This browser has no room for its weights: the next visit fetches them again." : "";
+    showWork(null, `The model is ready.${unkept}`);
   } catch (error) {
     model = null;
     byId("facts").replaceChildren();
-    showWork(null, "No model is open.");
     fail(error);
+    await showStored().catch(fail);
+    showWork(null, error.code === "stopped" ? "Stopped. What has come is kept: opening the model goes on from there." : "No model is open.");
   } finally {
     answering = false;
     allow();
     showPython();
-    await showStored().catch(fail);
+    tell();
+    if (document.activeElement === document.body) byId(model ? "message-to-send" : "open-known").focus(); // the button that was pressed could not keep it
   }
 }
 
@@ -107,43 +118,8 @@ function drawing() {
 }
 
 function showPython() {
-  const { temperature, top_p: share, max_words: most } = drawing();
-  const source = model && model.name !== KNOWN ? model.name : KNOWN;
-  const backend = byId("backend").value === "auto" ? "" : `\n    backend="${byId("backend").value}",`;
-  byId("python").textContent = `import webinfer
-
-generator = await webinfer.pipeline(
-    "text-generation",
-    ${JSON.stringify(source)},
-    overflow="slide",${backend}
-)
-chat = [${instructions().map(({ content }) => `\n    {"role": "system", "content": ${JSON.stringify(content)}},`).join("")}
-    {"role": "user", "content": "…"},
-]
-words = generator.stream(
-    chat,
-    temperature=${temperature},
-    top_p=${share},
-    max_words=${most},
-)
-async for piece in words:
-    print(piece, end="")`;
-}
-
-/** A message on the page; the element of its text. */
-function bubble({ role, content }) {
-  const text = el("p", { class: "said", text: content });
-  byId("chat").append(el("li", { class: role }, el("strong", { text: role === "user" ? "You" : "Model" }), text));
-  byId("chat").scrollTop = byId("chat").scrollHeight;
-  return text;
-}
-
-/** Changes the chat, whose end stays in sight if it was. */
-function following(change) {
-  const chat = byId("chat");
-  const follows = chat.scrollHeight - chat.scrollTop - chat.clientHeight < 40;
-  change();
-  if (follows) chat.scrollTop = chat.scrollHeight;
+  const name = model && model.name !== KNOWN ? model.name : KNOWN;
+  byId("python").textContent = pythonOf({ name, backend: byId("backend").value, instructions: instructions(), drawing: drawing() });
 }
 
 /** What the model is told before the first message. */
@@ -156,7 +132,7 @@ async function send(content) {
   troubles.forget();
   messages.push({ role: "user", content });
   bubble(messages.at(-1));
-  const reply = bubble({ role: "assistant", content: "" });
+  reply = bubble({ role: "assistant", content: "" });
   answering = true;
   allow();
   showWork({}, "Reading …");
@@ -174,7 +150,7 @@ async function send(content) {
     const told = await calls.ask("chat_answer", { messages: [...instructions(), ...messages], options: drawing() }, (step) => showWork(step, `Reading: ${step.done} of ${step.total} words`), piece);
     messages.push({ role: "assistant", content: told.text });
     const speed = told.pieces > 1 ? (1000 * (told.pieces - 1)) / told.answer_ms : 0;
-    showWork(null, `${told.pieces} pieces, ${speed.toFixed(1)} a second; ${told.stopped ? "stopped" : "done"}`);
+    showWork(null, `${told.pieces} pieces, ${speed.toFixed(1)} a second; ${told.stopped ? "stopped" : "done"}${told.left_out ? `. The oldest ${told.left_out} messages no longer fit: the model does not read them.` : ""}`);
     tell({ told });
   } catch (error) {
     messages.pop(); // what has no answer is no part of the chat: it goes back to where it was written
@@ -182,6 +158,7 @@ async function send(content) {
     byId("message-to-send").value ||= content;
     fail(error);
   } finally {
+    reply = null;
     answering = false;
     byId("pace").textContent = "";
     allow();
@@ -190,10 +167,32 @@ async function send(content) {
   }
 }
 
-function started() {
+/** Opens again what was open; else gets ready for what may be opened. */
+async function started() {
   allow();
-  if (opening) open(opening);
-  else showStored().catch(fail);
+  try {
+    if (!opening) await showStored();
+    const again = opening ?? (before.model === KNOWN && stored.complete ? { name: KNOWN } : null);
+    if (again) await open(again);
+    else await calls.ask("chat_prepare", { model: KNOWN });
+  } catch (error) {
+    fail(error);
+  }
+}
+
+/** What the tab finds again when it is loaded anew: the answer as far as it came, or the question back where it was written. */
+function keep() {
+  const said = [...messages];
+  const fields = Object.fromEntries(FIELDS.map((id) => [id, byId(id).value]));
+  if (reply?.textContent) said.push({ role: "assistant", content: reply.textContent });
+  else if (reply) fields["message-to-send"] ||= said.pop().content;
+  remember({ messages: said, fields, model: model?.name ?? null });
+}
+
+function restore() {
+  for (const id of FIELDS) if (typeof before.fields[id] === "string") byId(id).value = before.fields[id];
+  messages.forEach(bubble);
+  if (before.model && messages.length) showWork(null, `Open ${before.model === KNOWN ? "the model" : before.model} again to go on with this chat.`);
 }
 
 function lost(error) {
@@ -229,5 +228,7 @@ byId("file").addEventListener("change", ({ target }) => {
   target.value = "";
 });
 for (const id of ["temperature", "top-p", "max-words", "backend", "instructions"]) byId(id).addEventListener("input", showPython);
+addEventListener("pagehide", keep);
+restore();
 showPython();
 begin();

@@ -29,7 +29,9 @@ DIGESTS = 4  # pieces that are checked at a time
 BLOB = 8 << 20  # bytes of memory before they become a part of a Blob, which the browser may put on a disk
 ATTEMPTS = 5  # of a download, one behind the other, that bring nothing
 PATIENCE_S = 20.0  # for the next bytes
-BUSY_S = 120.0  # that another tab may be at a file
+BUSY_S = 30.0  # that another tab may be at a file without writing to it
+_checking = asyncio.Lock()
+_checked: dict[str, tuple[int, float]] = {}  # SHA-256 of files that this worker has checked -> size, time of change
 
 
 class BlobFile:
@@ -114,12 +116,14 @@ async def _folder() -> Any:
     return await root.getDirectoryHandle(FOLDER, options(create=True))
 
 
-async def _opened(name: str, create: bool) -> Any:
-    """The access handle of a file; another tab that is at it is waited for.
+async def _opened(name: str, create: bool, progress: Progress | None = None) -> Any:
+    """The access handle of a file; another tab that is at it is waited for, as long as it writes there.
 
     Raises:  JsException if there is no such file, or nothing can be kept here
     """
-    loop = asyncio.get_event_loop()
+    if create:
+        _checked.pop(name, None)  # a file system in memory does not say when a file was changed
+    loop, before = asyncio.get_event_loop(), -1
     until = loop.time() + BUSY_S
     while True:
         handle = await (await _folder()).getFileHandle(name, options(create=create))
@@ -128,7 +132,18 @@ async def _opened(name: str, create: bool) -> Any:
         except JsException as error:
             if error.name != "NoModificationAllowedError" or loop.time() > until:
                 raise
+            nbytes = int((await handle.getFile()).size)
+            if nbytes > before:
+                until, before = loop.time() + BUSY_S, nbytes
+            if progress is not None:
+                progress(ProgressEvent("elsewhere", nbytes, 0))
             await asyncio.sleep(0.3)
+
+
+async def _stamp(sha256: str) -> tuple[int, float]:
+    """A file's size, and when it was changed last."""
+    file = await (await (await _folder()).getFileHandle(sha256)).getFile()
+    return int(file.size), float(file.lastModified)
 
 
 async def _write_note(sha256: str, hashes: Sequence[str]) -> None:
@@ -178,20 +193,26 @@ async def is_kept(sha256: str) -> bool:
 
 
 async def kept(published: Sequence[str]) -> KeptFile | None:
-    """The file with one of these SHA-256, if it is here and whole; a damaged one is removed, and the log says so."""
-    for sha256 in published:
-        note = await _note(sha256)
-        if note is None:
-            continue
-        try:
-            file = KeptFile(await _opened(sha256, False))
-        except JsException:
-            continue
-        if await _hashes(file) == note:
-            return file
-        file.close()
-        log.warning("weights %s were stored here and are damaged; they are fetched again", sha256[:16])
-        await _remove(sha256)
+    """The file with one of these SHA-256, if it is here and whole; a damaged one is removed, and the log says so.
+
+    What this worker has checked is not checked again until it changes.
+    """
+    async with _checking:
+        for sha256 in published:
+            note = await _note(sha256)
+            if note is None:
+                continue
+            try:
+                stamp = await _stamp(sha256)
+                file = KeptFile(await _opened(sha256, False))
+            except JsException:
+                continue
+            if _checked.get(sha256) == stamp or await _hashes(file) == note:
+                _checked[sha256] = stamp
+                return file
+            file.close()
+            log.warning("weights %s were stored here and are damaged; they are fetched again", sha256[:16])
+            await _remove(sha256)
     return None
 
 
@@ -204,13 +225,16 @@ async def _remove(sha256: str) -> None:
 
 
 async def forget() -> int:
-    """Deletes all kept weights, begun ones too; the bytes that were freed. What another tab is reading stays."""
-    freed = 0
-    for name, nbytes in (await stored()).items():
+    """Deletes all kept weights, begun ones too; the bytes that were freed. What another tab is at stays, as a whole."""
+    found, freed, busy = await stored(), 0, set[str]()
+    for name in sorted(found, key=lambda name: name.endswith(".json")):  # notes last
+        if name.removesuffix(".json") in busy:
+            continue
         try:
             await (await _folder()).removeEntry(name)
-            freed += nbytes
+            freed += found[name]
         except JsException as error:
+            busy.add(name)
             log.warning("stored weights %s cannot be deleted: %s", name[:16], error)
     return freed
 
@@ -253,7 +277,7 @@ async def fetched_file(url: str, published: Sequence[str], progress: Progress | 
 async def _kept_download(url: str, sha256: str, progress: Progress | None) -> tuple[KeptFile | None, str]:
     """The file, kept, and its SHA-256; no file if nothing can be kept, or not so much."""
     try:
-        access = await _opened(sha256, True)
+        access = await _opened(sha256, True, progress)
     except (JsException, AttributeError):
         return None, ""
     digest, at = hashlib.sha256(), int(access.getSize())

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from jinja2 import TemplateError
+from jinja2 import Template, TemplateError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from webinfer.errors import InputError, ModelFormatError
@@ -24,6 +24,19 @@ def _refuse(message: str) -> None:
     raise TemplateError(message)
 
 
+def compiled(source: str) -> Template:
+    """A template of chats in a sandbox.
+
+    Raises:  TemplateError if it is none
+    """
+    environment = ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
+    )
+    environment.globals["raise_exception"] = _refuse
+    environment.globals["strftime_now"] = lambda form: datetime.now().strftime(form)
+    return environment.from_string(source)
+
+
 class ChatTemplate:
     """A file's template.
 
@@ -33,13 +46,8 @@ class ChatTemplate:
     def __init__(self, source: Any, tokenizer: Tokenizer) -> None:
         if not isinstance(source, str):
             source = PLAIN if "<|im_start|>" in tokenizer.ids else ""
-        environment = ImmutableSandboxedEnvironment(
-            trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
-        )
-        environment.globals["raise_exception"] = _refuse
-        environment.globals["strftime_now"] = lambda form: datetime.now().strftime(form)
         try:
-            self._template = environment.from_string(source) if source else None
+            self._template = compiled(source) if source else None
         except (TemplateError, RecursionError) as error:
             raise ModelFormatError(f"the template of chats in this file cannot be read: {error}") from error
         self._words = {

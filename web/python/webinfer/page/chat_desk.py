@@ -3,38 +3,60 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 from webinfer.backends.registry import AUTO
 from webinfer.errors import InputError
 from webinfer.host import current
-from webinfer.host.interface import Progress
+from webinfer.host.interface import Progress, ProgressEvent
 from webinfer.models.registry import MODELS
-from webinfer.tasks import pipeline
+from webinfer.page.model_desk import StoppedError
+from webinfer.tasks import LATE_TASKS, pipeline
 
 Answer = dict[str, Any]
-ACTIONS = ("chat_open", "chat_answer", "chat_close", "chat_stored", "chat_forget")
+ACTIONS = ("chat_prepare", "chat_open", "chat_answer", "chat_close", "chat_stored", "chat_forget")
+FULL, CLEARED = 0.75, 0.5  # shares of the context from which on the oldest messages go, and down to which
+STOPPABLE = ("elsewhere", "model", "prompt")  # stages that may take long, and leave what is done for the next time
 
 
 class ChatDesk:
     """Holds one generator; `piece` is told each piece of an answer."""
 
     def __init__(self, progress: Progress, piece: Callable[[str], None]) -> None:
-        self._progress, self._piece, self._stopping = progress, piece, False
+        self._told, self._piece, self._stopping = progress, piece, False
         self._generator: Any = None
+        self._left_out = 0  # messages of the chat that no longer fit
 
     def stop(self) -> None:
-        """Ends an answer at its next word."""
+        """Ends an answer at its next word, a download at its next bytes."""
         self._stopping = True
+
+    def _progress(self, event: ProgressEvent) -> None:
+        if self._stopping and event.stage in STOPPABLE:
+            raise StoppedError("it was stopped")
+        self._told(event)
 
     async def answer(self, action: str, fields: Mapping[str, Any]) -> tuple[Answer, list[memoryview]]:
         """What a message asks for: one of ACTIONS.
 
         Raises:  InputError if no model is open; what opening or answering raises
         """
-        self._stopping = False
         found: Answer = await getattr(self, f"_{action}")(**fields)
         return found, []
+
+    async def _chat_prepare(self, model: str) -> Answer:
+        """Loads the Python that opening takes, and checks the weights of a known model that are kept here, so that
+        opening it waits for neither; whether they are here and whole."""
+        import_module(LATE_TASKS["text-generation"])
+        from webinfer.language.template import PLAIN, compiled
+
+        compiled(PLAIN)  # what its compiler does first takes as long as all that follow
+        known = MODELS[model]
+        file = await current().kept_file((known.sha256, *known.other_editions))
+        if file is not None:
+            file.close()
+        return {"kept": file is not None}
 
     async def _chat_open(
         self, name: str = "", kept: str = "", files: Mapping[str, Any] | None = None, context: int | None = None,
@@ -43,7 +65,7 @@ class ChatDesk:
         """Opens a known model, one whose weights are kept here, or the one file that is given; what it is, what runs
         it, and the memory that it takes."""
         self.close()
-        name = name or kept
+        self._stopping, name = False, name or kept
         source: Any = name or next(iter((files or {}).values()), None)
         start = current().now_ms()
         options: dict[str, Any] = {"context": context, "backend": backend, "overflow": "slide"}
@@ -61,7 +83,9 @@ class ChatDesk:
         """Answers; pieces are told as they come, and at the end how fast they came and whether the user stopped it."""
         if self._generator is None:
             raise InputError("no model is open")
+        self._stopping = False
         clock, text, pieces, first = current().now_ms, "", 0, 0.0
+        messages = self._recent(messages)
         count = len(self._generator.words(messages))
         start, before = clock(), len(self._generator._conversation.words)
         async for piece in self._generator.stream(messages, progress=self._progress, **options):
@@ -72,9 +96,24 @@ class ChatDesk:
                 break
         end = clock()
         return {
-            "text": text, "stopped": self._stopping, "prompt": count, "read": before, "pieces": pieces,
-            "prompt_ms": (first or end) - start, "answer_ms": end - (first or end),
+            "text": text, "stopped": self._stopping, "left_out": self._left_out, "prompt": count, "read": before,
+            "pieces": pieces, "prompt_ms": (first or end) - start, "answer_ms": end - (first or end),
         }  # fmt: skip
+
+    def _recent(self, messages: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:
+        """The messages; where they fill most of the context, without the oldest ones, but with instructions."""
+        told = [message for message in messages[:1] if message["role"] == "system"]
+        said, words = messages[len(told) :], self._generator.words
+        context: int = self._generator.model.context
+
+        def share() -> float:
+            return len(words([*told, *said[self._left_out :]])) / context
+
+        self._left_out *= self._left_out < len(said)  # else this is another chat
+        if share() > FULL:
+            while self._left_out + 2 < len(said) and share() > CLEARED:
+                self._left_out += 2
+        return [*told, *said[self._left_out :]]
 
     async def _chat_stored(self, model: str) -> Answer:
         """What is kept in this browser: whether a model is complete here, and the bytes of all weights together."""

@@ -1,0 +1,22 @@
+// What a tab remembers of its chat while it is loaded again: what was said, what was being written, and what was typed.
+// It ends with the tab, and no other tab sees it.
+
+const KEY = "webinfer chat";
+const ROLES = ["user", "assistant"];
+const isMessage = ({ role, content } = {}) => ROLES.includes(role) && typeof content === "string";
+
+/** {messages, fields, model} as `remember` was given them; nothing said where there is nothing, or no memory. */
+export function recalled() {
+  let found = null;
+  try {
+    found = JSON.parse(sessionStorage.getItem(KEY));
+  } catch {} // no memory here, or not ours
+  const messages = Array.isArray(found?.messages) && found.messages.every(isMessage) ? found.messages : [];
+  return { messages, fields: found?.fields ?? {}, model: found?.model ?? null };
+}
+
+export function remember(state) {
+  try {
+    sessionStorage.setItem(KEY, JSON.stringify(state));
+  } catch {} // no memory here, or the chat is too long for it: it lives as long as its page
+}
