@@ -64,7 +64,8 @@ INLINE void store_tile(v4f acc[MR][NV], const Epilogue *e, const Target *to, int
         if (r < rows) sums[r] += p[r * to->pixel_step * e->residual_c];
       }
     }
-    sums = e->act == ACTIVATION_PRELU ? prelu(sums, v4f_splat(e->slope[channel])) : activate(sums, e, channel);
+    const int sloped = e->act == ACTIVATION_PRELU;
+    sums = sloped ? bounded_prelu(sums, v4f_splat(e->slope[channel]), e) : activate(sums, e, channel);
     float *y = to->y + 4 * i * to->y_step;
     if (to->y_step == 1 && rows >= 4) {
       v4f_store(y, sums);

@@ -2,7 +2,8 @@
 //
 //   residual    [pixels, residual_c]  or 0; channels from residual_c on count as zero
 //   slope       [channels], read when act is ACTIVATION_PRELU
-//   lo, hi      bounds of ACTIVATION_CLAMP; -inf and inf for none
+//   lo, hi      bounds of ACTIVATION_CLAMP; -inf and inf for none. Of ACTIVATION_PRELU lo is one too, which dense
+//               convolutions know of windows of more than a pixel (conv2d_tile.h, winograd_panel.h)
 #pragma once
 
 #include "lanes.h"
@@ -19,6 +20,9 @@ typedef struct {
 
 INLINE v4f prelu(v4f v, v4f slope) { return v4f_select(v < v4f_splat(0.0f), v * slope, v); }
 
+// The same with the lower bound, where a kernel knows it.
+INLINE v4f bounded_prelu(v4f v, v4f slope, const Epilogue *e) { return v4f_max(prelu(v, slope), v4f_splat(e->lo)); }
+
 INLINE v4f hard_swish(v4f v) {
   const v4f gate = v4f_clamp(v + v4f_splat(3.0f), v4f_splat(0.0f), v4f_splat(6.0f));
   return v * gate * v4f_splat(1.0f / 6.0f);
@@ -34,7 +38,7 @@ INLINE int ends_stored(const Epilogue *e) { return e->act > ACTIVATION_PRELU; }
 // One vector of results; `channel` is its first channel.
 INLINE v4f activate(v4f v, const Epilogue *e, int32_t channel) {
   switch (e->act) {
-    case ACTIVATION_PRELU: return prelu(v, v4f_load(e->slope + channel));
+    case ACTIVATION_PRELU: return bounded_prelu(v, v4f_load(e->slope + channel), e);
     case ACTIVATION_HARD_SWISH: return hard_swish(v);
     case ACTIVATION_CLAMP: return v4f_clamp(v, v4f_splat(e->lo), v4f_splat(e->hi));
     default: return activate_long(v, e->act);

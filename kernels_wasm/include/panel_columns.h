@@ -77,6 +77,10 @@ INLINE void activate_tile(v4f acc[MR][NV], const Epilogue *e, int32_t channel, i
       slope[j] = 4 * j < columns ? v4f_load(e->slope + channel + 4 * j) : v4f_splat(0.0f);
     }
     EACH_SUM(acc[r][j] = prelu(acc[r][j], slope[j]));
+    if (e->lo > -__builtin_inff()) {
+      const v4f lo = v4f_splat(e->lo);
+      EACH_SUM(acc[r][j] = v4f_max(acc[r][j], lo));
+    }
   }
 }
 

@@ -17,7 +17,7 @@ ACTIVATIONS = {
     "prelu": numbers.ACTIVATION_PRELU, "hard_swish": numbers.ACTIVATION_HARD_SWISH,
     "sigmoid": numbers.ACTIVATION_SIGMOID, "silu": numbers.ACTIVATION_SILU, "tanh": numbers.ACTIVATION_TANH,
 }  # fmt: skip
-BOUNDS = {"relu": (0.0, np.inf), "none": (-np.inf, np.inf)}  # the others': -0.5 and 1
+BOUNDS = {"relu": (0.0, np.inf), "none": (-np.inf, np.inf), "prelu": (-np.inf, 1.0)}
 THREADS = 3
 
 

@@ -7,6 +7,7 @@ have fewer channels than y (the rest counts as zero); `slope` belongs to Activat
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -215,6 +216,8 @@ CONV2D = declare(
             _conv_case("3x3, odd channels", _t(1, 5, 5, 3), _t(7, 3, 3, 3), _t(7), pads=(1, 1, 1, 1)),
             _conv_case("5x5 stride 2, one-sided pad", _t(1, 9, 9, 3), _t(24, 5, 5, 3), _t(24), stride=(2, 2),
                 pads=(1, 2, 1, 2)),
+            dataclasses.replace(_conv_case("6x6 stride 2 from a picture", _t(2, 24, 20, 3), _t(18, 6, 6, 3), _t(18),
+                stride=(2, 2), pads=(2, 3, 2, 2), activation=Activation.RELU), low=-1.0, high=1.0),
             _conv_case("stride 2 by 1", _t(1, 8, 5, 4), _t(4, 2, 3, 4), _t(4), stride=(2, 1)),
             _conv_case("dilated", _t(1, 9, 8, 4), _t(8, 3, 3, 4), _t(8), dilation=(2, 3), pads=(2, 2, 3, 3)),
             _conv_case("groups", _t(1, 5, 4, 8), _t(6, 3, 3, 4), _t(6), groups=2, pads=(1, 1, 1, 1)),

@@ -59,6 +59,7 @@ class Builder:
         self.why: dict[int, str] = {}
         self.boundary_refs: dict[tuple[Value, str], Ref] = {}
         self._aliases = find_aliases(graph, self._sizes())
+        self.floors: dict[Value, float] = {}  # lower bounds of results with slopes, which lie in their reader's place
 
     def _sizes(self) -> dict[Value, int]:
         """Elements' bytes of every value that the run program computes or reads as input."""
@@ -75,6 +76,11 @@ class Builder:
         if found is None:
             found = self._refs[value] = self._make_ref(value)
         return found
+
+    def bound(self, value: Value, floor: float, result: Value) -> None:
+        """Has a convolution bound its result from below, in the place of the value that was to do it."""
+        self.floors[value] = floor
+        self._aliases[value] = self._aliases.get(result, (result, 0))
 
     def optional_ref(self, value: Value | None) -> Ref | None:
         """Where the value lies; the address is left out where there is no value."""

@@ -12,6 +12,7 @@ from webinfer.backends.wasm.kernel_table import KERNELS
 from webinfer.backends.wasm.loaded_plan import Layout, LoadedPlan, Place
 from webinfer.backends.wasm.lowerings import LOWERINGS, UNSUPPORTED
 from webinfer.backends.wasm.lowerings.constants import expand_constant, narrow_output, widen_input
+from webinfer.backends.wasm.lowerings.floors import find_floors
 from webinfer.backends.wasm.memory import KernelMemory, needed, pointers
 from webinfer.backends.wasm.sharing import steps_per_node, with_short_steps_alone
 from webinfer.errors import LimitError, UnsupportedOpError
@@ -31,10 +32,13 @@ def lower_graph(graph: Graph, isa: str, tuned: Mapping[str, str] | None) -> Buil
     builder = Builder(graph, isa, tuned, expand_constant)
     for value in graph.inputs:
         builder.keep_alive(widen_input(builder, value), LOAD_STEP)
+    floors = find_floors(graph)
+    for node, (value, floor) in floors.items():
+        builder.bound(value, floor, node.output)
     problems: list[str] = []
     refused: list[Node] = []
     for index, node in enumerate(graph.nodes):
-        if all(v.type.size == 0 for v in node.outputs):
+        if all(v.type.size == 0 for v in node.outputs) or node in floors:
             continue
         builder.enter(node, index)
         lower = LOWERINGS.get(node.op)
@@ -69,7 +73,9 @@ class WasmExecutor(LoadedPlan):
         outputs = [(v, narrow_output(builder, v)) for v in graph.outputs]
         for _, ref in outputs:
             builder.keep_alive(ref, len(self._steps))
-        self._refs = {v: builder.ref(v) for node in graph.nodes for v in node.outputs if v.type.size}
+        self._refs = {
+            v: builder.ref(v) for node in graph.nodes for v in node.outputs if v.type.size and v not in builder.floors
+        }
         memory = memory or KernelMemory(kernels)
         base, apart = _align(memory.end), KernelMemory(kernels)
         apart.end = base

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from webinfer.backends.wasm.builder import Builder, Lower
 from webinfer.backends.wasm.kernel_constants import IMAGE_TILE_COLUMNS
-from webinfer.backends.wasm.lowerings import winograd
+from webinfer.backends.wasm.lowerings import halved, winograd
 from webinfer.backends.wasm.lowerings.products import (
     DenseWeights,
     activation_args,
@@ -28,6 +28,7 @@ TILES = {"6x8": 1.0, "5x8": 0.95, "4x8": 0.93, "3x12": 0.93, "2x16": 0.93, "8x4"
 UNFUSED_TILES = {**TILES, "6x8": 0.55, "5x8": 0.98, "4x8": 0.96, "3x12": 0.95, "2x16": 0.85}
 SCALAR_TILES = {"4x8": 1.0, "8x1": 0.6}
 MIN_CUT_ROWS, CUT_PANEL = 5, 0.66  # a panel of one vector: what it costs of a whole one, in tiles of enough rows
+IMAGE_CHANNELS = 3
 IMAGES = {(3, 2): "image_3x3_s2", (5, 2): "image_5x5_s2"}  # (window, stride) of the tiles for 3 channels
 TRANSPOSE_TILES = {"4x8": 1.0, "8x4": 0.7}
 WINDOWS = {(3, 1): "3x3_s1", (3, 2): "3x3_s2", (5, 1): "5x5_s1", (5, 2): "5x5_s2"}
@@ -108,6 +109,12 @@ def _dense(node: Node, builder: Builder, weights: DenseWeights, window: tuple[in
     builder.because(f"{tile} tile ({origin}), {builder.isa} build")
 
 
+def _work(node: Node, isa: str) -> dict[str, float]:
+    """What each tile spends on a dense convolution of one group."""
+    pixels, co = _pixels(node), node.output.type.shape[3]
+    return {tile: tile_work(tile, share, pixels, co) for tile, share in tiles_of(isa).items()}
+
+
 def _choose(node: Node, builder: Builder, tiles: dict[str, float], co: int) -> tuple[str, str]:
     """The tuned tile of this shape, or the one that the shares promise most of; and which of both it is."""
     image, best = _image_tile(node), builder.tuned.get(tuning_key(node)) if builder.tuned else None
@@ -127,7 +134,8 @@ def _image_tile(node: Node) -> str | None:
     """The tile for images of 3 channels, if there is one for this window."""
     (_, kh, kw, ci), a = node.required_input(1).type.shape, node.attrs
     square = kh == kw and a.stride[0] == a.stride[1] and a.dilation == (1, 1) and a.groups == 1
-    return IMAGES.get((kh, a.stride[0])) if node.op is ops.CONV2D and ci == 3 and square else None
+    image = node.op is ops.CONV2D and ci == IMAGE_CHANNELS and square
+    return IMAGES.get((kh, a.stride[0])) if image else None
 
 
 def conv2d(node: Node, builder: Builder) -> None:
@@ -140,6 +148,10 @@ def conv2d(node: Node, builder: Builder) -> None:
         return
     if skips_zeros(node, builder):
         sparse_conv2d(node, builder, epilogue(node, builder))
+        return
+    squares = halved.halved(node) if winograd.is_known(node, builder) else None
+    if squares is not None and halved.work(squares, builder.isa) < min(_work(node, builder.isa).values()):
+        conv2d(halved.lay_out(squares, node, builder), builder)
         return
     depth = kh * kw * ci
     _dense(node, builder, DenseWeights(groups, co // groups, kh * kw, ci, co // groups * depth, depth, ci), (kh, kw))

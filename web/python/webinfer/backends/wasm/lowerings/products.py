@@ -67,6 +67,7 @@ def epilogue(node: Node, builder: Builder) -> Arguments:
         "residual_c": residual.type.shape[3] if residual is not None else 0,
         "slope": builder.optional_ref(slope),
         **activation_args(node.attrs.activation),
+        **({"lo": builder.floors[node.output]} if node.output in builder.floors else {}),
     }
 
 
