@@ -1,5 +1,6 @@
 """Runs a server: its socket, its limits, uvicorn."""
 
+import errno
 import socket
 from dataclasses import replace
 from pathlib import Path
@@ -35,8 +36,10 @@ def bound_socket(port: int, host: str = HOST) -> socket.socket:
         except socket.gaierror as error:
             listener.close()
             raise AddressError(f"--host {host}: {error.strerror}; name an address of this machine") from error
-        except (OSError, OverflowError):
+        except (OSError, OverflowError) as error:
             listener.close()
+            if getattr(error, "errno", 0) == errno.EADDRNOTAVAIL:
+                raise AddressError(f"--host {host} is no address of this machine; name one that is") from error
     raise AddressError(f"no free port between {port} and {port + PORTS_TRIED - 1}; choose another with --port")
 
 

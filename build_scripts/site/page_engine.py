@@ -34,6 +34,7 @@ CPYTHON_ONLY = (
     "webinfer/host/native.py",
     "webinfer/host/published_files.py",
     "webinfer/host/socket_native.py",
+    "webinfer/host/whole_files.py",
     "webinfer/lab/",
     "webinfer/package/web_page.py",
     "webinfer/page/facts.py",

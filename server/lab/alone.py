@@ -75,9 +75,13 @@ async def serve(
         settings = within_files(replace(settings, hosts=hosts, lab_token=token, lab_database=kept))
         app, listener = create_lab(settings), bound_socket(port, host)
         server = uvicorn_server(app, settings, certificate, key)
-        server.config.load()  # reads the certificate
-    except (AddressError, SettingsError, StoreError, OSError) as error:
+    except (AddressError, SettingsError, StoreError) as error:
         raise LabServerError(str(error)) from error
+    try:
+        server.config.load()  # reads the certificate
+    except OSError as error:
+        files = ", ".join(str(file) for file in (certificate, key) if file)
+        raise LabServerError(f"{files}: no certificate with its key can be read there: {error.strerror}") from error
     lab = f"{address_of(listener, bool(certificate))}/lab#token={token}"
     told(f"the lab: open {lab} on each device")
     told(f"programs: export WEBINFER_LAB='{lab}'")

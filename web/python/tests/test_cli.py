@@ -126,3 +126,21 @@ def test_who_would_serve_from_an_installation_is_told_the_way(verb: str, capsys:
     assert main(verb.split()) == 2
     told = capsys.readouterr().err
     assert f"python3 -m build_scripts {verb}" in told
+
+
+def test_a_misspelt_model_is_answered_with_names_like_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", "blazefase"]) == 2
+    assert "blazeface_short_range" in capsys.readouterr().err
+    assert main(["inspect", "nothing-like-it.onnx"]) == 2
+    assert "known models" not in capsys.readouterr().err
+
+
+def test_ctrl_c_ends_a_verb_without_a_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def stopped(_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("webinfer.cli._inspect", stopped)
+    assert main(["inspect", "blazeface_short_range"]) == 130
+    assert capsys.readouterr().err == ""

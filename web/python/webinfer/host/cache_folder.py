@@ -8,6 +8,7 @@ from pathlib import Path
 
 from webinfer.flags import debug
 from webinfer.host.checksums import sealed, unsealed
+from webinfer.host.whole_files import write_whole
 
 
 def recall(name: str) -> memoryview | None:
@@ -30,9 +31,7 @@ def remember(name: str, data: bytes, kept: int | None = None) -> None:
     folder = _folder()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        fresh = folder / f"{name}.{os.getpid()}.tmp"
-        fresh.write_bytes(sealed(data))
-        fresh.replace(folder / name)
+        write_whole(folder / name, sealed(data))
         if kept is not None:
             others = sorted(folder.glob(f"{name.partition('.')[0]}.*"), key=lambda file: -file.stat().st_mtime_ns)
             for file in others[kept:]:

