@@ -293,7 +293,7 @@ DEPTHWISE_CONV2D = declare(
 
 
 def _transpose_case(label: str, x: TensorType, w: TensorType, *extras: TensorType | None, **attrs: object) -> Case:
-    weights = tuple(range(1, 2 + len(extras)))
+    weights = (1, *(i for i, extra in enumerate(extras, 2) if extra is not None))
     return Case(label, (x, w, *extras), ConvTranspose2dAttrs(**attrs), constant=weights)  # type: ignore[arg-type]
 
 
@@ -304,6 +304,14 @@ CONV_TRANSPOSE2D = declare(
             short_conv_case("int16, 3x3 stride 2, cut", (1, 3, 4, 8), (6, 3, 3, 8), 0, 6, ConvTranspose2dAttrs,
                 stride=(2, 2), pads=(0, 1, 1, 0)),
             _transpose_case("2x2 stride 2", _t(1, 4, 5, 16), _t(1, 2, 2, 16), _t(1), stride=(2, 2)),
+            _transpose_case("2x2 stride 2, prelu", _t(1, 4, 5, 12), _t(8, 2, 2, 12), _t(8), None, _t(8), stride=(2, 2),
+                activation=Activation.PRELU),
+            _transpose_case("3x2 stride 4 by 3, relu", _t(2, 3, 5, 8), _t(3, 3, 2, 8), _t(3), stride=(4, 3),
+                output_padding=(1, 1), activation=Activation.RELU),
+            _transpose_case("3x3 stride 4, prelu", _t(1, 5, 4, 8), _t(3, 3, 3, 8), _t(3), None, _t(3), stride=(4, 4),
+                output_padding=(1, 1), activation=Activation.PRELU),
+            _transpose_case("3x3 stride 4, no bias, tanh", _t(1, 3, 4, 8), _t(9, 3, 3, 8), stride=(4, 4),
+                output_padding=(1, 1), activation=Activation.TANH),
             _transpose_case("3x3 stride 2, cut", _t(1, 3, 4, 8), _t(6, 3, 3, 8), _t(6), stride=(2, 2), pads=(0,
                 1, 0, 1)),
             _transpose_case("3x3 stride 1, no bias", _t(2, 3, 3, 4), _t(4, 3, 3, 4), pads=(1, 1, 1, 1)),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from webinfer.backends.wasm.builder import Builder, Lower
 from webinfer.backends.wasm.kernel_constants import IMAGE_TILE_COLUMNS
 from webinfer.backends.wasm.lowerings import halved, winograd
+from webinfer.backends.wasm.lowerings.nest import nest
 from webinfer.backends.wasm.lowerings.products import (
     DenseWeights,
     activation_args,
@@ -19,8 +20,9 @@ from webinfer.backends.wasm.lowerings.products import (
 )
 from webinfer.backends.wasm.lowerings.sparse_conv import skips_zeros, sparse_conv2d
 from webinfer.backends.wasm.lowerings.windows import image_sizes, window_of
-from webinfer.graph.ir import Node, Op
+from webinfer.graph.ir import Node, Op, TensorType, Value
 from webinfer.ops import conv as ops
+from webinfer.plan.blocks import Ref
 
 # Rows x columns of each tile, and the share of a core's peak that it reaches when it is full: measured in V8 on an
 # x86-64 of 2025. Without a fused multiply-add a product takes a register more, and 6x8 spills.
@@ -187,7 +189,7 @@ def _depthwise(node: Node, builder: Builder, window: tuple[int, int], tap_stride
 def conv_transpose2d(node: Node, builder: Builder) -> None:
     """A transposed convolution; one whose windows do not overlap is a few plain products."""
     require_float(node)
-    if _windows_are_apart(node):
+    if _windows_are_apart(node, builder):
         _transpose_apart(node, builder)
         return
     x, y, groups = node.required_input(0), node.output, node.attrs.groups
@@ -205,17 +207,31 @@ def conv_transpose2d(node: Node, builder: Builder) -> None:
     builder.because(f"{tile} tile ({origin}), {builder.isa} build")
 
 
-def _windows_are_apart(node: Node) -> bool:
-    """Whether every output pixel has one tap, and nothing in the epilogue depends on its channel."""
+def _windows_are_apart(node: Node, builder: Builder) -> bool:
+    """Whether an output pixel has one tap or none, and the epilogue knows of channels nothing but fixed slopes."""
     a: ops.ConvTranspose2dAttrs = node.attrs
-    plain = a.groups == 1 and a.dilation == (1, 1) and not any(a.pads) and not any(a.output_padding)
-    window = node.required_input(1).type.shape[1:3]
-    return plain and window == a.stride and all(v is None for v in node.inputs[3:])
+    n, ih, iw, _ = node.required_input(0).type.shape
+    (_, kh, kw, _), (sh, sw) = node.required_input(1).type.shape, a.stride
+    if a.groups > 1 or a.dilation != (1, 1) or any(a.pads) or node.optional_input(3) is not None:
+        return False
+    slope = node.optional_input(4)
+    fits = slope is None or builder.is_fixed(slope)
+    return fits and kh <= sh and kw <= sw and node.output.type.shape[:3] == (n, ih * sh, iw * sw)
+
+
+def _repeated(builder: Builder, slope: Value, count: int) -> Ref:
+    """The slopes so many times, one behind the other."""
+    size = slope.type.size
+    value, is_new = builder.derived(("repeated", slope, count), TensorType((count * size,)), slope.name)
+    if is_new:
+        table = nest(builder, (count, size), (0, 1), (size, 1))
+        builder.prepare("b32_copy", x=builder.ref(slope), y=builder.ref(value), nest=table, units=count * size)
+    return builder.ref(value)
 
 
 def _transpose_apart(node: Node, builder: Builder) -> None:
     """One product for each row of the window; its columns are the window's columns and the outputs."""
-    x, a = node.required_input(0), node.attrs
+    x, a, slope = node.required_input(0), node.attrs, node.optional_input(4)
     co, kh, kw, ci = node.required_input(1).type.shape
     n, ih, iw, _ = x.type.shape
     tile, _ = _choose(node, builder, TRANSPOSE_TILES, kw * co)
@@ -223,8 +239,9 @@ def _transpose_apart(node: Node, builder: Builder) -> None:
     packed = pack_dense(node, builder, weights, _rows_columns(tile)[1])
     builder.step(
         f"f32_conv_transpose2d_nhwc_apart_{tile}", activation_args(a.activation),
-        x=builder.ref(x), n=n, ih=ih, iw=iw, ci=ci, w=packed, y=builder.ref(node.output), co=co,
-        sh=a.stride[0], sw=a.stride[1], units=n * ih * kh,
+        x=builder.ref(x), n=n, ih=ih, iw=iw, ci=ci, w=packed, y=builder.ref(node.output), co=co, kh=kh, kw=kw,
+        sh=a.stride[0], sw=a.stride[1], slope=None if slope is None else _repeated(builder, slope, kw),
+        units=n * ih * a.stride[0],
     )  # fmt: skip
     builder.because(f"{tile} tile, windows do not overlap, {builder.isa} build")
 
