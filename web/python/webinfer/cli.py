@@ -9,9 +9,10 @@ import contextlib
 import difflib
 import json
 import os
+import signal
 import statistics
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
@@ -373,21 +374,43 @@ async def _dump(args: argparse.Namespace) -> int:
 
 async def _chat(args: argparse.Namespace) -> int:
     from webinfer.language.generator import TextGenerator
+    from webinfer.language.recent import RecentMessages
 
     messages = [{"role": "system", "content": args.system}] if args.system else []
     options = {"temperature": args.temperature, "top_p": args.top_p, "seed": args.seed}
     opening = TextGenerator.create(args.model, backend=args.backend, context=args.context, overflow="slide")
     async with await opening as generator:
+        recent = RecentMessages(generator)
         while (line := await asyncio.to_thread(_line)) is not None:
             messages.append({"role": "user", "content": line})
             answer, begin, pieces = "", generator.model.host.now_ms(), 0
-            async for piece in generator.stream(messages, **options):
-                print(piece, end="", flush=True)
-                answer, pieces = answer + piece, pieces + 1
+            with _interrupts() as pressed:
+                async for piece in generator.stream(recent.of(messages), **options):
+                    print(piece, end="", flush=True)
+                    answer, pieces = answer + piece, pieces + 1
+                    if pressed:
+                        break
             messages.append({"role": "assistant", "content": answer})
             seconds = (generator.model.host.now_ms() - begin) / 1000
-            print(f"\n[{pieces} pieces, {pieces / max(seconds, 1e-3):.1f} a second, {generator.backend}]")
+            forgotten = f"; the oldest {recent.left_out} messages are not read any more" * bool(recent.left_out)
+            told = f"{pieces} pieces, {pieces / max(seconds, 1e-3):.1f} a second, {generator.backend}"
+            print(f"\n[{told}{'; stopped' * bool(pressed)}{forgotten}]")
     return 0
+
+
+@contextlib.contextmanager
+def _interrupts() -> Iterator[list[int]]:
+    """Ctrl-C ends an answer, not the program: the list has what was pressed meanwhile."""
+    pressed: list[int] = []
+    try:
+        before = signal.signal(signal.SIGINT, lambda number, frame: pressed.append(number))
+    except ValueError:  # signals come to the main thread alone
+        yield pressed
+        return
+    try:
+        yield pressed
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _line() -> str | None:

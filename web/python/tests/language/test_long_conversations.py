@@ -87,6 +87,15 @@ def test_prompts_that_are_answered_together_are_answered_as_alone(backend: str) 
     generator.close()
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_prompts_are_answered_one_after_the_other_where_none_are_together(backend: str) -> None:
+    generator = opened(backend)
+    prompts = ["hello ab", "wo wo hell"]
+    alone = [run(_alone(generator, prompt, {"max_words": 5})) for prompt in prompts]
+    assert run(generator.answers(prompts, max_words=5)) == alone
+    generator.close()
+
+
 @pytest.mark.parametrize("saved", [False, True])
 def test_a_conversation_that_others_interrupted_goes_back_to_its_beginning(saved: bool) -> None:
     generator = opened()

@@ -186,6 +186,11 @@ class LanguageModel:
 
         The words that follow, in this order; of one that has ended any number. Needs: the lock; `together` of them
         """
+        if self.together == 1:  # of which there is no plan of its own
+            if words[0] is None:
+                return [0]
+            (drawn,) = await self.step([words[0][0]], words[0][1], words[0][2], [0])
+            return [int(drawn.tolist()[0])]
         ids, inputs = [0 if one is None else one[0] for one in words], dict[str, bytes]()
         for slot, one in enumerate(words):
             place, options, _ = together_names(slot)

@@ -16,7 +16,6 @@ from webinfer.tasks import LATE_TASKS, pipeline
 
 Answer = dict[str, Any]
 ACTIONS = ("chat_prepare", "chat_open", "chat_answer", "chat_close", "chat_stored", "chat_forget")
-FULL, CLEARED = 0.75, 0.5  # shares of the context from which on the oldest messages go, and down to which
 STOPPABLE = ("elsewhere", "model", "prompt")  # stages that may take long, and leave what is done for the next time
 
 
@@ -26,7 +25,7 @@ class ChatDesk:
     def __init__(self, progress: Progress, piece: Callable[[str], None]) -> None:
         self._told, self._piece, self._stopping = progress, piece, False
         self._generator: Any = None
-        self._left_out = 0  # messages of the chat that no longer fit
+        self._recent: Any = None  # what of a chat the generator still reads
 
     def stop(self) -> None:
         """Ends an answer at its next word, a download at its next bytes."""
@@ -71,6 +70,9 @@ class ChatDesk:
         options: dict[str, Any] = {"context": context, "backend": backend, "overflow": "slide"}
         options["progress"] = self._progress
         self._generator = await pipeline("text-generation", source, **options)
+        from webinfer.language.recent import RecentMessages
+
+        self._recent = RecentMessages(self._generator)
         model = self._generator.model
         memory = model.memory()
         return {
@@ -85,7 +87,7 @@ class ChatDesk:
             raise InputError("no model is open")
         self._stopping = False
         clock, text, pieces, first = current().now_ms, "", 0, 0.0
-        messages = self._recent(messages)
+        messages = self._recent.of(messages)
         count = len(self._generator.words(messages))
         start, before = clock(), len(self._generator._conversation.words)
         async for piece in self._generator.stream(messages, progress=self._progress, **options):
@@ -96,24 +98,9 @@ class ChatDesk:
                 break
         end = clock()
         return {
-            "text": text, "stopped": self._stopping, "left_out": self._left_out, "prompt": count, "read": before,
+            "text": text, "stopped": self._stopping, "left_out": self._recent.left_out, "prompt": count, "read": before,
             "pieces": pieces, "prompt_ms": (first or end) - start, "answer_ms": end - (first or end),
         }  # fmt: skip
-
-    def _recent(self, messages: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:
-        """The messages; where they fill most of the context, without the oldest ones, but with instructions."""
-        told = [message for message in messages[:1] if message["role"] == "system"]
-        said, words = messages[len(told) :], self._generator.words
-        context: int = self._generator.model.context
-
-        def share() -> float:
-            return len(words([*told, *said[self._left_out :]])) / context
-
-        self._left_out *= self._left_out < len(said)  # else this is another chat
-        if share() > FULL:
-            while self._left_out + 2 < len(said) and share() > CLEARED:
-                self._left_out += 2
-        return [*told, *said[self._left_out :]]
 
     async def _chat_stored(self, model: str) -> Answer:
         """What is kept in this browser: whether a model is complete here, and the bytes of all weights together."""
