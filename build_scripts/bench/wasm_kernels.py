@@ -47,13 +47,13 @@ def bench_wasm_kernels(names: Collection[str], json: Path | None) -> int:
 
 
 async def _time_all(names: Collection[str]) -> tuple[list[Timing], str]:
-    from kernels_wasm.tests.kernel_cases import TASKS_ONLY, kernel_cases
+    from kernels_wasm.tests.kernel_cases import PAIRS_ONLY, TASKS_ONLY, kernel_cases
     from webinfer.backends.wasm.kernel_table import KERNELS
     from webinfer.host.native import NativeHost
 
     host, cases, timings, isa = NativeHost(), kernel_cases(), list[Timing](), ""
     for name in KERNELS:
-        if names and name not in names:
+        if name in PAIRS_ONLY or (names and name not in names):
             continue
         kernels = await host.kernels()
         isa = kernels.isa

@@ -13,6 +13,7 @@ from webinfer.backends.wasm.loaded_plan import Layout, LoadedPlan, Place
 from webinfer.backends.wasm.lowerings import LOWERINGS, UNSUPPORTED
 from webinfer.backends.wasm.lowerings.constants import expand_constant, narrow_output, widen_input
 from webinfer.backends.wasm.lowerings.floors import find_floors
+from webinfer.backends.wasm.lowerings.scaled_sums import find_scaled_sums, scaled_sum
 from webinfer.backends.wasm.memory import KernelMemory, needed, pointers
 from webinfer.backends.wasm.sharing import steps_per_node, with_short_steps_alone
 from webinfer.errors import LimitError, UnsupportedOpError
@@ -35,17 +36,22 @@ def lower_graph(graph: Graph, isa: str, tuned: Mapping[str, str] | None) -> Buil
     floors = find_floors(graph)
     for node, (value, floor) in floors.items():
         builder.bound(value, floor, node.output)
+    sums = find_scaled_sums(graph)
+    needless = {*floors, *(scaled.product for scaled in sums.values())}
     problems: list[str] = []
     refused: list[Node] = []
     for index, node in enumerate(graph.nodes):
-        if all(v.type.size == 0 for v in node.outputs) or node in floors:
+        if all(v.type.size == 0 for v in node.outputs) or node in needless:
             continue
         builder.enter(node, index)
         lower = LOWERINGS.get(node.op)
         try:
             if lower is None:
                 raise UnsupportedOpError([UNSUPPORTED.get(node.op, "a custom operator, which has no kernel")])
-            lower(node, builder)
+            if node in sums:
+                scaled_sum(node, sums[node], builder)
+            else:
+                lower(node, builder)
         except UnsupportedOpError as error:
             problems += [f"{node.label}: {node.op.name} on wasm: {problem}" for problem in error.problems]
             refused.append(node)
