@@ -4,6 +4,8 @@ import contextlib
 import http.server
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 
@@ -24,3 +26,13 @@ def on_loopback(handler: Callable[..., http.server.BaseHTTPRequestHandler]) -> I
     finally:
         server.shutdown()
         server.server_close()
+
+
+class _Files(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:
+        """Says nothing."""
+
+
+def plain_host(folder: Path) -> contextlib.AbstractContextManager[str]:
+    """The address of a host that only knows a folder's files, as Python's http.server does: no header is ours."""
+    return on_loopback(partial(_Files, directory=str(folder)))

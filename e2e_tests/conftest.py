@@ -16,9 +16,9 @@ from playwright.sync_api import Browser, Playwright, Route
 
 from build_scripts.errors import BuildError
 from build_scripts.paths import IMAGES, ROOT, SITE
+from build_scripts.places.browsers import Firefox, WebKit
 from build_scripts.setup import other_browsers
 from build_scripts.setup.chromium import driver, launch_options
-from e2e_tests.browsers import Firefox, WebKit
 from e2e_tests.pages import ELSEWHERE, DemoPage
 
 CI = os.environ.get("WEBINFER_CI") == "1"

@@ -1,9 +1,16 @@
-"""Models that tests make."""
+"""Models that tests make, and have compiled."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
+
+from build_scripts.paths import ROOT
 
 
 def classifier() -> bytes:
@@ -21,3 +28,10 @@ def classifier() -> bytes:
     ends = [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in (("x", [1, 3, 16, 16]), ("y", [1, 4]))]
     graph = helper.make_graph(nodes, "small", ends[:1], ends[1:], weights)
     return bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString())
+
+
+def compiled(model: str, task: str, to: Path, *more: str) -> None:
+    """Has the command line compile a model."""
+    arguments = ["compile", model, "--task", task, "-o", str(to), *more]
+    engine = {**os.environ, "PYTHONPATH": str(ROOT / "web" / "python")}
+    subprocess.run([sys.executable, "-m", "webinfer", *arguments], check=True, cwd=ROOT, env=engine)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from build_scripts.paths import MODELS
-from e2e_tests.browsers import Firefox, Tab, WebKit
+from build_scripts.places.browsers import Firefox, Tab, WebKit
 from e2e_tests.litert_judge import litert_face
 from e2e_tests.pages import overlap
 

@@ -6,13 +6,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Error
+from playwright.sync_api import Browser, Error, expect
 
+from build_scripts.loopback import plain_host
 from build_scripts.setup.chromium import launch_options
+from build_scripts.site.bundle import player_page
 from build_scripts.site.export import export
 from e2e_tests.flaky import FlakyNetwork
+from e2e_tests.models import classifier, compiled
 from e2e_tests.pages import DemoPage
-from e2e_tests.static_host import served
 
 Demo = Callable[..., DemoPage]
 PAGE = {"path": "/repo/face-detection/", "service_workers": "allow"}
@@ -48,7 +50,7 @@ def test_below_a_path_of_a_static_host_the_site_does_as_on_its_server_and_opens_
     demo: Demo, folder: Path, address: str
 ) -> None:
     expected = faces(demo("?backend=wasm"))
-    with served(folder) as plain, FlakyNetwork(plain) as host:
+    with plain_host(folder) as plain, FlakyNetwork(plain) as host:
         page = demo("?backend=wasm&patience=5", address=host.address, **PAGE)
         page.wait_for("isolation", lambda: is_isolated(page))
         found = faces(page)
@@ -71,16 +73,25 @@ def test_below_a_path_of_a_static_host_the_site_does_as_on_its_server_and_opens_
 
 def test_one_demo_alone_needs_no_service_worker_to_run(demo: Demo, tmp_path: Path) -> None:
     export(tmp_path / "demo", "face-detection", True)
-    with served(tmp_path) as host:
+    with plain_host(tmp_path) as host:
         page = demo("?backend=wasm", address=host, path="/demo/")  # this browser has none
         assert len(faces(page)) == 1
         assert page.page.evaluate("crossOriginIsolated") is False
         assert page.page.locator("nav a").count() == 0
 
 
-def test_a_browser_without_webassembly_hears_of_it_at_once(demo: Demo, browser: Browser) -> None:
+def test_a_browser_without_webassembly_hears_of_it_at_once(demo: Demo, browser: Browser, tmp_path: Path) -> None:
     options = launch_options(webgpu=False)
     bare = browser.browser_type.launch(**{**options, "args": [*options["args"], "--js-flags=--jitless"]})
+    (tmp_path / "small.onnx").write_bytes(classifier())
+    compiled(str(tmp_path / "small.onnx"), "image-classifier", tmp_path / "model.webinfer", "--backend", "wasm")
+    for name, data in player_page().items():
+        (tmp_path / name).write_bytes(data)
+    with plain_host(tmp_path) as host:
+        package = bare.new_page()
+        package.goto(f"{host}/?backend=wasm")
+        expect(package.locator("#status")).to_have_text("this browser runs no WebAssembly")
+        package.close()
     page = demo("?backend=wasm", browser=bare)
     error = page.wait_for("error", lambda: page.error, limit_s=10)
     assert error["code"] == "webassembly"

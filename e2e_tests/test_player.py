@@ -5,10 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import http.server
-import os
 import shutil
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,10 +17,9 @@ from PIL import Image
 from playwright.sync_api import Browser, Page
 
 import webinfer
-from build_scripts.paths import ROOT
+from build_scripts.places.browsers import Firefox, WebKit
 from build_scripts.site.player import SOURCE, write_player
-from e2e_tests.browsers import Firefox, WebKit
-from e2e_tests.models import classifier
+from e2e_tests.models import classifier, compiled
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):
@@ -57,12 +53,6 @@ def folder(photo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     compiled(str(place / "small.onnx"), "image-classifier", place / "small.webinfer")
     compiled(str(place / "small.onnx"), "image-classifier", place / "gpu_only.webinfer", "--backend", "webgpu")
     return place
-
-
-def compiled(model: str, task: str, to: Path, *more: str) -> None:
-    arguments = ["compile", model, "--task", task, "-o", str(to), *more]
-    engine = {**os.environ, "PYTHONPATH": str(ROOT / "web" / "python")}
-    subprocess.run([sys.executable, "-m", "webinfer", *arguments], check=True, cwd=ROOT, env=engine)
 
 
 @pytest.fixture(scope="session")

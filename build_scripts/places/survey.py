@@ -3,7 +3,7 @@
 import argparse
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from playwright.sync_api import Browser
 
 from build_scripts.errors import BuildError
 from build_scripts.paths import BUILD, ROOT, settings
-from build_scripts.places import cpython_places, marimo_notebook, notebooks, pyodide_places, wasm_place
+from build_scripts.places import cpython_places, marimo_notebook, notebooks, pyodide_places, site_places, wasm_place
 from build_scripts.places.recorded import RECORDED, row_of
 from build_scripts.setup.chromium import driver, launch_options
 from build_scripts.setup.sequence import set_up
@@ -38,6 +38,7 @@ def places() -> list[Place]:
             "wasmtime's command line", "webinfer compile, wasmtime model.wasm < input.npy",
             lambda _: wasm_place.in_wasmtime(),
         ),
+        Place("Node, a model as one .wasm", "webinfer compile, node:wasi", lambda _: wasm_place.in_node()),
         Place("stock Pyodide, Node", "loadPackage(wheel)", lambda _: pyodide_places.in_node()),
         *(_stock(worker, isolated) for worker in (False, True) for isolated in (False, True)),
         Place("stock Pyodide, the documentation's page", SHOWN, lambda b: pyodide_places.documented_page(
@@ -46,7 +47,25 @@ def places() -> list[Place]:
             b, "html pyscript", {"/pyscript/": _pyscript()})),
         Place("JupyterLite", "%pip install webinfer in a notebook", notebooks.in_jupyterlite),
         Place("marimo, the documentation's notebook", "marimo export html-wasm", marimo_notebook.in_marimo),
+        *_sites(),
     ]  # fmt: skip
+
+
+def _sites() -> Iterator[Place]:
+    """The demo and a package's page in every browser."""
+    served, files = "build_scripts serve", "webinfer export --package, http.server, below a path"
+    both, one = ("wasm", "webgpu"), ("wasm",)
+    yield Place("Chromium, the demo", served, site_places.on_server(site_places.chromium, both, True))
+    bare = "build_scripts serve --not-isolated"
+    yield Place("Chromium without isolation, the demo", bare, site_places.on_server(site_places.chromium, both, False))
+    yield Place("Chromium without isolation, a package", files, site_places.in_package_page(site_places.chromium, both))
+    for name, tabs, backends in (("Firefox", site_places.firefox, both), ("WebKitGTK", site_places.webkit, one)):
+        yield Place(f"{name}, the demo", served, site_places.on_server(tabs, backends, True))
+        yield Place(f"{name} without isolation, the demo", bare, site_places.on_server(tabs, one, False))
+        yield Place(f"{name}, a package", files, site_places.in_package_page(tabs, backends))
+    export = "build_scripts export, http.server, below a path"
+    yield Place("static host, the site", export, site_places.on_static_host(None))
+    yield Place("static host, one demo", f"{export} (--demo)", site_places.on_static_host(site_places.DEMO))
 
 
 def _cpython(series: str) -> Place:

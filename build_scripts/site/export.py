@@ -10,8 +10,11 @@ import posixpath
 import re
 import shutil
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from build_scripts.errors import BuildError
 from build_scripts.paths import ENGINE
@@ -82,7 +85,16 @@ def export(folder: Path, slug: str | None, isolate: bool, settings: Settings | N
         docs = documentation_pages(manifest, settings, studio)
         pages |= {"/docs" if name == "index" else f"/docs/{name}": body for name, body in docs.items()}
     check_folder(folder)
-    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        with _whole_files().replaced(folder) as fresh:
+            _write_site(fresh, manifest, pages, isolate)
+    except OSError as error:
+        raise BuildError(f"nothing is exported: {error}") from error
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return len(pages), len(files), sum(path.stat().st_size for path in files)
+
+
+def _write_site(folder: Path, manifest: Manifest, pages: Mapping[str, bytes], isolate: bool) -> None:
     for address, body in pages.items():
         _write(folder / address.strip("/") / "index.html", relative(body.decode(), address, isolate).encode())
     for url, asset in manifest.assets.items():
@@ -93,8 +105,12 @@ def export(folder: Path, slug: str | None, isolate: bool, settings: Settings | N
     _write(folder / "api" / "manifest", json.dumps(manifest.public, sort_keys=True).encode())
     _write(folder / ".nojekyll", b"")  # GitHub Pages: publish the files as they are
     _write(folder / MARK, manifest.engine.encode())
-    files = [path for path in folder.rglob("*") if path.is_file()]
-    return len(pages), len(files), sum(path.stat().st_size for path in files)
+
+
+def _whole_files() -> Any:
+    """The engine's module that writes folders whole or not at all."""
+    sys.path.insert(0, str(ENGINE.parent))
+    return import_module("webinfer.host.whole_files")
 
 
 def check_folder(folder: Path) -> None:

@@ -14,7 +14,7 @@ from build_scripts.paths import ROOT
 from build_scripts.site import demo
 from build_scripts.site.headless import Outcome, intersection_over_union, readable, verdict
 from build_scripts.verbs import VERBS
-from server.running import address_of, bound_socket
+from server.running import AddressError, address_of, bound_socket
 
 
 @pytest.mark.parametrize("name", VERBS)
@@ -48,6 +48,11 @@ def test_a_taken_port_gives_the_next_free_one() -> None:
     assert address_of(second).startswith("http://127.0.0.1:")
     first.close()
     second.close()
+
+
+def test_an_address_of_another_machine_is_refused_by_its_name() -> None:
+    with pytest.raises(AddressError, match=r"--host 192\.0\.2\.1 is no address of this machine"):
+        bound_socket(0, "192.0.2.1")
 
 
 def test_a_setting_that_does_not_fit_stops_the_demo_before_it_builds(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,7 @@ export function whyOneThread() {
 
 /** The package's plan on as many threads as asked for and can be had. */
 export async function openKernels(file, header, threads, workerUrl) {
+  if (!globalThis.WebAssembly) throw new PlayerError("unavailable", "this browser runs no WebAssembly");
   const many = threads > 1 && !whyOneThread();
   const rows = formed(() => (header.wasm ?? []).filter((row) => row.threads > 1 === many));
   let problem = new PlayerError("unavailable", header.wasm ? "the package has no kernels for this browser" : "the package is not for wasm");

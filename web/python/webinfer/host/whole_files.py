@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 
@@ -35,20 +36,33 @@ def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
 
     Raises:  OSError naming the folder; what is in it is then what it was
     """
+    with replaced(folder) as fresh:
+        for name, data in files.items():
+            (fresh / name).write_bytes(data)
+
+
+@contextlib.contextmanager
+def replaced(folder: Path) -> Iterator[Path]:
+    """An empty folder; what the block puts there becomes all that is in the other one, which stays, if it is there.
+
+    Raises:  OSError naming the folder; what is in it is then what it was
+    """
     made = not folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder, prefix=".new-") as fresh:
-            for name, data in files.items():
-                (Path(fresh) / name).write_bytes(data)
-            for name in files:  # nothing but names changes from here on
-                (Path(fresh) / name).replace(folder / name)
-        for other in [other for other in folder.iterdir() if other.name not in files]:
-            shutil.rmtree(other) if other.is_dir() and not other.is_symlink() else other.unlink()
-    except OSError as error:
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".new-") as place:
+            fresh = Path(place)
+            yield fresh
+            for old in [old for old in folder.iterdir() if old != fresh]:  # from here on nothing needs room
+                shutil.rmtree(old) if old.is_dir() and not old.is_symlink() else old.unlink()
+            for new in list(fresh.iterdir()):
+                new.rename(folder / new.name)
+    except BaseException as error:
         if made and folder.is_dir() and not any(folder.iterdir()):
             folder.rmdir()
-        raise _named(error, folder) from error
+        if isinstance(error, OSError):
+            raise _named(error, folder) from error
+        raise
 
 
 def _named(error: OSError, file: Path) -> OSError:
