@@ -368,7 +368,8 @@ def _check_pixels(context: Any) -> None:
     if any(abs(a - b) > 8 for a, b in zip(read, b"\x12\x34\x56\xff" * 64, strict=True)):
         raise InputError(
             "this browser scrambles the pixels that pages read from pictures (resistance to fingerprinting): "
-            "nothing could be found in them. Allow this site to extract canvas data, then reload, or use WebGPU"
+            "nothing could be found in them. Allow this site to extract canvas data, then reload; or use WebGPU, "
+            "where the browser still offers it"
         )
 
 
