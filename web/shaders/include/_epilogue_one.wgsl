@@ -6,6 +6,7 @@ $$ if quantized
 {$ include "_requantize.wgsl" $}
 $$ else
 {$ include "_activation.wgsl" $}
+{$ include "_late_bound.wgsl" $}
 fn input1(i: u32) -> x_t { return load_x(i); }
 fn input4(q: u32) -> x_v { return load4_x(q); }
 fn finish_one(sum: f32, pixel: u32, c: u32) -> f32 {
@@ -16,14 +17,16 @@ fn finish_one(sum: f32, pixel: u32, c: u32) -> f32 {
     $$ if has_bias
     v += load_bias(c);
     $$ endif
-    $$ if residual != "none" and not late
+    $$ if residual != "none" and late != "sum"
     if (c < params.residual_c) { v += load_residual(pixel * params.residual_c + c); }
     $$ endif
     $$ if activation == "prelu"
     v = select(v * load_slope(c), v, v >= 0.0);
     $$ endif
     v = activate(vec4<f32>(v)).x;
-    $$ if late
+    $$ if late == "larger" or late == "smaller"
+    v = bounded(vec4<f32>(v)).x;
+    $$ elif late == "sum"
     if (c < params.residual_c) { v += load_residual(pixel * params.residual_c + c); }
     $$ endif
     return v;

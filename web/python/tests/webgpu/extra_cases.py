@@ -78,6 +78,10 @@ def _matmul(label: str, rows: int, inner: int, columns: int, **attrs: Any) -> tu
     return OPS["matmul"], Case(label, inputs, MatmulAttrs(**attrs), constant=(1,), low=-1, high=1)
 
 
+def _batches(label: str, x: tuple[int, ...], y: tuple[int, ...], **attrs: Any) -> tuple[Op, Case]:
+    return OPS["matmul"], Case(label, (TensorType(x), TensorType(y)), MatmulAttrs(**attrs), low=-1, high=1)
+
+
 # Sums that a whole workgroup may share, of every length that one suits; rows and channels that nothing divides.
 GEMV = (
     _conv("a pixel, odd channels", (1, 1, 1, 260), (13, 1, 1, 260), activation=Activation.RELU),
@@ -100,7 +104,11 @@ LONG_SUMS = (
     _conv("long sum, uint8, odd channels", (1, 3, 3, 64), (7, 1, 1, 64), DType.UINT8),
     _conv("long sum, float16", (1, 2, 3, 64), (12, 1, 1, 64), DType.FLOAT16),
     (OPS["matmul"], Case("long sum", _ROWS, MatmulAttrs(transpose_b=True), constant=(1,), low=-1, high=1)),
+    _batches("long sums in batches", (2, 3, 5, 45), (2, 3, 45, 12), activation=Activation.RELU),
+    _batches("long sums in batches, transposed", (2, 1, 37, 7), (2, 3, 8, 37), transpose_a=True, transpose_b=True),
     *GEMV,
+    (OPS["softmax"], Case("a short line", (TensorType((3, 37, 5)),), SoftmaxAttrs(1, 0.7), low=-40, high=40)),
+    (OPS["reduce_mean"], Case("a short row", (TensorType((5, 44)),), ReduceAttrs((1,)))),
     (OPS["average_pool2d"], Case("whole large image", (_IMAGE,), Pool2dAttrs((12, 13)))),
     (OPS["max_pool2d"], Case("whole large image", (_IMAGE,), Pool2dAttrs((12, 13)), low=-9, high=-1)),
     (OPS["reduce_mean"], Case("whole large image", (TensorType((2, 12, 13, 12)),), ReduceAttrs((1, 2), True))),

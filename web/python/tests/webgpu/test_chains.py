@@ -44,6 +44,9 @@ class Chain:
         data = RNG.uniform(-1, 1, shape).astype(np.float32)
         return Value("w", TensorType(shape), Constant(memoryview(data.tobytes()), DType.FLOAT32))
 
+    def number(self, value: float) -> Value:
+        return Value("number", TensorType((1,)), Constant(memoryview(np.float32(value).tobytes()), DType.FLOAT32))
+
     def op(self, name: str, *inputs: Value | None, attrs: Any = None) -> Value:
         kind = OPS[name].attrs
         self.nodes.append(apply(OPS[name], inputs, attrs or kind(), f"{name} {len(self.nodes)}"))

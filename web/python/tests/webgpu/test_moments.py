@@ -148,6 +148,36 @@ def test_a_sum_behind_an_activation_is_in_the_dispatch_of_the_convolution(
     np.testing.assert_allclose(run(outputs_of(webgpu, graph, disguised(), data)), want, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("channels", "kind", "name", "activation"),
+    [
+        (12, "conv2d", "maximum", Activation.PRELU),
+        (5, "conv2d", "minimum", Activation.NONE),
+        (12, "depthwise_conv2d", "maximum", Activation.HARD_SWISH),
+        (5, "depthwise_conv2d", "minimum", Activation.SILU),
+    ],
+)
+def test_a_bound_behind_a_convolution_is_in_its_dispatch(
+    channels: int, kind: str, name: str, activation: Activation
+) -> None:
+    RingTarget("webgpu").demand()
+    shape = (1, 9, 7, channels)
+    c = Chain(*shape)
+    weights = c.signed(*((channels, 3, 3, channels) if kind == "conv2d" else (1, 3, 3, channels)))
+    slope = [None, c.signed(channels)] if activation is Activation.PRELU else []
+    attrs = Conv2dAttrs(pads=(1, 1, 1, 1), activation=activation)
+    inner = c.op(kind, c.x, weights, c.signed(channels), *slope, attrs=attrs)
+    c.op(name, inner, c.number(-0.25 if name == "maximum" else 0.125))
+    graph = c.graph()
+    for target in (HARDWARE, SOFTWARE):
+        assert len(shaders(graph, target)) == 1
+    data = RNG.uniform(-3, 3, shape).astype(np.float32)
+    data[0, 4, 3, 0] = np.nan
+    want = run(outputs_of(reference, graph, disguised(), data))
+    assert np.isnan(want).any()
+    np.testing.assert_allclose(run(outputs_of(webgpu, graph, disguised(), data)), want, rtol=1e-4, atol=1e-4)
+
+
 def test_a_result_that_others_read_is_no_late_sum() -> None:
     c = Chain(1, 9, 7, 12)
     weights, attrs = c.signed(12, 1, 1, 12), Conv2dAttrs(activation=Activation.RELU)

@@ -1,4 +1,4 @@
-"""Which convolutions add something behind their activation: two nodes, whose dispatch is that of the convolution.
+"""Which convolutions add something behind their activation, or end in a bound: two nodes, one dispatch.
 
 A residual that is added before the activation is the convolution's own input since the passes.
 """
@@ -6,13 +6,17 @@ A residual that is added before the activation is the convolution's own input si
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Collection
 
 from webinfer.backends.webgpu.dispatch import Dispatch, Joined, Target
 from webinfer.backends.webgpu.lowerings import LOWERINGS
-from webinfer.backends.webgpu.lowerings.epilogue import LateSum
+from webinfer.backends.webgpu.lowerings.epilogue import Late, LateNode
+from webinfer.dtypes import DType
 from webinfer.graph.ir import Graph, Node, Value
 from webinfer.ops.activation import Activation
+
+_KINDS = {"add": Late.SUM, "maximum": Late.LARGER, "minimum": Late.SMALLER}
 
 
 def find_late_sums(graph: Graph, folded: set[Value], taken: Collection[Node]) -> dict[Node, Joined]:
@@ -26,14 +30,16 @@ def find_late_sums(graph: Graph, folded: set[Value], taken: Collection[Node]) ->
     found = dict[Node, Joined]()
     used = {*taken}
     for node in graph.nodes:
-        if node in used or node.op.name != "add" or not _is_plain(node) or node.outputs[0] in folded:
+        if node in used or node.op.name not in _KINDS or node.outputs[0] in folded:
             continue
         for value, other in (node.inputs, node.inputs[::-1]):
             maker = makers.get(value) if value is not None else None
             if maker is None or other is None or value is other or maker in used or not _takes(maker):
                 continue
-            if len(readers[maker.output]) == 1 and maker.output not in graph.outputs:
-                both = _together(maker, other, node)
+            if len(readers[maker.output]) > 1 or maker.output in graph.outputs:
+                continue
+            both = _together(maker, other, node)
+            if both is not None:
                 inputs = tuple(v for v in maker.inputs if v is not None)
                 found[node] = Joined((maker,), inputs, functools.partial(_lower, both))
                 used |= {maker, node}
@@ -45,10 +51,25 @@ def _lower(node: Node, target: Target) -> list[Dispatch]:
     return list(LOWERINGS[node.op](node, target))
 
 
-def _together(maker: Node, other: Value, node: Node) -> LateSum:
-    x, w, bias, _, slope = (maker.optional_input(i) for i in range(5))
+def _together(maker: Node, other: Value, node: Node) -> LateNode | None:
+    """The convolution that does what `node` does with its result and `other`; None where it cannot."""
+    x, w, bias, residual, slope = (maker.optional_input(i) for i in range(5))
     slopes = [] if slope is None else [slope]
-    return LateSum(maker.op, [x, w, bias, other, *slopes], node.outputs, maker.attrs, node.label)
+    kind = _KINDS[node.op.name]
+    if kind is Late.SUM:
+        plain = residual is None and maker.attrs.activation is not Activation.NONE and _is_plain(node)
+        return LateNode(maker, [x, w, bias, other, *slopes], node, kind) if plain else None
+    plain = node.outputs[0].type == maker.output.type and node.attrs.activation is Activation.NONE
+    bound = _number(other) if plain else None
+    return LateNode(maker, maker.inputs, node, kind, bound) if bound is not None else None
+
+
+def _number(value: Value) -> float | None:
+    """The one real number that a constant holds, finite."""
+    if value.constant is None or value.constant.sparsity is not None or value.type.size != 1 or value.type.dtype is not DType.FLOAT32:
+        return None
+    number = float(value.numbers()[0])
+    return number if math.isfinite(number) else None
 
 
 def _is_plain(node: Node) -> bool:
@@ -59,9 +80,8 @@ def _is_plain(node: Node) -> bool:
 
 
 def _takes(node: Node) -> bool:
-    """Whether it is a real convolution that ends in an activation and adds nothing yet."""
-    if node.op.name not in ("conv2d", "depthwise_conv2d") or node.optional_input(3) is not None:
+    """Whether it is a real convolution."""
+    if node.op.name not in ("conv2d", "depthwise_conv2d"):
         return False
     values = [v for v in (*node.inputs, *node.outputs) if v is not None]
-    real = all(v.type.dtype.is_float and v.type.quant is None for v in values)
-    return real and node.attrs.activation is not Activation.NONE
+    return all(v.type.dtype.is_float and v.type.quant is None for v in values)

@@ -22,7 +22,7 @@ from webinfer.backends.webgpu.lowerings.conversion import WIDE, cast_dispatch, f
 from webinfer.backends.webgpu.lowerings.movement import copy_dispatch
 from webinfer.backends.webgpu.lowerings.quantized import centered, product_epilogue
 from webinfer.codegen.elements import Element
-from webinfer.codegen.prelude import Param, u32
+from webinfer.codegen.prelude import Param, f32, u32
 from webinfer.codegen.templates import Variable
 from webinfer.dtypes import DType
 from webinfer.errors import UnsupportedOpError
@@ -40,10 +40,23 @@ class Residual(enum.StrEnum):
     POOLED = "pooled"  # the largest of a window, by `_pooled_residual`
 
 
-class LateSum(Node):
-    """A product whose residual is added behind its activation: two nodes of a graph, which one dispatch computes."""
+class Late(enum.StrEnum):
+    """What happens behind the activation."""
 
-    __slots__ = ()
+    NO = "no"
+    SUM = "sum"  # the residual is added there
+    LARGER = "larger"  # of the result and a number
+    SMALLER = "smaller"
+
+
+class LateNode(Node):
+    """A product that does more behind its activation: two nodes of a graph, which one dispatch computes."""
+
+    __slots__ = ("bound", "late")
+
+    def __init__(self, of: Node, inputs: Sequence[Value | None], last: Node, late: Late, bound: float = 0.0) -> None:
+        super().__init__(of.op, list(inputs), last.outputs, of.attrs, last.label)
+        self.late, self.bound = late, bound
 
 
 @dataclass(slots=True)
@@ -78,7 +91,8 @@ def product(node: Node, target: Target, *, float16_weights: bool = False) -> Pro
     has_bias = node.optional_input(2) is not None
     variables: dict[str, Variable] = {
         "has_bias": has_bias, "residual": Residual.NONE, "activation": node.attrs.activation,
-        "quantized": is_quantized(x), "scaled": scaled, "late": isinstance(node, LateSum),
+        "quantized": is_quantized(x), "scaled": scaled,
+        "late": node.late if isinstance(node, LateNode) else Late.NO,
     }  # fmt: skip
     if is_quantized(x):
         extras, numbers = product_epilogue(node)
@@ -91,6 +105,8 @@ def product(node: Node, target: Target, *, float16_weights: bool = False) -> Pro
         channels = residual.type.shape[-1]
         variables["residual"] = Residual.ELEMENTS if channels % 4 else Residual.QUADS
         params = u32(residual_c=channels)
+    if isinstance(node, LateNode) and node.late is not Late.SUM:
+        params += f32(late_bound=node.bound)
     if scaled:
         assert w.type.quant is not None
         scales = [round_to_f32(s) for s in w.type.quant.scales]

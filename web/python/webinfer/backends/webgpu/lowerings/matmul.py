@@ -21,11 +21,15 @@ from webinfer.backends.webgpu.lowerings.short import with_short_data
 from webinfer.backends.webgpu.lowerings.tiled import TiledShape, tiled_product
 from webinfer.backends.webgpu.lowerings.variants import GEMVS, TILES, choose, reads_float16
 from webinfer.codegen.prelude import Param, i32, u32, u32x8
+from webinfer.dtypes import DType
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, TensorType, Value
 from webinfer.lowering.affine import zero_of
 from webinfer.ops.matmul import MATMUL, MatmulAttrs, matrix_sizes
 from webinfer.ops.strides import StridedCopy
+
+LONG_SUM = 32  # products of one element of a batch that eight invocations share
+FEW_ELEMENTS = 1 << 18  # elements of a result that would leave most of a device idle with an invocation for each four
 
 
 def _matmul(node: Node, target: Target) -> list[Dispatch]:
@@ -93,7 +97,7 @@ def _matmul_quads(
 
 
 def _matmul_any(node: Node, target: Target) -> Dispatch:
-    """matmul_any.wgsl: batches of matrices, or a transposed left operand."""
+    """Batches of matrices, or a transposed left operand: matmul_split.wgsl for few results of long sums, or matmul_any."""
     x, y, out, a = node.required_input(0), node.required_input(1), node.output, node.attrs
     m, k, n = matrix_sizes([x.type, y.type], a)
     p = product(node, target)
@@ -109,8 +113,14 @@ def _matmul_any(node: Node, target: Target) -> Dispatch:
         *i32(b_zero=zero_of(y.type) if is_quantized(y) else 0),
         *p.params,
     )
-    variables = p.variables | {"workgroup": WORKGROUP, "rank": len(sizes)}
     bindings = (read("x", x), read("b", y), *p.bindings, write("y", out))
+    real = all(v.type.dtype is DType.FLOAT32 for v in (x, y, out)) and not is_quantized(x)
+    if real and n % 4 == 0 and k >= LONG_SUM and out.type.size <= FEW_ELEMENTS and not target.software:
+        columns = not a.transpose_b
+        groups = groups_for(-(-out.type.size // 32), target, 1)
+        split = p.variables | {"rank": len(sizes), "columns": columns}
+        return Dispatch("matmul_split", split, bindings, params, groups, "batches, eight share a sum")
+    variables = p.variables | {"workgroup": WORKGROUP, "rank": len(sizes)}
     return Dispatch("matmul_any", variables, bindings, params, groups_for(-(-out.type.size // 4), target), "batches")
 
 

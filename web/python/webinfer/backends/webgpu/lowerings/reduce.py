@@ -35,6 +35,8 @@ from webinfer.lowering.affine import round_to_f32, scale_of, zero_of
 from webinfer.ops.strides import row_major
 
 LONG_ROW = 256  # elements from which a workgroup shares one row
+SHARED_ROW = 32  # elements from which it does so on a GPU, where rows are too few for an invocation each
+FEW_ROWS = 1 << 12
 FEW_RESULTS = 1 << 14  # elements up to which a workgroup reduces each four of them
 MANY = 4096  # elements of one result from which parts of it are reduced first, where results are few
 FEW_LINES = 256  # results that are too few for a workgroup each to keep a device busy
@@ -98,6 +100,11 @@ def reduce(node: Node, target: Target) -> Sequence[Dispatch]:
     return on_reals(_plain)(node, target)
 
 
+def long_row(rows: int, target: Target) -> int:
+    """Elements from which a workgroup shares each of so many rows."""
+    return LONG_ROW if target.software or rows > FEW_ROWS else SHARED_ROW
+
+
 def _rounding(node: Node) -> tuple[Param, ...]:
     x, y = node.required_input(0), node.output
     count = x.type.size // max(y.type.size, 1) if node.op.name == "reduce_mean" else 1
@@ -137,7 +144,7 @@ def _at_once(node: Node, target: Target, row: Reduction, extra: tuple[Param, ...
     reduced = math.prod(shape[i] for i in axes)
     last = sorted(axes) == list(range(len(kept), len(shape)))
     words = y.type.dtype in (DType.FLOAT32, DType.INT32, DType.UINT32)
-    if last and words and reduced % 4 == 0 and reduced >= LONG_ROW:
+    if last and words and reduced % 4 == 0 and reduced >= long_row(y.type.size, target):
         params = (*u32(rows=y.type.size, reduced=reduced), *extra)
         variables: dict[str, Variable] = {"workgroup": WORKGROUP, "op": row, **workgroup_reduction(target)}
         bindings = (read("x", x), write("y", y, single=True))

@@ -19,7 +19,7 @@ from webinfer.backends.webgpu.lowerings.conversion import (
     on_reals,
 )
 from webinfer.backends.webgpu.lowerings.geometry import split_at
-from webinfer.backends.webgpu.lowerings.reduce import LONG_ROW
+from webinfer.backends.webgpu.lowerings.reduce import long_row
 from webinfer.backends.webgpu.lowerings.short import short_softmax
 from webinfer.codegen.prelude import f32, u32
 from webinfer.codegen.templates import Variable
@@ -34,7 +34,7 @@ def _softmax(node: Node, target: Target) -> list[Dispatch]:
     variables: dict[str, Variable] = {"workgroup": WORKGROUP, "logarithm": node.op.name == "log_softmax"}
     params = (*u32(lines=outer * inner, depth=depth, inner=inner), *f32(beta=a.beta))
     bindings = (read("x", x), write("y", y, single=True))
-    if depth >= LONG_ROW:
+    if depth >= long_row(outer * inner, target):
         groups, why = groups_for(outer * inner, target, 1), f"a workgroup a line, {workgroup_reduction_text(target)}"
         return [Dispatch("softmax_workgroup", variables | workgroup_reduction(target), bindings, params, groups, why)]
     groups = groups_for(outer * inner, target)
