@@ -8,11 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.ops.case_graphs import run
+from tests.ops.targets import Target as RingTarget
 from tests.session.test_session import IMAGE, model
 
 import webinfer
 from webinfer.backends.wasm import WasmExecutor, compilation, stored_plan, tuning
 from webinfer.backends.wasm.stored_plan import RestoredExecutor
+from webinfer.backends.webgpu import WebGpuExecutor
+from webinfer.backends.webgpu import compilation as gpu_compilation
+from webinfer.backends.webgpu.stored_plan import RestoredProgram
 from webinfer.host.checksums import sealed, unsealed
 from webinfer.host.native import NativeHost
 from webinfer.session import loading
@@ -257,3 +261,94 @@ def test_hosts_without_an_identity_store_nothing() -> None:
     with run(webinfer.load(model(), backend="wasm")) as session:
         assert type(session.executor) is WasmExecutor
         assert session._live.options.plan_entry is None
+
+
+# ----- on a GPU
+
+
+@pytest.fixture
+def gpu_host(monkeypatch: pytest.MonkeyPatch) -> Visitor:
+    RingTarget("webgpu").demand()
+    monkeypatch.setattr(gpu_compilation, "QUIET_S", 0.0)
+    return Visitor()
+
+
+async def _opened_on_gpu(host: Visitor, **options: Any) -> Session:
+    session = await webinfer.load(model(), host=host, **{"backend": "webgpu", **options})
+    await asyncio.sleep(0.02)
+    while gpu_compilation._later:
+        await asyncio.sleep(0.01)
+    return session
+
+
+def opened_on_gpu(host: Visitor, **options: Any) -> Session:
+    return run(_opened_on_gpu(host, **options))
+
+
+def test_a_plan_of_a_gpu_comes_back_without_reading_the_model(
+    gpu_host: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened_on_gpu(gpu_host) as first:
+        assert type(first.executor) is WebGpuExecutor
+        want, rows, memory = answer(first), first.plan().rows, first.memory()
+        inputs, outputs = first.inputs, first.outputs
+    with monkeypatch.context() as patch:
+        patch.setattr(loading, "read_model", None)  # whoever calls it fails
+        with opened_on_gpu(gpu_host) as second:
+            assert type(second.executor) is RestoredProgram
+            assert (second.inputs, second.outputs) == (inputs, outputs)
+            assert (second.plan().rows, second.memory()) == (rows, memory)
+            np.testing.assert_array_equal(answer(second), want)
+            kept = run(second.run_on_gpu({"image": IMAGE}))
+            np.testing.assert_array_equal(run(kept["y"].read()).numpy(), want)
+            assert len(run(second.profile(rounds=1)).rows) == len(rows)
+    with opened_on_gpu(gpu_host) as third:
+        report = run(third.verify(against="reference"))
+        assert report.ok
+        assert len(report.differences) == 3
+        run(third.restore())
+        np.testing.assert_array_equal(answer(third), want)
+
+
+def test_a_plan_of_a_gpu_is_for_one_engine_one_device_and_one_tuning(
+    gpu_host: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened_on_gpu(gpu_host).close()
+    gpu_host.engine = "engine 2"
+    with opened_on_gpu(gpu_host) as session:
+        assert type(session.executor) is WebGpuExecutor
+    with opened_on_gpu(gpu_host) as session:
+        assert type(session.executor) is RestoredProgram
+        run(session.tune(budget_ms=5.0))
+        run(session.forget_tuning())
+    with monkeypatch.context() as patch:
+        patch.setattr(gpu_compilation, "default_tunings", lambda *_: {"conv2d of another engine": "vec4_1"})
+        with opened_on_gpu(gpu_host) as session:
+            assert type(session.executor) is WebGpuExecutor
+    device = run(gpu_host.gpu())
+    patch_limits = {**device.limits, "maxComputeInvocationsPerWorkgroup": 128}
+    monkeypatch.setattr(type(device), "limits", property(lambda self: patch_limits), raising=False)
+    with opened_on_gpu(gpu_host) as session:
+        assert type(session.executor) is WebGpuExecutor
+
+
+def test_plans_of_several_backends_lie_beside_each_other(gpu_host: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compilation, "QUIET_S", 0.0)
+    opened_on_gpu(gpu_host).close()
+    opened(gpu_host).close()
+    assert len(gpu_host.store) == 2
+    with opened_on_gpu(gpu_host, backend=["webgpu", "wasm"]) as session:
+        assert type(session.executor) is RestoredProgram
+    with opened(gpu_host) as session:
+        assert type(session.executor) is RestoredExecutor
+
+
+@pytest.mark.parametrize("damage", [lambda data: data[:10], lambda data: data[:50] + b"?" + data[51:]])
+def test_a_damaged_plan_of_a_gpu_is_made_anew(gpu_host: Visitor, damage: Any) -> None:
+    with opened_on_gpu(gpu_host) as first:
+        want = answer(first)
+    (name,) = gpu_host.store
+    gpu_host.store[name] = damage(gpu_host.store[name])
+    with opened_on_gpu(gpu_host) as second:
+        assert type(second.executor) is WebGpuExecutor
+        np.testing.assert_array_equal(answer(second), want)

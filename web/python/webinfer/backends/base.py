@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from webinfer.errors import InputError
 from webinfer.graph.ir import Graph, Node, TensorType, Value
@@ -263,17 +263,27 @@ class StoredPlan(Protocol):
         """The graph's notes."""
 
 
+P = TypeVar("P")
+
+
 @dataclass(slots=True)
 class PlanEntry:
-    """A model's entry in the plan cache: the name it is stored under, and the plan that was found there."""
+    """A model's entry in the plan cache: the name it is stored under, and the plans of backends that were found."""
 
     name: str
-    plan: StoredPlan | None = None
+    plans: list[StoredPlan] = field(default_factory=list)
 
-    def take(self) -> StoredPlan | None:
-        """The plan that was found; the entry lets it go, because its bytes need not be in memory twice."""
-        plan, self.plan = self.plan, None
-        return plan
+    def take(self, kind: type[P]) -> P | None:
+        """The plan of this kind that was found; the entry lets it go, as its bytes need not be in memory twice."""
+        for i, plan in enumerate(self.plans):
+            if isinstance(plan, kind):
+                del self.plans[i]
+                return plan
+        return None
+
+    def of(self, suffix: str) -> PlanEntry:
+        """The same entry as one backend sees it, whose plans have names with this suffix."""
+        return PlanEntry(self.name + suffix, self.plans)
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,6 +71,7 @@ class Row:
     rows_together: int = 64  # of a prompt, that a language model reads in one step
     caches: tuple[DType, ...] = ()  # what it can keep a language model's keys and values as, the fastest first
     stores_plans: bool = False  # plans outlast the visit, in the host's plan cache
+    plan_suffix: str = ""  # of their names there, which tells them from those of other backends
     module: str = ""  # of its package; "" for the one of its name in this room
     demand: Callable[[Host], Awaitable[None]] = _nothing  # raises BackendUnavailableError if the host lacks something
     reluctance: Callable[[Host], Awaitable[str]] = _always  # why "auto" need not try it here; "" if it should
@@ -81,7 +82,7 @@ _ROWS = (
         "webgpu",
         "WebGPU",
         Role.INFERENCE,
-        Abilities(gpu_results=True, overlapping_runs=True, tuning=True, parts=True, parts_ahead=True),
+        Abilities(gpu_results=True, overlapping_runs=True, tuning=True, parts=True, parts_ahead=True, page_arrays=True),
         "The graphics processor",
         frozenset({"tuning_ms", "float16", "device"}),
         auto=True,
@@ -89,6 +90,8 @@ _ROWS = (
         rows_together=256,
         caches=(DType.FLOAT32,),
         custom_shaders=True,
+        stores_plans=True,
+        plan_suffix="-gpu",
         demand=_gpu,
         reluctance=_hardware,
     ),
@@ -96,7 +99,7 @@ _ROWS = (
         "wasm",
         "WASM",
         Role.INFERENCE,
-        Abilities(in_place_inputs=True, parts=True),
+        Abilities(in_place_inputs=True, parts=True, page_arrays=True),
         "The processor, with SIMD where it has it",
         frozenset({"threads", "tuning_ms"}),
         auto=True,

@@ -79,7 +79,7 @@ def checked(
 ) -> dict[str, Any]:
     """For each input its bytes, a typed array of the page, its buffer on the GPU, or what will write it in place.
 
-    `here` means that arrays of the page become bytes in Python's memory.
+    `here` means that arrays of the page become bytes in the interpreter's memory.
 
     Raises:  InputError naming the input, what was found and what is needed
     """

@@ -56,12 +56,15 @@ async def open_graph(
     for part in parts:
         digest.update(part)
     entry = PlanEntry(entry_name(digest.hexdigest(), extension))
-    found = await host.recall_bytes(entry.name)
-    plans = (registry.open_backend(row.name).deserialize(found, identity) for row in storing)
-    plan = entry.plan = next((plan for plan in plans if plan is not None), None)
-    debug(1, f"{name}: {'the' if plan else 'another engine’s' if found else 'no'} plan of an earlier visit")
-    if plan is not None:
-        return _deferred(name, plan, read), entry
+    for row in storing:
+        found = await host.recall_bytes(entry.name + row.plan_suffix)
+        plan = registry.open_backend(row.name).deserialize(found, identity)
+        whose = "the" if plan else "another engine’s" if found else "no"
+        debug(1, f"{name}: {whose} plan of an earlier visit for {row.name}")
+        if plan is not None:
+            entry.plans.append(plan)
+    if entry.plans:
+        return _deferred(name, entry.plans[0], read), entry
     graph = read()
     return graph, None if graph.states or graph.outer else entry  # which a plan does not say
 

@@ -47,8 +47,10 @@ class LoadOptions:
 
     def of(self, name: str) -> BuildOptions:
         """The options that a backend takes."""
-        taken = {option: getattr(self, option) for option in registry.ROWS[name].options}
-        return BuildOptions(self.progress, self.plan_entry, beside=self.beside, neighbour=self.neighbour, **taken)
+        row = registry.ROWS[name]
+        taken = {option: getattr(self, option) for option in row.options}
+        entry = self.plan_entry and self.plan_entry.of(row.plan_suffix)
+        return BuildOptions(self.progress, entry, beside=self.beside, neighbour=self.neighbour, **taken)
 
 
 @dataclass(slots=True)

@@ -134,7 +134,7 @@ class Session:
         """The outputs by name, each a new tensor.
 
         `inputs` maps names to arrays, buffers or tensors; a model with one input also takes that alone. In a page they
-        may be typed arrays of JavaScript, which are not copied through Python where they are large. A session on a GPU
+        may be typed arrays of JavaScript, which are not copied on the way where they are large. A session on a GPU
         also takes GpuTensors or GPUBuffers of the same device, and there runs that are begun together overlap. A
         session whose executor has `in_place_inputs` also takes `backends.base.InPlace`. Where the model leaves sizes
         open, arrays of other sizes get a plan of their own; the plans used last are kept.

@@ -81,8 +81,8 @@ async def _built(
     try:
         if (found := kernels.call("abi")) != ABI:
             raise KernelError(f"the kernel module has interface {found}, the engine needs {ABI}; rebuild both together")
-        stored = entry.take() if entry is not None else None
-        if entry is not None and isinstance(stored, WasmStoredPlan):
+        stored = entry.take(WasmStoredPlan) if entry is not None else None
+        if entry is not None and stored is not None:
             if stored.fits == requirements(host, kernels, tuning_ms > 0):
                 restored = RestoredExecutor(stored, graph, host, kernels, _compile_anew, memory)
                 if stored.untried:

@@ -1,17 +1,21 @@
 """The WebGPU backend: graphs become dispatches, dispatches become one recorded submit.
 
-`lowerings` says what runs, `schedule` on which blocks, `memory` and `aliasing` where they lie,
-`executor` loads and replays, `tuning` chooses kernels by timing, `compilation` builds with what is known.
+`lowerings` says what runs, `schedule` on which blocks, `memory` and `aliasing` where they lie, `executor` makes a
+`recipe` of it, `loaded_program` loads and replays that, `stored_plan` brings it into the plan cache and back, `tuning`
+chooses kernels by timing, `compilation` builds with what is known.
 Knows no model format and no other backend; the device is the host's.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
-from webinfer.backends.base import Backend, BuildOptions
+from webinfer.backends.base import Backend, BuildOptions, StoredPlan
 from webinfer.backends.webgpu import tuning
-from webinfer.backends.webgpu.compilation import build
+from webinfer.backends.webgpu.compilation import build, opened
 from webinfer.backends.webgpu.executor import WebGpuExecutor
+from webinfer.backends.webgpu.loaded_program import LoadedProgram
 from webinfer.backends.webgpu.lowerings import LOWERINGS, UNSUPPORTED
+from webinfer.backends.webgpu.stored_plan import deserialize
 from webinfer.graph.ir import Cost, Graph, Node, TensorType, Tolerance, Value
 from webinfer.host.interface import Host
 from webinfer.ops.custom import CustomOp, Form
@@ -39,10 +43,21 @@ class _Arithmetic:
 class WebGpuBackend(Backend):
     """Compiles graphs for the host's GPU, with the kernels that won there."""
 
-    async def build(self, graph: Graph, host: Host, options: BuildOptions) -> WebGpuExecutor:
-        """The graph, compiled for the device that the host shares."""
-        budget, half = options.tuning_ms, options.float16
-        return await build(graph, host, options.progress, tuning_ms=budget, float16=half, kind=options.device)
+    async def build(self, graph: Graph, host: Host, options: BuildOptions) -> LoadedProgram:
+        """The graph's stored plan where it fits the device that the host shares, else the graph compiled now."""
+        return await opened(
+            graph,
+            host,
+            options.progress,
+            tuning_ms=options.tuning_ms,
+            float16=options.float16,
+            kind=options.device,
+            entry=options.plan_entry,
+        )
+
+    def deserialize(self, data: Any, identity: str) -> StoredPlan | None:
+        """The plan in these bytes, if they are whole and this engine's."""
+        return deserialize(data, identity)
 
     def arithmetic(self, work: int) -> Graph:
         """Chains of fused multiplications and additions in registers, eight an invocation."""

@@ -2,16 +2,73 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
+from typing import Any
 
+from webinfer.backends.base import PlanEntry
+from webinfer.backends.webgpu.default_tunings import default_tunings
 from webinfer.backends.webgpu.executor import WebGpuExecutor, compiled
 from webinfer.backends.webgpu.float16 import in_float16
+from webinfer.backends.webgpu.loaded_program import LoadedProgram
+from webinfer.backends.webgpu.stored_plan import GpuStoredPlan, RestoredProgram, requirements, serialize
 from webinfer.backends.webgpu.tuning import Tuner, about, recall
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Graph, Node
 from webinfer.host.gpu import GpuDevice
 from webinfer.host.interface import Host, Progress
 from webinfer.tune.log import Log
+
+QUIET_S = 2.0  # after a load, before what nobody waits for begins
+_later: set[asyncio.Task[None]] = set()
+
+
+async def opened(
+    graph: Graph,
+    host: Host,
+    progress: Progress | None = None,
+    *,
+    tuning_ms: float | None = None,
+    float16: bool = False,
+    kind: str = "",
+    entry: PlanEntry | None = None,
+) -> LoadedProgram:
+    """As `build`, or the plan in `entry` if it fits; with an entry a new plan is stored for the next visit.
+
+    Raises:  as `build`
+    """
+    if entry is None or tuning_ms or float16:
+        return await build(graph, host, progress, tuning_ms=tuning_ms, float16=float16, kind=kind)
+    device: GpuDevice = await (host.gpu(kind) if kind else host.gpu())
+    log = Log(about(device)) if tuning_ms == 0 else await recall(host, device)
+    stored = entry.take(GpuStoredPlan)
+    fits = requirements(host, device, default_tunings(device.name, device.software), log.text())
+    if stored is not None and stored.fits == fits:
+        restored = RestoredProgram(stored, graph, host, device, build)
+        await restored.load(progress)
+        return restored
+    tuner = Tuner(graph, host, device, log)
+    executor = await tuner.compiled(tuner.tuned(), progress)
+    _store_later(executor, host, entry.name, fits)
+    return executor
+
+
+def _store_later(executor: WebGpuExecutor, host: Host, name: str, fits: list[Any]) -> None:
+    """Stores a plan when nobody waits; not if the loop ends before, or the session is closed."""
+    loop = asyncio.get_running_loop()
+
+    async def store() -> None:
+        data = serialize(executor, fits)
+        if data:
+            await host.remember_bytes(name, data)
+
+    def start() -> None:
+        if not executor.closed and not executor.lost:
+            task = loop.create_task(store())
+            _later.add(task)
+            task.add_done_callback(_later.discard)
+
+    loop.call_later(QUIET_S, start)
 
 
 async def build(

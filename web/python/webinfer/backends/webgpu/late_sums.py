@@ -12,8 +12,7 @@ from collections.abc import Collection
 from webinfer.backends.webgpu.dispatch import Dispatch, Joined, Target
 from webinfer.backends.webgpu.lowerings import LOWERINGS
 from webinfer.backends.webgpu.lowerings.epilogue import Late, LateNode
-from webinfer.dtypes import DType
-from webinfer.graph.ir import Graph, Node, Value
+from webinfer.graph.ir import Graph, Node, TensorType, Value
 from webinfer.ops.activation import Activation
 
 _KINDS = {"add": Late.SUM, "maximum": Late.LARGER, "minimum": Late.SMALLER}
@@ -66,7 +65,10 @@ def _together(maker: Node, other: Value, node: Node) -> LateNode | None:
 
 def _number(value: Value) -> float | None:
     """The one real number that a constant holds, finite."""
-    if value.constant is None or value.constant.sparsity is not None or value.type.size != 1 or value.type.dtype is not DType.FLOAT32:
+    constant = value.constant
+    if constant is None or constant.sparsity is not None or value.type != TensorType(value.type.shape):
+        return None
+    if value.type.size != 1:
         return None
     number = float(value.numbers()[0])
     return number if math.isfinite(number) else None

@@ -97,7 +97,7 @@ def _matmul_quads(
 
 
 def _matmul_any(node: Node, target: Target) -> Dispatch:
-    """Batches of matrices, or a transposed left operand: matmul_split.wgsl for few results of long sums, or matmul_any."""
+    """Batches of matrices, or a transposed left operand: matmul_split.wgsl for few long sums, else matmul_any.wgsl."""
     x, y, out, a = node.required_input(0), node.required_input(1), node.output, node.attrs
     m, k, n = matrix_sizes([x.type, y.type], a)
     p = product(node, target)

@@ -1,0 +1,204 @@
+"""Loads a recipe onto a GPU device, and replays it for every run. Knows no operator and no schedule."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping
+from typing import Any
+
+from webinfer.backends.base import Abilities, Executor, MemoryReport, Recording
+from webinfer.backends.webgpu.recipe import Recipe
+from webinfer.errors import ClosedError, DeviceLostError
+from webinfer.flags import debug, debug_level
+from webinfer.graph.ir import Graph, TensorType, Value
+from webinfer.host.gpu import DispatchSpec, GpuDevice, GpuProgram, GpuTensor, Span
+from webinfer.host.interface import Host, Progress, ProgressEvent
+from webinfer.tensor import Tensor
+
+MAX_REBUILDS = 1  # after the loss of a device; one that is lost again is left to the session
+
+
+class LoadedProgram(Executor):
+    """A recipe on a device; `load` puts it there."""
+
+    backend = "webgpu"
+    abilities = Abilities(gpu_results=True, overlapping_runs=True, tuning=True, page_arrays=True)
+
+    def __init__(self, graph: Graph, host: Host, device: GpuDevice, recipe: Recipe) -> None:
+        self.graph, self.recipe = graph, recipe
+        self.originals: Mapping[Value, Value] = {}  # values of the graph that this one was made from
+        self._host, self._device = host, device
+        self._program: GpuProgram | None = None
+        self._closed, self._rebuilds = False, 0
+        self._base, self._count = recipe.prepare, len(recipe.orders) - recipe.prepare
+        self._found = [i for i, value in enumerate(graph.outputs) if value.type.size]
+        ends = [(recipe.outputs[i].span, graph.outputs[i].type.nbytes) for i in self._found]
+        self._reads = [Span(span.buffer, span.offset, nbytes) for span, nbytes in ends]
+        self._numbers = [(name, end.span.buffer) for name, end in recipe.inputs.items()]
+
+    @property
+    def device(self) -> GpuDevice:
+        """The device that holds the program."""
+        return self._device
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed for good."""
+        return self._closed
+
+    # ----- loading
+
+    async def load(self, progress: Progress | None = None) -> None:
+        """Creates buffers and uploads constants while the pipelines are being made, then runs what runs once."""
+        recipe, device = self.recipe, self._device
+        specs = [order.pipeline for order in recipe.orders]
+        distinct = dict.fromkeys(specs)
+        for spec in distinct if debug_level() >= 4 else ():
+            debug(4, f"{spec.label}\n{spec.code}")
+        numbers = device.start_pipelines(specs)
+        rows = zip(recipe.orders, numbers, strict=True)
+        dispatches = [DispatchSpec(o.pipeline.label, number, o.bindings, o.groups) for o, number in rows]
+        program = await device.program(self.graph.name, recipe.sizes, recipe.uniforms, dispatches)
+        try:
+            self._upload(program, progress)
+            _report(progress, "shaders", 0, len(distinct))
+            await device.pipelines_ready(numbers)
+            _report(progress, "shaders", len(distinct), len(distinct))
+            if self._base:
+                await program.run(0, self._base, [])
+            program.free(recipe.staged, self._base)
+        except BaseException:
+            program.close()
+            raise
+        self._program = program
+        if self.graph.resident:  # is lost with the device, so that a program anew could not go on
+            recipe.writes.clear()
+
+    def _upload(self, program: GpuProgram, progress: Progress | None) -> None:
+        sizes = self.recipe.sizes
+        total, done = sum(sizes[buffer] for buffer, _ in self.recipe.writes), 0
+        for buffer, data in self.recipe.writes:
+            program.write(buffer, data)
+            done += sizes[buffer]
+            _report(progress, "weights", done, total, "bytes")
+
+    @property
+    def lost(self) -> str:
+        """Why the device is gone, or the empty text."""
+        return self._device.lost
+
+    async def _ready(self) -> GpuProgram:
+        """The program, restored once if its device was lost since the last run."""
+        if self._closed:
+            raise ClosedError(f"the session of {self.graph.name!r} is closed; load the model again")
+        if self._device.lost or self._program is None:
+            if self.graph.resident:
+                raise DeviceLostError(f"the GPU was lost ({self._device.lost}) with what it held; open the model again")
+            if self._rebuilds >= MAX_REBUILDS:
+                raise DeviceLostError(f"the GPU was lost again ({self._device.lost}); use the wasm backend")
+            self._rebuilds += 1
+            debug(1, f"webgpu: device lost ({self._device.lost}), the session of {self.graph.name!r} is restored")
+            self._device, self._program = await self._host.gpu(), None
+            await self.load()
+        assert self._program is not None
+        return self._program
+
+    # ----- running
+
+    def _given(self, inputs: Mapping[str, Any]) -> list[tuple[int, Any]]:
+        return [(buffer, inputs[name]) for name, buffer in self._numbers]
+
+    def _write(self, program: GpuProgram, inputs: Mapping[str, Any]) -> None:
+        for buffer, data in self._given(inputs):
+            program.write(buffer, data)
+
+    def input_buffers(self) -> dict[str, int]:
+        """The number of the buffer that holds each input."""
+        return dict(self._numbers)
+
+    def results(self) -> tuple[list[Value], list[Span]]:
+        """Outputs that have elements, and where they lie."""
+        return [self.graph.outputs[i] for i in self._found], self._reads
+
+    async def run(self, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
+        """The outputs by name: one submit, one readback, whatever the model's size. Runs may overlap."""
+        program = await self._ready()
+        data = await program.run(self._base, self._count, self._reads, self._given(inputs))
+        found = dict(zip(self._found, data, strict=True))
+        return {v.name: tensor(found.get(i, memoryview(b"")), v.type) for i, v in enumerate(self.graph.outputs)}
+
+    async def run_on_gpu(self, inputs: Mapping[str, Any]) -> dict[str, GpuTensor]:
+        """The outputs by name, each in a GPU buffer of its own; nothing is read back."""
+        program, device = await self._ready(), self._device
+        values, spans = self.results()
+        buffers = await program.keep(self._base, self._count, spans, self._given(inputs))
+        return {
+            v.name: GpuTensor(b, v.type.shape, v.type.dtype, device, program.release)
+            for v, b in zip(values, buffers, strict=True)
+        }
+
+    async def recording(self) -> Recording:
+        """What replays the runs of this executor without it. Where ends are given it cannot run by itself any more."""
+        program = await self._ready()
+        program.free(self.recipe.given, 0)
+        rows = zip(self.graph.outputs, self.recipe.outputs, strict=True)
+        outputs = {value.name: end for value, end in rows if value.type.size}
+        return Recording(program, self._base, self._count, dict(self.recipe.inputs), outputs)
+
+    async def profile(self, inputs: Mapping[str, memoryview], rounds: int) -> list[float]:
+        """Median milliseconds of each row of `rows()`, from many repeats of a dispatch in one submit."""
+        program = await self._ready()
+        self._write(program, inputs)
+        times: list[list[float]] = [[] for _ in range(self._count)]
+        for _ in range(rounds):
+            idle = await program.time(self._base, 0, 1)
+            for i, samples in enumerate(times):
+                repeats = 8
+                while True:
+                    elapsed = max(await program.time(self._base + i, 1, repeats) * repeats - idle, 0.0)
+                    if elapsed >= 2.0 or repeats >= 1024:
+                        break
+                    repeats *= 4
+                samples.append(elapsed / repeats)
+            await self._host.pause()
+        return [statistics.median(samples) for samples in times]
+
+    async def pass_ms(self, inputs: Mapping[str, memoryview], repeats: int) -> float:
+        """Milliseconds of all dispatches, once; the average of `repeats` passes."""
+        program = await self._ready()
+        self._write(program, inputs)
+        return await program.time(self._base, self._count, repeats)
+
+    async def fill(self, inputs: Mapping[str, memoryview]) -> None:
+        """Writes inputs and runs nothing."""
+        self._write(await self._ready(), inputs)
+
+    async def elapsed(self, repeats: int) -> float:
+        """Milliseconds that the GPU takes for so many runs in a row on the inputs that lie there."""
+        program = await self._ready()
+        idle = await program.time(self._base, 0, 1)
+        total = await program.time(self._base, self._count, repeats) * repeats
+        return max(total - idle, 0.0)
+
+    # ----- looking inside
+
+    def memory(self) -> MemoryReport:
+        """Bytes of resident and of pooled buffers, and the bound that no pool can go below."""
+        return self.recipe.memory
+
+    def close(self) -> None:
+        """Frees the buffers; the device is shared and stays."""
+        self._closed = True
+        if self._program is not None:
+            self._program.close()
+            self._program = None
+
+
+def tensor(data: memoryview, type: TensorType) -> Tensor:
+    """Bytes as a tensor of a graph's type."""
+    return Tensor(data, type.shape, type.dtype, type.quant)
+
+
+def _report(progress: Progress | None, stage: str, done: int, total: int, unit: str = "steps") -> None:
+    if progress is not None:
+        progress(ProgressEvent(stage, done, total, unit))

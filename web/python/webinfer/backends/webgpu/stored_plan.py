@@ -1,0 +1,162 @@
+"""Plans of a GPU in the plan cache, stored for the next visit: recipe, rows and constants in one file.
+
+The bytes: magic, length of the header; the header as JSON; the constants one behind the other. Hosts notice bytes that
+are damaged; those of another engine, device or tuning are no plan.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from webinfer.backends.base import Abilities, End, MemoryReport, PlanRow
+from webinfer.backends.webgpu.executor import WebGpuExecutor
+from webinfer.backends.webgpu.loaded_program import LoadedProgram
+from webinfer.backends.webgpu.recipe import Order, Recipe
+from webinfer.dtypes import DType
+from webinfer.graph.ir import Graph, Node, Quantization, TensorType, Value
+from webinfer.host.gpu import GpuDevice, PipelineSpec, Span
+from webinfer.host.interface import Host
+from webinfer.tensor import Tensor
+
+MAGIC = b"WIG1"
+MAX_BYTES = 32 << 20  # bytes of constants: above, reading them back costs more than it saves
+Facts = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class GpuStoredPlan:
+    """A stored plan. `fits` names what it was made for: engine, device, tunings."""
+
+    fits: list[Any]
+    inputs: list[tuple[str, TensorType]]
+    outputs: list[tuple[str, TensorType]]
+    notes: list[str]
+    facts: Facts  # of the recipe, as JSON has them
+    rows: list[list[Any]]
+    constants: memoryview
+
+    def recipe(self) -> Recipe:
+        """The recipe, whose constants are these bytes."""
+        facts = self.facts
+        specs = [PipelineSpec(label, code, tuple(bindings)) for label, code, bindings in facts["pipelines"]]
+        orders = [
+            Order(specs[number], tuple(Span(*span) for span in spans), (groups[0], groups[1], groups[2]))
+            for number, spans, groups in facts["orders"]
+        ]
+        writes, at = list[tuple[int, Any]](), 0
+        for buffer, nbytes in facts["writes"]:
+            writes.append((buffer, self.constants[at : at + nbytes]))
+            at += nbytes
+        inputs = {name: End(Span(*span), False) for (name, _), span in zip(self.inputs, facts["inputs"], strict=True)}
+        outputs = [End(Span(*span), False) for span in facts["outputs"]]
+        uniforms, memory = bytes.fromhex(facts["uniforms"]), MemoryReport(*facts["memory"])
+        sizes, prepare, staged = facts["sizes"], facts["prepare"], facts["staged"]
+        return Recipe(sizes, uniforms, orders, prepare, writes, staged, [], inputs, outputs, memory)
+
+
+def requirements(host: Host, device: GpuDevice, kernels: Mapping[str, str], tuned: str) -> list[Any]:
+    """What must be equal for a plan to hold. `kernels` are the default tunings, `tuned` the log of the device's own."""
+    limits, features = sorted(device.limits.items()), sorted(device.features)
+    known = json.dumps([limits, features, sorted(kernels.items()), tuned])
+    digest = hashlib.sha256(known.encode()).hexdigest()
+    return [host.identity(), device.name, device.runtime, device.software, digest]
+
+
+def serialize(executor: WebGpuExecutor, fits: list[Any]) -> bytes:
+    """The bytes to store of a plan; none of a plan that is too large, or holds more than a recipe says."""
+    graph, recipe = executor.graph, executor.recipe
+    ends = [*graph.inputs, *graph.outputs]
+    if recipe.given or graph.parts or graph.resident or len({*ends}) < len(ends) or any(v.is_constant for v in ends):
+        return b""
+    constants = [data for _, data in recipe.writes]
+    if not all(isinstance(data, memoryview) for data in constants) or sum(map(len, constants)) > MAX_BYTES:
+        return b""
+    numbers: dict[PipelineSpec, int] = {}
+    orders = [
+        [numbers.setdefault(o.pipeline, len(numbers)), [_row(span) for span in o.bindings], o.groups]
+        for o in recipe.orders
+    ]
+    facts = {
+        "sizes": recipe.sizes,
+        "uniforms": recipe.uniforms.hex(),
+        "pipelines": [[spec.label, spec.code, spec.bindings] for spec in numbers],
+        "orders": orders,
+        "prepare": recipe.prepare,
+        "writes": [[buffer, data.nbytes] for buffer, data in recipe.writes],
+        "staged": recipe.staged,
+        "inputs": [_row(recipe.inputs[value.name].span) for value in graph.inputs],
+        "outputs": [_row(end.span) for end in recipe.outputs],
+        "memory": list(asdict(recipe.memory).values()),
+    }
+    header = {
+        "fits": fits,
+        "inputs": [[value.name, asdict(value.type)] for value in graph.inputs],
+        "outputs": [[value.name, asdict(value.type)] for value in graph.outputs],
+        "notes": graph.notes,
+        "facts": facts,
+        "rows": [list(asdict(row).values()) for row in executor.rows()],
+    }
+    text = json.dumps(header).encode()
+    return b"".join([MAGIC, struct.pack("<I", len(text)), text, *(data.cast("B") for data in constants)])
+
+
+def _row(span: Span) -> list[int]:
+    return [span.buffer, span.offset, span.nbytes]
+
+
+def deserialize(data: Any, identity: str) -> GpuStoredPlan | None:
+    """The plan in these bytes; None if they are none, or not by the engine of this identity."""
+    view = memoryview(data or b"").cast("B")
+    if view[: len(MAGIC)] != MAGIC:
+        return None
+    body = view[len(MAGIC) :]
+    (length,) = struct.unpack_from("<I", body)
+    header = json.loads(bytes(body[4 : 4 + length]))
+    if header["fits"][0] != identity:
+        return None
+    for ends in ("inputs", "outputs"):
+        header[ends] = [(name, _type(**type)) for name, type in header[ends]]
+    return GpuStoredPlan(**header, constants=body[4 + length :])
+
+
+def _type(shape: list[int], dtype: str, quant: dict[str, Any] | None) -> TensorType:
+    if quant is not None:
+        return TensorType(
+            tuple(shape), DType(dtype), Quantization(tuple(quant["scales"]), tuple(quant["zero_points"]), quant["axis"])
+        )
+    return TensorType(tuple(shape), DType(dtype))
+
+
+class RestoredProgram(LoadedProgram):
+    """A stored plan put back onto a device; its graph is not read unless it is needed."""
+
+    abilities = Abilities(gpu_results=True, overlapping_runs=True, tuning=True, page_arrays=True)
+
+    def __init__(
+        self,
+        stored: GpuStoredPlan,
+        graph: Graph,
+        host: Host,
+        device: GpuDevice,
+        compile_anew: Callable[[Graph, Host], Awaitable[WebGpuExecutor]],
+    ) -> None:
+        super().__init__(graph, host, device, stored.recipe())
+        self._rows, self._compile_anew = stored.rows, compile_anew
+
+    def rows(self) -> Sequence[PlanRow]:
+        """The plan, dispatch by dispatch."""
+        return [PlanRow(*row) for row in self._rows]
+
+    async def probe(self, inputs: Mapping[str, memoryview]) -> AsyncIterator[tuple[Node, Value, Tensor]]:
+        """Runs node by node, in a plan made anew, and yields every result as it is computed."""
+        whole = await self._compile_anew(self.graph, self._host)
+        try:
+            async for result in whole.probe(inputs):
+                yield result
+        finally:
+            whole.close()
