@@ -169,8 +169,9 @@ def wait_for_plan(page: DemoPage) -> dict[str, int]:
     return sizes
 
 
-def test_a_second_visit_runs_the_stored_plan(demo: Demo) -> None:
-    page = demo("?backend=wasm&debug=1")
+@pytest.mark.parametrize("backend", ["wasm", "webgpu"])
+def test_a_second_visit_runs_the_stored_plan(demo: Demo, backend: str) -> None:
+    page = demo(f"?backend={backend}&debug=1")
     first = page.wait_for_result()
     assert "no plan" in plan_of_visit(page)
     (size,) = wait_for_plan(page).values()

@@ -60,7 +60,7 @@ function prefetchDevice(wishes) {
 }
 
 /** Asks for what Python will ask for, as soon as it is known and long before Python runs. */
-function prefetchDownloads(downloads, { models, plans, probes }, wanted, inKernels) {
+function prefetchDownloads(downloads, { models, plans, probes }, wanted, { kernels, suffix }) {
   const begin = (name, ask) => {
     if (!downloads.has(name)) return;
     const promise = ask(name);
@@ -68,9 +68,9 @@ function prefetchDownloads(downloads, { models, plans, probes }, wanted, inKerne
     prefetched.set(downloads.url(name), promise);
   };
   for (const model of wanted) begin(models[model], (name) => downloads.bytes(name));
-  if (!inKernels) return;
-  const stored = wanted.map((model) => plans[model]).filter((plan) => plan && self.caches);
+  const stored = wanted.filter((model) => plans[model] && self.caches).map((model) => plans[model] + suffix);
   for (const plan of stored) prefetched.set(plan, caches.match(plan).catch(() => {}));
+  if (!kernels) return;
   const build = Object.keys(probes).find((isa) => WebAssembly.validate(Uint8Array.from(probes[isa]))) ?? "scalar";
   begin(`kernels/webinfer-${build}.wasm`, (name) => downloads.compiled(name));
   if (!self.crossOriginIsolated || !self.SharedArrayBuffer || navigator.hardwareConcurrency < 2) return;
@@ -123,9 +123,9 @@ async function start({ manifest, facts, page, home, task, backend, model, also, 
   await downloads.counting(async () => {
     const foreseen = (snapshot) => {
       if (!task) return;
-      const { kernels, gpu } = snapshot.needs[backend];
-      prefetchDownloads(downloads, snapshot, [model, ...also], kernels);
-      if (gpu) prefetchDevice(snapshot.gpu);
+      const needs = snapshot.needs[backend];
+      prefetchDownloads(downloads, snapshot, [model, ...also], needs);
+      if (needs.gpu) prefetchDevice(snapshot.gpu);
     };
     openDoor(downloads);
     const starting = startPython(downloads, debug, foreseen, runtimeComes ? runtime : null); // what takes long goes first

@@ -14,6 +14,7 @@ import pkgutil
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 import webinfer
 from webinfer.backends.registry import AUTO, ROWS, Row, candidates
@@ -48,7 +49,8 @@ def facts() -> str:
     """What the page's worker needs to prefetch before Python is up, as JSON.
 
     `models`: the file of each known model in the site's manifest. `plans`: where its plan, as its task runs it, lies in
-    the origin's cache. `needs`: whether a backend, or the choice of one, needs kernels and a GPU. `probes`: for each
+    the origin's cache, before a backend's suffix. `needs`: whether a backend, or the choice of one, needs kernels and a
+    GPU, and that suffix. `probes`: for each
     kernel build, best first, the bytes of a module that only an engine with its features accepts. `gpu`: what a GPU
     device is asked for.
     """
@@ -67,8 +69,9 @@ def facts() -> str:
     return json.dumps({"models": models, "plans": plans, "needs": needs, "probes": probes, "gpu": WISHES})
 
 
-def _needs(rows: Sequence[Row]) -> dict[str, bool]:
+def _needs(rows: Sequence[Row]) -> dict[str, Any]:
     return {
+        "suffix": rows[0].plan_suffix if len(rows) == 1 else "",
         "kernels": any(row.abilities.in_place_inputs for row in rows),
         "gpu": any(row.abilities.gpu_results for row in rows),
     }

@@ -46,7 +46,8 @@ const WG: u32 = 64u;
 // _epilogue: what happens to a sum of products before it is stored.
 //
 //   finish(sum, pixel, c4) = activation(sum + bias + residual) for channels 4*c4..4*c4+3 of a pixel; the residual is
-//   added to the activation's result if LATE
+//   added to the activation's result if LATE is "sum"; "larger" and "smaller" compare that with params.late_bound, and a
+//   NaN stays one
 //   input1(i), input4(q) = an element, a quad of x as the sum takes them
 //   bias and slope (prelu's) [CO]; residual [pixels, RC] may have fewer channels than y: the rest counts as 0.
 //   scales [CO] of weights that are stored as bytes.

@@ -44,7 +44,8 @@ const TILE: u32 = 1u;
 // _epilogue: what happens to a sum of products before it is stored.
 //
 //   finish(sum, pixel, c4) = activation(sum + bias + residual) for channels 4*c4..4*c4+3 of a pixel; the residual is
-//   added to the activation's result if LATE
+//   added to the activation's result if LATE is "sum"; "larger" and "smaller" compare that with params.late_bound, and a
+//   NaN stays one
 //   input1(i), input4(q) = an element, a quad of x as the sum takes them
 //   bias and slope (prelu's) [CO]; residual [pixels, RC] may have fewer channels than y: the rest counts as 0.
 //   scales [CO] of weights that are stored as bytes.
@@ -55,6 +56,8 @@ const TILE: u32 = 1u;
 //   v is four numbers; clamps, hard_swish, sigmoid, silu and tanh
 
 fn activate(v: vec4<f32>) -> vec4<f32> { return max(v, vec4<f32>(0.0)); }
+// _late_bound: `bounded(v)`, the larger or the smaller of v and params.late_bound; a NaN stays one.
+
 fn input1(i: u32) -> x_t { return load_x(i); }
 fn input4(q: u32) -> x_v { return load4_x(q); }
 fn residual_at(pixel: u32, c4: u32) -> vec4<f32> {

@@ -58,6 +58,8 @@ const KW: u32 = 3u;
 //   v is four numbers; clamps, hard_swish, sigmoid, silu and tanh
 
 fn activate(v: vec4<f32>) -> vec4<f32> { return v; }
+// _late_bound: `bounded(v)`, the larger or the smaller of v and params.late_bound; a NaN stays one.
+
 fn input1(i: u32) -> x_t { return load_x(i); }
 fn input4(q: u32) -> x_v { return load4_x(q); }
 fn finish_one(sum: f32, pixel: u32, c: u32) -> f32 {
