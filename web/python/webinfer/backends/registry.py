@@ -183,8 +183,9 @@ def fallback_of(name: str) -> str:
 
 
 def storing_plans(order: Collection[str]) -> Sequence[Row]:
-    """The backends of an order whose plans outlast the visit."""
-    return [row for row in ROWS.values() if row.stores_plans and (row.name in order or (row.auto and AUTO in order))]
+    """The backends of an order whose plans outlast the visit, in that order."""
+    asked = [row for row in ROWS.values() if row.auto] if AUTO in order else [ROWS[name] for name in order]
+    return [row for row in asked if row.stores_plans]
 
 
 # ----- the code behind a row

@@ -63,6 +63,8 @@ async def open_graph(
         debug(1, f"{name}: {whose} plan of an earlier visit for {row.name}")
         if plan is not None:
             entry.plans.append(plan)
+            if registry.AUTO not in order:  # which compiles for all of them
+                break
     if entry.plans:
         return _deferred(name, entry.plans[0], read), entry
     graph = read()
