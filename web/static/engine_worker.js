@@ -9,11 +9,12 @@ import { complaint, TO_ENGINE, VERSION } from "./messages.js";
 import { PageThread } from "./page_thread.js";
 import { PaintedFrames } from "./painted_frames.js";
 import { copied, forPython } from "./python_values.js";
-import { settle, startPython } from "./python_start.js";
+import { beginEarly, settle, startPython } from "./python_start.js";
 import { filesAsked, keeperOf } from "./site_keeper.js";
 
 const WARM_UP_RUNS = 120;
 const PAUSE_MS = 5;
+const PROGRESS_MS = 50; // between what the page hears of one stage
 const SETTLED_MS = 1000; // after the start, when the first picture has been looked at
 
 let marking = true; // until the first result
@@ -28,12 +29,23 @@ let keep = () => {}; // keeps the site for visits without a network
 let engine = null; // the Python object that answers messages
 let queue = Promise.resolve(); // one message at a time, but pictures do not wait for pictures
 const painted = new PaintedFrames();
+const toldAt = new Map(); // stage -> when the page last heard of it
 const flying = new Set(); // promises of pictures that are looked at
 const prefetched = new Map(); // URL -> promise of what Python will ask for: bytes, a compiled module, a worker
 
 function post(type, fields = {}, transfer = []) {
   self.postMessage({ v: VERSION, type, ...fields }, transfer);
 }
+
+/** Whether the page is to hear of this progress: of each stage the first, the last, and some in between. */
+function worthTelling({ stage, done, total }) {
+  const now = performance.now();
+  if (done < total && now < (toldAt.get(stage) ?? 0) + PROGRESS_MS) return false;
+  toldAt.set(stage, done < total ? now : -Infinity); // what begins again begins at once
+  return true;
+}
+
+const tellProgress = (progress) => worthTelling(progress) && post("progress", progress);
 
 const startThread = (url, name) => new PageThread(url, name, post);
 
@@ -101,6 +113,7 @@ function tell(json, ...views) {
     performance.mark(`webinfer ${type === "progress" ? `${stage} ${done === total ? "done" : "started"}` : type}`);
     marking = type !== "result";
   }
+  if (message.type === "progress" && !worthTelling(message)) return;
   self.postMessage(message, arrays.map(({ buffer }) => buffer));
 }
 
@@ -113,11 +126,11 @@ async function start({ manifest, facts, page, home, task, backend, model, also, 
     return new Promise(() => {}); // the lock is let go when this worker ends, however that is
   });
   downloads = new Downloads(manifest, patience, (progress) => {
-    post("progress", progress);
+    tellProgress(progress);
     if (progress.stage === "Python" && progress.done === progress.total) startingPython(0);
   });
   keep = keeperOf(downloads.manifest, page, home); // before models come that the site does not have yet
-  more = async (models) => downloads.add(await lateFiles(models, { ...facts, home }, (name) => downloads.has(name), (progress) => post("progress", progress)));
+  more = async (models) => downloads.add(await lateFiles(models, { ...facts, home }, (name) => downloads.has(name), tellProgress));
   const there = more([model, ...also]);
   there.catch(() => {}); // awaited below
   await downloads.counting(async () => {
@@ -240,3 +253,6 @@ self.addEventListener("message", ({ data }) => {
     });
   }
 });
+
+// What the page knew when it made this worker: until the page's first message comes, a tenth of the start has passed.
+if (self.location.hash) beginEarly(JSON.parse(decodeURIComponent(self.location.hash.slice(1))));

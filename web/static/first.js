@@ -3,6 +3,7 @@
 
 {
   const PATIENCE_S = 30; // without a byte
+  const EARLY = ["pyodide/pyodide.mjs", "pyodide/pyodide.asm.mjs", "snapshot/webinfer.bin"]; // files that the worker begins with
   const ISOLATING = "webinfer isolating"; // kept as long as this tab has been loaded anew for that
   const ISOLATING_S = 5;
   const { dataset } = document.documentElement;
@@ -52,8 +53,9 @@
   const compiled = (row, signal) => {
     if (!crypto.subtle) return { module: Promise.reject(new Error("it cannot be checked here")), whole: Promise.resolve(false) };
     const asked = fetch(row.url, { signal }).then((response) => (response.ok ? response : Promise.reject(new Error("it is not there"))));
-    const bytes = asked.then((response) => response.clone().arrayBuffer()); // first: what is read cannot be cloned
+    const copied = asked.then((response) => response.clone()); // first: what is read cannot be cloned
     const module = asked.then((response) => WebAssembly.compileStreaming(response));
+    const bytes = Promise.all([copied, module.catch(() => null)]).then(([copy]) => copy.arrayBuffer()); // the module is waited for
     const checking = import(manifest["static/integrity.js"].url);
     const found = Promise.all([checking, bytes]).then(([{ complaintOf }, all]) => complaintOf(new Uint8Array(all), row));
     const whole = found.then((wrong) => {
@@ -106,7 +108,9 @@
   const settings = readSettings();
 
   const begin = () => {
-    const worker = new Worker(manifest["static/engine_worker.js"].url, { type: "module", name: "webinfer engine" });
+    const early = EARLY.filter((name) => manifest[name]).map((name) => [name, manifest[name]]); // before it hears of the rest
+    const hash = encodeURIComponent(JSON.stringify(Object.fromEntries(early)));
+    const worker = new Worker(`${manifest["static/engine_worker.js"].url}#${hash}`, { type: "module", name: "webinfer engine" });
     const waiting = []; // events of the worker that came before page.js
     worker.onmessage = worker.onerror = (event) => {
       event.preventDefault();

@@ -3,7 +3,7 @@
 
 import { byId, el, say } from "./dom.js";
 
-const megabytes = (bytes) => (bytes / 1e6).toLocaleString("en", { minimumFractionDigits: 1, maximumFractionDigits: 1 });
+const megabytes = (bytes) => (bytes / 1e6).toFixed(1).replace(/\B(?=(\d{3})+\.)/g, ","); // as toLocaleString, which takes long to start
 
 const named = (stage) => stage.charAt(0).toUpperCase() + stage.slice(1);
 

@@ -13,8 +13,15 @@ const STDLIB = "pyodide/python_stdlib.zip";
 const LOCK = "python/pyodide-lock.json";
 const SNAPSHOT = "snapshot/webinfer.bin";
 
+let early = null; // promise of the bytes of a kept snapshot, or of null
 let unkept = null; // the bytes of a snapshot that was downloaded
 let rest = null; // of the runtime
+
+/** Begins what needs nothing but these rows of the manifest, by name. Whatever fails is asked for again by `startPython`. */
+export function beginEarly(rows) {
+  for (const name of [LOADER, GLUE]) if (rows[name]) import(rows[name].url).catch(() => {});
+  if (rows[SNAPSHOT]) early = kept(fileOf(rows), rows[SNAPSHOT].bytes);
+}
 
 /**
  * Python with the engine imported or ready to be. All downloads begin at once; `foreseen` hears of the snapshot
@@ -85,7 +92,8 @@ class Runtime {
 }
 
 async function readSaved(files, foreseen) {
-  const own = await kept(fileOf(files), files.manifest[SNAPSHOT].bytes);
+  const own = await (early ?? kept(fileOf(files.manifest), files.manifest[SNAPSHOT].bytes));
+  early = null;
   const bytes = own ?? (await files.bytes(SNAPSHOT));
   const snapshot = readSnapshot(bytes);
   if (own) files.came(SNAPSHOT);
@@ -96,7 +104,7 @@ async function readSaved(files, foreseen) {
 }
 
 /** The name under which the snapshot is kept; it holds the snapshot's hash. */
-const fileOf = (files) => files.url(SNAPSHOT).split("/").at(-1);
+const fileOf = (rows) => rows[SNAPSHOT].url.split("/").at(-1);
 
 /** For when nobody waits: brings the rest of the runtime. */
 export const bringRest = () => rest.bring();
@@ -106,11 +114,11 @@ export async function settle(files, warmUp) {
   bringRest();
   if (unkept) {
     await forget().catch(() => {}); // of a browser that keeps nothing
-    await keep(fileOf(files), unkept);
+    await keep(fileOf(files.manifest), unkept);
     unkept = null;
   }
-  const warm = `${fileOf(files)}.warm`;
-  if (!(await keeps(fileOf(files))) || (await keeps(warm))) return;
+  const warm = `${fileOf(files.manifest)}.warm`;
+  if (!(await keeps(fileOf(files.manifest))) || (await keeps(warm))) return;
   await warmUp();
   await note(warm);
 }
