@@ -11,10 +11,10 @@ import { PaintedFrames } from "./painted_frames.js";
 import { copied, forPython } from "./python_values.js";
 import { beginEarly, settle, startPython } from "./python_start.js";
 import { filesAsked, keeperOf } from "./site_keeper.js";
+import { worthTelling } from "./worth_telling.js";
 
 const WARM_UP_RUNS = 120;
 const PAUSE_MS = 5;
-const PROGRESS_MS = 50; // between what the page hears of one stage
 const SETTLED_MS = 1000; // after the start, when the first picture has been looked at
 
 let marking = true; // until the first result
@@ -29,7 +29,6 @@ let keep = () => {}; // keeps the site for visits without a network
 let engine = null; // the Python object that answers messages
 let queue = Promise.resolve(); // one message at a time, but pictures do not wait for pictures
 const painted = new PaintedFrames();
-const toldAt = new Map(); // stage -> when the page last heard of it
 const flying = new Set(); // promises of pictures that are looked at
 const prefetched = new Map(); // URL -> promise of what Python will ask for: bytes, a compiled module, a worker
 
@@ -37,14 +36,7 @@ function post(type, fields = {}, transfer = []) {
   self.postMessage({ v: VERSION, type, ...fields }, transfer);
 }
 
-/** Whether the page is to hear of this progress: of each stage the first, the last, and some in between. */
-function worthTelling({ stage, done, total }) {
-  const now = performance.now();
-  if (done < total && now < (toldAt.get(stage) ?? 0) + PROGRESS_MS) return false;
-  toldAt.set(stage, done < total ? now : -Infinity); // what begins again begins at once
-  return true;
-}
-
+/** Tells the page of progress. */
 const tellProgress = (progress) => worthTelling(progress) && post("progress", progress);
 
 const startThread = (url, name) => new PageThread(url, name, post);
