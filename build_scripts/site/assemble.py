@@ -12,6 +12,7 @@ import json
 import os
 import re
 import shutil
+import struct
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -116,7 +117,7 @@ def assemble() -> None:
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         rows = dict(pool.map(lambda asset: _publish(fresh, asset), assets))
     folders = {a.logical.split("/")[0]: "/" + a.path.rsplit(a.logical.split("/", 1)[1])[0] for a in _folders_of(assets)}
-    manifest = {"version": 1, "engine": version(), "page": page_facts(), "folders": folders, "assets": rows}
+    manifest = {"version": 1, "engine": version(), "page": page_facts() | _memory(), "folders": folders, "assets": rows}
     (fresh / "manifest.json").write_text(json.dumps(manifest, indent=1, sort_keys=True) + "\n")
     (fresh / "webnn.mjs").write_text(f'export * from ".{rows["static/webnn.js"]["url"]}";\n')
     (fresh / "webnn.json").write_text(json.dumps({"assets": rows}, sort_keys=True))
@@ -133,6 +134,14 @@ def script_roots() -> list[str]:
 
 def _folders_of(assets: list[Asset]) -> list[Asset]:
     return [asset for asset in assets if asset.logical.split("/")[0] in ("pyodide", "python", "static", "kernels")]
+
+
+def _memory() -> dict[str, int]:
+    """The bytes of the snapshot's memory, by which pages begin before the snapshot has come."""
+    data = (SNAPSHOT / "webinfer.bin").read_bytes()
+    _, _, length, runs = struct.unpack_from("<4I", data)
+    begin = 16 + 8 * runs
+    return {"memory": json.loads(data[begin : begin + length])["memory"]}
 
 
 def _folders() -> Iterator[Asset]:

@@ -133,7 +133,7 @@ async function start({ manifest, facts, page, home, task, backend, model, also, 
       if (needs.gpu) prefetchDevice(snapshot.gpu);
     };
     openDoor(downloads);
-    const starting = startPython(downloads, debug, foreseen, runtimeComes ? runtime : null); // what takes long goes first
+    const starting = startPython(downloads, debug, foreseen, runtimeComes ? runtime : null, facts.memory); // what takes long goes first
     const [pyodide] = await Promise.all([starting, downloads.script("static/engine_worker.js")]);
     startingPython(1);
     downloads.complete("Engine");

@@ -14,6 +14,7 @@ export class RuntimeRest {
   #row;
   #fetchNow;
   #link = null; // makes an instance of the rest's module; null: the runtime is whole
+  #crc = 0; // of the bytes of the rest
 
   /** `row`: what the manifest says of the rest; undefined if the runtime is one file. */
   constructor(row, fetchNow) {
@@ -26,11 +27,12 @@ export class RuntimeRest {
     const all = instance.exports;
     const table = all[`${OWN}table`];
     if (!table) return instance;
-    const exports = {};
+    const exports = { ...all };
     const shared = { memory: all.memory, __c_longjmp: all.__c_longjmp, __cpp_exception: all.__cpp_exception };
-    for (const [name, value] of Object.entries(all)) {
-      if (name.startsWith(OWN)) shared[name.slice(OWN.length)] = value;
-      else exports[name] = value;
+    const names = Object.keys(all);
+    for (let name = names.pop(); name.startsWith(OWN); name = names.pop()) { // ours are the last ones
+      shared[name.slice(OWN.length)] = all[name];
+      delete exports[name];
     }
     this.#link = (module) => {
       new WebAssembly.Instance(module, { ...imports, webinfer: shared }); // its functions are in the shared table now
@@ -41,8 +43,6 @@ export class RuntimeRest {
     table.set(0, call.exports.f);
     return { exports };
   }
-
-  #crc = 0;
 
   /** Brings the rest while everything waits. */
   bringNow() {

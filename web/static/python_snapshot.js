@@ -18,9 +18,9 @@ export function readSnapshot(bytes) {
   return { ...JSON.parse(new TextDecoder().decode(bytes.subarray(begin, begin + headerBytes))), places, data };
 }
 
-/** Makes a fresh instance's memory as large as the saved one, before anybody has a view of it. */
-export function makeRoom(snapshot, memory) {
-  const missing = Math.ceil((snapshot.memory - memory.buffer.byteLength) / PAGE);
+/** Makes a fresh instance's memory as large as the saved one, of so many bytes, before anybody has a view of it. */
+export function makeRoom(bytes, memory) {
+  const missing = Math.ceil((bytes - memory.buffer.byteLength) / PAGE);
   if (missing > 0) memory.grow(missing);
 }
 

@@ -26,9 +26,10 @@ export function beginEarly(rows) {
 /**
  * Python with the engine imported or ready to be. All downloads begin at once; `foreseen` hears of the snapshot
  * as soon as it has come. `files` are the Downloads, `debug` is the level of the ladder; `given` has promises of the
- * compiled runtime (`module`, may be null) and of whether it is `whole`; or it is null.
+ * compiled runtime (`module`, may be null) and of whether it is `whole`; or it is null. `memory`: the bytes of the
+ * snapshot's memory where they are known before it has come.
  */
-export async function startPython(files, debug, foreseen, given) {
+export async function startPython(files, debug, foreseen, given, memory) {
   files.expect(RUNTIME, LOADER, GLUE, ...(files.has(SNAPSHOT) ? [SNAPSHOT] : [STDLIB]));
   const runtime = new Runtime(files, given);
   rest = runtime.rest;
@@ -42,7 +43,7 @@ export async function startPython(files, debug, foreseen, given) {
     stderr: (text) => console.warn(text),
     ...options,
   });
-  const restored = fromSnapshot(files, { load, create, runtime, saved });
+  const restored = fromSnapshot(files, { load, create, runtime, saved, memory });
   restored.catch(() => {}); // it may fail after the runtime has
   await runtime.came; // without it there is no other way
   try {
@@ -127,9 +128,9 @@ export async function settle(files, warmUp) {
 const failing = (promise) => promise.then(() => new Promise(() => {}));
 
 /** Begins before the runtime and the snapshot have come: the glue code alone takes long to compile. */
-async function fromSnapshot(files, { load, create, runtime, saved }) {
+async function fromSnapshot(files, { load, create, runtime, saved, memory }) {
   const present = saved.catch(() => new Promise(() => {}));
-  const room = async (instance) => makeRoom(await present, instance.exports.memory);
+  const room = async (instance) => makeRoom(memory ?? (await present).memory, instance.exports.memory);
   const work = () => load({
     lockFileContents: present.then(({ lock }) => lock),
     packageBaseUrl: new URL(".", files.url(LOCK)).href,
@@ -137,6 +138,7 @@ async function fromSnapshot(files, { load, create, runtime, saved }) {
     async createPyodideModule(settings) {
       const [module, snapshot] = await Promise.all([create(settings), present]);
       if (module.API.config.BUILD_ID !== snapshot.build) throw new Error("it belongs to another build of Pyodide");
+      if (module.HEAPU8.length < snapshot.memory) throw new Error("it is larger than the site says");
       performance.mark("webinfer instance");
       module.API.restoreSnapshot = () => restore(snapshot, module.HEAPU8);
       return module;
