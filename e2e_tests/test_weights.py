@@ -44,6 +44,14 @@ json.dumps([await w.kept([SHA256]) is None, await w.stored()])
 """
 
 
+FULL = """
+import hashlib
+
+file = await fetched()
+json.dumps([type(file).__name__, file.size, hashlib.sha256(file.read(0, file.size)).hexdigest(), len(await w.stored())])
+"""
+
+
 class Server:
     """Answers requests for one file, each in the next of these ways."""
 
@@ -71,17 +79,17 @@ def _damaged(data: bytes) -> bytes:
     return data[:-9] + b"?" + data[-8:]
 
 
-def _opened(demo: Demo, server: Server) -> Callable[[str], Any]:
+def _opened(demo: Demo, server: Server) -> tuple[DemoPage, Callable[[str], Any]]:
     page = demo("", path="/chat")
     page.context.route("**/weights.bin", server.answer)
     page.wait_for("engine", lambda: page.page.locator("#pick").is_enabled())
     (worker,) = (worker for worker in page.page.workers if "engine_worker" in worker.url)
-    return lambda code: worker.evaluate(RUN, BEGIN + code)
+    return page, lambda code: worker.evaluate(RUN, BEGIN + code)
 
 
 def test_weights_are_resumed_found_again_and_fetched_once_more_if_damaged(demo: Demo) -> None:
     server = Server(_cut_off, _whole, _damaged, _whole, _damaged, _damaged)
-    run = _opened(demo, server)
+    _, run = _opened(demo, server)
     first = run("""
 file = await fetched()
 end = file.read(file.size - 4, 4).hex()
@@ -124,3 +132,12 @@ json.dumps([found, await w.stored()])
     assert "was published" in refused[0]
     assert refused[1] == {}
     assert server.asked[4:] == ["bytes=0-"] * 2
+
+
+def test_weights_that_find_no_room_are_used_without_being_kept(demo: Demo) -> None:
+    server = Server(_whole, _whole)
+    page, run = _opened(demo, server)
+    session = page.context.new_cdp_session(page.page)
+    origin = "/".join(page.page.url.split("/")[:3])
+    session.send("Storage.overrideQuotaForOrigin", {"origin": origin, "quotaSize": 6_000_000})
+    assert run(FULL) == ["BlobFile", len(WEIGHTS), SHA256, 0]

@@ -33,8 +33,8 @@ export async function startPython(files, debug, foreseen, given, memory) {
   files.expect(RUNTIME, LOADER, GLUE, ...(files.has(SNAPSHOT) ? [SNAPSHOT] : [STDLIB]));
   const runtime = new Runtime(files, given);
   rest = runtime.rest;
-  const saved = readSaved(files, foreseen);
-  for (const promise of [runtime.came, saved]) promise.catch(() => {}); // awaited below, when the modules have come
+  const saved = files.has(SNAPSHOT) ? readSaved(files, foreseen) : null;
+  for (const promise of [runtime.came, saved]) promise?.catch(() => {}); // awaited below, when the modules have come
   const [{ loadPyodide }, { default: create }] = await Promise.all([files.module(LOADER), files.module(GLUE)]);
   const load = (options) => loadPyodide({
     indexURL: new URL(".", files.url(LOADER)).href,
@@ -43,6 +43,7 @@ export async function startPython(files, debug, foreseen, given, memory) {
     stderr: (text) => console.warn(text),
     ...options,
   });
+  if (!saved) return fromWheels(files, { load, runtime });
   const restored = fromSnapshot(files, { load, create, runtime, saved, memory });
   restored.catch(() => {}); // it may fail after the runtime has
   await runtime.came; // without it there is no other way

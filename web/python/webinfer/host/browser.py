@@ -54,6 +54,7 @@ class BrowserHost:
     name = "browser"
 
     def __init__(self, assets: Mapping[str, str] | None = None) -> None:
+        tell_errors()
         self.assets: dict[str, str] = dict(assets or {})
         self._gpu: Any = None
         self._gpu_kind = ""  # that was asked for
@@ -350,6 +351,17 @@ class BrowserHost:
             await (await js.caches.open(CACHE)).put(f"/{CACHE}/{name}", js.Response.new(to_js(sealed(data))))
         except (JsException, AttributeError) as error:
             debug(1, f"cannot remember {name}: {error}")
+
+
+def tell_errors() -> None:
+    """Lets Pyodide see that exceptions which a browser derives from DOMException are errors.
+
+    It takes for one what has a stack or is called DOMException. Chromium's QuotaExceededError is neither: a promise
+    that it rejects would never end for who awaits it.
+    """
+    prototype = getattr(getattr(js, "DOMException", None), "prototype", None)
+    if prototype is not None and not js.Reflect.has(prototype, "stack"):
+        js.Object.defineProperty(prototype, "stack", options(value="", writable=True, configurable=True))
 
 
 def _navigator(name: str) -> Any:

@@ -78,12 +78,14 @@ def _needs(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def after_restore(bring_rest: Callable[[], None]) -> None:
-    """Gives this interpreter its own chance and its own time zone: it shares its memory with all others.
+    """Gives this interpreter its own chance, time zone and errors: it shares its memory with all others.
 
     `bring_rest` waits until the rest of Python's runtime is there.
     """
+    from webinfer.host.browser import tell_errors
     from webinfer.host.rare_modules import find_rare_modules
 
+    tell_errors()
     find_rare_modules(bring_rest)
     random.seed()
     if hasattr(time, "tzset"):
