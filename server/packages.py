@@ -84,7 +84,7 @@ class Packages:
             return "this server fetches no packages"
         arguments = [*shlex.split(self.settings.fetch_models), package.name]
         process = await asyncio.create_subprocess_exec(
-            sys.executable, *arguments, cwd=ROOT, env={**os.environ, "TMPDIR": str(folder)},
+            sys.executable, *arguments, cwd=ROOT, env={**os.environ, "TMPDIR": str(folder), "PYTHONUNBUFFERED": "1"},
             stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
         )  # fmt: skip
         talking = asyncio.create_task(process.communicate())
