@@ -21,6 +21,11 @@ function failure(kind, message) {
   return error;
 }
 
+/** Calls `arrived(ticket, undefined, kind, message)` with what an error says. */
+export function tellFailure({ name, message }, ticket, arrived) {
+  arrived(ticket, undefined, name === "Error" ? "Refused" : name, message);
+}
+
 /** A device that the page opened, for programs beside its own work. It stays the page's: it is never destroyed. */
 export function adoptDevice(gpu, wishes, Program) {
   if (!(gpu instanceof GPUDevice)) throw failure("Refused", "not a GPUDevice");
@@ -223,6 +228,17 @@ class Device {
     } finally {
       while (this.staging.reduce((sum, kept) => sum + kept.size, 0) > STAGING_BYTES) this.staging.shift().destroy();
     }
+  }
+
+  /** Calls `arrived(ticket, undefined, kind, message)` when the GPU is idle, or when that cannot be had. */
+  tellIdle(ticket, arrived) {
+    this.idle().then(() => arrived(ticket, undefined, "", ""), (error) => tellFailure(error, ticket, arrived));
+  }
+
+  /** Calls `arrived(ticket, bytes, "", "")` with `nbytes` bytes of a buffer, valid during the call; else as `tellIdle`. */
+  tellBytes(ticket, arrived, buffer, nbytes, offset = 0) {
+    const use = (bytes) => arrived(ticket, bytes, "", "");
+    this.read(buffer, nbytes, offset, { use }).catch((error) => tellFailure(error, ticket, arrived));
   }
 
   close() {

@@ -2,6 +2,7 @@
 // encoder, one pass and one submit; results come back through a ring of staging buffers. Knows no operator.
 
 import { Inputs, withBytes, writeBytes } from "./gpu_inputs.js";
+import { tellFailure } from "./gpu_device.js";
 import { timed } from "./gpu_timing.js";
 import { settled } from "./gpu_wait.js";
 
@@ -148,7 +149,7 @@ export class Program {
       }
     };
     this.finish(this.submitChecked(first, count, copyOut), staging, (bytes) => arrived(ticket, bytes, "", ""))
-      .catch((error) => arrived(ticket, undefined, error.name === "Error" ? "Refused" : error.name, error.message))
+      .catch((error) => tellFailure(error, ticket, arrived))
       .finally(() => {
         reading.free.push(staging);
         reading.waiting.shift()?.();
@@ -195,6 +196,7 @@ export class Program {
     const checked = this.submitChecked(first, count, (encoder) => {
       copies.forEach(({ buffer, offset, size }, i) => size && encoder.copyBufferToBuffer(this.buffers[buffer], offset, made[i], 0, size));
     });
+    this.prepare(first, count);
     return { buffers: made, checked: checked?.then(() => { this.proven = true; }) };
   }
 

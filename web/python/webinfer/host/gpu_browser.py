@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import js
-from pyodide.ffi import JsBuffer, JsException, JsProxy, create_proxy
+from pyodide.ffi import JsBuffer, JsException, JsProxy
 
-from webinfer.errors import BackendUnavailableError, DeviceLostError, GpuError, OutOfMemoryError, WebinferError
+from webinfer.errors import BackendUnavailableError
 from webinfer.host.gpu import (
     RAISED_LIMITS,
     STAGING_RING,
@@ -23,8 +23,8 @@ from webinfer.host.gpu import (
     Span,
     staging_layout,
 )
+from webinfer.host.gpu_answers import Answers, raise_typed, text_of
 from webinfer.host.gpu_pictures import BrowserPictures
-from webinfer.host.immediate import ImmediateFuture
 from webinfer.host.own_files import own_script
 from webinfer.host.prefetch import prefetched
 from webinfer.spans import FileSpan
@@ -52,7 +52,7 @@ async def open_device(page_device: Any = None, kind: str = "") -> BrowserDevice:
             device = await modules.gpu_device.openDevice(wishes, modules.gpu_program.Program)
     except JsException as error:
         raise BackendUnavailableError(
-            f"webgpu: {_text(error)}; use a browser with WebGPU or the wasm backend"
+            f"webgpu: {text_of(error)}; use a browser with WebGPU or the wasm backend"
         ) from error
     return BrowserDevice(device, modules)
 
@@ -65,24 +65,6 @@ async def _scripts() -> Any:
     if getattr(modules, "gpu_device", None) is None or getattr(modules, "gpu_program", None) is None:
         raise BackendUnavailableError("webgpu: neither the page nor the wheel has static/gpu.js; install a whole wheel")
     return modules
-
-
-def _text(error: JsException) -> str:
-    return str(getattr(error, "message", error))
-
-
-def _raise(error: JsException, what: str, adapter: str) -> NoReturn:
-    """Raises the typed error that belongs to a JavaScript error's name."""
-    raise _typed(str(getattr(error, "name", "")), _text(error), what, adapter) from error
-
-
-def _typed(kind: str, text: str, what: str, adapter: str) -> WebinferError:
-    """The typed error of a kind that the JavaScript side names."""
-    if kind == "DeviceLost":
-        return DeviceLostError(f"{what}: GPU {adapter} was lost ({text}); run again to restore the session")
-    if kind == "OutOfMemory":
-        return OutOfMemoryError(f"{what}: GPU {adapter} has no room: {text}")
-    return GpuError(f"{what} on {adapter}: {text}")
 
 
 def _runtime(user_agent: str) -> str:
@@ -108,6 +90,7 @@ class BrowserDevice:
         self.runtime = _runtime(str(js.navigator.userAgent))
         self._device, self._modules = device, modules
         device.software = self.software
+        self._answers = Answers(self.name)
         self._numbers: dict[PipelineSpec, int] = {}
         self._pictures: dict[str, BrowserPictures] = {}  # by the code of their passes
         self._closed = False
@@ -133,7 +116,7 @@ class BrowserDevice:
             try:
                 first = int(self._device.startPipelines(text))
             except JsException as error:
-                _raise(error, "shaders", self.name)
+                raise_typed(error, "shaders", self.name)
             self._numbers.update({spec: first + i for i, spec in enumerate(new)})
         return [self._numbers[spec] for spec in specs]
 
@@ -147,7 +130,7 @@ class BrowserDevice:
         except JsException as error:
             failed = set(numbers)
             self._numbers = {spec: number for spec, number in self._numbers.items() if number not in failed}
-            _raise(error, "shaders", self.name)
+            raise_typed(error, "shaders", self.name)
 
     async def program(
         self, label: str, buffers: Sequence[int], uniforms: bytes, dispatches: Sequence[DispatchSpec]
@@ -169,23 +152,20 @@ class BrowserDevice:
         try:
             program = await self._device.createProgram(text, memoryview(uniforms))
         except JsException as error:
-            _raise(error, label, self.name)
+            raise_typed(error, label, self.name)
         return BrowserProgram(program, label, self.name)
 
     async def idle(self) -> None:
         """Returns when everything submitted so far has been computed."""
-        try:
-            await self._device.idle()
-        except JsException as error:
-            _raise(error, "waiting for the GPU", self.name)
+        await self._answers.of("waiting for the GPU", self._device.tellIdle)
 
     async def read(self, buffer: Any, nbytes: int) -> memoryview:
-        """A copy of the first `nbytes` bytes of a GPUBuffer."""
-        try:
-            data: memoryview = (await self._device.read(buffer, nbytes)).to_memoryview()
-            return data
-        except JsException as error:
-            _raise(error, "reading a GPU buffer", self.name)
+        """A copy of the first `nbytes` bytes of a GPUBuffer.
+
+        Raises:  DeviceLostError; GpuError; OutOfMemoryError
+        """
+        data: memoryview = await self._answers.of("reading a GPU buffer", self._device.tellBytes, buffer, nbytes)
+        return data
 
     def pictures(self, specs: Mapping[str, PipelineSpec]) -> BrowserPictures | None:
         """What takes the browser's pictures to this device; None unless the page loaded gpu_picture.js."""
@@ -201,6 +181,7 @@ class BrowserDevice:
         if not self._closed:
             self._closed = True
             self._device.close()
+            self._answers.close()
 
 
 class BrowserProgram:
@@ -209,9 +190,7 @@ class BrowserProgram:
     def __init__(self, program: Any, label: str, adapter: str) -> None:
         self._program, self._label, self._adapter = program, label, adapter
         self._layouts: dict[tuple[Span, ...], tuple[int, list[tuple[int, int]]]] = {}
-        self._pending: dict[int, ImmediateFuture] = {}
-        self._tickets = 0
-        self._on_result = create_proxy(self._resolve)
+        self._answers = Answers(adapter)
 
     def write(self, buffer: int, data: Any, offset: int = 0) -> None:
         """Copies bytes, or the contents of a GPUBuffer or of an own buffer, to the buffer of this number.
@@ -232,7 +211,7 @@ class BrowserProgram:
             else:
                 self._program.write(buffer, memoryview(data) if isinstance(data, bytes | bytearray) else data, offset)
         except JsException as error:
-            _raise(error, self._label, self._adapter)
+            raise_typed(error, self._label, self._adapter)
 
     async def read(self, span: Span) -> memoryview:
         """A copy of a range of a buffer."""
@@ -242,7 +221,7 @@ class BrowserProgram:
             data: memoryview = found.to_memoryview()
             return data
         except JsException as error:
-            _raise(error, self._label, self._adapter)
+            raise_typed(error, self._label, self._adapter)
 
     def _layout(self, reads: Sequence[Span]) -> tuple[int, list[tuple[int, int]]]:
         """The number of these results in gpu_program.js, and where each lies in the staging buffer."""
@@ -287,27 +266,22 @@ class BrowserProgram:
         Raises:  DeviceLostError; GpuError; OutOfMemoryError
         """
         number, parts = self._layout(reads)
-        self._tickets = ticket = self._tickets + 1
+        ticket = self._answers.ticket()
         try:
             given = self._given(inputs)
-            while (room := self._program.start(first, count, number, ticket, self._on_result, *given)) is not None:
+            while (
+                room := self._program.start(first, count, number, ticket, self._answers.arrived, *given)
+            ) is not None:
                 await room
         except JsException as error:
-            _raise(error, self._label, self._adapter)
-        answer = self._pending[ticket] = ImmediateFuture()
+            raise_typed(error, self._label, self._adapter)
+        answer = self._answers.wait(ticket)
 
         async def arrived() -> list[memoryview]:
-            data, kind, message = await answer
-            if data is None:
-                raise _typed(kind, message, self._label, self._adapter)
+            data = self._answers.checked(await answer, self._label)
             return [data[start:end] for start, end in parts]
 
         return arrived
-
-    def _resolve(self, ticket: int, data: Any, kind: str, message: str) -> None:
-        answer = self._pending.pop(ticket, None)
-        if answer is not None and not answer.done():
-            answer.set_result((data.to_memoryview() if data is not None else None, kind, message))
 
     async def keep(
         self, first: int, count: int, reads: Sequence[Span], inputs: Sequence[tuple[int, Any]] = ()
@@ -319,7 +293,7 @@ class BrowserProgram:
                 await kept.checked
             return list(kept.buffers)
         except JsException as error:
-            _raise(error, self._label, self._adapter)
+            raise_typed(error, self._label, self._adapter)
 
     @property
     def handle(self) -> Any:
@@ -339,10 +313,9 @@ class BrowserProgram:
         try:
             return float(await self._program.time(first, count, repeats))
         except JsException as error:
-            _raise(error, self._label, self._adapter)
+            raise_typed(error, self._label, self._adapter)
 
     def close(self) -> None:
         """Frees the buffers; results that are on their way are still delivered."""
         self._program.close()
-        if not self._pending:
-            self._on_result.destroy()
+        self._answers.close()
