@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -130,6 +131,10 @@ def test_a_dropped_picture_is_segmented_too(demo: Open, photo: Path) -> None:
     assert (result["source"], result["image"]) == ("picture", {"width": 400, "height": 300})
 
 
+def _answer(body: str, route: Any) -> None:
+    route.fulfill(body=body)
+
+
 def test_a_package_that_cannot_be_had_is_said(demo: Open) -> None:
     failed = {"state": "failed", "done": 0, "total": 1, "message": "no network.", "assets": {}}
 
@@ -140,9 +145,10 @@ def test_a_package_that_cannot_be_had_is_said(demo: Open) -> None:
     page = demo("?backend=wasm", path="/face-detection")
     page.wait_for_result()
     page.context.route("**/hand-landmarks*", without)
-    page.context.route("**/api/packages/*", lambda route: route.fulfill(json=failed))
-    page.page.goto(f"{page.address}/hand-landmarks?backend=wasm")
-    assert "mediapipe cannot be fetched: no network." in page.wait_for_error("model-missing")["message"]
+    for said, told in ((json.dumps(failed), "mediapipe cannot be fetched: no network."), ("<html>", "cannot be read")):
+        page.context.route("**/api/packages/*", partial(_answer, said))
+        page.page.goto(f"{page.address}/hand-landmarks?backend=wasm")
+        assert told in page.wait_for_error("model-missing")["message"]
 
 
 def test_the_page_of_this_browser_names_every_ability(demo: Open) -> None:

