@@ -143,9 +143,10 @@ class Device {
     this.check();
     const specs = JSON.parse(json);
     const made = specs.map(() => ({ layout: null, pipeline: null, done: null }));
-    const done = this.scoped(() => Promise.allSettled(specs.map((spec, i) => this.fill(made[i], spec)))).then((settled) => {
+    const order = [...specs.keys()].sort((a, b) => specs[b].code.length - specs[a].code.length); // long code compiles longest
+    const done = this.scoped(() => Promise.allSettled(order.map((i) => this.fill(made[i], specs[i])))).then((settled) => {
       const failed = settled.findIndex((result) => result.status === "rejected");
-      if (failed >= 0) throw failure("Refused", `shader ${specs[failed].label}: ${settled[failed].reason.message}`);
+      if (failed >= 0) throw failure("Refused", `shader ${specs[order[failed]].label}: ${settled[failed].reason.message}`);
     });
     done.catch(() => {}); // `pipelinesReady` tells
     for (const one of made) one.done = done;

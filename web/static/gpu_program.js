@@ -1,12 +1,12 @@
-// Programs of recorded dispatches on a device: buffers and bind groups made once, replayed by range with one
-// encoder, one pass and one submit; results come back through a ring of staging buffers. Knows no operator.
+// Programs of recorded dispatches on a device: buffers and bind groups made once, replayed by range in one go; results
+// come back through a ring of staging buffers. Knows no operator.
 
 import { Inputs, withBytes, writeBytes } from "./gpu_inputs.js";
 import { tellFailure } from "./gpu_device.js";
+import { MANY, PassesAhead } from "./gpu_passes.js";
 import { timed } from "./gpu_timing.js";
 import { settled } from "./gpu_wait.js";
 
-const MANY = 12; // dispatches that are worth a command buffer of their own
 const LOSS_GRACE_MS = 100; // a failed map may be reported before the loss that caused it
 
 const delay = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -19,7 +19,7 @@ export class Program {
     this.steps = [];
     this.readings = []; // results that are read together, and their ring of staging buffers
     this.inputs = new Inputs(this);
-    this.ahead = new Map(); // first:count -> a command buffer that no run has used yet
+    this.ahead = new PassesAhead(this);
     this.spare = new Map(); // bytes -> buffers for results that stay here
     this.proven = false;
   }
@@ -96,18 +96,18 @@ export class Program {
     this.inputs.take(buffer, source);
   }
 
-  /** One submit, with one pass over a range; `copyOut` adds what happens to the results. */
+  /** Submits a range; `copyOut` adds what happens to the results. */
   submit(first, count, copyOut) {
-    const gpu = this.device.gpu, key = `${first}:${count}`, commands = [], ahead = this.ahead.get(key);
+    const { gpu } = this.device, commands = [];
     let encoder = gpu.createCommandEncoder();
     const copied = this.inputs.encode(encoder);
-    if (ahead) {
-      this.ahead.delete(key);
-      if (copied) {
-        commands.push(encoder.finish());
-        encoder = gpu.createCommandEncoder();
-      }
-      commands.push(ahead);
+    if (count >= MANY) {
+      if (copied) commands.push(encoder.finish());
+      this.ahead.take(first, count).forEach((pass, i) => {
+        if (i) gpu.queue.submit(commands.splice(0));
+        commands.push(pass);
+      });
+      encoder = gpu.createCommandEncoder();
     } else if (count) this.encode(encoder, first, count);
     copyOut(encoder);
     gpu.queue.submit([...commands, encoder.finish()]);
@@ -116,11 +116,7 @@ export class Program {
 
   /** Encodes a range for a later run, while the GPU computes: for many dispatches that takes as long as they do. */
   prepare(first, count) {
-    const key = `${first}:${count}`;
-    if (count < MANY || !this.proven || this.ahead.has(key)) return;
-    const encoder = this.device.gpu.createCommandEncoder();
-    this.encode(encoder, first, count);
-    this.ahead.set(key, encoder.finish());
+    if (this.proven) this.ahead.prepare(first, count);
   }
 
   /** Submits at once, under error scopes until a run has succeeded; a promise of what they say. */
