@@ -29,14 +29,7 @@ def dispatch_source(rows: list[Row], constants: list[Constants]) -> str:
 int32_t abi(void) {{ return {abi(rows, constants)}; }}
 int32_t dots_of_bytes(void) {{ return byte_dots(); }}
 
-static void step(const int32_t *p, int32_t thread, int32_t threads) {{
-  int32_t units = p[2];
-  if (units < 0) {{  // so little work that thread 0 does it alone
-    if (thread != 0) return;
-    units = -units, threads = 1;
-  }}
-  const int32_t begin = (int32_t)((int64_t)units * thread / threads);
-  const int32_t end = (int32_t)((int64_t)units * (thread + 1) / threads);
+static void step(const int32_t *p, int32_t begin, int32_t end) {{
   switch (p[0]) {{
 {cases}
     default: __builtin_trap();
@@ -57,7 +50,7 @@ def _case(number: int, row: Row) -> str:
     args = [read[kind].format(i) for i, (_, kind) in enumerate(row.args)]
     if row.split:
         return f"    case {number}: {row.name}({', '.join([*args, 'begin', 'end'])}); return;"
-    return f"    case {number}: if (thread == 0) {row.name}({', '.join(args)}); return;"
+    return f"    case {number}: {row.name}({', '.join(args)}); return;"
 
 
 def constants_header(constants: list[Constants]) -> str:

@@ -21,9 +21,21 @@ static int32_t behind(const int32_t *program, int32_t first, int32_t count) {
   return first + count < program[2] ? first + count : program[2];
 }
 
+// Whether threads share the record's work.
+static int is_shared(const int32_t *p) { return p[2] > 1 && p[3] > 0; }
+
+// Where part number `part` of `parts` begins.
+static int32_t begin_of(int32_t units, int32_t part, int32_t parts) { return (int32_t)((int64_t)units * part / parts); }
+
 void run(const int32_t *program, int32_t first, int32_t count, int32_t thread, int32_t threads) {
   check(program);
   const int32_t *p = find(program, first);
   const int32_t last = behind(program, first, count);
-  for (int32_t i = first; i < last; i++, p += p[1]) step(p, thread, threads);
+  for (int32_t i = first; i < last; i++, p += p[1]) {
+    if (is_shared(p)) {
+      step(p, begin_of(p[2], thread, threads), begin_of(p[2], thread + 1, threads));
+    } else if (thread == 0) {
+      step(p, 0, p[2]);
+    }
+  }
 }

@@ -1,8 +1,10 @@
 // Threads that walk one program together. Included by the generated dispatch.c, which defines step() first.
 //
-// Every thread walks all records and does its share of each; a barrier stands between records whose
-// work is shared. Within a program threads spin, then nap; between programs they sleep. Every wait is
-// bounded: whoever waits longer than the deadline poisons the pool, and every thread leaves.
+// A shared step is a turn. Its units are cut into shares, and each thread has a range of them: it takes from the front of
+// its own, and from the back of the others' when its own is empty, so that nobody waits for a thread that is late. Who
+// finishes the last share does the steps that are not shared and opens the next turn. A range names its turn, so that a
+// thread that slept finds nothing to take in one that is over. Within a program threads spin, then nap; between programs
+// they sleep. Every wait is bounded: whoever waits longer than the deadline poisons the pool, and every thread leaves.
 #pragma once
 
 #include <stddef.h>
@@ -16,70 +18,142 @@
 #define SPINS 150000        // loads before a nap: some 100 microseconds; a nap costs more than a step of a small model
 #define JOB_SPINS 400000    // the same between programs: the pause of a caller that runs one after the other
 #define NAP_NS (1000000ll * THREAD_POOL_NAP_MS)
-#define LINE 16             // words of a cache line
+#define MOST_SHARES 0x7fff  // of a step
+#define RANGES 16           // more threads than these begin at a range of another one
 
-// Lies in shared memory, zeroed by the host, 64-byte aligned. One line for each word that is fought over.
+// Lies in shared memory, zeroed by the host, 64-byte aligned.
 typedef struct {
-  uint32_t arrived, a[LINE - 1];   // threads at the barrier
-  uint32_t phase, b[LINE - 1];     // barriers passed
-  uint32_t napping, c[LINE - 1];   // threads asleep at the barrier
-  uint32_t job, d[LINE - 1];       // programs started; workers sleep on it
-  uint32_t poisoned, max_naps; // someone gave up; naps that make the deadline
-  int32_t program, first, count, threads;
-  uint32_t e[LINE - 6];
+  uint32_t turn;     // the number of the last turn that was opened; threads that have nothing to do wait for the next one
+  uint32_t ended;    // the turn at which the last program ended
+  uint32_t done;     // shares of the turn that are finished
+  uint32_t shares;   // of the turn
+  uint64_t ranges[RANGES];  // turn << 32 | first share << 16 | behind the last share
+  const int32_t *record;     // of the turn
+  int32_t number, last;      // of the record; of the one behind the program's last
+  uint32_t threads, napping; // someone may be asleep
+  uint32_t dismissed;
+  uint32_t unused[64 - 10 - 2 * RANGES];
+  uint32_t poisoned, max_naps;  // someone gave up; naps that make the deadline
 } ThreadPool;
 _Static_assert(sizeof(ThreadPool) <= THREAD_POOL_BYTES, "the host reserves too little");
 _Static_assert(offsetof(ThreadPool, poisoned) == 4 * THREAD_POOL_POISONED_WORD, "the host writes this word");
 _Static_assert(offsetof(ThreadPool, max_naps) == 4 * THREAD_POOL_MAX_NAPS_WORD, "the host writes this word");
 
+// Shares that a thread has taken: the first one, and the one behind the last.
+typedef struct {
+  uint32_t first, behind;
+} Taken;
+
 #define LOAD(p) __atomic_load_n(p, __ATOMIC_SEQ_CST)
 #define STORE(p, v) __atomic_store_n(p, v, __ATOMIC_SEQ_CST)
 #define ADD(p, v) __atomic_fetch_add(p, v, __ATOMIC_SEQ_CST)
 
-// 1 once all threads are here, 0 if the pool is poisoned.
-static int barrier(ThreadPool *pool, uint32_t threads, uint32_t *phase) {
-  const uint32_t before = *phase, next = before + 1;
-  *phase = next;
-  if (ADD(&pool->arrived, 1) + 1 == threads) {
-    STORE(&pool->arrived, 0);
-    STORE(&pool->phase, next);
-    if (LOAD(&pool->napping)) __builtin_wasm_memory_atomic_notify((int32_t *)&pool->phase, threads);
-    return 1;
-  }
-  for (int32_t i = 0; i < SPINS; i++) {
-    if (LOAD(&pool->phase) == next) return 1;
-  }
-  ADD(&pool->napping, 1);
-  for (uint32_t naps = 0; LOAD(&pool->phase) != next; naps++) {
-    if (naps > pool->max_naps) STORE(&pool->poisoned, 1);
-    if (LOAD(&pool->poisoned)) return 0;
-    __builtin_wasm_memory_atomic_wait32((int32_t *)&pool->phase, (int32_t)before, NAP_NS);
-  }
-  ADD(&pool->napping, (uint32_t)-1);
-  return 1;
+// How many of a range's shares are taken at once: all but the last few of a long step are worth a call of the kernel,
+// and what a thread holds when it loses its core is little.
+static uint32_t portion(uint32_t left) { return (left + 3) / 4; }
+
+static uint64_t range_of(uint32_t turn, uint32_t first, uint32_t behind) {
+  return (uint64_t)turn << 32 | first << 16 | behind;
 }
 
-// Walks records first..first+count-1 with the others. 1 if all is done, 0 if the pool is poisoned.
-static int walk(ThreadPool *pool, const int32_t *program, int32_t first, int32_t count, int32_t thread, int32_t threads,
-                uint32_t *phase) {
-  const int32_t *p = find(program, first);
-  const int32_t last = behind(program, first, count);
-  for (int32_t i = first; i < last; i++) {
-    const int32_t shared = p[2] > 0;
-    step(p, thread, threads);
-    p += p[1];
-    const int32_t next_shared = i + 1 == last || p[2] > 0;
-    if ((shared || next_shared) && !barrier(pool, (uint32_t)threads, phase)) return 0;
+static uint32_t ranges_of(const ThreadPool *pool) { return pool->threads < RANGES ? pool->threads : RANGES; }
+
+// Takes shares of the range, from its front or its back; none if it is empty, or of another turn.
+static Taken take(uint64_t *range, uint32_t turn, int from_front) {
+  uint64_t seen = LOAD(range);
+  for (;;) {
+    const uint32_t first = (uint32_t)seen >> 16, behind = (uint32_t)seen & 0xffff;
+    if ((uint32_t)(seen >> 32) != turn || first == behind) return (Taken){0, 0};
+    const uint32_t count = portion(behind - first);
+    const Taken taken = {from_front ? first : behind - count, from_front ? first + count : behind};
+    const uint64_t left = from_front ? range_of(turn, taken.behind, behind) : range_of(turn, first, taken.first);
+    if (__atomic_compare_exchange_n(range, &seen, left, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) return taken;
   }
-  return 1;
+}
+
+// Shares of this turn for a thread: its own, else another one's.
+static Taken take_any(ThreadPool *pool, uint32_t turn, uint32_t thread) {
+  const uint32_t ranges = ranges_of(pool);
+  Taken taken = take(&pool->ranges[thread % ranges], turn, 1);
+  for (uint32_t i = 1; taken.first == taken.behind && i < ranges; i++) {
+    taken = take(&pool->ranges[(thread + i) % ranges], turn, 0);
+  }
+  return taken;
+}
+
+static void begin_turn(ThreadPool *pool, uint32_t turn) {
+  STORE(&pool->turn, turn);
+  if (LOAD(&pool->napping) && __atomic_exchange_n(&pool->napping, 0, __ATOMIC_SEQ_CST)) {
+    __builtin_wasm_memory_atomic_notify((int32_t *)&pool->turn, 0xffffffffu);
+  }
+}
+
+// Does the records up to the next shared one and opens its turn, or ends the program. Only the thread that finished a
+// turn, or starts a program, is here. The shares that it takes at once, of the turn that it opened.
+static Taken open_turn(ThreadPool *pool, uint32_t turn, uint32_t thread) {
+  const int32_t *p = pool->record;
+  for (; pool->number < pool->last && !is_shared(p); pool->number++, p += p[1]) step(p, 0, p[2]);
+  pool->record = p;
+  Taken own = {0, 0};
+  if (pool->number == pool->last) {
+    STORE(&pool->ended, turn);
+  } else {
+    const uint32_t threads = pool->threads, ranges = ranges_of(pool), units = (uint32_t)p[2];
+    uint32_t shares = ((uint32_t)p[3] + threads - 1) / threads * threads;
+    if (shares > MOST_SHARES) shares = MOST_SHARES;
+    if (shares > units) shares = units;
+    pool->shares = shares;
+    pool->done = 0;
+    for (uint32_t i = 0; i < ranges; i++) {
+      uint32_t first = shares * i / ranges;
+      const uint32_t behind = shares * (i + 1) / ranges;
+      if (i == thread % ranges) {
+        own = (Taken){first, first + portion(behind - first)};
+        first = own.behind;
+      }
+      STORE(&pool->ranges[i], range_of(turn, first, behind));
+    }
+  }
+  begin_turn(pool, turn);
+  return own;
+}
+
+// Works at this turn, and at those that it opens, until there is nothing left to take. The last of these turns.
+static uint32_t work(ThreadPool *pool, uint32_t turn, uint32_t thread, Taken taken) {
+  for (uint32_t done = 0;;) {
+    while (taken.first != taken.behind) {  // not after the turn is over: it lacks what this thread has taken
+      const int32_t *p = pool->record, shares = (int32_t)pool->shares;
+      step(p, begin_of(p[2], (int32_t)taken.first, shares), begin_of(p[2], (int32_t)taken.behind, shares));
+      done += taken.behind - taken.first;
+      taken = take_any(pool, turn, thread);
+    }
+    // Until its shares are counted the turn is not over, and `shares` is this turn's.
+    if (!done || (pool->shares != done && ADD(&pool->done, done) + done != pool->shares)) return turn;
+    done = 0;
+    pool->number++, pool->record += pool->record[1];
+    taken = open_turn(pool, ++turn, thread);
+  }
+}
+
+// 1 once there is another turn than this one, 0 if the pool is poisoned.
+static int await_turn(ThreadPool *pool, uint32_t turn) {
+  const uint32_t at_work = LOAD(&pool->ended) != turn;
+  for (int32_t i = at_work ? SPINS : JOB_SPINS; i > 0; i--) {
+    if (LOAD(&pool->turn) != turn) return 1;
+  }
+  for (uint32_t naps = 0;; naps += at_work) {
+    STORE(&pool->napping, 1);
+    if (LOAD(&pool->turn) != turn) return 1;
+    if (naps > pool->max_naps) STORE(&pool->poisoned, 1);
+    if (LOAD(&pool->poisoned)) return 0;
+    __builtin_wasm_memory_atomic_wait32((int32_t *)&pool->turn, (int32_t)turn, at_work ? NAP_NS : -1);
+  }
 }
 
 // Whether the threads have anything to share in these records.
-static int any_shared(const int32_t *program, int32_t first, int32_t count) {
-  const int32_t *p = find(program, first);
-  const int32_t last = behind(program, first, count);
+static int any_shared(const int32_t *p, int32_t first, int32_t last) {
   for (int32_t i = first; i < last; i++, p += p[1]) {
-    if (p[2] > 0) return 1;
+    if (is_shared(p)) return 1;
   }
   return 0;
 }
@@ -89,39 +163,38 @@ static int any_shared(const int32_t *program, int32_t first, int32_t count) {
 int32_t thread_pool_run(ThreadPool *pool, const int32_t *program, int32_t first, int32_t count, int32_t threads) {
   if (LOAD(&pool->poisoned)) return 1;
   check(program);
-  if (!any_shared(program, first, count)) {
+  const int32_t *record = find(program, first);
+  const int32_t last = behind(program, first, count);
+  if (!any_shared(record, first, last)) {
     run(program, first, count, 0, 1);
     return 0;
   }
-  pool->program = (int32_t)program, pool->first = first, pool->count = count, pool->threads = threads;
-  uint32_t phase = LOAD(&pool->phase);
-  ADD(&pool->job, 1);
-  __builtin_wasm_memory_atomic_notify((int32_t *)&pool->job, (uint32_t)threads);
-  return walk(pool, program, first, count, 0, threads, &phase) ? 0 : 1;
+  pool->record = record, pool->number = first, pool->last = last, pool->threads = (uint32_t)threads;
+  uint32_t turn = LOAD(&pool->turn) + 1;
+  begin_turn(pool, turn);  // an empty one, for which they wake up
+  Taken taken = open_turn(pool, ++turn, 0);
+  for (;;) {
+    turn = work(pool, turn, 0, taken);
+    if (LOAD(&pool->ended) == turn) return 0;
+    if (!await_turn(pool, turn)) return 1;
+    turn = LOAD(&pool->turn);
+    taken = take_any(pool, turn, 0);
+  }
 }
 
-// A worker: walks every program that thread 0 starts, until the pool is poisoned or dismissed (program 0).
-void thread_pool_work(ThreadPool *pool, int32_t thread, int32_t jobs_seen) {
-  uint32_t seen = (uint32_t)jobs_seen;
-  for (;;) {
-    for (int32_t i = 0; i < JOB_SPINS && LOAD(&pool->job) == seen; i++) {
-    }
-    while (LOAD(&pool->job) == seen) {
-      if (LOAD(&pool->poisoned)) return;
-      __builtin_wasm_memory_atomic_wait32((int32_t *)&pool->job, (int32_t)seen, -1);
-    }
-    seen++;
-    if (LOAD(&pool->poisoned) || pool->program == 0) return;
-    uint32_t phase = LOAD(&pool->phase);
-    if (!walk(pool, (const int32_t *)pool->program, pool->first, pool->count, thread, pool->threads, &phase)) return;
+// A worker: works at every turn, until the pool is poisoned or dismissed.
+void thread_pool_work(ThreadPool *pool, int32_t thread, int32_t turns_seen) {
+  uint32_t turn = (uint32_t)turns_seen;
+  while (await_turn(pool, turn) && !LOAD(&pool->poisoned) && !LOAD(&pool->dismissed)) {
+    turn = LOAD(&pool->turn);
+    turn = work(pool, turn, (uint32_t)thread, take_any(pool, turn, (uint32_t)thread));
   }
 }
 
 // Sends every worker home; they must not be in a program.
 void thread_pool_dismiss(ThreadPool *pool) {
-  pool->program = 0;
-  ADD(&pool->job, 1);
-  __builtin_wasm_memory_atomic_notify((int32_t *)&pool->job, 0xffffffffu);
+  STORE(&pool->dismissed, 1);
+  begin_turn(pool, LOAD(&pool->turn) + 1);
 }
 
 #endif

@@ -29,20 +29,20 @@ def _model(rows: int) -> GraphBuilder:
     return b
 
 
-def _units(rows: int) -> dict[str, bool]:
-    """Which operators' steps threads share."""
+def _shares(rows: int) -> dict[str, int]:
+    """In how many parts at least threads share each operator's step."""
     graph = _model(rows).graph()
     steps = with_short_steps_alone(lower_graph(graph, "relaxed", None).run_part.steps, graph)
-    return {graph.nodes[step.node].op.name: step.units > 0 for step in steps}
+    return {graph.nodes[step.node].op.name: step.shares for step in steps}
 
 
 def test_steps_of_much_work_are_shared_and_short_ones_are_not() -> None:
-    assert _units(1000) == {"add": True, "matmul": True, "reduce_sum": True, "abs": False}
-    assert _units(64) == {"add": True, "matmul": True, "reduce_sum": False, "abs": False}
+    assert _shares(1000) == {"add": 2, "matmul": 67, "reduce_sum": 1, "abs": 0}
+    assert _shares(64) == {"add": 1, "matmul": 4, "reduce_sum": 0, "abs": 0}
 
 
 def test_a_run_too_short_for_a_team_is_one_threads() -> None:
-    assert set(_units(16).values()) == {False}
+    assert set(_shares(16).values()) == {0}
 
 
 @pytest.mark.parametrize("rows", [1000, 16])

@@ -76,9 +76,13 @@ Arguments = dict[str, Argument]  # by the kernel's names for them
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One call of a kernel. `units` is the work that threads may split; 0 or less means that one thread does all."""
+    """One call of a kernel. `units` is the work that threads may split; 0 means that one thread does all.
+
+    `shares`: how many parts they share it in, at least; 0: one thread does all.
+    """
 
     kernel: str
     args: tuple[Argument, ...]
     units: int
     node: int  # index of the node in the graph, -1 for steps of the API boundary
+    shares: int = 1

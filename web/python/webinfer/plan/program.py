@@ -1,7 +1,6 @@
 """The binary form of a plan: little-endian 32-bit words that the kernel module walks.
 
-Header: magic, version, records, words. Record: kernel id, words of this record, units (where threads do not share them,
-below zero), arguments.
+Header: magic, version, records, words. Record: kernel id, words of this record, units, shares, arguments.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ class Arrangement:
     def __init__(self, **kinds: str) -> None:
         self.kinds = kinds
         self.pointers = tuple(i for i, kind in enumerate(kinds.values()) if kind == "ptr")
-        self.layout = "<2Ii" + "".join(map(_LETTERS.__getitem__, kinds.values()))  # of a record
+        self.layout = "<2I2i" + "".join(map(_LETTERS.__getitem__, kinds.values()))  # of a record
         self._pick = itemgetter(*kinds, *list(kinds)[:1])  # the first comes twice: a tuple even where it is alone
         self._fitting: set[tuple[type, ...]] = set()
 
@@ -139,4 +138,5 @@ def moved(text: bytes, by: int, kernels: Mapping[str, Kernel]) -> bytes:
 
 def _record(step: Step, kernel: Kernel) -> bytes:
     words = [value.address if isinstance(value, Ref) else value or 0 for value in step.args]
-    return struct.pack(kernel.arrangement.layout, kernel.id, PROGRAM_RECORD_WORDS + len(words), step.units, *words)
+    head = kernel.id, PROGRAM_RECORD_WORDS + len(words), step.units, step.shares
+    return struct.pack(kernel.arrangement.layout, *head, *words)

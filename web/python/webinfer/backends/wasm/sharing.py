@@ -1,4 +1,6 @@
-"""Which steps threads share: where a step is so short that waiting for each other costs more, one thread does it."""
+"""Which steps threads share, and in how many parts: where a step is so short that waiting for each other costs more, one
+thread does it.
+"""
 
 from __future__ import annotations
 
@@ -12,18 +14,18 @@ from webinfer.plan.blocks import Step
 # Operations and bytes; a core does some twenty thousand of them in a microsecond.
 LEAST_STEP = 60_000  # of a step that is worth a barrier
 LEAST_RUN = 2_000_000  # of all such steps of a run that is worth waking threads
+SHARE = 500_000  # of what a thread takes at a time: another one may have to wait for it
+MOST = 1024  # shares of a step
 
 
 def with_short_steps_alone(steps: Sequence[Step], graph: Graph) -> list[Step]:
-    """The steps; the units of those that one thread does are below zero."""
+    """The steps; those that one thread does have no shares, the others as many as they are worth."""
     works = {number: _work(graph, number) // count for number, count in steps_per_node(steps).items()}
     is_long = {number: work >= LEAST_STEP for number, work in works.items()}
     total = sum(works[step.node] for step in steps if step.units and is_long[step.node])
     shared = {number for number, long in is_long.items() if long and total >= LEAST_RUN}
-    return [
-        step if step.node in shared and step.units != 1 else dataclasses.replace(step, units=-step.units)
-        for step in steps
-    ]
+    shares = {number: max(1, min(works[number] // SHARE, MOST)) for number in shared}
+    return [dataclasses.replace(s, shares=shares.get(s.node, 0) if s.units > 1 else 0) for s in steps]
 
 
 def steps_per_node(steps: Sequence[Step]) -> Counter[int]:
