@@ -20,12 +20,12 @@ def placed(address: int) -> Ref:
 
 
 def test_a_program_is_a_header_and_records() -> None:
-    steps = [Step("move", (placed(4096), -7, 0.5), 0, 0), Step("rows", (None,), 12, 1)]
+    steps = [Step("move", (placed(4096), -7, 0.5), 0, 0), Step("rows", (None,), 12, 1, 4)]
     data = program.encode(steps, KERNELS)
     assert struct.unpack("<4I", data[:16]) == (PROGRAM_MAGIC, PROGRAM_VERSION, 2, len(data) // 4)
     assert len(data) == program.nbytes(steps)
-    assert struct.unpack("<3IIif", data[16:40]) == (3, 6, 0, 4112, -7, 0.5)
-    assert struct.unpack("<4I", data[40:]) == (5, 4, 12, 0)
+    assert struct.unpack("<5Iif", data[16:44]) == (3, 7, 0, 1, 4112, -7, 0.5)
+    assert struct.unpack("<5I", data[44:]) == (5, 5, 12, 4, 0)
 
 
 def test_arguments_come_in_the_order_of_the_list() -> None:
