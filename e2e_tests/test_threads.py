@@ -1,5 +1,5 @@
-"""Kernel threads that die: a run whose share one holds ends in a typed error, and the next one has new threads; else the
-others do the work.
+"""Kernel threads that die: a run whose share one holds ends in a typed error, and the next one has new threads; else
+the others do the work.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Which steps threads share, and in how many parts: where a step is so short that waiting for each other costs more, one
-thread does it.
+"""Which steps threads share, and in how many parts: where a step is so short that waiting for each other costs more,
+one thread does it.
 """
 
 from __future__ import annotations
