@@ -142,6 +142,19 @@ def test_python_still_has_its_whole_library(demo: Demo) -> None:
     assert engine.evaluate(code) == "micropip"
 
 
+def test_functions_of_the_runtime_are_linked_when_a_library_asks_for_them(demo: Demo) -> None:
+    page = demo("?backend=wasm")
+    page.wait_for_result()
+    code = """
+        import ctypes
+        number = ctypes.pythonapi.PyLong_FromLong
+        number.restype = ctypes.py_object
+        called = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)(lambda x: x + 1)
+        f"{number(42)} {called(4)} {ctypes.CDLL(None).strlen(b'hello')}"
+    """
+    assert page.page.workers[0].evaluate("(code) => pyodide.runPython(code)", code) == "42 5 5"
+
+
 def test_restored_interpreters_do_not_share_their_chance(demo: Demo) -> None:
     drawn = set()
     for _ in range(2):

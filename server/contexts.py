@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from server.demo_code import code_of
-from server.integrity import import_map, integrity_of
+from server.integrity import import_map, inline_script, integrity_of
 from server.manifest import Manifest
 from server.settings import Settings
 from server.studio import Demo, Page, Studio
@@ -18,6 +18,7 @@ from server.studio import Demo, Page, Studio
 if TYPE_CHECKING:  # a server of the lab alone has no documentation, and not what renders it
     from server.docs import DocsPage, Section
 
+FIRST = "static/first.js"
 ABSENT = "this site does not have its model"
 
 
@@ -39,6 +40,7 @@ class Frame:
     integrity: dict[str, str]  # logical name of a script or style sheet -> value of its integrity attribute
     import_map: Markup  # JSON text with the integrity of scripts that scripts import
     navigation: tuple[Link, ...]
+    first: Markup  # the script that pages with an engine begin with
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ def frame_of(manifest: Manifest, studio: Studio, here: str) -> Frame:
     shown = tuple(Link(address, title, address == here) for address, title in links)
     files = {name: manifest.assets[url] for name, url in manifest.urls.items() if name.endswith((".js", ".css"))}
     hashes = {name: integrity_of(asset.sha256) for name, asset in files.items()}
-    return Frame(manifest.engine, manifest.urls, hashes, import_map(manifest), shown)
+    return Frame(manifest.engine, manifest.urls, hashes, import_map(manifest), shown, inline_script(manifest, FIRST))
 
 
 def task_view(manifest: Manifest, studio: Studio, demo: Demo, data: Markup, fetches: bool) -> TaskView:

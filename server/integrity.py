@@ -9,7 +9,8 @@ from markupsafe import Markup
 
 from server.manifest import Manifest
 
-IMPORT_MAP = re.compile(r'<script type="importmap">(.*?)</script>', re.DOTALL)
+INLINE = re.compile(r'<script (?:type="importmap"|id="first")>(.*?)</script>', re.DOTALL)
+COMMENT = re.compile(r"^ *(?:// .*|/\*\* .* \*/)\n", re.MULTILINE)  # of one line
 
 
 def integrity_of(sha256: str) -> str:
@@ -23,7 +24,17 @@ def import_map(manifest: Manifest) -> Markup:
     return Markup(json.dumps({"integrity": {url: integrity_of(manifest.assets[url].sha256) for url in urls}}))
 
 
+def inline_script(manifest: Manifest, name: str) -> Markup:
+    """The text of a script as it stands in a page; "" if the site has none of that name."""
+    if name not in manifest.urls:
+        return Markup()
+    text = COMMENT.sub("", manifest.assets[manifest.urls[name]].file.read_text())
+    if "</script" in text or "<!--" in text:
+        raise ValueError(f"{name} cannot stand in a page: it has '</script' or '<!--' in it")
+    return Markup(text)
+
+
 def policy_with(policy: str, page: str) -> str:
-    """The Content-Security-Policy, which allows the import map of this page besides: by its hash, for it is inline."""
-    hashes = {integrity_of(hashlib.sha256(text.encode()).hexdigest()) for text in IMPORT_MAP.findall(page)}
+    """The Content-Security-Policy, which allows the inline scripts of this page besides, by their hashes."""
+    hashes = {integrity_of(hashlib.sha256(text.encode()).hexdigest()) for text in INLINE.findall(page)}
     return policy.replace("script-src 'self'", " ".join(["script-src 'self'", *(f"'{one}'" for one in sorted(hashes))]))

@@ -40,13 +40,15 @@ from build_scripts.setup.models import PUBLISHED
 from build_scripts.site import bundle, npm_bundle
 from build_scripts.site.page_facts import page_facts
 from build_scripts.site.runtime_split import PROFILE, runtime_files
-from build_scripts.site.short_glue import shortened
+from build_scripts.site.short_glue import published_glue
 from build_scripts.steps import Step
 from server.studio import read_studio
 
 PAGE_FACTS = Path(__file__).with_name("page_facts.py")
 BUNDLES = [Path(__file__).with_name(f"{name}.py") for name in ("bundle", "npm_bundle")]
-SPLIT = [Path(__file__).with_name(f"{name}.py") for name in ("runtime_split", "short_glue", "wasm_sections")]
+SPLIT = [
+    Path(__file__).with_name(f"{name}.py") for name in ("runtime_split", "late_linking", "short_glue", "wasm_sections")
+]
 # Others that are asked for by their names.
 ALONE = ("first", "integrity", "microphone_worklet", "model_layout", "offline", "service_worker", "thread_worker")
 WEBNN = ("webnn", "webnn_engine", "webnn_worker")  # which other people's pages import
@@ -158,8 +160,7 @@ def pyodide_files() -> dict[str, bytes]:
     """What is published of Pyodide, by name: its runtime as two modules, its glue code shortened."""
     files = [NODE_MODULES / "pyodide" / name for name in PYODIDE_FILES]
     others = {path.name: path.read_bytes() for path in files[1:]}
-    glue = shortened(others[GLUE].decode()).encode()
-    return runtime_files(files[0]) | others | {GLUE: glue}
+    return runtime_files(files[0]) | others | {GLUE: published_glue(NODE_MODULES / "pyodide" / GLUE).encode()}
 
 
 def static_files() -> dict[str, bytes]:

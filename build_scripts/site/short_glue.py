@@ -1,11 +1,15 @@
-"""Pyodide's glue code, shorter: functions of the runtime that no code names are put where they belong by one loop.
+"""Pyodide's glue code as the site serves it, shorter: without what names functions of the runtime that no code names.
 
 Emscripten writes a variable and a statement for each of some thousands of functions that other modules may ask for.
-Browsers read all of that on each visit.
+Browsers read all of that on each visit. These functions are linked late (late_linking.py), or, where that cannot be
+done, put where they belong by one loop.
 """
 
 import re
 from collections import Counter
+from pathlib import Path
+
+from build_scripts.site.late_linking import linked_late
 
 NAME = re.compile(r"[\w$]+")
 BEGIN = "function assignWasmExports(wasmExports){"
@@ -14,8 +18,18 @@ VARIABLES = re.compile(r"var ((?:[\w$]+,)+[\w$]+)[;}]")
 MENTIONS = 3  # of a variable that nobody uses: where it is declared, in its statement, and there in quotes
 
 
-def shortened(glue: str) -> str:
-    """The same program; glue code that is written in another way is left as it is."""
+def published_glue(path: Path) -> str:
+    """The glue code at this path as it is served, and as the interpreter of the snapshot runs it."""
+    glue = path.read_text()
+    late = linked_late(glue)
+    return shortened(late, loop=late == glue)
+
+
+def shortened(glue: str, *, loop: bool = True) -> str:
+    """The same program; glue code that is written in another way is left as it is.
+
+    Without the `loop` somebody else sees to the functions that no code names.
+    """
     begin = glue.find(BEGIN) + len(BEGIN)
     end = glue.find("}", begin)
     if begin < len(BEGIN) or glue.count(BEGIN) != 1:
@@ -27,7 +41,7 @@ def shortened(glue: str) -> str:
     if len(lists) != 1 or not gone <= {name[1:] for name in lists[0].split(",")}:
         return glue
     kept = STATEMENT.sub(lambda match: "" if match[1] in gone else match[0], glue[begin:end])
-    loop = f'for(const name of"{" ".join(unused)}".split(" "))Module["_"+name]=wasmExports[name];'
-    glue = glue[:begin] + loop + kept + glue[end:]
+    names = f'for(const name of"{" ".join(unused)}".split(" "))Module["_"+name]=wasmExports[name];' if loop else ""
+    glue = glue[:begin] + names + kept + glue[end:]
     declared = ",".join(name for name in lists[0].split(",") if name[1:] not in gone)
     return glue.replace(lists[0], declared, 1)

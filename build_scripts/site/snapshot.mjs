@@ -68,7 +68,7 @@ const { loadPyodide } = await import(pathToFileURL(join(job.pyodide, "pyodide.mj
 const { default: create } = await import(pathToFileURL(join(job.pyodide, "pyodide.asm.mjs")));
 const [stdlib, ...wheels] = job.archives.map((archive) => ({ ...archive, data: readFileSync(archive.file) }));
 
-/** Pyodide started in Node; `fresh` gets the instance's memory before anything ran in it. */
+/** Pyodide started in Node; `fresh` gets the instance's exports before anything ran in it. */
 function start({ fresh = () => {}, created = () => {}, ...options }) {
   return loadPyodide({
     indexURL: `${job.pyodide}/`,
@@ -78,7 +78,7 @@ function start({ fresh = () => {}, created = () => {}, ...options }) {
     ...options,
     createPyodideModule: async (settings) => {
       const instantiateWasm = (imports, done) => settings.instantiateWasm(imports, (instance, module) => {
-        fresh(new Uint8Array(instance.exports.memory.buffer));
+        fresh(instance.exports);
         done(instance, module);
       });
       const module = await create({ ...settings, instantiateWasm });
@@ -113,17 +113,17 @@ async function constructed() {
 }
 
 /** Overwrites what the interpreter has freed, which would only be ballast. */
-function scrub({ _malloc, _free, _malloc_usable_size, _malloc_footprint, _malloc_set_footprint_limit, HEAPU8 }) {
+function scrub({ malloc, free, malloc_usable_size, malloc_footprint, malloc_set_footprint_limit, memory }) {
   const taken = [];
-  _malloc_set_footprint_limit(_malloc_footprint());
+  malloc_set_footprint_limit(malloc_footprint());
   for (let size = 1 << 22; size >= 16; size = Math.min(size - 8, Math.floor(size * 0.95)) & ~7) {
-    for (let block = _malloc(size); block; block = _malloc(size)) {
-      HEAPU8.fill(0, block, block + _malloc_usable_size(block));
+    for (let block = malloc(size) >>> 0; block; block = malloc(size) >>> 0) {
+      new Uint8Array(memory.buffer, block, malloc_usable_size(block)).fill(0);
       taken.push(block);
     }
   }
-  _malloc_set_footprint_limit(0xffffffff);
-  for (const block of taken) _free(block);
+  malloc_set_footprint_limit(0xffffffff);
+  for (const block of taken) free(block);
 }
 
 /** For each block whether the two memories differ there; what one of them lacks counts as zero. */
@@ -171,15 +171,19 @@ const compiled = ({ path, own }) => {
 };
 writeFileSync(job.scratch, compiled(stdlib).data);
 
-let fresh;
-const options = { _makeSnapshot: true, fresh: (memory) => (fresh = memory.slice()) };
+let fresh, exports;
+const keep = (all) => {
+  exports = all;
+  fresh = new Uint8Array(all.memory.buffer).slice();
+};
+const options = { _makeSnapshot: true, fresh: keep };
 const final = await interpreter(job.scratch, wheels.map(compiled), options);
 final.runPython(IMPORT);
 const facts = JSON.parse(final.runPython("webinfer.page.snapshot.facts()"));
 for (const { path, data } of [stdlib, ...wheels]) final.FS.writeFile(path, data); // as they will be found later on
 final.runPython("import sitecustomize, sys; sys.meta_path.remove(sitecustomize.DeferredFinder)");
 final.runPython("import gc, importlib; importlib.invalidate_caches(); gc.collect(); gc.freeze()");
-scrub(final._module);
+scrub(exports);
 const { memory, hiwire } = unpacked(final.makeMemorySnapshot());
 const runs = runsOf(memory, fresh, await constructed());
 const { BUILD_ID: build } = final._api.config;

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import tempfile
 from pathlib import Path
@@ -11,10 +12,13 @@ from build_scripts.paths import BROWSER_WHEELS, NODE_MODULES, PAGE_ENGINE, SNAPS
 from build_scripts.setup.downloads import LOCK
 from build_scripts.setup.node import node_commands
 from build_scripts.site.page_engine import SNAPSHOT_MODULES
+from build_scripts.site.short_glue import published_glue
 from build_scripts.steps import Step
 
 PYODIDE = NODE_MODULES / "pyodide"
+GLUE = "pyodide.asm.mjs"
 SCRIPT = Path(__file__).with_name("snapshot.mjs")
+LINKING = [Path(__file__).with_name(f"{name}.py") for name in ("late_linking", "short_glue")]
 FIRST = Path(__file__).with_name("sitecustomize.py")
 OUTPUT = SNAPSHOT / "webinfer.bin"
 IMPORTED = ("jinja2", "markupsafe")  # what the engine imports of the browser's wheels
@@ -25,7 +29,7 @@ def snapshot_step() -> Step:
     """The step that runs Pyodide in Node and saves its memory."""
     return Step(
         "snapshot", "import the engine in Pyodide and save its memory",
-        inputs=lambda: [SCRIPT, FIRST, Path(__file__), PAGE_ENGINE, BROWSER_WHEELS, PYODIDE / "package.json"],
+        inputs=lambda: [SCRIPT, FIRST, Path(__file__), *LINKING, PAGE_ENGINE, BROWSER_WHEELS, PYODIDE / "package.json"],
         outputs=(OUTPUT,), action=make_snapshot, stamp=SNAPSHOT / ".stamp",
     )  # fmt: skip
 
@@ -45,9 +49,11 @@ def make_snapshot() -> None:
 def _made_by(node: str) -> str:
     """Why this Node could not make the snapshot, or ""."""
     with tempfile.TemporaryDirectory() as folder:
-        job = json.dumps({**_job(), "scratch": str(Path(folder) / "stdlib.zip"), "output": str(OUTPUT)})
+        place = Path(folder)
+        files = {"pyodide": _linked_as_published(place / "pyodide"), "scratch": place / "stdlib.zip", "output": OUTPUT}
+        job = json.dumps({**_job(), **{name: str(path) for name, path in files.items()}})
         environment = {**os.environ, "TZ": "UTC"}
-        said = Path(folder) / "said.txt"  # a pipe would lose what Node says last
+        said = place / "said.txt"  # a pipe would lose what Node says last
         try:
             with said.open("w") as out:
                 done = subprocess.run(
@@ -60,6 +66,13 @@ def _made_by(node: str) -> str:
         print(f"  snapshot       {lines[-1]}")
         return ""
     return "\n    ".join(lines[-30:])
+
+
+def _linked_as_published(place: Path) -> Path:
+    """A copy of Pyodide with the glue code of the site: the saved memory holds addresses that it gave."""
+    shutil.copytree(PYODIDE, place)
+    (place / GLUE).write_text(published_glue(PYODIDE / GLUE))
+    return place
 
 
 def _job() -> dict[str, object]:
@@ -76,4 +89,4 @@ def _job() -> dict[str, object]:
         "lock": json.dumps(lock),
     }
     rows = [{"path": path, "file": str(file), "own": file == SNAPSHOT_MODULES} for path, file, _ in archives]
-    return {"pyodide": str(PYODIDE), "archives": rows, "first": str(FIRST), "lock": json.dumps(lock), "header": header}
+    return {"archives": rows, "first": str(FIRST), "lock": json.dumps(lock), "header": header}

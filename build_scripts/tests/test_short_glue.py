@@ -3,7 +3,8 @@
 import pytest
 
 from build_scripts.paths import NODE_MODULES
-from build_scripts.site.short_glue import shortened
+from build_scripts.site.late_linking import linked_late
+from build_scripts.site.short_glue import published_glue, shortened
 
 GLUE = (
     "var Module={};var _a,_b,_c,_d;var other,_e;"
@@ -28,9 +29,17 @@ def test_other_glue_code_stays_as_it_is(change: tuple[str, str]) -> None:
     assert shortened(other) == other
 
 
-def test_the_glue_that_is_installed_is_shortened() -> None:
+def test_functions_that_are_linked_late_are_in_no_loop() -> None:
+    assert "for(" not in shortened(GLUE, loop=False)
+
+
+def test_the_glue_that_is_installed_is_shortened_and_links_late() -> None:
     path = NODE_MODULES / "pyodide" / "pyodide.asm.mjs"
     if not path.is_file():
         pytest.skip("Pyodide is not installed")
     glue = path.read_text()
+    late = linked_late(glue)
+    assert late != glue
+    assert linked_late(late) == late
     assert len(shortened(glue)) < 0.8 * len(glue)
+    assert len(published_glue(path)) < len(shortened(glue))

@@ -12,6 +12,7 @@ from build_scripts.paths import ENGINE, ROOT, WEB
 from build_scripts.setup.node import node_commands
 from build_scripts.site.assemble import ALONE, INTEROP, WEBNN, script_roots, static_files
 from build_scripts.site.bundle import IMPORT, bundled
+from server.contexts import FIRST
 from server.routes_assets import SERVICE_WORKER
 
 STATIC = WEB / "static"
@@ -44,7 +45,8 @@ def test_the_scripts_that_are_asked_for_are_published_and_no_others() -> None:
     assert "results/detections.js" in drawers
     webnn = {f"{name}.js" for name in (*WEBNN, *INTEROP)}
     published = static_files()
-    ours = (asked - IN_THE_WHEEL) | beside | drawers | {SERVICE_WORKER} | webnn
+    inside = {Path(FIRST).name}  # of pages
+    ours = (asked - IN_THE_WHEEL) | beside | drawers | {SERVICE_WORKER} | webnn | inside
     assert {name for name in published if name.endswith(".js")} == ours
     assert {"demo.css", "docs.css", "icon.svg"} <= set(published)
 
