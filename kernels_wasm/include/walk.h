@@ -18,6 +18,11 @@ typedef struct {
 // The inner stride of an operand.
 INLINE int32_t walk_step(const Walk *w, int32_t operand) { return w->strides[operand * w->rank + w->rank - 1]; }
 
+// What an operand's rows lie apart. Needs: rank > 1, or one row only.
+INLINE int32_t walk_row_step(const Walk *w, int32_t operand) {
+  return w->rank > 1 ? w->strides[operand * w->rank + w->rank - 2] : 0;
+}
+
 // Stands on the element with this row-major number.
 static __attribute__((noinline)) void walk_start(Walk *w, const int32_t *nest, int32_t operands, int32_t element) {
   w->rank = nest[0];
@@ -62,4 +67,19 @@ INLINE void walk_next_row(Walk *w) {
 INLINE int32_t walk_count(const Walk *w, int32_t at, int32_t end) {
   const int32_t rest = w->inner - w->column;
   return rest < end - at ? rest : end - at;
+}
+
+// Rows of `n` elements ahead of a walk at element `at`, this one included, that lie as far apart from each other and end
+// before `end`. After them the walk is to be moved by walk_skip_rows and walk_next_row.
+INLINE int32_t walk_even_rows(const Walk *w, int32_t at, int32_t end, int32_t n) {
+  if (n < w->inner || w->rank == 1) return 1;
+  const int32_t rows = w->shape[w->rank - 2] - w->index[w->rank - 2];
+  return (int64_t)rows * n <= end - at ? rows : (end - at) / n;
+}
+
+INLINE void walk_skip_rows(Walk *w, int32_t rows) {
+  const int32_t d = w->rank - 2;
+  if (rows == 0) return;
+  w->index[d] += rows;
+  for (int32_t k = 0; k < w->operands; k++) w->offset[k] += rows * w->strides[k * w->rank + d];
 }

@@ -18,7 +18,11 @@
       const TYPE *from = x + w.offset[0];                                                                 \
       TYPE *to = y + w.offset[1];                                                                         \
       if (x_step == 1 && y_step == 1) {                                                                   \
-        copy_bytes((uint8_t *)to, (const uint8_t *)from, n * (int32_t)sizeof(TYPE));                      \
+        const int32_t rows = walk_even_rows(&w, i, end, n), size = (int32_t)sizeof(TYPE);                 \
+        copy_rows((uint8_t *)to, (const uint8_t *)from, rows, n * size, walk_row_step(&w, 1) * size,      \
+                  walk_row_step(&w, 0) * size);                                                           \
+        n *= rows;                                                                                        \
+        walk_skip_rows(&w, rows - 1);                                                                     \
         continue;                                                                                         \
       }                                                                                                   \
       NO_UNROLL for (int32_t j = 0; j < n; j++, from += x_step, to += y_step) *to = *from;                \

@@ -9,7 +9,7 @@ import struct
 from webinfer.backends.wasm.builder import COMPUTE, Builder, Lower, compute_itemsize
 from webinfer.backends.wasm.kernel_constants import VECTOR_LANES
 from webinfer.backends.wasm.lowerings.cast import copy
-from webinfer.backends.wasm.lowerings.nest import nest
+from webinfer.backends.wasm.lowerings.nest import coalesced, nest
 from webinfer.dtypes import DType
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, Op
@@ -18,6 +18,8 @@ from webinfer.ops.strides import StridedCopy, row_major
 from webinfer.plan.blocks import Arguments, Ref
 
 SHORT_ROW = 8  # elements of a row that is not worth its start
+SHORT_ROW_BYTES = 8  # of a row that is worth it where neighbours lie together
+FEW_ROWS = 8
 MIN_PLANE = 4  # rows and columns of a plane that is worth the blocked transpose
 
 
@@ -28,10 +30,28 @@ def strided_copy(builder: Builder, part: StridedCopy, source: Ref, target: Ref, 
     if itemsize == 4 and _is_transpose(part):
         _transpose(builder, part, from_ref, to_ref)
         return
-    part = _long_rows(part)
+    part = _even_rows(part) if _copies_rows(part, itemsize) else _long_rows(part)
     table = nest(builder, part.shape, part.source_strides, part.target_strides)
     if from_ref != to_ref or table != nest(builder, (count,), (1,), (1,)):
         builder.step(f"b{8 * itemsize}_copy", x=from_ref, y=to_ref, nest=table, units=count)
+
+
+def _copies_rows(part: StridedCopy, itemsize: int) -> bool:
+    """Whether rows of the copy lie together in both tensors and are worth their starts."""
+    together = part.shape and part.source_strides[-1] == part.target_strides[-1] == 1
+    return bool(together) and part.shape[-1] * itemsize >= SHORT_ROW_BYTES
+
+
+def _even_rows(part: StridedCopy) -> StridedCopy:
+    """The copy with its longest axis next to the rows, if few rows follow each other: one call copies them all."""
+    shape, (source, target) = coalesced(part.shape, (part.source_strides, part.target_strides))
+    if len(shape) > 2 and shape[-2] < FEW_ROWS:
+        axis = max(range(len(shape) - 1), key=lambda i: (shape[i], i))
+        for numbers in (shape, source, target):
+            numbers.insert(len(numbers) - 2, numbers.pop(axis))
+    return dataclasses.replace(
+        part, shape=tuple(shape), source_strides=tuple(source), target_strides=tuple(target)
+    )
 
 
 def _long_rows(part: StridedCopy) -> StridedCopy:
