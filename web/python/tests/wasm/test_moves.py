@@ -91,6 +91,26 @@ def test_deep_loop_nests_are_walked_in_order(target: Target) -> None:
 
 
 @pytest.mark.parametrize("target", BUILDS, ids=str)
+def test_rows_of_every_length_are_copied_whole(target: Target) -> None:
+    for dtype in (DType.FLOAT32, DType.INT8, DType.INT64):
+        joined = [
+            Case(
+                f"{count} and {rest} of {dtype}",
+                (TensorType((2, 3, 5, count), dtype), TensorType((2, 3, 5, rest), dtype)),
+                movement.ConcatAttrs(3), low=-99, high=99,
+            )
+            for count, rest in ((1, 2), (3, 6), (4, 9), (5, 17), (7, 31))
+        ]  # fmt: skip
+        check(movement.CONCAT, joined, target)
+        cut = [
+            Case(f"{size} of {dtype}", (TensorType((3, 20, 2, 3, 40), dtype),), attrs, low=-99, high=99)
+            for size in (2, 4, 6, 15, 16, 33)
+            for attrs in (movement.SliceAttrs((1, 2, 0, 1, 3), (2, 17, 2, 2, size), (1, 1, 1, 1, 1)),)
+        ]
+        check(movement.SLICE, cut, target)
+
+
+@pytest.mark.parametrize("target", BUILDS, ids=str)
 def test_slices_run_backwards_and_skip(target: Target) -> None:
     rng = np.random.default_rng(5)
     cases = []

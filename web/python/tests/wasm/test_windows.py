@@ -116,6 +116,23 @@ def test_transposed_convolutions_of_every_kind(target: Target) -> None:
     check(conv.CONV_TRANSPOSE2D, cases, target)
 
 
+@pytest.mark.parametrize("target", BUILDS, ids=str)
+def test_windows_over_images_of_one_column(target: Target) -> None:
+    def column(label: str, x: tuple[int, ...], w: tuple[int, ...], **extra: object) -> tuple[Case, Case]:
+        attrs, co = conv.Conv2dAttrs(**extra), w[0]  # type: ignore[arg-type]
+        quantized = conv.quantized_conv_case(f"{label}, int8", x, w, DType.INT8, 0, co, **extra)
+        return case(label, attrs, x, w, (co,)), quantized
+
+    cases = [
+        *column("one channel, stride", (2, 41, 1, 1), (9, 12, 1, 1), stride=(3, 1)),
+        *column("padded, dilated", (1, 11, 1, 4), (13, 3, 1, 4), pads=(3, 2, 0, 0), dilation=(2, 1), stride=(2, 1)),
+        *column("padded columns", (2, 5, 1, 8), (8, 3, 1, 8), pads=(1, 1, 1, 0)),
+        *column("groups", (1, 9, 1, 8), (6, 5, 1, 4), groups=2, pads=(2, 2, 0, 0)),
+        *column("several columns of windows", (1, 7, 1, 4), (5, 2, 1, 4), pads=(0, 0, 0, 2), stride=(1, 2)),
+    ]
+    check(conv.CONV2D, cases, target)
+
+
 def _sparse_problem(label: str, share: float, shape: tuple[int, ...], co: int, activation: Activation) -> Problem:
     """A 1x1 convolution of which only `share` of the weights is stored, row by row."""
     ci, rng = shape[3], np.random.default_rng(9)

@@ -19,7 +19,7 @@ from webinfer.backends.wasm.lowerings.products import (
     require_float,
 )
 from webinfer.backends.wasm.lowerings.sparse_conv import skips_zeros, sparse_conv2d
-from webinfer.backends.wasm.lowerings.windows import image_sizes, window_of
+from webinfer.backends.wasm.lowerings.windows import geometry_of, image_sizes, window_of
 from webinfer.graph.ir import Node, Op, TensorType, Value
 from webinfer.ops import conv as ops
 from webinfer.plan.blocks import Ref
@@ -102,8 +102,7 @@ def _dense(node: Node, builder: Builder, weights: DenseWeights, window: tuple[in
     packed = pack_dense(node, builder, weights, columns)
     tiles = weights.groups * -(-weights.co // columns) * -(-_pixels(node) // rows)
     builder.step(
-        f"f32_conv2d_nhwc_{tile}",
-        image_sizes(x.type, y.type), window_of(node, window), epilogue(node, builder),
+        f"f32_conv2d_nhwc_{tile}", geometry_of(node, window), epilogue(node, builder),
         x=builder.ref(x), x_stride=x.type.shape[3], ci=weights.ci, w=packed,
         y=builder.ref(y), y_stride=weights.groups * weights.co, co=weights.co,
         units=y.type.shape[0] * y.type.shape[1] if image else tiles,

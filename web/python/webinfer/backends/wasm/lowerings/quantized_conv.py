@@ -18,7 +18,7 @@ from webinfer.backends.wasm.lowerings.matmul import batches, transposed
 from webinfer.backends.wasm.lowerings.movement import fill, strided_copy
 from webinfer.backends.wasm.lowerings.quantized_weights import Weights, pack
 from webinfer.backends.wasm.lowerings.short_products import with_short_data
-from webinfer.backends.wasm.lowerings.windows import image_sizes, window, window_of
+from webinfer.backends.wasm.lowerings.windows import geometry_of, window, window_of
 from webinfer.dtypes import DType
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Node, Op, Value
@@ -74,7 +74,7 @@ def conv2d(node: Node, builder: Builder) -> None:
     if quantized_winograd.pays(node, builder):
         return quantized_winograd.convolve(node, builder)
     strides: Arguments = {"x_stride": x.type.shape[3], "y_stride": co}
-    geometry = image_sizes(x.type, y.type) | window_of(node, (kh, kw)) | strides
+    geometry = geometry_of(node, (kh, kw)) | strides
     pixels, part, depth = math.prod(y.type.shape[:-1]), co // a.groups, kh * kw * ci
     for g in range(a.groups):
         weights = Weights(part, kh * kw, ci, depth, ci, 1, g * part * depth, g * part)

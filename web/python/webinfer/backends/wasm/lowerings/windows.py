@@ -29,3 +29,15 @@ def window_of(node: Node, size: Pair) -> Arguments:
     """The window that the node's attributes describe."""
     a = node.attrs
     return window(size, a.stride, (a.pads[0], a.pads[2]), a.dilation)
+
+
+LAID = {"ih": "iw", "oh": "ow", "kh": "kw", "sh": "sw", "dh": "dw", "pad_top": "pad_left"}
+
+
+def geometry_of(node: Node, size: Pair) -> Arguments:
+    """Images and window of a convolution. Images of one column are given as one row: their windows are runs of memory."""
+    x, y = node.required_input(0).type, node.output.type
+    given = image_sizes(x, y) | window_of(node, size)
+    if x.shape[2] == y.shape[2] == size[1] == 1 and size[0] > 1 and given["pad_left"] == 0:
+        return given | {name: given[LAID[name]] for name in LAID} | {LAID[name]: given[name] for name in LAID}
+    return given
