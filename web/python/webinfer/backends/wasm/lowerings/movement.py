@@ -49,9 +49,7 @@ def _even_rows(part: StridedCopy) -> StridedCopy:
         axis = max(range(len(shape) - 1), key=lambda i: (shape[i], i))
         for numbers in (shape, source, target):
             numbers.insert(len(numbers) - 2, numbers.pop(axis))
-    return dataclasses.replace(
-        part, shape=tuple(shape), source_strides=tuple(source), target_strides=tuple(target)
-    )
+    return dataclasses.replace(part, shape=tuple(shape), source_strides=tuple(source), target_strides=tuple(target))
 
 
 def _long_rows(part: StridedCopy) -> StridedCopy:

@@ -35,7 +35,7 @@ LAID = {"ih": "iw", "oh": "ow", "kh": "kw", "sh": "sw", "dh": "dw", "pad_top": "
 
 
 def geometry_of(node: Node, size: Pair) -> Arguments:
-    """Images and window of a convolution. Images of one column are given as one row: their windows are runs of memory."""
+    """Images and window of a convolution. Images of one column become one row: windows are runs of memory."""
     x, y = node.required_input(0).type, node.output.type
     given = image_sizes(x, y) | window_of(node, size)
     if x.shape[2] == y.shape[2] == size[1] == 1 and size[0] > 1 and given["pad_left"] == 0:
