@@ -20,7 +20,7 @@ from webinfer.ops import conv, matmul, movement
 from webinfer.ops import elementwise as ew
 from webinfer.ops import reduce as red
 from webinfer.ops.activation import Activation
-from webinfer.ops.conv import Conv2dAttrs, ConvTranspose2dAttrs, quantized_conv_case
+from webinfer.ops.conv import Conv2dAttrs, ConvTranspose2dAttrs, quantized_conv_case, short_conv_case
 from webinfer.ops.matmul import MatmulAttrs
 
 U8, I8 = DType.UINT8, DType.INT8
@@ -129,6 +129,30 @@ def test_products_of_two_variables_and_of_transposed_operands(target: Target) ->
         case("relu", (6, 8), (8, 3), I8, activation=Activation.RELU),
     ]  # fmt: skip
     check(matmul.MATMUL, cases, target)
+
+
+@pytest.mark.parametrize("target", BUILDS, ids=str)
+def test_sums_of_shorts_are_exact_at_both_ends(target: Target) -> None:
+    def case(label: str, x: tuple[int, ...], w: tuple[int, ...], ends: tuple[int, int], **extra: object) -> Case:
+        drawn = short_conv_case(label, x, w, 0, w[0], **extra)
+        filled = [[end] * shape.size for end, shape in zip(ends, drawn.inputs, strict=False) if shape is not None]
+        return replace(drawn, values=dict(enumerate(filled)) if any(ends) else {})
+
+    low, high, drawn = (-32768, -128), (32767, -128), (0, 0)
+    cases = [
+        case("lowest, several parts", (1, 1, 5, 613), (3, 1, 1, 613), low),
+        case("highest, one row of a part", (2, 1, 3, 256), (2, 1, 1, 256), high),
+        case("one pixel at a time", (1, 2, 3, 2100), (2, 1, 1, 2100), low),
+        case("longer than any room", (1, 1, 2, 8200), (2, 1, 1, 8200), high),
+        case("few pixels of odd windows", (1, 7, 6, 3), (5, 3, 2, 3), drawn, pads=(1, 1, 0, 1), stride=(2, 1)),
+        case("groups of odd depth", (1, 5, 4, 10), (6, 2, 3, 5), drawn, groups=2, dilation=(2, 1)),
+    ]
+    check(conv.CONV2D, cases, target)
+    depthwise = [
+        short_conv_case("odd channels", (2, 6, 5, 13), (1, 3, 3, 13), 3, 13, pads=(1, 1, 1, 1)),
+        short_conv_case("large windows", (1, 20, 19, 3), (1, 17, 16, 3), 3, 3, pads=(4, 4, 4, 4)),
+    ]
+    check(conv.DEPTHWISE_CONV2D, depthwise, target)
 
 
 @pytest.mark.parametrize("target", BUILDS, ids=str)

@@ -131,6 +131,9 @@ def test_windows_over_images_of_one_column(target: Target) -> None:
         *column("several columns of windows", (1, 7, 1, 4), (5, 2, 1, 4), pads=(0, 0, 0, 2), stride=(1, 2)),
     ]
     check(conv.CONV2D, cases, target)
+    attrs = conv.Conv2dAttrs((2, 1), (3, 2, 0, 0), (2, 1), activation=Activation.SILU)
+    channels = [case("depthwise", attrs, (n, 23, 1, 12), (1, 5, 1, 12), (12,), (n, 10, 1, 12)) for n in (2, 9)]
+    check(conv.DEPTHWISE_CONV2D, channels, target)
 
 
 def _sparse_problem(label: str, share: float, shape: tuple[int, ...], co: int, activation: Activation) -> Problem:

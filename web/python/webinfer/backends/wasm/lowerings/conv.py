@@ -31,6 +31,7 @@ UNFUSED_TILES = {**TILES, "6x8": 0.55, "5x8": 0.98, "4x8": 0.96, "3x12": 0.95, "
 SCALAR_TILES = {"4x8": 1.0, "8x1": 0.6}
 MIN_CUT_ROWS, CUT_PANEL = 5, 0.66  # a panel of one vector: what it costs of a whole one, in tiles of enough rows
 IMAGE_CHANNELS = 3
+MIN_LAID = 8  # images of one column that are rows for a depthwise kernel, whose threads share rows
 IMAGES = {(3, 2): "image_3x3_s2", (5, 2): "image_5x5_s2"}  # (window, stride) of the tiles for 3 channels
 TRANSPOSE_TILES = {"4x8": 1.0, "8x4": 0.7}
 WINDOWS = {(3, 1): "3x3_s1", (3, 2): "3x3_s2", (5, 1): "5x5_s1", (5, 2): "5x5_s2"}
@@ -172,15 +173,17 @@ def depthwise_conv2d(node: Node, builder: Builder) -> None:
 def _depthwise(node: Node, builder: Builder, window: tuple[int, int], tap_stride: int, channel_stride: int) -> None:
     """One filter a channel."""
     x, y, a, (kh, kw) = node.required_input(0), node.output, node.attrs, window
-    n, oh, _, c = y.type.shape
+    n, _, _, c = y.type.shape
     packed = pack_depthwise(node, builder, kh * kw, tap_stride, channel_stride)
     square = kh == kw and a.stride[0] == a.stride[1] and a.dilation[0] == a.dilation[1]
     spread = a.dilation[0] > 1 and (kh != 3 or a.stride[0] != 1 or node.optional_input(3) is not None)
     variant = WINDOWS.get((kh, a.stride[0])) if square and not spread else None
+    plain = image_sizes(x.type, y.type) | window_of(node, window)
+    laid = geometry_of(node, window)  # rows are faster, and fewer than threads could share
+    sizes = laid if n >= MIN_LAID or not builder.isa.endswith("threads") else plain
     builder.step(
-        f"f32_depthwise_nhwc_{variant}" if variant else "f32_depthwise_nhwc",
-        image_sizes(x.type, y.type), window_of(node, window), epilogue(node, builder),
-        x=builder.ref(x), x_stride=c, w=packed, y=builder.ref(y), y_stride=c, c=c, units=n * oh,
+        f"f32_depthwise_nhwc_{variant}" if variant else "f32_depthwise_nhwc", sizes, epilogue(node, builder),
+        x=builder.ref(x), x_stride=c, w=packed, y=builder.ref(y), y_stride=c, c=c, units=n * sizes["oh"],
     )  # fmt: skip
     builder.because(f"{'fixed' if variant else 'any'} window, {builder.isa} build")
 
