@@ -132,7 +132,7 @@ def test_windows_over_images_of_one_column(target: Target) -> None:
     ]
     check(conv.CONV2D, cases, target)
     attrs = conv.Conv2dAttrs((2, 1), (3, 2, 0, 0), (2, 1), activation=Activation.SILU)
-    channels = [case("depthwise", attrs, (n, 23, 1, 12), (1, 5, 1, 12), (12,), (n, 10, 1, 12)) for n in (2, 9)]
+    channels = [case(f"depthwise, {n}", attrs, (n, 23, 1, 12), (1, 5, 1, 12), (12,), (n, 10, 1, 12)) for n in (2, 9)]
     check(conv.DEPTHWISE_CONV2D, channels, target)
 
 
