@@ -173,6 +173,16 @@ def test_curves_are_known_in_all_their_forms(name: str) -> None:
     fused(lambda b: b.output(b.one(ew.ABS, curve(b, b.input("x", 3, 7)), "y")), op, "abs")
 
 
+def test_a_sixth_of_sixteen_bits_leaves_its_factor_behind_the_curve() -> None:
+    def graph(b: Known, sixth: float) -> Graph:
+        x = b.input("x", 3, 7)
+        y = b.pair(ew.MUL, b.pair(ew.MUL, x, sixth), b.one(ew.RELU6, b.pair(ew.ADD, x, 3.0)))
+        return b.output(b.one(ew.ABS, y, "y"))
+
+    fused(lambda b: graph(b, float(np.float16(1 / 6))), "hard_swish", "mul", "abs")
+    assert fuse_curves(graph(Known(), 0.1668)) == 0
+
+
 @pytest.mark.parametrize("scale", [0.4, 1.0])
 def test_other_factors_make_no_curve(scale: float) -> None:
     b = Known()

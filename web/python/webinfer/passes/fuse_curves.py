@@ -3,35 +3,45 @@
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Mapping
 
-from webinfer.graph.ir import Graph, Node, Op, Value
+from webinfer.dtypes import DType
+from webinfer.graph.ir import Constant, Graph, Node, Op, TensorType, Value, apply
 from webinfer.ops import elementwise as ew
 from webinfer.ops.activation import Activation
 from webinfer.passes.uses import MAX_WALK, made_by, number_of
 
 Writers = Mapping[Value, Node]
 MAX_FACTORS = 6
+HALF_ROUNDING = 2.0**-11  # of a number that becomes a float16
 CUBE = 0.044715  # of gelu's approximation by tanh
 
 
 def fuse_curves(graph: Graph) -> int:
     """Number of products that became a curve; what they no longer read stays."""
-    writers = graph.producers()
+    writers, made = graph.producers(), list[Node]()
     count = 0
     for node in graph.nodes:
-        if node.op not in (ew.MUL, ew.DIV) or not node.output.type.dtype.is_float:
-            continue
-        found = _curve(node, writers)
+        product = node.op in (ew.MUL, ew.DIV) and node.output.type.dtype.is_float
+        found = _curve(node, writers) if product else None
         if found is not None and found[0].type == node.output.type:
-            x, node.op, node.attrs = found
-            node.inputs = [x]
+            x, op, attrs, times = found
+            if times == 1.0:
+                node.op, node.attrs, node.inputs = op, attrs, [x]
+            else:
+                made.append(apply(op, [x], attrs, node.label, name=f"{node.output.name}:curve"))
+                number = Constant(memoryview(struct.pack("<f", times)), DType.FLOAT32)
+                factor = Value(f"{node.output.name}:factor", TensorType(()), number)
+                node.op, node.attrs, node.inputs = ew.MUL, ew.BinaryAttrs(), [made[-1].output, factor]
             count += 1
+        made.append(node)
+    graph.nodes = made
     return count
 
 
-def _curve(node: Node, writers: Writers) -> tuple[Value, Op, ew.UnaryAttrs] | None:
-    """(x, operator, attributes) of the curve that a product is."""
+def _curve(node: Node, writers: Writers) -> tuple[Value, Op, ew.UnaryAttrs, float] | None:
+    """(x, operator, attributes, factor) of the curve that a product is."""
     factors, scale = _factors(node.output, writers)
     if len(factors) != 2:
         return None
@@ -40,18 +50,18 @@ def _curve(node: Node, writers: Writers) -> tuple[Value, Op, ew.UnaryAttrs] | No
         if one is not None and _near(scale * one[1], 0.5):
             inner = one[0].inputs[0]
             if one[0].op is ew.ERF and _is_multiple(inner, x, math.sqrt(0.5), writers):
-                return x, ew.GELU, ew.UnaryAttrs()
+                return x, ew.GELU, ew.UnaryAttrs(), 1.0
             if one[0].op is ew.TANH and _is_cubic(inner, x, writers):
-                return x, ew.GELU_TANH, ew.UnaryAttrs()
+                return x, ew.GELU_TANH, ew.UnaryAttrs(), 1.0
         gate = made_by(other, writers, ew.SIGMOID, ew.HARD_SIGMOID, ew.RELU6, ew.CLAMP)
         if gate is None:
             continue
         if gate.op is ew.SIGMOID and _near(scale, 1.0):
             sources, slope = _factors(gate.required_input(0), writers)
             if len(sources) == 1 and sources[0] is x:
-                return x, ew.SILU, ew.UnaryAttrs(slope)
-        elif _is_hard(gate, x, scale, writers):
-            return x, ew.HARD_SWISH, ew.UnaryAttrs()
+                return x, ew.SILU, ew.UnaryAttrs(slope), 1.0
+        elif (times := _hard_factor(gate, x, scale, writers)) is not None:
+            return x, ew.HARD_SWISH, ew.UnaryAttrs(), times
     return None
 
 
@@ -141,12 +151,14 @@ def _is_power(value: Value | None, x: Value, power: int, writers: Writers) -> bo
     return len(factors) == power and all(v is x for v in factors)
 
 
-def _is_hard(gate: Node, x: Value, scale: float, writers: Writers) -> bool:
-    """Whether scale * gate is clamp(x + 3, 0, 6) / 6."""
+def _hard_factor(gate: Node, x: Value, scale: float, writers: Writers) -> float | None:
+    """What scale * gate is of clamp(x + 3, 0, 6) / 6: 1 or, where the sixth was stored in 16 bits, next to it."""
     a = gate.attrs
     if gate.op is ew.HARD_SIGMOID:
-        return gate.inputs[0] is x and _near(a.a, 1 / 6) and a.b == 0.5 and _near(scale, 1.0)
+        return 1.0 if gate.inputs[0] is x and _near(a.a, 1 / 6) and a.b == 0.5 and _near(scale, 1.0) else None
     if gate.op is ew.CLAMP and (a.a != 0.0 or a.b != 6.0):
-        return False
-    shifted = gate.op in (ew.RELU6, ew.CLAMP) and _near(scale, 1 / 6)
-    return shifted and any(part is x and number == 3.0 for part, number in _sum(gate.inputs[0], writers))
+        return None
+    shifted = gate.op in (ew.RELU6, ew.CLAMP) and abs(6 * scale - 1) <= HALF_ROUNDING
+    if not shifted or not any(part is x and number == 3.0 for part, number in _sum(gate.inputs[0], writers)):
+        return None
+    return 1.0 if _near(scale, 1 / 6) else 6 * scale

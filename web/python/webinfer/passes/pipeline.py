@@ -9,6 +9,7 @@ from webinfer.graph.ir import Graph
 from webinfer.graph.printer import print_graph
 from webinfer.graph.verify import verify
 from webinfer.passes.absorb_pads import absorb_pads
+from webinfer.passes.chain_pools import chain_pools
 from webinfer.passes.compute_integers import compute_integers
 from webinfer.passes.delay_upsampling import delay_upsampling
 from webinfer.passes.dequantize_constants import dequantize_constants
@@ -50,6 +51,7 @@ PIPELINE: tuple[Pass, ...] = (
     fold_affine,
     fold_scales,  # behind it: what stands alone still
     absorb_pads,
+    chain_pools,  # behind it: pads are the windows' own
     join_uniform,
     delay_upsampling,  # before residuals: a residual has the larger size
     fuse_residual,  # before activations: conv + bias, then residual, then activation

@@ -173,17 +173,17 @@ def depthwise_conv2d(node: Node, builder: Builder) -> None:
 def _depthwise(node: Node, builder: Builder, window: tuple[int, int], tap_stride: int, channel_stride: int) -> None:
     """One filter a channel."""
     x, y, a, (kh, kw) = node.required_input(0), node.output, node.attrs, window
-    n, _, _, c = y.type.shape
+    n, oh, _, c = y.type.shape
     packed = pack_depthwise(node, builder, kh * kw, tap_stride, channel_stride)
     square = kh == kw and a.stride[0] == a.stride[1] and a.dilation[0] == a.dilation[1]
     spread = a.dilation[0] > 1 and (kh != 3 or a.stride[0] != 1 or node.optional_input(3) is not None)
     variant = WINDOWS.get((kh, a.stride[0])) if square and not spread else None
-    plain = image_sizes(x.type, y.type) | window_of(node, window)
-    laid = geometry_of(node, window)  # rows are faster, and fewer than threads could share
-    sizes = laid if n >= MIN_LAID or not builder.isa.endswith("threads") else plain
+    plain, laid = image_sizes(x.type, y.type) | window_of(node, window), geometry_of(node, window)
+    is_laid = laid != plain and (n >= MIN_LAID or not builder.isa.endswith("threads"))
     builder.step(
-        f"f32_depthwise_nhwc_{variant}" if variant else "f32_depthwise_nhwc", sizes, epilogue(node, builder),
-        x=builder.ref(x), x_stride=c, w=packed, y=builder.ref(y), y_stride=c, c=c, units=n * sizes["oh"],
+        f"f32_depthwise_nhwc_{variant}" if variant else "f32_depthwise_nhwc",
+        laid if is_laid else plain, epilogue(node, builder),
+        x=builder.ref(x), x_stride=c, w=packed, y=builder.ref(y), y_stride=c, c=c, units=n if is_laid else n * oh,
     )  # fmt: skip
     builder.because(f"{'fixed' if variant else 'any'} window, {builder.isa} build")
 
