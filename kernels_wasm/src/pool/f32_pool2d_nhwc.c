@@ -18,13 +18,18 @@ enum { MAX, AVERAGE, L2 };
 // y = the window's pool of `vectors` neighbouring vectors of channels.
 INLINE void pool_channels(const int kind, const int vectors, v4f total[WIDE], const float *x, const Window *w,
                           const Taps *t, int32_t count_padding) {
-  UNROLL for (int v = 0; v < vectors; v++) total[v] = v4f_splat(kind == MAX ? -__builtin_inff() : 0.0f);
+  v4i bad[WIDE];
+  UNROLL for (int v = 0; v < vectors; v++) {
+    total[v] = v4f_splat(kind == MAX ? -__builtin_inff() : 0.0f);
+    bad[v] = v4i_splat(0);
+  }
   for (int32_t ky = t->top; ky < t->bottom; ky++) {
     const float *p = x + tap_row(w, t, ky);
     NO_UNROLL for (int32_t kx = t->left; kx < t->right; kx++, p += w->dw * w->c) {
       UNROLL for (int v = 0; v < vectors; v++) {
         const v4f value = v4f_load(p + 4 * v);
-        if (kind == MAX) total[v] = v4f_larger(total[v], value);
+        if (kind == MAX) total[v] = v4f_max(value, total[v]);  // drops a NaN
+        if (kind == MAX) bad[v] |= value != value;
         if (kind == AVERAGE) total[v] = total[v] + value;
         if (kind == L2) total[v] = v4f_madd(value, value, total[v]);
       }
@@ -32,6 +37,7 @@ INLINE void pool_channels(const int kind, const int vectors, v4f total[WIDE], co
   }
   const v4f count = v4f_splat((float)(count_padding ? w->kh * w->kw : count_taps(t)));
   UNROLL for (int v = 0; v < vectors; v++) {
+    if (kind == MAX) total[v] = v4f_select(bad[v], v4f_nan(), total[v]);
     if (kind == AVERAGE) total[v] = total[v] / count;
     if (kind == L2) total[v] = v4f_sqrt(total[v]);
   }
@@ -60,12 +66,15 @@ INLINE void pool_pixel(const int kind, const float *x, float *out, const Window 
 // One vector of a 2x2 window whose rows are `pitch` and pixels `step` floats apart.
 INLINE v4f pool_square(const int kind, const float *p, int32_t step, int32_t pitch, v4f least, v4f most) {
   v4f total = v4f_splat(kind == MAX ? -__builtin_inff() : 0.0f);
+  v4i bad = v4i_splat(0);
   UNROLL for (int i = 0; i < 4; i++) {
     const v4f value = v4f_load(p + (i & 1) * step + (i >> 1) * pitch);
-    if (kind == MAX) total = v4f_larger(total, value);
+    if (kind == MAX) total = v4f_max(value, total);
+    if (kind == MAX) bad |= value != value;
     if (kind == AVERAGE) total = total + value;
     if (kind == L2) total = v4f_madd(value, value, total);
   }
+  if (kind == MAX) total = v4f_select(bad, v4f_nan(), total);
   if (kind == AVERAGE) total = total * v4f_splat(0.25f);
   if (kind == L2) total = v4f_sqrt(total);
   return v4f_clamp(total, least, most);

@@ -187,6 +187,8 @@ _ELU = f.select(X > 0.0, X, A * f.expm1(X))
 _LN2, _SIZE = 0.6931472, abs(X)
 _ROOT, _GROWTH = f.exp(0.5 * _SIZE), f.expm1(0.5 * _SIZE)  # of |x| / 2: products overflow where results do
 _FALL, _REST = 1.0 / _ROOT, 1.0 / (_GROWTH + 1.0)
+_GROWN = f.exp(f.min(X, 20.0)) * (f.exp(f.min(X, 20.0)) + 2.0)  # e^2x + 2e^x, which beyond 20 are as good as infinite
+_MISH_GATE = _GROWN / (_GROWN + 2.0)  # tanh(log(1 + e^x))
 _COSH = 0.5 * _ROOT * _ROOT + 0.5 * _FALL * _FALL
 _SINH = f.select(_SIZE > 80.0, _GROWTH, _GROWTH + _GROWTH * _REST) * (0.5 * (_GROWTH + 1.0) + 0.5 * _REST)
 _ASINH = f.log1p(_SIZE + X * X / (1.0 + f.sqrt(X * X + 1.0)))
@@ -239,7 +241,7 @@ LOG = _unary("log", f.log(X), TRANSCENDENTAL, 0.01, 9.0)
 LOGICAL_NOT = _unary(
     "logical_not", f.equal(X, 0.0), EXACT, special=(0.0, 1.0, -2.0, 0.0, 1e-30), dtypes=(F32, I32, BOOL)
 )
-MISH = _unary("mish", X * f.tanh(f.softplus(X)), TRANSCENDENTAL, special=(-50.0, 0.0, 50.0), stored=(0.047, -110))
+MISH = _unary("mish", X * _MISH_GATE, TRANSCENDENTAL, special=(-50.0, 0.0, 50.0), stored=(0.047, -110))
 NEG = _unary("neg", -X, EXACT, dtypes=_NUMBERS)
 RECIPROCAL = _unary("reciprocal", 1.0 / X, Tolerance(1e-6, 1e-6, "2.5 ULP division in WGSL"), 0.2, 4.0)
 RELU = _clamp(Activation.RELU, stored=(0.047, 3))
