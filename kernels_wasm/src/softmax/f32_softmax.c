@@ -52,9 +52,7 @@ INLINE void four_lines(const float *x, float *y, int32_t r, int32_t inner, int32
   NO_UNROLL for (int32_t k = 0; k < r; k++) top = v4f_max(v4f_load(x + k * inner), top);
   if (kind == LOG_SUM_EXP) top = v4f_select(v4f_abs(top) == INFINITE, none, top);
   NO_UNROLL for (int32_t k = 0; k < r; k++) {
-    const v4f e = v4f_exp_normal((v4f_load(x + k * inner) - top) * beta, c);
-    sum += e;
-    if (kind == SOFTMAX) v4f_store_lanes(y + k * inner, e, lines);
+    sum += v4f_exp_normal((v4f_load(x + k * inner) - top) * beta, c);
   }
   const v4f log_sum = kind == SOFTMAX ? sum : v4f_log(sum), factor = 1.0f / sum;
   if (kind == LOG_SUM_EXP) {
@@ -62,9 +60,8 @@ INLINE void four_lines(const float *x, float *y, int32_t r, int32_t inner, int32
     return;
   }
   NO_UNROLL for (int32_t k = 0; k < r; k++) {
-    float *to = y + k * inner;
-    const v4f v = kind == SOFTMAX ? v4f_load(to) * factor : (v4f_load(x + k * inner) - top) * beta - log_sum;
-    v4f_store_lanes(to, v, lines);
+    const v4f shifted = (v4f_load(x + k * inner) - top) * beta;
+    v4f_store_lanes(y + k * inner, kind == SOFTMAX ? v4f_exp_normal(shifted, c) * factor : shifted - log_sum, lines);
   }
 }
 
