@@ -4,7 +4,8 @@
 // session.run(inputs) -> [{name, data}], where inputs are typed arrays in the model's order and data is a typed
 // array that the caller owns; close(); heapBytes() if it holds memory that is not WebAssembly's.
 // A session may bring its own times(inputs, runs) where the timed loop belongs in another language; on a GPU also
-// keep(inputs), a run whose outputs stay there, prepare() for that, and flight(inputs, runs, lanes), overlapping runs.
+// keep(inputs), a run whose outputs stay there, or keptTimes(inputs, runs) for the same reason, prepare() for that, and
+// flight(inputs, runs, lanes), overlapping runs.
 
 import { compare, typed } from "./compare.js";
 import { wasmBytes, watchMemories } from "./memory_watch.js";
@@ -52,6 +53,7 @@ async function times(runs) {
 
 /** Milliseconds of runs whose outputs stay on the GPU, each until the GPU has finished; null if that cannot be had. */
 async function keptTimes(runs) {
+  if (session.keptTimes) return session.keptTimes(inputs, runs);
   if (!session.keep) return null;
   const list = [];
   for (let i = 0; i < runs; i++) {

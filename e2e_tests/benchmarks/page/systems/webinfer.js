@@ -63,7 +63,7 @@ async function open(python, model, files, threads, backend) {
     run: async (inputs) => Array.from(await session.run(inputs), ([name, data]) => ({ name, data })),
     times: async (inputs, runs) => Array.from(await session.times(inputs, runs)),
     flight: (inputs, runs, lanes) => session.flight(inputs, runs, lanes),
-    ...(backend === "webgpu" ? { keep: (inputs) => session.keep(inputs) } : {}),
+    ...(backend === "webgpu" ? { keptTimes: async (inputs, runs) => Array.from(await session.kept_times(inputs, runs)) } : {}),
     close() {
       session.close();
       session.destroy();
