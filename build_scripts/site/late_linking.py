@@ -15,7 +15,7 @@ CHANGES = (
     (
         "var GOT={};",
         "var linkRest=null;var linkOthers=()=>{var link=linkRest;linkRest=null;link?.()};"
-        'var linkAll=exports=>{exports=exports["webinfer.all"]?.()??exports;mergeLibSymbols(exports,"main");'
+        'var linkAll=exports=>{mergeLibSymbols(exports,"main");'
         'if("open64"in wasmImports)wasmImports.open64??=wasmImports.open;'
         "updateTableMap(0,wasmTable.length);updateGOT(exports);"
         'for(var name in exports)Module["_"+name]??=exports[name]?.value??exports[name]};'

@@ -49,21 +49,28 @@
     };
   };
 
+  /** The bytes of a response, not many more than `most`. They are taken as they come: to put all together at the end takes longer. */
+  const bytesOf = async ({ body }, most) => {
+    const bytes = new Uint8Array(most);
+    const reader = body.getReader();
+    for (let at = 0; ; ) {
+      const { done, value } = await reader.read();
+      if (done) return bytes.subarray(0, at);
+      if (at + value.length > most) return new Uint8Array(at + value.length);
+      bytes.set(value, at);
+      at += value.length;
+    }
+  };
+
   /** Python's runtime: the compiled `module`, and whether it is `whole`. Both reject, or say no, if the worker has to fetch it. */
   const compiled = (row, signal) => {
     if (!crypto.subtle) return { module: Promise.reject(new Error("it cannot be checked here")), whole: Promise.resolve(false) };
-    if (navigator.serviceWorker?.controller) { // a later visit: the file is there, and the browser checks it faster than a script
-      const bytes = row.sha256.match(/../g).map((pair) => parseInt(pair, 16));
-      const integrity = `sha256-${btoa(String.fromCharCode(...bytes))}`;
-      const module = WebAssembly.compileStreaming(fetch(row.url, { signal, integrity }));
-      return { module, whole: module.then(() => true, () => false) };
-    }
     const asked = fetch(row.url, { signal }).then((response) => (response.ok ? response : Promise.reject(new Error("it is not there"))));
     const copied = asked.then((response) => response.clone()); // first: what is read cannot be cloned
     const module = asked.then((response) => WebAssembly.compileStreaming(response));
-    const bytes = Promise.all([copied, module.catch(() => null)]).then(([copy]) => copy.arrayBuffer()); // the module is waited for
+    const bytes = copied.then((copy) => bytesOf(copy, row.bytes));
     const checking = import(manifest["static/integrity.js"].url);
-    const found = Promise.all([checking, bytes]).then(([{ complaintOf }, all]) => complaintOf(new Uint8Array(all), row));
+    const found = Promise.all([checking, bytes]).then(([{ complaintOf }, all]) => complaintOf(all, row));
     const whole = found.then((wrong) => {
       if (wrong) console.warn(`${row.url} came damaged, ${wrong}; it is asked for again`);
       return !wrong;

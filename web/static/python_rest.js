@@ -22,18 +22,14 @@ export class RuntimeRest {
     this.#fetchNow = fetchNow;
   }
 
-  /** An instance of the first module as Pyodide is to see it; one of the whole runtime is as it was. */
-  joined(instance, imports) {
+  /** Prepares an instance of the first module for the rest; one of the whole runtime needs none. */
+  join(instance, imports) {
     const all = instance.exports;
     const table = all[`${OWN}table`];
-    if (!table) return instance;
-    const exports = { ...all };
+    if (!table) return;
     const shared = { memory: all.memory, __c_longjmp: all.__c_longjmp, __cpp_exception: all.__cpp_exception };
     const names = Object.keys(all);
-    for (let name = names.pop(); name.startsWith(OWN); name = names.pop()) { // ours are the last ones
-      shared[name.slice(OWN.length)] = all[name];
-      delete exports[name];
-    }
+    for (let name = names.pop(); name.startsWith(OWN); name = names.pop()) shared[name.slice(OWN.length)] = all[name]; // the last ones
     this.#link = (module) => {
       new WebAssembly.Instance(module, { ...imports, webinfer: shared }); // its functions are in the shared table now
       this.#link = null;
@@ -41,7 +37,6 @@ export class RuntimeRest {
     this.#crc = shared.crc.value;
     const call = new WebAssembly.Instance(new WebAssembly.Module(Uint8Array.from(CALL)), { m: { f: () => this.bringNow() } });
     table.set(0, call.exports.f);
-    return { exports };
   }
 
   /** Brings the rest while everything waits. */

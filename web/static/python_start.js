@@ -86,7 +86,10 @@ class Runtime {
     const module = await this.came;
     const instance = await WebAssembly.instantiate(module, imports);
     const whole = !this.#whole || (await this.#files.elsewhere(RUNTIME, this.#whole));
-    if (whole) return { module, instance: this.rest.joined(instance, imports) };
+    if (whole) {
+      this.rest.join(instance, imports);
+      return { module, instance };
+    }
     this.came = this.#compiled(null);
     this.came.catch(this.#fail);
     return this.instantiate(imports);
