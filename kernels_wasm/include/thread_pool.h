@@ -17,6 +17,7 @@
 
 #define SPINS 150000        // loads before a nap: some 100 microseconds; a nap costs more than a step of a small model
 #define JOB_SPINS 400000    // the same between programs: the pause of a caller that runs one after the other
+#define MOST_HURRY 4        // times that these are halved
 #define NAP_NS (1000000ll * THREAD_POOL_NAP_MS)
 #define MOST_SHARES 0x7fff  // of a step
 #define RANGES 16           // more threads than these begin at a range of another one
@@ -32,7 +33,8 @@ typedef struct {
   int32_t number, last;      // of the record; of the one behind the program's last
   uint32_t threads, napping; // someone may be asleep
   uint32_t dismissed;
-  uint32_t unused[64 - 10 - 2 * RANGES];
+  uint32_t hurry[2];         // of thread 0, as await_turn says
+  uint32_t unused[64 - 12 - 2 * RANGES];
   uint32_t poisoned, max_naps;  // someone gave up; naps that make the deadline
 } ThreadPool;
 _Static_assert(sizeof(ThreadPool) <= THREAD_POOL_BYTES, "the host reserves too little");
@@ -135,12 +137,19 @@ static uint32_t work(ThreadPool *pool, uint32_t turn, uint32_t thread, Taken tak
   }
 }
 
-// 1 once there is another turn than this one, 0 if the pool is poisoned.
-static int await_turn(ThreadPool *pool, uint32_t turn) {
+// 1 once there is another turn than this one, 0 if the pool is poisoned. `hurry`: the thread's own counts, between programs
+// and within one, of waits that were longer than it span, less those that were not: where others need the cores, it soon
+// leaves them its own.
+static int await_turn(ThreadPool *pool, uint32_t turn, uint32_t *hurry) {
   const uint32_t at_work = LOAD(&pool->ended) != turn;
-  for (int32_t i = at_work ? SPINS : JOB_SPINS; i > 0; i--) {
-    if (LOAD(&pool->turn) != turn) return 1;
+  uint32_t *own = hurry + at_work;
+  for (int32_t i = (at_work ? SPINS : JOB_SPINS) >> *own; i > 0; i--) {
+    if (LOAD(&pool->turn) != turn) {
+      if (*own) --*own;
+      return 1;
+    }
   }
+  if (*own < MOST_HURRY) ++*own;
   for (uint32_t naps = 0;; naps += at_work) {
     STORE(&pool->napping, 1);
     if (LOAD(&pool->turn) != turn) return 1;
@@ -171,12 +180,13 @@ int32_t thread_pool_run(ThreadPool *pool, const int32_t *program, int32_t first,
   }
   pool->record = record, pool->number = first, pool->last = last, pool->threads = (uint32_t)threads;
   uint32_t turn = LOAD(&pool->turn) + 1;
+  pool->hurry[1] /= 2;  // what disturbed the last run may be over
   begin_turn(pool, turn);  // an empty one, for which they wake up
   Taken taken = open_turn(pool, ++turn, 0);
   for (;;) {
     turn = work(pool, turn, 0, taken);
     if (LOAD(&pool->ended) == turn) return 0;
-    if (!await_turn(pool, turn)) return 1;
+    if (!await_turn(pool, turn, pool->hurry)) return 1;
     turn = LOAD(&pool->turn);
     taken = take_any(pool, turn, 0);
   }
@@ -184,8 +194,9 @@ int32_t thread_pool_run(ThreadPool *pool, const int32_t *program, int32_t first,
 
 // A worker: works at every turn, until the pool is poisoned or dismissed.
 void thread_pool_work(ThreadPool *pool, int32_t thread, int32_t turns_seen) {
-  uint32_t turn = (uint32_t)turns_seen;
-  while (await_turn(pool, turn) && !LOAD(&pool->poisoned) && !LOAD(&pool->dismissed)) {
+  uint32_t turn = (uint32_t)turns_seen, hurry[2] = {0, 0};
+  while (await_turn(pool, turn, hurry) && !LOAD(&pool->poisoned) && !LOAD(&pool->dismissed)) {
+    if (LOAD(&pool->ended) == turn) hurry[1] /= 2;
     turn = LOAD(&pool->turn);
     turn = work(pool, turn, (uint32_t)thread, take_any(pool, turn, (uint32_t)thread));
   }
