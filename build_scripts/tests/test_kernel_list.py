@@ -138,4 +138,4 @@ def test_split_kernels_get_their_share_and_others_run_once() -> None:
         [],
     )
     assert "case 0: one(POINTER(0), ARGUMENT(1), FLOAT(2), begin, end); return;" in text
-    assert "case 1: if (thread == 0) two(); return;" in text
+    assert "case 1: two(); return;" in text
