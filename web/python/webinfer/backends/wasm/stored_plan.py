@@ -7,13 +7,12 @@ those of another kernel build are no plan.
 
 from __future__ import annotations
 
-import json
-import struct
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from webinfer.backends.base import MemoryReport, PlanRow
+from webinfer.backends.plan_bytes import pack, unpack
 from webinfer.backends.wasm.executor import WasmExecutor
 from webinfer.backends.wasm.kernel_table import ABI, KERNELS
 from webinfer.backends.wasm.loaded_plan import Layout, LoadedPlan, Place
@@ -78,24 +77,19 @@ def serialize(
         "rows": rows,
         "notes": executor.graph.notes,
     }
-    header = json.dumps(facts).encode()
-    return MAGIC + struct.pack("<I", len(header)) + header + fixed
+    return pack(MAGIC, facts, [fixed])
 
 
 def deserialize(data: Any, identity: str) -> WasmStoredPlan | None:
     """The plan in these bytes; None if they are none, or not by the engine of this identity."""
-    view = memoryview(data or b"").cast("B")
-    if view[: len(MAGIC)] != MAGIC:
+    found = unpack(data, MAGIC, identity)
+    if found is None:
         return None
-    body = view[len(MAGIC) :]
-    (length,) = struct.unpack_from("<I", body)
-    header = json.loads(bytes(body[4 : 4 + length]))
-    if header["fits"][0] != identity:
-        return None
+    header, body = found
     layout = header["layout"]
     layout |= {ends: tuple(_place(**place) for place in layout[ends]) for ends in ("inputs", "outputs")}
     layout["memory"] = MemoryReport(**layout["memory"])
-    return WasmStoredPlan(**{**header, "layout": Layout(**layout)}, fixed=body[4 + length :])
+    return WasmStoredPlan(**{**header, "layout": Layout(**layout)}, fixed=body)
 
 
 def _place(name: str, type: dict[str, Any], address: int) -> Place:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import struct
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from webinfer.backends.base import Abilities, End, MemoryReport, PlanRow
+from webinfer.backends.plan_bytes import pack, unpack
 from webinfer.backends.webgpu.executor import WebGpuExecutor
 from webinfer.backends.webgpu.loaded_program import LoadedProgram
 from webinfer.backends.webgpu.recipe import Order, Recipe
@@ -101,8 +101,7 @@ def serialize(executor: WebGpuExecutor, fits: list[Any]) -> bytes:
         "facts": facts,
         "rows": [list(asdict(row).values()) for row in executor.rows()],
     }
-    text = json.dumps(header).encode()
-    return b"".join([MAGIC, struct.pack("<I", len(text)), text, *(data.cast("B") for data in constants)])
+    return pack(MAGIC, header, (data.cast("B") for data in constants))
 
 
 def _row(span: Span) -> list[int]:
@@ -111,17 +110,13 @@ def _row(span: Span) -> list[int]:
 
 def deserialize(data: Any, identity: str) -> GpuStoredPlan | None:
     """The plan in these bytes; None if they are none, or not by the engine of this identity."""
-    view = memoryview(data or b"").cast("B")
-    if view[: len(MAGIC)] != MAGIC:
+    found = unpack(data, MAGIC, identity)
+    if found is None:
         return None
-    body = view[len(MAGIC) :]
-    (length,) = struct.unpack_from("<I", body)
-    header = json.loads(bytes(body[4 : 4 + length]))
-    if header["fits"][0] != identity:
-        return None
+    header, body = found
     for ends in ("inputs", "outputs"):
         header[ends] = [(name, _type(**type)) for name, type in header[ends]]
-    return GpuStoredPlan(**header, constants=body[4 + length :])
+    return GpuStoredPlan(**header, constants=body)
 
 
 def _type(shape: list[int], dtype: str, quant: dict[str, Any] | None) -> TensorType:
