@@ -12,7 +12,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from webinfer.backends.base import MemoryReport, PlanRow
-from webinfer.backends.plan_bytes import pack, unpack
 from webinfer.backends.wasm.executor import WasmExecutor
 from webinfer.backends.wasm.kernel_table import ABI, KERNELS
 from webinfer.backends.wasm.loaded_plan import Layout, LoadedPlan, Place
@@ -22,6 +21,7 @@ from webinfer.graph.ir import Graph, Node, Quantization, TensorType, Value
 from webinfer.host.interface import Host, Kernels
 from webinfer.plan import program
 from webinfer.plan.blocks import ALIGNMENT
+from webinfer.plan.plan_bytes import pack, unpack
 from webinfer.tensor import Tensor
 
 MAGIC = b"WIP2"

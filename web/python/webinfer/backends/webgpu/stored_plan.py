@@ -13,7 +13,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from webinfer.backends.base import Abilities, End, MemoryReport, PlanRow
-from webinfer.backends.plan_bytes import pack, unpack
 from webinfer.backends.webgpu.executor import WebGpuExecutor
 from webinfer.backends.webgpu.loaded_program import LoadedProgram
 from webinfer.backends.webgpu.recipe import Order, Recipe
@@ -21,6 +20,7 @@ from webinfer.dtypes import DType
 from webinfer.graph.ir import Graph, Node, Quantization, TensorType, Value
 from webinfer.host.gpu import GpuDevice, PipelineSpec, Span
 from webinfer.host.interface import Host
+from webinfer.plan.plan_bytes import pack, unpack
 from webinfer.tensor import Tensor
 
 MAGIC = b"WIG1"
