@@ -6,6 +6,7 @@
   const EARLY = ["pyodide/pyodide.mjs", "pyodide/pyodide.asm.mjs", "snapshot/webinfer.bin"]; // files that the worker begins with
   const ISOLATING = "webinfer isolating"; // kept as long as this tab has been loaded anew for that
   const ISOLATING_S = 5;
+  const AGAIN = "webinfer again"; // kept by this tab: how often its user tried again
   const { dataset } = document.documentElement;
   const home = new URL(dataset.home, document.baseURI).pathname;
   const keeper = `${home}service_worker.js${dataset.isolate ? "?isolate" : ""}`;
@@ -89,6 +90,9 @@
       globalThis.started?.worker.terminate();
       globalThis.started?.stop();
       window.stop();
+      try {
+        sessionStorage.setItem(AGAIN, Number(sessionStorage.getItem(AGAIN)) + 1);
+      } catch {} // a browser that keeps nothing
     });
   };
 
@@ -120,10 +124,20 @@
 
   const settings = readSettings();
 
+  /** What makes the worker's address another one after a try that hung: the browser would wait for its old answer. */
+  const again = () => {
+    try {
+      const tries = sessionStorage.getItem(AGAIN);
+      return tries ? `?again=${tries}` : "";
+    } catch {
+      return ""; // a browser that keeps nothing
+    }
+  };
+
   const begin = () => {
     const early = EARLY.filter((name) => manifest[name]).map((name) => [name, manifest[name]]); // before it hears of the rest
     const hash = encodeURIComponent(JSON.stringify(Object.fromEntries(early)));
-    const worker = new Worker(`${manifest["static/engine_worker.js"].url}#${hash}`, { type: "module", name: "webinfer engine" });
+    const worker = new Worker(`${manifest["static/engine_worker.js"].url}${again()}#${hash}`, { type: "module", name: "webinfer engine" });
     const waiting = []; // events of the worker that came before page.js
     worker.onmessage = worker.onerror = (event) => {
       event.preventDefault();
