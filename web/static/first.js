@@ -6,7 +6,7 @@
   const EARLY = ["pyodide/pyodide.mjs", "pyodide/pyodide.asm.mjs", "snapshot/webinfer.bin"]; // files that the worker begins with
   const ISOLATING = "webinfer isolating"; // kept as long as this tab has been loaded anew for that
   const ISOLATING_S = 5;
-  const AGAIN = "webinfer again"; // kept by this tab: how often its user tried again
+  const AGAIN = "webinfer again"; // kept by this tab until a page is there: how often its user tried again
   const { dataset } = document.documentElement;
   const home = new URL(dataset.home, document.baseURI).pathname;
   const keeper = `${home}service_worker.js${dataset.isolate ? "?isolate" : ""}`;
@@ -90,10 +90,17 @@
       globalThis.started?.worker.terminate();
       globalThis.started?.stop();
       window.stop();
-      try {
-        sessionStorage.setItem(AGAIN, Number(sessionStorage.getItem(AGAIN)) + 1);
-      } catch {} // a browser that keeps nothing
+      kept((store) => store.setItem(AGAIN, Number(store.getItem(AGAIN)) + 1));
     });
+  };
+
+  /** What `use` makes of what this tab keeps; null in a browser that keeps nothing. */
+  const kept = (use) => {
+    try {
+      return use(sessionStorage);
+    } catch {
+      return null;
+    }
   };
 
   const box = () => document.getElementById("unstarted"); // shows itself after a while where this script is missing
@@ -126,12 +133,8 @@
 
   /** What makes the worker's address another one after a try that hung: the browser would wait for its old answer. */
   const again = () => {
-    try {
-      const tries = sessionStorage.getItem(AGAIN);
-      return tries ? `?again=${tries}` : "";
-    } catch {
-      return ""; // a browser that keeps nothing
-    }
+    const tries = kept((store) => store.getItem(AGAIN));
+    return tries ? `?again=${tries}` : "";
   };
 
   const begin = () => {
@@ -168,6 +171,7 @@
     const take = () => {
       clearInterval(timer);
       removeEventListener("error", onMissing, true);
+      kept((store) => store.removeItem(AGAIN)); // later visits find the worker in the cache, and without a network
       box()?.remove();
       delete dataset.webinferError;
     };
