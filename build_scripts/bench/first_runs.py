@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from build_scripts.bench.columns import Entry
+from build_scripts.bench.columns import PLAYER, Entry
 from build_scripts.bench.page_reports import posted, said
 from build_scripts.bench.report import OURS, Row, browser_of, columns_of, geometric_mean, machine_of, title
 from build_scripts.errors import BuildError
@@ -55,7 +55,9 @@ def _write(lines: Sequence[Sequence[Any]], target: Path, wanted: int) -> int:
 
 
 def markdown(rows: Sequence[Row], about: dict[str, Any]) -> str:
-    """Medians of each model and column, and the rivals' over webinfer's: in all, and without the runtime's start."""
+    """Medians of each model and column, and the others' over webinfer's and over the player's: in all, and without the
+    runtime's start.
+    """
     columns, models = columns_of(rows), list(dict.fromkeys(row["model"] for row in rows))
     text = [f"# First run in a fresh browser, {about.get('date', '')}", ""]
     text += [
@@ -67,15 +69,27 @@ def markdown(rows: Sequence[Row], about: dict[str, Any]) -> str:
     text += [f"| model | {' | '.join(map(title, columns))} |", f"|---|{'--:|' * len(columns)}"]
     for model in models:
         text.append(f"| {model} | {' | '.join(_cell(_of(rows, model, column)) for column in columns)} |")
-    text += ["", "| over webinfer | in all | least | load + first run | least |", "|---|--:|--:|--:|--:|"]
-    for column in columns:
-        pairs = [(_of(rows, model, column), _of(rows, model, (OURS, *column[1:]))) for model in models]
-        full = [(theirs, ours) for theirs, ours in pairs if theirs and ours]
-        if column[0] != OURS and full:
-            ratios = [[_median(t, parts) / _median(o, parts) for t, o in full] for parts in (PARTS, PARTS[1:])]
-            figures = " | ".join(f"{geometric_mean(r):.2f} | {min(r):.2f}" for r in ratios)
-            text.append(f"| {title(column)} | {figures} |")
+    for base, words in ((OURS, "over webinfer"), (PLAYER, "over the player")):
+        found = [line for column in columns if column[0] != base and (line := _ratios(rows, models, column, base))]
+        if found:
+            text += [
+                "",
+                f"| {words} | in all | least | load + first run | least | models |",
+                f"|---|{'--:|' * 5}",
+                *found,
+            ]
     return "\n".join(text) + "\n"
+
+
+def _ratios(rows: Sequence[Row], models: Sequence[str], column: tuple[str, str, int], base: str) -> str:
+    """How many times longer a column takes than the system `base`, of the models that both ran; empty without any."""
+    pairs = [(_of(rows, model, column), _of(rows, model, (base, *column[1:]))) for model in models]
+    full = [(theirs, ours) for theirs, ours in pairs if theirs and ours]
+    if not full:
+        return ""
+    ratios = [[_median(t, parts) / _median(o, parts) for t, o in full] for parts in (PARTS, PARTS[1:])]
+    figures = " | ".join(f"{geometric_mean(r):.2f} | {min(r):.2f}" for r in ratios)
+    return f"| {title(column)} | {figures} | {len(full)} |"
 
 
 def _of(rows: Iterable[Row], model: str, column: tuple[str, str, int]) -> list[Row]:

@@ -65,7 +65,7 @@ def prepared(options: argparse.Namespace, entries: Sequence[Entry], site: Path) 
     with Judge() as judge:
         for source in (row for found in models_in(options.models, options.only) for row in sized(found, judge)):
             try:
-                models.append(prepare(source, site, judge, PLAYER in options.systems))
+                models.append(prepare(source, site, judge, options.backend if PLAYER in options.systems else ""))
             except BuildError as error:
                 print(f"  left out: {error}")
     configure(site, models, entries, **_settings(options), pause_ms=PAUSE_MS, **WARM, **TURNS[options.backend])

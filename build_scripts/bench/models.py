@@ -52,10 +52,11 @@ class ModelEntry:
         return {key: value for key, value in asdict(self).items() if key != "arrays"}
 
 
-def prepare(
-    source: Source, site: Path, judge: Any = None, packaged: bool = False, reference: bool = True
-) -> ModelEntry:
-    """Writes the model, its inputs, its reference outputs, if any are asked for, and its other forms into the site."""
+def prepare(source: Source, site: Path, judge: Any = None, packaged: str = "", reference: bool = True) -> ModelEntry:
+    """Writes the model, its inputs, its reference outputs, if any are asked for, and its other forms into the site.
+
+    `packaged` is the backend that the player's package is for, or empty for no package.
+    """
     name, path, files = source.name, source.path, source.files()
     for folder in ("models", "data"):
         (site / folder).mkdir(parents=True, exist_ok=True)
@@ -87,7 +88,7 @@ def prepare(
     if source.format != "tfjs":
         entry.tfjs, entry.tfjs_why = _for_tfjs(graph, why, entry, site)
     if packaged:
-        entry.package, entry.package_why = _package(path, entry, site)
+        entry.package, entry.package_why = _package(path, entry, site, packaged)
     return entry
 
 
@@ -185,12 +186,12 @@ def _quantised(specs: list[tuple[str, str, list[int]]]) -> bool:
     return any(dtype in ("uint8", "int8", "int16") for _, dtype, _ in specs)
 
 
-def _package(path: Path, entry: ModelEntry, site: Path) -> tuple[str | None, str]:
+def _package(path: Path, entry: ModelEntry, site: Path, backend: str) -> tuple[str | None, str]:
     """Where the compiled package lies below the site, or why there is none."""
     from webinfer.package import compile_model
 
     try:
-        data = asyncio.run(compile_model(str(path), shapes=entry.shapes or None))
+        data = asyncio.run(compile_model(str(path), backend=backend, shapes=entry.shapes or None))
     except WebinferError as error:
         return None, f"no package: {error}"
     place = f"models/{entry.name}.webinfer"

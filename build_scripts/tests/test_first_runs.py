@@ -27,8 +27,15 @@ def test_medians_are_of_all_browsers_and_ratios_with_and_without_the_start() -> 
     text = markdown(rows(), ABOUT)
     assert "a GPU; HeadlessChrome/156.0." in text
     assert "| face | 200 (100 + 90 + 10) | 400 (100 + 100 + 200) |" in text
-    assert "| LiteRT.js webgpu | 2.00 | 2.00 | 3.00 | 3.00 |" in text
+    assert "| LiteRT.js webgpu | 2.00 | 2.00 | 3.00 | 3.00 | 1 |" in text
     assert "| pose | – | – |" in text
+    assert "over the player" not in text
+
+
+def test_ratios_over_the_player_stand_beside_those_over_webinfer() -> None:
+    text = markdown([*rows(), row("face", "player", 20, 50, 10)], ABOUT)
+    assert "| over the player | in all | least | load + first run | least | models |" in text
+    assert "| LiteRT.js webgpu | 5.00 | 5.00 | 5.00 | 5.00 | 1 |" in text
 
 
 def test_lines_of_many_pages_make_one_report(tmp_path: Path) -> None:

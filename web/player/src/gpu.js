@@ -10,6 +10,7 @@ import { Program } from "../../static/gpu_program.js";
 const WISHES = JSON.stringify({ features: ["subgroups"], limits: [], ring: 3 });
 const SOFTWARE = ["swiftshader", "llvmpipe", "lavapipe", "warp"];
 const RESULT_ALIGNMENT = 16;
+const [SHADERS, WEIGHTS] = ["webgpu/shaders", "weights"]; // sections
 
 /** The browser's GPU; `software` tells whether a processor does its computing. */
 export async function openGpu() {
@@ -21,16 +22,19 @@ export async function openGpu() {
   return device;
 }
 
+/** Unpacks what a plan needs while the browser still looks for its GPU: shaders first, they are waited for longest. */
+export function foresee(file, header) {
+  const plans = formed(() => header.webgpu.map(({ section }) => section));
+  for (const name of [SHADERS, ...plans, WEIGHTS]) file.section(name).catch(() => {}); // who uses it hears of it
+}
+
 /** The package's plan on a device. */
 export async function openProgram(file, header, device, onProgress) {
   const row = formed(() => header.webgpu.filter((each) => fits(each, device)).at(-1));
   if (!row) throw new PlayerError("unavailable", "the package has no plan for this GPU");
-  const [plan, shaders, weights] = await Promise.all(["section", "shaders", "weights"].map((what) => {
-    if (what === "weights") return file.section(what);
-    return file.json(what === "section" ? row.section : "webgpu/shaders");
-  }));
+  const [plan, shaders] = await Promise.all([file.json(row.section), file.json(SHADERS)]);
   const made = formed(() => new GpuPlan(plan, header, device));
-  await made.load(shaders, weights, onProgress).catch((error) => {
+  await made.load(shaders, file.section(WEIGHTS), onProgress).catch((error) => {
     made.close();
     throw formed(() => ofGpu(error));
   });
@@ -50,6 +54,7 @@ class GpuPlan {
   constructor(plan, header, device) {
     this.plan = plan;
     this.device = device;
+    this.numbers = new Map(); // of shaders in the package -> of pipelines on the device
     const picture = header.task?.picture;
     this.pictures = picture ? new Pictures(device, JSON.stringify(picture.passes)) : null;
     for (const way of Object.keys(picture?.passes ?? {})) this.pictures.way(way); // its pipeline is made meanwhile
@@ -68,22 +73,38 @@ class GpuPlan {
     return this.device.lost;
   }
 
+  /** `weights`: a promise of the section's bytes, which are unpacked while the browser compiles shaders. */
   async load(shaders, weights, onProgress) {
     const { plan, device } = this;
-    const used = [...new Set(plan.dispatches.map((dispatch) => dispatch[1]))];
-    const first = device.startPipelines(JSON.stringify(used.map((number) => shaders[number])));
-    const numbers = new Map(used.map((number, i) => [number, first + i]));
+    const early = this.startPipelines(shaders, plan.dispatches.slice(0, plan.prepare));
+    const late = this.startPipelines(shaders, plan.dispatches.slice(plan.prepare));
     const dispatches = plan.dispatches.map(([label, number, bindings, groups]) => ({
-      label, pipeline: numbers.get(number), bindings, groups,
+      label, pipeline: this.numbers.get(number), bindings, groups,
     }));
     this.program = await device.createProgram(JSON.stringify({ label: "webinfer", buffers: plan.buffers, dispatches }), this.uniforms);
-    for (const [buffer, at, nbytes] of plan.writes) this.program.write(buffer, part(weights, at, nbytes));
-    onProgress({ stage: "shaders", done: 0, total: used.length });
-    await device.pipelinesReady(JSON.stringify([...numbers.values()]));
-    onProgress({ stage: "shaders", done: used.length, total: used.length });
     this.reads = this.program.reading(this.results);
-    if (plan.prepare) await this.replay(0, plan.prepare, this.program.reading(JSON.stringify({ copies: [], total: 0 })));
-    this.program.free(JSON.stringify(plan.freed), plan.prepare);
+    const found = await weights;
+    for (const [buffer, at, nbytes] of plan.writes) this.program.write(buffer, part(found, at, nbytes));
+    onProgress({ stage: "shaders", done: 0, total: this.numbers.size });
+    await Promise.all([device.pipelinesReady(late), this.prepare(early), this.program.room(this.reads)]);
+    onProgress({ stage: "shaders", done: this.numbers.size, total: this.numbers.size });
+  }
+
+  /** Has the browser make what is not made yet of the dispatches' pipelines; JSON of all their numbers. */
+  startPipelines(shaders, dispatches) {
+    const used = [...new Set(dispatches.map((dispatch) => dispatch[1]))];
+    const missing = used.filter((number) => !this.numbers.has(number));
+    const first = this.device.startPipelines(JSON.stringify(missing.map((number) => shaders[number])));
+    missing.forEach((number, i) => this.numbers.set(number, first + i));
+    return JSON.stringify(used.map((number) => this.numbers.get(number)));
+  }
+
+  /** Runs what runs once, as soon as its own pipelines are there. */
+  async prepare(pipelines) {
+    const { plan, program } = this;
+    await this.device.pipelinesReady(pipelines);
+    if (plan.prepare) await this.replay(0, plan.prepare, program.reading(JSON.stringify({ copies: [], total: 0 })));
+    program.free(JSON.stringify(plan.freed), plan.prepare);
   }
 
   async replay(first, count, reads, given = () => []) {

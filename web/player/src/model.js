@@ -1,7 +1,7 @@
 // A loaded package: runs on a GPU or on the processor, and goes on when the GPU is lost.
 
 import { PlayerError, formed } from "./errors.js";
-import { openGpu, openProgram } from "./gpu.js";
+import { foresee, openGpu, openProgram } from "./gpu.js";
 import { openKernels, whyOneThread } from "./kernels.js";
 import { Place, isPicture, pixelsOf, sizeOf } from "./pictures.js";
 import { DECODERS } from "./results.js";
@@ -57,7 +57,9 @@ export class Model {
     for (const name of order) {
       try {
         if (name === "webgpu") {
-          const device = await (gpu ?? openGpu());
+          const opening = gpu ?? openGpu();
+          foresee(this.file, header);
+          const device = await opening;
           if (auto && device.software && header.wasm) throw new PlayerError("unavailable", "the GPU is software");
           this.plan = await openProgram(this.file, header, device, this.options.onProgress);
           device.whenLost.then(() => this.plan?.device === device && this.options.onLost(device.lost));
