@@ -18,16 +18,12 @@ const PR: u32 = {{ per_rows }}u;
 const PC: u32 = {{ per_columns }}u;
 const BUFFERS: u32 = {{ buffers }}u;
 const UNROLL: u32 = {{ unroll }}u;
-const KW: u32 = {{ kw }}u;
-const CI: u32 = {{ ci }}u;
-// SUM: products of one result; RAGGED: 1 if their last slice is not full; UNIT: elements of x in one load.
-const SUM: u32 = {{ sum }}u;
+// RAGGED: 1 if the last slice of a sum is not full; UNIT: elements of x in one load.
 const RAGGED: u32 = {{ ragged }}u;
 const UNIT: u32 = {{ unit }}u;
 const QUADS: u32 = COLUMNS / 4u;
 const ACROSS: u32 = COLUMNS / PC; // invocations along the columns
 const DOWN: u32 = ROWS / PR;
-const STEPS: u32 = (SUM + DEPTH - 1u) / DEPTH;
 const X_BLOCKS: u32 = ROWS / 4u * (DEPTH / 4u); // four rows by four products each
 const W_QUADS: u32 = DEPTH * QUADS;
 {$ include "_epilogue.wgsl" $}
@@ -44,12 +40,22 @@ var<workgroup> w_tile: array<array<array<vec4<f32>, QUADS>, DEPTH>, BUFFERS>;
 // Where product k of a row is loaded from, in loads.
 struct Place { inside: bool, at: u32 }
 
+// Products of one result.
+$$ if pointwise
+fn products() -> u32 { return params.sum; }
+$$ else
+const KW: u32 = {{ kw }}u;
+const CI: u32 = {{ ci }}u;
+const SUM: u32 = {{ sum }}u;
+fn products() -> u32 { return SUM; }
+$$ endif
+
 $$ if pointwise
 // Where a row of x begins, in loads.
 alias Row = u32;
-fn row_at(pixel: u32) -> Row { return min(pixel, params.pixels - 1u) * (CI / UNIT); }
+fn row_at(pixel: u32) -> Row { return min(pixel, params.pixels - 1u) * (params.sum / UNIT); }
 fn place_of(row: Row, k: u32) -> Place {
-    let inside = RAGGED == 0u || k < SUM;
+    let inside = RAGGED == 0u || k < params.sum;
     return Place(inside, row + select(0u, k, inside) / UNIT);
 }
 $$ else
@@ -67,7 +73,7 @@ fn place_of(row: Row, k: u32) -> Place {
     let tap = k / CI;
     let iy = row.y + i32(tap / KW * params.dilation_h);
     let ix = row.z + i32(tap % KW * params.dilation_w);
-    let inside = k < SUM && iy >= 0 && iy < i32(params.ih) && ix >= 0 && ix < i32(params.iw);
+    let inside = k < products() && iy >= 0 && iy < i32(params.ih) && ix >= 0 && ix < i32(params.iw);
     let pixel = select(0u, u32((row.x + iy) * i32(params.iw) + ix), inside);
     return Place(inside, pixel * (CI / UNIT) + k % CI / UNIT);
 }
@@ -95,7 +101,7 @@ fn factors_at(row: Row, k: u32) -> Factors {
 $$ endif
 
 fn weights_at(k: u32, c4: u32) -> w_raw {
-    let inside = RAGGED == 0u || k < SUM;
+    let inside = RAGGED == 0u || k < products();
     return select(w_raw(), fetch4_w(select(0u, k, inside) * params.co4 + c4), inside);
 }
 
@@ -134,10 +140,11 @@ fn main(
     $$ endfor
     $$ endfor
 
-    for (var step = 0u; step <= STEPS; step++) {
+    let steps = (products() + DEPTH - 1u) / DEPTH;
+    for (var step = 0u; step <= steps; step++) {
         let slot = step % BUFFERS;
         let done = (step + BUFFERS - 1u) % BUFFERS;
-        if (step < STEPS) {
+        if (step < steps) {
             $$ for b in range(x_blocks)
             $$ if x_partial
             if (local + {{ b }}u * WG < X_BLOCKS) {

@@ -11,13 +11,13 @@
 
 {{ prelude }}
 const WG: u32 = {{ workgroup }}u;
-const CAPACITY: u32 = {{ capacity }}u; // of the workgroup's memory, in quads
+const CAPACITY: u32 = {{ capacity }}u;
 const KH: u32 = {{ kh }}u;
 const KW: u32 = {{ kw }}u;
 {$ include "_epilogue.wgsl" $}
 {$ include "_put.wgsl" $}
 
-// The depthwise results [tile, C/4]; then the parts of sums [slices, tile, quads].
+// A workgroup's memory: the depthwise results [tile, C/4], then the parts of sums [slices, tile, quads].
 var<workgroup> middle: array<vec4<f32>, CAPACITY>;
 
 fn channel_quads() -> u32 { return (params.channels + 3u) / 4u; }

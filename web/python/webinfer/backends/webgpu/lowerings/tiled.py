@@ -35,14 +35,18 @@ def tiled_product(
     """
     place, after = destination(node.output, target, single=bool(shape.co % 4))
     (kh, kw), quads = shape.window, shape.ci % 4 == 0
+    total = kh * kw * shape.ci
     variables: dict[str, Variable] = p.variables | {
         "workgroup": tile.workgroup, "rows": tile.rows, "columns": tile.columns, "depth": tile.depth,
         "per_rows": tile.per_rows, "per_columns": tile.per_columns, "buffers": tile.buffers, "unroll": tile.unroll,
-        "ci": shape.ci, "sum": kh * kw * shape.ci, "kw": kw, "pointwise": shape.pointwise, "quads": quads,
-        "unit": 4 if quads else 1, "ragged": int(kh * kw * shape.ci % tile.depth != 0), "co_quads": shape.co % 4 == 0,
+        "pointwise": shape.pointwise, "quads": quads, "unit": 4 if quads else 1,
+        "ragged": int(total % tile.depth != 0), "co_quads": shape.co % 4 == 0,
     }  # fmt: skip
+    if not shape.pointwise:  # taps are told apart by dividing by these
+        variables |= {"ci": shape.ci, "sum": total, "kw": kw}
     co4 = -(-shape.co // 4)
-    params = (*u32(pixels=shape.rows, co4=co4, co=shape.co), *windows, *p.params)
+    length = u32(sum=total) if shape.pointwise else ()
+    params = (*u32(pixels=shape.rows, co4=co4, co=shape.co), *length, *windows, *p.params)
     groups = groups_for(-(-shape.rows // tile.rows) * -(-shape.co // tile.columns), target, 1)
     x = read("x", node.required_input(0), staged=quads)
     bindings = (x, read("w", weights, p.element, staged=True), *p.bindings, place)
