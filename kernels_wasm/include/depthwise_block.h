@@ -40,7 +40,15 @@ INLINE void end_rows(const Depthwise *d, int32_t row, int32_t rows) {
 INLINE void store_block(v4f *acc, const int blocks, const Depthwise *d, float *y, int32_t pixel, int32_t count,
                         int32_t channel) {
   const Epilogue *e = &d->e;
-  if (LIKELY(channel + 4 <= d->c && !e->residual)) {
+  const int adds = SIMD && e->residual && channel < e->residual_c;
+  if (LIKELY(channel + 4 <= d->c && (SIMD ? ends_in_registers(e, channel, 4) : !e->residual))) {
+    if (adds) {
+      const float *from = e->residual + pixel * e->residual_c + channel;
+      UNROLL for (int b = 0; b < blocks; b++) {
+        if (b < count) acc[b] += v4f_load(from);
+        from += e->residual_c;
+      }
+    }
     if (e->act == ACTIVATION_CLAMP) {
       if (d->below) {
         const v4f lo = v4f_splat(e->lo);

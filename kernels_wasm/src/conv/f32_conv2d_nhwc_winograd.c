@@ -44,7 +44,7 @@ INLINE void turn_tile(const Conv *c, const float *image, int32_t iy, int32_t ix,
 }
 
 // One row of a tile's outputs, `count` of them: from sums without bias, or from the windows.
-static __attribute__((noinline)) void end_row(const Conv *c, const v4f (*sums)[2], const Place *place, int32_t panel) {
+static __attribute__((noinline)) void end_row(const Conv *c, const float *sums, const Place *place, int32_t panel) {
   const float *w = c->w + panel * (NR + 9 * c->ci * NR);
   const int32_t count = c->ow - place->ox < OUT ? c->ow - place->ox : OUT;
   const int32_t pixel = (place->image * c->oh + place->oy) * c->ow + place->ox;
@@ -52,8 +52,7 @@ static __attribute__((noinline)) void end_row(const Conv *c, const v4f (*sums)[2
   w = start_tile(acc, w);
   if (sums) {
     UNROLL for (int r = 0; r < OUT; r++) {
-      acc[r][0] += sums[r][0];
-      acc[r][1] += sums[r][1];
+      UNROLL for (int j = 0; j < NV; j++) acc[r][j] += v4f_load(sums + r * NR + 4 * j);
     }
   } else {
     Rows rows;
@@ -64,10 +63,21 @@ static __attribute__((noinline)) void end_row(const Conv *c, const v4f (*sums)[2
   store_tile(acc, &c->e, &to, count, panel * NR, c->co - panel * NR);
 }
 
-// The outputs of one tile and panel from its sums m[POINTS][TILES][NR].
+// The outputs of one tile and panel from its sums m[POINTS][TILES][NR]: at once where that is simple, else row by row.
 static __attribute__((noinline)) void end_tile(const Conv *c, const float *m, Place place, int32_t panel) {
-  v4f sums[OUT][OUT][2], check = v4f_splat(0.0f);
-  NO_UNROLL for (int32_t j = 0; j < 2; j++, m += 4) {
+  const int simple = place.oy + OUT <= c->oh && place.ox + OUT <= c->ow && ends_simply(&c->e, c->co - panel * NR);
+  const float *bias = c->w + panel * (NR + 9 * c->ci * NR);
+  float sums[OUT * OUT * NR];
+  float *y = sums;
+  int32_t step = NR, pitch = OUT * NR;
+  v4f lo = v4f_splat(-INFINITE), hi = v4f_splat(INFINITE), check = v4f_splat(0.0f);
+  if (LIKELY(simple)) {
+    y = c->y + ((place.image * c->oh + place.oy) * c->ow + place.ox) * c->y_stride + panel * NR;
+    step = c->y_stride, pitch = c->ow * step;
+    lo = least_of(&c->e), hi = most_of(&c->e);
+  }
+  NO_UNROLL for (int32_t j = 0; j < NR; j += 4, m += 4) {
+    const v4f start = simple ? v4f_load(bias + j) : v4f_splat(0.0f);
     v4f half[OUT][SIDE], to[OUT];
     NO_UNROLL for (int32_t x = 0; x < SIDE; x++) {
       v4f d[SIDE];
@@ -75,16 +85,28 @@ static __attribute__((noinline)) void end_tile(const Conv *c, const float *m, Pl
       turn_back(d, to);
       UNROLL for (int k = 0; k < OUT; k++) half[k][x] = to[k];
     }
-    NO_UNROLL for (int32_t k = 0; k < OUT; k++) {
+    float *row = y + j;
+    NO_UNROLL for (int32_t k = 0; k < OUT; k++, row += pitch) {
+      float *p = row;
       turn_back(half[k], to);
+      check += (to[0] + to[1]) + (to[2] + to[3]);  // infinite or NaN where one of them is
       UNROLL for (int x = 0; x < OUT; x++) {
-        sums[k][x][j] = to[x];
-        check += to[x] * 0.0f;
+        v4f_store(p, v4f_clamp(to[x] + start, lo, hi));
+        p += step;
       }
     }
   }
+  check *= 0.0f;
   const int finite = !v4i_any(check != check);
-  for (int32_t k = 0; k < OUT && place.oy < c->oh; k++, place.oy++) end_row(c, finite ? sums[k] : 0, &place, panel);
+  if (LIKELY(simple && finite)) {
+    if (UNLIKELY(ends_stored(&c->e))) {
+      for (int32_t k = 0; k < OUT; k++) activate_rows(y + k * pitch, step, OUT, NR, c->e.act);
+    }
+    return;
+  }
+  for (int32_t k = 0; k < OUT && place.oy < c->oh; k++, place.oy++) {
+    end_row(c, finite ? sums + k * OUT * NR : 0, &place, panel);
+  }
 }
 
 // The tiles [first, first + count) of all images; `across` and `down` of each.
