@@ -58,6 +58,18 @@ def test_weights_are_expanded_packed_and_released_once() -> None:
     assert [b.nbytes for b in resident] == [256 * 256 * 2], "hardware keeps float16 weights"
 
 
+def test_shaders_that_compile_longest_are_handed_over_first_and_once() -> None:
+    x = Value("x", TensorType((1, 32, 32, 256)))
+    pooled = apply(OPS["max_pool2d"], [x], Pool2dAttrs((3, 3), (1, 1), (1, 1, 1, 1)), "pool")
+    last = apply(OPS["conv2d"], [pooled.output, weights("w", (256, 1, 1, 256))], Conv2dAttrs(), "last")
+    found: list[str] = []
+    schedule = make_schedule(
+        Graph("g", [x], last.outputs, [pooled, last]), HARDWARE, lambda spec: found.append(spec.label)
+    )
+    assert shaders(schedule.run) == ["pool2d_vec4", "conv2d_tiled"]
+    assert list(dict.fromkeys(found)) == ["conv2d_tiled", "pool2d_vec4", "strided_copy"]
+
+
 def test_nodes_of_constants_run_at_load() -> None:
     x = Value("x", TensorType((4,)))
     bias = relu(weights("w", (4,)))

@@ -5,6 +5,7 @@ Which buffers the blocks lie in is decided in `memory`; here is no device.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
@@ -41,6 +42,8 @@ from webinfer.graph.ir import Graph, Node, Value
 from webinfer.host.gpu import PipelineSpec
 from webinfer.ops.custom import CustomOp
 
+PRODUCTS = frozenset({"conv2d", "matmul"})
+LONG = frozenset({"conv2d_tiled"})  # shaders of theirs that compile longest
 ALIASED_OPS = ("concat", "reshape")  # no copy where source and result lie in one owner
 
 
@@ -84,6 +87,7 @@ def make_schedule(graph: Graph, target: Target, on_pipeline: Callable[[PipelineS
     refused: list[Node] = []
     for value in graph.inputs:
         builder.enter_input(value)
+    builder.foresee()
     for index, node in enumerate(graph.nodes):
         if any(v.type.size for v in node.outputs) and node not in builder.absorbed:
             try:
@@ -131,10 +135,27 @@ class _Builder:
         extra_reads = {node: one.inputs for node, one in self.joined.items()}
         self.aliases = find_aliases(graph, self.folded, target.limits["minStorageBufferOffsetAlignment"], extra_reads)
         self._regions: dict[Hashable, Region] = {}
+        self._early: dict[Node, Sequence[Dispatch]] = {}
+
+    def foresee(self) -> None:
+        """Lowers dense products before their turn: a load ends with their shaders, which compile longest."""
+        for node in self.graph.nodes:
+            together = {node.op.name, *(each.op.name for each in self._absorbed_by(node))}
+            product = bool(together & PRODUCTS) and "depthwise_conv2d" not in together
+            if not product or node in self.absorbed or not any(v.type.size for v in node.outputs):
+                continue
+            with contextlib.suppress(UnsupportedOpError):  # its turn tells
+                self._early[node] = self._lowered(node)
+                for dispatch in self._early[node]:
+                    if dispatch.shader in LONG:
+                        self._on_pipeline(pipeline_of(dispatch))
 
     def _taken(self) -> set[Node]:
         """The nodes that a dispatch of several computes."""
         return {node for last, one in self.joined.items() for node in (last, *one.absorbed)}
+
+    def _absorbed_by(self, node: Node) -> tuple[Node, ...]:
+        return self.joined[node].absorbed if node in self.joined else ()
 
     def enter_input(self, value: Value) -> None:
         region = self._region(value, self.schedule.run)
@@ -142,15 +163,16 @@ class _Builder:
         self.schedule.inputs[value.name] = region
 
     def add(self, index: int, node: Node) -> None:
-        lowered = self._lowered(index, node)
+        lowered = self._early.pop(node, None) or self._lowered(node)
+        if node in self.joined:
+            self.schedule.absorbed[index] = self.joined[node].absorbed
         left = [i for i, d in enumerate(lowered) if node.op.name not in ALIASED_OPS or not self._in_place(d)]
         together = concat_parts(node, left, self.target) if _one_each(node, lowered) else []
         for dispatch in together or [lowered[i] for i in left]:
             self._append(index, dispatch, self._part(node, dispatch))
 
-    def _lowered(self, index: int, node: Node) -> Sequence[Dispatch]:
+    def _lowered(self, node: Node) -> Sequence[Dispatch]:
         if node in self.joined:
-            self.schedule.absorbed[index] = self.joined[node].absorbed
             return self.joined[node].lower(self.target)
         lower = custom if isinstance(node.op, CustomOp) else LOWERINGS.get(node.op)
         if lower is None:
