@@ -1,8 +1,16 @@
 // _activation: `activate(v)`, the activation that a step carries in its epilogue (not prelu: it needs a slope).
 //
-//   v is four numbers; clamps, hard_swish, sigmoid, silu and tanh
+//   v is four numbers; clamps, hard_swish, sigmoid, silu and tanh.
+//   Needs: params.low and params.high where it is a clamp by "bounds", which may be infinite; a NaN stays one there.
 
-$$ if activation == "relu"
+$$ if activation == "bounds"
+fn activate(v: vec4<f32>) -> vec4<f32> {
+    let low = vec4<f32>(params.low);
+    let high = vec4<f32>(params.high);
+    let raised = select(v, low, v < low);
+    return select(raised, high, raised > high);
+}
+$$ elif activation == "relu"
 fn activate(v: vec4<f32>) -> vec4<f32> { return max(v, vec4<f32>(0.0)); }
 $$ elif activation == "relu6"
 fn activate(v: vec4<f32>) -> vec4<f32> { return clamp(v, vec4<f32>(0.0), vec4<f32>(6.0)); }

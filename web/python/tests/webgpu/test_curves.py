@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +18,8 @@ from tests.webgpu.test_fusion import graph_of as plain_graph
 from webinfer.backends import reference, webgpu
 from webinfer.backends.webgpu.lowerings.variants import candidates, tuning_key
 from webinfer.backends.webgpu.schedule import make_schedule
-from webinfer.graph.ir import Graph, Node, Value, apply
+from webinfer.dtypes import DType
+from webinfer.graph.ir import Constant, Graph, Node, TensorType, Value, apply
 from webinfer.ops import OPS
 from webinfer.ops.activation import Activation
 from webinfer.ops.conv import Conv2dAttrs, ConvTranspose2dAttrs
@@ -107,3 +109,25 @@ def test_the_kernel_that_was_tuned_for_the_product_is_taken() -> None:
         assert step.dispatch.shader == plain.dispatch.shader
         kernels.add(step.dispatch.shader)
     assert len(kernels) > 1
+
+
+CLAMPS = (Activation.NONE, Activation.RELU, Activation.RELU6, Activation.RELU_N1_TO_1)
+
+
+@pytest.mark.parametrize("activation", CLAMPS)
+def test_clamps_share_a_shader_that_keeps_what_is_no_number_and_infinities_within_bounds(
+    activation: Activation,
+) -> None:
+    RingTarget("webgpu").demand()
+    values = [np.nan, np.inf, -np.inf, 7.0, -7.0, 0.5, -0.5, 3.4e38]
+    data = np.array(values * 8, np.float32).reshape(1, 4, 4, 4)
+    x = image(1, 4, 4, 4)
+    ones = Value("w", TensorType((1, 1, 1, 4)), Constant(memoryview(struct.pack("<4f", 1, 1, 1, 1)), DType.FLOAT32))
+
+    def clamped(kind: Activation) -> Graph:
+        return plain_graph(x, [apply(OPS["depthwise_conv2d"], [x, ones], Conv2dAttrs(activation=kind), "clamped")])
+
+    got, want = (run(outputs_of(backend, clamped(activation), disguised(), data)) for backend in (webgpu, reference))
+    np.testing.assert_array_equal(got, want)
+    steps = [make_schedule(clamped(kind), HARDWARE).run[0] for kind in (activation, Activation.NONE)]
+    assert steps[0].pipeline == steps[1].pipeline

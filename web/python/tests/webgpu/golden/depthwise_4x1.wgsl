@@ -39,6 +39,8 @@ struct Params {
     dilation_w: u32,
     pad_top: i32,
     pad_left: i32,
+    low: f32,
+    high: f32,
 }
 @group(0) @binding(4) var<uniform> params: Params;
 const WG: u32 = 64u;
@@ -56,9 +58,15 @@ const KW: u32 = 3u;
 
 // _activation: `activate(v)`, the activation that a step carries in its epilogue (not prelu: it needs a slope).
 //
-//   v is four numbers; clamps, hard_swish, sigmoid, silu and tanh
+//   v is four numbers; clamps, hard_swish, sigmoid, silu and tanh.
+//   Needs: params.low and params.high where it is a clamp by "bounds", which may be infinite; a NaN stays one there.
 
-fn activate(v: vec4<f32>) -> vec4<f32> { return max(v, vec4<f32>(0.0)); }
+fn activate(v: vec4<f32>) -> vec4<f32> {
+    let low = vec4<f32>(params.low);
+    let high = vec4<f32>(params.high);
+    let raised = select(v, low, v < low);
+    return select(raised, high, raised > high);
+}
 // _late_bound: `bounded(v)`, the larger or the smaller of v and params.late_bound; a NaN stays one.
 
 fn input1(i: u32) -> x_t { return load_x(i); }

@@ -62,7 +62,8 @@ const KW: u32 = 3u;
 
 // _activation: `activate(v)`, the activation that a step carries in its epilogue (not prelu: it needs a slope).
 //
-//   v is four numbers; clamps, hard_swish, sigmoid, silu and tanh
+//   v is four numbers; clamps, hard_swish, sigmoid, silu and tanh.
+//   Needs: params.low and params.high where it is a clamp by "bounds", which may be infinite; a NaN stays one there.
 
 fn activate(v: vec4<f32>) -> vec4<f32> { return v; }
 // _late_bound: `bounded(v)`, the larger or the smaller of v and params.late_bound; a NaN stays one.

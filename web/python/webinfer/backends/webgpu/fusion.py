@@ -79,7 +79,7 @@ class Fusion:
         chosen = target.tuned.get(self.key) if target.tuned else None
         if chosen == SEPARATE or not ranked:
             return None
-        return next((share for share in ranked if share.name == chosen), ranked[0])
+        return next((share for share in ranked if share.name == chosen), ranked[0]) if chosen else ranked[0]
 
     def _ranked(self, target: Target) -> list[Share]:
         co = self.pointwise.output.type.shape[3]

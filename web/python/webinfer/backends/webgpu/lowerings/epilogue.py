@@ -49,6 +49,12 @@ class Late(enum.StrEnum):
     SMALLER = "smaller"
 
 
+class Clamp(enum.StrEnum):
+    """How _activation.wgsl clamps: to bounds that are numbers of the dispatch, so that all clamps share a shader."""
+
+    BOUNDS = "bounds"
+
+
 class LateNode(Node):
     """A product that does more behind its activation: two nodes of a graph, which one dispatch computes."""
 
@@ -105,14 +111,28 @@ def product(node: Node, target: Target, *, float16_weights: bool = False) -> Pro
         channels = residual.type.shape[-1]
         variables["residual"] = Residual.ELEMENTS if channels % 4 else Residual.QUADS
         params = u32(residual_c=channels)
-    if isinstance(node, LateNode) and node.late is not Late.SUM:
-        params += f32(late_bound=node.bound)
+    params += _clamp(node, variables)
     if scaled:
         assert w.type.quant is not None
         scales = [round_to_f32(s) for s in w.type.quant.scales]
         bindings.append(read("scales", floats(scales if len(scales) > 1 else scales * y.type.shape[-1])))
         return Product(w, variables, bindings, params, element=Element.REAL_I8)
     return Product(float_weights(w, target) if float16_weights else w, variables, bindings, params)
+
+
+def _clamp(node: Node, variables: dict[str, Variable]) -> tuple[Param, ...]:
+    """The numbers of an activation that is a clamp or is nothing, and of the bound behind it."""
+    late = node.late if isinstance(node, LateNode) else Late.NO
+    bound = () if late in (Late.NO, Late.SUM) else f32(late_bound=node.bound)  # type: ignore[attr-defined]
+    bounds = node.attrs.activation.bounds
+    if bounds is None:
+        return bound
+    variables["activation"] = Clamp.BOUNDS
+    if bound:
+        variables["late"] = Late.NO
+        compare = max if late is Late.LARGER else min
+        bounds = tuple(compare(each, node.bound) for each in bounds)  # type: ignore[attr-defined]
+    return f32(low=bounds[0], high=bounds[1])
 
 
 def stays_bytes(node: Node) -> bool:
