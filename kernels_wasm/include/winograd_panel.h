@@ -14,6 +14,7 @@
 #endif
 #include "conv2d_panel.h"
 #include "winograd.h"
+#include "winograd_pieces.h"
 
 enum { SIDE = WINOGRAD_SIDE, OUT = WINOGRAD_OUT };
 

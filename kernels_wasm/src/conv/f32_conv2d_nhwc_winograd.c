@@ -5,13 +5,14 @@
 //   panels   f32_pack_conv_weights's panels of 8 outputs: the biases, and the weights for tiles that are not finite
 //   turned   [ceil(co/8)][36][ci][8]  what f32_pack_winograd_weights makes of them
 //   scratch  [units][36][WINOGRAD_TILES][ci]  written: one place for each call
-//   blocks   ceil(tiles / WINOGRAD_TILES); a unit is the blocks [i * blocks / count, (i + 1) * blocks / count)
+//   blocks   ceil(tiles / WINOGRAD_TILES)
+//   slices   of the panels of each block; units are `parts` parts of all slices (winograd_pieces.h)
 //   The rest is that of conv2d_tile.h.
-//   Needs: ci is a multiple of 4; count <= blocks; y overlaps nothing that is read.
+//   Needs: ci is a multiple of 4; slices <= panels, parts <= blocks * slices; y overlaps nothing that is read.
 //
 // A transform mixes the 6x6 inputs of a tile: infinite or NaN they would reach outputs whose windows they are not in. A
 // tile with such sums is computed from its windows.
-// Units: `count` parts of the blocks.
+// Units: `parts` parts of the blocks' slices.
 // Source: Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, 2015.
 #include "winograd_panel.h"
 
@@ -111,7 +112,7 @@ static __attribute__((noinline)) void end_tile(const Conv *c, const float *m, Pl
 
 // The tiles [first, first + count) of all images; `across` and `down` of each.
 static void run_block(const Conv *c, const float *turned, float *v, int32_t first, int32_t count, int32_t across,
-                      int32_t down) {
+                      int32_t down, const Piece *piece) {
   float m[POINTS * TILES * NR];
   Place places[TILES];
   for (int32_t t = 0; t < count; t++) {
@@ -126,8 +127,8 @@ static void run_block(const Conv *c, const float *turned, float *v, int32_t firs
       turn_tile(c, from, iy, ix, v + t * c->ci, 0);
     }
   }
-  for (int32_t panel = 0; panel * NR < c->co; panel++, turned += POINTS * c->ci * NR) {
-    multiply_points(turned, v, m, POINTS, TILES, count, c->ci);
+  for (int32_t panel = piece->first; panel < piece->behind; panel++) {
+    multiply_points(turned + panel * POINTS * c->ci * NR, v, m, POINTS, TILES, count, c->ci);
     for (int32_t t = 0; t < count; t++) end_tile(c, m + t * NR, places[t], panel);
   }
 }
@@ -135,14 +136,16 @@ static void run_block(const Conv *c, const float *turned, float *v, int32_t firs
 void f32_conv2d_nhwc_winograd(const float *restrict x, const float *restrict panels, const float *restrict turned,
                               float *restrict scratch, float *restrict y, int32_t n, int32_t ih, int32_t iw, int32_t ci,
                               int32_t oh, int32_t ow, int32_t co, int32_t pad_top, int32_t pad_left, int32_t blocks,
-                              int32_t parts, const float *residual, int32_t residual_c, const float *slope, int32_t act,
-                              float lo, float hi, int32_t begin, int32_t end) {
+                              int32_t slices, int32_t parts, const float *residual, int32_t residual_c,
+                              const float *slope, int32_t act, float lo, float hi, int32_t begin, int32_t end) {
   const Conv c = {x,  panels, y, ci, co, n * oh * ow, ih, iw, ci,      oh,       ow,
                   co, 3,      3, 1,  1,  1,           1,  pad_top, pad_left, {residual, residual_c, slope, act, lo, hi}};
   const int32_t across = (ow + OUT - 1) / OUT, down = (oh + OUT - 1) / OUT, tiles = n * across * down;
-  const int32_t last = (int32_t)((int64_t)end * blocks / parts);
-  for (int32_t block = (int32_t)((int64_t)begin * blocks / parts); block < last; block++) {
-    const int32_t first = block * TILES, count = tiles - first < TILES ? tiles - first : TILES;
-    run_block(&c, turned, scratch + begin * POINTS * TILES * ci, first, count, across, down);
+  const int32_t last = first_slice(end, blocks * slices, parts);
+  for (int32_t at = first_slice(begin, blocks * slices, parts); at < last;) {
+    const Piece piece = piece_at(at, last, slices, (co + NR - 1) / NR);
+    const int32_t first = piece.block * TILES, count = tiles - first < TILES ? tiles - first : TILES;
+    run_block(&c, turned, scratch + begin * POINTS * TILES * ci, first, count, across, down, &piece);
+    at = piece.next;
   }
 }

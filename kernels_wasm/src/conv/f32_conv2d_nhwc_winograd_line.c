@@ -6,12 +6,13 @@
 //   turned   [ceil(co/8)][6][ci][8]  what f32_pack_winograd_line_weights makes of them
 //   scratch  [units][6][WINOGRAD_LINE_TILES][ci]  written: one place for each call
 //   kh       3 for lines down the image, 1 for lines across
-//   blocks   ceil(tiles / WINOGRAD_LINE_TILES); a unit is the blocks [i * blocks / parts, (i + 1) * blocks / parts)
+//   blocks   ceil(tiles / WINOGRAD_LINE_TILES)
+//   slices   of the panels of each block; units are `parts` parts of all slices (winograd_pieces.h)
 //   The rest is that of conv2d_tile.h.
-//   Needs: ci is a multiple of 4; parts <= blocks; y overlaps nothing that is read.
+//   Needs: ci is a multiple of 4; slices <= panels, parts <= blocks * slices; y overlaps nothing that is read.
 //
 // A tile with sums that are not finite is computed from its windows, as in f32_conv2d_nhwc_winograd.c.
-// Units: `parts` parts of the blocks.
+// Units: `parts` parts of the blocks' slices.
 // Source: Winograd, Arithmetic Complexity of Computations, 1980.
 #include "winograd_panel.h"
 
@@ -70,7 +71,7 @@ static __attribute__((noinline)) void end_tile(const Conv *c, const float *m, Pl
 
 // The tiles [first, first + count) of all images; `across` and `rows` of each.
 static void run_block(const Conv *c, const float *turned, float *v, int32_t first, int32_t count, int32_t across,
-                      int32_t rows) {
+                      int32_t rows, const Piece *piece) {
   float m[SIDE * TILES * NR];
   Place places[TILES];
   const int32_t down = c->kh == 3;
@@ -81,8 +82,8 @@ static void run_block(const Conv *c, const float *turned, float *v, int32_t firs
     turn_tile(c, c->x + image * c->ih * c->iw * c->ci, places[t].oy - c->pad_top, places[t].ox - c->pad_left,
               v + t * c->ci);
   }
-  for (int32_t panel = 0; panel * NR < c->co; panel++, turned += SIDE * c->ci * NR) {
-    multiply_points(turned, v, m, SIDE, TILES, count, c->ci);
+  for (int32_t panel = piece->first; panel < piece->behind; panel++) {
+    multiply_points(turned + panel * SIDE * c->ci * NR, v, m, SIDE, TILES, count, c->ci);
     for (int32_t t = 0; t < count; t++) end_tile(c, m + t * NR, places[t], panel);
   }
 }
@@ -90,17 +91,19 @@ static void run_block(const Conv *c, const float *turned, float *v, int32_t firs
 void f32_conv2d_nhwc_winograd_line(const float *restrict x, const float *restrict panels, const float *restrict turned,
                                    float *restrict scratch, float *restrict y, int32_t n, int32_t ih, int32_t iw,
                                    int32_t ci, int32_t oh, int32_t ow, int32_t co, int32_t kh, int32_t pad_top,
-                                   int32_t pad_left, int32_t blocks, int32_t parts, const float *residual,
-                                   int32_t residual_c, const float *slope, int32_t act, float lo, float hi,
-                                   int32_t begin, int32_t end) {
+                                   int32_t pad_left, int32_t blocks, int32_t slices, int32_t parts,
+                                   const float *residual, int32_t residual_c, const float *slope, int32_t act, float lo,
+                                   float hi, int32_t begin, int32_t end) {
   const int32_t down = kh == 3, kw = down ? 1 : 3;
   const Epilogue e = {residual, residual_c, slope, act, lo, hi};
   const Conv c = {x,  panels, y,  ci, co, n * oh * ow, ih, iw, ci,      oh,       ow,
                   co, kh,     kw, 1,  1,  1,           1,  pad_top, pad_left, e};
   const int32_t across = down ? ow : (ow + OUT - 1) / OUT, rows = down ? (oh + OUT - 1) / OUT : oh;
-  const int32_t tiles = n * across * rows, last = (int32_t)((int64_t)end * blocks / parts);
-  for (int32_t block = (int32_t)((int64_t)begin * blocks / parts); block < last; block++) {
-    const int32_t first = block * TILES, count = tiles - first < TILES ? tiles - first : TILES;
-    run_block(&c, turned, scratch + begin * SIDE * TILES * ci, first, count, across, rows);
+  const int32_t tiles = n * across * rows, last = first_slice(end, blocks * slices, parts);
+  for (int32_t at = first_slice(begin, blocks * slices, parts); at < last;) {
+    const Piece piece = piece_at(at, last, slices, (co + NR - 1) / NR);
+    const int32_t first = piece.block * TILES, count = tiles - first < TILES ? tiles - first : TILES;
+    run_block(&c, turned, scratch + begin * SIDE * TILES * ci, first, count, across, rows, &piece);
+    at = piece.next;
   }
 }

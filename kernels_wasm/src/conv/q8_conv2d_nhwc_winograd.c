@@ -5,15 +5,17 @@
 //   w        panels of q8_pack_winograd_weights   read
 //   scratch  [units][36][WINOGRAD_TILES][ci] int16  written: one place for each call
 //   y        [n, oh, ow, y_stride]  bytes; co channels from y on are written
-//   blocks   ceil(tiles / WINOGRAD_TILES); a unit is the blocks [i * blocks / parts, (i + 1) * blocks / parts)
+//   blocks   ceil(tiles / WINOGRAD_TILES)
+//   slices   of the panels of each block; units are `parts` parts of all slices (winograd_pieces.h)
 //   The rest is that of q8_conv2d_nhwc.
-//   Needs: ci is a multiple of 8; parts <= blocks; no sum of x times weights, x as uint8, has more than 25 bits and a
-//   sign; y overlaps nothing that is read.
-// Units: `parts` parts of the blocks.
+//   Needs: ci is a multiple of 8; slices <= panels, parts <= blocks * slices; no sum of x times weights, x as uint8,
+//   has more than 25 bits and a sign; y overlaps nothing that is read.
+// Units: `parts` parts of the blocks' slices.
 // Source: Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, 2015.
 #include "q8_tile.h"
 #include "q8_winograd.h"
 #include "requantize.h"
+#include "winograd_pieces.h"
 
 enum { TILES = WINOGRAD_TILES, POINTS = WINOGRAD_POINTS, PANEL_HEAD = Q8_WINOGRAD_HEAD_BYTES };
 _Static_assert(TILES % ROWS == 0, "a block is whole tiles of the product");
@@ -90,7 +92,8 @@ static __attribute__((noinline)) void end_tile(const Conv *c, const int32_t *m, 
 }
 
 // The tiles [first, first + count) of all images; `across` and `down` of each.
-static void run_block(const Conv *c, uint8_t *v, int32_t first, int32_t count, int32_t across, int32_t down) {
+static void run_block(const Conv *c, uint8_t *v, int32_t first, int32_t count, int32_t across, int32_t down,
+                      const Piece *piece) {
   int32_t m[POINTS * TILES * COLUMNS];
   Place places[TILES];
   const int32_t four = 2 * ROWS * c->ci;  // bytes of the transformed inputs of ROWS tiles, at one point
@@ -107,9 +110,8 @@ static void run_block(const Conv *c, uint8_t *v, int32_t first, int32_t count, i
       turn_tile(c, from, iy, ix, to, 0);
     }
   }
-  const uint8_t *w = c->w;
-  for (int32_t column = 0; column < c->co; column += COLUMNS) {
-    w += PANEL_HEAD;
+  for (int32_t panel = piece->first; panel < piece->behind; panel++) {
+    const uint8_t *w = c->w + panel * (PANEL_HEAD + 2 * POINTS * COLUMNS * c->ci) + PANEL_HEAD;
     for (int32_t point = 0; point < POINTS; point++, w += 2 * COLUMNS * c->ci) {
       for (int32_t t = 0; t < count; t += ROWS) {
         Tile tile;
@@ -122,22 +124,25 @@ static void run_block(const Conv *c, uint8_t *v, int32_t first, int32_t count, i
         }
       }
     }
-    for (int32_t t = 0; t < count; t++) end_tile(c, m + t * COLUMNS, &places[t], column);
+    for (int32_t t = 0; t < count; t++) end_tile(c, m + t * COLUMNS, &places[t], panel * COLUMNS);
   }
 }
 
 void q8_conv2d_nhwc_winograd(const uint8_t *restrict x, const uint8_t *restrict w, uint8_t *restrict scratch,
                              uint8_t *restrict y, int32_t n, int32_t ih, int32_t iw, int32_t ci, int32_t x_stride,
                              int32_t oh, int32_t ow, int32_t co, int32_t y_stride, int32_t pad_top, int32_t pad_left,
-                             int32_t blocks, int32_t parts, int32_t x_zero, int32_t x_flip, int32_t y_zero,
-                             int32_t y_flip, float lo, float hi, int32_t begin, int32_t end) {
+                             int32_t blocks, int32_t slices, int32_t parts, int32_t x_zero,
+                             int32_t x_flip, int32_t y_zero, int32_t y_flip, float lo, float hi, int32_t begin,
+                             int32_t end) {
   const Conv c = {.x = x, .w = w, .y = y, .ih = ih, .iw = iw, .ci = ci, .x_stride = x_stride, .oh = oh, .ow = ow,
                   .co = co, .y_stride = y_stride, .pad_top = pad_top, .pad_left = pad_left, .flip = x_flip,
                   .zero = (v8s){} + (int16_t)x_zero, .stored = stored_as(lo, hi, y_zero, y_flip)};
   const int32_t across = (ow + OUT - 1) / OUT, down = (oh + OUT - 1) / OUT, tiles = n * across * down;
-  const int32_t last = (int32_t)((int64_t)end * blocks / parts);
-  for (int32_t block = (int32_t)((int64_t)begin * blocks / parts); block < last; block++) {
-    const int32_t first = block * TILES, count = tiles - first < TILES ? tiles - first : TILES;
-    run_block(&c, scratch + 2 * begin * POINTS * TILES * ci, first, count, across, down);
+  const int32_t last = first_slice(end, blocks * slices, parts);
+  for (int32_t at = first_slice(begin, blocks * slices, parts); at < last;) {
+    const Piece piece = piece_at(at, last, slices, (co + COLUMNS - 1) / COLUMNS);
+    const int32_t first = piece.block * TILES, count = tiles - first < TILES ? tiles - first : TILES;
+    run_block(&c, scratch + 2 * begin * POINTS * TILES * ci, first, count, across, down, &piece);
+    at = piece.next;
   }
 }

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from tests.ops.case_graphs import dense, run
 from tests.ops.targets import BUILDS, Target
+from tests.wasm.guards import GuardedExecutor
 
 from webinfer.backends.reference.executor import compute
-from webinfer.backends.wasm.executor import WasmExecutor, lower_graph
+from webinfer.backends.wasm.executor import lower_graph
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Graph, Node, Quantization, TensorType, Value, apply
 from webinfer.host.native import NativeHost
@@ -32,27 +33,33 @@ def kernels(node: Node, isa: str = "relaxed") -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("dtype", "ci", "zeros"),
-    [(DType.INT8, 112, (-128, 0)), (DType.INT8, 112, (127, 0)), (DType.UINT8, 56, (0, 0)), (DType.UINT8, 56, (0, 255))],
+    ("dtype", "ci", "co", "zeros"),
+    [
+        (DType.INT8, 112, 24, (-128, 0)),
+        (DType.INT8, 112, 24, (127, 0)),
+        (DType.UINT8, 56, 24, (0, 0)),
+        (DType.UINT8, 56, 100, (0, 255)),
+    ],
     ids=str,
 )
 @pytest.mark.parametrize("target", BUILDS, ids=str)
-def test_the_largest_sums_are_exact(target: Target, dtype: DType, ci: int, zeros: tuple[int, int]) -> None:
+def test_the_largest_sums_are_exact(target: Target, dtype: DType, ci: int, co: int, zeros: tuple[int, int]) -> None:
     target.demand()
-    node, (low, high) = node_of(dtype, ci, 24, zeros), dtype.range
+    node, (low, high) = node_of(dtype, ci, co, zeros), dtype.range
     rng, stored = np.random.default_rng(7), dtype.value
     x = np.where(rng.random(node.inputs[0].type.shape) < 0.95, high, low).astype(stored)
     x[0, :8] = rng.integers(low, high, x[0, :8].shape, endpoint=True)
-    w = rng.integers(low, high, (24, 3, 3, ci), endpoint=True).astype(stored)
+    w = rng.integers(low, high, (co, 3, 3, ci), endpoint=True).astype(stored)
     w[0], w[1], w[2, 1], w[3, :, 1] = low, high, low, high
     w[4] = np.where(rng.random(w[4].shape) < 0.9, low, high)
     node.required_input(1).constant = dense(w, node.required_input(1).type)
     (want,) = compute(node, [x, w])
     assert len(np.unique(want)) > 20
     graph = Graph("conv", node.inputs[:1], node.outputs, [node])
-    builder = lower_graph(graph, "relaxed", None)
+    builder = lower_graph(graph, "relaxed-threads", None)
     assert [step.kernel for step in builder.run_part.steps] == ["q8_conv2d_nhwc_winograd"]
-    executor = WasmExecutor(graph, NativeHost(), run(NativeHost().kernels(str(dict(target.options)["isa"]))), builder)
+    assert builder.run_part.steps[0].units == (6 if co == 100 else 3)  # blocks, or halves of their panels
+    executor = GuardedExecutor(graph, NativeHost(), run(NativeHost().kernels(str(dict(target.options)["isa"]))), builder)
     try:
         got = np.array(run(executor.run({"x": memoryview(x.tobytes())}))[node.output.name].numpy())
     finally:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from tests.ops.case_graphs import Array, dense, run
 from tests.ops.targets import BUILDS, Target
+from tests.wasm.guards import GuardedExecutor
 
 from webinfer.backends.reference.executor import compute
 from webinfer.backends.wasm.executor import WasmExecutor, lower_graph
@@ -19,11 +20,11 @@ KERNELS = {(3, 3): "f32_conv2d_nhwc_winograd", (1, 3): "f32_conv2d_nhwc_winograd
 KERNELS[3, 1] = KERNELS[1, 3]
 
 
-def node_of(channels: int, window: tuple[int, int]) -> tuple[Node, Array, Array]:
-    """A convolution of 12 outputs, its input and its weights."""
+def node_of(channels: int, window: tuple[int, int], outputs: int = 12) -> tuple[Node, Array, Array]:
+    """A convolution, its input and its weights."""
     rng = np.random.default_rng(5)
     x = rng.standard_normal((1, 14, 15, channels)).astype(np.float32)
-    w = rng.standard_normal((12, *window, channels)).astype(np.float32)
+    w = rng.standard_normal((outputs, *window, channels)).astype(np.float32)
     values = [Value("x", TensorType(x.shape)), Value("w", TensorType(w.shape), dense(w, TensorType(w.shape)))]
     down, across = (size // 2 for size in window)
     return apply(CONV2D, values, Conv2dAttrs(pads=(down, down, across, across)), "conv"), x, w
@@ -66,3 +67,21 @@ def test_what_is_not_finite_stays_in_its_windows(target: Target, window: tuple[i
     assert 500 < np.isfinite(want).sum() < want.size
     np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
     np.testing.assert_array_equal(np.isinf(got), np.isinf(want))
+
+
+@pytest.mark.parametrize("window", KERNELS, ids=str)
+@pytest.mark.parametrize("target", BUILDS, ids=str)
+def test_threads_share_the_panels_of_a_block(target: Target, window: tuple[int, int]) -> None:
+    target.demand()
+    node, x, w = node_of(8, window, outputs=52)
+    graph = Graph("conv", node.inputs[:1], node.outputs, [node])
+    builder = lower_graph(graph, "relaxed-threads", {tuning_key(node): NAME})
+    step, alone = builder.run_part.steps[0], lower_graph(graph, "relaxed", {tuning_key(node): NAME})
+    assert step.units == 2 * alone.run_part.steps[0].units > 2
+    executor = GuardedExecutor(graph, NativeHost(), run(NativeHost().kernels(str(dict(target.options)["isa"]))), builder)
+    try:
+        got = np.array(run(executor.run({"x": memoryview(x.tobytes())}))[node.output.name].numpy())
+    finally:
+        executor.close()
+    (want,) = compute(node, [x, w])
+    assert np.abs(got - want).max() <= 1e-5 * np.ptp(want)

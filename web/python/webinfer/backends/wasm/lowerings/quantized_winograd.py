@@ -15,12 +15,13 @@ from webinfer.backends.wasm.kernel_constants import (
 from webinfer.backends.wasm.lowerings.affine import byte_zero, flip_of, result_args
 from webinfer.backends.wasm.lowerings.quantized_weights import Weights, bias_of, factors, is_known, source_of
 from webinfer.backends.wasm.lowerings.windows import image_sizes
+from webinfer.backends.wasm.lowerings.winograd import pieces
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Node
 from webinfer.lowering.affine import zeros_of
 
 OUT = 4  # outputs of a side of a tile
-PARTS = 32  # of a step, at most: each has room of its own
+LEAST_SLICE = 48  # outputs whose products are worth transforming a tile for
 SUM_BITS = 25  # of an exact sum, beside its sign
 # What a tile's transforms cost, in multiplications of the product: an input channel, an output channel.
 TURN_IN, TURN_OUT = 300, 400
@@ -70,12 +71,11 @@ def convolve(node: Node, builder: Builder) -> None:
             scales=scales, zeros=zeros, y=packed, co=co, ci=ci, co_step=9 * ci, tap_step=ci, ci_step=1,
             x_zero=byte_zero(x.type), units=-(-co // Q8_COLUMNS),
         )  # fmt: skip
-    blocks = -(-_tiles(node) // WINOGRAD_TILES)
-    parts = min(blocks, PARTS)
+    cut = pieces(builder, -(-_tiles(node) // WINOGRAD_TILES), co, LEAST_SLICE)
     builder.step(
-        "q8_conv2d_nhwc_winograd", image_sizes(x.type, y.type), result_args(y.type, a.activation),
+        "q8_conv2d_nhwc_winograd", cut, image_sizes(x.type, y.type), result_args(y.type, a.activation),
         x=builder.ref(x), x_zero=byte_zero(x.type), x_flip=flip_of(x.type), ci=ci, x_stride=ci, w=packed,
-        y=builder.ref(y), co=co, y_stride=co, pad_top=a.pads[0], pad_left=a.pads[2], blocks=blocks, parts=parts,
-        scratch=builder.scratch(2 * parts * WINOGRAD_POINTS * WINOGRAD_TILES * ci), units=parts,
+        y=builder.ref(y), co=co, y_stride=co, pad_top=a.pads[0], pad_left=a.pads[2],
+        scratch=builder.scratch(2 * cut["parts"] * WINOGRAD_POINTS * WINOGRAD_TILES * ci), units=cut["parts"],
     )  # fmt: skip
     builder.because(f"8-bit, 3x3 window by its transform, {builder.isa} build")

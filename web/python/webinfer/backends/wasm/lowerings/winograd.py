@@ -21,6 +21,8 @@ from webinfer.ops import conv as ops
 NAME = "winograd"
 COLUMNS, OUT = 8, 4  # outputs of a panel, and of a side of a tile
 PARTS = 32  # of a step, at most: each has room of its own
+ENOUGH = 12  # of them, for the threads of a machine
+LEAST_SLICE = 24  # outputs whose products are worth transforming a tile for
 SHARE = {"relaxed": 0.93, "simd128": 0.9}  # of a core's peak that products reach
 MAX_TURNED_BYTES = 4 << 20  # of transformed weights
 
@@ -89,6 +91,17 @@ def work(node: Node, isa: str) -> float:
     return (products + tiles * (form.turn_in * ci + form.turn_out * columns)) / (kh * kw * ci)
 
 
+def pieces(builder: Builder, blocks: int, outputs: int, least: int) -> dict[str, int]:
+    """How a step of so many blocks of tiles is cut: where blocks are too few for threads, each has slices of at least
+    `least` outputs, whose tiles are transformed anew if another thread takes them.
+    """
+    slices = 1
+    if builder.isa.endswith("threads"):
+        while blocks * slices < ENOUGH and 2 * slices * least <= outputs:
+            slices *= 2
+    return {"blocks": blocks, "slices": slices, "parts": min(blocks * slices, PARTS)}
+
+
 def convolve(node: Node, builder: Builder, weights: DenseWeights) -> None:
     """The convolution as a step; its weights are transformed at load."""
     x, y, a, form = node.required_input(0), node.output, node.attrs, _form(node)
@@ -96,12 +109,11 @@ def convolve(node: Node, builder: Builder, weights: DenseWeights) -> None:
     turned, is_new = builder.packed((NAME, panels), 4 * _turned_floats(node))
     if is_new:
         builder.prepare(form.pack, panels=panels, y=turned, ci=weights.ci, units=-(-weights.co // COLUMNS))
-    blocks = -(-_tiles(node) // form.tiles)
-    parts = min(blocks, PARTS)
+    cut = pieces(builder, -(-_tiles(node) // form.tiles), weights.co, LEAST_SLICE)
     builder.step(
-        form.kernel, image_sizes(x.type, y.type), epilogue(node, builder),
+        form.kernel, cut, image_sizes(x.type, y.type), epilogue(node, builder),
         {"kh": node.required_input(1).type.shape[1]} if form is _LINE else {},
         x=builder.ref(x), panels=panels, turned=turned, y=builder.ref(y), ci=weights.ci, co=weights.co,
-        scratch=builder.scratch(4 * parts * form.points * form.tiles * weights.ci),
-        pad_top=a.pads[0], pad_left=a.pads[2], blocks=blocks, parts=parts, units=parts,
+        scratch=builder.scratch(4 * cut["parts"] * form.points * form.tiles * weights.ci),
+        pad_top=a.pads[0], pad_left=a.pads[2], units=cut["parts"],
     )  # fmt: skip
