@@ -1,10 +1,10 @@
 // The register tile of all dense products: MR rows by NR columns of sums, fed from panels of NR columns.
 // Included once per file, after MR and NR are defined. acc + one row of weights + one value must fit 15 registers:
 // what spills runs at half the speed. 6x8 just fits where multiplication and addition are one instruction, 5x8 where
-// the product needs a register of its own. NR = 1 lays the four lanes along the depth instead (dot_rows.h).
+// the product needs a register of its own. NR < 4 lays the four lanes along the depth instead (dot_rows.h).
 #pragma once
 
-#if NR == 1
+#if NR == 1 || NR == 3
 #include "dot_rows.h"
 #else
 #include "panel_columns.h"

@@ -9,7 +9,8 @@
 #define UNROLL
 #endif
 
-#define NV ((NR + 3) / 4)  // vectors of a row of sums
+#define DEEP (NR == 1 || NR == 3)  // lanes along the depth: a vector of sums for each column
+#define NV (DEEP ? NR : (NR + 3) / 4)  // vectors of a row of sums
 
 #define EACH_SUM(STATEMENT)                  \
   UNROLL for (int r = 0; r < MR; r++) {      \

@@ -22,7 +22,7 @@ from webinfer.backends.wasm.executor import WasmExecutor, lower_graph
 from webinfer.backends.wasm.kernel_table import KERNELS
 from webinfer.backends.wasm.lowerings import LOWERINGS, winograd
 from webinfer.backends.wasm.lowerings.constants import narrow_output
-from webinfer.backends.wasm.lowerings.conv import TILES, TRANSPOSE_TILES, tuning_key
+from webinfer.backends.wasm.lowerings.conv import DEEP_TILES, TILES, TRANSPOSE_TILES, tuning_key
 from webinfer.dtypes import DType
 from webinfer.errors import WebinferError
 from webinfer.graph.ir import Case, Constant, Graph, Node, Op, Quantization, Sparsity, TensorType
@@ -203,7 +203,7 @@ def _originals() -> Iterator[Variant]:
 
 def _tiled() -> Iterator[Variant]:
     """Float convolutions with every tile."""
-    for op, tiles in ((conv.CONV2D, (*TILES, winograd.NAME)), (conv.CONV_TRANSPOSE2D, TRANSPOSE_TILES)):
+    for op, tiles in ((conv.CONV2D, (*TILES, *DEEP_TILES, winograd.NAME)), (conv.CONV_TRANSPOSE2D, TRANSPOSE_TILES)):
         plain = [case for case in op.cases if case.inputs[0] is not None and case.inputs[0].dtype.is_float]
         for case in plain:
             for tile in tiles:  # Winograd's sums are exact to the range of a tile, not to what is left of it

@@ -59,7 +59,9 @@ def test_the_largest_sums_are_exact(target: Target, dtype: DType, ci: int, co: i
     builder = lower_graph(graph, "relaxed-threads", None)
     assert [step.kernel for step in builder.run_part.steps] == ["q8_conv2d_nhwc_winograd"]
     assert builder.run_part.steps[0].units == (6 if co == 100 else 3)  # blocks, or halves of their panels
-    executor = GuardedExecutor(graph, NativeHost(), run(NativeHost().kernels(str(dict(target.options)["isa"]))), builder)
+    executor = GuardedExecutor(
+        graph, NativeHost(), run(NativeHost().kernels(str(dict(target.options)["isa"]))), builder
+    )
     try:
         got = np.array(run(executor.run({"x": memoryview(x.tobytes())}))[node.output.name].numpy())
     finally:

@@ -29,6 +29,8 @@ from webinfer.plan.blocks import Ref
 TILES = {"6x8": 1.0, "5x8": 0.95, "4x8": 0.93, "3x12": 0.93, "2x16": 0.93, "8x4": 0.7, "8x1": 0.45, "1x32": 0.8}
 UNFUSED_TILES = {**TILES, "6x8": 0.55, "5x8": 0.98, "4x8": 0.96, "3x12": 0.95, "2x16": 0.85}
 SCALAR_TILES = {"4x8": 1.0, "8x1": 0.6}
+DEEP_TILES = {"3x3": 0.75}  # three outputs with lanes along the depth, which is whole vectors a tap, and
+LEAST_DEPTH = 64  # so deep that adding lanes up is little beside it
 MIN_CUT_ROWS, CUT_PANEL = 5, 0.66  # a panel of one vector: what it costs of a whole one, in tiles of enough rows
 IMAGE_CHANNELS = 3
 MIN_LAID = 8  # images of one column that are rows for a depthwise kernel, whose threads share rows
@@ -75,12 +77,19 @@ def tiles_of(isa: str) -> dict[str, float]:
     return {"relaxed": TILES, "simd128": UNFUSED_TILES, "scalar": SCALAR_TILES}[isa.removesuffix("-threads")]
 
 
+def _tiles_for(isa: str, ci: int, taps: int) -> dict[str, float]:
+    """The tiles for products of so many channels and taps."""
+    deep = ci % 4 == 0 and taps * ci >= LEAST_DEPTH and not isa.startswith("scalar")
+    return {**tiles_of(isa), **DEEP_TILES} if deep else tiles_of(isa)
+
+
 def candidates(node: Node, isa: str = "relaxed") -> list[str]:
     """Tiles worth timing for a dense convolution, the default first; empty where there is no choice."""
     constant = node.inputs[1].constant if node.op is ops.CONV2D and node.inputs[1] is not None else None
     if node.op is not ops.CONV2D or (constant is not None and constant.sparsity is not None):
         return []
-    tiles, pixels, co = tiles_of(isa), _pixels(node), node.output.type.shape[3] // node.attrs.groups
+    _, kh, kw, ci = node.required_input(1).type.shape
+    tiles, pixels, co = _tiles_for(isa, ci, kh * kw), _pixels(node), node.output.type.shape[3] // node.attrs.groups
     direct = is_direct(node)
     work = {tile: tile_work(tile, share, pixels, co, direct) for tile, share in tiles.items()}
     if constant is not None and winograd.fits(node):
@@ -93,7 +102,7 @@ def candidates(node: Node, isa: str = "relaxed") -> list[str]:
 def _dense(node: Node, builder: Builder, weights: DenseWeights, window: tuple[int, int]) -> None:
     """A dense or grouped convolution as steps."""
     x, y = node.required_input(0), node.output
-    tile, origin = _choose(node, builder, tiles_of(builder.isa), weights.co)
+    tile, origin = _choose(node, builder, _tiles_for(builder.isa, weights.ci, weights.taps), weights.co)
     if tile == winograd.NAME:
         winograd.convolve(node, builder, weights)
         builder.because(f"Winograd's transform ({origin}), {builder.isa} build")

@@ -71,11 +71,11 @@ def convolve(node: Node, builder: Builder) -> None:
             scales=scales, zeros=zeros, y=packed, co=co, ci=ci, co_step=9 * ci, tap_step=ci, ci_step=1,
             x_zero=byte_zero(x.type), units=-(-co // Q8_COLUMNS),
         )  # fmt: skip
-    cut = pieces(builder, -(-_tiles(node) // WINOGRAD_TILES), co, LEAST_SLICE)
+    cut, parts = pieces(builder, -(-_tiles(node) // WINOGRAD_TILES), co, LEAST_SLICE)
     builder.step(
         "q8_conv2d_nhwc_winograd", cut, image_sizes(x.type, y.type), result_args(y.type, a.activation),
         x=builder.ref(x), x_zero=byte_zero(x.type), x_flip=flip_of(x.type), ci=ci, x_stride=ci, w=packed,
         y=builder.ref(y), co=co, y_stride=co, pad_top=a.pads[0], pad_left=a.pads[2],
-        scratch=builder.scratch(2 * cut["parts"] * WINOGRAD_POINTS * WINOGRAD_TILES * ci), units=cut["parts"],
+        scratch=builder.scratch(2 * parts * WINOGRAD_POINTS * WINOGRAD_TILES * ci), units=parts,
     )  # fmt: skip
     builder.because(f"8-bit, 3x3 window by its transform, {builder.isa} build")

@@ -17,6 +17,7 @@ from webinfer.backends.wasm.lowerings.products import DenseWeights, epilogue, pa
 from webinfer.backends.wasm.lowerings.windows import image_sizes
 from webinfer.graph.ir import Node
 from webinfer.ops import conv as ops
+from webinfer.plan.blocks import Arguments
 
 NAME = "winograd"
 COLUMNS, OUT = 8, 4  # outputs of a panel, and of a side of a tile
@@ -91,15 +92,16 @@ def work(node: Node, isa: str) -> float:
     return (products + tiles * (form.turn_in * ci + form.turn_out * columns)) / (kh * kw * ci)
 
 
-def pieces(builder: Builder, blocks: int, outputs: int, least: int) -> dict[str, int]:
-    """How a step of so many blocks of tiles is cut: where blocks are too few for threads, each has slices of at least
-    `least` outputs, whose tiles are transformed anew if another thread takes them.
+def pieces(builder: Builder, blocks: int, outputs: int, least: int) -> tuple[Arguments, int]:
+    """How a step of so many blocks of tiles is cut, and in how many parts: where blocks are too few for threads, each
+    has slices of at least `least` outputs, whose tiles are transformed anew if another thread takes them.
     """
     slices = 1
     if builder.isa.endswith("threads"):
         while blocks * slices < ENOUGH and 2 * slices * least <= outputs:
             slices *= 2
-    return {"blocks": blocks, "slices": slices, "parts": min(blocks * slices, PARTS)}
+    parts = min(blocks * slices, PARTS)
+    return {"blocks": blocks, "slices": slices, "parts": parts}, parts
 
 
 def convolve(node: Node, builder: Builder, weights: DenseWeights) -> None:
@@ -109,11 +111,11 @@ def convolve(node: Node, builder: Builder, weights: DenseWeights) -> None:
     turned, is_new = builder.packed((NAME, panels), 4 * _turned_floats(node))
     if is_new:
         builder.prepare(form.pack, panels=panels, y=turned, ci=weights.ci, units=-(-weights.co // COLUMNS))
-    cut = pieces(builder, -(-_tiles(node) // form.tiles), weights.co, LEAST_SLICE)
+    cut, parts = pieces(builder, -(-_tiles(node) // form.tiles), weights.co, LEAST_SLICE)
     builder.step(
         form.kernel, cut, image_sizes(x.type, y.type), epilogue(node, builder),
         {"kh": node.required_input(1).type.shape[1]} if form is _LINE else {},
         x=builder.ref(x), panels=panels, turned=turned, y=builder.ref(y), ci=weights.ci, co=weights.co,
-        scratch=builder.scratch(4 * cut["parts"] * form.points * form.tiles * weights.ci),
-        pad_top=a.pads[0], pad_left=a.pads[2], units=cut["parts"],
+        scratch=builder.scratch(4 * parts * form.points * form.tiles * weights.ci),
+        pad_top=a.pads[0], pad_left=a.pads[2], units=parts,
     )  # fmt: skip
