@@ -138,10 +138,10 @@ class Device {
     return this.layouts.get(key);
   }
 
-  /** Starts to create the pipelines of JSON [{label, code, bindings}], in parallel; the number of the first. */
-  startPipelines(json) {
+  /** Starts to create the pipelines of [{label, code, bindings}], or JSON of it, in parallel; the number of the first. */
+  startPipelines(given) {
     this.check();
-    const specs = JSON.parse(json);
+    const specs = typeof given === "string" ? JSON.parse(given) : given;
     const made = specs.map(() => ({ layout: null, pipeline: null, done: null }));
     const order = [...specs.keys()].sort((a, b) => specs[b].code.length - specs[a].code.length); // long code compiles longest
     const done = this.scoped(() => Promise.allSettled(order.map((i) => this.fill(made[i], specs[i])))).then((settled) => {

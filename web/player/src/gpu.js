@@ -25,7 +25,8 @@ export async function openGpu() {
 /** Unpacks what a plan needs while the browser still looks for its GPU: shaders first, they are waited for longest. */
 export function foresee(file, header) {
   const plans = formed(() => header.webgpu.map(({ section }) => section));
-  for (const name of [SHADERS, ...plans, WEIGHTS]) file.section(name).catch(() => {}); // who uses it hears of it
+  const unpacking = [...[SHADERS, ...plans].map((name) => file.json(name)), file.section(WEIGHTS)];
+  for (const part of unpacking) part.catch(() => {}); // who uses it hears of it
 }
 
 /** The package's plan on a device. */
@@ -76,8 +77,8 @@ class GpuPlan {
   /** `weights`: a promise of the section's bytes, which are unpacked while the browser compiles shaders. */
   async load(shaders, weights, onProgress) {
     const { plan, device } = this;
+    const late = this.startPipelines(shaders, plan.dispatches.slice(plan.prepare)); // first: they compile longest
     const early = this.startPipelines(shaders, plan.dispatches.slice(0, plan.prepare));
-    const late = this.startPipelines(shaders, plan.dispatches.slice(plan.prepare));
     const dispatches = plan.dispatches.map(([label, number, bindings, groups]) => ({
       label, pipeline: this.numbers.get(number), bindings, groups,
     }));
@@ -94,7 +95,7 @@ class GpuPlan {
   startPipelines(shaders, dispatches) {
     const used = [...new Set(dispatches.map((dispatch) => dispatch[1]))];
     const missing = used.filter((number) => !this.numbers.has(number));
-    const first = this.device.startPipelines(JSON.stringify(missing.map((number) => shaders[number])));
+    const first = this.device.startPipelines(missing.map((number) => shaders[number]));
     missing.forEach((number, i) => this.numbers.set(number, first + i));
     return JSON.stringify(used.map((number) => this.numbers.get(number)));
   }

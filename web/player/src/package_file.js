@@ -48,7 +48,8 @@ export class PackageFile {
     this.header = header;
     this.bytes = bytes;
     this.base = base;
-    this.opened = new Map();
+    this.opened = new Map(); // by the names of sections: promises of their bytes
+    this.read = new Map(); // and of what those that are JSON hold
     let total = 0;
     for (const row of header.sections) total += whole(row[3]);
     if (total > MAX_BYTES) throw new PlayerError("package", `the package unpacks to ${total} bytes`);
@@ -73,10 +74,12 @@ export class PackageFile {
     });
   }
 
-  /** A section that holds JSON. */
-  async json(name) {
-    const bytes = await this.section(name);
-    return formed(() => JSON.parse(new TextDecoder().decode(bytes)));
+  /** A section that holds JSON; a promise that all who ask share. */
+  json(name) {
+    if (!this.read.has(name)) {
+      this.read.set(name, this.section(name).then((bytes) => formed(() => JSON.parse(new TextDecoder().decode(bytes)))));
+    }
+    return this.read.get(name);
   }
 }
 
