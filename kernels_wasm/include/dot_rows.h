@@ -67,8 +67,11 @@ INLINE void store_tile(v4f acc[MR][NV], const Epilogue *e, const Target *to, int
   UNROLL for (int r = 0; r < MR; r++) {
     v4f_store(sums[r], sum_lanes((const v4f[4]){acc[r][0], acc[r][1], acc[r][2], v4f_splat(0.0f)}));
   }
-  for (int32_t r = 0; r < count; r++) {
-    finish_channels(sums[r], to->y + r * to->y_step, to->pixel + r * to->pixel_step, channel, left < NR ? left : NR, e);
+  float *y = to->y;
+  NO_UNROLL for (int32_t r = 0; r < count; r++, y += to->y_step) {
+    v4f v = v4f_load(sums[r]);
+    if (e->residual) v += residual_at(e, to->pixel + r * to->pixel_step, channel);
+    v4f_store_first(y, activate(v, e, channel), left < NR ? left : NR);
   }
 }
 #else

@@ -245,7 +245,8 @@ def _transpose_apart(node: Node, builder: Builder) -> None:
     x, a, slope = node.required_input(0), node.attrs, node.optional_input(4)
     co, kh, kw, ci = node.required_input(1).type.shape
     n, ih, iw, _ = x.type.shape
-    tile, _ = _choose(node, builder, TRANSPOSE_TILES, kw * co)
+    deep = ci % 4 == 0 and ci >= LEAST_DEPTH and builder.isa != "scalar"
+    tile, _ = _choose(node, builder, {**TRANSPOSE_TILES, **DEEP_TILES} if deep else TRANSPOSE_TILES, kw * co)
     weights = DenseWeights(kh, kw * co, 1, ci, kw * ci, ci, 0, co, kh * kw * ci)
     packed = pack_dense(node, builder, weights, _rows_columns(tile)[1])
     builder.step(
