@@ -41,6 +41,18 @@ def test_steps_of_much_work_are_shared_and_short_ones_are_not() -> None:
     assert _shares(64) == {"add": 1, "matmul": 4, "reduce_sum": 0, "abs": 0}
 
 
+def test_the_operations_of_a_node_are_those_of_the_steps_that_compute() -> None:
+    b = GraphBuilder("packed")
+    x, w = b.input("x", (1, 6, 6, 8)), b.input("w", (8, 3, 3, 8))
+    b.output(b.node("conv2d", x, w), "y")
+    host = pytest.importorskip("tests.wasm.guards").BuildHost("relaxed", 1)
+    rows = asyncio.run(webinfer.load(b, backend="wasm", host=host)).plan().rows
+    found = {row.kernel: row.flops for row in rows}
+    assert len(found) == len(rows) == 2
+    assert found.pop("f32_pack_conv_weights") == 0
+    assert list(found.values()) == [2 * 4 * 4 * 8 * 3 * 3 * 8]
+
+
 def test_a_run_too_short_for_a_team_is_one_threads() -> None:
     assert set(_shares(16).values()) == {0}
 

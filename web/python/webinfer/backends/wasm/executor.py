@@ -15,7 +15,7 @@ from webinfer.backends.wasm.lowerings.constants import expand_constant, narrow_o
 from webinfer.backends.wasm.lowerings.floors import find_floors
 from webinfer.backends.wasm.lowerings.scaled_sums import find_scaled_sums, scaled_sum
 from webinfer.backends.wasm.memory import KernelMemory, needed, pointers
-from webinfer.backends.wasm.sharing import steps_per_node, with_short_steps_alone
+from webinfer.backends.wasm.sharing import only_moves, steps_per_node, with_short_steps_alone
 from webinfer.errors import LimitError, UnsupportedOpError
 from webinfer.graph.ir import Graph, Node, TensorType, Value
 from webinfer.host.interface import Host, Kernels, Progress, ProgressEvent
@@ -195,6 +195,7 @@ class WasmExecutor(LoadedPlan):
     def rows(self) -> Sequence[PlanRow]:
         """The plan, step by step."""
         rows, counts = [], steps_per_node(self._steps)
+        computing = steps_per_node([step for step in self._steps if not only_moves(step.kernel)])
         for i, step in enumerate(self._steps):
             node = self.graph.nodes[step.node] if step.node >= 0 else None
             if node is None:
@@ -203,7 +204,8 @@ class WasmExecutor(LoadedPlan):
                 )
                 continue
             cost = node.cost()
-            share = counts[step.node]
+            share, sharing = counts[step.node], computing.get(step.node)  # a node's sums are in the steps that compute
+            flops = cost.flops // (sharing or share) if not sharing or not only_moves(step.kernel) else 0
             why = self._why.get(step.node, self._build)
             rows.append(
                 PlanRow(
@@ -213,7 +215,7 @@ class WasmExecutor(LoadedPlan):
                     "wasm",
                     step.kernel,
                     shapes_text(node),
-                    cost.flops // share,
+                    flops,
                     cost.bytes // share,
                     why,
                 )

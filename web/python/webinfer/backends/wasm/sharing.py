@@ -33,6 +33,14 @@ def steps_per_node(steps: Sequence[Step]) -> Counter[int]:
     return Counter(step.node for step in steps)
 
 
+def only_moves(kernel: str) -> bool:
+    """Whether a kernel brings elements to other places without computing: those that are named by an element's width,
+    and those that pack weights.
+    """
+    dtype, _, operator = kernel.partition("_")
+    return (dtype.startswith("b") and dtype[1:].isdigit()) or dtype == "pack" or operator.startswith("pack_")
+
+
 def _work(graph: Graph, number: int) -> int:
     """Operations and bytes of a node; those of the steps at the graph's ends are what they move."""
     if number < 0:
