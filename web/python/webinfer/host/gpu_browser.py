@@ -214,14 +214,13 @@ class BrowserProgram:
             raise_typed(error, self._label, self._adapter)
 
     async def read(self, span: Span) -> memoryview:
-        """A copy of a range of a buffer."""
-        program = self._program
-        try:
-            found = await program.device.read(program.buffers[span.buffer], span.nbytes, span.offset)
-            data: memoryview = found.to_memoryview()
-            return data
-        except JsException as error:
-            raise_typed(error, self._label, self._adapter)
+        """A copy of a range of a buffer.
+
+        Raises:  DeviceLostError; GpuError; OutOfMemoryError
+        """
+        device, buffer = self._program.device, self._program.buffers[span.buffer]
+        data: memoryview = await self._answers.of(self._label, device.tellBytes, buffer, span.nbytes, span.offset)
+        return data
 
     def _layout(self, reads: Sequence[Span]) -> tuple[int, list[tuple[int, int]]]:
         """The number of these results in gpu_program.js, and where each lies in the staging buffer."""
