@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +37,21 @@ WebAssembly.instantiate = async (...given) => {
 READ = """() => Object.entries(self.runtimeRan).filter(([name, flag]) => name.startsWith("%sran") && flag.value)
   .map(([name]) => Number(name.slice(%d)))"""
 USERS = Path(__file__).with_name("profiled_program.txt")  # what programs of users do
-PAGES = ("face-detection?backend=wasm", "face-detection?backend=webgpu")
+TWICE = ("face-detection?backend=wasm", "face-detection?backend=webgpu")  # the second visit finds what was kept
+ONCE = (
+    "face-detection?backend=wasm&debug=2", "face-detection?backend=webnn", "segmentation?backend=webgpu",
+    *(f"{name}?backend=wasm" for name in ("face-landmarks", "hand-landmarks", "pose-landmarks", "holistic", "people",
+      "body-parts", "image-classification", "object-detection", "text", "speech", "sentences", "files")),
+)  # fmt: skip
+DESKS = ("model", "chat")  # pages without a result of their own
+ASKED = (  # of the worker, beside pictures
+    {"type": "plan"}, {"type": "profile"}, {"type": "tune", "budget": 500}, {"type": "exportTuning"},
+    {"type": "importTuning", "text": "no tuning"}, {"type": "runCode", "code": "print(1)\n1 / 0"},
+)  # fmt: skip
+ASK = "(data) => self.dispatchEvent(new MessageEvent('message', { data }))"
 LIMIT_S = 120
+WARM_MS = 8000  # until nothing is done any more after a result
+ANSWER_MS = 1500
 
 
 def run(argv: list[str]) -> int:
@@ -88,15 +102,32 @@ def visits(address: str) -> Iterator[list[int]]:
 
     with driver() as playwright:
         browser = playwright.chromium.launch(**launch_options(webgpu=True))
-        for name in PAGES:
-            page = browser.new_page()
-            page.goto(f"{address}/{name}")
-            _await_result(page)
-            worker = page.workers[0]
-            worker.evaluate("(code) => self.pyodide.runPythonAsync(code)", USERS.read_text())
-            page.wait_for_timeout(3000)  # what is done when nobody waits
-            ran = worker.evaluate(READ % (OWN, len(OWN) + 3))
-            print(f"  {name}: {len(ran)} functions")
-            yield ran
-            page.close()
+        for name in (*TWICE, *ONCE, *DESKS):
+            context = browser.new_context()
+            for _ in range(2 if name in TWICE else 1):
+                try:
+                    ran = _visit(context.new_page(), f"{address}/{name}", result=name not in DESKS)
+                except BuildError as error:
+                    print(f"  {error}")
+                    continue
+                print(f"  {name}: {len(ran)} functions")
+                yield ran
+            context.close()
         browser.close()
+
+
+def _visit(page: Any, url: str, *, result: bool) -> list[int]:
+    """The functions that ran in a page, in which all is done that pages and their users do."""
+    version = import_module("webinfer.page.messages").VERSION
+    page.goto(url)
+    if result:
+        _await_result(page)
+    page.wait_for_timeout(WARM_MS)
+    worker = page.workers[0]
+    worker.evaluate("(code) => self.pyodide.runPythonAsync(code)", USERS.read_text())
+    for message in ASKED if result else ():
+        worker.evaluate(ASK, {"v": version, **message})
+        page.wait_for_timeout(ANSWER_MS)
+    ran: list[int] = worker.evaluate(READ % (OWN, len(OWN) + 3))
+    page.close()
+    return ran

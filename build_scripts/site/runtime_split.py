@@ -1,17 +1,18 @@
 """Python's runtime in two WebAssembly modules: what programs run, and the rest, which comes when nobody waits for it.
 
-The rest is what pages were not seen to run of a few parts, RARE; the interpreter and the modules that are written
-for everybody are always whole.
+The rest is what was not seen to run. What memory begins with is a file of its own, which browsers keep as it is:
+modules they unpack and check anew on each visit.
 
-Both have every function under its old number, so that no code changes: where a function lies in the other module, a
-stub of a few bytes calls it through a table that the two share. Slot 0 of the table is for whoever fetches the rest
-(web/static/python_rest.js); the first module asks whether it is there, the rest knows that the first one is.
+Both modules have every function under its old number, so that no code changes: where a function lies in the other
+module, a stub of a few bytes calls it through a table that the two share. Slot 0 of the table is for whoever fetches
+the rest (web/static/python_rest.js); the first module asks whether it is there, the rest knows that the first one is.
 """
 
 import base64
 import functools
 import hashlib
 import json
+import struct
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -22,14 +23,8 @@ from build_scripts.site.wasm_sections import I32, Module, body, export, function
 PROFILE = Path(__file__).with_name("runtime_profile.json")  # which functions pages run, of one build of Pyodide
 OWN = "webinfer."  # what the names of our exports begin with
 SHARED = "webinfer"  # the module that the rest imports ours from
-GAP = 64  # zeros between data that are sent: each segment more costs as much
-RARE = (  # parts by exports: behind the first, which may be that of another part, up to the second
-    ("PyInit__elementtree", "PyInit__multibytecodec"),  # Asian codecs
-    ("PyInit_termios", "PyInit__testclinic_limited"),  # tests of Python itself
-    ("_hiwire_set", "BZ2_bzCompressEnd"),  # lzma, SQLite, Zstandard, bzip2
-    ("__umodti3", "__cxa_allocate_exception"),  # the standard library of C++
-)
-STUB = 16  # bytes: what is not longer stays
+GAP = 64  # zeros between data that are sent: each piece more costs as much
+STUB = 128  # bytes: what is not longer stays, for there a stub is worth little
 ANY_TABLE = bytes([0x70, 0x00])  # of functions, without an end
 
 
@@ -53,35 +48,41 @@ def record(whole: bytes, functions: Iterable[int]) -> None:
     PROFILE.write_text(json.dumps({"sha256": hashlib.sha256(whole).hexdigest(), "functions": packed}) + "\n")
 
 
-def common(whole: bytes) -> frozenset[int]:
-    """The functions of this runtime that are in no RARE part, and those there that a stub would not shorten."""
+def short(whole: bytes) -> frozenset[int]:
+    """The functions of this runtime that a stub would not shorten."""
     module = Module(whole)
-    numbers = module.exported_functions
-    rare = {i for first, last in RARE for i in range(numbers[first] + 1, numbers[last])}
-    own = range(module.imported, module.functions)
-    return frozenset(i for i in own if i not in rare or len(module.bodies[i - module.imported]) <= STUB)
+    return frozenset(i for i, body in enumerate(module.bodies, module.imported) if len(body) <= STUB)
 
 
 @functools.cache
 def runtime_files(path: Path) -> dict[str, bytes]:
-    """What is served of the runtime at this path, by name: both modules, or the whole if no profile of it is there."""
+    """What is served of the runtime at this path, by name: two modules and data, or the whole without a profile."""
     whole = path.read_bytes()
     used = recorded(whole)
     if used is None:
         return {path.name: whole}
-    first, rest = split(whole, used | common(whole))
-    return {path.name: first, "pyodide.rest.wasm": rest}
+    first, rest, data = split(whole, used | short(whole))
+    return {path.name: first, "pyodide.rest.wasm": rest, "pyodide.data.bin": data}
 
 
-def split(whole: bytes, used: frozenset[int]) -> tuple[bytes, bytes]:
-    """The module of the `used` functions, by number, and that of all others."""
+def split(whole: bytes, used: frozenset[int]) -> tuple[bytes, bytes, bytes]:
+    """The module of the `used` functions, by number, that of all others, and what memory begins with.
+
+    The data: the number of pieces (32-bit words), for each its address and length, then the bytes of all.
+    """
     module = Module(whole)
     cold = [i for i in range(module.imported, module.functions) if i not in used]
     hot = [i for i in range(module.imported, module.functions) if i in used]
     slots = {i: slot for slot, i in enumerate([*cold, *hot], 1)}
     parts = _Parts(module, cold, slots)
     rest = parts.rest()
-    return parts.first(zlib.crc32(rest)), rest
+    return parts.first(zlib.crc32(rest)), rest, data_file(module.joined_data(GAP))
+
+
+def data_file(pieces: Sequence[tuple[int, bytes]]) -> bytes:
+    """Bytes by their addresses as web/static/python_snapshot.js reads them."""
+    words = [len(pieces), *(word for begin, data in pieces for word in (begin, len(data)))]
+    return struct.pack(f"<{len(words)}I", *words) + b"".join(data for _, data in pieces)
 
 
 @dataclass(frozen=True)
@@ -124,8 +125,7 @@ class _Parts:
             6: module.more(6, [bytes([I32, 0]) + b"\x41" + signed(crc - (crc >> 31 << 32)) + b"\x0b"]),
             7: module.more(7, exports),
             9: module.more(9, [self._elements(kept)]),
-            10: vector(bodies),
-            **module.with_joined_data(GAP),
+            10: vector(bodies), 11: None, 12: None,
         })  # fmt: skip
 
     def rest(self) -> bytes:

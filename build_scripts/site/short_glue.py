@@ -15,6 +15,7 @@ NAME = re.compile(r"[\w$]+")
 BEGIN = "function assignWasmExports(wasmExports){"
 STATEMENT = re.compile(r'_([\w$]+)=Module\["_\1"\]=wasmExports\["\1"\];')
 VARIABLES = re.compile(r"var ((?:[\w$]+,)+[\w$]+)[;}]")
+WHOLE = re.compile(r"async function ([\w$]+)(\(.*\})export default \1;\s*", re.DOTALL)
 MENTIONS = 3  # of a variable that nobody uses: where it is declared, in its statement, and there in quotes
 
 
@@ -22,7 +23,16 @@ def published_glue(path: Path) -> str:
     """The glue code at this path as it is served, and as the interpreter of the snapshot runs it."""
     glue = path.read_text()
     late = linked_late(glue)
-    return shortened(late, loop=late == glue)
+    return compiled_at_once(shortened(late, loop=late == glue))
+
+
+def compiled_at_once(glue: str) -> str:
+    """The same program, whose one function browsers compile when they read it, not when Python's start waits for it.
+
+    They do so with functions in parentheses.
+    """
+    match = WHOLE.fullmatch(glue)
+    return f"const {match[1]}=(async function{match[2]});export default {match[1]};\n" if match else glue
 
 
 def shortened(glue: str, *, loop: bool = True) -> str:

@@ -234,11 +234,9 @@ class Module:
                 found[name] = index
         return found
 
-    def with_joined_data(self, gap: int) -> dict[int, bytes]:
-        """The sections of data, and of how many there are, with fewer segments; memory is the module's own: zeros."""
-        rows = joined(self._rows_of_data(), gap)
-        written = [b"\x00\x41" + signed(begin) + b"\x0b" + number(len(data)) + data for begin, data in rows]
-        return {11: vector(written)} | ({12: number(len(rows))} if 12 in self._sections else {})
+    def joined_data(self, gap: int) -> list[tuple[int, bytes]]:
+        """What memory, which is the module's own, begins with besides zeros: addresses and bytes."""
+        return joined(self._rows_of_data(), gap)
 
     def _rows_of_data(self) -> Iterator[tuple[int, bytes]]:
         if 5 not in self._sections:

@@ -42,4 +42,7 @@ def test_the_glue_that_is_installed_is_shortened_and_links_late() -> None:
     assert late != glue
     assert linked_late(late) == late
     assert len(shortened(glue)) < 0.8 * len(glue)
-    assert len(published_glue(path)) < len(shortened(glue))
+    published = published_glue(path)
+    assert len(published) < len(shortened(glue))
+    assert published.startswith("const _createPyodideModule=(async function(moduleArg={}){")
+    assert published.endswith("return moduleRtn});export default _createPyodideModule;\n")

@@ -3,7 +3,7 @@
 //
 // Pyodide and Python fetch some files themselves: while `counting` runs, the worker's `fetch` is wrapped.
 
-import { ask, browsersOwnCheck, complaintOf, IntegrityError } from "./integrity.js";
+import { ask, bytesOf, complaintOf, IntegrityError, vouched } from "./integrity.js";
 import { StallWatch } from "./stall_watch.js";
 
 const STAGES = { pyodide: "Python", python: "Engine", snapshot: "Engine", kernels: "Kernels" }; // folder -> stage
@@ -23,6 +23,7 @@ export class Downloads {
   #stages = new Map(); // stage -> {done, total}
   #expected = new Set(); // absolute URLs whose bytes are in a total
   #counted = new Set();
+  #begun;
   #broken;
   #break; // rejects #broken
   #still;
@@ -31,8 +32,12 @@ export class Downloads {
   #watch;
   #fetchPlain = self.fetch.bind(self);
 
-  /** `patienceMs`: how long nothing may come while anything is missing. */
-  constructor(manifest, patienceMs, report) {
+  /**
+   * `patienceMs`: how long nothing may come while anything is missing. `begun`: what has been begun before by `ask` and
+   * `vouched` of integrity.js, name -> promise.
+   */
+  constructor(manifest, patienceMs, report, begun = { asked: new Map(), vouched: new Map() }) {
+    this.#begun = begun;
     this.#report = report;
     const [{ url }] = Object.values(manifest);
     const asking = { method: "HEAD", cache: "no-store", priority: "high" };
@@ -92,11 +97,12 @@ export class Downloads {
     throw new IntegrityError(name, this.url(name), wrong || "the browser did not find it whole at first", true);
   }
 
-  /** Whether the browser finds its own copy whole, which it finds out faster than anybody who is handed the bytes. */
+  /** Whether the browser finds its own copy whole. */
   async #vouched(name) {
-    const { signal } = this.#watch;
-    const ask = () => this.#fetchPlain(this.url(name), { ...browsersOwnCheck(this.manifest[name]), signal });
-    return this.#watch.watch(ask, false).then(({ ok }) => ok, () => false); // what it was is found out by asking again
+    const begun = this.#begun.vouched.get(name);
+    this.#begun.vouched.delete(name);
+    const ask = () => begun ?? vouched(this.#fetchPlain, this.manifest[name], { signal: this.#watch.signal });
+    return this.#watch.watch(ask, false).catch(() => false); // what it was is found out by asking again
   }
 
   /** The bytes of a file of the manifest. */
@@ -108,6 +114,9 @@ export class Downloads {
   async compiled(name) {
     return (await this.#intact(name, WebAssembly.compileStreaming)).made;
   }
+
+  /** Whether somebody has asked for this file before there were these Downloads. */
+  asked = (name) => this.#begun.asked.has(name);
 
   /** What `promise` resolves to: this file, which somebody else is asking for. */
   elsewhere(name, promise) {
@@ -140,32 +149,17 @@ export class Downloads {
 
   /** The bytes of one answer, what is being made of it, and what was found wrong with it. */
   async #answer(name, cache, make) {
-    const response = await ask(this.#fetchPlain, this.url(name), this.manifest[name], { cache, signal: this.#watch.signal });
+    const asked = this.#begun.asked.get(name);
+    this.#begun.asked.delete(name);
+    const response = await (asked ?? ask(this.#fetchPlain, this.url(name), this.manifest[name], { cache, signal: this.#watch.signal }));
     if (!response) return { found: "the browser found another SHA-256 than the published one" };
     const copy = make ? response.clone() : response;
     const making = make?.(response);
     making?.catch(() => {}); // of damaged bytes
-    const bytes = await this.#read(name, copy);
-    return { bytes, making, found: await complaintOf(bytes, this.manifest[name]) };
-  }
-
-  /** The bytes of a response, not many more than the manifest says. */
-  async #read(name, { body }) {
     const url = this.url(name);
-    const bytes = new Uint8Array(this.manifest[name].bytes);
-    const reader = body.getReader();
     this.#counted.add(url);
-    for (let at = 0; ; ) {
-      const { done, value } = await reader.read();
-      if (done) return bytes.subarray(0, at);
-      this.#add(url, value.length);
-      if (at + value.length > bytes.length) {
-        reader.cancel();
-        return new Uint8Array(at + value.length);
-      }
-      bytes.set(value, at);
-      at += value.length;
-    }
+    const bytes = await bytesOf(copy, this.manifest[name].bytes, (more) => this.#add(url, more));
+    return { bytes, making, found: await complaintOf(bytes, this.manifest[name]) };
   }
 
   /** What `work` resolves to; throws DownloadError if it fails, or if all downloads stand still. */

@@ -183,7 +183,7 @@ export class EngineClient {
 
   #receive(message) {
     this.#heartbeat.heard(message);
-    if (message.type === "pong") return;
+    if (message.type === "pong" || message.type === "kept") return; // first.js hears of what is kept
     if (message.type === "alive") return this.#watchLife();
     if (message.type === "thread") return this.#threads.start(message);
     if (message.type === "endThread") return this.#threads.end(message);

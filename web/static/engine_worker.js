@@ -8,8 +8,9 @@ import { lateFiles } from "./late_models.js";
 import { complaint, TO_ENGINE, VERSION } from "./messages.js";
 import { PageThread } from "./page_thread.js";
 import { PaintedFrames } from "./painted_frames.js";
+import { Prefetch } from "./prefetch.js";
 import { copied, forPython } from "./python_values.js";
-import { beginEarly, settle, startPython } from "./python_start.js";
+import { beginEarly, bringRest, settle, startPython } from "./python_start.js";
 import { filesAsked, keeperOf } from "./site_keeper.js";
 import { worthTelling } from "./worth_telling.js";
 
@@ -18,11 +19,9 @@ const PAUSE_MS = 5;
 const SETTLED_MS = 1000; // after the start, when the first picture has been looked at
 
 let marking = true; // until the first result
-let runtimeCame, runtimeChecked; // resolve `module` and `whole`
-const runtime = { // what the page compiled, or null, and whether that is as published
-  module: new Promise((resolve) => (runtimeCame = resolve)),
-  whole: new Promise((resolve) => (runtimeChecked = resolve)),
-};
+let runtimeCame; // resolves `runtime`
+const runtime = new Promise((resolve) => (runtimeCame = resolve)); // what the page compiled, or null
+let begun; // before the page's first message came
 let downloads = null; // Downloads, once it is told to start
 let more = () => {}; // makes the files of models part of the downloads
 let keep = () => {}; // keeps the site for visits without a network
@@ -30,7 +29,6 @@ let engine = null; // the Python object that answers messages
 let queue = Promise.resolve(); // one message at a time, but pictures do not wait for pictures
 const painted = new PaintedFrames();
 const flying = new Set(); // promises of pictures that are looked at
-const prefetched = new Map(); // URL -> promise of what Python will ask for: bytes, a compiled module, a worker
 
 function post(type, fields = {}, transfer = []) {
   self.postMessage({ v: VERSION, type, ...fields }, transfer);
@@ -47,48 +45,13 @@ function died(message) {
 }
 
 /** Shows Python and the platform modules what they find as `globalThis.webinfer`. */
-function openDoor(downloads) {
+function openDoor(downloads, prefetched) {
   const webnn = async () => { // for who asks for it: `navigator.ml` in this interpreter
     const [{ install }, { copied, openDoor }] = await Promise.all(["webnn", "webnn_engine"].map((name) => downloads.module(`static/${name}.js`)));
     const urls = Object.fromEntries(Object.keys(downloads.manifest).map((name) => [name, downloads.url(name)]));
     return install(async () => ({ ...openDoor(self.pyodide, urls), copied, worker: "" }));
   };
   self.webinfer = { asset: (name) => downloads.url(name), has: (name) => downloads.has(name), prefetched, gpu: GPU, startThread, webnn };
-}
-
-/** Opens the GPU's device as Python will ask for it. */
-function prefetchDevice(wishes) {
-  const promise = GPU.gpu_device.openDevice(wishes, GPU.gpu_program.Program);
-  promise.catch(() => {}); // Python asks again and reports the failure
-  prefetched.set("gpu", promise);
-}
-
-/** Asks for what Python will ask for, as soon as it is known and long before Python runs. */
-function prefetchDownloads(downloads, { models, plans, probes }, wanted, { kernels, suffix }) {
-  const begin = (name, ask) => {
-    if (!downloads.has(name)) return;
-    const promise = ask(name);
-    promise.catch(() => {}); // Python asks again and reports the failure
-    prefetched.set(downloads.url(name), promise);
-  };
-  for (const model of wanted) begin(models[model], (name) => downloads.bytes(name));
-  const stored = wanted.filter((model) => plans[model] && self.caches).map((model) => plans[model] + suffix);
-  for (const plan of stored) prefetched.set(plan, caches.match(plan).catch(() => {}));
-  if (!kernels) return;
-  const build = Object.keys(probes).find((isa) => WebAssembly.validate(Uint8Array.from(probes[isa]))) ?? "scalar";
-  begin(`kernels/webinfer-${build}.wasm`, (name) => downloads.compiled(name));
-  if (!self.crossOriginIsolated || !self.SharedArrayBuffer || navigator.hardwareConcurrency < 2) return;
-  begin(`kernels/webinfer-${build}-threads.wasm`, (name) => downloads.compiled(name));
-  begin("static/thread_worker.js", async (name) => {
-    const worker = startThread(downloads.url(name), "kernels 1");
-    try {
-      await downloads.script(name);
-    } catch (error) {
-      worker.terminate();
-      throw error;
-    }
-    return worker;
-  });
 }
 
 /**
@@ -120,25 +83,28 @@ async function start({ manifest, facts, page, home, task, backend, model, also, 
   downloads = new Downloads(manifest, patience, (progress) => {
     tellProgress(progress);
     if (progress.stage === "Python" && progress.done === progress.total) startingPython(0);
-  });
+  }, begun);
   keep = keeperOf(downloads.manifest, page, home); // before models come that the site does not have yet
   more = async (models) => downloads.add(await lateFiles(models, { ...facts, home }, (name) => downloads.has(name), tellProgress));
+  const prefetch = new Prefetch(downloads, startThread);
+  if (task) prefetch.models([model, ...also], facts.models);
   const there = more([model, ...also]);
   there.catch(() => {}); // awaited below
   await downloads.counting(async () => {
     const foreseen = (snapshot) => {
       if (!task) return;
       const needs = snapshot.needs[backend];
-      prefetchDownloads(downloads, snapshot, [model, ...also], needs);
-      if (needs.gpu) prefetchDevice(snapshot.gpu);
+      prefetch.plans([model, ...also], snapshot, needs);
+      if (needs.gpu) prefetch.device(snapshot.gpu);
     };
-    openDoor(downloads);
-    const starting = startPython(downloads, debug, foreseen, runtimeComes ? runtime : null, facts.memory); // what takes long goes first
+    openDoor(downloads, prefetch.found);
+    const ended = (error) => died(`The Python interpreter ended: ${error.message}.`);
+    const starting = startPython(downloads, { debug, foreseen, given: runtimeComes ? runtime : null, memory: facts.memory, onMissing: ended }); // what takes long goes first
     const [pyodide] = await Promise.all([starting, downloads.script("static/engine_worker.js")]);
     startingPython(1);
     downloads.complete("Engine");
     self.pyodide = pyodide; // for the console of this worker
-    pyodide._api.on_fatal = (error) => died(`The Python interpreter ended: ${error.message}.`); // no promise would say so
+    pyodide._api.on_fatal = ended; // no promise would say so
     const { EngineWorker } = pyodide.pyimport("webinfer.page.worker");
     performance.mark("webinfer python");
     engine = EngineWorker(tell);
@@ -146,7 +112,8 @@ async function start({ manifest, facts, page, home, task, backend, model, also, 
     const urls = Object.fromEntries(Object.entries(downloads.manifest).map(([name, { url }]) => [name, url]));
     await downloads.flowing(engine.start(task, model, backend, JSON.stringify(options), debug, JSON.stringify(urls)));
   });
-  const settled = async () => downloads.has("snapshot/webinfer.bin") && settle(downloads, task ? warmUp : () => {}); // a lab's own site has none
+  const tellKept = (there) => post("kept", { there });
+  const settled = async () => downloads.has("snapshot/webinfer.bin") && settle(downloads, tellKept, task ? warmUp : () => {}); // a lab's own site has none
   setTimeout(() => settled().finally(keep), SETTLED_MS);
 }
 
@@ -185,7 +152,8 @@ const HANDLERS = {
   importTuning: ({ text }) => engine.import_tuning(text),
   runCode: async ({ code, given }) => {
     try {
-      await downloads.counting(() => engine.run_code(code, forPython(given)));
+      await bringRest();
+      await downloads.counting(() => engine.run_code(code, forPython(given ?? undefined)));
     } finally {
       given?.close?.();
     }
@@ -194,6 +162,7 @@ const HANDLERS = {
     try {
       const added = fields.name ? await more([fields.name]) : {};
       const before = filesAsked();
+      await bringRest();
       await downloads.counting(() => downloads.flowing(engine.ask(id, action, self.pyodide.toPy(fields), JSON.stringify(added))));
       if (filesAsked() > before) setTimeout(keep, SETTLED_MS); // parts of the engine that came late
     } catch (error) {
@@ -236,7 +205,6 @@ self.addEventListener("message", ({ data }) => {
   else if (data.type === "runtime") runtimeCame(data.module);
   else if (data.type === "stop") engine?.stop(); // what was asked for is under way
   else if (data.type === "threadFailed") PageThread.failed(data);
-  else if (data.type === "runtimeChecked") runtimeChecked(data.whole);
   else if (data.type === "detect") queue = queue.then(() => look(data));
   else {
     queue = queue.then(() => Promise.all(flying)).then(() => {
@@ -247,4 +215,7 @@ self.addEventListener("message", ({ data }) => {
 });
 
 // What the page knew when it made this worker: until the page's first message comes, a tenth of the start has passed.
-if (self.location.hash) beginEarly(JSON.parse(decodeURIComponent(self.location.hash.slice(1))));
+if (self.location.hash) {
+  const { rows, later } = JSON.parse(decodeURIComponent(self.location.hash.slice(1)));
+  begun = beginEarly(rows, later);
+}

@@ -3,7 +3,10 @@
 
 {
   const PATIENCE_S = 30; // without a byte
-  const EARLY = ["pyodide/pyodide.mjs", "pyodide/pyodide.asm.mjs", "snapshot/webinfer.bin"]; // files that the worker begins with
+  const SNAPSHOT = "snapshot/webinfer.bin";
+  const WORKER = "static/engine_worker.js";
+  const EARLY = [WORKER, "pyodide/pyodide.mjs", "pyodide/pyodide.asm.mjs", "pyodide/pyodide.data.bin", SNAPSHOT]; // files that the worker begins with
+  const KEPT = "webinfer kept"; // address of the snapshot with which the worker has kept what it will need again
   const ISOLATING = "webinfer isolating"; // kept as long as this tab has been loaded anew for that
   const ISOLATING_S = 5;
   const AGAIN = "webinfer again"; // kept by this tab until a page is there: how often its user tried again
@@ -50,33 +53,10 @@
     };
   };
 
-  /** The bytes of a response, not many more than `most`. They are taken as they come: to put all together at the end takes longer. */
-  const bytesOf = async ({ body }, most) => {
-    const bytes = new Uint8Array(most);
-    const reader = body.getReader();
-    for (let at = 0; ; ) {
-      const { done, value } = await reader.read();
-      if (done) return bytes.subarray(0, at);
-      if (at + value.length > most) return new Uint8Array(at + value.length);
-      bytes.set(value, at);
-      at += value.length;
-    }
-  };
-
-  /** Python's runtime: the compiled `module`, and whether it is `whole`. Both reject, or say no, if the worker has to fetch it. */
-  const compiled = (row, signal) => {
-    if (!crypto.subtle) return { module: Promise.reject(new Error("it cannot be checked here")), whole: Promise.resolve(false) };
-    const asked = fetch(row.url, { signal }).then((response) => (response.ok ? response : Promise.reject(new Error("it is not there"))));
-    const copied = asked.then((response) => response.clone()); // first: what is read cannot be cloned
-    const module = asked.then((response) => WebAssembly.compileStreaming(response));
-    const bytes = copied.then((copy) => bytesOf(copy, row.bytes));
-    const checking = import(manifest["static/integrity.js"].url);
-    const found = Promise.all([checking, bytes]).then(([{ complaintOf }, all]) => complaintOf(all, row));
-    const whole = found.then((wrong) => {
-      if (wrong) console.warn(`${row.url} came damaged, ${wrong}; it is asked for again`);
-      return !wrong;
-    });
-    return { module, whole: whole.catch(() => false) };
+  /** Python's runtime, compiled. The browser checks it, and hands the bytes to nobody else: to read them here takes longer. */
+  const compiled = ({ url, sha256 }, signal) => {
+    const bytes = sha256.match(/../g).map((pair) => parseInt(pair, 16));
+    return WebAssembly.compileStreaming(fetch(url, { signal, integrity: `sha256-${btoa(String.fromCharCode(...bytes))}` }));
   };
 
   /** Says why there is no page. */
@@ -90,14 +70,14 @@
       globalThis.started?.worker.terminate();
       globalThis.started?.stop();
       window.stop();
-      kept((store) => store.setItem(AGAIN, Number(store.getItem(AGAIN)) + 1));
+      kept("session", (store) => store.setItem(AGAIN, Number(store.getItem(AGAIN)) + 1));
     });
   };
 
-  /** What `use` makes of what this tab keeps; null in a browser that keeps nothing. */
-  const kept = (use) => {
+  /** What `use` makes of what this tab ("session") or this browser ("local") keeps; null in a browser that keeps nothing. */
+  const kept = (where, use) => {
     try {
-      return use(sessionStorage);
+      return use(globalThis[`${where}Storage`]);
     } catch {
       return null;
     }
@@ -133,14 +113,16 @@
 
   /** What makes the worker's address another one after a try that hung: the browser would wait for its old answer. */
   const again = () => {
-    const tries = kept((store) => store.getItem(AGAIN));
+    const tries = kept("session", (store) => store.getItem(AGAIN));
     return tries ? `?again=${tries}` : "";
   };
 
   const begin = () => {
-    const early = EARLY.filter((name) => manifest[name]).map((name) => [name, manifest[name]]); // before it hears of the rest
-    const hash = encodeURIComponent(JSON.stringify(Object.fromEntries(early)));
-    const worker = new Worker(`${manifest["static/engine_worker.js"].url}${again()}#${hash}`, { type: "module", name: "webinfer engine" });
+    const snapshot = manifest[SNAPSHOT]?.url ?? ""; // a lab's own site has none
+    const later = kept("local", (store) => store.getItem(KEPT)) === snapshot;
+    const rows = EARLY.filter((name) => manifest[name]).map((name) => [name, manifest[name]]); // before it hears of the rest
+    const hash = encodeURIComponent(JSON.stringify({ rows: Object.fromEntries(rows), later }));
+    const worker = new Worker(`${manifest[WORKER].url}${again()}#${hash}`, { type: "module", name: "webinfer engine" });
     const waiting = []; // events of the worker that came before page.js
     worker.onmessage = worker.onerror = (event) => {
       event.preventDefault();
@@ -149,8 +131,10 @@
     const stopping = new AbortController();
     const runtime = compiled(manifest["pyodide/pyodide.asm.wasm"], stopping.signal);
     worker.postMessage({ v, type: "start", ...settings, runtimeComes: true });
-    runtime.module.catch(() => null).then((module) => worker.postMessage({ v, type: "runtime", module })); // null: ask again
-    runtime.whole.then((whole) => worker.postMessage({ v, type: "runtimeChecked", whole }));
+    runtime.catch(() => null).then((module) => worker.postMessage({ v, type: "runtime", module })); // null: ask again
+    worker.addEventListener("message", ({ data }) => {
+      if (data.type === "kept") kept("local", (store) => store.setItem(KEPT, data.there ? snapshot : ""));
+    });
 
     /** Ends all that is on its way: what hangs would keep others from being asked for. */
     const stop = () => stopping.abort();
@@ -171,7 +155,7 @@
     const take = () => {
       clearInterval(timer);
       removeEventListener("error", onMissing, true);
-      kept((store) => store.removeItem(AGAIN)); // later visits find the worker in the cache, and without a network
+      kept("session", (store) => store.removeItem(AGAIN)); // later visits find the worker in the cache, and without a network
       box()?.remove();
       delete dataset.webinferError;
     };

@@ -118,8 +118,8 @@ async function write(name, parts) {
   }
 }
 
-/** Forgets everything that is kept. */
-export async function forget() {
+/** Forgets everything that is kept, but what has one of these names. */
+export async function forget(...names) {
   const place = await folder();
-  for await (const name of place.keys()) await place.removeEntry(name);
+  for await (const name of place.keys()) if (!names.includes(name)) await place.removeEntry(name);
 }

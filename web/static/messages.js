@@ -1,10 +1,9 @@
 // Generated from page/messages.toml by `python3 -m build_scripts tables --write`: do not edit.
 
-export const VERSION = 10;
+export const VERSION = 11;
 
 export const TO_ENGINE = {
   runtime: { module: "any?" },
-  runtimeChecked: { whole: "flag" },
   detect: { id: "number", given: "any", live: "flag" },
   paint: { look: "object?" },
   select: { backend: "text", model: "text", options: "object" },
@@ -38,6 +37,7 @@ export const TO_ENGINE = {
 
 export const FROM_ENGINE = {
   alive: {},
+  kept: { there: "flag" },
   started: { capabilities: "list" },
   progress: { stage: "text", done: "number", total: "number", unit: "text" },
   plan: { columns: "list", rows: "list", summary: "text" },

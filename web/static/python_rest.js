@@ -5,7 +5,8 @@ import { browsersOwnCheck } from "./integrity.js";
 
 const OWN = "webinfer."; // what the names of the first module's exports for the rest begin with
 const CALL = [0, 97, 115, 109, 1, 0, 0, 0, 1, 4, 1, 96, 0, 0, 2, 7, 1, 1, 109, 1, 102, 0, 0, 7, 5, 1, 1, 102, 0, 0]; // exports a function of JavaScript
-const TRIES = 3;
+const TRIES = 4;
+const PAUSE_MS = 1000; // between them, in which everything waits: without the rest Python ends
 const AGAIN_MS = 30_000; // after which a rest that did not come is asked for again
 const LATE_MS = 120_000; // nobody waits: slow networks have their time
 
@@ -15,11 +16,17 @@ export class RuntimeRest {
   #fetchNow;
   #link = null; // makes an instance of the rest's module; null: the runtime is whole
   #crc = 0; // of the bytes of the rest
+  #bringing = null; // promise
+  #onMissing;
 
-  /** `row`: what the manifest says of the rest; undefined if the runtime is one file. */
-  constructor(row, fetchNow) {
+  /**
+   * `row`: what the manifest says of the rest; undefined if the runtime is one file. `onMissing` is told why a function
+   * cannot be called: the rest cannot be had, and Python ends.
+   */
+  constructor(row, fetchNow, onMissing) {
     this.#row = row;
     this.#fetchNow = fetchNow;
+    this.#onMissing = onMissing;
   }
 
   /** Prepares an instance of the first module for the rest; one of the whole runtime needs none. */
@@ -35,22 +42,31 @@ export class RuntimeRest {
       this.#link = null;
     };
     this.#crc = shared.crc.value;
-    const call = new WebAssembly.Instance(new WebAssembly.Module(Uint8Array.from(CALL)), { m: { f: () => this.bringNow() } });
+    const call = new WebAssembly.Instance(new WebAssembly.Module(Uint8Array.from(CALL)), { m: { f: () => this.#bringNow() } });
     table.set(0, call.exports.f);
   }
 
   /** Brings the rest while everything waits. */
-  bringNow() {
-    this.#link?.(new WebAssembly.Module(this.#intact()));
+  #bringNow() {
+    try {
+      this.#link?.(new WebAssembly.Module(this.#intact()));
+    } catch (error) {
+      this.#onMissing(error);
+      throw error;
+    }
   }
 
   /** Brings the rest for when it is called, or for visits without a network; asks again after a while if it does not come. */
-  async bring() {
+  bring() {
+    return (this.#bringing ??= this.#bring());
+  }
+
+  async #bring() {
     try {
       if (this.#link) await this.#fetched("default").catch(() => this.#fetched("reload")).then((module) => this.#link?.(module));
     } catch (error) {
       console.info(`The rest of Python's runtime did not come and is asked for again: ${error.message}`);
-      setTimeout(() => this.bring(), AGAIN_MS);
+      setTimeout(() => (this.#bringing = this.#bring()), AGAIN_MS);
     }
   }
 
@@ -63,6 +79,7 @@ export class RuntimeRest {
   #intact() {
     let why;
     for (let i = 0; i < TRIES; i += 1) {
+      if (i) pause(PAUSE_MS);
       try {
         const bytes = this.#fetchNow(this.#row.url, i > 0);
         if (crcOf(bytes) === this.#crc) return bytes;
@@ -73,6 +90,10 @@ export class RuntimeRest {
     }
     throw new Error(`the rest of Python's runtime, which this needs, cannot be fetched: ${why}; check the connection, then try again`);
   }
+}
+
+function pause(ms) {
+  for (const end = performance.now() + ms; performance.now() < end; );
 }
 
 /** The CRC-32 of bytes, as a signed number. */

@@ -18,19 +18,25 @@ export function readSnapshot(bytes) {
   return { ...JSON.parse(new TextDecoder().decode(bytes.subarray(begin, begin + headerBytes))), places, data };
 }
 
+/** What a runtime's memory begins with, in these bytes of build_scripts/site/runtime_split.py. */
+export function readData(bytes) {
+  const [count] = new Uint32Array(bytes.buffer, bytes.byteOffset, 1);
+  const places = new Uint32Array(bytes.buffer, bytes.byteOffset + 4, 2 * count);
+  return { places, data: bytes.subarray(4 + places.byteLength) };
+}
+
 /** Makes a fresh instance's memory as large as the saved one, of so many bytes, before anybody has a view of it. */
 export function makeRoom(bytes, memory) {
   const missing = Math.ceil((bytes - memory.buffer.byteLength) / PAGE);
   if (missing > 0) memory.grow(missing);
 }
 
-/** Writes the saved memory into a started instance; the objects of JavaScript that Python held, for Pyodide. */
-export function restore({ places, data, hiwire }, heap) {
+/** Writes bytes of memory to where they belong. */
+export function restore({ places, data }, heap) {
   let at = 0;
   for (let i = 0; i < places.length; i += 2) {
     const end = at + places[i + 1];
     heap.set(data.subarray(at, end), places[i]);
     at = end;
   }
-  return hiwire;
 }

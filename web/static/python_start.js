@@ -2,36 +2,50 @@
 // had or does not fit, the long way, by Pyodide's own start and the engine's wheels.
 
 import { forget, keep, keeps, kept, note } from "./kept_files.js";
+import { ask, vouched } from "./integrity.js";
 import { RuntimeRest } from "./python_rest.js";
-import { makeRoom, readSnapshot, restore } from "./python_snapshot.js";
+import { makeRoom, readData, readSnapshot, restore } from "./python_snapshot.js";
 
 const RUNTIME = "pyodide/pyodide.asm.wasm";
 const REST = "pyodide/pyodide.rest.wasm"; // not there if the runtime is one file
+const DATA = "pyodide/pyodide.data.bin"; // what its memory begins with; not there if the runtime is one file
 const LOADER = "pyodide/pyodide.mjs";
 const GLUE = "pyodide/pyodide.asm.mjs";
 const STDLIB = "pyodide/python_stdlib.zip";
 const LOCK = "python/pyodide-lock.json";
 const SNAPSHOT = "snapshot/webinfer.bin";
 
-let early = null; // promise of the bytes of a kept snapshot, or of null
-let unkept = null; // the bytes of a snapshot that was downloaded
+const KEPT = [DATA, SNAPSHOT]; // where the browser can
+
+const early = new Map(); // of KEPT: name -> promise of the bytes that were kept, or of null
+const held = new Map(); // name -> bytes of files of KEPT, until nobody waits
 let rest = null; // of the runtime
 
-/** Begins what needs nothing but these rows of the manifest, by name. Whatever fails is asked for again by `startPython`. */
-export function beginEarly(rows) {
+/**
+ * Begins what needs nothing but these rows of the manifest, by name, after a visit that kept what is needed or without
+ * one. Whatever fails is asked for again by `startPython`. What was begun, for Downloads.
+ */
+export function beginEarly(rows, later) {
+  const begun = { asked: new Map(), vouched: new Map() };
+  for (const [name, row] of KEPT.map((name) => [name, rows[name]]).filter(([, row]) => row)) {
+    if (later) early.set(name, kept(fileOf(row), row.bytes));
+    else begun.asked.set(name, ask(self.fetch.bind(self), row.url, row, { priority: "high" }));
+  }
+  for (const promise of begun.asked.values()) promise.catch(() => {}); // whoever awaits it hears of it
   for (const name of [LOADER, GLUE]) if (rows[name]) import(rows[name].url).catch(() => {});
-  if (rows[SNAPSHOT]) early = kept(fileOf(rows), rows[SNAPSHOT].bytes);
+  for (const name of [LOADER, GLUE, "static/engine_worker.js"]) begun.vouched.set(name, vouched(self.fetch.bind(self), rows[name]));
+  return begun;
 }
 
 /**
  * Python with the engine imported or ready to be. All downloads begin at once; `foreseen` hears of the snapshot
- * as soon as it has come. `files` are the Downloads, `debug` is the level of the ladder; `given` has promises of the
- * compiled runtime (`module`, may be null) and of whether it is `whole`; or it is null. `memory`: the bytes of the
+ * as soon as it has come, `onMissing` if Python ends because a part of the runtime cannot be had. `files` are the Downloads,
+ * `debug` is the level of the ladder; `given` is a promise of the compiled runtime, or of null. `memory`: the bytes of the
  * snapshot's memory where they are known before it has come.
  */
-export async function startPython(files, debug, foreseen, given, memory) {
-  files.expect(RUNTIME, LOADER, GLUE, ...(files.has(SNAPSHOT) ? [SNAPSHOT] : [STDLIB]));
-  const runtime = new Runtime(files, given);
+export async function startPython(files, { debug = 0, foreseen = () => {}, given = null, memory = 0, onMissing = () => {} }) {
+  files.expect(RUNTIME, LOADER, GLUE, ...(files.has(DATA) ? [DATA] : []), files.has(SNAPSHOT) ? SNAPSHOT : STDLIB);
+  const runtime = new Runtime(files, given, onMissing);
   rest = runtime.rest;
   const saved = files.has(SNAPSHOT) ? readSaved(files, foreseen) : null;
   for (const promise of [runtime.came, saved]) promise?.catch(() => {}); // awaited below, when the modules have come
@@ -51,79 +65,70 @@ export async function startPython(files, debug, foreseen, given, memory) {
     return await restored;
   } catch (error) {
     if (files.stalled) throw error;
-    await runtime.came; // another one by now, if the first was damaged
     if (debug >= 1) console.info(`Python starts the long way, because its snapshot cannot be used: ${error.message}`);
     return fromWheels(files, { load, runtime });
   }
 }
 
-/** The compiled runtime: what the page was given, until that is found damaged, or what is fetched here. */
+/** The compiled runtime, which the page was given or which is fetched here, and what its memory begins with. */
 class Runtime {
-  #files;
-  #whole;
-  #fail;
-  failed = new Promise((_, reject) => (this.#fail = reject)); // rejects if one that was given was damaged, and no other can be had
-
-  constructor(files, given) {
-    this.#files = files;
-    this.rest = new RuntimeRest(files.manifest[REST], fetchedNow);
-    this.#whole = given?.whole;
-    this.came = this.#compiled(given?.module); // the module; rejects if it cannot be had
-    this.failed.catch(() => {});
+  constructor(files, given, onMissing) {
+    this.rest = new RuntimeRest(files.manifest[REST], fetchedNow, onMissing);
+    this.came = Promise.all([compiledRuntime(files, given), files.has(DATA) ? keptOrFetched(files, DATA).then(readData) : null]); // rejects if one cannot be had
   }
 
-  async #compiled(given) {
-    const own = given && (await this.#files.elsewhere(RUNTIME, given));
-    if (!own) this.#whole = null; // what is fetched here is checked here
-    const module = own || (await this.#files.compiled(RUNTIME));
-    this.#files.came(RUNTIME);
-    performance.mark("webinfer runtime");
-    return module;
-  }
-
-  /** A module and an instance of it. The check of the bytes goes on meanwhile; no function is called before it ends. */
+  /** A module and an instance of it. */
   async instantiate(imports) {
-    const module = await this.came;
+    const [module, data] = await this.came;
     const instance = await WebAssembly.instantiate(module, imports);
-    const whole = !this.#whole || (await this.#files.elsewhere(RUNTIME, this.#whole));
-    if (whole) {
-      this.rest.join(instance, imports);
-      return { module, instance };
-    }
-    this.came = this.#compiled(null);
-    this.came.catch(this.#fail);
-    return this.instantiate(imports);
+    if (data) restore(data, new Uint8Array(instance.exports.memory.buffer));
+    this.rest.join(instance, imports);
+    return { module, instance };
   }
 }
 
+async function compiledRuntime(files, given) {
+  const module = (given && (await files.elsewhere(RUNTIME, given))) || (await files.compiled(RUNTIME));
+  files.came(RUNTIME);
+  performance.mark("webinfer runtime");
+  return module;
+}
+
 async function readSaved(files, foreseen) {
-  const own = await (early ?? kept(fileOf(files.manifest), files.manifest[SNAPSHOT].bytes));
-  early = null;
-  const bytes = own ?? (await files.bytes(SNAPSHOT));
-  const snapshot = readSnapshot(bytes);
-  if (own) files.came(SNAPSHOT);
-  else unkept = bytes;
+  const snapshot = readSnapshot(await keptOrFetched(files, SNAPSHOT));
   performance.mark("webinfer snapshot");
   foreseen(snapshot);
   return snapshot;
 }
 
-/** The name under which the snapshot is kept; it holds the snapshot's hash. */
-const fileOf = (rows) => rows[SNAPSHOT].url.split("/").at(-1);
+/** The bytes of a file of KEPT. */
+async function keptOrFetched(files, name) {
+  const row = files.manifest[name];
+  const own = files.asked(name) ? null : await (early.get(name) ?? kept(fileOf(row), row.bytes));
+  early.delete(name);
+  const bytes = own ?? (await files.bytes(name));
+  if (own) files.came(name);
+  held.set(name, bytes);
+  return bytes;
+}
 
-/** For when nobody waits: brings the rest of the runtime. */
+/** The name under which a file is kept; it holds the file's hash. */
+const fileOf = ({ url }) => url.split("/").at(-1);
+
+/** For when nobody waits, and before what is unlike all that pages do: brings the rest of the runtime. */
 export const bringRest = () => rest.bring();
 
-/** For when nobody waits: keeps a snapshot that was downloaded, and warms up once for each that is kept. */
-export async function settle(files, warmUp) {
+/** For when nobody waits: keeps what was downloaded, tells whether later visits will find it, and warms up once for each that is kept. */
+export async function settle(files, tell, warmUp) {
   bringRest();
-  if (unkept) {
-    await forget().catch(() => {}); // of a browser that keeps nothing
-    await keep(fileOf(files.manifest), unkept);
-    unkept = null;
-  }
-  const warm = `${fileOf(files.manifest)}.warm`;
-  if (!(await keeps(fileOf(files.manifest))) || (await keeps(warm))) return;
+  const names = new Map(KEPT.filter((name) => files.has(name)).map((name) => [name, fileOf(files.manifest[name])]));
+  const warm = `${names.get(SNAPSHOT)}.warm`;
+  await forget(...names.values(), warm).catch(() => {}); // of a browser that keeps nothing
+  for (const [name, bytes] of held) if (!(await keeps(names.get(name)))) await keep(names.get(name), bytes);
+  held.clear();
+  const there = (await Promise.all([...names.values()].map(keeps))).every(Boolean);
+  tell(there);
+  if (!there || (await keeps(warm))) return;
   await warmUp();
   await note(warm);
 }
@@ -134,7 +139,7 @@ const failing = (promise) => promise.then(() => new Promise(() => {}));
 /** Begins before the runtime and the snapshot have come: the glue code alone takes long to compile. */
 async function fromSnapshot(files, { load, create, runtime, saved, memory }) {
   const present = saved.catch(() => new Promise(() => {}));
-  const room = async (instance) => makeRoom(memory ?? (await present).memory, instance.exports.memory);
+  const room = async (instance) => makeRoom(memory || (await present).memory, instance.exports.memory);
   const work = () => load({
     lockFileContents: present.then(({ lock }) => lock),
     packageBaseUrl: new URL(".", files.url(LOCK)).href,
@@ -144,16 +149,19 @@ async function fromSnapshot(files, { load, create, runtime, saved, memory }) {
       if (module.API.config.BUILD_ID !== snapshot.build) throw new Error("it belongs to another build of Pyodide");
       if (module.HEAPU8.length < snapshot.memory) throw new Error("it is larger than the site says");
       performance.mark("webinfer instance");
-      module.API.restoreSnapshot = () => restore(snapshot, module.HEAPU8);
+      module.API.restoreSnapshot = () => {
+        restore(snapshot, module.HEAPU8);
+        return snapshot.hiwire; // the objects of JavaScript that Python held
+      };
       return module;
     },
   });
   const nothing = [files.url(RUNTIME), files.url(STDLIB)];
-  const pyodide = await handing({ runtime, nothing, room }, () => Promise.race([work(), failing(saved), runtime.failed]));
+  const pyodide = await handing({ runtime, nothing, room }, () => Promise.race([work(), failing(saved)]));
   const { archives, packages } = await saved;
   fetchArchivesWhenRead(pyodide, archives, files);
   Object.assign(pyodide.loadedPackages, packages);
-  pyodide.pyimport("webinfer.page.snapshot").after_restore(() => runtime.rest.bringNow());
+  pyodide.pyimport("webinfer.page.snapshot").after_restore();
   return pyodide;
 }
 

@@ -18,7 +18,7 @@ export async function startEngine(manifest) {
   const downloads = new Downloads(assets, PATIENCE_MS, () => {});
   const gpu = { gpu_device, gpu_program, gpu_timing };
   self.webinfer ??= { asset: (name) => downloads.url(name), has: (name) => downloads.has(name), prefetched: new Map(), gpu };
-  const python = await downloads.counting(() => startPython(downloads, 0, () => {}, null));
+  const python = await downloads.counting(() => startPython(downloads, {}));
   setTimeout(bringRest, SETTLED_MS);
   return openDoor(python, Object.fromEntries(Object.entries(assets).map(([name, { url }]) => [name, url])));
 }

@@ -20,7 +20,7 @@ export async function startPython(script, backend) {
     device.catch(() => {}); // Python asks again and reports the failure
     prefetched.set("gpu", device);
   };
-  const starting = downloads.counting(() => product.startPython(downloads, 0, foreseen, null));
+  const starting = downloads.counting(() => product.startPython(downloads, { foreseen }));
   const [pyodide, code] = await Promise.all([starting, textOf(script), opening]);
   const python = pyodide.toPy({});
   pyodide.runPython(code, { globals: python });

@@ -46,14 +46,13 @@ def test_both_sides_use_messages_that_there_are() -> None:
     )
     assert (
         set(re.findall(r'\bpost\("(\w+)"', worker + thread))
-        == {"thread", "endThread", "alive", "error", "progress", "pong", "result"}
+        == {"thread", "endThread", "alive", "error", "kept", "progress", "pong", "result"}
         <= {*FROM_ENGINE}
     )
     handlers = worker[worker.index("const HANDLERS") : worker.index("\n};", worker.index("const HANDLERS"))]
     assert {*re.findall(r"^  (\w+)[,:]", handlers, re.MULTILINE)} == {*TO_ENGINE} - {
         "ping",
         "runtime",
-        "runtimeChecked",
         "stop",
         "threadFailed",
     }
@@ -61,7 +60,7 @@ def test_both_sides_use_messages_that_there_are() -> None:
     always, desk = {"progress", "error", "moving", "quiet", "restarting"}, {"started", "answer", "piece", "step"}
     heard = {name: _heard((STATIC / f"{name}.js").read_text()) for name in ("page", "engine_page")}
     assert heard == {
-        "page": {*FROM_ENGINE} - {"alive", "pong", "thread", "endThread"} - desk | always,
+        "page": {*FROM_ENGINE} - {"alive", "kept", "pong", "thread", "endThread"} - desk | always,
         "engine_page": desk | always,
     }
 

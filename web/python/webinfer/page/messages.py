@@ -3,11 +3,10 @@
 Generated from page/messages.toml by `python3 -m build_scripts tables --write`: do not edit.
 """
 
-VERSION = 10
+VERSION = 11
 
 TO_ENGINE: dict[str, dict[str, str]] = {
     "runtime": {"module": "any?"},
-    "runtimeChecked": {"whole": "flag"},
     "detect": {"id": "number", "given": "any", "live": "flag"},
     "paint": {"look": "object?"},
     "select": {"backend": "text", "model": "text", "options": "object"},
@@ -41,6 +40,7 @@ TO_ENGINE: dict[str, dict[str, str]] = {
 
 FROM_ENGINE: dict[str, dict[str, str]] = {
     "alive": {},
+    "kept": {"there": "flag"},
     "started": {"capabilities": "list"},
     "progress": {"stage": "text", "done": "number", "total": "number", "unit": "text"},
     "plan": {"columns": "list", "rows": "list", "summary": "text"},

@@ -13,7 +13,7 @@ import json
 import pkgutil
 import random
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import webinfer
@@ -48,9 +48,8 @@ def _imported(folders: Iterable[str], prefix: str) -> Iterator[str]:
 def facts() -> str:
     """What the page's worker needs to prefetch before Python is up, as JSON.
 
-    `models`: the file of each known model in the site's manifest. `plans`: where its plan, as its task runs it, lies in
-    the origin's cache, before a backend's suffix. `needs`: whether a backend, or the choice of one, needs kernels and a
-    GPU, and that suffix. `probes`: for each
+    `plans`: where each known model's plan, as its task runs it, lies in the origin's cache, before a backend's suffix.
+    `needs`: whether a backend, or the choice of one, needs kernels and a GPU, and that suffix. `probes`: for each
     kernel build, best first, the bytes of a module that only an engine with its features accepts. `gpu`: what a GPU
     device is asked for.
     """
@@ -58,7 +57,6 @@ def facts() -> str:
     from webinfer.host.gpu_browser import WISHES
     from webinfer.host.kernels_browser import PROBES
 
-    models = {name: f"models/{known.file}" for name, known in MODELS.items()}
     plans = {
         name: f"/{CACHE}/{entry_name(known.sha256, TASKS[known.task].extension)}"
         for name, known in MODELS.items()
@@ -66,7 +64,7 @@ def facts() -> str:
     }
     needs = {row.name: _needs([row]) for row in ROWS.values()} | {AUTO: _needs(candidates())}
     probes = {isa: list(bytes.fromhex(probe)) for isa, probe in PROBES.items()}
-    return json.dumps({"models": models, "plans": plans, "needs": needs, "probes": probes, "gpu": WISHES})
+    return json.dumps({"plans": plans, "needs": needs, "probes": probes, "gpu": WISHES})
 
 
 def _needs(rows: Sequence[Row]) -> dict[str, Any]:
@@ -77,16 +75,11 @@ def _needs(rows: Sequence[Row]) -> dict[str, Any]:
     }
 
 
-def after_restore(bring_rest: Callable[[], None]) -> None:
-    """Gives this interpreter its own chance, time zone and errors: it shares its memory with all others.
-
-    `bring_rest` waits until the rest of Python's runtime is there.
-    """
+def after_restore() -> None:
+    """Gives this interpreter its own chance, time zone and errors: it shares its memory with all others."""
     from webinfer.host.browser import tell_errors
-    from webinfer.host.rare_modules import find_rare_modules
 
     tell_errors()
-    find_rare_modules(bring_rest)
     random.seed()
     if hasattr(time, "tzset"):
         time.tzset()

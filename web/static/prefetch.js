@@ -1,0 +1,58 @@
+// What Python will ask for, asked for as soon as it is known and long before Python runs. Python finds it in `found`
+// (webinfer/host/prefetch.py); what failed it asks for again, and reports.
+
+import { GPU } from "./gpu.js";
+
+/** The promises of what Python will ask for. */
+export class Prefetch {
+  found = new Map(); // URL -> promise of bytes, of a compiled module, of a worker; "gpu" -> promise of a device
+  #downloads;
+  #startThread;
+
+  /** `startThread(url, name)` starts a worker of kernels. */
+  constructor(downloads, startThread) {
+    this.#downloads = downloads;
+    this.#startThread = startThread;
+  }
+
+  /** The GPU's device. */
+  device(wishes) {
+    const promise = GPU.gpu_device.openDevice(wishes, GPU.gpu_program.Program);
+    promise.catch(() => {});
+    this.found.set("gpu", promise);
+  }
+
+  /** The models of these names; `files` are those of each. */
+  models(names, files) {
+    for (const [file] of names.map((name) => files[name] ?? [""])) this.#begin(file, () => this.#downloads.bytes(file));
+  }
+
+  /** The plans that were stored for these models, and what runs them: what the snapshot says of both. */
+  plans(models, { plans, probes }, { kernels, suffix }) {
+    const stored = models.filter((model) => plans[model] && self.caches).map((model) => plans[model] + suffix);
+    for (const plan of stored) this.found.set(plan, caches.match(plan).catch(() => {}));
+    if (!kernels) return;
+    const downloads = this.#downloads;
+    const build = Object.keys(probes).find((isa) => WebAssembly.validate(Uint8Array.from(probes[isa]))) ?? "scalar";
+    this.#begin(`kernels/webinfer-${build}.wasm`, (name) => downloads.compiled(name));
+    if (!self.crossOriginIsolated || !self.SharedArrayBuffer || navigator.hardwareConcurrency < 2) return;
+    this.#begin(`kernels/webinfer-${build}-threads.wasm`, (name) => downloads.compiled(name));
+    this.#begin("static/thread_worker.js", async (name) => {
+      const worker = this.#startThread(downloads.url(name), "kernels 1");
+      try {
+        await downloads.script(name);
+      } catch (error) {
+        worker.terminate();
+        throw error;
+      }
+      return worker;
+    });
+  }
+
+  #begin(name, ask) {
+    if (!this.#downloads.has(name)) return;
+    const promise = ask(name);
+    promise.catch(() => {});
+    this.found.set(this.#downloads.url(name), promise);
+  }
+}
