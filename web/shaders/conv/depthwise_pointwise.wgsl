@@ -4,38 +4,39 @@
 //   d  [KH, KW, C]             the depthwise weights, read alike        e, f  [C]   their bias and PReLU's slope, if any
 //   w  [C, ceil(CO/4)]         vec4 of output channels, packed at load, zeros behind CO
 //   y  [N, OH, OW, CO]         written in quads, or one by one if CO % 4 != 0
-//   A workgroup computes `tile` pixels by `quads` quads of channels; `slices` invocations share a sum where SPLIT.
+//   A workgroup computes PIXELS pixels by QUADS quads of channels; SLICES invocations share a sum.
 //   Padded taps count as 0.  The depthwise result is clamped if it has an activation; `curved` is its silu.
-//   Needs: tile / 4 * quads * slices <= WG, tile * C/4 and, where SPLIT, 4 times that product <= CAPACITY.
-//   Dispatch: (ceil(pixels/tile) * ceil(ceil(CO/4)/quads)) workgroups
+//   Dispatch: (ceil(pixels/PIXELS) * ceil(ceil(CO/4)/QUADS)) workgroups
 
 {{ prelude }}
 const WG: u32 = {{ workgroup }}u;
-const CAPACITY: u32 = {{ capacity }}u;
+const PIXELS: u32 = {{ pixels }}u;
+const QUADS: u32 = {{ quads }}u;
+const SLICES: u32 = {{ slices }}u;
+const C: u32 = {{ channels }}u;
+const C4: u32 = (C + 3u) / 4u;
 const KH: u32 = {{ kh }}u;
 const KW: u32 = {{ kw }}u;
 {$ include "_epilogue.wgsl" $}
 {$ include "_put.wgsl" $}
 
-// A workgroup's memory: the depthwise results [tile, C/4], then the parts of sums [slices, tile, quads].
-var<workgroup> middle: array<vec4<f32>, CAPACITY>;
-
-fn channel_quads() -> u32 { return (params.channels + 3u) / 4u; }
+var<workgroup> middle: array<array<vec4<f32>, C4>, PIXELS>;
+$$ if slices > 1
+var<workgroup> partial: array<vec4<f32>, SLICES * PIXELS * QUADS>;
+$$ endif
 
 $$ if channel_quads
-fn x_quad(pixel: u32, c4: u32) -> vec4<f32> { return load4_x(pixel * channel_quads() + c4); }
-fn d_quad(tap: u32, c4: u32) -> vec4<f32> { return load4_d(tap * channel_quads() + c4); }
+fn x_quad(pixel: u32, c4: u32) -> vec4<f32> { return load4_x(pixel * C4 + c4); }
+fn d_quad(tap: u32, c4: u32) -> vec4<f32> { return load4_d(tap * C4 + c4); }
 $$ else
 fn x_quad(pixel: u32, c4: u32) -> vec4<f32> {
     var v = vec4<f32>();
-    let at = pixel * params.channels + 4u * c4;
-    for (var lane = 0u; lane < min(4u, params.channels - 4u * c4); lane++) { v[lane] = load_x(at + lane); }
+    for (var lane = 0u; lane < min(4u, C - 4u * c4); lane++) { v[lane] = load_x(pixel * C + 4u * c4 + lane); }
     return v;
 }
 fn d_quad(tap: u32, c4: u32) -> vec4<f32> {
     var v = vec4<f32>();
-    let at = tap * params.channels + 4u * c4;
-    for (var lane = 0u; lane < min(4u, params.channels - 4u * c4); lane++) { v[lane] = load_d(at + lane); }
+    for (var lane = 0u; lane < min(4u, C - 4u * c4); lane++) { v[lane] = load_d(tap * C + 4u * c4 + lane); }
     return v;
 }
 $$ endif
@@ -76,15 +77,8 @@ fn whole_lanes(v: vec4<f32>, c4: u32) -> vec4<f32> {
     $$ if channel_quads
     return v;
     $$ else
-    return select(vec4<f32>(), v, vec4<u32>(4u * c4) + vec4<u32>(0u, 1u, 2u, 3u) < vec4<u32>(params.channels));
+    return select(vec4<f32>(), v, vec4<u32>(4u * c4) + vec4<u32>(0u, 1u, 2u, 3u) < vec4<u32>(C));
     $$ endif
-}
-
-// The weights of four input channels for four output channels each.
-struct Weights { w0: w_v, w1: w_v, w2: w_v, w3: w_v }
-fn weights_at(k: u32, c4: u32) -> Weights {
-    let at = min(4u * k + vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(params.channels - 1u)) * params.co4 + c4;
-    return Weights(load4_w(at.x), load4_w(at.y), load4_w(at.z), load4_w(at.w));
 }
 
 @compute @workgroup_size(WG)
@@ -93,62 +87,52 @@ fn main(
     @builtin(num_workgroups) groups: vec3<u32>,
     @builtin(local_invocation_index) local: u32,
 ) {
-    let tile = params.tile;
-    let quads = params.quads;
-    let slices = params.slices;
-    let depth = channel_quads();
-    let blocks = (params.co4 + quads - 1u) / quads;
+    let blocks = (params.co4 + QUADS - 1u) / QUADS;
     let index = group.x + group.y * groups.x;
-    let first = index / blocks * tile;
-    let first_quad = index % blocks * quads;
-    for (var i = local; i < tile * depth; i += WG) {
-        let c4 = i % depth;
-        middle[i] = whole_lanes(depthwise(min(first + i / depth, params.pixels - 1u), c4), c4);
+    let first = index / blocks * PIXELS;
+    let first_quad = index % blocks * QUADS;
+    for (var i = local; i < PIXELS * C4; i += WG) {
+        let c4 = i % C4;
+        middle[i / C4][c4] = whole_lanes(depthwise(min(first + i / C4, params.pixels - 1u), c4), c4);
     }
     workgroupBarrier();
 
-    let quad = local % quads;
-    let slice = local / quads % slices;
-    let row = local / (quads * slices) * 4u; // from `tile` on this invocation has no sum
+    let quad = local % QUADS;
+    let slice = local / QUADS % SLICES;
+    let row = local / (QUADS * SLICES) * 4u;
     let c4 = min(first_quad + quad, params.co4 - 1u);
     var s0 = vec4<f32>(); var s1 = vec4<f32>(); var s2 = vec4<f32>(); var s3 = vec4<f32>();
-    if (row < tile) {
-        let at = row * depth;
-        var next = weights_at(slice, c4);
-        for (var k = slice; k < depth; k += slices) {
-            let w = next;
-            if (k + slices < depth) { next = weights_at(k + slices, c4); } // on their way meanwhile
-            let x0 = middle[at + k];
-            let x1 = middle[at + depth + k];
-            let x2 = middle[at + 2u * depth + k];
-            let x3 = middle[at + 3u * depth + k];
-            s0 += x0.x * w.w0 + x0.y * w.w1 + x0.z * w.w2 + x0.w * w.w3;
-            s1 += x1.x * w.w0 + x1.y * w.w1 + x1.z * w.w2 + x1.w * w.w3;
-            s2 += x2.x * w.w0 + x2.y * w.w1 + x2.z * w.w2 + x2.w * w.w3;
-            s3 += x3.x * w.w0 + x3.y * w.w1 + x3.z * w.w2 + x3.w * w.w3;
-        }
+    for (var k = slice; k < C4; k += SLICES) {
+        let at = min(4u * k + vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(C - 1u)) * params.co4 + c4;
+        let w0 = load4_w(at.x);
+        let w1 = load4_w(at.y);
+        let w2 = load4_w(at.z);
+        let w3 = load4_w(at.w);
+        let x0 = middle[row][k];
+        let x1 = middle[row + 1u][k];
+        let x2 = middle[row + 2u][k];
+        let x3 = middle[row + 3u][k];
+        s0 += x0.x * w0 + x0.y * w1 + x0.z * w2 + x0.w * w3;
+        s1 += x1.x * w0 + x1.y * w1 + x1.z * w2 + x1.w * w3;
+        s2 += x2.x * w0 + x2.y * w1 + x2.z * w2 + x2.w * w3;
+        s3 += x3.x * w0 + x3.y * w1 + x3.z * w2 + x3.w * w3;
     }
-    $$ if split
+    $$ if slices > 1
+    let part = (slice * PIXELS + row) * QUADS + quad;
+    partial[part] = s0;
+    partial[part + QUADS] = s1;
+    partial[part + 2u * QUADS] = s2;
+    partial[part + 3u * QUADS] = s3;
     workgroupBarrier();
-    if (row < tile) {
-        let part = (slice * tile + row) * quads + quad;
-        middle[part] = s0;
-        middle[part + quads] = s1;
-        middle[part + 2u * quads] = s2;
-        middle[part + 3u * quads] = s3;
-    }
-    workgroupBarrier();
-    for (var i = local; i < tile * quads; i += WG) {
+    for (var i = local; i < PIXELS * QUADS; i += WG) {
         var sum = vec4<f32>();
-        for (var s = 0u; s < slices; s++) { sum += middle[s * tile * quads + i]; }
-        put(first + i / quads, first_quad + i % quads, sum);
+        for (var s = 0u; s < SLICES; s++) { sum += partial[s * PIXELS * QUADS + i]; }
+        put(first + i / QUADS, first_quad + i % QUADS, sum);
     }
     $$ else
-    if (row < tile) {
-        put(first + row, first_quad + quad, s0);
-        put(first + row + 1u, first_quad + quad, s1);
-        put(first + row + 2u, first_quad + quad, s2);
-        put(first + row + 3u, first_quad + quad, s3);
-    }
+    put(first + row, first_quad + quad, s0);
+    put(first + row + 1u, first_quad + quad, s1);
+    put(first + row + 2u, first_quad + quad, s2);
+    put(first + row + 3u, first_quad + quad, s3);
     $$ endif
 }

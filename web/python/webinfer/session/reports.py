@@ -80,10 +80,11 @@ class Profile:
     def least_ms(self) -> list[float]:
         """The least time that this device could need for each step, by its arithmetic and its memory; 0: not known.
 
-        A step that was faster than copies of its bytes, which caches may make it, needs what it took.
+        A step that was faster than copies of its bytes, which caches may make it, needs what it took; if it took what
+        no clock sees, what copies take.
         """
         found = [(row, self.peaks.get(row.backend), ms) for row, ms in zip(self.rows, self.times_ms, strict=True)]
-        return [min(peaks.least_ms(row), ms) if peaks else 0.0 for row, peaks, ms in found]
+        return [min(peaks.least_ms(row), ms or math.inf) if peaks else 0.0 for row, peaks, ms in found]
 
     @property
     def total_ms(self) -> float:
@@ -101,7 +102,7 @@ class Profile:
             [
                 str(r.index), r.op, r.kernel, r.shapes, f"{ms:.4f}", f"{100 * ms / (self.total_ms or 1):.1f} %",
                 f"{r.flops / (ms or 1e-9) / 1e6:.1f}", f"{r.bytes / (ms or 1e-9) / 1e6:.1f}",
-                f"{100 * least / (ms or 1e-9):.0f} % {self.peaks[r.backend].bound(r)}" if least else "",
+                f"{100 * least / ms:.0f} % {self.peaks[r.backend].bound(r)}" if least and ms else "",
                 f"{max(ms - least, 0.0):.4f}" if least else "",
             ]
             for r, ms, least in zip(self.rows, self.times_ms, self.least_ms, strict=True)

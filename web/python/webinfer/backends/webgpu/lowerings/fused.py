@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from webinfer.backends.webgpu.dispatch import WORKGROUP, Binding, Dispatch, Target, groups_for, read, read_given
+from webinfer.backends.webgpu.dispatch import Binding, Dispatch, Target, groups_for, read, read_given
 from webinfer.backends.webgpu.fusion import Fusion, Share
 from webinfer.backends.webgpu.lowerings.conv import conv_columns, image_params
 from webinfer.backends.webgpu.lowerings.epilogue import Residual, destination, float_weights, product
@@ -13,8 +13,6 @@ from webinfer.codegen.templates import Variable
 from webinfer.graph.ir import Node
 from webinfer.ops.activation import Activation
 from webinfer.ops.registry import LARGEST
-
-MEMORY = 1024  # quads of a workgroup's memory that every device has
 
 
 def depthwise_pointwise(fusion: Fusion, share: Share, target: Target) -> list[Dispatch]:
@@ -28,13 +26,13 @@ def depthwise_pointwise(fusion: Fusion, share: Share, target: Target) -> list[Di
     low, high = inner.attrs.activation.bounds or (-math.inf, math.inf)
     clamped = math.isfinite(low) or math.isfinite(high)
     variables: dict[str, Variable] = p.variables | {
-        **_room(share, -(-c // 4)), "split": share.slices > 1,
-        "channel_quads": c % 4 == 0, "kh": kh, "kw": kw, "co_quads": co % 4 == 0,
+        "workgroup": share.workgroup, "pixels": 4 * share.groups, "quads": share.quads, "slices": share.slices,
+        "channels": c, "channel_quads": c % 4 == 0, "kh": kh, "kw": kw, "co_quads": co % 4 == 0,
         "has_e": bias is not None, "clamped": clamped, "curved": inner.attrs.activation is Activation.SILU,
         "sloped": slope is not None,
     }  # fmt: skip
     rows, co4 = y.type.size // co, -(-co // 4)
-    sizes = u32(pixels=rows, co4=co4, co=co, channels=c, tile=4 * share.groups, quads=share.quads, slices=share.slices)
+    sizes = u32(pixels=rows, co4=co4, co=co)
     bounds = f32(e_low=max(low, -LARGEST), e_high=min(high, LARGEST)) if clamped else ()
     extras, numbers = list(p.bindings), p.params
     if fusion.pool is not None:
@@ -50,16 +48,6 @@ def depthwise_pointwise(fusion: Fusion, share: Share, target: Target) -> list[Di
     why = f"with {inner.op.name} {kh}x{kw}{pool}: {share.name}"
     bindings = (*own, read("w", weights), *extras, place)
     return [*p.before, Dispatch("depthwise_pointwise", variables, bindings, params, groups, why), *after]
-
-
-def _room(share: Share, c4: int) -> dict[str, Variable]:
-    """A workgroup's invocations and memory in quads: of few sizes, so that shares have shaders in common."""
-    workgroup = -(-share.workgroup // WORKGROUP) * WORKGROUP
-    needed = max(4 * share.groups * c4, 4 * share.workgroup if share.slices > 1 else 0)
-    capacity = 4 * workgroup
-    while capacity < needed:
-        capacity *= 2
-    return {"workgroup": workgroup, "capacity": min(capacity, max(MEMORY, needed))}
 
 
 def _pooled(binding: Binding, pool: Node) -> Binding:

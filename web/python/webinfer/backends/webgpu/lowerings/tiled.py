@@ -38,7 +38,7 @@ def tiled_product(
     total = kh * kw * shape.ci
     variables: dict[str, Variable] = p.variables | {
         "workgroup": tile.workgroup, "rows": tile.rows, "columns": tile.columns, "depth": tile.depth,
-        "per_rows": tile.per_rows, "per_columns": tile.per_columns, "buffers": tile.buffers, "unroll": tile.unroll,
+        "per_rows": tile.per_rows, "per_columns": tile.per_columns, "buffers": tile.buffers, "unroll": tile.written_out,
         "pointwise": shape.pointwise, "quads": quads, "unit": 4 if quads else 1,
         "ragged": int(total % tile.depth != 0), "co_quads": shape.co % 4 == 0,
     }  # fmt: skip

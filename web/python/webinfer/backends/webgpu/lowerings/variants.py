@@ -31,6 +31,7 @@ UNTILED = {
     "vec4": (0.25, 135.0), "4x8": (0.27, 135.0), "split": (0.18, 17.0), "image": (0.12, 460.0), "dot": (0.1, 70.0),
     "any": (0.1, 460.0), "gemv": (0.12, 3.0),
 }  # fmt: skip
+SMALL_SHARE = 16  # results of an invocation
 READ_FLOAT16 = ("4x1", "4x8", "split_k")  # besides tiles and GEMVs: the others use a weight too seldom
 MIN_LIMITS = {
     "maxComputeWorkgroupStorageSize": 16384,
@@ -43,9 +44,9 @@ MIN_LIMITS = {
 class Tile:
     """A workgroup's share of a product: rows by columns of the result, `depth` products of each sum at a time.
 
-    An invocation computes `per_rows` by `per_columns`; `buffers` slices are in workgroup memory at a time, `unroll`
-    products are written out in the shader's text. `share` is the part of a core's peak that it reaches, `slice_cycles`
-    what a slice takes at least, `resident` how many workgroups a core holds.
+    An invocation computes `per_rows` by `per_columns`; `buffers` slices are in workgroup memory at a time; of large
+    shares `unroll` products are written out in the shader's text. `share` is the part of a core's peak that it reaches,
+    `slice_cycles` what a slice takes at least, `resident` how many workgroups a core holds.
     """
 
     rows: int
@@ -64,6 +65,11 @@ class Tile:
         """The name in tunings."""
         sizes = f"{self.rows}x{self.columns}x{self.depth}_{self.per_rows}x{self.per_columns}"
         return f"tiled_{sizes}_{self.buffers}_{self.unroll}"
+
+    @property
+    def written_out(self) -> int:
+        """Products in the shader's text: drivers unroll a small share's loop as well, and compile it sooner."""
+        return self.unroll if self.per_rows * self.per_columns > SMALL_SHARE else 1
 
     @property
     def workgroup(self) -> int:
