@@ -91,7 +91,7 @@ def test_a_damaged_kept_snapshot_costs_one_visit(demo: Demo) -> None:
 
 
 def test_files_that_come_altered_once_are_fetched_again(demo: Demo) -> None:
-    counts = {"pyodide.asm.wasm": 1, ".bin": 20, "-threads.wasm": 1, ".tflite": 1}
+    counts = {"pyodide.first.wasm": 1, ".bin": 20, "-threads.wasm": 1, ".tflite": 1}
     altering = {end: Altering(count, times=1) for end, count in counts.items()}
 
     def alter(route: Route) -> None:
@@ -101,7 +101,7 @@ def test_files_that_come_altered_once_are_fetched_again(demo: Demo) -> None:
     assert len(page.wait_for_result()["faces"]) == 1
     for end in counts:
         assert altering[end].asked >= 2, end
-        assert end == "pyodide.asm.wasm" or told(page, f"{end} came damaged"), end
+        assert end == "pyodide.first.wasm" or told(page, f"{end} came damaged"), end
     assert not took_the_long_way(page)
     page.complaints.clear()  # the browser itself reports the runtime
 
@@ -117,8 +117,8 @@ def test_altered_kernels_are_named_and_trying_again_helps(demo: Demo) -> None:
 
 
 def test_an_altered_runtime_is_named(demo: Demo) -> None:
-    page = demo("?backend=wasm", broken=("**/pyodide.asm.wasm", Altering(1)))
-    assert "pyodide.asm.wasm" in page.wait_for_error("integrity")["message"]
+    page = demo("?backend=wasm", broken=("**/pyodide.first.wasm", Altering(1)))
+    assert "pyodide.first.wasm" in page.wait_for_error("integrity")["message"]
     page.complaints.clear()  # the browser itself reports the runtime
 
 

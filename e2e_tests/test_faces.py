@@ -120,25 +120,27 @@ def test_the_result_is_readable_without_seeing_the_picture(demo: Demo) -> None:
         assert float(page.text(f"#{name}")) == pytest.approx(result["times"][f"{name}_ms"], abs=0.051)
 
 
+DRAWN = """() => {
+  const canvas = document.getElementById("overlay");
+  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  const xs = [], ys = [];
+  for (let i = 3; i < data.length; i += 4) {
+    if (data[i]) { xs.push(((i - 3) / 4) % canvas.width); ys.push(Math.floor((i - 3) / 4 / canvas.width)); }
+  }
+  if (!xs.length) return null; // nothing is drawn yet
+  const scale = Math.min(canvas.width, canvas.height) / 512; // the photo is 512 x 512
+  const left = (canvas.width - 512 * scale) / 2, top = (canvas.height - 512 * scale) / 2;
+  const least = (v) => v.reduce((a, b) => Math.min(a, b)), most = (v) => v.reduce((a, b) => Math.max(a, b));
+  const crisp = canvas.width === 2 * canvas.clientWidth;
+  const [right, bottom] = [(most(xs) - left) / scale, (most(ys) - top) / scale];
+  return { crisp, left: (least(xs) - left) / scale, right, bottom };
+}"""
+
+
 def test_boxes_are_drawn_over_the_face(demo: Demo) -> None:
     page = demo("?backend=wasm", device_scale_factor=2)
     box = page.wait_for_result()["faces"][0]["box"]
-    drawn = page.page.evaluate(
-        """() => {
-          const canvas = document.getElementById("overlay");
-          const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-          const xs = [], ys = [];
-          for (let i = 3; i < data.length; i += 4) {
-            if (data[i]) { xs.push(((i - 3) / 4) % canvas.width); ys.push(Math.floor((i - 3) / 4 / canvas.width)); }
-          }
-          const scale = Math.min(canvas.width, canvas.height) / 512; // the photo is 512 x 512
-          const left = (canvas.width - 512 * scale) / 2, top = (canvas.height - 512 * scale) / 2;
-          const least = (v) => v.reduce((a, b) => Math.min(a, b)), most = (v) => v.reduce((a, b) => Math.max(a, b));
-          const crisp = canvas.width === 2 * canvas.clientWidth;
-          const [right, bottom] = [(most(xs) - left) / scale, (most(ys) - top) / scale];
-          return { crisp, left: (least(xs) - left) / scale, right, bottom };
-        }"""
-    )
+    drawn = page.wait_for("box", lambda: page.page.evaluate(DRAWN))
     assert drawn["crisp"]
     assert drawn["left"] == pytest.approx(box["left"], abs=EDGE)
     assert drawn["right"] == pytest.approx(box["left"] + box["width"], abs=EDGE)

@@ -79,7 +79,7 @@ def test_a_first_visit_needs_neither_standard_library_nor_wheels_nor_the_rest_of
         refused.append(route.request.url)
         route.abort()
 
-    page = demo("?backend=wasm&debug=1", broken=(re.compile(r"(\.whl|\.zip|\.rest\.wasm)$"), refuse))
+    page = demo("?backend=wasm&debug=1", broken=(re.compile(r"(\.whl|\.zip|\.rest\.wasm|\.asm\.wasm)$"), refuse))
     assert len(page.wait_for_result()["faces"]) == 1
     assert not took_the_long_way(page)
     assert not refused

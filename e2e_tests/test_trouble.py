@@ -78,7 +78,7 @@ def test_the_page_is_isolated_as_served(demo: Demo) -> None:
     assert demo("?backend=wasm").page.evaluate("crossOriginIsolated") is True
 
 
-@pytest.mark.parametrize("file", ["pyodide.mjs", "pyodide.asm.wasm", "engine_worker.js"])
+@pytest.mark.parametrize("file", ["pyodide.mjs", "pyodide.first.wasm", "engine_worker.js"])
 def test_a_missing_file_is_named_and_trying_again_helps(demo: Demo, file: str) -> None:
     page = demo(broken=(f"**/{file}", lambda route: route.fulfill(status=404, body="not here")))
     error = page.wait_for("error", lambda: page.error)
@@ -102,8 +102,8 @@ def test_a_page_without_its_script_has_a_way_on_too(demo: Demo) -> None:
 
 
 def test_a_broken_connection_is_said(demo: Demo) -> None:
-    page = demo(broken=("**/pyodide.asm.wasm", lambda route: route.abort("connectionreset")))
-    assert "pyodide.asm.wasm" in page.wait_for_error("download")["message"]
+    page = demo(broken=("**/pyodide.first.wasm", lambda route: route.abort("connectionreset")))
+    assert "pyodide.first.wasm" in page.wait_for_error("download")["message"]
     page.complaints.clear()
 
 

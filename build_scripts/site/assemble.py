@@ -82,6 +82,7 @@ TYPES = {
     ".zip": "application/zip",
 }
 THOROUGH = 11
+WHOLE_RUNTIME = "pyodide/pyodide.asm.wasm"  # which our own pages do not ask for
 # Brotli's quality by kind of file, else 9: 10 and 11 save 12 % and take ten times as long.
 BROTLI_OF = {"pyodide": THOROUGH, "snapshot": 10}
 WINDOW = 24  # binary logarithm of how many bytes back Brotli looks, the most that browsers take
@@ -211,7 +212,7 @@ def _publish(site: Path, asset: Asset) -> tuple[str, dict[str, Any]]:
     sha256 = hashlib.sha256(asset.data).hexdigest()
     encodings: dict[str, int] = {}
     if target.suffix not in PACKED_ALREADY and len(asset.data) > 1024:
-        brotli = BROTLI_OF.get(asset.logical.split("/")[0], 9)
+        brotli = _quality(asset.logical)
         for encoding, suffix, quality in (("br", ".br", brotli), ("gzip", ".gz", 9)):
             small = _Packed.of(asset.data, encoding, quality).bytes()
             if len(small) < 0.9 * len(asset.data):
@@ -221,10 +222,15 @@ def _publish(site: Path, asset: Asset) -> tuple[str, dict[str, Any]]:
     return asset.logical, {**row, "encodings": encodings}
 
 
+def _quality(logical: str) -> int:
+    """How thoroughly a file is compressed: what every first visit waits for most."""
+    return 9 if logical == WHOLE_RUNTIME else BROTLI_OF.get(logical.split("/")[0], 9)
+
+
 def compress_ahead() -> None:
     """Begins to compress what takes longest and depends on no other step, while those run."""
     for name, data in pyodide_files().items():
-        packed = _Packed.of(data, "br", THOROUGH)
+        packed = _Packed.of(data, "br", _quality(f"pyodide/{name}"))
         if Path(name).suffix not in PACKED_ALREADY and not packed.kept.is_file():
             AHEAD[packed.kept.name] = thread = threading.Thread(target=packed.pack, daemon=True)
             thread.start()

@@ -25,7 +25,7 @@ from build_scripts.site.runtime_split import OWN, PROFILE, counting, record
 from build_scripts.site.serving import running_server
 from server.settings import settings_from
 
-RUNTIME, WORKER = "pyodide/pyodide.asm.wasm", "static/engine_worker.js"
+RUNTIME, WORKER = "pyodide/pyodide.first.wasm", "static/engine_worker.js"
 KEEP = """const instantiate = WebAssembly.instantiate;
 WebAssembly.instantiate = async (...given) => {
   const made = await instantiate(...given);

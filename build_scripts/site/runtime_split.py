@@ -56,13 +56,17 @@ def short(whole: bytes) -> frozenset[int]:
 
 @functools.cache
 def runtime_files(path: Path) -> dict[str, bytes]:
-    """What is served of the runtime at this path, by name: two modules and data, or the whole without a profile."""
+    """What is served of the runtime at this path, by name.
+
+    The whole is for whoever loads Pyodide without us, two modules and data are for our pages. Without a profile the
+    whole is all.
+    """
     whole = path.read_bytes()
     used = recorded(whole)
     if used is None:
         return {path.name: whole}
     first, rest, data = split(whole, used | short(whole))
-    return {path.name: first, "pyodide.rest.wasm": rest, "pyodide.data.bin": data}
+    return {path.name: whole, "pyodide.first.wasm": first, "pyodide.rest.wasm": rest, "pyodide.data.bin": data}
 
 
 def split(whole: bytes, used: frozenset[int]) -> tuple[bytes, bytes, bytes]:

@@ -129,7 +129,7 @@
       waiting.push(event);
     };
     const stopping = new AbortController();
-    const runtime = compiled(manifest["pyodide/pyodide.asm.wasm"], stopping.signal);
+    const runtime = compiled(manifest["pyodide/pyodide.first.wasm"] ?? manifest["pyodide/pyodide.asm.wasm"], stopping.signal);
     worker.postMessage({ v, type: "start", ...settings, runtimeComes: true });
     runtime.catch(() => null).then((module) => worker.postMessage({ v, type: "runtime", module })); // null: ask again
     worker.addEventListener("message", ({ data }) => {

@@ -4,7 +4,7 @@ import { browsersOwnCheck, sha256Of } from "./integrity.js";
 
 const PREFIX = "webinfer site ";
 const WEIGHTS = /\.gguf$/; // the engine keeps these itself (webinfer/host/weights_browser.py)
-const NEEDED = /^(static\/|pyodide\/pyodide\.|snapshot\/)/;
+const NEEDED = /^(static\/|pyodide\/pyodide\.(?!asm\.wasm)|snapshot\/)/; // not the runtime in one file, which others ask for
 const ISLAND = /<script type="application\/json"[^]*?<\/script>/; // names every file of the site
 const FILE = /"([./]*assets\/[^"]+[^"/])"/g; // in a page's attributes and in its list of files, which has folders, too
 

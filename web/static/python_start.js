@@ -6,9 +6,10 @@ import { ask, vouched } from "./integrity.js";
 import { RuntimeRest } from "./python_rest.js";
 import { makeRoom, readData, readSnapshot, restore } from "./python_snapshot.js";
 
-const RUNTIME = "pyodide/pyodide.asm.wasm";
-const REST = "pyodide/pyodide.rest.wasm"; // not there if the runtime is one file
-const DATA = "pyodide/pyodide.data.bin"; // what its memory begins with; not there if the runtime is one file
+const WHOLE = "pyodide/pyodide.asm.wasm"; // Python's runtime, as Pyodide's loader asks for it
+const FIRST = "pyodide/pyodide.first.wasm"; // of the runtime; not there, like REST and DATA, if it is one file
+const REST = "pyodide/pyodide.rest.wasm";
+const DATA = "pyodide/pyodide.data.bin"; // what its memory begins with
 const LOADER = "pyodide/pyodide.mjs";
 const GLUE = "pyodide/pyodide.asm.mjs";
 const STDLIB = "pyodide/python_stdlib.zip";
@@ -44,7 +45,7 @@ export function beginEarly(rows, later) {
  * snapshot's memory where they are known before it has come.
  */
 export async function startPython(files, { debug = 0, foreseen = () => {}, given = null, memory = 0, onMissing = () => {} }) {
-  files.expect(RUNTIME, LOADER, GLUE, ...(files.has(DATA) ? [DATA] : []), files.has(SNAPSHOT) ? SNAPSHOT : STDLIB);
+  files.expect(runtimeOf(files), LOADER, GLUE, ...(files.has(DATA) ? [DATA] : []), files.has(SNAPSHOT) ? SNAPSHOT : STDLIB);
   const runtime = new Runtime(files, given, onMissing);
   rest = runtime.rest;
   const saved = files.has(SNAPSHOT) ? readSaved(files, foreseen) : null;
@@ -87,9 +88,12 @@ class Runtime {
   }
 }
 
+const runtimeOf = (files) => (files.has(FIRST) ? FIRST : WHOLE);
+
 async function compiledRuntime(files, given) {
-  const module = (given && (await files.elsewhere(RUNTIME, given))) || (await files.compiled(RUNTIME));
-  files.came(RUNTIME);
+  const name = runtimeOf(files);
+  const module = (given && (await files.elsewhere(name, given))) || (await files.compiled(name));
+  files.came(name);
   performance.mark("webinfer runtime");
   return module;
 }
@@ -156,7 +160,7 @@ async function fromSnapshot(files, { load, create, runtime, saved, memory }) {
       return module;
     },
   });
-  const nothing = [files.url(RUNTIME), files.url(STDLIB)];
+  const nothing = [files.url(WHOLE), files.url(STDLIB)];
   const pyodide = await handing({ runtime, nothing, room }, () => Promise.race([work(), failing(saved)]));
   const { archives, packages } = await saved;
   fetchArchivesWhenRead(pyodide, archives, files);
@@ -167,7 +171,7 @@ async function fromSnapshot(files, { load, create, runtime, saved, memory }) {
 
 async function fromWheels(files, { load, runtime }) {
   const options = { lockFileURL: files.url(LOCK), packages: ["webinfer"] };
-  const pyodide = await files.unbroken(handing({ runtime, nothing: [files.url(RUNTIME)] }, () => load(options)));
+  const pyodide = await files.unbroken(handing({ runtime, nothing: [files.url(WHOLE)] }, () => load(options)));
   if (!pyodide.loadedPackages.webinfer) throw new Error("Python started, but the engine's wheel did not load");
   return pyodide;
 }
