@@ -20,12 +20,13 @@ from typing import Any
 from build_scripts.errors import BuildError
 from build_scripts.paths import NODE_MODULES, SITE
 from build_scripts.setup.sequence import set_up
-from build_scripts.site.assemble import PYODIDE_FILES
+from build_scripts.site.assemble import PYODIDE_FILES, WHOLE_RUNTIME
 from build_scripts.site.runtime_split import OWN, PROFILE, counting, record
 from build_scripts.site.serving import running_server
 from server.settings import settings_from
 
-RUNTIME, WORKER = "pyodide/pyodide.first.wasm", "static/engine_worker.js"
+RUNTIMES = ("pyodide/pyodide.first.wasm", WHOLE_RUNTIME)  # what pages run: the second where nothing is recorded yet
+WORKER = "static/engine_worker.js"
 KEEP = """const instantiate = WebAssembly.instantiate;
 WebAssembly.instantiate = async (...given) => {
   const made = await instantiate(...given);
@@ -74,7 +75,8 @@ def counting_site(place: Path, whole: bytes) -> Path:
     manifest = json.loads((SITE / "manifest.json").read_text())
     rows = manifest["assets"]
     worker = (SITE / rows[WORKER]["url"].lstrip("/")).read_bytes()
-    for name, data in {RUNTIME: counting(whole), WORKER: (KEEP % OWN).encode() + worker}.items():
+    runtime = next(name for name in RUNTIMES if name in rows)
+    for name, data in {runtime: counting(whole), WORKER: (KEEP % OWN).encode() + worker}.items():
         path = place / rows[name]["url"].lstrip("/")
         path.unlink()
         path.write_bytes(data)

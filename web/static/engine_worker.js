@@ -153,7 +153,7 @@ const HANDLERS = {
   runCode: async ({ code, given }) => {
     try {
       await bringRest();
-      await downloads.counting(() => engine.run_code(code, forPython(given ?? undefined)));
+      await downloads.counting(() => engine.run_code(code, forPython(given)));
     } finally {
       given?.close?.();
     }

@@ -4,7 +4,8 @@ import { browsersOwnCheck, sha256Of } from "./integrity.js";
 
 const PREFIX = "webinfer site ";
 const WEIGHTS = /\.gguf$/; // the engine keeps these itself (webinfer/host/weights_browser.py)
-const NEEDED = /^(static\/|pyodide\/pyodide\.(?!asm\.wasm)|snapshot\/)/; // not the runtime in one file, which others ask for
+const NEEDED = /^(static\/|pyodide\/pyodide\.|snapshot\/)/;
+const [WHOLE, FIRST] = ["pyodide/pyodide.asm.wasm", "pyodide/pyodide.first.wasm"]; // Python's runtime; where it is in parts, the whole is for others
 const ISLAND = /<script type="application\/json"[^]*?<\/script>/; // names every file of the site
 const FILE = /"([./]*assets\/[^"]+[^"/])"/g; // in a page's attributes and in its list of files, which has folders, too
 
@@ -34,7 +35,8 @@ async function keep(manifest, page, home) {
   const present = new Set((await cache.keys()).map(({ url }) => new URL(url).pathname));
   const files = new Map(Object.entries(manifest).map(([file, row]) => [new URL(row.url).pathname, { file, row }]));
   const used = new Set(performance.getEntriesByType("resource").map(({ name: url }) => new URL(url).pathname));
-  const wanted = [...files].filter(([path, { file }]) => NEEDED.test(file) || (used.has(path) && !WEIGHTS.test(file))).map(([path]) => path);
+  const needed = (file) => NEEDED.test(file) && !(file === WHOLE && manifest[FIRST]);
+  const wanted = [...files].filter(([path, { file }]) => needed(file) || (used.has(path) && !WEIGHTS.test(file))).map(([path]) => path);
   const pages = [...new Set([page, home])];
   if (pages.every((address) => present.has(address)) && wanted.every((path) => present.has(path))) return;
   const answers = new Map();

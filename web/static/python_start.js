@@ -15,7 +15,7 @@ const GLUE = "pyodide/pyodide.asm.mjs";
 const STDLIB = "pyodide/python_stdlib.zip";
 const LOCK = "python/pyodide-lock.json";
 const SNAPSHOT = "snapshot/webinfer.bin";
-
+const WORKER = "static/engine_worker.js";
 const KEPT = [DATA, SNAPSHOT]; // where the browser can
 
 const early = new Map(); // of KEPT: name -> promise of the bytes that were kept, or of null
@@ -34,7 +34,7 @@ export function beginEarly(rows, later) {
   }
   for (const promise of begun.asked.values()) promise.catch(() => {}); // whoever awaits it hears of it
   for (const name of [LOADER, GLUE]) if (rows[name]) import(rows[name].url).catch(() => {});
-  for (const name of [LOADER, GLUE, "static/engine_worker.js"]) begun.vouched.set(name, vouched(self.fetch.bind(self), rows[name]));
+  for (const name of [LOADER, GLUE, WORKER]) if (rows[name]) begun.vouched.set(name, vouched(self.fetch.bind(self), rows[name]));
   return begun;
 }
 

@@ -79,8 +79,12 @@ def tiles_of(isa: str) -> dict[str, float]:
 
 def _tiles_for(isa: str, ci: int, taps: int) -> dict[str, float]:
     """The tiles for products of so many channels and taps."""
-    deep = ci % 4 == 0 and taps * ci >= LEAST_DEPTH and not isa.startswith("scalar")
-    return {**tiles_of(isa), **DEEP_TILES} if deep else tiles_of(isa)
+    return {**tiles_of(isa), **_deep_tiles(isa, ci, taps)}
+
+
+def _deep_tiles(isa: str, ci: int, taps: int = 1) -> dict[str, float]:
+    """The tiles with lanes along the depth, if products of so many channels and taps suit them."""
+    return DEEP_TILES if ci % 4 == 0 and taps * ci >= LEAST_DEPTH and not isa.startswith("scalar") else {}
 
 
 def candidates(node: Node, isa: str = "relaxed") -> list[str]:
@@ -245,8 +249,7 @@ def _transpose_apart(node: Node, builder: Builder) -> None:
     x, a, slope = node.required_input(0), node.attrs, node.optional_input(4)
     co, kh, kw, ci = node.required_input(1).type.shape
     n, ih, iw, _ = x.type.shape
-    deep = ci % 4 == 0 and ci >= LEAST_DEPTH and builder.isa != "scalar"
-    tile, _ = _choose(node, builder, {**TRANSPOSE_TILES, **DEEP_TILES} if deep else TRANSPOSE_TILES, kw * co)
+    tile, _ = _choose(node, builder, {**TRANSPOSE_TILES, **_deep_tiles(builder.isa, ci)}, kw * co)
     weights = DenseWeights(kh, kw * co, 1, ci, kw * ci, ci, 0, co, kh * kw * ci)
     packed = pack_dense(node, builder, weights, _rows_columns(tile)[1])
     builder.step(
