@@ -41,7 +41,16 @@ INLINE v4i v4i_dot4_i8(v16s a, v16u b, v4i c) {
   return c;
 #endif
 }
-enum { BYTES_INEXACT, BYTES_UNSIGNED, BYTES_SIGNED };
+#if defined(__wasm_relaxed_simd__)
+// The sums of the products of bytes 2i and 2i + 1 in 16 bits, which must hold them; b as `byte_pairs` says.
+INLINE v8s v8s_dot2_i8(v16s a, v16u b) {
+  return (v8s)wasm_i16x8_relaxed_dot_i8x16_i7x16((v128_t)a, (v128_t)b);
+}
+// The sums of shorts 2i and 2i + 1.
+INLINE v4i v4i_pair_sums(v8s a) { return (v4i)wasm_i32x4_extadd_pairwise_i16x8((v128_t)a); }
+#endif
+
+enum { BYTES_INEXACT, BYTES_UNSIGNED, BYTES_SIGNED, BYTES_PAIRED };  // the last is no answer of byte_dots
 // What this processor and engine make of v4i_dot4_i8's second operand beyond 127; with SIMD that is not relaxed there
 // is no such instruction.
 INLINE int32_t byte_dots(void) {
@@ -55,5 +64,19 @@ INLINE int32_t byte_dots(void) {
   return v4i_any(if_unsigned) ? v4i_any(if_signed) ? BYTES_INEXACT : BYTES_SIGNED : BYTES_UNSIGNED;
 #else
   return SIMD ? BYTES_INEXACT : BYTES_UNSIGNED;
+#endif
+}
+
+// Whether this processor and engine take v8s_dot2_i8's second operand as unsigned: exact where 16 bits hold the sums.
+INLINE int32_t byte_pairs(void) {
+#if defined(__wasm_relaxed_simd__)
+  v16s a = {127, 1, 64, 64, -64, -64, -128, 0, 127, -127, 3, -5, -1, 2, -3, 4};
+  v16u b = {255, 255, 255, 255, 255, 255, 255, 255, 128, 127, 200, 255, 0, 254, 129, 1};
+  PIN(a);
+  PIN(b);
+  const v8s wrong = v8s_dot2_i8(a, b) ^ (v8s){32640, 32640, -32640, -32640, 127, -675, 508, -383};
+  return !v4i_any((v4i)wrong);
+#else
+  return 0;
 #endif
 }

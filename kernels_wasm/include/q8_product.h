@@ -7,9 +7,11 @@
 
 #include "lanes.h"
 #include "q8_block.h"
+#include "q8_pairs.h"
 #include "requantize.h"
 
 enum { BLOCK = 16384, BLOCK_TILES = BLOCK / (16 * ROWS) };  // BLOCK: bytes, two of them on the stack
+_Static_assert(PAIRS_DEPTH * ROWS <= BLOCK, "sums in pairs are never in parts");
 
 // The sums that a panel starts from; `x_sums` of the tile's pixels, if what was taken off the weights is to be added.
 INLINE void start(Tile *t, const uint8_t *panel, const v4i *x_sums, const int rows) {
@@ -78,6 +80,8 @@ INLINE void tile_of(const Form *form, const uint8_t *a, const uint8_t *panel, co
   start(&t, panel, x_sums, rows);
   if (IS_WIDE(form)) {
     multiply(&t, a, panel + HEAD, groups, rows, 1);
+  } else if (IS_PAIRED(form)) {
+    multiply_pairs(&t, a, panel, groups, rows);
   } else {
     multiply(&t, a, panel + HEAD, groups, rows, 0);
   }
@@ -128,7 +132,7 @@ static __attribute__((noinline)) void long_tile(const Source *s, uint8_t *scratc
 // Whether anything was taken off the weights of a panel.
 INLINE int32_t lacks_any(const Form *form, const uint8_t *w, int32_t size, int32_t co) {
   v4i all = v4i_splat(0);
-  if (IS_WIDE(form)) return 0;
+  if (IS_WIDE(form) || IS_PAIRED(form)) return 0;
   for (int32_t column = 0; column < co; column += COLUMNS, w += size) all |= v4i_load(w + 64) | v4i_load(w + 80);
   return v4i_any(all);
 }

@@ -2,16 +2,47 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
-from tests.ops.case_graphs import difference
+from tests.ops.case_graphs import difference, run
 from tests.ops.targets import BUILDS, Target
 
 from kernels_wasm.tests.kernel_cases import Variant
 from kernels_wasm.tests.test_kernels import outcome, problem_of
 from webinfer.dtypes import DType
-from webinfer.ops.conv import CONV2D, quantized_conv_case
+from webinfer.graph.ir import Case, Quantization, TensorType
+from webinfer.host.native import NativeHost
+from webinfer.ops.conv import CONV2D, Conv2dAttrs, quantized_conv_case
+from webinfer.tasks.workspace import Workspace
+
+
+def narrow(shape: tuple[int, ...], zero: int, often: float = 0.004) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
+    """Weights near their zero point but for a few, which are the largest and the smallest that a byte holds."""
+    rng = np.random.default_rng(sum(shape) + zero)
+    near = np.clip(rng.integers(zero - 20, zero + 21, shape), 0, 255)
+    return np.where(rng.random(shape) < often, rng.choice([0, 255], shape), near).astype(np.uint8)
+
+
+def narrow_case(label: str, x: tuple[int, ...], w: tuple[int, ...], zero: int, **extra: object) -> Case:
+    """uint8 data, of which most are 0 or 255, and narrow weights."""
+    rng = np.random.default_rng(len(label))
+    data = np.where(rng.random(x) < 0.7, rng.choice([0, 255], x, p=(0.2, 0.8)), rng.integers(0, 256, x))
+    types = [
+        TensorType(shape, DType.UINT8, Quantization((s,), (z,))) for shape, s, z in ((x, 0.02, 255), (w, 0.01, zero))
+    ]
+    attrs = Conv2dAttrs(out_type=(DType.UINT8, Quantization((0.2 * np.prod(w[1:]) ** 0.5,), (131,))), **extra)
+    values = {0: tuple(data.ravel().tolist()), 1: tuple(narrow(w, zero).ravel().tolist())}
+    inputs = (*types, TensorType((w[0],), DType.INT32))
+    return Case(label, inputs, attrs, low=-900, high=900, constant=(1, 2), values=values)
+
 
 CASES = (
+    narrow_case("narrow weights", (1, 5, 7, 96), (24, 1, 1, 96), 128),
+    narrow_case("narrow weights, zero point 0", (1, 3, 3, 44), (17, 1, 1, 44), 0),
+    narrow_case("narrow weights, zero point 255", (1, 3, 6, 37), (9, 1, 1, 37), 255),
+    narrow_case("narrow weights, one pixel", (1, 1, 1, 130), (9, 1, 1, 130), 122),
+    narrow_case("narrow weights, 3x3, stride 2", (1, 9, 9, 5), (11, 3, 3, 5), 140, stride=(2, 2), pads=(1, 0, 1, 0)),
+    narrow_case("narrow weights, 3 channels", (2, 7, 5, 3), (9, 3, 3, 3), 128, pads=(1, 1, 1, 1)),
     quantized_conv_case("uint8, sums in parts", (1, 2, 3, 4201), (9, 1, 1, 4201), DType.UINT8, None, 9),
     quantized_conv_case(
         "int8, sums in parts, 3x3", (1, 3, 3, 500), (9, 3, 3, 500), DType.INT8, 0, 9, pads=(1, 1, 1, 1)
@@ -21,6 +52,7 @@ CASES = (
     quantized_conv_case("int8, many pixels", (1, 23, 21, 6), (19, 3, 3, 6), DType.INT8, None, 19, pads=(1, 1, 1, 1)),
     quantized_conv_case("uint8, many pixels", (1, 23, 21, 6), (19, 3, 3, 6), DType.UINT8, None, 19, stride=(2, 2)),
 )
+NARROW = 6  # of the cases, the first ones
 
 
 @pytest.mark.parametrize("target", BUILDS, ids=str)
@@ -32,3 +64,33 @@ def test_a_quantised_product_is_right_in_this_build(variant: Variant, target: Ta
     for output, want in zip(got.outputs, p.want, strict=True):
         wrong = difference(output, want, p)
         assert not wrong, f"{p.node.label}: {wrong}"
+
+
+def weigh(kernels: Workspace, w: np.ndarray[tuple[int, int], np.dtype[np.uint8]], zero: int) -> int:
+    """What q8_weigh_pairs says of a matrix of weights."""
+    (co, ci), zeros = w.shape, np.full(w.shape[0], zero, np.int32)
+    source, offsets = kernels.put("w", w.tobytes(), w.nbytes), kernels.put("zeros", zeros.tobytes(), zeros.nbytes)
+    target = kernels.area("y", 4)
+    kernels.kernels.call("q8_weigh_pairs", source, offsets, target, co, 1, ci, ci, 0, 1, 0)
+    return int(np.frombuffer(kernels.kernels.read(target, 4), np.int32)[0])
+
+
+@pytest.mark.parametrize("target", BUILDS, ids=str)
+def test_narrow_weights_are_multiplied_in_pairs_where_that_is_exact(target: Target) -> None:
+    target.demand()
+    kernels = run(NativeHost().kernels(str(dict(target.options)["isa"])))
+    try:
+        there, place = int(kernels.call("dots_of_bytes") == 3), Workspace(kernels)
+        rng = np.random.default_rng(5)
+        for case in CASES[:NARROW]:
+            w, zero = np.array(case.values[1], np.uint8), case.inputs[1].quant.zero_points[0]
+            assert weigh(place, w.reshape(case.inputs[1].shape[0], -1), zero) == there, case.label
+        assert weigh(place, narrow((40, 4), 128, 0.0), 128) == there
+        assert weigh(place, narrow((8, 3), 128), 128) == 0  # no room for a whole chunk
+        assert weigh(place, narrow((8, 4097), 128), 128) == 0  # sums in parts
+        assert weigh(place, rng.integers(0, 256, (64, 64)).astype(np.uint8), 128) == 0
+        rare = narrow((64, 64), 128, 0.0)
+        rare[9] = rng.choice([0, 255], 64)  # one panel has no room for its corrections
+        assert weigh(place, rare, 128) == 0
+    finally:
+        kernels.close()

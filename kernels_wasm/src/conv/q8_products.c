@@ -24,7 +24,7 @@ void q8_conv2d_nhwc(const uint8_t *restrict x, const uint8_t *restrict w, uint8_
                     int32_t pad_left, int32_t x_zero, int32_t x_flip, int32_t y_zero, int32_t y_flip, float lo,
                     float hi, int32_t begin, int32_t end) {
   const Source source = {x, ih, iw, ci, x_stride, oh, ow, kh, kw, sh, sw, dh, dw, pad_top, pad_left,
-                         form_of(x_flip, x_zero),
+                         form_of_panels(x_flip, x_zero, w),
                          kw == 1 || (dw == 1 && x_stride == ci),
                          kh * kw * sh * sw == 1 && oh == ih && ow == iw && !pad_top && !pad_left};
   const Target to = {.y = y, .y_step = y_stride, .stored = stored_as(lo, hi, y_zero, y_flip)};
@@ -35,7 +35,7 @@ void q8_matmul_f32(const uint8_t *restrict x, const uint8_t *restrict w, const f
                    float *restrict y, int32_t rows, int32_t k, int32_t n, int32_t x_flip, float lo, float hi,
                    int32_t begin, int32_t end) {
   const Source source = {.x = x, .ih = 1, .iw = rows, .ci = k, .x_stride = k, .oh = 1, .ow = rows, .kh = 1, .kw = 1,
-                         .sh = 1, .sw = 1, .dh = 1, .dw = 1, .form = form_of(x_flip, 0), .is_row = 1, .is_copy = 1};
+                         .sh = 1, .sw = 1, .dh = 1, .dw = 1, .form = form_of_panels(x_flip, 0, w), .is_row = 1, .is_copy = 1};
   const Target to = {.y = (uint8_t *)y, .bias = bias, .y_step = 4 * n, .is_real = 1, .lo = lo, .hi = hi};
   multiply_tiles(&source, w, to, rows, n, begin, end);
 }

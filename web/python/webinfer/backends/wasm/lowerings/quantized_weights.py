@@ -10,7 +10,7 @@ from webinfer.backends.wasm.lowerings.affine import byte_zero, floats, integers
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Node, Value
 from webinfer.lowering.affine import is_stored, round_to_f32, scale_of, zeros_of
-from webinfer.plan.blocks import Ref
+from webinfer.plan.blocks import Arguments, Ref
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +80,19 @@ def pack(node: Node, builder: Builder, weights: Weights) -> Ref:
     if is_new:
         put = builder.prepare if fixed else builder.step
         order = integers(builder, weights.order) if weights.order else None
+        places: Arguments = {
+            "w": source_of(w, builder, fixed) + weights.first, "w_signed": int(w.type.dtype is DType.INT8),
+            "zeros": zeros, "co": weights.co, "taps": weights.taps, "ci": weights.ci, "co_step": weights.out_stride,
+            "tap_step": weights.tap_stride, "ci_step": weights.ci_stride,
+        }  # fmt: skip
+        paired = None
+        if fixed and weights.dense:
+            paired = builder.scratch(4)
+            put("q8_weigh_pairs", places, y=paired)
         put(
-            "q8_pack_weights",
-            w=source_of(w, builder, fixed) + weights.first, w_signed=int(w.type.dtype is DType.INT8),
+            "q8_pack_weights", places,
             bias=None if bias is None else builder.ref(bias) + 4 * weights.first_out,
-            scales=scales, zeros=zeros, order=order, y=target, co=weights.co, taps=weights.taps, ci=weights.ci,
-            co_step=weights.out_stride, tap_step=weights.tap_stride, ci_step=weights.ci_stride,
-            x_zero=byte_zero(x.type), dense=int(weights.dense), units=-(-weights.co // Q8_COLUMNS),
+            scales=scales, order=order, paired=paired, y=target, x_zero=byte_zero(x.type), dense=int(weights.dense),
+            units=-(-weights.co // Q8_COLUMNS),
         )  # fmt: skip
     return target
