@@ -177,7 +177,9 @@ def test_an_altered_script_ends_its_worker_and_the_next_one_runs(demo: Demo, scr
 
     page = demo("?backend=wasm", broken=("**/" + script.split("/")[1], alter))
     assert len(page.wait_for_result()["faces"]) == 1
-    assert told(page, f"{script} came damaged")
+    page.wait_for("word of it", lambda: told(page, f"{script} came damaged"))
+    assert page.wait_for("the engine anew", lambda: "started again" in page.text("#message"))
+    assert len(page.wait_for_result(after=1)["faces"]) == 1
 
 
 @pytest.mark.parametrize("script", ["page", "results/detections"])  # named by the page itself; imported by its script

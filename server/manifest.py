@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-SUFFIXES = {"br": ".br", "gzip": ".gz"}
+SUFFIXES = {"zstd": ".zst", "br": ".br", "gzip": ".gz"}  # the one that browsers unpack fastest first
 
 
 class ManifestError(Exception):

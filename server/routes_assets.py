@@ -9,7 +9,7 @@ from fastapi.responses import FileResponse, JSONResponse
 
 from server.etags import matches
 from server.files import PIECES_AT_A_TIME, WholeFile
-from server.manifest import Asset, Manifest
+from server.manifest import SUFFIXES, Asset, Manifest
 from server.ranges import requested_ranges
 from server.settings import Settings
 
@@ -87,7 +87,7 @@ def _keep_valid_range(request: Request, asset: Asset) -> bool:
 
 
 def chosen_encoding(offered: Mapping[str, object], headers: Mapping[str, str]) -> str:
-    """The encoding that is offered and that the client likes best, the smaller one if it likes both; "" for none.
+    """The encoding that is offered and that the client likes best, the first of SUFFIXES if it likes several; "" for none.
 
     Source: RFC 9110, section 12.5.3
     """
@@ -96,7 +96,7 @@ def chosen_encoding(offered: Mapping[str, object], headers: Mapping[str, str]) -
         name, _, parameter = part.partition(";")
         weights[name.strip()] = _weight(parameter)
     plain = weights.get("identity", 0.0)  # below every encoding that is named, unless the client says otherwise
-    liked = [(weights.get(name, weights.get("*", 0.0)), name) for name in ("br", "gzip") if name in offered]
+    liked = [(weights.get(name, weights.get("*", 0.0)), name) for name in SUFFIXES if name in offered]
     weight, best = max(liked, key=lambda pair: pair[0], default=(0.0, ""))
     return best if weight > 0 and weight >= plain else ""
 

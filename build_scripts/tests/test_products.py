@@ -233,9 +233,10 @@ def test_compressed_variants_unpack_to_the_file() -> None:
     import gzip
 
     import brotli
+    import zstandard
 
     for asset in read_manifest(SITE).assets.values():
-        unpackers = {"br": brotli.decompress, "gzip": gzip.decompress}
+        unpackers = {"zstd": zstandard.decompress, "br": brotli.decompress, "gzip": gzip.decompress}
         for encoding, variant in asset.encodings.items():
             assert hashlib.sha256(unpackers[encoding](variant.read_bytes())).hexdigest() == asset.sha256
 

@@ -106,7 +106,8 @@ def made_site(folder: Path) -> Settings:
         if logical == "static/page.js":
             (site / (path + ".gz")).write_bytes(gzip.compress(data))
             (site / (path + ".br")).write_bytes(b"not really brotli, served as it is")
-            encodings = {"gzip": 1, "br": 1}
+            (site / (path + ".zst")).write_bytes(b"not really zstd either")
+            encodings = {"gzip": 1, "br": 1, "zstd": 1}
         rows[logical] = {
             "url": f"/{path}", "bytes": len(data), "sha256": digest, "type": media_type, "encodings": encodings,
         }  # fmt: skip

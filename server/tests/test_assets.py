@@ -44,13 +44,15 @@ def test_a_known_entity_tag_is_answered_without_a_body(client: TestClient) -> No
 @pytest.mark.parametrize(
     ("accepted", "encoding"),
     [
+        ("gzip, deflate, br, zstd", "zstd"),
         ("gzip, deflate, br", "br"),
         ("gzip", "gzip"),
         ("br;q=0, gzip", "gzip"),
         ("br;q=0.1, gzip;q=0.9", "gzip"),
         ("br; q=0.5, gzip; q=0.5", "br"),
-        ("*", "br"),
-        ("*, br;q=0", "gzip"),
+        ("*", "zstd"),
+        ("*, zstd;q=0", "br"),
+        ("*, br;q=0, zstd;q=0", "gzip"),
         ("identity;q=1, br;q=0.5", ""),
         ("identity", ""),
         ("deflate", ""),

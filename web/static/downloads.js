@@ -24,6 +24,7 @@ export class Downloads {
   #expected = new Set(); // absolute URLs whose bytes are in a total
   #counted = new Set();
   #begun;
+  #unchecked = new Set(); // names of scripts
   #broken;
   #break; // rejects #broken
   #still;
@@ -33,10 +34,10 @@ export class Downloads {
   #fetchPlain = self.fetch.bind(self);
 
   /**
-   * `patienceMs`: how long nothing may come while anything is missing. `begun`: what has been begun before by `ask` and
-   * `vouched` of integrity.js, name -> promise.
+   * `patienceMs`: how long nothing may come while anything is missing. `begun`: what has been asked for before by `ask` of
+   * integrity.js, name -> promise.
    */
-  constructor(manifest, patienceMs, report, begun = { asked: new Map(), vouched: new Map() }) {
+  constructor(manifest, patienceMs, report, begun = new Map()) {
     this.#begun = begun;
     this.#report = report;
     const [{ url }] = Object.values(manifest);
@@ -80,13 +81,26 @@ export class Downloads {
     this.#say(stage);
   }
 
-  /** The namespace of a JavaScript module of the manifest. */
+  /** The namespace of a JavaScript module of the manifest, which `check` checks later, or now if it cannot be imported. */
   async module(name) {
-    const importing = this.#watched(name, false, () => import(this.url(name)));
-    const [imported, checked] = await Promise.allSettled([importing, this.script(name)]);
-    const failed = [checked, imported].find(({ status }) => status === "rejected");
-    if (failed) throw this.#failed(failed.reason);
-    return imported.value;
+    this.check(name);
+    try {
+      return await this.#watched(name, false, () => import(this.url(name)));
+    } catch (error) {
+      throw this.#failed(await this.checked().then(() => error, (reason) => reason));
+    }
+  }
+
+  /** Puts a script that the browser loads by itself on the list of those that are to be checked. */
+  check(name) {
+    this.#unchecked.add(name);
+  }
+
+  /** Checks all scripts on that list: by requests of their own, which the browser answers from its cache and which would hold up a start. */
+  async checked() {
+    const names = [...this.#unchecked];
+    this.#unchecked.clear();
+    await Promise.all(names.map((name) => this.script(name)));
   }
 
   /** Checks a script that the browser loads, or has loaded, by itself. What it ran cannot be taken back. */
@@ -99,9 +113,7 @@ export class Downloads {
 
   /** Whether the browser finds its own copy whole. */
   async #vouched(name) {
-    const begun = this.#begun.vouched.get(name);
-    this.#begun.vouched.delete(name);
-    const ask = () => begun ?? vouched(this.#fetchPlain, this.manifest[name], { signal: this.#watch.signal });
+    const ask = () => vouched(this.#fetchPlain, this.manifest[name], { signal: this.#watch.signal });
     return this.#watch.watch(ask, false).catch(() => false); // what it was is found out by asking again
   }
 
@@ -116,7 +128,7 @@ export class Downloads {
   }
 
   /** Whether somebody has asked for this file before there were these Downloads. */
-  asked = (name) => this.#begun.asked.has(name);
+  asked = (name) => this.#begun.has(name);
 
   /** What `promise` resolves to: this file, which somebody else is asking for. */
   elsewhere(name, promise) {
@@ -149,8 +161,8 @@ export class Downloads {
 
   /** The bytes of one answer, what is being made of it, and what was found wrong with it. */
   async #answer(name, cache, make) {
-    const asked = this.#begun.asked.get(name);
-    this.#begun.asked.delete(name);
+    const asked = this.#begun.get(name);
+    this.#begun.delete(name);
     const response = await (asked ?? ask(this.#fetchPlain, this.url(name), this.manifest[name], { cache, signal: this.#watch.signal }));
     if (!response) return { found: "the browser found another SHA-256 than the published one" };
     const copy = make ? response.clone() : response;

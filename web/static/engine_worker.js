@@ -49,6 +49,7 @@ function openDoor(downloads, prefetched) {
   const webnn = async () => { // for who asks for it: `navigator.ml` in this interpreter
     const [{ install }, { copied, openDoor }] = await Promise.all(["webnn", "webnn_engine"].map((name) => downloads.module(`static/${name}.js`)));
     const urls = Object.fromEntries(Object.keys(downloads.manifest).map((name) => [name, downloads.url(name)]));
+    await downloads.checked();
     return install(async () => ({ ...openDoor(self.pyodide, urls), copied, worker: "" }));
   };
   self.webinfer = { asset: (name) => downloads.url(name), has: (name) => downloads.has(name), prefetched, gpu: GPU, startThread, webnn };
@@ -87,20 +88,18 @@ async function start({ manifest, facts, page, home, task, backend, model, also, 
   keep = keeperOf(downloads.manifest, page, home); // before models come that the site does not have yet
   more = async (models) => downloads.add(await lateFiles(models, { ...facts, home }, (name) => downloads.has(name), tellProgress));
   const prefetch = new Prefetch(downloads, startThread);
+  const needs = facts.foreseen?.needs[backend]; // a lab's own site foresees nothing
   if (task) prefetch.models([model, ...also], facts.models);
+  if (task && needs) prefetch.plans([model, ...also], facts.foreseen, needs);
+  if (task && needs?.gpu) prefetch.device(facts.foreseen.gpu);
   const there = more([model, ...also]);
   there.catch(() => {}); // awaited below
   await downloads.counting(async () => {
-    const foreseen = (snapshot) => {
-      if (!task) return;
-      const needs = snapshot.needs[backend];
-      prefetch.plans([model, ...also], snapshot, needs);
-      if (needs.gpu) prefetch.device(snapshot.gpu);
-    };
     openDoor(downloads, prefetch.found);
     const ended = (error) => died(`The Python interpreter ended: ${error.message}.`);
-    const starting = startPython(downloads, { debug, foreseen, given: runtimeComes ? runtime : null, memory: facts.memory, onMissing: ended }); // what takes long goes first
-    const [pyodide] = await Promise.all([starting, downloads.script("static/engine_worker.js")]);
+    downloads.check("static/engine_worker.js");
+    const given = runtimeComes ? runtime : null;
+    const pyodide = await startPython(downloads, { debug, given, memory: facts.foreseen?.memory, onMissing: ended });
     startingPython(1);
     downloads.complete("Engine");
     self.pyodide = pyodide; // for the console of this worker
@@ -114,7 +113,12 @@ async function start({ manifest, facts, page, home, task, backend, model, also, 
   });
   const tellKept = (there) => post("kept", { there });
   const settled = async () => downloads.has("snapshot/webinfer.bin") && settle(downloads, tellKept, task ? warmUp : () => {}); // a lab's own site has none
-  setTimeout(() => settled().finally(keep), SETTLED_MS);
+  setTimeout(() => downloads.checked().then(settled, giveUp).finally(keep), SETTLED_MS);
+}
+
+/** Tells the page why this worker, which runs so far, cannot go on, or has not begun to. */
+function giveUp(error) {
+  post("error", { code: error.code ?? "engine-start", message: String(error.message ?? error), fatal: true, died: error.replaced });
 }
 
 /**
@@ -190,7 +194,7 @@ async function handle(message) {
     await HANDLERS[message.type](message);
   } catch (error) {
     if (engine && !["download", "integrity", "model-missing"].includes(error.code)) died(`The Python interpreter ended: ${error.message}.`);
-    else post("error", { code: error.code ?? "engine-start", message: String(error.message ?? error), fatal: true, died: error.replaced });
+    else giveUp(error);
   }
 }
 

@@ -9,6 +9,7 @@
   const KEPT = "webinfer kept"; // address of the snapshot with which the worker has kept what it will need again
   const ISOLATING = "webinfer isolating"; // kept as long as this tab has been loaded anew for that
   const ISOLATING_S = 5;
+  const HOLD_MS = 500; // the longest that the page's script is held back
   const AGAIN = "webinfer again"; // kept by this tab until a page is there: how often its user tried again
   const { dataset } = document.documentElement;
   const home = new URL(dataset.home, document.baseURI).pathname;
@@ -53,11 +54,10 @@
     };
   };
 
+  const checkOf = ({ sha256 }) => `sha256-${btoa(String.fromCharCode(...sha256.match(/../g).map((pair) => parseInt(pair, 16))))}`;
+
   /** Python's runtime, compiled. The browser checks it, and hands the bytes to nobody else: to read them here takes longer. */
-  const compiled = ({ url, sha256 }, signal) => {
-    const bytes = sha256.match(/../g).map((pair) => parseInt(pair, 16));
-    return WebAssembly.compileStreaming(fetch(url, { signal, integrity: `sha256-${btoa(String.fromCharCode(...bytes))}` }));
-  };
+  const compiled = (file, signal) => WebAssembly.compileStreaming(fetch(file.url, { signal, integrity: checkOf(file) }));
 
   /** Says why there is no page. */
   const sayUnstarted = (code, why, advice = "Check the connection, then try again.") => {
@@ -81,6 +81,12 @@
     } catch {
       return null;
     }
+  };
+
+  /** Runs the page's own script, if that is left to this one. */
+  const runPage = async (file) => {
+    if (document.readyState === "loading") await new Promise((resolve) => addEventListener("DOMContentLoaded", resolve, { once: true }));
+    if (document.querySelector("link[rel=modulepreload]")) document.head.append(Object.assign(document.createElement("script"), { type: "module", src: file.url, integrity: checkOf(file) }));
   };
 
   const box = () => document.getElementById("unstarted"); // shows itself after a while where this script is missing
@@ -139,8 +145,8 @@
     /** Ends all that is on its way: what hangs would keep others from being asked for. */
     const stop = () => stopping.abort();
 
-    const ownScript = manifest[`static/${dataset.page}.js`].url;
-    const onMissing = ({ target }) => target.src === ownScript && sayUnstarted("download", "A part of this page could not be loaded.");
+    const ownScript = manifest[`static/${dataset.page}.js`];
+    const onMissing = ({ target }) => target.src === ownScript.url && sayUnstarted("download", "A part of this page could not be loaded.");
     addEventListener("error", onMissing, true);
     let quiet = 0; // seconds in which no file came; counted, because a page in the background is let wait
     let files = 0;
@@ -159,6 +165,9 @@
       box()?.remove();
       delete dataset.webinferError;
     };
+    const spoken = new Promise((resolve) => worker.addEventListener("message", resolve, { once: true }));
+    const late = new Promise((resolve) => setTimeout(resolve, HOLD_MS));
+    Promise.race([late, Promise.all([spoken, later && runtime.catch(() => {})])]).then(() => runPage(ownScript)); // until then this thread serves the worker
     globalThis.started = { settings, worker, waiting, take, stop };
     dispatchEvent(new Event("started"));
   };

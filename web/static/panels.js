@@ -5,11 +5,15 @@ import { byId, el, say } from "./dom.js";
 
 const megabytes = (bytes) => (bytes / 1e6).toFixed(1).replace(/\B(?=(\d{3})+\.)/g, ","); // as toLocaleString, which takes long to start
 
+const PAUSE_MS = 100; // between two paintings of the bar: each takes time of which the engine's start needs all
+
 const named = (stage) => stage.charAt(0).toUpperCase() + stage.slice(1);
 
 /** Bytes and stages while Python, kernels and model load. */
 export class Progress {
   #stages = new Map(); // name -> {done, total, unit, row}
+  #last = ""; // the stage that moved last
+  #timer = 0;
 
   /** Shows an empty bar. */
   begin(title) {
@@ -21,23 +25,27 @@ export class Progress {
     byId("progress-text").textContent = "Waiting for the first byte";
   }
 
-  /** Takes over how far a stage is. */
+  /** Takes over how far a stage is; it is seen soon. */
   show({ stage, done, total, unit }) {
-    let entry = this.#stages.get(stage);
-    if (!entry) {
-      entry = { row: el("li", { text: named(stage) }) };
-      this.#stages.set(stage, entry);
-      byId("stages").append(entry.row);
-    }
-    Object.assign(entry, { done, total, unit });
-    entry.row.classList.toggle("done", total > 0 && done >= total);
-    byId("progress").value = this.#fraction();
-    byId("progress-text").textContent = this.#text(stage, entry);
+    const row = this.#stages.get(stage)?.row ?? el("li", { text: named(stage) });
+    this.#stages.set(stage, { done, total, unit, row });
+    this.#last = stage;
+    this.#timer ||= setTimeout(() => this.#paint(), PAUSE_MS);
   }
 
   /** Takes the bar away. */
   end() {
     byId("loading").hidden = true;
+    this.#paint();
+  }
+
+  #paint() {
+    this.#timer = clearTimeout(this.#timer) ?? 0;
+    if (!this.#stages.size) return; // begun anew meanwhile
+    byId("stages").append(...Array.from(this.#stages.values(), ({ row }) => row).filter((row) => !row.isConnected));
+    for (const { row, done, total } of this.#stages.values()) row.classList.toggle("done", total > 0 && done >= total);
+    byId("progress").value = this.#fraction();
+    byId("progress-text").textContent = this.#text(this.#last, this.#stages.get(this.#last));
   }
 
   /** Downloads are nine tenths of the bar, the steps after them the rest. */

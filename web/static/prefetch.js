@@ -27,7 +27,7 @@ export class Prefetch {
     for (const [file] of names.map((name) => files[name] ?? [""])) this.#begin(file, () => this.#downloads.bytes(file));
   }
 
-  /** The plans that were stored for these models, and what runs them: what the snapshot says of both. */
+  /** The plans that were stored for these models, and what runs them: what the site foresees of both. */
   plans(models, { plans, probes }, { kernels, suffix }) {
     const stored = models.filter((model) => plans[model] && self.caches).map((model) => plans[model] + suffix);
     for (const plan of stored) this.found.set(plan, caches.match(plan).catch(() => {}));
@@ -38,14 +38,8 @@ export class Prefetch {
     if (!self.crossOriginIsolated || !self.SharedArrayBuffer || navigator.hardwareConcurrency < 2) return;
     this.#begin(`kernels/webinfer-${build}-threads.wasm`, (name) => downloads.compiled(name));
     this.#begin("static/thread_worker.js", async (name) => {
-      const worker = this.#startThread(downloads.url(name), "kernels 1");
-      try {
-        await downloads.script(name);
-      } catch (error) {
-        worker.terminate();
-        throw error;
-      }
-      return worker;
+      downloads.check(name);
+      return this.#startThread(downloads.url(name), "kernels 1");
     });
   }
 

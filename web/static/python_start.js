@@ -2,7 +2,7 @@
 // had or does not fit, the long way, by Pyodide's own start and the engine's wheels.
 
 import { forget, keep, keeps, kept, note } from "./kept_files.js";
-import { ask, vouched } from "./integrity.js";
+import { ask } from "./integrity.js";
 import { RuntimeRest } from "./python_rest.js";
 import { makeRoom, readData, readSnapshot, restore } from "./python_snapshot.js";
 
@@ -15,7 +15,6 @@ const GLUE = "pyodide/pyodide.asm.mjs";
 const STDLIB = "pyodide/python_stdlib.zip";
 const LOCK = "python/pyodide-lock.json";
 const SNAPSHOT = "snapshot/webinfer.bin";
-const WORKER = "static/engine_worker.js";
 const KEPT = [DATA, SNAPSHOT]; // where the browser can
 
 const early = new Map(); // of KEPT: name -> promise of the bytes that were kept, or of null
@@ -24,31 +23,30 @@ let rest = null; // of the runtime
 
 /**
  * Begins what needs nothing but these rows of the manifest, by name, after a visit that kept what is needed or without
- * one. Whatever fails is asked for again by `startPython`. What was begun, for Downloads.
+ * one. Whatever fails is asked for again by `startPython`. Promises of what was asked for, by name, for Downloads.
  */
 export function beginEarly(rows, later) {
-  const begun = { asked: new Map(), vouched: new Map() };
+  const begun = new Map();
   for (const [name, row] of KEPT.map((name) => [name, rows[name]]).filter(([, row]) => row)) {
     if (later) early.set(name, kept(fileOf(row), row.bytes));
-    else begun.asked.set(name, ask(self.fetch.bind(self), row.url, row, { priority: "high" }));
+    else begun.set(name, ask(self.fetch.bind(self), row.url, row, { priority: "high" }));
   }
-  for (const promise of begun.asked.values()) promise.catch(() => {}); // whoever awaits it hears of it
+  for (const promise of begun.values()) promise.catch(() => {}); // whoever awaits it hears of it
   for (const name of [LOADER, GLUE]) if (rows[name]) import(rows[name].url).catch(() => {});
-  for (const name of [LOADER, GLUE, WORKER]) if (rows[name]) begun.vouched.set(name, vouched(self.fetch.bind(self), rows[name]));
   return begun;
 }
 
 /**
- * Python with the engine imported or ready to be. All downloads begin at once; `foreseen` hears of the snapshot
- * as soon as it has come, `onMissing` if Python ends because a part of the runtime cannot be had. `files` are the Downloads,
+ * Python with the engine imported or ready to be. All downloads begin at once; `onMissing` hears why Python ends
+ * if a part of the runtime cannot be had. `files` are the Downloads,
  * `debug` is the level of the ladder; `given` is a promise of the compiled runtime, or of null. `memory`: the bytes of the
  * snapshot's memory where they are known before it has come.
  */
-export async function startPython(files, { debug = 0, foreseen = () => {}, given = null, memory = 0, onMissing = () => {} }) {
+export async function startPython(files, { debug = 0, given = null, memory = 0, onMissing = () => {} }) {
   files.expect(runtimeOf(files), LOADER, GLUE, ...(files.has(DATA) ? [DATA] : []), files.has(SNAPSHOT) ? SNAPSHOT : STDLIB);
   const runtime = new Runtime(files, given, onMissing);
   rest = runtime.rest;
-  const saved = files.has(SNAPSHOT) ? readSaved(files, foreseen) : null;
+  const saved = files.has(SNAPSHOT) ? readSaved(files) : null;
   for (const promise of [runtime.came, saved]) promise?.catch(() => {}); // awaited below, when the modules have come
   const [{ loadPyodide }, { default: create }] = await Promise.all([files.module(LOADER), files.module(GLUE)]);
   const load = (options) => loadPyodide({
@@ -98,10 +96,9 @@ async function compiledRuntime(files, given) {
   return module;
 }
 
-async function readSaved(files, foreseen) {
+async function readSaved(files) {
   const snapshot = readSnapshot(await keptOrFetched(files, SNAPSHOT));
   performance.mark("webinfer snapshot");
-  foreseen(snapshot);
   return snapshot;
 }
 

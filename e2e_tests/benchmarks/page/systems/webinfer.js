@@ -9,18 +9,17 @@ const MODULES = /^static\/(gpu_\w+)\.js$/;
  * For `backend` webgpu the device is opened meanwhile.
  */
 export async function startPython(script, backend) {
-  const manifest = await readManifest();
+  const { manifest, foreseen } = await readSite();
   const [{ Downloads }, product] = await Promise.all(START.map((name) => import(manifest[name].url)));
   const downloads = new Downloads(manifest, 60_000, () => {});
   const prefetched = new Map();
   const opening = openDoor(downloads, prefetched);
-  const foreseen = ({ gpu: wishes }) => {
-    if (backend !== "webgpu") return;
-    const device = opening.then(({ gpu }) => gpu.gpu_device.openDevice(wishes, gpu.gpu_program.Program));
+  if (backend === "webgpu") {
+    const device = opening.then(({ gpu }) => gpu.gpu_device.openDevice(foreseen.gpu, gpu.gpu_program.Program));
     device.catch(() => {}); // Python asks again and reports the failure
     prefetched.set("gpu", device);
-  };
-  const starting = downloads.counting(() => product.startPython(downloads, { foreseen }));
+  }
+  const starting = downloads.counting(() => product.startPython(downloads, { memory: foreseen.memory }));
   const [pyodide, code] = await Promise.all([starting, textOf(script), opening]);
   const python = pyodide.toPy({});
   pyodide.runPython(code, { globals: python });
@@ -37,10 +36,10 @@ export async function start({ threads, backend }) {
   };
 }
 
-async function readManifest() {
-  const { assets } = await (await fetch(new URL("manifest.json", SITE))).json();
+async function readSite() {
+  const { assets, page } = await (await fetch(new URL("manifest.json", SITE))).json();
   for (const file of Object.values(assets)) file.url = new URL(file.url, SITE).href;
-  return assets;
+  return { manifest: assets, foreseen: page.foreseen };
 }
 
 const textOf = async (url) => (await fetch(url)).text();
