@@ -124,7 +124,8 @@ def assemble() -> None:
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         rows = dict(pool.map(lambda asset: _publish(fresh, asset), assets))
     folders = {a.logical.split("/")[0]: "/" + a.path.rsplit(a.logical.split("/", 1)[1])[0] for a in _folders_of(assets)}
-    manifest = {"version": 1, "engine": version(), "page": page_facts() | {"foreseen": _foreseen()}, "folders": folders, "assets": rows}
+    page = page_facts() | {"foreseen": _foreseen()}
+    manifest = {"version": 1, "engine": version(), "page": page, "folders": folders, "assets": rows}
     (fresh / "manifest.json").write_text(json.dumps(manifest, indent=1, sort_keys=True) + "\n")
     (fresh / "webnn.mjs").write_text(f'export * from ".{rows["static/webnn.js"]["url"]}";\n')
     (fresh / "webnn.json").write_text(json.dumps({"assets": rows}, sort_keys=True))
@@ -144,7 +145,7 @@ def _folders_of(assets: list[Asset]) -> list[Asset]:
 
 
 def _foreseen() -> dict[str, Any]:
-    """What the snapshot says that pages ask for before it has come (webinfer.page.snapshot), and the bytes of its memory."""
+    """What pages will need, by which they begin before the snapshot has come: what webinfer.page.snapshot wrote into it."""
     data = (SNAPSHOT / "webinfer.bin").read_bytes()
     _, _, length, runs = struct.unpack_from("<4I", data)
     begin = 16 + 8 * runs

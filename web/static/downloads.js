@@ -100,21 +100,16 @@ export class Downloads {
   async checked() {
     const names = [...this.#unchecked];
     this.#unchecked.clear();
-    await Promise.all(names.map((name) => this.script(name)));
+    await Promise.all(names.map((name) => this.#script(name)));
   }
 
   /** Checks a script that the browser loads, or has loaded, by itself. What it ran cannot be taken back. */
-  async script(name) {
-    if (await this.#vouched(name)) return this.came(name);
+  async #script(name) {
+    const ask = () => vouched(this.#fetchPlain, this.manifest[name], { signal: this.#watch.signal });
+    if (await this.#watch.watch(ask, false).catch(() => false)) return this.came(name); // else it is asked for here
     const { wrong } = await this.#intact(name);
     if (!wrong) console.warn(`${name} came damaged, or not, at first: which it was the browser does not say`);
     throw new IntegrityError(name, this.url(name), wrong || "the browser did not find it whole at first", true);
-  }
-
-  /** Whether the browser finds its own copy whole. */
-  async #vouched(name) {
-    const ask = () => vouched(this.#fetchPlain, this.manifest[name], { signal: this.#watch.signal });
-    return this.#watch.watch(ask, false).catch(() => false); // what it was is found out by asking again
   }
 
   /** The bytes of a file of the manifest. */
