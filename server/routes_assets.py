@@ -87,7 +87,7 @@ def _keep_valid_range(request: Request, asset: Asset) -> bool:
 
 
 def chosen_encoding(offered: Mapping[str, object], headers: Mapping[str, str]) -> str:
-    """The encoding that is offered and that the client likes best, of equals the first of SUFFIXES; "" for none.
+    """The encoding that is offered and that the client likes best, of equals the first of SUFFIXES; else "".
 
     Source: RFC 9110, section 12.5.3
     """

@@ -145,7 +145,7 @@ def _folders_of(assets: list[Asset]) -> list[Asset]:
 
 
 def _foreseen() -> dict[str, Any]:
-    """What pages will need, by which they begin before the snapshot has come: what webinfer.page.snapshot wrote into it."""
+    """What pages need to know before the snapshot has come: webinfer.page.snapshot wrote it there."""
     data = (SNAPSHOT / "webinfer.bin").read_bytes()
     _, _, length, runs = struct.unpack_from("<4I", data)
     begin = 16 + 8 * runs
