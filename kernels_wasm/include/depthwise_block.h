@@ -21,6 +21,8 @@ typedef struct {
   Epilogue e;
   int32_t below, above;  // whether ACTIVATION_CLAMP has bounds: a clamp takes the ports that products need
   int32_t curved;        // 1 where a curve is computed of every block that was stored, 2 where it is of every row
+  const float *post;     // [pixels, c]  or 0: y = post + result * factor
+  float factor;
 } Depthwise;
 
 INLINE void set_ending(Depthwise *d) {
@@ -62,6 +64,14 @@ INLINE void store_block(v4f *acc, const int blocks, const Depthwise *d, float *y
       const v4f slope = v4f_load(e->slope + channel);
       UNROLL for (int b = 0; b < blocks; b++) acc[b] = prelu(acc[b], slope);
     }
+    if (SIMD && d->post) {
+      const float *from = d->post + pixel * d->c + channel;
+      const v4f factor = v4f_splat(d->factor);
+      UNROLL for (int b = 0; b < blocks; b++) {
+        if (b < count) acc[b] = v4f_load(from) + acc[b] * factor;
+        from += d->c;
+      }
+    }
     float *to = y;
     UNROLL for (int b = 0; b < blocks; b++) {
       if (b < count) v4f_store(to, acc[b]);
@@ -73,5 +83,11 @@ INLINE void store_block(v4f *acc, const int blocks, const Depthwise *d, float *y
   float sums[B][4];
   UNROLL for (int b = 0; b < blocks; b++) v4f_store(sums[b], acc[b]);
   const int32_t channels = d->c - channel < 4 ? d->c - channel : 4;
-  for (int32_t b = 0; b < count; b++) finish_channels(sums[b], y + b * d->y_stride, pixel + b, channel, channels, e);
+  for (int32_t b = 0; b < count; b++) {
+    float *to = y + b * d->y_stride;
+    finish_channels(sums[b], to, pixel + b, channel, channels, e);
+    if (!SIMD || !d->post) continue;
+    const float *from = d->post + (pixel + b) * d->c + channel;
+    v4f_store_lanes(to, v4f_load(from) + v4f_load(to) * v4f_splat(d->factor), channels);
+  }
 }

@@ -4,8 +4,10 @@
 //   x   [n, ih, iw, x_stride]      read: a pixel's c channels lie at its start
 //   w   [ceil(c/4)][4 + K*K*4]     f32_pack_depthwise_weights's blocks: bias, then the taps
 //   y   [n, oh, ow, y_stride]      written: the first c channels of each pixel
+//   post, factor  [n, oh, ow, c] or 0, read: y = post + result * factor, the product rounded as by itself; no curve then.
+//                 The scalar build has no time for it
 //   Needs: kh = kw = K, sh = sw = S, dh = dw = 1 (the arguments stand for the general kernel), or any dh = dw where
-//          K is 3, S is 1 and there is no residual; y overlaps neither x nor w.  Padded taps count as zero.
+//          K is 3, S is 1 and there is no residual; y overlaps neither x, w nor post.  Padded taps count as zero.
 //
 // Each window row brings K weights into registers and streams (B-1)*S + K columns past B sums. B = 8 is the best of
 // 4, 6, 7, 8 and 10 in V8 on every map from 7x7 to 112x112.
@@ -102,11 +104,12 @@ static __attribute__((noinline)) void run_dilated(const Depthwise *d, int32_t st
 void KERNEL(const float *restrict x, const float *restrict w, float *restrict y, int32_t n, int32_t ih, int32_t iw,
             int32_t c, int32_t x_stride, int32_t oh, int32_t ow, int32_t y_stride, int32_t kh, int32_t kw, int32_t sh,
             int32_t sw, int32_t dh, int32_t dw, int32_t pad_top, int32_t pad_left, const float *residual,
-            int32_t residual_c, const float *slope, int32_t act, float lo, float hi, int32_t begin, int32_t end) {
+            int32_t residual_c, const float *slope, int32_t act, float lo, float hi, const float *post, float factor,
+            int32_t begin, int32_t end) {
   (void)n, (void)kh, (void)kw, (void)sh, (void)sw, (void)dw;
   Depthwise d = {x,        w,       y,        ih,            iw,            c, x_stride, oh, ow,
                  y_stride, pad_top, pad_left, iw * x_stride, ow * y_stride, {residual, residual_c, slope, act, lo, hi},
-                 0,        0,       0};
+                 0,        0,       0,        post,          factor};
   set_ending(&d);
 #if K == 3 && S == 1
   if (UNLIKELY(dh > 1)) {

@@ -150,7 +150,7 @@ void f32_depthwise_nhwc(const float *restrict x, const float *restrict w, float 
   }
 #endif
   Depthwise d = {x,  w,        y,       ih,       iw,            c,             x_stride, oh,
-                 ow, y_stride, pad_top, pad_left, iw * x_stride, ow * y_stride, e,        0,  0, 0};
+                 ow, y_stride, pad_top, pad_left, iw * x_stride, ow * y_stride, e,        0,  0, 0, 0, 1.0f};
   set_ending(&d);
   const int32_t fitting = ROWS_FLOATS / (kh * iw) / 16 * 16, most = fitting < 16 ? 16 : fitting;
   for (int32_t row = begin; row < end; row++) {

@@ -141,8 +141,9 @@ def depthwise(isa: str, kernel: str, case: Conv, a: Arrays) -> Array:
     x, target = memory.put(a.x), memory.room(y.nbytes)
     sizes = (case.n, *case.size, c, c, *case.out, c)
     args = (*sizes, *case.window, *case.stride, *case.dilation, case.pads[0], case.pads[2], *tail(case, memory, a))
+    after = (0, 1.0) if kernel != "f32_depthwise_nhwc" else ()  # no sum follows
     for part in shares(case.n * case.out[0]):
-        memory.kernels.call(kernel, x, packed, target, *args, *part)
+        memory.kernels.call(kernel, x, packed, target, *args, *after, *part)
     return memory.get(target, y)
 
 

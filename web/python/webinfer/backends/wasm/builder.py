@@ -57,6 +57,7 @@ class Builder:
         self._derived: dict[Hashable, Value] = {}
         self._node_index, self._to_prepare = -1, False
         self.why: dict[int, str] = {}
+        self.joined: dict[int, int] = {}  # operations of nodes that a node's steps do as well
         self.boundary_refs: dict[tuple[Value, str], Ref] = {}
         self._aliases = find_aliases(graph, self._sizes())
         self.floors: dict[Value, float] = {}  # lower bounds of results with slopes, which lie in their reader's place

@@ -36,8 +36,8 @@ def lower_graph(graph: Graph, isa: str, tuned: Mapping[str, str] | None) -> Buil
     floors = find_floors(graph)
     for node, (value, floor) in floors.items():
         builder.bound(value, floor, node.output)
-    sums = find_scaled_sums(graph)
-    needless = {*floors, *(scaled.product for scaled in sums.values())}
+    sums = find_scaled_sums(graph, isa)
+    needless = {*floors, *(node for scaled in sums.values() for node in scaled.instead)}
     problems: list[str] = []
     refused: list[Node] = []
     for index, node in enumerate(graph.nodes):
@@ -50,6 +50,7 @@ def lower_graph(graph: Graph, isa: str, tuned: Mapping[str, str] | None) -> Buil
                 raise UnsupportedOpError([UNSUPPORTED.get(node.op, "a custom operator, which has no kernel")])
             if node in sums:
                 scaled_sum(node, sums[node], builder)
+                builder.joined[index] = sum(joined.cost().flops for joined in sums[node].instead)
             else:
                 lower(node, builder)
         except UnsupportedOpError as error:
@@ -74,7 +75,7 @@ class WasmExecutor(LoadedPlan):
         """`memory` is that of `kernels`, if other plans lie there: the model's, or those with whom this `lodges`."""
         self.graph = graph
         self._build = f"{kernels.isa} build, {kernels.threads} thread{'s' * (kernels.threads > 1)}"
-        self._steps, self._why = builder.run_part.steps, builder.why
+        self._steps, self._why, self._joined = builder.run_part.steps, builder.why, builder.joined
         inputs = [(v, widen_input(builder, v)) for v in graph.inputs]
         outputs = [(v, narrow_output(builder, v)) for v in graph.outputs]
         for _, ref in outputs:
@@ -205,7 +206,8 @@ class WasmExecutor(LoadedPlan):
                 continue
             cost = node.cost()
             share, sharing = counts[step.node], computing.get(step.node)  # a node's sums are in the steps that compute
-            flops = cost.flops // (sharing or share) if not sharing or not only_moves(step.kernel) else 0
+            whole = cost.flops + self._joined.get(step.node, 0)
+            flops = whole // (sharing or share) if not sharing or not only_moves(step.kernel) else 0
             why = self._why.get(step.node, self._build)
             rows.append(
                 PlanRow(

@@ -6,6 +6,8 @@ A tuner overrides the choice: `candidates` lists the tiles of a node, `tuning_ke
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from webinfer.backends.wasm.builder import Builder, Lower
 from webinfer.backends.wasm.kernel_constants import IMAGE_TILE_COLUMNS
 from webinfer.backends.wasm.lowerings import halved, winograd
@@ -172,33 +174,51 @@ def conv2d(node: Node, builder: Builder) -> None:
     _dense(node, builder, DenseWeights(groups, co // groups, kh * kw, ci, co // groups * depth, depth, ci), (kh, kw))
 
 
-def depthwise_conv2d(node: Node, builder: Builder) -> None:
+@dataclass(frozen=True, slots=True)
+class After:
+    """What follows a depthwise convolution in its step: result = plain + convolution * factor."""
+
+    result: Value
+    plain: Value
+    factor: float
+
+
+def depthwise_conv2d(node: Node, builder: Builder, after: After | None = None) -> None:
     """A depthwise convolution; with more outputs than inputs it is a grouped one."""
     require_float(node)
     _, kh, kw, co = node.required_input(1).type.shape
     ci = node.required_input(0).type.shape[3]
     if co == ci:
-        _depthwise(node, builder, (kh, kw), co, 1)
+        _depthwise(node, builder, (kh, kw), co, 1, after)
     else:
         _dense(node, builder, DenseWeights(ci, co // ci, kh * kw, 1, co // ci, 1, co), (kh, kw))
 
 
-def _depthwise(node: Node, builder: Builder, window: tuple[int, int], tap_stride: int, channel_stride: int) -> None:
+def _depthwise(
+    node: Node, builder: Builder, window: tuple[int, int], tap_stride: int, channel_stride: int, after: After | None = None
+) -> None:
     """One filter a channel."""
-    x, y, a, (kh, kw) = node.required_input(0), node.output, node.attrs, window
+    x, y, a, (kh, kw) = node.required_input(0), after.result if after else node.output, node.attrs, window
     n, oh, _, c = y.type.shape
     packed = pack_depthwise(node, builder, kh * kw, tap_stride, channel_stride)
-    square = kh == kw and a.stride[0] == a.stride[1] and a.dilation[0] == a.dilation[1]
-    spread = a.dilation[0] > 1 and (kh != 3 or a.stride[0] != 1 or node.optional_input(3) is not None)
-    variant = WINDOWS.get((kh, a.stride[0])) if square and not spread else None
+    variant = fixed_window(node, window)
     plain, laid = image_sizes(x.type, y.type) | window_of(node, window), geometry_of(node, window)
     is_laid = laid != plain and (n >= MIN_LAID or not builder.isa.endswith("threads"))
     builder.step(
         f"f32_depthwise_nhwc_{variant}" if variant else "f32_depthwise_nhwc",
         laid if is_laid else plain, epilogue(node, builder),
+        {"post": builder.ref(after.plain) if after else None, "factor": after.factor if after else 1.0} if variant else {},
         x=builder.ref(x), x_stride=c, w=packed, y=builder.ref(y), y_stride=c, c=c, units=n if is_laid else n * oh,
     )  # fmt: skip
     builder.because(f"{'fixed' if variant else 'any'} window, {builder.isa} build")
+
+
+def fixed_window(node: Node, window: tuple[int, int]) -> str | None:
+    """The depthwise kernel that is made for this window, if there is one."""
+    a, (kh, kw) = node.attrs, window
+    square = kh == kw and a.stride[0] == a.stride[1] and a.dilation[0] == a.dilation[1]
+    spread = a.dilation[0] > 1 and (kh != 3 or a.stride[0] != 1 or node.optional_input(3) is not None)
+    return WINDOWS.get((kh, a.stride[0])) if square and not spread else None
 
 
 def conv_transpose2d(node: Node, builder: Builder) -> None:

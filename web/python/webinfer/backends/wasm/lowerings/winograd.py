@@ -25,6 +25,7 @@ PARTS = 32  # of a step, at most: each has room of its own
 ENOUGH = 12  # of them, for the threads of a machine
 LEAST_SLICE = 24  # outputs whose products are worth transforming a tile for
 SHARE = {"relaxed": 0.93, "simd128": 0.9}  # of a core's peak that products reach
+ALONE = 0.7  # of that, where transformed inputs are read for one panel of outputs
 MAX_TURNED_BYTES = 4 << 20  # of transformed weights
 
 
@@ -88,6 +89,7 @@ def work(node: Node, isa: str) -> float:
     if share is None:
         return float("inf")
     tiles, columns = _tiles(node), -(-co // COLUMNS) * COLUMNS
+    share *= ALONE if columns == COLUMNS else 1
     products = -(-tiles // 6) * 6 * form.points * (ci + form.start) * columns / share
     return (products + tiles * (form.turn_in * ci + form.turn_out * columns)) / (kh * kw * ci)
 
