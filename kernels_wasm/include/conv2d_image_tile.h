@@ -108,11 +108,14 @@ void KERNEL(const float *restrict x, const float *restrict w, float *restrict y,
             int32_t residual_c, const float *slope, int32_t act, float lo, float hi, int32_t begin, int32_t end) {
   (void)n, (void)ci, (void)x_stride, (void)kh, (void)kw, (void)sh, (void)sw, (void)dh, (void)dw;
   Image d = {x, w, y, ih, iw, oh, ow, co, y_stride, pad_top, pad_left, {residual, residual_c, slope, act, lo, hi}, {0, 0, 0}};
+  const int curved = SIMD && ends_stored(&d.e) && !residual && y_stride == co;  // once a row is stored
+  if (curved) d.e.act = ACTIVATION_CLAMP, d.e.lo = -INFINITE, d.e.hi = INFINITE;
   d.ending = find_ending(&d.e);
   for (int32_t row = begin; row < end; row++) {
     for (int32_t ox = 0; ox < ow; ox += MR) {
       // The last tile moves back over pixels that are done already, so that it is whole.
       run_tile(&d, row, ow - ox >= MR || ow < MR ? ox : ow - MR, ow < MR ? ow : MR);
     }
+    if (curved) activate_rows(y + row * ow * co, 0, 1, ow * co, act);
   }
 }

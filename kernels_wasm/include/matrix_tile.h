@@ -83,9 +83,38 @@ static __attribute__((noinline)) void run_left_over(const Conv *c, Order o, int3
   for (; o.panel < stop; o.panel++) run_panel(c, 1, 0, 0, 0, a, o.tile, o.group, o.panel, panel_of(c, &o));
 }
 
+#define LOT 2048  // floats whose curve is computed at once: they are in the first cache still
+
+// Stored sums whose curve is still to be computed, one behind the other.
+typedef struct {
+  float *from;
+  int32_t count;
+} Pending;
+
+static __attribute__((noinline)) void end_pending(Pending *p, int32_t act) {
+  if (p->count) activate_rows(p->from, 0, 1, p->count, act);
+  p->count = 0;
+}
+
+// The curve of a tile's columns from `open` on: at once, or with the tiles behind it where they are one run of memory.
+static __attribute__((noinline)) void end_columns(Pending *p, const Conv *c, float *open, int32_t columns) {
+  if (columns != c->y_stride) {
+    end_pending(p, c->e.act);
+    activate_rows(open, c->y_stride, MR, columns, c->e.act);
+    return;
+  }
+  if (!p->count || p->from + p->count != open) {
+    end_pending(p, c->e.act);
+    p->from = open;
+  }
+  p->count += MR * columns;
+  if (p->count >= LOT) end_pending(p, c->e.act);
+}
+
 INLINE void run_whole_tiles(const Conv *c, const int act, int32_t begin, int32_t end) {
   Order o = start_order(c, begin);
   const Ending ending = find_ending(&c->e);
+  Pending pending = {0, 0};
   const int32_t residual_c = c->e.residual ? c->e.residual_c : 0;
   while (o.unit < end) {
     const int32_t rest = o.first + o.width - o.panel, count = rest < end - o.unit ? rest : end - o.unit;
@@ -123,11 +152,12 @@ INLINE void run_whole_tiles(const Conv *c, const int act, int32_t begin, int32_t
         left -= NR;
       }
       if (act == ACTIVATION_CLAMP && UNLIKELY(ending.stored)) {
-        activate_rows(open, c->y_stride, MR, (int32_t)(y - open) + (left < 0 ? left : 0), c->e.act);
+        end_columns(&pending, c, open, (int32_t)(y - open) + (left < 0 ? left : 0));
       }
     }
     next_tile(&o);
   }
+  if (act == ACTIVATION_CLAMP) end_pending(&pending, c->e.act);
 }
 
 // A clamp, or a curve behind the tile.

@@ -24,7 +24,7 @@ from webinfer.backends.wasm.lowerings.sparse_conv import skips_zeros, sparse_con
 from webinfer.backends.wasm.lowerings.windows import geometry_of, image_sizes, window_of
 from webinfer.graph.ir import Node, Op, TensorType, Value
 from webinfer.ops import conv as ops
-from webinfer.plan.blocks import Ref
+from webinfer.plan.blocks import Arguments, Ref
 
 # Rows x columns of each tile, and the share of a core's peak that it reaches when it is full: measured in V8 on an
 # x86-64 of 2025. Without a fused multiply-add a product takes a register more, and 6x8 spills.
@@ -195,10 +195,15 @@ def depthwise_conv2d(node: Node, builder: Builder, after: After | None = None) -
 
 
 def _depthwise(
-    node: Node, builder: Builder, window: tuple[int, int], tap_stride: int, channel_stride: int, after: After | None = None
+    node: Node,
+    builder: Builder,
+    window: tuple[int, int],
+    tap_stride: int,
+    channel_stride: int,
+    after: After | None = None,
 ) -> None:
     """One filter a channel."""
-    x, y, a, (kh, kw) = node.required_input(0), after.result if after else node.output, node.attrs, window
+    x, y, (kh, kw) = node.required_input(0), after.result if after else node.output, window
     n, oh, _, c = y.type.shape
     packed = pack_depthwise(node, builder, kh * kw, tap_stride, channel_stride)
     variant = fixed_window(node, window)
@@ -207,10 +212,14 @@ def _depthwise(
     builder.step(
         f"f32_depthwise_nhwc_{variant}" if variant else "f32_depthwise_nhwc",
         laid if is_laid else plain, epilogue(node, builder),
-        {"post": builder.ref(after.plain) if after else None, "factor": after.factor if after else 1.0} if variant else {},
+        _after_args(after, builder) if variant else {},
         x=builder.ref(x), x_stride=c, w=packed, y=builder.ref(y), y_stride=c, c=c, units=n if is_laid else n * oh,
     )  # fmt: skip
     builder.because(f"{'fixed' if variant else 'any'} window, {builder.isa} build")
+
+
+def _after_args(after: After | None, builder: Builder) -> Arguments:
+    return {"post": builder.ref(after.plain), "factor": after.factor} if after else {"post": None, "factor": 1.0}
 
 
 def fixed_window(node: Node, window: tuple[int, int]) -> str | None:
