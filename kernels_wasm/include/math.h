@@ -216,14 +216,3 @@ INLINE v4f v4f_erf(v4f x) {
   const v4f large = 1.0f - v4f_erfc_large(t, -(high * high), (high - t) * (high + t));
   return v4f_select(size < ERF_SPLIT, v4f_erf_small(x), v4f_copysign(large, x));
 }
-
-#define GELU_TAIL 12.9f
-// x/2 * (1 + erf(x / sqrt 2)); error 12 ULP: the far negative tail loses no digits. Beyond it, 0 for 3e-37 and less.
-INLINE v4f v4f_gelu(v4f x) {
-  const v4f s = x * 0.70710678118654752f, half = x * 0.5f;
-  const v4f size = v4f_min(v4f_abs(x), v4f_splat(GELU_TAIL)), high = v4f_upper_half(size);
-  const v4f t = size * 0.70710678118654752f;
-  const v4f tail = 0.5f * size * v4f_erfc_large(t, -0.5f * high * high, 0.5f * (high - size) * (high + size));
-  const v4f large = v4f_select(x < 0.0f, v4f_select(x < -GELU_TAIL, v4f_splat(-0.0f), -tail), x - tail);
-  return v4f_select(t < ERF_SPLIT, v4f_madd(half, v4f_erf_small(s), half), large);
-}

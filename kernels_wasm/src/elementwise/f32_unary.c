@@ -8,6 +8,7 @@
 #define MATH_IS_HERE
 #include "epilogue.h"
 #include "formulas.h"
+#include "gelu.h"
 #include "lanes.h"
 #include "math.h"
 #include "trig.h"
