@@ -33,32 +33,13 @@ class DType(enum.StrEnum):
     INT2 = "int2"
     UINT2 = "uint2"
 
-    @property
-    def inner(self) -> DType:
-        """The type that values of this one are computed in: itself, or a wider one that holds them all or nearly so."""
-        if self in _LETTER:
-            return self
-        return DType.FLOAT32 if self.is_float else DType.UINT8 if self.startswith("u") else DType.INT8
+    inner: DType  # what values of this one are computed in: itself, or a wider one that holds them all or nearly so
+    bits: int  # of one element where a file packs elements side by side
+    itemsize: int  # bytes of one element
+    letter: str  # the `struct` letter of one element (little-endian by our convention), of types that kernels know
+    is_float: bool  # whether the type holds real numbers
 
-    @property
-    def bits(self) -> int:
-        """Bits of one element where a file packs elements side by side."""
-        return int(self[-1]) if self in _SMALL else 4 if self is DType.FLOAT4_E2M1FN else 8 * self.itemsize
-
-    @property
-    def itemsize(self) -> int:
-        """Bytes of one element."""
-        return _ITEMSIZE.get(self, 1)
-
-    @property
-    def letter(self) -> str:
-        """The `struct` letter of one element (little-endian by our convention)."""
-        return _LETTER[self]
-
-    @property
-    def is_float(self) -> bool:
-        """Whether the type holds real numbers."""
-        return "float" in self
+    __hash__ = str.__hash__  # types are looked up all the time
 
     @property
     def range(self) -> tuple[int, int]:
@@ -67,8 +48,8 @@ class DType(enum.StrEnum):
             raise ValueError(f"{self} has no integer range")
         if self is DType.BOOL:
             return (0, 1)
-        bits = self.bits
-        return (0, 2**bits - 1) if self.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+        half = 2 ** (self.bits - 1)
+        return (0, 2 * half - 1) if self.startswith("u") else (-half, half - 1)
 
 
 _ITEMSIZE = {
@@ -81,4 +62,12 @@ _LETTER = {
     DType.FLOAT32: "f", DType.FLOAT16: "e", DType.INT8: "b", DType.UINT8: "B", DType.INT16: "h",
     DType.UINT16: "H", DType.INT32: "i", DType.UINT32: "I", DType.INT64: "q", DType.UINT64: "Q", DType.BOOL: "?",
 }  # fmt: skip
+for _dtype in DType:  # plain attributes: loading a model asks for them thousands of times
+    _dtype.is_float = "float" in _dtype
+    _dtype.itemsize = _ITEMSIZE.get(_dtype, 1)
+    _dtype.bits = int(_dtype[-1]) if _dtype in _SMALL else 4 if _dtype is DType.FLOAT4_E2M1FN else 8 * _dtype.itemsize
+    if _dtype in _LETTER:
+        _dtype.letter, _dtype.inner = _LETTER[_dtype], _dtype
+    else:
+        _dtype.inner = DType.FLOAT32 if _dtype.is_float else DType.UINT8 if _dtype.startswith("u") else DType.INT8
 COMPUTED = tuple(_LETTER)  # the types that kernels know

@@ -293,12 +293,16 @@ class _PaperHost:
         self.device, self.instances = _PaperDevice(target), list[_PaperKernels]()
         self.fetch: Callable[..., Any] = self._host.fetch
         self.asset, self.image, self.now_ms = self._host.asset, self._host.image, self._host.now_ms
+        self.sha256 = self._host.sha256
         self.pause, self.gpu_buffer = self._host.pause, self._host.gpu_buffer
         self.page_array = self._host.page_array
 
     async def kernels(self, isa: str | None = None, threads: int | None = 1) -> _PaperKernels:
         self.instances.append(_PaperKernels())
         return self.instances[-1]
+
+    def begin_kernels(self, isa: str | None = None, threads: int | None = 1) -> None:
+        """Nothing to begin."""
 
     async def gpu(self) -> _PaperDevice:
         return self.device

@@ -74,10 +74,14 @@ def test_equal_requests_have_one_digest_and_every_difference_another() -> None:
 def test_an_include_is_part_of_the_digest(monkeypatch: pytest.MonkeyPatch) -> None:
     from webinfer.codegen import templates
 
-    before = digest("where", {}, "")
-    source = templates._source
-    monkeypatch.setattr(templates, "_source", lambda name: (*source(name)[:-1], source(name)[-1] + "\n// changed"))
-    assert digest("where", {}, "") != before
+    texts = {"whole.wgsl": '// one\n{$ include "_part.wgsl" $}\n// three\n', "_part.wgsl": "// two\n"}
+    monkeypatch.setattr(templates, "_texts", lambda: texts)
+    assert templates._source("whole.wgsl") == "// one\n// two\n// three\n"
+    before = digest("whole", {}, "")
+    templates._source.cache_clear()
+    templates._source_digest.cache_clear()
+    texts["_part.wgsl"] = "// 2\n"
+    assert digest("whole", {}, "") != before
 
 
 def test_numbers_and_words_pass() -> None:

@@ -234,7 +234,8 @@ def test_an_input_that_a_step_changes_stays_the_plans_own() -> None:
     x = Value("x", TensorType((64,)))
     schedule = make_schedule(Graph("g", [x], [(node := relu(x)).output], [node]), HARDWARE)
     (step,) = schedule.run
-    update = replace(step.dispatch.bindings[0], slot=replace(step.dispatch.bindings[0].slot, access=Access.UPDATE))
+    first = step.dispatch.bindings[0]
+    update = first._replace(slot=first.slot._replace(access=Access.UPDATE))
     bindings = (update, *step.dispatch.bindings[1:])
     schedule.run = [replace(step, dispatch=replace(step.dispatch, bindings=bindings))]
     give_ends(schedule)

@@ -311,6 +311,10 @@ class Backend(ABC):
                  LimitError; OutOfMemoryError; GpuError
         """
 
+    def begin(self, host: Host, options: BuildOptions) -> None:
+        """Starts what `build` will wait for with these options, while a model is still being read."""
+        return
+
     def accepts(self, node: Node) -> bool:
         """Whether a node may be handed to this backend when another one refused it."""
         return True

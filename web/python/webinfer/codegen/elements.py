@@ -15,6 +15,8 @@ from webinfer.dtypes import DType
 class Element(enum.StrEnum):
     """What a binding holds. The `BITS` members move elements without looking at them."""
 
+    __hash__ = str.__hash__
+
     F32 = "f32"
     F16 = "f16"
     I8 = "i8"

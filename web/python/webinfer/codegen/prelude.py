@@ -11,15 +11,19 @@ from __future__ import annotations
 import enum
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
 
 from webinfer.codegen.elements import Element, layout_of, scalar_layout
 
 DIMS = 8  # entries of an array parameter
+_LETTERS = {"u": "I", "i": "i", "f": "f"}  # of struct, by the first letter of a type
 
 
 class Access(enum.StrEnum):
     """What a shader does with a binding. UPDATE reads and writes."""
+
+    __hash__ = str.__hash__
 
     READ = "read"
     WRITE = "write"
@@ -29,6 +33,8 @@ class Access(enum.StrEnum):
 class ParamType(enum.StrEnum):
     """Types of parameters; the `X8` ones are arrays of `DIMS` values, read by `name_at(d)`."""
 
+    __hash__ = str.__hash__
+
     U32 = "u32"
     I32 = "i32"
     F32 = "f32"
@@ -36,8 +42,10 @@ class ParamType(enum.StrEnum):
     I32X8 = "i32x8"
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
+_ARRAYS = frozenset((ParamType.U32X8, ParamType.I32X8))
+
+
+class Slot(NamedTuple):
     """One storage binding.
 
     `single` binds 32-bit elements word by word, so that each can be stored alone. `staged` is for floats that
@@ -51,8 +59,7 @@ class Slot:
     staged: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Param:
+class Param(NamedTuple):
     """One parameter and its value."""
 
     name: str
@@ -62,32 +69,32 @@ class Param:
     @property
     def is_array(self) -> bool:
         """Whether the parameter is one of `DIMS` values."""
-        return self.type in (ParamType.U32X8, ParamType.I32X8)
+        return self.type in _ARRAYS
 
 
 def u32(**values: int) -> tuple[Param, ...]:
     """Counts."""
-    return tuple(Param(name, ParamType.U32, value) for name, value in values.items())
+    return tuple([Param(name, ParamType.U32, value) for name, value in values.items()])
 
 
 def i32(**values: int) -> tuple[Param, ...]:
     """Numbers that may be negative."""
-    return tuple(Param(name, ParamType.I32, value) for name, value in values.items())
+    return tuple([Param(name, ParamType.I32, value) for name, value in values.items()])
 
 
 def f32(**values: float) -> tuple[Param, ...]:
     """Real numbers."""
-    return tuple(Param(name, ParamType.F32, float(value)) for name, value in values.items())
+    return tuple([Param(name, ParamType.F32, float(value)) for name, value in values.items()])
 
 
 def u32x8(**values: Sequence[int]) -> tuple[Param, ...]:
     """Up to eight counts a name, filled up with zeros."""
-    return tuple(Param(name, ParamType.U32X8, _filled(name, value)) for name, value in values.items())
+    return tuple([Param(name, ParamType.U32X8, _filled(name, value)) for name, value in values.items()])
 
 
 def i32x8(**values: Sequence[int]) -> tuple[Param, ...]:
     """Up to eight numbers a name, filled up with zeros."""
-    return tuple(Param(name, ParamType.I32X8, _filled(name, value)) for name, value in values.items())
+    return tuple([Param(name, ParamType.I32X8, _filled(name, value)) for name, value in values.items()])
 
 
 def _filled(name: str, values: Sequence[int]) -> tuple[int, ...]:
@@ -103,14 +110,20 @@ def _ordered(params: Sequence[Param]) -> list[Param]:
 
 def pack(params: Sequence[Param]) -> bytes:
     """The bytes of the uniform struct that `prelude` declares for the same parameters."""
-    out = bytearray()
-    for param in _ordered(params):
-        letter = {"u": "I", "i": "i", "f": "f"}[param.type[0]]
-        if isinstance(param.value, tuple):
-            out += struct.pack(f"<{DIMS}{letter}", *param.value)
-        else:
-            out += struct.pack(f"<{letter}", param.value)
-    return bytes(out) + bytes(-len(out) % 16)
+    order, form = _struct(tuple([param.type for param in params]))
+    words: list[int | float] = []
+    for i in order:
+        value = params[i].value
+        words += value if isinstance(value, tuple) else (value,)
+    return form.pack(*words)
+
+
+@cache
+def _struct(types: tuple[ParamType, ...]) -> tuple[tuple[int, ...], struct.Struct]:
+    """Parameters of these types in the order in which they lie, and their bytes up to a multiple of 16."""
+    order = sorted(range(len(types)), key=lambda i: types[i] not in _ARRAYS)
+    words = "".join(f"{DIMS if types[i] in _ARRAYS else 1}{_LETTERS[types[i][0]]}" for i in order)
+    return tuple(order), struct.Struct(f"<{words}{-struct.calcsize('<' + words) % 16}x")
 
 
 def _type(param: Param) -> str:

@@ -13,18 +13,19 @@ import hashlib
 import importlib.resources
 import json
 import math
+import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
 import jinja2
-import jinja2.meta
 
 from webinfer.codegen.chains import Chain
 from webinfer.codegen.formulas import FormulaName, needs_math, shader_function
 from webinfer.codegen.prelude import Param, Slot, prelude
 
+_INCLUDE = re.compile(r'^\{\$ include "([^"]+)" \$\}\n', re.MULTILINE)  # a line of its own
 Variable = int | float | bool | enum.StrEnum | Chain
 
 
@@ -79,7 +80,7 @@ def _wgsl_files(folder: Traversable) -> Iterator[Traversable]:
 @functools.cache
 def _environment() -> jinja2.Environment:
     return jinja2.Environment(
-        loader=jinja2.DictLoader(_texts()),
+        loader=jinja2.FunctionLoader(_source),
         line_statement_prefix="$$",
         block_start_string="{$",
         block_end_string="$}",
@@ -100,21 +101,22 @@ def preload_templates() -> None:
     """Parses every template, so that rendering one reads and compiles nothing."""
     for name in _texts():
         _environment().get_template(name)
-        _source(name)
+        _source_digest(name)
 
 
 @functools.cache
-def _source(name: str) -> tuple[str, ...]:
-    """The text of a template and of all that it includes."""
-    environment = _environment()
-    assert environment.loader is not None
-    text = environment.loader.get_source(environment, name)[0]
-    parts = [text]
-    for part in sorted(jinja2.meta.find_referenced_templates(environment.parse(text)), key=str):
-        if part is None:
-            raise ValueError(f"{name}: the name of an include must be a plain text")
-        parts += _source(part)
-    return tuple(parts)
+def _source(name: str) -> str:
+    """The text of a template with the texts of all that it includes in their places: so they are rendered as one."""
+    text = _texts().get(name)
+    if text is None:
+        raise jinja2.TemplateNotFound(name)
+    return _INCLUDE.sub(lambda found: _source(found[1]), text)
+
+
+@functools.cache
+def _source_digest(name: str) -> str:
+    """A hash of the text of a template and of all that it includes."""
+    return hashlib.sha256(_source(name).encode()).hexdigest()
 
 
 def check_variables(name: str, variables: Mapping[str, Variable]) -> None:
@@ -137,9 +139,8 @@ def digest(name: str, variables: Mapping[str, Variable], head: str) -> str:
     """The pipeline key: a hash of the text, its includes, the sorted variables and the prelude."""
     hasher = hashlib.sha256()
     words = [f"{key}={type(value).__name__}:{value!r}" for key, value in sorted(variables.items())]
-    for part in (name, *_source(f"{name}.wgsl"), *words, head):
-        data = part.encode()
-        hasher.update(len(data).to_bytes(4, "little") + data)
+    for part in (name, _source_digest(f"{name}.wgsl"), *words, head):
+        hasher.update(f"{len(part)} {part}".encode())
     return hasher.hexdigest()
 
 
@@ -155,12 +156,18 @@ def render(
 
     Raises:  TypeError or ValueError for a variable that is not plain; jinja2.UndefinedError for a missing one
     """
-    values = tuple((key, type(value), repr(value)) for key, value in sorted(variables.items()))
-    signature = tuple((param.name, param.type) for param in params)
-    asked = (name, values, tuple(slots), signature, text)
-    if asked not in _asked:
-        _asked[asked] = _render(name, variables, prelude(slots, params), text)
-    return _asked[asked]
+    kinds = tuple(map(type, variables.values()))  # 1, 1.0 and True are equal
+    zeros = str(variables) if float in kinds else ""  # and so are 0.0 and -0.0
+    signature = tuple([(param.name, param.type) for param in params])
+    asked = (name, tuple(variables.items()), kinds, zeros, tuple(slots), signature, text)
+    try:
+        found = _asked.get(asked)
+    except TypeError:  # a value that has no hash
+        check_variables(name, variables)
+        raise
+    if found is None:
+        found = _asked[asked] = _render(name, variables, prelude(slots, params), text)
+    return found
 
 
 def _render(name: str, variables: Mapping[str, Variable], head: str, text: str) -> Shader:

@@ -180,14 +180,18 @@ class Op:
 
 
 class Node:
-    """One application of an operator. `inputs` holds None where an optional input is absent."""
+    """One application of an operator. `inputs` holds None where an optional input is absent.
 
-    __slots__ = ("attrs", "inputs", "label", "op", "outputs")
+    `inferred` are the types of inputs and outputs with which the operator inferred the outputs' types, if it did.
+    """
+
+    __slots__ = ("attrs", "inferred", "inputs", "label", "op", "outputs")
 
     def __init__(
         self, op: Op, inputs: Iterable[Value | None], outputs: Iterable[Value], attrs: Any, label: str = ""
     ) -> None:
         self.op, self.attrs, self.label = op, attrs, label
+        self.inferred: tuple[Any, list[TensorType | None], list[TensorType]] | None = None
         self.inputs: list[Value | None] = list(inputs)
         self.outputs: list[Value] = list(outputs)
 
@@ -286,7 +290,10 @@ def apply(op: Op, inputs: Sequence[Value | None], attrs: Any, label: str = "", n
 
     Raises:  ShapeError if the inputs do not fit.
     """
-    types = op.result_types([None if value is None else value.type for value in inputs], attrs)
+    given = [None if value is None else value.type for value in inputs]
+    types = op.result_types(given, attrs)
     stem = name or label or op.name
     outputs = [Value(stem if len(types) == 1 else f"{stem}:{i}", type) for i, type in enumerate(types)]
-    return Node(op, inputs, outputs, attrs, label or stem)
+    node = Node(op, inputs, outputs, attrs, label or stem)
+    node.inferred = (attrs, given, list(types))
+    return node

@@ -43,9 +43,11 @@ def _check_inputs(node: Node, known: set[Value]) -> None:
 def _check_types(node: Node) -> None:
     if not isinstance(node.attrs, node.op.attrs):
         raise ShapeError(f"{_where(node)} has {type(node.attrs).__name__}, needs {node.op.attrs.__name__}")
-    found = tuple(value.type for value in node.outputs)
+    given, found = [None if v is None else v.type for v in node.inputs], tuple(v.type for v in node.outputs)
+    if node.inferred == (node.attrs, given, [*found]):
+        return
     try:
-        inferred = node.op.result_types([None if v is None else v.type for v in node.inputs], node.attrs)
+        inferred = node.op.result_types(given, node.attrs)
     except ShapeError as error:
         raise ShapeError(f"{_where(node)}: {error}") from None
     if found != inferred:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Coroutine, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -22,11 +23,12 @@ from webinfer.host.interface import Capability, Kernels, PageArray, Progress, Pr
 from webinfer.host.kernels_browser import best_build, compiled, open_kernels, open_module, options
 from webinfer.host.late_parts import find_late_parts
 from webinfer.host.own_files import own_file, own_identity
-from webinfer.host.prefetch import fetched, prefetched
+from webinfer.host.prefetch import fetched, prefetched, take
 from webinfer.host.thread_pool import open_thread_pool
 from webinfer.spans import LargeFile
 
 CACHE = "webinfer"  # name of the Cache API store
+HASHED_AT_ONCE = 2**27  # bytes; the browser copies what it hashes
 LEAST_PAGE_ARRAY = 2**15  # bytes; fewer are copied sooner than looked at
 ARRAY_TYPES = {
     f"{name}Array": dtype
@@ -62,6 +64,7 @@ class BrowserHost:
         self._no_gpu = ""  # why no device could be had, once it was tried
         self._canvas: Any = None
         self._context: Any = None
+        self._begun: dict[tuple[str | None, int | None], asyncio.Task[Kernels]] = {}  # kernels that nobody has yet
 
     def configure(self, assets: Mapping[str, str]) -> None:
         """Adds the page's manifest, logical names to URLs."""
@@ -167,9 +170,21 @@ class BrowserHost:
 
         Raises:  BackendUnavailableError if the module, its memory or a thread cannot be had
         """
-        chosen = isa or best_build()
         if module:
-            return await open_module(module, chosen)
+            return await open_module(module, isa or best_build())
+        if begun := self._begun.pop((isa, threads), None):
+            with suppress(BackendUnavailableError):  # what is wrong, another try tells
+                return await begun
+        return await self._open_kernels(isa or best_build(), threads)
+
+    def begin_kernels(self, isa: str | None = None, threads: int | None = 1) -> None:
+        """Starts what the next call of `kernels` with these arguments waits for: threads come up while Python works."""
+        if (isa, threads) not in self._begun:
+            begun = asyncio.ensure_future(self._open_kernels(isa or best_build(), threads))
+            begun.add_done_callback(lambda task: task.cancelled() or task.exception())  # which `kernels` tells
+            self._begun[isa, threads] = begun
+
+    async def _open_kernels(self, chosen: str, threads: int | None) -> Kernels:
         wanted = self.default_threads() if threads is None else threads
         if wanted > 1 and chosen != "scalar" and not self.why_one_thread():
             url = self.asset(f"kernels/webinfer-{chosen}-threads.wasm")
@@ -328,6 +343,13 @@ class BrowserHost:
         """Stores a text in the origin's cache; a full or missing cache is no failure."""
         await self.remember_bytes(name, text.encode())
 
+    async def sha256(self, data: memoryview) -> str:
+        """The SHA-256 of bytes: the browser's own, which works beside Python, where it has one and they are few."""
+        subtle = getattr(getattr(js, "crypto", None), "subtle", None)
+        if subtle is None or data.nbytes > HASHED_AT_ONCE:
+            return hashlib.sha256(data).hexdigest()
+        return bytes((await subtle.digest("SHA-256", to_js(data))).to_memoryview()).hex()
+
     async def recall_bytes(self, name: str) -> memoryview | None:
         """The bytes under this name in the origin's cache, or None; the page's worker may have fetched them already.
 
@@ -335,7 +357,8 @@ class BrowserHost:
         """
         url = f"/{CACHE}/{name}"
         try:
-            found = await prefetched(url) or await (await js.caches.open(CACHE)).match(url)
+            asked = take(url)  # what the page's worker did not find is not there
+            found = await (asked or js.caches.match(url, options(cacheName=CACHE)))
             if found is None:
                 return None
             data = unsealed(name, (await found.arrayBuffer()).to_memoryview())

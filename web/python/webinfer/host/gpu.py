@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from webinfer.dtypes import DType
 from webinfer.errors import ClosedError
@@ -45,8 +45,7 @@ class PipelineSpec:
     bindings: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(NamedTuple):
     """A range of a buffer, which is named by its number in the program.
 
     Units:  `offset` and `nbytes` are bytes

@@ -185,6 +185,9 @@ class Host(Protocol):
     async def forget_files(self) -> int:
         """Deletes what `large_file` keeps; how many bytes that freed."""
 
+    async def sha256(self, data: memoryview) -> str:
+        """The SHA-256 of bytes, in hexadecimal digits, by the quickest way of the platform."""
+
     def asset(self, *names: str) -> str:
         """The URL or path of a published file by its logical name, such as "models/face_landmark.tflite".
 
@@ -207,6 +210,9 @@ class Host(Protocol):
 
         Raises:  BackendUnavailableError with the reason
         """
+
+    def begin_kernels(self, isa: str | None = None, threads: int | None = 1) -> None:
+        """Starts what the next call of `kernels` with these arguments waits for; a failure is that call's."""
 
     async def kernel_module(self, build: str) -> memoryview:
         """The bytes of a build of the kernel module, such as "simd128-threads".

@@ -209,6 +209,13 @@ class NativeHost:
         except MemoryError as error:
             raise OutOfMemoryError(f"no memory for {source.width}x{source.height} pixels; scale it down") from error
 
+    async def sha256(self, data: memoryview) -> str:
+        """The SHA-256 of bytes."""
+        return hashlib.sha256(data).hexdigest()
+
+    def begin_kernels(self, isa: str | None = None, threads: int | None = 1) -> None:
+        """Nothing: an instance is there at once."""
+
     def fingerprint(self) -> str:
         """A hash of the processor's model."""
         return hashlib.sha256(f"{_processor()} wasmtime".encode()).hexdigest()[:16]

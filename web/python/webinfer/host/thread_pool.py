@@ -33,12 +33,17 @@ async def open_thread_pool(url: str, worker_url: str, isa: str, threads: int) ->
 
     Raises:  BackendUnavailableError if memory, module or a worker cannot be had
     """
-    module = await compiled(url)
-    memory = _shared_memory()
-    kernels = ThreadPoolKernels(isa, await instance(url, module, memory), memory, threads)
+    module, spare = await asyncio.gather(compiled(url), prefetched(worker_url))
+    try:
+        memory = _shared_memory()
+        kernels = ThreadPoolKernels(isa, await instance(url, module, memory), memory, threads)
+    except BaseException:
+        if spare is not None:
+            spare.terminate()
+        raise
     kernels.prepare(module, worker_url)
     try:
-        await kernels.start_workers()
+        await kernels.start_workers(spare)
     except BaseException:
         kernels.close()
         raise
@@ -81,14 +86,13 @@ class ThreadPoolKernels(BrowserKernels):
         """Notes the compiled module and the URL of the workers' script, before `start_workers`."""
         self._module, self._worker_url = module, worker_url
 
-    async def start_workers(self) -> None:
-        """Starts the workers of a fresh pool and waits until each has entered it.
+    async def start_workers(self, spare: Any | None = None) -> None:
+        """Starts the workers of a fresh pool, the first of them the `spare` one, and waits until each has entered it.
 
         Raises:  BackendUnavailableError if one does not within START_SECONDS
         """
         self._words().fill(0, self._pool // 4, (self._pool + THREAD_POOL_BYTES) // 4)
         self._words()[self._pool // 4 + THREAD_POOL_MAX_NAPS_WORD] = DEADLINE_MS // THREAD_POOL_NAP_MS
-        spare = await prefetched(self._worker_url)
         waiting = [self._start_worker(thread, spare if thread == 1 else None) for thread in range(1, self.threads)]
         try:
             await asyncio.wait_for(asyncio.gather(*waiting), START_SECONDS)

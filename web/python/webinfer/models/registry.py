@@ -249,11 +249,21 @@ def locate_model(name: str, asset: Callable[..., str]) -> str:
 
 def check_integrity(name: str, data: memoryview) -> None:
     """Raises IntegrityError unless the bytes are the published model."""
+    check_hash(f"model {name!r}", data, published_hashes(name))
+
+
+def published_hashes(name: str) -> tuple[str, ...]:
+    """The SHA-256 of the published editions of a known model."""
     known = MODELS[name]
-    check_hash(f"model {name!r}", data, (known.sha256, *known.other_editions))
+    return known.sha256, *known.other_editions
 
 
 def check_hash(what: str, data: bytes | memoryview, published: Sequence[str]) -> None:
     """Raises IntegrityError unless the bytes have one of the published hashes."""
-    if (found := hashlib.sha256(data).hexdigest()) not in published:
+    check_found(what, hashlib.sha256(data).hexdigest(), published)
+
+
+def check_found(what: str, found: str, published: Sequence[str]) -> None:
+    """Raises IntegrityError unless this SHA-256 is one of the published ones."""
+    if found not in published:
         raise IntegrityError(f"{what}: sha256 is {found}, {published[0]} was published; fetch it again")

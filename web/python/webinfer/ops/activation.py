@@ -9,6 +9,8 @@ import math
 class Activation(enum.StrEnum):
     """What happens to a result before it is stored. PRELU reads a per-channel slope input."""
 
+    __hash__ = str.__hash__
+
     NONE = "none"
     RELU = "relu"
     RELU6 = "relu6"

@@ -137,6 +137,7 @@ class PaperHost:
         self._host, self._kernels, self._device, self.log = host, kernels, device, log
         self.asset, self.beside, self.now_ms, self.pause = host.asset, host.beside, host.now_ms, host.pause
         self.image, self.gpu_buffer, self.page_array = host.image, host.gpu_buffer, host.page_array
+        self.sha256 = host.sha256
 
     async def fetch(self, url: str, progress: Progress | None = None, fresh: bool = False) -> memoryview:
         """The bytes of a URL or a path."""
@@ -145,6 +146,9 @@ class PaperHost:
     async def kernels(self, isa: str | None = None, threads: int | None = 1) -> PaperKernels:
         """The stand-in."""
         return self._kernels or PaperKernels("relaxed", 1, 0)
+
+    def begin_kernels(self, isa: str | None = None, threads: int | None = 1) -> None:
+        """Nothing to begin."""
 
     async def gpu(self) -> PaperDevice | None:
         """The stand-in."""

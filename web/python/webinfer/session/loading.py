@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path, PurePath
 from typing import Any
 
 from webinfer.authoring.builder import GraphBuilder
+from webinfer.backends import registry
 from webinfer.backends.base import DEVICES, PlanEntry
-from webinfer.errors import InputError, IntegrityError, ModelFormatError
+from webinfer.errors import BackendUnavailableError, InputError, ModelFormatError
 from webinfer.flags import debug, debug_level
 from webinfer.graph.compiled import CompiledGraph
 from webinfer.graph.ir import Graph
@@ -20,7 +21,7 @@ from webinfer.host import current
 from webinfer.host.interface import Host, Progress, ProgressEvent
 from webinfer.importers import chosen, files_beside, read_model, signature_names, unpacked
 from webinfer.importers.core.course import Course, Key, OpenSizes, Unknown
-from webinfer.models.registry import MODELS, check_integrity, locate_model
+from webinfer.models.registry import MODELS, check_found, locate_model, published_hashes
 from webinfer.passes.dequantize import dequantize as in_real_numbers
 from webinfer.passes.pipeline import PIPELINE, ROUNDING, optimize
 from webinfer.session.options import MAX_THREADS, checked_shapes, real_number, whole_number
@@ -76,14 +77,22 @@ async def load(
              BackendUnavailableError, OutOfMemoryError; IsolationError if a page cannot have the `threads` of `strict`
     """
     host = host or current()
-    order = order_of(backend, precision)
-    shapes = checked_shapes(shapes)
+    order, shapes = order_of(backend, precision), checked_shapes(shapes)
     options = _options(strict, progress, threads, tuning_ms, precision, device)
     _check_ways(source, signature, member, dynamic_range)
+    _begin(source, order, host, options)
     post, source = (source, source.model) if isinstance(source, WithPostprocessing) else (None, source)
     source = source if isinstance(source, GraphBuilder) else await opened(source, host, progress, member)
     plan = _Loading(source, post, host, order, options, shapes, signature, dequantize, dynamic_range == "int8")
     return await plan.session(signature)
+
+
+def _begin(source: Any, order: Sequence[str], host: Host, options: LoadOptions) -> None:
+    """Starts what the first backend of an order waits for when it builds; not for who may live with a neighbour."""
+    alone = not isinstance(source, WithPostprocessing) or source.neighbour is None
+    if alone and order[0] in registry.ROWS:
+        with suppress(BackendUnavailableError):  # which building tells
+            registry.open_backend(order[0]).begin(host, options.of(order[0]))
 
 
 def _check_ways(source: Any, signature: str | None, member: str | None, dynamic_range: str) -> None:
@@ -164,7 +173,8 @@ class _Loading:
             if isinstance(source, GraphBuilder) or special:
                 return read(), None
             post, parts = self.post, (source.data, *source.files.values())
-            return await open_graph(parts, source.name, self.host, read, self.order, post.name if post else "")
+            extension = post.name if post else ""
+            return await open_graph(parts, source.name, self.host, read, self.order, extension, source.sha256)
         except OpenSizes as error:
             if self.shapes:
                 raise
@@ -230,6 +240,7 @@ class ModelBytes:
     data: memoryview
     name: str
     files: Mapping[str, memoryview] = field(default_factory=dict)
+    sha256: str = ""  # of a model in one file, where it is known
 
 
 async def opened(source: Any, host: Host, progress: Progress | None, member: str | None = None) -> ModelBytes:
@@ -242,11 +253,12 @@ async def opened(source: Any, host: Host, progress: Progress | None, member: str
         return ModelBytes(data, own or "model", beside)
     if isinstance(source, (str, PurePath)) and str(source) not in MODELS:
         source = _in_folder(str(source))
-    data, name = await _fetch(source, host, progress)
-    data, inside = unpacked(data, name, member)
+    found, name, sha256 = await _fetch(source, host, progress)
+    data, inside = unpacked(found, name, member)
     name = own or name
     names = files_beside(data, name) if isinstance(source, str) and source not in MODELS and not inside else ()
-    return ModelBytes(data, name, {**inside, **{n: await host.fetch(host.beside(source, n), progress) for n in names}})
+    beside = {**inside, **{n: await host.fetch(host.beside(source, n), progress) for n in names}}
+    return ModelBytes(data, name, beside, sha256 if data is found and not beside else "")
 
 
 def _in_folder(place: str) -> str:
@@ -258,33 +270,36 @@ def _in_folder(place: str) -> str:
     return f"{place.rstrip('/')}/model.json" if folder else place
 
 
-async def _fetch(source: Any, host: Host, progress: Progress | None) -> tuple[memoryview, str]:
-    """The bytes of a model, and its name."""
+async def _fetch(source: Any, host: Host, progress: Progress | None) -> tuple[memoryview, str, str]:
+    """The bytes of a model, its name, and its SHA-256 where it was checked."""
     if isinstance(source, (str, PurePath)):
         text = str(source)
         if text not in MODELS:
             path = PurePath(text.split("?")[0])
-            return await host.fetch(text, progress), path.stem if path.name != "model.json" else path.parent.name
-        whole = partial(check_integrity, text)
-        return await fetched(f"model {text!r}", locate_model(text, host.asset), whole, host, progress), text
-    return _bytes(source), "model"
+            return await host.fetch(text, progress), path.stem if path.name != "model.json" else path.parent.name, ""
+        place, published = locate_model(text, host.asset), published_hashes(text)
+        data, sha256 = await fetched(f"model {text!r}", place, published, host, progress)
+        return data, text, sha256
+    return _bytes(source), "model", ""
 
 
 async def fetched(
-    what: str, place: str, check: Callable[[memoryview], None], host: Host, progress: Progress | None = None
-) -> memoryview:
-    """What lies at a place, asked for once more if it came damaged: from a copy that a browser has kept, maybe.
+    what: str, place: str, published: Sequence[str], host: Host, progress: Progress | None = None
+) -> tuple[memoryview, str]:
+    """What lies at a place, and its SHA-256, which is one of the `published` ones.
 
-    Raises:  IntegrityError, by `check`, if it comes damaged again; what `Host.fetch` raises
+    It is asked for once more if it came damaged: from a copy that a browser has kept, maybe.
+
+    Raises:  IntegrityError if it comes damaged again; what `Host.fetch` raises
     """
     data = await host.fetch(place, progress)
-    try:
-        check(data)
-    except IntegrityError:
+    sha256 = await host.sha256(data)
+    if sha256 not in published:
         log.warning("%s came damaged; it is fetched again", what)
         data = await host.fetch(place, progress, fresh=True)
-        check(data)
-    return data
+        sha256 = await host.sha256(data)
+        check_found(what, sha256, published)
+    return data, sha256
 
 
 def _bytes(source: Any) -> memoryview:

@@ -7,7 +7,7 @@ what is in their bytes, is the backends' matter.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,12 +39,12 @@ def entry_name(sha256: str, extension: str = "") -> str:
 
 
 async def open_graph(
-    parts: Iterable[memoryview], name: str, host: Host, read: Callable[[], Graph], order: Collection[str],
-    extension: str = "",
+    parts: Sequence[memoryview], name: str, host: Host, read: Callable[[], Graph], order: Collection[str],
+    extension: str = "", sha256: str = "",
 ) -> tuple[Graph, PlanEntry | None]:  # fmt: skip
     """The graph that `read` returns, and its entry in the plan cache; None if no backend of the order stores plans.
 
-    `parts` are the bytes of the model's files.
+    `parts` are the bytes of the model's files, `sha256` is theirs where it is known.
 
     If a plan of this very engine was found, the graph's nodes are read only when somebody asks for them.
     """
@@ -52,10 +52,7 @@ async def open_graph(
     storing = registry.storing_plans(order)
     if not identity or not storing:
         return read(), None
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(part)
-    entry = PlanEntry(entry_name(digest.hexdigest(), extension))
+    entry = PlanEntry(entry_name(sha256 or await _hashed(parts, host), extension))
     for row in storing:
         found = await host.recall_bytes(entry.name + row.plan_suffix)
         plan = registry.open_backend(row.name).deserialize(found, identity)
@@ -69,6 +66,15 @@ async def open_graph(
         return _deferred(name, entry.plans[0], read), entry
     graph = read()
     return graph, None if graph.states or graph.outer else entry  # which a plan does not say
+
+
+async def _hashed(parts: Sequence[memoryview], host: Host) -> str:
+    if len(parts) == 1:
+        return await host.sha256(parts[0])
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part)
+    return digest.hexdigest()
 
 
 def _deferred(name: str, plan: StoredPlan, read: Callable[[], Graph]) -> DeferredGraph:

@@ -12,13 +12,12 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from types import TracebackType
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from webinfer.errors import InputError
 from webinfer.host.interface import Host, Progress
-from webinfer.models.registry import check_hash, known_model
+from webinfer.models.registry import known_model
 from webinfer.session.loading import fetched
 from webinfer.session.session import OPEN, Session
 from webinfer.tasks.crop import Crop, InputSpec, Region
@@ -221,6 +220,6 @@ async def files_beside(model: Any, host: Host, needed: str) -> list[bytes]:
         raise InputError(f"this model is not one that webinfer knows; give {needed} with it")
     found = []
     for file, sha256 in known.beside:
-        whole = partial(check_hash, file, published=(sha256,))
-        found.append(bytes(await fetched(file, host.asset(f"models/{file}"), whole, host)))
+        data, _ = await fetched(file, host.asset(f"models/{file}"), (sha256,), host)
+        found.append(bytes(data))
     return found

@@ -79,7 +79,6 @@ fn finish_one(sum: i32, pixel: u32, c: u32) -> i32 {
     v += load_bias(c);
     return clamp(i32(round(f32(v) * load_scale(c))) + params.y_zero, params.low, params.high);
 }
-
 fn put(row: u32, c4: u32, left: w_v, right: w_v) {
     if (row >= params.pixels) { return; }
     store4_y(row * params.co4 + c4, finish(left, row, c4));

@@ -138,7 +138,6 @@ fn workgroup_reduce(own: acc_v, local: u32) -> acc_v {
     }
     return all;
 }
-
 @compute @workgroup_size(WG)
 fn main(
     @builtin(workgroup_id) group: vec3<u32>,

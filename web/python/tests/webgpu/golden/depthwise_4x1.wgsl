@@ -76,7 +76,6 @@ fn finish(sum: vec4<f32>, pixel: u32, c4: u32) -> vec4<f32> {
     v += load4_bias(c4);
     return activate(v);
 }
-
 fn put(row: u32, ox: u32, c4: u32, sum: w_v) {
     if (ox >= params.ow) { return; }
     let pixel = row * params.ow + ox;

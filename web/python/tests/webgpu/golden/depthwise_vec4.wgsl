@@ -76,7 +76,6 @@ fn finish(sum: vec4<f32>, pixel: u32, c4: u32) -> vec4<f32> {
     v = select(v * load4_slope(c4), v, v >= vec4<f32>(0.0));
     return activate(v);
 }
-
 @compute @workgroup_size(WG)
 fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
     let index = gid.x + gid.y * groups.x * WG;

@@ -45,7 +45,6 @@ fn bounded(v: x_v) -> y_v { return clamp(v, y_v(params.low), y_v(params.high)); 
 fn start() -> x_v { return x_v(); }
 fn step(acc: x_v, x: x_v) -> x_v { return acc + x; }
 fn settle(acc: x_v, taps: u32) -> y_v { return bounded((acc + sign(acc) * i32(taps / 2u)) / i32(taps)); }
-
 @compute @workgroup_size(WG)
 fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
     let index = gid.x + gid.y * groups.x * WG;

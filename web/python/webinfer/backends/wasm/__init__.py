@@ -12,6 +12,7 @@ from webinfer.backends.wasm.compilation import TUNING_MS, build
 from webinfer.backends.wasm.executor import WasmExecutor
 from webinfer.backends.wasm.loaded_plan import LoadedPlan
 from webinfer.backends.wasm.stored_plan import deserialize
+from webinfer.backends.wasm.team import begin_team
 from webinfer.graph.ir import Constant, Graph, TensorType, Value, apply
 from webinfer.host.interface import Host
 from webinfer.ops import conv
@@ -24,6 +25,11 @@ _PRODUCT = (TensorType((48, 1, 1, 256)), TensorType((48,)))
 
 class WasmBackend(Backend):
     """Compiles graphs for the kernel module, and stores plans for the next visit."""
+
+    def begin(self, host: Host, options: BuildOptions) -> None:
+        """Starts the threads of the kernel instance, unless the neighbour's may be taken."""
+        if options.neighbour is None:
+            begin_team(host, options.threads)
 
     async def build(self, graph: Graph, host: Host, options: BuildOptions) -> LoadedPlan:
         """The graph's stored plan where it fits, else the graph compiled now."""

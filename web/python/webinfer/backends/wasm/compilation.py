@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any
 
 from webinfer.backends.base import Executor, PlanEntry
@@ -54,7 +54,11 @@ async def build(
             return await _built(graph, host, progress, memory, tuned, tuning_ms, entry)
         except (LimitError, OutOfMemoryError):  # for both of them
             pass
-    return await _built(graph, host, progress, await open_team(host, isa, threads), tuned, tuning_ms, entry)
+    recalled = None
+    if tuned is None and entry is not None and not entry.plans and tuning_ms > 0:
+        recalled = asyncio.ensure_future(recall_tuned(graph, host))  # while threads start
+    kernels = await open_team(host, isa, threads)
+    return await _built(graph, host, progress, kernels, tuned, tuning_ms, entry, recalled)
 
 
 def _lodging(neighbour: Executor | None, isa: str | None, threads: int | None) -> KernelMemory | None:
@@ -70,9 +74,12 @@ def _lodging(neighbour: Executor | None, isa: str | None, threads: int | None) -
 
 async def _built(
     graph: Graph, host: Host, progress: Progress | None, place: Kernels | KernelMemory, tuned: Mapping[str, str] | None,
-    tuning_ms: float, entry: PlanEntry | None,
+    tuning_ms: float, entry: PlanEntry | None, recalled: Awaitable[Mapping[str, str]] | None = None,
 ) -> WasmExecutor | RestoredExecutor:  # fmt: skip
-    """As `build`, on a fresh kernel instance or in memory where another model's plan lies."""
+    """As `build`, on a fresh kernel instance or in memory where another model's plan lies.
+
+    `recalled` gives what `tuned` shall be, where that is on its way.
+    """
     memory = place if isinstance(place, KernelMemory) else None
     kernels = place.kernels if isinstance(place, KernelMemory) else place
     assert kernels is not None
@@ -89,7 +96,8 @@ async def _built(
                     _store_later(restored, host, entry.name, stored.tuned, tuning_ms)
                 return restored
         if tuned is None:
-            tuned = await recall_tuned(graph, host) if entry is not None and tuning_ms > 0 else {}
+            wanted = entry is not None and tuning_ms > 0
+            tuned = await (recalled or recall_tuned(graph, host)) if wanted else {}
         builder = lower_graph(graph, kernels.isa, tuned)
         lodging: dict[str, Any] = {} if memory is None else {"memory": memory, "lodges": True}
         executor = WasmExecutor(graph, host, kernels, builder, progress, **lodging)

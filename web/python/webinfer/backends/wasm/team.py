@@ -18,6 +18,11 @@ log = logging.getLogger("webinfer")
 _fast: list[int] = []  # how many were fast in this process, once that is known
 
 
+def begin_team(host: Host, threads: int | None) -> None:
+    """Starts the instance that `open_team` will want first."""
+    host.begin_kernels(None, _fast[0] if threads is None and _fast else threads)
+
+
 async def open_team(host: Host, isa: str | None, threads: int | None) -> Kernels:
     """A kernel instance of this many threads; None: of as many as start, and are faster than one in a trial.
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from webinfer.codegen.elements import Element, element_of
 from webinfer.codegen.prelude import Access, Param, Slot
@@ -68,8 +69,7 @@ def source_dtype(source: Source) -> DType:
     return source.dtype
 
 
-@dataclass(frozen=True, slots=True)
-class Binding:
+class Binding(NamedTuple):
     """A source, and the slot (name, element type, access) under which a shader binds it."""
 
     slot: Slot

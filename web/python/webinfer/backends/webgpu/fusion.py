@@ -71,17 +71,22 @@ class Fusion:
 
     def candidates(self, target: Target) -> tuple[str, ...]:
         """Names of shares worth timing, the default first, then SEPARATE."""
-        return (*(share.name for share in self._ranked(target)[:MAX_SHARES]), SEPARATE)
+        ranked = sorted((cycles, share.name) for cycles, share in self._shares(target))
+        return (*(name for _, name in ranked[:MAX_SHARES]), SEPARATE)
 
     def share(self, target: Target) -> Share | None:
         """How the work is divided among workgroups; None where the nodes are computed one by one."""
-        ranked = self._ranked(target)
         chosen = target.tuned.get(self.key) if target.tuned else None
-        if chosen == SEPARATE or not ranked:
+        shares = self._shares(target)
+        if chosen == SEPARATE or not shares:
             return None
-        return next((share for share in ranked if share.name == chosen), ranked[0]) if chosen else ranked[0]
+        known = next((share for _, share in shares if share.name == chosen), None) if chosen else None
+        if known is None:
+            least = min(cycles for cycles, _ in shares)
+            known = min((share for cycles, share in shares if cycles == least), key=lambda share: share.name)
+        return known
 
-    def _ranked(self, target: Target) -> list[Share]:
+    def _shares(self, target: Target) -> list[tuple[float, Share]]:
         co = self.pointwise.output.type.shape[3]
         pixels, c4, co4 = self.pointwise.output.type.size // co, -(-self.channels // 4), -(-co // 4)
         taps = self.depthwise.required_input(1).type.size // self.channels
@@ -89,7 +94,7 @@ class Fusion:
         if self.buffers > limit["maxStorageBuffersPerShaderStage"]:
             return []
         most = min(MAX_INVOCATIONS, limit["maxComputeInvocationsPerWorkgroup"])
-        return _ranked_shares(pixels, c4, co4, taps, most, limit["maxComputeWorkgroupStorageSize"])
+        return _rated_shares(pixels, c4, co4, taps, most, limit["maxComputeWorkgroupStorageSize"])
 
     @property
     def buffers(self) -> int:
@@ -103,18 +108,22 @@ class Fusion:
 
 
 @functools.cache
-def _ranked_shares(pixels: int, c4: int, co4: int, taps: int, invocations: int, nbytes: int) -> list[Share]:
-    """The shares that keep to so many invocations and bytes of workgroup memory, the quickest first."""
+def _rated_shares(
+    pixels: int, c4: int, co4: int, taps: int, invocations: int, nbytes: int
+) -> list[tuple[float, Share]]:
+    """The shares that keep to so many invocations and bytes of workgroup memory, each behind its cycles."""
     found = []
     for quads in {-(-co4 // blocks) for blocks in BLOCKS if blocks <= co4}:
         for slices in {-(-c4 // turns) for turns in TURNS if turns <= c4}:
             for groups in GROUPS:
                 count = quads * groups * slices
+                if count > invocations:
+                    break
                 parts = count * 4 if slices > 1 else 0
-                if count <= invocations and 16 * (4 * groups * c4 + parts) <= nbytes:
+                if 16 * (4 * groups * c4 + parts) <= nbytes:
                     share = Share(quads, groups, slices)
-                    found.append((_cycles(share, count, pixels, c4, co4, taps), share.name, share))
-    return [share for _, _, share in sorted(found)]
+                    found.append((_cycles(share, count, pixels, c4, co4, taps), share))
+    return found
 
 
 def _cycles(share: Share, count: int, pixels: int, c4: int, co4: int, taps: int) -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 
 class Home(enum.StrEnum):
@@ -43,8 +44,7 @@ class Block:
         self.first, self.last = min(self.first, step), max(self.last, step)
 
 
-@dataclass(frozen=True, slots=True)
-class Region:
+class Region(NamedTuple):
     """A range of a block.
 
     Units:  `offset` and `nbytes` are bytes

@@ -135,6 +135,7 @@ class _Builder:
         extra_reads = {node: one.inputs for node, one in self.joined.items()}
         self.aliases = find_aliases(graph, self.folded, target.limits["minStorageBufferOffsetAlignment"], extra_reads)
         self._regions: dict[Hashable, Region] = {}
+        self._made: dict[Derived, Sequence[Dispatch]] = {}
         self._early: dict[Node, Sequence[Dispatch]] = {}
 
     def foresee(self) -> None:
@@ -286,13 +287,20 @@ class _Builder:
         if isinstance(source, Value):
             return source.is_constant or source in self.folded
         if isinstance(source, Derived):
-            reads = [b.source for d in source.make(source) for b in d.bindings if b.slot.access is Access.READ]
+            reads = [b.source for d in self._makers(source) for b in d.bindings if b.slot.access is Access.READ]
             return all(self._is_constant(r) for r in reads)
         return not isinstance(source, Scratch)
 
+    def _makers(self, source: Derived) -> Sequence[Dispatch]:
+        """The dispatches that write a derived tensor, made once."""
+        found = self._made.get(source)
+        if found is None:
+            found = self._made[source] = source.make(source)
+        return found
+
     def _derive(self, source: Derived, region: Region, index: int) -> None:
         part = self.schedule.prepare if region.block.home is Home.RESIDENT else self.schedule.run
-        for dispatch in source.make(source):
+        for dispatch in self._makers(source):
             self._append(index, dispatch, part)
 
     def _expand(self, value: Value, index: int) -> None:

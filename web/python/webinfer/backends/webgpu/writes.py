@@ -108,7 +108,9 @@ def written(dispatch: Dispatch) -> dict[str, int]:
 
     Raises:  KernelError if a shader says nothing of a binding
     """
-    numbers = {**dispatch.variables, **{p.name: p.value for p in dispatch.params}}
+    numbers = dict(dispatch.variables)
+    for param in dispatch.params:
+        numbers[param.name] = param.value  # type: ignore[assignment]
     shader, found = dispatch.shader, {}
     for name in (b.slot.name for b in dispatch.bindings if b.slot.access is not Access.READ):
         try:
@@ -121,9 +123,14 @@ def written(dispatch: Dispatch) -> dict[str, int]:
     return found
 
 
+_ITEMSIZES = {
+    element: 1 if element is Element.BOOL else int("".join(filter(str.isdigit, element))) // 8 for element in Element
+}
+
+
 def itemsize(element: Element) -> int:
     """Bytes of an element as it lies in memory."""
-    return 1 if element is Element.BOOL else int("".join(filter(str.isdigit, element))) // 8
+    return _ITEMSIZES[element]
 
 
 def _nbytes(source: Source) -> int:

@@ -25,16 +25,16 @@ MAX_STRIDE = 65536  # of a window, in elements; its size too
 MAX_REACH = 2**24  # elements that a dilated window spans
 
 
-def within(what: str, found: int, limit: int, todo: str = "use a smaller model") -> None:
+def within(what: object, found: int, limit: int, todo: str = "use a smaller model") -> None:
     """Nothing, if `found` is no more than the limit.
 
     Raises:  LimitError saying what is too large and what to do
     """
     if found > limit:
-        raise LimitError(what, found, limit, todo)
+        raise LimitError(str(what), found, limit, todo)
 
 
-def check_index(value: int, count: int, what: str, optional: bool = False) -> int:
+def check_index(value: int, count: int, what: object, optional: bool = False) -> int:
     """The index itself.
 
     Raises:  ModelFormatError unless 0 <= value < count, or -1 where the position is optional
@@ -45,7 +45,20 @@ def check_index(value: int, count: int, what: str, optional: bool = False) -> in
     return value
 
 
-def check_bytes(shape: Sequence[int], dtype: DType | None, what: str) -> None:
+def check_indices(
+    values: tuple[int, ...], count: int, what: object, role: str, optional: bool = False
+) -> tuple[int, ...]:
+    """The indices themselves; an error says what holds them and which of its `role` it is.
+
+    Raises:  ModelFormatError unless each is what `check_index` wants
+    """
+    if values and (min(values) < (-1 if optional else 0) or max(values) >= count):
+        for k, value in enumerate(values):
+            check_index(value, count, f"{what}{role} {k}", optional)
+    return values
+
+
+def check_bytes(shape: Sequence[int], dtype: DType | None, what: object, part: str = "") -> None:
     """Nothing, if a tensor of this shape can be held; a size of zero does not hide a huge other size.
 
     Raises:  LimitError if it is too large
@@ -55,4 +68,4 @@ def check_bytes(shape: Sequence[int], dtype: DType | None, what: str) -> None:
         size *= max(d, 1)
     if size > MAX_TENSOR_BYTES:
         todo = "use a smaller input or model"
-        raise LimitError(f"{what}: bytes of shape {tuple(shape)}", size, MAX_TENSOR_BYTES, todo)
+        raise LimitError(f"{what}: {part}{part and ': '}bytes of shape {tuple(shape)}", size, MAX_TENSOR_BYTES, todo)

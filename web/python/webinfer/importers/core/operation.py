@@ -62,6 +62,9 @@ class BaseOperation(Steps):
         """The operator in error messages."""
         return f"operator {self.index} {safe_name(self.name)}"
 
+    def __str__(self) -> str:
+        return self.what
+
     def optional(self, key: Any) -> Value | None:
         """An input by position or name, or None if it is absent."""
         raise NotImplementedError
@@ -176,7 +179,7 @@ class BaseOperation(Steps):
     def emit_all(self, op: Op, inputs: Sequence[Value | None], attrs: Any) -> list[Value]:
         """The results of a new node."""
         label, name = self.label(op)
-        return self.writer.add(apply(op, inputs, attrs, label=label, name=name), self.what)
+        return self.writer.add(apply(op, inputs, attrs, label=label, name=name), self)
 
     def fail(self, problem: str) -> NoReturn:
         """Ends the conversion: the file breaks a rule."""

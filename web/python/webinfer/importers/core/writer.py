@@ -60,13 +60,13 @@ class GraphWriter:
         """The results of all nodes after the first `position` ones."""
         return {value for node in self.graph.nodes[position:] for value in node.outputs}
 
-    def add(self, node: Node, what: str) -> list[Value]:
+    def add(self, node: Node, what: object) -> list[Value]:
         """The results of a node that is now part of the graph; small integer work on constants is done at once.
 
         Raises:  LimitError naming `what` if the graph or a result becomes too large
         """
         for value in node.outputs:
-            check_bytes(value.type.shape, value.type.dtype, f"{what}: result")
+            check_bytes(value.type.shape, value.type.dtype, what, "result")
             if value.type.dtype.inner is not value.type.dtype:
                 raise ModelFormatError(f"{what}: a result of type {value.type.dtype}")
         if self._folding_left > 0 and (folded := fold(node, self._floats)) is not None:

@@ -7,6 +7,7 @@ it is read. What an operator makes of it is for the converters.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from webinfer.dtypes import DType
@@ -20,6 +21,7 @@ from webinfer.importers.core.limits import (
     MAX_TENSORS,
     check_bytes,
     check_index,
+    check_indices,
     within,
 )
 from webinfer.importers.readers.flatbuffer import Reader, Table
@@ -165,8 +167,8 @@ def _read_subgraph(
 ) -> SubgraphInfo:
     tensors = [_read_tensor(i, t, buffers, views) for i, t in enumerate(table.tables("tensors"))]
     count = len(tensors)
-    inputs = tuple(check_index(i, count, f"graph input {k}") for k, i in enumerate(table.numbers("inputs")))
-    outputs = tuple(check_index(i, count, f"graph output {k}") for k, i in enumerate(table.numbers("outputs")))
+    inputs = check_indices(table.numbers("inputs"), count, "graph", " input")
+    outputs = check_indices(table.numbers("outputs"), count, "graph", " output")
     operators = [_read_operator(i, t, codes, count) for i, t in enumerate(table.tables("operators"))]
     subgraph = SubgraphInfo(table.text("name"), tensors, inputs, outputs, operators)
     _check_order(subgraph)
@@ -181,26 +183,39 @@ def _read_blocks(scales: Table | None) -> tuple[int, int]:
     return (-1, 0) if details is None else (details.number("scales"), details.number("block_size"))
 
 
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """A tensor or an operator in error messages, which are few."""
+
+    kind: str
+    index: int
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.index} {safe_name(self.name)}"
+
+
 def _read_tensor(index: int, table: Table, buffers: list[Table], views: dict[int, memoryview]) -> TensorInfo:
-    what = f"tensor {index} {safe_name(table.text('name'))}"
+    name = table.text("name")
+    what = _Named("tensor", index, name)
     code = table.number("type")
     type_name = TENSOR_TYPES[code] if 0 <= code < len(TENSOR_TYPES) else f"type {code}"
     kind = DTYPES.get(code)
     shape = _read_shape(table, what, kind)
-    buffer = check_index(table.number("buffer"), len(buffers), f"{what}: buffer") if buffers else 0
+    buffer = _checked_buffer(table.number("buffer"), len(buffers), what) if buffers else 0
     data: memoryview | None = None
     if buffers:
         if buffer not in views:
             views[buffer] = _buffer_bytes(buffers[buffer], buffer)
         data = views[buffer] if len(views[buffer]) else None
     scheme = table.table("sparsity")
-    layout = read_sparsity(scheme, shape, what) if scheme is not None and data is not None else None
+    layout = read_sparsity(scheme, shape, str(what)) if scheme is not None and data is not None else None
     scales = table.table("quantization")
-    if data is None and kind not in (None, DType.FLOAT64) and kind.inner is not kind:
+    if data is None and kind is not None and kind.inner is not kind and kind is not DType.FLOAT64:
         kind = None  # results are not rounded to so few bits
     dtype = None if kind is None else kind.inner
     if data is not None and kind is not None:
-        count = stored_elements(layout) if layout else _size(shape)
+        count = stored_elements(layout) if layout else math.prod(shape)
         if len(data) != (needed := file_bytes(kind, count)):
             raise ModelFormatError(
                 f"{what}: {type_name} of shape {shape} needs {needed} bytes, its buffer has {len(data)}"
@@ -211,29 +226,28 @@ def _read_tensor(index: int, table: Table, buffers: list[Table], views: dict[int
     if (
         signature
         and shape
+        and signature != shape
         and (len(signature) != len(shape) or any(s not in (-1, d) for s, d in zip(signature, shape, strict=True)))
     ):
         raise ModelFormatError(f"{what}: shape {shape} contradicts its signature {signature}")
     return TensorInfo(
-        index, table.text("name"), shape, type_name, dtype, data, quant, layout, signature,
+        index, name, shape, type_name, dtype, data, quant, layout, signature,
         table.flag("is_variable"), bool(shape) or table.flag("has_rank"), _read_blocks(scales), kind,
     )  # fmt: skip
 
 
-def _read_shape(table: Table, what: str, dtype: DType | None) -> tuple[int, ...]:
-    within(f"{what}: rank", table.count("shape"), MAX_RANK, "use tensors of fewer dimensions")
+def _checked_buffer(number: int, count: int, what: _Named) -> int:
+    return number if number < count else check_index(number, count, f"{what}: buffer")
+
+
+def _read_shape(table: Table, what: _Named, dtype: DType | None) -> tuple[int, ...]:
     shape = table.numbers("shape")
-    if any(d < 0 for d in shape):
+    if len(shape) > MAX_RANK:
+        within(f"{what}: rank", len(shape), MAX_RANK, "use tensors of fewer dimensions")
+    if shape and min(shape) < 0:
         raise ModelFormatError(f"{what}: shape {shape} has a negative size")
     check_bytes(shape, dtype, what)
     return shape
-
-
-def _size(shape: tuple[int, ...]) -> int:
-    size = 1
-    for d in shape:
-        size *= d
-    return size
 
 
 def _buffer_bytes(table: Table, index: int) -> memoryview:
@@ -256,16 +270,14 @@ def _file_range(reader: Reader, offset: int, size: int, what: str) -> memoryview
 
 
 def _read_operator(index: int, table: Table, codes: list[tuple[str, bool, int]], tensors: int) -> OperatorInfo:
-    code = check_index(table.number("opcode_index"), len(codes), f"operator {index}: opcode_index")
+    code = table.number("opcode_index")
+    if code >= len(codes):
+        check_index(code, len(codes), f"operator {index}: opcode_index")
     name, custom, version = codes[code]
-    what = f"operator {index} {safe_name(name)}"
-    inputs = tuple(
-        check_index(i, tensors, f"{what}: input {k}", optional=True) for k, i in enumerate(table.numbers("inputs"))
-    )
-    outputs = tuple(check_index(i, tensors, f"{what}: output {k}") for k, i in enumerate(table.numbers("outputs")))
-    intermediates = tuple(
-        check_index(i, tensors, f"{what}: intermediate {k}") for k, i in enumerate(table.numbers("intermediates"))
-    )
+    what = _Named("operator", index, name)
+    inputs = check_indices(table.numbers("inputs"), tensors, what, ": input", optional=True)
+    outputs = check_indices(table.numbers("outputs"), tensors, what, ": output")
+    intermediates = check_indices(table.numbers("intermediates"), tensors, what, ": intermediate")
     kind = OPTIONS.get(table.number("builtin_options_type"))
     options = table.table("builtin_options", kind) if kind else None
     if kind_2 := OPTIONS_2.get(table.number("builtin_options_2_type")):

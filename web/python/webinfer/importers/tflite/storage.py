@@ -22,7 +22,7 @@ MAX_STORED = 2**31  # elements of a sparse tensor
 
 
 def read_quantization(
-    table: Table | None, shape: tuple[int, ...], dtype: DType | None, what: str
+    table: Table | None, shape: tuple[int, ...], dtype: DType | None, what: object
 ) -> Quantization | None:
     """The scales of an integer tensor, or None if it has none. Float tensors keep none.
 
@@ -34,7 +34,8 @@ def read_quantization(
     count, axis = table.count("scale"), table.number("quantized_dimension")
     if table.count("zero_point") != count:
         raise ModelFormatError(f"{what}: {count} scales but {table.count('zero_point')} zero points")
-    within(f"{what}: scales", count, MAX_SCALES)
+    if count > MAX_SCALES:
+        within(f"{what}: scales", count, MAX_SCALES)
     if count > 1 and (not 0 <= axis < len(shape) or shape[axis] != count):
         raise ModelFormatError(f"{what}: {count} scales along axis {axis} do not fit shape {shape}")
     scales, zero_points = table.reals("scale"), table.numbers("zero_point")
