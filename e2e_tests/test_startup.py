@@ -209,3 +209,32 @@ def test_a_damaged_stored_plan_is_ignored_and_made_anew(demo: Demo) -> None:
     page.page.reload()
     same_face(page.wait_for_result(), first)
     assert "the plan" in plan_of_visit(page)
+
+
+LIBRARY = """(module
+  (import "env" "memory" (memory 1))
+  (import "env" "labs" (func $labs (param i32) (result i32)))
+  (import "env" "lzma_crc32" (func $crc (param i32 i32 i32) (result i32)))
+  (import "GOT.mem" "_ZTVSt12bad_any_cast" (global $table (mut i32)))
+  (import "GOT.mem" "PyExc_KeyError" (global $error (mut i32)))
+  (func (export "answers") (result i32)
+    (i32.and
+      (i32.and (i32.eq (call $labs (i32.const -42)) (i32.const 42))
+               (i32.eq (call $crc (i32.const 0) (i32.const 0) (i32.const 7)) (i32.const 7)))
+      (i32.and (i32.ne (global.get $table) (i32.const 0))
+               (i32.ne (i32.load (global.get $error)) (i32.const 0))))))"""
+SHARED_LIBRARY = b"\x00\x0f\x08dylink.0\x01\x04\x00\x00\x00\x00"
+
+
+def test_other_modules_of_machine_code_find_what_the_first_part_of_the_runtime_does_not_export(demo: Demo) -> None:
+    wasmtime = pytest.importorskip("wasmtime")
+    code = bytes(wasmtime.wat2wasm(LIBRARY))
+    page = demo("?backend=wasm")
+    page.wait_for_result()
+    load = """(bytes) => {
+      pyodide.FS.writeFile("/tmp/library.so", Uint8Array.from(bytes));
+      const found = {};
+      pyodide._module.loadDynamicLibrary("/tmp/library.so", { nodelete: true, fs: pyodide.FS }, found);
+      return (found.answers ?? pyodide._module._answers)();
+    }"""
+    assert page.page.workers[0].evaluate(load, list(code[:8] + SHARED_LIBRARY + code[8:])) == 1

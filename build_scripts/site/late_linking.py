@@ -5,13 +5,18 @@ anybody asks for it or not; and it wraps each function of JavaScript whose addre
 own. Together that is a third of what Python's start costs once its code is compiled.
 """
 
+import re
+
+ALL = "webinfer.all"  # of the exports of a runtime that comes in parts: the function that returns all of them
+NAMED = re.compile(r"""wasmExports(?:\["([\w$]+)"\]|\.([\w$]+))""")
+
 # Where the glue code has it, and what stands there instead.
 CHANGES = (
     (
         'var origExports=wasmExports;mergeLibSymbols(wasmExports,"main");',
         "var origExports=wasmExports;wasmImports.main=wasmImports.__main_argc_argv=wasmExports.__main_argc_argv;",
     ),
-    ("updateGOT(origExports);LDSO.init()", "linkRest=()=>linkAll(origExports);LDSO.init()"),
+    ("updateGOT(origExports);LDSO.init()", f'linkRest=()=>linkAll(origExports["{ALL}"]?.()??origExports);LDSO.init()'),
     (
         "var GOT={};",
         "var linkRest=null;var linkOthers=()=>{var link=linkRest;linkRest=null;link?.()};"
@@ -68,3 +73,10 @@ def linked_late(glue: str) -> str:
     for there, instead in CHANGES:
         glue = glue.replace(there, instead)
     return glue
+
+
+def named_exports(glue: str) -> frozenset[str] | None:
+    """The exports that this glue code names; None if it asks for others when it begins."""
+    if ALL not in glue:
+        return None
+    return frozenset(quoted or plain for quoted, plain in NAMED.findall(glue))

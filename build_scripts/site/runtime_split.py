@@ -6,6 +6,10 @@ modules they unpack and check anew on each visit.
 Both modules have every function under its old number, so that no code changes: where a function lies in the other
 module, a stub of a few bytes calls it through a table that the two share. Slot 0 of the table is for whoever fetches
 the rest (web/static/python_rest.js); the first module asks whether it is there, the rest knows that the first one is.
+
+The runtime exports some thousands of functions and addresses that only other modules of machine code ask for. The first
+module exports what the glue code names; the rest has a list of the others, in a custom section: a function is where its
+slot of the shared table says.
 """
 
 import base64
@@ -18,7 +22,21 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from build_scripts.site.wasm_sections import I32, Module, body, export, function_import, number, signed, vector
+from build_scripts.site.late_linking import ALL, named_exports
+from build_scripts.site.short_glue import published_glue
+from build_scripts.site.wasm_sections import (
+    FUNCTION,
+    GLOBAL,
+    I32,
+    Module,
+    body,
+    custom,
+    export,
+    function_import,
+    number,
+    signed,
+    vector,
+)  # fmt: skip
 
 PROFILE = Path(__file__).with_name("runtime_profile.json")  # which functions pages run, of one build of Pyodide
 OWN = "webinfer."  # what the names of our exports begin with
@@ -65,20 +83,22 @@ def runtime_files(path: Path) -> dict[str, bytes]:
     used = recorded(whole)
     if used is None:
         return {path.name: whole}
-    first, rest, data = split(whole, used | short(whole))
+    named = named_exports(published_glue(path.with_name("pyodide.asm.mjs")))
+    first, rest, data = split(whole, used | short(whole), named)
     return {path.name: whole, "pyodide.first.wasm": first, "pyodide.rest.wasm": rest, "pyodide.data.bin": data}
 
 
-def split(whole: bytes, used: frozenset[int]) -> tuple[bytes, bytes, bytes]:
+def split(whole: bytes, used: frozenset[int], named: frozenset[str] | None = None) -> tuple[bytes, bytes, bytes]:
     """The module of the `used` functions, by number, that of all others, and what memory begins with.
 
+    Of exports the first has those that are `named`; None: all.
     The data: the number of pieces (32-bit words), for each its address and length, then the bytes of all.
     """
     module = Module(whole)
     cold = [i for i in range(module.imported, module.functions) if i not in used]
     hot = [i for i in range(module.imported, module.functions) if i in used]
     slots = {i: slot for slot, i in enumerate([*cold, *hot], 1)}
-    parts = _Parts(module, cold, slots)
+    parts = _Parts(module, cold, slots, named)
     rest = parts.rest()
     return parts.first(zlib.crc32(rest)), rest, data_file(module.joined_data(GAP))
 
@@ -96,6 +116,14 @@ class _Parts:
     module: Module
     cold: Sequence[int]
     slots: dict[int, int]
+    named: frozenset[str] | None
+
+    def others(self) -> tuple[dict[str, int], dict[str, int]]:
+        """Exports that the first module lacks: the slots of functions, and what globals are."""
+        left = [row for row in self.module.exports if self.named is not None and row[0] not in self.named]
+        functions = {name: self.slots[i] for name, kind, i in left if kind == FUNCTION and i in self.slots}
+        constants = {name: self.module.constant(i) for name, kind, i in left if kind == GLOBAL}
+        return functions, {name: value for name, value in constants.items() if value is not None}
 
     def first(self, crc: int) -> bytes:
         """The first module; `crc` is the CRC-32 of the rest, by which the page knows it."""
@@ -118,7 +146,9 @@ class _Parts:
             call = b"\x20" + number(count) + b"\x11" + number(kind) + number(table)
             bodies.append(body(missing + b"\x04\x40" + fetch + b"\x0b" + _arguments(count) + call))
         globals_ = module.count_of_globals
-        exports = [export(f"{OWN}table", 1, table), export(f"{OWN}crc", 3, globals_)]
+        functions, constants = self.others()
+        exports = [export(*row) for row in module.exports if row[0] not in functions and row[0] not in constants]
+        exports += [export(f"{OWN}table", 1, table), export(f"{OWN}crc", 3, globals_)]
         exports += [export(f"{OWN}{i}", 3, module.imported_globals + i) for i in range(module.mutable)]
         exports += [export(f"{OWN}table{i}", 1, i) for i in range(table)]
         kept = [i for i in self.slots if i not in cold]
@@ -127,13 +157,13 @@ class _Parts:
             3: vector([*module.kinds, *(number(len(module.types) + at) for at in range(len(kinds)))]),
             4: module.more(4, [ANY_TABLE + number(1 + len(self.slots))]),
             6: module.more(6, [bytes([I32, 0]) + b"\x41" + signed(crc - (crc >> 31 << 32)) + b"\x0b"]),
-            7: module.more(7, exports),
+            7: vector(exports),
             9: module.more(9, [self._elements(kept)]),
             10: vector(bodies), 11: None, 12: None,
         })  # fmt: skip
 
     def rest(self) -> bytes:
-        """The rest: no memory, data or exports of its own."""
+        """The rest: no memory, data or exports of its own, and a list of exports that the first module lacks."""
         module, cold = self.module, set(self.cold)
         bodies = list(module.bodies)
         for i in self.slots:
@@ -147,10 +177,12 @@ class _Parts:
         shared += [function_import(SHARED, "table", b"\x01" + ANY_TABLE + number(1 + len(self.slots)))]
         shared += [function_import(SHARED, "memory", b"\x02" + module.open_memory)]
         shared += [function_import(SHARED, name, b"\x04" + kind) for name, kind in module.tags]
+        functions, constants = self.others()
+        listed = json.dumps({"functions": functions, "constants": constants}, separators=(",", ":"))
         return module.written({
             0: None, 2: module.more(2, shared), 4: None, 5: None, 6: vector(module.constants), 7: None,
             9: vector([self._elements(self.cold)]), 10: vector(bodies), 11: None, 12: None, 13: None,
-        })  # fmt: skip
+        }) + custom(ALL, listed.encode())  # fmt: skip
 
     def _elements(self, functions: Sequence[int]) -> bytes:
         """A segment that puts these functions, which have one slot after the other, into the shared table."""

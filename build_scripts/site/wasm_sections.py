@@ -56,6 +56,12 @@ def export(name: str, kind: int, index: int) -> bytes:
     return _text(name) + bytes([kind]) + number(index)
 
 
+def custom(name: str, content: bytes) -> bytes:
+    """A custom section, as it stands at a module's end."""
+    inside = _text(name) + content
+    return b"\x00" + number(len(inside)) + inside
+
+
 def function_import(module: str, name: str, what: bytes) -> bytes:
     """A row of the import section; `what` is its kind and type."""
     return _text(module) + _text(name) + what
@@ -216,23 +222,28 @@ class Module:
         """Tags of exceptions: under which name they are exported, and their type."""
         reader = Reader(self._sections.get(13, b"\x00"))
         kinds = [reader.take(1) + number(reader.number()) for _ in range(reader.number())]
-        names: dict[int, str] = {}
-        reader = Reader(self._sections[7])
-        for _ in range(reader.number()):
-            name, kind, index = reader.text(), reader.take(1)[0], reader.number()
-            if kind == TAG:
-                names[index] = name
+        names = {index: name for name, kind, index in self.exports if kind == TAG}
         return [(names[i], kind) for i, kind in enumerate(kinds)]
+
+    @property
+    def exports(self) -> list[tuple[str, int, int]]:
+        """Name, kind and number of what is exported."""
+        reader = Reader(self._sections.get(7, b"\x00"))
+        return [(reader.text(), reader.take(1)[0], reader.number()) for _ in range(reader.number())]
 
     @property
     def exported_functions(self) -> dict[str, int]:
         """The numbers of functions by the names of their exports."""
-        reader, found = Reader(self._sections.get(7, b"\x00")), {}
-        for _ in range(reader.number()):
-            name, kind, index = reader.text(), reader.take(1)[0], reader.number()
-            if kind == FUNCTION:
-                found[name] = index
-        return found
+        return {name: index for name, kind, index in self.exports if kind == FUNCTION}
+
+    def constant(self, index: int) -> int | None:
+        """What a global always is; None if that is not written down as one 32-bit integer."""
+        own = index - self.imported_globals
+        if own < self.mutable or self._globals[own][:3] != bytes([I32, 0, 0x41]):
+            return None
+        reader = Reader(self._globals[own], 3)
+        value = reader.signed()
+        return value if reader.data[reader.at :] == b"\x0b" else None
 
     def joined_data(self, gap: int) -> list[tuple[int, bytes]]:
         """What memory, which is the module's own, begins with besides zeros: addresses and bytes."""

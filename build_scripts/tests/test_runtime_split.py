@@ -1,6 +1,7 @@
 """Python's runtime in two modules: they compute what the whole computes; the rest is asked for when it is called."""
 
 import itertools
+import json
 import struct
 from typing import Any
 
@@ -10,6 +11,7 @@ wasmtime = pytest.importorskip("wasmtime")
 
 from build_scripts.paths import NODE_MODULES  # noqa: E402
 from build_scripts.site import runtime_split  # noqa: E402
+from build_scripts.site.late_linking import ALL, named_exports  # noqa: E402
 from build_scripts.site.wasm_sections import Module, joined  # noqa: E402
 
 WHOLE = """(module
@@ -45,11 +47,12 @@ def pieces_of(file: bytes) -> list[tuple[int, bytes]]:
 class Page:
     """Both modules in wasmtime, as web/static/python_rest.js puts them together."""
 
-    def __init__(self, whole: bytes) -> None:
+    def __init__(self, whole: bytes, named: frozenset[str] | None = None) -> None:
         self.store, self.fetched = wasmtime.Store(), 0
         i32 = wasmtime.ValType.i32()
         double = wasmtime.Func(self.store, wasmtime.FuncType([i32], [i32]), lambda x: 2 * x)
-        *parts, data = runtime_split.split(whole, USED)
+        *parts, data = runtime_split.split(whole, USED, named)
+        self.listed = parts[1].partition(ALL.encode())[2]
         first, rest = (wasmtime.Module(self.store.engine, part) for part in parts)
         self.exports = wasmtime.Instance(self.store, first, [double]).exports(self.store)
         for begin, piece in pieces_of(data):
@@ -76,6 +79,24 @@ def test_the_rest_is_asked_for_once_by_the_first_call_of_one_of_its_functions() 
     assert page.call("never", -3, 0.5) == -2.5
     assert page.call("used", 1) == 6
     assert page.fetched == 1
+
+
+def test_what_nobody_names_is_exported_by_a_list_in_the_rest() -> None:
+    whole = WHOLE.replace("(global $step i32", '(global $step (export "step") i32')
+    page = Page(bytes(wasmtime.wat2wasm(whole)), frozenset({"memory", "rare"}))
+    assert {"memory", "rare", "__indirect_function_table"} <= set(page.exports)
+    assert not {"used", "never", "stack", "step"} & set(page.exports)
+    listed = json.loads(page.listed)
+    assert listed["constants"] == {"step": 7}
+    assert page.call("rare", 5) == 21  # brings the rest
+    functions = {name: page.exports["webinfer.table"].get(page.store, i) for name, i in listed["functions"].items()}
+    assert sorted(functions) == ["never", "stack", "used"]
+    assert (functions["stack"](page.store), functions["never"](page.store, -3, 0.5)) == (993, -2.5)
+
+
+def test_the_glue_code_names_what_it_needs() -> None:
+    assert named_exports('wasmExports["malloc"](8);wasmExports.free(x)') is None
+    assert named_exports(f'wasmExports["malloc"](8);wasmExports.free(x);a["{ALL}"]') == {"malloc", "free"}
 
 
 def test_functions_note_that_they_ran() -> None:

@@ -4,6 +4,7 @@
 import { browsersOwnCheck } from "./integrity.js";
 
 const OWN = "webinfer."; // what the names of the first module's exports for the rest begin with
+const ALL = "webinfer.all"; // the rest's list of what only other modules ask for, and the function by which these get it
 const CALL = [0, 97, 115, 109, 1, 0, 0, 0, 1, 4, 1, 96, 0, 0, 2, 7, 1, 1, 109, 1, 102, 0, 0, 7, 5, 1, 1, 102, 0, 0]; // exports a function of JavaScript
 const TRIES = 4;
 const PAUSE_MS = 1000; // between them, in which everything waits: without the rest Python ends
@@ -29,21 +30,31 @@ export class RuntimeRest {
     this.#onMissing = onMissing;
   }
 
-  /** Prepares an instance of the first module for the rest; one of the whole runtime needs none. */
+  /** Prepares an instance of the first module for the rest; its exports, as the glue code has them of the whole runtime. */
   join(instance, imports) {
-    const all = instance.exports;
-    const table = all[`${OWN}table`];
-    if (!table) return;
-    const shared = { memory: all.memory, __c_longjmp: all.__c_longjmp, __cpp_exception: all.__cpp_exception };
-    const names = Object.keys(all);
-    for (let name = names.pop(); name.startsWith(OWN); name = names.pop()) shared[name.slice(OWN.length)] = all[name]; // the last ones
+    const table = instance.exports[`${OWN}table`];
+    if (!table) return instance.exports;
+    const exports = {};
+    const shared = {};
+    for (const [name, value] of Object.entries(instance.exports)) {
+      if (name.startsWith(OWN)) shared[name.slice(OWN.length)] = value;
+      else exports[name] = value;
+    }
+    const { memory, __c_longjmp, __cpp_exception } = exports;
+    let all = null;
     this.#link = (module) => {
-      new WebAssembly.Instance(module, { ...imports, webinfer: shared }); // its functions are in the shared table now
+      new WebAssembly.Instance(module, { ...imports, webinfer: { ...shared, memory, __c_longjmp, __cpp_exception } }); // its functions are in the shared table now
       this.#link = null;
+      all = () => ({ ...exports, ...listed(module, table) });
+    };
+    const bringAll = () => {
+      this.#bringNow();
+      return all();
     };
     this.#crc = shared.crc.value;
     const call = new WebAssembly.Instance(new WebAssembly.Module(Uint8Array.from(CALL)), { m: { f: () => this.#bringNow() } });
     table.set(0, call.exports.f);
+    return Object.defineProperty(exports, ALL, { value: bringAll });
   }
 
   /** Brings the rest while everything waits. */
@@ -90,6 +101,15 @@ export class RuntimeRest {
     }
     throw new Error(`the rest of Python's runtime, which this needs, cannot be fetched: ${why}; check the connection, then try again`);
   }
+}
+
+/** The exports of the whole runtime that the first module lacks. */
+function listed(module, table) {
+  const [list] = WebAssembly.Module.customSections(module, ALL);
+  const { functions, constants } = JSON.parse(new TextDecoder().decode(list));
+  const found = Object.entries(functions).map(([name, slot]) => [name, table.get(slot)]);
+  const fixed = Object.entries(constants).map(([name, value]) => [name, new WebAssembly.Global({ value: "i32" }, value)]);
+  return Object.fromEntries([...found, ...fixed]);
 }
 
 function pause(ms) {

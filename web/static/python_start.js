@@ -81,8 +81,7 @@ class Runtime {
     const [module, data] = await this.came;
     const instance = await WebAssembly.instantiate(module, imports);
     if (data) restore(data, new Uint8Array(instance.exports.memory.buffer));
-    this.rest.join(instance, imports);
-    return { module, instance };
+    return { module, instance: { exports: this.rest.join(instance, imports) } };
   }
 }
 
