@@ -19,10 +19,16 @@
 #include "depthwise_pair.h"
 #endif
 
+#if K > 5
+#define EACH_ROW NO_UNROLL  // a row of taps is work enough
+#else
+#define EACH_ROW UNROLL
+#endif
+
 // Adds the window of B outputs; `corner` is where the first one begins, at (iy, ix). Taps outside are skipped.
 INLINE void add_window(v4f acc[B], const Depthwise *d, const float *corner, const float *w, int32_t iy, int32_t ix,
                        const int inside) {
-  UNROLL for (int ky = 0; ky < K; ky++) {
+  EACH_ROW for (int ky = 0; ky < K; ky++) {
     if (!inside && (uint32_t)(iy + ky) >= (uint32_t)d->ih) continue;
     v4f tap[K];
     UNROLL for (int kx = 0; kx < K; kx++) tap[kx] = v4f_load(w + (ky * K + kx) * 4);

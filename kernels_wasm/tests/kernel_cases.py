@@ -70,6 +70,7 @@ DECLARED: tuple[tuple[Op, Case], ...] = (
     (conv.CONV2D, _image("27 pixels", (1, 9, 3, 64), (24, 1, 1, 64), (24,))),
     (conv.CONV2D, _image("31 pixels", (1, 31, 1, 64), (22, 1, 1, 64), (22,))),
     (conv.CONV2D, _image("47 pixels", (1, 47, 1, 64), (21, 1, 1, 64), (21,))),
+    (conv.DEPTHWISE_CONV2D, _image("7x7 window", (1, 11, 13, 12), (1, 7, 7, 12), (12,), pads=(3, 3, 3, 3))),
     (
         conv.DEPTHWISE_CONV2D,
         quantized_conv_case(

@@ -38,7 +38,7 @@ IMAGE_CHANNELS = 3
 MIN_LAID = 8  # images of one column that are rows for a depthwise kernel, whose threads share rows
 IMAGES = {(3, 2): "image_3x3_s2", (5, 2): "image_5x5_s2"}  # (window, stride) of the tiles for 3 channels
 TRANSPOSE_TILES = {"4x8": 1.0, "8x4": 0.7}
-WINDOWS = {(3, 1): "3x3_s1", (3, 2): "3x3_s2", (5, 1): "5x5_s1", (5, 2): "5x5_s2"}
+WINDOWS = {(3, 1): "3x3_s1", (3, 2): "3x3_s2", (5, 1): "5x5_s1", (5, 2): "5x5_s2", (7, 1): "7x7_s1"}
 
 
 def _rows_columns(tile: str) -> tuple[int, int]:
