@@ -59,17 +59,20 @@ INLINE void finish(const Tile *t, const uint8_t *panel, const Target *to, const 
     }
     return;
   }
-  v16u bytes[ROWS];
+  v8s shorts[ROWS];
   UNROLL for (int r = 0; r < rows; r++) {
-    const v4i low = requantize(t->low[r], scale_low, &stored), high = requantize(t->high[r], scale_high, &stored);
-    bytes[r] = stored_bytes(low, high, &stored);
+    shorts[r] = v8s_narrow(requantize(t->low[r], scale_low, &stored), requantize(t->high[r], scale_high, &stored));
   }
-  if (LIKELY(columns >= COLUMNS && count == rows)) {
-    UNROLL for (int r = 0; r < rows; r++) store_eight(y + r * step, bytes[r]);
-  } else {
-    UNROLL for (int r = 0; r < rows; r++) {
-      if (r < count) store_bytes(y + r * step, bytes[r], columns);
+#if SIMD
+  if (LIKELY(columns >= COLUMNS && count == rows && rows == ROWS)) {
+    UNROLL for (int r = 0; r + 1 < rows; r += 2) {
+      store_pair(y + r * step, y + (r + 1) * step, stored_pair(shorts[r], shorts[r + 1], &stored), COLUMNS);
     }
+    return;
+  }
+#endif
+  UNROLL for (int r = 0; r < rows; r++) {
+    if (r < count) store_bytes(y + r * step, stored_pair(shorts[r], shorts[r], &stored), columns);
   }
 }
 

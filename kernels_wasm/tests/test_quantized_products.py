@@ -12,6 +12,7 @@ from kernels_wasm.tests.test_kernels import outcome, problem_of
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Case, Quantization, TensorType
 from webinfer.host.native import NativeHost
+from webinfer.ops.activation import Activation
 from webinfer.ops.conv import CONV2D, Conv2dAttrs, quantized_conv_case
 from webinfer.tasks.workspace import Workspace
 
@@ -23,14 +24,16 @@ def narrow(shape: tuple[int, ...], zero: int, often: float = 0.004) -> np.ndarra
     return np.where(rng.random(shape) < often, rng.choice([0, 255], shape), near).astype(np.uint8)
 
 
-def narrow_case(label: str, x: tuple[int, ...], w: tuple[int, ...], zero: int, **extra: object) -> Case:
+def narrow_case(
+    label: str, x: tuple[int, ...], w: tuple[int, ...], zero: int, step: float = 0.2, **extra: object
+) -> Case:
     """uint8 data, of which most are 0 or 255, and narrow weights."""
     rng = np.random.default_rng(len(label))
     data = np.where(rng.random(x) < 0.7, rng.choice([0, 255], x, p=(0.2, 0.8)), rng.integers(0, 256, x))
     types = [
         TensorType(shape, DType.UINT8, Quantization((s,), (z,))) for shape, s, z in ((x, 0.02, 255), (w, 0.01, zero))
     ]
-    attrs = Conv2dAttrs(out_type=(DType.UINT8, Quantization((0.2 * np.prod(w[1:]) ** 0.5,), (131,))), **extra)
+    attrs = Conv2dAttrs(out_type=(DType.UINT8, Quantization((step * np.prod(w[1:]) ** 0.5,), (131,))), **extra)
     values = {0: tuple(data.ravel().tolist()), 1: tuple(narrow(w, zero).ravel().tolist())}
     inputs = (*types, TensorType((w[0],), DType.INT32))
     return Case(label, inputs, attrs, low=-900, high=900, constant=(1, 2), values=values)
@@ -40,6 +43,10 @@ CASES = (
     narrow_case("narrow weights", (1, 5, 7, 96), (24, 1, 1, 96), 128),
     narrow_case("narrow weights, zero point 0", (1, 3, 3, 44), (17, 1, 1, 44), 0),
     narrow_case("narrow weights, zero point 255", (1, 3, 6, 37), (9, 1, 1, 37), 255),
+    narrow_case("narrow weights, results far beyond bytes", (1, 3, 7, 40), (9, 1, 1, 40), 128, 1e-9),
+    narrow_case(
+        "narrow weights, bounds within bytes", (1, 3, 7, 40), (9, 1, 1, 40), 128, 0.02, activation=Activation.RELU6
+    ),
     narrow_case("narrow weights, one pixel", (1, 1, 1, 130), (9, 1, 1, 130), 122),
     narrow_case("narrow weights, 3x3, stride 2", (1, 9, 9, 5), (11, 3, 3, 5), 140, stride=(2, 2), pads=(1, 0, 1, 0)),
     narrow_case("narrow weights, 3 channels", (2, 7, 5, 3), (9, 3, 3, 3), 128, pads=(1, 1, 1, 1)),
@@ -52,7 +59,7 @@ CASES = (
     quantized_conv_case("int8, many pixels", (1, 23, 21, 6), (19, 3, 3, 6), DType.INT8, None, 19, pads=(1, 1, 1, 1)),
     quantized_conv_case("uint8, many pixels", (1, 23, 21, 6), (19, 3, 3, 6), DType.UINT8, None, 19, stride=(2, 2)),
 )
-NARROW = 6  # of the cases, the first ones
+NARROW = 8  # of the cases, the first ones
 
 
 @pytest.mark.parametrize("target", BUILDS, ids=str)

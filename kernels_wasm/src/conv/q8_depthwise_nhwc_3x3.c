@@ -44,6 +44,71 @@ INLINE void finish(const Line *line, Sums s, const int16_t *panel, uint8_t *y) {
   store_bytes(y, stored_bytes(low, high, &line->stored), line->columns);
 }
 
+#if SIMD
+// A column of three pixels, as pairs: rows 0 and 1, and row 2 with that of the column before.
+typedef struct {
+  v8s ab[2], dl[2];
+} Column;
+
+INLINE Column column_at(const Line *line, int32_t ix, v8s *last, const v8s outside, const int32_t flip) {
+  v8s a = outside, b = outside, d = outside;
+  if (LIKELY((uint32_t)ix < (uint32_t)line->iw)) {
+    const int32_t at = ix * line->c;
+    a = load_shorts(line->rows[0] + at, flip);
+    b = load_shorts(line->rows[1] + at, flip);
+    d = load_shorts(line->rows[2] + at, flip);
+  }
+  const Column column = {{pairs_low(a, b), pairs_high(a, b)}, {pairs_low(d, *last), pairs_high(d, *last)}};
+  *last = d;
+  return column;
+}
+
+// first += one * w, second += other * w, with w of the panel's pair number `tap`: loaded once for both.
+INLINE void add_both(v4i *first, v8s one, v4i *second, v8s other, const int16_t *panel, const int32_t tap,
+                     const int half) {
+  v8s w = v8s_load(panel + HEAD + 2 * COLUMNS * tap + COLUMNS * half);
+  PIN(w);
+  *first += v4i_dot_i16(one, w);
+  *second += v4i_dot_i16(other, w);
+  PIN(*first);
+  PIN(*second);
+}
+
+// Outputs first, first + step, ... of a row, eight channels; `ix` is the leftmost column of the first. Two columns at
+// once end two outputs, go into the third, and begin the fourth.
+INLINE void line_s1(const Line *line, const int16_t *panel, int32_t ix, int32_t step, int32_t count,
+                    const int32_t flip) {
+  uint8_t *y = line->y;
+  const int32_t c = step * line->c;
+  const v8s outside = load_shorts(line->pad, flip);
+  v4i third[2] = {}, fourth[2] = {};
+  v8s last = outside;
+  NO_UNROLL for (int32_t k = -2; k < count; k += 2, ix += 2 * step) {
+    PIN(panel);
+    const Column one = column_at(line, ix, &last, outside, flip), two = column_at(line, ix + step, &last, outside, flip);
+    v4i ended[2][2];
+    UNROLL for (int half = 0; half < 2; half++) {
+      v4i first = third[half], second = fourth[half];
+      add_both(&first, one.ab[half], &second, two.ab[half], panel, 2, half);
+      add_both(&first, one.dl[half], &second, two.dl[half], panel, 3, half);
+      v4i begun = v4i_load(panel + 8 * half), next = begun;
+      add_both(&second, one.ab[half], &begun, two.ab[half], panel, 1, half);
+      add_both(&begun, one.ab[half], &next, two.ab[half], panel, 0, half);
+      add_both(&begun, one.dl[half], &next, two.dl[half], panel, 4, half);
+      third[half] = begun;
+      fourth[half] = next;
+      const v4f scale = v4f_load(panel + 16 + 8 * half);
+      ended[0][half] = requantize(first, scale, &line->stored);
+      ended[1][half] = requantize(second, scale, &line->stored);
+    }
+    if (UNLIKELY(k < 0)) continue;
+    const v16u bytes = stored_pair(v8s_narrow(ended[0][0], ended[0][1]), v8s_narrow(ended[1][0], ended[1][1]),
+                                   &line->stored);
+    store_pair(y, k + 1 < count ? y + c : 0, bytes, line->columns);
+    y += 2 * c;
+  }
+}
+#else
 // Outputs first, first + step, ... of a row, eight channels; `ix` is the leftmost column of the first.
 INLINE void line_s1(const Line *line, const int16_t *panel, int32_t ix, int32_t step, int32_t count,
                     const int32_t flip) {
@@ -78,6 +143,7 @@ INLINE void line_s1(const Line *line, const int16_t *panel, int32_t ix, int32_t 
     add(&s1, dl_low, dl_high, panel, 4);
   }
 }
+#endif
 
 // Outputs 0, 1, ... of a row, eight channels; `ix` is the leftmost column of the first.
 INLINE void line_s2(const Line *line, const int16_t *panel, int32_t ix, int32_t count, const int32_t flip) {
