@@ -75,7 +75,8 @@ def copy_engine(target: Path, left_out: Sequence[str] = ("models", "images")) ->
         (target / module.path).write_bytes(module.data)
         sha256 = hashlib.sha256(module.data).hexdigest()
         kept[module.logical] = {"url": module.path, "bytes": len(module.data), "sha256": sha256}
-    (target / "manifest.json").write_text(json.dumps({"assets": kept}))
+    page = {"foreseen": manifest["page"]["foreseen"]}
+    (target / "manifest.json").write_text(json.dumps({"assets": kept, "page": page}))
 
 
 def _sizes(site: Path) -> dict[str, int]:

@@ -108,13 +108,14 @@ class GpuPlan {
     program.free(JSON.stringify(plan.freed), plan.prepare);
   }
 
-  async replay(first, count, reads, given = () => []) {
+  /** What `take` makes of the bytes of results, which are valid during the call only. */
+  async replay(first, count, reads, given = () => [], take = () => {}) {
     const { program } = this;
     for (let room; (room = program.room(reads)) !== undefined; ) await room;
     return new Promise((resolve, reject) => {
       const arrived = (ticket, bytes, kind, message) => {
         if (bytes === undefined) reject(this.device.failure(kind, message));
-        else resolve(bytes.slice());
+        else resolve(take(bytes));
       };
       program.start(first, count, reads, 0, arrived, ...given());
     });
@@ -132,13 +133,15 @@ class GpuPlan {
       taken.push(picture);
       return [plan.inputs[i], picture];
     });
-    try {
-      const bytes = await this.replay(plan.prepare, plan.dispatches.length - plan.prepare, this.reads, fill);
+    const take = (bytes) => {
       let next = 0;
       return plan.outputs.map((row, i) => {
         const at = row ? this.starts[next++] : 0;
         return row ? bytes.slice(at, at + sizes[i]) : new Uint8Array(0);
       });
+    };
+    try {
+      return await this.replay(plan.prepare, plan.dispatches.length - plan.prepare, this.reads, fill, take);
     } catch (error) {
       throw ofGpu(error);
     } finally {
