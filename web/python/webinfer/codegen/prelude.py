@@ -115,15 +115,19 @@ def pack(params: Sequence[Param]) -> bytes:
     for i in order:
         value = params[i].value
         words += value if isinstance(value, tuple) else (value,)
-    return form.pack(*words)
+    return struct.pack(form, *words)
 
 
 @cache
-def _struct(types: tuple[ParamType, ...]) -> tuple[tuple[int, ...], struct.Struct]:
-    """Parameters of these types in the order in which they lie, and their bytes up to a multiple of 16."""
+def _struct(types: tuple[ParamType, ...]) -> tuple[tuple[int, ...], str]:
+    """Parameters of these types in the order in which they lie, and their format for `struct`: whole 16 bytes.
+
+    `struct.pack` and no more of that module: pages would wait for the functions of the runtime that come late.
+    """
     order = sorted(range(len(types)), key=lambda i: types[i] not in _ARRAYS)
-    words = "".join(f"{DIMS if types[i] in _ARRAYS else 1}{_LETTERS[types[i][0]]}" for i in order)
-    return tuple(order), struct.Struct(f"<{words}{-struct.calcsize('<' + words) % 16}x")
+    counts = [DIMS if types[i] in _ARRAYS else 1 for i in order]
+    words = "".join(f"{count}{_LETTERS[types[i][0]]}" for i, count in zip(order, counts, strict=True))
+    return tuple(order), f"<{words}{-4 * sum(counts) % 16}x"
 
 
 def _type(param: Param) -> str:
