@@ -211,6 +211,20 @@ def test_a_damaged_stored_plan_is_ignored_and_made_anew(demo: Demo) -> None:
     assert "the plan" in plan_of_visit(page)
 
 
+@pytest.mark.parametrize("backend", ["wasm", "webgpu"])
+def test_a_first_visit_runs_nothing_that_the_first_part_of_the_runtime_lacks(demo: Demo, backend: str) -> None:
+    """Else Python waits for the rest: `python3 -m build_scripts profile_runtime` records anew what pages run."""
+    asked: list[str] = []
+
+    def note(route: Route) -> None:
+        asked.append(route.request.resource_type)
+        route.continue_()
+
+    page = demo(f"?backend={backend}", broken=("**/pyodide.rest.wasm", note))
+    page.wait_for_result()
+    assert "xhr" not in asked
+
+
 LIBRARY = """(module
   (import "env" "memory" (memory 1))
   (import "env" "labs" (func $labs (param i32) (result i32)))
