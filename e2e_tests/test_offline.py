@@ -32,6 +32,8 @@ def visited(demo: Demo, address: str) -> DemoPage:
     page.wait_for_result()
     (name,) = page.wait_for("kept site", lambda: page.page.evaluate(KEPT))
     assert "old" not in name
+    icons = page.page.locator("link[rel=icon][href$='.svg'], link[rel=manifest]")
+    assert page.wait_for("icons, behind the first result", lambda: icons.count() == 2)
     return page
 
 

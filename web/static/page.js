@@ -73,8 +73,9 @@ async function onShown({ result, image, found }) {
   results.show({ ...shown(image, stage.current), beside: stage.current.paper, found, live: false });
 }
 
-/** From now on the page opens without a network, once its files are kept (offline.js). */
+/** Gives the browser the page's icons. From now on the page opens without a network, once its files are kept (offline.js). */
 function keepPage() {
+  document.querySelector("link[rel=icon]").replaceWith(byId("icons").content);
   navigator.serviceWorker?.register(settings.keeper, { updateViaCache: "none" }).catch(() => {}); // as good as it was
 }
 
