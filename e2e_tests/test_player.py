@@ -118,6 +118,31 @@ def test_faces_are_those_that_the_engine_finds_on_wasm(page: Page, site: str, wa
     check(found, wanted, 1e-3)
 
 
+def test_the_memory_of_an_earlier_runs_outputs_is_used_again_where_that_is_asked_for(page: Page, site: str) -> None:
+    page.goto(f"{site}/demo.css")
+    found = page.evaluate("""async () => {
+      const { load } = await import("./player.js");
+      const told = [];
+      for (const backend of ["wasm", "webgpu"]) {
+        const model = await load("small.webinfer", { backend });
+        const length = model.inputs[0].shape.reduce((product, size) => product * size, 1);
+        const [x, y] = [0.1, 0.8].map((value) => new Float32Array(length).fill(value));
+        const name = model.outputs[0].name;
+        const first = await model.run(x);
+        const before = Array.from(first[name].data);
+        const own = await model.run(y);
+        const over = await model.run(y, { into: first });
+        const wrong = { [name]: { data: new Float32Array(first[name].data.length + 1) } };
+        const error = await model.run(x, { into: wrong }).catch(({ code }) => code);
+        const same = over[name].data.buffer === first[name].data.buffer && own[name].data.buffer !== first[name].data.buffer;
+        told.push([same, String(over[name].data) === String(own[name].data), String(before) === String(own[name].data), error]);
+        model.close();
+      }
+      return told;
+    }""")
+    assert found == [[True, True, False, "input"]] * 2
+
+
 def test_a_gpu_sees_what_the_processor_sees(page: Page, site: str) -> None:
     page.goto(f"{site}/demo.css")
     found = page.evaluate("""async () => {

@@ -73,8 +73,11 @@ export interface Model {
   readonly choice: string;
   /** What a task finds in a picture; `numbers` are the task's, such as { min_score: 0.5 }. */
   run<Found = Detection | Category>(picture: Picture, numbers?: Record<string, number>): Promise<Found[]>;
-  /** The outputs by name. A model with one input takes that alone. */
-  run(inputs: Given | Record<string, Given>): Promise<Record<string, Tensor>>;
+  /**
+   * The outputs by name. A model with one input takes that alone. `into`: outputs of an earlier run, whose memory is
+   * used again: new memory for large results takes longer than to copy them.
+   */
+  run(inputs: Given | Record<string, Given>, options?: { into?: Record<string, Tensor> }): Promise<Record<string, Tensor>>;
   close(): void;
 }
 

@@ -51,6 +51,7 @@ function fits({ features, adapters, named }, device) {
 class GpuPlan {
   backend = "webgpu";
   threads = 1;
+  starts = []; // of outputs in what a run brings back
 
   constructor(plan, header, device) {
     this.plan = plan;
@@ -61,12 +62,13 @@ class GpuPlan {
     for (const way of Object.keys(picture?.passes ?? {})) this.pictures.way(way); // its pipeline is made meanwhile
     this.uniforms = Uint8Array.from(plan.uniforms.match(/../g) ?? [], (pair) => parseInt(pair, 16));
     let total = 0;
-    const copies = plan.outputs.filter(Boolean).map(([buffer, offset, nbytes]) => {
-      const at = total;
-      total += Math.ceil(whole(nbytes) / RESULT_ALIGNMENT) * RESULT_ALIGNMENT;
-      return [whole(buffer), whole(offset), nbytes, at];
+    const copies = [];
+    plan.outputs.forEach((row, i) => {
+      this.starts[i] = total;
+      if (!row) return;
+      copies.push([whole(row[0]), whole(row[1]), row[2], total]);
+      total += Math.ceil(whole(row[2]) / RESULT_ALIGNMENT) * RESULT_ALIGNMENT;
     });
-    this.starts = copies.map((copy) => copy[3]);
     this.results = JSON.stringify({ copies, total });
   }
 
@@ -108,44 +110,38 @@ class GpuPlan {
     program.free(JSON.stringify(plan.freed), plan.prepare);
   }
 
-  /** What `take` makes of the bytes of results, which are valid during the call only. */
-  async replay(first, count, reads, given = () => [], take = () => {}) {
+  /** `take` gets the bytes of results, which are valid during the call only. */
+  async replay(first, count, reads, given = () => [], take) {
     const { program } = this;
     for (let room; (room = program.room(reads)) !== undefined; ) await room;
     return new Promise((resolve, reject) => {
       const arrived = (ticket, bytes, kind, message) => {
         if (bytes === undefined) reject(this.device.failure(kind, message));
-        else resolve(take(bytes));
+        else resolve(take?.(bytes));
       };
       program.start(first, count, reads, 0, arrived, ...given());
     });
   }
 
   /** As Kernels.run of kernels.js; {source, params} is a picture that goes to the GPU as it is. */
-  async run(given, sizes) {
+  async run(given, outputs) {
     const { plan } = this;
-    const taken = [];
+    const pictures = [];
     for (const { source } of given) if (source) await this.pictures.bring(source);
     const fill = () => given.flatMap((value, i) => {
       if (!value.source) return [plan.inputs[i], value];
       const { ow, oh } = value.place;
       const picture = this.pictures.take(value.source, value.params, 12 * ow * oh, Math.ceil(ow / 8), Math.ceil(oh / 8));
-      taken.push(picture);
+      pictures.push(picture);
       return [plan.inputs[i], picture];
     });
-    const take = (bytes) => {
-      let next = 0;
-      return plan.outputs.map((row, i) => {
-        const at = row ? this.starts[next++] : 0;
-        return row ? bytes.slice(at, at + sizes[i]) : new Uint8Array(0);
-      });
-    };
+    const take = (bytes) => outputs.forEach((room, i) => room.set(bytes.subarray(this.starts[i], this.starts[i] + room.length)));
     try {
-      return await this.replay(plan.prepare, plan.dispatches.length - plan.prepare, this.reads, fill, take);
+      await this.replay(plan.prepare, plan.dispatches.length - plan.prepare, this.reads, fill, take);
     } catch (error) {
       throw ofGpu(error);
     } finally {
-      for (const picture of taken) picture.close();
+      for (const picture of pictures) picture.close();
     }
   }
 

@@ -102,15 +102,15 @@ class Kernels {
     this.exports[PICTURE](image, to, width, height, 4 * width, ow, border, ...matrix, scale, offset, 0, oh);
   }
 
-  /** `given`: for each input its bytes, or {pixels, place}. The bytes of each output. */
-  async run(given, sizes) {
+  /** `given`: for each input its bytes, or {pixels, place}. `outputs`: room for the bytes of each. */
+  async run(given, outputs) {
     given.forEach((value, i) => {
       const at = this.plan.inputs[i];
       if (value.pixels) this.preparePixels(value.pixels, value.place, at);
       else if (value.length) this.bytes(at, value.length).set(value);
     });
     this.call(...this.plan.program, this.threads);
-    return this.plan.outputs.map((at, i) => this.bytes(at, sizes[i]).slice());
+    outputs.forEach((room, i) => room.set(this.bytes(this.plan.outputs[i], room.length)));
   }
 
   async startThreads(threads, workerUrl) {

@@ -79,7 +79,8 @@ export class Model {
 
   /**
    * With a picture, on a package with a task: what is found in it. With a typed array, or several by name: the outputs
-   * by name. `numbers` are the task's, such as {min_score: 0.5}. Runs wait for each other.
+   * by name. `numbers` are the task's, such as {min_score: 0.5}; without a task {into: outputs of an earlier run}, whose
+   * memory is used again. Runs wait for each other.
    */
   run(given, numbers = {}) {
     const run = this.queue.then(() => this.runNow(given, numbers));
@@ -94,8 +95,10 @@ export class Model {
     const place = picture ? this.placeOf(given) : null;
     const values = picture ? await this.withPicture(given, place, numbers) : this.withTensors(given);
     try {
-      const bytes = await this.plan.run(values, this.tensors.outputs.map(({ nbytes }) => nbytes));
-      const outputs = Object.fromEntries(this.tensors.outputs.map((row, i) => [row.name, outputOf(bytes[i], row)]));
+      const rows = this.tensors.outputs;
+      const bytes = rows.map((row) => bytesOf(numbers.into?.[row.name] ?? new Uint8Array(row.nbytes), row));
+      await this.plan.run(values, bytes);
+      const outputs = Object.fromEntries(rows.map((row, i) => [row.name, outputOf(bytes[i], row)]));
       for (const state of this.states) {
         const found = outputs[state.output]?.data;
         if (found && state.input) state.bytes = new Uint8Array(found.buffer, found.byteOffset, found.byteLength);

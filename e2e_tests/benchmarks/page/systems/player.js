@@ -17,9 +17,11 @@ export async function start({ threads, backend }) {
 async function open(load, { inputs: wanted }, files, threads, backend) {
   const model = await load(files.package, { backend, threads: Math.max(1, threads) });
   if (model.backend !== backend || model.threads !== Math.max(1, threads)) throw new Error(model.choice);
+  let into; // as pages do that run a model again and again
   return {
     async run(inputs) {
-      const outputs = await model.run(Object.fromEntries(wanted.map(({ name }, i) => [name, inputs[i]])));
+      const outputs = await model.run(Object.fromEntries(wanted.map(({ name }, i) => [name, inputs[i]])), { into });
+      into = outputs;
       return Object.entries(outputs).map(([name, { data }]) => ({ name, data }));
     },
     close: () => model.close(),
