@@ -134,8 +134,9 @@ def test_the_memory_of_an_earlier_runs_outputs_is_used_again_where_that_is_asked
         const over = await model.run(y, { into: first });
         const wrong = { [name]: { data: new Float32Array(first[name].data.length + 1) } };
         const error = await model.run(x, { into: wrong }).catch(({ code }) => code);
-        const same = over[name].data.buffer === first[name].data.buffer && own[name].data.buffer !== first[name].data.buffer;
-        told.push([same, String(over[name].data) === String(own[name].data), String(before) === String(own[name].data), error]);
+        const [old, fresh, again] = [first, own, over].map((outputs) => outputs[name].data);
+        const same = again.buffer === old.buffer && fresh.buffer !== old.buffer;
+        told.push([same, String(again) === String(fresh), String(before) === String(fresh), error]);
         model.close();
       }
       return told;
