@@ -182,6 +182,25 @@ def test_an_altered_script_ends_its_worker_and_the_next_one_runs(demo: Demo, scr
     assert len(page.wait_for_result(after=1)["faces"]) == 1
 
 
+def test_scripts_that_cannot_be_checked_because_the_network_has_gone_go_on(demo: Demo) -> None:
+    asked: list[str] = []
+
+    def answer(route: Route) -> None:
+        asked.append(route.request.url)
+        if len(asked) == 1:
+            route.continue_()
+        else:
+            route.abort("connectionreset")
+
+    page = demo("?backend=wasm", broken=("**/pyodide.mjs", answer))
+    page.wait_for_result()
+    page.wait_for("word of it", lambda: told(page, "were not checked"))
+    page.page.get_by_role("button", name="Sample photo").click()
+    assert len(page.wait_for_result(after=1)["faces"]) == 1
+    assert not page.error
+    page.complaints.clear()  # the browser reports the connection
+
+
 @pytest.mark.parametrize("script", ["page", "results/detections"])  # named by the page itself; imported by its script
 def test_an_altered_script_of_the_page_never_runs_and_trying_again_helps(demo: Demo, script: str) -> None:
     def alter(route: Route) -> None:

@@ -82,6 +82,13 @@ def test_the_photo_is_there_before_the_engine(demo: Demo) -> None:
     assert page.page.locator("#progress").is_hidden()
 
 
+def test_what_is_done_before_the_page_listens_is_done_when_it_does(demo: Demo) -> None:
+    page = demo("?backend=wasm", wait_until="commit", broken=("**/engine_worker.js", lambda route: None))
+    page.page.locator("#backends [value=webgpu]").check(force=True)
+    page.wait_for("the address", lambda: "backend=webgpu" in page.page.url)
+    assert page.page.locator("#backends [value=webgpu]").is_checked()
+
+
 def test_loading_shows_bytes_and_stages(demo: Demo) -> None:
     page = demo("?backend=wasm")
     seen: list[tuple[float, str]] = []

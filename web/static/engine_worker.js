@@ -113,7 +113,13 @@ async function start({ manifest, facts, page, home, task, backend, model, also, 
   });
   const tellKept = (there) => post("kept", { there });
   const settled = async () => downloads.has("snapshot/webinfer.bin") && settle(downloads, tellKept, task ? warmUp : () => {}); // a lab's own site has none
-  setTimeout(() => downloads.checked().then(settled, giveUp).finally(keep), SETTLED_MS);
+  setTimeout(() => downloads.checked().catch(doubted).then(settled).finally(keep), SETTLED_MS);
+}
+
+/** A script came damaged; or nobody can say, because the network has gone: what runs goes on. */
+function doubted(error) {
+  if (error.code === "integrity") giveUp(error);
+  else console.info(`Scripts of this page were not checked: ${error.message}`);
 }
 
 /** Tells the page why this worker, which runs so far, cannot go on, or has not begun to. */

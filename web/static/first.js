@@ -83,10 +83,34 @@
     }
   };
 
+  /** Whether the page leaves it to this script to run its own. */
+  const holds = () => document.querySelector("link[rel=modulepreload]") !== null;
+
+  /** Keeps what users do before the page's own script hears of it; returns what does it again. */
+  const keepActions = () => {
+    const actions = [];
+    const keep = (event) => {
+      const { type, target } = event;
+      if (!holds() || (type === "click" && !target.closest("button, [type=file]"))) return;
+      if (type === "click") event.preventDefault();
+      event.stopPropagation();
+      actions.push({ type, target, value: target.value, checked: target.checked });
+    };
+    for (const type of ["click", "change"]) document.addEventListener(type, keep, true);
+    return () => {
+      for (const type of ["click", "change"]) document.removeEventListener(type, keep, true);
+      for (const { type, target, value, checked } of actions) {
+        if (type === "click") target.click();
+        else if (target.type !== "file") Object.assign(target, { value, checked });
+        if (type === "change") target.dispatchEvent(new Event("change", { bubbles: true }));
+      }
+    };
+  };
+
   /** Runs the page's own script, if that is left to this one. */
   const runPage = async (file) => {
     if (document.readyState === "loading") await new Promise((resolve) => addEventListener("DOMContentLoaded", resolve, { once: true }));
-    if (document.querySelector("link[rel=modulepreload]")) document.head.append(Object.assign(document.createElement("script"), { type: "module", src: file.url, integrity: checkOf(file) }));
+    if (holds()) document.head.append(Object.assign(document.createElement("script"), { type: "module", src: file.url, integrity: checkOf(file) }));
   };
 
   const box = () => document.getElementById("unstarted"); // shows itself after a while where this script is missing
@@ -124,6 +148,7 @@
   };
 
   const begin = () => {
+    const actAgain = keepActions();
     const snapshot = manifest[SNAPSHOT]?.url ?? ""; // a lab's own site has none
     const later = kept("local", (store) => store.getItem(KEPT)) === snapshot;
     const rows = EARLY.filter((name) => manifest[name]).map((name) => [name, manifest[name]]); // before it hears of the rest
@@ -164,6 +189,7 @@
       kept("session", (store) => store.removeItem(AGAIN)); // later visits find the worker in the cache, and without a network
       box()?.remove();
       delete dataset.webinferError;
+      setTimeout(actAgain); // when the page's script has come to its end
     };
     const spoken = new Promise((resolve) => worker.addEventListener("message", resolve, { once: true }));
     const late = new Promise((resolve) => setTimeout(resolve, HOLD_MS));
