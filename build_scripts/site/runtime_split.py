@@ -36,7 +36,7 @@ from build_scripts.site.wasm_sections import (
     number,
     signed,
     vector,
-)  # fmt: skip
+)
 
 PROFILE = Path(__file__).with_name("runtime_profile.json")  # which functions pages run, of one build of Pyodide
 OWN = "webinfer."  # what the names of our exports begin with

@@ -5,7 +5,7 @@
   const PATIENCE_S = 30; // without a byte
   const SNAPSHOT = "snapshot/webinfer.bin";
   const WORKER = "static/engine_worker.js";
-  const EARLY = [WORKER, "pyodide/pyodide.mjs", "pyodide/pyodide.asm.mjs", "pyodide/pyodide.data.bin", SNAPSHOT]; // files that the worker begins with
+  const EARLY = ["pyodide/pyodide.mjs", "pyodide/pyodide.asm.mjs", "pyodide/pyodide.data.bin", SNAPSHOT]; // files that the worker begins with
   const KEPT = "webinfer kept"; // address of the snapshot with which the worker has kept what it will need again
   const ISOLATING = "webinfer isolating"; // kept as long as this tab has been loaded anew for that
   const ISOLATING_S = 5;

@@ -37,10 +37,9 @@ export function beginEarly(rows, later) {
 }
 
 /**
- * Python with the engine imported or ready to be. All downloads begin at once; `onMissing` hears why Python ends
- * if a part of the runtime cannot be had. `files` are the Downloads,
- * `debug` is the level of the ladder; `given` is a promise of the compiled runtime, or of null. `memory`: the bytes of the
- * snapshot's memory where they are known before it has come.
+ * Python with the engine imported or ready to be. All downloads begin at once; `onMissing` hears why Python ends if a part
+ * of the runtime cannot be had. `files` are the Downloads, `debug` is the level of the ladder; `given` is a promise of the
+ * compiled runtime, or of null. `memory`: the bytes of the snapshot's memory where they are known before it has come.
  */
 export async function startPython(files, { debug = 0, given = null, memory = 0, onMissing = () => {} }) {
   files.expect(runtimeOf(files), LOADER, GLUE, ...(files.has(DATA) ? [DATA] : []), files.has(SNAPSHOT) ? SNAPSHOT : STDLIB);
