@@ -129,8 +129,10 @@ static uint32_t work(ThreadPool *pool, uint32_t turn, uint32_t thread, Taken tak
       done += taken.behind - taken.first;
       taken = take_any(pool, turn, thread);
     }
-    // Until its shares are counted the turn is not over, and `shares` is this turn's.
-    if (!done || (pool->shares != done && ADD(&pool->done, done) + done != pool->shares)) return turn;
+    if (!done) return turn;
+    // Read before its shares are counted: until then the turn is not over, afterwards this may be the next one's number.
+    const uint32_t shares = LOAD(&pool->shares);
+    if (shares != done && ADD(&pool->done, done) + done != shares) return turn;
     done = 0;
     pool->number++, pool->record += pool->record[1];
     taken = open_turn(pool, ++turn, thread);
