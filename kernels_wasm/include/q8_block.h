@@ -37,51 +37,56 @@ static Place place_of(const Source *s, int32_t pixel) {
   return (Place){row / s->oh, row % s->oh, pixel % s->ow};
 }
 
-INLINE void next_place(const Source *s, Place *p) {
-  if (LIKELY(++p->ox < s->ow)) return;
-  p->ox = 0;
-  if (++p->oy < s->oh) return;
-  p->oy = 0;
-  p->image++;
+// Copies bytes; writes up to 15 more.
+INLINE void bring_bytes(const uint8_t *x, uint8_t *to, int32_t count) {
+  NO_UNROLL for (int32_t i = 0; i < count; i += 16) v16u_store(to + i, v16u_load(x + i));
 }
 
-// Steps [first, first + count) of the sum of one output pixel. Writes up to 15 bytes more.
+// The bytes [first, first + count) of the window of one output pixel. Writes up to 15 bytes more.
 static __attribute__((noinline)) void bring_pixel(const Source *s, const Place *p, int32_t first, int32_t count,
                                                   uint8_t *to) {
-  const int32_t top = p->oy * s->sh - s->pad_top, left = p->ox * s->sw - s->pad_left, size = s->form.size;
+  const int32_t top = p->oy * s->sh - s->pad_top, left = p->ox * s->sw - s->pad_left;
   // Taps that are neighbours in memory are one piece: the window's row, when all of it lies in the image.
   const int32_t whole = s->is_row && left >= 0 && left + s->kw <= s->iw;
   const int32_t piece = whole ? s->kw * s->ci : s->ci, taps = whole ? s->kw : 1;
   int32_t tap = first / piece * taps, offset = first % piece;
-  const v16u zero = size == 2 ? (v16u)((v8s){} + (int16_t)s->form.zero) : (v16u){} + (uint8_t)s->form.zero;
+  const v16u zero = (v16u){} + (uint8_t)(s->form.zero ^ s->form.flip);
   while (count > 0) {
     const int32_t ky = tap / s->kw, kx = tap - ky * s->kw;
     const int32_t iy = top + ky * s->dh, ix = left + kx * s->dw;
     const int32_t rest = piece - offset, n = rest < count ? rest : count;
     if (iy >= 0 && iy < s->ih && ix >= 0 && ix < s->iw) {
-      bring(s->x + ((p->image * s->ih + iy) * s->iw + ix) * s->x_stride + offset, to, n, &s->form);
+      bring_bytes(s->x + ((p->image * s->ih + iy) * s->iw + ix) * s->x_stride + offset, to, n);
     } else {
-      NO_UNROLL for (int32_t i = 0; i < n * size; i += 16) v16u_store(to + i, zero);
+      NO_UNROLL for (int32_t i = 0; i < n; i += 16) v16u_store(to + i, zero);
     }
-    to += n * size;
+    to += n;
     count -= n;
     offset = 0;
     tap += taps;
   }
 }
 
-// All steps of the sum of one output pixel. Writes up to 15 bytes more.
-INLINE void bring_window(const Source *s, const Place *p, uint8_t *to) {
-  const int32_t piece = s->kw * s->ci, row = s->iw * s->x_stride;
-  const int32_t top = p->oy * s->sh - s->pad_top, left = p->ox * s->sw - s->pad_left;
-  const int32_t inside = top >= 0 && top + (s->kh - 1) * s->dh < s->ih && left >= 0 && left + s->kw <= s->iw;
-  if (UNLIKELY(!inside || !s->is_row)) {
-    bring_pixel(s, p, 0, s->kh * piece, to);
-    return;
-  }
-  const uint8_t *from = s->x + (p->image * s->ih + top) * row + left * s->x_stride;
-  NO_UNROLL for (int32_t ky = 0; ky < s->kh; ky++, from += s->dh * row, to += piece * s->form.size) {
-    bring(from, to, piece, &s->form);
+// The windows of `count` pixels of one row of outputs, `stride` bytes apart. Writes up to 15 bytes more.
+INLINE void bring_windows(const Source *s, const Place *from, int32_t count, int32_t stride, uint8_t *to) {
+  Place p = *from;
+  const int32_t piece = s->kw * s->ci, row = s->iw * s->x_stride, step = s->dh * row;
+  const int32_t top = p.oy * s->sh - s->pad_top, last = s->iw - s->kw;
+  const int32_t inside = s->is_row && top >= 0 && top + (s->kh - 1) * s->dh < s->ih;
+  const uint8_t *x = s->x + (p.image * s->ih + top) * row;
+  NO_UNROLL for (; count > 0; count--, p.ox++, to += stride) {
+    const int32_t left = p.ox * s->sw - s->pad_left;
+    if (UNLIKELY(!inside || left < 0 || left > last)) {
+      bring_pixel(s, &p, 0, s->kh * piece, to);
+      continue;
+    }
+    const uint8_t *piece_at = x + left * s->x_stride;
+    uint8_t *end = to;
+    if (piece <= 16) {
+      NO_UNROLL for (int32_t ky = s->kh; ky > 0; ky--, piece_at += step, end += piece) v16u_store(end, v16u_load(piece_at));
+    } else {
+      NO_UNROLL for (int32_t ky = s->kh; ky > 0; ky--, piece_at += step, end += piece) bring_bytes(piece_at, end, piece);
+    }
   }
 }
 
@@ -96,15 +101,7 @@ INLINE void store_groups(uint8_t *to, v16u a, v16u b, v16u c, v16u d) {
   v4i_store(to + 48, __builtin_shufflevector(pq_high, rs_high, 2, 3, 6, 7));
 }
 
-// A tile of pixels that lie `stride` bytes apart, each with so many bytes.
-INLINE void interleave(const uint8_t *a, int32_t stride, int32_t bytes, uint8_t *to) {
-  NO_UNROLL for (int32_t i = 0; i < bytes; i += 16, to += 16 * ROWS) {
-    const uint8_t *p = a + i, *q = p + stride, *r = q + stride, *s = r + stride;
-    store_groups(to, v16u_load(p), v16u_load(q), v16u_load(r), v16u_load(s));
-  }
-}
-
-// A tile of pixels that lie in x as they are needed.
+// A tile of pixels that lie `stride` bytes apart, each with `count` steps.
 INLINE void bring_interleaved(const uint8_t *x, int32_t stride, int32_t count, const Form *form, uint8_t *to) {
   const int32_t step = 16 / form->size;
   NO_UNROLL for (int32_t i = 0; i < count; i += step, to += 16 * ROWS) {
@@ -113,24 +110,43 @@ INLINE void bring_interleaved(const uint8_t *x, int32_t stride, int32_t count, c
   }
 }
 
+// Where pixels from `first` on are stored, `stride` bytes apart: x itself, where their sums' steps are, else the scratch.
+typedef struct {
+  const uint8_t *from;
+  int32_t first, stride;
+} Lines;
+
+INLINE const uint8_t *line_of(const Lines *lines, int32_t pixel) {
+  return lines->from + (pixel - lines->first) * lines->stride;
+}
+
+// The lines of the tile that begins with `pixel`, of the block [first, last). A tile of two or three pixels reads more
+// of them than there are: these are in the scratch.
+INLINE Lines lines_of(const Source *s, int32_t first, int32_t last, int32_t pixel, const uint8_t *scratch) {
+  const int32_t rest = last - pixel, in_x = s->is_copy && (rest == 1 || rest >= ROWS);
+  if (in_x) return (Lines){s->x, 0, s->x_stride};
+  const int32_t depth = s->kh * s->kw * s->ci;
+  return (Lines){scratch, s->is_copy ? pixel : first, (depth + 15) / 16 * 16};
+}
+
 // The pixels [first, last) as tiles, `stride` bytes for a pixel. All are brought before the first is read again.
 static __attribute__((noinline)) void fill_block(const Source *s, int32_t first, int32_t last, int32_t stride,
                                                  uint8_t *scratch, uint8_t *to) {
-  const int32_t depth = s->kh * s->kw * s->ci, whole = last - (last - first) % ROWS, rest = last - whole;
-  int32_t from = first;
-  if (s->is_copy) {
-    for (; from < whole; from += ROWS, to += ROWS * stride) {
-      bring_interleaved(s->x + from * s->x_stride, s->x_stride, depth, &s->form, to);
+  const int32_t depth = s->kh * s->kw * s->ci, rest = (last - first) % ROWS;
+  int32_t pixel = !s->is_copy ? first : rest > 1 ? last - rest : last;
+  const Lines brought = {scratch, pixel, (depth + 15) / 16 * 16};
+  for (int32_t count; pixel < last; pixel += count) {
+    const Place p = place_of(s, pixel);
+    count = last - pixel < s->ow - p.ox ? last - pixel : s->ow - p.ox;
+    bring_windows(s, &p, count, brought.stride, scratch + (pixel - brought.first) * brought.stride);
+  }
+  for (pixel = first; pixel < last; pixel += ROWS, to += ROWS * stride) {
+    const Lines lines = lines_of(s, first, last, pixel, scratch);
+    if (pixel + 1 == last) {
+      bring(line_of(&lines, pixel), to, depth, &s->form);
+    } else {
+      bring_interleaved(line_of(&lines, pixel), lines.stride, depth, &s->form, to);
     }
-  }
-  Place p = place_of(s, from);
-  for (int32_t pixel = from; pixel < last; pixel++, next_place(s, &p)) {
-    const int32_t is_alone = rest == 1 && pixel == whole;
-    bring_window(s, &p, (is_alone ? to : scratch) + (pixel - from) * stride);
-  }
-  const int32_t end = rest > 1 ? last : whole;
-  for (int32_t pixel = from; pixel < end; pixel += ROWS, scratch += ROWS * stride, to += ROWS * stride) {
-    interleave(scratch, stride, depth * s->form.size, to);
   }
 }
 

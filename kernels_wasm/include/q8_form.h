@@ -11,21 +11,23 @@ enum { COLUMNS = Q8_COLUMNS, HEAD = Q8_HEAD_BYTES, GROUP = 4 };  // HEAD, GROUP:
 typedef struct {
   int32_t size;  // bytes of a step of the sum: 1 or 2
   int32_t flip, zero;
-  int32_t is_paired;
+  int32_t paired_bytes;  // of a panel of pairs, else 0
 } Form;
 
-// The form of x in this engine, from the flip and the zero of its uint8 form.
-INLINE Form form_of(int32_t x_flip, int32_t x_zero, int32_t is_paired) {
+// The form of x in this engine, from the flip and the zero of its uint8 form; `paired_bytes` count in engines that pair.
+INLINE Form form_of(int32_t x_flip, int32_t x_zero, int32_t paired_bytes) {
   const int32_t dots = byte_dots(), turn = dots == BYTES_SIGNED ? 0x80 : 0;
   const int32_t inexact = dots == BYTES_INEXACT;
-  return (Form){inexact && !is_paired ? 2 : 1, x_flip ^ turn, x_zero - turn, inexact && is_paired};
+  return (Form){inexact && !paired_bytes ? 2 : 1, x_flip ^ turn, x_zero - turn, inexact ? paired_bytes : 0};
 }
 
-enum { LACKING = 64, NOT_PAIRED = -1 };  // LACKING: where a panel says what its weights lack, or its corrections
+// LACKING: where a panel says what its weights lack, or in pairs what q8_pairs.h has of them, its bytes second.
+enum { LACKING = 64, NOT_PAIRED = -1 };
 
 // The same, as the panels were packed for.
 INLINE Form form_of_panels(int32_t x_flip, int32_t x_zero, const uint8_t *w) {
-  return form_of(x_flip, x_zero, *(const int32_t *)(w + LACKING) != NOT_PAIRED);
+  const int32_t *lacking = (const int32_t *)(w + LACKING);
+  return form_of(x_flip, x_zero, lacking[0] == NOT_PAIRED ? 0 : lacking[1]);
 }
 
 // Only what a build may choose is compiled.
@@ -37,12 +39,10 @@ INLINE Form form_of_panels(int32_t x_flip, int32_t x_zero, const uint8_t *w) {
 #define IS_PAIRED(form) 0
 #else
 #define IS_WIDE(form) ((form)->size == 2)
-#define IS_PAIRED(form) ((form)->is_paired)
+#define IS_PAIRED(form) ((form)->paired_bytes != 0)
 #endif
 
 INLINE int32_t groups_of(const Form *form, int32_t depth) { return (depth * form->size + GROUP - 1) / GROUP; }
-// Panels of pairs are as long as those of int16: what their weights leave free is for corrections.
 INLINE int32_t panel_bytes(const Form *form, int32_t depth) {
-  const int32_t size = form->is_paired ? 2 : form->size;
-  return HEAD + (depth * size + GROUP - 1) / GROUP * GROUP * COLUMNS;
+  return form->paired_bytes ? form->paired_bytes : HEAD + groups_of(form, depth) * GROUP * COLUMNS;
 }

@@ -1,51 +1,104 @@
 // Products of bytes in pairs, for engines whose dot product of four bytes saturates: sums of four products stay in 16
 // bits while the positive weights, and the negative ones, of a lane add up to at most PAIRS_MOST.
 //
-// Weights come in chunks of two groups, whose pairs are added lane by lane. Where a chunk's weights are too large, it
-// holds smaller ones, and corrections hold the rest: each a group's number and the rest of its weights, whose own
-// pairs fit. A panel says how many corrections it has where others say what its weights lack.
+// Weights come in chunks of two groups, whose pairs are added lane by lane: neighbours, or what the panel's order says.
+// Where a lane's weights are too large, the chunk holds smaller ones, and corrections hold the rest: for each column,
+// two of the sixteen steps of a window. They come in runs whose sums 16 bits hold. Behind its weights a panel has its
+// runs, each after the number of its corrections, and the order of its groups if it has one.
 #pragma once
 
 #include "q8_tile.h"
 
 enum {
-  CHUNK = 2 * GROUP,         // steps of a sum
-  PAIRS_MOST = 127,          // 255 times this fits 16 bits and a sign, and so does a weight of this size in a byte
-  CORRECTION = 4 + GROUP * COLUMNS,  // bytes
-  PAIRS_DEPTH = 4096,        // of a sum, at most: what a block of pixels holds (q8_product.h)
-  PANELS_TRIED = 4,          // before too many corrections end the weighing
+  CHUNK = 2 * GROUP,   // steps of a sum
+  WINDOW = 2 * CHUNK,  // steps that a correction chooses from
+  CHUNK_BYTES = CHUNK * COLUMNS,
+  PAIRS_MOST = 127,    // 255 times this fits 16 bits and a sign, and so does a weight of this size in a byte
+  PAIRS_DEPTH = 4096,  // of a sum, at most: what a block of pixels holds (q8_product.h)
+  PANELS_TRIED = 4,    // before too many corrections end the weighing
 };
+
+typedef struct {
+  int32_t at;  // of the window's first step
+  uint8_t steps[2 * COLUMNS];
+  int8_t weights[2 * COLUMNS];
+} Correction;
+
+// What a panel says where others say what their weights lack.
+typedef struct {
+  int32_t runs, bytes, order;  // bytes: of the panel; order: where it is, or 0
+} Paired;
+
+// The pixels of tiles that lie behind each other: their groups side by side; as they are stored, `stride` bytes apart;
+// and their sums, if what was taken off the weights is to be added.
+typedef struct {
+  const uint8_t *groups, *lines;
+  int32_t groups_step, stride, flip;  // groups_step: from one tile to the next
+  const v4i *x_sums;
+} Pixels;
 
 INLINE int32_t chunks_of(int32_t depth) { return (depth + CHUNK - 1) / CHUNK; }
 
 #if defined(__wasm_relaxed_simd__)
-// t += a[groups][rows][4] * the panel's weights; reads the group behind an odd last one, times zero.
-INLINE void multiply_pairs(Tile *t, const uint8_t *a, const uint8_t *panel, int32_t groups, const int rows) {
-  const uint8_t *b = panel + HEAD, *from = a;
-  NO_UNROLL for (int32_t left = groups; left > 0; left -= 2, from += 2 * GROUP * rows, b += 2 * GROUP * COLUMNS) {
-    PIN(from);
-    PIN(b);
-    const v16s low = v16s_load(b), high = v16s_load(b + 16), next_low = v16s_load(b + 32), next_high = v16s_load(b + 48);
-    UNROLL for (int r = 0; r < rows; r++) {
-      const v16u x = (v16u)group_splat(from + GROUP * r), next = (v16u)group_splat(from + GROUP * (rows + r));
-      t->low[r] += v4i_pair_sums(v8s_dot2_i8(low, x) + v8s_dot2_i8(next_low, next));
-      t->high[r] += v4i_pair_sums(v8s_dot2_i8(high, x) + v8s_dot2_i8(next_high, next));
+// t += what the runs of corrections from `b` on hold.
+INLINE void add_corrections(Tile *t, const Pixels *pixels, const uint8_t *b, int32_t runs, const int rows) {
+  NO_UNROLL for (; runs > 0; runs--) {
+    v8s sums[ROWS] = {};
+    int32_t count = *(const int32_t *)b;
+    b += 4;
+    NO_UNROLL for (; count > 0; count--, b += sizeof(Correction)) {
+      PIN(b);
+      const Correction *c = (const Correction *)b;
+      const uint8_t *line = pixels->lines + c->at;
+      const v16u steps = v16u_load(c->steps);
+      const v16s weights = v16s_load(c->weights);
+      UNROLL for (int r = 0; r < rows; r++, line += pixels->stride) {
+        const v16u x = v16u_load(line) ^ (uint8_t)pixels->flip;
+        sums[r] += v8s_dot2_i8(weights, v16u_choose(x, steps));
+      }
     }
-  }
-  int32_t corrections = *(const int32_t *)(panel + LACKING);
-  NO_UNROLL for (; corrections > 0; corrections--, b += CORRECTION) {
-    from = a + *(const int32_t *)b * (GROUP * rows);
-    PIN(from);
-    const v16s low = v16s_load(b + 4), high = v16s_load(b + 20);
     UNROLL for (int r = 0; r < rows; r++) {
-      const v16u x = (v16u)group_splat(from + GROUP * r);
-      t->low[r] += v4i_pair_sums(v8s_dot2_i8(low, x));
-      t->high[r] += v4i_pair_sums(v8s_dot2_i8(high, x));
+      t->low[r] += v4i_widen_low(sums[r]);
+      t->high[r] += v4i_widen_high(sums[r]);
     }
   }
 }
+
+// t += a chunk's two groups of pixels times its weights.
+INLINE void add_chunk(Tile *t, const uint8_t *a, const uint8_t *a_next, const uint8_t *b, const int rows) {
+  const v16s low = v16s_load(b), high = v16s_load(b + 16), next_low = v16s_load(b + 32), next_high = v16s_load(b + 48);
+  UNROLL for (int r = 0; r < rows; r++) {
+    const v16u x = (v16u)group_splat(a + GROUP * r), next = (v16u)group_splat(a_next + GROUP * r);
+    t->low[r] += v4i_pair_sums(v8s_dot2_i8(low, x) + v8s_dot2_i8(next_low, next));
+    t->high[r] += v4i_pair_sums(v8s_dot2_i8(high, x) + v8s_dot2_i8(next_high, next));
+  }
+}
+
+// t += a[groups][rows][4] * the panel's weights; reads the group behind an odd last one, times zero.
+INLINE void multiply_pairs(Tile *t, const Pixels *pixels, const uint8_t *panel, int32_t groups, const int rows) {
+  const Paired paired = *(const Paired *)(panel + LACKING);
+  const uint8_t *b = panel + HEAD, *a = pixels->groups, *end = b + (groups + 1) / 2 * CHUNK_BYTES;
+  if (UNLIKELY(paired.runs)) add_corrections(t, pixels, end, paired.runs, rows);
+  if (LIKELY(!paired.order)) {
+    NO_UNROLL for (; b != end; a += 2 * GROUP * rows, b += CHUNK_BYTES) {
+      PIN(a);
+      PIN(b);
+      add_chunk(t, a, a + GROUP * rows, b, rows);
+    }
+    return;
+  }
+  const uint16_t *order = (const uint16_t *)(panel + paired.order);
+  NO_UNROLL for (; b != end; order += 2, b += CHUNK_BYTES) {
+    PIN(order);
+    PIN(b);
+    const uint8_t *first = a + order[0] * rows, *second = a + order[1] * rows;
+    PIN(first);
+    PIN(second);
+    add_chunk(t, first, second, b, rows);
+  }
+}
 #else
-INLINE void multiply_pairs(Tile *t, const uint8_t *a, const uint8_t *panel, int32_t groups, const int rows) {
-  (void)t, (void)a, (void)panel, (void)groups, (void)rows;  // nobody calls it
+INLINE void multiply_pairs(Tile *t, const Pixels *pixels, const uint8_t *panel, int32_t groups, const int rows) {
+  (void)t, (void)pixels, (void)panel, (void)groups, (void)rows;  // nobody calls it
 }
 #endif

@@ -28,78 +28,74 @@ INLINE void start(Tile *t, const uint8_t *panel, const v4i *x_sums, const int ro
   }
 }
 
-// Where results go: bytes, or floats where `is_real`.
+// Where results go, ROWS by COLUMNS: bytes, or floats where `is_real`.
 typedef struct {
   uint8_t *y;
-  const float *bias;  // of the panel's columns, or 0; added to floats only
-  int32_t y_step, columns, is_real;  // y_step: bytes from one pixel to the next
-  float lo, hi;                      // bounds of floats
+  int32_t step, is_real;     // step: bytes from one pixel to the next
+  v4f bias_low, bias_high;   // of the panel's columns, added to floats only
+  v4f lo, hi;                // bounds of floats
   Stored stored;
 } Target;
 
-// The sums of columns first to first + 3 as floats; those past the last column are dropped.
-INLINE void finish_real(v4i sums, v4f scales, const Target *to, uint8_t *y, int32_t first) {
-  if (first >= to->columns) return;
-  const v4f bias = to->bias ? v4f_load_lanes(to->bias + first, to->columns - first) : v4f_splat(0.0f);
-  const v4f real = v4f_from_i32(sums) * scales + bias;
-  v4f_store_lanes((float *)y + first, v4f_clamp(real, v4f_splat(to->lo), v4f_splat(to->hi)), to->columns - first);
-}
-
-INLINE void finish(const Tile *t, const uint8_t *panel, const Target *to, const int rows, int32_t count) {
-  const v4f scale_low = v4f_load(panel + 32), scale_high = v4f_load(panel + 48);
-  const Stored stored = to->stored;
-  const int32_t columns = to->columns, step = to->y_step;
-  uint8_t *y = to->y;
-  if (to->is_real) {
+INLINE void finish(const Tile *t, const uint8_t *panel, const Target *to, uint8_t *y, const int rows) {
+  const v4f low = v4f_load(panel + 32), high = v4f_load(panel + 48);
+  const int32_t step = to->step;
+  if (UNLIKELY(to->is_real)) {
     UNROLL for (int r = 0; r < rows; r++) {
-      if (r < count) {
-        finish_real(t->low[r], scale_low, to, y + r * step, 0);
-        finish_real(t->high[r], scale_high, to, y + r * step, 4);
-      }
+      float *real = (float *)(y + r * step);
+      v4f_store(real, v4f_clamp(v4f_from_i32(t->low[r]) * low + to->bias_low, to->lo, to->hi));
+      v4f_store(real + 4, v4f_clamp(v4f_from_i32(t->high[r]) * high + to->bias_high, to->lo, to->hi));
     }
     return;
   }
+  const Stored stored = to->stored;
   v8s shorts[ROWS];
   UNROLL for (int r = 0; r < rows; r++) {
-    shorts[r] = v8s_narrow(requantize(t->low[r], scale_low, &stored), requantize(t->high[r], scale_high, &stored));
+    shorts[r] = v8s_narrow(requantize(t->low[r], low, &stored), requantize(t->high[r], high, &stored));
   }
 #if SIMD
-  if (LIKELY(columns >= COLUMNS && count == rows && rows == ROWS)) {
-    UNROLL for (int r = 0; r + 1 < rows; r += 2) {
-      store_pair(y + r * step, y + (r + 1) * step, stored_pair(shorts[r], shorts[r + 1], &stored), COLUMNS);
-    }
-    return;
+  UNROLL for (int r = 0; r + 1 < rows; r += 2) {
+    const v16u bytes = stored_pair(shorts[r], shorts[r + 1], &stored);
+    store_eight(y + r * step, bytes);
+    wasm_v128_store64_lane(y + (r + 1) * step, (v128_t)bytes, 1);
   }
+  if (rows == 1) store_eight(y, stored_pair(shorts[0], shorts[0], &stored));
+#else
+  UNROLL for (int r = 0; r < rows; r++) store_eight(y + r * step, stored_pair(shorts[r], shorts[r], &stored));
 #endif
-  UNROLL for (int r = 0; r < rows; r++) {
-    if (r < count) store_bytes(y + r * step, stored_pair(shorts[r], shorts[r], &stored), columns);
+}
+
+// So many tiles whose pixels and results lie behind each other.
+INLINE void run_tiles(const Form *form, const Pixels *from, const uint8_t *panel, int32_t groups, const Target *to,
+                      const int rows, int32_t tiles) {
+  Pixels pixels = *from;
+  uint8_t *y = to->y;
+  NO_UNROLL for (; tiles > 0; tiles--) {
+    Tile t;
+    start(&t, panel, pixels.x_sums, rows);
+    if (IS_WIDE(form)) {
+      multiply(&t, pixels.groups, panel + HEAD, groups, rows, 1);
+    } else if (IS_PAIRED(form)) {
+      multiply_pairs(&t, &pixels, panel, groups, rows);
+    } else {
+      multiply(&t, pixels.groups, panel + HEAD, groups, rows, 0);
+    }
+    finish(&t, panel, to, y, rows);
+    y += rows * to->step;
+    pixels.groups += pixels.groups_step;
+    pixels.lines += rows * pixels.stride;
+    if (pixels.x_sums) pixels.x_sums++;
   }
 }
 
-// One tile, whose pixels and sums lie at `a` and `x_sums`.
-INLINE void tile_of(const Form *form, const uint8_t *a, const uint8_t *panel, const v4i *x_sums, int32_t groups,
-                    const Target *to, const int rows, int32_t count) {
-  Tile t;
-  start(&t, panel, x_sums, rows);
-  if (IS_WIDE(form)) {
-    multiply(&t, a, panel + HEAD, groups, rows, 1);
-  } else if (IS_PAIRED(form)) {
-    multiply_pairs(&t, a, panel, groups, rows);
-  } else {
-    multiply(&t, a, panel + HEAD, groups, rows, 0);
-  }
-  finish(&t, panel, to, rows, count);
+static __attribute__((noinline)) void tiles_of_four(const Form *form, const Pixels *from, const uint8_t *panel,
+                                                    int32_t groups, const Target *to, int32_t tiles) {
+  run_tiles(form, from, panel, groups, to, ROWS, tiles);
 }
 
-// A tile of four pixels, of which `count` exist; the others are computed from stale bytes and dropped.
-static __attribute__((noinline)) void tile_of_four(const Form *form, const uint8_t *a, const uint8_t *panel,
-                                                   const v4i *x_sums, int32_t groups, const Target *to, int32_t count) {
-  tile_of(form, a, panel, x_sums, groups, to, ROWS, count);
-}
-
-static __attribute__((noinline)) void tile_of_one(const Form *form, const uint8_t *a, const uint8_t *panel,
-                                                  const v4i *x_sums, int32_t groups, const Target *to) {
-  tile_of(form, a, panel, x_sums, groups, to, 1, 1);
+static __attribute__((noinline)) void tile_of_one(const Form *form, const Pixels *from, const uint8_t *panel,
+                                                  int32_t groups, const Target *to) {
+  run_tiles(form, from, panel, groups, to, 1, 1);
 }
 
 // A tile whose sums are too long for the block: `part` of them at a time.
@@ -114,9 +110,9 @@ static __attribute__((noinline)) void long_tile(const Source *s, uint8_t *scratc
     const int32_t n = depth - k < part ? depth - k : part, groups = groups_of(&s->form, n);
     for (int32_t r = 0; r < count; r++) {
       const Place place = place_of(s, pixel + r);
-      bring_pixel(s, &place, k, n, scratch + r * part * s->form.size);
+      bring_pixel(s, &place, k, n, scratch + r * part);
     }
-    interleave(scratch, part * s->form.size, n * s->form.size, block);
+    bring_interleaved(scratch, part, n, &s->form, block);
     if (IS_WIDE(&s->form)) {
       multiply(&t, block, w, groups, ROWS, 1);
     } else {
@@ -129,7 +125,7 @@ static __attribute__((noinline)) void long_tile(const Source *s, uint8_t *scratc
     }
     w += groups * GROUP * COLUMNS;
   }
-  finish(&t, panel, to, ROWS, count);
+  finish(&t, panel, to, to->y, ROWS);
 }
 
 // Whether anything was taken off the weights of a panel.
@@ -140,21 +136,31 @@ INLINE int32_t lacks_any(const Form *form, const uint8_t *w, int32_t size, int32
   return v4i_any(all);
 }
 
-// The tiles [begin, end) of `pixels` pixels with `co` outputs each.
-static void multiply_tiles(const Source *s, const uint8_t *w, Target to, int32_t pixels, int32_t co, int32_t begin,
-                           int32_t end) {
+// The results of a tile of which only some rows and columns exist, from where all were put.
+static void put_part(const uint8_t *from, uint8_t *y, int32_t step, int32_t rows, int32_t bytes, int32_t from_step) {
+  for (int32_t r = 0; r < rows; r++, y += step, from += from_step) {
+    for (int32_t i = 0; i < bytes; i++) y[i] = from[i];
+  }
+}
+
+// The tiles [begin, end) of `pixels` pixels with `co` outputs each; `to` is that of the first pixel and output.
+static void multiply_tiles(const Source *s, const uint8_t *w, const float *bias, Target to, int32_t pixels, int32_t co,
+                           int32_t begin, int32_t end) {
   const Form *form = &s->form;
   const int32_t depth = s->kh * s->kw * s->ci, groups = groups_of(form, depth), size = to.is_real ? 4 : 1;
-  const float *bias = to.bias;
-  uint8_t *y = to.y;
   const int32_t most = BLOCK / (ROWS * form->size), is_long = depth > most;
   const int32_t stride = (depth * form->size + 15) / 16 * 16, fitting = is_long ? 1 : BLOCK / (ROWS * stride);
   const int32_t results = BLOCK / 2 / (ROWS * co);  // tiles whose results stay in the first cache
   const int32_t wanted = results > 8 ? results : 8;
   const int32_t block_tiles = wanted < fitting ? wanted : fitting;
   const int32_t panel_size = panel_bytes(form, depth), lacks = lacks_any(form, w, panel_size, co);
-  uint8_t scratch[BLOCK + 16], block[BLOCK + 16];
+  uint8_t scratch[BLOCK + 16], block[BLOCK + 16], part[ROWS * COLUMNS * 4];
   v4i x_sums[BLOCK_TILES];
+  uint8_t *y = to.y;
+  const int32_t step = to.step;
+  Target aside = to;
+  aside.y = part;
+  aside.step = COLUMNS * size;
 
   for (int32_t tile = begin, tiles; tile < end; tile += tiles) {
     tiles = end - tile < block_tiles ? end - tile : block_tiles;
@@ -165,22 +171,33 @@ static void multiply_tiles(const Source *s, const uint8_t *w, Target to, int32_t
         x_sums[i] = sums_of(block + i * ROWS * stride, depth, last - first - i * ROWS == 1 ? 1 : ROWS);
       }
     }
-    for (int32_t column = 0; column < co; column += COLUMNS) {
-      const uint8_t *panel = w + column / COLUMNS * panel_size;
-      to.columns = co - column < COLUMNS ? co - column : COLUMNS;
-      to.bias = bias ? bias + column : 0;
-      for (int32_t p = first; p < last; p += ROWS) {
-        const int32_t count = last - p < ROWS ? last - p : ROWS;
-        const uint8_t *a = block + (p - first) * stride;
-        const v4i *sums = lacks ? x_sums + (p - first) / ROWS : 0;
-        to.y = y + p * to.y_step + column * size;
-        if (is_long) {
-          long_tile(s, scratch, block, p, depth, most, panel, &to, count);
-        } else if (count == 1) {
-          tile_of_one(form, a, panel, sums, groups, &to);
-        } else {
-          tile_of_four(form, a, panel, sums, groups, &to, count);
+    const uint8_t *panel = w;
+    for (int32_t column = 0; column < co; column += COLUMNS, panel += panel_size) {
+      const int32_t columns = co - column < COLUMNS ? co - column : COLUMNS;
+      if (bias) {
+        to.bias_low = aside.bias_low = v4f_load_lanes(bias + column, columns);
+        to.bias_high = aside.bias_high = v4f_load_lanes(bias + column + 4, columns - 4);
+      }
+      for (int32_t p = first, count; p < last; p += count) {
+        const int32_t rest = last - p, is_whole = columns == COLUMNS && rest >= ROWS && !is_long;
+        const Lines lines = lines_of(s, first, last, p, scratch);
+        const Pixels found = {block + (p - first) * stride, line_of(&lines, p), ROWS * stride, lines.stride, form->flip,
+                              lacks ? x_sums + (p - first) / ROWS : 0};
+        uint8_t *at = y + p * step + column * size;
+        to.y = at;
+        count = is_whole ? rest / ROWS * ROWS : rest < ROWS ? rest : ROWS;
+        if (is_whole) {
+          tiles_of_four(form, &found, panel, groups, &to, count / ROWS);
+          continue;
         }
+        if (is_long) {
+          long_tile(s, scratch, block, p, depth, most, panel, &aside, count);
+        } else if (count == 1) {
+          tile_of_one(form, &found, panel, groups, &aside);
+        } else {
+          tiles_of_four(form, &found, panel, groups, &aside, 1);
+        }
+        put_part(part, at, step, count, columns * size, aside.step);
       }
     }
   }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from tests.ops.case_graphs import difference, run
@@ -24,9 +26,16 @@ def narrow(shape: tuple[int, ...], zero: int, often: float = 0.004) -> np.ndarra
     return np.where(rng.random(shape) < often, rng.choice([0, 255], shape), near).astype(np.uint8)
 
 
+def normal(shape: tuple[int, ...], zero: int) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
+    """Weights of which one in twelve is too large for its neighbours: groups get an order, columns corrections."""
+    rng = np.random.default_rng(sum(shape))
+    return np.clip(np.rint(rng.normal(zero, 31, shape)), 0, 255).astype(np.uint8)
+
+
 def narrow_case(
-    label: str, x: tuple[int, ...], w: tuple[int, ...], zero: int, step: float = 0.2, **extra: object
-) -> Case:
+    label: str, x: tuple[int, ...], w: tuple[int, ...], zero: int, step: float = 0.2,
+    weights: Callable[..., np.ndarray[tuple[int, ...], np.dtype[np.uint8]]] = narrow, **extra: object,
+) -> Case:  # fmt: skip
     """uint8 data, of which most are 0 or 255, and narrow weights."""
     rng = np.random.default_rng(len(label))
     data = np.where(rng.random(x) < 0.7, rng.choice([0, 255], x, p=(0.2, 0.8)), rng.integers(0, 256, x))
@@ -34,7 +43,7 @@ def narrow_case(
         TensorType(shape, DType.UINT8, Quantization((s,), (z,))) for shape, s, z in ((x, 0.02, 255), (w, 0.01, zero))
     ]
     attrs = Conv2dAttrs(out_type=(DType.UINT8, Quantization((step * np.prod(w[1:]) ** 0.5,), (131,))), **extra)
-    values = {0: tuple(data.ravel().tolist()), 1: tuple(narrow(w, zero).ravel().tolist())}
+    values = {0: tuple(data.ravel().tolist()), 1: tuple(weights(w, zero).ravel().tolist())}
     inputs = (*types, TensorType((w[0],), DType.INT32))
     return Case(label, inputs, attrs, low=-900, high=900, constant=(1, 2), values=values)
 
@@ -49,6 +58,9 @@ CASES = (
     ),
     narrow_case("narrow weights, one pixel", (1, 1, 1, 130), (9, 1, 1, 130), 122),
     narrow_case("narrow weights, 3x3, stride 2", (1, 9, 9, 5), (11, 3, 3, 5), 140, stride=(2, 2), pads=(1, 0, 1, 0)),
+    narrow_case("normal weights, odd groups", (1, 5, 7, 570), (23, 1, 1, 570), 128, weights=normal),
+    narrow_case("normal weights, one pixel", (1, 1, 1, 300), (16, 1, 1, 300), 128, weights=normal),
+    narrow_case("normal weights, 3x3", (1, 6, 5, 44), (9, 3, 3, 44), 128, weights=normal, pads=(1, 1, 1, 1)),
     narrow_case("narrow weights, 3 channels", (2, 7, 5, 3), (9, 3, 3, 3), 128, pads=(1, 1, 1, 1)),
     quantized_conv_case("uint8, sums in parts", (1, 2, 3, 4201), (9, 1, 1, 4201), DType.UINT8, None, 9),
     quantized_conv_case(
@@ -59,7 +71,7 @@ CASES = (
     quantized_conv_case("int8, many pixels", (1, 23, 21, 6), (19, 3, 3, 6), DType.INT8, None, 19, pads=(1, 1, 1, 1)),
     quantized_conv_case("uint8, many pixels", (1, 23, 21, 6), (19, 3, 3, 6), DType.UINT8, None, 19, stride=(2, 2)),
 )
-NARROW = 8  # of the cases, the first ones
+NARROW = 11  # of the cases, the first ones
 
 
 @pytest.mark.parametrize("target", BUILDS, ids=str)
@@ -91,8 +103,8 @@ def test_narrow_weights_are_multiplied_in_pairs_where_that_is_exact(target: Targ
         rng = np.random.default_rng(5)
         for case in CASES[:NARROW]:
             w, zero = np.array(case.values[1], np.uint8), case.inputs[1].quant.zero_points[0]
-            assert weigh(place, w.reshape(case.inputs[1].shape[0], -1), zero) == there, case.label
-        assert weigh(place, narrow((40, 4), 128, 0.0), 128) == there
+            assert (weigh(place, w.reshape(case.inputs[1].shape[0], -1), zero) > 0) == there, case.label
+        assert weigh(place, narrow((40, 4), 128, 0.0), 128) == there * (96 + 64)
         assert weigh(place, narrow((8, 3), 128), 128) == 0  # no room for a whole chunk
         assert weigh(place, narrow((8, 4097), 128), 128) == 0  # sums in parts
         assert weigh(place, rng.integers(0, 256, (64, 64)).astype(np.uint8), 128) == 0

@@ -27,8 +27,8 @@ void q8_conv2d_nhwc(const uint8_t *restrict x, const uint8_t *restrict w, uint8_
                          form_of_panels(x_flip, x_zero, w),
                          kw == 1 || (dw == 1 && x_stride == ci),
                          kh * kw * sh * sw == 1 && oh == ih && ow == iw && !pad_top && !pad_left};
-  const Target to = {.y = y, .y_step = y_stride, .stored = stored_as(lo, hi, y_zero, y_flip)};
-  multiply_tiles(&source, w, to, n * oh * ow, co, begin, end);
+  const Target to = {.y = y, .step = y_stride, .stored = stored_as(lo, hi, y_zero, y_flip)};
+  multiply_tiles(&source, w, 0, to, n * oh * ow, co, begin, end);
 }
 
 void q8_matmul_f32(const uint8_t *restrict x, const uint8_t *restrict w, const float *restrict bias,
@@ -36,6 +36,6 @@ void q8_matmul_f32(const uint8_t *restrict x, const uint8_t *restrict w, const f
                    int32_t begin, int32_t end) {
   const Source source = {.x = x, .ih = 1, .iw = rows, .ci = k, .x_stride = k, .oh = 1, .ow = rows, .kh = 1, .kw = 1,
                          .sh = 1, .sw = 1, .dh = 1, .dw = 1, .form = form_of_panels(x_flip, 0, w), .is_row = 1, .is_copy = 1};
-  const Target to = {.y = (uint8_t *)y, .bias = bias, .y_step = 4 * n, .is_real = 1, .lo = lo, .hi = hi};
-  multiply_tiles(&source, w, to, rows, n, begin, end);
+  const Target to = {.y = (uint8_t *)y, .step = 4 * n, .is_real = 1, .lo = v4f_splat(lo), .hi = v4f_splat(hi)};
+  multiply_tiles(&source, w, bias, to, rows, n, begin, end);
 }
