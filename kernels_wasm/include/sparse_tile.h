@@ -4,8 +4,10 @@
 //   x        [pixels, ci]       read
 //   w        f32_pack_sparse_weights's words for P pixels
 //   y        [pixels, co]       written in full
-//   scratch  [ceil(pixels/P)][ci rounded up to 4][P]  written: each thread uses the part of its first block
-//   Needs: y overlaps neither x, w nor the residual.
+//   near     channels that are brought together at a time: a block of them stays in the first cache
+//   sums     outputs whose sums are kept: 4, or all, rounded up to 4, if near < ci
+//   scratch  [ceil(pixels/P)][near + sums][P]  written: each thread uses the part of its first block
+//   Needs: near is a multiple of 4; y overlaps neither x, w nor the residual.
 //
 // Lanes must run along pixels, or zeros could not be skipped one by one: a block of pixels is transposed first, and
 // results are transposed back four outputs at a time.
@@ -20,7 +22,7 @@ typedef struct {
   const float *restrict x;
   const int32_t *restrict w;
   float *restrict y;
-  int32_t pixels, ci, co;
+  int32_t pixels, ci, co, near;
   Epilogue e;
 } Sparse;
 
@@ -33,15 +35,16 @@ INLINE void transpose(v4f v[4]) {
   v[3] = __builtin_shufflevector(c, d, 2, 3, 6, 7);
 }
 
-// to[channel][P] = P pixels from `first` on; past the last one it is repeated.
-static void gather_block(float *to, const Sparse *s, int32_t first) {
+// to[channel][P] = channels [channel, channel + near) of P pixels from `first` on; past the last one it is repeated.
+static void gather_block(float *to, const Sparse *s, int32_t first, int32_t channel) {
+  const int32_t count = s->ci - channel < s->near ? s->ci - channel : s->near;
   for (int32_t p = 0; p < P; p += 4) {
     const float *row[4];
     UNROLL for (int i = 0; i < 4; i++) {
       const int32_t pixel = first + p + i < s->pixels ? first + p + i : s->pixels - 1;
-      row[i] = s->x + pixel * s->ci;
+      row[i] = s->x + pixel * s->ci + channel;
     }
-    for (int32_t c = 0; c < s->ci; c += 4) {
+    for (int32_t c = 0; c < count; c += 4) {
       v4f v[4];
       UNROLL for (int i = 0; i < 4; i++) v[i] = v4f_load(row[i] + c);
       transpose(v);
@@ -50,10 +53,14 @@ static void gather_block(float *to, const Sparse *s, int32_t first) {
   }
 }
 
-// sums[P] = bias + the entries of one output.
-INLINE void add_entries(float *sums, const float *block, const int32_t *entry, const int32_t *end, float bias) {
+// sums[P] += the entries of one output; sums begin with the bias where there is one here.
+INLINE void add_entries(float *sums, const float *block, const int32_t *entry, const int32_t *end, const float *bias) {
   v4f acc[PV];
-  UNROLL for (int v = 0; v < PV; v++) acc[v] = v4f_splat(bias);
+  if (bias) {
+    UNROLL for (int v = 0; v < PV; v++) acc[v] = v4f_load_splat(bias);
+  } else {
+    UNROLL for (int v = 0; v < PV; v++) acc[v] = v4f_load(sums + 4 * v);
+  }
   NO_UNROLL for (; entry != end; entry += 2) {
     const float *p = block + entry[0];
     const v4f weight = v4f_load_splat((const float *)entry + 1);
@@ -67,12 +74,12 @@ INLINE void add_entries(float *sums, const float *block, const int32_t *entry, c
 }
 
 // Stores four outputs of a whole block that end in a clamp: the usual case, without a question for each pixel.
-INLINE void store_clamped(float sums[4][P], float *y, int32_t y_step, const float *residual, int32_t residual_step,
+INLINE void store_clamped(const float *sums, float *y, int32_t y_step, const float *residual, int32_t residual_step,
                           float lo, float hi) {
   const v4f least = v4f_splat(lo), most = v4f_splat(hi);
   UNROLL for (int p = 0; p < P; p += 4) {
     v4f rows[4];
-    UNROLL for (int i = 0; i < 4; i++) rows[i] = v4f_load(&sums[i][p]);
+    UNROLL for (int i = 0; i < 4; i++) rows[i] = v4f_load(sums + i * P + p);
     transpose(rows);
     UNROLL for (int i = 0; i < 4; i++) {
       const v4f sum = residual ? rows[i] + v4f_load(residual + (p + i) * residual_step) : rows[i];
@@ -83,7 +90,7 @@ INLINE void store_clamped(float sums[4][P], float *y, int32_t y_step, const floa
 }
 
 // Ends four outputs of the block and stores them pixel by pixel.
-INLINE void store_outputs(float sums[4][P], const Sparse *s, int32_t first, int32_t channel) {
+INLINE void store_outputs(const float *sums, const Sparse *s, int32_t first, int32_t channel) {
   const Epilogue *e = &s->e;
   const int32_t count = s->pixels - first < P ? s->pixels - first : P;
   const int32_t channels = s->co - channel < 4 ? s->co - channel : 4;
@@ -98,7 +105,7 @@ INLINE void store_outputs(float sums[4][P], const Sparse *s, int32_t first, int3
     return;
   }
   for (int32_t p = 0; p < count; p++) {
-    v4f sum = {sums[0][p], sums[1][p], sums[2][p], sums[3][p]};
+    v4f sum = {sums[p], sums[P + p], sums[2 * P + p], sums[3 * P + p]};
     if (e->residual) sum += residual_at(e, first + p, channel);
     const v4f result = activate(sum, e, channel);
     float *y = s->y + (first + p) * s->co + channel;
@@ -111,23 +118,27 @@ INLINE void store_outputs(float sums[4][P], const Sparse *s, int32_t first, int3
 }
 
 void KERNEL(const float *restrict x, const int32_t *restrict w, float *restrict y, float *restrict scratch,
-            int32_t pixels, int32_t ci, int32_t co, const float *residual, int32_t residual_c, const float *slope,
-            int32_t act, float lo, float hi, int32_t begin, int32_t end) {
-  const Sparse s = {x, w, y, pixels, ci, co, {residual, residual_c, slope, act, lo, hi}};
-  const int32_t co4 = (co + 3) / 4 * 4, *entries = w + 2 * co4 + 1;
-  const float *biases = (const float *)(w + co4 + 1);
-  float *block = scratch + begin * ((ci + 3) / 4 * 4) * P;
+            int32_t pixels, int32_t ci, int32_t co, int32_t near, int32_t sums, const float *residual,
+            int32_t residual_c, const float *slope, int32_t act, float lo, float hi, int32_t begin, int32_t end) {
+  const Sparse s = {x, w, y, pixels, ci, co, near, {residual, residual_c, slope, act, lo, hi}};
+  const int32_t co4 = (co + 3) / 4 * 4, rounds = (ci + near - 1) / near, step = sums > 4 ? P : 0;
+  const float *biases = (const float *)(w + rounds * co4 + 1);
+  const int32_t *entries = w + (rounds + 1) * co4 + 1;
+  float *block = scratch + begin * (near + sums) * P, *kept = block + near * P;
   for (int32_t unit = begin; unit < end; unit++) {
     // The last block moves back over pixels that are done already, so that it is whole.
     const int32_t first = pixels - unit * P >= P || pixels < P ? unit * P : pixels - P;
-    gather_block(block, &s, first);
-    for (int32_t channel = 0; channel < co; channel += 4) {
-      float sums[4][P];
-      for (int32_t i = 0; i < 4; i++) {
-        const int32_t o = channel + i;
-        add_entries(sums[i], block, entries + 2 * w[o], entries + 2 * w[o + 1], biases[o]);
+    const int32_t *start = w;
+    for (int32_t round = 0; round < rounds; round++) {
+      gather_block(block, &s, first, round * near);
+      for (int32_t channel = 0; channel < co; channel += 4, start += 4) {
+        float *four = kept + channel * step;
+        for (int32_t i = 0; i < 4; i++) {
+          const float *bias = round ? 0 : biases + channel + i;
+          add_entries(four + i * P, block, entries + 2 * start[i], entries + 2 * start[i + 1], bias);
+        }
+        if (round + 1 == rounds) store_outputs(four, &s, first, channel);
       }
-      store_outputs(sums, &s, first, channel);
     }
   }
 }

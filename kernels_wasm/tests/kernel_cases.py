@@ -36,7 +36,10 @@ from webinfer.tasks.workspace import Workspace
 INNER = [dtype for dtype in DType if dtype.inner is dtype]  # the types that graphs compute in
 PLANNED_FOR = "relaxed"  # the build with most kernels to choose from; every build runs its plans
 TASKS_ONLY = {"u8_image_to_f32"}  # called by tasks, part of no plan
-PAIRS_ONLY = {"f32_scaled_add"}  # in plans of two nodes and more: web/python/tests/wasm/test_scaled_sums.py
+PAIRS_ONLY = {
+    "f32_scaled_add",
+    "f32_scaled_add_channels",
+}  # in plans of two nodes and more: web/python/tests/wasm/test_scaled_sums.py
 CASES_EACH = 4  # the one with most work, and some of the others
 
 
@@ -77,6 +80,9 @@ DECLARED: tuple[tuple[Op, Case], ...] = (
             "int8, 5x4 window", (1, 9, 8, 12), (1, 5, 4, 12), DType.INT8, 3, 12, pads=(2, 2, 1, 2), dilation=(1, 2)
         ),
     ),
+)
+SPARSE: tuple[tuple[Op, Case], ...] = (
+    (conv.CONV2D, _image("two rounds of channels", (1, 55, 1, 301), (6, 1, 1, 301), (6,))),
 )
 
 
@@ -173,7 +179,7 @@ def _sparse(array: Array, type: TensorType) -> Constant:
 def kernel_cases() -> dict[str, list[Variant]]:
     """Kernel → its cases. A kernel without any is missing."""
     found: dict[str, list[tuple[int, Variant]]] = {}
-    for variant in (*_originals(), *_tiled()):
+    for variant in (*_originals(), *_tiled(), *_sparsely(Variant(op, case) for op, case in SPARSE)):
         _note(found, variant)
     missing = KERNELS.keys() - found.keys() - TASKS_ONLY - PAIRS_ONLY
     for variant in chain(_sparsely(_originals()), _retyped(), _sparsely(_retyped())):

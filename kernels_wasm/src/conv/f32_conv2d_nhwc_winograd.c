@@ -1,14 +1,17 @@
 // f32 convolution, NHWC, 3x3 window without stride, dilation or groups, by Winograd's F(4x4, 3x3): a tile of 4x4 outputs
-// takes 36 products of each input and output channel, not 144.
+// takes 36 products of each input and output channel, not 144. A 5x5 or 6x6 window that steps by two pixels of a picture
+// of 3 channels is one of 3x3 over squares of 2x2 pixels.
 //
 //   x        [n, ih, iw, ci]   read                      y  [n, oh, ow, co]  written
+//   k        sides of the window: 3, or 5 or 6 of a picture
+//   depth    what products go over: ci, or the WINOGRAD_SQUARE values of a square
 //   panels   f32_pack_conv_weights's panels of 8 outputs: the biases, and the weights for tiles that are not finite
-//   turned   [ceil(co/8)][36][ci][8]  what f32_pack_winograd_weights makes of them
-//   scratch  [units][36][WINOGRAD_TILES][ci]  written: one place for each call
+//   turned   [ceil(co/8)][36][depth][8]  what f32_pack_winograd_weights makes of them
+//   scratch  [units][36][WINOGRAD_TILES][depth]  written: one place for each call
 //   blocks   ceil(tiles / WINOGRAD_TILES)
 //   slices   of the panels of each block; units are `parts` parts of all slices (winograd_pieces.h)
 //   The rest is that of conv2d_tile.h.
-//   Needs: ci is a multiple of 4; slices <= panels, parts <= blocks * slices; y overlaps nothing that is read.
+//   Needs: depth is a multiple of 4; of a picture ci is 3, ih and iw are even; slices <= panels, parts <= blocks * slices; y overlaps nothing that is read.
 //
 // A transform mixes the 6x6 inputs of a tile: infinite or NaN they would reach outputs whose windows they are not in. A
 // tile with such sums is computed from its windows.
@@ -20,17 +23,34 @@ enum { POINTS = WINOGRAD_POINTS, TILES = WINOGRAD_TILES };
 _Static_assert(TILES % MR == 0, "a block is whole tiles of the product");
 _Static_assert(SIDE * SIDE == POINTS, "a product for each transformed input");
 
-// All channels of the tile whose first input is (iy, ix) of the image, to v[POINTS][TILES][ci].
-INLINE void turn_tile(const Conv *c, const float *image, int32_t iy, int32_t ix, float *v, const int inside) {
-  const int32_t row = c->iw * c->ci, step = TILES * c->ci;
-  for (int32_t i = 0; i < c->ci; i += 4) {
+typedef struct {
+  Conv c;
+  int32_t panel;  // floats of one
+  int32_t depth, rows, columns, top, left;  // of what is transformed: its values, its size, and what lies outside
+} Job;
+
+// The values i to i + 3 of the square at p: two pixels, and the two below them.
+INLINE v4f load_square(const float *p, int32_t row, int32_t i) {
+  if (i == 0) return v4f_load(p);
+  if (i == 8) return v4f_load(p + row + 2);
+  return __builtin_shufflevector(v4f_load(p + 2), v4f_load(p + row), 2, 3, 4, 5);
+}
+
+// All channels of the tile whose first input is (iy, ix) of the image, to v[POINTS][TILES][depth].
+INLINE void turn_tile(const Job *job, const float *image, int32_t iy, int32_t ix, float *v, const int picture,
+                      const int inside) {
+  const Conv *c = &job->c;
+  const int32_t row = c->iw * c->ci, step = TILES * job->depth, line = picture ? 2 * row : row;
+  const int32_t pixel = picture ? 2 * c->ci : c->ci;
+  for (int32_t i = 0; i < job->depth; i += 4) {
     v4f half[SIDE][SIDE], to[SIDE];
     NO_UNROLL for (int32_t x = 0; x < SIDE; x++) {
       v4f d[SIDE];
-      const float *p = image + iy * row + (ix + x) * c->ci + i;
+      const float *p = image + iy * line + (ix + x) * pixel;
       UNROLL for (int k = 0; k < SIDE; k++) {
-        const int there = inside || ((uint32_t)(iy + k) < (uint32_t)c->ih && (uint32_t)(ix + x) < (uint32_t)c->iw);
-        d[k] = there ? v4f_load(p + k * row) : v4f_splat(0.0f);
+        const int there =
+            inside || ((uint32_t)(iy + k) < (uint32_t)job->rows && (uint32_t)(ix + x) < (uint32_t)job->columns);
+        d[k] = !there ? v4f_splat(0.0f) : picture ? load_square(p + k * line, row, i) : v4f_load(p + k * line + i);
       }
       turn_inputs(d, to);
       UNROLL for (int k = 0; k < SIDE; k++) half[k][x] = to[k];
@@ -45,8 +65,9 @@ INLINE void turn_tile(const Conv *c, const float *image, int32_t iy, int32_t ix,
 }
 
 // One row of a tile's outputs, `count` of them: from sums without bias, or from the windows.
-static __attribute__((noinline)) void end_row(const Conv *c, const float *sums, const Place *place, int32_t panel) {
-  const float *w = c->w + panel * (NR + 9 * c->ci * NR);
+static __attribute__((noinline)) void end_row(const Job *job, const float *sums, const Place *place, int32_t panel) {
+  const Conv *c = &job->c;
+  const float *w = c->w + panel * job->panel;
   const int32_t count = c->ow - place->ox < OUT ? c->ow - place->ox : OUT;
   const int32_t pixel = (place->image * c->oh + place->oy) * c->ow + place->ox;
   v4f acc[MR][NV];
@@ -65,9 +86,10 @@ static __attribute__((noinline)) void end_row(const Conv *c, const float *sums, 
 }
 
 // The outputs of one tile and panel from its sums m[POINTS][TILES][NR]: at once where that is simple, else row by row.
-static __attribute__((noinline)) void end_tile(const Conv *c, const float *m, Place place, int32_t panel) {
+static __attribute__((noinline)) void end_tile(const Job *job, const float *m, Place place, int32_t panel) {
+  const Conv *c = &job->c;
   const int simple = place.oy + OUT <= c->oh && place.ox + OUT <= c->ow && ends_simply(&c->e, c->co - panel * NR);
-  const float *bias = c->w + panel * (NR + 9 * c->ci * NR);
+  const float *bias = c->w + panel * job->panel;
   float sums[OUT * OUT * NR];
   float *y = sums;
   int32_t step = NR, pitch = OUT * NR;
@@ -106,46 +128,56 @@ static __attribute__((noinline)) void end_tile(const Conv *c, const float *m, Pl
     return;
   }
   for (int32_t k = 0; k < OUT && place.oy < c->oh; k++, place.oy++) {
-    end_row(c, finite ? sums + k * OUT * NR : 0, &place, panel);
+    end_row(job, finite ? sums + k * OUT * NR : 0, &place, panel);
   }
 }
 
 // The tiles [first, first + count) of all images; `across` and `down` of each.
-static void run_block(const Conv *c, const float *turned, float *v, int32_t first, int32_t count, int32_t across,
+static void run_block(const Job *job, const float *turned, float *v, int32_t first, int32_t count, int32_t across,
                       int32_t down, const Piece *piece) {
+  const Conv *c = &job->c;
   float m[POINTS * TILES * NR];
   Place places[TILES];
   for (int32_t t = 0; t < count; t++) {
     const int32_t row = (first + t) / across, image = row / down;
     const Place p = {image, (row - image * down) * OUT, (first + t - row * across) * OUT};
-    const int32_t iy = p.oy - c->pad_top, ix = p.ox - c->pad_left;
+    const int32_t iy = p.oy - job->top, ix = p.ox - job->left;
     const float *from = c->x + image * c->ih * c->iw * c->ci;
+    float *to = v + t * job->depth;
     places[t] = p;
-    if (iy >= 0 && ix >= 0 && iy + SIDE <= c->ih && ix + SIDE <= c->iw) {
-      turn_tile(c, from, iy, ix, v + t * c->ci, 1);
+    const int inside = iy >= 0 && ix >= 0 && iy + SIDE <= job->rows && ix + SIDE <= job->columns;
+    if (c->kh > 3 && inside) {
+      turn_tile(job, from, iy, ix, to, 1, 1);
+    } else if (c->kh > 3) {
+      turn_tile(job, from, iy, ix, to, 1, 0);
+    } else if (inside) {
+      turn_tile(job, from, iy, ix, to, 0, 1);
     } else {
-      turn_tile(c, from, iy, ix, v + t * c->ci, 0);
+      turn_tile(job, from, iy, ix, to, 0, 0);
     }
   }
   for (int32_t panel = piece->first; panel < piece->behind; panel++) {
-    multiply_points(turned + panel * POINTS * c->ci * NR, v, m, POINTS, TILES, count, c->ci);
-    for (int32_t t = 0; t < count; t++) end_tile(c, m + t * NR, places[t], panel);
+    multiply_points(turned + panel * POINTS * job->depth * NR, v, m, POINTS, TILES, count, job->depth);
+    for (int32_t t = 0; t < count; t++) end_tile(job, m + t * NR, places[t], panel);
   }
 }
 
 void f32_conv2d_nhwc_winograd(const float *restrict x, const float *restrict panels, const float *restrict turned,
                               float *restrict scratch, float *restrict y, int32_t n, int32_t ih, int32_t iw, int32_t ci,
-                              int32_t oh, int32_t ow, int32_t co, int32_t pad_top, int32_t pad_left, int32_t blocks,
-                              int32_t slices, int32_t parts, const float *residual, int32_t residual_c,
-                              const float *slope, int32_t act, float lo, float hi, int32_t begin, int32_t end) {
-  const Conv c = {x,  panels, y, ci, co, n * oh * ow, ih, iw, ci,      oh,       ow,
-                  co, 3,      3, 1,  1,  1,           1,  pad_top, pad_left, {residual, residual_c, slope, act, lo, hi}};
+                              int32_t oh, int32_t ow, int32_t co, int32_t k, int32_t depth, int32_t pad_top,
+                              int32_t pad_left, int32_t blocks, int32_t slices, int32_t parts, const float *residual,
+                              int32_t residual_c, const float *slope, int32_t act, float lo, float hi, int32_t begin,
+                              int32_t end) {
+  const int32_t s = k > 3 ? 2 : 1;  // squares begin at even pixels
+  const Job job = {{x,  panels, y, ci, co, n * oh * ow, ih, iw, ci,      oh,       ow,
+                    co, k,      k, s,  s,  1,           1,  pad_top, pad_left, {residual, residual_c, slope, act, lo, hi}},
+                   NR + k * k * ci * NR, depth, ih / s, iw / s, (pad_top + s - 1) / s, (pad_left + s - 1) / s};
   const int32_t across = (ow + OUT - 1) / OUT, down = (oh + OUT - 1) / OUT, tiles = n * across * down;
   const int32_t last = first_slice(end, blocks * slices, parts);
   for (int32_t at = first_slice(begin, blocks * slices, parts); at < last;) {
     const Piece piece = piece_at(at, last, slices, (co + NR - 1) / NR);
     const int32_t first = piece.block * TILES, count = tiles - first < TILES ? tiles - first : TILES;
-    run_block(&c, turned, scratch + begin * POINTS * TILES * ci, first, count, across, down, &piece);
+    run_block(&job, turned, scratch + begin * POINTS * TILES * depth, first, count, across, down, &piece);
     at = piece.next;
   }
 }

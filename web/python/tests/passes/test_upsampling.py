@@ -40,11 +40,12 @@ def test_a_convolution_moves_before_the_upsampling_and_leaves_its_activation() -
     ("up", "channels", "attrs"),
     [
         (resize.ResizeAttrs((2, 2), True), 64, {}),
-        (UP, 16, {}),
+        (UP, 16, {"activation": Activation.RELU}),
+        (UP, 4, {}),
         (UP, 64, {"stride": (2, 2)}),
         (UP, 64, {"pads": (1, 0, 0, 0)}),
     ],
-    ids=["down", "few channels", "stride", "pads"],
+    ids=["down", "few channels and an activation", "few channels", "stride", "pads"],
 )
 def test_others_stay_where_they_are(up: resize.ResizeAttrs, channels: int, attrs: dict[str, object]) -> None:
     b = Build()

@@ -18,12 +18,20 @@ from webinfer.ops.activation import Activation
 
 SHAPE = (2, 3, 7)
 KERNEL = "f32_scaled_add"
+GATED = (1, 5, 3, 8)
 
 
-def _graph(shape: tuple[int, ...] = SHAPE, swap: bool = False, both: bool = False, **attrs: Activation) -> Graph:
+def _graph(
+    shape: tuple[int, ...] = SHAPE,
+    swap: bool = False,
+    both: bool = False,
+    gate: tuple[int, ...] = (),
+    **attrs: Activation,
+) -> Graph:
+    """A sum with a product with 0.2, or with a gate."""
     b = Build()
-    x, y = b.input("x", *shape), b.input("y", *SHAPE)
-    sides: list[Value | None] = [y, b.number(0.2)]
+    x, y = b.input("x", *shape), b.input("y", *(shape if gate else SHAPE))
+    sides: list[Value | None] = [y, b.input("g", *gate) if gate else b.number(0.2)]
     product = b.node(ew.MUL, sides[::-1] if swap else sides, ew.BinaryAttrs(), "p")
     total = b.node(ew.ADD, [product, x] if swap else [x, product], ew.BinaryAttrs(**attrs), "s")
     return b.output(*([total, product] if both else [total]))
@@ -45,7 +53,30 @@ def test_one_step_gives_the_bits_of_two(target: Target, given: dict[str, object]
     np.testing.assert_array_equal(run(executor.run(inputs))["s"].numpy(), want)
 
 
-@pytest.mark.parametrize("given", [{"shape": (7,)}, {"both": True}], ids=["broadcast", "two readers"])
+@pytest.mark.parametrize("given", [{}, {"swap": True, "activation": Activation.RELU6}], ids=["plain", "relu6"])
+@pytest.mark.parametrize("target", BUILDS, ids=str)
+def test_a_gate_of_channels_and_a_sum_are_one_step(target: Target, given: dict[str, object]) -> None:
+    target.demand()
+    rng, graph = np.random.default_rng(5), _graph(GATED, gate=(1, 1, 1, 8), **given)  # type: ignore[arg-type]
+    arrays = {v.name: rng.normal(size=v.type.shape).astype(np.float32) for v in graph.inputs}
+    arrays["x"][0, 0, 1, 3], arrays["y"][0, 4, 2, 7], arrays["g"][0, 0, 0, 2] = np.inf, np.nan, np.inf
+    inputs = {name: memoryview(array).cast("B") for name, array in arrays.items()}
+    want = run(run(reference.build(graph, NativeHost())).run(inputs))["s"].numpy()
+    executor = run(wasm.build(graph, NativeHost(), **dict(target.options)))
+    assert [row.kernel for row in executor.rows()] == [f"{KERNEL}_channels"]
+    np.testing.assert_array_equal(run(executor.run(inputs))["s"].numpy(), want)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"shape": (7,)},
+        {"both": True},
+        {"shape": (2, 5, 3, 8), "gate": (2, 1, 1, 8)},
+        {"shape": (1, 5, 3, 6), "gate": (1, 1, 1, 6)},
+    ],
+    ids=["broadcast", "two readers", "a gate an image", "six channels"],
+)
 def test_others_are_two_steps(given: dict[str, object]) -> None:
     executor = run(wasm.build(_graph(**given), NativeHost()))  # type: ignore[arg-type]
     assert [row.kernel for row in executor.rows()] == ["f32_mul", "f32_add"]

@@ -1,4 +1,4 @@
-"""Winograd's convolutions, 3x3 and in a line: as exact as they must be, and nothing infinite leaves its own windows."""
+"""Winograd's convolutions: as exact as they must be, and nothing infinite leaves its own windows."""
 
 from __future__ import annotations
 
@@ -18,16 +18,20 @@ from webinfer.ops.conv import CONV2D, Conv2dAttrs
 
 KERNELS = {(3, 3): "f32_conv2d_nhwc_winograd", (1, 3): "f32_conv2d_nhwc_winograd_line"}
 KERNELS[3, 1] = KERNELS[1, 3]
+KERNELS[5, 5] = KERNELS[6, 6] = KERNELS[3, 3]  # of a picture, by two pixels
+PICTURES = {(5, 5): (1, 2, 2, 1), (6, 6): (2, 2, 2, 2)}  # their pads
 
 
 def node_of(channels: int, window: tuple[int, int], outputs: int = 12) -> tuple[Node, Array, Array]:
     """A convolution, its input and its weights."""
-    rng = np.random.default_rng(5)
-    x = rng.standard_normal((1, 14, 15, channels)).astype(np.float32)
+    rng, pads = np.random.default_rng(5), PICTURES.get(window)
+    channels, step = (3, 2) if pads else (channels, 1)
+    x = rng.standard_normal((1, 14 * step, 15 * step, channels)).astype(np.float32)
     w = rng.standard_normal((outputs, *window, channels)).astype(np.float32)
     values = [Value("x", TensorType(x.shape)), Value("w", TensorType(w.shape), dense(w, TensorType(w.shape)))]
     down, across = (size // 2 for size in window)
-    return apply(CONV2D, values, Conv2dAttrs(pads=(down, down, across, across)), "conv"), x, w
+    attrs = Conv2dAttrs(stride=(step, step), pads=pads or (down, down, across, across))
+    return apply(CONV2D, values, attrs, "conv"), x, w
 
 
 def result(target: Target, node: Node, x: Array) -> Array:
@@ -58,7 +62,8 @@ def test_sums_of_many_channels_keep_to_a_hundred_thousandth_of_the_range(
 def test_what_is_not_finite_stays_in_its_windows(target: Target, window: tuple[int, int]) -> None:
     target.demand()
     node, x, w = node_of(8, window)
-    x[0, 2, 2, 0], x[0, 9, 3, 1], x[0, 13, 14, 2] = np.inf, np.nan, 3e38
+    height, width = x.shape[1:3]
+    x[0, 2, 2, 0], x[0, height - 5, 3, 1], x[0, height - 1, width - 1, 2] = np.inf, np.nan, 3e38
     w[1] = np.inf
     node.required_input(1).constant = dense(w, TensorType(w.shape))
     with np.errstate(all="ignore"):

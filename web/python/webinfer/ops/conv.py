@@ -309,6 +309,8 @@ CONV_TRANSPOSE2D = declare(
             short_conv_case("int16, 3x3 stride 2, cut", (1, 3, 4, 8), (6, 3, 3, 8), 0, 6, ConvTranspose2dAttrs,
                 stride=(2, 2), pads=(0, 1, 1, 0)),
             _transpose_case("2x2 stride 2", _t(1, 4, 5, 64), _t(1, 2, 2, 64), _t(1), stride=(2, 2)),
+            _transpose_case("2x2 stride 2 to one channel, prelu", _t(2, 3, 11, 8), _t(1, 2, 2, 8), _t(1), None, _t(1),
+                stride=(2, 2), activation=Activation.PRELU),
             _transpose_case("2x2 stride 2, prelu", _t(1, 4, 5, 12), _t(8, 2, 2, 12), _t(8), None, _t(8), stride=(2, 2),
                 activation=Activation.PRELU),
             _transpose_case("3x2 stride 4 by 3, relu", _t(2, 3, 5, 8), _t(3, 3, 2, 8), _t(3), stride=(4, 3),

@@ -15,7 +15,10 @@ from webinfer.ops import elementwise as ew
 from webinfer.ops.activation import Activation
 from webinfer.passes.uses import remove, single_producers
 
-MIN_SAVED = 32  # multiplications for each result; less would not pay for the activation's own walk
+# In multiplications for each result:
+ACTIVATION_COST = 32  # an activation's own walk
+ADDITION_COST = 6  # that of a sum, which could have been the convolution's end
+SAMPLE_COST = 6  # a channel of a sample
 
 
 def delay_upsampling(graph: Graph) -> int:
@@ -28,7 +31,7 @@ def delay_upsampling(graph: Graph) -> int:
         upsampling = mergeable.get(source) if source is not None else None
         if upsampling is None or upsampling.op is not resize.RESIZE_BILINEAR or not _mixes_channels(node):
             continue
-        if _saved(node, upsampling) >= MIN_SAVED:
+        if _saved(node, upsampling) >= (ADDITION_COST if node.attrs.activation is Activation.NONE else ACTIVATION_COST):
             replaced[node] = _swapped(node, upsampling)
             merged.add(upsampling)
     graph.nodes = [new for node in graph.nodes for new in replaced.get(node, [node])]
@@ -52,8 +55,8 @@ def _saved(node: Node, upsampling: Node) -> float:
     x, w = upsampling.inputs[0], node.inputs[1]
     assert x is not None
     assert w is not None
-    (_, ih, iw, _), (_, oh, ow, _) = x.type.shape, upsampling.output.type.shape
-    return w.type.shape[3] * (1 - ih * iw / (oh * ow))
+    (_, ih, iw, ci), (_, oh, ow, _), co = x.type.shape, upsampling.output.type.shape, w.type.shape[0]
+    return ci * (1 - ih * iw / (oh * ow)) + SAMPLE_COST * (ci / co - 1)
 
 
 def _swapped(node: Node, upsampling: Node) -> list[Node]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from webinfer.backends.wasm.builder import Builder, Lower
 from webinfer.backends.wasm.kernel_constants import IMAGE_TILE_COLUMNS
-from webinfer.backends.wasm.lowerings import halved, winograd
+from webinfer.backends.wasm.lowerings import winograd
 from webinfer.backends.wasm.lowerings.nest import nest
 from webinfer.backends.wasm.lowerings.products import (
     DenseWeights,
@@ -36,6 +36,7 @@ LEAST_DEPTH = 64  # so deep that adding lanes up is little beside it
 MIN_CUT_ROWS, CUT_PANEL = 5, 0.66  # a panel of one vector: what it costs of a whole one, in tiles of enough rows
 IMAGE_CHANNELS = 3
 MIN_LAID = 8  # images of one column that are rows for a depthwise kernel, whose threads share rows
+IMAGE_SHARE = 0.87  # of a core's peak that they reach
 IMAGES = {(3, 2): "image_3x3_s2", (5, 2): "image_5x5_s2"}  # (window, stride) of the tiles for 3 channels
 TRANSPOSE_TILES = {"4x8": 1.0, "8x4": 0.7}
 WINDOWS = {(3, 1): "3x3_s1", (3, 2): "3x3_s2", (5, 1): "5x5_s1", (5, 2): "5x5_s2", (7, 1): "7x7_s1"}
@@ -98,11 +99,11 @@ def candidates(node: Node, isa: str = "relaxed") -> list[str]:
     tiles, pixels, co = _tiles_for(isa, ci, kh * kw), _pixels(node), node.output.type.shape[3] // node.attrs.groups
     direct = is_direct(node)
     work = {tile: tile_work(tile, share, pixels, co, direct) for tile, share in tiles.items()}
-    if constant is not None and winograd.fits(node):
+    turns = constant is not None and winograd.fits(node)
+    if turns:
         work[winograd.NAME] = winograd.work(node, isa)
     ranked = sorted((tile for tile in work if work[tile] <= 1.5 * min(work.values())), key=work.__getitem__)
-    image = _image_tile(node)
-    return [image, *ranked] if image else ranked
+    return list(dict.fromkeys([*_picture_tiles(node, isa, turns), *ranked]))
 
 
 def _dense(node: Node, builder: Builder, weights: DenseWeights, window: tuple[int, int]) -> None:
@@ -126,20 +127,15 @@ def _dense(node: Node, builder: Builder, weights: DenseWeights, window: tuple[in
     builder.because(f"{tile} tile ({origin}), {builder.isa} build")
 
 
-def _work(node: Node, isa: str) -> dict[str, float]:
-    """What each tile spends on a dense convolution of one group."""
-    pixels, co = _pixels(node), node.output.type.shape[3]
-    return {tile: tile_work(tile, share, pixels, co) for tile, share in tiles_of(isa).items()}
-
-
 def _choose(node: Node, builder: Builder, tiles: dict[str, float], co: int) -> tuple[str, str]:
     """The tuned tile of this shape, or the one that the shares promise most of; and which of both it is."""
-    image, best = _image_tile(node), builder.tuned.get(tuning_key(node)) if builder.tuned else None
+    best = builder.tuned.get(tuning_key(node)) if builder.tuned else None
     turns = winograd.fits(node) and winograd.is_known(node, builder)
-    if best is not None and best in (*tiles, image, *([winograd.NAME] * turns)):
+    pictures = _picture_tiles(node, builder.isa, turns)
+    if best is not None and best in (*tiles, *pictures, *([winograd.NAME] * turns)):
         return best, "tuned"
-    if image is not None:
-        return image, "default"
+    if pictures:
+        return pictures[0], "default"
     direct = node.op is ops.CONV2D and builder.isa != "scalar" and is_direct(node)
     work = {tile: tile_work(tile, share, _pixels(node), co, direct) for tile, share in tiles.items()}
     if turns:
@@ -155,6 +151,15 @@ def _image_tile(node: Node) -> str | None:
     return IMAGES.get((kh, a.stride[0])) if image else None
 
 
+def _picture_tiles(node: Node, isa: str, turns: bool) -> list[str]:
+    """What is made for pictures of 3 channels and this window, the best first; `turns`: the transform can be had."""
+    image = _image_tile(node)
+    if image is None:
+        return []
+    whole = tile_work(f"1x{IMAGE_TILE_COLUMNS}", IMAGE_SHARE, _pixels(node), node.output.type.shape[3])
+    return [winograd.NAME, image] if turns and winograd.work(node, isa) < whole else [image]
+
+
 def conv2d(node: Node, builder: Builder) -> None:
     """A convolution: one filter a channel, by its entries where weights are sparse, or dense."""
     require_float(node)
@@ -165,10 +170,6 @@ def conv2d(node: Node, builder: Builder) -> None:
         return
     if skips_zeros(node, builder):
         sparse_conv2d(node, builder, epilogue(node, builder))
-        return
-    squares = halved.halved(node) if winograd.is_known(node, builder) else None
-    if squares is not None and halved.work(squares, builder.isa) < min(_work(node, builder.isa).values()):
-        conv2d(halved.lay_out(squares, node, builder), builder)
         return
     depth = kh * kw * ci
     _dense(node, builder, DenseWeights(groups, co // groups, kh * kw, ci, co // groups * depth, depth, ci), (kh, kw))
@@ -279,13 +280,15 @@ def _transpose_apart(node: Node, builder: Builder) -> None:
     co, kh, kw, ci = node.required_input(1).type.shape
     n, ih, iw, _ = x.type.shape
     tile, _ = _choose(node, builder, {**TRANSPOSE_TILES, **_deep_tiles(builder.isa, ci)}, kw * co)
-    weights = DenseWeights(kh, kw * co, 1, ci, kw * ci, ci, 0, co, kh * kw * ci)
+    joined = tile == "8x4" and co == 1 and (kh, kw) == a.stride == (2, 2)
+    groups, taps = (1, kh * kw) if joined else (kh, kw)
+    weights = DenseWeights(groups, taps * co, 1, ci, taps * ci, ci, 0, co, kh * kw * ci)
     packed = pack_dense(node, builder, weights, _rows_columns(tile)[1])
     builder.step(
         f"f32_conv_transpose2d_nhwc_apart_{tile}", activation_args(a.activation),
         x=builder.ref(x), n=n, ih=ih, iw=iw, ci=ci, w=packed, y=builder.ref(node.output), co=co, kh=kh, kw=kw,
-        sh=a.stride[0], sw=a.stride[1], slope=None if slope is None else _repeated(builder, slope, kw),
-        units=n * ih * a.stride[0],
+        sh=a.stride[0], sw=a.stride[1], slope=None if slope is None else _repeated(builder, slope, taps),
+        joined=int(joined), units=n * ih,
     )  # fmt: skip
     builder.because(f"{tile} tile, windows do not overlap, {builder.isa} build")
 

@@ -1,5 +1,5 @@
-"""Sums that are no step of their own, as residual blocks end: with a product with one number one walk over both, with
-what a depthwise convolution makes the end of its step.
+"""Sums that are no step of their own, as residual blocks end: with a product with one number, or with one of each
+channel, one walk over both, with what a depthwise convolution makes the end of its step.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from webinfer.backends.wasm.builder import Builder
+from webinfer.backends.wasm.kernel_constants import VECTOR_LANES
 from webinfer.backends.wasm.lowerings.conv import After, depthwise_conv2d, fixed_window
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Graph, Node, Value
@@ -22,7 +23,8 @@ from webinfer.ops.activation import Activation
 class ScaledSum:
     """What an ADD takes: `plain` as it is, and `scaled` times the factor; both stand in for the nodes of `instead`.
 
-    `depthwise` makes what is scaled, where the sum ends its step.
+    `depthwise` makes what is scaled, where the sum ends its step. `factors` are the numbers of channels, where each has
+    its own.
     """
 
     plain: Value
@@ -30,6 +32,7 @@ class ScaledSum:
     factor: float
     instead: tuple[Node, ...]
     depthwise: Node | None = None
+    factors: Value | None = None
 
 
 def find_scaled_sums(graph: Graph, isa: str) -> dict[Node, ScaledSum]:
@@ -70,7 +73,8 @@ def _scaled(
     if product.op is ew.MUL:
         found = _factor(product, total.output)
         if found is None:
-            return None
+            gated = _factors(product, total.output)
+            return gated and ScaledSum(plain, gated[0], 1.0, (product,), None, gated[1])
         (scaled, factor), instead = found, (product,)
     maker = made.get(scaled)
     if maker is not None and not scalar and total.attrs.activation is Activation.NONE and _takes_sums(maker):
@@ -91,6 +95,18 @@ def _factor(product: Node, y: Value) -> tuple[Value, float] | None:
     return None
 
 
+def _factors(product: Node, y: Value) -> tuple[Value, Value] | None:
+    """What a product takes times which numbers of channels, if whole vectors of these lie side by side."""
+    if product.attrs.activation is not Activation.NONE or not y.type.shape or y.type.shape[-1] % VECTOR_LANES:
+        return None
+    for scaled, numbers in (product.inputs, product.inputs[::-1]):
+        if scaled is None or numbers is None or scaled.type != y.type or numbers.type.dtype is not DType.FLOAT32:
+            continue
+        if numbers.type.size == y.type.shape[-1] == numbers.type.shape[-1]:
+            return scaled, numbers
+    return None
+
+
 def _takes_sums(node: Node) -> bool:
     """Whether a node is a depthwise convolution of float32 whose kernel can end with a sum."""
     if node.op is not conv.DEPTHWISE_CONV2D or node.output.type.dtype is not DType.FLOAT32:
@@ -106,9 +122,17 @@ def scaled_sum(node: Node, parts: ScaledSum, builder: Builder) -> None:
     if parts.depthwise is not None:
         depthwise_conv2d(parts.depthwise, builder, After(node.output, parts.plain, round_to_f32(parts.factor)))
         return
-    lo, hi = node.attrs.activation.bounds or (-math.inf, math.inf)  # which the search has asked for
+    lo, hi = map(round_to_f32, node.attrs.activation.bounds or (-math.inf, math.inf))  # which the search has asked for
+    if parts.factors is not None:
+        c = node.output.type.shape[-1]
+        builder.step(
+            "f32_scaled_add_channels",
+            a=builder.ref(parts.plain), b=builder.ref(parts.scaled), factors=builder.ref(parts.factors),
+            y=builder.ref(node.output), c=c, lo=lo, hi=hi, units=node.output.type.size // c,
+        )  # fmt: skip
+        return
     builder.step(
         "f32_scaled_add",
         a=builder.ref(parts.plain), b=builder.ref(parts.scaled), y=builder.ref(node.output), factor=parts.factor,
-        lo=round_to_f32(lo), hi=round_to_f32(hi), units=node.output.type.size,
+        lo=lo, hi=hi, units=node.output.type.size,
     )  # fmt: skip

@@ -10,8 +10,8 @@ from webinfer.plan.blocks import Arguments
 # Measured in V8 on an x86-64 of 2025, in units of what the dense tiles spend on one channel of one output.
 OUTPUT_COST = 7.0  # an output, however few entries it has
 ENTRY_COST = 1.25  # a weight that is not zero
-FAR_ENTRY_COST = 1.9  # the same where a block of pixels is larger than the first cache
-NEAR_CHANNELS = 384  # up to here a block of pixels stays in the first cache
+FAR = 384  # channels, up to which 48 pixels are worth it
+NEAR_CHANNELS = 256  # up to here a block of 28 pixels stays in the first cache
 BLOCKS = {28: 1.0, 32: 1.0, 48: 0.95}  # pixels that a kernel holds in registers, and its time for each of them
 
 
@@ -31,14 +31,19 @@ def skips_zeros(node: Node, builder: Builder) -> bool:
     if stored is None or not one_tap or (bias is not None and not builder.is_fixed(bias)):
         return False
     co, _, _, ci = w.type.shape
-    entry = ENTRY_COST if ci <= NEAR_CHANNELS else FAR_ENTRY_COST
-    return OUTPUT_COST * co + entry * stored < ci * co
+    return OUTPUT_COST * co + ENTRY_COST * stored < ci * co
 
 
 def block_size(pixels: int, channels: int) -> int:
     """The block that spends least on the image: wide where it fits the first cache, with little padding."""
-    fitting = [p for p in BLOCKS if p <= 32 or channels * p <= NEAR_CHANNELS * 28]
+    fitting = [p for p in BLOCKS if p <= 32 or channels * p <= FAR * 28]
     return min(fitting, key=lambda p: -(-pixels // p) * p * BLOCKS[p])
+
+
+def near_channels(channels: int) -> int:
+    """How many channels the kernel brings together at a time, in rounds of as many."""
+    rounds = -(-channels // NEAR_CHANNELS)
+    return -(-channels // (4 * rounds)) * 4
 
 
 def sparse_conv2d(node: Node, builder: Builder, epilogue: Arguments) -> None:
@@ -47,20 +52,23 @@ def sparse_conv2d(node: Node, builder: Builder, epilogue: Arguments) -> None:
     n, oh, ow, co = node.output.type.shape
     pixels, ci, stored = n * oh * ow, w.type.shape[3], _stored_values(node) or 0
     block = block_size(pixels, ci)
-    packed, is_new = builder.packed(("sparse", w, bias, block), 4 * (2 * (co + 3) + 1 + 2 * stored))
+    near = near_channels(ci)
+    rounds, padded = -(-ci // near), (co + 3) // 4 * 4
+    packed, is_new = builder.packed(("sparse", w, bias, block), 4 * ((rounds + 1) * padded + 1 + 2 * stored))
     if is_new:
         dense = builder.scratch(4 * w.type.size)
         expand_constant(builder, w, dense)
         address = builder.optional_ref(bias)
         builder.prepare(
             "f32_pack_sparse_weights",
-            w=dense, bias=address, y=packed, co=co, ci=ci, pixels=block, entries=stored,
+            w=dense, bias=address, y=packed, co=co, ci=ci, near=near, pixels=block, entries=stored,
         )  # fmt: skip
     blocks = -(-pixels // block)
-    scratch = builder.scratch(4 * blocks * block * (ci + 3))
+    sums = padded if rounds > 1 else 4
+    scratch = builder.scratch(4 * blocks * block * (near + sums))
     builder.step(
         f"f32_sparse_conv2d_nhwc_{block}x4", epilogue,
         x=builder.ref(node.required_input(0)), w=packed, y=builder.ref(node.output), scratch=scratch,
-        pixels=pixels, ci=ci, co=co, units=blocks,
+        pixels=pixels, ci=ci, co=co, near=near, sums=sums, units=blocks,
     )  # fmt: skip
     builder.because(f"{100 * stored // w.type.size} % of the weights are not zero, {builder.isa} build")

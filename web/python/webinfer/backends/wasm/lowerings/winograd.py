@@ -1,16 +1,18 @@
 """Dense convolutions by Winograd's F(4x4, 3x3) and, of three taps in a line, F(4, 3): 36 products where windows take
-144, and 6 where they take 12.
+144, and 6 where they take 12. 5x5 and 6x6 windows that step by two pixels of a picture are 3x3 ones over squares of
+2x2 pixels.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from webinfer.backends.wasm.builder import Builder
 from webinfer.backends.wasm.kernel_constants import (
     WINOGRAD_LINE_POINTS,
     WINOGRAD_LINE_TILES,
     WINOGRAD_POINTS,
+    WINOGRAD_SQUARE,
     WINOGRAD_TILES,
 )
 from webinfer.backends.wasm.lowerings.products import DenseWeights, epilogue, pack_dense
@@ -26,6 +28,7 @@ ENOUGH = 12  # of them, for the threads of a machine
 LEAST_SLICE = 24  # outputs whose products are worth transforming a tile for
 SHARE = {"relaxed": 0.93, "simd128": 0.9}  # of a core's peak that products reach
 ALONE = 0.7  # of that, where transformed inputs are read for one panel of outputs
+PICTURE_CHANNELS = 3
 MAX_TURNED_BYTES = 4 << 20  # of transformed weights
 
 
@@ -52,18 +55,32 @@ _LINE = Form(
     15, 70, 3,
 )  # fmt: skip
 FORMS: dict[tuple[int, ...], Form] = {(3, 3): _SQUARE, (1, 3): _LINE, (3, 1): _LINE}  # by window
+_PICTURE = replace(_SQUARE, start=4)
+PICTURES: dict[tuple[int, ...], Form] = {(5, 5): _PICTURE, (6, 6): _PICTURE}  # with a stride of two pixels
 
 
 def _form(node: Node) -> Form:
-    return FORMS[node.required_input(1).type.shape[1:3]]
+    return (FORMS | PICTURES)[node.required_input(1).type.shape[1:3]]
+
+
+def _depth(node: Node) -> int:
+    """What products go over."""
+    _, kh, _, ci = node.required_input(1).type.shape
+    return WINOGRAD_SQUARE if kh > 3 else ci
 
 
 def fits(node: Node) -> bool:
     """Whether the kernel can do the node, if its weights are known at load."""
     a, (_, kh, kw, ci) = node.attrs, node.required_input(1).type.shape
-    if node.op is not ops.CONV2D or (kh, kw) not in FORMS or ci % 4 or 4 * _turned_floats(node) > MAX_TURNED_BYTES:
+    if node.op is not ops.CONV2D or a.dilation != (1, 1) or a.groups > 1:
         return False
-    return bool(a.stride == a.dilation == (1, 1) and a.groups == 1)
+    if (kh, kw) in PICTURES:
+        even = not any(size % 2 for size in node.required_input(0).type.shape[1:3])
+        return (
+            even and ci == PICTURE_CHANNELS and a.stride == (2, 2) and (kh == 5 or not any(p % 2 for p in a.pads[::2]))
+        )
+    fits = (kh, kw) in FORMS and ci % 4 == 0 and a.stride == (1, 1)
+    return fits and 4 * _turned_floats(node) <= MAX_TURNED_BYTES
 
 
 def is_known(node: Node, builder: Builder) -> bool:
@@ -73,8 +90,7 @@ def is_known(node: Node, builder: Builder) -> bool:
 
 def _turned_floats(node: Node) -> int:
     """Floats of the transformed weights."""
-    co, _, _, ci = node.required_input(1).type.shape
-    return -(-co // COLUMNS) * _form(node).points * ci * COLUMNS
+    return -(-node.output.type.shape[3] // COLUMNS) * _form(node).points * _depth(node) * COLUMNS
 
 
 def _tiles(node: Node) -> int:
@@ -84,14 +100,14 @@ def _tiles(node: Node) -> int:
 
 def work(node: Node, isa: str) -> float:
     """What it costs, in the measure of conv.tile_work: multiplications over the input channels and the taps."""
-    (co, kh, kw, ci), form = node.required_input(1).type.shape, _form(node)
+    (co, kh, kw, ci), form, depth = node.required_input(1).type.shape, _form(node), _depth(node)
     share = SHARE.get(isa.removesuffix("-threads"))
     if share is None:
         return float("inf")
     tiles, columns = _tiles(node), -(-co // COLUMNS) * COLUMNS
     share *= ALONE if columns == COLUMNS else 1
-    products = -(-tiles // 6) * 6 * form.points * (ci + form.start) * columns / share
-    return (products + tiles * (form.turn_in * ci + form.turn_out * columns)) / (kh * kw * ci)
+    products = -(-tiles // 6) * 6 * form.points * (depth + form.start) * columns / share
+    return (products + tiles * (form.turn_in * depth + form.turn_out * columns)) / (kh * kw * ci)
 
 
 def pieces(builder: Builder, blocks: int, outputs: int, least: int) -> tuple[Arguments, int]:
@@ -109,15 +125,19 @@ def pieces(builder: Builder, blocks: int, outputs: int, least: int) -> tuple[Arg
 def convolve(node: Node, builder: Builder, weights: DenseWeights) -> None:
     """The convolution as a step; its weights are transformed at load."""
     x, y, a, form = node.required_input(0), node.output, node.attrs, _form(node)
-    panels = pack_dense(node, builder, weights, COLUMNS)
-    turned, is_new = builder.packed((NAME, panels), 4 * _turned_floats(node))
+    panels, k, depth = pack_dense(node, builder, weights, COLUMNS), node.required_input(1).type.shape[1], _depth(node)
+    sides: Arguments = {"k": k, "depth": depth} if form is not _LINE else {}
+    top, left = (a.pads[0] % 2, a.pads[2] % 2) if k > OUT else (0, 0)
+    shifts: Arguments = {"top": top, "left": left} if form is not _LINE else {}
+    turned, is_new = builder.packed((NAME, panels, top, left), 4 * _turned_floats(node))
     if is_new:
-        builder.prepare(form.pack, panels=panels, y=turned, ci=weights.ci, units=-(-weights.co // COLUMNS))
+        units = -(-weights.co // COLUMNS)
+        builder.prepare(form.pack, shifts, sides, panels=panels, y=turned, ci=weights.ci, units=units)
     cut, parts = pieces(builder, -(-_tiles(node) // form.tiles), weights.co, LEAST_SLICE)
     builder.step(
         form.kernel, cut, image_sizes(x.type, y.type), epilogue(node, builder),
-        {"kh": node.required_input(1).type.shape[1]} if form is _LINE else {},
+        sides or {"kh": k},
         x=builder.ref(x), panels=panels, turned=turned, y=builder.ref(y), ci=weights.ci, co=weights.co,
-        scratch=builder.scratch(4 * parts * form.points * form.tiles * weights.ci),
+        scratch=builder.scratch(4 * parts * form.points * form.tiles * depth),
         pad_top=a.pads[0], pad_left=a.pads[2], units=parts,
     )  # fmt: skip
