@@ -30,7 +30,18 @@ async def test():
         await asyncio.sleep(0)
         gave_up.cancel()
         after = bits(await session.run(image(4)))
+        arrays = [js.Float32Array.new(js.Array.from_(image(i).tolist())) for i in range(5)]
+        typed = [bits(await session.run(array)) for array in arrays]
+        typed += map(bits, await asyncio.gather(*(session.run(array) for array in arrays)))
+        errors = []
+        for wrong in (js.Int32Array.new(arrays[0].length), js.Float32Array.new(arrays[0].length - 1)):
+            try:
+                await session.run(wrong)
+            except webinfer.InputError as error:
+                errors.append(str(error))
         return {
+            "typed": typed == [*alone, *alone] and bits(await session.run(arrays[0])) == alone[0],
+            "errors": errors,
             "same": [bits(outputs) == want for outputs, want in zip(together, alone)],
             "different": len({str(sorted(want.items())) for want in alone}),
             "cancelled": (await asyncio.gather(gave_up, return_exceptions=True))[0].__class__.__name__,
@@ -107,7 +118,10 @@ def in_worker(page: DemoPage, code: str) -> Any:
 
 def test_overlapping_runs_do_not_mix(demo: Demo) -> None:
     found = in_worker(demo("?backend=webgpu"), OVERLAP)
-    assert found == {"same": [True] * 5, "different": 5, "cancelled": "CancelledError", "after": True}
+    kind, length = found.pop("errors")
+    assert "int32, needs float32" in kind
+    assert "has 196604 bytes, needs 196608" in length
+    assert found == {"typed": True, "same": [True] * 5, "different": 5, "cancelled": "CancelledError", "after": True}
 
 
 def test_buffers_are_shared_with_a_device_of_the_page(demo: Demo) -> None:

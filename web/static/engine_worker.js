@@ -99,7 +99,8 @@ async function start({ manifest, facts, page, home, task, backend, model, also, 
     const ended = (error) => died(`The Python interpreter ended: ${error.message}.`);
     downloads.check("static/engine_worker.js");
     const given = runtimeComes ? runtime : null;
-    const pyodide = await startPython(downloads, { debug, given, memory: facts.foreseen?.memory, onMissing: ended });
+    const { pause } = prefetch;
+    const pyodide = await startPython(downloads, { debug, given, memory: facts.foreseen?.memory, pause, onMissing: ended });
     startingPython(1);
     downloads.complete("Engine");
     self.pyodide = pyodide; // for the console of this worker

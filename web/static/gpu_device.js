@@ -231,14 +231,14 @@ class Device {
     }
   }
 
-  /** Calls `arrived(ticket, undefined, kind, message)` when the GPU is idle, or when that cannot be had. */
+  /** Calls `arrived(ticket)` when the GPU is idle, or `arrived(ticket, undefined, kind, message)` when that cannot be had. */
   tellIdle(ticket, arrived) {
-    this.idle().then(() => arrived(ticket, undefined, "", ""), (error) => tellFailure(error, ticket, arrived));
+    this.idle().then(() => arrived(ticket), (error) => tellFailure(error, ticket, arrived));
   }
 
-  /** Calls `arrived(ticket, bytes, "", "")` with `nbytes` bytes of a buffer, valid during the call; else as `tellIdle`. */
+  /** Calls `arrived(ticket, bytes)` with `nbytes` bytes of a buffer, valid during the call; else as `tellIdle`. */
   tellBytes(ticket, arrived, buffer, nbytes, offset = 0) {
-    const use = (bytes) => arrived(ticket, bytes, "", "");
+    const use = (bytes) => arrived(ticket, bytes);
     this.read(buffer, nbytes, offset, { use }).catch((error) => tellFailure(error, ticket, arrived));
   }
 

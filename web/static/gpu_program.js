@@ -129,9 +129,9 @@ export class Program {
 
   /**
    * Submits a range at once with its inputs, `given`: number of a buffer, source, and so on. Returns undefined, or a
-   * promise after which to call again where too many runs are under way. Calls `arrived(ticket, bytes, kind, message)`
-   * with the staging bytes, where the `reads`-th reading says each result lies, valid during the call, or with
-   * undefined and what went wrong.
+   * promise after which to call again where too many runs are under way. Calls `arrived(ticket, bytes)` with the
+   * staging bytes, where the `reads`-th reading says each result lies, valid during the call, or
+   * `arrived(ticket, undefined, kind, message)` with what went wrong.
    */
   start(first, count, reads, ticket, arrived, ...given) {
     const full = this.room(reads);
@@ -144,7 +144,7 @@ export class Program {
         if (size) encoder.copyBufferToBuffer(this.buffers[buffer], offset, staging, at, size);
       }
     };
-    this.finish(this.submitChecked(first, count, copyOut), staging, (bytes) => arrived(ticket, bytes, "", ""))
+    this.finish(this.submitChecked(first, count, copyOut), staging, (bytes) => arrived(ticket, bytes))
       .catch((error) => tellFailure(error, ticket, arrived))
       .finally(() => {
         reading.free.push(staging);

@@ -63,6 +63,7 @@ export class LabDevice {
   }
 
   async #ask({ id, action, fields }) {
+    this.#stepped = -Infinity; // what begins is told at once
     this.#on.asked(action, fields);
     try {
       if (!MAY.has(action)) throw Object.assign(new Error(`a device does nothing called “${action}” for programs`), { code: "input" });

@@ -3,9 +3,12 @@
 
 import { GPU } from "./gpu.js";
 
+const OFFER = "gpu offer";
+
 /** The promises of what Python will ask for. */
 export class Prefetch {
-  found = new Map(); // URL -> promise of bytes, of a compiled module, of a worker; "gpu" -> promise of a device
+  found = new Map(); // URL -> promise of bytes, of a compiled module, of a worker; "gpu", OFFER -> of a device, of JSON
+  pause = () => {}; // lets what comes meanwhile be looked at: a GPU's adapter, of which the device is asked then
   #downloads;
   #startThread;
 
@@ -15,11 +18,14 @@ export class Prefetch {
     this.#startThread = startThread;
   }
 
-  /** The GPU's device. */
+  /** The GPU's device and, until it is there, what it will be. */
   device(wishes) {
-    const promise = GPU.gpu_device.openDevice(wishes, GPU.gpu_program.Program);
-    promise.catch(() => {});
-    this.found.set("gpu", promise);
+    const device = GPU.gpu_device.openDevice(wishes, GPU.gpu_program.Program);
+    device.then(() => this.found.delete(OFFER), () => {}); // Python asks again and reports the failure
+    const offer = offerOf(wishes);
+    offer.catch(() => {});
+    this.found.set("gpu", device).set(OFFER, offer);
+    this.pause = () => new Promise((resolve) => setTimeout(resolve));
   }
 
   /** The models of these names; `files` are those of each. */
@@ -49,4 +55,14 @@ export class Prefetch {
     promise.catch(() => {});
     this.found.set(this.#downloads.url(name), promise);
   }
+}
+
+/** What a device will have of these wishes, from its adapter: JSON of the fields of Device.describe (gpu_device.js). */
+async function offerOf(wishes) {
+  const asked = JSON.parse(wishes);
+  const adapter = await navigator.gpu.requestAdapter({ powerPreference: "high-performance" });
+  const { vendor, architecture, device, description, isFallbackAdapter } = adapter.info;
+  const features = [...asked.features.filter((name) => adapter.features.has(name)), ...(navigator.gpu.wgslLanguageFeatures ?? [])];
+  const limits = Object.fromEntries(asked.limits.map((name) => [name, adapter.limits[name]]));
+  return JSON.stringify({ vendor, architecture, device, description, isFallbackAdapter, features, limits });
 }

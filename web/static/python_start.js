@@ -39,9 +39,10 @@ export function beginEarly(rows, later) {
 /**
  * Python with the engine imported or ready to be. All downloads begin at once; `onMissing` hears why Python ends if a part
  * of the runtime cannot be had. `files` are the Downloads, `debug` is the level of the ladder; `given` is a promise of the
- * compiled runtime, or of null. `memory`: the bytes of the snapshot's memory where they are known before it has come.
+ * compiled runtime, or of null. `memory`: the bytes of the snapshot's memory where they are known before it has come;
+ * `pause` is awaited between long parts of the work.
  */
-export async function startPython(files, { debug = 0, given = null, memory = 0, onMissing = () => {} }) {
+export async function startPython(files, { debug = 0, given = null, memory = 0, pause = () => {}, onMissing = () => {} }) {
   files.expect(runtimeOf(files), LOADER, GLUE, ...(files.has(DATA) ? [DATA] : []), files.has(SNAPSHOT) ? SNAPSHOT : STDLIB);
   const runtime = new Runtime(files, given, onMissing);
   rest = runtime.rest;
@@ -56,7 +57,7 @@ export async function startPython(files, { debug = 0, given = null, memory = 0, 
     ...options,
   });
   if (!saved) return fromWheels(files, { load, runtime });
-  const restored = fromSnapshot(files, { load, create, runtime, saved, memory });
+  const restored = fromSnapshot(files, { load, create, runtime, saved, memory, pause });
   restored.catch(() => {}); // it may fail after the runtime has
   await runtime.came; // without it there is no other way
   try {
@@ -136,7 +137,7 @@ export async function settle(files, tell, warmUp) {
 const failing = (promise) => promise.then(() => new Promise(() => {}));
 
 /** Begins before the runtime and the snapshot have come: the glue code alone takes long to compile. */
-async function fromSnapshot(files, { load, create, runtime, saved, memory }) {
+async function fromSnapshot(files, { load, create, runtime, saved, memory, pause }) {
   const present = saved.catch(() => new Promise(() => {}));
   const room = async (instance) => makeRoom(memory || (await present).memory, instance.exports.memory);
   const work = () => load({
@@ -148,6 +149,7 @@ async function fromSnapshot(files, { load, create, runtime, saved, memory }) {
       if (module.API.config.BUILD_ID !== snapshot.build) throw new Error("it belongs to another build of Pyodide");
       if (module.HEAPU8.length < snapshot.memory) throw new Error("it is larger than the site says");
       performance.mark("webinfer instance");
+      await pause();
       module.API.restoreSnapshot = () => {
         restore(snapshot, module.HEAPU8);
         return snapshot.hiwire; // the objects of JavaScript that Python held
@@ -157,6 +159,7 @@ async function fromSnapshot(files, { load, create, runtime, saved, memory }) {
   });
   const nothing = [files.url(WHOLE), files.url(STDLIB)];
   const pyodide = await handing({ runtime, nothing, room }, () => Promise.race([work(), failing(saved)]));
+  await pause();
   const { archives, packages } = await saved;
   fetchArchivesWhenRead(pyodide, archives, files);
   Object.assign(pyodide.loadedPackages, packages);

@@ -3,6 +3,7 @@
 import { Downloads } from "./downloads.js";
 import * as gpu_device from "./gpu_device.js";
 import * as gpu_program from "./gpu_program.js";
+import * as gpu_runs from "./gpu_runs.js";
 import * as gpu_timing from "./gpu_timing.js";
 import { bringRest, startPython } from "./python_start.js";
 
@@ -16,7 +17,7 @@ export async function startEngine(manifest) {
   const { assets } = await response.json();
   for (const file of Object.values(assets)) file.url = new URL(file.url.replace(/^\//, ""), manifest).href; // the site may lie below the root
   const downloads = new Downloads(assets, PATIENCE_MS, () => {});
-  const gpu = { gpu_device, gpu_program, gpu_timing };
+  const gpu = { gpu_device, gpu_program, gpu_runs, gpu_timing };
   self.webinfer ??= { asset: (name) => downloads.url(name), has: (name) => downloads.has(name), prefetched: new Map(), gpu };
   const python = await downloads.counting(() => startPython(downloads, {}));
   setTimeout(bringRest, SETTLED_MS);

@@ -159,10 +159,10 @@ def test_after_a_trap_the_next_run_works(monkeypatch: pytest.MonkeyPatch) -> Non
         await session.run(fed(2))
         await session.run(fed(3))
 
-        async def traps(_: Any) -> Any:
+        def traps(_: Any) -> Any:
             raise KernelError("kernels trapped")
 
-        monkeypatch.setattr(session.executor, "run", traps)
+        monkeypatch.setattr(session.executor, "run_at_once", traps)
         with pytest.raises(KernelError):
             await session.run(fed(3))
         for n in (3, 2):

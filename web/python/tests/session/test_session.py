@@ -254,11 +254,18 @@ class Faulty:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._executor, name)
 
-    async def run(self, inputs: Any) -> Any:
+    def _fail(self) -> None:
         if self.times:
             self.times -= 1
             raise self._error
+
+    async def run(self, inputs: Any) -> Any:
+        self._fail()
         return await self._executor.run(inputs)
+
+    def run_at_once(self, inputs: Any) -> Any:
+        self._fail()
+        return self._executor.run_at_once(inputs)
 
     def close(self) -> None:
         self.closed = True

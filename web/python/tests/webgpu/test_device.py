@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import struct
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +21,21 @@ from tests.webgpu.test_lowered_cases import is_refused
 from tests.webgpu.test_schedule import relu, weights
 
 from webinfer.backends import webgpu
+from webinfer.backends.base import PlanEntry
+from webinfer.backends.webgpu import compilation
+from webinfer.backends.webgpu import executor as executor_module
 from webinfer.backends.webgpu.lowerings import recurrent
 from webinfer.dtypes import DType
-from webinfer.errors import ClosedError, DeviceLostError, GpuError, OutOfMemoryError, UnsupportedOpError
+from webinfer.errors import (
+    BackendUnavailableError,
+    ClosedError,
+    DeviceLostError,
+    GpuError,
+    OutOfMemoryError,
+    UnsupportedOpError,
+)
 from webinfer.graph.ir import Case, Constant, Graph, Op, Sparsity, TensorType, Value, apply
-from webinfer.host.gpu import PipelineSpec, Span
+from webinfer.host.gpu import GpuOffer, PipelineSpec, Span
 from webinfer.host.native import NativeHost
 from webinfer.ops import OPS
 from webinfer.ops.conv import Conv2dAttrs
@@ -182,6 +194,61 @@ def test_results_do_not_depend_on_earlier_runs() -> None:
     first = run(executor.run(INPUT))["last"].tobytes()
     run(executor.run({"x": memoryview(bytes(960))}))
     assert run(executor.run(INPUT))["last"].tobytes() == first
+
+
+class Opening(HostWith):
+    """A host that says what its device will be, with other facts where these are given."""
+
+    def __init__(self, late_s: float = 0.0, **facts: Any) -> None:
+        super().__init__(run(HOST.gpu()))
+        self._late_s, self._facts = late_s, facts
+
+    async def gpu(self) -> Any:
+        await asyncio.sleep(self._late_s)
+        return await super().gpu()
+
+    async def gpu_offer(self) -> GpuOffer:
+        device = await HOST.gpu()
+        limits = {**device.limits, **self._facts.get("limits", {})}
+        offer = GpuOffer(device.name, device.runtime, device.software, device.features, limits)
+        return replace(offer, **{**self._facts, "limits": limits})
+
+    async def remember_bytes(self, name: str, data: bytes) -> None:
+        """Keeps nothing."""
+
+
+OTHERS = ({"limits": {"maxStorageBuffersPerShaderStage": 4}}, {"features": frozenset()}, {"name": "another"})
+
+
+@pytest.mark.parametrize("late_s", [0.0, 0.3])
+@pytest.mark.parametrize("facts", [{}, *OTHERS])
+def test_a_graph_is_lowered_while_the_device_is_opened_and_again_if_that_becomes_another(
+    facts: dict[str, Any], late_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    again: list[Any] = []
+    make = executor_module.make_schedule
+    monkeypatch.setattr(executor_module, "make_schedule", lambda *given: (again.append(given[1]), make(*given))[1])
+    executor = run(compilation.opened(small_net(), Opening(late_s, **facts), tuning_ms=0, entry=PlanEntry("small")))
+    assert [target.limits for target in again] == ([run(HOST.gpu()).limits] if facts else [])
+    plain = run(webgpu.build(small_net(), HOST))
+    assert run(executor.run(INPUT))["last"].tobytes() == run(plain.run(INPUT))["last"].tobytes()
+    assert [row.kernel for row in executor.rows()] == [row.kernel for row in plain.rows()]
+
+
+def test_a_device_that_cannot_be_had_says_why() -> None:
+    class Refusing(Opening):
+        async def gpu(self) -> Any:
+            raise BackendUnavailableError("webgpu: no device")
+
+    with pytest.raises(BackendUnavailableError, match="no device"):
+        run(compilation.opened(small_net(), Refusing(), tuning_ms=0, entry=PlanEntry("small")))
+
+
+def test_what_no_device_can_run_is_refused_with_its_device() -> None:
+    bad = small_net()
+    bad.nodes[0].inputs[0] = Value("q", TensorType((1, 5, 6, 8), DType.INT8))
+    with pytest.raises(UnsupportedOpError, match="conv"):
+        run(compilation.opened(bad, Opening(), tuning_ms=0, entry=PlanEntry("bad")))
 
 
 def test_equal_kernels_of_two_models_share_a_pipeline() -> None:

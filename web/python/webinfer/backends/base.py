@@ -82,6 +82,7 @@ class Abilities:
     parts: bool = False  # `run_part`, `read_resident`, `write_resident`
     parts_ahead: bool = False  # `begin_part`
     page_arrays: bool = False  # its inputs may be typed arrays of JavaScript, as bytes in the type of computing
+    at_once: bool = False  # `run_at_once`: nothing of a run is waited for
     in_place_inputs: bool = False  # `kernels`, `input_address`, `scratch`; its inputs may be `InPlace`
 
 
@@ -146,6 +147,19 @@ class Executor(ABC):
 
         Raises:  DeviceLostError, KernelError; the next run needs a new executor then
         """
+
+    def run_at_once(self, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
+        """As `run`, without an event loop; only with the ability."""
+        raise NotImplementedError
+
+    async def run_page(self, arrays: Sequence[Any]) -> dict[str, Tensor] | None:
+        """As `run`, of typed arrays of the page in the order of the graph's inputs, which nobody has checked.
+
+        None, and nothing was done, unless the run can begin at once and each array has its input's type and bytes.
+
+        Raises:  as `run`
+        """
+        return None
 
     @abstractmethod
     def rows(self) -> Sequence[PlanRow]:

@@ -99,7 +99,7 @@ _ROWS = (
         "wasm",
         "WASM",
         Role.INFERENCE,
-        Abilities(in_place_inputs=True, parts=True, page_arrays=True),
+        Abilities(at_once=True, in_place_inputs=True, parts=True, page_arrays=True),
         "The processor, with SIMD where it has it",
         frozenset({"threads", "tuning_ms"}),
         auto=True,

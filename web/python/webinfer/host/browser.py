@@ -18,11 +18,12 @@ from pyodide.ffi import JsBuffer, JsException, JsProxy, can_run_sync, run_sync, 
 from webinfer.errors import BackendUnavailableError, InputError, ModelFormatError
 from webinfer.flags import debug
 from webinfer.host.checksums import check_kernels, sealed, unsealed
-from webinfer.host.gpu import GpuTensor
-from webinfer.host.interface import Capability, Kernels, PageArray, Progress, ProgressEvent, SizeCheck
+from webinfer.host.gpu import GpuOffer, GpuTensor
+from webinfer.host.interface import ARRAYS_MET, Capability, Kernels, PageArray, Progress, ProgressEvent, SizeCheck
 from webinfer.host.kernels_browser import best_build, compiled, open_kernels, open_module, options
 from webinfer.host.late_parts import find_late_parts
 from webinfer.host.own_files import own_file, own_identity
+from webinfer.host.page_arrays import ARRAY_TYPES
 from webinfer.host.prefetch import fetched, prefetched, take
 from webinfer.host.thread_pool import open_thread_pool
 from webinfer.spans import LargeFile
@@ -30,13 +31,6 @@ from webinfer.spans import LargeFile
 CACHE = "webinfer"  # name of the Cache API store
 HASHED_AT_ONCE = 2**27  # bytes; the browser copies what it hashes
 LEAST_PAGE_ARRAY = 2**15  # bytes; fewer are copied sooner than looked at
-ARRAY_TYPES = {
-    f"{name}Array": dtype
-    for name, dtype in {
-        "Float16": "float16", "Float32": "float32", "Float64": "float64", "Int8": "int8", "Int16": "int16",
-        "Int32": "int32", "BigInt64": "int64", "Uint16": "uint16", "Uint32": "uint32", "BigUint64": "uint64",
-    }.items()
-}  # fmt: skip
 IMAGE_CLASSES = (
     "ImageBitmap",
     "VideoFrame",
@@ -237,6 +231,14 @@ class BrowserHost:
             self._no_gpu = ""
         return self._gpu
 
+    async def gpu_offer(self) -> GpuOffer | None:
+        """What the shared device will be, while it is being opened; None if it is there, or nobody knows."""
+        if self._gpu is not None or self._page_gpu is not None:
+            return None
+        from webinfer.host.gpu_browser import open_offer
+
+        return await open_offer()
+
     async def webnn(self, device: str = "") -> Any:
         """A context of WebNN: the browser's own, or one of ours in the site's engine worker.
 
@@ -260,8 +262,10 @@ class BrowserHost:
 
     def page_array(self, value: Any) -> PageArray | memoryview | None:
         """A typed array of JavaScript, or a copy of its elements where they are few; None for another thing."""
-        if not isinstance(value, JsBuffer):
+        kind: Any = type(value)
+        if not _is_buffer(kind):
             return None
+        ARRAYS_MET.add(kind)
         nbytes = int(value.byteLength)
         if nbytes < LEAST_PAGE_ARRAY:
             data: memoryview = value.to_memoryview()
@@ -374,6 +378,12 @@ class BrowserHost:
             await (await js.caches.open(CACHE)).put(f"/{CACHE}/{name}", js.Response.new(to_js(sealed(data))))
         except (JsException, AttributeError) as error:
             debug(1, f"cannot remember {name}: {error}")
+
+
+@cache
+def _is_buffer(kind: Any) -> bool:
+    """Whether Python's class of a JavaScript value is one of buffers: Pyodide has a class for each set of abilities."""
+    return issubclass(kind, JsBuffer)
 
 
 def tell_errors() -> None:

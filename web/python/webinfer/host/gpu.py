@@ -28,6 +28,10 @@ RAISED_LIMITS = (
 )
 # shader-f16 is for the text of custom operators: own kernels unpack float16, which is no slower than native loads.
 WANTED_FEATURES = ("timestamp-query", "shader-f16", "subgroups")
+ALIGNED = {
+    "minStorageBufferOffsetAlignment": 256,
+    "minUniformBufferOffsetAlignment": 256,
+}  # of a device that asks for none
 STAGING_RING = 3  # runs that may be in flight before one waits
 RESULT_ALIGNMENT = 16  # bytes: each result of a run starts at a multiple of it in the staging buffer
 
@@ -81,6 +85,17 @@ class DispatchSpec:
 Arrival = Callable[[], Awaitable[list[memoryview]]]  # waits for the results of a run that was submitted
 
 
+class PageRuns(Protocol):
+    """Runs of a program on typed arrays of the page, for which Python has little to do."""
+
+    async def run(self, arrays: Sequence[Any]) -> list[memoryview] | None:
+        """As `GpuProgram.run`. None, and nothing was done, unless the run can begin at once and each array fits.
+
+        Raises:  DeviceLostError; GpuError
+        """
+        ...
+
+
 class GpuProgram(Protocol):
     """Buffers, bind groups and dispatches of one model on a device."""
 
@@ -118,6 +133,15 @@ class GpuProgram(Protocol):
         submits without a pause between, in the order in which they come.
 
         Raises:  DeviceLostError; GpuError
+        """
+        ...
+
+    def page_runs(
+        self, first: int, count: int, reads: Sequence[Span], inputs: Sequence[tuple[int, DType, int]]
+    ) -> PageRuns | None:
+        """Runs of this range whose inputs are arrays of these types and bytes; None where there is no page.
+
+        `inputs` are buffers' numbers, types and bytes.
         """
         ...
 
@@ -202,6 +226,25 @@ class GpuPainter(Protocol):
     def close(self) -> None:
         """Frees its buffers; a second call does nothing."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class GpuOffer:
+    """What a device will be that is still being opened: its fields of the same names, of limits the wished ones."""
+
+    name: str
+    runtime: str
+    software: bool
+    features: frozenset[str]
+    limits: Mapping[str, int]
+
+    def holds(self, device: GpuDevice) -> bool:
+        """Whether the device has become that."""
+        if (self.name, self.software) != (device.name, device.software):
+            return False
+        features = all(name in device.features for name in self.features)
+        no_more = all(name in self.features for name in WANTED_FEATURES if name in device.features)
+        return features and no_more and all(device.limits.get(name) == most for name, most in self.limits.items())
 
 
 class GpuDevice(Protocol):

@@ -68,7 +68,7 @@ class Answers:
             raise _typed(kind, message, what, self._adapter)
         return data
 
-    def _resolve(self, ticket: int, data: Any, kind: str, message: str) -> None:
+    def _resolve(self, ticket: int, data: Any = None, kind: str = "", message: str = "") -> None:
         answer = self._pending.pop(ticket, None)
         if answer is not None and not answer.done():
             answer.set_result((data.to_memoryview() if data is not None else None, kind, message))

@@ -12,13 +12,16 @@ from typing import Any
 import js
 from pyodide.ffi import JsBuffer, JsException, JsProxy
 
+from webinfer.dtypes import DType
 from webinfer.errors import BackendUnavailableError
 from webinfer.host.gpu import (
+    ALIGNED,
     RAISED_LIMITS,
     STAGING_RING,
     WANTED_FEATURES,
     Arrival,
     DispatchSpec,
+    GpuOffer,
     PipelineSpec,
     Span,
     staging_layout,
@@ -26,6 +29,7 @@ from webinfer.host.gpu import (
 from webinfer.host.gpu_answers import Answers, raise_typed, text_of
 from webinfer.host.gpu_pictures import BrowserPictures
 from webinfer.host.own_files import own_script
+from webinfer.host.page_arrays import ARRAY_CLASSES
 from webinfer.host.prefetch import prefetched
 from webinfer.spans import FileSpan
 
@@ -57,6 +61,23 @@ async def open_device(page_device: Any = None, kind: str = "") -> BrowserDevice:
     return BrowserDevice(device, modules)
 
 
+async def open_offer() -> GpuOffer | None:
+    """What the device will be that the page's worker is opening; None if it opens none, or cannot say."""
+    text = await prefetched("gpu offer")
+    if text is None:
+        return None
+    facts = json.loads(text)
+    return GpuOffer(*_place(facts), frozenset(facts["features"]), {**facts["limits"], **ALIGNED})
+
+
+def _place(facts: Mapping[str, Any]) -> tuple[str, str, bool]:
+    """The name of an adapter, the browser, and whether a CPU does the computing."""
+    words = [str(facts.get(key) or "") for key in ("vendor", "architecture", "device", "description")]
+    name = " ".join(dict.fromkeys(word for word in words if word)) or "GPU"
+    software = any(mark in name.lower() for mark in SOFTWARE_ADAPTERS)
+    return name, _runtime(str(js.navigator.userAgent)), bool(facts.get("isFallbackAdapter")) or software
+
+
 async def _scripts() -> Any:
     """The scripts of web/static that talk to the GPU: those that the page loaded, else those in the wheel."""
     modules = getattr(getattr(js, "webinfer", None), "gpu", None) or getattr(
@@ -81,13 +102,9 @@ class BrowserDevice:
 
     def __init__(self, device: Any, modules: Any) -> None:
         facts = json.loads(device.describe())
-        words = [str(facts.get(key) or "") for key in ("vendor", "architecture", "device", "description")]
-        self.name = " ".join(dict.fromkeys(word for word in words if word)) or "GPU"
-        software = any(mark in self.name.lower() for mark in SOFTWARE_ADAPTERS)
-        self.software = bool(facts.get("isFallbackAdapter")) or software
+        self.name, self.runtime, self.software = _place(facts)
         self.features: frozenset[str] = frozenset(facts["features"])
         self.limits: Mapping[str, int] = facts["limits"]
-        self.runtime = _runtime(str(js.navigator.userAgent))
         self._device, self._modules = device, modules
         device.software = self.software
         self._answers = Answers(self.name)
@@ -153,7 +170,7 @@ class BrowserDevice:
             program = await self._device.createProgram(text, memoryview(uniforms))
         except JsException as error:
             raise_typed(error, label, self.name)
-        return BrowserProgram(program, label, self.name)
+        return BrowserProgram(program, label, self.name, self._modules)
 
     async def idle(self) -> None:
         """Returns when everything submitted so far has been computed."""
@@ -187,8 +204,8 @@ class BrowserDevice:
 class BrowserProgram:
     """Buffers and recorded dispatches (host.gpu.GpuProgram). `program` is the Program of gpu_program.js."""
 
-    def __init__(self, program: Any, label: str, adapter: str) -> None:
-        self._program, self._label, self._adapter = program, label, adapter
+    def __init__(self, program: Any, label: str, adapter: str, modules: Any) -> None:
+        self._program, self._label, self._adapter, self._modules = program, label, adapter, modules
         self._layouts: dict[tuple[Span, ...], tuple[int, list[tuple[int, int]]]] = {}
         self._answers = Answers(adapter)
 
@@ -282,6 +299,19 @@ class BrowserProgram:
 
         return arrived
 
+    def page_runs(
+        self, first: int, count: int, reads: Sequence[Span], inputs: Sequence[tuple[int, DType, int]]
+    ) -> BrowserPageRuns | None:
+        """Runs on typed arrays of these types and bytes; None where the page lacks gpu_runs.js."""
+        script = getattr(self._modules, "gpu_runs", None)
+        if script is None:
+            return None
+        number, parts = self._layout(reads)
+        rows = [(buffer, nbytes, ARRAY_CLASSES.get(dtype.value, "")) for buffer, dtype, nbytes in inputs]
+        plan = json.dumps({"first": first, "count": count, "reads": number, "inputs": rows})
+        runs = script.Runs.new(self._program, plan, self._answers.arrived)
+        return BrowserPageRuns(runs, parts, self._answers, self._label, self._adapter)
+
     async def keep(
         self, first: int, count: int, reads: Sequence[Span], inputs: Sequence[tuple[int, Any]] = ()
     ) -> list[Any]:
@@ -318,3 +348,26 @@ class BrowserProgram:
         """Frees the buffers; results that are on their way are still delivered."""
         self._program.close()
         self._answers.close()
+
+
+class BrowserPageRuns:
+    """Runs of a program on typed arrays (host.gpu.PageRuns). `runs` is the Runs of gpu_runs.js."""
+
+    def __init__(self, runs: Any, parts: Sequence[tuple[int, int]], answers: Answers, label: str, adapter: str) -> None:
+        self._begin, self._parts, self._answers = runs.begin, parts, answers
+        self._label, self._adapter = label, adapter
+
+    async def run(self, arrays: Sequence[Any]) -> list[memoryview] | None:
+        """The bytes of the results; None, and nothing was done, unless the run can begin at once and each array fits.
+
+        Raises:  DeviceLostError; GpuError; OutOfMemoryError
+        """
+        answers = self._answers
+        ticket = answers.ticket()
+        try:
+            if not self._begin(ticket, *arrays):
+                return None
+        except JsException as error:
+            raise_typed(error, self._label, self._adapter)
+        data = answers.checked(await answers.wait(ticket), self._label)
+        return [data[start:end] for start, end in self._parts]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import wgpu
 
+from webinfer.dtypes import DType
 from webinfer.errors import GpuError
 from webinfer.host.gpu import STAGING_RING, Arrival, DispatchSpec, Span, staging_layout
 
@@ -126,6 +127,11 @@ class NativeProgram:
             return [data[at : at + span.nbytes] for span, at in zip(reads, offsets, strict=True)]
 
         return arrived
+
+    def page_runs(
+        self, first: int, count: int, reads: Sequence[Span], inputs: Sequence[tuple[int, DType, int]]
+    ) -> None:
+        """None: there is no page."""
 
     def _taken(self, staging: Any, size: int) -> memoryview:
         """The bytes of a staging buffer, which goes back to its ring."""

@@ -33,6 +33,9 @@ class ProgressEvent:
         return f"{self.stage}: {self.done}{of} {self.unit}"
 
 
+ARRAYS_MET = set[type]()  # Python's classes of typed arrays that a host has met: to ask a proxy takes microseconds
+
+
 @dataclass(frozen=True, slots=True)
 class PageArray:
     """A typed array of JavaScript, which executors may read where it lies. `dtype` is "" for plain bytes."""
@@ -227,6 +230,9 @@ class Host(Protocol):
 
         Raises:  BackendUnavailableError with the reason
         """
+
+    async def gpu_offer(self) -> Any:
+        """What the shared device will be (host.gpu.GpuOffer), while it is being opened; None where nobody knows."""
 
     async def webnn(self, device: str = "") -> WebNn:
         """A context of WebNN for a kind of device: "low-power", "sustained", "high-performance", or "" for any.

@@ -20,6 +20,14 @@ PAGE = 65536  # bytes
 MAX_PAGES = MEMORY_MAX_BYTES // PAGE
 FIRST_PAGES = 16  # of a new memory
 MAX_WINDOWS = 64  # JavaScript views that an instance keeps
+ELEMENT_BYTES = {
+    "Float32Array": 4,
+    "Int32Array": 4,
+    "Uint32Array": 4,
+    "Int16Array": 2,
+    "Uint16Array": 2,
+    "Int8Array": 1,
+}
 
 _HEADER = "00 61 73 6d 01 00 00 00 01 05 01 60 00 01 7b 03 02 01 00 "
 # Two one-function modules that only an engine with the feature accepts: i8x16.splat, f32x4.relaxed_madd.
@@ -118,6 +126,7 @@ class BrowserKernels:
         self._exports, self._memory = exports, memory
         self._functions: dict[str, Any] = {}
         self._windows: dict[tuple[int, int], Any] = {}
+        self._setters: dict[tuple[int, int, str], Any] = {}
         self.heap_base = int(getattr(exports, "__heap_base").value)
         self._bytes = js.Uint8Array.new(memory.buffer)
 
@@ -147,6 +156,7 @@ class BrowserKernels:
             ) from error
         self._bytes = js.Uint8Array.new(self._memory.buffer)
         self._windows.clear()
+        self._setters.clear()
 
     def _window(self, address: int, nbytes: int) -> Any:
         """These bytes as a JavaScript array, kept for the next run, which asks for the same ones."""
@@ -176,16 +186,35 @@ class BrowserKernels:
     def write(self, address: int, data: Any) -> None:
         """Copies a C-contiguous buffer, a JavaScript typed array or bytes of a large file into the memory."""
         if isinstance(data, JsProxy):
-            nbytes = int(data.byteLength)
-            if str(data.constructor.name) != "Uint8Array":
-                data = js.Uint8Array.new(data.buffer, data.byteOffset, nbytes)
-            self._window(address, nbytes).set(data)
+            nbytes, kind = int(data.byteLength), str(data.constructor.name)
+            setter = self._setters.get((address, nbytes, kind)) or self._new_setter(address, nbytes, kind)
+            if setter is None:
+                setter, data = (
+                    self._window(address, nbytes).set,
+                    js.Uint8Array.new(data.buffer, data.byteOffset, nbytes),
+                )
+            setter(data)
             return
         if isinstance(data, FileSpan):
             data.copy_into(self._window(address, len(data)))
             return
         view = data if type(data) is memoryview and data.format == "B" else memoryview(data).cast("B")
         self._window(address, view.nbytes).assign(view)
+
+    def _new_setter(self, address: int, nbytes: int, kind: str) -> Any:
+        """What copies typed arrays of this class to the address, kept for the next run: an array of their class over
+        the memory needs no other view of them. None if there is none for this class.
+        """
+        window = self._window(address, nbytes)
+        if kind != "Uint8Array":
+            size = ELEMENT_BYTES.get(kind)
+            if size is None or address % size:
+                return None
+            window = getattr(js, kind).new(window.buffer, address, nbytes // size)
+        if len(self._setters) >= MAX_WINDOWS:
+            self._setters.clear()
+        setter = self._setters[address, nbytes, kind] = window.set
+        return setter
 
     def call(self, name: str, *args: int | float) -> Any:
         """Calls an exported function of the module and returns its result.
@@ -215,4 +244,5 @@ class BrowserKernels:
         """Drops the instance and its memory; a second call does nothing."""
         self._functions.clear()
         self._windows.clear()
+        self._setters.clear()
         self._memory = self._exports = self._bytes = None

@@ -152,6 +152,9 @@ class NativeHost:
 
         return memoryview(checked_module(build))
 
+    async def gpu_offer(self) -> None:
+        """Nothing: a device is there at once."""
+
     async def gpu(self, kind: str = "") -> Any:
         """The shared GPU device, which the system chooses; a new one if the last one was lost.
 

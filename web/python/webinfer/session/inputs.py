@@ -32,10 +32,12 @@ class TensorInfo:
 
         Raises:  InputError if a size is open
         """
-        if not all(isinstance(size, int) for size in self.shape):
-            raise InputError(f"sizes of {self.name!r} are open: {self.shape}; run the model, or give load(shapes=…)")
         count = self.dtype.itemsize
         for size in self.shape:
+            if not isinstance(size, int):
+                raise InputError(
+                    f"sizes of {self.name!r} are open: {self.shape}; run the model, or give load(shapes=…)"
+                )
             count *= size
         return count
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from webinfer.backends import registry
 from webinfer.backends.base import Executor
@@ -15,6 +15,7 @@ from webinfer.graph.ir import Graph
 from webinfer.host.interface import Host
 from webinfer.session.kept import MAX_PLANS, Kept
 from webinfer.session.selection import LoadOptions, Selection, choose
+from webinfer.tensor import Tensor
 
 log = logging.getLogger("webinfer")
 MAX_LOSSES = 2  # of a device; then the next backend of the order takes over
@@ -64,6 +65,11 @@ class LiveExecutor:
         """Whether the executor was closed for good."""
         return self._closed
 
+    @property
+    def at_rest(self) -> Executor | None:
+        """The executor where a run may begin at once; None while somebody changes it, or it has to be made."""
+        return None if self._selection is None or self._broken or self.lock.locked() else self._selection.executor
+
     async def switch(self, now: Sizes, sizes: Sizes, read: Callable[[], Graph]) -> None:
         """Goes on with the graph of other sizes, which `read` gives; what is in use is kept under its sizes `now`."""
         await self.idle()
@@ -91,13 +97,32 @@ class LiveExecutor:
         try:
             return await run
         except (DeviceLostError, KernelError) as error:
-            in_use = self._selection is not None and self._selection.executor is executor
-            if in_use and not self._broken:  # overlapping runs may all fail from the one loss
-                self._losses += isinstance(error, DeviceLostError)
-                self._broken = True
+            self._note(executor, error)
             raise
         finally:
             self._running -= 1
+
+    @property
+    def at_hand(self) -> Executor | None:
+        """The executor, if its runs wait for nothing and it can run now: nobody holds the lock, nothing is rebuilt."""
+        executor = self.at_rest
+        if executor is None or not executor.abilities.at_once:
+            return None
+        return None if executor.abandoned or executor.lost else executor
+
+    def run_at_once(self, executor: Executor, buffers: Mapping[str, Any]) -> dict[str, Tensor]:
+        """A run of the executor that is at hand, watched."""
+        try:
+            return executor.run_at_once(buffers)
+        except (DeviceLostError, KernelError) as error:
+            self._note(executor, error)
+            raise
+
+    def _note(self, executor: Executor, error: Exception) -> None:
+        in_use = self._selection is not None and self._selection.executor is executor
+        if in_use and not self._broken:  # overlapping runs may all fail from the one loss
+            self._losses += isinstance(error, DeviceLostError)
+            self._broken = True
 
     async def idle(self) -> None:
         """Waits until no run is left: what follows changes what they work on."""

@@ -16,7 +16,7 @@ from webinfer.errors import DeviceLostError, InputError, ModelFormatError, Shape
 from webinfer.graph.ir import Graph
 from webinfer.graph.printer import print_graph
 from webinfer.host.gpu import GpuTensor
-from webinfer.host.interface import Host, Progress, ProgressEvent
+from webinfer.host.interface import ARRAYS_MET, Host, Progress, ProgressEvent
 from webinfer.importers.core.course import OpenSizes
 from webinfer.session.inputs import checked, info_of, outside, random_inputs, sizes_given, zeros
 from webinfer.session.options import MAX_ROUNDS, real_number, whole_number
@@ -73,6 +73,10 @@ class Session:
         self.inputs = [info_of(v, graph) for v in open_inputs(graph)]
         self.outputs = [info_of(v, graph) for v in open_outputs(graph)]
         self._outer = graph.outer
+        self._sizes = {info.name: info.shape for info in self.inputs}
+        self._names = [info.name for info in self.inputs]
+        inner = all(value.type.dtype.inner is value.type.dtype for value in graph.inputs)
+        self._plain = inner and not self._stateful and not graph.outer  # nothing is to be converted, kept or fed
 
     # ----- what runs where
 
@@ -141,6 +145,14 @@ class Session:
 
         Raises:  InputError, DeviceLostError, KernelError, ClosedError; what a new plan may raise
         """
+        executor = None if self._stateful else self._live.at_hand
+        if executor is not None and sizes_given(inputs, self.inputs).items() <= self._sizes.items():
+            return outside(self._live.run_at_once(executor, self._checked(inputs)), self._outer)
+        ready, arrays = self._live.at_rest, self._page_arrays(inputs) if self._plain else None
+        if ready is not None and arrays is not None:
+            found = await self._live.watch(ready, ready.run_page(arrays))
+            if found is not None:
+                return found
         async with self._live.lock:
             await self._fit_sizes(inputs)
             async with self._variables.lock if self._stateful else nullcontext():
@@ -148,6 +160,12 @@ class Session:
                 if self._stateful or not executor.abilities.overlapping_runs:
                     return await self._finished(executor, buffers)
         return outside(await self._live.watch(executor, executor.run(buffers)), self._outer)
+
+    def _page_arrays(self, inputs: Mapping[str, Any] | Any) -> list[Any] | None:
+        """The inputs in order, if all are typed arrays of the page of a class that was met; those carry no sizes."""
+        given = inputs if type(inputs) is dict else {self._names[0]: inputs} if len(self._names) == 1 else {}
+        found = list(map(given.get, self._names))
+        return found if len(given) == len(found) and ARRAYS_MET.issuperset(map(type, found)) else None
 
     async def _alone(self, inputs: Mapping[str, Any] | Any) -> dict[str, Tensor]:
         """As `run`, for who holds the locks of the session and of its variables."""

@@ -65,7 +65,7 @@ def lower_graph(graph: Graph, isa: str, tuned: Mapping[str, str] | None) -> Buil
 class WasmExecutor(LoadedPlan):
     """A graph's plan in the memory of one kernel instance, with the graph behind it."""
 
-    abilities = Abilities(page_arrays=True, in_place_inputs=True, parts=True)
+    abilities = Abilities(page_arrays=True, at_once=True, in_place_inputs=True, parts=True)
     shareable = True  # other plans of the model may lie beside it
 
     def __init__(

@@ -2,7 +2,7 @@
 
 `lowerings` says what runs, `schedule` on which blocks, `memory` and `aliasing` where they lie, `executor` makes a
 `recipe` of it, `loaded_program` loads and replays that, `stored_plan` brings it into the plan cache and back, `tuning`
-chooses kernels by timing, `compilation` builds with what is known.
+chooses kernels by timing, `compilation` builds with what is known, `ahead` begins before the device is there.
 Knows no model format and no other backend; the device is the host's.
 """
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from webinfer.backends.base import PlanEntry
+from webinfer.backends.webgpu.ahead import Ahead
 from webinfer.backends.webgpu.default_tunings import default_tunings
 from webinfer.backends.webgpu.executor import WebGpuExecutor, compiled
 from webinfer.backends.webgpu.float16 import in_float16
@@ -15,7 +16,7 @@ from webinfer.backends.webgpu.stored_plan import GpuStoredPlan, RestoredProgram,
 from webinfer.backends.webgpu.tuning import Tuner, about, recall
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Graph, Node
-from webinfer.host.gpu import GpuDevice
+from webinfer.host.gpu import GpuDevice, GpuOffer
 from webinfer.host.interface import Host, Progress
 from webinfer.tune.log import Log
 
@@ -39,18 +40,36 @@ async def opened(
     """
     if entry is None or tuning_ms or float16:
         return await build(graph, host, progress, tuning_ms=tuning_ms, float16=float16, kind=kind)
-    device: GpuDevice = await (host.gpu(kind) if kind else host.gpu())
-    log = Log(about(device)) if tuning_ms == 0 else await recall(host, device)
     stored = entry.take(GpuStoredPlan)
-    fits = requirements(host, device, default_tunings(device.name, device.software), log.text())
-    if stored is not None and stored.fits == fits:
+    ahead = await _ahead(graph, host, tuning_ms) if stored is None and not kind else None
+    opening = host.gpu(kind) if kind else host.gpu()
+    device: GpuDevice = await (opening if ahead is None else ahead.until(opening))
+    if ahead is not None and ahead.offered(device):
+        log = ahead.log
+    else:
+        log = Log(about(device)) if tuning_ms == 0 else await recall(host, device)
+
+    def fits() -> list[Any]:
+        return requirements(host, device, default_tunings(device.name, device.software), log.text())
+
+    if stored is not None and stored.fits == fits():
         restored = RestoredProgram(stored, graph, host, device, build)
         await restored.load(progress)
         return restored
     tuner = Tuner(graph, host, device, log)
-    executor = await tuner.compiled(tuner.tuned(), progress)
-    _store_later(executor, host, entry.name, fits)
+    executor = await tuner.compiled(tuner.tuned(), progress, ahead=ahead)
+    _store_later(executor, host, entry.name, fits())
     return executor
+
+
+async def _ahead(graph: Graph, host: Host, tuning_ms: float | None) -> Ahead | None:
+    """What lowers the graph while the device is being opened; None where nobody knows what that will be, or kernels
+    were timed there."""
+    offer: GpuOffer | None = await host.gpu_offer()
+    if offer is None:
+        return None
+    log = Log(about(offer)) if tuning_ms == 0 else await recall(host, offer)
+    return None if log.winners else Ahead(graph, offer, dict(default_tunings(offer.name, offer.software)), log)
 
 
 def _store_later(executor: WebGpuExecutor, host: Host, name: str, fits: list[Any]) -> None:

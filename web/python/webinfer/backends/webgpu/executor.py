@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 
 from webinfer.backends.base import Abilities, Arriving, End, LastOutput, MemoryReport, PlanRow, shapes_text
+from webinfer.backends.webgpu.ahead import Ahead
 from webinfer.backends.webgpu.dispatch import Target
 from webinfer.backends.webgpu.loaded_program import LoadedProgram, tensor
 from webinfer.backends.webgpu.memory import Home, Region, assign_pooled, busiest
@@ -38,18 +39,23 @@ async def compiled(
     progress: Progress | None = None,
     *,
     given_ends: bool = False,
+    ahead: Ahead | None = None,
 ) -> WebGpuExecutor:
     """A graph compiled for a device of this host. `tuned` names kernels by tuning key.
 
     `origins` is called when somebody looks at the plan. With `given_ends` it is compiled for its `recording` alone, in
-    which buffers of others take the place of inputs and outputs.
+    which buffers of others take the place of inputs and outputs. `ahead` is taken if the device and the kernels have
+    become what it was lowered for.
 
     Raises:  UnsupportedOpError listing every node; LimitError; OutOfMemoryError; GpuError
     """
-    target = Target(dict(device.limits), device.features, device.software, tuned)
-    pipelines = PipelineQueue(device)
-    schedule = make_schedule(graph, target, pipelines.add)
-    pipelines.flush()
+    if ahead is not None and ahead.suits(device, tuned):
+        schedule = ahead.finished(device)
+    else:
+        pipelines = PipelineQueue(device)
+        target = Target(dict(device.limits), device.features, device.software, tuned)
+        schedule = make_schedule(graph, target, pipelines.add)
+        pipelines.flush()
     release_after_load(schedule)
     if given_ends:
         give_ends(schedule)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from webinfer.backends.base import Abilities, Executor, MemoryReport, Recording
@@ -11,7 +11,7 @@ from webinfer.backends.webgpu.recipe import Recipe
 from webinfer.errors import ClosedError, DeviceLostError
 from webinfer.flags import debug, debug_level
 from webinfer.graph.ir import Graph, TensorType, Value
-from webinfer.host.gpu import DispatchSpec, GpuDevice, GpuProgram, GpuTensor, Span
+from webinfer.host.gpu import DispatchSpec, GpuDevice, GpuProgram, GpuTensor, PageRuns, Span
 from webinfer.host.interface import Host, Progress, ProgressEvent
 from webinfer.tensor import Tensor
 
@@ -35,6 +35,7 @@ class LoadedProgram(Executor):
         ends = [(recipe.outputs[i].span, graph.outputs[i].type.nbytes) for i in self._found]
         self._reads = [Span(span.buffer, span.offset, nbytes) for span, nbytes in ends]
         self._numbers = [(name, end.span.buffer) for name, end in recipe.inputs.items()]
+        self._page_runs: PageRuns | None = None
 
     @property
     def device(self) -> GpuDevice:
@@ -70,7 +71,7 @@ class LoadedProgram(Executor):
         except BaseException:
             program.close()
             raise
-        self._program = program
+        self._program, self._page_runs = program, None
         if self.graph.resident:  # is lost with the device, so that a program anew could not go on
             recipe.writes.clear()
 
@@ -123,7 +124,24 @@ class LoadedProgram(Executor):
     async def run(self, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
         """The outputs by name: one submit, one readback, whatever the model's size. Runs may overlap."""
         program = await self._ready()
-        data = await program.run(self._base, self._count, self._reads, self._given(inputs))
+        return self._tensors(await program.run(self._base, self._count, self._reads, self._given(inputs)))
+
+    async def run_page(self, arrays: Sequence[Any]) -> dict[str, Tensor] | None:
+        """The outputs by name: as `run`, with all that can be prepared prepared. None where it is no run for that."""
+        if self._program is None:
+            return None
+        runs = self._page_runs = self._page_runs or self._prepared_runs(self._program)
+        data = None if runs is None else await runs.run(arrays)
+        return None if data is None else self._tensors(data)
+
+    def _prepared_runs(self, program: GpuProgram) -> PageRuns | None:
+        numbers, values = dict(self._numbers), self.graph.inputs
+        if any(value.name not in numbers for value in values):
+            return None
+        inputs = [(numbers[v.name], v.type.dtype, v.type.nbytes) for v in values]
+        return program.page_runs(self._base, self._count, self._reads, inputs)
+
+    def _tensors(self, data: Sequence[memoryview]) -> dict[str, Tensor]:
         found = dict(zip(self._found, data, strict=True))
         return {v.name: tensor(found.get(i, memoryview(b"")), v.type) for i, v in enumerate(self.graph.outputs)}
 
@@ -191,7 +209,7 @@ class LoadedProgram(Executor):
         self._closed = True
         if self._program is not None:
             self._program.close()
-            self._program = None
+            self._program = self._page_runs = None
 
 
 def tensor(data: memoryview, type: TensorType) -> Tensor:

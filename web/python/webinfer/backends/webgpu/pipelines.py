@@ -31,12 +31,15 @@ class PipelineQueue:
 
         Raises:  GpuError naming the shader, where the device tells at once; DeviceLostError
         """
-        if spec in self._known:
-            return
-        self._known.add(spec)
-        self._waiting.append(spec)
+        self.collect(spec)
         if len(self._waiting) >= BATCH:
             self.flush()
+
+    def collect(self, spec: PipelineSpec) -> None:
+        """Puts a pipeline into the queue, and hands nothing over yet."""
+        if spec not in self._known:
+            self._known.add(spec)
+            self._waiting.append(spec)
 
     def flush(self) -> None:
         """Hands over what is still in the queue."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Generator, Hashable, Sequence
 from dataclasses import dataclass, field
 
 from webinfer.backends.webgpu.aliasing import find_aliases
@@ -82,6 +82,19 @@ def make_schedule(graph: Graph, target: Target, on_pipeline: Callable[[PipelineS
     Raises:  UnsupportedOpError listing every node that cannot run; LimitError; KernelError if a dispatch would write
              more or less than its tensor
     """
+    slices = scheduling(graph, target, on_pipeline)
+    while True:
+        try:
+            next(slices)
+        except StopIteration as done:
+            made: Schedule = done.value
+            return made
+
+
+def scheduling(
+    graph: Graph, target: Target, on_pipeline: Callable[[PipelineSpec], None]
+) -> Generator[None, None, Schedule]:
+    """As `make_schedule`, which may rest after each node."""
     builder = _Builder(graph, target, on_pipeline)
     problems: list[str] = []
     refused: list[Node] = []
@@ -95,6 +108,7 @@ def make_schedule(graph: Graph, target: Target, on_pipeline: Callable[[PipelineS
             except UnsupportedOpError as error:
                 problems += [f"{node.label}: {node.op.name} on webgpu: {problem}" for problem in error.problems]
                 refused.append(node)
+        yield
     if problems:
         raise UnsupportedOpError(problems, refused)
     builder.finish()

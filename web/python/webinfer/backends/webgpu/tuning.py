@@ -8,6 +8,7 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from webinfer.backends.webgpu.ahead import Ahead
 from webinfer.backends.webgpu.default_tunings import default_tunings
 from webinfer.backends.webgpu.dispatch import Target
 from webinfer.backends.webgpu.executor import WebGpuExecutor, compiled
@@ -16,7 +17,7 @@ from webinfer.backends.webgpu.lowerings.variants import candidates, tuning_key
 from webinfer.errors import DeviceLostError, GpuError, LimitError, ModelFormatError, OutOfMemoryError
 from webinfer.flags import debug
 from webinfer.graph.ir import Graph, Node, Value
-from webinfer.host.gpu import GpuDevice
+from webinfer.host.gpu import GpuDevice, GpuOffer
 from webinfer.host.interface import Host, Progress, ProgressEvent
 from webinfer.tune.log import About, Log, TuningReport, Verdict, tuned_of
 from webinfer.tune.search import Run, Trial, Winner, beats, compare, search
@@ -74,12 +75,12 @@ def shapes_of(graph: Graph, target: Target, folded: set[Value]) -> dict[str, Sha
     return found
 
 
-def about(device: GpuDevice) -> About:
+def about(device: GpuDevice | GpuOffer) -> About:
     """The place that timings on a device belong to."""
     return About(device.name, device.runtime, VERSION)
 
 
-async def recall(host: Host, device: GpuDevice) -> Log:
+async def recall(host: Host, device: GpuDevice | GpuOffer) -> Log:
     """What was found on this device before. Lines that cannot be read are left out: they are found again."""
     log = Log(about(device))
     for problem in log.read(await host.recall(_file_name(device)) or ""):
@@ -119,7 +120,7 @@ async def import_log(host: Host, text: str) -> Log:
     return given
 
 
-def _file_name(device: GpuDevice) -> str:
+def _file_name(device: GpuDevice | GpuOffer) -> str:
     place = f"{device.name} {device.runtime}"
     return f"tuning-webgpu-{hashlib.sha256(place.encode()).hexdigest()[:16]}"
 
@@ -170,12 +171,21 @@ class Tuner:
         return {key for key, shape in self.shapes.items() if shape.places} | apart
 
     async def compiled(
-        self, tuned: Mapping[str, str], progress: Progress | None = None, *, given_ends: bool = False
+        self,
+        tuned: Mapping[str, str],
+        progress: Progress | None = None,
+        *,
+        given_ends: bool = False,
+        ahead: Ahead | None = None,
     ) -> WebGpuExecutor:
         """The graph with these kernels, for other shapes with the default tunings, for others yet with the defaults."""
         kernels = {**self._offered, **tuned}  # the lowerings leave what does not suit
+
+        def origins() -> dict[int, str]:
+            return self.origins(tuned)
+
         return await compiled(
-            self.graph, self.host, self.device, kernels, lambda: self.origins(tuned), progress, given_ends=given_ends
+            self.graph, self.host, self.device, kernels, origins, progress, given_ends=given_ends, ahead=ahead
         )
 
     def origins(self, tuned: Mapping[str, str]) -> dict[int, str]:
