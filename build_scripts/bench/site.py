@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import json
 import shutil
+import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -12,11 +13,16 @@ from typing import Any
 from build_scripts.bench.columns import Entry
 from build_scripts.bench.models import ModelEntry
 from build_scripts.bench.rivals import MODULES, ONLY_FOR, RIVALS, copy_script
-from build_scripts.paths import BENCHMARKS, BUILD, SITE
+from build_scripts.errors import BuildError
+from build_scripts.paths import BENCHMARKS, BUILD, NODE_MODULES, SITE
+from build_scripts.setup.node import node_commands
 from build_scripts.site.assemble import STATIC, hashed_folder
+from build_scripts.site.bundle import bundled
 from build_scripts.site.player import write_player
 
 COUNTED = ("rivals", "engine", "models")  # folders whose files a system needs; the rest is the benchmark's own
+COMPILE = Path(__file__).with_name("compiled.mjs")
+COMPILE_LIMIT_S = 120
 GZIP_SIZES = BUILD / "stamps" / "bench-gzip.json"
 
 
@@ -24,6 +30,7 @@ def assemble(site: Path, backend: str) -> None:
     """Writes everything but the models and the configuration into an empty folder."""
     shutil.rmtree(site, ignore_errors=True)
     shutil.copytree(BENCHMARKS / "page", site)
+    compile_scripts(site / "systems")
     other = ONLY_FOR["webgpu" if backend == "wasm" else "wasm"]
     for system, files in RIVALS.items():
         for target, source in files.items():
@@ -58,7 +65,8 @@ def without(site: Path, done: Sequence[str], culprit: Mapping[str, Any], reason:
 def copy_engine(target: Path, left_out: Sequence[str] = ("models", "images")) -> None:
     """The engine, its kernels and Pyodide as the server would serve them, with relative addresses.
 
-    Of the page's scripts each module by itself: the benchmark starts Python without the page.
+    Of the page's scripts each module by itself, and in start.js what starts Python without the page, and SITE: the
+    manifest, so that nobody waits for that.
     """
     manifest = json.loads((SITE / "manifest.json").read_text())
     kept = {}
@@ -75,8 +83,20 @@ def copy_engine(target: Path, left_out: Sequence[str] = ("models", "images")) ->
         (target / module.path).write_bytes(module.data)
         sha256 = hashlib.sha256(module.data).hexdigest()
         kept[module.logical] = {"url": module.path, "bytes": len(module.data), "sha256": sha256}
-    page = {"foreseen": manifest["page"]["foreseen"]}
-    (target / "manifest.json").write_text(json.dumps({"assets": kept, "page": page}))
+    site = json.dumps({"assets": kept, "foreseen": manifest["page"]["foreseen"]})
+    (target / "manifest.json").write_text(site)
+    start = bundled(BENCHMARKS / "engine", "start", exports=True).decode()
+    (target / "start.js").write_text(f"{start}\nexport const SITE = {site};\n")
+
+
+def compile_scripts(folder: Path) -> None:
+    """Writes beside each NAME.py of a folder a NAME.code, its code as Pyodide's Python marshals it."""
+    job = {"pyodide": str(NODE_MODULES / "pyodide"), "scripts": sorted(map(str, folder.glob("*.py")))}
+    command = [next(iter(node_commands())), str(COMPILE), json.dumps(job)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=COMPILE_LIMIT_S, check=False)
+    if done.returncode:
+        lines = [line for line in (done.stdout + done.stderr).splitlines() if len(line) < 300]  # no packed source
+        raise BuildError("the benchmark's Python cannot be compiled:\n    " + "\n    ".join(lines[-30:]))
 
 
 def _sizes(site: Path) -> dict[str, int]:

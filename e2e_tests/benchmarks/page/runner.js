@@ -127,14 +127,13 @@ function wordsOf(error) {
   return lines.slice(lines.findLastIndex((line) => /^\S/.test(line))).join(" ").replace(/\s+/g, " ");
 }
 
-/** Answers the conductor's calls: {id, method, options} -> {id, value} or {id, error}. */
-export async function serve(name) {
+/** Answers the conductor's calls for a system whose module comes: {id, method, options} -> {id, value} or {id, error}. */
+export async function serve(name, coming) {
   if (!SYSTEMS.has(name)) throw new Error(`the benchmark has no system ${name}`);
   watchMemories();
   performance.setResourceTimingBufferSize(2000);
   const start = async (options) => {
-    const module = await import(`./systems/${name}.js`);
-    system = await module.start(options);
+    system = await (await coming).start(options);
     return { version: system.version };
   };
   self.addEventListener("message", async ({ data: { id, method, options } }) => {

@@ -1,34 +1,34 @@
 // webinfer in Pyodide. Needs a module worker: Pyodide accepts no other.
 
-const SITE = new URL("../engine/", import.meta.url);
-const START = ["static/downloads.js", "static/python_start.js"];
-const MODULES = /^static\/(gpu_\w+)\.js$/;
+import * as product from "../engine/start.js";
+
+const PATIENCE_MS = 60_000;
+const SETTLED_MS = 1000; // after the start
+
+const rows = absolute(product.SITE.assets);
+const begun = product.beginEarly(rows, false); // as the product's worker does before its page has spoken
 
 /**
- * Python with the engine imported, started as the product's page starts it; `python` holds the names of a script.
- * For `backend` webgpu the device is opened meanwhile.
+ * Python with the engine imported, started as the product's worker starts it; `python` holds the names of a script, which
+ * is a .py file, or a .code file of build_scripts/bench/compiled.mjs. For `backend` webgpu the device is opened meanwhile.
  */
 export async function startPython(script, backend) {
-  const { manifest, foreseen } = await readSite();
-  const [{ Downloads }, product] = await Promise.all(START.map((name) => import(manifest[name].url)));
-  const downloads = new Downloads(manifest, 60_000, () => {});
-  const prefetched = new Map();
-  const opening = openDoor(downloads, prefetched);
-  if (backend === "webgpu") {
-    const device = opening.then(({ gpu }) => gpu.gpu_device.openDevice(foreseen.gpu, gpu.gpu_program.Program));
-    device.catch(() => {}); // Python asks again and reports the failure
-    prefetched.set("gpu", device);
-  }
-  const starting = downloads.counting(() => product.startPython(downloads, { memory: foreseen.memory }));
-  const [pyodide, code] = await Promise.all([starting, textOf(script), opening]);
+  const { foreseen } = product.SITE;
+  const downloads = new product.Downloads(rows, PATIENCE_MS, () => {}, begun);
+  const prefetch = new product.Prefetch(downloads);
+  self.webinfer = { asset: (name) => downloads.url(name), has: (name) => downloads.has(name), prefetched: prefetch.found, gpu: product.GPU };
+  if (backend === "webgpu") prefetch.device(foreseen.gpu);
+  const coming = codeOf(script);
+  const pyodide = await downloads.counting(() => product.startPython(downloads, { memory: foreseen.memory, pause: prefetch.pause }));
+  setTimeout(product.bringRest, SETTLED_MS);
   const python = pyodide.toPy({});
-  pyodide.runPython(code, { globals: python });
-  python.get("configure")(JSON.stringify(Object.fromEntries(Object.entries(manifest).map(([name, { url }]) => [name, url]))));
+  run(pyodide, await coming, python);
+  python.get("configure")(JSON.stringify(Object.fromEntries(Object.entries(rows).map(([name, { url }]) => [name, url]))));
   return { pyodide, python };
 }
 
 export async function start({ threads, backend }) {
-  const { pyodide, python } = await startPython(new URL("webinfer_runs.py", import.meta.url), backend);
+  const { pyodide, python } = await startPython(new URL("webinfer_runs.code", import.meta.url), backend);
   return {
     version: `webinfer ${python.get("version")()} on Pyodide ${pyodide.version}`,
     files: (model) => model.files,
@@ -36,22 +36,22 @@ export async function start({ threads, backend }) {
   };
 }
 
-async function readSite() {
-  const { assets, page } = await (await fetch(new URL("manifest.json", SITE))).json();
-  for (const file of Object.values(assets)) file.url = new URL(file.url, SITE).href;
-  return { manifest: assets, foreseen: page.foreseen };
+function absolute(assets) {
+  const home = new URL("../engine/", import.meta.url);
+  return Object.fromEntries(Object.entries(assets).map(([name, row]) => [name, { ...row, url: new URL(row.url, home).href }]));
 }
 
-const textOf = async (url) => (await fetch(url)).text();
+/** The text of a script, or the bytes of one that was compiled. */
+async function codeOf(script) {
+  const response = await fetch(script);
+  return script.pathname.endsWith(".py") ? response.text() : new Uint8Array(await response.arrayBuffer());
+}
 
-/** What the engine's platform modules and Python find as `globalThis.webinfer`. */
-async function openDoor(downloads, prefetched) {
-  const door = { asset: (name) => downloads.url(name), has: (name) => downloads.has(name), prefetched, gpu: {} };
-  await Promise.all(Object.keys(downloads.manifest).filter((name) => MODULES.test(name)).map(async (name) => {
-    door.gpu[MODULES.exec(name)[1]] = await downloads.module(name);
-  }));
-  self.webinfer = door;
-  return door;
+/** Runs a script. One that was compiled, as the product's own Python is, spares this start CPython's compiler. */
+function run(pyodide, code, globals) {
+  if (typeof code === "string") return pyodide.runPython(code, { globals });
+  const { loads } = pyodide.pyimport("marshal");
+  return pyodide.pyimport("types").FunctionType(loads(pyodide.toPy(code)), globals)();
 }
 
 async function open(python, model, files, threads, backend) {
