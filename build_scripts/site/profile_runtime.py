@@ -38,6 +38,7 @@ WebAssembly.instantiate = async (...given) => {
 READ = """() => Object.entries(self.runtimeRan).filter(([name, flag]) => name.startsWith("%sran") && flag.value)
   .map(([name]) => Number(name.slice(%d)))"""
 USERS = Path(__file__).with_name("profiled_program.txt")  # what programs of users do
+CALLS = Path(__file__).with_name("profiled_calls.txt")  # and what their JavaScript asks of Python
 TWICE = ("face-detection?backend=wasm", "face-detection?backend=webgpu")  # the second visit finds what was kept
 ONCE = (
     "face-detection?backend=wasm&debug=2", "face-detection?backend=webnn", "segmentation?backend=webgpu",
@@ -127,6 +128,7 @@ def _visit(page: Any, url: str, *, result: bool) -> list[int]:
     page.wait_for_timeout(WARM_MS)
     worker = page.workers[0]
     worker.evaluate("(code) => self.pyodide.runPythonAsync(code)", USERS.read_text())
+    worker.evaluate(CALLS.read_text().split("\n", 1)[1])
     for message in ASKED if result else ():
         worker.evaluate(ASK, {"v": version, **message})
         page.wait_for_timeout(ANSWER_MS)
