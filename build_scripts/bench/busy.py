@@ -73,14 +73,14 @@ async def _plans(path: Path, threads: int) -> dict[str, Any]:
     from tests.wasm.native_threads import ThreadedKernels
 
     import webinfer
-    from webinfer.backends.wasm.executor import WasmExecutor, lower_graph
+    from webinfer.backends.wasm.executor import WasmExecutor, build_of, lower_graph
     from webinfer.host.native import NativeHost
 
     session, host = await webinfer.load(path, backend="wasm", threads=1), NativeHost()
     (graph,), inputs = session.graphs(), session.noise()
     isa = session.executor.kernels.isa
     kernels = [await host.kernels(isa), ThreadedKernels(isa, threads), ThreadedKernels(isa, threads)]
-    plans = [WasmExecutor(graph, host, found, lower_graph(graph, isa, {})) for found in kernels]
+    plans = [WasmExecutor(graph, host, found, lower_graph(graph, build_of(found), {})) for found in kernels]
     plans[1].pace = None
     for plan in plans:
         await plan.run({v.name: inputs[v.name] for v in graph.inputs})

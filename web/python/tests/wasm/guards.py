@@ -21,7 +21,7 @@ from tests.wasm.native_threads import SUFFIX, ThreadedKernels
 from webinfer.backends.base import MemoryReport
 from webinfer.backends.wasm import compilation
 from webinfer.backends.wasm.builder import Builder
-from webinfer.backends.wasm.executor import WasmExecutor, lower_graph
+from webinfer.backends.wasm.executor import WasmExecutor, build_of, lower_graph
 from webinfer.backends.wasm.kernel_table import KERNELS
 from webinfer.backends.wasm.memory import KernelMemory
 from webinfer.errors import KernelError
@@ -200,7 +200,7 @@ async def build(
     """
     kernels = await host.kernels(isa, threads)
     try:
-        return GuardedExecutor(graph, host, kernels, lower_graph(graph, kernels.isa, {}), progress)
+        return GuardedExecutor(graph, host, kernels, lower_graph(graph, build_of(kernels), {}), progress)
     except Exception:
         kernels.close()
         raise

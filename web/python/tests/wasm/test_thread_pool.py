@@ -13,8 +13,10 @@ np = pytest.importorskip("numpy")
 native_threads = pytest.importorskip("tests.wasm.native_threads")
 
 from tests.ops.case_graphs import run  # noqa: E402
+from tests.wasm.guards import BuildHost  # noqa: E402
 
 from webinfer.authoring.builder import GraphBuilder  # noqa: E402
+from webinfer.backends.wasm.compilation import build  # noqa: E402
 from webinfer.backends.wasm.executor import WasmExecutor, lower_graph  # noqa: E402
 from webinfer.host import current  # noqa: E402
 
@@ -76,3 +78,17 @@ def test_a_team_whose_threads_are_gone_is_waited_for_by_nobody(alone: bytes) -> 
         for worker in plan.kernels._workers:
             worker.join()
         assert [first, _result(plan), _result(plan)] == [alone] * 3
+
+
+def test_plans_are_lowered_for_the_threads_that_run_them() -> None:
+    b, rng = GraphBuilder("small map of many outputs"), np.random.default_rng(4)
+    w = rng.standard_normal((128, 3, 3, 64)).astype(np.float32)
+    b.output(b.node("conv2d", b.input("x", (1, 8, 8, 64)), w, pads=(1, 1, 1, 1)), "y")
+    x, found, reasons = {"x": memoryview(rng.random(64 * 64, dtype=np.float32).tobytes())}, [], []
+    for isa, threads in (("relaxed", 1), ("relaxed-threads", 2)):
+        plan = run(build(b.graph(), BuildHost(isa, threads), threads=threads))
+        found.append(bytes(run(plan.run(x))["y"].tobytes()))
+        reasons.append(plan.rows()[0].why.split(", ")[1])
+        plan.close()
+    assert found[0] == found[1]
+    assert reasons == ["relaxed build", "relaxed-threads build"]

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any
 
 from webinfer.backends.base import Executor, PlanEntry
-from webinfer.backends.wasm.executor import WasmExecutor, can_share, lower_graph
+from webinfer.backends.wasm.executor import WasmExecutor, build_of, can_share, lower_graph
 from webinfer.backends.wasm.kernel_table import ABI
 from webinfer.backends.wasm.memory import MAX_DEAD_BYTES, KernelMemory
 from webinfer.backends.wasm.stored_plan import RestoredExecutor, WasmStoredPlan, requirements, serialize
@@ -98,7 +98,7 @@ async def _built(
         if tuned is None:
             wanted = entry is not None and tuning_ms > 0
             tuned = await (recalled or recall_tuned(graph, host)) if wanted else {}
-        builder = lower_graph(graph, kernels.isa, tuned)
+        builder = lower_graph(graph, build_of(kernels), tuned)
         lodging: dict[str, Any] = {} if memory is None else {"memory": memory, "lodges": True}
         executor = WasmExecutor(graph, host, kernels, builder, progress, **lodging)
     except BaseException:
@@ -125,7 +125,7 @@ def _beside(
             continue
         memory.join()
         try:
-            return WasmExecutor(graph, host, kernels, lower_graph(graph, kernels.isa, {}), memory=memory)
+            return WasmExecutor(graph, host, kernels, lower_graph(graph, build_of(kernels), {}), memory=memory)
         except (LimitError, OutOfMemoryError):
             memory.leave()
             return None
@@ -168,7 +168,7 @@ async def _tune_and_store(
             return
         if winners != tuned:
             instance = await host.kernels(kernels.isa, kernels.threads)
-            executor = WasmExecutor(graph, host, instance, lower_graph(graph, instance.isa, winners))
+            executor = WasmExecutor(graph, host, instance, lower_graph(graph, build_of(instance), winners))
         await host.remember_bytes(name, serialize(executor, fits, winners, untried))
         if winners != tuned:
             executor.close()

@@ -25,8 +25,13 @@ from webinfer.plan.kernel_constants import MEMORY_MAX_BYTES
 from webinfer.tensor import Tensor
 
 
+def build_of(kernels: Kernels) -> str:
+    """The build that these kernels are of, by its file's name: "relaxed", "relaxed-threads", ..."""
+    return f"{kernels.isa}-threads" if kernels.threads > 1 else kernels.isa
+
+
 def lower_graph(graph: Graph, isa: str, tuned: Mapping[str, str] | None) -> Builder:
-    """A builder that holds every node as steps; `tuned` names kernels by tuning key.
+    """A builder that holds every node as steps, for this build; `tuned` names kernels by tuning key.
 
     Raises:  UnsupportedOpError listing every node that has no kernel
     """
