@@ -31,8 +31,8 @@ NAMES = ("blazeface_short_range", "blazeface_front_2020", "blazeface_back_2021",
 PHOTOS = ("astronaut.png", "face.jpg", "couple.jpg", "grace_hopper.bmp")
 CLOSE = {"astronaut.png": 1, "face.jpg": 2, "grace_hopper.bmp": 1}  # photos with near faces
 BOUND = 1e-3  # largest absolute difference of a raw output
-# Of an output's range. back_2021's logits reach 9,600: LiteRT's own two kernel sets differ by 3.6e-6 of a picture's range,
-# and Winograd's transform, which the first layer runs by, is off by 5.3e-6 of it where LiteRT is by 2.8e-6.
+# Of an output's range. back_2021's logits reach 9,600: LiteRT's own two kernel sets differ by 3.6e-6 of a picture's
+# range, and Winograd's transform, which the first layer runs by, is off by 5.3e-6 of it where LiteRT is by 2.8e-6.
 ROUNDING = 6e-6
 OVERLAP = 0.98  # intersection over union of a box
 
