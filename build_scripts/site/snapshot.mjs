@@ -17,6 +17,8 @@ const MAGIC = 0x534e4957;
 const VERSION = 1;
 const BLOCK = 64; // bytes that are compared at a time
 const GAP = 128; // equal bytes that do not end a run
+const PAGE = 65536; // of WebAssembly memory
+const ROOM = 12 * PAGE; // behind the heap's end, for the first things that Python does; more memory makes browsers collect garbage
 const MARGIN = 1024; // bytes around what the start of an instance writes: there browsers may differ from Node
 
 // Compiles the modules that are loaded, so that the one that is saved need not and holds no rubbish of it. What is not
@@ -184,7 +186,8 @@ for (const { path, data } of [stdlib, ...wheels]) final.FS.writeFile(path, data)
 final.runPython("import sitecustomize, sys; sys.meta_path.remove(sitecustomize.DeferredFinder)");
 final.runPython("import gc, importlib; importlib.invalidate_caches(); gc.collect(); gc.freeze()");
 scrub(exports);
-const { memory, hiwire } = unpacked(final.makeMemorySnapshot());
+const { memory: whole, hiwire } = unpacked(final.makeMemorySnapshot());
+const memory = whole.subarray(0, Math.ceil((exports.sbrk(0) + ROOM) / PAGE) * PAGE);
 const runs = runsOf(memory, fresh, await constructed());
 const { BUILD_ID: build } = final._api.config;
 const file = written(memory, runs, { ...job.header, ...facts, build, hiwire, memory: memory.length });

@@ -4,7 +4,8 @@
 const FOLDER = "webinfer";
 const SEAL_BYTES = 16;
 const PAGE = 65536; // bytes of WebAssembly memory
-// The loop of `sealOf` over the blocks of 16 bytes from one address to another; the four sums lie at address 0. JavaScript
+const PIECE = 4 * PAGE; // of a file, that is read at a time: it stays in the processor's cache
+// The loop of `Seal` over the blocks of 16 bytes from one address to another; the four sums lie at address 0. JavaScript
 // is slow until it has been compiled well, which takes longer than all that is to be done.
 const SUMS = `0061736d0100000001060160027f7f00020801016d016d02000103020100070501016600000a63016101027b4100fd0004002102fd0c
 b179379e77caeb853daeb2c22febd427210302400340200020014f0d0120022000fd000400fd512003fdb50121022002410dfdab01
@@ -17,73 +18,119 @@ async function folder() {
 
 /**
  * A seal of bytes whose number is a multiple of four: bytes of its own, others for other contents. It finds what disks
- * and crashes do to a file, several times as fast as SHA-256, which also withstands people.
+ * and crashes do to a file, several times as fast as SHA-256, which also withstands people. The bytes come in pieces, of
+ * whole blocks of 16 bytes all but the last.
  */
-export function sealOf(bytes) {
-  const words = new Uint32Array(bytes.buffer, bytes.byteOffset, bytes.length >> 2);
-  const last = words.length - 4;
-  let [a, b, c, d] = [1, 2, 3, words.length];
-  let i = 0;
-  for (; i <= last; i += 4) { // four sums at once: each step of one needs the step before
-    a = Math.imul(a ^ words[i], 0x9e3779b1);
-    b = Math.imul(b ^ words[i + 1], 0x85ebca77);
-    c = Math.imul(c ^ words[i + 2], 0xc2b2ae3d);
-    d = Math.imul(d ^ words[i + 3], 0x27d4eb2f);
-    a = (a << 13) | (a >>> 19); // or high bits would never reach the low ones
-    b = (b << 13) | (b >>> 19);
-    c = (c << 13) | (c >>> 19);
-    d = (d << 13) | (d >>> 19);
+class Seal {
+  constructor(bytes) {
+    this.sums = Uint32Array.of(1, 2, 3, bytes >> 2);
   }
-  return sealed([a, b, c, d], words.subarray(i));
-}
 
-/** The seal of these sums and of the last words, less than four. */
-function sealed([a, b, c, d], words) {
-  for (const word of words) a = Math.imul((a << 13) ^ (a >>> 19) ^ word, 0x9e3779b1);
-  return new Uint8Array(Uint32Array.of(a, b, c, d).buffer);
-}
-
-/** Room for so many bytes, and what finds the seal of the first of them. */
-function sealing(length) {
-  const code = Uint8Array.from(SUMS.match(/[0-9a-f]{2}/g), (pair) => parseInt(pair, 16));
-  if (!WebAssembly.validate(code)) return { bytes: new Uint8Array(length), sealOf };
-  const memory = new WebAssembly.Memory({ initial: Math.ceil((length + SEAL_BYTES) / PAGE) });
-  const { exports } = new WebAssembly.Instance(new WebAssembly.Module(code), { m: { m: memory } });
-  const sums = new Uint32Array(memory.buffer, 0, 4);
-  const find = (bytes) => {
+  add(bytes) {
     const words = new Uint32Array(bytes.buffer, bytes.byteOffset, bytes.length >> 2);
-    sums.set([1, 2, 3, words.length]);
-    exports.f(bytes.byteOffset, bytes.byteOffset + (bytes.length & ~15));
-    return sealed(sums, words.subarray(words.length & ~3));
-  };
-  return { bytes: new Uint8Array(memory.buffer, SEAL_BYTES, length), sealOf: find };
+    this.addBlocks(bytes);
+    for (const word of words.subarray(words.length & ~3)) this.sums[0] = Math.imul(turned(this.sums[0]) ^ word, 0x9e3779b1);
+    return this;
+  }
+
+  addBlocks({ buffer, byteOffset, length }) {
+    const words = new Uint32Array(buffer, byteOffset, (length & ~15) >> 2);
+    let [a, b, c, d] = this.sums; // four sums at once: each step of one needs the step before
+    for (let i = 0; i < words.length; i += 4) {
+      a = turned(Math.imul(a ^ words[i], 0x9e3779b1)); // or high bits would never reach the low ones
+      b = turned(Math.imul(b ^ words[i + 1], 0x85ebca77));
+      c = turned(Math.imul(c ^ words[i + 2], 0xc2b2ae3d));
+      d = turned(Math.imul(d ^ words[i + 3], 0x27d4eb2f));
+    }
+    this.sums.set([a, b, c, d]);
+  }
+
+  end() {
+    return new Uint8Array(this.sums.buffer, this.sums.byteOffset, SEAL_BYTES);
+  }
 }
 
-/** The bytes of a file of this length that are kept under this name, or null; if they are damaged, all is forgotten. */
+const turned = (word) => (word << 13) | (word >>> 19);
+
+/** A seal of pieces that lie in `room`, which is its own. */
+class FastSeal extends Seal {
+  constructor(bytes, code) {
+    super(bytes);
+    const memory = new WebAssembly.Memory({ initial: PIECE / PAGE + 1 });
+    this.room = new Uint8Array(memory.buffer, PAGE);
+    const sums = new Uint32Array(memory.buffer, 0, 4);
+    sums.set(this.sums);
+    this.sums = sums;
+    this.run = new WebAssembly.Instance(new WebAssembly.Module(code), { m: { m: memory } }).exports.f;
+  }
+
+  addBlocks({ byteOffset, length }) {
+    this.run(byteOffset, byteOffset + (length & ~15));
+  }
+}
+
+function sealing(bytes) {
+  const code = Uint8Array.from(SUMS.match(/[0-9a-f]{2}/g), (pair) => parseInt(pair, 16));
+  return WebAssembly.validate(code) ? new FastSeal(bytes, code) : Object.assign(new Seal(bytes), { room: new Uint8Array(PIECE) });
+}
+
+/** A file of the origin, open until somebody has read it to its end or closes it. */
+class KeptFile {
+  #access;
+  #room;
+
+  constructor(access, bytes, room) {
+    this.#access = access;
+    this.#room = room;
+    this.length = bytes;
+  }
+
+  /** `count` bytes from `at` on. */
+  read(at, count) {
+    const bytes = new Uint8Array(count);
+    if (this.#access.read(bytes, { at }) !== count) throw new Error(`it ends before ${at + count} bytes`);
+    return bytes;
+  }
+
+  /** The bytes from `at` on in pieces: the next one takes the place of the one before. */
+  *pieces(at = 0) {
+    for (let begin = at; begin < this.length; begin += PIECE) {
+      const piece = this.#room.subarray(0, Math.min(PIECE, this.length - begin));
+      if (this.#access.read(piece, { at: begin }) !== piece.length) throw new Error(`it ends before ${this.length} bytes`);
+      yield piece;
+    }
+  }
+
+  close() {
+    this.#access.close();
+  }
+}
+
+/**
+ * The file of so many bytes that is kept under this name, open, or null; if it is damaged, all is forgotten. It is read
+ * twice, now for its seal and then for use: a copy of it in memory would cost more, and pauses of the garbage collector.
+ */
 export async function kept(name, length) {
+  let access = null;
   try {
     const handle = await (await folder()).getFileHandle(name);
-    const room = sealing(length + SEAL_BYTES);
-    const read = await readInto(room.bytes, handle);
-    const [bytes, seal] = [room.bytes.subarray(0, length), room.bytes.subarray(length)];
-    if (read === length + SEAL_BYTES && room.sealOf(bytes).every((byte, i) => byte === seal[i])) return bytes;
+    access = await handle.createSyncAccessHandle({ mode: "read-only" }); // who knows no modes keeps other tabs out
+    const seal = sealing(length);
+    const file = new KeptFile(access, length, seal.room);
+    if (access.getSize() === length + SEAL_BYTES && isWhole(file, seal)) return file;
+    access.close();
     console.warn(`${name} was kept in this browser and is damaged; it is fetched again`);
     await forget();
-    return null;
   } catch {
-    return null;
+    access?.close();
   }
+  return null;
 }
 
-/** How many bytes the file has; as many of them as there is room for are read. */
-async function readInto(room, handle) {
-  const access = await handle.createSyncAccessHandle({ mode: "read-only" }); // who knows no modes keeps other tabs out
-  try {
-    const size = access.getSize();
-    return access.read(room) === room.length ? size : 0;
-  } finally {
-    access.close();
-  }
+function isWhole(file, seal) {
+  for (const piece of file.pieces()) seal.add(piece);
+  const found = seal.end();
+  return file.read(file.length, SEAL_BYTES).every((byte, i) => byte === found[i]);
 }
 
 /** Whether something is kept under this name. */
@@ -96,7 +143,7 @@ export async function keeps(name) {
 }
 
 /** Keeps bytes that are known to be right; false if this browser does not, or another tab is at it. */
-export const keep = (name, bytes) => write(name, [bytes, sealOf(bytes)]);
+export const keep = (name, bytes) => write(name, [bytes, new Seal(bytes.length).add(bytes).end()]);
 
 /** Keeps nothing but a name. */
 export const note = (name) => write(name, []);

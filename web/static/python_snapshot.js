@@ -4,26 +4,34 @@ const MAGIC = 0x534e4957;
 const VERSION = 1;
 const PAGE = 65536; // bytes of WebAssembly memory
 
-/** The snapshot in these bytes; throws if they are none of this version, or not all of one. */
-export function readSnapshot(bytes) {
-  if (bytes.length < 16) throw new Error(`it has ${bytes.length} bytes`);
-  const [magic, version, headerBytes, runs] = new Uint32Array(bytes.buffer, bytes.byteOffset, 4);
+/** Bytes in memory, as files that are kept give theirs (kept_files.js). */
+export const inMemory = (bytes) => ({
+  length: bytes.length,
+  read: (at, count) => bytes.subarray(at, at + count),
+  pieces: (at) => [bytes.subarray(at)],
+  close() {},
+});
+
+/** The snapshot in this file; throws if it is none of this version, or not all of one. */
+export function readSnapshot(file) {
+  if (file.length < 16) throw new Error(`it has ${file.length} bytes`);
+  const [magic, version, headerBytes, runs] = words(file.read(0, 16));
   if (magic !== MAGIC || version !== VERSION) throw new Error(`it is no snapshot of version ${VERSION}`);
-  const begin = 16 + 8 * runs;
-  if (bytes.length < begin + headerBytes) throw new Error(`it ends after ${bytes.length} bytes`);
-  const places = new Uint32Array(bytes.buffer, bytes.byteOffset + 16, 2 * runs);
-  const data = bytes.subarray(begin + headerBytes);
+  const [header, begin] = [16 + 8 * runs, 16 + 8 * runs + headerBytes];
+  if (file.length < begin) throw new Error(`it ends after ${file.length} bytes`);
+  const places = words(file.read(16, 8 * runs));
   const saved = places.reduce((sum, value, i) => (i % 2 ? sum + value : sum), 0);
-  if (saved !== data.length) throw new Error(`it has ${data.length} bytes of memory, ${saved} were saved`);
-  return { ...JSON.parse(new TextDecoder().decode(bytes.subarray(begin, begin + headerBytes))), places, data };
+  if (saved !== file.length - begin) throw new Error(`it has ${file.length - begin} bytes of memory, ${saved} were saved`);
+  return { ...JSON.parse(new TextDecoder().decode(file.read(header, headerBytes))), places, file, begin };
 }
 
-/** What a runtime's memory begins with, in these bytes of build_scripts/site/runtime_split.py. */
-export function readData(bytes) {
-  const [count] = new Uint32Array(bytes.buffer, bytes.byteOffset, 1);
-  const places = new Uint32Array(bytes.buffer, bytes.byteOffset + 4, 2 * count);
-  return { places, data: bytes.subarray(4 + places.byteLength) };
+/** What a runtime's memory begins with, in this file of build_scripts/site/runtime_split.py. */
+export function readData(file) {
+  const [count] = words(file.read(0, 4));
+  return { places: words(file.read(4, 8 * count)), file, begin: 4 + 8 * count };
 }
+
+const words = ({ buffer, byteOffset, byteLength }) => new Uint32Array(buffer, byteOffset, byteLength >> 2);
 
 /** Makes a fresh instance's memory as large as the saved one, of so many bytes, before anybody has a view of it. */
 export function makeRoom(bytes, memory) {
@@ -32,11 +40,15 @@ export function makeRoom(bytes, memory) {
 }
 
 /** Writes bytes of memory to where they belong. */
-export function restore({ places, data }, heap) {
-  let at = 0;
-  for (let i = 0; i < places.length; i += 2) {
-    const end = at + places[i + 1];
-    heap.set(data.subarray(at, end), places[i]);
-    at = end;
+export function restore({ places, file, begin }, heap) {
+  let [run, done] = [0, 0]; // whose address is places[run], and how much of it is written
+  for (const piece of file.pieces(begin)) {
+    for (let at = 0; at < piece.length; ) {
+      const part = piece.subarray(at, at + places[run + 1] - done);
+      heap.set(part, places[run] + done);
+      at += part.length;
+      done += part.length;
+      if (done === places[run + 1]) [run, done] = [run + 2, 0];
+    }
   }
 }

@@ -4,7 +4,7 @@
 import { forget, keep, keeps, kept, note } from "./kept_files.js";
 import { ask } from "./integrity.js";
 import { RuntimeRest } from "./python_rest.js";
-import { makeRoom, readData, readSnapshot, restore } from "./python_snapshot.js";
+import { inMemory, makeRoom, readData, readSnapshot, restore } from "./python_snapshot.js";
 
 const WHOLE = "pyodide/pyodide.asm.wasm"; // Python's runtime, as Pyodide's loader asks for it
 const FIRST = "pyodide/pyodide.first.wasm"; // of the runtime; not there, like REST and DATA, if it is one file
@@ -17,8 +17,8 @@ const LOCK = "python/pyodide-lock.json";
 const SNAPSHOT = "snapshot/webinfer.bin";
 const KEPT = [DATA, SNAPSHOT]; // where the browser can
 
-const early = new Map(); // of KEPT: name -> promise of the bytes that were kept, or of null
-const held = new Map(); // name -> bytes of files of KEPT, until nobody waits
+const early = new Map(); // of KEPT: name -> promise of the file that was kept, or of null
+const held = new Map(); // name -> bytes of files of KEPT that were fetched, until nobody waits
 let rest = null; // of the runtime
 
 /**
@@ -65,7 +65,9 @@ export async function startPython(files, { debug = 0, given = null, memory = 0, 
   } catch (error) {
     if (files.stalled) throw error;
     if (debug >= 1) console.info(`Python starts the long way, because its snapshot cannot be used: ${error.message}`);
-    return fromWheels(files, { load, runtime });
+    return await fromWheels(files, { load, runtime });
+  } finally {
+    for (const promise of [saved, runtime.data]) promise?.then(({ file }) => file.close(), () => {});
   }
 }
 
@@ -73,7 +75,8 @@ export async function startPython(files, { debug = 0, given = null, memory = 0, 
 class Runtime {
   constructor(files, given, onMissing) {
     this.rest = new RuntimeRest(files.manifest[REST], fetchedNow, onMissing);
-    this.came = Promise.all([compiledRuntime(files, given), files.has(DATA) ? keptOrFetched(files, DATA).then(readData) : null]); // rejects if one cannot be had
+    this.data = files.has(DATA) ? keptOrFetched(files, DATA).then(readData) : null;
+    this.came = Promise.all([compiledRuntime(files, given), this.data]); // rejects if one cannot be had
   }
 
   /** A module and an instance of it. */
@@ -101,15 +104,18 @@ async function readSaved(files) {
   return snapshot;
 }
 
-/** The bytes of a file of KEPT. */
+/** A file of KEPT. */
 async function keptOrFetched(files, name) {
   const row = files.manifest[name];
   const own = files.asked(name) ? null : await (early.get(name) ?? kept(fileOf(row), row.bytes));
   early.delete(name);
-  const bytes = own ?? (await files.bytes(name));
-  if (own) files.came(name);
+  if (own) {
+    files.came(name);
+    return own;
+  }
+  const bytes = await files.bytes(name);
   held.set(name, bytes);
-  return bytes;
+  return inMemory(bytes);
 }
 
 /** The name under which a file is kept; it holds the file's hash. */
