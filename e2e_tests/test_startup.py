@@ -94,7 +94,8 @@ def test_a_second_visit_reads_the_stored_snapshot(demo: Demo) -> None:
     page.page.reload()
     second = page.wait_for_result()
     assert second["faces"][0]["box"] == pytest.approx(first["faces"][0]["box"])
-    assert not [name for name in names if name in stored or "rest" in name]
+    own = names[names.index("face-detection") :]  # the page before may still keep files for later
+    assert not [name for name in own if name in stored or "rest" in name]
     assert not took_the_long_way(page)
 
 

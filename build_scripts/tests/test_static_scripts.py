@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from build_scripts.errors import BuildError
 from build_scripts.paths import ENGINE, ROOT, WEB
 from build_scripts.setup.node import node_commands
 from build_scripts.site.assemble import ALONE, INTEROP, WEBNN, script_roots, static_files
-from build_scripts.site.bundle import IMPORT, bundled
+from build_scripts.site.bundle import IMPORT, LAB_WHOLE, bundled
 from server.contexts import FIRST
 from server.routes_assets import SERVICE_WORKER
 
@@ -19,18 +20,35 @@ STATIC = WEB / "static"
 IN_THE_WHEEL = {"gpu.js"}  # which Python takes out of its own wheel
 
 
+@lru_cache
+def published() -> dict[str, bytes]:
+    return static_files()
+
+
+def checked(script: bytes, folder: Path) -> None:
+    node = next((node for node in node_commands() if shutil.which(node) or Path(node).exists()), None)
+    if node is not None:
+        (folder / "whole.mjs").write_bytes(script)
+        done = subprocess.run([node, "--check", folder / "whole.mjs"], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("root", script_roots())
-def test_a_script_comes_as_one_file_with_all_that_it_imports(root: str, tmp_path: Path) -> None:
+def test_a_page_s_script_comes_as_one_small_file_with_all_that_it_imports(root: str, tmp_path: Path) -> None:
+    script = published()[f"{root}.js"]
+    assert not re.search(r"(?:^|[;}\n])(import|export)\s*[*{\"']", script.decode())
+    assert len(script) < 0.7 * len(bundled(STATIC, root))
+    checked(script, tmp_path)
+
+
+@pytest.mark.parametrize("root", LAB_WHOLE)
+def test_a_lab_s_script_comes_as_one_file_with_all_that_it_imports(root: str, tmp_path: Path) -> None:
     whole = bundled(STATIC, root).decode()
     assert not re.search(r"^(import|export)\b", whole, re.MULTILINE)
     names = re.findall(r"^// ----- ([\w/]+)\.js$", whole, re.MULTILINE)
-    assert len(names) == len(set(names)) >= (8 if root in ("engine_worker", "page") else 1)
+    assert len(names) == len(set(names)) >= 8
     assert names[-1] == root
-    node = next((node for node in node_commands() if shutil.which(node) or Path(node).exists()), None)
-    if node is not None:
-        (tmp_path / "whole.mjs").write_text(whole)
-        checked = subprocess.run([node, "--check", tmp_path / "whole.mjs"], capture_output=True, text=True)
-        assert checked.returncode == 0, checked.stderr
+    checked(whole.encode(), tmp_path)
 
 
 def test_the_scripts_that_are_asked_for_are_published_and_no_others() -> None:
@@ -44,11 +62,11 @@ def test_the_scripts_that_are_asked_for_are_published_and_no_others() -> None:
     }
     assert "results/detections.js" in drawers
     webnn = {f"{name}.js" for name in (*WEBNN, *INTEROP)}
-    published = static_files()
+    every = published()
     inside = {Path(FIRST).name}  # of pages
     ours = (asked - IN_THE_WHEEL) | beside | drawers | {SERVICE_WORKER} | webnn | inside
-    assert {name for name in published if name.endswith(".js")} == ours
-    assert {"demo.css", "docs.css", "icon.svg"} <= set(published)
+    assert {name for name in every if name.endswith(".js")} == ours
+    assert {"demo.css", "docs.css", "icon.svg"} <= set(every)
 
 
 HEARTBEAT = """
