@@ -46,7 +46,7 @@ INLINE v4i v4i_dot4_i8(v16s a, v16u b, v4i c) {
 INLINE v8s v8s_dot2_i8(v16s a, v16u b) {
   return (v8s)wasm_i16x8_relaxed_dot_i8x16_i7x16((v128_t)a, (v128_t)b);
 }
-// The bytes of a whose numbers, 0 to 15, are in `which`.
+// The bytes of a whose numbers, 0 to 15, are in `which`; zero where that is 0x80.
 INLINE v16u v16u_choose(v16u a, v16u which) { return (v16u)wasm_i8x16_relaxed_swizzle((v128_t)a, (v128_t)which); }
 // The sums of shorts 2i and 2i + 1.
 INLINE v4i v4i_pair_sums(v8s a) { return (v4i)wasm_i32x4_extadd_pairwise_i16x8((v128_t)a); }

@@ -11,14 +11,14 @@ enum { COLUMNS = Q8_COLUMNS, HEAD = Q8_HEAD_BYTES, GROUP = 4 };  // HEAD, GROUP:
 typedef struct {
   int32_t size;  // bytes of a step of the sum: 1 or 2
   int32_t flip, zero;
-  int32_t paired_bytes;  // of a panel of pairs, else 0
+  int32_t paired;  // whether bytes are multiplied in pairs
 } Form;
 
-// The form of x in this engine, from the flip and the zero of its uint8 form; `paired_bytes` count in engines that pair.
-INLINE Form form_of(int32_t x_flip, int32_t x_zero, int32_t paired_bytes) {
+// The form of x in this engine, from the flip and the zero of its uint8 form; `paired` counts in engines that pair.
+INLINE Form form_of(int32_t x_flip, int32_t x_zero, int32_t paired) {
   const int32_t dots = byte_dots(), turn = dots == BYTES_SIGNED ? 0x80 : 0;
   const int32_t inexact = dots == BYTES_INEXACT;
-  return (Form){inexact && !paired_bytes ? 2 : 1, x_flip ^ turn, x_zero - turn, inexact ? paired_bytes : 0};
+  return (Form){inexact && !paired ? 2 : 1, x_flip ^ turn, x_zero - turn, inexact && paired};
 }
 
 // LACKING: where a panel says what its weights lack, or in pairs what q8_pairs.h has of them, its bytes second.
@@ -27,7 +27,7 @@ enum { LACKING = 64, NOT_PAIRED = -1 };
 // The same, as the panels were packed for.
 INLINE Form form_of_panels(int32_t x_flip, int32_t x_zero, const uint8_t *w) {
   const int32_t *lacking = (const int32_t *)(w + LACKING);
-  return form_of(x_flip, x_zero, lacking[0] == NOT_PAIRED ? 0 : lacking[1]);
+  return form_of(x_flip, x_zero, *lacking != NOT_PAIRED);
 }
 
 // Only what a build may choose is compiled.
@@ -39,10 +39,10 @@ INLINE Form form_of_panels(int32_t x_flip, int32_t x_zero, const uint8_t *w) {
 #define IS_PAIRED(form) 0
 #else
 #define IS_WIDE(form) ((form)->size == 2)
-#define IS_PAIRED(form) ((form)->paired_bytes != 0)
+#define IS_PAIRED(form) ((form)->paired)
 #endif
 
 INLINE int32_t groups_of(const Form *form, int32_t depth) { return (depth * form->size + GROUP - 1) / GROUP; }
-INLINE int32_t panel_bytes(const Form *form, int32_t depth) {
-  return form->paired_bytes ? form->paired_bytes : HEAD + groups_of(form, depth) * GROUP * COLUMNS;
+INLINE int32_t panel_bytes(const Form *form, int32_t depth) {  // but in pairs, where panels differ
+  return HEAD + groups_of(form, depth) * GROUP * COLUMNS;
 }

@@ -21,7 +21,8 @@ enum {
   SEGMENT = 512,  // steps whose groups may be joined to chunks
   CELLS = SEGMENT / GROUP,
   // About how long a tile takes, in halves of a cycle.
-  CHUNK_TIME = 29, CORRECTION_TIME = 12, RUN_TIME = 40, INT16_TIME = 42,
+  CHUNK_TIME = 30, CORRECTION_TIME = 14, INT16_TIME = 42,
+  NO_STEP = 0x80,
 };
 
 INLINE v8s v8s_select(v8s mask, v8s yes, v8s no) { return (yes & mask) | (no & ~mask); }
@@ -44,43 +45,41 @@ static void hold(v8s *w, v8s *next) {
 
 // A panel in the making; without a place it is only measured.
 typedef struct {
-  uint8_t *to, *end;  // where the next run or correction goes, or 0
-  int32_t *run;       // where the number of the last run's corrections stands
-  int32_t runs, corrections, in_order;
-  int32_t above[COLUMNS], below[COLUMNS];  // what is left of PAIRS_MOST in the last run
+  Correction *low, *high;  // the place of its first correction and the end of its last one, or 0
+  int32_t used[2], in_order;  // used: corrections of the lower and the upper columns
   uint16_t order[PAIRS_DEPTH / GROUP];
 } Panel;
 
-// One correction of the window at step k: what it holds is taken off `rest`.
-static void correct(Panel *p, int32_t k, v8s *rest) {
+INLINE int32_t corrections_of(const Panel *p) { return p->used[0] + p->used[1]; }
+
+// One correction of the window at step k, for half of the columns: what it holds is taken off `rest`.
+static void correct_window(Panel *p, int32_t k, v8s *rest, int32_t half) {
   Correction one = {.at = k};
-  int32_t up[COLUMNS] = {}, down[COLUMNS] = {}, fits = p->runs > 0;
-  for (int32_t column = 0; column < COLUMNS; column++) {
-    for (int32_t i = 0, place = 2 * column; i < WINDOW && place < 2 * column + 2; i++) {
-      const int32_t cut = i32_clamp(rest[i][column], down[column] - PAIRS_MOST, PAIRS_MOST - up[column]);
-      if (!cut) continue;
-      one.steps[place] = (uint8_t)i;
-      one.weights[place++] = (int8_t)cut;
-      rest[i][column] -= (int16_t)cut;
-      up[column] += cut > 0 ? cut : 0;
-      down[column] -= cut < 0 ? cut : 0;
+  for (int32_t i = 0; i < WINDOW; i++) one.steps[i] = NO_STEP;
+  for (int32_t lane = 0; lane < COLUMNS; lane += 2) {
+    const int32_t column = (half * COLUMNS + lane) / 2;
+    for (int32_t i = 0, place = lane; i < WINDOW && place < lane + 2; i++) {
+      if (!rest[i][column]) continue;
+      one.steps[2 * place] = (uint8_t)i;
+      one.weights[place++] = rest[i][column];
+      rest[i][column] = 0;
     }
-    fits &= up[column] <= p->above[column] && down[column] <= p->below[column];
   }
-  for (int32_t column = 0; column < COLUMNS; column++) {
-    p->above[column] = (fits ? p->above[column] : PAIRS_MOST) - up[column];
-    p->below[column] = (fits ? p->below[column] : PAIRS_MOST) - down[column];
+  const int32_t number = p->used[half]++;
+  if (p->low && p->low + corrections_of(p) <= p->high) *(half ? p->high - number - 1 : p->low + number) = one;
+}
+
+// Corrections of what is left at the steps [k, k + count).
+static void correct_steps(Panel *p, int32_t k, int32_t count, v8s *rest) {
+  for (int32_t half = 0; half < 2; half++) {
+    for (int32_t i = 0; i < count; i++) {
+      for (;;) {
+        const v4i left = (v4i)rest[i];
+        if (!(left[2 * half] | left[2 * half + 1])) break;
+        correct_window(p, k + i, rest + i, half);
+      }
+    }
   }
-  p->runs += !fits;
-  p->corrections++;
-  if (!p->to || p->to + (fits ? 0 : 4) + sizeof(one) > p->end) return;
-  if (!fits) {
-    p->run = (int32_t *)p->to;
-    p->to += 4;
-  }
-  ++*p->run;
-  *(Correction *)p->to = one;
-  p->to += sizeof(one);
 }
 
 // In how many lanes two groups exceed what a chunk holds. Of each group four sums: of positive and of negative weights.
@@ -162,57 +161,49 @@ static void split_segment(const Weights *s, int32_t panel, int32_t k, int32_t co
       for (int32_t i = 0; to && i < GROUP * COLUMNS; i++) *to++ = (uint8_t)from[i % GROUP][i / GROUP];
     }
   }
-  for (int32_t i = 0; i < count; i += WINDOW) {
-    for (int32_t j = 0; j < WINDOW && i + j < count; j++) rest[i + j] -= w[i + j];
-    for (;;) {
-      v8s lacking = {};
-      for (int32_t j = 0; j < WINDOW; j++) lacking |= rest[i + j];
-      if (!v4i_any((v4i)lacking)) break;
-      correct(p, k + i, rest + i);
-    }
-  }
+  for (int32_t i = 0; i < count; i++) rest[i] -= w[i];
+  correct_steps(p, k, count, rest);
 }
 
 // Bytes of a panel's weights with their head, and of the whole.
 INLINE int32_t weights_end(int32_t depth) { return HEAD + chunks_of(depth) * CHUNK_BYTES; }
 INLINE int32_t bytes_of(const Panel *p, int32_t depth) {
-  return weights_end(depth) + p->runs * 4 + p->corrections * (int32_t)sizeof(Correction) +
+  return weights_end(depth) + corrections_of(p) * (int32_t)sizeof(Correction) +
          (p->in_order ? 0 : chunks_of(depth) * 4);
 }
 
 // A panel, measured or written at `to`, where it has `bytes`.
 static void split_panel(const Weights *s, int32_t panel, uint8_t *to, int32_t bytes, int32_t *totals, Panel *p) {
   const int32_t depth = s->taps * s->ci;
-  p->runs = p->corrections = 0;
+  p->used[0] = p->used[1] = 0;
   p->in_order = 1;
-  p->to = to ? to + weights_end(depth) : 0;
-  p->end = to + bytes;
+  p->low = to ? (Correction *)(to + weights_end(depth)) : 0;
+  p->high = (Correction *)(to + bytes);
   for (int32_t k = 0; k < depth; k += SEGMENT) {
     split_segment(s, panel, k, depth - k < SEGMENT ? depth - k : SEGMENT, to ? to + HEAD + k * COLUMNS : 0, p, totals);
   }
   if (!to) return;
-  Paired *head = (Paired *)(to + LACKING);
-  *head = (Paired){p->runs, bytes, p->in_order ? 0 : (int32_t)(p->to - to)};
-  for (int32_t i = 0; head->order && i < 2 * chunks_of(depth); i++) ((uint16_t *)p->to)[i] = p->order[i];
+  uint16_t *order = (uint16_t *)(p->low + p->used[0]);
+  *(Paired *)(to + LACKING) =
+      (Paired){p->used[0], bytes, p->used[1], p->in_order ? 0 : (int32_t)((uint8_t *)order - to)};
+  for (int32_t i = 0; !p->in_order && i < 2 * chunks_of(depth); i++) order[i] = p->order[i];
 }
 
-// The bytes of a panel in pairs, or 0 where those of int16 are as fast or shorter.
-static int32_t weighed(const Weights *s) {
+// The bytes of all panels in pairs, or 0 where those of int16 are as fast or shorter; `ends` of the panels.
+static int32_t weighed(const Weights *s, int32_t *ends) {
   const Form wide = {.size = 2};
   const int32_t depth = s->taps * s->ci, panels = (s->co + COLUMNS - 1) / COLUMNS, chunks = chunks_of(depth);
-  int32_t time = 0, largest = 0;
+  int32_t time = 0, bytes = 0;
   if (byte_dots() != BYTES_INEXACT || !byte_pairs() || depth < GROUP || depth > PAIRS_DEPTH) return 0;
   for (int32_t panel = 0; panel < panels; panel++) {
     int32_t totals[COLUMNS] = {};
     Panel p;
     split_panel(s, panel, 0, 0, totals, &p);
-    const int32_t bytes = bytes_of(&p, depth);
-    if (bytes > panel_bytes(&wide, depth)) return 0;
-    largest = bytes > largest ? bytes : largest;
-    time += chunks * CHUNK_TIME + p.corrections * CORRECTION_TIME + p.runs * RUN_TIME;
+    ends[panel] = bytes += bytes_of(&p, depth);
+    time += chunks * CHUNK_TIME + corrections_of(&p) * CORRECTION_TIME;
     if (time > chunks * INT16_TIME * (panel + PANELS_TRIED)) return 0;
   }
-  return time < chunks * INT16_TIME * panels ? largest : 0;
+  return time < chunks * INT16_TIME * panels && bytes <= panels * panel_bytes(&wide, depth) ? bytes : 0;
 }
 
 INLINE void put_pairs(const Weights *s, int32_t panel, uint8_t *to, int32_t bytes, int32_t *totals) {
@@ -223,8 +214,8 @@ INLINE void put_pairs(const Weights *s, int32_t panel, uint8_t *to, int32_t byte
 INLINE void put_pairs(const Weights *s, int32_t panel, uint8_t *to, int32_t bytes, int32_t *totals) {
   (void)s, (void)panel, (void)to, (void)bytes, (void)totals;  // nobody calls it
 }
-INLINE int32_t weighed(const Weights *s) {
-  (void)s;
+INLINE int32_t weighed(const Weights *s, int32_t *ends) {
+  (void)s, (void)ends;
   return 0;
 }
 #endif

@@ -2,16 +2,16 @@
 // bits while the positive weights, and the negative ones, of a lane add up to at most PAIRS_MOST.
 //
 // Weights come in chunks of two groups, whose pairs are added lane by lane: neighbours, or what the panel's order says.
-// Where a lane's weights are too large, the chunk holds smaller ones, and corrections hold the rest: for each column,
-// two of the sixteen steps of a window. They come in runs whose sums 16 bits hold. Behind its weights a panel has its
-// runs, each after the number of its corrections, and the order of its groups if it has one.
+// Where a lane's weights are too large, the chunk holds smaller ones, and corrections hold the rest as int16: for each
+// of four columns, two steps of a window of sixteen. Behind its weights a panel has the corrections of its lower columns,
+// the order of its groups if it has one, and at its end the corrections of its upper columns.
 #pragma once
 
 #include "q8_tile.h"
 
 enum {
   CHUNK = 2 * GROUP,   // steps of a sum
-  WINDOW = 2 * CHUNK,  // steps that a correction chooses from
+  WINDOW = 16,         // steps that a correction chooses from
   CHUNK_BYTES = CHUNK * COLUMNS,
   PAIRS_MOST = 127,    // 255 times this fits 16 bits and a sign, and so does a weight of this size in a byte
   PAIRS_DEPTH = 4096,  // of a sum, at most: what a block of pixels holds (q8_product.h)
@@ -19,15 +19,17 @@ enum {
 };
 
 typedef struct {
-  int32_t at;  // of the window's first step
-  uint8_t steps[2 * COLUMNS];
-  int8_t weights[2 * COLUMNS];
+  int32_t at;  // the first step of the window
+  uint8_t steps[WINDOW];
+  int16_t weights[COLUMNS];
 } Correction;
 
 // What a panel says where others say what their weights lack.
 typedef struct {
-  int32_t runs, bytes, order;  // bytes: of the panel; order: where it is, or 0
+  int32_t low, bytes, high, order;  // low, high: corrections; bytes: of the panel; order: where it is, or 0
 } Paired;
+
+INLINE int32_t bytes_of_paired(const uint8_t *panel) { return ((const Paired *)(panel + LACKING))->bytes; }
 
 // The pixels of tiles that lie behind each other: their groups side by side; as they are stored, `stride` bytes apart;
 // and their sums, if what was taken off the weights is to be added.
@@ -40,26 +42,16 @@ typedef struct {
 INLINE int32_t chunks_of(int32_t depth) { return (depth + CHUNK - 1) / CHUNK; }
 
 #if defined(__wasm_relaxed_simd__)
-// t += what the runs of corrections from `b` on hold.
-INLINE void add_corrections(Tile *t, const Pixels *pixels, const uint8_t *b, int32_t runs, const int rows) {
-  NO_UNROLL for (; runs > 0; runs--) {
-    v8s sums[ROWS] = {};
-    int32_t count = *(const int32_t *)b;
-    b += 4;
-    NO_UNROLL for (; count > 0; count--, b += sizeof(Correction)) {
-      PIN(b);
-      const Correction *c = (const Correction *)b;
-      const uint8_t *line = pixels->lines + c->at;
-      const v16u steps = v16u_load(c->steps);
-      const v16s weights = v16s_load(c->weights);
-      UNROLL for (int r = 0; r < rows; r++, line += pixels->stride) {
-        const v16u x = v16u_load(line) ^ (uint8_t)pixels->flip;
-        sums[r] += v8s_dot2_i8(weights, v16u_choose(x, steps));
-      }
-    }
-    UNROLL for (int r = 0; r < rows; r++) {
-      t->low[r] += v4i_widen_low(sums[r]);
-      t->high[r] += v4i_widen_high(sums[r]);
+// sums += what so many corrections from `c` on hold for four columns.
+INLINE void correct(v4i *sums, const Pixels *pixels, const Correction *c, int32_t count, const int rows) {
+  NO_UNROLL for (; count > 0; count--, c++) {
+    PIN(c);
+    const uint8_t *line = pixels->lines + c->at;
+    const v16u steps = v16u_load(c->steps);
+    const v8s weights = v8s_load(c->weights);
+    UNROLL for (int r = 0; r < rows; r++, line += pixels->stride) {
+      const v16u x = v16u_load(line) ^ (uint8_t)pixels->flip;
+      sums[r] += v4i_dot_i16((v8s)v16u_choose(x, steps), weights);
     }
   }
 }
@@ -78,7 +70,10 @@ INLINE void add_chunk(Tile *t, const uint8_t *a, const uint8_t *a_next, const ui
 INLINE void multiply_pairs(Tile *t, const Pixels *pixels, const uint8_t *panel, int32_t groups, const int rows) {
   const Paired paired = *(const Paired *)(panel + LACKING);
   const uint8_t *b = panel + HEAD, *a = pixels->groups, *end = b + (groups + 1) / 2 * CHUNK_BYTES;
-  if (UNLIKELY(paired.runs)) add_corrections(t, pixels, end, paired.runs, rows);
+  if (UNLIKELY(paired.low | paired.high)) {
+    correct(t->low, pixels, (const Correction *)end, paired.low, rows);
+    correct(t->high, pixels, (const Correction *)(panel + paired.bytes) - paired.high, paired.high, rows);
+  }
   if (LIKELY(!paired.order)) {
     NO_UNROLL for (; b != end; a += 2 * GROUP * rows, b += CHUNK_BYTES) {
       PIN(a);

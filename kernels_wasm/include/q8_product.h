@@ -172,7 +172,7 @@ static void multiply_tiles(const Source *s, const uint8_t *w, const float *bias,
       }
     }
     const uint8_t *panel = w;
-    for (int32_t column = 0; column < co; column += COLUMNS, panel += panel_size) {
+    for (int32_t column = 0; column < co; column += COLUMNS, panel += IS_PAIRED(form) ? bytes_of_paired(panel) : panel_size) {
       const int32_t columns = co - column < COLUMNS ? co - column : COLUMNS;
       if (bias) {
         to.bias_low = aside.bias_low = v4f_load_lanes(bias + column, columns);

@@ -104,12 +104,14 @@ def test_narrow_weights_are_multiplied_in_pairs_where_that_is_exact(target: Targ
         for case in CASES[:NARROW]:
             w, zero = np.array(case.values[1], np.uint8), case.inputs[1].quant.zero_points[0]
             assert (weigh(place, w.reshape(case.inputs[1].shape[0], -1), zero) > 0) == there, case.label
-        assert weigh(place, narrow((40, 4), 128, 0.0), 128) == there * (96 + 64)
+        assert weigh(place, narrow((40, 4), 128, 0.0), 128) == there * 5 * (96 + 64)
         assert weigh(place, narrow((8, 3), 128), 128) == 0  # no room for a whole chunk
         assert weigh(place, narrow((8, 4097), 128), 128) == 0  # sums in parts
         assert weigh(place, rng.integers(0, 256, (64, 64)).astype(np.uint8), 128) == 0
         rare = narrow((64, 64), 128, 0.0)
-        rare[9] = rng.choice([0, 255], 64)  # one panel has no room for its corrections
+        rare[9] = rng.choice([0, 255], 64)  # the corrections of one panel lie where others need less
+        assert (weigh(place, rare, 128) > 0) == there
+        rare[9:30] = rng.choice([0, 255], (21, 64))  # more corrections than there is room for
         assert weigh(place, rare, 128) == 0
     finally:
         kernels.close()

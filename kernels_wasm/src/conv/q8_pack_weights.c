@@ -17,13 +17,14 @@
 // Units: panels, ceil(co / 8).
 //
 // q8_weigh_pairs
-//   y       [1] int32 written: the bytes of a panel in pairs where they are exact and pay, corrections included, else 0
+//   y       [1 + panels] int32 written: the bytes of all panels in pairs where these are exact and pay, else 0; then
+//           where each panel ends
 #include "q8_pack_pairs.h"
 
 void q8_weigh_pairs(const uint8_t *restrict w, const int32_t *restrict zeros, int32_t *restrict y, int32_t co,
                     int32_t taps, int32_t ci, int32_t co_step, int32_t tap_step, int32_t ci_step, int32_t w_signed) {
   const Weights s = {w, zeros, 0, co, taps, ci, co_step, tap_step, ci_step, w_signed};
-  *y = weighed(&s);
+  *y = weighed(&s, y + 1);
 }
 
 // A panel's weights as bytes or int16. `totals` grow by the weights.
@@ -56,12 +57,14 @@ void q8_pack_weights(const uint8_t *restrict w, const int32_t *restrict bias, co
   const Form form = dense ? form_of(0, x_zero, paired ? *paired : 0) : (Form){2, 0, x_zero, 0};
   const int32_t depth = taps * ci, bytes = panel_bytes(&form, depth);
   for (int32_t panel = begin; panel < end; panel++) {
-    uint8_t *to = y + panel * bytes;
+    const int32_t start = !IS_PAIRED(&form) ? panel * bytes : panel ? paired[panel] : 0;
+    const int32_t size = IS_PAIRED(&form) ? paired[panel + 1] - start : bytes;
+    uint8_t *to = y + start;
     int32_t *sums = (int32_t *)to, totals[COLUMNS] = {};
     float *factors = (float *)(sums + COLUMNS);
-    for (int32_t i = 0; i < bytes; i++) to[i] = 0;
+    for (int32_t i = 0; i < size; i++) to[i] = 0;
     if (IS_PAIRED(&form)) {
-      put_pairs(&s, panel, to, bytes, totals);
+      put_pairs(&s, panel, to, size, totals);
     } else {
       put_panel(&s, panel, &form, to, totals);
     }

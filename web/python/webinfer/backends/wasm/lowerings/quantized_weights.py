@@ -87,7 +87,7 @@ def pack(node: Node, builder: Builder, weights: Weights) -> Ref:
         }  # fmt: skip
         paired = None
         if fixed and weights.dense:
-            paired = builder.scratch(4)
+            paired = builder.scratch(4 + 4 * -(-weights.co // Q8_COLUMNS))
             put("q8_weigh_pairs", places, y=paired)
         put(
             "q8_pack_weights", places,
