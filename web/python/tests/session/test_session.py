@@ -154,6 +154,7 @@ def test_no_step_takes_less_than_the_least_time() -> None:
     peaks = timed.raised(zip(rows, times, strict=True))
     assert peaks.gflops == pytest.approx(100)  # the second is too short to tell
     assert timed.raised([(rows[0], 1.0)]) is timed
+    assert timed.raised([(dataclasses.replace(rows[0], saves=True), 0.1)]) is timed
     assert Peaks(0.0, ()).raised([(rows[0], 1.0)]).gflops == 0
     profile = Profile("model", "wasm", rows, times, 0.2, 0.1, {"wasm": peaks})
     assert profile.least_ms == pytest.approx([0.1, 0.001])

@@ -41,6 +41,7 @@ class PlanRow:
     flops: int
     bytes: int  # read and written
     why: str  # this kernel
+    saves: bool = False  # it takes fewer multiplications than `flops` counts, or smaller numbers
 
 
 @dataclass(frozen=True, slots=True)

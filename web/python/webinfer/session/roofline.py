@@ -37,8 +37,12 @@ class Peaks:
         return max(row.flops / self.gflops / 1e6 if self.gflops else 0.0, self._moving(row.bytes))
 
     def raised(self, steps: Iterable[tuple[PlanRow, float]]) -> Peaks:
-        """The peaks, no lower than what steps reached in their milliseconds: a device may be busy when it is timed."""
-        most = max((row.flops / ms / 1e6 for row, ms in steps if ms >= LEAST_STEP_MS), default=0.0)
+        """The peaks, no lower than what steps reached in their milliseconds: a device may be busy when it is timed.
+
+        Steps that take less than the arithmetic that is counted for them tell nothing of it.
+        """
+        told = (row.flops / ms / 1e6 for row, ms in steps if ms >= LEAST_STEP_MS and not row.saves)
+        most = max(told, default=0.0)
         return replace(self, gflops=most) if most > self.gflops > 0 else self
 
     def bound(self, row: PlanRow) -> str:

@@ -15,7 +15,7 @@ from webinfer.backends.wasm.lowerings.constants import expand_constant, narrow_o
 from webinfer.backends.wasm.lowerings.floors import find_floors
 from webinfer.backends.wasm.lowerings.scaled_sums import find_scaled_sums, scaled_sum
 from webinfer.backends.wasm.memory import KernelMemory, needed, pointers
-from webinfer.backends.wasm.sharing import only_moves, steps_per_node, with_short_steps_alone
+from webinfer.backends.wasm.sharing import only_moves, saves, steps_per_node, with_short_steps_alone
 from webinfer.errors import LimitError, UnsupportedOpError
 from webinfer.graph.ir import Graph, Node, TensorType, Value
 from webinfer.host.interface import Host, Kernels, Progress, ProgressEvent
@@ -225,6 +225,7 @@ class WasmExecutor(LoadedPlan):
                     flops,
                     cost.bytes // share,
                     why,
+                    saves(step.kernel),
                 )
             )
         return rows

@@ -41,6 +41,11 @@ def only_moves(kernel: str) -> bool:
     return (dtype.startswith("b") and dtype[1:].isdigit()) or dtype == "pack" or operator.startswith("pack_")
 
 
+def saves(kernel: str) -> bool:
+    """Whether a kernel multiplies less often than the operator's definition, or smaller numbers than floats."""
+    return kernel.startswith("q8_") or any(word in kernel for word in ("winograd", "sparse", "block_product"))
+
+
 def _work(graph: Graph, number: int) -> int:
     """Operations and bytes of a node; those of the steps at the graph's ends are what they move."""
     if number < 0:
