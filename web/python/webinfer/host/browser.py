@@ -16,29 +16,21 @@ import js
 from pyodide.ffi import JsBuffer, JsException, JsProxy, can_run_sync, run_sync, to_js
 
 from webinfer.errors import BackendUnavailableError, InputError, ModelFormatError
-from webinfer.flags import debug
-from webinfer.host.checksums import check_kernels, sealed, unsealed
+from webinfer.host import origin_cache
+from webinfer.host.canvas_browser import Canvas
+from webinfer.host.checksums import check_kernels
 from webinfer.host.gpu import GpuOffer, GpuTensor
 from webinfer.host.interface import ARRAYS_MET, Capability, Kernels, PageArray, Progress, ProgressEvent, SizeCheck
 from webinfer.host.kernels_browser import best_build, compiled, open_kernels, open_module, options
 from webinfer.host.late_parts import find_late_parts
 from webinfer.host.own_files import own_file, own_identity
 from webinfer.host.page_arrays import ARRAY_TYPES
-from webinfer.host.prefetch import fetched, prefetched, take
+from webinfer.host.prefetch import fetched, prefetched
 from webinfer.host.thread_pool import open_thread_pool
 from webinfer.spans import LargeFile
 
-CACHE = "webinfer"  # name of the Cache API store
 HASHED_AT_ONCE = 2**27  # bytes; the browser copies what it hashes
 LEAST_PAGE_ARRAY = 2**15  # bytes; fewer are copied sooner than looked at
-IMAGE_CLASSES = (
-    "ImageBitmap",
-    "VideoFrame",
-    "HTMLVideoElement",
-    "HTMLImageElement",
-    "HTMLCanvasElement",
-    "OffscreenCanvas",
-)
 
 
 class BrowserHost:
@@ -56,8 +48,7 @@ class BrowserHost:
         self._gpu_kind = ""  # that was asked for
         self._page_gpu: Any = None  # a GPUDevice that the page gave
         self._no_gpu = ""  # why no device could be had, once it was tried
-        self._canvas: Any = None
-        self._context: Any = None
+        self._canvas = Canvas()
         self._begun: dict[tuple[str | None, int | None], asyncio.Task[Kernels]] = {}  # kernels that nobody has yet
 
     def configure(self, assets: Mapping[str, str]) -> None:
@@ -299,28 +290,7 @@ class BrowserHost:
 
         The pixels stay in JavaScript: a typed array that `Kernels.write` copies without a detour.
         """
-        if not isinstance(source, JsProxy):
-            return None
-        kind = str(getattr(source.constructor, "name", ""))
-        if kind == "ImageData":
-            check(int(source.width), int(source.height))
-            return int(source.width), int(source.height), source.data
-        if kind not in IMAGE_CLASSES:
-            return None
-        width, height = _size(source)
-        if width < 1 or height < 1:
-            raise InputError(f"the {kind} has no pixels ({width}x{height}); wait until it is loaded")
-        check(width, height)
-        if self._canvas is None:
-            canvas = js.OffscreenCanvas.new(width, height)
-            self._context = canvas.getContext("2d", options(willReadFrequently=True))
-            _check_pixels(self._context)
-            self._canvas = canvas
-        if (self._canvas.width, self._canvas.height) != (width, height):
-            self._canvas.width, self._canvas.height = width, height
-        self._context.clearRect(0, 0, width, height)
-        self._context.drawImage(source, 0, 0)
-        return width, height, self._context.getImageData(0, 0, width, height).data
+        return self._canvas.pixels_of(source, check) if isinstance(source, JsProxy) else None
 
     def fingerprint(self) -> str:
         """A hash of the browser's version and of what it tells of the machine: cores, memory, best kernel build."""
@@ -355,29 +325,12 @@ class BrowserHost:
         return bytes((await subtle.digest("SHA-256", to_js(data))).to_memoryview()).hex()
 
     async def recall_bytes(self, name: str) -> memoryview | None:
-        """The bytes under this name in the origin's cache, or None; the page's worker may have fetched them already.
-
-        Damaged ones are removed.
-        """
-        url = f"/{CACHE}/{name}"
-        try:
-            asked = take(url)  # what the page's worker did not find is not there
-            found = await (asked or js.caches.match(url, options(cacheName=CACHE)))
-            if found is None:
-                return None
-            data = unsealed(name, (await found.arrayBuffer()).to_memoryview())
-            if data is None:
-                await (await js.caches.open(CACHE)).delete(url)
-            return data
-        except (JsException, AttributeError):
-            return None
+        """The bytes under this name in the origin's cache, or None; the page's worker may have fetched them already."""
+        return await origin_cache.recall(name)
 
     async def remember_bytes(self, name: str, data: bytes) -> None:
         """Stores bytes in the origin's cache; a full or missing cache is no failure."""
-        try:
-            await (await js.caches.open(CACHE)).put(f"/{CACHE}/{name}", js.Response.new(to_js(sealed(data))))
-        except (JsException, AttributeError) as error:
-            debug(1, f"cannot remember {name}: {error}")
+        await origin_cache.remember(name, data)
 
 
 @cache
@@ -402,22 +355,6 @@ def _navigator(name: str) -> Any:
     return getattr(getattr(js, "navigator", None), name, None)
 
 
-def _check_pixels(context: Any) -> None:
-    """Draws a square and reads it.
-
-    Raises:  InputError if what is read is something else: so browsers hide what canvases tell of a machine
-    """
-    context.fillStyle = "#123456"
-    context.fillRect(0, 0, 8, 8)
-    read = bytes(context.getImageData(0, 0, 8, 8).data.to_py())
-    if any(abs(a - b) > 8 for a, b in zip(read, b"\x12\x34\x56\xff" * 64, strict=True)):
-        raise InputError(
-            "this browser scrambles the pixels that pages read from pictures (resistance to fingerprinting): "
-            "nothing could be found in them. Allow this site to extract canvas data, then reload; or use WebGPU, "
-            "where the browser still offers it"
-        )
-
-
 @cache
 def _shares_memory() -> bool:
     """Whether another thread could be handed a memory; some browsers isolate pages and still refuse it."""
@@ -434,18 +371,6 @@ def _shares_memory() -> bool:
 def _capability(name: str, present: bool, reason: str, fix: str, value: str = "") -> Capability:
     """The capability; reason and fix only where it is absent."""
     return Capability(name, present, "" if present else reason, "" if present else fix, value)
-
-
-def _size(source: Any) -> tuple[int, int]:
-    for width, height in (
-        ("displayWidth", "displayHeight"),
-        ("videoWidth", "videoHeight"),
-        ("naturalWidth", "naturalHeight"),
-        ("width", "height"),
-    ):
-        if getattr(source, width, None) is not None:
-            return int(getattr(source, width)), int(getattr(source, height))
-    return 0, 0
 
 
 async def _read_body(response: Any, progress: Progress | None) -> memoryview:

@@ -53,9 +53,9 @@ def facts() -> str:
     kernel build, best first, the bytes of a module that only an engine with its features accepts. `gpu`: what a GPU
     device is asked for.
     """
-    from webinfer.host.browser import CACHE
     from webinfer.host.gpu_browser import WISHES
     from webinfer.host.kernels_browser import PROBES
+    from webinfer.host.origin_cache import CACHE
 
     plans = {
         name: f"/{CACHE}/{entry_name(known.sha256, TASKS[known.task].extension)}"
