@@ -1,7 +1,7 @@
-// How weights become panels of pairs (q8_pairs.h): which groups are joined, what chunks hold, and the corrections.
+// How weights become panels of pairs (q8_pairs.h): what their chunks hold, and the corrections.
 #pragma once
 
-#include "q8_pairs.h"
+#include "q8_join.h"
 
 typedef struct {
   const uint8_t *w;
@@ -18,15 +18,10 @@ INLINE int32_t weight_at(const Weights *s, int32_t o, int32_t place, int32_t c) 
 
 #if defined(__wasm_relaxed_simd__)
 enum {
-  SEGMENT = 512,  // steps whose groups may be joined to chunks
-  CELLS = SEGMENT / GROUP,
   // About how long a tile takes, in halves of a cycle.
   CHUNK_TIME = 30, CORRECTION_TIME = 14, INT16_TIME = 42,
   NO_STEP = 0x80,
 };
-
-INLINE v8s v8s_select(v8s mask, v8s yes, v8s no) { return (yes & mask) | (no & ~mask); }
-INLINE v8s above_zero(v8s a) { return v8s_select(a > (v8s){}, a, (v8s){}); }
 
 // Takes off a lane's four weights what it cannot hold of the positive ones, off one of them where that will do.
 // Each vector is one step of all columns.
@@ -46,7 +41,9 @@ static void hold(v8s *w, v8s *next) {
 // A panel in the making; without a place it is only measured.
 typedef struct {
   Correction *low, *high;  // the place of its first correction and the end of its last one, or 0
-  int32_t used[2], in_order;  // used: corrections of the lower and the upper columns
+  int32_t used[2];         // corrections of the lower and the upper columns
+  int32_t front, back;     // chunks that are in quads so far, and where the other ones begin
+  int32_t in_order;
   uint16_t order[PAIRS_DEPTH / GROUP];
 } Panel;
 
@@ -82,55 +79,7 @@ static void correct_steps(Panel *p, int32_t k, int32_t count, v8s *rest) {
   }
 }
 
-// In how many lanes two groups exceed what a chunk holds. Of each group four sums: of positive and of negative weights.
-INLINE int32_t excesses(const v8s *a, const v8s *b) {
-  v8s count = {};
-  for (int32_t i = 0; i < 4; i++) count -= a[i] + b[i] > v8s_splat(PAIRS_MOST);
-  int32_t total = 0;
-  for (int32_t column = 0; column < COLUMNS; column++) total += count[column];
-  return total;
-}
-
-// Joins the groups of a segment that begins with `first`, pair by pair, to partners that need few corrections.
-static void join_groups(Panel *p, const v8s *w, int32_t first, int32_t groups) {
-  v8s sums[CELLS][4];
-  uint8_t used[CELLS] = {};
-  uint16_t *order = p->order + first;
-  for (int32_t g = 0; g < groups; g++, w += GROUP) {
-    for (int32_t i = 0; i < 4; i++) {
-      const v8s a = w[i / 2 * 2], b = w[i / 2 * 2 + 1];
-      sums[g][i] = i % 2 ? above_zero(-a) + above_zero(-b) : above_zero(a) + above_zero(b);
-    }
-  }
-  // Those that have the largest sums choose first, or all in turn where neighbours exceed nothing.
-  int32_t sizes[CELLS], total = 0;
-  for (int32_t g = 0; g < groups; g++) {
-    const v8s all = (sums[g][0] | sums[g][1]) + (sums[g][2] | sums[g][3]);
-    sizes[g] = 0;
-    for (int32_t column = 0; column < COLUMNS; column++) sizes[g] += all[column];
-    if (g % 2) total += excesses(sums[g - 1], sums[g]);
-  }
-  for (int32_t chunk = 0; chunk < (groups + 1) / 2; chunk++) {
-    int32_t first_one = -1, best = groups, least = INT32_MAX;
-    for (int32_t g = 0; g < groups; g++) {
-      if (!used[g] && (first_one < 0 || (total && sizes[g] > sizes[first_one]))) first_one = g;
-    }
-    used[first_one] = 1;
-    for (int32_t h = 0; h < groups && least; h++) {
-      if (used[h]) continue;
-      const int32_t count = excesses(sums[first_one], sums[h]);
-      if (count >= least) continue;
-      least = count;
-      best = h;
-    }
-    if (best < groups) used[best] = 1;
-    p->in_order &= first_one == 2 * chunk && best == first_one + 1;
-    *order++ = (uint16_t)((first + first_one) * GROUP);
-    *order++ = (uint16_t)((first + best) * GROUP);
-  }
-}
-
-// A panel's steps [k, k + count), at most a segment: their chunks to `to`, if it is a place.
+// A panel's steps [k, k + count), at most a segment: their chunks to the panel's weights at `to`, if it is a place.
 static void split_segment(const Weights *s, int32_t panel, int32_t k, int32_t count, uint8_t *to, Panel *p,
                           int32_t *totals) {
   v8s w[SEGMENT + CHUNK] = {}, rest[SEGMENT + WINDOW] = {};
@@ -143,24 +92,32 @@ static void split_segment(const Weights *s, int32_t panel, int32_t k, int32_t co
     }
     rest[i] = w[i];
   }
-  const int32_t groups = (count + GROUP - 1) / GROUP;
-  join_groups(p, w, k / GROUP, groups);
-  const uint16_t *order = p->order + k / GROUP;
-  for (int32_t chunk = 0; chunk < (groups + 1) / 2; chunk++) {
+  const int32_t groups = (count + GROUP - 1) / GROUP, chunks = (groups + 1) / 2;
+  uint16_t order[CELLS];
+  uint8_t joined[CELLS / 2];
+  const int32_t in_turn = join_groups(w, groups, order);
+  for (int32_t i = 0; i < 2 * chunks; i += 2) {
+    v8s *a = w + order[i], *b = w + order[i + 1];
     for (int32_t sign = 0; sign < 2; sign++) {
-      v8s *a = w + *order - k, *b = w + order[1] - k;
       hold(a, b);
       hold(a + 2, b + 2);
-      for (int32_t i = 0; i < GROUP; i++) {
-        a[i] = -a[i];
-        b[i] = -b[i];
+      for (int32_t j = 0; j < GROUP; j++) {
+        a[j] = -a[j];
+        b[j] = -b[j];
       }
     }
-    for (int32_t group = 0; group < 2; group++, order++) {
-      const v8s *from = w + *order - k;
-      for (int32_t i = 0; to && i < GROUP * COLUMNS; i++) *to++ = (uint8_t)from[i % GROUP][i / GROUP];
+  }
+  const int32_t in_quads = join_chunks(w, chunks, order, in_turn, joined);
+  p->back -= chunks - in_quads;
+  for (int32_t i = 0; i < 2 * chunks; i++) {
+    const int32_t place = i + 2 * (i < 2 * in_quads ? p->front : p->back - in_quads), at = order[2 * joined[i / 2] + i % 2];
+    p->order[place] = (uint16_t)(k + at);
+    p->in_order &= k + at == place * GROUP;
+    for (int32_t j = 0; to && j < GROUP * COLUMNS; j++) {
+      to[place * GROUP * COLUMNS + j] = (uint8_t)w[at + j % GROUP][j / GROUP];
     }
   }
+  p->front += in_quads;
   for (int32_t i = 0; i < count; i++) rest[i] -= w[i];
   correct_steps(p, k, count, rest);
 }
@@ -175,17 +132,18 @@ INLINE int32_t bytes_of(const Panel *p, int32_t depth) {
 // A panel, measured or written at `to`, where it has `bytes`.
 static void split_panel(const Weights *s, int32_t panel, uint8_t *to, int32_t bytes, int32_t *totals, Panel *p) {
   const int32_t depth = s->taps * s->ci;
-  p->used[0] = p->used[1] = 0;
+  p->used[0] = p->used[1] = p->front = 0;
+  p->back = chunks_of(depth);
   p->in_order = 1;
   p->low = to ? (Correction *)(to + weights_end(depth)) : 0;
   p->high = (Correction *)(to + bytes);
   for (int32_t k = 0; k < depth; k += SEGMENT) {
-    split_segment(s, panel, k, depth - k < SEGMENT ? depth - k : SEGMENT, to ? to + HEAD + k * COLUMNS : 0, p, totals);
+    split_segment(s, panel, k, depth - k < SEGMENT ? depth - k : SEGMENT, to ? to + HEAD : 0, p, totals);
   }
   if (!to) return;
   uint16_t *order = (uint16_t *)(p->low + p->used[0]);
   *(Paired *)(to + LACKING) =
-      (Paired){p->used[0], bytes, p->used[1], p->in_order ? 0 : (int32_t)((uint8_t *)order - to)};
+      (Paired){p->used[0], bytes, p->used[1], p->in_order ? 0 : (int32_t)((uint8_t *)order - to), p->front / 2};
   for (int32_t i = 0; !p->in_order && i < 2 * chunks_of(depth); i++) order[i] = p->order[i];
 }
 

@@ -4,7 +4,8 @@
 // Weights come in chunks of two groups, whose pairs are added lane by lane: neighbours, or what the panel's order says.
 // Where a lane's weights are too large, the chunk holds smaller ones, and corrections hold the rest as int16: for each
 // of four columns, two steps of a window of sixteen. Behind its weights a panel has the corrections of its lower columns,
-// the order of its groups if it has one, and at its end the corrections of its upper columns.
+// the order of its groups if it has one, and at its end the corrections of its upper columns. Two chunks whose sums 16
+// bits hold together are a quad; quads come first.
 #pragma once
 
 #include "q8_tile.h"
@@ -26,7 +27,8 @@ typedef struct {
 
 // What a panel says where others say what their weights lack.
 typedef struct {
-  int32_t low, bytes, high, order;  // low, high: corrections; bytes: of the panel; order: where it is, or 0
+  int32_t low, bytes, high;  // low, high: corrections; bytes: of the panel
+  int32_t order, quads;      // order: where it is, or 0
 } Paired;
 
 INLINE int32_t bytes_of_paired(const uint8_t *panel) { return ((const Paired *)(panel + LACKING))->bytes; }
@@ -66,15 +68,47 @@ INLINE void add_chunk(Tile *t, const uint8_t *a, const uint8_t *a_next, const ui
   }
 }
 
+// t += a quad's four groups of pixels times its weights, two pixels at a time: the sums of four fill the registers.
+INLINE void add_quad(Tile *t, const uint8_t *const *a, const uint8_t *b) {
+  UNROLL for (int half = 0; half < ROWS; half += 2) {
+    v8s low[2] = {}, high[2] = {};
+    UNROLL for (int g = 0; g < 4; g++) {
+      v16s b_low = v16s_load(b + 32 * g), b_high = v16s_load(b + 32 * g + 16);
+      PIN(b_low);
+      PIN(b_high);
+      UNROLL for (int r = 0; r < 2; r++) {
+        v16u x = (v16u)group_splat(a[g] + GROUP * (half + r));
+        PIN(x);
+        low[r] = g ? low[r] + v8s_dot2_i8(b_low, x) : v8s_dot2_i8(b_low, x);
+        high[r] = g ? high[r] + v8s_dot2_i8(b_high, x) : v8s_dot2_i8(b_high, x);
+        PIN(low[r]);
+        PIN(high[r]);
+      }
+    }
+    UNROLL for (int r = 0; r < 2; r++) {
+      t->low[half + r] += v4i_pair_sums(low[r]);
+      t->high[half + r] += v4i_pair_sums(high[r]);
+      PIN(t->low[half + r]);
+      PIN(t->high[half + r]);
+    }
+  }
+}
+
+// t += the panel's corrections, which lie behind its weights and at its end.
+INLINE void add_corrections(Tile *t, const Pixels *pixels, const uint8_t *panel, const uint8_t *weights_end,
+                            const int rows) {
+  const Paired paired = *(const Paired *)(panel + LACKING);
+  if (LIKELY(!(paired.low | paired.high))) return;
+  correct(t->low, pixels, (const Correction *)weights_end, paired.low, rows);
+  correct(t->high, pixels, (const Correction *)(panel + paired.bytes) - paired.high, paired.high, rows);
+}
+
 // t += a[groups][rows][4] * the panel's weights; reads the group behind an odd last one, times zero.
 INLINE void multiply_pairs(Tile *t, const Pixels *pixels, const uint8_t *panel, int32_t groups, const int rows) {
-  const Paired paired = *(const Paired *)(panel + LACKING);
+  const int32_t to_order = ((const Paired *)(panel + LACKING))->order;
   const uint8_t *b = panel + HEAD, *a = pixels->groups, *end = b + (groups + 1) / 2 * CHUNK_BYTES;
-  if (UNLIKELY(paired.low | paired.high)) {
-    correct(t->low, pixels, (const Correction *)end, paired.low, rows);
-    correct(t->high, pixels, (const Correction *)(panel + paired.bytes) - paired.high, paired.high, rows);
-  }
-  if (LIKELY(!paired.order)) {
+  add_corrections(t, pixels, panel, end, rows);
+  if (LIKELY(!to_order)) {
     NO_UNROLL for (; b != end; a += 2 * GROUP * rows, b += CHUNK_BYTES) {
       PIN(a);
       PIN(b);
@@ -82,7 +116,7 @@ INLINE void multiply_pairs(Tile *t, const Pixels *pixels, const uint8_t *panel, 
     }
     return;
   }
-  const uint16_t *order = (const uint16_t *)(panel + paired.order);
+  const uint16_t *order = (const uint16_t *)(panel + to_order);
   NO_UNROLL for (; b != end; order += 2, b += CHUNK_BYTES) {
     PIN(order);
     PIN(b);
@@ -92,8 +126,54 @@ INLINE void multiply_pairs(Tile *t, const Pixels *pixels, const uint8_t *panel, 
     add_chunk(t, first, second, b, rows);
   }
 }
+
+// Whether most of a panel's chunks are in quads.
+INLINE int32_t has_quads(const uint8_t *panel, int32_t groups) {
+  return ((const Paired *)(panel + LACKING))->quads * 6 > groups;
+}
+
+// The same as multiply_pairs with quads, for whole tiles.
+INLINE void multiply_quads(Tile *t, const Pixels *pixels, const uint8_t *panel, int32_t groups) {
+  const Paired paired = *(const Paired *)(panel + LACKING);
+  const uint8_t *b = panel + HEAD, *a = pixels->groups, *end = b + (groups + 1) / 2 * CHUNK_BYTES;
+  const uint8_t *quads_end = b + paired.quads * 2 * CHUNK_BYTES;
+  add_corrections(t, pixels, panel, end, ROWS);
+  if (LIKELY(!paired.order)) {
+    NO_UNROLL for (; b != quads_end; a += 4 * GROUP * ROWS, b += 2 * CHUNK_BYTES) {
+      PIN(a);
+      PIN(b);
+      add_quad(t, (const uint8_t *const[]){a, a + GROUP * ROWS, a + 2 * GROUP * ROWS, a + 3 * GROUP * ROWS}, b);
+    }
+    NO_UNROLL for (; b != end; a += 2 * GROUP * ROWS, b += CHUNK_BYTES) {
+      PIN(a);
+      PIN(b);
+      add_chunk(t, a, a + GROUP * ROWS, b, ROWS);
+    }
+    return;
+  }
+  const uint16_t *order = (const uint16_t *)(panel + paired.order);
+  NO_UNROLL for (; b != quads_end; order += 4, b += 2 * CHUNK_BYTES) {
+    PIN(order);
+    PIN(b);
+    const uint8_t *at[4];
+    UNROLL for (int g = 0; g < 4; g++) {
+      at[g] = a + order[g] * ROWS;
+      PIN(at[g]);
+    }
+    add_quad(t, at, b);
+  }
+  NO_UNROLL for (; b != end; order += 2, b += CHUNK_BYTES) {
+    PIN(order);
+    PIN(b);
+    add_chunk(t, a + order[0] * ROWS, a + order[1] * ROWS, b, ROWS);
+  }
+}
 #else
 INLINE void multiply_pairs(Tile *t, const Pixels *pixels, const uint8_t *panel, int32_t groups, const int rows) {
   (void)t, (void)pixels, (void)panel, (void)groups, (void)rows;  // nobody calls it
 }
+INLINE void multiply_quads(Tile *t, const Pixels *pixels, const uint8_t *panel, int32_t groups) {
+  (void)t, (void)pixels, (void)panel, (void)groups;
+}
+INLINE int32_t has_quads(const uint8_t *panel, int32_t groups) { return (void)panel, (void)groups, 0; }
 #endif

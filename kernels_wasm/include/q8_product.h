@@ -65,37 +65,57 @@ INLINE void finish(const Tile *t, const uint8_t *panel, const Target *to, uint8_
 #endif
 }
 
+enum { IN_BYTES, IN_SHORTS, IN_PAIRS, IN_QUADS };  // what a tile's products are multiplied in
+
 // So many tiles whose pixels and results lie behind each other.
-INLINE void run_tiles(const Form *form, const Pixels *from, const uint8_t *panel, int32_t groups, const Target *to,
-                      const int rows, int32_t tiles) {
+INLINE void run_tiles(const Pixels *from, const uint8_t *panel, int32_t groups, const Target *to, int32_t tiles,
+                      const int rows, const int kind) {
   Pixels pixels = *from;
   uint8_t *y = to->y;
   NO_UNROLL for (; tiles > 0; tiles--) {
     Tile t;
-    start(&t, panel, pixels.x_sums, rows);
-    if (IS_WIDE(form)) {
-      multiply(&t, pixels.groups, panel + HEAD, groups, rows, 1);
-    } else if (IS_PAIRED(form)) {
+    start(&t, panel, kind == IN_BYTES ? pixels.x_sums : 0, rows);
+    if (kind == IN_QUADS) {
+      multiply_quads(&t, &pixels, panel, groups);
+    } else if (kind == IN_PAIRS) {
       multiply_pairs(&t, &pixels, panel, groups, rows);
     } else {
-      multiply(&t, pixels.groups, panel + HEAD, groups, rows, 0);
+      multiply(&t, pixels.groups, panel + HEAD, groups, rows, kind == IN_SHORTS);
     }
     finish(&t, panel, to, y, rows);
     y += rows * to->step;
     pixels.groups += pixels.groups_step;
     pixels.lines += rows * pixels.stride;
-    if (pixels.x_sums) pixels.x_sums++;
+    if (kind == IN_BYTES && pixels.x_sums) pixels.x_sums++;
   }
 }
 
-static __attribute__((noinline)) void tiles_of_four(const Form *form, const Pixels *from, const uint8_t *panel,
-                                                    int32_t groups, const Target *to, int32_t tiles) {
-  run_tiles(form, from, panel, groups, to, ROWS, tiles);
+// One function for each kind: what the loops of one keep in registers is no burden to the others'.
+#define TILES(NAME, KIND)                                                                                             \
+  static __attribute__((noinline)) void NAME(const Pixels *from, const uint8_t *panel, int32_t groups,                \
+                                             const Target *to, int32_t tiles) {                                       \
+    run_tiles(from, panel, groups, to, tiles, ROWS, KIND);                                                            \
+  }
+TILES(tiles_of_bytes, IN_BYTES)
+TILES(tiles_of_shorts, IN_SHORTS)
+TILES(tiles_of_pairs, IN_PAIRS)
+TILES(tiles_of_quads, IN_QUADS)
+
+INLINE void tiles_of_four(const Form *form, const Pixels *from, const uint8_t *panel, int32_t groups,
+                          const Target *to, int32_t tiles) {
+  if (IS_PAIRED(form)) {
+    if (has_quads(panel, groups)) return tiles_of_quads(from, panel, groups, to, tiles);
+    return tiles_of_pairs(from, panel, groups, to, tiles);
+  }
+  if (IS_WIDE(form)) return tiles_of_shorts(from, panel, groups, to, tiles);
+  return tiles_of_bytes(from, panel, groups, to, tiles);
 }
 
 static __attribute__((noinline)) void tile_of_one(const Form *form, const Pixels *from, const uint8_t *panel,
                                                   int32_t groups, const Target *to) {
-  run_tiles(form, from, panel, groups, to, 1, 1);
+  if (IS_PAIRED(form)) return run_tiles(from, panel, groups, to, 1, 1, IN_PAIRS);
+  if (IS_WIDE(form)) return run_tiles(from, panel, groups, to, 1, 1, IN_SHORTS);
+  run_tiles(from, panel, groups, to, 1, 1, IN_BYTES);
 }
 
 // A tile whose sums are too long for the block: `part` of them at a time.

@@ -56,6 +56,7 @@ CASES = (
     narrow_case(
         "narrow weights, bounds within bytes", (1, 3, 7, 40), (9, 1, 1, 40), 128, 0.02, activation=Activation.RELU6
     ),
+    narrow_case("narrow weights, more steps than are joined at once", (1, 3, 5, 1100), (9, 1, 1, 1100), 128),
     narrow_case("narrow weights, one pixel", (1, 1, 1, 130), (9, 1, 1, 130), 122),
     narrow_case("narrow weights, 3x3, stride 2", (1, 9, 9, 5), (11, 3, 3, 5), 140, stride=(2, 2), pads=(1, 0, 1, 0)),
     narrow_case("normal weights, odd groups", (1, 5, 7, 570), (23, 1, 1, 570), 128, weights=normal),
@@ -71,7 +72,7 @@ CASES = (
     quantized_conv_case("int8, many pixels", (1, 23, 21, 6), (19, 3, 3, 6), DType.INT8, None, 19, pads=(1, 1, 1, 1)),
     quantized_conv_case("uint8, many pixels", (1, 23, 21, 6), (19, 3, 3, 6), DType.UINT8, None, 19, stride=(2, 2)),
 )
-NARROW = 11  # of the cases, the first ones
+NARROW = 12  # of the cases, the first ones
 
 
 @pytest.mark.parametrize("target", BUILDS, ids=str)
