@@ -25,8 +25,7 @@ class Ahead:
         self._offer, self._tuned = offer, tuned
         self._known: list[PipelineSpec] = []
         self._queue: PipelineQueue | None = None
-        target = Target(dict(offer.limits), offer.features, offer.software, tuned)
-        self._slices = scheduling(graph, target, self._add)
+        self._slices = scheduling(graph, Target.of(offer, tuned), self._add)
         self._schedule: Schedule | None = None
         self._refused = False
 

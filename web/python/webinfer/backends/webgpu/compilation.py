@@ -13,12 +13,11 @@ from webinfer.backends.webgpu.executor import WebGpuExecutor, compiled
 from webinfer.backends.webgpu.float16 import in_float16
 from webinfer.backends.webgpu.loaded_program import LoadedProgram
 from webinfer.backends.webgpu.stored_plan import GpuStoredPlan, RestoredProgram, requirements, serialize
-from webinfer.backends.webgpu.tuning import Tuner, about, recall
+from webinfer.backends.webgpu.tuning import Tuner, known
 from webinfer.errors import UnsupportedOpError
 from webinfer.graph.ir import Graph, Node
 from webinfer.host.gpu import GpuDevice, GpuOffer
 from webinfer.host.interface import Host, Progress
-from webinfer.tune.log import Log
 
 QUIET_S = 2.0  # after a load, before what nobody waits for begins
 _later: set[asyncio.Task[None]] = set()
@@ -44,10 +43,7 @@ async def opened(
     ahead = await _ahead(graph, host, tuning_ms) if stored is None and not kind else None
     opening = host.gpu(kind) if kind else host.gpu()
     device: GpuDevice = await (opening if ahead is None else ahead.until(opening))
-    if ahead is not None and ahead.offered(device):
-        log = ahead.log
-    else:
-        log = Log(about(device)) if tuning_ms == 0 else await recall(host, device)
+    log = ahead.log if ahead and ahead.offered(device) else await known(host, device, tuning_ms)
 
     def fits() -> list[Any]:
         return requirements(host, device, default_tunings(device.name, device.software), log.text())
@@ -68,7 +64,7 @@ async def _ahead(graph: Graph, host: Host, tuning_ms: float | None) -> Ahead | N
     offer: GpuOffer | None = await host.gpu_offer()
     if offer is None:
         return None
-    log = Log(about(offer)) if tuning_ms == 0 else await recall(host, offer)
+    log = await known(host, offer, tuning_ms)
     return None if log.winners else Ahead(graph, offer, dict(default_tunings(offer.name, offer.software)), log)
 
 
@@ -115,7 +111,7 @@ async def build(
     device: GpuDevice = await (host.gpu(kind) if kind else host.gpu())
     if tuned is not None:
         return await compiled(graph, host, device, tuned, dict, progress)
-    log = Log(about(device)) if tuning_ms == 0 else await recall(host, device)
+    log = await known(host, device, tuning_ms)
     tuner = Tuner(graph, host, device, log)
     if tuning_ms:
         return await tuner.tune(tuning_ms, progress)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from webinfer.codegen.elements import Element, element_of
 from webinfer.codegen.prelude import Access, Param, Slot
@@ -15,6 +15,9 @@ from webinfer.codegen.templates import Variable
 from webinfer.dtypes import DType
 from webinfer.errors import LimitError, UnsupportedOpError
 from webinfer.graph.ir import Node, Value
+
+if TYPE_CHECKING:
+    from webinfer.host.gpu import GpuDevice, GpuOffer
 
 MAX_TURNS = 65_535  # of all loops of an invocation, on adapters that run on the processor
 WORKGROUP = 64  # invocations, where a kernel has no reason for another number
@@ -125,6 +128,11 @@ class Target:
     features: frozenset[str] = frozenset()
     software: bool = False
     tuned: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, device: GpuDevice | GpuOffer, tuned: Mapping[str, str] | None = None) -> Target:
+        """What lowerings may know of this device."""
+        return cls(dict(device.limits), device.features, device.software, tuned or {})
 
 
 @dataclass(frozen=True, slots=True, eq=False)

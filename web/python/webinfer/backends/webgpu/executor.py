@@ -53,8 +53,7 @@ async def compiled(
         schedule = ahead.finished(device)
     else:
         pipelines = PipelineQueue(device)
-        target = Target(dict(device.limits), device.features, device.software, tuned)
-        schedule = make_schedule(graph, target, pipelines.add)
+        schedule = make_schedule(graph, Target.of(device, tuned), pipelines.add)
         pipelines.flush()
     release_after_load(schedule)
     if given_ends:

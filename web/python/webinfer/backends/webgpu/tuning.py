@@ -88,6 +88,11 @@ async def recall(host: Host, device: GpuDevice | GpuOffer) -> Log:
     return log
 
 
+async def known(host: Host, device: GpuDevice | GpuOffer, tuning_ms: float | None) -> Log:
+    """What a load with this budget for timings goes by: with 0 nothing that was timed here applies."""
+    return Log(about(device)) if tuning_ms == 0 else await recall(host, device)
+
+
 async def remember(host: Host, device: GpuDevice, log: Log) -> None:
     """Stores a log for later loads."""
     await host.remember(_file_name(device), log.text())
@@ -140,8 +145,7 @@ class Tuner:
     @cached_property
     def shapes(self) -> dict[str, Shape]:
         """What several kernels can compute, by tuning key; a load without a log does not need to know."""
-        target = Target(dict(self.device.limits), self.device.features, self.device.software)
-        return shapes_of(self.graph, target, self._folded)
+        return shapes_of(self.graph, Target.of(self.device), self._folded)
 
     @cached_property
     def shipped(self) -> dict[str, str]:
