@@ -92,6 +92,7 @@ def _eight_bit_cases() -> tuple[Case, ...]:
         case("uint8", (1, 7, 6, 16), DType.UINT8, 0.047, 5, window=(3, 3), stride=(2, 2), pads=(1, 1, 1, 0)),
         case("uint8, whole image", (1, 7, 7, 12), DType.UINT8, 0.047, 5, window=(7, 7)),
         case("uint8, relu6, both bounds", (1, 8, 8, 12), DType.UINT8, 0.1, 0, window=(2, 2), activation=relu6),
+        case("int8, whole image", (2, 5, 9, 19), DType.INT8, 0.047, -9, window=(5, 9)),
         case("int8, odd channels", (2, 5, 6, 7), DType.INT8, 0.047, 5, window=(2, 3), stride=(1, 2)),
         case("int8, relu", (1, 8, 8, 8), DType.INT8, 0.047, 70, window=(2, 2), stride=(2, 2), activation=relu),
     )
