@@ -69,7 +69,7 @@ INLINE void add_chunk(Tile *t, const uint8_t *a, const uint8_t *a_next, const ui
 }
 
 // t += a quad's four groups of pixels times its weights, two pixels at a time: the sums of four fill the registers.
-INLINE void add_quad(Tile *t, const uint8_t *const *a, const uint8_t *b) {
+INLINE void add_quad(Tile *t, const uint8_t *const *a, const uint8_t *b, const v8s *one) {
   UNROLL for (int half = 0; half < ROWS; half += 2) {
     v8s low[2] = {}, high[2] = {};
     UNROLL for (int g = 0; g < 4; g++) {
@@ -85,9 +85,11 @@ INLINE void add_quad(Tile *t, const uint8_t *const *a, const uint8_t *b) {
         PIN(high[r]);
       }
     }
+    v8s ones = v8s_load(one);
+    PIN(ones);
     UNROLL for (int r = 0; r < 2; r++) {
-      t->low[half + r] += v4i_pair_sums(low[r]);
-      t->high[half + r] += v4i_pair_sums(high[r]);
+      t->low[half + r] += v4i_dot_i16(low[r], ones);
+      t->high[half + r] += v4i_dot_i16(high[r], ones);
       PIN(t->low[half + r]);
       PIN(t->high[half + r]);
     }
@@ -138,11 +140,13 @@ INLINE void multiply_quads(Tile *t, const Pixels *pixels, const uint8_t *panel, 
   const uint8_t *b = panel + HEAD, *a = pixels->groups, *end = b + (groups + 1) / 2 * CHUNK_BYTES;
   const uint8_t *quads_end = b + paired.quads * 2 * CHUNK_BYTES;
   add_corrections(t, pixels, panel, end, ROWS);
+  const v8s ones = v8s_splat(1), *one = &ones;
+  PIN(one);
   if (LIKELY(!paired.order)) {
     NO_UNROLL for (; b != quads_end; a += 4 * GROUP * ROWS, b += 2 * CHUNK_BYTES) {
       PIN(a);
       PIN(b);
-      add_quad(t, (const uint8_t *const[]){a, a + GROUP * ROWS, a + 2 * GROUP * ROWS, a + 3 * GROUP * ROWS}, b);
+      add_quad(t, (const uint8_t *const[]){a, a + GROUP * ROWS, a + 2 * GROUP * ROWS, a + 3 * GROUP * ROWS}, b, one);
     }
     NO_UNROLL for (; b != end; a += 2 * GROUP * ROWS, b += CHUNK_BYTES) {
       PIN(a);
@@ -160,7 +164,7 @@ INLINE void multiply_quads(Tile *t, const Pixels *pixels, const uint8_t *panel, 
       at[g] = a + order[g] * ROWS;
       PIN(at[g]);
     }
-    add_quad(t, at, b);
+    add_quad(t, at, b, one);
   }
   NO_UNROLL for (; b != end; order += 2, b += CHUNK_BYTES) {
     PIN(order);
