@@ -27,10 +27,17 @@ INLINE int32_t place_of(const int32_t *position, const int32_t *axes, int32_t de
 
 void b8_gather(const uint8_t *restrict x, const int32_t *restrict positions, uint8_t *restrict y, int32_t outer,
                int32_t size, int32_t count, int32_t row, int32_t begin, int32_t end) {
-  for (int32_t i = begin; i < end; i++) {
-    const int32_t line = i / count, batch = line / outer;
-    const int32_t at = inside(positions[batch * count + i % count], size);
-    copy_bytes(y + i * row, x + (line * size + at) * row, row);
+  for (int32_t i = begin, n; i < end; i += n) {  // the rows of a line
+    const int32_t line = i / count, first = i - line * count;
+    const int32_t *position = positions + line / outer * count + first;
+    const uint8_t *from = x + line * size * row;
+    uint8_t *to = y + i * row;
+    n = count - first < end - i ? count - first : end - i;
+    if (row == 1) {  // a table of bytes
+      for (int32_t j = 0; j < n; j++) to[j] = from[inside(position[j], size)];
+    } else {
+      for (int32_t j = 0; j < n; j++, to += row) copy_bytes(to, from + inside(position[j], size) * row, row);
+    }
   }
 }
 
