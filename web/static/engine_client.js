@@ -193,6 +193,7 @@ export class EngineClient {
     if (message.type === "ready" || message.type === "started") {
       this.#heartbeat.ready = true;
       this.#backpressure = new Backpressure(message.overlaps);
+      this.#next(); // the picture that waits is looked at while the page shows what it hears
       this.#on[message.type](message);
     } else if (message.type === "result") {
       this.#answered(message);
