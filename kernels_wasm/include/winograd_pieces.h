@@ -17,3 +17,8 @@ INLINE Piece piece_at(int32_t at, int32_t last, int32_t slices, int32_t panels) 
   const int32_t to = from + rest < slices ? from + rest : slices;
   return (Piece){block, from * panels / slices, to * panels / slices, at + to - from};
 }
+
+// Tiles of a block, of all but the last one: whole rows of products.
+INLINE int32_t tiles_of_block(int32_t tiles, int32_t blocks, const int32_t rows) {
+  return ((tiles + blocks - 1) / blocks + rows - 1) / rows * rows;
+}

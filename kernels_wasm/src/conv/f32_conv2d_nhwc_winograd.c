@@ -8,7 +8,7 @@
 //   panels   f32_pack_conv_weights's panels of 8 outputs: the biases, and the weights for tiles that are not finite
 //   turned   [ceil(co/8)][36][depth][8]  what f32_pack_winograd_weights makes of them
 //   scratch  [units][36][WINOGRAD_TILES][depth]  written: one place for each call
-//   blocks   ceil(tiles / WINOGRAD_TILES)
+//   blocks   of tiles: each has at most WINOGRAD_TILES
 //   slices   of the panels of each block; units are `parts` parts of all slices (winograd_pieces.h)
 //   The rest is that of conv2d_tile.h.
 //   Needs: depth is a multiple of 4; of a picture ci is 3, ih and iw are even; slices <= panels, parts <= blocks * slices; y overlaps nothing that is read.
@@ -173,10 +173,10 @@ void f32_conv2d_nhwc_winograd(const float *restrict x, const float *restrict pan
                     co, k,      k, s,  s,  1,           1,  pad_top, pad_left, {residual, residual_c, slope, act, lo, hi}},
                    NR + k * k * ci * NR, depth, ih / s, iw / s, (pad_top + s - 1) / s, (pad_left + s - 1) / s};
   const int32_t across = (ow + OUT - 1) / OUT, down = (oh + OUT - 1) / OUT, tiles = n * across * down;
-  const int32_t last = first_slice(end, blocks * slices, parts);
+  const int32_t last = first_slice(end, blocks * slices, parts), each = tiles_of_block(tiles, blocks, MR);
   for (int32_t at = first_slice(begin, blocks * slices, parts); at < last;) {
     const Piece piece = piece_at(at, last, slices, (co + NR - 1) / NR);
-    const int32_t first = piece.block * TILES, count = tiles - first < TILES ? tiles - first : TILES;
+    const int32_t first = piece.block * each, count = tiles - first < each ? tiles - first : each;
     run_block(&job, turned, scratch + begin * POINTS * TILES * depth, first, count, across, down, &piece);
     at = piece.next;
   }

@@ -6,7 +6,7 @@
 //   turned   [ceil(co/8)][6][ci][8]  what f32_pack_winograd_line_weights makes of them
 //   scratch  [units][6][WINOGRAD_LINE_TILES][ci]  written: one place for each call
 //   kh       3 for lines down the image, 1 for lines across
-//   blocks   ceil(tiles / WINOGRAD_LINE_TILES)
+//   blocks   of tiles: each has at most WINOGRAD_LINE_TILES
 //   slices   of the panels of each block; units are `parts` parts of all slices (winograd_pieces.h)
 //   The rest is that of conv2d_tile.h.
 //   Needs: ci is a multiple of 4; slices <= panels, parts <= blocks * slices; y overlaps nothing that is read.
@@ -100,9 +100,10 @@ void f32_conv2d_nhwc_winograd_line(const float *restrict x, const float *restric
                   co, kh,     kw, 1,  1,  1,           1,  pad_top, pad_left, e};
   const int32_t across = down ? ow : (ow + OUT - 1) / OUT, rows = down ? (oh + OUT - 1) / OUT : oh;
   const int32_t tiles = n * across * rows, last = first_slice(end, blocks * slices, parts);
+  const int32_t each = tiles_of_block(tiles, blocks, MR);
   for (int32_t at = first_slice(begin, blocks * slices, parts); at < last;) {
     const Piece piece = piece_at(at, last, slices, (co + NR - 1) / NR);
-    const int32_t first = piece.block * TILES, count = tiles - first < TILES ? tiles - first : TILES;
+    const int32_t first = piece.block * each, count = tiles - first < each ? tiles - first : each;
     run_block(&c, turned, scratch + begin * SIDE * TILES * ci, first, count, across, rows, &piece);
     at = piece.next;
   }

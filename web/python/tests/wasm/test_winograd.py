@@ -82,7 +82,7 @@ def test_threads_share_the_panels_of_a_block(target: Target, window: tuple[int, 
     graph = Graph("conv", node.inputs[:1], node.outputs, [node])
     builder = lower_graph(graph, "relaxed-threads", {tuning_key(node): NAME})
     step, alone = builder.run_part.steps[0], lower_graph(graph, "relaxed", {tuning_key(node): NAME})
-    assert step.units == 2 * alone.run_part.steps[0].units > 2
+    assert step.units >= 2 * alone.run_part.steps[0].units > 2
     executor = GuardedExecutor(
         graph, NativeHost(), run(NativeHost().kernels(str(dict(target.options)["isa"]))), builder
     )

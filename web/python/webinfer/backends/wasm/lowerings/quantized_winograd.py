@@ -71,7 +71,7 @@ def convolve(node: Node, builder: Builder) -> None:
             scales=scales, zeros=zeros, y=packed, co=co, ci=ci, co_step=9 * ci, tap_step=ci, ci_step=1,
             x_zero=byte_zero(x.type), units=-(-co // Q8_COLUMNS),
         )  # fmt: skip
-    cut, parts = pieces(builder, -(-_tiles(node) // WINOGRAD_TILES), co, LEAST_SLICE)
+    cut, parts = pieces(builder, _tiles(node), WINOGRAD_TILES, WINOGRAD_TILES, co, LEAST_SLICE)
     builder.step(
         "q8_conv2d_nhwc_winograd", cut, image_sizes(x.type, y.type), result_args(y.type, a.activation),
         x=builder.ref(x), x_zero=byte_zero(x.type), x_flip=flip_of(x.type), ci=ci, x_stride=ci, w=packed,

@@ -27,6 +27,7 @@ PARTS = 32  # of a step, at most: each has room of its own
 ENOUGH = 12  # of them, for the threads of a machine
 LEAST_SLICE = 24  # outputs whose products are worth transforming a tile for
 SHARE = {"relaxed": 0.93, "simd128": 0.9}  # of a core's peak that products reach
+ROWS = {"relaxed": 6, "simd128": 4, "scalar": 4}  # of a product: what the tiles of a block are a multiple of
 ALONE = 0.7  # of that, where transformed inputs are read for one panel of outputs
 PICTURE_CHANNELS = 3
 MAX_TURNED_BYTES = 4 << 20  # of transformed weights
@@ -110,12 +111,17 @@ def work(node: Node, isa: str) -> float:
     return (products + tiles * (form.turn_in * depth + form.turn_out * columns)) / (kh * kw * ci)
 
 
-def pieces(builder: Builder, blocks: int, outputs: int, least: int) -> tuple[Arguments, int]:
-    """How a step of so many blocks of tiles is cut, and in how many parts: where blocks are too few for threads, each
-    has slices of at least `least` outputs, whose tiles are transformed anew if another thread takes them.
+def pieces(
+    builder: Builder, tiles: int, block: int, least_block: int, outputs: int, least: int
+) -> tuple[Arguments, int]:
+    """How a step of so many tiles is cut, and in how many parts: in blocks of tiles.
+
+    Where these are too few for threads, they are small, and each has slices of at least `least` outputs, whose tiles
+    are transformed anew if another thread takes them.
     """
-    slices = 1
+    blocks, slices = -(-tiles // block), 1
     if builder.isa.endswith("threads"):
+        blocks = -(-tiles // least_block) if blocks < ENOUGH else blocks
         while blocks * slices < ENOUGH and 2 * slices * least <= outputs:
             slices *= 2
     parts = min(blocks * slices, PARTS)
@@ -133,7 +139,8 @@ def convolve(node: Node, builder: Builder, weights: DenseWeights) -> None:
     if is_new:
         units = -(-weights.co // COLUMNS)
         builder.prepare(form.pack, shifts, sides, panels=panels, y=turned, ci=weights.ci, units=units)
-    cut, parts = pieces(builder, -(-_tiles(node) // form.tiles), weights.co, LEAST_SLICE)
+    rows = ROWS[builder.isa.removesuffix("-threads")]
+    cut, parts = pieces(builder, _tiles(node), form.tiles, rows, weights.co, LEAST_SLICE)
     builder.step(
         form.kernel, cut, image_sizes(x.type, y.type), epilogue(node, builder),
         sides or {"kh": k},
