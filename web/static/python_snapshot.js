@@ -43,7 +43,7 @@ export function makeRoom(bytes, memory) {
 export function restore({ places, file, begin }, heap) {
   let [run, done] = [0, 0]; // whose address is places[run], and how much of it is written
   for (const piece of file.pieces(begin)) {
-    for (let at = 0; at < piece.length; ) {
+    for (let at = 0; at < piece.length && run < places.length; ) {
       const part = piece.subarray(at, at + places[run + 1] - done);
       heap.set(part, places[run] + done);
       at += part.length;

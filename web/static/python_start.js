@@ -48,6 +48,11 @@ export async function startPython(files, { debug = 0, given = null, memory = 0, 
   rest = runtime.rest;
   const saved = files.has(SNAPSHOT) ? readSaved(files) : null;
   for (const promise of [runtime.came, saved]) promise?.catch(() => {}); // awaited below, when the modules have come
+  const close = () => [saved, runtime.data].forEach((promise) => promise?.then(({ file }) => file.close(), () => {}));
+  return startWith(files, { runtime, saved, memory, debug, pause }).finally(close);
+}
+
+async function startWith(files, { runtime, saved, memory, debug, pause }) {
   const [{ loadPyodide }, { default: create }] = await Promise.all([files.module(LOADER), files.module(GLUE)]);
   const load = (options) => loadPyodide({
     indexURL: new URL(".", files.url(LOADER)).href,
@@ -65,9 +70,7 @@ export async function startPython(files, { debug = 0, given = null, memory = 0, 
   } catch (error) {
     if (files.stalled) throw error;
     if (debug >= 1) console.info(`Python starts the long way, because its snapshot cannot be used: ${error.message}`);
-    return await fromWheels(files, { load, runtime });
-  } finally {
-    for (const promise of [saved, runtime.data]) promise?.then(({ file }) => file.close(), () => {});
+    return fromWheels(files, { load, runtime });
   }
 }
 

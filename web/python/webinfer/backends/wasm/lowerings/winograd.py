@@ -58,10 +58,11 @@ _LINE = Form(
 FORMS: dict[tuple[int, ...], Form] = {(3, 3): _SQUARE, (1, 3): _LINE, (3, 1): _LINE}  # by window
 _PICTURE = replace(_SQUARE, start=4)
 PICTURES: dict[tuple[int, ...], Form] = {(5, 5): _PICTURE, (6, 6): _PICTURE}  # with a stride of two pixels
+_ALL = FORMS | PICTURES
 
 
 def _form(node: Node) -> Form:
-    return (FORMS | PICTURES)[node.required_input(1).type.shape[1:3]]
+    return _ALL[node.required_input(1).type.shape[1:3]]
 
 
 def _depth(node: Node) -> int:
@@ -80,8 +81,9 @@ def fits(node: Node) -> bool:
         return (
             even and ci == PICTURE_CHANNELS and a.stride == (2, 2) and (kh == 5 or not any(p % 2 for p in a.pads[::2]))
         )
-    fits = (kh, kw) in FORMS and ci % 4 == 0 and a.stride == (1, 1)
-    return fits and 4 * _turned_floats(node) <= MAX_TURNED_BYTES
+    if (kh, kw) not in FORMS or ci % 4 or a.stride != (1, 1):
+        return False
+    return 4 * _turned_floats(node) <= MAX_TURNED_BYTES
 
 
 def is_known(node: Node, builder: Builder) -> bool:
