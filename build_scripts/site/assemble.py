@@ -180,7 +180,8 @@ def static_files() -> dict[str, bytes]:
     files = {path.relative_to(STATIC).as_posix(): path.read_bytes() for path in (*plain, *alone)}
     files |= {f"{name}.js": bundle.bundled(STATIC, name, exports=True) for name in drawers}
     files |= {f"{name}.js": bundle.bundled(STATIC, name, exports=True) for name in (*WEBNN, *INTEROP)}
-    own = {f"{name}.js": npm_bundle.bundled(STATIC / f"{name}.js") for name in (*script_roots(), *FROM_NPM)}
+    own = {f"{root}.js": npm_bundle.bundled(STATIC / f"{root}.js", names=True) for root in script_roots()}
+    own |= {f"{name}.js": npm_bundle.bundled(STATIC / f"{name}.js") for name in FROM_NPM}
     return files | own | {"dagre.js": with_licence(DAGRE / "dist" / "dagre.esm.js", DAGRE / "LICENSE")}
 
 

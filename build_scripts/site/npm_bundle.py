@@ -12,12 +12,22 @@ from build_scripts.paths import NODE_MODULES, VENV_PYTHON, WEB
 from build_scripts.setup.node import node_commands
 
 ESBUILD = NODE_MODULES / "esbuild" / "bin" / "esbuild"
-OPTIONS = ("--bundle", "--minify", "--format=esm", "--target=es2022", "--charset=utf8", "--log-level=error")
+OPTIONS = (
+    "--bundle",
+    "--minify-whitespace",
+    "--minify-syntax",
+    "--format=esm",
+    "--target=es2022",
+    "--charset=utf8",
+    "--log-level=error",
+)
 PACKAGES = "node_modules/"  # in esbuild's names of files
 
 
-def bundled(script: Path) -> bytes:
+def bundled(script: Path, names: bool = False) -> bytes:
     """The script with what it imports, minified, behind the licences of the packages.
+
+    With `names` functions and classes keep theirs, which errors and Python tell.
 
     Raises: BuildError if it cannot be put together
     """
@@ -25,7 +35,8 @@ def bundled(script: Path) -> bytes:
     environment = {**os.environ, "PATH": os.pathsep.join([str(VENV_PYTHON.parent), os.environ.get("PATH", "")])}
     with tempfile.TemporaryDirectory() as folder:
         facts, whole = Path(folder) / "facts.json", Path(folder) / script.name
-        command = [node, str(ESBUILD), str(script), *OPTIONS, f"--metafile={facts}", f"--outfile={whole}"]
+        shortened = () if names else ("--minify-identifiers",)
+        command = [node, str(ESBUILD), str(script), *OPTIONS, *shortened, f"--metafile={facts}", f"--outfile={whole}"]
         done = subprocess.run(command, cwd=WEB, env=environment, capture_output=True)
         if done.returncode:
             raise BuildError(f"{script.name} cannot be bundled: {done.stderr.decode(errors='replace').strip()[-800:]}")
