@@ -12,6 +12,7 @@ onnx = pytest.importorskip("onnx", reason="needs pip onnx")
 onnxruntime = pytest.importorskip("onnxruntime", reason="needs pip onnxruntime")
 
 from onnx import helper, numpy_helper  # noqa: E402
+from tests.importers.int8_range import int8_ends  # noqa: E402
 
 import webinfer  # noqa: E402
 from webinfer.importers import read_model  # noqa: E402
@@ -23,8 +24,8 @@ _FLOAT = {"dequantize", "quantize", "round_even", "div", "cast"}
 
 
 def _bytes(kind: Any, *shape: int) -> Any:
-    info = np.iinfo(kind)
-    return _RNG.integers(info.min, info.max + 1, shape).astype(kind)
+    least, most = int8_ends() if kind is I8 else (0, 255)
+    return _RNG.integers(least, most + 1, shape).astype(kind)
 
 
 class Chain:
