@@ -10,6 +10,7 @@ BAR = "M-0.16,-1.1L0.16,-1.1L0.16,1.1L-0.16,1.1Z"
 # Name for people, shape, colour on a light and on a dark ground: neither shape nor colour alone has to be told apart.
 SYSTEMS = {
     ("webinfer", ""): ("webinfer", "circle", "#c2410c", "#fb923c"),
+    ("auto", ""): ("webinfer, auto", "triangle-right", "#c2420d", "#fb923d"),
     ("player", ""): ("player", "triangle-down", "#b45309", "#fbbf24"),
     ("litertjs", ""): ("LiteRT.js", "square", "#1d4ed8", "#60a5fa"),
     ("ortweb", ""): ("ONNX Runtime Web", "triangle-up", "#047857", "#34d399"),

@@ -4,7 +4,8 @@ import argparse
 from dataclasses import dataclass
 
 SYSTEMS = ("webinfer", "litertjs", "ortweb", "tfjs", "native")
-PLAYER = "player"  # takes compiled packages; only for who names it
+PLAYER, AUTO = "player", "auto"  # compiled packages; webinfer as it chooses a backend itself
+NAMED = (PLAYER, AUTO)  # only for who names them
 THREADS = (1, 2)
 
 

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from build_scripts.bench.columns import PLAYER, SYSTEMS, THREADS, entries_of
+from build_scripts.bench.columns import NAMED, SYSTEMS, THREADS, entries_of
 from build_scripts.bench.rivals import rivals_step
 from build_scripts.bench.sources import readers
 from build_scripts.errors import BuildError
@@ -72,7 +72,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     folder = "a folder of .tflite (ONNX twins in its onnx/) or .onnx files, or of folders with a model.json"
     parser.add_argument("--models", type=Path, default=zoo, help=folder)
     parser.add_argument("--only", help="comma-separated names of models of that folder")
-    named = f"comma-separated, of {', '.join(SYSTEMS)}, {PLAYER} (default: those that read a format of the folder)"
+    named = f"comma-separated, of {', '.join((*SYSTEMS, *NAMED))} (default: those that read a format of the folder)"
     parser.add_argument("--systems", help=named)
     parser.add_argument("--threads", type=int, action="append", help="a thread count, repeatable (default 1 and 2)")
     parser.add_argument("--rounds", type=int, default=MIN_ROUNDS, help="rounds in which every system has its turn")
@@ -91,8 +91,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--screenshot", type=Path, help="also write a picture of the finished page")
     options = parser.parse_args(argv)
     options.systems = options.systems.split(",") if options.systems else readers(SYSTEMS, options.models)
-    if unknown := [name for name in options.systems if name not in (*SYSTEMS, PLAYER)]:
-        raise BuildError(f"there is no system {unknown[0]!r}; there are {', '.join(SYSTEMS)}, {PLAYER}")
+    if unknown := [name for name in options.systems if name not in (*SYSTEMS, *NAMED)]:
+        raise BuildError(f"there is no system {unknown[0]!r}; there are {', '.join((*SYSTEMS, *NAMED))}")
     if options.kernels and not options.static:
         raise BuildError("--kernels writes a site for the machine with the GPU: say where with --static DIR")
     if options.rounds < 1:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from build_scripts.bench.columns import PLAYER, Entry
+from build_scripts.bench.columns import AUTO, PLAYER, Entry
 from build_scripts.bench.page_reports import posted, said
 from build_scripts.bench.report import OURS, Row, browser_of, columns_of, geometric_mean, machine_of, title
 from build_scripts.errors import BuildError
@@ -69,7 +69,7 @@ def markdown(rows: Sequence[Row], about: dict[str, Any]) -> str:
     text += [f"| model | {' | '.join(map(title, columns))} |", f"|---|{'--:|' * len(columns)}"]
     for model in models:
         text.append(f"| {model} | {' | '.join(_cell(_of(rows, model, column)) for column in columns)} |")
-    for base, words in ((OURS, "over webinfer"), (PLAYER, "over the player")):
+    for base, words in ((OURS, "over webinfer"), (AUTO, "over webinfer's auto"), (PLAYER, "over the player")):
         found = [line for column in columns if column[0] != base and (line := _ratios(rows, models, column, base))]
         if found:
             text += [

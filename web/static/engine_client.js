@@ -195,6 +195,9 @@ export class EngineClient {
       this.#backpressure = new Backpressure(message.overlaps);
       this.#next(); // the picture that waits is looked at while the page shows what it hears
       this.#on[message.type](message);
+    } else if (message.type === "settled") {
+      this.#backpressure = new Backpressure(message.overlaps);
+      this.#on.settled(message);
     } else if (message.type === "result") {
       this.#answered(message);
     } else {

@@ -70,6 +70,7 @@ function tell(json, ...views) {
     marking = type !== "result";
   }
   if (message.type === "progress" && !worthTelling(message)) return;
+  if (message.type === "settled") painted.forget();
   self.postMessage(message, arrays.map(({ buffer }) => buffer));
 }
 

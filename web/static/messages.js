@@ -1,6 +1,6 @@
 // Generated from page/messages.toml by `python3 -m build_scripts tables --write`: do not edit.
 
-export const VERSION = 11;
+export const VERSION = 12;
 
 export const TO_ENGINE = {
   runtime: { module: "any?" },
@@ -65,6 +65,7 @@ export const FROM_ENGINE = {
     tunable: "flag",
     result: "object",
   },
+  settled: { backend: "text", reason: "text", overlaps: "flag", tunable: "flag" },
   result: {
     id: "number",
     backend: "text",

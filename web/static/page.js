@@ -26,6 +26,7 @@ let frameTimes = [];
 let { options } = settings;
 let stage = null;
 let schema = null; // how results of the page's own task are shown
+let runsOn = ""; // the backend that the engine named last
 let restarted = null; // what to say once an engine that was replaced runs again
 
 /** Another picture or the camera is shown: what was found in the one before is forgotten. */
@@ -83,12 +84,24 @@ function onReady({ backend, reason, notice, capabilities, tunable, result }) {
   progress.end();
   profile.forget();
   tuning.ready(tunable);
+  runsOn = backend;
   schema = result;
   results.expect(result);
   panels.showBackend(`Runs on ${backend}: ${reason}`);
   panels.showCapabilities(capabilities);
   if (restarted ?? notice) troubles.show(restarted ?? notice, { severe: false });
   restarted = null;
+  if (byId("plan-box").open) engine.plan();
+  look();
+}
+
+/** "Auto" has measured which backend is the fastest. */
+function onSettled({ backend, reason, tunable }) {
+  panels.showBackend(`Runs on ${backend}: ${reason}`);
+  if (backend === runsOn) return;
+  runsOn = backend;
+  profile.forget();
+  tuning.ready(tunable);
   if (byId("plan-box").open) engine.plan();
   look();
 }
@@ -171,6 +184,7 @@ const troubles = new Troubles();
 const engine = new EngineClient(settings, started, {
   progress: (message) => progress.show(message),
   ready: onReady,
+  settled: onSettled,
   result: onResult,
   plan: panels.showPlan,
   profiling: (message) => profile.progress(message),

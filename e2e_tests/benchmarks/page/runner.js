@@ -10,7 +10,7 @@
 import { compare, typed } from "./compare.js";
 import { wasmBytes, watchMemories } from "./memory_watch.js";
 
-const SYSTEMS = new Set(["webinfer", "litertjs", "ortweb", "tfjs", "player", "peak"]);
+const SYSTEMS = new Set(["webinfer", "litertjs", "ortweb", "tfjs", "player", "auto", "peak"]);
 
 let system = null, session = null, inputs = null;
 

@@ -10,14 +10,15 @@ const begun = product.beginEarly(rows, false); // as the product's worker does b
 
 /**
  * Python with the engine imported, started as the product's worker starts it; `python` holds the names of a script, which
- * is a .py file, or a .code file of build_scripts/bench/compiled.mjs. For `backend` webgpu the device is opened meanwhile.
+ * is a .py file, or a .code file of build_scripts/bench/compiled.mjs. Meanwhile comes what the `backend` needs: a device, kernels.
  */
 export async function startPython(script, backend) {
   const { foreseen } = product.SITE;
   const downloads = new product.Downloads(rows, PATIENCE_MS, () => {}, begun);
   const prefetch = new product.Prefetch(downloads);
   self.webinfer = { asset: (name) => downloads.url(name), has: (name) => downloads.has(name), prefetched: prefetch.found, gpu: product.GPU };
-  if (backend === "webgpu") prefetch.device(foreseen.gpu);
+  if (backend !== "wasm") prefetch.device(foreseen.gpu);
+  if (backend === "auto") prefetch.plans([], foreseen, { kernels: true });
   const coming = codeOf(script);
   const pyodide = await downloads.counting(() => product.startPython(downloads, { memory: foreseen.memory, pause: prefetch.pause }));
   setTimeout(product.bringRest, SETTLED_MS);
@@ -62,7 +63,7 @@ async function open(python, model, files, threads, backend) {
     run: async (inputs) => Array.from(await session.run(inputs), ([name, data]) => ({ name, data })),
     times: async (inputs, runs) => Array.from(await session.times(inputs, runs)),
     flight: (inputs, runs, lanes) => session.flight(inputs, runs, lanes),
-    ...(backend === "webgpu" ? { keptTimes: async (inputs, runs) => Array.from(await session.kept_times(inputs, runs)) } : {}),
+    ...(backend !== "wasm" ? { keptTimes: async (inputs, runs) => Array.from(await session.kept_times(inputs, runs)) } : {}),
     close() {
       session.close();
       session.destroy();

@@ -73,18 +73,18 @@ class Runs:
 
 
 async def open_session(files, backend, threads, shapes):
-    """The model on exactly this backend, with the default kernels: tuning would disturb who is measured meanwhile.
+    """The model on exactly this backend, or as "auto" chooses, with the default kernels: tuning would disturb others.
 
     `files` is [name, bytes] of each file of the model, its own first.
     """
     options = {"tuning_ms": 0}
     if bound := json.loads(shapes):
         options["shapes"] = bound
-    if "threads" in inspect.signature(webinfer.load).parameters and backend == "wasm":
+    if "threads" in inspect.signature(webinfer.load).parameters and backend != "webgpu":
         options["threads"] = threads
     elif threads > 1:
         raise RuntimeError("this webinfer runs on one thread only")
     named = {name: data.to_bytes() for name, data in files}
     source = named if len(named) > 1 else next(iter(named.values()))
-    session = await webinfer.load(source, backend=backend, strict=True, **options)
-    return Runs(session, "")
+    session = await webinfer.load(source, backend=backend, strict=backend != "auto", **options)
+    return Runs(session, "" if backend != "auto" else session.choice)

@@ -95,7 +95,7 @@ def test_auto_measures_it_where_it_is_worth_a_try(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(registry.ROWS, "toy", replace(row, auto=True, reluctance=bored))
     with opened("abs", backend="auto") as session:
         assert session.backend == "wasm"
-        assert session.choice.endswith("; toy would rather sleep")
+        assert session.choice == "auto chose wasm: toy would rather sleep"
 
 
 def test_messages_know_it(monkeypatch: pytest.MonkeyPatch, row: Row) -> None:

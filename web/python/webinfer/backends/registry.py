@@ -146,8 +146,13 @@ def definition() -> str:
 
 
 def candidates() -> list[Row]:
-    """The backends that "auto" measures."""
+    """The backends that "auto" measures; the last is ready first, as it has no shaders to compile."""
     return [row for row in ROWS.values() if row.auto]
+
+
+def ready_first() -> str:
+    """The one of them with which "auto" begins; "" if it measures none."""
+    return next((row.name for row in reversed(candidates())), "")
 
 
 def taking(option: str) -> list[str]:

@@ -40,6 +40,7 @@ class BrowserHost:
     """
 
     name = "browser"
+    settles_later = True
 
     def __init__(self, assets: Mapping[str, str] | None = None) -> None:
         tell_errors()

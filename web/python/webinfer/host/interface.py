@@ -150,6 +150,7 @@ class Host(Protocol):
     """The platform that Python runs on."""
 
     name: str  # "browser" or "native"
+    settles_later: bool  # whether a session may begin before "auto" has measured: work goes on behind its caller
 
     def now_ms(self) -> float:
         """Milliseconds of a monotonic clock."""

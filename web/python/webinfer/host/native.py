@@ -34,6 +34,7 @@ class NativeHost:
     """CPython on an ordinary machine (host.interface.Host)."""
 
     name = "native"
+    settles_later = False  # a script's calls wait, and nothing goes on between them
 
     def __init__(self) -> None:
         self._gpu: Any = None

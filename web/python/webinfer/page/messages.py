@@ -3,7 +3,7 @@
 Generated from page/messages.toml by `python3 -m build_scripts tables --write`: do not edit.
 """
 
-VERSION = 11
+VERSION = 12
 
 TO_ENGINE: dict[str, dict[str, str]] = {
     "runtime": {"module": "any?"},
@@ -68,6 +68,7 @@ FROM_ENGINE: dict[str, dict[str, str]] = {
         "tunable": "flag",
         "result": "object",
     },
+    "settled": {"backend": "text", "reason": "text", "overlaps": "flag", "tunable": "flag"},
     "result": {
         "id": "number",
         "backend": "text",

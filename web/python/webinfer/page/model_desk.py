@@ -106,6 +106,7 @@ class ModelDesk:
         except WebinferError as error:
             return {"error": _told(error)}
         self._sessions[backend] = session
+        await session.settled()  # what is shown is the plan that runs
         told: Answer = {
             "ms": host.now_ms() - start,
             "choice": session.choice,

@@ -7,6 +7,7 @@ when the interpreter itself has died. The messages are defined in messages.toml.
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import json
 import traceback
@@ -53,6 +54,7 @@ class EngineWorker:
         self._task_name = self._model = ""
         self._notice: dict[str, str] | None = None
         self._reported: dict[str, int] = {}  # stage -> the last progress told
+        self._settling: asyncio.Future[None] | None = None
         self._desk, self._asked = ModelDesk(self._step), 0
         self._code = UserCode(self._send)
         self._chat = chat_desk.ChatDesk(self._step, lambda text: self._send("piece", id=self._asked, text=text))
@@ -95,7 +97,15 @@ class EngineWorker:
                 self._task.close()
             self._task, self._model = fresh, model
             self._notice = _notice(backend, fresh.session)
+            if fresh.session.unsettled:
+                self._settling = asyncio.ensure_future(self._settle(fresh))
         self._ready()
+
+    async def _settle(self, task: Task[Any]) -> None:
+        """Answers `settled` when "auto" has measured what the task runs on."""
+        await task.session.settled()
+        if task is self._task:
+            self._send("settled", **self._in_use(task.session))
 
     async def detect(self, number: int, given: Any, live: bool) -> None:
         """Runs the task on what the page gives it (page.given); answers `result` or `error` with its number.
@@ -246,17 +256,13 @@ class EngineWorker:
 
     def _ready(self) -> None:
         task = self._live()
-        session, able = task.session, task.session.executor.abilities
-        self._send(
-            "ready",
-            backend=session.backend,
-            reason=session.choice,
-            notice=self._notice,
-            capabilities=_capabilities(),
-            overlaps=able.overlapping_runs,
-            tunable=able.tuning,
-            result=dataclasses.asdict(task.result),
-        )
+        about = {"capabilities": _capabilities(), "result": dataclasses.asdict(task.result)}
+        self._send("ready", notice=self._notice, **self._in_use(task.session), **about)
+
+    def _in_use(self, session: Session) -> dict[str, Any]:
+        able = session.executor.abilities
+        told = {"overlaps": able.overlapping_runs, "tunable": able.tuning}
+        return {"backend": session.backend, "reason": session.choice, **told}
 
     def _progress(self, event: ProgressEvent) -> None:
         before = self._reported.get(event.stage, -1)

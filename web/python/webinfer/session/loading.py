@@ -90,9 +90,10 @@ async def load(
 def _begin(source: Any, order: Sequence[str], host: Host, options: LoadOptions) -> None:
     """Starts what the first backend of an order waits for when it builds; not for who may live with a neighbour."""
     alone = not isinstance(source, WithPostprocessing) or source.neighbour is None
-    if alone and order[0] in registry.ROWS:
+    first = registry.ready_first() if order[0] == registry.AUTO else order[0]
+    if alone and first:
         with suppress(BackendUnavailableError):  # which building tells
-            registry.open_backend(order[0]).begin(host, options.of(order[0]))
+            registry.open_backend(first).begin(host, options.of(first))
 
 
 def _check_ways(source: Any, signature: str | None, member: str | None, dynamic_range: str) -> None:
@@ -144,7 +145,7 @@ class _Loading:
         selection = None
         if not isinstance(graph, OpenGraph):
             _compiling(progress, 0)
-            selection = await choose(graph, self.host, self.order, options)
+            selection = await choose(graph, self.host, self.order, options, later=True)
             _compiling(progress, 1)
 
         def read(bound: Mapping[str, Sequence[int]]) -> Graph:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -13,14 +14,21 @@ from webinfer.backends.base import Executor
 from webinfer.errors import ClosedError, DeviceLostError, InputError, KernelError
 from webinfer.graph.ir import Graph
 from webinfer.host.interface import Host
+from webinfer.session.contest import Contest
 from webinfer.session.kept import MAX_PLANS, Kept
-from webinfer.session.selection import LoadOptions, Selection, choose
+from webinfer.session.selection import LoadOptions, Selection, choose, with_wishes
 from webinfer.tensor import Tensor
 
 log = logging.getLogger("webinfer")
 MAX_LOSSES = 2  # of a device; then the next backend of the order takes over
+FIRST_RUN_S = 0.25  # how long what "auto" has left to do waits for a first run
+LINGER_S = 4.0  # for which a slower executor is kept: until its plan is stored for later visits
 Sizes = Hashable  # what tells the plans of one session apart
 T = TypeVar("T")
+
+
+class _OutdatedError(Exception):
+    """What was measured is no longer in use."""
 
 
 class LiveExecutor:
@@ -38,6 +46,11 @@ class LiveExecutor:
         self._selection, self._first, self._closed = selection, graph, False
         self._others: Kept[Sizes, tuple[Graph, Selection]] = Kept(lambda found: found[1].executor, MAX_PLANS - 1)
         self._losses, self._broken, self._running = 0, False, 0
+        self.first_run = asyncio.Event()  # set when it is over, for what waits for it
+        self.awaits_first_run = False
+        self._settling: asyncio.Task[None] | None = None
+        self._slower: list[Executor] = []
+        self._settle_later()
 
     @property
     def selection(self) -> Selection:
@@ -78,10 +91,11 @@ class LiveExecutor:
             graph, beside = read(), [kept.executor for _, kept in self._others.values()]
             beside += [self._selection.executor] if self._selection is not None else []
             options = replace(self._options_of(graph), progress=None, beside=beside)
-            found = graph, await choose(graph, self.host, self.order, options)
+            found = graph, await choose(graph, self.host, self.order, options, later=True)
         if self._selection is not None:
             self._others.add(now, (self.graph, self._selection))
         self.graph, self._selection = found
+        self._settle_later()
 
     def _options_of(self, graph: Graph) -> LoadOptions:
         return self.options if graph is self._first else replace(self.options, plan_entry=None)
@@ -90,6 +104,59 @@ class LiveExecutor:
         """Closes the executor in use and takes another one of the same graph."""
         self.selection.executor.close()
         self._selection = selection
+
+    # ----- what "auto" measures behind the first run
+
+    def _settle_later(self) -> None:
+        """Goes on with the contest of the selection in use, where there is one."""
+        selection = self._selection
+        if selection is not None and selection.contest is not None:
+            self.awaits_first_run = not self.first_run.is_set()
+            self._settling = asyncio.get_running_loop().create_task(self._settle(selection, selection.contest))
+
+    async def settled(self) -> None:
+        """Waits until the fastest backend is in use."""
+        while self._settling is not None and not self._settling.done():
+            self.first_run.set()
+            await asyncio.shield(self._settling)
+
+    async def _settle(self, selection: Selection, contest: Contest) -> None:
+        """Ends early if the session goes on with another selection: for other sizes, after a loss, or closed."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self.first_run.wait(), FIRST_RUN_S)
+
+        @asynccontextmanager
+        async def turn() -> AsyncIterator[None]:
+            async with self.lock:
+                await self.idle()
+                if self._selection is not selection or self._broken:
+                    raise _OutdatedError
+                yield
+
+        while self._selection is selection and (rival := await contest.next()) is not None:
+            before = selection.executor
+            try:
+                winner = await contest.faster(before, rival, turn)
+                async with turn():
+                    selection.executor = winner
+            except _OutdatedError:
+                contest.postpone()
+                rival.close()
+                return
+            if winner is before:
+                rival.close()
+            else:
+                self._linger(before)
+        if self._selection is selection:
+            selection.contest, backend = None, selection.executor.backend
+            selection.reason = with_wishes(contest.outcome(selection.executor), backend, self.host, self.options)
+            if contest.missed:
+                log.warning("%s: %s", self.graph.name, selection.reason)
+
+    def _linger(self, slower: Executor) -> None:
+        """Closes an executor that is no longer in use, a while later."""
+        self._slower.append(slower)
+        asyncio.get_running_loop().call_later(LINGER_S, slower.close)
 
     async def watch(self, executor: Executor, run: Awaitable[T]) -> T:
         """Waits for a run, and notes if it ended with the loss of the device or of the kernels."""
@@ -161,6 +228,8 @@ class LiveExecutor:
         """Frees the executor; a second call does nothing."""
         self._closed = True
         self._others.clear()
+        for slower in self._slower:
+            slower.close()
         if self._selection is not None:
             self._selection.executor.close()
             self._selection = None

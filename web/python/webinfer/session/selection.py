@@ -3,32 +3,24 @@
 from __future__ import annotations
 
 import logging
-import statistics
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 from webinfer.backends import registry
 from webinfer.backends.base import BuildOptions, Executor, PlanEntry
 from webinfer.backends.registry import AUTO
-from webinfer.errors import (
-    BackendUnavailableError,
-    GpuError,
-    InputError,
-    IsolationError,
-    LimitError,
-    UnsupportedOpError,
-)
+from webinfer.errors import BackendUnavailableError, InputError, IsolationError, UnsupportedOpError
 from webinfer.graph.compiled import CompiledGraph
 from webinfer.graph.ir import Graph, Node
 from webinfer.host.interface import Capability, Host, Progress
 from webinfer.ops.custom import CustomOp
+from webinfer.session.contest import FALLBACK_ERRORS, Contest
 from webinfer.session.partition import PartitionedExecutor, Piece, cut
 from webinfer.session.stages import StagedExecutor, StagedGraph
 
 log = logging.getLogger("webinfer")
 PRECISIONS = ("float32", "float16")
-CALIBRATION_RUNS = 5
-FALLBACK_ERRORS = (BackendUnavailableError, UnsupportedOpError, LimitError, GpuError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +47,11 @@ class LoadOptions:
 
 @dataclass(slots=True)
 class Selection:
-    """An executor, and in one sentence why it was selected."""
+    """An executor, and in one sentence why it was selected; `contest` if a faster one is still looked for."""
 
     executor: Executor
     reason: str
+    contest: Contest | None = None
 
 
 def order_of(backend: str | Sequence[str], precision: str = "float32") -> list[str]:
@@ -86,30 +79,39 @@ def _known() -> str:
     return ", ".join(registry.names())
 
 
-async def choose(graph: Graph, host: Host, order: Sequence[str], options: LoadOptions) -> Selection:
+async def choose(
+    graph: Graph, host: Host, order: Sequence[str], options: LoadOptions, *, later: bool = False
+) -> Selection:
     """The graph compiled on the first backend of the order that can run it, or on the fastest for ["auto"].
 
-    Where a backend refuses some nodes, the next of the order, or its stand-in, runs those.
+    Where a backend refuses some nodes, the next of the order, or its stand-in, runs those. With `later` the caller
+    sees to what is left of "auto": the selection has the backend that is ready first, and a contest.
 
     Raises:  the first backend's error if `options.strict`, else the last one's; IsolationError if `options.strict`
              asks for threads and the page cannot have them
     """
     if isinstance(graph, StagedGraph):
         return await _in_parts(graph, host, order, options)
-    selection = await _select(graph, host, order, options)
-    if options.device:
-        takes = selection.executor.backend in registry.taking("device")
-        selection.reason += f"; device={options.device!r} was asked for" + (
-            "" if takes else f", which {selection.executor.backend} cannot choose"
-        )
+    selection = await _select(graph, host, order, options, later)
     missing = _missing_threads(host, options)
-    if missing is not None and selection.executor.backend in registry.taking("threads"):
-        if options.strict:
-            selection.executor.close()
-            raise IsolationError(f"threads={options.threads} was asked for, but {missing.reason}; {missing.fix}")
-        selection.reason += f"; on one thread, because {missing.reason}"
+    if missing is not None and options.strict and selection.executor.backend in registry.taking("threads"):
+        selection.executor.close()
+        raise IsolationError(f"threads={options.threads} was asked for, but {missing.reason}; {missing.fix}")
+    selection.reason = with_wishes(selection.reason, selection.executor.backend, host, options)
+    if missing is not None and selection.reason.endswith(missing.reason):
         log.warning("%s: %s", graph.name, selection.reason)
     return selection
+
+
+def with_wishes(reason: str, backend: str, host: Host, options: LoadOptions) -> str:
+    """A reason, and what the backend makes of the device and the threads that were asked for."""
+    if options.device:
+        takes = backend in registry.taking("device")
+        reason += f"; device={options.device!r} was asked for" + ("" if takes else f", which {backend} cannot choose")
+    missing = _missing_threads(host, options)
+    if missing is not None and backend in registry.taking("threads"):
+        reason += f"; on one thread, because {missing.reason}"
+    return reason
 
 
 async def _in_parts(graph: StagedGraph, host: Host, order: Sequence[str], options: LoadOptions) -> Selection:
@@ -135,9 +137,9 @@ def _missing_threads(host: Host, options: LoadOptions) -> Capability | None:
     return next((c for c in host.capabilities() if c.name == "threads" and not c.present), None)
 
 
-async def _select(graph: Graph, host: Host, order: Sequence[str], options: LoadOptions) -> Selection:
+async def _select(graph: Graph, host: Host, order: Sequence[str], options: LoadOptions, later: bool) -> Selection:
     if list(order) == [AUTO]:
-        return await _measure(graph, host, options)
+        return await _measured(graph, host, options, later and host.settles_later and not options.strict)
     refused: list[str] = []
     for i, name in enumerate(order):
         try:
@@ -208,44 +210,20 @@ async def _build(name: str, graph: Graph, host: Host, options: LoadOptions) -> E
         raise
 
 
-async def _measure(graph: Graph, host: Host, options: LoadOptions) -> Selection:
-    """Builds every candidate that is worth it, times a few runs, keeps the fastest."""
-    timed: list[tuple[float, Executor]] = []
-    notes: list[str] = []
-    refusals: list[UnsupportedOpError] = []
-    for row in reversed(registry.candidates()):
-        try:
-            if reluctance := await row.reluctance(host):
-                notes.append(f"{row.name} {reluctance}")
-                continue
-            executor = await _build(row.name, graph, host, options)
-            timed.append((await _time(graph, host, executor), executor))
-        except FALLBACK_ERRORS as error:
-            notes.append(f"{row.name} cannot run it: {error}")
-            refusals += [error] if isinstance(error, UnsupportedOpError) else []
-    if not timed:
-        none = BackendUnavailableError(f"no backend can run {graph.name!r}: {'; '.join(notes)}")
-        if not refusals:
-            raise none
-        problems, nodes = [p for e in refusals for p in e.problems], [n for e in refusals for n in e.nodes]
-        raise UnsupportedOpError(problems, nodes) from none
-    timed.sort(key=lambda pair: pair[0])
-    for _, loser in timed[1:]:
-        loser.close()
-    figures = ", ".join(f"{e.backend} {ms:.2f} ms" for ms, e in timed)
-    reason = f"{AUTO} chose {timed[0][1].backend}: measured {figures}" + "".join(f"; {note}" for note in notes)
-    if notes:
+async def _measured(graph: Graph, host: Host, options: LoadOptions, later: bool) -> Selection:
+    """The backend that is ready first, with the contest that finds the fastest; or the fastest, if that cannot wait."""
+    contest = Contest(graph, host, lambda name: _build(name, graph, host, options))
+    best = await contest.next()
+    if best is None:
+        raise contest.failure()
+    if later and contest.open:
+        reason = f"{AUTO} begins with {best.backend}, which is ready first; {contest.open} is measured behind it"
+        return Selection(best, reason, contest)
+    while (rival := await contest.next()) is not None:
+        winner = await contest.faster(best, rival, nullcontext)
+        (rival if winner is best else best).close()
+        best = winner
+    reason = contest.outcome(best)
+    if contest.missed:
         log.warning("%s: %s", graph.name, reason)
-    return Selection(timed[0][1], reason)
-
-
-async def _time(graph: Graph, host: Host, executor: Executor) -> float:
-    """Median milliseconds of a run on zeros, after one that warms up."""
-    inputs = {v.name: memoryview(bytes(v.type.nbytes)) for v in graph.inputs}
-    await executor.run(inputs)
-    times = []
-    for _ in range(CALIBRATION_RUNS):
-        start = host.now_ms()
-        await executor.run(inputs)
-        times.append(host.now_ms() - start)
-    return statistics.median(times)
+    return Selection(best, reason)

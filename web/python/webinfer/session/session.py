@@ -91,6 +91,16 @@ class Session:
         return self.executor.backend
 
     @property
+    def unsettled(self) -> bool:
+        """Whether "auto" has still to measure which backend is the fastest; see `settled`."""
+        return self._live.bound and self._live.selection.contest is not None
+
+    @property
+    def same_backend(self) -> str:
+        """What `load` takes for a model that is to run where this one does: "auto" while that is being measured."""
+        return registry.AUTO if self.unsettled else self.backend
+
+    @property
     def choice(self) -> str:
         """Why this backend: one sentence."""
         if not self._live.bound:
@@ -145,6 +155,8 @@ class Session:
 
         Raises:  InputError, DeviceLostError, KernelError, ClosedError; what a new plan may raise
         """
+        if self._live.awaits_first_run:
+            return await self._first_run(inputs)
         executor = None if self._stateful else self._live.at_hand
         if executor is not None and sizes_given(inputs, self.inputs).items() <= self._sizes.items():
             return outside(self._live.run_at_once(executor, self._checked(inputs)), self._outer)
@@ -160,6 +172,14 @@ class Session:
                 if self._stateful or not executor.abilities.overlapping_runs:
                     return await self._finished(executor, buffers)
         return outside(await self._live.watch(executor, executor.run(buffers)), self._outer)
+
+    async def _first_run(self, inputs: Mapping[str, Any] | Any) -> dict[str, Tensor]:
+        """As `run`; what "auto" still has to measure comes behind it."""
+        self._live.awaits_first_run = False
+        try:
+            return await self.run(inputs)
+        finally:
+            self._live.first_run.set()
 
     def _page_arrays(self, inputs: Mapping[str, Any] | Any) -> list[Any] | None:
         """The inputs in order, if all are typed arrays of the page of a class that was met; those carry no sizes."""
@@ -183,6 +203,7 @@ class Session:
 
         Raises:  InputError if the session does not run on a GPU; else as `run`
         """
+        await self._live.settled()
         async with self._live.lock:
             await self._fit_sizes(inputs)
             async with self._variables.lock if self._stateful else nullcontext():
@@ -195,6 +216,10 @@ class Session:
                     self._variables.take(self._states, await on_host(found, self._states))
                     return {info.name: found[info.name] for info in self.outputs}
         return await self._live.watch(executor, executor.run_on_gpu(buffers))
+
+    async def settled(self) -> None:
+        """Waits until "auto" has measured what it can: in a page a session begins on the backend that is ready first."""
+        await self._live.settled()
 
     async def warmup(self) -> None:
         """Runs once on zeros, so that the first real run is as fast as the next; variables stay as they are."""
@@ -286,6 +311,7 @@ class Session:
         """
         budget_ms = real_number("budget_ms", budget_ms, unit=" of milliseconds")
         live = self._live
+        await live.settled()
         async with live.lock:
             await live.revive()
             if not self.executor.abilities.tuning:
@@ -336,6 +362,7 @@ class Session:
         """
         rounds = whole_number("rounds", rounds, 1, MAX_ROUNDS)
         steps, runs = [], []
+        await self._live.settled()
         async with self._live.lock, self._variables.untouched():
             if inputs is not None:
                 await self._fit_sizes(inputs)

@@ -130,7 +130,7 @@ class HolisticLandmarker(Task[PersonLandmarks]):
             )  # fmt: skip
             opened.callback(pose.close)
             body = pose.session
-            same: dict[str, Any] = {"backend": body.backend, "progress": progress, "host": host, "beside": body}
+            same: dict[str, Any] = {"backend": body.same_backend, "progress": progress, "host": host, "beside": body}
             mesh = await FaceLandmarker.opened(face, **same)
             opened.callback(mesh.close)
             points = await HandLandmarker.opened(hand, **same)

@@ -230,7 +230,7 @@ class LandmarkTask(PictureTask[Found]):
         with closed_on_error(task.session):
             found = cls.default_detector if detector is None else detector
             task._finder = finder = await RegionFinder.create(
-                found, cls.family, cls.rule, backend=task.session.backend, progress=progress, host=host,
+                found, cls.family, cls.rule, backend=task.session.same_backend, progress=progress, host=host,
                 beside=task.session,
             )  # fmt: skip
         task.most, task.min_score, finder.min_score, task.smooth = most, least_told, least_found, bool(smooth)

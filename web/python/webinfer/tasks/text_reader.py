@@ -184,6 +184,7 @@ class TextReader(Task[TextLine]):
         readers = await _sized(data, lambda source: with_letters(source, len(known)), order, progress, host)
         try:
             session, _ = await finders.at(*FIRST_PICTURE)
+            await session.settled()  # all sizes run where this one does
             order[:] = [session.backend]
             await session.warmup()
             await (await readers.at(FIRST_LINE, LINE_HEIGHT))[0].warmup()

@@ -1,0 +1,103 @@
+"""What "auto" does: backends are built one after the other and timed in turns; the fastest on this device stays."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+
+from webinfer.backends import registry
+from webinfer.backends.base import Executor
+from webinfer.errors import BackendUnavailableError, GpuError, LimitError, UnsupportedOpError, WebinferError
+from webinfer.graph.ir import Graph
+from webinfer.host.interface import Host
+
+TRIALS = 5
+TRIAL_MS = 400.0  # of trials of two executors, after which what is known must do
+FALLBACK_ERRORS = (BackendUnavailableError, UnsupportedOpError, LimitError, GpuError)
+Turn = Callable[[], AbstractAsyncContextManager[object]]  # in which nobody else runs
+
+
+class Contest:
+    """The backends that "auto" tries for one graph, those first that need least time until their first run."""
+
+    def __init__(self, graph: Graph, host: Host, build: Callable[[str], Awaitable[Executor]]) -> None:
+        self._graph, self._host, self._build = graph, host, build
+        self._rows = registry.candidates()  # the last is asked first
+        self._notes: list[str] = []
+        self._refusals: list[UnsupportedOpError] = []
+        self._figures: dict[str, float] = {}
+        self._asked: list[registry.Row] = []
+
+    @property
+    def open(self) -> str:
+        """The names of those that are still to be asked; "" at the end."""
+        return " and ".join(row.name for row in reversed(self._rows))
+
+    @property
+    def missed(self) -> bool:
+        """Whether a backend could not be tried."""
+        return bool(self._notes)
+
+    async def next(self) -> Executor | None:
+        """The graph on the next backend that takes it; None if there is none."""
+        while self._rows:
+            row = self._rows.pop()
+            self._asked.append(row)
+            try:
+                if reluctance := await row.reluctance(self._host):
+                    self._notes.append(f"{row.name} {reluctance}")
+                else:
+                    return await self._build(row.name)
+            except FALLBACK_ERRORS as error:
+                self._refuse(row.name, error)
+        return None
+
+    def postpone(self) -> None:
+        """Lets `next` begin again with the backend that came last."""
+        self._rows.append(self._asked.pop())
+
+    def _refuse(self, name: str, error: Exception) -> None:
+        self._notes.append(f"{name} cannot run it: {error}")
+        self._refusals += [error] if isinstance(error, UnsupportedOpError) else []
+
+    async def faster(self, one: Executor, other: Executor, turn: Turn) -> Executor:
+        """Which of two takes less time, by the medians of runs on zeros; one that fails takes more than the other.
+
+        Each pair of runs has a `turn`; what that raises, this raises.
+        """
+        inputs = {v.name: memoryview(bytes(v.type.nbytes)) for v in self._graph.inputs}
+        times: dict[Executor, list[float]] = {one: [], other: []}
+        begun = self._host.now_ms()
+        for trial in range(TRIALS + 1):
+            async with turn():
+                for executor, found in times.items():
+                    start = self._host.now_ms()
+                    try:
+                        await executor.run(inputs)
+                    except WebinferError as error:
+                        self._refuse(executor.backend, error)
+                        return other if executor is one else one
+                    if trial:  # the first warms up
+                        found.append(self._host.now_ms() - start)
+            if trial and self._host.now_ms() - begun > TRIAL_MS:
+                break
+        figures = {executor: statistics.median(found) for executor, found in times.items()}
+        self._figures |= {executor.backend: ms for executor, ms in figures.items()}
+        return min(figures, key=figures.__getitem__)
+
+    def outcome(self, winner: Executor) -> str:
+        """Why this one stays, in one sentence."""
+        figures = ", ".join(f"{name} {ms:.2f} ms" for name, ms in sorted(self._figures.items(), key=lambda f: f[1]))
+        told = [f"measured {figures}"] if figures else []
+        return f"{registry.AUTO} chose {winner.backend}: {'; '.join(told + self._notes) or 'no other one is there'}"
+
+    def failure(self) -> Exception:
+        """The error of a graph that no backend takes."""
+        none = BackendUnavailableError(f"no backend can run {self._graph.name!r}: {'; '.join(self._notes)}")
+        if not self._refusals:
+            return none
+        problems = [problem for error in self._refusals for problem in error.problems]
+        refused = UnsupportedOpError(problems, [node for error in self._refusals for node in error.nodes])
+        refused.__cause__ = none
+        return refused
