@@ -218,7 +218,7 @@ class Session:
         return await self._live.watch(executor, executor.run_on_gpu(buffers))
 
     async def settled(self) -> None:
-        """Waits until "auto" has measured what it can: in a page a session begins on the backend that is ready first."""
+        """Waits until "auto" has measured: in a page a session begins on the backend that is ready first."""
         await self._live.settled()
 
     async def warmup(self) -> None:
