@@ -81,7 +81,7 @@ async def open_session(files, backend, threads, shapes):
     if bound := json.loads(shapes):
         options["shapes"] = bound
     if "threads" in inspect.signature(webinfer.load).parameters and backend != "webgpu":
-        options["threads"] = threads
+        options["threads"] = threads or None  # 0: what suits the machine
     elif threads > 1:
         raise RuntimeError("this webinfer runs on one thread only")
     named = {name: data.to_bytes() for name, data in files}
