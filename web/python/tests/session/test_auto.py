@@ -204,8 +204,9 @@ def test_a_session_that_is_closed_meanwhile_leaves_nothing_behind(monkeypatch: p
         settling = asyncio.ensure_future(session.settled())
         await asyncio.sleep(SLOW_S)
         session.close()
+        await settling
         with pytest.raises(ClosedError):
-            await settling
+            await session.run(X)
         assert all(rival.closed for rival in Rival.built)
 
     played(story())
