@@ -62,7 +62,7 @@ class Contest:
         self._refusals += [error] if isinstance(error, UnsupportedOpError) else []
 
     async def faster(self, one: Executor, other: Executor, turn: Turn) -> Executor:
-        """Which of two takes less time, by the medians of later runs on zeros; one that fails takes more than the other.
+        """Which of two takes less time, by medians of later runs on zeros; one that fails takes more than the other.
 
         Each pair of runs has a `turn`; what that raises, this raises.
         """
