@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,9 @@ from tests.tasks.test_blazeface import photo
 
 from build_scripts.site.messages import read_messages, stale_files
 from webinfer import errors
+from webinfer.backends import registry
 from webinfer.errors import WebinferError
+from webinfer.host import current
 from webinfer.page.messages import FROM_ENGINE, TO_ENGINE, VERSION
 from webinfer.page.worker import EngineWorker
 
@@ -121,6 +125,35 @@ def test_the_task_of_the_page_answers_as_declared() -> None:
     assert (STATIC / "results" / f"{ready['result']['kind']}.js").is_file()
     kinds = [m["type"] for m in heard if m["type"] not in ("progress", "profiling")]
     assert kinds == ["ready", "result", "error", "plan", "profile", "error"]
+
+
+def test_a_page_hears_which_backend_is_the_fastest_behind_its_first_picture(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, auto in (("webgpu", False), ("reference", True)):
+        monkeypatch.setitem(registry.ROWS, name, replace(registry.ROWS[name], auto=auto))
+    monkeypatch.setattr(type(current()), "settles_later", True)
+    heard: list[dict[str, Any]] = []
+    worker = EngineWorker(lambda text: heard.append(json.loads(text)))
+
+    async def visit() -> None:
+        await worker.start("face-detection", "blazeface_short_range", "auto", "{}", 0, "{}")
+        await worker.detect(1, photo("astronaut.png"), False)
+        while heard[-1]["type"] != "settled":
+            await asyncio.sleep(0.01)
+        await worker.detect(2, photo("astronaut.png"), False)
+        worker.close()
+
+    run(visit())
+    for message in heard:
+        fits(message)
+    told = [m for m in heard if m["type"] != "progress"]
+    assert [(m["type"], m["backend"]) for m in told] == [
+        ("ready", "reference"),
+        ("result", "reference"),
+        ("settled", "wasm"),
+        ("result", "wasm"),
+    ]
+    assert "reference" in told[2]["reason"]
+    assert [len(m["found"]) for m in told if m["type"] == "result"] == [1, 1]
 
 
 def test_without_a_task_the_engine_starts_and_says_what_it_can_do() -> None:
