@@ -150,6 +150,19 @@ static __attribute__((noinline)) void fill_block(const Source *s, int32_t first,
   }
 }
 
+// What the products of a tile's pixels in twins have too much (multiply_twins), negative; of a pixel alone, in every lane.
+static __attribute__((noinline)) v4i twins_of(const uint8_t *tile, int32_t groups, const int32_t rows) {
+  v4i sums = v4i_splat(0);
+  for (int32_t g = 0; g < groups; g += 2, tile += 2 * rows * GROUP) {
+    if (rows == 1) {
+      sums -= v4i_dot_i16((v8s)v4f_load_splat((const float *)tile), (v8s)v4f_load_splat((const float *)(tile + GROUP)));
+    } else {
+      sums -= v4i_dot_i16(v8s_load(tile), v8s_load(tile + rows * GROUP));
+    }
+  }
+  return sums;
+}
+
 // The sums of the bytes of a tile's pixels; of a pixel alone, in every lane.
 static __attribute__((noinline)) v4i sums_of(const uint8_t *tile, int32_t depth, const int32_t rows) {
   v4i sums = v4i_splat(0);
