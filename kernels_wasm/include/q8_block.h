@@ -75,7 +75,20 @@ INLINE void bring_windows(const Source *s, const Place *from, int32_t count, int
   const int32_t inside = s->is_row && top >= 0 && top + (s->kh - 1) * s->dh < s->ih;
   const uint8_t *x = s->x + (p.image * s->ih + top) * row;
   NO_UNROLL for (; count > 0; count--, p.ox++, to += stride) {
-    const int32_t left = p.ox * s->sw - s->pad_left;
+    int32_t left = p.ox * s->sw - s->pad_left;
+    if (s->kh == 3 && piece <= 16 && inside && left >= 0) {  // pictures: their windows in a loop without tests
+      const uint8_t *row_at = x + left * s->x_stride, *next = row_at + step, *after = next + step;
+      const int32_t pixels = s->sw * s->x_stride;
+      NO_UNROLL for (; count > 0 && left <= last; count--, p.ox++, to += stride, left += s->sw) {
+        v16u_store(to, v16u_load(row_at));
+        v16u_store(to + piece, v16u_load(next));
+        v16u_store(to + 2 * piece, v16u_load(after));
+        row_at += pixels;
+        next += pixels;
+        after += pixels;
+      }
+      if (count <= 0) return;
+    }
     if (UNLIKELY(!inside || left < 0 || left > last)) {
       bring_pixel(s, &p, 0, s->kh * piece, to);
       continue;
