@@ -75,7 +75,20 @@ INLINE void bring_windows(const Source *s, const Place *from, int32_t count, int
   const int32_t inside = s->is_row && top >= 0 && top + (s->kh - 1) * s->dh < s->ih;
   const uint8_t *x = s->x + (p.image * s->ih + top) * row;
   NO_UNROLL for (; count > 0; count--, p.ox++, to += stride) {
-    const int32_t left = p.ox * s->sw - s->pad_left;
+    int32_t left = p.ox * s->sw - s->pad_left;
+    if (s->kh == 3 && piece <= 16 && inside && left >= 0) {  // pictures: their windows in a loop without tests
+      const uint8_t *row_at = x + left * s->x_stride, *next = row_at + step, *after = next + step;
+      const int32_t pixels = s->sw * s->x_stride;
+      NO_UNROLL for (; count > 0 && left <= last; count--, p.ox++, to += stride, left += s->sw) {
+        v16u_store(to, v16u_load(row_at));
+        v16u_store(to + piece, v16u_load(next));
+        v16u_store(to + 2 * piece, v16u_load(after));
+        row_at += pixels;
+        next += pixels;
+        after += pixels;
+      }
+      if (count <= 0) return;
+    }
     if (UNLIKELY(!inside || left < 0 || left > last)) {
       bring_pixel(s, &p, 0, s->kh * piece, to);
       continue;
@@ -148,6 +161,19 @@ static __attribute__((noinline)) void fill_block(const Source *s, int32_t first,
       bring_interleaved(line_of(&lines, pixel), lines.stride, depth, &s->form, to);
     }
   }
+}
+
+// What the products of a tile's pixels in twins have too much (multiply_twins), negative; of a pixel alone, in every lane.
+static __attribute__((noinline)) v4i twins_of(const uint8_t *tile, int32_t groups, const int32_t rows) {
+  v4i sums = v4i_splat(0);
+  for (int32_t g = 0; g < groups; g += 2, tile += 2 * rows * GROUP) {
+    if (rows == 1) {
+      sums -= v4i_dot_i16((v8s)v4f_load_splat((const float *)tile), (v8s)v4f_load_splat((const float *)(tile + GROUP)));
+    } else {
+      sums -= v4i_dot_i16(v8s_load(tile), v8s_load(tile + rows * GROUP));
+    }
+  }
+  return sums;
 }
 
 // The sums of the bytes of a tile's pixels; of a pixel alone, in every lane.

@@ -12,13 +12,15 @@ typedef struct {
   int32_t size;  // bytes of a step of the sum: 1 or 2
   int32_t flip, zero;
   int32_t paired;  // whether bytes are multiplied in pairs
+  int32_t twins;   // whether groups come in twos (q8_tile.h)
 } Form;
 
 // The form of x in this engine, from the flip and the zero of its uint8 form; `paired` counts in engines that pair.
 INLINE Form form_of(int32_t x_flip, int32_t x_zero, int32_t paired) {
   const int32_t dots = byte_dots(), turn = dots == BYTES_SIGNED ? 0x80 : 0;
   const int32_t inexact = dots == BYTES_INEXACT;
-  return (Form){inexact && !paired ? 2 : 1, x_flip ^ turn, x_zero - turn, inexact && paired};
+  const int32_t wide = inexact && !paired;
+  return (Form){1 + wide, x_flip ^ turn, x_zero - turn, inexact && paired, wide};
 }
 
 // LACKING: where a panel says what its weights lack, or in pairs what q8_pairs.h has of them, its bytes second.
@@ -42,7 +44,10 @@ INLINE Form form_of_panels(int32_t x_flip, int32_t x_zero, const uint8_t *w) {
 #define IS_PAIRED(form) ((form)->paired)
 #endif
 
-INLINE int32_t groups_of(const Form *form, int32_t depth) { return (depth * form->size + GROUP - 1) / GROUP; }
+INLINE int32_t groups_of(const Form *form, int32_t depth) {
+  const int32_t groups = (depth * form->size + GROUP - 1) / GROUP;
+  return groups + (groups & form->twins);
+}
 INLINE int32_t panel_bytes(const Form *form, int32_t depth) {  // but in pairs, where panels differ
   return HEAD + groups_of(form, depth) * GROUP * COLUMNS;
 }

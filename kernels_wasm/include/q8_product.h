@@ -13,9 +13,20 @@
 enum { BLOCK = 16384, BLOCK_TILES = BLOCK / (16 * ROWS) };  // BLOCK: bytes, two of them on the stack
 _Static_assert(PAIRS_DEPTH * ROWS <= BLOCK, "sums in pairs are never in parts");
 
-// The sums that a panel starts from; `x_sums` of the tile's pixels, if what was taken off the weights is to be added.
-INLINE void start(Tile *t, const uint8_t *panel, const v4i *x_sums, const int rows) {
+enum { IN_BYTES, IN_SHORTS, IN_PAIRS, IN_QUADS };  // what a tile's products are multiplied in
+
+// The sums that a panel starts from; `x_sums` of the tile's pixels in twins, or if what was taken off the weights is to
+// be added.
+INLINE void start(Tile *t, const uint8_t *panel, const v4i *x_sums, const int rows, const int kind) {
   const v4i low = v4i_load(panel), high = v4i_load(panel + 16);
+  if (kind == IN_SHORTS) {
+    UNROLL for (int r = 0; r < rows; r++) {
+      const v4i sum = group_splat((const uint8_t *)x_sums + 4 * r);
+      t->low[r] = low + sum;
+      t->high[r] = high + sum;
+    }
+    return;
+  }
   UNROLL for (int r = 0; r < rows; r++) {
     t->low[r] = low;
     t->high[r] = high;
@@ -65,8 +76,6 @@ INLINE void finish(const Tile *t, const uint8_t *panel, const Target *to, uint8_
 #endif
 }
 
-enum { IN_BYTES, IN_SHORTS, IN_PAIRS, IN_QUADS };  // what a tile's products are multiplied in
-
 // So many tiles whose pixels and results lie behind each other.
 INLINE void run_tiles(const Pixels *from, const uint8_t *panel, int32_t groups, const Target *to, int32_t tiles,
                       const int rows, const int kind) {
@@ -74,19 +83,21 @@ INLINE void run_tiles(const Pixels *from, const uint8_t *panel, int32_t groups, 
   uint8_t *y = to->y;
   NO_UNROLL for (; tiles > 0; tiles--) {
     Tile t;
-    start(&t, panel, kind == IN_BYTES ? pixels.x_sums : 0, rows);
+    start(&t, panel, kind >= IN_PAIRS ? 0 : pixels.x_sums, rows, kind);
     if (kind == IN_QUADS) {
       multiply_quads(&t, &pixels, panel, groups);
     } else if (kind == IN_PAIRS) {
       multiply_pairs(&t, &pixels, panel, groups, rows);
+    } else if (kind == IN_SHORTS) {
+      multiply_twins(&t, pixels.groups, panel + HEAD, groups, rows);
     } else {
-      multiply(&t, pixels.groups, panel + HEAD, groups, rows, kind == IN_SHORTS);
+      multiply(&t, pixels.groups, panel + HEAD, groups, rows, 0);
     }
     finish(&t, panel, to, y, rows);
     y += rows * to->step;
     pixels.groups += pixels.groups_step;
     pixels.lines += rows * pixels.stride;
-    if (kind == IN_BYTES && pixels.x_sums) pixels.x_sums++;
+    if (kind < IN_PAIRS && pixels.x_sums) pixels.x_sums++;
   }
 }
 
@@ -123,7 +134,7 @@ static __attribute__((noinline)) void long_tile(const Source *s, uint8_t *scratc
                                                 int32_t depth, int32_t part, const uint8_t *panel, const Target *to,
                                                 int32_t count) {
   Tile t;
-  start(&t, panel, 0, ROWS);
+  start(&t, panel, 0, ROWS, IN_BYTES);
   const v4i lacking_low = v4i_load(panel + 64), lacking_high = v4i_load(panel + 80);
   const uint8_t *w = panel + HEAD;
   for (int32_t k = 0; k < depth; k += part) {
@@ -134,7 +145,12 @@ static __attribute__((noinline)) void long_tile(const Source *s, uint8_t *scratc
     }
     bring_interleaved(scratch, part, n, &s->form, block);
     if (IS_WIDE(&s->form)) {
-      multiply(&t, block, w, groups, ROWS, 1);
+      const v4i sums = twins_of(block, groups, ROWS);
+      UNROLL for (int r = 0; r < ROWS; r++) {
+        t.low[r] += v4i_splat(sums[r]);
+        t.high[r] += v4i_splat(sums[r]);
+      }
+      multiply_twins(&t, block, w, groups, ROWS);
     } else {
       multiply(&t, block, w, groups, ROWS, 0);
       const v4i x_sums = sums_of(block, n, ROWS);
@@ -151,7 +167,8 @@ static __attribute__((noinline)) void long_tile(const Source *s, uint8_t *scratc
 // Whether anything was taken off the weights of a panel.
 INLINE int32_t lacks_any(const Form *form, const uint8_t *w, int32_t size, int32_t co) {
   v4i all = v4i_splat(0);
-  if (IS_WIDE(form) || IS_PAIRED(form)) return 0;
+  if (IS_WIDE(form)) return 1;
+  if (IS_PAIRED(form)) return 0;
   for (int32_t column = 0; column < co; column += COLUMNS, w += size) all |= v4i_load(w + 64) | v4i_load(w + 80);
   return v4i_any(all);
 }
@@ -188,7 +205,9 @@ static void multiply_tiles(const Source *s, const uint8_t *w, const float *bias,
     if (!is_long) {
       fill_block(s, first, last, stride, scratch, block);
       for (int32_t i = 0; lacks && i < tiles; i++) {
-        x_sums[i] = sums_of(block + i * ROWS * stride, depth, last - first - i * ROWS == 1 ? 1 : ROWS);
+        const int32_t rows = last - first - i * ROWS == 1 ? 1 : ROWS;
+        const uint8_t *tile_at = block + i * ROWS * stride;
+        x_sums[i] = IS_WIDE(form) ? twins_of(tile_at, groups, rows) : sums_of(tile_at, depth, rows);
       }
     }
     const uint8_t *panel = w;

@@ -34,3 +34,31 @@ INLINE void multiply(Tile *t, const uint8_t *a, const uint8_t *b, int32_t groups
     }
   }
 }
+
+// The same of int16, in half as many multiplications: x0 w0 + x1 w1 is (x0 + w1)(x1 + w0) less x0 x1 and w0 w1, which
+// are known before (Winograd, 1968). Groups of b are twins in exchanged places, the one of a is added to the other's.
+INLINE void multiply_twins(Tile *t, const uint8_t *a, const uint8_t *b, int32_t groups, const int rows) {
+  NO_UNROLL for (; groups > 0; groups -= 2, a += 2 * GROUP * rows, b += 2 * GROUP * COLUMNS) {
+    PIN(a);
+    PIN(b);
+    const v8s first_low = v8s_load(b), first_high = v8s_load(b + 16), other_low = v8s_load(b + 32);
+    UNROLL for (int r = 0; r < rows; r++) {
+      PIN(a);
+      v8s first = (v8s)group_splat(a + GROUP * r);
+      PIN(first);
+      v8s both_low = first + first_low, both_high = first + first_high;
+      PIN(both_low);
+      PIN(both_high);
+      PIN(a);
+      v8s other = (v8s)group_splat(a + GROUP * (rows + r));
+      PIN(other);
+      t->low[r] += v4i_dot_i16(both_low, other + other_low);
+      PIN(t->low[r]);
+      PIN(b);
+      v8s other_high = v8s_load(b + 48);
+      PIN(other_high);
+      t->high[r] += v4i_dot_i16(both_high, other + other_high);
+      PIN(t->high[r]);
+    }
+  }
+}

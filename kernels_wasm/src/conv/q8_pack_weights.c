@@ -8,7 +8,8 @@
 //   dense   whether a product of bytes may take them, where this engine's dot products of bytes are exact
 //   y       [ceil(co/8)] panels written: 8 int32 sums to start from, 8 float32 scales, 8 int32 that every weight of
 //           a column lacks, then the weights by k = place*ci + c: for each pair of k 8 columns of 2 int16, or for each
-//           four of k 8 columns of 4 int8. Columns past co, and k past the last one, are zero.
+//           four of k 8 columns of 4 int8. Columns past co, and k past the last one, are zero. In a dense product's
+//           int16 each two pairs of k have changed places (multiply_twins in q8_tile.h).
 //
 // A weight that is no int8 lacks something: its column's sum lacks that times the sum of x. In pairs (q8_pairs.h)
 // weights lack nothing, and the 8 int32 say what else the panel has. In int16 the first is NOT_PAIRED.
@@ -38,13 +39,17 @@ static void put_panel(const Weights *s, int32_t panel, const Form *form, uint8_t
     for (int32_t place = 0; place < s->taps; place++) {
       for (int32_t c = 0; c < s->ci; c++, k++) {
         const int32_t weight = weight_at(s, o, place, c), kept = weight - lacks, at = k * form->size;
-        uint8_t *cell = to + HEAD + (at / GROUP * COLUMNS + column) * GROUP + at % GROUP;
+        uint8_t *cell = to + HEAD + ((at / GROUP ^ form->twins) * COLUMNS + column) * GROUP + at % GROUP;
         cell[0] = (uint8_t)kept;
         if (form->size == 2) cell[1] = (uint8_t)(kept >> 8);
         totals[column] += weight;
       }
     }
     lacking[column] = lacks;
+  }
+  for (int32_t g = 0; form->twins && g < groups_of(form, s->taps * s->ci) * COLUMNS; g += 2 * COLUMNS) {
+    const int16_t *w = (const int16_t *)(to + HEAD + g * GROUP);
+    for (int32_t i = 0; i < 2 * COLUMNS; i++) ((int32_t *)to)[i / 2] -= w[i] * w[i + 2 * COLUMNS];
   }
   if (form->size == 2) lacking[0] = NOT_PAIRED;
 }
@@ -54,7 +59,7 @@ void q8_pack_weights(const uint8_t *restrict w, const int32_t *restrict bias, co
                      uint8_t *restrict y, int32_t co, int32_t taps, int32_t ci, int32_t co_step, int32_t tap_step,
                      int32_t ci_step, int32_t w_signed, int32_t x_zero, int32_t dense, int32_t begin, int32_t end) {
   const Weights s = {w, zeros, order, co, taps, ci, co_step, tap_step, ci_step, w_signed};
-  const Form form = dense ? form_of(0, x_zero, paired ? *paired : 0) : (Form){2, 0, x_zero, 0};
+  const Form form = dense ? form_of(0, x_zero, paired ? *paired : 0) : (Form){2, 0, x_zero, 0, 0};
   const int32_t depth = taps * ci, bytes = panel_bytes(&form, depth);
   for (int32_t panel = begin; panel < end; panel++) {
     const int32_t start = !IS_PAIRED(&form) ? panel * bytes : panel ? paired[panel] : 0;
@@ -70,7 +75,7 @@ void q8_pack_weights(const uint8_t *restrict w, const int32_t *restrict bias, co
     }
     for (int32_t column = 0; column < COLUMNS; column++) {
       const int32_t o = panel * COLUMNS + column;
-      sums[column] = o < co ? (bias ? bias[o] : 0) - form.zero * totals[column] : 0;
+      sums[column] += o < co ? (bias ? bias[o] : 0) - form.zero * totals[column] : 0;
       factors[column] = o < co ? scales[o] : 0.0f;
     }
   }

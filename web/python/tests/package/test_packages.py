@@ -105,6 +105,18 @@ def test_a_kernel_that_was_left_out_traps_and_the_others_compute() -> None:
         pruned(whole, ["dance"], [], ())
 
 
+def test_a_kernel_that_another_one_calls_stays() -> None:
+    whole = Module.read(bytes(run(NativeHost().kernel_module("simd128"))))
+    kept = pruned(whole, ["b8_two_lines"], [n for n in KERNELS if n != "b8_two_lines"], ("abi", "__heap_base"))
+    kernels = run(NativeHost().kernels("simd128", 1, kept.written()))
+    table = kernels.heap_base
+    kernels.grow(table + 512)
+    kernels.write(table, bytes(reversed(range(256))))
+    kernels.write(table + 256, b"abc")
+    kernels.call("b8_two_lines", table + 256, table + 300, table, 0, 0, 0, 0, 0, 0, 0, 0, 3)  # looked up: b8_lookup
+    assert bytes(kernels.read(table + 300, 3)) == bytes(255 - x for x in b"abc")
+
+
 def test_kernels_of_another_interface_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("webinfer.package.compiling.ABI", 7)
     with pytest.raises(KernelError, match="the engine needs 7; rebuild both together"):

@@ -70,8 +70,8 @@ def _skip_prefixed(cursor: Cursor, prefix: int) -> None:
 def pruned(module: Module, kernels: Iterable[str], dropped: Iterable[str], exports: Sequence[str]) -> Module:
     """The module with what `exports` and `kernels` reach and nothing else.
 
-    `dropped` are kernels that no plan of the package calls: who calls one of them all the same, traps. One function
-    of each type does that for all.
+    `dropped` are kernels that no plan of the package calls: who calls one of them all the same, traps, but for
+    `kernels`, which may end in another one. One function of each type does that for all.
 
     Raises:  ModelFormatError if the module lacks one of the names, or has code that is not known here
     """
@@ -79,7 +79,7 @@ def pruned(module: Module, kernels: Iterable[str], dropped: Iterable[str], expor
     kept = {name for name in (*kernels, *exports) if name in numbers}
     if missing := {*kernels} - kept:
         raise ModelFormatError(f"the kernel module has no function {min(missing)!r}; rebuild the kernels")
-    alive = {numbers[name] for name in kept}
+    alive = {numbers[name] for name in kept} | _reached(module, [numbers[name] for name in kernels])
     traps = {numbers[name] for name in dropped if name in numbers} - alive
     bodies, calls, first = dict[int, bytes](), dict[int, list[Call]](), dict[int, int]()
     stands = {n: first.setdefault(module.signatures[n - module.imported], n) for n in sorted(traps)}
@@ -111,6 +111,17 @@ def pruned(module: Module, kernels: Iterable[str], dropped: Iterable[str], expor
         None if module.start is None else new[module.start],
         module.data,
     )
+
+
+def _reached(module: Module, numbers: Sequence[int]) -> set[int]:
+    """These functions and all that they call."""
+    found, waiting = set[int](), list(numbers)
+    while waiting:
+        number = waiting.pop()
+        if number not in found and number >= module.imported:
+            found.add(number)
+            waiting += [called for _, _, called in calls_of(module.bodies[number - module.imported])]
+    return found
 
 
 def with_imports(module: Module, functions: Sequence[tuple[str, str, bytes]]) -> None:

@@ -31,7 +31,7 @@ class Weights:
     @property
     def packed_bytes(self) -> int:
         """Bytes of the packed form."""
-        pairs = (self.taps * self.ci + 1) // 2
+        pairs = 2 * -(-self.taps * self.ci // 4)
         return -(-self.co // Q8_COLUMNS) * (Q8_HEAD_BYTES + pairs * 4 * Q8_COLUMNS)
 
 
