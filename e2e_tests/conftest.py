@@ -34,6 +34,22 @@ ADAPTER = """async () => {
   return adapter ? `${adapter.info.vendor} ${adapter.info.architecture} ${adapter.info.description}`.trim() : "none";
 }"""
 
+IMPORT = """async () => {
+  const device = await (await navigator.gpu.requestAdapter()).requestDevice();
+  const canvas = new OffscreenCanvas(16, 16);
+  canvas.getContext("2d").fillRect(0, 0, 8, 8);
+  const frame = new VideoFrame(await createImageBitmap(canvas), { timestamp: 0 });
+  try {
+    device.importExternalTexture({ source: frame });
+    return "";
+  } catch (error) {
+    return error.message;
+  } finally {
+    frame.close();
+    device.destroy();
+  }
+}"""
+
 
 def _missing(what: str) -> Any:
     """Skips, or fails where CI promised that nothing is missing."""
@@ -186,9 +202,16 @@ def browser_that_films_the_photo(playwright: Playwright, film: Path) -> Iterator
 
 
 @pytest.fixture(scope="session")
-def browser_with_frames_on_the_gpu(playwright: Playwright, film: Path) -> Iterator[Browser]:
+def browser_with_frames_on_the_gpu(playwright: Playwright, film: Path, address: str) -> Iterator[Browser]:
     """Chromium whose camera sees the sample photo, drawing by a GPU in software, so that WebGPU reads video frames."""
-    yield from _launch(playwright, f"--use-file-for-fake-video-capture={film}", *SOFTWARE_VULKAN, fake_camera=True)
+    for browser in _launch(playwright, f"--use-file-for-fake-video-capture={film}", *SOFTWARE_VULKAN, fake_camera=True):
+        page = browser.new_page()
+        page.goto(f"{address}/docs")
+        refusal = page.evaluate(IMPORT)
+        page.close()
+        if refusal:
+            _missing(f"WebGPU reads no video frames ({refusal}); on Debian: apt-get install libvulkan1")
+        yield browser
 
 
 @pytest.fixture(scope="session")
