@@ -53,6 +53,17 @@ def test_more_threads_than_are_fast_are_not_used(
     assert host.asked[-1] == kernels.threads, "it was tried again"
 
 
+def test_as_many_as_a_stored_plan_was_made_for_are_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = list[int]()
+    monkeypatch.setattr(team, "trial", lambda host, kernels: (tried.append(kernels.threads) or 1.0, 0.5))
+    for proven, wanted in ((4, [8]), (8, [])):
+        team._fast.clear()
+        kernels = run(team.open_team(Host(MANY), None, None, proven))
+        assert (kernels.threads, tried) == (proven, wanted)
+        kernels.close()
+        tried.clear()
+
+
 def test_a_number_that_is_asked_for_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(team, "trial", lambda host, kernels: pytest.fail("it was timed"))
     kernels = run(team.open_team(Host(MANY), "simd128", 3))

@@ -57,7 +57,8 @@ async def build(
     recalled = None
     if tuned is None and entry is not None and not entry.plans and tuning_ms > 0:
         recalled = asyncio.ensure_future(recall_tuned(graph, host))  # while threads start
-    kernels = await open_team(host, isa, threads)
+    found = [plan.threads for plan in entry.plans if isinstance(plan, WasmStoredPlan)] if entry is not None else []
+    kernels = await open_team(host, isa, threads, *found)
     return await _built(graph, host, progress, kernels, tuned, tuning_ms, entry, recalled)
 
 

@@ -23,8 +23,11 @@ def begin_team(host: Host, threads: int | None) -> None:
     host.begin_kernels(None, _fast[0] if threads is None and _fast else threads)
 
 
-async def open_team(host: Host, isa: str | None, threads: int | None) -> Kernels:
+async def open_team(host: Host, isa: str | None, threads: int | None, proven: int = 0) -> Kernels:
     """A kernel instance of this many threads; None: of as many as start, and are faster than one in a trial.
+
+    So many as were `proven` by an earlier visit are not tried again: while a page starts, other work takes cores from
+    them, and a plan that was stored for them would be made anew. Where that is too many, runs tell (pace.py).
 
     Raises:  BackendUnavailableError
     """
@@ -35,7 +38,7 @@ async def open_team(host: Host, isa: str | None, threads: int | None) -> Kernels
     except BackendUnavailableError as error:
         kernels = await host.kernels(isa, 1)
         log.warning("one thread is used: %s", error)
-    while kernels.threads > 1:
+    while kernels.threads > 1 and kernels.threads != proven:
         team, one = trial(host, kernels)
         if team < one:
             break
