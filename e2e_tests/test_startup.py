@@ -45,6 +45,8 @@ SUM = """async () => {
   return sum;
 }"""
 
+WEIGHTS = "performance.getEntriesByName('webinfer weights started').length"
+
 
 def took_the_long_way(page: DemoPage) -> bool:
     return any(LONG_WAY in line for line in page.console)
@@ -183,6 +185,16 @@ def wait_for_plan(page: DemoPage) -> dict[str, int]:
     return sizes
 
 
+def test_a_later_visit_whose_worker_does_not_begin_shows_its_page(demo: Demo) -> None:
+    page = demo("?backend=wasm")
+    page.wait_for_result()
+    wait_until_stored(page)
+    page.context.route("**/engine_worker.js", lambda route: None)
+    page.page.goto(page.page.url, wait_until="domcontentloaded")
+    assert page.page.locator("h1").is_visible()
+    page.wait_for("the page", lambda: page.page.locator("#sample").is_visible())
+
+
 @pytest.mark.parametrize("backend", ["wasm", "webgpu"])
 def test_a_second_visit_runs_the_stored_plan(demo: Demo, backend: str) -> None:
     page = demo(f"?backend={backend}&debug=1")
@@ -190,10 +202,16 @@ def test_a_second_visit_runs_the_stored_plan(demo: Demo, backend: str) -> None:
     assert "no plan" in plan_of_visit(page)
     (size,) = wait_for_plan(page).values()
     assert 100_000 < size < 1_000_000
+    tried = any("threads take" in line for line in page.console)  # and one was faster: it is tried again then
+    names = files_asked_for(page)
     page.page.reload()
     second = page.wait_for_result()
     assert "the plan" in plan_of_visit(page)
     same_face(second, first)
+    if backend == "wasm" and not tried:
+        assert page.page.workers[0].evaluate(WEIGHTS) == 0, "the plan was not used"
+        builds = [name for name in names if name.startswith("webinfer-") and name.endswith(".wasm")]
+        assert len(builds) == 1, builds
 
 
 def test_a_damaged_stored_plan_is_ignored_and_made_anew(demo: Demo) -> None:

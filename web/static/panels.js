@@ -5,6 +5,7 @@ import { byId, el, say } from "./dom.js";
 
 const megabytes = (bytes) => (bytes / 1e6).toFixed(1).replace(/\B(?=(\d{3})+\.)/g, ","); // as toLocaleString, which takes long to start
 
+const FIRST_MS = 300; // before the first painting of the bar: later visits have their result by then
 const PAUSE_MS = 100; // between two paintings of the bar: each takes time of which the engine's start needs all
 
 const named = (stage) => stage.charAt(0).toUpperCase() + stage.slice(1);
@@ -23,6 +24,7 @@ export class Progress {
     byId("loading-title").textContent = title;
     byId("loading").hidden = false;
     byId("progress-text").textContent = "Waiting for the first byte";
+    this.#timer ||= setTimeout(() => this.#paint(), FIRST_MS);
   }
 
   /** Takes over how far a stage is; it is seen soon. */

@@ -40,9 +40,12 @@ export class Prefetch {
     if (!kernels) return;
     const downloads = this.#downloads;
     const build = Object.keys(probes).find((isa) => WebAssembly.validate(Uint8Array.from(probes[isa]))) ?? "scalar";
-    this.#begin(`kernels/webinfer-${build}.wasm`, (name) => downloads.compiled(name));
-    if (!self.crossOriginIsolated || !self.SharedArrayBuffer || navigator.hardwareConcurrency < 2) return;
-    this.#begin(`kernels/webinfer-${build}-threads.wasm`, (name) => downloads.compiled(name));
+    const compile = (name) => downloads.compiled(name);
+    const alone = () => this.#begin(`kernels/webinfer-${build}.wasm`, compile);
+    if (!self.crossOriginIsolated || !self.SharedArrayBuffer || navigator.hardwareConcurrency < 2) return alone();
+    const found = Promise.all(stored.map((plan) => this.found.get(plan)));
+    found.then((plans) => (plans.length && plans.every(Boolean)) || alone()); // where threads are yet to prove faster
+    this.#begin(`kernels/webinfer-${build}-threads.wasm`, compile);
     this.#begin("static/thread_worker.js", async (name) => {
       downloads.check(name);
       return this.#startThread(downloads.url(name), "kernels 1");

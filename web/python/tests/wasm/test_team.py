@@ -53,6 +53,40 @@ def test_more_threads_than_are_fast_are_not_used(
     assert host.asked[-1] == kernels.threads, "it was tried again"
 
 
+def test_as_many_as_a_stored_plan_was_made_for_are_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(team, "trial", lambda host, kernels: pytest.fail("it was timed"))
+    for proven in (MANY, 4, 1):
+        team._fast.clear()
+        kernels = run(team.open_team(Host(MANY), None, None, proven))
+        assert kernels.threads == proven
+        kernels.close()
+
+
+def test_more_than_there_are_were_proven_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(team, "trial", lambda host, kernels: (1.0, 2.0))
+    kernels = run(team.open_team(Host(4), None, None, MANY))
+    assert kernels.threads == 4
+    kernels.close()
+
+
+def test_fewer_threads_than_are_offered_are_tried_again_when_nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    speed = {"team": 3.0}
+    monkeypatch.setattr(team, "trial", lambda host, kernels: (speed["team"], 2.0))
+    host = Host(2)
+    assert run(team.better_team(host, "relaxed")) is None, "nothing is used yet"
+    run(team.open_team(host, None, None)).close()
+    assert run(team.better_team(host, "relaxed")) is None, "they are slow still"
+    assert team._fast == [1]
+    speed["team"] = 1.0
+    kernels = run(team.better_team(host, "relaxed"))
+    assert kernels is not None
+    assert kernels.threads == 2
+    kernels.close()
+    assert run(team.better_team(host, "relaxed")) is None, "there are no more"
+    run(team.open_team(host, None, None)).close()
+    assert host.asked[-1] == 2
+
+
 def test_a_number_that_is_asked_for_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(team, "trial", lambda host, kernels: pytest.fail("it was timed"))
     kernels = run(team.open_team(Host(MANY), "simd128", 3))

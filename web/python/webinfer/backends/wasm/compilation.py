@@ -11,7 +11,7 @@ from webinfer.backends.wasm.executor import WasmExecutor, build_of, can_share, l
 from webinfer.backends.wasm.kernel_table import ABI
 from webinfer.backends.wasm.memory import MAX_DEAD_BYTES, KernelMemory
 from webinfer.backends.wasm.stored_plan import RestoredExecutor, WasmStoredPlan, requirements, serialize
-from webinfer.backends.wasm.team import open_team
+from webinfer.backends.wasm.team import better_team, open_team
 from webinfer.backends.wasm.tuning import recall_tuned, tune
 from webinfer.errors import KernelError, LimitError, OutOfMemoryError, WebinferError
 from webinfer.flags import debug
@@ -57,8 +57,9 @@ async def build(
     recalled = None
     if tuned is None and entry is not None and not entry.plans and tuning_ms > 0:
         recalled = asyncio.ensure_future(recall_tuned(graph, host))  # while threads start
-    kernels = await open_team(host, isa, threads)
-    return await _built(graph, host, progress, kernels, tuned, tuning_ms, entry, recalled)
+    found = [plan.threads for plan in entry.plans if isinstance(plan, WasmStoredPlan)] if entry is not None else []
+    kernels = await open_team(host, isa, threads, *found)
+    return await _built(graph, host, progress, kernels, tuned, tuning_ms, entry, recalled, threads is None)
 
 
 def _lodging(neighbour: Executor | None, isa: str | None, threads: int | None) -> KernelMemory | None:
@@ -75,10 +76,12 @@ def _lodging(neighbour: Executor | None, isa: str | None, threads: int | None) -
 async def _built(
     graph: Graph, host: Host, progress: Progress | None, place: Kernels | KernelMemory, tuned: Mapping[str, str] | None,
     tuning_ms: float, entry: PlanEntry | None, recalled: Awaitable[Mapping[str, str]] | None = None,
+    free: bool = False,
 ) -> WasmExecutor | RestoredExecutor:  # fmt: skip
     """As `build`, on a fresh kernel instance or in memory where another model's plan lies.
 
-    `recalled` gives what `tuned` shall be, where that is on its way.
+    `recalled` gives what `tuned` shall be, where that is on its way. `free`: the plan that is stored may be for more
+    threads.
     """
     memory = place if isinstance(place, KernelMemory) else None
     kernels = place.kernels if isinstance(place, KernelMemory) else place
@@ -92,8 +95,8 @@ async def _built(
         if entry is not None and stored is not None:
             if stored.fits == requirements(host, kernels, tuning_ms > 0):
                 restored = RestoredExecutor(stored, graph, host, kernels, _compile_anew, memory)
-                if stored.untried:
-                    _store_later(restored, host, entry.name, stored.tuned, tuning_ms)
+                if stored.untried or free:
+                    _store_later(restored, host, entry.name, stored.tuned, tuning_ms, free, bool(stored.untried))
                 return restored
         if tuned is None:
             wanted = entry is not None and tuning_ms > 0
@@ -108,7 +111,7 @@ async def _built(
             memory.leave()
         raise
     if entry is not None:
-        _store_later(executor, host, entry.name, tuned, tuning_ms)
+        _store_later(executor, host, entry.name, tuned, tuning_ms, free)
     return executor
 
 
@@ -143,14 +146,26 @@ async def _compile_anew(graph: Graph, host: Host, isa: str) -> WasmExecutor:
 
 
 def _store_later(
-    executor: WasmExecutor | RestoredExecutor, host: Host, name: str, tuned: Mapping[str, str], tuning_ms: float
-) -> None:
-    """Tunes and stores when nobody waits; if the loop ends before, or the session is closed, nothing is stored."""
+    executor: WasmExecutor | RestoredExecutor, host: Host, name: str, tuned: Mapping[str, str], tuning_ms: float,
+    free: bool, due: bool = True,
+) -> None:  # fmt: skip
+    """Tunes and stores when nobody waits; if the loop ends before, or the session is closed, nothing is stored.
+
+    `free`: more threads may be taken where they are faster now; `due`: it is to be stored whether they are or not.
+    """
     loop = asyncio.get_running_loop()
+
+    async def work() -> None:
+        try:
+            team = await better_team(host, executor.kernels.isa) if free else None
+            if team is not None or due:
+                await _tune_and_store(executor, host, name, tuned, tuning_ms, team)
+        except WebinferError as error:
+            debug(1, f"the plan of {executor.layout.name} is not stored: {error}")
 
     def start() -> None:
         if not executor.closed:
-            task = loop.create_task(_tune_and_store(executor, host, name, tuned, tuning_ms))
+            task = loop.create_task(work())
             _tasks.add(task)
             task.add_done_callback(_tasks.discard)
 
@@ -158,19 +173,23 @@ def _store_later(
 
 
 async def _tune_and_store(
-    executor: WasmExecutor | RestoredExecutor, host: Host, name: str, tuned: Mapping[str, str], tuning_ms: float
-) -> None:
-    graph, kernels = executor.graph, executor.kernels
-    fits = requirements(host, kernels, tuning_ms > 0)
+    executor: WasmExecutor | RestoredExecutor, host: Host, name: str, tuned: Mapping[str, str], tuning_ms: float,
+    team: Kernels | None,
+) -> None:  # fmt: skip
+    """Stores the plan, compiled anew for a `team` that is faster or with kernels that won."""
+    graph, kernels, made = executor.graph, executor.kernels, None
     try:
         winners, untried = await tune(graph, host, kernels.isa, tuning_ms)
         if executor.closed:
             return
-        if winners != tuned:
-            instance = await host.kernels(kernels.isa, kernels.threads)
-            executor = WasmExecutor(graph, host, instance, lower_graph(graph, build_of(instance), winners))
-        await host.remember_bytes(name, serialize(executor, fits, winners, untried))
-        if winners != tuned:
-            executor.close()
-    except WebinferError as error:
-        debug(1, f"the plan of {graph.name} is not stored: {error}")
+        if team is not None or winners != tuned:
+            team = team or await host.kernels(kernels.isa, kernels.threads)
+            made = WasmExecutor(graph, host, team, lower_graph(graph, build_of(team), winners))
+        best = made or executor
+        fits = requirements(host, best.kernels, tuning_ms > 0)
+        await host.remember_bytes(name, serialize(best, fits, winners, untried))
+    finally:
+        if made is not None:
+            made.close()
+        elif team is not None:
+            team.close()

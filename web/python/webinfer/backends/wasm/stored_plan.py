@@ -25,6 +25,7 @@ from webinfer.plan.plan_bytes import pack, unpack
 from webinfer.tensor import Tensor
 
 MAGIC = b"WIP2"
+THREADS = 3  # where their number stands in what a plan was made for
 MAX_BYTES = 32 << 20  # bytes of constants and program: above, reading them back costs more than it saves
 
 
@@ -42,6 +43,11 @@ class WasmStoredPlan:
     rows: list[list[Any]]
     fixed: memoryview
     notes: list[str]
+
+    @property
+    def threads(self) -> int:
+        """How many threads it was made for."""
+        return int(self.fits[THREADS])
 
     @property
     def inputs(self) -> list[tuple[str, TensorType]]:

@@ -16,6 +16,7 @@ ROUNDS = 3
 HOPELESS = 4  # times as long as one thread takes: not measured again
 log = logging.getLogger("webinfer")
 _fast: list[int] = []  # how many were fast in this process, once that is known
+_offered: list[int] = []  # how many the host would have given then
 
 
 def begin_team(host: Host, threads: int | None) -> None:
@@ -23,8 +24,12 @@ def begin_team(host: Host, threads: int | None) -> None:
     host.begin_kernels(None, _fast[0] if threads is None and _fast else threads)
 
 
-async def open_team(host: Host, isa: str | None, threads: int | None) -> Kernels:
+async def open_team(host: Host, isa: str | None, threads: int | None, proven: int = 0) -> Kernels:
     """A kernel instance of this many threads; None: of as many as start, and are faster than one in a trial.
+
+    So many as were `proven` by an earlier visit are not tried again: while a page starts, other work takes cores from
+    them, and a plan that was stored for them would be made anew. If they are too many, runs tell (pace.py), if they are
+    too few, `better_team`.
 
     Raises:  BackendUnavailableError
     """
@@ -35,7 +40,11 @@ async def open_team(host: Host, isa: str | None, threads: int | None) -> Kernels
     except BackendUnavailableError as error:
         kernels = await host.kernels(isa, 1)
         log.warning("one thread is used: %s", error)
-    while kernels.threads > 1:
+    _offered[:] = [kernels.threads]
+    if 0 < proven < kernels.threads:
+        kernels.close()
+        kernels = await host.kernels(kernels.isa, proven)
+    while kernels.threads > 1 and kernels.threads != proven:
         team, one = trial(host, kernels)
         if team < one:
             break
@@ -44,6 +53,23 @@ async def open_team(host: Host, isa: str | None, threads: int | None) -> Kernels
         kernels = await host.kernels(kernels.isa, kernels.threads // 2)
     _fast[:] = [kernels.threads]
     return kernels
+
+
+async def better_team(host: Host, isa: str) -> Kernels | None:
+    """An instance of more threads than are used, if the host offers more and they are faster now; None if not.
+
+    For who has the time to ask when nothing else is at work. As many are used from now on.
+    """
+    used = _fast[0] if _fast else 0
+    if not used or used >= _offered[0]:
+        return None
+    _fast.clear()
+    kernels = await open_team(host, isa, None)
+    if kernels.threads > used:
+        return kernels
+    kernels.close()
+    _fast[:] = [used]
+    return None
 
 
 def trial(host: Host, kernels: Kernels) -> tuple[float, float]:
