@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 
 from webinfer.backends import registry
@@ -12,8 +12,9 @@ from webinfer.errors import BackendUnavailableError, GpuError, LimitError, Unsup
 from webinfer.graph.ir import Graph
 from webinfer.host.interface import Host
 
-TRIALS = 12  # the later half counts: code gets warm, and a GPU's clocks rise
-TRIAL_MS = 400.0  # of trials of two executors, after which what is known must do
+ROUNDS = 4  # the later half of the runs counts: code gets warm, and a GPU's clocks rise
+TURN_RUNS, TURN_MS = 16, 20.0  # of one executor on end: so long may a user's run have to wait
+CONTEST_MS = 400.0  # of two executors, after which what is known must do
 FALLBACK_ERRORS = (BackendUnavailableError, UnsupportedOpError, LimitError, GpuError)
 Turn = Callable[[], AbstractAsyncContextManager[object]]  # in which nobody else runs
 
@@ -64,26 +65,34 @@ class Contest:
     async def faster(self, one: Executor, other: Executor, turn: Turn) -> Executor:
         """Which of two takes less time, by medians of later runs on zeros; one that fails takes more than the other.
 
-        Each pair of runs has a `turn`; what that raises, this raises.
+        They run in turns, each a few times on end, as their user runs one: a GPU that rests between two runs is slow.
+        Each has a `turn` of its own; what that raises, this raises.
         """
         inputs = {v.name: memoryview(bytes(v.type.nbytes)) for v in self._graph.inputs}
         times: dict[Executor, list[float]] = {one: [], other: []}
         begun = self._host.now_ms()
-        for trial in range(TRIALS):
-            async with turn():
-                for executor, found in times.items():
-                    start = self._host.now_ms()
+        for round_number in range(ROUNDS):
+            for executor, found in times.items():
+                async with turn():
                     try:
-                        await executor.run(inputs)
+                        found += await self._several(executor, inputs)
                     except WebinferError as error:
                         self._refuse(executor.backend, error)
                         return other if executor is one else one
-                    found.append(self._host.now_ms() - start)
-            if trial and self._host.now_ms() - begun > TRIAL_MS:
+            if round_number and self._host.now_ms() - begun > CONTEST_MS:
                 break
         figures = {executor: statistics.median(found[len(found) // 2 :]) for executor, found in times.items()}
         self._figures |= {executor.backend: ms for executor, ms in figures.items()}
         return min(figures, key=figures.__getitem__)
+
+    async def _several(self, executor: Executor, inputs: Mapping[str, memoryview]) -> list[float]:
+        """Milliseconds of each of as many runs as fit into a turn, at least one."""
+        times: list[float] = []
+        while len(times) < TURN_RUNS and sum(times) < TURN_MS:
+            start = self._host.now_ms()
+            await executor.run(inputs)
+            times.append(self._host.now_ms() - start)
+        return times
 
     def outcome(self, winner: Executor) -> str:
         """Why this one stays, in one sentence."""
