@@ -122,3 +122,24 @@ def test_another_model_is_refused(apart: bool) -> None:
         run(FaceDetector.create(other, backend="wasm", decode_apart=apart))
     with pytest.raises(InputError, match="min_score"):
         run(FaceDetector.create(model_path(NAME), backend="wasm", min_score=1.5))
+
+
+def test_a_picture_that_waits_while_auto_goes_to_another_backend_is_looked_at() -> None:
+    detector, other = detector_on("wasm"), detector_on("reference")
+    session, image = detector.session, photo(PHOTO)
+    want = run(detector.detect(image))
+    before = session.executor
+
+    async def change() -> list[Face]:
+        live = session._live
+        async with live.lock:  # as the measurement holds it
+            looking = asyncio.ensure_future(detector.detect(image))
+            await asyncio.sleep(0.05)
+            live.selection.executor = other.session.executor
+        return await looking
+
+    assert same(run(change()), want)
+    assert session.backend == "reference"
+    session._live.selection.executor = before
+    detector.close()
+    other.close()

@@ -29,6 +29,7 @@ class Contest:
         self._refusals: list[UnsupportedOpError] = []
         self._figures: dict[str, float] = {}
         self._asked: list[registry.Row] = []
+        self._first = ""  # the backend that was built first
 
     @property
     def open(self) -> str:
@@ -49,8 +50,12 @@ class Contest:
                 if reluctance := await row.reluctance(self._host):
                     self._notes.append(f"{row.name} {reluctance}")
                 else:
-                    return await self._build(row.name)
-            except FALLBACK_ERRORS as error:
+                    built = await self._build(row.name)
+                    self._first = self._first or row.name
+                    return built
+            except WebinferError as error:
+                if not self._first and not isinstance(error, FALLBACK_ERRORS):
+                    raise  # nothing runs that could go on without this one
                 self._refuse(row.name, error)
         return None
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from webinfer.backends.base import Executor, InPlace
 from webinfer.dtypes import DType
+from webinfer.errors import InputError
 from webinfer.host.gpu import GpuPictures, GpuTensor
 from webinfer.session.session import Session
 from webinfer.tasks.crop import Crop, InputSpec, Region
@@ -77,8 +78,12 @@ class PictureFeeder:
         picture, crop = self._read(image, region, spec)
         read_ms = clock() - start
         if self._has_place():
-            outputs, written_ms = await self._run_in_place(picture, crop, spec, more(crop))
-            return outputs, crop, read_ms + written_ms
+            try:
+                outputs, written_ms = await self._run_in_place(picture, crop, spec, more(crop))
+                return outputs, crop, read_ms + written_ms
+            except InputError:
+                if self._has_place():
+                    raise  # else "auto" has gone over to another backend while this run waited
         data = prepare_image(await self._memory(), picture, crop, **_numbers(spec), border=spec.border)
         prepared = clock()
         return await self._session.run({self._input.name: data, **more(crop)}), crop, prepared - start
