@@ -185,16 +185,6 @@ def wait_for_plan(page: DemoPage) -> dict[str, int]:
     return sizes
 
 
-def test_a_later_visit_whose_worker_does_not_begin_shows_its_page(demo: Demo) -> None:
-    page = demo("?backend=wasm")
-    page.wait_for_result()
-    wait_until_stored(page)
-    page.context.route("**/engine_worker.js", lambda route: None)
-    page.page.goto(page.page.url, wait_until="domcontentloaded")
-    assert page.page.locator("h1").is_visible()
-    page.wait_for("the page", lambda: page.page.locator("#sample").is_visible())
-
-
 @pytest.mark.parametrize("backend", ["wasm", "webgpu"])
 def test_a_second_visit_runs_the_stored_plan(demo: Demo, backend: str) -> None:
     page = demo(f"?backend={backend}&debug=1")

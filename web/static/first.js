@@ -107,12 +107,6 @@
     };
   };
 
-  /** Shows the page's head alone until then: the rest is laid out when the worker, which this thread starts, has begun. */
-  const showLater = (until) => {
-    dataset.headOnly = "";
-    until.then(() => delete dataset.headOnly);
-  };
-
   /** Runs the page's own script, if that is left to this one. */
   const runPage = async (file) => {
     if (document.readyState === "loading") await new Promise((resolve) => addEventListener("DOMContentLoaded", resolve, { once: true }));
@@ -199,9 +193,6 @@
     };
     const spoken = new Promise((resolve) => worker.addEventListener("message", resolve, { once: true }));
     const late = new Promise((resolve) => setTimeout(resolve, HOLD_MS));
-    const [{ type } = {}] = performance.getEntriesByType("navigation");
-    const atTop = type === "navigate" && !location.hash; // others are scrolled to where they were, or to what is named
-    if (later && atTop) showLater(Promise.race([late, spoken]));
     Promise.race([late, Promise.all([spoken, later && runtime.catch(() => {})])]).then(() => runPage(ownScript)); // until then this thread serves the worker
     globalThis.started = { settings, worker, waiting, take, stop };
     dispatchEvent(new Event("started"));

@@ -65,7 +65,7 @@ export const FROM_ENGINE = {
     tunable: "flag",
     result: "object",
   },
-  settled: { backend: "text", reason: "text", overlaps: "flag", tunable: "flag" },
+  settled: { backend: "text", reason: "text", capabilities: "list", overlaps: "flag", tunable: "flag" },
   result: {
     id: "number",
     backend: "text",

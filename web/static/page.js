@@ -96,8 +96,9 @@ function onReady({ backend, reason, notice, capabilities, tunable, result }) {
 }
 
 /** "Auto" has measured which backend is the fastest. */
-function onSettled({ backend, reason, tunable }) {
+function onSettled({ backend, reason, capabilities, tunable }) {
   panels.showBackend(`Runs on ${backend}: ${reason}`);
+  panels.showCapabilities(capabilities);
   if (backend === runsOn) return;
   runsOn = backend;
   profile.forget();

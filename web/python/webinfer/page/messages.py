@@ -68,7 +68,7 @@ FROM_ENGINE: dict[str, dict[str, str]] = {
         "tunable": "flag",
         "result": "object",
     },
-    "settled": {"backend": "text", "reason": "text", "overlaps": "flag", "tunable": "flag"},
+    "settled": {"backend": "text", "reason": "text", "capabilities": "list", "overlaps": "flag", "tunable": "flag"},
     "result": {
         "id": "number",
         "backend": "text",

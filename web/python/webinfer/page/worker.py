@@ -256,12 +256,11 @@ class EngineWorker:
 
     def _ready(self) -> None:
         task = self._live()
-        about = {"capabilities": _capabilities(), "result": dataclasses.asdict(task.result)}
-        self._send("ready", notice=self._notice, **self._in_use(task.session), **about)
+        self._send("ready", notice=self._notice, result=dataclasses.asdict(task.result), **self._in_use(task.session))
 
     def _in_use(self, session: Session) -> dict[str, Any]:
         able = session.executor.abilities
-        told = {"overlaps": able.overlapping_runs, "tunable": able.tuning}
+        told = {"overlaps": able.overlapping_runs, "tunable": able.tuning, "capabilities": _capabilities()}
         return {"backend": session.backend, "reason": session.choice, **told}
 
     def _progress(self, event: ProgressEvent) -> None:
