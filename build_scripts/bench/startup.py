@@ -5,11 +5,12 @@ import json
 import os
 import platform
 import statistics
-import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from build_scripts.bench.undriven import open_tab, undriven
 from build_scripts.errors import BuildError
 from build_scripts.judge.backends import inference_backends
 from build_scripts.setup.sequence import set_up
@@ -28,13 +29,16 @@ PHASES = {
     "webinfer result": "first detection",
 }
 TOTAL = "on the page"
-MARKS = """() => {
+ENGINE = "engine_worker"  # in the worker's address that has the marks
+MARKS = """(() => {
   const marks = performance.getEntriesByType("mark").map(({ name, startTime }) => [name, startTime]);
-  return { origin: performance.timeOrigin, marks };
-}"""
+  return JSON.stringify({ origin: performance.timeOrigin, marks });
+})()"""
 LIMIT_S = 120
+ANSWER_S = 20
+READY_S = 2  # after the browser's own start
+ALONE_S = 3  # that a page starts in, without anybody who looks at it
 SETTLE_S = 8  # after the first visit: the page keeps its snapshot and warms up, the browser keeps machine code
-LATER_S = 3  # after a later visit
 
 Times = dict[str, float]  # phase -> milliseconds since navigation at its end
 
@@ -67,27 +71,62 @@ def measure(visits: int, page: str) -> tuple[list[Times], list[Times]]:
     with running_server() as address, driver() as playwright:
         for i in range(visits):
             last = i == visits - 1
-            with tempfile.TemporaryDirectory() as folder:
-                context = playwright.chromium.launch_persistent_context(folder, **options)
-                cold.append(visit(context, address + page, SETTLE_S if last else 0))
-                warm = [visit(context, address + page, LATER_S) for _ in range(visits if last else 0)]
-                context.close()
+            with undriven(options) as browser:
+                time.sleep(READY_S)
+                cold.append(visit(playwright, browser, address + page, SETTLE_S if last else 0))
+                warm = [visit(playwright, browser, address + page) for _ in range(visits if last else 0)]
     return cold, warm
 
 
-def visit(context: Any, url: str, stay_s: float) -> Times:
-    """The times of one visit in a new tab that is closed `stay_s` after the result."""
-    page = context.new_page()
-    page.goto(url)
+def visit(playwright: Any, browser: str, url: str, stay_s: float = 0) -> Times:
+    """The times of one visit in a new tab that is closed `stay_s` after somebody first looked at it."""
+    open_tab(browser, url)
+    time.sleep(ALONE_S)
+    connection = playwright.chromium.connect_over_cdp(browser)
+    page = next(page for context in connection.contexts for page in context.pages if page.url == url)
+    times = times_of(page)
+    page.wait_for_timeout(1000 * stay_s)
+    page.close()
+    connection.close()
+    return times
+
+
+def engine_marks(page: Any) -> Any:
+    """Origin and marks of the engine's worker; Playwright does not find workers that it has not seen begin.
+
+    Raises:  BuildError if there is none that answers
+    """
+    session = page.context.new_cdp_session(page)
+    found: list[Any] = []
+    said: list[Any] = []
+    session.on("Target.attachedToTarget", lambda event: found.append((event["targetInfo"]["url"], event["sessionId"])))
+    session.on("Target.receivedMessageFromTarget", lambda event: said.append(json.loads(event["message"])))  # events too
+    session.send("Target.setAutoAttach", {"autoAttach": True, "waitForDebuggerOnStart": False, "flatten": False})
+    question = json.dumps({"id": 1, "method": "Runtime.evaluate", "params": {"expression": MARKS}})
+    deadline, asked = time.monotonic() + ANSWER_S, False
+    while not any("result" in message for message in said) and time.monotonic() < deadline:
+        page.wait_for_timeout(20)
+        engine = next((target for url, target in found if ENGINE in url), None)
+        if engine and not asked:
+            session.send("Target.sendMessageToTarget", {"sessionId": engine, "message": question})
+            asked = True
+    if answer := next((message["result"]["result"] for message in said if "result" in message), None):
+        return json.loads(answer["value"])
+    raise BuildError(f"no worker of {page.url} says when it did what: {said}")
+
+
+def times_of(page: Any, marks_in: Callable[[Any], Any] = engine_marks) -> Times:
+    """What a page says of its start, when it has come to its end.
+
+    Raises:  BuildError if it does not
+    """
     deadline = time.monotonic() + LIMIT_S
     while not (data := page.evaluate("({...document.documentElement.dataset})")).get("webinferResult"):
         if data.get("webinferError") or time.monotonic() > deadline:
-            raise BuildError(f"the page at {url} shows no result: {data.get('webinferError', 'nothing')}")
+            raise BuildError(f"the page at {page.url} shows no result: {data.get('webinferError', 'nothing')}")
         page.wait_for_timeout(20)
     origin = page.evaluate("performance.timeOrigin")
-    seen = page.workers[0].evaluate(MARKS)
-    page.wait_for_timeout(1000 * stay_s)
-    page.close()
+    seen = marks_in(page)
     times = {PHASES[name]: at + seen["origin"] - origin for name, at in seen["marks"] if name in PHASES}
     return {**times, TOTAL: json.loads(data["webinferResult"])["first_ms"]}
 
