@@ -98,9 +98,9 @@ def engine_marks(page: Any) -> Any:
     """
     session = page.context.new_cdp_session(page)
     found: list[Any] = []
-    said: list[Any] = []
+    said: list[Any] = []  # events too
     session.on("Target.attachedToTarget", lambda event: found.append((event["targetInfo"]["url"], event["sessionId"])))
-    session.on("Target.receivedMessageFromTarget", lambda event: said.append(json.loads(event["message"])))  # events too
+    session.on("Target.receivedMessageFromTarget", lambda event: said.append(json.loads(event["message"])))
     session.send("Target.setAutoAttach", {"autoAttach": True, "waitForDebuggerOnStart": False, "flatten": False})
     question = json.dumps({"id": 1, "method": "Runtime.evaluate", "params": {"expression": MARKS}})
     deadline, asked = time.monotonic() + ANSWER_S, False
