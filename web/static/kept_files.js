@@ -3,6 +3,7 @@
 
 const FOLDER = "webinfer";
 const SEAL_BYTES = 16;
+export const WARM = ".warm"; // behind a file's name: noted once the browser has the machine code that goes with it
 const PAGE = 65536; // bytes of WebAssembly memory
 const PIECE = 4 * PAGE; // of a file, that is read at a time: it stays in the processor's cache
 // The loop of `Seal` over the blocks of 16 bytes from one address to another; the four sums lie at address 0. JavaScript
@@ -23,7 +24,14 @@ async function folder() {
  */
 class Seal {
   constructor(bytes) {
-    this.sums = Uint32Array.of(1, 2, 3, bytes >> 2);
+    this.bytes = bytes;
+    this.sums = new Uint32Array(4);
+    this.begin();
+  }
+
+  begin() {
+    this.sums.set([1, 2, 3, this.bytes >> 2]);
+    return this;
   }
 
   add(bytes) {
@@ -58,9 +66,8 @@ class FastSeal extends Seal {
     super(bytes);
     const memory = new WebAssembly.Memory({ initial: PIECE / PAGE + 1 });
     this.room = new Uint8Array(memory.buffer, PAGE);
-    const sums = new Uint32Array(memory.buffer, 0, 4);
-    sums.set(this.sums);
-    this.sums = sums;
+    this.sums = new Uint32Array(memory.buffer, 0, 4);
+    this.begin();
     this.run = new WebAssembly.Instance(new WebAssembly.Module(code), { m: { m: memory } }).exports.f;
   }
 
@@ -74,31 +81,36 @@ function sealing(bytes) {
   return WebAssembly.validate(code) ? new FastSeal(bytes, code) : Object.assign(new Seal(bytes), { room: new Uint8Array(PIECE) });
 }
 
-/** A file of the origin, open until somebody has read it to its end or closes it. */
+/** A file of the origin, open until somebody closes it. */
 class KeptFile {
   #access;
-  #room;
+  #seal;
 
-  constructor(access, bytes, room) {
+  constructor(name, access, bytes) {
+    this.name = name; // under which it is kept
     this.#access = access;
-    this.#room = room;
+    this.#seal = sealing(bytes);
     this.length = bytes;
   }
 
-  /** `count` bytes from `at` on. */
+  /** `count` bytes from `at` on, unchecked. */
   read(at, count) {
     const bytes = new Uint8Array(count);
     if (this.#access.read(bytes, { at }) !== count) throw new Error(`it ends before ${at + count} bytes`);
     return bytes;
   }
 
-  /** The bytes from `at` on in pieces: the next one takes the place of the one before. */
+  /** The bytes from `at` on in pieces: the next one takes the place of the one before. Behind the last one it throws if the file is not what was kept. */
   *pieces(at = 0) {
-    for (let begin = at; begin < this.length; begin += PIECE) {
-      const piece = this.#room.subarray(0, Math.min(PIECE, this.length - begin));
+    const seal = this.#seal.begin();
+    for (let begin = 0; begin < this.length; begin += PIECE) {
+      const piece = seal.room.subarray(0, Math.min(PIECE, this.length - begin));
       if (this.#access.read(piece, { at: begin }) !== piece.length) throw new Error(`it ends before ${this.length} bytes`);
-      yield piece;
+      seal.add(piece);
+      if (begin + piece.length > at) yield piece.subarray(Math.max(0, at - begin));
     }
+    const found = seal.end();
+    if (!this.read(this.length, SEAL_BYTES).every((byte, i) => byte === found[i])) throw new Error("its seal is broken");
   }
 
   close() {
@@ -107,30 +119,35 @@ class KeptFile {
 }
 
 /**
- * The file of so many bytes that is kept under this name, open, or null; if it is damaged, all is forgotten. It is read
- * twice, now for its seal and then for use: a copy of it in memory would cost more, and pauses of the garbage collector.
+ * The file of so many bytes that is kept under this name, open, or null. With `checks` it is read to its end for its seal
+ * now; else whoever reads its pieces hears behind the last one that it is damaged, and forgets it: to read it twice takes long.
  */
-export async function kept(name, length) {
-  let access = null;
+export async function kept(name, length, checks) {
+  let file = null;
   try {
     const handle = await (await folder()).getFileHandle(name);
-    access = await handle.createSyncAccessHandle({ mode: "read-only" }); // who knows no modes keeps other tabs out
-    const seal = sealing(length);
-    const file = new KeptFile(access, length, seal.room);
-    if (access.getSize() === length + SEAL_BYTES && isWhole(file, seal)) return file;
-    access.close();
-    console.warn(`${name} was kept in this browser and is damaged; it is fetched again`);
-    await forget();
+    const access = await handle.createSyncAccessHandle({ mode: "read-only" }); // who knows no modes keeps other tabs out
+    file = new KeptFile(name, access, length);
+    if (access.getSize() !== length + SEAL_BYTES) throw new Error("it has another size");
+    if (checks) for (const piece of file.pieces()) void piece;
+    return file;
   } catch {
-    access?.close();
+    if (file) await forgetDamaged(file);
   }
   return null;
 }
 
-function isWhole(file, seal) {
-  for (const piece of file.pieces()) seal.add(piece);
-  const found = seal.end();
-  return file.read(file.length, SEAL_BYTES).every((byte, i) => byte === found[i]);
+/** Closes and forgets a kept file, and what is noted of it. */
+export async function forgetDamaged(file) {
+  file.close();
+  console.warn(`${file.name} was kept in this browser and is damaged; it is fetched again`);
+  try {
+    const place = await folder();
+    await place.removeEntry(file.name);
+    await place.removeEntry(`${file.name}${WARM}`);
+  } catch {
+    // another tab reads it, or nothing was noted
+  }
 }
 
 /** Whether something is kept under this name. */

@@ -1,7 +1,7 @@
 // Starts Python with the engine in it: from the memory snapshot that set-up made, or, where that cannot be
 // had or does not fit, the long way, by Pyodide's own start and the engine's wheels.
 
-import { forget, keep, keeps, kept, note } from "./kept_files.js";
+import { forget, forgetDamaged, keep, keeps, kept, note, WARM } from "./kept_files.js";
 import { ask } from "./integrity.js";
 import { RuntimeRest } from "./python_rest.js";
 import { inMemory, makeRoom, readData, readSnapshot, restore } from "./python_snapshot.js";
@@ -16,6 +16,7 @@ const STDLIB = "pyodide/python_stdlib.zip";
 const LOCK = "python/pyodide-lock.json";
 const SNAPSHOT = "snapshot/webinfer.bin";
 const KEPT = [DATA, SNAPSHOT]; // where the browser can
+const CHECKED = new Set([DATA]); // before it is used: nobody could go back; the snapshot is checked while it is restored
 
 const early = new Map(); // of KEPT: name -> promise of the file that was kept, or of null
 const held = new Map(); // name -> bytes of files of KEPT that were fetched, until nobody waits
@@ -28,7 +29,7 @@ let rest = null; // of the runtime
 export function beginEarly(rows, later) {
   const begun = new Map();
   for (const [name, row] of KEPT.map((name) => [name, rows[name]]).filter(([, row]) => row)) {
-    if (later) early.set(name, kept(fileOf(row), row.bytes));
+    if (later) early.set(name, kept(fileOf(row), row.bytes, CHECKED.has(name)));
     else begun.set(name, ask(self.fetch.bind(self), row.url, row, { priority: "high" }));
   }
   for (const promise of begun.values()) promise.catch(() => {}); // whoever awaits it hears of it
@@ -69,6 +70,8 @@ async function startWith(files, { runtime, saved, memory, debug, pause }) {
     return await restored;
   } catch (error) {
     if (files.stalled) throw error;
+    const { file } = await saved.catch(() => ({}));
+    if (file?.name) return startWith(files, { runtime, saved: savedAnew(files, file), memory, debug, pause });
     if (debug >= 1) console.info(`Python starts the long way, because its snapshot cannot be used: ${error.message}`);
     return fromWheels(files, { load, runtime });
   }
@@ -102,15 +105,28 @@ async function compiledRuntime(files, given) {
 }
 
 async function readSaved(files) {
-  const snapshot = readSnapshot(await keptOrFetched(files, SNAPSHOT));
-  performance.mark("webinfer snapshot");
-  return snapshot;
+  const file = await keptOrFetched(files, SNAPSHOT);
+  try {
+    const snapshot = readSnapshot(file);
+    performance.mark("webinfer snapshot");
+    return snapshot;
+  } catch (error) {
+    if (file.name) return savedAnew(files, file);
+    throw error;
+  }
+}
+
+/** The same, fetched, after this file, which was kept (that alone has a name), has proved to be damaged. */
+async function savedAnew(files, file) {
+  await forgetDamaged(file);
+  early.set(SNAPSHOT, Promise.resolve(null));
+  return readSaved(files);
 }
 
 /** A file of KEPT. */
 async function keptOrFetched(files, name) {
   const row = files.manifest[name];
-  const own = files.asked(name) ? null : await (early.get(name) ?? kept(fileOf(row), row.bytes));
+  const own = files.asked(name) ? null : await (early.get(name) ?? kept(fileOf(row), row.bytes, CHECKED.has(name)));
   early.delete(name);
   if (own) {
     files.came(name);
@@ -131,7 +147,7 @@ export const bringRest = () => rest.bring();
 export async function settle(files, tell, warmUp) {
   bringRest();
   const names = new Map(KEPT.filter((name) => files.has(name)).map((name) => [name, fileOf(files.manifest[name])]));
-  const warm = `${names.get(SNAPSHOT)}.warm`;
+  const warm = `${names.get(SNAPSHOT)}${WARM}`;
   await forget(...names.values(), warm).catch(() => {}); // of a browser that keeps nothing
   for (const [name, bytes] of held) if (!(await keeps(names.get(name)))) await keep(names.get(name), bytes);
   held.clear();
