@@ -3,6 +3,7 @@
 
 import { forget, forgetDamaged, keep, keeps, kept, note, WARM } from "./kept_files.js";
 import { ask } from "./integrity.js";
+import { fetchArchivesWhenRead, fetchedNow } from "./python_archives.js";
 import { RuntimeRest } from "./python_rest.js";
 import { inMemory, makeRoom, readData, readSnapshot, restore } from "./python_snapshot.js";
 
@@ -71,7 +72,7 @@ async function startWith(files, { runtime, saved, memory, debug, pause }) {
   } catch (error) {
     if (files.stalled) throw error;
     const { file } = await saved.catch(() => ({}));
-    if (file?.name) return startWith(files, { runtime, saved: savedAnew(files, file), memory, debug, pause });
+    if (error.damaged && file?.name) return startWith(files, { runtime, saved: savedAnew(files, file), memory, debug, pause });
     if (debug >= 1) console.info(`Python starts the long way, because its snapshot cannot be used: ${error.message}`);
     return fromWheels(files, { load, runtime });
   }
@@ -176,7 +177,11 @@ async function fromSnapshot(files, { load, create, runtime, saved, memory, pause
       performance.mark("webinfer instance");
       await pause();
       module.API.restoreSnapshot = () => {
-        restore(snapshot, module.HEAPU8);
+        try {
+          restore(snapshot, module.HEAPU8);
+        } catch (error) {
+          throw Object.assign(error, { damaged: true });
+        }
         return snapshot.hiwire; // the objects of JavaScript that Python held
       };
       return module;
@@ -227,38 +232,4 @@ async function handing({ runtime, nothing, room = () => {} }, work) {
     self.fetch = fetch;
     Object.assign(WebAssembly, { instantiateStreaming, Module });
   }
-}
-
-/** The files that the restored modules came from: fetched if Python ever reads one, for sources or further modules. */
-function fetchArchivesWhenRead({ FS }, archives, files) {
-  for (const [path, name] of Object.entries(archives)) {
-    FS.mkdirTree(path.slice(0, path.lastIndexOf("/")));
-    if (FS.analyzePath(path).exists) FS.unlink(path);
-    lateFile(FS, path, files.url(name), files.manifest[name].bytes);
-  }
-}
-
-/** A file that is fetched as a whole by whoever first reads it: what is kept for visits without a network are whole files. */
-function lateFile(FS, path, url, bytes) {
-  FS.writeFile(path, "");
-  let contents = null;
-  Object.defineProperties(FS.lookupPath(path).node, {
-    contents: { get: () => (contents ??= fetchedNow(url)), set: (value) => (contents = value) },
-    usedBytes: { get: () => bytes, set: () => {} },
-  });
-}
-
-/**
- * The bytes of a file, while everything waits; `anew`: past what the browser has kept. In a page a synchronous request
- * gives text, where bytes from 0x80 on come as U+F780 and so on.
- */
-function fetchedNow(url, anew = false) {
-  const request = new XMLHttpRequest();
-  request.open("GET", url, false);
-  if (anew) request.setRequestHeader("Cache-Control", "no-cache");
-  if (self.window) request.overrideMimeType("text/plain; charset=x-user-defined");
-  else request.responseType = "arraybuffer";
-  request.send();
-  if (request.status !== 200) throw new Error(`${url} cannot be fetched: the server answered ${request.status}`);
-  return self.window ? Uint8Array.from(request.responseText, (letter) => letter.charCodeAt(0)) : new Uint8Array(request.response);
 }
