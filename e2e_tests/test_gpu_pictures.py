@@ -190,10 +190,14 @@ async def test():
         alone = [(await task.run(js.testSources.VideoFrame, region))[0].landmarks.xyz.tolist() for region in regions]
         for count in (1, 2):
             task.most = count
-            task._tracked = [(region, SmoothTrack(task._smoothing)) for region in regions[:count]]
-            counted()
-            told = await task.detect_for_video(js.testSources.VideoFrame)
-            found.append([*counted(), [one.landmarks.xyz.tolist() for one in told] == alone[:count]])
+            for _ in range(5):  # on a busy machine the first may have come back before the second begins
+                task._tracked = [(region, SmoothTrack(task._smoothing)) for region in regions[:count]]
+                counted()
+                told = await task.detect_for_video(js.testSources.VideoFrame)
+                numbers = counted()
+                if not straight or numbers[2] == count:
+                    break
+            found.append([*numbers, [one.landmarks.xyz.tolist() for one in told] == alone[:count]])
     task.close()
     return found
 """
