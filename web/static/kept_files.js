@@ -24,14 +24,7 @@ async function folder() {
  */
 class Seal {
   constructor(bytes) {
-    this.bytes = bytes;
-    this.sums = new Uint32Array(4);
-    this.begin();
-  }
-
-  begin() {
-    this.sums.set([1, 2, 3, this.bytes >> 2]);
-    return this;
+    this.sums = Uint32Array.of(1, 2, 3, bytes >> 2);
   }
 
   add(bytes) {
@@ -66,8 +59,9 @@ class FastSeal extends Seal {
     super(bytes);
     const memory = new WebAssembly.Memory({ initial: PIECE / PAGE + 1 });
     this.room = new Uint8Array(memory.buffer, PAGE);
-    this.sums = new Uint32Array(memory.buffer, 0, 4);
-    this.begin();
+    const sums = new Uint32Array(memory.buffer, 0, 4);
+    sums.set(this.sums);
+    this.sums = sums;
     this.run = new WebAssembly.Instance(new WebAssembly.Module(code), { m: { m: memory } }).exports.f;
   }
 
@@ -84,12 +78,10 @@ function sealing(bytes) {
 /** A file of the origin, open until somebody closes it. */
 class KeptFile {
   #access;
-  #seal;
 
   constructor(name, access, bytes) {
     this.name = name; // under which it is kept
     this.#access = access;
-    this.#seal = sealing(bytes);
     this.length = bytes;
   }
 
@@ -102,7 +94,7 @@ class KeptFile {
 
   /** The bytes from `at` on in pieces: the next one takes the place of the one before. Behind the last one it throws if the file is not what was kept. */
   *pieces(at = 0) {
-    const seal = this.#seal.begin();
+    const seal = sealing(this.length);
     for (let begin = 0; begin < this.length; begin += PIECE) {
       const piece = seal.room.subarray(0, Math.min(PIECE, this.length - begin));
       if (this.#access.read(piece, { at: begin }) !== piece.length) throw new Error(`it ends before ${this.length} bytes`);

@@ -17,7 +17,6 @@ const STDLIB = "pyodide/python_stdlib.zip";
 const LOCK = "python/pyodide-lock.json";
 const SNAPSHOT = "snapshot/webinfer.bin";
 const KEPT = [DATA, SNAPSHOT]; // where the browser can
-const CHECKED = new Set([DATA]); // before it is used: nobody could go back; the snapshot is checked while it is restored
 
 const early = new Map(); // of KEPT: name -> promise of the file that was kept, or of null
 const held = new Map(); // name -> bytes of files of KEPT that were fetched, until nobody waits
@@ -30,7 +29,7 @@ let rest = null; // of the runtime
 export function beginEarly(rows, later) {
   const begun = new Map();
   for (const [name, row] of KEPT.map((name) => [name, rows[name]]).filter(([, row]) => row)) {
-    if (later) early.set(name, kept(fileOf(row), row.bytes, CHECKED.has(name)));
+    if (later) early.set(name, keptOf(name, row));
     else begun.set(name, ask(self.fetch.bind(self), row.url, row, { priority: "high" }));
   }
   for (const promise of begun.values()) promise.catch(() => {}); // whoever awaits it hears of it
@@ -127,7 +126,7 @@ async function savedAnew(files, file) {
 /** A file of KEPT. */
 async function keptOrFetched(files, name) {
   const row = files.manifest[name];
-  const own = files.asked(name) ? null : await (early.get(name) ?? kept(fileOf(row), row.bytes, CHECKED.has(name)));
+  const own = files.asked(name) ? null : await (early.get(name) ?? keptOf(name, row));
   early.delete(name);
   if (own) {
     files.came(name);
@@ -140,6 +139,9 @@ async function keptOrFetched(files, name) {
 
 /** The name under which a file is kept; it holds the file's hash. */
 const fileOf = ({ url }) => url.split("/").at(-1);
+
+/** A file of KEPT that was kept, or null. The data is checked first: nobody could go back once it is used; the snapshot while it is restored. */
+const keptOf = (name, row) => kept(fileOf(row), row.bytes, name === DATA);
 
 /** For when nobody waits, and before what is unlike all that pages do: brings the rest of the runtime. */
 export const bringRest = () => rest.bring();
