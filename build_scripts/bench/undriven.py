@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from build_scripts.errors import BuildError
+from build_scripts.processes import end
 
 PORT_FILE = "DevToolsActivePort"  # in the profile: where a driver may connect
 START_S = 30
-END_S = 10
 
 
 @contextlib.contextmanager
@@ -31,12 +31,7 @@ def undriven(options: dict[str, Any]) -> Iterator[str]:
                 raise BuildError(f"the browser {options['executable_path']} did not start")
             yield f"http://127.0.0.1:{port}"
         finally:
-            process.terminate()
-            try:
-                process.wait(END_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            end(process)
 
 
 def _port(process: "subprocess.Popen[bytes]", file: Path) -> int | None:

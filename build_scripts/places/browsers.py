@@ -22,6 +22,8 @@ from typing import Any
 
 from websockets.sync.client import ClientConnection, connect
 
+from build_scripts.processes import end
+
 LIMIT_S = 90
 START_S = 60
 PREFERENCES = {
@@ -92,7 +94,7 @@ class Firefox:
         log = profile / "log"
         with log.open("w") as output:
             self._process = subprocess.Popen(command, stdout=output, stderr=output, env=environment)
-        self._stack.callback(_end, self._process)
+        self._stack.callback(end, self._process)
         try:
             address = _line(self._process, log, r"WebDriver BiDi listening on (ws://\S+)")
             self._socket: ClientConnection = self._stack.enter_context(connect(f"{address}/session", max_size=None))
@@ -158,7 +160,7 @@ class WebKit:
         driver = ["WebKitWebDriver", f"--port={port}"]
         for command in (shown, driver):
             process = subprocess.Popen(command, env=environment, **quiet)  # type: ignore[call-overload]
-            self._stack.callback(_end, process)
+            self._stack.callback(end, process)
         self._address = f"http://127.0.0.1:{port}"
         deadline = time.monotonic() + START_S
         while True:
@@ -208,15 +210,6 @@ class _WebKitTab(Tab):
         """The JSON value of an expression."""
         script = f"const done = arguments[0]; (async () => ({expression}))().then(done, (e) => done('failed: ' + e));"
         return self._browser.call("POST", f"{self._session}/execute/async", {"script": script, "args": []})
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
-    try:
-        process.wait(10)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
 
 
 def _line(process: subprocess.Popen[bytes], log: Path, pattern: str) -> str:
