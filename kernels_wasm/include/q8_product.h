@@ -15,13 +15,14 @@ _Static_assert(PAIRS_DEPTH * ROWS <= BLOCK, "sums in pairs are never in parts");
 
 enum { IN_BYTES, IN_SHORTS, IN_PAIRS, IN_QUADS };  // what a tile's products are multiplied in
 
-// The sums that a panel starts from; `x_sums` of the tile's pixels in twins, or if what was taken off the weights is to
-// be added.
-INLINE void start(Tile *t, const uint8_t *panel, const v4i *x_sums, const int rows, const int kind) {
+// The sums that a panel starts from; `x_sums` of the pixels, four and two more of SIX, in twins, or if what was taken
+// off the weights is to be added.
+INLINE void start(Tile *t, const uint8_t *panel, const int32_t *x_sums, const int32_t *more_sums, const int rows,
+                  const int kind) {
   const v4i low = v4i_load(panel), high = v4i_load(panel + 16);
   if (kind == IN_SHORTS) {
     UNROLL for (int r = 0; r < rows; r++) {
-      const v4i sum = group_splat((const uint8_t *)x_sums + 4 * r);
+      const v4i sum = group_splat((const uint8_t *)(x_sums + r));
       t->low[r] = low + sum;
       t->high[r] = high + sum;
     }
@@ -34,8 +35,9 @@ INLINE void start(Tile *t, const uint8_t *panel, const v4i *x_sums, const int ro
   if (LIKELY(!x_sums)) return;
   const v4i lacking_low = v4i_load(panel + 64), lacking_high = v4i_load(panel + 80);
   UNROLL for (int r = 0; r < rows; r++) {
-    t->low[r] += lacking_low * (*x_sums)[r];
-    t->high[r] += lacking_high * (*x_sums)[r];
+    const v4i sum = group_splat((const uint8_t *)(r < ROWS ? x_sums + r : more_sums + r - ROWS));
+    t->low[r] += lacking_low * sum;
+    t->high[r] += lacking_high * sum;
   }
 }
 
@@ -48,56 +50,84 @@ typedef struct {
   Stored stored;
 } Target;
 
-INLINE void finish(const Tile *t, const uint8_t *panel, const Target *to, uint8_t *y, const int rows) {
+// The results of a tile at `y`; of SIX rows those of the last two from `more` on.
+INLINE void finish(const Tile *t, const uint8_t *panel, const Target *to, uint8_t *y, uint8_t *more, const int rows) {
   const v4f low = v4f_load(panel + 32), high = v4f_load(panel + 48);
   const int32_t step = to->step;
   if (UNLIKELY(to->is_real)) {
     UNROLL for (int r = 0; r < rows; r++) {
-      float *real = (float *)(y + r * step);
+      float *real = (float *)(r < ROWS ? y + r * step : more + (r - ROWS) * step);
       v4f_store(real, v4f_clamp(v4f_from_i32(t->low[r]) * low + to->bias_low, to->lo, to->hi));
       v4f_store(real + 4, v4f_clamp(v4f_from_i32(t->high[r]) * high + to->bias_high, to->lo, to->hi));
     }
     return;
   }
   const Stored stored = to->stored;
-  v8s shorts[ROWS];
+  v8s shorts[SIX];
   UNROLL for (int r = 0; r < rows; r++) {
     shorts[r] = v8s_narrow(requantize(t->low[r], low, &stored), requantize(t->high[r], high, &stored));
   }
 #if SIMD
   UNROLL for (int r = 0; r + 1 < rows; r += 2) {
     const v16u bytes = stored_pair(shorts[r], shorts[r + 1], &stored);
-    store_eight(y + r * step, bytes);
-    wasm_v128_store64_lane(y + (r + 1) * step, (v128_t)bytes, 1);
+    uint8_t *at = r < ROWS ? y + r * step : more;
+    store_eight(at, bytes);
+    wasm_v128_store64_lane(at + step, (v128_t)bytes, 1);
   }
   if (rows == 1) store_eight(y, stored_pair(shorts[0], shorts[0], &stored));
 #else
-  UNROLL for (int r = 0; r < rows; r++) store_eight(y + r * step, stored_pair(shorts[r], shorts[r], &stored));
+  UNROLL for (int r = 0; r < rows; r++) {
+    store_eight(r < ROWS ? y + r * step : more + (r - ROWS) * step, stored_pair(shorts[r], shorts[r], &stored));
+  }
 #endif
 }
 
-// So many tiles whose pixels and results lie behind each other.
+// Three tiles of bytes as two of six pixels: twelve sums at a time hide how long one dot product takes, eight do not.
+INLINE void run_three(const Pixels *pixels, const uint8_t *panel, int32_t groups, const Target *to, uint8_t *y) {
+  const int32_t *sums = (const int32_t *)pixels->x_sums;
+  NO_UNROLL for (int half = 0; half < 2; half++) {  // the first tile and half of the second, the last and the other half
+    const int four = 2 * half, two = ROWS + 2 * half;
+    const uint8_t *a = pixels->groups, *b = a + pixels->groups_step;
+    Tile t;
+    start(&t, panel, sums ? sums + ROWS * four : 0, sums ? sums + two : 0, SIX, IN_BYTES);
+    multiply(&t, a + four * pixels->groups_step, b + GROUP * four, panel + HEAD, groups, SIX, 0);
+    finish(&t, panel, to, y + ROWS * four * to->step, y + two * to->step, SIX);
+  }
+}
+
+// The sums of one tile.
+INLINE void sum_tile(Tile *t, const Pixels *pixels, const uint8_t *panel, int32_t groups, const int rows,
+                     const int kind) {
+  start(t, panel, kind >= IN_PAIRS ? 0 : (const int32_t *)pixels->x_sums, 0, rows, kind);
+  if (kind == IN_QUADS) {
+    multiply_quads(t, pixels, panel, groups);
+  } else if (kind == IN_PAIRS) {
+    multiply_pairs(t, pixels, panel, groups, rows);
+  } else if (kind == IN_SHORTS) {
+    multiply_twins(t, pixels->groups, panel + HEAD, groups, rows);
+  } else {
+    multiply(t, pixels->groups, 0, panel + HEAD, groups, rows, 0);
+  }
+}
+
+// So many whole tiles whose pixels and results lie behind each other.
 INLINE void run_tiles(const Pixels *from, const uint8_t *panel, int32_t groups, const Target *to, int32_t tiles,
-                      const int rows, const int kind) {
+                      const int kind) {
   Pixels pixels = *from;
   uint8_t *y = to->y;
-  NO_UNROLL for (; tiles > 0; tiles--) {
-    Tile t;
-    start(&t, panel, kind >= IN_PAIRS ? 0 : pixels.x_sums, rows, kind);
-    if (kind == IN_QUADS) {
-      multiply_quads(&t, &pixels, panel, groups);
-    } else if (kind == IN_PAIRS) {
-      multiply_pairs(&t, &pixels, panel, groups, rows);
-    } else if (kind == IN_SHORTS) {
-      multiply_twins(&t, pixels.groups, panel + HEAD, groups, rows);
+  for (int32_t done = 0; tiles > 0; tiles -= done) {
+    done = kind == IN_BYTES && tiles >= 3 ? 3 : 1;
+    if (done == 3) {
+      run_three(&pixels, panel, groups, to, y);
     } else {
-      multiply(&t, pixels.groups, panel + HEAD, groups, rows, 0);
+      Tile t;
+      sum_tile(&t, &pixels, panel, groups, ROWS, kind);
+      finish(&t, panel, to, y, 0, ROWS);
     }
-    finish(&t, panel, to, y, rows);
-    y += rows * to->step;
-    pixels.groups += pixels.groups_step;
-    pixels.lines += rows * pixels.stride;
-    if (kind < IN_PAIRS && pixels.x_sums) pixels.x_sums++;
+    y += done * ROWS * to->step;
+    pixels.groups += done * pixels.groups_step;
+    pixels.lines += done * ROWS * pixels.stride;
+    if (kind < IN_PAIRS && pixels.x_sums) pixels.x_sums += done;
   }
 }
 
@@ -105,7 +135,7 @@ INLINE void run_tiles(const Pixels *from, const uint8_t *panel, int32_t groups, 
 #define TILES(NAME, KIND)                                                                                             \
   static __attribute__((noinline)) void NAME(const Pixels *from, const uint8_t *panel, int32_t groups,                \
                                              const Target *to, int32_t tiles) {                                       \
-    run_tiles(from, panel, groups, to, tiles, ROWS, KIND);                                                            \
+    run_tiles(from, panel, groups, to, tiles, KIND);                                                                  \
   }
 TILES(tiles_of_bytes, IN_BYTES)
 TILES(tiles_of_shorts, IN_SHORTS)
@@ -124,9 +154,15 @@ INLINE void tiles_of_four(const Form *form, const Pixels *from, const uint8_t *p
 
 static __attribute__((noinline)) void tile_of_one(const Form *form, const Pixels *from, const uint8_t *panel,
                                                   int32_t groups, const Target *to) {
-  if (IS_PAIRED(form)) return run_tiles(from, panel, groups, to, 1, 1, IN_PAIRS);
-  if (IS_WIDE(form)) return run_tiles(from, panel, groups, to, 1, 1, IN_SHORTS);
-  run_tiles(from, panel, groups, to, 1, 1, IN_BYTES);
+  Tile t;
+  if (IS_PAIRED(form)) {
+    sum_tile(&t, from, panel, groups, 1, IN_PAIRS);
+  } else if (IS_WIDE(form)) {
+    sum_tile(&t, from, panel, groups, 1, IN_SHORTS);
+  } else {
+    sum_tile(&t, from, panel, groups, 1, IN_BYTES);
+  }
+  finish(&t, panel, to, to->y, 0, 1);
 }
 
 // A tile whose sums are too long for the block: `part` of them at a time.
@@ -134,7 +170,7 @@ static __attribute__((noinline)) void long_tile(const Source *s, uint8_t *scratc
                                                 int32_t depth, int32_t part, const uint8_t *panel, const Target *to,
                                                 int32_t count) {
   Tile t;
-  start(&t, panel, 0, ROWS, IN_BYTES);
+  start(&t, panel, 0, 0, ROWS, IN_BYTES);
   const v4i lacking_low = v4i_load(panel + 64), lacking_high = v4i_load(panel + 80);
   const uint8_t *w = panel + HEAD;
   for (int32_t k = 0; k < depth; k += part) {
@@ -152,7 +188,7 @@ static __attribute__((noinline)) void long_tile(const Source *s, uint8_t *scratc
       }
       multiply_twins(&t, block, w, groups, ROWS);
     } else {
-      multiply(&t, block, w, groups, ROWS, 0);
+      multiply(&t, block, 0, w, groups, ROWS, 0);
       const v4i x_sums = sums_of(block, n, ROWS);
       UNROLL for (int r = 0; r < ROWS; r++) {
         t.low[r] += lacking_low * x_sums[r];
@@ -161,7 +197,7 @@ static __attribute__((noinline)) void long_tile(const Source *s, uint8_t *scratc
     }
     w += groups * GROUP * COLUMNS;
   }
-  finish(&t, panel, to, to->y, ROWS);
+  finish(&t, panel, to, to->y, 0, ROWS);
 }
 
 // Whether anything was taken off the weights of a panel.
@@ -189,7 +225,8 @@ static void multiply_tiles(const Source *s, const uint8_t *w, const float *bias,
   const int32_t stride = (depth * form->size + 15) / 16 * 16, fitting = is_long ? 1 : BLOCK / (ROWS * stride);
   const int32_t results = BLOCK / 2 / (ROWS * co);  // tiles whose results stay in the first cache
   const int32_t wanted = results > 8 ? results : 8;
-  const int32_t block_tiles = wanted < fitting ? wanted : fitting;
+  const int32_t most_tiles = wanted < fitting ? wanted : fitting, in_threes = most_tiles / 3 * 3;
+  const int32_t block_tiles = in_threes ? in_threes : most_tiles;
   const int32_t panel_size = panel_bytes(form, depth), lacks = lacks_any(form, w, panel_size, co);
   uint8_t scratch[BLOCK + 16], block[BLOCK + 16], part[ROWS * COLUMNS * 4];
   v4i x_sums[BLOCK_TILES];

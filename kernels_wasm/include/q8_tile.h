@@ -8,22 +8,26 @@
 #define UNROLL NO_UNROLL
 #endif
 
-enum { ROWS = Q8_ROWS };  // pixels of a tile
+enum { ROWS = Q8_ROWS, SIX = 6 };  // pixels of a tile; of one and half of another, which bytes are multiplied in
 
 typedef struct {
-  v4i low[ROWS], high[ROWS];  // columns 0..3 and 4..7
+  v4i low[SIX], high[SIX];  // columns 0..3 and 4..7
 } Tile;
 
 INLINE v4i group_splat(const uint8_t *a) { return (v4i)v4f_load_splat((const float *)a); }
 
-// t += a[groups][rows][4] * b[groups][8][4], bytes or pairs of int16
-INLINE void multiply(Tile *t, const uint8_t *a, const uint8_t *b, int32_t groups, const int rows, const int wide) {
-  NO_UNROLL for (; groups > 0; groups--, a += GROUP * rows, b += GROUP * COLUMNS) {
+// t += a[groups][rows][4] * b[groups][8][4], bytes or pairs of int16. Of SIX rows the last two lie from `more` on, in
+// another tile.
+INLINE void multiply(Tile *t, const uint8_t *a, const uint8_t *more, const uint8_t *b, int32_t groups, const int rows,
+                     const int wide) {
+  const int step = GROUP * (rows < ROWS ? rows : ROWS);
+  NO_UNROLL for (; groups > 0; groups--, a += step, more += step, b += GROUP * COLUMNS) {
     PIN(a);
     PIN(b);
+    if (rows > ROWS) PIN(more);
     const v16s b_low = v16s_load(b), b_high = v16s_load(b + 16);
     UNROLL for (int r = 0; r < rows; r++) {
-      const v4i group = group_splat(a + GROUP * r);
+      const v4i group = group_splat(r < ROWS ? a + GROUP * r : more + GROUP * (r - ROWS));
       if (wide) {
         t->low[r] += v4i_dot_i16((v8s)group, (v8s)b_low);
         t->high[r] += v4i_dot_i16((v8s)group, (v8s)b_high);

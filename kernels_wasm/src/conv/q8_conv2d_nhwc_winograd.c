@@ -116,7 +116,7 @@ static void run_block(const Conv *c, uint8_t *v, int32_t first, int32_t count, i
       for (int32_t t = 0; t < count; t += ROWS) {
         Tile tile;
         UNROLL for (int r = 0; r < ROWS; r++) tile.low[r] = tile.high[r] = v4i_splat(0);
-        multiply(&tile, v + (point * (TILES / ROWS) + t / ROWS) * four, w, c->ci / 2, ROWS, 1);
+        multiply(&tile, v + (point * (TILES / ROWS) + t / ROWS) * four, 0, w, c->ci / 2, ROWS, 1);
         UNROLL for (int r = 0; r < ROWS; r++) {
           int32_t *to = m + (point * TILES + t + r) * COLUMNS;
           v4i_store(to, tile.low[r]);
