@@ -2,6 +2,7 @@
 // channels and combine their parts.
 //
 //   x  [N, IH, IW, CI]     read four channels at a time
+//   gate  [CI]             factors of the channels of x, if `gated`: then N = 1 and the window is 1x1
 //   w  [CO, KH, KW, CI]    read four input channels at a time, as models store it
 //   y  [N, OH, OW, CO]     written in quads, or one by one if CO % 4 != 0
 //   Needs: CI % 4 == 0, one group.  Padded taps count as 0.
@@ -82,8 +83,11 @@ fn main(
         let w1 = load4_w(at.y + i);
         let w2 = load4_w(at.z + i);
         let w3 = load4_w(at.w + i);
+        $$ if gated
+        let gate = load4_gate(i);
+        $$ endif
         $$ for r in range(rows)
-        let x{{ r }} = quad_of(row{{ r }}, i);
+        let x{{ r }} = quad_of(row{{ r }}, i){{ " * gate" if gated }};
         own.s{{ r }} += w_v(dot(x{{ r }}, w0), dot(x{{ r }}, w1), dot(x{{ r }}, w2), dot(x{{ r }}, w3));
         $$ endfor
     }

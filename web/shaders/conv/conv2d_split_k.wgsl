@@ -1,6 +1,7 @@
 // conv2d_split_k: for small maps and long sums: eight invocations share each sum and meet in workgroup memory.
 //
 //   x  [N, IH, IW, CI]              read four channels at a time
+//   gate  [CI]                      factors of the channels of x, if `gated`: then N = 1 and the window is 1x1
 //   w  [KH, KW, CI, ceil(CO/4)]     vec4 of output channels, packed at load, zeros behind CO
 //   y  [N, OH, OW, CO]              written in quads, or one by one if CO % 4 != 0
 //   Needs: CI % 4 == 0, one group.  Padded taps count as 0.
@@ -49,10 +50,12 @@ fn main(
         let w1 = load4_w(at + params.co4);
         let w2 = load4_w(at + 2u * params.co4);
         let w3 = load4_w(at + 3u * params.co4);
-        let x0 = input_at(p0, dy, dx, k);
-        let x1 = input_at(p1, dy, dx, k);
-        let x2 = input_at(p2, dy, dx, k);
-        let x3 = input_at(p3, dy, dx, k);
+        $$ if gated
+        let gate = load4_gate(k);
+        $$ endif
+        $$ for i in range(4)
+        let x{{ i }} = input_at(p{{ i }}, dy, dx, k){{ " * gate" if gated }};
+        $$ endfor
         s0 += x0.x * w0 + x0.y * w1 + x0.z * w2 + x0.w * w3;
         s1 += x1.x * w0 + x1.y * w1 + x1.z * w2 + x1.w * w3;
         s2 += x2.x * w0 + x2.y * w1 + x2.z * w2 + x2.w * w3;

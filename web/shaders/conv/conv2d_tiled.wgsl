@@ -3,6 +3,7 @@
 // slices of DEPTH of the sum, the next slice on its way while one is multiplied.
 //
 //   x  [N, IH, IW, CI]           read in quads, or one by one if CI % 4 != 0
+//   gate  [CI]                   factors of the channels of x, if `gated`: then x has N = 1, quads and a window of 1x1
 //   w  [KH * KW * CI, CO/4]      vec4 of output channels, packed at load, zeros behind CO
 //   y  [N, OH, OW, CO]           written in quads, or one by one if CO % 4 != 0
 //   Needs: one group, real numbers.  Padded taps count as 0.
@@ -127,6 +128,9 @@ fn main(
     let x_at{{ b }}_{{ i }} = row_at(first_row + 4u * x_row{{ b }} + {{ i }}u);
     var next_x{{ b }}_{{ i }} = Factors();
     $$ endfor
+    $$ if gated
+    var next_gate{{ b }} = vec4<f32>();
+    $$ endif
     $$ endfor
     $$ for b in range(w_quads)
     let w_k{{ b }} = (local + {{ b }}u * WG) / QUADS;
@@ -154,6 +158,9 @@ fn main(
                 $$ for i in range(4)
                 next_x{{ b }}_{{ i }} = factors_at(x_at{{ b }}_{{ i }}, step * DEPTH + x_k{{ b }});
                 $$ endfor
+                $$ if gated
+                next_gate{{ b }} = load4_gate(min(step * DEPTH + x_k{{ b }}, products() - 1u) / 4u);
+                $$ endif
             }
             $$ endfor
             $$ for b in range(w_quads)
@@ -200,7 +207,7 @@ fn main(
         {
         $$ endif
             $$ for i in range(4)
-            let f{{ i }} = widened(next_x{{ b }}_{{ i }});
+            let f{{ i }} = widened(next_x{{ b }}_{{ i }}){{ " * next_gate%d" % b if gated }};
             $$ endfor
             $$ for i in range(4)
             x_tile[slot][x_k{{ b }} + {{ i }}u][x_row{{ b }}] = vec4<f32>(f0[{{ i }}], f1[{{ i }}], f2[{{ i }}], f3[{{ i }}]);

@@ -24,6 +24,7 @@ from webinfer.backends.webgpu.dispatch import (
     source_dtype,
 )
 from webinfer.backends.webgpu.fusion import Fusion, Share, find_fusions
+from webinfer.backends.webgpu.gates import find_gates
 from webinfer.backends.webgpu.late_sums import find_late_sums
 from webinfer.backends.webgpu.lowerings import LOWERINGS, UNSUPPORTED
 from webinfer.backends.webgpu.lowerings.constants import expand
@@ -143,6 +144,7 @@ class _Builder:
         self.joined = joined | _of_language_models(graph, self.folded)
         self.joined |= find_squeezes(graph, self.folded, target, self._taken())
         self.joined |= find_late_sums(graph, self.folded, self._taken())
+        self.joined |= find_gates(graph, self.folded, target, self._taken())
         self.joined |= find_moments(graph, self.folded, self._taken())
         self.joined |= find_chains(graph, self.folded, target, self._taken())
         self.absorbed = {node for one in self.joined.values() for node in one.absorbed}

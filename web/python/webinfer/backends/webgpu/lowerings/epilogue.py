@@ -65,6 +65,18 @@ class LateNode(Node):
         self.late, self.bound = late, bound
 
 
+class GatedNode(Node):
+    """A product that reads an image times a factor of each channel, `gate` [1, 1, 1, C]: two nodes of a graph, which one
+    dispatch computes.
+    """
+
+    __slots__ = ("gate",)
+
+    def __init__(self, of: Node, x: Value, gate: Value) -> None:
+        super().__init__(of.op, [x, *of.inputs[1:]], of.outputs, of.attrs, of.label)
+        self.gate = gate
+
+
 @dataclass(slots=True)
 class Product:
     """What a kernel of a product needs besides its own: shader variables, bindings and parameters of the epilogue.
@@ -98,14 +110,15 @@ def product(node: Node, target: Target, *, float16_weights: bool = False) -> Pro
     variables: dict[str, Variable] = {
         "has_bias": has_bias, "residual": Residual.NONE, "activation": node.attrs.activation,
         "quantized": is_quantized(x), "scaled": scaled,
-        "late": node.late if isinstance(node, LateNode) else Late.NO,
+        "late": node.late if isinstance(node, LateNode) else Late.NO, "gated": isinstance(node, GatedNode),
     }  # fmt: skip
     if is_quantized(x):
         extras, numbers = product_epilogue(node)
         wide, dispatch = centered(w, target)
         return Product(wide, variables, extras, numbers, [dispatch])
     residual = node.optional_input(3)
-    bindings = read_given(bias=node.optional_input(2), residual=residual, slope=node.optional_input(4))
+    gate = node.gate if isinstance(node, GatedNode) else None
+    bindings = read_given(bias=node.optional_input(2), residual=residual, slope=node.optional_input(4), gate=gate)
     params: tuple[Param, ...] = ()
     if residual is not None:
         channels = residual.type.shape[-1]

@@ -1,0 +1,66 @@
+"""Which 1x1 convolutions multiply each channel of what they read by a number of its own: the end of squeeze and
+excitation, which else reads and writes a whole map for it.
+
+Only the schedule knows: the graph stays as it is, and the products are never stored.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Collection
+
+from webinfer.backends.webgpu.dispatch import Dispatch, Joined, Target
+from webinfer.backends.webgpu.lowerings import LOWERINGS
+from webinfer.backends.webgpu.lowerings.epilogue import GatedNode
+from webinfer.backends.webgpu.lowerings.variants import GEMVS, TILES, choose, is_pointwise
+from webinfer.dtypes import DType
+from webinfer.graph.ir import Graph, Node, Value
+from webinfer.ops.activation import Activation
+
+KERNELS = frozenset({"split_k", *TILES, *GEMVS})  # that multiply what they read
+
+
+def find_gates(graph: Graph, folded: set[Value], target: Target, taken: Collection[Node]) -> dict[Node, Joined]:
+    """The convolutions of a graph whose dispatch multiplies what it reads; none on software adapters, where a dispatch
+    costs little, and none in graphs of parts or with values that nodes change in place.
+    """
+    if target.software or graph.parts or graph.resident:
+        return {}
+    makers, readers = graph.producers(), graph.consumers()
+    found = dict[Node, Joined]()
+    for node in graph.nodes:
+        if node in taken or not _takes(node) or choose(node, target) not in KERNELS:
+            continue
+        maker = makers.get(node.required_input(0))
+        if maker is None or maker in taken or maker.output in folded or maker.output in graph.outputs:
+            continue
+        operands = _operands(maker)
+        if operands is not None and len(readers[maker.output]) == 1:
+            found[node] = Joined((maker,), operands, functools.partial(_lower, GatedNode(node, *operands)))
+    return found
+
+
+def _lower(node: Node, target: Target) -> list[Dispatch]:
+    return list(LOWERINGS[node.op](node, target))
+
+
+def _takes(node: Node) -> bool:
+    return node.op.name == "conv2d" and _is_real(node) and node.attrs.groups == 1 and is_pointwise(node)
+
+
+def _operands(node: Node) -> tuple[Value, Value] | None:
+    """An image and the factors of its channels, if it is their product and nothing else."""
+    if node.op.name != "mul" or not _is_real(node) or node.attrs.activation is not Activation.NONE:
+        return None
+    shape = node.output.type.shape
+    if len(shape) != 4 or shape[0] != 1 or shape[3] % 4:
+        return None
+    for x, gate in (tuple(node.inputs), tuple(reversed(node.inputs))):
+        if x is not None and gate is not None and x.type.shape == shape and gate.type.shape == (1, 1, 1, shape[3]):
+            return (x, gate) if x is not gate else None
+    return None
+
+
+def _is_real(node: Node) -> bool:
+    values = [v for v in (*node.inputs, *node.outputs) if v is not None]
+    return all(v.type.dtype is DType.FLOAT32 and v.type.quant is None for v in values)
