@@ -2,7 +2,8 @@
 // channels and combine their parts.
 //
 //   x  [N, IH, IW, CI]     read four channels at a time
-//   gate  [CI]             factors of the channels of x, if `gated`: then N = 1 and the window is 1x1
+//   gate  [CI]             factors of the channels of x, if `gated`: then N = 1, and x is read as it lies
+//   addend  [1, IH, IW, CI]  added to x times the factors, if `lifted`
 //   w  [CO, KH, KW, CI]    read four input channels at a time, as models store it
 //   y  [N, OH, OW, CO]     written in quads, or one by one if CO % 4 != 0
 //   Needs: CI % 4 == 0, one group.  Padded taps count as 0.
@@ -87,7 +88,7 @@ fn main(
         let gate = load4_gate(i);
         $$ endif
         $$ for r in range(rows)
-        let x{{ r }} = quad_of(row{{ r }}, i){{ " * gate" if gated }};
+        let x{{ r }} = quad_of(row{{ r }}, i){{ " * gate" if gated }}{{ " + load4_addend(row%d + i)" % r if lifted }};
         own.s{{ r }} += w_v(dot(x{{ r }}, w0), dot(x{{ r }}, w1), dot(x{{ r }}, w2), dot(x{{ r }}, w3));
         $$ endfor
     }

@@ -1,7 +1,8 @@
 // conv2d_split_k: for small maps and long sums: eight invocations share each sum and meet in workgroup memory.
 //
 //   x  [N, IH, IW, CI]              read four channels at a time
-//   gate  [CI]                      factors of the channels of x, if `gated`: then N = 1 and the window is 1x1
+//   gate  [CI]                      factors of the channels of x, if `gated`: then N = 1, and x is read as it lies
+//   addend  [1, IH, IW, CI]         added to x times the factors, if `lifted`
 //   w  [KH, KW, CI, ceil(CO/4)]     vec4 of output channels, packed at load, zeros behind CO
 //   y  [N, OH, OW, CO]              written in quads, or one by one if CO % 4 != 0
 //   Needs: CI % 4 == 0, one group.  Padded taps count as 0.
@@ -54,7 +55,7 @@ fn main(
         let gate = load4_gate(k);
         $$ endif
         $$ for i in range(4)
-        let x{{ i }} = input_at(p{{ i }}, dy, dx, k){{ " * gate" if gated }};
+        let x{{ i }} = input_at(p{{ i }}, dy, dx, k){{ " * gate" if gated }}{{ " + load4_addend(min(first + %du, last) * params.ci4 + k)" % i if lifted }};
         $$ endfor
         s0 += x0.x * w0 + x0.y * w1 + x0.z * w2 + x0.w * w3;
         s1 += x1.x * w0 + x1.y * w1 + x1.z * w2 + x1.w * w3;

@@ -3,7 +3,8 @@
 // slices of DEPTH of the sum, the next slice on its way while one is multiplied.
 //
 //   x  [N, IH, IW, CI]           read in quads, or one by one if CI % 4 != 0
-//   gate  [CI]                   factors of the channels of x, if `gated`: then x has N = 1, quads and a window of 1x1
+//   gate  [CI]                   factors of the channels of x, if `gated`: then N = 1, and x is read as it lies, in quads
+//   addend  [1, IH, IW, CI]      added to x times the factors, if `lifted`
 //   w  [KH * KW * CI, CO/4]      vec4 of output channels, packed at load, zeros behind CO
 //   y  [N, OH, OW, CO]           written in quads, or one by one if CO % 4 != 0
 //   Needs: one group, real numbers.  Padded taps count as 0.
@@ -101,6 +102,13 @@ fn factors_at(row: Row, k: u32) -> Factors {
 }
 $$ endif
 
+$$ if lifted
+fn addends_at(row: Row, k: u32) -> vec4<f32> {
+    let p = place_of(row, k);
+    return select(vec4<f32>(), load4_addend(p.at), p.inside);
+}
+$$ endif
+
 fn weights_at(k: u32, c4: u32) -> w_raw {
     let inside = RAGGED == 0u || k < products();
     return select(w_raw(), fetch4_w(select(0u, k, inside) * params.co4 + c4), inside);
@@ -127,6 +135,9 @@ fn main(
     $$ for i in range(4)
     let x_at{{ b }}_{{ i }} = row_at(first_row + 4u * x_row{{ b }} + {{ i }}u);
     var next_x{{ b }}_{{ i }} = Factors();
+    $$ if lifted
+    var next_z{{ b }}_{{ i }} = vec4<f32>();
+    $$ endif
     $$ endfor
     $$ if gated
     var next_gate{{ b }} = vec4<f32>();
@@ -157,6 +168,9 @@ fn main(
             $$ endif
                 $$ for i in range(4)
                 next_x{{ b }}_{{ i }} = factors_at(x_at{{ b }}_{{ i }}, step * DEPTH + x_k{{ b }});
+                $$ if lifted
+                next_z{{ b }}_{{ i }} = addends_at(x_at{{ b }}_{{ i }}, step * DEPTH + x_k{{ b }});
+                $$ endif
                 $$ endfor
                 $$ if gated
                 next_gate{{ b }} = load4_gate(min(step * DEPTH + x_k{{ b }}, products() - 1u) / 4u);
@@ -207,7 +221,7 @@ fn main(
         {
         $$ endif
             $$ for i in range(4)
-            let f{{ i }} = widened(next_x{{ b }}_{{ i }}){{ " * next_gate%d" % b if gated }};
+            let f{{ i }} = widened(next_x{{ b }}_{{ i }}){{ " * next_gate%d" % b if gated }}{{ " + next_z%d_%d" % (b, i) if lifted }};
             $$ endfor
             $$ for i in range(4)
             x_tile[slot][x_k{{ b }} + {{ i }}u][x_row{{ b }}] = vec4<f32>(f0[{{ i }}], f1[{{ i }}], f2[{{ i }}], f3[{{ i }}]);

@@ -2,6 +2,7 @@
 //
 //   x [O, D, I], lines along D, cut into P parts of PART elements, the last one shorter; y [O, P, I] of a 32-bit type
 //   INNER: I > 1, and a workgroup takes four neighbouring lines; else it takes four neighbours of its line at a time
+//   ADDED: the lines are those of x + z, of z like x (with INNER and QUADS)
 //   QUADS: four neighbours lie in one quad of x (INNER: I % 4 == 0, else D % 4 == 0 and PART % 4 == 0)
 //   Dispatch: (O * P * ceil(I / 4)) workgroups
 
@@ -34,7 +35,7 @@ fn compute(number: u32, local: u32) {
     for (var d = begin + local; d < end; d += WG) {
         let row = (outer * params.depth + d) * params.inner;
         $$ if quads
-        acc = step(acc, load4_x(row / 4u + quad));
+        acc = step(acc, load4_x(row / 4u + quad){{ " + load4_z(row / 4u + quad)" if added }});
         $$ else
         let at = row + column;
         acc = step(acc, x_v(load_x(at.x), load_x(at.y), load_x(at.z), load_x(at.w)));

@@ -1,7 +1,8 @@
 // squeeze: the means of an image's channels, and what one or two small products make of them, by one workgroup an image.
 //
-//   x [N, D, C]: means over D, or sums of parts, divided by `total`; w [CH, C] with bias b, clamped to low..high where
-//   CLAMPED; DEEP: v [CO, CH] with bias c; y [N, CO] after the last product's activation (CO = CH unless DEEP)
+//   x [N, D, C]: means over D, or sums of parts, divided by `total`; ADDED: of x + z, z [N, D, C]; w [CH, C] with bias
+//   b, clamped to low..high where CLAMPED; DEEP: v [CO, CH] with bias c; y [N, CO] after the last product's activation
+//   (CO = CH unless DEEP)
 //   Needs: C % 4 == 0, C / 4 <= WG; CH % 4 == 0 where DEEP.
 //   Dispatch: (N) workgroups
 
@@ -47,7 +48,8 @@ fn compute(image: u32, local: u32) {
     var sum = vec4<f32>(0.0);
     if (local < ROWS * QUADS) {
         for (var d = local / QUADS; d < params.depth; d += ROWS) {
-            sum += load4_x((image * params.depth + d) * QUADS + quad);
+            let at = (image * params.depth + d) * QUADS + quad;
+            sum += load4_x(at){{ " + load4_z(at)" if added }};
         }
     }
     sums[local] = sum;

@@ -19,6 +19,7 @@ from webinfer.graph.ir import Graph
 from webinfer.ops import OPS
 from webinfer.ops.activation import Activation
 from webinfer.ops.conv import Conv2dAttrs
+from webinfer.ops.elementwise import BinaryAttrs
 from webinfer.ops.pool import Pool2dAttrs
 
 RNG = np.random.default_rng(12)
@@ -112,6 +113,34 @@ def test_a_squeeze_is_one_dispatch(shape: tuple[int, ...], hidden: int, pooled: 
     want = run(outputs_of(reference, graph, disguised(), data))
     got = run(outputs_of(webgpu, graph, disguised(), data))
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+
+
+def summed(shape: tuple[int, ...], activation: Activation = Activation.NONE) -> Chain:
+    """A gate of the means of x and its square."""
+    c = Chain(*shape)
+    both = c.op("add", c.x, c.op("square", c.x), attrs=BinaryAttrs(activation))
+    mean = c.op("average_pool2d", both, attrs=Pool2dAttrs(shape[1:3], (1, 1)))
+    gate = c.op("conv2d", mean, c.signed(8, 1, 1, shape[3]), c.signed(8), attrs=Conv2dAttrs(activation=Activation.RELU))
+    c.op("conv2d", gate, c.signed(shape[3], 1, 1, 8), c.signed(shape[3]))
+    return c
+
+
+@pytest.mark.parametrize("shape", [(1, 16, 16, 24), (2, 9, 5, 8), (1, 130, 90, 16), (2, 101, 97, 16)])
+def test_a_squeeze_adds_the_two_images_of_its_sum(shape: tuple[int, ...]) -> None:
+    RingTarget("webgpu").demand()
+    graph = summed(shape).graph()
+    large = ["reduce_part"] if shape[1] > 100 else []
+    assert shaders(graph) == ["elementwise_unary", *large, "squeeze"]
+    data = RNG.uniform(-3, 3, shape).astype(np.float32)
+    want = run(outputs_of(reference, graph, disguised(), data))
+    np.testing.assert_allclose(run(outputs_of(webgpu, graph, disguised(), data)), want, rtol=1e-4, atol=1e-4)
+
+
+def test_a_sum_that_others_read_or_that_is_bounded_is_added_before_its_squeeze() -> None:
+    c = summed((1, 16, 16, 24))
+    assert shaders(c.graph()) == ["elementwise_unary", "squeeze"]
+    assert shaders(c.graph(c.nodes[1].output)) == ["elementwise_chain", "squeeze"]
+    assert shaders(summed((1, 16, 16, 24), Activation.RELU6).graph()) == ["elementwise_chain", "squeeze"]
 
 
 def test_a_curve_between_the_products_of_a_squeeze_parts_them() -> None:

@@ -1,5 +1,5 @@
-"""Which 1x1 convolutions multiply each channel of what they read by a number of its own: the end of squeeze and
-excitation, which else reads and writes a whole map for it.
+"""Which 1x1 convolutions multiply each channel of what they read by a number of its own, and add another map to that:
+the end of squeeze and excitation, which else reads and writes a whole map for it.
 
 Only the schedule knows: the graph stays as it is, and the products are never stored.
 """
@@ -7,7 +7,8 @@ Only the schedule knows: the graph stays as it is, and the products are never st
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 
 from webinfer.backends.webgpu.dispatch import Dispatch, Joined, Target
 from webinfer.backends.webgpu.lowerings import LOWERINGS
@@ -31,13 +32,51 @@ def find_gates(graph: Graph, folded: set[Value], target: Target, taken: Collecti
     for node in graph.nodes:
         if node in taken or not _takes(node) or choose(node, target) not in KERNELS:
             continue
-        maker = makers.get(node.required_input(0))
-        if maker is None or maker in taken or maker.output in folded or maker.output in graph.outputs:
-            continue
-        operands = _operands(maker)
-        if operands is not None and len(readers[maker.output]) == 1:
-            found[node] = Joined((maker,), operands, functools.partial(_lower, GatedNode(node, *operands)))
+
+
+        def only(value: Value) -> Node | None:
+            """The node that makes a value which nobody else reads, if a dispatch may compute it on the way."""
+            maker = makers.get(value)
+            seen = maker is None or maker in taken or value in folded or value in graph.outputs
+            return maker if not seen and len(readers[value]) == 1 else None
+
+        gate = _gate_of(node, only)
+        if gate is not None:
+            found[node] = Joined(gate.absorbed, gate.inputs, functools.partial(_lower, gate.product(node)))
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Gate:
+    """What a convolution reads: x times factors of its channels, plus an addend if there is one."""
+
+    absorbed: tuple[Node, ...]
+    x: Value
+    factors: Value
+    addend: Value | None
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        return (self.x, self.factors) if self.addend is None else (self.x, self.factors, self.addend)
+
+    def product(self, node: Node) -> GatedNode:
+        return GatedNode(node, self.x, self.factors, self.addend)
+
+
+def _gate_of(node: Node, only: Callable[[Value], Node | None]) -> _Gate | None:
+    maker = only(node.required_input(0))
+    if maker is None:
+        return None
+    if (operands := _operands(maker)) is not None:
+        return _Gate((maker,), *operands, None)
+    if maker.op.name != "add" or not _is_plain(maker):
+        return None
+    for value, other in (tuple(maker.inputs), tuple(reversed(maker.inputs))):
+        inner = only(value) if value is not None and value is not other else None
+        operands = None if inner is None else _operands(inner)
+        if inner is not None and operands is not None and other is not None and other.type == maker.output.type:
+            return _Gate((inner, maker), *operands, other)
+    return None
 
 
 def _lower(node: Node, target: Target) -> list[Dispatch]:
@@ -50,7 +89,7 @@ def _takes(node: Node) -> bool:
 
 def _operands(node: Node) -> tuple[Value, Value] | None:
     """An image and the factors of its channels, if it is their product and nothing else."""
-    if node.op.name != "mul" or not _is_real(node) or node.attrs.activation is not Activation.NONE:
+    if node.op.name != "mul" or not _is_plain(node):
         return None
     shape = node.output.type.shape
     if len(shape) != 4 or shape[0] != 1 or shape[3] % 4:
@@ -59,6 +98,10 @@ def _operands(node: Node) -> tuple[Value, Value] | None:
         if x is not None and gate is not None and x.type.shape == shape and gate.type.shape == (1, 1, 1, shape[3]):
             return (x, gate) if x is not gate else None
     return None
+
+
+def _is_plain(node: Node) -> bool:
+    return _is_real(node) and node.attrs.activation is Activation.NONE
 
 
 def _is_real(node: Node) -> bool:

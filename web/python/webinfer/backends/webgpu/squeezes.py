@@ -1,4 +1,5 @@
 """Which global means one dispatch computes with the one or two small products that read them: squeeze and excitation.
+It also adds the two images of whose sum the means are.
 
 Only the schedule knows: the graph stays as it is, and the inner values are never stored. The dispatch itself is in
 lowerings.squeeze.
@@ -22,10 +23,17 @@ MOST_WEIGHTS = 1 << 15  # of a product: beyond, more than one workgroup should s
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Squeeze:
-    """A mean over the pixels of images, and the products of what is left: one or two."""
+    """A mean over the pixels of images, the sum that it is of, if any, and the products of what is left: one or two."""
 
     mean: Node
     products: tuple[Node, ...]
+    sum: Node | None
+
+    @property
+    def images(self) -> tuple[Value, ...]:
+        """What is read: an image, or two that are added."""
+        of = self.mean if self.sum is None else self.sum
+        return tuple(of.required_input(i) for i in range(1 if self.sum is None else 2))
 
 
 def find_squeezes(graph: Graph, folded: set[Value], target: Target, taken: Collection[Node]) -> dict[Node, Joined]:
@@ -33,7 +41,7 @@ def find_squeezes(graph: Graph, folded: set[Value], target: Target, taken: Colle
     least = MIN_LIMITS["maxComputeInvocationsPerWorkgroup"]
     if target.software or graph.parts or target.limits.get("maxComputeInvocationsPerWorkgroup", least) < GROUP:
         return {}
-    readers = graph.consumers()
+    makers, readers = graph.producers(), graph.consumers()
     found = dict[Node, Joined]()
     for node in graph.nodes:
         if node in taken or not node.outputs or node.outputs[0] in folded or not _is_mean(node):
@@ -49,15 +57,25 @@ def find_squeezes(graph: Graph, folded: set[Value], target: Target, taken: Colle
             products.append(after[0])
             last = after[0]
         if products:
-            one = Squeeze(node, tuple(products))
-            inner, x = (node, *products[:-1]), node.required_input(0)
+            made = makers.get(node.required_input(0))
+            alone = made is not None and len(readers[made.output]) == 1 and made.output not in graph.outputs
+            summed = made if made is not None and alone and made not in taken and _is_sum(made) else None
+            one = Squeeze(node, tuple(products), summed if summed is None or summed.output not in folded else None)
+            inner = (node, *products[:-1], *(() if one.sum is None else (one.sum,)))
             more = [v for product in products[:-1] for v in product.inputs[1:] if v is not None]
-            found[last] = Joined(inner, (x, *more), functools.partial(_lower, one))
+            found[last] = Joined(inner, (*one.images, *more), functools.partial(_lower, one))
     return found
 
 
 def _lower(one: Squeeze, target: Target) -> list[Dispatch]:
-    return squeeze(one.mean, one.products, target)
+    return squeeze(one.images, one.mean, one.products, target)
+
+
+def _is_sum(node: Node) -> bool:
+    """Whether it adds two images of one size, and does nothing else."""
+    if node.op.name != "add" or not _is_real(node) or node.attrs.activation is not Activation.NONE:
+        return False
+    return all(v is not None and v.type.shape == node.output.type.shape for v in node.inputs)
 
 
 def _is_mean(node: Node) -> bool:

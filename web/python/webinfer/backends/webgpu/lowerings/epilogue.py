@@ -66,15 +66,15 @@ class LateNode(Node):
 
 
 class GatedNode(Node):
-    """A product that reads an image times a factor of each channel, `gate` [1, 1, 1, C]: two nodes of a graph, which one
-    dispatch computes.
+    """A product that reads an image times a factor of each channel, `gate` [1, 1, 1, C], plus an `addend` like the image:
+    two or three nodes of a graph, which one dispatch computes.
     """
 
-    __slots__ = ("gate",)
+    __slots__ = ("addend", "gate")
 
-    def __init__(self, of: Node, x: Value, gate: Value) -> None:
+    def __init__(self, of: Node, x: Value, gate: Value, addend: Value | None) -> None:
         super().__init__(of.op, [x, *of.inputs[1:]], of.outputs, of.attrs, of.label)
-        self.gate = gate
+        self.gate, self.addend = gate, addend
 
 
 @dataclass(slots=True)
@@ -111,14 +111,16 @@ def product(node: Node, target: Target, *, float16_weights: bool = False) -> Pro
         "has_bias": has_bias, "residual": Residual.NONE, "activation": node.attrs.activation,
         "quantized": is_quantized(x), "scaled": scaled,
         "late": node.late if isinstance(node, LateNode) else Late.NO, "gated": isinstance(node, GatedNode),
+        "lifted": isinstance(node, GatedNode) and node.addend is not None,
     }  # fmt: skip
     if is_quantized(x):
         extras, numbers = product_epilogue(node)
         wide, dispatch = centered(w, target)
         return Product(wide, variables, extras, numbers, [dispatch])
     residual = node.optional_input(3)
-    gate = node.gate if isinstance(node, GatedNode) else None
-    bindings = read_given(bias=node.optional_input(2), residual=residual, slope=node.optional_input(4), gate=gate)
+    bindings = read_given(bias=node.optional_input(2), residual=residual, slope=node.optional_input(4))
+    if isinstance(node, GatedNode):
+        bindings += read_given(gate=node.gate, addend=node.addend)
     params: tuple[Param, ...] = ()
     if residual is not None:
         channels = residual.type.shape[-1]

@@ -196,7 +196,8 @@ def _in_parts(node: Node, target: Target, row: Reduction, extra: tuple[Param, ..
         )  # fmt: skip
         quads = inner % 4 == 0 if inner > 1 else depth % 4 == 0 and part % 4 == 0
         variables: dict[str, Variable] = {
-            "workgroup": WORKGROUP, "op": op, "inner": inner > 1, "quads": quads, **workgroup_reduction(target),
+            "workgroup": WORKGROUP, "op": op, "inner": inner > 1, "quads": quads, "added": False,
+            **workgroup_reduction(target),
         }  # fmt: skip
         bindings = (read("x", source), write("y", result, single=True))
         groups = groups_for(outer * parts * -(-inner // 4), target, 1)

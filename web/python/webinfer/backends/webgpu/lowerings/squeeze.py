@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from webinfer.backends.webgpu.dispatch import (
     WORKGROUP,
+    Binding,
     Dispatch,
     Scratch,
     Source,
@@ -21,7 +22,7 @@ from webinfer.backends.webgpu.lowerings.epilogue import float_weights
 from webinfer.backends.webgpu.lowerings.reduce import MANY_GROUPS, Reduction
 from webinfer.codegen.prelude import f32, u32
 from webinfer.codegen.templates import Variable
-from webinfer.graph.ir import Node
+from webinfer.graph.ir import Node, Value
 from webinfer.ops.activation import Activation
 from webinfer.ops.registry import LARGEST
 
@@ -30,18 +31,21 @@ TURNS = 32  # quads of pixels that each of them reads: beyond, many workgroups a
 PART = 64  # pixels of such a part
 
 
-def squeeze(mean: Node, products: Sequence[Node], target: Target) -> list[Dispatch]:
-    """squeeze.wgsl: means, one or two products, their activations; behind reduce_part.wgsl where images are large."""
+def squeeze(images: Sequence[Value], mean: Node, products: Sequence[Node], target: Target) -> list[Dispatch]:
+    """squeeze.wgsl: means, one or two products, their activations; behind reduce_part.wgsl where images are large.
+
+    The means are those of the image, or of the sum of both.
+    """
     x, y = mean.required_input(0), products[-1].output
     n, h, w, c = x.type.shape
     pixels = depth = h * w
     before: list[Dispatch] = []
-    source: Source = x
+    read_from: Sequence[Source] = images
     if pixels * (c // 4) > TURNS * GROUP:
         part = max(PART, -(-n * pixels * (c // 4) // MANY_GROUPS))
         depth = -(-pixels // part)
-        source = Scratch((n, depth, c))
-        before.append(_sums(x, source, (n, pixels, c), part, target))
+        read_from = [Scratch((n, depth, c))]
+        before.append(_sums(images, read_from[0], (n, pixels, c), part, target))
     first, deep = products[0], len(products) == 2
     low, high = (first.attrs.activation.bounds or (-math.inf, math.inf)) if deep else (-math.inf, math.inf)
     clamped = math.isfinite(low) or math.isfinite(high)
@@ -49,9 +53,9 @@ def squeeze(mean: Node, products: Sequence[Node], target: Target) -> list[Dispat
     variables: dict[str, Variable] = {
         "workgroup": GROUP, "channels": c, "hidden": first.output.type.shape[3], "deep": deep, "clamped": clamped,
         "has_b": bias is not None, "has_c": deep and products[1].optional_input(2) is not None,
-        "activation": Activation(products[-1].attrs.activation),
+        "activation": Activation(products[-1].attrs.activation), "added": len(read_from) == 2,
     }  # fmt: skip
-    read_by = [read("x", source), read("w", float_weights(first.required_input(1), target)), *read_given(b=bias)]
+    read_by = [*_read_all(read_from), read("w", float_weights(first.required_input(1), target)), *read_given(b=bias)]
     if deep:
         read_by += [read("v", float_weights(products[1].required_input(1), target))]
         read_by += read_given(c=products[1].optional_input(2))
@@ -62,14 +66,19 @@ def squeeze(mean: Node, products: Sequence[Node], target: Target) -> list[Dispat
     return [*before, Dispatch("squeeze", variables, bindings, numbers, groups_for(n, target, 1), why)]
 
 
-def _sums(x: Source, y: Source, sizes: tuple[int, int, int], part: int, target: Target) -> Dispatch:
+def _read_all(images: Sequence[Source]) -> list[Binding]:
+    return [read(name, image) for name, image in zip("xz", images, strict=False)]
+
+
+def _sums(images: Sequence[Source], y: Source, sizes: tuple[int, int, int], part: int, target: Target) -> Dispatch:
     """reduce_part.wgsl: the sums of so many pixels each; `sizes` are images, pixels and channels."""
     n, pixels, c = sizes
     parts = -(-pixels // part)
     params = u32(count=n * parts * (c // 4), depth=pixels, inner=c, part=part, parts=parts, reduced=pixels)
     variables: dict[str, Variable] = {
-        "workgroup": WORKGROUP, "op": Reduction.SUM, "inner": True, "quads": True, **workgroup_reduction(target),
+        "workgroup": WORKGROUP, "op": Reduction.SUM, "inner": True, "quads": True, "added": len(images) == 2,
+        **workgroup_reduction(target),
     }  # fmt: skip
     groups = groups_for(n * parts * (c // 4), target, 1)
-    bindings = (read("x", x), write("y", y, single=True))
+    bindings = (*_read_all(images), write("y", y, single=True))
     return Dispatch("reduce_part", variables, bindings, params, groups, "sums of parts of an image")
