@@ -12,10 +12,12 @@ const CHANNELS: u32 = {{ channels }}u;
 const QUADS: u32 = CHANNELS / 4u;
 const ROWS: u32 = WG / QUADS;
 const HIDDEN: u32 = {{ hidden }}u;
+const SLICES: u32 = {{ slices }}u; // invocations that share an element of the first product
 {$ include "_activation.wgsl" $}
 {$ include "_each_workgroup.wgsl" $}
 
 var<workgroup> sums: array<vec4<f32>, WG>;
+var<workgroup> parts: array<f32, WG>;
 $$ if deep
 // Numbers, not vectors: a store to a component may touch the whole vector.
 var<workgroup> inside: array<f32, HIDDEN>;
@@ -29,11 +31,21 @@ $$ endif
 
 fn units() -> u32 { return params.images; }
 
-// One element of the first product; behind it `sums` holds the means.
-fn hidden(o: u32) -> f32 {
+// A slice of an element of the first product; behind it `sums` holds the means.
+fn part(o: u32, slice: u32) -> f32 {
     var sum = vec4<f32>(0.0);
-    for (var q = 0u; q < QUADS; q++) { sum += sums[q] * load4_w(o * QUADS + q); }
-    var v = dot(sum, vec4<f32>(1.0));
+    for (var q = slice; q < QUADS; q += SLICES) { sum += sums[q] * load4_w(o * QUADS + q); }
+    return dot(sum, vec4<f32>(1.0));
+}
+
+// One element of the first product.
+fn hidden(o: u32) -> f32 {
+    $$ if slices > 1
+    var v = parts[o * SLICES];
+    for (var s = 1u; s < SLICES; s++) { v += parts[o * SLICES + s]; }
+    $$ else
+    var v = part(o, 0u);
+    $$ endif
     $$ if has_b
     v += load_b(o);
     $$ endif
@@ -43,14 +55,22 @@ fn hidden(o: u32) -> f32 {
     return v;
 }
 
+// A quad of pixel d.
+fn pixel(first: u32, d: u32) -> vec4<f32> {
+    let at = first + d * QUADS;
+    return load4_x(at){{ " + load4_z(at)" if added }};
+}
+
 fn compute(image: u32, local: u32) {
     let quad = local % QUADS;
     var sum = vec4<f32>(0.0);
     if (local < ROWS * QUADS) {
-        for (var d = local / QUADS; d < params.depth; d += ROWS) {
-            let at = (image * params.depth + d) * QUADS + quad;
-            sum += load4_x(at){{ " + load4_z(at)" if added }};
+        let first = image * params.depth * QUADS + quad;
+        var d = local / QUADS;
+        for (; d + 3u * ROWS < params.depth; d += 4u * ROWS) { // four loads under way at a time
+            sum += pixel(first, d) + pixel(first, d + ROWS) + pixel(first, d + 2u * ROWS) + pixel(first, d + 3u * ROWS);
         }
+        for (; d < params.depth; d += ROWS) { sum += pixel(first, d); }
     }
     sums[local] = sum;
     workgroupBarrier();
@@ -62,6 +82,10 @@ fn compute(image: u32, local: u32) {
     }
     if (local < QUADS) { sums[local] /= params.total; }
     workgroupBarrier();
+    $$ if slices > 1
+    if (local < HIDDEN * SLICES) { parts[local] = part(local / SLICES, local % SLICES); }
+    workgroupBarrier();
+    $$ endif
     $$ if deep
     for (var h = local; h < HIDDEN; h += WG) { inside[h] = hidden(h); }
     workgroupBarrier();

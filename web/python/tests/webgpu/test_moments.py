@@ -99,6 +99,7 @@ def excitation(
         ((1, 12, 9, 20), 0, True, Activation.HARD_SWISH),
         ((1, 130, 90, 16), 8, True, Activation.SIGMOID),
         ((1, 3, 3, 260), 100, True, Activation.NONE),
+        ((1, 4, 4, 100), 300, True, Activation.SIGMOID),
     ],
 )
 def test_a_squeeze_is_one_dispatch(shape: tuple[int, ...], hidden: int, pooled: bool, last: Activation) -> None:

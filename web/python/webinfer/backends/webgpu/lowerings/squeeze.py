@@ -49,9 +49,10 @@ def squeeze(images: Sequence[Value], mean: Node, products: Sequence[Node], targe
     first, deep = products[0], len(products) == 2
     low, high = (first.attrs.activation.bounds or (-math.inf, math.inf)) if deep else (-math.inf, math.inf)
     clamped = math.isfinite(low) or math.isfinite(high)
-    co, bias = y.type.shape[3], first.optional_input(2)
+    co, bias, hidden = y.type.shape[3], first.optional_input(2), first.output.type.shape[3]
+    slices = max(1, min(GROUP // hidden, c // 4))
     variables: dict[str, Variable] = {
-        "workgroup": GROUP, "channels": c, "hidden": first.output.type.shape[3], "deep": deep, "clamped": clamped,
+        "workgroup": GROUP, "channels": c, "hidden": hidden, "deep": deep, "slices": slices, "clamped": clamped,
         "has_b": bias is not None, "has_c": deep and products[1].optional_input(2) is not None,
         "activation": Activation(products[-1].attrs.activation), "added": len(read_from) == 2,
     }  # fmt: skip
