@@ -88,7 +88,13 @@ fn main(
         let gate = load4_gate(i);
         $$ endif
         $$ for r in range(rows)
-        let x{{ r }} = quad_of(row{{ r }}, i){{ " * gate" if gated }}{{ " + load4_addend(row%d + i)" % r if lifted }};
+        $$ if lifted
+        let x{{ r }} = quad_of(row{{ r }}, i) * gate + load4_addend(row{{ r }} + i);
+        $$ elif gated
+        let x{{ r }} = quad_of(row{{ r }}, i) * gate;
+        $$ else
+        let x{{ r }} = quad_of(row{{ r }}, i);
+        $$ endif
         own.s{{ r }} += w_v(dot(x{{ r }}, w0), dot(x{{ r }}, w1), dot(x{{ r }}, w2), dot(x{{ r }}, w3));
         $$ endfor
     }

@@ -55,7 +55,13 @@ fn main(
         let gate = load4_gate(k);
         $$ endif
         $$ for i in range(4)
-        let x{{ i }} = input_at(p{{ i }}, dy, dx, k){{ " * gate" if gated }}{{ " + load4_addend(min(first + %du, last) * params.ci4 + k)" % i if lifted }};
+        $$ if lifted
+        let x{{ i }} = input_at(p{{ i }}, dy, dx, k) * gate + load4_addend(min(first + {{ i }}u, last) * params.ci4 + k);
+        $$ elif gated
+        let x{{ i }} = input_at(p{{ i }}, dy, dx, k) * gate;
+        $$ else
+        let x{{ i }} = input_at(p{{ i }}, dy, dx, k);
+        $$ endif
         $$ endfor
         s0 += x0.x * w0 + x0.y * w1 + x0.z * w2 + x0.w * w3;
         s1 += x1.x * w0 + x1.y * w1 + x1.z * w2 + x1.w * w3;

@@ -221,7 +221,13 @@ fn main(
         {
         $$ endif
             $$ for i in range(4)
-            let f{{ i }} = widened(next_x{{ b }}_{{ i }}){{ " * next_gate%d" % b if gated }}{{ " + next_z%d_%d" % (b, i) if lifted }};
+            $$ if lifted
+            let f{{ i }} = widened(next_x{{ b }}_{{ i }}) * next_gate{{ b }} + next_z{{ b }}_{{ i }};
+            $$ elif gated
+            let f{{ i }} = widened(next_x{{ b }}_{{ i }}) * next_gate{{ b }};
+            $$ else
+            let f{{ i }} = widened(next_x{{ b }}_{{ i }});
+            $$ endif
             $$ endfor
             $$ for i in range(4)
             x_tile[slot][x_k{{ b }} + {{ i }}u][x_row{{ b }}] = vec4<f32>(f0[{{ i }}], f1[{{ i }}], f2[{{ i }}], f3[{{ i }}]);

@@ -34,8 +34,10 @@ fn compute(number: u32, local: u32) {
     let column = min(4u * quad + LANES, vec4<u32>(params.inner - 1u));
     for (var d = begin + local; d < end; d += WG) {
         let row = (outer * params.depth + d) * params.inner;
-        $$ if quads
-        acc = step(acc, load4_x(row / 4u + quad){{ " + load4_z(row / 4u + quad)" if added }});
+        $$ if added
+        acc = step(acc, load4_x(row / 4u + quad) + load4_z(row / 4u + quad));
+        $$ elif quads
+        acc = step(acc, load4_x(row / 4u + quad));
         $$ else
         let at = row + column;
         acc = step(acc, x_v(load_x(at.x), load_x(at.y), load_x(at.z), load_x(at.w)));

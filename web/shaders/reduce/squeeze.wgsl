@@ -12,7 +12,8 @@ const CHANNELS: u32 = {{ channels }}u;
 const QUADS: u32 = CHANNELS / 4u;
 const ROWS: u32 = WG / QUADS;
 const HIDDEN: u32 = {{ hidden }}u;
-const SLICES: u32 = {{ slices }}u; // invocations that share an element of the first product
+// Invocations that share an element of the first product.
+const SLICES: u32 = {{ slices }}u;
 {$ include "_activation.wgsl" $}
 {$ include "_each_workgroup.wgsl" $}
 
@@ -58,7 +59,11 @@ fn hidden(o: u32) -> f32 {
 // A quad of pixel d.
 fn pixel(first: u32, d: u32) -> vec4<f32> {
     let at = first + d * QUADS;
-    return load4_x(at){{ " + load4_z(at)" if added }};
+    $$ if added
+    return load4_x(at) + load4_z(at);
+    $$ else
+    return load4_x(at);
+    $$ endif
 }
 
 fn compute(image: u32, local: u32) {

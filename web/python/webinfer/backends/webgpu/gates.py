@@ -33,7 +33,6 @@ def find_gates(graph: Graph, folded: set[Value], target: Target, taken: Collecti
         if node in taken or not _takes(node) or choose(node, target) not in KERNELS:
             continue
 
-
         def only(value: Value) -> Node | None:
             """The node that makes a value which nobody else reads, if a dispatch may compute it on the way."""
             maker = makers.get(value)

@@ -66,8 +66,8 @@ class LateNode(Node):
 
 
 class GatedNode(Node):
-    """A product that reads an image times a factor of each channel, `gate` [1, 1, 1, C], plus an `addend` like the image:
-    two or three nodes of a graph, which one dispatch computes.
+    """A product that reads an image times a factor of each channel, `gate` [1, 1, 1, C], plus an `addend`, an image of
+    that size: two or three nodes of a graph, which one dispatch computes.
     """
 
     __slots__ = ("addend", "gate")
