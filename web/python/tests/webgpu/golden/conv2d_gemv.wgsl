@@ -2,6 +2,8 @@
 // channels and combine their parts.
 //
 //   x  [N, IH, IW, CI]     read four channels at a time
+//   gate  [CI]             factors of the channels of x, if `gated`: then N = 1, and x is read as it lies
+//   addend  [1, IH, IW, CI]  added to x times the factors, if `lifted`
 //   w  [CO, KH, KW, CI]    read four input channels at a time, as models store it
 //   y  [N, OH, OW, CO]     written in quads, or one by one if CO % 4 != 0
 //   Needs: CI % 4 == 0, one group.  Padded taps count as 0.
