@@ -71,8 +71,8 @@ static void multiply_tiles(const Source *s, const uint8_t *w, const float *bias,
   const int32_t stride = (depth * form->size + 15) / 16 * 16, fitting = is_long ? 1 : BLOCK / (ROWS * stride);
   const int32_t results = BLOCK / 2 / (ROWS * co);  // tiles whose results stay in the first cache
   const int32_t wanted = results > 8 ? results : 8;
-  const int32_t most_tiles = wanted < fitting ? wanted : fitting, in_threes = most_tiles / 3 * 3;
-  const int32_t block_tiles = in_threes ? in_threes : most_tiles;
+  const int32_t most_tiles = wanted < fitting ? wanted : fitting, is_bytes = !IS_PAIRED(form) && !IS_WIDE(form);
+  const int32_t block_tiles = is_bytes && most_tiles >= 3 ? most_tiles / 3 * 3 : most_tiles;
   const int32_t panel_size = panel_bytes(form, depth), lacks = lacks_any(form, w, panel_size, co);
   uint8_t scratch[BLOCK + 16], block[BLOCK + 16], part[ROWS * COLUMNS * 4];
   v4i x_sums[BLOCK_TILES];

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from webinfer.backends.webgpu.dispatch import Target
+from webinfer.backends.webgpu.joining import single_producers
 from webinfer.backends.webgpu.lowerings.variants import MIN_LIMITS, is_pointwise, tuning_key
 from webinfer.graph.ir import Graph, Node, Value
 from webinfer.ops.activation import Activation
@@ -146,7 +147,7 @@ def find_fusions(graph: Graph, folded: set[Value], target: Target) -> dict[Node,
     """
     if target.software:
         return {}
-    single = _single_producers(graph)
+    single = single_producers(graph)
     found = {}
     for node in graph.nodes:
         fusion = _fusion_of(node, single)
@@ -156,13 +157,6 @@ def find_fusions(graph: Graph, folded: set[Value], target: Target) -> dict[Node,
         if share is not None:
             found[node] = (fusion, share)
     return found
-
-
-def _single_producers(graph: Graph) -> Mapping[Value, Node]:
-    """The node that writes each value that has one reader and is no output of the graph."""
-    consumers, outputs = graph.consumers(), set(graph.outputs)
-    producers = graph.producers().items()
-    return {value: node for value, node in producers if len(consumers.get(value, ())) == 1 and value not in outputs}
 
 
 def _fusion_of(node: Node, single: Mapping[Value, Node]) -> Fusion | None:

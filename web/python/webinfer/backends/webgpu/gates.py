@@ -7,14 +7,14 @@ Only the schedule knows: the graph stays as it is, and the products are never st
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from webinfer.backends.webgpu.dispatch import Dispatch, Joined, Target
+from webinfer.backends.webgpu.joining import is_float32, single_producers
 from webinfer.backends.webgpu.lowerings import LOWERINGS
 from webinfer.backends.webgpu.lowerings.epilogue import GatedNode
 from webinfer.backends.webgpu.lowerings.variants import GEMVS, TILES, choose, is_pointwise
-from webinfer.dtypes import DType
 from webinfer.graph.ir import Graph, Node, Value
 from webinfer.ops.activation import Activation
 
@@ -27,19 +27,12 @@ def find_gates(graph: Graph, folded: set[Value], target: Target, taken: Collecti
     """
     if target.software or graph.parts or graph.resident:
         return {}
-    makers, readers = graph.producers(), graph.consumers()
+    single = {v: node for v, node in single_producers(graph).items() if node not in taken and v not in folded}
     found = dict[Node, Joined]()
     for node in graph.nodes:
         if node in taken or not _takes(node) or choose(node, target) not in KERNELS:
             continue
-
-        def only(value: Value) -> Node | None:
-            """The node that makes a value which nobody else reads, if a dispatch may compute it on the way."""
-            maker = makers.get(value)
-            seen = maker is None or maker in taken or value in folded or value in graph.outputs
-            return maker if not seen and len(readers[value]) == 1 else None
-
-        gate = _gate_of(node, only)
+        gate = _gate_of(node, single)
         if gate is not None:
             found[node] = Joined(gate.absorbed, gate.inputs, functools.partial(_lower, gate.product(node)))
     return found
@@ -62,8 +55,8 @@ class _Gate:
         return GatedNode(node, self.x, self.factors, self.addend)
 
 
-def _gate_of(node: Node, only: Callable[[Value], Node | None]) -> _Gate | None:
-    maker = only(node.required_input(0))
+def _gate_of(node: Node, single: Mapping[Value, Node]) -> _Gate | None:
+    maker = single.get(node.required_input(0))
     if maker is None:
         return None
     if (operands := _operands(maker)) is not None:
@@ -71,7 +64,7 @@ def _gate_of(node: Node, only: Callable[[Value], Node | None]) -> _Gate | None:
     if maker.op.name != "add" or not _is_plain(maker):
         return None
     for value, other in (tuple(maker.inputs), tuple(reversed(maker.inputs))):
-        inner = only(value) if value is not None and value is not other else None
+        inner = single.get(value) if value is not None else None
         operands = None if inner is None else _operands(inner)
         if inner is not None and operands is not None and other is not None and other.type == maker.output.type:
             return _Gate((inner, maker), *operands, other)
@@ -83,7 +76,7 @@ def _lower(node: Node, target: Target) -> list[Dispatch]:
 
 
 def _takes(node: Node) -> bool:
-    return node.op.name == "conv2d" and _is_real(node) and node.attrs.groups == 1 and is_pointwise(node)
+    return node.op.name == "conv2d" and is_float32(node) and node.attrs.groups == 1 and is_pointwise(node)
 
 
 def _operands(node: Node) -> tuple[Value, Value] | None:
@@ -100,9 +93,4 @@ def _operands(node: Node) -> tuple[Value, Value] | None:
 
 
 def _is_plain(node: Node) -> bool:
-    return _is_real(node) and node.attrs.activation is Activation.NONE
-
-
-def _is_real(node: Node) -> bool:
-    values = [v for v in (*node.inputs, *node.outputs) if v is not None]
-    return all(v.type.dtype is DType.FLOAT32 and v.type.quant is None for v in values)
+    return is_float32(node) and node.attrs.activation is Activation.NONE

@@ -10,6 +10,7 @@ import math
 from collections.abc import Collection
 
 from webinfer.backends.webgpu.dispatch import Dispatch, Joined, Target
+from webinfer.backends.webgpu.joining import single_producers
 from webinfer.backends.webgpu.lowerings import LOWERINGS
 from webinfer.backends.webgpu.lowerings.epilogue import Late, LateNode
 from webinfer.graph.ir import Graph, Node, TensorType, Value
@@ -25,17 +26,15 @@ def find_late_sums(graph: Graph, folded: set[Value], taken: Collection[Node]) ->
     """
     if graph.parts or graph.resident:
         return {}
-    makers, readers = graph.producers(), graph.consumers()
+    single = single_producers(graph)
     found = dict[Node, Joined]()
     used = {*taken}
     for node in graph.nodes:
         if node in used or node.op.name not in _KINDS or node.outputs[0] in folded:
             continue
         for value, other in (node.inputs, node.inputs[::-1]):
-            maker = makers.get(value) if value is not None else None
+            maker = single.get(value) if value is not None else None
             if maker is None or other is None or value is other or maker in used or not _takes(maker):
-                continue
-            if len(readers[maker.output]) > 1 or maker.output in graph.outputs:
                 continue
             both = _together(maker, other, node)
             if both is not None:

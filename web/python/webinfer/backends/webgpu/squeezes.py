@@ -12,9 +12,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from webinfer.backends.webgpu.dispatch import Dispatch, Joined, Target
+from webinfer.backends.webgpu.joining import is_float32, single_producers
 from webinfer.backends.webgpu.lowerings.squeeze import GROUP, squeeze
 from webinfer.backends.webgpu.lowerings.variants import MIN_LIMITS
-from webinfer.dtypes import DType
 from webinfer.graph.ir import Graph, Node, Value
 from webinfer.ops.activation import Activation
 
@@ -23,17 +23,11 @@ MOST_WEIGHTS = 1 << 15  # of a product: beyond, more than one workgroup should s
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Squeeze:
-    """A mean over the pixels of images, the sum that it is of, if any, and the products of what is left: one or two."""
+    """A mean over the pixels of an image, or of the sum of two, and the products of what is left: one or two."""
 
+    images: tuple[Value, ...]
     mean: Node
     products: tuple[Node, ...]
-    sum: Node | None
-
-    @property
-    def images(self) -> tuple[Value, ...]:
-        """What is read: an image, or two that are added."""
-        of = self.mean if self.sum is None else self.sum
-        return tuple(of.required_input(i) for i in range(1 if self.sum is None else 2))
 
 
 def find_squeezes(graph: Graph, folded: set[Value], target: Target, taken: Collection[Node]) -> dict[Node, Joined]:
@@ -41,7 +35,7 @@ def find_squeezes(graph: Graph, folded: set[Value], target: Target, taken: Colle
     least = MIN_LIMITS["maxComputeInvocationsPerWorkgroup"]
     if target.software or graph.parts or target.limits.get("maxComputeInvocationsPerWorkgroup", least) < GROUP:
         return {}
-    makers, readers = graph.producers(), graph.consumers()
+    readers, single = graph.consumers(), single_producers(graph)
     found = dict[Node, Joined]()
     for node in graph.nodes:
         if node in taken or not node.outputs or node.outputs[0] in folded or not _is_mean(node):
@@ -57,13 +51,14 @@ def find_squeezes(graph: Graph, folded: set[Value], target: Target, taken: Colle
             products.append(after[0])
             last = after[0]
         if products:
-            made = makers.get(node.required_input(0))
-            alone = made is not None and len(readers[made.output]) == 1 and made.output not in graph.outputs
-            summed = made if made is not None and alone and made not in taken and _is_sum(made) else None
-            one = Squeeze(node, tuple(products), summed if summed is None or summed.output not in folded else None)
-            inner = (node, *products[:-1], *(() if one.sum is None else (one.sum,)))
+            x = node.required_input(0)
+            made = single.get(x)
+            summed = [] if made is None or made in taken or x in folded or not _is_sum(made) else [made]
+            images = (summed[0].required_input(0), summed[0].required_input(1)) if summed else (x,)
+            inner = (*summed, node, *products[:-1])
             more = [v for product in products[:-1] for v in product.inputs[1:] if v is not None]
-            found[last] = Joined(inner, (*one.images, *more), functools.partial(_lower, one))
+            one = Squeeze(images, node, tuple(products))
+            found[last] = Joined(inner, (*images, *more), functools.partial(_lower, one))
     return found
 
 
@@ -73,13 +68,13 @@ def _lower(one: Squeeze, target: Target) -> list[Dispatch]:
 
 def _is_sum(node: Node) -> bool:
     """Whether it adds two images of one size, and does nothing else."""
-    if node.op.name != "add" or not _is_real(node) or node.attrs.activation is not Activation.NONE:
+    if node.op.name != "add" or not is_float32(node) or node.attrs.activation is not Activation.NONE:
         return False
     return all(v is not None and v.type.shape == node.output.type.shape for v in node.inputs)
 
 
 def _is_mean(node: Node) -> bool:
-    if node.op.name not in ("average_pool2d", "reduce_mean") or not _is_real(node):
+    if node.op.name not in ("average_pool2d", "reduce_mean") or not is_float32(node):
         return False
     shape = node.required_input(0).type.shape
     if len(shape) != 4 or shape[3] % 4 or shape[3] > 4 * GROUP or shape[0] * shape[1] * shape[2] == 0:
@@ -93,7 +88,7 @@ def _is_mean(node: Node) -> bool:
 
 def _is_small(node: Node, before: Node) -> bool:
     """Whether it is a product of one pixel an image, with constant weights, that a workgroup computes quickly."""
-    if node.op.name != "conv2d" or not _is_real(node) or node.inputs[0] is not before.output:
+    if node.op.name != "conv2d" or not is_float32(node) or node.inputs[0] is not before.output:
         return False
     w, a = node.required_input(1), node.attrs
     plain = node.optional_input(3) is None and a.activation is not Activation.PRELU and a.groups == 1
@@ -105,8 +100,3 @@ def _is_small(node: Node, before: Node) -> bool:
 def _is_inner(node: Node) -> bool:
     """Whether another product may follow it in one dispatch."""
     return node.attrs.activation.bounds is not None and node.output.type.shape[3] % 4 == 0
-
-
-def _is_real(node: Node) -> bool:
-    values = [v for v in (*node.inputs, *node.outputs) if v is not None]
-    return all(v.type.dtype is DType.FLOAT32 and v.type.quant is None for v in values)
