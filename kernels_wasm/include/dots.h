@@ -54,15 +54,15 @@ INLINE v4i v4i_pair_sums(v8s a) { return (v4i)wasm_i32x4_extadd_pairwise_i16x8((
 
 enum { BYTES_INEXACT, BYTES_UNSIGNED, BYTES_SIGNED, BYTES_PAIRED };  // the last is no answer of byte_dots
 // What this processor and engine make of v4i_dot4_i8's second operand beyond 127; with SIMD that is not relaxed there
-// is no such instruction.
+// is no such instruction. Two products of -128 and -128 tell whether a signed one adds pairs in 16 bits.
 INLINE int32_t byte_dots(void) {
 #if defined(__wasm_relaxed_simd__)
   v16s a = {127, 127, 127, 127, -128, -128, -128, -128, 127, -128, 3, -5, -1, 2, -3, 4};
-  v16u b = {255, 255, 255, 255, 255, 255, 255, 255, 128, 127, 200, 255, 0, 254, 129, 1};
+  v16u b = {255, 255, 255, 255, 255, 255, 128, 128, 128, 127, 200, 255, 0, 254, 129, 1};
   PIN(a);  // or the answer could be the compiler's, not the processor's
   PIN(b);
   const v4i found = v4i_dot4_i8(a, b, v4i_splat(7));
-  const v4i if_unsigned = found - (v4i){129547, -130553, -668, 132}, if_signed = found - (v4i){-501, 519, -32668, 388};
+  const v4i if_unsigned = found - (v4i){129547, -98041, -668, 132}, if_signed = found - (v4i){-501, 33031, -32668, 388};
   return v4i_any(if_unsigned) ? v4i_any(if_signed) ? BYTES_INEXACT : BYTES_SIGNED : BYTES_UNSIGNED;
 #else
   return SIMD ? BYTES_INEXACT : BYTES_UNSIGNED;

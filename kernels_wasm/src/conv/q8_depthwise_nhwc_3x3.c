@@ -8,12 +8,12 @@
 // A column of three pixels is read once and added to every output that it belongs to. One instruction multiplies and
 // adds two taps: of rows 0 and 1 in the same column, and of row 2 in neighbours. The panels hold the taps in the order
 //   Q8_TAPS_3X3_S1:  0 3, 1 4, 2 5, 8 7, 6 -          Q8_TAPS_3X3_S2:  0 3, 1 4, 2 5, 6 7, 8 -
+// Where dot products of bytes are exact, panels have bytes and one instruction four taps (q8_window_quads.h).
 //
 // Needs: x and y do not overlap. Units: output rows, n * oh.
-#include "dots.h"
-#include "requantize.h"
+#include "q8_window_quads.h"
 
-enum { COLUMNS = Q8_COLUMNS, HEAD = Q8_HEAD_BYTES / 2, PANEL = HEAD + 10 * COLUMNS };
+enum { TAPS = HEAD / 2, PANEL = HEAD + 20 * COLUMNS };  // TAPS: of a panel as int16, where its weights begin
 
 typedef struct {
   v4i low, high;  // channels 0..3 and 4..7
@@ -25,18 +25,11 @@ INLINE v8s pairs_high(v8s a, v8s b) { return __builtin_shufflevector(a, b, 4, 12
 
 // s += pairs * the panel's weights of pair number `tap`.
 INLINE void add(Sums *s, v8s low, v8s high, const int16_t *panel, const int32_t tap) {
-  s->low += v4i_dot_i16(low, v8s_load(panel + HEAD + 2 * COLUMNS * tap));
-  s->high += v4i_dot_i16(high, v8s_load(panel + HEAD + 2 * COLUMNS * tap + COLUMNS));
+  s->low += v4i_dot_i16(low, v8s_load(panel + TAPS + 2 * COLUMNS * tap));
+  s->high += v4i_dot_i16(high, v8s_load(panel + TAPS + 2 * COLUMNS * tap + COLUMNS));
 }
 
 INLINE Sums start(const int16_t *panel) { return (Sums){v4i_load(panel), v4i_load(panel + 8)}; }
-
-typedef struct {
-  const uint8_t *rows[3], *pad;  // the first pixel of each row of the window, at a panel's channels
-  uint8_t *y;
-  int32_t iw, c, columns;  // of y: how many channels of the panel exist
-  Stored stored;
-} Line;
 
 INLINE void finish(const Line *line, Sums s, const int16_t *panel, uint8_t *y) {
   const v4i low = requantize(s.low, v4f_load(panel + 16), &line->stored);
@@ -66,7 +59,7 @@ INLINE Column column_at(const Line *line, int32_t ix, v8s *last, const v8s outsi
 // first += one * w, second += other * w, with w of the panel's pair number `tap`: loaded once for both.
 INLINE void add_both(v4i *first, v8s one, v4i *second, v8s other, const int16_t *panel, const int32_t tap,
                      const int half) {
-  v8s w = v8s_load(panel + HEAD + 2 * COLUMNS * tap + COLUMNS * half);
+  v8s w = v8s_load(panel + TAPS + 2 * COLUMNS * tap + COLUMNS * half);
   PIN(w);
   *first += v4i_dot_i16(one, w);
   *second += v4i_dot_i16(other, w);
@@ -183,31 +176,39 @@ INLINE void line_s2(const Line *line, const int16_t *panel, int32_t ix, int32_t 
   }
 }
 
-typedef void OneLine(const Line *line, const int16_t *panel, int32_t ix, int32_t step, int32_t count, int32_t flip);
+typedef void OneLine(const Line *line, const uint8_t *panel, int32_t ix, int32_t step, int32_t count, int32_t flip);
 
 #if SIMD
 #define IF_PLAIN(CALL) if (!flip) return CALL  // uint8, its own code
 #else
 #define IF_PLAIN(CALL) (void)0
 #endif
-static __attribute__((noinline)) void one_line_s1(const Line *line, const int16_t *panel, int32_t ix, int32_t step,
+static __attribute__((noinline)) void one_line_s1(const Line *line, const uint8_t *panel, int32_t ix, int32_t step,
                                                   int32_t count, int32_t flip) {
-  IF_PLAIN(line_s1(line, panel, ix, step, count, 0));
-  line_s1(line, panel, ix, step, count, flip);
+#if WINDOW_BYTES
+  if (panel_has_bytes(panel)) {
+    IF_PLAIN(line_quads_s1(line, panel, ix, step, count, 0));
+    return line_quads_s1(line, panel, ix, step, count, flip);
+  }
+#endif
+  IF_PLAIN(line_s1(line, (const int16_t *)panel, ix, step, count, 0));
+  line_s1(line, (const int16_t *)panel, ix, step, count, flip);
 }
-static __attribute__((noinline)) void one_line_s2(const Line *line, const int16_t *panel, int32_t ix, int32_t step,
+static __attribute__((noinline)) void one_line_s2(const Line *line, const uint8_t *panel, int32_t ix, int32_t step,
                                                   int32_t count, int32_t flip) {
   (void)step;
-  IF_PLAIN(line_s2(line, panel, ix, count, 0));
-  line_s2(line, panel, ix, count, flip);
+#if WINDOW_BYTES
+  if (panel_has_bytes(panel)) return line_quads_s2(line, panel, ix, count, flip);
+#endif
+  IF_PLAIN(line_s2(line, (const int16_t *)panel, ix, count, 0));
+  line_s2(line, (const int16_t *)panel, ix, count, flip);
 }
 
 typedef struct {
-  const uint8_t *x;
-  const int16_t *w;
+  const uint8_t *x, *w;
   uint8_t *y;
   const uint8_t *pad;
-  int32_t ih, iw, c, oh, ow, sh, dh, dw, pad_top, pad_left, x_flip;
+  int32_t ih, iw, c, oh, ow, sh, dh, dw, pad_top, pad_left, x_flip, byte_flip;
   Stored stored;
 } Depthwise;
 
@@ -215,28 +216,30 @@ INLINE void rows(const Depthwise *d, OneLine *one_line, int32_t begin, int32_t e
   Line line = {.pad = d->pad, .iw = d->iw, .c = d->c, .stored = d->stored};
   for (int32_t row = begin; row < end; row++) {
     const int32_t image = row / d->oh, top = row % d->oh * d->sh - d->pad_top;
-    const int16_t *panel = d->w;
+    const uint8_t *panel = d->w;
     for (int32_t first = 0; first < d->c; first += COLUMNS, panel += PANEL) {
       for (int32_t r = 0; r < 3; r++) {
         const int32_t iy = top + r * d->dh, inside = iy >= 0 && iy < d->ih;
         line.rows[r] = (inside ? d->x + (image * d->ih + iy) * d->iw * d->c : d->pad) + first;
       }
       line.columns = d->c - first;
+      const int32_t flip = panel_has_bytes(panel) ? d->byte_flip : d->x_flip;
       for (int32_t ox = 0; ox < d->dw && ox < d->ow; ox++) {  // the outputs that share columns lie dw apart
         line.y = d->y + (row * d->ow + ox) * d->c + first;
-        one_line(&line, panel, ox - d->pad_left, d->dw, (d->ow - ox + d->dw - 1) / d->dw, d->x_flip);
+        one_line(&line, panel, ox - d->pad_left, d->dw, (d->ow - ox + d->dw - 1) / d->dw, flip);
       }
     }
   }
 }
 
 #define DEPTHWISE(NAME, ONE_LINE)                                                                                   \
-  void NAME(const uint8_t *restrict x, const int16_t *restrict w, uint8_t *restrict y, const uint8_t *restrict pad, \
+  void NAME(const uint8_t *restrict x, const uint8_t *restrict w, uint8_t *restrict y, const uint8_t *restrict pad, \
             int32_t ih, int32_t iw, int32_t c, int32_t oh, int32_t ow, int32_t sh, int32_t dh, int32_t dw,          \
             int32_t pad_top, int32_t pad_left, int32_t x_flip, int32_t y_zero, int32_t y_flip, float lo, float hi,  \
             int32_t begin, int32_t end) {                                                                           \
     const Stored stored = stored_as(lo, hi, y_zero, y_flip);                                                        \
-    const Depthwise d = {x, w, y, pad, ih, iw, c, oh, ow, sh, dh, dw, pad_top, pad_left, x_flip, stored};           \
+    const int32_t byte_flip = form_of(x_flip, 0, 0).flip;                                                           \
+    const Depthwise d = {x, w, y, pad, ih, iw, c, oh, ow, sh, dh, dw, pad_top, pad_left, x_flip, byte_flip, stored}; \
     rows(&d, ONE_LINE, begin, end);                                                                                 \
   }
 

@@ -9,7 +9,9 @@
 //   y       [ceil(co/8)] panels written: 8 int32 sums to start from, 8 float32 scales, 8 int32 that every weight of
 //           a column lacks, then the weights by k = place*ci + c: for each pair of k 8 columns of 2 int16, or for each
 //           four of k 8 columns of 4 int8. Columns past co, and k past the last one, are zero. In a dense product's
-//           int16 each two pairs of k have changed places (multiply_twins in q8_tile.h).
+//           int16 each two pairs of k have changed places (multiply_twins in q8_tile.h). Of one filter a channel
+//           panels whose weights are bytes have groups of four taps where dot products of bytes are exact, and as
+//           many bytes as if they had int16 (q8_window_quads.h).
 //
 // A weight that is no int8 lacks something: its column's sum lacks that times the sum of x. In pairs (q8_pairs.h)
 // weights lack nothing, and the 8 int32 say what else the panel has. In int16 the first is NOT_PAIRED.
@@ -54,6 +56,27 @@ static void put_panel(const Weights *s, int32_t panel, const Form *form, uint8_t
   if (form->size == 2) lacking[0] = NOT_PAIRED;
 }
 
+// One filter a channel as bytes (q8_window_quads.h). Without a place `to` only whether all weights are such; `totals`
+// grow by the weights.
+static int32_t put_window(const Weights *s, int32_t panel, uint8_t *to, int32_t *totals) {
+  if (byte_dots() == BYTES_INEXACT) return 0;
+  for (int32_t column = 0; column < COLUMNS && panel * COLUMNS + column < s->co; column++) {
+    for (int32_t place = 0; place < s->taps; place++) {
+      const int32_t weight = weight_at(s, panel * COLUMNS + column, place, 0), kept = i32_clamp(weight, -128, 127);
+      const int32_t rest = weight - kept, tap = s->order ? s->order[place] : place;
+      const int32_t group = s->order ? tap % 3 : tap / GROUP, byte = s->order ? tap / 3 : tap % GROUP;
+      const int32_t is_middle = s->order && byte == 1;
+      if (rest && !(is_middle && rest <= 127)) return 0;
+      if (!to) continue;
+      uint8_t *cell = to + HEAD + (group * COLUMNS + column) * GROUP;
+      cell[byte] = (uint8_t)kept;
+      if (is_middle) cell[GROUP - 1] = (uint8_t)rest;
+      totals[column] += weight;
+    }
+  }
+  return 1;
+}
+
 void q8_pack_weights(const uint8_t *restrict w, const int32_t *restrict bias, const float *restrict scales,
                      const int32_t *restrict zeros, const int32_t *restrict order, const int32_t *restrict paired,
                      uint8_t *restrict y, int32_t co, int32_t taps, int32_t ci, int32_t co_step, int32_t tap_step,
@@ -62,6 +85,8 @@ void q8_pack_weights(const uint8_t *restrict w, const int32_t *restrict bias, co
   const Form form = dense ? form_of(0, x_zero, paired ? *paired : 0) : (Form){2, 0, x_zero, 0, 0};
   const int32_t depth = taps * ci, bytes = panel_bytes(&form, depth);
   for (int32_t panel = begin; panel < end; panel++) {
+    const int32_t in_bytes = !dense && put_window(&s, panel, 0, 0);
+    const int32_t zero = in_bytes ? form_of(0, x_zero, 0).zero : form.zero;
     const int32_t start = !IS_PAIRED(&form) ? panel * bytes : panel ? paired[panel] : 0;
     const int32_t size = IS_PAIRED(&form) ? paired[panel + 1] - start : bytes;
     uint8_t *to = y + start;
@@ -70,12 +95,14 @@ void q8_pack_weights(const uint8_t *restrict w, const int32_t *restrict bias, co
     for (int32_t i = 0; i < size; i++) to[i] = 0;
     if (IS_PAIRED(&form)) {
       put_pairs(&s, panel, to, size, totals);
+    } else if (in_bytes) {
+      put_window(&s, panel, to, totals);
     } else {
       put_panel(&s, panel, &form, to, totals);
     }
     for (int32_t column = 0; column < COLUMNS; column++) {
       const int32_t o = panel * COLUMNS + column;
-      sums[column] += o < co ? (bias ? bias[o] : 0) - form.zero * totals[column] : 0;
+      sums[column] += o < co ? (bias ? bias[o] : 0) - zero * totals[column] : 0;
       factors[column] = o < co ? scales[o] : 0.0f;
     }
   }
