@@ -75,7 +75,7 @@ def prepare(source: Source, site: Path, judge: Any = None, packaged: str = "", r
     inputs = [_write(site, f"{name}.in{i}", names[i], array) for i, array in enumerate(arrays)]
     outputs = [_write(site, f"{name}.out{i}", *result) for i, result in enumerate(results)]
     entry = ModelEntry(
-        name, _placed(site, path, files), source.format, _quantised(specs), inputs, outputs, arrays=arrays
+        name, _placed(site, path, files), source.format, _quantised(graph, specs), inputs, outputs, arrays=arrays
     )
     entry.shapes = {key: list(shape) for key, shape in source.shapes.items()}
     twin = path.parent / "onnx" / f"{name}.onnx"
@@ -182,8 +182,16 @@ def _write(site: Path, stem: str, name: str, array: Array) -> TensorFile:
     return TensorFile(name, array.dtype.name, list(array.shape), file, spread)
 
 
-def _quantised(specs: list[tuple[str, str, list[int]]]) -> bool:
-    return any(dtype in ("uint8", "int8", "int16") for _, dtype, _ in specs)
+def _quantised(graph: Any, specs: list[tuple[str, str, list[int]]]) -> bool:
+    """Whether most of a model's arithmetic is on stored numbers; of a model that nobody reads, whether its inputs are."""
+    if graph is None:
+        return any(dtype in ("uint8", "int8", "int16") for _, dtype, _ in specs)
+    stored = sum(node.cost().flops for node in graph.nodes if _takes_stored(node))
+    return 2 * stored > _flops(graph)
+
+
+def _takes_stored(node: Any) -> bool:
+    return any(value is not None and value.type.quant is not None for value in node.inputs[:1])
 
 
 def _package(path: Path, entry: ModelEntry, site: Path, backend: str) -> tuple[str | None, str]:

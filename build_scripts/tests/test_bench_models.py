@@ -9,13 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.importers.tflite_writer import Writer
-from tests.passes.building import Build
+from tests.passes.building import Build, Q
 
-from build_scripts.bench.models import _random_array, prepare
+from build_scripts.bench.models import _quantised, _random_array, prepare
 from build_scripts.bench.site import without
 from build_scripts.bench.sources import TOKENS, Source, models_in, readers, sized
 from build_scripts.bench.tfjs_graph import fold_constants
 from build_scripts.errors import BuildError
+from webinfer.dtypes import DType
+from webinfer.ops import elementwise as ew
 from webinfer.ops import matmul
 from webinfer.ops import movement as mv
 
@@ -36,6 +38,19 @@ def test_inputs_of_every_type_are_drawn_and_answered(dtype: str, tmp_path: Path)
     assert wanted.range > 0
     assert (tmp_path / "site" / wanted.file).read_bytes() == np.ascontiguousarray(array.T).tobytes()
     assert re.search(rf"\b{dtype}: \w+Array,", PAGE.read_text())
+
+
+def test_a_model_is_quantised_by_its_arithmetic_not_by_its_inputs() -> None:
+    inside, outside = Build(), Build()
+    stored = {"dtype": DType.INT8, "quant": Q}
+    x = inside.node(ew.QUANTIZE, [inside.input("x", 1, 64)], ew.CastAttrs(DType.INT8, Q), "stored")
+    attrs = matmul.MatmulAttrs(out_type=(DType.INT8, Q))
+    inside.output(inside.node(matmul.MATMUL, [x, inside.constant(64, 64, **stored)], attrs, "y"))
+    real = outside.node(ew.DEQUANTIZE, [outside.input("x", 1, 64, **stored)], ew.CastAttrs(DType.FLOAT32), "real")
+    outside.output(outside.node(matmul.MATMUL, [real, outside.constant(64, 64)], matmul.MatmulAttrs(), "y"))
+    assert _quantised(inside.graph, [("x", "float32", [1, 64])])
+    assert not _quantised(outside.graph, [("x", "int8", [1, 64])])
+    assert _quantised(None, [("x", "int8", [1, 64])])
 
 
 def test_a_type_that_cannot_be_drawn_is_named() -> None:

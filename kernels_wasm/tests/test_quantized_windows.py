@@ -31,7 +31,7 @@ def weights(window: tuple[int, int], channels: int, zero: int) -> Bytes:
 
 def depthwise_case(
     label: str, size: tuple[int, int], window: tuple[int, int], channels: int, zero: int, *, near: bool = False,
-    dtype: DType = DType.UINT8, **extra: object,
+    dtype: DType = DType.UINT8, step: float = 0.4, **extra: object,
 ) -> Case:  # fmt: skip
     """Data of which most are the least or the largest; `near` has a 3x3 window's first and last row around zero."""
     rng = np.random.default_rng(len(label))
@@ -44,7 +44,7 @@ def depthwise_case(
         TensorType(shape, dtype, Quantization((s,), (z - shift,)))
         for shape, s, z in ((x, 0.02, 3), ((1, *window, channels), 0.01, zero))
     ]
-    attrs = Conv2dAttrs(out_type=(dtype, Quantization((0.4,), (131 - shift,))), **extra)
+    attrs = Conv2dAttrs(out_type=(dtype, Quantization((step,), (131 - shift,))), **extra)
     values = {0: tuple((data - shift).ravel().tolist()), 1: tuple((w.astype(int) - shift).ravel().tolist())}
     return Case(
         label, (*types, TensorType((channels,), DType.INT32)), attrs, low=-900, high=900, constant=(1, 2), values=values
@@ -67,6 +67,8 @@ CASES = (
     depthwise_case("5x5", (7, 8), (5, 5), 24, 128, pads=(2, 2, 2, 2)),
     depthwise_case("5x5, beyond a byte", (7, 8), (5, 5), 24, 120, pads=(2, 2, 2, 2)),
     depthwise_case("5x5 stride 2, int8", (9, 8), (5, 5), 10, 128, dtype=DType.INT8, stride=(2, 2), pads=(2, 2, 2, 2)),
+    depthwise_case("results far beyond bytes", (6, 7), (3, 3), 16, 128, step=1e-9, **SAME),
+    depthwise_case("results far beyond bytes, 5x5", (6, 7), (5, 5), 16, 100, step=1e-9),
     depthwise_case("2x4", (6, 7), (2, 4), 12, 128),
     depthwise_case("1x3", (6, 7), (1, 3), 12, 128),
 )
