@@ -183,11 +183,11 @@ def _write(site: Path, stem: str, name: str, array: Array) -> TensorFile:
 
 
 def _quantised(graph: Any, specs: list[tuple[str, str, list[int]]]) -> bool:
-    """Whether most of a model's arithmetic is on stored numbers; of a model that nobody reads, whether its inputs are."""
+    """Whether most of a model's arithmetic is on stored numbers; if nobody reads it, whether its inputs are such."""
     if graph is None:
         return any(dtype in ("uint8", "int8", "int16") for _, dtype, _ in specs)
     stored = sum(node.cost().flops for node in graph.nodes if _takes_stored(node))
-    return 2 * stored > _flops(graph)
+    return bool(2 * stored > _flops(graph))
 
 
 def _takes_stored(node: Any) -> bool:

@@ -12,6 +12,7 @@ from kernels_wasm.tests.test_kernels import outcome, problem_of
 from webinfer.backends.wasm.kernel_constants import Q8_HEAD_BYTES, Q8_TAPS_3X3_S1
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Case, Quantization, TensorType
+from webinfer.host.interface import Kernels
 from webinfer.host.native import NativeHost
 from webinfer.ops.conv import DEPTHWISE_CONV2D, Conv2dAttrs
 from webinfer.tasks.workspace import Workspace
@@ -101,12 +102,15 @@ def test_panels_have_bytes_where_their_weights_are_bytes_and_products_of_them_ex
         kernels.close()
 
 
-def packed_as_int16(kernels: object, w: Bytes, zero: int, order: tuple[int, ...]) -> list[bool]:
+def packed_as_int16(kernels: Kernels, w: Bytes, zero: int, order: tuple[int, ...]) -> list[bool]:
     """Which of the panels of [taps, channels] weights q8_pack_weights made of int16."""
     (taps, co), place = w.shape, Workspace(kernels)
-    arrays = {
-        "w": w, "zeros": np.full(co, zero, np.int32), "scales": np.ones(co, np.float32), "order": np.array(order, np.int32)
-    }  # fmt: skip
+    arrays: dict[str, np.ndarray[tuple[int, ...], np.dtype[np.generic]]] = {
+        "w": w,
+        "zeros": np.full(co, zero, np.int32),
+        "scales": np.ones(co, np.float32),
+        "order": np.array(order, np.int32),
+    }
     at = {name: place.put(name, array.tobytes() or bytes(4), max(array.nbytes, 4)) for name, array in arrays.items()}
     size = Q8_HEAD_BYTES + 32 * ((taps + 1) // 2)
     target = place.area("y", co // 8 * size)
