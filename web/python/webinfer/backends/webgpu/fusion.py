@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from webinfer.backends.webgpu.dispatch import Target
-from webinfer.backends.webgpu.joining import single_producers
+from webinfer.backends.webgpu.joining import is_real, single_producers
 from webinfer.backends.webgpu.lowerings.variants import MIN_LIMITS, is_pointwise, tuning_key
 from webinfer.graph.ir import Graph, Node, Value
 from webinfer.ops.activation import Activation
@@ -160,7 +160,7 @@ def find_fusions(graph: Graph, folded: set[Value], target: Target) -> dict[Node,
 
 
 def _fusion_of(node: Node, single: Mapping[Value, Node]) -> Fusion | None:
-    if node.op.name != "conv2d" or node.attrs.groups != 1 or not is_pointwise(node) or not _is_real(node):
+    if node.op.name != "conv2d" or node.attrs.groups != 1 or not is_pointwise(node) or not is_real(node):
         return None
     depthwise = single.get(node.required_input(0))
     if (
@@ -174,12 +174,8 @@ def _fusion_of(node: Node, single: Mapping[Value, Node]) -> Fusion | None:
     return Fusion(depthwise, node, pool if pool is not None and _is_plain_pool(pool) else None)
 
 
-def _is_real(node: Node) -> bool:
-    return all(v.type.dtype.is_float for v in (*node.inputs, *node.outputs) if v is not None)
-
-
 def _fits(node: Node) -> bool:
-    if node.op.name != "depthwise_conv2d" or not _is_real(node) or node.optional_input(3) is not None:
+    if node.op.name != "depthwise_conv2d" or not is_real(node) or node.optional_input(3) is not None:
         return False
     same_channels = node.required_input(0).type.shape[3] == node.output.type.shape[3]
     activation: Activation = node.attrs.activation
@@ -187,6 +183,6 @@ def _fits(node: Node) -> bool:
 
 
 def _is_plain_pool(node: Node) -> bool:
-    if node.op.name != "max_pool2d" or not _is_real(node):
+    if node.op.name != "max_pool2d" or not is_real(node):
         return False
     return node.attrs.activation is Activation.NONE and node.attrs.dilation == (1, 1)

@@ -10,9 +10,9 @@ import functools
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from webinfer.backends.webgpu.dispatch import Dispatch, Joined, Target
+from webinfer.backends.webgpu.dispatch import Joined, Target
 from webinfer.backends.webgpu.joining import is_float32, single_producers
-from webinfer.backends.webgpu.lowerings import LOWERINGS
+from webinfer.backends.webgpu.lowerings import lower
 from webinfer.backends.webgpu.lowerings.epilogue import GatedNode
 from webinfer.backends.webgpu.lowerings.variants import GEMVS, TILES, choose, is_pointwise
 from webinfer.graph.ir import Graph, Node, Value
@@ -34,7 +34,7 @@ def find_gates(graph: Graph, folded: set[Value], target: Target, taken: Collecti
             continue
         gate = _gate_of(node, single)
         if gate is not None:
-            found[node] = Joined(gate.absorbed, gate.inputs, functools.partial(_lower, gate.product(node)))
+            found[node] = Joined(gate.absorbed, gate.inputs, functools.partial(lower, gate.product(node)))
     return found
 
 
@@ -69,10 +69,6 @@ def _gate_of(node: Node, single: Mapping[Value, Node]) -> _Gate | None:
         if inner is not None and operands is not None and other is not None and other.type == maker.output.type:
             return _Gate((inner, maker), *operands, other)
     return None
-
-
-def _lower(node: Node, target: Target) -> list[Dispatch]:
-    return list(LOWERINGS[node.op](node, target))
 
 
 def _takes(node: Node) -> bool:

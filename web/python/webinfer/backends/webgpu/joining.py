@@ -19,3 +19,9 @@ def is_float32(node: Node) -> bool:
     """Whether all that a node reads and writes is float32, and not quantised."""
     values = [v for v in (*node.inputs, *node.outputs) if v is not None]
     return all(v.type.dtype is DType.FLOAT32 and v.type.quant is None for v in values)
+
+
+def is_real(node: Node) -> bool:
+    """The same of float16 too."""
+    values = [v for v in (*node.inputs, *node.outputs) if v is not None]
+    return all(v.type.dtype.is_float and v.type.quant is None for v in values)

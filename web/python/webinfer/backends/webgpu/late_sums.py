@@ -9,9 +9,9 @@ import functools
 import math
 from collections.abc import Collection
 
-from webinfer.backends.webgpu.dispatch import Dispatch, Joined, Target
-from webinfer.backends.webgpu.joining import single_producers
-from webinfer.backends.webgpu.lowerings import LOWERINGS
+from webinfer.backends.webgpu.dispatch import Joined
+from webinfer.backends.webgpu.joining import is_real, single_producers
+from webinfer.backends.webgpu.lowerings import lower
 from webinfer.backends.webgpu.lowerings.epilogue import Late, LateNode
 from webinfer.graph.ir import Graph, Node, TensorType, Value
 from webinfer.ops.activation import Activation
@@ -39,14 +39,10 @@ def find_late_sums(graph: Graph, folded: set[Value], taken: Collection[Node]) ->
             both = _together(maker, other, node)
             if both is not None:
                 inputs = tuple(v for v in maker.inputs if v is not None)
-                found[node] = Joined((maker,), inputs, functools.partial(_lower, both))
+                found[node] = Joined((maker,), inputs, functools.partial(lower, both))
                 used |= {maker, node}
                 break
     return found
-
-
-def _lower(node: Node, target: Target) -> list[Dispatch]:
-    return list(LOWERINGS[node.op](node, target))
 
 
 def _together(maker: Node, other: Value, node: Node) -> LateNode | None:
@@ -82,7 +78,4 @@ def _is_plain(node: Node) -> bool:
 
 def _takes(node: Node) -> bool:
     """Whether it is a real convolution."""
-    if node.op.name not in ("conv2d", "depthwise_conv2d"):
-        return False
-    values = [v for v in (*node.inputs, *node.outputs) if v is not None]
-    return all(v.type.dtype.is_float and v.type.quant is None for v in values)
+    return node.op.name in ("conv2d", "depthwise_conv2d") and is_real(node)

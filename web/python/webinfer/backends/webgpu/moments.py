@@ -10,8 +10,8 @@ import functools
 from collections.abc import Collection
 
 from webinfer.backends.webgpu.dispatch import Dispatch, Joined, Target
+from webinfer.backends.webgpu.joining import is_float32
 from webinfer.backends.webgpu.lowerings.moments import columns_of, moments
-from webinfer.dtypes import DType
 from webinfer.graph.ir import Graph, Node, Value
 from webinfer.ops.activation import Activation
 
@@ -27,7 +27,7 @@ def find_moments(graph: Graph, folded: set[Value], taken: Collection[Node]) -> d
     makers, readers = graph.producers(), graph.consumers()
     at = {node: i for i, node in enumerate(graph.nodes)}
     for node in graph.nodes:
-        if node.op.name != "reduce_mean" or node.outputs[0] in folded or not _is_real(node):
+        if node.op.name != "reduce_mean" or node.outputs[0] in folded or not is_float32(node):
             continue
         inner = _between(node, makers)
         if not inner or {*inner, node} & {*taken}:
@@ -45,12 +45,6 @@ def find_moments(graph: Graph, folded: set[Value], taken: Collection[Node]) -> d
 
 def _lower(x: Value, mean: Value, node: Node, target: Target) -> list[Dispatch]:
     return moments(x, mean, node, target)
-
-
-def _is_real(node: Node) -> bool:
-    return all(v is not None and v.type.dtype is DType.FLOAT32 and v.type.quant is None for v in (
-        *node.inputs, *node.outputs
-    ))  # fmt: skip
 
 
 def _between(node: Node, makers: dict[Value, Node]) -> list[Node]:
@@ -74,6 +68,6 @@ def _between(node: Node, makers: dict[Value, Node]) -> list[Node]:
             continue
         # Where axes are not kept, a mean that fits x again is not that of the same elements.
         alike = mean.attrs.axes == node.attrs.axes and mean.attrs.keep_dims
-        if alike and _is_real(mean) and columns_of(x, node.attrs.axes) is not None:
+        if alike and is_float32(mean) and columns_of(x, node.attrs.axes) is not None:
             return [mean, *inner]
     return []

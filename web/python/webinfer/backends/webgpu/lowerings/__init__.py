@@ -112,3 +112,8 @@ _BY_NAME: dict[str, Lower] = {
 
 LOWERINGS: dict[Op, Lower] = {OPS[name]: lower for name, lower in sorted(_BY_NAME.items())}
 UNSUPPORTED: dict[Op, str] = {op: "no shader yet" for _, op in sorted(OPS.items()) if op not in LOWERINGS}
+
+
+def lower(node: Node, target: Target) -> list[Dispatch]:
+    """A node's dispatches; also those of one that stands for several and is in no graph (joining.py)."""
+    return list(LOWERINGS[node.op](node, target))
