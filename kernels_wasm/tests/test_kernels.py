@@ -17,6 +17,7 @@ from tests.wasm.guards import GuardedExecutor
 
 from kernels_wasm.tests.kernel_cases import PAIRS_ONLY, TASKS_ONLY, Variant, kernel_cases, picture_call
 from webinfer.backends.wasm.kernel_table import KERNELS
+from webinfer.host.interface import Kernels
 from webinfer.host.native import NativeHost
 from webinfer.tasks.workspace import Workspace
 
@@ -41,17 +42,22 @@ class Outcome:
     outputs: list[Array]
 
 
-@cache
-def outcome(variant: Variant, isa: str) -> Outcome:
-    """One case on one build, with the plan that reaches its kernels."""
+def computed(variant: Variant, kernels: Kernels) -> Outcome:
+    """One case on an instance of kernels, with the plan that reaches its own; closes the instance."""
     p = problem_of(variant)
-    executor, builder = variant.executor(p.node, run(NativeHost().kernels(isa)), GuardedExecutor)
+    executor, builder = variant.executor(p.node, kernels, GuardedExecutor)
     try:
         outputs = {name: tensor.numpy().copy() for name, tensor in run(executor.run(views_of(p))).items()}
     finally:
         executor.close()
     steps = (*builder.prepare_part.steps, *builder.run_part.steps)
     return Outcome(frozenset(s.kernel for s in steps), [outputs[v.name] for v in p.node.outputs])
+
+
+@cache
+def outcome(variant: Variant, isa: str) -> Outcome:
+    """One case on one build."""
+    return computed(variant, run(NativeHost().kernels(isa)))
 
 
 @pytest.mark.parametrize("target", BUILDS, ids=str)

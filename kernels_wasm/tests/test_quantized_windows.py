@@ -92,14 +92,18 @@ def test_panels_have_bytes_where_their_weights_are_bytes_and_products_of_them_ex
     target.demand()
     kernels = run(NativeHost().kernels(str(dict(target.options)["isa"])))
     try:
-        exact = kernels.call("dots_of_bytes") in EXACT
-        w = np.full((9, 32), 128, np.uint8)
-        w[4, 0], w[3, 9], w[5, 9], w[2, 17] = 255, 0, 127, 255  # the middle of one panel, of another; a corner
-        got = packed_as_int16(kernels, w, zero=100, order=Q8_TAPS_3X3_S1)
-        assert got == [not exact, not exact, True, not exact]
-        assert packed_as_int16(kernels, w, zero=100, order=()) == [True, not exact, True, not exact]
+        check_panels(kernels)
     finally:
         kernels.close()
+
+
+def check_panels(kernels: Kernels) -> None:
+    exact = kernels.call("dots_of_bytes") in EXACT
+    w = np.full((9, 32), 128, np.uint8)
+    w[4, 0], w[3, 9], w[5, 9], w[2, 17] = 255, 0, 127, 255  # the middle of one panel, of another; a corner
+    got = packed_as_int16(kernels, w, zero=100, order=Q8_TAPS_3X3_S1)
+    assert got == [not exact, not exact, True, not exact]
+    assert packed_as_int16(kernels, w, zero=100, order=()) == [True, not exact, True, not exact]
 
 
 def packed_as_int16(kernels: Kernels, w: Bytes, zero: int, order: tuple[int, ...]) -> list[bool]:
