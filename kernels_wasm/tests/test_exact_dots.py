@@ -1,5 +1,5 @@
-"""Products of bytes in SIMD, on processors that have no exact ones: wasmtime computes relaxed instructions exactly if it
-is asked to, the second operand signed, as Arm's processors do.
+"""Products of bytes in SIMD, on processors that have no exact ones: wasmtime can be asked to compute relaxed
+instructions exactly, the second operand signed, as Arm's processors do.
 """
 
 from __future__ import annotations
