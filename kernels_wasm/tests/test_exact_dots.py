@@ -34,9 +34,7 @@ def compiled() -> tuple[wasmtime.Engine, wasmtime.Module]:
 
 
 @pytest.fixture
-def exact(
-    compiled: tuple[wasmtime.Engine, wasmtime.Module], monkeypatch: pytest.MonkeyPatch
-) -> Callable[[], Kernels]:
+def exact(compiled: tuple[wasmtime.Engine, wasmtime.Module], monkeypatch: pytest.MonkeyPatch) -> Callable[[], Kernels]:
     """Makes instances of it."""
     engine, module = compiled
     monkeypatch.setattr(kernels_native, "_engine", lambda: engine)
