@@ -29,8 +29,7 @@ INLINE v16u bytes_side_by_side(v16u a, v16u b) {
 }
 INLINE Quads quads_of(v16u a, v16u b, v16u c, v16u d, const int32_t flip) {
   const v8s ab = (v8s)(bytes_side_by_side(a, b) ^ (uint8_t)flip), cd = (v8s)(bytes_side_by_side(c, d) ^ (uint8_t)flip);
-  return (Quads){{(v16u)__builtin_shufflevector(ab, cd, 0, 8, 1, 9, 2, 10, 3, 11),
-                  (v16u)__builtin_shufflevector(ab, cd, 4, 12, 5, 13, 6, 14, 7, 15)}};
+  return (Quads){{(v16u)v8s_pairs_low(ab, cd), (v16u)v8s_pairs_high(ab, cd)}};
 }
 
 #if SIMD

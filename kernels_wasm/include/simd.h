@@ -118,6 +118,10 @@ INLINE v8s v8s_widen_high(v16s a) { return v8s_widen(__builtin_shufflevector(a, 
 INLINE v8s v8s_widen_low_u(v16u a) { return v8s_widen_u(__builtin_shufflevector(a, a, 0, 1, 2, 3, 4, 5, 6, 7)); }
 INLINE v8s v8s_widen_high_u(v16u a) { return v8s_widen_u(__builtin_shufflevector(a, a, 8, 9, 10, 11, 12, 13, 14, 15)); }
 
+// ---- the lanes of two vectors in turns, as pairs for v4i_dot_i16: those of their low halves, those of their high halves
+INLINE v8s v8s_pairs_low(v8s a, v8s b) { return __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11); }
+INLINE v8s v8s_pairs_high(v8s a, v8s b) { return __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15); }
+
 // ---- narrowing with saturation: low lanes from a, high lanes from b
 INLINE int32_t i32_clamp(int32_t a, int32_t lo, int32_t hi) { return a < lo ? lo : a > hi ? hi : a; }
 INLINE v8s v8s_narrow(v4i a, v4i b) {

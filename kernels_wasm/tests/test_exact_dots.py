@@ -8,10 +8,9 @@ from collections.abc import Callable
 
 import pytest
 import wasmtime
-from tests.ops.case_graphs import difference
 
 from kernels_wasm.tests.kernel_cases import Variant, kernel_cases
-from kernels_wasm.tests.test_kernels import computed, problem_of
+from kernels_wasm.tests.test_kernels import assert_right, computed, problem_of
 from kernels_wasm.tests.test_quantized_products import CASES as PRODUCTS
 from kernels_wasm.tests.test_quantized_windows import CASES as WINDOWS
 from kernels_wasm.tests.test_quantized_windows import check_panels
@@ -53,17 +52,10 @@ def test_this_engine_has_exact_products_of_signed_bytes(exact: Callable[[], Kern
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=lambda v: v.case.label)
 def test_products_of_bytes_are_right(variant: Variant, exact: Callable[[], Kernels]) -> None:
-    check(variant, exact())
+    assert_right(problem_of(variant), computed(variant, exact()))
 
 
 @pytest.mark.parametrize("kernel", ["q8_conv2d_nhwc", "q8_depthwise_nhwc", "q8_depthwise_nhwc_3x3_s1", "q8_matmul_f32"])
 def test_each_case_of_a_kernel_of_such_products_is_right(kernel: str, exact: Callable[[], Kernels]) -> None:
     for variant in kernel_cases()[kernel]:
-        check(variant, exact())
-
-
-def check(variant: Variant, kernels: Kernels) -> None:
-    p, got = problem_of(variant), computed(variant, kernels)
-    for output, want in zip(got.outputs, p.want, strict=True):
-        wrong = difference(output, want, p)
-        assert not wrong, f"{p.node.label}: {wrong}"
+        assert_right(problem_of(variant), computed(variant, exact()))

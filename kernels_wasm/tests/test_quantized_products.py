@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from tests.ops.case_graphs import difference, run
+from tests.ops.case_graphs import run
 from tests.ops.targets import BUILDS, Target
 
 from kernels_wasm.tests.kernel_cases import Variant
-from kernels_wasm.tests.test_kernels import outcome, problem_of
+from kernels_wasm.tests.test_kernels import assert_right, outcome, problem_of
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Case, Quantization, TensorType
 from webinfer.host.native import NativeHost
@@ -81,9 +81,7 @@ def test_a_quantised_product_is_right_in_this_build(variant: Variant, target: Ta
     target.demand()
     p, got = problem_of(variant), outcome(variant, str(dict(target.options)["isa"]))
     assert "q8_conv2d_nhwc" in got.kernels
-    for output, want in zip(got.outputs, p.want, strict=True):
-        wrong = difference(output, want, p)
-        assert not wrong, f"{p.node.label}: {wrong}"
+    assert_right(p, got)
 
 
 def weigh(kernels: Workspace, w: np.ndarray[tuple[int, int], np.dtype[np.uint8]], zero: int) -> int:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.ops.case_graphs import difference, run
+from tests.ops.case_graphs import run
 from tests.ops.targets import BUILDS, Target
 
 from kernels_wasm.tests.kernel_cases import Variant
-from kernels_wasm.tests.test_kernels import outcome, problem_of
+from kernels_wasm.tests.test_kernels import assert_right, outcome, problem_of
 from webinfer.backends.wasm.kernel_constants import Q8_HEAD_BYTES, Q8_TAPS_3X3_S1
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Case, Quantization, TensorType
@@ -82,9 +82,7 @@ def test_a_quantised_window_is_right_in_this_build(case: Case, target: Target) -
     variant = Variant(DEPTHWISE_CONV2D, case)
     p, got = problem_of(variant), outcome(variant, str(dict(target.options)["isa"]))
     assert any(name.startswith("q8_depthwise_nhwc") for name in got.kernels)
-    for output, want in zip(got.outputs, p.want, strict=True):
-        wrong = difference(output, want, p)
-        assert not wrong, f"{p.node.label}: {wrong}"
+    assert_right(p, got)
 
 
 @pytest.mark.parametrize("target", BUILDS, ids=str)

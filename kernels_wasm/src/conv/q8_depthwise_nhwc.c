@@ -17,8 +17,8 @@ typedef struct {
 INLINE void add_pairs(v4i sums[2], const Window *window, int32_t c, const uint8_t *w) {
   NO_UNROLL for (int32_t t = 0; t < window->count; t += 2, w += 4 * COLUMNS) {
     const v8s a = load_shorts(window->taps[t] + c, window->flip), b = load_shorts(window->taps[t + 1] + c, window->flip);
-    sums[0] += v4i_dot_i16(__builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11), v8s_load(w));
-    sums[1] += v4i_dot_i16(__builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15), v8s_load(w + 2 * COLUMNS));
+    sums[0] += v4i_dot_i16(v8s_pairs_low(a, b), v8s_load(w));
+    sums[1] += v4i_dot_i16(v8s_pairs_high(a, b), v8s_load(w + 2 * COLUMNS));
   }
 }
 

@@ -19,10 +19,6 @@ typedef struct {
   v4i low, high;  // channels 0..3 and 4..7
 } Sums;
 
-// Two vectors as pairs.
-INLINE v8s pairs_low(v8s a, v8s b) { return __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11); }
-INLINE v8s pairs_high(v8s a, v8s b) { return __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15); }
-
 // s += pairs * the panel's weights of pair number `tap`.
 INLINE void add(Sums *s, v8s low, v8s high, const int16_t *panel, const int32_t tap) {
   s->low += v4i_dot_i16(low, v8s_load(panel + TAPS + 2 * COLUMNS * tap));
@@ -32,8 +28,8 @@ INLINE void add(Sums *s, v8s low, v8s high, const int16_t *panel, const int32_t 
 INLINE Sums start(const int16_t *panel) { return (Sums){v4i_load(panel), v4i_load(panel + 8)}; }
 
 INLINE void finish(const Line *line, Sums s, const int16_t *panel, uint8_t *y) {
-  const v4i low = requantize(s.low, v4f_load(panel + 16), &line->stored);
-  const v4i high = requantize(s.high, v4f_load(panel + 24), &line->stored);
+  const v4i low = ended_sums(line, s.low, (const uint8_t *)panel, 0);
+  const v4i high = ended_sums(line, s.high, (const uint8_t *)panel, 1);
   store_bytes(y, stored_bytes(low, high, &line->stored), line->columns);
 }
 
@@ -51,7 +47,7 @@ INLINE Column column_at(const Line *line, int32_t ix, v8s *last, const v8s outsi
     b = load_shorts(line->rows[1] + at, flip);
     d = load_shorts(line->rows[2] + at, flip);
   }
-  const Column column = {{pairs_low(a, b), pairs_high(a, b)}, {pairs_low(d, *last), pairs_high(d, *last)}};
+  const Column column = {{v8s_pairs_low(a, b), v8s_pairs_high(a, b)}, {v8s_pairs_low(d, *last), v8s_pairs_high(d, *last)}};
   *last = d;
   return column;
 }
@@ -90,14 +86,11 @@ INLINE void line_s1(const Line *line, const int16_t *panel, int32_t ix, int32_t 
       add_both(&begun, one.dl[half], &next, two.dl[half], panel, 4, half);
       third[half] = begun;
       fourth[half] = next;
-      const v4f scale = v4f_load(panel + 16 + 8 * half);
-      ended[0][half] = requantize(first, scale, &line->stored);
-      ended[1][half] = requantize(second, scale, &line->stored);
+      ended[0][half] = ended_sums(line, first, (const uint8_t *)panel, half);
+      ended[1][half] = ended_sums(line, second, (const uint8_t *)panel, half);
     }
     if (UNLIKELY(k < 0)) continue;
-    const v16u bytes = stored_pair(v8s_narrow(ended[0][0], ended[0][1]), v8s_narrow(ended[1][0], ended[1][1]),
-                                   &line->stored);
-    store_pair(y, k + 1 < count ? y + c : 0, bytes, line->columns);
+    put_results(line, y, k + 1 < count ? y + c : 0, ended);
     y += 2 * c;
   }
 }
@@ -120,8 +113,8 @@ INLINE void line_s1(const Line *line, const int16_t *panel, int32_t ix, int32_t 
       d = load_shorts(r2 + at, flip);
     }
     PIN(panel);
-    const v8s ab_low = pairs_low(a, b), ab_high = pairs_high(a, b);
-    const v8s dl_low = pairs_low(d, last), dl_high = pairs_high(d, last);
+    const v8s ab_low = v8s_pairs_low(a, b), ab_high = v8s_pairs_high(a, b);
+    const v8s dl_low = v8s_pairs_low(d, last), dl_high = v8s_pairs_high(d, last);
     last = d;
     add(&s0, ab_low, ab_high, panel, 2);
     add(&s0, dl_low, dl_high, panel, 3);
@@ -154,7 +147,7 @@ INLINE void line_s2(const Line *line, const int16_t *panel, int32_t ix, int32_t 
       d = load_shorts(r2 + at, flip);
     }
     PIN(panel);
-    const v8s ab_low = pairs_low(a, b), ab_high = pairs_high(a, b);
+    const v8s ab_low = v8s_pairs_low(a, b), ab_high = v8s_pairs_high(a, b);
     a = b = outside;
     v8s e = outside;
     if (LIKELY((uint32_t)(ix + 1) < (uint32_t)iw)) {
@@ -162,7 +155,7 @@ INLINE void line_s2(const Line *line, const int16_t *panel, int32_t ix, int32_t 
       b = load_shorts(r1 + at + c, flip);
       e = load_shorts(r2 + at + c, flip);
     }
-    const v8s de_low = pairs_low(d, e), de_high = pairs_high(d, e);
+    const v8s de_low = v8s_pairs_low(d, e), de_high = v8s_pairs_high(d, e);
     add(&s0, ab_low, ab_high, panel, 2);
     add(&s0, de_low, de_high, panel, 4);
     if (LIKELY(k >= 0)) {
@@ -172,7 +165,7 @@ INLINE void line_s2(const Line *line, const int16_t *panel, int32_t ix, int32_t 
     s0 = start(panel);
     add(&s0, ab_low, ab_high, panel, 0);
     add(&s0, de_low, de_high, panel, 3);
-    add(&s0, pairs_low(a, b), pairs_high(a, b), panel, 1);
+    add(&s0, v8s_pairs_low(a, b), v8s_pairs_high(a, b), panel, 1);
   }
 }
 

@@ -59,7 +59,6 @@ static void put_panel(const Weights *s, int32_t panel, const Form *form, uint8_t
 // One filter a channel as bytes (q8_window_quads.h). Without a place `to` only whether all weights are such; `totals`
 // grow by the weights.
 static int32_t put_window(const Weights *s, int32_t panel, uint8_t *to, int32_t *totals) {
-  if (byte_dots() == BYTES_INEXACT) return 0;
   for (int32_t column = 0; column < COLUMNS && panel * COLUMNS + column < s->co; column++) {
     for (int32_t place = 0; place < s->taps; place++) {
       const int32_t weight = weight_at(s, panel * COLUMNS + column, place, 0), kept = i32_clamp(weight, -128, 127);
@@ -83,10 +82,11 @@ void q8_pack_weights(const uint8_t *restrict w, const int32_t *restrict bias, co
                      int32_t ci_step, int32_t w_signed, int32_t x_zero, int32_t dense, int32_t begin, int32_t end) {
   const Weights s = {w, zeros, order, co, taps, ci, co_step, tap_step, ci_step, w_signed};
   const Form form = dense ? form_of(0, x_zero, paired ? *paired : 0) : (Form){2, 0, x_zero, 0, 0};
+  const Form window_form = form_of(0, x_zero, 0);
   const int32_t depth = taps * ci, bytes = panel_bytes(&form, depth);
   for (int32_t panel = begin; panel < end; panel++) {
-    const int32_t in_bytes = !dense && put_window(&s, panel, 0, 0);
-    const int32_t zero = in_bytes ? form_of(0, x_zero, 0).zero : form.zero;
+    const int32_t in_bytes = !dense && !IS_WIDE(&window_form) && put_window(&s, panel, 0, 0);
+    const int32_t zero = in_bytes ? window_form.zero : form.zero;
     const int32_t start = !IS_PAIRED(&form) ? panel * bytes : panel ? paired[panel] : 0;
     const int32_t size = IS_PAIRED(&form) ? paired[panel + 1] - start : bytes;
     uint8_t *to = y + start;

@@ -35,8 +35,8 @@ INLINE v4i shifted_sums(v8s pairs, const Factors *f) {
   return ((v4i_dot_i16(pairs, f->high) << LOW) + v4i_dot_i16(pairs, f->low) + f->start) >> f->shift;
 }
 INLINE v16u sum_of(v8s a, v8s b, const Factors *f) {
-  const v4i low = shifted_sums(__builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11), f);
-  const v4i high = shifted_sums(__builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15), f);
+  const v4i low = shifted_sums(v8s_pairs_low(a, b), f);
+  const v4i high = shifted_sums(v8s_pairs_high(a, b), f);
   const v8s shorts = v8s_clamp(v8s_narrow(low, high), f->lo, f->hi) + f->zero;
   return v16u_narrow(shorts, shorts) ^ f->stored.flip;
 }
