@@ -186,12 +186,11 @@ def _quantised(graph: Any, specs: list[tuple[str, str, list[int]]]) -> bool:
     """Whether most of a model's arithmetic is on stored numbers; if nobody reads it, whether its inputs are such."""
     if graph is None:
         return any(dtype in ("uint8", "int8", "int16") for _, dtype, _ in specs)
-    stored = sum(node.cost().flops for node in graph.nodes if _takes_stored(node))
+    from webinfer.lowering.affine import is_stored
+
+    read = [(node, value) for node in graph.nodes for value in node.inputs[:1] if value is not None]
+    stored = sum(node.cost().flops for node, value in read if is_stored(value.type))
     return bool(2 * stored > _flops(graph))
-
-
-def _takes_stored(node: Any) -> bool:
-    return any(value is not None and value.type.quant is not None for value in node.inputs[:1])
 
 
 def _package(path: Path, entry: ModelEntry, site: Path, backend: str) -> tuple[str | None, str]:

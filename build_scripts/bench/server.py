@@ -33,7 +33,6 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
         ".js": "text/javascript", ".mjs": "text/javascript", ".wasm": "application/wasm", ".json": "application/json",
     }  # fmt: skip
     protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True  # or a body waits 40 ms for the acknowledgement of its head
 
     def __init__(
         self, *args: Any, reports: "queue.Queue[list[Any]]", native: Answer | None, policy: str, **kwargs: Any

@@ -78,7 +78,6 @@ def tests_of(root: Path, variant: str, pattern: str) -> list[str]:
 
 class _Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True  # or a body waits 40 ms for the acknowledgement of its head
 
     def __init__(self, *args: object, root: Path) -> None:
         self._root = root

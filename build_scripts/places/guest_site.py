@@ -100,7 +100,6 @@ def guest_site(isolated: bool = False, files: Mapping[str, Path | str] | None = 
 
     class Handler(http.server.BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True  # or a body waits 40 ms for the acknowledgement of its head
 
         def do_GET(self) -> None:
             """Answers with a file, or with 404."""
