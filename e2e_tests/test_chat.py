@@ -1,4 +1,4 @@
-"""The page "Chat": a model that the test writes, answers word by word, stop, and a model that is none."""
+"""The page "Chat": a model that the test writes, answers token by token, stop, and a model that is none."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Demo = Callable[..., DemoPage]
 # In the page: a whole answer of the tiny model can be there before a click of Playwright is.
 STOP_AT_THE_FIRST_WORD = """() => {
   const stop = document.getElementById("stop");
-  const words = new MutationObserver(() => {
+  const tokens = new MutationObserver(() => {
     if (!document.querySelector("#chat li:last-child.assistant .said")?.textContent) return;
-    words.disconnect();
+    tokens.disconnect();
     stop.click();
   });
-  words.observe(document.getElementById("chat"), { childList: true, subtree: true, characterData: true });
+  tokens.observe(document.getElementById("chat"), { childList: true, subtree: true, characterData: true });
   document.getElementById("send").click();
 }"""
 
@@ -40,7 +40,7 @@ def test_a_chat_is_answered_word_by_word_as_in_cpython(demo: Demo) -> None:
     _open(page, "tiny.gguf", MODEL)
     model = page.wait_for("model", lambda: _said(page).get("model"))
     assert (model["name"], model["architecture"], model["context"]) == ("tiny.gguf", "llama", 96)
-    page.page.fill("#max-words", "20")
+    page.page.fill("#max-tokens", "20")
     page.page.fill("#message-to-send", "hello ab")
     page.page.keyboard.press("Enter")
     told = page.wait_for("answer", lambda: _said(page).get("messages", [])[1:] and not _said(page).get("answering"))
@@ -51,7 +51,7 @@ def test_a_chat_is_answered_word_by_word_as_in_cpython(demo: Demo) -> None:
 
     async def native() -> str:
         async with await webinfer.pipeline("text-generation", MODEL, overflow="slide") as generator:
-            text: str = await generator.run(chat, max_words=20)
+            text: str = await generator.run(chat, max_tokens=20)
             return text
 
     with ThreadPoolExecutor() as pool:  # Playwright has this thread's loop
@@ -60,7 +60,7 @@ def test_a_chat_is_answered_word_by_word_as_in_cpython(demo: Demo) -> None:
     page.page.set_viewport_size({"width": 360, "height": 800})
     assert page.page.evaluate("document.documentElement.scrollWidth") == 360
 
-    page.page.fill("#max-words", "2000")
+    page.page.fill("#max-tokens", "2000")
     page.page.fill("#temperature", "0")
     page.page.fill("#message-to-send", "ab " * 9)
     page.page.evaluate(STOP_AT_THE_FIRST_WORD)
@@ -79,7 +79,7 @@ def test_a_chat_is_answered_word_by_word_as_in_cpython(demo: Demo) -> None:
     page.page.select_option("#backend", "webgpu")
     _open(page, "tiny.gguf", MODEL)
     page.wait_for("model", lambda: (_said(page).get("model") or {}).get("backend") == "webgpu")
-    page.page.fill("#max-words", "20")
+    page.page.fill("#max-tokens", "20")
     page.page.fill("#message-to-send", "hello ab")
     page.page.click("#send")
     page.wait_for("answer", lambda: _said(page).get("messages", [])[1:] and not _said(page).get("answering"))
@@ -90,12 +90,12 @@ def test_a_chat_goes_on_after_its_page_was_loaded_again_in_the_middle_of_an_answ
     page = demo("", path="/chat")
     _open(page, "tiny.gguf", MODEL)
     page.wait_for("model", lambda: _said(page).get("model"))
-    page.page.fill("#max-words", "2000")
+    page.page.fill("#max-tokens", "2000")
     page.page.fill("#instructions", "Be brief.")
     page.page.fill("#message-to-send", "hello ab")
     place = page.page.locator("#new-chat").bounding_box()
     page.page.click("#send")
-    page.wait_for("words", lambda: page.page.locator("#chat .assistant .said").text_content())
+    page.wait_for("tokens", lambda: page.page.locator("#chat .assistant .said").text_content())
     assert page.page.locator("#new-chat").bounding_box() == place  # nothing moves away from who wants to press it
     page.page.fill("#message-to-send", "and then")
     page.page.reload()
@@ -106,7 +106,7 @@ def test_a_chat_goes_on_after_its_page_was_loaded_again_in_the_middle_of_an_answ
     assert page.text("#status") == "Open tiny.gguf again to go on with this chat."
     _open(page, "tiny.gguf", MODEL)
     page.wait_for("model", lambda: _said(page).get("model"))
-    page.page.fill("#max-words", "3")
+    page.page.fill("#max-tokens", "3")
     page.page.click("#send")
     page.wait_for("answer", lambda: _said(page).get("messages", [])[3:] and not _said(page).get("answering"))
     assert [said["role"] for said in _said(page)["messages"]] == ["user", "assistant"] * 2

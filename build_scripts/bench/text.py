@@ -24,7 +24,7 @@ from build_scripts.steps import run_steps
 
 MODEL = "smollm2_135m_instruct_q4_1.gguf"
 LIMIT_S = 120  # for one call of a system, unless another is asked for
-SILENCE_S = 60  # more than that without a word, and the page hangs
+SILENCE_S = 60  # more than that without a token, and the page hangs
 PIECE_BYTES = 33_000_000  # of the model in a site: what can be carried to another machine at a time
 WLLAMA = {"index.js": "esm/index.js", "wllama.wasm": "esm/wasm/wllama.wasm"}  # file of the page -> of the package
 WARM_UP = "The harbour office keeps a list of every ship that came in, what it carried and when it left again."
@@ -65,13 +65,13 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python3 -m build_scripts text", description=__doc__)
     parser.add_argument("--model", type=Path, help="a GGUF file (default: SmolLM2-135M-Instruct, fetched)")
     add_turns(parser)
-    parser.add_argument("--words", type=int, default=64, help="of an answer (default 64)")
-    parser.add_argument("--long", type=int, default=0, help="words of one long answer more, and 50 conversations")
+    parser.add_argument("--tokens", type=int, default=64, help="of an answer (default 64)")
+    parser.add_argument("--long", type=int, default=0, help="tokens of one long answer more, and 50 conversations")
     parser.add_argument("--limit", type=int, default=LIMIT_S, help=f"seconds for one call (default {LIMIT_S})")
     add_options(parser, "text")
     options = parser.parse_args(argv)
-    if options.rounds < 1 or options.words < 2 or options.limit < 1 or 0 < options.long < 20:
-        raise BuildError("--rounds and --limit start at 1, --words at 2, --long at 20")
+    if options.rounds < 1 or options.tokens < 2 or options.limit < 1 or 0 < options.long < 20:
+        raise BuildError("--rounds and --limit start at 1, --tokens at 2, --long at 20")
     return options
 
 
@@ -91,7 +91,7 @@ def pack(site: Path, options: argparse.Namespace) -> None:
     entries += [{"system": "wllama", "backend": "wasm", "threads": count} for count in options.threads or THREADS]
     prompts = [" ".join(PROMPT.format(number).split()) for number in range(1, options.rounds + 1)]
     config = {
-        "rounds": options.rounds, "words": options.words, "limit_ms": 1000 * options.limit, "entries": entries,
+        "rounds": options.rounds, "tokens": options.tokens, "limit_ms": 1000 * options.limit, "entries": entries,
         "name": model.name, "long": options.long, "bytes": model.stat().st_size,
         "pieces": [f"data/{name}" for name in split(model, site / "data")], "prompts": [WARM_UP, *prompts],
     }  # fmt: skip
@@ -122,8 +122,8 @@ def table(rows: Sequence[Row]) -> str:
     A ratio is one of medians; the one in brackets is one of bests.
     """
     lines = [
-        "| system | on | threads | prompt words | prompt/s | best | answer/s | best | weights read, GB/s | of a copy's "
-        "| load, s | prompt ÷ wllama's | answer ÷ wllama's |",
+        "| system | on | threads | prompt tokens | prompt/s | best | answer/s | best | weights read, GB/s "
+        "| of a copy's | load, s | prompt ÷ wllama's | answer ÷ wllama's |",
         "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
     ]
     rivals = {row["threads"]: row for row in rows if row["system"] == "wllama" and not row.get("error")}
@@ -146,8 +146,8 @@ def _long(row: Row) -> str:
     found, name = row["long"], f"{row['system']} {row['backend']} {row['threads'] or ''}"
     before, after = (f"{found[key] / 1e6:.1f} MB" for key in ("before", "after"))
     return (
-        f"\n{name}: an answer of {found['words']} words begins with {found['first']:.1f} and ends with "
-        f"{found['last']:.1f} words/s; memory {before} before, {after} after it and 50 conversations more"
+        f"\n{name}: an answer of {found['tokens']} tokens begins with {found['first']:.1f} and ends with "
+        f"{found['last']:.1f} tokens/s; memory {before} before, {after} after it and 50 conversations more"
     )
 
 

@@ -31,7 +31,7 @@ def test_a_model_in_pieces_is_the_model_again(tmp_path: Path, monkeypatch: pytes
 
 def test_a_log_with_a_rival_that_hung_still_makes_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = [["about", {}], ["doing", "0.1 s: opens"], *(["row", row] for row in (OURS, WLLAMA, STUCK)), ["done", True]]
-    log = "a browser's own words\n" + "".join(f"{json.dumps(line)}\n" for line in lines)
+    log = "a browser's own tokens\n" + "".join(f"{json.dumps(line)}\n" for line in lines)
     assert text.report(posted(log), tmp_path / "text.json") == 0
     shown = capsys.readouterr().out
     assert "| 238 | 80.0 | 90.0 | 40.0 | 50.0 | 5.0 | 50 % | 1.50 | 8.00 (6.00) | 5.00 (4.00) |" in shown
@@ -40,9 +40,9 @@ def test_a_log_with_a_rival_that_hung_still_makes_the_table(tmp_path: Path, caps
 
 
 def test_a_long_answer_has_a_line_of_its_own() -> None:
-    found = {"words": 2000, "first": 30.04, "last": 21.0, "before": 260_000_000, "after": 260_100_000}
+    found = {"tokens": 2000, "first": 30.04, "last": 21.0, "before": 260_000_000, "after": 260_100_000}
     said = text.table([{**OURS, "long": found}, WLLAMA]).splitlines()[-1]
-    assert said.startswith("webinfer wasm 1: an answer of 2000 words begins with 30.0 and ends with 21.0 words/s;")
+    assert said.startswith("webinfer wasm 1: an answer of 2000 tokens begins with 30.0 and ends with 21.0 tokens/s;")
     assert "memory 260.0 MB before, 260.1 MB after" in said
 
 
@@ -51,7 +51,7 @@ def test_a_page_that_broke_is_a_failure(tmp_path: Path) -> None:
     assert text.report(lines, tmp_path / "text.json") == 1
 
 
-@pytest.mark.parametrize("argv", [["--words", "1"], ["--rounds", "0"], ["--limit", "0"], ["--long", "9"]])
+@pytest.mark.parametrize("argv", [["--tokens", "1"], ["--rounds", "0"], ["--limit", "0"], ["--long", "9"]])
 def test_impossible_options_are_refused(argv: list[str]) -> None:
     with pytest.raises(BuildError, match="start at"):
         text.parse(argv)

@@ -1,4 +1,4 @@
-// The page "Chat": a language model in, messages, and answers word by word. What any of it means is the engine's
+// The page "Chat": a language model in, messages, and answers token by token. What any of it means is the engine's
 // business (webinfer/page/chat_desk.py).
 
 import { bubble, following } from "./chat_bubbles.js";
@@ -10,7 +10,7 @@ import { showWork, startEngine } from "./engine_page.js";
 const KNOWN = "smollm2-135m";
 const MEGABYTE = 1e6;
 const STAGES = { model: "its file", weights: "its weights go to the engine", elsewhere: "another tab is fetching its file, which this one waits for" };
-const FIELDS = ["message-to-send", "instructions", "temperature", "top-p", "max-words", "backend"];
+const FIELDS = ["message-to-send", "instructions", "temperature", "top-p", "max-tokens", "backend"];
 const root = document.documentElement;
 const { calls, troubles, begin } = await startEngine({ started, lost });
 const before = recalled();
@@ -89,8 +89,8 @@ async function open(source) {
     model = await opened(source);
     opening = source;
     const facts = {
-      Model: model.name, "Runs on": model.backend, Architecture: `${model.architecture}, ${model.blocks} blocks`,
-      "Weights": `${(model.weights / MEGABYTE).toFixed(1)} MB`, "Cache": `${(model.cache / MEGABYTE).toFixed(1)} MB for ${model.context} words`,
+      Model: model.name, "Runs on": model.backend, Architecture: `${model.architecture}, ${model.layers} layers`,
+      "Weights": `${(model.weights / MEGABYTE).toFixed(1)} MB`, "Cache": `${(model.cache / MEGABYTE).toFixed(1)} MB for ${model.context} tokens`,
       "Opened in": `${(model.ms / 1000).toFixed(1)} s`,
     };
     byId("facts").replaceChildren(...Object.entries(facts).flatMap(([name, text]) => [el("dt", { text: name }), el("dd", { text })]));
@@ -114,7 +114,7 @@ async function open(source) {
 
 function drawing() {
   const number = (id) => Number(byId(id).value);
-  return { temperature: number("temperature"), top_p: number("top-p"), max_words: number("max-words") };
+  return { temperature: number("temperature"), top_p: number("top-p"), max_tokens: number("max-tokens") };
 }
 
 function showPython() {
@@ -136,21 +136,21 @@ async function send(content) {
   answering = true;
   allow();
   showWork({}, "Reading …");
-  let words = 0;
+  let pieces = 0; // of text: mostly one for each token
   let from = 0;
   const piece = (text) => {
-    words += 1;
+    pieces += 1;
     from ||= performance.now();
-    if (words === 1) showWork(null, "Answering …"); // the status is read aloud: no number there changes with each word
+    if (pieces === 1) showWork(null, "Answering …"); // the status is read aloud: no number there changes with each token
     following(() => (reply.textContent += text));
     const seconds = (performance.now() - from) / 1000;
-    if (words > 1) byId("pace").textContent = `${words} pieces, ${((words - 1) / seconds).toFixed(1)} a second`;
+    if (pieces > 1) byId("pace").textContent = `${pieces} tokens, ${((pieces - 1) / seconds).toFixed(1)} tokens/s`;
   };
   try {
-    const told = await calls.ask("chat_answer", { messages: [...instructions(), ...messages], options: drawing() }, (step) => showWork(step, `Reading: ${step.done} of ${step.total} words`), piece);
+    const told = await calls.ask("chat_answer", { messages: [...instructions(), ...messages], options: drawing() }, (step) => showWork(step, `Reading: ${step.done} of ${step.total} tokens`), piece);
     messages.push({ role: "assistant", content: told.text });
-    const speed = told.pieces > 1 ? (1000 * (told.pieces - 1)) / told.answer_ms : 0;
-    showWork(null, `${told.pieces} pieces, ${speed.toFixed(1)} a second; ${told.stopped ? "stopped" : "done"}${told.left_out ? `. The oldest ${told.left_out} messages no longer fit: the model does not read them.` : ""}`);
+    const speed = told.tokens > 1 ? (1000 * (told.tokens - 1)) / told.answer_ms : 0;
+    showWork(null, `${told.tokens} tokens, ${speed.toFixed(1)} tokens/s; ${told.stopped ? "stopped" : "done"}${told.left_out ? `. The oldest ${told.left_out} messages no longer fit: the model does not read them.` : ""}`);
     tell({ told });
   } catch (error) {
     messages.pop(); // what has no answer is no part of the chat: it goes back to where it was written
@@ -227,7 +227,7 @@ byId("file").addEventListener("change", ({ target }) => {
   if (file) open({ files: { [file.name]: file } });
   target.value = "";
 });
-for (const id of ["temperature", "top-p", "max-words", "backend", "instructions"]) byId(id).addEventListener("input", showPython);
+for (const id of ["temperature", "top-p", "max-tokens", "backend", "instructions"]) byId(id).addEventListener("input", showPython);
 addEventListener("pagehide", keep);
 restore();
 showPython();

@@ -1,7 +1,7 @@
 // The Python that does what the page "Chat" does.
 
 /** The code for a model on a backend, with `instructions` as messages and `drawing` as the engine takes it. */
-export function pythonOf({ name, backend, instructions, drawing: { temperature, top_p: share, max_words: most } }) {
+export function pythonOf({ name, backend, instructions, drawing: { temperature, top_p: share, max_tokens: most } }) {
   const chosen = backend === "auto" ? "" : `\n    backend="${backend}",`;
   return `import webinfer
 
@@ -13,12 +13,12 @@ generator = await webinfer.pipeline(
 chat = [${instructions.map(({ content }) => `\n    {"role": "system", "content": ${JSON.stringify(content)}},`).join("")}
     {"role": "user", "content": "…"},
 ]
-words = generator.stream(
+tokens = generator.stream(
     chat,
     temperature=${temperature},
     top_p=${share},
-    max_words=${most},
+    max_tokens=${most},
 )
-async for piece in words:
+async for piece in tokens:
     print(piece, end="")`;
 }

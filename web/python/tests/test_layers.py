@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 ENGINE = ROOT / "web" / "python" / "webinfer"
 
-LEAVES = {"errors", "dtypes", "flags", "packing", "spans", "tensor", "version"}
+LEAVES = {"errors", "dtypes", "flags", "deprecated", "packing", "spans", "tensor", "version"}
 EVERYTHING = {"*"}
 BACKEND = LEAVES | {
     "ops", "graph", "plan", "lowering", "codegen", "host.interface", "host.gpu", "backends.base", "tune",

@@ -120,9 +120,18 @@ def _add_compilers(verbs: Any) -> None:
     sub = verbs.add_parser("chat", help=text, description=text)
     sub.add_argument("model", help="a GGUF file, a URL, or the name of a known model")
     sub.add_argument("--backend", default=AUTO, help=f"{AUTO}, or one of {', '.join(registry.able('parts'))}")
-    sub.add_argument("--context", type=int, help="words that a conversation may have (default: 2048, or the model's)")
-    sub.add_argument("--temperature", type=float, default=0.0, help="0 takes the likeliest word (default: %(default)s)")
-    sub.add_argument("--top-p", type=float, default=1.0, help="the share of the likeliest words (default: %(default)s)")
+    sub.add_argument(
+        "--context", type=int, help="maximum number of tokens of a conversation (default: 2048, or the model's)"
+    )
+    sub.add_argument(
+        "--temperature", type=float, default=0.0, help="0 takes the most likely token (default: %(default)s)"
+    )
+    sub.add_argument(
+        "--top-p",
+        type=float,
+        default=1.0,
+        help="sample from the smallest set of tokens with this probability (default: %(default)s)",
+    )
     sub.add_argument("--seed", type=int, help="draws that can be repeated")
     sub.add_argument("--system", help="a message that the chat begins with")
     sub.set_defaults(verb=_chat)
@@ -383,17 +392,18 @@ async def _chat(args: argparse.Namespace) -> int:
         recent = RecentMessages(generator)
         while (line := await asyncio.to_thread(_line)) is not None:
             messages.append({"role": "user", "content": line})
-            answer, begin, pieces = "", generator.model.host.now_ms(), 0
+            answer, begin = "", generator.model.host.now_ms()
             with _interrupts() as pressed:
                 async for piece in generator.stream(recent.of(messages), **options):
                     print(piece, end="", flush=True)
-                    answer, pieces = answer + piece, pieces + 1
+                    answer += piece
                     if pressed:
                         break
             messages.append({"role": "assistant", "content": answer})
             seconds = (generator.model.host.now_ms() - begin) / 1000
             forgotten = f"; the oldest {recent.left_out} messages are not read any more" * bool(recent.left_out)
-            told = f"{pieces} pieces, {pieces / max(seconds, 1e-3):.1f} a second, {generator.backend}"
+            tokens = generator.generated
+            told = f"{tokens} tokens, {tokens / max(seconds, 1e-3):.1f} tokens/s, {generator.backend}"
             print(f"\n[{told}{'; stopped' * bool(pressed)}{forgotten}]")
     return 0
 

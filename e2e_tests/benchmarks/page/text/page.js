@@ -16,12 +16,12 @@ class Webinfer {
     return this.remote.call("open", { ...entry, model });
   }
 
-  write(prompt, words) {
-    return this.remote.call("write", { prompt, words });
+  write(prompt, tokens) {
+    return this.remote.call("write", { prompt, tokens });
   }
 
-  long(words) {
-    return this.remote.call("long", { words });
+  long(tokens) {
+    return this.remote.call("long", { tokens });
   }
 
   end() {
@@ -53,26 +53,26 @@ async function opened(entry, model, config) {
     Object.assign(row, await row.running.open(entry, model));
     row.open_ms = performance.now() - begin;
     await tell(`${named(row)}: is open, writes for the first time`);
-    await row.running.write(config.prompts[0], Math.min(16, config.words)); // machine code becomes final
+    await row.running.write(config.prompts[0], Math.min(16, config.tokens)); // machine code becomes final
   } catch (error) {
     await fail(row, error);
   }
   return row;
 }
 
-async function turn(row, prompt, words) {
+async function turn(row, prompt, tokens) {
   try {
     await tell(`${named(row)}: its turn`);
-    row.turns.push(await row.running.write(prompt, words));
+    row.turns.push(await row.running.write(prompt, tokens));
   } catch (error) {
     await fail(row, error);
   }
 }
 
-async function longRun(row, words) {
+async function longRun(row, tokens) {
   try {
-    await tell(`${named(row)}: an answer of ${words} words`);
-    row.long = await row.running.long(words);
+    await tell(`${named(row)}: an answer of ${tokens} tokens`);
+    row.long = await row.running.long(tokens);
   } catch (error) {
     await fail(row, error);
   }
@@ -91,17 +91,17 @@ async function modelOf({ pieces, bytes }) {
   return model;
 }
 
-/** Words a second of each turn: of the prompt, and of the answer but for its first word. */
+/** Tokens a second of each turn: of the prompt, and of the answer but for its first token. */
 const speeds = (turns) => ({
-  prompt: turns.map(({ prompt_words: words, prompt_ms: ms }) => (1000 * words) / ms),
-  answer: turns.map(({ words, answer_ms: ms }) => (1000 * words) / ms),
+  prompt: turns.map(({ prompt_words: tokens, prompt_ms: ms }) => (1000 * tokens) / ms),
+  answer: turns.map(({ tokens, answer_ms: ms }) => (1000 * tokens) / ms),
 });
 
 function figures({ turns }, model) {
   const { prompt, answer } = speeds(turns);
   const best = Math.max(...answer);
   return {
-    prompt_words: median(turns.map((turn) => turn.prompt_words)), answer_words: median(turns.map((turn) => turn.words)),
+    prompt_words: median(turns.map((turn) => turn.prompt_words)), answer_words: median(turns.map((turn) => turn.tokens)),
     prompt: median(prompt), prompt_best: Math.max(...prompt), answer: median(answer), answer_best: best,
     gbytes: (best * model.bytes) / 1e9, text: turns[0].text,
   };
@@ -116,7 +116,7 @@ function show(row) {
 async function run() {
   const config = await (await fetch(new URL("../text.json", import.meta.url))).json();
   setLimit(config.limit_ms);
-  await report("about", { ...(await about(true)), rounds: config.rounds, words: config.words, model: config.name });
+  await report("about", { ...(await about(true)), rounds: config.rounds, tokens: config.tokens, model: config.name });
   const rows = [];
   const model = await modelOf(config);
   for (const entry of config.entries) rows.push(await opened(entry, model, config));
@@ -124,7 +124,7 @@ async function run() {
     await tell(`round ${round + 1} of ${config.rounds}`);
     const shift = round % rows.length; // nobody always follows the same neighbour
     const prompt = config.prompts[1 + round]; // nobody remembers it
-    for (const row of [...rows.slice(shift), ...rows.slice(0, shift)]) if (!row.error) await turn(row, prompt, config.words);
+    for (const row of [...rows.slice(shift), ...rows.slice(0, shift)]) if (!row.error) await turn(row, prompt, config.tokens);
   }
   if (config.long) for (const row of rows) if (row.running.long && !row.error) await longRun(row, config.long);
   for (const row of rows) {

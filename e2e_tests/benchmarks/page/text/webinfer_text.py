@@ -1,4 +1,4 @@
-"""A language model of webinfer's, word by word."""
+"""A language model of webinfer's, token by token."""
 
 import json
 from time import perf_counter
@@ -23,32 +23,32 @@ class Writer:
     def __init__(self, generator):
         self.generator = generator
 
-    async def write(self, prompt, words):
+    async def write(self, prompt, tokens):
         """Reads a text and goes on with it: what was read and written, and the milliseconds of each."""
         chat = self.generator.conversation()
-        count, text, times = len(self.generator.words(prompt)), "", [perf_counter()]
-        async for piece in self.generator.stream(prompt, max_words=words, conversation=chat):
+        count, text, times = len(self.generator.tokenize(prompt)), "", [perf_counter()]
+        async for piece in self.generator.stream(prompt, max_tokens=tokens, conversation=chat):
             text += piece
             times.append(perf_counter())
-        written = len(chat.words) - count  # but for the last one, which nobody read
+        written = len(chat.tokens) - count  # but for the last one, which nobody read
         prompt_ms, answer_ms = 1000 * (times[1] - times[0]), 1000 * (times[-1] - times[1])
-        found = {"prompt_words": count, "prompt_ms": prompt_ms, "words": written, "answer_ms": answer_ms, "text": text}
+        found = {"prompt_words": count, "prompt_ms": prompt_ms, "tokens": written, "answer_ms": answer_ms, "text": text}
         return to_js(found, dict_converter=Object.fromEntries)
 
-    async def long(self, words):
+    async def long(self, tokens):
         """Pieces a second at the beginning and at the end of a long answer, and bytes of memory before and after it and
         CONVERSATIONS more."""
-        model, share, chat = self.generator.model, max(words // 10, 1), self.generator.conversation()
+        model, share, chat = self.generator.model, max(tokens // 10, 1), self.generator.conversation()
         ends, model.tokenizer.ends = model.tokenizer.ends, frozenset()  # as long as it is asked to be
         before = self._bytes()
-        marks = [perf_counter() async for _ in self.generator.stream("The", max_words=words, conversation=chat)]
+        marks = [perf_counter() async for _ in self.generator.stream("The", max_tokens=tokens, conversation=chat)]
         for number in range(CONVERSATIONS):
             chat = self.generator.conversation()
-            async for _ in self.generator.stream(f"Number {number}", max_words=8, conversation=chat):
+            async for _ in self.generator.stream(f"Number {number}", max_tokens=8, conversation=chat):
                 pass
         model.tokenizer.ends = ends
         first, last = ((share - 1) / (some[-1] - some[0]) for some in (marks[:share], marks[-share:]))
-        found = {"words": words, "first": first, "last": last, "before": before, "after": self._bytes()}
+        found = {"tokens": tokens, "first": first, "last": last, "before": before, "after": self._bytes()}
         return to_js(found, dict_converter=Object.fromEntries)
 
     def _bytes(self):

@@ -17,13 +17,13 @@ export class Wllama {
   }
 
   /** As webinfer's: by wllama's own clocks, which leave the ways of messages out. */
-  async write(prompt, words) {
-    const asked = { prompt, max_tokens: words, temperature: 0, cache_prompt: false };
+  async write(prompt, tokens) {
+    const asked = { prompt, max_tokens: tokens, temperature: 0, cache_prompt: false };
     const { choices, timings } = await deadline("createCompletion", this.#llama.createCompletion(asked));
     if (!timings) throw new Error("wllama tells no times");
-    if (timings.cache_n) throw new Error(`wllama remembered ${timings.cache_n} words of the prompt`);
+    if (timings.cache_n) throw new Error(`wllama remembered ${timings.cache_n} tokens of the prompt`);
     return {
-      prompt_words: timings.prompt_n, prompt_ms: timings.prompt_ms, words: timings.predicted_n,
+      prompt_words: timings.prompt_n, prompt_ms: timings.prompt_ms, tokens: timings.predicted_n,
       answer_ms: timings.predicted_ms, text: choices[0].text,
     };
   }

@@ -13,8 +13,8 @@ const METHODS = {
     const load_ms = performance.now() - begin;
     return { version: `webinfer on Pyodide ${pyodide.version}`, load_ms, copy_gbytes: await writer.copy_gbytes(threads) };
   },
-  write: ({ prompt, words }) => writer.write(prompt, words),
-  long: ({ words }) => writer.long(words),
+  write: ({ prompt, tokens }) => writer.write(prompt, tokens),
+  long: ({ tokens }) => writer.long(tokens),
 };
 
 answerCalls(METHODS);

@@ -290,7 +290,7 @@ def layers_volumes() -> bytes:
 # Every format by its name in FORMATS: its samples by theirs.
 def tiny_llama() -> bytes:
     """A decoder of one block."""
-    return tiny_decoder(blocks=1, width=32, heads=2, groups=1, inner=32, words=["a"] * 8)
+    return tiny_decoder(blocks=1, width=32, heads=2, groups=1, inner=32, tokens=["a"] * 8)
 
 
 def tiny_qwen2() -> bytes:

@@ -65,13 +65,13 @@ def block_bytes(type: BlockType, n: int, k: int, rng: np.random.Generator) -> by
 
 
 def tiny_decoder(
-    architecture: str = "llama", type: BlockType = BlockType.Q4_1, words: Sequence[str] = (), tied: bool = True,
+    architecture: str = "llama", type: BlockType = BlockType.Q4_1, tokens: Sequence[str] = (), tied: bool = True,
     blocks: int = 2, width: int = 64, heads: int = 4, groups: int = 2, inner: int = 96, context: int = 256,
     more: Mapping[str, Any] | None = None, seed: int = 3,
 ) -> bytes:  # fmt: skip
     """A decoder small enough to be read in milliseconds; K types need sizes of whole 256s."""
     rng = np.random.default_rng(seed)
-    count, head = len(words) or 48, width // heads
+    count, head = len(tokens) or 48, width // heads
     facts: dict[str, Any] = {
         "general.architecture": architecture, f"{architecture}.block_count": blocks,
         f"{architecture}.context_length": context, f"{architecture}.embedding_length": width,

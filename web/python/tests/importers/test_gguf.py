@@ -1,4 +1,4 @@
-"""GGUF files become graphs that compute what the equations say; damaged ones are refused in words."""
+"""GGUF files become graphs that compute what the equations say; damaged ones are refused in tokens."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MANY = 8
 
 
 async def _logits(data: bytes) -> np.ndarray:
-    """Of every word: the first ones in one part of many rows, with some left over, the others one by one."""
+    """Of every token: the first ones in one part of many rows, with some left over, the others one by one."""
     file = read_file(memoryview(data), "tiny")
     graph = decoder_graph(file, architecture_of(file), (1, MANY), 32)
     executor = await BACKEND.build(graph, NativeHost(), BuildOptions())

@@ -16,7 +16,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class ReferenceDecoder:
-    """A model read from a file; all weights are float32, all logits are computed from the first word on."""
+    """A model read from a file; all weights are float32, all logits are computed from the first token on."""
 
     def __init__(self, data: bytes | memoryview) -> None:
         self.file = read_file(memoryview(data), "reference")
@@ -50,11 +50,11 @@ class ReferenceDecoder:
         return y + self.tensor(f"{name}.bias") if f"{name}.bias" in self.file.tensors else y
 
     def hidden(self, ids: Sequence[int]) -> Array:
-        """The last block's normed results, one row a word."""
+        """The last block's normed results, one row a token."""
         m, count = self.model, len(ids)
         x = self.tensor("token_embd.weight")[list(ids)]
         seen = np.tril(np.ones((count, count), bool))
-        for block in range(m.blocks):
+        for block in range(m.layers):
             at = f"blk.{block}."
             normed = self._norm(x, f"{at}attn_norm.weight")
             q, k, v = (self._product(normed, f"{at}attn_{n}").reshape(count, -1, m.head_width) for n in "qkv")
@@ -70,6 +70,6 @@ class ReferenceDecoder:
         return self._norm(x, "output_norm.weight")
 
     def logits(self, ids: Sequence[int]) -> Array:
-        """One row a word."""
+        """One row a token."""
         head = "output" if "output.weight" in self.file.tensors else "token_embd"
         return self.hidden(ids) @ self.tensor(f"{head}.weight").T

@@ -1,4 +1,4 @@
-"""Text to words and back, chats as text, and conversations with a tiny model that the tests write."""
+"""Text to tokens and back, chats as text, and conversations with a tiny model that the tests write."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from webinfer.importers.gguf.architecture import architecture_of
 from webinfer.importers.gguf.container import read_file
 from webinfer.importers.gguf.decoder import decoder_graph
 from webinfer.language.generator import TextGenerator
-from webinfer.language.settings import Sampling, Stop
-from webinfer.language.split import split
+from webinfer.language.pretokenizer import split
+from webinfer.language.sampling import Sampling, Stop
 from webinfer.language.template import ChatTemplate
 from webinfer.language.tokenizer import _LETTERS, Tokenizer
 from webinfer.ops.language import MAX_ROWS, BlockType
@@ -37,8 +37,8 @@ FACTS: dict[str, Any] = {
     "tokenizer.ggml.token_type": [3, 3, *[1] * (len(WORDS) - 2)], "tokenizer.ggml.merges": MERGES,
     "tokenizer.ggml.eos_token_id": 1,
 }  # fmt: skip
-MODEL = tiny_decoder(words=WORDS, more=FACTS, context=96)
-MODEL_OF_BYTES = tiny_decoder(type=BlockType.Q8_0, words=WORDS, more=FACTS, context=96)  # products differ by machine
+MODEL = tiny_decoder(tokens=WORDS, more=FACTS, context=96)
+MODEL_OF_BYTES = tiny_decoder(type=BlockType.Q8_0, tokens=WORDS, more=FACTS, context=96)  # products differ by machine
 BACKENDS = ("wasm", "webgpu")
 CHAT = [{"role": "user", "content": "hello ab"}]
 
@@ -55,16 +55,16 @@ def opened(backend: str = "wasm", **options: Any) -> TextGenerator:
 
 
 def test_kernels_have_room_for_all_rows_of_a_step() -> None:
-    assert max(registry.ROWS[name].rows_together for name in registry.able("parts")) <= MAX_ROWS <= BLOCKS_MAX_ROWS
+    assert max(registry.ROWS[name].prefill_chunk for name in registry.able("parts")) <= MAX_ROWS <= BLOCKS_MAX_ROWS
 
 
 def test_pairs_are_joined_by_rank_and_digits_stand_alone() -> None:
     t = tokenizer()
-    assert [t.words[i] for i in t.encode("hello world 12")] == [
+    assert [t.tokens[i] for i in t.encode("hello world 12")] == [
         "hello", "\u0120wo", "r", "l", "d", "\u0120", "1", "2"
     ]  # fmt: skip
-    assert [t.words[i] for i in t.encode("aba")] == ["ab", "a"]
-    assert [t.words[i] for i in t.encode("a<|im_end|>b")] == ["a", "<|im_end|>", "b"]
+    assert [t.tokens[i] for i in t.encode("aba")] == ["ab", "a"]
+    assert [t.tokens[i] for i in t.encode("a<|im_end|>b")] == ["a", "<|im_end|>", "b"]
     assert len(t.encode("<|im_end|>", named=False)) > 1
 
 
@@ -90,7 +90,7 @@ def test_newer_models_cut_numbers_in_threes_and_ignore_case() -> None:
 
 
 def test_sentence_pieces_join_by_score_and_fall_back_to_bytes() -> None:
-    words = [
+    tokens = [
         "<unk>",
         "<s>",
         "</s>",
@@ -104,9 +104,9 @@ def test_sentence_pieces_join_by_score_and_fall_back_to_bytes() -> None:
     ]
     kinds = [2, 3, 3, *[6] * 256, *[1] * 6]
     scores = [0.0] * 259 + [-9.0, -8.0, -7.0, -1.0, -2.0, -3.0]
-    t = tokenizer(model="llama", tokens=words, token_type=kinds, scores=scores, bos_token_id=1, eos_token_id=2)
-    assert [words[i] for i in t.encode("ab aa")] == ["\u2581ab", "\u2581a", "a"]
-    assert [words[i] for i in t.encode("\u00e9")] == ["\u2581", "<0xC3>", "<0xA9>"]
+    t = tokenizer(model="llama", tokens=tokens, token_type=kinds, scores=scores, bos_token_id=1, eos_token_id=2)
+    assert [tokens[i] for i in t.encode("ab aa")] == ["\u2581ab", "\u2581a", "a"]
+    assert [tokens[i] for i in t.encode("\u00e9")] == ["\u2581", "<0xC3>", "<0xA9>"]
     assert t.decode(t.encode("ab \u00e9a")) == "ab \u00e9a"
     assert t.adds_begin
     assert t.ends == {2}
@@ -155,27 +155,27 @@ def test_a_stop_that_may_have_begun_waits() -> None:
 def test_greedy_words_are_those_of_the_equations(backend: str) -> None:
     with_chunks = "hello ab " * 20
     generator, reference = opened(backend), ReferenceDecoder(MODEL)
-    words = generator.words(with_chunks)[:80]
-    got = np.array(run(generator.conversation().logits(words)).numpy())[0]
-    want = reference.logits(words)[-1]
+    tokens = generator.tokenize(with_chunks)[:80]
+    got = np.array(run(generator.conversation().logits(tokens)).numpy())[0]
+    want = reference.logits(tokens)[-1]
     assert np.abs(got - want).max() < 1e-3 * np.ptp(want)
-    chosen = run(_written(generator, words, 4))
-    for word in chosen:
-        logits = reference.logits(words)[-1]
-        assert logits[word] >= logits.max() - 2e-3 * np.ptp(logits)
-        words.append(word)
+    chosen = run(_written(generator, tokens, 4))
+    for token in chosen:
+        logits = reference.logits(tokens)[-1]
+        assert logits[token] >= logits.max() - 2e-3 * np.ptp(logits)
+        tokens.append(token)
     generator.close()
 
 
-async def _written(generator: TextGenerator, words: list[int], count: int, conversation: Any = None) -> list[int]:
+async def _written(generator: TextGenerator, tokens: list[int], count: int, conversation: Any = None) -> list[int]:
     chat = conversation or generator.conversation()
-    return [word async for word in chat.write(words, Sampling(), count)]
+    return [token async for token in chat.write(tokens, Sampling(), count)]
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_conversations_share_weights_and_keep_apart(backend: str) -> None:
     generator = opened(backend)
-    prompts = [generator.words(text) for text in ("hello ab ab", "wo wo hell")]
+    prompts = [generator.tokenize(text) for text in ("hello ab ab", "wo wo hell")]
     alone = [run(_written(generator, prompt, 12)) for prompt in prompts]
     chats = [generator.conversation() for _ in prompts]
 
@@ -185,7 +185,7 @@ def test_conversations_share_weights_and_keep_apart(backend: str) -> None:
     assert run(in_turns()) == alone
     saved, forked, restored = run(chats[0].save()), run(chats[0].fork()), generator.conversation()
     run(restored.restore(saved))
-    more = [*restored.words, *generator.words("ab")]
+    more = [*restored.tokens, *generator.tokenize("ab")]
     want = run(_written(generator, more, 6, chats[0]))
     assert run(_written(generator, more, 6, forked)) == run(_written(generator, more, 6, restored)) == want
     for damaged in (b"", saved[:-1], b"x" + saved[1:], saved[:8] + b"\xff" * 8 + saved[16:]):
@@ -199,30 +199,30 @@ def test_conversations_share_weights_and_keep_apart(backend: str) -> None:
 
 
 def test_steps_that_begin_early_change_nothing() -> None:
-    """Words of two conversations that take turns at every word, drawn on the GPU and on the processor."""
+    """Tokens of two conversations that take turns at every token, sampled on the GPU and on the processor."""
     found = []
     for backend in BACKENDS:
         generator = opened(backend)
         chats = [generator.conversation() for _ in range(2)]
 
         async def in_turns(generator: TextGenerator = generator, chats: list[Any] = chats) -> list[list[int]]:
-            words = [generator.words(text) for text in ("hello ab", "wo ab ab wo")]
-            drawn: list[list[int]] = [[], []]
-            writers = [c.write(w, Sampling(4.0, seed=7), 9) for c, w in zip(chats, words, strict=True)]
+            tokens = [generator.tokenize(text) for text in ("hello ab", "wo ab ab wo")]
+            sampled: list[list[int]] = [[], []]
+            writers = [c.write(w, Sampling(4.0, seed=7), 9) for c, w in zip(chats, tokens, strict=True)]
             for turn in (0, 0, 1, 0, 1, 1, 1, 0, 0, 0, 1, 1, 1):
-                drawn[turn] += [word async for word in _some(writers[turn], 1)]
-            return drawn
+                sampled[turn] += [token async for token in _some(writers[turn], 1)]
+            return sampled
 
-        found.append((run(in_turns()), [chat.words for chat in chats]))
+        found.append((run(in_turns()), [chat.tokens for chat in chats]))
         generator.close()
     assert found[0] == found[1]
-    assert [len(words) for words in found[0][0]] == [6, 7]
+    assert [len(tokens) for tokens in found[0][0]] == [6, 7]
 
 
-async def _some(words: Any, count: int) -> Any:
+async def _some(tokens: Any, count: int) -> Any:
     for _ in range(count):
         try:
-            yield await anext(words)
+            yield await anext(tokens)
         except StopAsyncIteration:
             return
 
@@ -234,7 +234,7 @@ def test_a_model_with_shifts_and_a_head_of_its_own_says_the_same_on_a_gpu() -> N
         Target(backend, (("isa", "simd128"),) if backend == "wasm" else ()).demand()
         generator = run(TextGenerator.create(model, backend=backend))
         chat = generator.conversation()
-        run(chat.read(generator.words("hello ab wo")))  # many rows, then one
+        run(chat.read(generator.tokenize("hello ab wo")))  # many rows, then one
         logits.append(np.array(run(chat.logits([5])).numpy()))
         generator.close()
     assert np.abs(logits[0] - logits[1]).max() < 1e-3 * np.ptp(logits[0])
@@ -251,13 +251,13 @@ def test_a_word_is_one_submit(monkeypatch: pytest.MonkeyPatch) -> None:
         submit(self, buffers)
 
     monkeypatch.setattr(queue, "submit", counted)
-    assert len(run(_written(generator, generator.words("hello ab"), 7))) == 7
+    assert len(run(_written(generator, generator.tokenize("hello ab"), 7))) == 7
     assert submits == 7 * 2  # the prompt is the first; mapping what is read back, wgpu submits too
     generator.close()
 
 
 def test_a_word_is_seven_dispatches_a_block() -> None:
-    """Norms, SwiGLU and the cache have no dispatch of their own where one word is read."""
+    """Norms, SwiGLU and the cache have no dispatch of their own where one token is read."""
     file = read_file(memoryview(MODEL), "tiny")
     schedule = make_schedule(decoder_graph(file, architecture_of(file), (1,), 96), HARDWARE)
     shaders = [step.dispatch.shader for step in schedule.run]
@@ -269,7 +269,7 @@ def test_a_word_is_seven_dispatches_a_block() -> None:
 def test_seeds_repeat_draws_and_progress_counts_words() -> None:
     events: list[Any] = []
     generator = opened(context=96)
-    options = {"temperature": 5.0, "max_words": 12, "seed": 4}
+    options = {"temperature": 5.0, "max_tokens": 12, "seed": 4}
     first = run(generator.run("hello " * 33, progress=events.append, **options))
     assert events[-1].done == events[-1].total == 64 + 2
     assert run(generator.run("hello " * 33, **options)) == first
@@ -282,29 +282,29 @@ def test_a_conversation_that_is_too_long_is_refused_or_slides() -> None:
     with pytest.raises(LimitError, match="the limit is 40"):
         run(generator.run("ab " * 60))
     with pytest.raises(LimitError):
-        run(_written(generator, generator.words("ab ab"), 60))
-    assert run(_written(generator, generator.words("ab ab"), 10))
+        run(_written(generator, generator.tokenize("ab ab"), 60))
+    assert run(_written(generator, generator.tokenize("ab ab"), 10))
     generator.close()
     sliding = opened(context=40, overflow="slide")
     chat = sliding.conversation()
-    assert len(run(_written(sliding, sliding.words("ab ab"), 100, chat))) == 100 or chat.words
-    assert len(chat.words) <= 40
+    assert len(run(_written(sliding, sliding.tokenize("ab ab"), 100, chat))) == 100 or chat.tokens
+    assert len(chat.tokens) <= 40
     sliding.close()
 
 
 def test_pipelines_stream_without_being_awaited_and_meanings_have_length_one() -> None:
     async def streamed() -> str:
-        pieces = webinfer.pipeline("text-generation", MODEL).stream(CHAT, max_words=8)
+        pieces = webinfer.pipeline("text-generation", MODEL).stream(CHAT, max_tokens=8)
         return "".join([piece async for piece in pieces])
 
     async def whole() -> tuple[str, tuple[float, ...]]:
         async with await webinfer.pipeline("text-generation", MODEL) as generator:
             given = "hello ab" * 20
             hidden = (await generator.hidden(given)).numpy()
-            assert len(hidden) == len(generator.words(given))
+            assert len(hidden) == len(generator.tokenize(given))
             vector, mean = await generator.embed(given), hidden.mean(0)
             assert vector == pytest.approx(mean / np.linalg.norm(mean), abs=1e-6)
-            return await generator.run(CHAT, max_words=8), vector
+            return await generator.run(CHAT, max_tokens=8), vector
 
     text, vector = run(whole())
     assert run(streamed()) == text
@@ -316,12 +316,12 @@ def test_pipelines_stream_without_being_awaited_and_meanings_have_length_one() -
 
 def test_a_lost_gpu_takes_the_cache_along_and_the_model_opens_anew() -> None:
     generator = opened("webgpu")
-    words = generator.words("hello ab")
-    assert len(run(_written(generator, words, 3))) == 3
+    tokens = generator.tokenize("hello ab")
+    assert len(run(_written(generator, tokens, 3))) == 3
     generator.model.executor.device.close()  # type: ignore[union-attr]
     for _ in range(2):
         with pytest.raises(DeviceLostError, match="open the model again"):
-            run(_written(generator, words, 3))
+            run(_written(generator, tokens, 3))
     generator.close()
     again = opened("webgpu")
     assert again.backend == "webgpu"
@@ -332,10 +332,10 @@ def test_a_file_that_is_loaded_as_a_model_runs_a_word_at_a_time() -> None:
     logits = []
     for backend in BACKENDS:
         session = run(webinfer.load(MODEL, backend=backend, strict=True))
-        for position, word in enumerate((5, 9)):
+        for position, token in enumerate((5, 9)):
             inputs = {
                 "place": np.array([position, 1], np.int32), "options": np.array([0, 0, 1, 0], np.float32),
-                "ids_1": np.array([word], np.int32), "last_1": np.zeros(1, np.int32),
+                "ids_1": np.array([token], np.int32), "last_1": np.zeros(1, np.int32),
             }  # fmt: skip
             found = run(session.run(inputs))
         logits.append(np.array(found["logits_1"].numpy()))

@@ -1,4 +1,4 @@
-"""A language model that is used for long or by many: work a word, memory, and prompts that are answered together."""
+"""A language model that is used for long or by many: work a token, memory, and prompts that are answered together."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from webinfer.importers.gguf.architecture import architecture_of
 from webinfer.importers.gguf.container import read_file
 from webinfer.importers.gguf.decoder import decoder_graph
 from webinfer.language.generator import TextGenerator
-from webinfer.language.settings import Sampling
+from webinfer.language.sampling import Sampling
 
 CONTEXT, LONG = 2048, 2000
 
 
 def test_two_thousand_words_take_the_same_steps_each_and_fifty_conversations_leave_nothing() -> None:
-    model = tiny_decoder(words=WORDS, more=FACTS, context=CONTEXT, blocks=1, groups=1)
+    model = tiny_decoder(tokens=WORDS, more=FACTS, context=CONTEXT, blocks=1, groups=1)
     generator = run(TextGenerator.create(model, backend="wasm", threads=1))
     generator.model.tokenizer.ends = frozenset()  # so that answers are as long as they are asked to be
     executor: Any = generator.model.executor
@@ -39,14 +39,14 @@ def test_two_thousand_words_take_the_same_steps_each_and_fifty_conversations_lea
     assert held.constants - generator.model.cache_bytes() <= 1.5 * len(model)
     nbytes = kernels.size()
 
-    async def talk(words: int) -> int:
+    async def talk(tokens: int) -> int:
         chat = generator.conversation()
-        async for _ in chat.write([5, 6], Sampling(9.0, seed=1), words):
+        async for _ in chat.write([5, 6], Sampling(9.0, seed=1), tokens):
             pass
-        return len(chat.words)
+        return len(chat.tokens)
 
     assert run(talk(LONG)) == LONG + 1
-    assert sorted(calls.values()) == [1, LONG - 1]  # the prompt, and the same steps of the same plan for each word
+    assert sorted(calls.values()) == [1, LONG - 1]  # the prompt, and the same steps of the same plan for each token
     executor._call = execute
     tracemalloc.start()
     for conversation in range(50):
@@ -65,25 +65,25 @@ def test_two_thousand_words_take_the_same_steps_each_and_fifty_conversations_lea
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_prompts_that_are_answered_together_are_answered_as_alone(backend: str) -> None:
     prompts = ["hello ab", "wo wo hell", "ab ab ab wo", "l", "hello hello"]
-    options: dict[str, Any] = {"max_words": 14, "temperature": 3.0, "seed": 11, "stop": "q"}
-    generator = opened(backend, together=3, cache="float32")  # draws that are no ties with these numbers
+    options: dict[str, Any] = {"max_tokens": 14, "temperature": 3.0, "seed": 11, "stop": "q"}
+    generator = opened(backend, batch_size=3, cache="float32")  # draws that are no ties with these numbers
     alone = [run(_alone(generator, prompt, options)) for prompt in prompts]
     assert len(set(alone)) == len(prompts)
     assert len({len(answer) for answer in alone}) > 1  # so that one goes on where others have ended
     assert run(generator.answers(prompts, **options)) == alone
 
     async def beside() -> tuple[list[str], str]:
-        found = await asyncio.gather(generator.answers(prompts, **options), generator.run("wo ab", max_words=9))
+        found = await asyncio.gather(generator.answers(prompts, **options), generator.run("wo ab", max_tokens=9))
         return found[0], found[1]
 
-    talk = run(generator.run("wo ab", max_words=9))
+    talk = run(generator.run("wo ab", max_tokens=9))
     assert run(beside()) == (alone, talk)
     assert run(generator.answers([])) == []
     with pytest.raises(LimitError, match="the limit is 96"):
-        run(generator.answers(["hello"], max_words=500, temperature=0.0001, seed=1))
+        run(generator.answers(["hello"], max_tokens=500, temperature=0.0001, seed=1))
     assert run(generator.answers(prompts[:1], **options)) == alone[:1]
-    with pytest.raises(InputError, match="together"):
-        opened(backend, together=65)
+    with pytest.raises(InputError, match="batch_size"):
+        opened(backend, batch_size=65)
     generator.close()
 
 
@@ -91,8 +91,8 @@ def test_prompts_that_are_answered_together_are_answered_as_alone(backend: str) 
 def test_prompts_are_answered_one_after_the_other_where_none_are_together(backend: str) -> None:
     generator = opened(backend)
     prompts = ["hello ab", "wo wo hell"]
-    alone = [run(_alone(generator, prompt, {"max_words": 5})) for prompt in prompts]
-    assert run(generator.answers(prompts, max_words=5)) == alone
+    alone = [run(_alone(generator, prompt, {"max_tokens": 5})) for prompt in prompts]
+    assert run(generator.answers(prompts, max_tokens=5)) == alone
     generator.close()
 
 
@@ -100,13 +100,13 @@ def test_prompts_are_answered_one_after_the_other_where_none_are_together(backen
 def test_a_conversation_that_others_interrupted_goes_back_to_its_beginning(saved: bool) -> None:
     generator = opened()
     chat, other = generator.conversation(), generator.conversation()
-    begin, more = generator.words("wo ab"), generator.words("hello hello ab wo l")
+    begin, more = generator.tokenize("wo ab"), generator.tokenize("hello hello ab wo l")
     undisturbed = generator.conversation()
     run(undisturbed.read(begin[:-1]))
     alone = run(undisturbed.logits(begin[-1:])).tolist()  # in the same steps: others round a little otherwise
     run(chat.read([*begin[:-1], *more]))
     run(other.read(more))
-    chat.back_to(len(begin) - 1)
+    chat.truncate(len(begin) - 1)
     if saved:
         restored = generator.conversation()
         run(restored.restore(run(chat.save())))
@@ -122,7 +122,7 @@ async def _alone(generator: TextGenerator, prompt: str, options: dict[str, Any])
 
 def test_together_each_weight_is_read_once_a_word() -> None:
     file = read_file(memoryview(MODEL), "tiny")
-    graph = decoder_graph(file, architecture_of(file), (1,), 96, together=3)
+    graph = decoder_graph(file, architecture_of(file), (1,), 96, batch_size=3)
     first, second = graph.parts
     counts = [Counter(node.op.name for node in part) for part in (graph.nodes[:first], graph.nodes[first:second])]
     assert counts[0]["block_matmul"] == counts[1]["block_matmul"] == 2 * 7 + 1
@@ -133,17 +133,17 @@ def test_a_conversation_that_nobody_has_is_not_put_aside() -> None:
     generator = opened()
     taken = []
 
-    async def taken_out(count: int) -> list[bytes]:
+    async def save_kv(count: int) -> list[bytes]:
         taken.append(count)
         return []
 
-    generator.model.taken_out = taken_out  # type: ignore[method-assign]
-    run(generator.conversation().read(generator.words("wo ab")))
+    generator.model.save_kv = save_kv  # type: ignore[method-assign]
+    run(generator.conversation().read(generator.tokenize("wo ab")))
     held = generator.conversation()
-    run(held.read(generator.words("wo ab l")))
+    run(held.read(generator.tokenize("wo ab l")))
     assert taken == []
-    run(generator.conversation().read(generator.words("l")))
-    assert taken == [len(held.words)]
+    run(generator.conversation().read(generator.tokenize("l")))
+    assert taken == [len(held.tokens)]
     generator.close()
 
 
@@ -158,29 +158,29 @@ def test_words_of_a_prompt_that_are_not_its_last_ones_make_no_logits() -> None:
         execute(kernels, first, count)
 
     executor._call = counted
-    words = (generator.words("hello ab ") * 40)[: model.chunk + 3]
-    found = run(generator.conversation().logits(words)).tolist()
+    tokens = (generator.tokenize("hello ab ") * 40)[: model.chunk + 3]
+    found = run(generator.conversation().logits(tokens)).tolist()
     assert len(counts) == 2
     assert counts[0] < counts[1]
     executor._call = execute
-    assert run(generator.conversation().logits(words)).tolist() == found
+    assert run(generator.conversation().logits(tokens)).tolist() == found
     generator.close()
 
 
 def test_keys_and_values_of_whole_numbers_take_half_the_memory_and_answer_as_floats_do() -> None:
-    model = tiny_decoder(words=WORDS, more=FACTS, context=CONTEXT, blocks=2)
+    model = tiny_decoder(tokens=WORDS, more=FACTS, context=CONTEXT, blocks=2)
     kept = {name: run(TextGenerator.create(model, backend="wasm", cache=name)) for name in ("int16", "float32")}
-    words = [(i * 7 + i // 5) % 20 + 3 for i in range(300)]
+    tokens = [(i * 7 + i // 5) % 20 + 3 for i in range(300)]
     rows, saved = {}, {}
     for name, generator in kept.items():
         chat = generator.conversation()
-        run(chat.read(words[:-8]))
-        rows[name] = [run(chat.logits([word])).tolist() for word in words[-8:]]
+        run(chat.read(tokens[:-8]))
+        rows[name] = [run(chat.logits([token])).tolist() for token in tokens[-8:]]
         saved[name] = run(chat.save())
         again = generator.conversation()
         run(again.restore(saved[name]))
-        again.back_to(len(words) - 3)
-        assert run(again.logits(words[-3:-2])).tolist() == rows[name][-3]
+        again.truncate(len(tokens) - 3)
+        assert run(again.logits(tokens[-3:-2])).tolist() == rows[name][-3]
     spread = max(map(max, rows["float32"])) - min(map(min, rows["float32"]))
     for got, want in zip(rows["int16"], rows["float32"], strict=True):
         assert got == pytest.approx(want, abs=0.002 * spread)

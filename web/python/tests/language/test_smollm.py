@@ -15,7 +15,7 @@ from webinfer.language.generator import TextGenerator
 from webinfer.models.registry import locate_model
 
 CHAT = [{"role": "user", "content": "What is the capital of France? Answer in one sentence."}]
-TEXTS = [  # and their words, as PyPI's tokenizers 0.23.3 finds them
+TEXTS = [  # and their tokens, as PyPI's tokenizers 0.23.3 finds them
     ("Hello world, it's 2026!", [19556, 905, 28, 357, 506, 216, 34, 32, 34, 38, 17]),
     ("  def f(x):\n\treturn x ** 2\n", [216, 753, 275, 24, 104, 727, 198, 197, 5406, 1792, 1903, 216, 34, 198]),
     (
@@ -63,22 +63,22 @@ def generator(place: str) -> Iterator[TextGenerator]:
     found.close()
 
 
-@pytest.mark.parametrize(("text", "words"), TEXTS)
-def test_words_are_those_of_the_published_tokenizer(generator: TextGenerator, text: str, words: list[int]) -> None:
-    assert generator.model.tokenizer.encode(text) == words
-    assert generator.model.tokenizer.decode(words) == text
+@pytest.mark.parametrize(("text", "tokens"), TEXTS)
+def test_words_are_those_of_the_published_tokenizer(generator: TextGenerator, text: str, tokens: list[int]) -> None:
+    assert generator.model.tokenizer.encode(text) == tokens
+    assert generator.model.tokenizer.decode(tokens) == text
 
 
 def test_logits_and_words_are_those_of_float32(generator: TextGenerator, place: str) -> None:
     with open(place, "rb") as file:
         reference = ReferenceDecoder(file.read())
-    words, chat = generator.words(CHAT), generator.conversation()
-    got, given = [], list(words)
+    tokens, chat = generator.tokenize(CHAT), generator.conversation()
+    got, given = [], list(tokens)
     for _ in range(6):
         got.append(np.array(run(chat.logits(given)).numpy())[0])
         given = [int(got[-1].argmax())]
-        words = [*words, *given]
-    want = reference.logits(words[:-1])[-6:]
+        tokens = [*tokens, *given]
+    want = reference.logits(tokens[:-1])[-6:]
     assert np.abs(np.array(got) - want).max() < 0.002 * np.ptp(want)
     assert np.array(got).argmax(1).tolist() == want.argmax(1).tolist()
-    assert "Paris" in run(generator.run(CHAT, max_words=20))
+    assert "Paris" in run(generator.run(CHAT, max_tokens=20))

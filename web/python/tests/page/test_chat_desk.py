@@ -22,7 +22,7 @@ def _desk(steps: list[ProgressEvent]) -> ChatDesk:
 def _answered(desk: ChatDesk, *texts: str) -> dict[str, Any]:
     roles = ("system", *("user", "assistant") * len(texts))
     messages = [{"role": role, "content": text} for role, text in zip(roles, ("ab", *texts), strict=False)]
-    found, _ = run(desk.answer("chat_answer", {"messages": messages, "options": {"max_words": 3}}))
+    found, _ = run(desk.answer("chat_answer", {"messages": messages, "options": {"max_tokens": 3}}))
     return dict(found)
 
 
@@ -42,5 +42,5 @@ def test_stop_ends_the_reading_of_a_prompt() -> None:
     with pytest.raises(StoppedError):
         _answered(desk, "hello" * 40)
     desk._told = steps.append
-    assert _answered(desk, "hello")["pieces"] <= 3
+    assert _answered(desk, "hello")["tokens"] <= 3
     desk.close()

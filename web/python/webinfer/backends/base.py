@@ -129,7 +129,7 @@ class Recording:
     outputs: dict[str, End]
 
 
-Arriving = Callable[[], Awaitable[dict[str, Tensor]]]  # waits for the outputs of a run that has begun
+PendingResult = Callable[[], Awaitable[dict[str, Tensor]]]  # waits for the outputs of a run that has begun
 
 
 class Executor(ABC):
@@ -219,7 +219,7 @@ class Executor(ABC):
         """
         raise InputError(f"{self.backend} runs no parts of a graph")
 
-    async def begin_part(self, part: int, inputs: Mapping[str, Any], outputs: Sequence[str]) -> Arriving:
+    async def begin_part(self, part: int, inputs: Mapping[str, Any], outputs: Sequence[str]) -> PendingResult:
         """As `run_part`, but returns when the run is under way; call what it returns to wait for the outputs.
 
         The next run may begin before. An input may be `LastOutput`. Needs `parts_ahead`.

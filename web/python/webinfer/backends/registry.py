@@ -68,7 +68,7 @@ class Row:
     auto: bool = False  # "auto" measures it
     fallback: str = ""  # runs what this one refuses, and takes over when its device is lost for good
     custom_shaders: bool = False  # runs custom operators by their WGSL
-    rows_together: int = 64  # of a prompt, that a language model reads in one step
+    prefill_chunk: int = 64  # of a prompt, that a language model reads in one step
     caches: tuple[DType, ...] = ()  # what it can keep a language model's keys and values as, the fastest first
     stores_plans: bool = False  # plans outlast the visit, in the host's plan cache
     plan_suffix: str = ""  # of their names there, which tells them from those of other backends
@@ -87,7 +87,7 @@ _ROWS = (
         frozenset({"tuning_ms", "float16", "device"}),
         auto=True,
         fallback="wasm",
-        rows_together=256,
+        prefill_chunk=256,
         caches=(DType.FLOAT32,),
         custom_shaders=True,
         stores_plans=True,

@@ -1,4 +1,4 @@
-"""A conversation: the words that a model has read so far, and their keys and values."""
+"""A conversation: the tokens that a model has read so far, with their keys and values."""
 
 from __future__ import annotations
 
@@ -9,58 +9,61 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 from zlib import crc32
 
-from webinfer.backends.base import Arriving
+from webinfer.backends.base import PendingResult
 from webinfer.errors import InputError, LimitError, ModelFormatError
 from webinfer.host.interface import Progress, ProgressEvent
-from webinfer.language.model import NO_DRAW, LanguageModel
-from webinfer.language.settings import Sampling
+from webinfer.language.model import GREEDY, LanguageModel
+from webinfer.language.sampling import Sampling
 from webinfer.tensor import Tensor
 
 MAGIC = b"WICONV1\0"
-KEPT_SHARE = 2  # a conversation that slides keeps one of so many parts of its words
-DRAWN, LOGITS, HIDDEN = 0, 1, 2
-AHEAD = 2  # steps that may have begun: one that is waited for, and one that the device goes on with
+SLIDE_DIVISOR = 2  # a full conversation that slides keeps 1 / SLIDE_DIVISOR of the context
+SAMPLED, LOGITS, HIDDEN = 0, 1, 2
+MAX_STEPS_AHEAD = 2  # steps in flight: one whose result is awaited, one that keeps the device busy meanwhile
 
 
 class Conversation:
-    """Several of one model take turns in its cache: who is not at work has its keys and values aside.
+    """The conversations of a model share its KV cache; one that is not in use is swapped out to the host's memory.
 
-    With `slides` a conversation that is longer than the context goes on without its oldest words but the first
-    `keeps`; else that is a LimitError.
+    With `slides`, a conversation that reaches the context's limit drops its oldest tokens except the first `keeps`;
+    without it, that is a LimitError.
     """
 
     def __init__(self, model: LanguageModel, slides: bool = False, keeps: int = 0) -> None:
         self.model, self.slides, self.keeps = model, slides, keeps
-        self.words: list[int] = []  # that keys and values are there for
-        self._aside: list[bytes] | None = None
-        self._filled = 0  # positions that `_aside` is of: some of them may have been forgotten since
+        self.tokens: list[int] = []  # whose keys and values are known
+        self.generated = 0  # tokens that the last call of `write` has yielded
+        self._saved_kv: list[bytes] | None = None
+        self._saved_count = 0  # positions in `_saved_kv`; `truncate` may have dropped some of them since
 
     def reset(self) -> None:
-        """Forgets all words."""
-        self.words, self._aside = [], None
+        """Drops all tokens."""
+        self.tokens, self._saved_kv = [], None
 
-    def back_to(self, count: int) -> None:
-        """Forgets all words but the first `count`."""
-        self.words = self.words[:count]
+    def truncate(self, count: int) -> None:
+        """Keeps the first `count` tokens and drops the others."""
+        self.tokens = self.tokens[:count]
 
     async def fork(self) -> Conversation:
-        """Another conversation that goes on from here."""
+        """A copy that continues independently from the same tokens."""
         async with self.model.lock:
-            await self._put_aside()
+            await self._swap_out()
             other = Conversation(self.model, self.slides, self.keeps)
-            other.words, other._aside, other._filled = list(self.words), self._aside, self._filled
+            other.tokens, other._saved_kv, other._saved_count = list(self.tokens), self._saved_kv, self._saved_count
         return other
 
     async def save(self) -> bytes:
-        """The conversation as bytes, for `restore` on the same model with the same context and kind of cache."""
+        """The conversation as bytes, for `restore` with the same model, context and type of KV cache."""
         async with self.model.lock:
             rows = b"".join(await self.rows())
-            return MAGIC + struct.pack("<2I", self._shape(), len(self.words)) + array("i", self.words).tobytes() + rows
+            return (
+                MAGIC + struct.pack("<2I", self._shape(), len(self.tokens)) + array("i", self.tokens).tobytes() + rows
+            )
 
     async def restore(self, data: bytes) -> None:
-        """Goes on from what `save` gave.
+        """Continues from bytes that `save` returned.
 
-        Raises:  ModelFormatError if the bytes are damaged, or of another model
+        Raises:  ModelFormatError if the bytes are damaged or belong to another model
         """
         head = len(MAGIC) + 8
         shape, count = struct.unpack("<2I", data[len(MAGIC) : head]) if len(data) >= head else (0, 0)
@@ -69,177 +72,190 @@ class Conversation:
         )
         fits = data[: len(MAGIC)] == MAGIC and shape == self._shape() and sizes
         if not fits or len(data) != head + 4 * count + sum(sizes):
-            raise ModelFormatError("these bytes are no conversation with this model, or they are damaged")
-        words = array("i", data[head : head + 4 * count]).tolist()
-        if words and not 0 <= min(words) <= max(words) < self.model.architecture.words:
-            raise ModelFormatError("this conversation has words that the model does not know")
+            raise ModelFormatError("these bytes are not a conversation with this model, or they are damaged")
+        tokens = array("i", data[head : head + 4 * count]).tolist()
+        if tokens and not 0 <= min(tokens) <= max(tokens) < self.model.architecture.vocabulary:
+            raise ModelFormatError("this conversation has tokens outside the model's vocabulary")
         at, aside = head + 4 * count, []
         for size in sizes:
             aside.append(data[at : at + size])
             at += size
         async with self.model.lock:
-            self.words, self._aside, self._filled = words, aside, count
-            if self.model.holder is self:
-                self.model.holder = None
+            self.tokens, self._saved_kv, self._saved_count = tokens, aside, count
+            if self.model.cache_owner is self:
+                self.model.cache_owner = None
 
     def _shape(self) -> int:
         a = self.model.architecture
-        numbers = (a.words, a.blocks, a.width, a.groups, a.head_width, self.model.context, self.model.cache.itemsize)
+        numbers = (
+            a.vocabulary,
+            a.layers,
+            a.width,
+            a.groups,
+            a.head_width,
+            self.model.context,
+            self.model.cache.itemsize,
+        )
         return crc32(struct.pack("<7I", *numbers))
 
     async def rows(self) -> list[bytes]:
-        """Its keys and values, as the model's `put_back` takes them; needs the lock."""
-        if self.model.holder is not self and self._filled != len(self.words):
-            await self.take_cache()
-        await self._put_aside()
-        return self._aside or []
+        """Its keys and values, in the form of `LanguageModel.restore_kv`. Needs: the lock."""
+        if self.model.cache_owner is not self and self._saved_count != len(self.tokens):
+            await self.swap_in()
+        await self._swap_out()
+        return self._saved_kv or []
 
-    async def _put_aside(self) -> None:
-        if self.model.holder is self:
-            count = len(self.words)  # `back_to` may be called meanwhile
-            self._aside, self._filled = await self.model.taken_out(count), count
+    async def _swap_out(self) -> None:
+        if self.model.cache_owner is self:
+            count = len(self.tokens)  # `truncate` may be called meanwhile
+            self._saved_kv, self._saved_count = await self.model.save_kv(count), count
 
-    async def take_cache(self) -> None:
-        """Makes the cache this conversation's; needs the lock."""
-        holder = self.model.holder
-        if holder is self:
+    async def swap_in(self) -> None:
+        """Gives this conversation the KV cache; the one that had it is swapped out. Needs: the lock."""
+        owner = self.model.cache_owner
+        if owner is self:
             return
-        if holder is not None:
-            await holder._put_aside()
-        if self._aside is not None and self.words:
-            await self.model.put_back(self._aside, self._filled)
-        self._aside, self.model.holder = None, self
+        if owner is not None:
+            await owner._swap_out()
+        if self._saved_kv is not None and self.tokens:
+            await self.model.restore_kv(self._saved_kv, self._saved_count)
+        self._saved_kv, self.model.cache_owner = None, self
 
     # ----- reading and writing
 
     async def read(
-        self, words: Sequence[int], options: bytes = NO_DRAW, wanted: Sequence[int] = (DRAWN,),
+        self, tokens: Sequence[int], options: bytes = GREEDY, wanted: Sequence[int] = (SAMPLED,),
         progress: Progress | None = None, each: Callable[[Any, int], None] | None = None,
     ) -> list[Any]:  # fmt: skip
-        """Reads words, in chunks; what is wanted of the last chunk. `each` gets all rows' results of every chunk.
+        """Runs the model on tokens (prefill), in chunks; returns the `wanted` outputs of the last chunk.
 
-        Raises:  LimitError if they do not fit the context; InputError if there are none
+        `each` is called with the hidden states of every chunk and the number of its tokens.
+
+        Raises:  LimitError if the tokens exceed the context; InputError if there are none
         """
-        if not words:
-            raise InputError("there is nothing to read: the text has no words")
-        if not 0 <= min(words) <= max(words) < self.model.architecture.words:
-            raise InputError(f"words are numbers from 0 to {self.model.architecture.words - 1}")
+        if not tokens:
+            raise InputError("the prompt is empty: it has no tokens")
+        if not 0 <= min(tokens) <= max(tokens) < self.model.architecture.vocabulary:
+            raise InputError(f"token ids must be from 0 to {self.model.architecture.vocabulary - 1}")
         found: list[Any] = []
-        for at in range(0, len(words), self.model.chunk):
-            chunk = words[at : at + self.model.chunk]
-            last = at + len(chunk) == len(words)
+        for at in range(0, len(tokens), self.model.chunk):
+            chunk = tokens[at : at + self.model.chunk]
+            last = at + len(chunk) == len(tokens)
             async with self.model.lock:
-                await self.take_cache()
-                await self._make_room(len(chunk), len(words) - at)
+                await self.swap_in()
+                await self._make_room(len(chunk), len(tokens) - at)
                 asked = [*(wanted if last else ()), *([HIDDEN] if each else [])]
-                found = await self.model.step(chunk, len(self.words), options, asked)
-                self.words += chunk
+                found = await self.model.step(chunk, len(self.tokens), options, asked)
+                self.tokens += chunk
             if each is not None:
                 each(found.pop(), len(chunk))
             if progress is not None:
-                progress(ProgressEvent("prompt", at + len(chunk), len(words), "words"))
+                progress(ProgressEvent("prompt", at + len(chunk), len(tokens), "tokens"))
             await self.model.host.pause()
         return found
 
-    async def _make_room(self, count: int, all_of_it: int) -> None:
-        """Sees to it that so many words fit; needs the lock."""
+    async def _make_room(self, count: int, total: int) -> None:
+        """Ensures that `count` more tokens fit. Needs: the lock."""
         limit = self.model.context
-        if len(self.words) + count <= limit:
+        if len(self.tokens) + count <= limit:
             return
-        if not self.slides or all_of_it > limit // KEPT_SHARE or self.keeps + count > limit // KEPT_SHARE:
-            what = f"words of a conversation with {self.model.name!r}"
-            todo = "open the model with a larger context, begin a new conversation, or let it slide"
+        if not self.slides or total > limit // SLIDE_DIVISOR or self.keeps + count > limit // SLIDE_DIVISOR:
+            what = f"tokens of a conversation with {self.model.name!r}"
+            todo = 'open the model with a larger context or overflow="slide", or start a new conversation'
             if self.slides:
-                most = limit // KEPT_SHARE - self.keeps
-                todo = f"one that slides reads {most} at once: give it less, or open the model with a larger context"
-            raise LimitError(what, len(self.words) + all_of_it, limit, todo)
-        kept = self.words[: self.keeps]
-        rest = self.words[self.keeps :][-(limit // KEPT_SHARE - self.keeps) :]
-        self.words = []
+                most = limit // SLIDE_DIVISOR - self.keeps
+                todo = (
+                    f"a sliding conversation reads at most {most} at once; shorten the prompt or use a larger context"
+                )
+            raise LimitError(what, len(self.tokens) + total, limit, todo)
+        kept = self.tokens[: self.keeps]
+        rest = self.tokens[self.keeps :][-(limit // SLIDE_DIVISOR - self.keeps) :]
+        self.tokens = []
         for at in range(0, len(kept + rest), self.model.chunk):
             chunk = (kept + rest)[at : at + self.model.chunk]
-            await self.model.step(chunk, len(self.words), NO_DRAW, ())
-            self.words += chunk
+            await self.model.step(chunk, len(self.tokens), GREEDY, ())
+            self.tokens += chunk
 
     async def write(
-        self, words: Sequence[int], sampling: Sampling, most: int, progress: Progress | None = None
+        self, tokens: Sequence[int], sampling: Sampling, most: int, progress: Progress | None = None
     ) -> AsyncIterator[int]:
-        """Reads words, then yields one drawn word after the other, up to `most` or to the end of the answer.
+        """Reads a prompt, then yields sampled tokens, at most `most`, until the answer ends.
 
-        Between two words others run, so that whoever waits for them can stop.
+        The event loop runs between two tokens, so the caller can stop.
         """
-        kept = 0
-        while kept < min(len(words) - 1, len(self.words)) and self.words[kept] == words[kept]:
+        kept = self.generated = 0
+        while kept < min(len(tokens) - 1, len(self.tokens)) and self.tokens[kept] == tokens[kept]:
             kept += 1
-        if kept < len(self.words):
-            self.back_to(kept)
-        given = list(words[kept:])
-        (drawn,) = await self.read(given, sampling.options(), (DRAWN,), progress)
-        word, ahead = _number(drawn), _Ahead(self, sampling)
+        if kept < len(self.tokens):
+            self.truncate(kept)
+        given = list(tokens[kept:])
+        (sampled,) = await self.read(given, sampling.options(), (SAMPLED,), progress)
+        token, ahead = _number(sampled), _StepsAhead(self, sampling)
         for left in range(most - 1, -1, -1):
-            if word in self.model.tokenizer.ends:
+            if token in self.model.tokenizer.ends:
                 return
-            await ahead.begin(word, left)
-            yield word
+            await ahead.begin(token, left)
+            self.generated += 1
+            yield token
             if left:
-                word = await ahead.after(word)
+                token = await ahead.after(token)
 
-    async def logits(self, words: Sequence[int]) -> Tensor:
-        """Reads words; the logits of the word that follows."""
-        found: list[Tensor] = await self.read(words, wanted=(LOGITS,))
+    async def logits(self, tokens: Sequence[int]) -> Tensor:
+        """The logits of the token that follows these tokens."""
+        found: list[Tensor] = await self.read(tokens, wanted=(LOGITS,))
         return found[0]
 
 
-class _Ahead:
-    """Steps that have begun before anybody asked for their words: the device computes them while a word is passed on.
+class _StepsAhead:
+    """Decoding steps started before their results are needed: the device works while Python hands a token on.
 
-    Where a backend cannot do so, or another conversation has taken the cache meanwhile, the words are read anew, with
-    the draws that the steps had.
+    Where the backend cannot do that, or another conversation has taken the KV cache meanwhile, the step is repeated
+    with the same random numbers.
     """
 
     def __init__(self, conversation: Conversation, sampling: Sampling) -> None:
         self._conversation, self._sampling = conversation, sampling
-        self._begun = deque[tuple[int, Arriving]]()  # the position that a step reads, and what waits for its word
-        self._draws = deque[bytes]()  # of steps that have begun, or of those that were given up
+        self._begun = deque[tuple[int, PendingResult]]()  # position and pending result of each step
+        self._draws = deque[bytes]()  # sampling options of steps in flight or abandoned
 
-    async def begin(self, word: int, most: int) -> None:
-        """Begins steps: the first one reads this word, others what the one before them draws."""
+    async def begin(self, token: int, most: int) -> None:
+        """Starts steps: the first reads this token, each later one the token that its predecessor samples."""
         chat = self._conversation
         model = chat.model
-        depth = min(AHEAD, most) if model.executor.abilities.parts_ahead else 0
+        depth = min(MAX_STEPS_AHEAD, most) if model.executor.abilities.parts_ahead else 0
         async with model.lock:
             while len(self._begun) < depth:
-                position = len(chat.words) + len(self._begun)
-                if model.holder is not chat or position >= model.context or not self._is_valid():
+                position = len(chat.tokens) + len(self._begun)
+                if model.cache_owner is not chat or position >= model.context or not self._is_valid():
                     return
                 if len(self._draws) == len(self._begun):
                     self._draws.append(self._sampling.options())
-                step = await model.begin_step(None if self._begun else word, position, self._draws[len(self._begun)])
+                step = await model.begin_step(None if self._begun else token, position, self._draws[len(self._begun)])
                 self._begun.append((position, step))
 
     def _is_valid(self) -> bool:
-        """Whether the first step that has begun reads what follows the conversation's words."""
-        return not self._begun or self._begun[0][0] == len(self._conversation.words)
+        """Whether the oldest step in flight continues the conversation as it is now."""
+        return not self._begun or self._begun[0][0] == len(self._conversation.tokens)
 
-    async def after(self, word: int) -> int:
-        """The word after this one."""
+    async def after(self, token: int) -> int:
+        """The token that follows this one."""
         chat = self._conversation
         found = None
-        async with chat.model.lock:  # nobody puts the conversation aside without the word
-            if self._begun and chat.model.holder is chat and self._is_valid():
+        async with chat.model.lock:  # the conversation must not be swapped out without the token
+            if self._begun and chat.model.cache_owner is chat and self._is_valid():
                 found = await self._begun.popleft()[1]()
                 self._draws.popleft()
-                chat.words.append(word)
+                chat.tokens.append(token)
         if found is not None:
             await chat.model.host.pause()
             return _number(next(iter(found.values())))
         self._begun.clear()
         draw = self._draws.popleft() if self._draws else self._sampling.options()
-        (drawn,) = await chat.read([word], draw)
-        return _number(drawn)
+        (sampled,) = await chat.read([token], draw)
+        return _number(sampled)
 
 
-def _number(drawn: Any) -> int:
-    found = drawn.tolist()[0]
+def _number(sampled: Any) -> int:
+    found = sampled.tolist()[0]
     assert isinstance(found, int)
     return found

@@ -1,4 +1,4 @@
-"""Text generation: the task that chats are made of."""
+"""Text generation: the task behind chats."""
 
 from __future__ import annotations
 
@@ -9,32 +9,34 @@ from types import TracebackType
 from typing import Any
 
 from webinfer.backends.registry import AUTO
+from webinfer.deprecated import aliased_arguments, renamed, renamed_arguments
 from webinfer.dtypes import DType
 from webinfer.errors import InputError
 from webinfer.host import current
 from webinfer.host.interface import Host, Progress
+from webinfer.language.batch import generate_batch
 from webinfer.language.conversation import Conversation
 from webinfer.language.model import LanguageModel
-from webinfer.language.settings import Sampling, Stop
-from webinfer.language.together import written
+from webinfer.language.sampling import Sampling, Stop
 from webinfer.session.options import whole_number
 from webinfer.tensor import Tensor
 
 MODEL = "smollm2-135m"
 OVERFLOWS = ("error", "slide")
-MOST = 1 << 20  # words of an answer
+MAX_TOKENS = 1 << 20  # upper limit of the option max_tokens
 Prompt = str | Sequence[Mapping[str, str]]
 
 
 class TextGenerator:
-    """Answers to chats, and texts that go on, piece by piece.
+    """Generates text: answers to chat messages, or continuations of plain text.
 
         async with await webinfer.pipeline("text-generation", "smollm2-135m") as generator:
             async for piece in generator.stream([{"role": "user", "content": "What is WebAssembly?"}]):
                 print(piece, end="")
 
-    Messages become a text by the template in the model's file; a text in their place is taken as it is. What a prompt
-    begins like the last one is not read again. `conversation()` makes more of them on the same weights.
+    Messages are formatted with the chat template in the model's file; plain text is used unchanged. The KV cache is
+    reused for the longest common prefix with the previous prompt. `conversation()` starts another conversation on the
+    same weights.
     """
 
     name = "text-generation"
@@ -44,28 +46,29 @@ class TextGenerator:
         self._conversation = self.conversation()
 
     @classmethod
+    @renamed_arguments(together="batch_size")
     async def create(
         cls, model: Any = MODEL, *, backend: str | Sequence[str] = AUTO, context: int | None = None,
         overflow: str = "error", threads: int | None = None, progress: Progress | None = None, host: Host | None = None,
-        together: int = 1, cache: str | None = None,
+        batch_size: int = 1, cache: str | None = None,
     ) -> TextGenerator:  # fmt: skip
-        """A generator with a GGUF file: its bytes, a path, a URL or the name of a known model.
+        """Opens a GGUF file: its bytes, a path, a URL or the name of a known model.
 
-        `context` is how many words a conversation may have: 2048 unless the model knows fewer. A longer one is an
-        error, or with overflow="slide" goes on without its oldest words. `together` is how many prompts `answers`
-        writes at a time; each takes memory for a cache of its own. `cache` is what keys and values are kept as:
-        "int16" (13 bits, a scale for each row of a head; half the memory, faster on wasm) or "float32"; None: "int16"
-        where the backend has it.
+        `context` is the maximum number of tokens of a conversation; the default is 2048, or what the model was trained
+        with if that is less. A longer conversation raises LimitError, or with overflow="slide" drops its oldest tokens.
+        `batch_size` is how many prompts `answers` generates at a time; each takes memory for a KV cache of its own.
+        `cache` is the type of the KV cache: "int16" (13 bits, one scale per row of a head; half the memory, faster on
+        wasm), "float32", or None for "int16" where the backend has it.
 
         Raises:  ModelFormatError, UnsupportedOpError, LimitError by the file; InputError; BackendUnavailableError
         """
         if overflow not in OVERFLOWS:
             raise InputError(f"overflow={overflow!r} is unknown; choose {' or '.join(OVERFLOWS)}")
-        opening = LanguageModel.open(model, host or current(), backend, context, threads, progress, together, cache)
-        return cls(await opening, overflow)
+        opened = LanguageModel.open(model, host or current(), backend, context, threads, progress, batch_size, cache)
+        return cls(await opened, overflow)
 
     def conversation(self) -> Conversation:
-        """A conversation of its own on the same weights; give it to `stream`."""
+        """A new conversation on the same weights; pass it to `stream`."""
         return Conversation(self.model, self._overflow == "slide")
 
     @property
@@ -73,10 +76,15 @@ class TextGenerator:
         """The backend in use."""
         return self.model.backend
 
-    def words(self, prompt: Prompt) -> list[int]:
-        """The numbers of a prompt's words, as the model reads them.
+    @property
+    def generated(self) -> int:
+        """Number of tokens of the last answer in the generator's own conversation."""
+        return self._conversation.generated
 
-        Raises:  InputError if these are no messages and no text
+    def tokenize(self, prompt: Prompt) -> list[int]:
+        """The token ids of a prompt, with the chat template applied to messages.
+
+        Raises:  InputError if the prompt is neither text nor a list of messages
         """
         tokenizer = self.model.tokenizer
         chat = not isinstance(prompt, str)
@@ -85,24 +93,28 @@ class TextGenerator:
         found = tokenizer.encode(text, named=chat)
         return found if found[:1] == begin else [*begin, *found]
 
+    words = renamed("words", "tokenize")
+
+    @renamed_arguments(max_words="max_tokens")
+    @aliased_arguments(max_new_tokens="max_tokens")
     async def stream(
-        self, prompt: Prompt, *, max_words: int = 512, temperature: float = 0.0, top_k: int = 0, top_p: float = 1.0,
+        self, prompt: Prompt, *, max_tokens: int = 512, temperature: float = 0.0, top_k: int = 0, top_p: float = 1.0,
         seed: int | None = None, stop: str | Sequence[str] = (), conversation: Conversation | None = None,
         progress: Progress | None = None,
     ) -> AsyncIterator[str]:  # fmt: skip
-        """The answer, piece by piece: to messages, or what a text goes on with.
+        """Yields the answer to messages, or the continuation of a text, in pieces of text.
 
-        With temperature 0 the likeliest word is taken; else `top_k`, `top_p` and `seed` say how words are drawn. It
-        ends where the model ends it, at `max_words`, or before the first of the texts in `stop`. Leave the loop to
-        stop it.
+        Temperature 0 takes the most likely token; otherwise tokens are sampled with `top_k`, `top_p` and `seed`.
+        Generation ends when the model ends it, after `max_tokens` tokens (also called `max_new_tokens`), or before the
+        first occurrence of a text in `stop`. Leave the loop to stop it early.
 
         Raises:  InputError; LimitError if prompt and answer are longer than the context
         """
         sampling, stops = Sampling(temperature, top_k, top_p, seed), Stop(stop)
-        whole_number("max_words", max_words, 1, MOST)
+        whole_number("max_tokens", max_tokens, 1, MAX_TOKENS)
         chat, decoder = conversation or self._conversation, self.model.tokenizer.decoder()
-        async for word in chat.write(self.words(prompt), sampling, max_words, progress):
-            piece = stops.take(decoder.decode(self.model.tokenizer.bytes_of(word)))
+        async for token in chat.write(self.tokenize(prompt), sampling, max_tokens, progress):
+            piece = stops.take(decoder.decode(self.model.tokenizer.bytes_of(token)))
             if piece:
                 yield piece
             if stops.reached:
@@ -111,53 +123,60 @@ class TextGenerator:
             yield piece
 
     async def run(self, prompt: Prompt, **options: Any) -> str:
-        """The whole answer; options as `stream` has them."""
+        """The whole answer. Options: as for `stream`."""
         return "".join([piece async for piece in self.stream(prompt, **options)])
 
+    @renamed_arguments(max_words="max_tokens")
+    @aliased_arguments(max_new_tokens="max_tokens")
     async def answers(
-        self, prompts: Sequence[Prompt], *, max_words: int = 512, temperature: float = 0.0, top_k: int = 0,
+        self, prompts: Sequence[Prompt], *, max_tokens: int = 512, temperature: float = 0.0, top_k: int = 0,
         top_p: float = 1.0, seed: int | None = None, stop: str | Sequence[str] = (),
     ) -> list[str]:  # fmt: skip
-        """The answers to several prompts, each as `run` gives it in a new conversation; options as `stream` has them.
+        """The answers to several prompts, each as `run` gives it in a new conversation. Options: as for `stream`.
 
-        As many at a time as the model was opened with (`together`) are written word by word together, so that the
-        weights are read once for all of them.
+        Decoding steps are batched: `batch_size` prompts at a time share each pass over the weights.
 
         Raises:  InputError; LimitError if a prompt and its answer are longer than the context
         """
-        whole_number("max_words", max_words, 1, MOST)
-        words, found = [self.words(prompt) for prompt in prompts], list[str]()
-        for at in range(0, len(words), self.model.together):
-            some = words[at : at + self.model.together]
+        whole_number("max_tokens", max_tokens, 1, MAX_TOKENS)
+        tokens, found = [self.tokenize(prompt) for prompt in prompts], list[str]()
+        for at in range(0, len(tokens), self.model.batch_size):
+            some = tokens[at : at + self.model.batch_size]
             samplings = [Sampling(temperature, top_k, top_p, seed) for _ in some]
             stops = [Stop(stop) for _ in some]
             decoders = [self.model.tokenizer.decoder() for _ in some]
             texts = [""] * len(some)
-            async for i, word, writing in written(self.model, some, samplings, max_words):
-                texts[i] += stops[i].take(decoders[i].decode(self.model.tokenizer.bytes_of(word)))
-                writing.is_over = stops[i].reached
+            async for i, token, sequence in generate_batch(self.model, some, samplings, max_tokens):
+                texts[i] += stops[i].take(decoders[i].decode(self.model.tokenizer.bytes_of(token)))
+                sequence.finished = stops[i].reached
             for i, (end, decoder) in enumerate(zip(stops, decoders, strict=True)):
                 texts[i] += "" if end.reached else end.take(decoder.decode(b"", True), last=True)
             found += texts
         return found
 
     async def logits(self, prompt: Prompt) -> Tensor:
-        """The logits of the word after a prompt, float32 [1, words]."""
-        return await self.conversation().logits(self.words(prompt))
+        """The logits of the token after a prompt.
+
+        Shapes:  float32 [1, vocabulary]
+        """
+        return await self.conversation().logits(self.tokenize(prompt))
 
     async def hidden(self, prompt: Prompt) -> Tensor:
-        """The last block's normed results for each word of a prompt, float32 [words of the prompt, width]."""
+        """The last layer's normalized hidden states of a prompt.
+
+        Shapes:  float32 [tokens of the prompt, width]
+        """
         width, rows = self.model.architecture.width, bytearray()
 
         def add(hidden: Tensor, count: int) -> None:
             rows.extend(hidden.tobytes()[: 4 * count * width])
 
-        words = self.words(prompt)
-        await self.conversation().read(words, wanted=(), each=add)
-        return Tensor(memoryview(rows), (len(words), width), DType.FLOAT32)
+        tokens = self.tokenize(prompt)
+        await self.conversation().read(tokens, wanted=(), each=add)
+        return Tensor(memoryview(rows), (len(tokens), width), DType.FLOAT32)
 
     async def embed(self, text: str) -> tuple[float, ...]:
-        """What a text means, as a vector of length 1: the mean over its words of the last block's results."""
+        """The embedding of a text: the mean over its tokens of the last hidden states, scaled to length 1."""
         width, total = self.model.architecture.width, array("d")
 
         def add(hidden: Tensor, rows: int) -> None:
@@ -166,7 +185,7 @@ class TextGenerator:
             columns = [math.fsum(values[i : rows * width : width]) for i in range(width)]
             total = array("d", map(sum, zip(total, columns, strict=True))) if total else array("d", columns)
 
-        await self.conversation().read(self.words(text), wanted=(), each=add)
+        await self.conversation().read(self.tokenize(text), wanted=(), each=add)
         length = math.sqrt(math.fsum(x * x for x in total)) or 1.0
         return tuple(x / length for x in total)
 
@@ -183,8 +202,8 @@ class TextGenerator:
         self.close()
 
 
-class Opening:
-    """A generator that is not open yet: await it, or stream from it at once, which opens and closes it."""
+class PendingGenerator:
+    """A generator that is not open yet: await it, or call `stream`, which opens it and closes it at the end."""
 
     def __init__(self, model: Any, options: Mapping[str, Any]) -> None:
         self._model, self._options = model, options

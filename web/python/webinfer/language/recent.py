@@ -1,4 +1,4 @@
-"""Which messages of a chat a model still reads: a chat may become longer than the context."""
+"""Cuts a chat that outgrows the context: which of its messages the model still reads."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ Messages = Sequence[Mapping[str, str]]
 
 
 class RecentMessages:
-    """The end of one chat after the other; `left_out` says how many of the oldest messages no longer belong to it."""
+    """The most recent messages of a chat; `left_out` is the number of oldest messages that were dropped."""
 
     def __init__(self, generator: TextGenerator) -> None:
         self._generator, self.left_out = generator, 0
 
     def of(self, messages: Messages) -> list[Mapping[str, str]]:
-        """The messages; where they fill most of the context, without the oldest ones, but with instructions.
+        """The messages; without the oldest ones if they fill most of the context. System instructions stay.
 
-        Raises:  InputError if these are no messages
+        Raises:  InputError if these are not messages
         """
         told = [message for message in messages[:1] if message.get("role") == "system"]
         said = messages[len(told) :]
 
         def share() -> float:
-            return len(self._generator.words([*told, *said[self.left_out :]])) / self._generator.model.context
+            return len(self._generator.tokenize([*told, *said[self.left_out :]])) / self._generator.model.context
 
         self.left_out *= self.left_out < len(said)  # else this is another chat
         if share() > FULL:

@@ -14,7 +14,7 @@ from webinfer.language.tokenizer import Tokenizer
 
 Messages = Sequence[Mapping[str, str]]
 MAX_TEXT = 10_000_000  # characters of a chat
-PLAIN = (  # for files without a template whose vocabulary has these words
+PLAIN = (  # for files without a template whose vocabulary has these tokens
     "{% for m in messages %}{{'<|im_start|>' + m['role'] + '\n' + m['content'] + '<|im_end|>\n'}}{% endfor %}"
     "{% if add_generation_prompt %}{{'<|im_start|>assistant\n'}}{% endif %}"
 )
@@ -51,7 +51,7 @@ class ChatTemplate:
         except (TemplateError, RecursionError) as error:
             raise ModelFormatError(f"the template of chats in this file cannot be read: {error}") from error
         self._words = {
-            name: "" if i is None else tokenizer.words[i]
+            name: "" if i is None else tokenizer.tokens[i]
             for name, i in (("bos_token", tokenizer.begin), ("eos_token", tokenizer.end))
         }
 

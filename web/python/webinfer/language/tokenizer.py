@@ -1,4 +1,4 @@
-"""Text to numbers of words and back, by the vocabulary in a GGUF file: byte-level BPE and SentencePiece."""
+"""Tokenizers: text to token ids and back, by the vocabulary of a GGUF file (byte-level BPE and SentencePiece)."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any
 from webinfer.errors import InputError, ModelFormatError, UnsupportedOpError
 from webinfer.graph.printer import safe_name
 from webinfer.importers.gguf.container import GgufFile
-from webinfer.language.split import split, splitter
+from webinfer.language.pretokenizer import split, splitter
 
-CONTROL, USER_DEFINED, BYTE = 3, 4, 6  # types of words
-_KEPT = 50_000  # pieces whose words are remembered
+CONTROL, USER_DEFINED, BYTE = 3, 4, 6  # token types of the GGUF format
+_CACHE_SIZE = 50_000  # pieces of text whose tokens are cached
 _BAR = "\u2581"  # stands for a space
-Rank = Callable[[str, str], Any]  # of joining two neighbours: the smallest goes first; None: never
+Rank = Callable[[str, str], Any]  # priority of merging two adjacent symbols: smallest first; None: never
 
 
 def _byte_letters() -> list[str]:
-    """The letter of each byte in vocabularies of byte-level BPE. Source: GPT-2's published tokenizer"""
+    """The character that stands for each byte in byte-level BPE vocabularies. Source: GPT-2's published tokenizer"""
     plain = {*range(33, 127), *range(161, 173), *range(174, 256)}
     others = iter(range(256, 512))
     return [chr(byte if byte in plain else next(others)) for byte in range(256)]
@@ -30,8 +30,8 @@ _LETTERS = _byte_letters()
 _BYTES = {letter: byte for byte, letter in enumerate(_LETTERS)}
 
 
-def joined(symbols: Sequence[str], rank: Rank) -> list[str]:
-    """Neighbours joined, the pair of the smallest rank first, of equal ones the leftmost, until no pair has one."""
+def merge_symbols(symbols: Sequence[str], rank: Rank) -> list[str]:
+    """Merges adjacent symbols, lowest rank first and leftmost among equals, until no pair has a rank."""
     parts: list[str | None] = list(symbols)
     after, before = list(range(1, len(parts) + 1)), list(range(-1, len(parts) - 1))
     heap: list[tuple[Any, int, int, str, str]] = []
@@ -63,30 +63,30 @@ def joined(symbols: Sequence[str], rank: Rank) -> list[str]:
 
 
 class Tokenizer:
-    """The words of a model: `encode` and `decode` are what the model's own tokenizer does.
+    """A model's vocabulary; `encode` and `decode` give what the model's own tokenizer gives.
 
-    Raises:  ModelFormatError if the file has no vocabulary; UnsupportedOpError naming a kind that is not read
+    Raises:  ModelFormatError if the file has no vocabulary; UnsupportedOpError naming an unsupported kind
     """
 
     def __init__(self, file: GgufFile) -> None:
-        self.words: list[str] = _texts(file, "tokens")
-        kinds = file.facts.get("tokenizer.ggml.token_type", [1] * len(self.words))
-        if not isinstance(kinds, list) or len(kinds) != len(self.words):
+        self.tokens: list[str] = _texts(file, "tokens")
+        kinds = file.facts.get("tokenizer.ggml.token_type", [1] * len(self.tokens))
+        if not isinstance(kinds, list) or len(kinds) != len(self.tokens):
             raise ModelFormatError(f"{file.name!r}: tokenizer.ggml.token_type does not fit the vocabulary")
-        self.ids = dict(zip(self.words, range(len(self.words)), strict=True))
+        self.ids = dict(zip(self.tokens, range(len(self.tokens)), strict=True))
         self.control = frozenset(i for i, kind in enumerate(kinds) if kind == CONTROL)
-        named = [self.words[i] for i, kind in enumerate(kinds) if kind in (CONTROL, USER_DEFINED)]
+        named = [self.tokens[i] for i, kind in enumerate(kinds) if kind in (CONTROL, USER_DEFINED)]
         whole = sorted(filter(None, named), key=len, reverse=True)
         self._whole = re.compile("|".join(map(re.escape, whole)) or "(?!)")
         self._named = frozenset(whole)
-        self.begin, self.end = (_id(file, key, len(self.words)) for key in ("bos_token_id", "eos_token_id"))
-        ends = {self.end, *(self.ids.get(word) for word in ("<|im_end|>", "<|eot_id|>", "<|endoftext|>", "</s>"))}
+        self.begin, self.end = (_id(file, key, len(self.tokens)) for key in ("bos_token_id", "eos_token_id"))
+        ends = {self.end, *(self.ids.get(token) for token in ("<|im_end|>", "<|eot_id|>", "<|endoftext|>", "</s>"))}
         self.ends = frozenset(i for i in ends if i is not None and (i == self.end or i in self.control))
         kind = file.fact("tokenizer.ggml.model", str)
         if kind not in ("gpt2", "llama"):
             raise UnsupportedOpError([f"a vocabulary of the kind {safe_name(kind)}; gpt2 (BPE) and llama are read"])
         self.adds_begin = bool(file.facts.get("tokenizer.ggml.add_bos_token", kind == "llama"))
-        self._unknown = _id(file, "unknown_token_id", len(self.words))
+        self._unknown = _id(file, "unknown_token_id", len(self.tokens))
         self._pieces: dict[str, list[int]] = {}
         self._bytewise = kind == "gpt2"
         if self._bytewise:
@@ -100,21 +100,21 @@ class Tokenizer:
             self._rank: Rank = lambda a, b: ranks.get(f"{a} {b}")
         else:
             scores = file.fact("tokenizer.ggml.scores", list)
-            if len(scores) != len(self.words):
+            if len(scores) != len(self.tokens):
                 raise ModelFormatError(f"{file.name!r}: tokenizer.ggml.scores does not fit the vocabulary")
             ids = self.ids
             self._rank = lambda a, b: -scores[ids[a + b]] if a + b in ids else None
             self._prefix = " " if file.facts.get("tokenizer.ggml.add_space_prefix", True) else ""
 
     def encode(self, text: str, named: bool = True) -> list[int]:
-        """The numbers of a text's words; with `named`, names such as `<|im_end|>` are those words, else plain text.
+        """The token ids of a text; with `named`, names such as `<|im_end|>` become special tokens, else plain text.
 
-        Raises:  InputError if the text holds half of a surrogate pair
+        Raises:  InputError if the text contains a lone surrogate
         """
         try:
             text.encode()
         except UnicodeEncodeError as error:
-            raise InputError(f"the text holds half of a surrogate pair at {error.start}; it is no Unicode") from None
+            raise InputError(f"the text has a lone surrogate at {error.start}; it is not valid Unicode") from None
         found: list[int] = []
         at = 0
         for match in self._whole.finditer(text) if named else ():
@@ -127,26 +127,26 @@ class Tokenizer:
         if not text:
             return []
         if not self._bytewise:
-            return self._words_of((self._prefix * first + text).replace(" ", _BAR))
-        return [i for piece in split(text, self._patterns) for i in self._words_of(piece)]
+            return self._tokens_of((self._prefix * first + text).replace(" ", _BAR))
+        return [i for piece in split(text, self._patterns) for i in self._tokens_of(piece)]
 
-    def _words_of(self, piece: str) -> list[int]:
+    def _tokens_of(self, piece: str) -> list[int]:
         known = self._pieces.get(piece)
         if known is None:
-            known = self._bytes_joined(piece) if self._bytewise else self._letters_joined(piece)
-            if len(self._pieces) < _KEPT and len(piece) < 64:
+            known = self._merge_bytes(piece) if self._bytewise else self._merge_characters(piece)
+            if len(self._pieces) < _CACHE_SIZE and len(piece) < 64:
                 self._pieces[piece] = known
         return known
 
-    def _bytes_joined(self, piece: str) -> list[int]:
+    def _merge_bytes(self, piece: str) -> list[int]:
         letters = "".join(letter for byte in piece.encode() if (letter := _LETTERS[byte]) in self.ids)
         if self._takes_whole and letters in self.ids:
             return [self.ids[letters]]
-        return [self.ids[part] for part in joined(letters, self._rank) if part in self.ids]
+        return [self.ids[part] for part in merge_symbols(letters, self._rank) if part in self.ids]
 
-    def _letters_joined(self, piece: str) -> list[int]:
+    def _merge_characters(self, piece: str) -> list[int]:
         found: list[int] = []
-        for part in joined(piece, self._rank):
+        for part in merge_symbols(piece, self._rank):
             if part in self.ids:
                 found.append(self.ids[part])
                 continue
@@ -155,11 +155,11 @@ class Tokenizer:
                 found += [] if i is None else [i]
         return found
 
-    def bytes_of(self, word: int) -> bytes:
-        """The text of one word in UTF-8, of which it may be a part; nothing for words of control."""
-        if word in self.control or not 0 <= word < len(self.words):
+    def bytes_of(self, token: int) -> bytes:
+        """The UTF-8 bytes of one token, possibly part of a character; empty for control tokens."""
+        if token in self.control or not 0 <= token < len(self.tokens):
             return b""
-        text = self.words[word]
+        text = self.tokens[token]
         if text in self._named:
             return text.encode()
         if self._bytewise:
@@ -168,20 +168,20 @@ class Tokenizer:
             return bytes.fromhex(text[3:5])
         return text.replace(_BAR, " ").encode()
 
-    def decode(self, words: Sequence[int]) -> str:
-        """The text of words; what is no UTF-8 becomes U+FFFD."""
-        text = b"".join(map(self.bytes_of, words)).decode("utf-8", "replace")
+    def decode(self, tokens: Sequence[int]) -> str:
+        """The text of tokens; invalid UTF-8 becomes U+FFFD."""
+        text = b"".join(map(self.bytes_of, tokens)).decode("utf-8", "replace")
         return text.removeprefix(" ") if not self._bytewise and self._prefix else text
 
     def decoder(self) -> codecs.IncrementalDecoder:
-        """Makes text of one word's bytes after the other; letters appear when their last byte is there."""
+        """An incremental UTF-8 decoder for the bytes of successive tokens."""
         return codecs.getincrementaldecoder("utf-8")("replace")
 
 
 def _texts(file: GgufFile, key: str) -> list[str]:
     found = file.fact(f"tokenizer.ggml.{key}", list)
     if not found or set(map(type, found)) != {str}:
-        raise ModelFormatError(f"{file.name!r}: tokenizer.ggml.{key} is no list of texts; the file is damaged")
+        raise ModelFormatError(f"{file.name!r}: tokenizer.ggml.{key} is not a list of strings; the file is damaged")
     return found
 
 

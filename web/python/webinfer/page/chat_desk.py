@@ -20,7 +20,7 @@ STOPPABLE = ("elsewhere", "model", "prompt")  # stages that may take long, and l
 
 
 class ChatDesk:
-    """Holds one generator; `piece` is told each piece of an answer."""
+    """Holds one generator; `piece` is called with each piece of an answer."""
 
     def __init__(self, progress: Progress, piece: Callable[[str], None]) -> None:
         self._told, self._piece, self._stopping = progress, piece, False
@@ -28,7 +28,7 @@ class ChatDesk:
         self._recent: Any = None  # what of a chat the generator still reads
 
     def stop(self) -> None:
-        """Ends an answer at its next word, a download at its next bytes."""
+        """Stops an answer at its next token, a download at its next bytes."""
         self._stopping = True
 
     def _progress(self, event: ProgressEvent) -> None:
@@ -77,29 +77,29 @@ class ChatDesk:
         memory = model.memory()
         return {
             "name": name or next(iter(files or {})), "backend": model.backend, "ms": current().now_ms() - start,
-            "architecture": model.architecture.name, "blocks": model.architecture.blocks, "context": model.context,
+            "architecture": model.architecture.name, "layers": model.architecture.layers, "context": model.context,
             "weights": memory.constants - model.cache_bytes(), "cache": model.cache_bytes(), "arena": memory.arena,
         }  # fmt: skip
 
     async def _chat_answer(self, messages: Sequence[Mapping[str, str]], options: Mapping[str, Any]) -> Answer:
-        """Answers; pieces are told as they come, and at the end how fast they came and whether the user stopped it."""
+        """Streams an answer; returns its text, its speed and whether the user stopped it."""
         if self._generator is None:
             raise InputError("no model is open")
         self._stopping = False
-        clock, text, pieces, first = current().now_ms, "", 0, 0.0
+        clock, text, first = current().now_ms, "", 0.0
         messages = self._recent.of(messages)
-        count = len(self._generator.words(messages))
-        start, before = clock(), len(self._generator._conversation.words)
+        count = len(self._generator.tokenize(messages))
+        start, before = clock(), len(self._generator._conversation.tokens)
         async for piece in self._generator.stream(messages, progress=self._progress, **options):
             first = first or clock()
-            text, pieces = text + piece, pieces + 1
+            text += piece
             self._piece(piece)
             if self._stopping:
                 break
         end = clock()
         return {
             "text": text, "stopped": self._stopping, "left_out": self._recent.left_out, "prompt": count, "read": before,
-            "pieces": pieces, "prompt_ms": (first or end) - start, "answer_ms": end - (first or end),
+            "tokens": self._generator.generated, "prompt_ms": (first or end) - start, "answer_ms": end - (first or end),
         }  # fmt: skip
 
     async def _chat_stored(self, model: str) -> Answer:

@@ -92,7 +92,7 @@ def pipeline(task: str, model: Any = None, **options: Any) -> Any:
     """
     late = LATE_TASKS.get(task)
     if late is not None:
-        return import_module(late).Opening(model, options)
+        return import_module(late).PendingGenerator(model, options)
     return _created(task, model, options)
 
 

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 
-from webinfer.backends.base import Abilities, Arriving, End, LastOutput, MemoryReport, PlanRow, shapes_text
+from webinfer.backends.base import Abilities, End, LastOutput, MemoryReport, PendingResult, PlanRow, shapes_text
 from webinfer.backends.webgpu.ahead import Ahead
 from webinfer.backends.webgpu.dispatch import Target
 from webinfer.backends.webgpu.loaded_program import LoadedProgram, tensor
@@ -89,7 +89,7 @@ class WebGpuExecutor(LoadedProgram):
         """The named outputs of one part of the graph: one submit."""
         return await (await self.begin_part(part, inputs, outputs))()
 
-    async def begin_part(self, part: int, inputs: Mapping[str, Any], outputs: Sequence[str]) -> Arriving:
+    async def begin_part(self, part: int, inputs: Mapping[str, Any], outputs: Sequence[str]) -> PendingResult:
         """Submits one part of the graph; what it returns waits for the outputs."""
         program, (first, end) = await self._ready(), self._parts[part]
         regions = {value.name: (value, region) for value, region in self._schedule.outputs}

@@ -26,7 +26,7 @@ class Architecture:
     """
 
     name: str
-    blocks: int
+    layers: int
     width: int
     inner: int
     heads: int
@@ -36,7 +36,7 @@ class Architecture:
     speeds: tuple[float, ...]
     adjacent: bool
     context: int
-    words: int
+    vocabulary: int
 
 
 def architecture_of(file: GgufFile) -> Architecture:

@@ -16,7 +16,7 @@ CONVERTERS = dict.fromkeys(ADJACENT, decoder_graph)  # by architecture; a file l
 
 
 def read_gguf(data: memoryview, name: str, shapes: Mapping[str, Sequence[int]]) -> Graph:
-    """The graph that takes one word a run.
+    """The graph that reads one token per run.
 
     Raises:  ModelFormatError; UnsupportedOpError naming the architecture or what else is not read; LimitError
     """
@@ -41,9 +41,9 @@ def outline(data: memoryview, name: str) -> Outline:
     for tensor in file.tensors.values():
         type = type_text(tensor.type_name, tensor.sizes[::-1])
         found.values[tensor.name] = OutlineValue(tensor.name, type, len(tensor.data))
-    tensors, words = list(found.values), file.facts.get("tokenizer.ggml.tokens")
-    vocabulary = str(len(words)) if isinstance(words, list) else "words"
-    for end, key, type in ((found.inputs, " words", "I32 [1]"), (found.outputs, " logits", f"F32 [1, {vocabulary}]")):
+    tensors, tokens = list(found.values), file.facts.get("tokenizer.ggml.tokens")
+    vocabulary = str(len(tokens)) if isinstance(tokens, list) else "tokens"
+    for end, key, type in ((found.inputs, " tokens", "I32 [1]"), (found.outputs, " logits", f"F32 [1, {vocabulary}]")):
         found.values[key] = OutlineValue(key.strip(), type)  # a space: no tensor is called so
         end.append(key)
     takes = [*found.inputs, *tensors]

@@ -1,4 +1,4 @@
-"""The graph of a decoder: the same weights and one cache for each number of rows that a run may take."""
+"""The graph of a decoder: one part for each number of tokens per run, all over the same weights and KV cache."""
 
 from __future__ import annotations
 
@@ -15,46 +15,46 @@ from webinfer.ops.language import BlockAttrs, BlockType, CachedAttentionAttrs, N
 
 
 def input_names(rows: int) -> tuple[str, str]:
-    """The inputs of the part for so many rows: numbers of words, and which row's logits are wanted."""
+    """Input names of the part for `rows` tokens: token ids, and the row whose logits are computed."""
     return f"ids_{rows}", f"last_{rows}"
 
 
 def output_names(rows: int) -> tuple[str, str, str]:
-    """The outputs of the part for so many rows: a word's number, logits of one row, the last block's result."""
-    return f"word_{rows}", f"logits_{rows}", f"hidden_{rows}"
+    """Output names of the part for `rows` tokens: the sampled token, one row of logits, the last hidden states."""
+    return f"token_{rows}", f"logits_{rows}", f"hidden_{rows}"
 
 
-def together_names(slot: int) -> tuple[str, str, str]:
-    """Of the part in which each row is another conversation: a row's place, its options, and the word that follows."""
-    return f"place_of_{slot}", f"options_of_{slot}", f"word_of_{slot}"
+def batch_names(slot: int) -> tuple[str, str, str]:
+    """Names in the batch part: a sequence's position, its sampling options, and its next token."""
+    return f"place_of_{slot}", f"options_of_{slot}", f"token_of_{slot}"
 
 
-TOGETHER_IDS = "ids_together"
+BATCH_IDS = "ids_batch"
 
 
 def cache_name(kind: str, block: int, slot: int = 0) -> str:
-    """The resident value with a block's "keys" or "values" of one conversation."""
+    """The resident value that holds the "keys" or "values" of one layer and one sequence."""
     return f"{kind}.{block}" if not slot else f"{kind}.{block}.{slot}"
 
 
 def decoder_graph(
-    file: GgufFile, model: Architecture, rows: Sequence[int], capacity: int, together: int = 1,
+    file: GgufFile, model: Architecture, rows: Sequence[int], capacity: int, batch_size: int = 1,
     cache: DType = DType.FLOAT32,
 ) -> Graph:  # fmt: skip
-    """A graph with one part for each number of rows; the cache holds `capacity` positions, as `cache` says.
+    """A graph with one part per entry of `rows`; the KV cache holds `capacity` positions of type `cache`.
 
-    `place` is the first row's position and how many rows count, `options` how a word is drawn (see `ops.language`).
-    With `together` conversations there is one part more, which reads a word of each; each has a cache of its own, and
-    the first one's is that of the other parts.
+    `place` holds the first row's position and the number of valid rows; `options` is for sampling (`ops.language`).
+    With `batch_size` > 1 one more part decodes one token of each sequence. Every sequence has a KV cache of its own;
+    the first one's is also the cache of the other parts.
 
     Raises:  ModelFormatError naming a tensor that is missing or has other sizes
     """
-    return _Decoder(file, model, capacity, together, cache).graph(rows)
+    return _Decoder(file, model, capacity, batch_size, cache).graph(rows)
 
 
 class _Decoder:
-    def __init__(self, file: GgufFile, model: Architecture, capacity: int, together: int, cache: DType) -> None:
-        self._file, self._model, self._together = file, model, together
+    def __init__(self, file: GgufFile, model: Architecture, capacity: int, batch_size: int, cache: DType) -> None:
+        self._file, self._model, self._batch_size = file, model, batch_size
         self._constants: dict[str, Value] = {}
         self._nodes: list[Node] = []
         self._place = Value("place", language.PLACE)
@@ -64,9 +64,9 @@ class _Decoder:
         self._cache = [
             [
                 tuple(Value(cache_name(kind, block, slot), TensorType(shape, cache)) for kind, shape in shapes.items())
-                for block in range(model.blocks)
+                for block in range(model.layers)
             ]
-            for slot in range(together)
+            for slot in range(batch_size)
         ]
         speeds = struct.pack(f"<{len(model.speeds)}f", *model.speeds)
         self._speeds = Value("speeds", TensorType((len(model.speeds),)), Constant(memoryview(speeds), DType.FLOAT32))
@@ -76,8 +76,8 @@ class _Decoder:
         for count in rows:
             self._part(graph, count)
             graph.parts.append(len(self._nodes))
-        if self._together > 1:
-            self._part_together(graph)
+        if self._batch_size > 1:
+            self._batch_part(graph)
             graph.parts.append(len(self._nodes))
         graph.nodes = self._nodes
         graph.resident = [value for slot in self._cache for pair in slot for value in pair]
@@ -90,39 +90,39 @@ class _Decoder:
         hidden = self._blocks(given[0], [self._place], self._place)
         one = self._node(gather.GATHER, [hidden, given[1]], gather.GatherAttrs(0), "last row")
         logits = self._logits(one)
-        word = self._node(language.SAMPLE, [logits, self._options], NoAttrs(), "sample")
-        for value, name in zip((word, logits, hidden), output_names(rows), strict=True):
+        token = self._node(language.SAMPLE, [logits, self._options], NoAttrs(), "sample")
+        for value, name in zip((token, logits, hidden), output_names(rows), strict=True):
             value.name = name
             graph.outputs.append(value)
 
-    def _part_together(self, graph: Graph) -> None:
-        """Every product reads its weights once for all conversations; only attention looks at one after the other."""
-        ids = Value(TOGETHER_IDS, TensorType((self._together,), DType.INT32))
-        names = [together_names(slot) for slot in range(self._together)]
+    def _batch_part(self, graph: Graph) -> None:
+        """Matrix products read their weights once for all sequences; attention handles one sequence at a time."""
+        ids = Value(BATCH_IDS, TensorType((self._batch_size,), DType.INT32))
+        names = [batch_names(slot) for slot in range(self._batch_size)]
         places = [Value(place, language.PLACE) for place, _, _ in names]
         options = [Value(name, TensorType((4,))) for _, name, _ in names]
         graph.inputs += [ids, *places, *options]
         logits = self._logits(self._blocks(ids, places, None))
         for slot, (_, _, name) in enumerate(names):
-            word = self._node(language.SAMPLE, [self._row(logits, slot), options[slot]], NoAttrs(), f"sample {slot}")
-            word.name = name
-            graph.outputs.append(word)
+            token = self._node(language.SAMPLE, [self._row(logits, slot), options[slot]], NoAttrs(), f"sample {slot}")
+            token.name = name
+            graph.outputs.append(token)
 
     def _row(self, x: Value, row: int) -> Value:
         attrs = movement.SliceAttrs((row, 0), (1, x.type.shape[1]), (1, 1))
         return self._node(movement.SLICE, [x], attrs, f"row {row}")
 
     def _blocks(self, ids: Value, places: Sequence[Value], place: Value | None) -> Value:
-        """The last block's result, normed; with several places each row is another conversation's."""
-        table = self._matrix("token_embd.weight", self._model.words, self._model.width)
+        """The last layer's normalized output; with several places each row belongs to another sequence."""
+        table = self._matrix("token_embd.weight", self._model.vocabulary, self._model.width)
         x = self._node(language.BLOCK_ROWS, [table[0], ids], table[1], "token_embd")
-        for block in range(self._model.blocks):
+        for block in range(self._model.layers):
             x = self._block(x, block, places, place)
         return self._norm(x, "output_norm.weight")
 
     def _logits(self, x: Value) -> Value:
         head = "output.weight" if "output.weight" in self._file.tensors else "token_embd.weight"
-        return self._product(x, head, self._model.words)
+        return self._product(x, head, self._model.vocabulary)
 
     def _block(self, x: Value, block: int, places: Sequence[Value], place: Value | None) -> Value:
         m, at = self._model, f"blk.{block}."

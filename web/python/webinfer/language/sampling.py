@@ -1,4 +1,4 @@
-"""How words are drawn, and where a text stops."""
+"""Sampling of tokens, and stop strings."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from dataclasses import dataclass, field
 from webinfer.errors import InputError
 from webinfer.session.options import real_number, whole_number
 
-MOST_WORDS = 1 << 20
+MAX_VOCABULARY = 1 << 20
 MAX_STOPS = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """With temperature 0 the likeliest word is taken, else words are drawn with weights exp(logit / temperature).
+    """Greedy decoding at temperature 0; otherwise tokens are sampled with weights exp(logit / temperature).
 
-    Of the likeliest `top_k` (0: all) those count that together have the share `top_p`. Equal seeds draw equally.
+    Candidates are the `top_k` most likely tokens (0: all), cut to the smallest set with probability `top_p`. The same
+    seed gives the same text.
 
-    Raises:  InputError if a number is out of its range
+    Raises:  InputError if an option is out of range
     """
 
     temperature: float = 0.0
@@ -32,20 +33,20 @@ class Sampling:
     def __post_init__(self) -> None:
         real_number("temperature", self.temperature, 100)
         real_number("top_p", self.top_p, 1)
-        whole_number("top_k", self.top_k, 0, MOST_WORDS)
+        whole_number("top_k", self.top_k, 0, MAX_VOCABULARY)
         if self.seed is not None and not isinstance(self.seed, int):
             raise InputError(f"seed={self.seed!r}: needs a whole number")
         object.__setattr__(self, "_random", random.Random(self.seed))
 
     def options(self) -> bytes:
-        """What the plan takes for the next word: another draw in each call."""
+        """The plan's sampling options for the next token, with a new random number."""
         return struct.pack("<4f", self.temperature, self.top_k, self.top_p, self._random.random())
 
 
 class Stop:
-    """Passes text on until one of some texts appears; what may be the beginning of one waits.
+    """Passes text on until a stop string appears; text that may be the start of one is held back.
 
-    Raises:  InputError if these are no texts
+    Raises:  InputError if a stop string is empty or not a string
     """
 
     def __init__(self, stops: str | Sequence[str] = ()) -> None:
@@ -55,7 +56,7 @@ class Stop:
         self._waiting, self.reached = "", False
 
     def take(self, text: str, last: bool = False) -> str:
-        """What of the text so far can be passed on; with `last` nothing waits any longer."""
+        """The part of the text so far that can be passed on; with `last` nothing is held back."""
         self._waiting += text
         found = [at for stop in self._stops if (at := self._waiting.find(stop)) >= 0]
         if found:
@@ -67,6 +68,6 @@ class Stop:
         return passed
 
     def _beginnings(self) -> int:
-        """Characters at the end that a stop may begin with."""
+        """Length of the longest end of the text that is the start of a stop string."""
         text = self._waiting
         return max((n for stop in self._stops for n in range(1, len(stop)) if text.endswith(stop[:n])), default=0)

@@ -1,4 +1,4 @@
-"""How text is cut before byte-level BPE: the patterns that models were trained with.
+"""Pre-tokenization: text is split by the model's patterns before byte-level BPE.
 
 `re` has no classes for Unicode's letters and numbers, so each character first becomes one that stands for its class.
 """
