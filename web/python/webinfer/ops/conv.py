@@ -22,7 +22,11 @@ Inputs = Sequence[TensorType | None]
 
 @dataclass(frozen=True, slots=True)
 class Conv2dAttrs:
-    """Resolved attributes; `out_type` overrides the result's type for quantised tensors."""
+    """Resolved attributes; `out_type` overrides the result's type for quantised tensors.
+
+    `exact`: the operands are whole numbers, and float32 holds every sum of their products. Backends then choose no
+    transform that rounds in between (Winograd's) and no float16.
+    """
 
     stride: tuple[int, int] = (1, 1)  # (SH, SW)
     pads: tuple[int, int, int, int] = (0, 0, 0, 0)  # (top, bottom, left, right)
@@ -30,6 +34,7 @@ class Conv2dAttrs:
     groups: int = 1
     activation: Activation = Activation.NONE
     out_type: tuple[DType, Quantization | None] | None = None
+    exact: bool = False
 
 
 @dataclass(frozen=True, slots=True)

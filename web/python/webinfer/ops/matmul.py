@@ -18,12 +18,13 @@ Inputs = Sequence[TensorType | None]
 
 @dataclass(frozen=True, slots=True)
 class MatmulAttrs:
-    """`transpose_*` swap the last two axes first. `out_type` is for quantised results."""
+    """`transpose_*` swap the last two axes first. `out_type` is for quantised results. `exact`: as a convolution's."""
 
     transpose_a: bool = False
     transpose_b: bool = False
     activation: Activation = Activation.NONE  # all but prelu
     out_type: tuple[DType, Quantization | None] | None = None
+    exact: bool = False
 
 
 def matrix_sizes(inputs: Inputs, a: MatmulAttrs) -> tuple[int, int, int]:

@@ -65,8 +65,13 @@ def is_row(other: Value, total: Value) -> bool:
 
 
 def is_scalable(producer: Node, fixed: set[Value]) -> bool:
-    """Whether the weights are floats that are known at load, with one axis for the channels of the result."""
+    """Whether the weights are floats that are known at load, with one axis for the channels of the result.
+
+    Not those of an exact product: what was folded into them would count among its sums.
+    """
     w = producer.required_input(1)
+    if getattr(producer.attrs, "exact", False):
+        return False
     if not w.type.dtype.is_float or (w.constant is not None and w.constant.sparsity is not None):
         return False
     if producer.op is matmul.MATMUL:

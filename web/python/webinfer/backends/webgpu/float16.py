@@ -148,6 +148,8 @@ def _moved(node: Node) -> list[Value]:
 
 
 def _takes_float16(node: Node) -> bool:
+    if getattr(node.attrs, "exact", False):  # sums of whole numbers, up to what float32 holds
+        return False
     return LOWERINGS.get(node.op) in (*PRODUCTS, *ANY_MIX, *MOVES, *READERS)
 
 

@@ -95,14 +95,16 @@ def _conv(op: Operation) -> Value:
     return unflat(op, convolve(op, flat(op, x), w, op.optional(2), geometry, groups), rank)
 
 
-def convolve(op: Operation, x: Value, w: Value, bias: Value | None, geometry: Window, groups: int) -> Value:
-    """The convolution of an image [N, H, W, C] with weights [CO, CI, KH, KW]."""
+def convolve(
+    op: Operation, x: Value, w: Value, bias: Value | None, geometry: Window, groups: int, exact: bool = False
+) -> Value:
+    """The convolution of an image [N, H, W, C] with weights [CO, CI, KH, KW]; `exact`: as in `Conv2dAttrs`."""
     _, strides, dilations, pads = geometry
     stride, dilation = pair(strides), pair(dilations)
     if groups > 1 and groups == x.type.shape[3] and w.type.shape[1] == 1:
-        attrs = conv.Conv2dAttrs(stride, four(pads), dilation)
+        attrs = conv.Conv2dAttrs(stride, four(pads), dilation, exact=exact)
         return op.emit(conv.DEPTHWISE_CONV2D, [x, _filter(op, w, (1, 2, 3, 0)), bias], attrs)
-    attrs = conv.Conv2dAttrs(stride, four(pads), dilation, groups)
+    attrs = conv.Conv2dAttrs(stride, four(pads), dilation, groups, exact=exact)
     return op.emit(conv.CONV2D, [x, _filter(op, w, (0, 2, 3, 1)), bias], attrs)
 
 

@@ -1,6 +1,7 @@
 """ONNX operators on integers that stand for real numbers, computed as their definitions say.
 
-Products of 8-bit integers are exact: sums of so few products that float32 holds them, added as int32.
+Products of 8-bit integers are exact: float32 adds so few of them that it holds every sum (`exact_products`), and
+these sums are added as int32.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from webinfer.ops import reduce as red
 from webinfer.ops import stored_matmul as st
 from webinfer.packing import SMALL_FLOATS
 
-EXACT_PRODUCTS = 2**24 // (255 * 255)  # that float32 sums without rounding
+EXACT_SUM = 2**24  # float32 holds every whole number up to here
+EXACT_PRODUCTS = EXACT_SUM // (255 * 255) // 4 * 4  # of any bytes less any zero points, in whole quads
 MAX_SCALES = 65536
 BYTES = (DType.INT8, DType.UINT8)
 
@@ -166,15 +168,33 @@ def _centred(op: Operation, key: int, zero_key: int) -> Value:
     return op.binary(ew.SUB, real, z)
 
 
-def exact_product(op: Operation, a: Value, b: Value) -> Value:
-    """The int32 product of matrices whose elements are whole numbers of up to 8 bits and a sign."""
+def _farthest(op: Operation, key: int, zero_key: int) -> int:
+    """How far an 8-bit operand can be from its zero point, as its type says and, where it is known, the zero point."""
+    zero, (low, high) = op.optional(zero_key), op.value(key).type.dtype.range
+    if zero is None:
+        return max(-low, high)
+    if not op.known(zero_key):
+        return high - low
+    return max((max(int(z) - low, high - int(z)) for z in zero.numbers()), default=1)
+
+
+def exact_products(op: Operation, first: tuple[int, int], second: tuple[int, int]) -> int:
+    """How many products of two operands, each given by its key and its zero point's, float32 adds without rounding.
+
+    Whole quads of them, which the fast kernels want.
+    """
+    return EXACT_SUM // (_farthest(op, *first) * _farthest(op, *second)) // 4 * 4
+
+
+def exact_product(op: Operation, a: Value, b: Value, step: int) -> Value:
+    """The int32 product of matrices of whole numbers; float32 holds the sum of any `step` of their products."""
     if min(a.type.rank, b.type.rank) < 2:
         op.refuse(f"a product of {a.type.shape} and {b.type.shape}")
-    inner, total = a.type.shape[-1], None
-    for start in range(0, inner, EXACT_PRODUCTS):
-        size = min(EXACT_PRODUCTS, inner - start)
+    inner, total, attrs = a.type.shape[-1], None, mm.MatmulAttrs(exact=True)
+    for start in range(0, inner, step):
+        size = min(step, inner - start)
         parts = [op.cut(a, a.type.rank - 1, start, size), op.cut(b, b.type.rank - 2, start, size)]
-        part = op.cast(op.emit(mm.MATMUL, parts if size < inner else [a, b], mm.MatmulAttrs()), DType.INT32)
+        part = op.cast(op.emit(mm.MATMUL, parts if size < inner else [a, b], attrs), DType.INT32)
         total = part if total is None else op.binary(ew.ADD, total, part)
     if total is None:
         op.refuse("a product over nothing")
@@ -183,7 +203,9 @@ def exact_product(op: Operation, a: Value, b: Value) -> Value:
 
 def _matmul_integer(op: Operation) -> Value:
     whole = _integer_product(op, op.value(0), op.optional(2), 1, 3)
-    return exact_product(op, _centred(op, 0, 2), _centred(op, 1, 3)) if whole is None else whole
+    if whole is not None:
+        return whole
+    return exact_product(op, _centred(op, 0, 2), _centred(op, 1, 3), exact_products(op, (0, 2), (1, 3)))
 
 
 def _integer_product(op: Operation, a: Value, start: Value | None, key: int, zero_key: int) -> Value | None:
@@ -203,7 +225,7 @@ def _integer_product(op: Operation, a: Value, start: Value | None, key: int, zer
     known = start is None or start.constant is not None
     stored = stored_as(op, a, Quantization((1.0,), (int(start.numbers()[0]) if start is not None and known else 0,)))
     (inner, columns), total = b.type.shape, None
-    step = EXACT_PRODUCTS if any(zeros) or b.type.dtype is DType.UINT8 else 2 * EXACT_PRODUCTS - 2
+    step = EXACT_PRODUCTS if any(zeros) or b.type.dtype is DType.UINT8 else 2 * EXACT_PRODUCTS
     for at in range(0, inner, step):  # rows of the matrix lie together: each part is bytes of the file
         size = min(step, inner - at)
         data = constant.data[at * columns : (at + size) * columns]
@@ -225,7 +247,7 @@ def _scaled_product(
     if whole is None:
         real = op.cast(a, DType.FLOAT32)
         real = real if start is None else op.binary(ew.SUB, real, op.cast(start, DType.FLOAT32))
-        whole = op.emit(mm.MATMUL, [real, _centred(op, keys[0], keys[2])], mm.MatmulAttrs())
+        whole = exact_product(op, real, _centred(op, keys[0], keys[2]), EXACT_PRODUCTS)
     factor = op.binary(ew.MUL, op.value(keys[1]), scale)
     y = op.binary(ew.MUL, op.cast(whole, DType.FLOAT32), factor)
     return y if bias is None else op.binary(ew.ADD, y, bias)
@@ -261,7 +283,7 @@ def exact_qlinear_matmul(op: Operation) -> Value:
     """QLinearMatMul by exact sums, for scales and zero points that the integer kernels do not take."""
     if any(not op.value(key).type.dtype.is_float or op.value(key).type.dtype is DType.FLOAT16 for key in (1, 4, 6)):
         op.refuse("scales that are not float32")
-    total = exact_product(op, _centred(op, 0, 2), _centred(op, 3, 5))
+    total = exact_product(op, _centred(op, 0, 2), _centred(op, 3, 5), exact_products(op, (0, 2), (3, 5)))
     first = op.value(1)
     first = (
         op.reshape(first, (first.type.shape[0], 1)) if first.type.size > 1 and first.type.rank == 1 else _single(op, 1)
@@ -269,27 +291,38 @@ def exact_qlinear_matmul(op: Operation) -> Value:
     return _rescaled(op, total, first, _single(op, 4), _single(op, 6), _single(op, 7))
 
 
-def _exact_convolution(op: Operation, x: Value, w: Value) -> Value:
-    """The int32 convolution of an image [N, ..., C] with weights [CO, CI, ...], both whole numbers of up to 8 bits."""
+def _exact_convolution(op: Operation, x: Value, w: Value, most: int) -> Value:
+    """The int32 convolution of an image [N, ..., C] with weights [CO, CI, ...], both whole numbers.
+
+    `most`: how many products of theirs float32 adds without rounding.
+    """
     rank = x.type.rank
     kernel = w.type.shape[2:]
     if w.type.rank != rank:
         op.fail(f"weights {w.type.shape} do not fit an image of {rank} axes")
     geometry = conv.window(op, x.type.shape[1:-1], kernel)
-    groups, taps, ci = op.whole("group", 1), 1, w.type.shape[1]
-    for k in kernel:
-        taps *= k
-    step = max(EXACT_PRODUCTS // taps, 1)
-    if taps > EXACT_PRODUCTS or (groups > 1 and step < ci):
-        op.refuse(f"{taps} taps of {ci} channels, whose sums are not exact")
-    total, image = None, conv.flat(op, x)
+    taps, ci, groups = math.prod(kernel), w.type.shape[1], conv.check_groups(op, x, op.whole("group", 1))
+    if taps > most:
+        op.refuse(f"windows of {taps} taps, whose sums are not exact")
+    step, total, image = most // max(taps, 1), None, conv.flat(op, x)
+    step = step // 4 * 4 or step
     for start in range(0, ci, step):
         size = min(step, ci - start)
-        parts = (image, w) if size == ci else (op.cut(image, 3, start, size), op.cut(w, 1, start, size))
-        part = op.cast(conv.convolve(op, *parts, None, geometry, groups), DType.INT32)
+        parts = (image, w) if size == ci else (_channels(op, image, groups, start, size), op.cut(w, 1, start, size))
+        part = op.cast(conv.convolve(op, *parts, None, geometry, groups, exact=True), DType.INT32)
         total = part if total is None else op.binary(ew.ADD, total, part)
-    assert total is not None
+    if total is None:
+        op.refuse("a convolution of no channels")
     return total
+
+
+def _channels(op: Operation, image: Value, groups: int, start: int, size: int) -> Value:
+    """`size` channels of each group of an image [N, H, W, C], from `start` of the group on."""
+    *pixels, channels = image.type.shape
+    if groups == 1:
+        return op.cut(image, 3, start, size)
+    parted = op.cut(op.reshape(image, (*pixels, groups, channels // groups)), 4, start, size)
+    return op.reshape(parted, (*pixels, groups * size))
 
 
 def _image(op: Operation, key: int, zero_key: int) -> Value:
@@ -312,13 +345,14 @@ def _weights(op: Operation, key: int, zero_key: int) -> Value:
 
 def _conv_integer(op: Operation) -> Value:
     rank = len(op.arranged(0).perm)
-    return conv.unflat(op, _exact_convolution(op, _image(op, 0, 2), _weights(op, 1, 3)), rank)
+    total = _exact_convolution(op, _image(op, 0, 2), _weights(op, 1, 3), exact_products(op, (0, 2), (1, 3)))
+    return conv.unflat(op, total, rank)
 
 
 def exact_qlinear_conv(op: Operation) -> Value:
     """QLinearConv by exact sums, for scales and zero points that the integer kernels do not take."""
     rank = len(op.arranged(0).perm)
-    total = _exact_convolution(op, _image(op, 0, 2), _weights(op, 3, 5))
+    total = _exact_convolution(op, _image(op, 0, 2), _weights(op, 3, 5), exact_products(op, (0, 2), (3, 5)))
     if op.optional(8) is not None:
         total = op.binary(ew.ADD, total, op.value(8))
     return conv.unflat(op, _rescaled(op, total, _single(op, 1), _single(op, 4), _single(op, 6), _single(op, 7)), rank)

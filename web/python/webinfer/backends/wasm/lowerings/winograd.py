@@ -74,8 +74,8 @@ def _depth(node: Node) -> int:
 def fits(node: Node) -> bool:
     """Whether the kernel can do the node, if its weights are known at load."""
     a, (_, kh, kw, ci) = node.attrs, node.required_input(1).type.shape
-    if node.op is not ops.CONV2D or a.dilation != (1, 1) or a.groups > 1:
-        return False
+    if node.op is not ops.CONV2D or a.dilation != (1, 1) or a.groups > 1 or a.exact:
+        return False  # the transforms round: sums of whole numbers would not stay whole
     if (kh, kw) in PICTURES:
         even = not any(size % 2 for size in node.required_input(0).type.shape[1:3])
         return (
