@@ -23,11 +23,10 @@ def _anchor_centres() -> np.ndarray:
 
 
 def _input(photo: Path) -> np.ndarray:
-    """The photo at a quarter of its size, bilinear, in -1..1: sample points lie between four pixels."""
+    """The photo at a quarter of its size, in -1..1: every fourth pixel, as MediaPipe's graph on a CPU samples it."""
     pixels = np.asarray(Image.open(photo).convert("RGB"), np.float32)
     assert pixels.shape == (4 * SIZE, 4 * SIZE, 3)
-    rows = (pixels[1::4] + pixels[2::4]) / 2
-    return ((rows[:, 1::4] + rows[:, 2::4]) / 2 / 127.5 - 1)[None]
+    return (pixels[::4, ::4] / 127.5 - 1)[None]
 
 
 def litert_face(model: Path, photo: Path) -> tuple[dict[str, float], float]:

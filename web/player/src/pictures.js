@@ -39,13 +39,14 @@ export function pixelsOf(source) {
 
 /** How all of a picture lies in a model's input, and the way back; as web/python/webinfer/tasks/crop.py says. */
 export class Place {
-  constructor([width, height], { width: ow, height: oh, scale, offset, keep_aspect: keep, border }) {
+  constructor([width, height], { width: ow, height: oh, scale, offset, keep_aspect: keep, border, corners = false }) {
     const aspect = ow / oh;
     Object.assign(this, { ow, oh, scale, offset, border, size: [width, height], x: width / 2, y: height / 2 });
     this.width = keep ? Math.max(width, height * aspect) : width;
     this.height = keep ? Math.max(height, width / aspect) : height;
-    const [left, top] = this.toImage(0.5 / ow, 0.5 / oh);
-    this.matrix = [this.width / ow, 0, left - 0.5, 0, this.height / oh, top - 0.5];
+    const first = corners ? 0 : 0.5;
+    const [left, top] = this.toImage(first / ow, first / oh);
+    this.matrix = [this.width / ow, 0, left - first, 0, this.height / oh, top - first];
   }
 
   /** Pixels of the picture of a point given in 0..1 of the model's input. */

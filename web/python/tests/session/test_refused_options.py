@@ -52,10 +52,16 @@ def test_tolerances(value: Any) -> None:
         run(session.verify(tolerance=value))
 
 
-@pytest.mark.parametrize("value", [math.nan, -0.1, 1.5, math.inf, "0.5", True, None], ids=repr)
+@pytest.mark.parametrize("value", [math.nan, -0.1, 1.5, math.inf, "0.5", True], ids=repr)
 def test_least_scores(value: Any) -> None:
     with pytest.raises(InputError, match=r"min_score is .*, needs a number from 0 to 1"):
         run(FaceDetector.create(model_path("blazeface_short_range"), backend="wasm", min_score=value))
+
+
+@pytest.mark.parametrize(("name", "least"), [("blazeface_short_range", 0.5), ("blazeface_full_range", 0.6)])
+def test_without_a_least_score_it_is_that_of_mediapipe_s_graph(name: str, least: float) -> None:
+    with run(FaceDetector.create(model_path(name), backend="wasm")) as detector:
+        assert detector.min_score == least
 
 
 def test_a_least_score_that_is_set_later_is_checked_too() -> None:

@@ -52,6 +52,7 @@ class SsdLayout:
     input: PictureInput
     layers: tuple[tuple[int, int], ...]  # (stride in pixels, anchors a cell), in the order of the anchors
     keypoints: tuple[str, ...]  # names, in the order of the raw box
+    min_score: float = 0.5  # from which MediaPipe's graph of this model returns a detection
 
 
 def _signed(width: int, height: int) -> PictureInput:
@@ -67,7 +68,7 @@ def _unsigned(width: int, height: int) -> PictureInput:
 FACE_KEYPOINTS = ("right_eye", "left_eye", "nose_tip", "mouth", "right_ear", "left_ear")  # the person's own sides
 BLAZEFACE_SHORT_RANGE = SsdLayout(_signed(128, 128), ((8, 2), (16, 6)), FACE_KEYPOINTS)
 BLAZEFACE_BACK = SsdLayout(_signed(256, 256), ((16, 2), (32, 6)), FACE_KEYPOINTS)  # of 2021; no package brings it
-BLAZEFACE_FULL_RANGE = SsdLayout(_signed(192, 192), ((4, 1),), FACE_KEYPOINTS)
+BLAZEFACE_FULL_RANGE = SsdLayout(_signed(192, 192), ((4, 1),), FACE_KEYPOINTS, 0.6)
 BLAZEFACE = (BLAZEFACE_SHORT_RANGE, BLAZEFACE_BACK, BLAZEFACE_FULL_RANGE)
 
 # The first keypoints say where a palm and a body are and how they are turned: wrist and middle finger's first joint,

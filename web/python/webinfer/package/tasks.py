@@ -17,7 +17,7 @@ from webinfer.tasks.classifier import CLASSES, SCORES, ImageClassifier, with_bes
 from webinfer.tasks.crop import InputSpec
 from webinfer.tasks.face_detector import DETECTORS, FaceDetector
 from webinfer.tasks.gpu_image import picture_passes
-from webinfer.tasks.ssd import DETECTIONS, MIN_SCORE, with_detections
+from webinfer.tasks.ssd import DETECTIONS, MIN_SCORE, input_spec, with_detections
 
 MOST = 5  # classes that a packaged classifier tells
 
@@ -49,14 +49,15 @@ def packaged_task(name: str, model: Any, options: Mapping[str, Any]) -> Packaged
         raise InputError(f"task {name!r}: {error}") from None
 
 
-def _faces(model: Any, *, min_score: float = 0.5) -> PackagedTask:
-    least = real_number("min_score", min_score, high=1)
+def _faces(model: Any, *, min_score: float | None = None) -> PackagedTask:
+    if min_score is not None:
+        min_score = real_number("min_score", min_score, high=1)
 
     def facts(graph: Graph) -> Mapping[str, Any]:
         layout = DETECTORS.layout_of(model, graph.inputs[0].type.shape)
         return {
-            "picture": _picture(graph, InputSpec(layout.input)),
-            "numbers": {MIN_SCORE: [least]},
+            "picture": _picture(graph, input_spec(layout)),
+            "numbers": {MIN_SCORE: [layout.min_score if min_score is None else min_score]},
             "decode": {"kind": "detections", "output": DETECTIONS, "keypoints": layout.keypoints},
         }
 
@@ -86,5 +87,5 @@ def _picture(graph: Graph, spec: InputSpec) -> dict[str, Any]:
     passes = {way: asdict(made) for way, made in picture_passes(spec.border).items()}
     return {
         "input": graph.inputs[0].name, **asdict(spec.picture), "keep_aspect": spec.keep_aspect,
-        "border": int(spec.border), "passes": passes,
+        "border": int(spec.border), "corners": spec.corners, "passes": passes,
     }  # fmt: skip

@@ -13,9 +13,18 @@ from webinfer.session.loading import load
 from webinfer.session.options import real_number
 from webinfer.session.session import Session
 from webinfer.tasks.base import Box, Detection, PictureTask, ResultField, ResultSchema
-from webinfer.tasks.crop import Crop, InputSpec
+from webinfer.tasks.crop import Crop
 from webinfer.tasks.picture_input import PictureFeeder, closed_on_error
-from webinfer.tasks.ssd import EXTENSION, MIN_SCORE, SsdDecoder, SsdFamily, detections, least_score, with_detections
+from webinfer.tasks.ssd import (
+    EXTENSION,
+    MIN_SCORE,
+    SsdDecoder,
+    SsdFamily,
+    detections,
+    input_spec,
+    least_score,
+    with_detections,
+)
 from webinfer.tensor import Tensor
 
 DETECTORS = SsdFamily("BlazeFace face detector", BLAZEFACE)
@@ -51,7 +60,7 @@ class FaceDetector(PictureTask[Face]):
         min_score: float,
         decoder: SsdDecoder | None,
     ) -> None:
-        super().__init__(session, InputSpec(layout.input), feeder)
+        super().__init__(session, input_spec(layout), feeder)
         self.min_score = min_score
         self._layout, self._decoder = layout, decoder
 
@@ -61,7 +70,7 @@ class FaceDetector(PictureTask[Face]):
         model: Any = "blazeface_short_range",
         *,
         backend: str | Sequence[str] = "auto",
-        min_score: float = 0.5,
+        min_score: float | None = None,
         decode_apart: bool = False,
         strict: bool = False,
         progress: Progress | None = None,
@@ -73,17 +82,21 @@ class FaceDetector(PictureTask[Face]):
         within the inference, on the backend that runs it; `decode_apart` reads the model's raw outputs back and does it
         on wasm afterwards, which is there to be compared.
 
+        `min_score` is the confidence threshold; None is MediaPipe's: 0.5 for the short range model, 0.6 for full range.
+
         Raises:  InputError if `min_score` is not in 0..1; what `webinfer.load` raises;
                  ModelFormatError if the model is not a BlazeFace face detector
         """
-        min_score = real_number("min_score", min_score, high=1)
+        if min_score is not None:
+            min_score = real_number("min_score", min_score, high=1)
         host = host or current()
         source = model if decode_apart else with_detections(model, DETECTORS)
         session = await load(source, backend=backend, strict=strict, progress=progress, host=host)
         with closed_on_error(session):
             decoder = await SsdDecoder.create(session, DETECTORS) if decode_apart else None
             layout = DETECTORS.layout_of(model, session.inputs[0].shape)
-            detector = cls(session, await PictureFeeder.create(session), layout, min_score, decoder)
+            least = layout.min_score if min_score is None else min_score
+            detector = cls(session, await PictureFeeder.create(session), layout, least, decoder)
             await session.warmup()
         return detector
 

@@ -13,7 +13,7 @@ from webinfer.tasks.base import Box, Keypoint
 from webinfer.tasks.crop import InputSpec, Region
 from webinfer.tasks.picture_input import PictureFeeder, closed_on_error
 from webinfer.tasks.regions import RegionRule
-from webinfer.tasks.ssd import MIN_SCORE, SsdFamily, detections, least_score, with_detections
+from webinfer.tasks.ssd import MIN_SCORE, SsdFamily, detections, input_spec, least_score, with_detections
 
 
 class RegionFinder:
@@ -44,7 +44,7 @@ class RegionFinder:
         source = replace(with_detections(model, family), neighbour=beside)
         session = await load(source, backend=backend, progress=progress, host=host)
         with closed_on_error(session):
-            spec = InputSpec(family.layout_of(model, session.inputs[0].shape).input, corners=True)
+            spec = input_spec(family.layout_of(model, session.inputs[0].shape))
             finder = cls(session, await PictureFeeder.create(session), spec, rule)
             await session.warmup()
         return finder

@@ -21,6 +21,7 @@ from webinfer.session.loading import load
 from webinfer.session.plan_cache import WithPostprocessing
 from webinfer.session.session import Session
 from webinfer.tasks.base import Detection
+from webinfer.tasks.crop import InputSpec
 from webinfer.tensor import Tensor
 
 BOXES, SCORES, MIN_SCORE, DETECTIONS = "boxes", "scores", "min_score", "detections"
@@ -59,6 +60,11 @@ class SsdFamily:
 def attributes(layout: SsdLayout) -> SsdDetectionsAttrs:
     """The operator that decodes raw outputs of this layout."""
     return SsdDetectionsAttrs(layout.input.width, layout.layers)
+
+
+def input_spec(layout: SsdLayout) -> InputSpec:
+    """How MediaPipe's graphs on a CPU lay a picture into the input of such a model."""
+    return InputSpec(layout.input, corners=True)
 
 
 def with_detections(model: Any, family: SsdFamily) -> WithPostprocessing:
