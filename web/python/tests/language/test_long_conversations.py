@@ -186,7 +186,7 @@ def test_keys_and_values_of_whole_numbers_take_half_the_memory_and_answer_as_flo
         assert got == pytest.approx(want, abs=0.002 * spread)
     width = kept["int16"].model.architecture.head_width
     assert kept["int16"].model.cache_bytes() * 4 * width == kept["float32"].model.cache_bytes() * 2 * (width + 2)
-    with pytest.raises(ModelFormatError, match="no conversation"):
+    with pytest.raises(ModelFormatError, match="not a conversation"):
         run(kept["float32"].conversation().restore(saved["int16"]))
     with pytest.raises(InputError, match="int16 or float32"):
         run(TextGenerator.create(model, backend="wasm", cache="int8"))
