@@ -10,6 +10,7 @@ BUILD = ROOT / "build"
 VENV = ROOT / ".venv"
 VENV_PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 WEB = ROOT / "web"
+STATIC = WEB / "static"  # the pages' scripts by what they are for, and their styles
 ENGINE = WEB / "python" / "webinfer"
 NODE_MODULES = WEB / "node_modules"
 KERNELS = BUILD / "kernels"
@@ -24,6 +25,12 @@ SITE = BUILD / "site"
 BENCHMARKS = ROOT / "e2e_tests" / "benchmarks"
 BENCH_OUTPUT = BUILD / "bench"
 ZOO = ROOT.parent / "shared" / "models"  # a folder of models beside the checkout, where there is one
+
+
+def page_script(name: str) -> Path:
+    """The script NAME.js of web/static, whose folders say what scripts are for; no two have the same name."""
+    (found,) = STATIC.rglob(f"{name}.js")
+    return found
 
 
 def configuration() -> dict[str, Any]:

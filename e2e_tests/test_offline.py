@@ -104,7 +104,7 @@ KEEP = """async () => {
 
 def test_a_service_worker_that_was_ended_knows_where_the_page_is_from(browser: Browser) -> None:
     page = browser.new_page()
-    script = (WEB / "static/service_worker.js").read_text()
+    script = (WEB / "static/startup/service_worker.js").read_text()
     page_from, file, online, names = page.evaluate(ENDED_BETWEEN, script)
     page.close()
     assert (page_from, file, online) == ("/a-demo", "/assets/a.js", "left to the browser")

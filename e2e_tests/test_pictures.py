@@ -215,7 +215,7 @@ def test_a_picture_s_size_is_read_before_it_is_decoded(demo: Demo, tmp_path: Pat
     heads = [_head(kind, 16000, 15000) for kind in kinds]
     cut = [head[:20] for head in heads]
     texts = [base64.b64encode(data).decode() for data in (*heads, *cut, b"words", b"")]
-    page.page.route("**/picture_head.js", lambda route: route.fulfill(path=WEB / "static/picture_head.js"))
+    page.page.route("**/picture_head.js", lambda route: route.fulfill(path=WEB / "static/media/picture_head.js"))
     found = page.page.evaluate(SIZES, ["/picture_head.js", texts])
     assert found[: len(kinds)] == len(kinds) * [{"width": 16000, "height": 15000}]
     assert found[-2:] == [None, None]

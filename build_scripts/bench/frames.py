@@ -18,7 +18,7 @@ from build_scripts.bench.page_reports import (
     written,
 )
 from build_scripts.errors import BuildError
-from build_scripts.paths import BENCH_OUTPUT, BENCHMARKS, BUILD, MODELS, WEB
+from build_scripts.paths import BENCH_OUTPUT, BENCHMARKS, BUILD, MODELS, STATIC
 from build_scripts.setup.sequence import set_up
 from build_scripts.steps import run_steps
 
@@ -145,7 +145,7 @@ def pack(site: Path, options: argparse.Namespace) -> None:
 
 def _plain(task: Watched, site: Path, images: Path | None) -> Row:
     """A task as the page reads it; its photo is copied into the site."""
-    folders = [folder for folder in (images, BUILD / "images", WEB / "static") if folder]
+    folders = [folder for folder in (images, BUILD / "images", STATIC) if folder]
     there = (folder / name for name in task.photos for folder in folders)
     photo = next((path for path in there if path.is_file()), None)
     if photo is None:

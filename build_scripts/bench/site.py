@@ -14,9 +14,9 @@ from build_scripts.bench.columns import Entry
 from build_scripts.bench.models import ModelEntry
 from build_scripts.bench.rivals import MODULES, ONLY_FOR, RIVALS, copy_script
 from build_scripts.errors import BuildError
-from build_scripts.paths import BENCHMARKS, BUILD, NODE_MODULES, SITE
+from build_scripts.paths import BENCHMARKS, BUILD, NODE_MODULES, SITE, STATIC
 from build_scripts.setup.node import node_commands
-from build_scripts.site.assemble import STATIC, hashed_folder
+from build_scripts.site.assemble import hashed_folder
 from build_scripts.site.bundle import bundled
 from build_scripts.site.player import write_player
 
@@ -82,7 +82,8 @@ def copy_engine(target: Path, left_out: Sequence[str] = ("models", "images")) ->
         (target / module.path).parent.mkdir(parents=True, exist_ok=True)
         (target / module.path).write_bytes(module.data)
         sha256 = hashlib.sha256(module.data).hexdigest()
-        kept[module.logical] = {"url": module.path, "bytes": len(module.data), "sha256": sha256}
+        asked_for = f"static/{Path(module.logical).name}"  # pages ask for scripts without their folder
+        kept[asked_for] = {"url": module.path, "bytes": len(module.data), "sha256": sha256}
     site = json.dumps({"assets": kept, "foreseen": manifest["page"]["foreseen"]})
     (target / "manifest.json").write_text(site)
     start = bundled(BENCHMARKS / "engine", "start", exports=True).decode()

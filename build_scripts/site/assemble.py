@@ -32,8 +32,10 @@ from build_scripts.paths import (
     SITE,
     SNAPSHOT,
     SOUNDS,
+    STATIC,
     WEB,
     WHEELS,
+    page_script,
     version,
 )
 from build_scripts.setup.models import PUBLISHED
@@ -59,7 +61,6 @@ DRAWERS = ("results/*.js", "sources/*.js")  # asked for by the kind of what a ta
 DAGRE = NODE_MODULES / "@dagrejs" / "dagre"  # lays graphs out; static/model_layout.js imports it
 LOCK = WEB / "package-lock.json"
 TABLES = [ROOT / "server" / name for name in ("demos.toml", "pages.toml")]
-STATIC = WEB / "static"
 COMPRESSED = BUILD / "compressed"
 GLUE = "pyodide.asm.mjs"
 PYODIDE_FILES = ("pyodide.asm.wasm", "pyodide.mjs", GLUE, "python_stdlib.zip")
@@ -171,17 +172,20 @@ def pyodide_files() -> dict[str, bytes]:
 
 
 def static_files() -> dict[str, bytes]:
-    """What is published of web/static, by name: of the scripts those that are asked for, not those inside of others."""
+    """What is published of web/static, by name: of the scripts those that are asked for, not those inside of others.
+
+    Scripts are published without their folder, except for those of results/ and sources/, which pages ask for by kind.
+    """
     plain = [path for path in files_below(STATIC) if path.suffix in TYPES and path.suffix != ".js"]
-    alone = [STATIC / f"{name}.js" for name in ALONE]
     drawers = [
         path.relative_to(STATIC).with_suffix("").as_posix() for drawers in DRAWERS for path in STATIC.glob(drawers)
     ]
-    files = {path.relative_to(STATIC).as_posix(): path.read_bytes() for path in (*plain, *alone)}
+    files = {path.relative_to(STATIC).as_posix(): path.read_bytes() for path in plain}
+    files |= {f"{name}.js": page_script(name).read_bytes() for name in ALONE}
     files |= {f"{name}.js": bundle.bundled(STATIC, name, exports=True) for name in drawers}
-    files |= {f"{name}.js": bundle.bundled(STATIC, name, exports=True) for name in (*WEBNN, *INTEROP)}
-    own = {f"{root}.js": npm_bundle.bundled(STATIC / f"{root}.js", names=True) for root in script_roots()}
-    own |= {f"{name}.js": npm_bundle.bundled(STATIC / f"{name}.js") for name in FROM_NPM}
+    files |= {f"{name}.js": bundle.bundled_page(name, exports=True) for name in (*WEBNN, *INTEROP)}
+    own = {f"{root}.js": npm_bundle.bundled(page_script(root), names=True) for root in script_roots()}
+    own |= {f"{name}.js": npm_bundle.bundled(page_script(name)) for name in FROM_NPM}
     return files | own | {"dagre.js": with_licence(DAGRE / "dist" / "dagre.esm.js", DAGRE / "LICENSE")}
 
 

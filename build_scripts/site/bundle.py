@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from build_scripts.errors import BuildError
-from build_scripts.paths import WEB
+from build_scripts.paths import STATIC, WEB, page_script
 
 OF_THE_ENGINE = ("gpu", "thread_worker")  # what the engine runs in a page that is not of our site
 # What the lab's page loads: scripts as they are, scripts with all that they import, and others.
@@ -33,6 +33,11 @@ def bundled(folder: Path, name: str, exports: bool = False) -> bytes:
     parts: dict[str, str] = {}
     _collect(folder, name, parts, (), exports)
     return "".join(parts.values()).encode()
+
+
+def bundled_page(name: str, exports: bool = False) -> bytes:
+    """As `bundled`, of the script NAME.js wherever it lies in web/static."""
+    return bundled(STATIC, page_script(name).relative_to(STATIC).with_suffix("").as_posix(), exports)
 
 
 def _collect(folder: Path, name: str, parts: dict[str, str], above: tuple[str, ...], exports: bool = False) -> None:
@@ -68,21 +73,21 @@ def write_scripts(folder: Path) -> None:
     """Writes the scripts of web/static that a wheel holds, each with all that it imports."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in OF_THE_ENGINE:
-        (folder / f"{name}.js").write_bytes(bundled(WEB / "static", name, exports=True))
+        (folder / f"{name}.js").write_bytes(bundled_page(name, exports=True))
 
 
 def player_page() -> dict[str, bytes]:
     """The files of a page that runs a package: the player, and what shows a picture and what is found in it."""
-    scripts = {"player.js": (PLAYER / "src", "player"), "thread_worker.js": (WEB / "static", "thread_worker")}
-    files = {name: bundled(*place, exports=True) for name, place in scripts.items()}
+    files = {"player.js": bundled(PLAYER / "src", "player", exports=True)}
+    files["thread_worker.js"] = bundled_page("thread_worker", exports=True)
     return files | {name: (PLAYER / "demo" / name).read_bytes() for name in PLAYER_PAGE}
 
 
 def lab_page() -> dict[str, bytes]:
     """What the page of a lab loads that is neither Python nor a kernel."""
-    static = WEB / "static"
-    files = {name: (static / name).read_bytes() for name in (*LAB_FILES, *(f"{name}.js" for name in LAB_ALONE))}
-    return files | {f"{name}.js": bundled(static, name) for name in LAB_WHOLE}
+    files = {name: (STATIC / name).read_bytes() for name in LAB_FILES}
+    files |= {f"{name}.js": page_script(name).read_bytes() for name in LAB_ALONE}
+    return files | {f"{name}.js": bundled_page(name) for name in LAB_WHOLE}
 
 
 if __name__ == "__main__":

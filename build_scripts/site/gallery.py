@@ -6,7 +6,7 @@ from typing import Any
 
 from playwright.sync_api import Browser
 
-from build_scripts.paths import ROOT, WEB
+from build_scripts.paths import ROOT, STATIC
 from build_scripts.setup.chromium import driver, launch_options
 from build_scripts.site.headless import readable, said
 from build_scripts.site.serving import running_server
@@ -14,7 +14,7 @@ from server.settings import Settings
 from server.studio import Demo, read_studio
 
 LIMIT_S = 300  # a package of models may have to be fetched
-RECORDED = WEB / "static" / "recorded.json"
+RECORDED = STATIC / "recorded.json"
 MASK_SIDE = 48  # of a recorded mask
 MISSING = "model-missing"
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from build_scripts.errors import BuildError
-from build_scripts.paths import ENGINE, ROOT, WEB
+from build_scripts.paths import ENGINE, ROOT, STATIC
 
 SOURCE = ENGINE / "page" / "messages.toml"
 SIGNATURES = ENGINE / "webnn" / "signatures.py"
@@ -62,9 +62,9 @@ def generated_files() -> dict[Path, str]:
     """Each generated file and its text."""
     data = read_messages()
     return {
-        WEB / "static" / "messages.js": _javascript(data),
+        STATIC / "engine" / "messages.js": _javascript(data),
         ENGINE / "page" / "messages.py": _python(data),
-        WEB / "static" / "webnn_methods.js": _webnn_methods(),
+        STATIC / "webnn" / "webnn_methods.js": _webnn_methods(),
     }
 
 

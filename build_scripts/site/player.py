@@ -7,7 +7,7 @@ from pathlib import Path
 
 from build_scripts.errors import BuildError
 from build_scripts.options import switches
-from build_scripts.paths import ROOT, WEB, version
+from build_scripts.paths import ROOT, WEB, page_script, version
 from build_scripts.setup.node import npm_command
 from build_scripts.site.npm_bundle import bundled
 
@@ -23,7 +23,7 @@ def write_player(folder: Path = PLAYER) -> Path:
     """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "player.js").write_bytes(bundled(SOURCE / "src" / "player.js"))
-    (folder / "thread_worker.js").write_bytes(bundled(WEB / "static" / "thread_worker.js"))
+    (folder / "thread_worker.js").write_bytes(bundled(page_script("thread_worker")))
     facts = json.loads((SOURCE / "package.json").read_text(encoding="utf-8"))
     (folder / "package.json").write_text(json.dumps({**facts, "version": version()}, indent=2) + "\n", encoding="utf-8")
     for name in COPIED:

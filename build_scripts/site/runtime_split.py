@@ -4,8 +4,9 @@ The rest is what was not seen to run. What memory begins with is a file of its o
 modules they unpack and check anew on each visit.
 
 Both modules have every function under its old number, so that no code changes: where a function lies in the other
-module, a stub of a few bytes calls it through a table that the two share. Slot 0 of the table is for whoever fetches
-the rest (web/static/python_rest.js); the first module asks whether it is there, the rest knows that the first one is.
+module, a stub of a few bytes calls it through a table that the two share. Slot 0 of the table is for the script
+that fetches the rest (web/static/startup/python_rest.js). The first module asks whether the rest is there; the rest
+knows that the first one is.
 
 The runtime exports some thousands of functions and addresses that only other modules of machine code ask for. The first
 module exports what the glue code names; the rest has a list of the others, in a custom section: a function is where its
@@ -104,7 +105,7 @@ def split(whole: bytes, used: frozenset[int], named: frozenset[str] | None = Non
 
 
 def data_file(pieces: Sequence[tuple[int, bytes]]) -> bytes:
-    """Bytes by their addresses as web/static/python_snapshot.js reads them."""
+    """Bytes by their addresses as web/static/startup/python_snapshot.js reads them."""
     words = [len(pieces), *(word for begin, data in pieces for word in (begin, len(data)))]
     return struct.pack(f"<{len(words)}I", *words) + b"".join(data for _, data in pieces)
 

@@ -7,7 +7,7 @@
 // the standard library. `first` is the module that the saved interpreter runs before all others. The output: magic,
 // version, bytes of the header, number of runs (32-bit words); for each run its address and length (two words); the
 // header as JSON, padded to four bytes; the bytes of all runs. Outside of
-// the runs memory is as the module's data segments leave it. web/static/python_snapshot.js restores it.
+// the runs memory is as the module's data segments leave it. web/static/startup/python_snapshot.js restores it.
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from build_scripts.errors import BuildError
 from build_scripts.options import switches
-from build_scripts.paths import ENGINE, KERNELS, ROOT, WEB, WHEELS, version
+from build_scripts.paths import ENGINE, KERNELS, ROOT, STATIC, WEB, WHEELS, version
 from build_scripts.steps import Step
 
 
@@ -24,7 +24,7 @@ def wheel_step() -> Step:
     sources = [
         ENGINE,
         WEB / "shaders",
-        *(WEB / "static").glob("*.*"),
+        STATIC,
         WEB / "package-lock.json",
         KERNELS,
         ROOT / "server",

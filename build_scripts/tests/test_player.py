@@ -46,5 +46,7 @@ def test_all_that_is_exported_has_a_type(package: Path) -> None:
 
 
 def test_the_engines_own_scripts_drive_the_gpu() -> None:
-    taken = re.findall(r'from "(?:\.\./)+static/(\w+)\.js"', "".join(p.read_text() for p in (SOURCE / "src").iterdir()))
+    taken = re.findall(
+        r'from "(?:\.\./)+static/\w+/(\w+)\.js"', "".join(p.read_text() for p in (SOURCE / "src").iterdir())
+    )
     assert {"gpu_device", "gpu_picture", "gpu_program", "integrity"} <= set(taken)

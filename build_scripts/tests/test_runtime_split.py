@@ -36,7 +36,7 @@ USED = frozenset({1, 4})  # by number: `used` and `stack`; the import is 0
 
 
 def pieces_of(file: bytes) -> list[tuple[int, bytes]]:
-    """Addresses and bytes, as web/static/python_snapshot.js reads them."""
+    """Addresses and bytes, as web/static/startup/python_snapshot.js reads them."""
     (count,) = struct.unpack_from("<I", file)
     places = list(struct.iter_unpack("<2I", file[4 : 4 + 8 * count]))
     at = list(itertools.accumulate((length for _, length in places), initial=4 + 8 * count))
@@ -45,7 +45,7 @@ def pieces_of(file: bytes) -> list[tuple[int, bytes]]:
 
 
 class Page:
-    """Both modules in wasmtime, as web/static/python_rest.js puts them together."""
+    """Both modules in wasmtime, as web/static/startup/python_rest.js puts them together."""
 
     def __init__(self, whole: bytes, named: frozenset[str] | None = None) -> None:
         self.store, self.fetched = wasmtime.Store(), 0

@@ -9,14 +9,13 @@ from pathlib import Path
 import pytest
 
 from build_scripts.errors import BuildError
-from build_scripts.paths import ENGINE, ROOT, WEB
+from build_scripts.paths import ENGINE, ROOT, STATIC, page_script
 from build_scripts.setup.node import node_commands
 from build_scripts.site.assemble import ALONE, INTEROP, WEBNN, script_roots, static_files
-from build_scripts.site.bundle import IMPORT, LAB_WHOLE, bundled
+from build_scripts.site.bundle import IMPORT, LAB_WHOLE, bundled, bundled_page
 from server.contexts import FIRST
 from server.routes_assets import SERVICE_WORKER
 
-STATIC = WEB / "static"
 IN_THE_WHEEL = {"gpu.js"}  # which Python takes out of its own wheel
 
 
@@ -37,26 +36,24 @@ def checked(script: bytes, folder: Path) -> None:
 def test_a_page_s_script_comes_as_one_small_file_with_all_that_it_imports(root: str, tmp_path: Path) -> None:
     script = published()[f"{root}.js"]
     assert not re.search(r"(?:^|[;}\n])(import|export)\s*[*{\"']", script.decode())
-    assert len(script) < 0.7 * len(bundled(STATIC, root))
+    assert len(script) < 0.7 * len(bundled_page(root))
     checked(script, tmp_path)
 
 
 @pytest.mark.parametrize("root", LAB_WHOLE)
 def test_a_lab_s_script_comes_as_one_file_with_all_that_it_imports(root: str, tmp_path: Path) -> None:
-    whole = bundled(STATIC, root).decode()
+    whole = bundled_page(root).decode()
     assert not re.search(r"^(import|export)\b", whole, re.MULTILINE)
     names = re.findall(r"^// ----- ([\w/]+)\.js$", whole, re.MULTILINE)
     assert len(names) == len(set(names)) >= 8
-    assert names[-1] == root
+    assert names[-1].endswith(f"/{root}")
     checked(whole.encode(), tmp_path)
 
 
 def test_the_scripts_that_are_asked_for_are_published_and_no_others() -> None:
     files = [*STATIC.rglob("*.js"), *(ROOT / "server/templates").glob("*.html"), *ENGINE.rglob("*.py")]
     asked = {f"{name}.js" for file in files for name in re.findall(r"""["']static/(\w+)\.js["']""", file.read_text())}
-    beside = {
-        f"{Path(name).name}.js" for alone in ALONE for _, name in IMPORT.findall((STATIC / f"{alone}.js").read_text())
-    }
+    beside = {f"{Path(name).name}.js" for alone in ALONE for _, name in IMPORT.findall(page_script(alone).read_text())}
     drawers = {
         path.relative_to(STATIC).as_posix() for path in (*STATIC.glob("results/*.js"), *STATIC.glob("sources/*.js"))
     }
@@ -93,7 +90,7 @@ def test_a_page_without_a_task_waits_for_nothing_until_it_asks(tmp_path: Path) -
     node = next((node for node in node_commands() if shutil.which(node) or Path(node).exists()), None)
     if node is None:
         pytest.skip("Node is not installed")
-    (tmp_path / "heartbeat.mjs").write_text((STATIC / "heartbeat.js").read_text())
+    (tmp_path / "heartbeat.mjs").write_text(page_script("heartbeat").read_text())
     (tmp_path / "waits.mjs").write_text(HEARTBEAT)
     done = subprocess.run([node, tmp_path / "waits.mjs"], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[2]"  # seconds: once, while an answer was owed

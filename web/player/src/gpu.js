@@ -3,9 +3,9 @@
 
 import { PlayerError, formed, ofGpu, whole } from "./errors.js";
 import { part } from "./package_file.js";
-import { openDevice } from "../../static/gpu_device.js";
-import { Pictures } from "../../static/gpu_picture.js";
-import { Program } from "../../static/gpu_program.js";
+import { openDevice } from "../../static/gpu/gpu_device.js";
+import { Pictures } from "../../static/gpu/gpu_picture.js";
+import { Program } from "../../static/gpu/gpu_program.js";
 
 const WISHES = JSON.stringify({ features: ["subgroups"], limits: [], ring: 3 });
 const SOFTWARE = ["swiftshader", "llvmpipe", "lavapipe", "warp"];

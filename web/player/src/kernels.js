@@ -1,5 +1,5 @@
 // A package's plan on the processor: an instance of the package's own kernels, one call per inference.
-// With threads, workers walk the same program (web/static/thread_worker.js).
+// With threads, workers walk the same program (web/static/engine/thread_worker.js).
 
 import { PlayerError, formed, whole } from "./errors.js";
 import { part } from "./package_file.js";

@@ -2,7 +2,7 @@
 // Its form is defined in web/python/webinfer/package/container.py.
 
 import { PlayerError, formed, whole } from "./errors.js";
-import { sha256Of } from "../../static/integrity.js";
+import { sha256Of } from "../../static/startup/integrity.js";
 
 const MAGIC = "webinfer";
 const VERSION = 1;

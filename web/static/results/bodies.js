@@ -1,7 +1,7 @@
 // Results of the kind "bodies": who is in a picture, pixel by pixel, and which part of the body each pixel shows.
 
-import { choices } from "../dom.js";
-import { drawWhole, EDGE } from "../view.js";
+import { choices } from "../ui/dom.js";
+import { drawWhole, EDGE } from "../ui/view.js";
 
 const SHOWN = { parts: "Parts", people: "People" };
 const ALPHA = 165;

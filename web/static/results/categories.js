@@ -1,7 +1,7 @@
 // Results of the kind "categories": what a picture shows, as bars at its lower edge, the best on top.
 
-import { shareOf } from "../dom.js";
-import { COLOUR } from "../view.js";
+import { shareOf } from "../ui/dom.js";
+import { COLOUR } from "../ui/view.js";
 
 const MOST = 3; // bars over the picture; the table has all
 

@@ -1,6 +1,6 @@
 // Results of the kind "detections": boxes with scores, names and points (webinfer/tasks/base.py, ResultSchema).
 
-import { COLOUR, drawPoint, EDGE, strokeEdged } from "../view.js";
+import { COLOUR, drawPoint, EDGE, strokeEdged } from "../ui/view.js";
 
 const POINT = "#ffd447";
 

@@ -1,7 +1,7 @@
 // Results of the kind "landmarks": points of things, and the lines between them that the task declares
 // (webinfer/tasks/base.py, ResultSchema: fields of the kind "landmarks").
 
-import { COLOUR, drawPoint, strokeEdged } from "../view.js";
+import { COLOUR, drawPoint, strokeEdged } from "../ui/view.js";
 
 const COLOURS = [COLOUR, "#ffb454", "#8ab4ff", "#ff8ec4"]; // of lines, by the field
 const POINT = "#ffffff";

@@ -1,8 +1,8 @@
 // Results of the kind "mask": how likely each pixel belongs to what was looked for. Shown as a colour, or used: the
 // background blurred, in one colour, or another picture.
 
-import { choices } from "../dom.js";
-import { drawWhole } from "../view.js";
+import { choices } from "../ui/dom.js";
+import { drawWhole } from "../ui/view.js";
 
 const TINT = [54, 224, 200, 165]; // red, green, blue, most alpha
 const SHARP = [0.25, 0.75]; // probabilities that are background and foreground for sure

@@ -1,6 +1,6 @@
 // Results of the kind "stretches": when something is heard in a recording, over its waveform, and how likely it is all along.
 
-import { fitted, inks, setFont } from "../paper.js";
+import { fitted, inks, setFont } from "../ui/paper.js";
 
 const clock = (seconds) => `${Math.floor(seconds / 60)}:${String(Math.floor(seconds % 60)).padStart(2, "0")}`;
 const STEPS = [0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600]; // seconds between marks of the time

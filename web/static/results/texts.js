@@ -1,7 +1,7 @@
 // Results of the kind "texts": lines of text where they stand in a picture, as corners around each.
 
-import { shareOf } from "../dom.js";
-import { COLOUR, strokeEdged } from "../view.js";
+import { shareOf } from "../ui/dom.js";
+import { COLOUR, strokeEdged } from "../ui/view.js";
 
 /** Draws lines of text over the picture of a view (view.js). */
 export function draw({ context, x, y, unit }, found) {

@@ -1,7 +1,7 @@
 // Results of the kind "types": what kind of file some bytes are, beside the first of them.
 
-import { shareOf } from "../dom.js";
-import { drawBar, fitted, inks, setFont } from "../paper.js";
+import { shareOf } from "../ui/dom.js";
+import { drawBar, fitted, inks, setFont } from "../ui/paper.js";
 
 const MONO = "ui-monospace, SFMono-Regular, Menlo, Consolas, monospace";
 const LINE = 20; // pixels of the page

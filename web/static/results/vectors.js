@@ -1,6 +1,6 @@
 // Results of the kind "vectors": what texts mean, shown as how alike the first is to each of the others.
 
-import { drawBar, fitted, inks, setFont } from "../paper.js";
+import { drawBar, fitted, inks, setFont } from "../ui/paper.js";
 
 const ROW = 52; // pixels of the page
 const TEXT = 15;

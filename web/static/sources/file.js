@@ -1,8 +1,8 @@
 // A file of any kind is what is looked at: the sample, or one of the user's. Its ends are read, not all of it.
 
-import { byId } from "../dom.js";
-import { watchFiles } from "../drops.js";
-import { sampleFile } from "../sample_file.js";
+import { byId } from "../ui/dom.js";
+import { watchFiles } from "../media/drops.js";
+import { sampleFile } from "../startup/sample_file.js";
 
 const END = 65_536; // bytes of each end that are read
 const HEAD = 512; // bytes that are shown

@@ -1,11 +1,11 @@
 // A recording is what is looked at: the sample, a file of the user's, or what the microphone hears.
 
-import { CodedError } from "../coded_error.js";
-import { byId } from "../dom.js";
-import { watchFiles } from "../drops.js";
-import { Microphone } from "../microphone.js";
-import { joined, peaksOf, waveFile } from "../samples.js";
-import { sampleFile } from "../sample_file.js";
+import { CodedError } from "../engine/coded_error.js";
+import { byId } from "../ui/dom.js";
+import { watchFiles } from "../media/drops.js";
+import { Microphone } from "../media/microphone.js";
+import { joined, peaksOf, waveFile } from "../media/samples.js";
+import { sampleFile } from "../startup/sample_file.js";
 
 const RATE = 16_000; // samples a second that files are decoded to
 const MOST_BYTES = 200e6; // of a file

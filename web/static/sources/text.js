@@ -1,8 +1,8 @@
 // Texts are what is looked at: a sentence, and those that it is compared with, a line each. They are read while one types.
 
-import * as address from "../address.js";
-import { byId } from "../dom.js";
-import { watchFiles } from "../drops.js";
+import * as address from "../ui/address.js";
+import { byId } from "../ui/dom.js";
+import { watchFiles } from "../media/drops.js";
 
 const MOST_LINES = 64;
 const MOST_LETTERS = 600; // of a text that stands in the address

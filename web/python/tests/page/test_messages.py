@@ -13,6 +13,7 @@ import pytest
 from tests.ops.case_graphs import run
 from tests.tasks.test_blazeface import photo
 
+from build_scripts.paths import STATIC, page_script
 from build_scripts.site.messages import read_messages, stale_files
 from webinfer import errors
 from webinfer.backends import registry
@@ -21,12 +22,10 @@ from webinfer.host import current
 from webinfer.page.messages import FROM_ENGINE, TO_ENGINE, VERSION
 from webinfer.page.worker import EngineWorker
 
-STATIC = Path(__file__).resolve().parents[3] / "static"
 GENERIC = [
     path
     for path in [
-        *STATIC.glob("*.js"),
-        *STATIC.glob("sources/*.js"),
+        *(path for path in STATIC.rglob("*.js") if path.parent.name != "results"),
         *Path(__file__).parents[2].glob("webinfer/page/*.*"),
     ]
     if path.is_file()
@@ -40,8 +39,8 @@ def test_the_generated_files_are_current() -> None:
 
 
 def test_both_sides_use_messages_that_there_are() -> None:
-    names = ("engine_client.js", "engine_worker.js", "page_thread.js")
-    client, worker, thread = ((STATIC / name).read_text() for name in names)
+    names = ("engine_client", "engine_worker", "page_thread")
+    client, worker, thread = (page_script(name).read_text() for name in names)
     sent = set(re.findall(r'\bpost\("(\w+)"', client)) | set(re.findall(r'v: VERSION, type: "(\w+)"', client))
     assert (
         sent
@@ -60,9 +59,9 @@ def test_both_sides_use_messages_that_there_are() -> None:
         "stop",
         "threadFailed",
     }
-    assert {"ask", "stop"} == set(re.findall(r'#engine\.ask\("(\w+)"', (STATIC / "engine_calls.js").read_text()))
+    assert {"ask", "stop"} == set(re.findall(r'#engine\.ask\("(\w+)"', page_script("engine_calls").read_text()))
     always, desk = {"progress", "error", "moving", "quiet", "restarting"}, {"started", "answer", "piece", "step"}
-    heard = {name: _heard((STATIC / f"{name}.js").read_text()) for name in ("page", "engine_page")}
+    heard = {name: _heard(page_script(name).read_text()) for name in ("page", "engine_page")}
     assert heard == {
         "page": {*FROM_ENGINE} - {"alive", "kept", "pong", "thread", "endThread"} - desk | always,
         "engine_page": desk | always,
@@ -82,7 +81,7 @@ def test_no_generic_file_names_a_task_s_results(path: Path) -> None:
 
 
 def test_the_page_has_a_title_for_every_error() -> None:
-    page = (STATIC / "troubles.js").read_text()
+    page = page_script("troubles").read_text()
     table = page[page.index("const TITLES") : page.index("\n};")]
     titles = re.findall(r'^  "?([\w-]+)"?: "[^"]+",$', table, re.MULTILINE)
     assert len(titles) == len({*titles}) == table.count("\n")

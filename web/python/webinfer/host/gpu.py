@@ -174,7 +174,7 @@ class GpuProgram(Protocol):
         ...
 
 
-# For a picture's width, height and look: workgroups, and the bytes of uniforms (web/static/gpu_mask.js).
+# For a picture's width, height and look: workgroups, and the bytes of uniforms (web/static/gpu/gpu_mask.js).
 Sized = Callable[[int, int, str], tuple[Mapping[str, Any], Sequence[bytes]]]
 
 

@@ -1,4 +1,4 @@
-"""A browser's pictures (video frames, bitmaps, canvases) on their way to the GPU: drives web/static/gpu_picture.js."""
+"""Uploads a browser's pictures (video frames, bitmaps, canvases) to the GPU: drives web/static/gpu/gpu_picture.js."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What the page's worker asked for before Python was up: downloads, compiled kernels, a thread's worker, a GPU device.
 
-The worker (web/static/prefetch.js) keeps a Map from URL to promise in `globalThis.webinfer.prefetched`; the key
+The worker (web/static/startup/prefetch.js) keeps a Map from URL to promise in `globalThis.webinfer.prefetched`; the key
 "gpu" stands for the device, "gpu offer" for what it will be, until it is there. Each entry is handed out once.
 """
 

@@ -1,6 +1,6 @@
 """Kernel instances with threads in the browser: one shared memory, workers that walk the program with thread 0.
 
-The pool itself is C: kernels_wasm/include/thread_pool.h; a worker is web/static/thread_worker.js.
+The pool itself is C: kernels_wasm/include/thread_pool.h; a worker is web/static/engine/thread_worker.js.
 """
 
 from __future__ import annotations

@@ -1,0 +1,77 @@
+// The home page: what each demo found in its sample, drawn as its own page draws it, what this device measured of each
+// that ran on it, and which models cannot be had.
+
+import { remembered } from "../../ui/ran_here.js";
+import { drawWhole, viewOn } from "../../ui/view.js";
+
+const root = document.documentElement;
+const cards = [...document.querySelectorAll("[data-demo]")];
+const recorded = await fetch(root.dataset.recorded).then((answer) => answer.json());
+const drawers = new Map(); // URL -> promise of a module
+const DIMMED = "rgb(0 0 0 / 45%)"; // over pictures with skeletons and meshes, which are thin
+const HEADROOM = 0.2; // of a card, above a person who is too tall for it
+
+/**
+ * The part of a picture, as wide by its height as `aspect`, around all boxes of what was found and `margin` of their
+ * size beside them, or around those of its `parts`; it never reaches out of the picture.
+ */
+function around(found, parts, margin, picture, aspect) {
+  const boxes = found.flatMap((one) => {
+    const closer = parts.map((name) => one[name]?.box).filter(Boolean);
+    return closer.length ? closer : [one.box];
+  });
+  const [left, top] = ["left", "top"].map((side) => Math.max(0, Math.min(...boxes.map((box) => box[side]))));
+  const right = Math.min(picture.width, Math.max(...boxes.map((box) => box.left + box.width)));
+  const low = Math.min(picture.height, Math.max(...boxes.map((box) => box.top + box.height)));
+  const wanted = Math.max((right - left) * (1 + 2 * margin), (low - top) * (1 + 2 * margin) * aspect);
+  const width = Math.min(wanted, picture.width, picture.height * aspect);
+  const height = width / aspect;
+  const within = (start, size, whole) => Math.min(Math.max(0, start), whole - size);
+  const above = low - top > height ? top - HEADROOM * height : (top + low - height) / 2;
+  return { left: within((left + right - width) / 2, width, picture.width), top: within(above, height, picture.height), width, height };
+}
+
+/** Draws what a demo found in its sample over the picture of its card, or on paper where the sample is none. */
+async function draw(card) {
+  const { image, found, beside } = recorded[card.dataset.demo] ?? {};
+  if (!found) return;
+  const { drawer, schema } = card.dataset;
+  if (!drawers.has(drawer)) drawers.set(drawer, import(drawer));
+  const { draw: onto } = await drawers.get(drawer);
+  const medium = card.querySelector("img");
+  if (medium && !medium.complete) await new Promise((resolve) => medium.addEventListener("load", resolve, { once: true }));
+  const canvas = card.querySelector("canvas");
+  const picture = image ?? { width: canvas.clientWidth, height: canvas.clientHeight };
+  const close = "close" in card.dataset;
+  const region = close && around(found, card.dataset.parts.split(" "), Number(card.dataset.close), picture, canvas.clientWidth / canvas.clientHeight);
+  const view = viewOn(canvas, picture, close ? { medium, region } : { medium, cover: true });
+  if (close) drawWhole(view, medium);
+  const shape = JSON.parse(schema);
+  if (shape.kind === "landmarks") {
+    view.context.fillStyle = DIMMED;
+    view.context.fillRect(0, 0, view.width, view.height);
+    view.unit = 1; // or lines would be as thin as the card is small
+  }
+  onto(view, found, shape, beside);
+}
+
+/** Says on the card of each demo whose package the server could not fetch why that was. */
+async function tellMissing() {
+  const late = cards.filter(({ dataset }) => dataset.late);
+  if (!late.length) return;
+  const states = await fetch(new URL(`${root.dataset.home}api/packages`, document.baseURI)).then((answer) => answer.json());
+  for (const card of late) {
+    const failed = card.dataset.late.split(" ").find((name) => states[name]?.state === "failed");
+    if (failed) card.querySelector("[data-size]").textContent = `Its model cannot be had: ${states[failed].message}`;
+  }
+}
+
+const redraw = () => cards.map((card) => draw(card).catch(() => {})); // without it the sample is shown alone
+new ResizeObserver(redraw).observe(document.querySelector("main"));
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+
+for (const card of cards) {
+  const known = remembered(card.querySelector("h3 a").pathname);
+  if (known) card.querySelector("[data-speed]").textContent = `${known.ms.toFixed(1)} ms here on ${known.backend}`;
+}
+tellMissing().catch(() => {}); // the pages themselves say so, too

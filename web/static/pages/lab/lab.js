@@ -1,0 +1,156 @@
+// The page "Lab of devices": this browser becomes a device when its user agrees, and what the lab measured is shown.
+
+import { byId, download, el, say } from "../../ui/dom.js";
+import { showWork, startEngine } from "../../engine/engine_page.js";
+import { LabDevice } from "./lab_device.js";
+import { asked, showDevices, showResults } from "./lab_results.js";
+
+const EVERY_MS = 3000; // the lab is looked at
+const GOING_MS = 200; // until the lab knows that a device left
+const SHOWN = 12; // questions
+const KEPT = "webinfer device name";
+const root = document.documentElement;
+const token = new URLSearchParams(location.hash.slice(1)).get("token") ?? "";
+
+const { calls, troubles, site, begin } = await startEngine({ started, lost });
+const titles = Object.fromEntries(site.page.backends.slice(1).map(({ name, title }) => [name, title]));
+let agreed = false;
+let running = null; // what the engine says that it can, once it runs
+let device = null;
+let seen = ""; // of the results, as they are shown
+let screenLock = null;
+
+const fail = (error) => troubles.show({ code: error.code ?? "page", message: error.message });
+
+// ----- this browser as a device
+
+const browserName = () => navigator.userAgentData?.brands?.findLast(({ brand }) => !/not/i.test(brand))?.brand ?? /(Firefox|Version)\/[\d.]+/.exec(navigator.userAgent)?.[0] ?? "a browser";
+const systemName = () => navigator.userAgentData?.platform || navigator.platform || "unknown system";
+
+function about() {
+  const gpu = running.find(({ name }) => /webgpu/i.test(name));
+  const cores = navigator.hardwareConcurrency;
+  const facts = { browser: `${browserName()}, ${systemName()}`, cores, gpu: gpu?.present ? gpu.value || "present" : "none", engine: site.engine };
+  return { ...facts, models: Object.keys(site.page.models).length, capabilities: running.map(({ name, present, value }) => ({ name, present, value })) };
+}
+
+function agree() {
+  if (byId("agree").getAttribute("aria-disabled") === "true") return;
+  if (!byId("name").reportValidity() || !byId("name").value) return byId("name").focus();
+  localStorage.setItem(KEPT, byId("name").value);
+  troubles.forget();
+  agreed = true;
+  showState();
+  if (running) join();
+  else begin();
+}
+
+function started(capabilities) {
+  running = capabilities;
+  if (agreed) join();
+}
+
+function lost(error) {
+  running = null;
+  calls.drop(error);
+  device?.stop();
+  device = null;
+  showState();
+}
+
+function join() {
+  say(byId("status"), "Entering the lab …");
+  device = new LabDevice(calls, { token, name: byId("name").value, about: about() }, {
+    here: (name) => {
+      say(byId("status"), `In the lab as “${name}”; no program drives it.`);
+      root.dataset.webinferDevice = JSON.stringify({ name });
+      look();
+    },
+    driven: (by) => {
+      say(byId("status"), by === null ? "No program drives this device now." : `A program at ${by} drives this device.`);
+      root.dataset.webinferDriven = JSON.stringify({ by });
+    },
+    asked: (action, fields) => {
+      const what = [action.replaceAll("_", " "), fields.name ?? Object.keys(fields.files ?? {})[0] ?? fields.backend ?? ""].join(" ").trim();
+      byId("asked").prepend(el("li", {}, el("span", { text: what }), " ", el("em", { text: "…" })));
+      while (byId("asked").children.length > SHOWN) byId("asked").lastChild.remove();
+      showWork({ done: 0, total: 0 });
+    },
+    step: ({ done, total }) => showWork({ done, total }),
+    answered: (error) => {
+      const open = [...byId("asked").querySelectorAll("em")].findLast(({ textContent }) => textContent === "…");
+      if (open) open.textContent = error ? error.message.slice(0, 120) : "done";
+      if (calls.busy) return;
+      showWork(null);
+      look();
+    },
+    gone: (error) => {
+      leave();
+      fail(error);
+    },
+  });
+  showState();
+}
+
+/** Is no device any more; the engine stays for the next time. */
+function leave() {
+  device?.stop();
+  device = null;
+  agreed = false;
+  delete root.dataset.webinferDevice;
+  showState();
+  say(byId("status"), "This browser is no device any more.");
+  setTimeout(look, GOING_MS);
+}
+
+async function showState() {
+  byId("agree").hidden = agreed;
+  byId("stop").hidden = !agreed;
+  byId("name").readOnly = agreed;
+  if (!agreed) showWork(null);
+  try { // a phone that sleeps computes nothing
+    if (agreed) screenLock ??= await navigator.wakeLock?.request("screen");
+    else await screenLock?.release();
+    if (!agreed) screenLock = null;
+  } catch {
+    screenLock = null;
+  }
+}
+
+// ----- what the lab has
+
+async function look() {
+  try {
+    const [devices, results] = await Promise.all([asked("devices", token), asked("results", token)]);
+    showDevices(devices);
+    const fresh = JSON.stringify(results.map(({ id }) => id));
+    if (fresh !== seen) showResults(results, titles);
+    seen = fresh;
+    byId("agree").setAttribute("aria-disabled", "false");
+  } catch (error) {
+    byId("agree").setAttribute("aria-disabled", "true");
+    say(byId("devices"), error.code ? error.message : "The lab’s server does not answer.");
+    return error.code !== "token";
+  }
+  return true;
+}
+
+async function keepLooking() {
+  if (!document.hidden && !(await look())) return; // another token needs another address
+  setTimeout(keepLooking, EVERY_MS);
+}
+
+byId("name").value = localStorage.getItem(KEPT) ?? `${systemName()} ${browserName()}`.replace(/[^A-Za-z0-9 ._-]/g, "").slice(0, 32).trim();
+byId("agree").addEventListener("click", agree);
+byId("stop").addEventListener("click", leave);
+byId("tunings").addEventListener("click", async () => {
+  try {
+    download("webinfer-tunings.jsonl", [await asked("tunings", token)], "application/x-ndjson");
+  } catch (error) {
+    fail(error);
+  }
+});
+addEventListener("hashchange", () => location.reload());
+new ResizeObserver(() => (seen = "")).observe(byId("chart"));
+byId("loading").hidden = true;
+keepLooking();

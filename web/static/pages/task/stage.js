@@ -1,0 +1,215 @@
+// What is looked at: the sample photo, a picture or a film of the user's, or the camera.
+
+import { Camera, grab } from "../../media/camera.js";
+import { byId } from "../../ui/dom.js";
+import { watchFiles } from "../../media/drops.js";
+import { Film, isFilm } from "../../media/film.js";
+import { bitmapOf, openPicture } from "../../media/picture.js";
+
+/** Resolves when an image of the page has come; `decode` would wait until the page is seen. */
+function loaded(image) {
+  if (image.complete) return image.naturalWidth ? Promise.resolve() : Promise.reject(new Error("it did not come"));
+  return new Promise((resolve, reject) => {
+    image.addEventListener("load", resolve, { once: true });
+    image.addEventListener("error", reject, { once: true });
+  });
+}
+
+/**
+ * The stage: shows one medium and hands its pictures to `engine`, each with the medium as its tag. `troubles` hears what
+ * goes wrong, `changed` is called when another medium is shown. The sample photo may take `settings.patience` longer than the engine.
+ */
+export class Stage {
+  #engine;
+  #troubles;
+  #changed;
+  #patienceMs;
+  #opened = 0; // counts what was asked for: only the last one may appear
+  #camera;
+  #film;
+  #sampleUrl = byId("sample").src;
+  #sample = loaded(byId("sample")); // settled when the photo has come, or cannot be had
+  #asking = new AbortController();
+  current = null; // {kind: "sample" | "picture" | "camera" | "video", element, image: () => Promise}
+
+  constructor({ engine, troubles, settings, changed }) {
+    this.#engine = engine;
+    this.#troubles = troubles;
+    this.#changed = changed;
+    this.#patienceMs = settings.patience;
+    this.#sample.catch(() => {}); // said where it is waited for
+    const onFrame = (video) => this.#onFrame(video).catch((error) => troubles.show(error));
+    this.#camera = new Camera(byId("video"), onFrame, (error) => {
+      troubles.show(error);
+      this.showSample();
+    });
+    this.#film = new Film(byId("video"), onFrame);
+    watchFiles(byId("stage"), (file) => this.showFile(file), (error) => troubles.show(error));
+  }
+
+  /** Whether pictures come by themselves. */
+  get live() {
+    return ["camera", "video"].includes(this.current?.kind);
+  }
+
+  /** Whether the current medium is shown as in a mirror. */
+  get mirrored() {
+    return this.current?.kind === "camera" && this.#camera.mirrored;
+  }
+
+  /** Shows one of the media and forgets what was found in the one before. */
+  #show(id, medium) {
+    for (const other of ["sample", "picture", "video"]) byId(other).hidden = other !== id;
+    this.current = { ...medium, element: byId(id) };
+    const filming = medium.kind === "camera";
+    if (!filming) this.#camera.stop();
+    if (medium.kind !== "video") this.#film.stop();
+    byId("camera").setAttribute("aria-pressed", String(filming));
+    byId("camera").textContent = filming ? "Stop the camera" : "Start the camera";
+    byId("video").classList.toggle("back", !this.mirrored);
+    this.#changed();
+  }
+
+  /** Has the current picture looked at; the camera's come by themselves. What is wrong with it is said. */
+  async detect() {
+    const medium = this.current;
+    if (this.live) return;
+    try {
+      const image = await medium.image();
+      if (medium === this.current) this.#engine.detect(image, medium, false);
+      else image.close();
+    } catch (error) {
+      if (medium.kind === "sample") throw error; // `showSample` tells of it
+      if (medium === this.current) this.#troubles.show({ code: "bad-image", message: `The picture cannot be read: ${error.message}` });
+    }
+  }
+
+  /** Shows the sample photo, asked for again if it did not come. */
+  async showSample() {
+    const turn = ++this.#opened;
+    const sample = byId("sample");
+    if (sample.complete && !sample.naturalWidth) this.#askAgain();
+    const came = this.#sample;
+    this.#show("sample", { kind: "sample", image: () => came.then(() => bitmapOf(sample)) });
+    let late = false;
+    const timer = setInterval(() => {
+      if (!this.#engine.ready || late) return; // what else is on its way is reported elsewhere
+      late = true;
+      this.#miss("has not come yet");
+    }, this.#patienceMs);
+    try {
+      await came;
+      if (turn !== this.#opened || came !== this.#sample) return;
+      if (late) this.#troubles.forget();
+      await this.detect();
+    } catch {
+      if (turn === this.#opened && came === this.#sample) this.#miss("could not be loaded");
+    } finally {
+      clearInterval(timer);
+    }
+  }
+
+  #miss(fate) {
+    const message = `The sample photo ${fate} from ${this.#sampleUrl}. Try again, or choose a picture of your own.`;
+    this.#troubles.show({ code: "download", message }, { retry: true });
+  }
+
+  /** Asks for the sample photo past all who may still be waiting for it: the browser lets them wait for each other. */
+  #askAgain() {
+    this.#asking.abort();
+    this.#asking = new AbortController();
+    const { signal } = this.#asking;
+    this.#sample = fetch(this.#sampleUrl, { cache: "reload", signal }).then(async (answer) => {
+      if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
+      byId("sample").src = URL.createObjectURL(await answer.blob());
+      await loaded(byId("sample"));
+    });
+    this.#sample.catch(() => {}); // said where it is waited for
+  }
+
+  /** Asks again for what did not come. */
+  renew() {
+    if (!byId("sample").complete) this.#askAgain(); // `showSample` does so for one that came broken
+    if (this.current.kind === "sample") this.showSample();
+  }
+
+  /** Plays the film in a file. */
+  async #showFilm(file, turn) {
+    this.#camera.stop();
+    try {
+      byId("video").hidden = false; // or some browsers would not play it
+      await this.#film.play(file);
+    } catch (error) {
+      if (turn !== this.#opened) return;
+      this.#troubles.show(error);
+      return this.showSample();
+    }
+    if (turn !== this.#opened) return;
+    this.#troubles.forget();
+    byId("video").setAttribute("aria-label", `Your video ${file.name}`);
+    this.#show("video", { kind: "video" });
+    this.#engine.drop();
+  }
+
+  /** Shows the picture in a file, or plays the film. */
+  async showFile(file) {
+    const turn = ++this.#opened;
+    if (isFilm(file)) return this.#showFilm(file, turn);
+    let bitmap;
+    try {
+      bitmap = await openPicture(file);
+    } catch (error) {
+      if (turn === this.#opened) this.#troubles.show(error);
+      return;
+    }
+    if (turn !== this.#opened) return bitmap.close();
+    this.#troubles.forget();
+    this.#showBitmap(bitmap, file.name ? `Your picture ${file.name}` : "Your picture");
+    await this.detect();
+  }
+
+  #showBitmap(bitmap, label) {
+    const canvas = byId("picture");
+    canvas.width = bitmap.width;
+    canvas.height = bitmap.height;
+    canvas.getContext("2d").drawImage(bitmap, 0, 0);
+    bitmap.close();
+    canvas.setAttribute("aria-label", label);
+    this.#show("picture", { kind: "picture", image: () => bitmapOf(canvas) });
+  }
+
+  /** The picture that is shown, as an ImageBitmap; of a camera or a film the frame at hand, which then stays. */
+  async still() {
+    if (this.live) {
+      const frame = await bitmapOf(byId("video"));
+      this.#opened += 1;
+      this.#showBitmap(frame, "The frame that was shown");
+    }
+    return this.current.image();
+  }
+
+  /** Starts the camera, or stops it and shows the sample photo. */
+  async toggleLive() {
+    this.#opened += 1;
+    if (this.#camera.running) return this.showSample();
+    this.#film.stop();
+    try {
+      if (!(await this.#camera.start())) return;
+      this.#troubles.forget();
+      byId("video").setAttribute("aria-label", "Your camera");
+      this.#show("video", { kind: "camera" });
+      this.#engine.drop();
+    } catch (error) {
+      this.#troubles.show(error);
+    }
+  }
+
+  /** A frame of camera or film: looked at if the engine has nothing to do, else let go, so that no queue grows. */
+  async #onFrame(video) {
+    const medium = this.current;
+    if (!this.live || !this.#engine.idle) return;
+    const image = await grab(video);
+    if (medium === this.current && this.#engine.idle) this.#engine.detect(image, medium, true);
+    else image.close();
+  }
+}
