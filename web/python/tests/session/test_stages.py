@@ -297,15 +297,6 @@ def test_a_loop_without_an_end_is_stopped(monkeypatch: pytest.MonkeyPatch) -> No
     with_session(work, _while(1.5))
 
 
-def test_a_loop_whose_state_grows_is_refused_by_name() -> None:
-    inputs = [("i", TensorProto.INT64, []), ("c", TensorProto.BOOL, []), ("v", TensorProto.FLOAT, None)]
-    body = _body([helper.make_node("Concat", ["v", "v"], ["v2"], axis=0)], inputs, ["v2"])
-    body.output.insert(0, helper.make_tensor_value_info("c", TensorProto.BOOL, []))
-    nodes = [helper.make_node("Loop", ["most", "", "x"], ["y"], body=body)]
-    with pytest.raises(UnsupportedOpError, match="Loop: a loop whose end depends on data, and whose state changes"):
-        with_session(_never, saved(nodes, {"x": [3], "most": (TensorProto.INT64, [])}, ["y"]))
-
-
 def _detections(seen: np.random.Generator, center: int) -> dict[str, Any]:
     corners = np.sort(seen.uniform(size=(2, 2, 30, 2)).astype("f4"), 0)  # first and second corner
     boxes = np.concatenate(list(corners if not center else (corners.mean(0), corners[1] - corners[0])), -1)

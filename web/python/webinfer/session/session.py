@@ -26,6 +26,7 @@ from webinfer.session.roofline import measured
 from webinfer.session.selection import LoadOptions, Selection, choose
 from webinfer.session.stages import StagedExecutor, StagedGraph
 from webinfer.session.state import Variables, on_host, open_inputs, open_outputs
+from webinfer.session.turns import RunQueue
 from webinfer.tensor import Tensor
 from webinfer.tune.log import TuningReport
 
@@ -61,7 +62,7 @@ class Session:
         variables: Variables | None = None,
     ) -> None:
         OPEN.add(self)
-        self._live = LiveExecutor(graph, host, selection, order, options)
+        self._live, self._queue = LiveExecutor(graph, host, selection, order, options), RunQueue()
         self._read_graph, self._signatures = read, signatures
         self._variables = variables or Variables()
         self._take_graph(graph)
@@ -153,10 +154,27 @@ class Session:
         session whose executor has `in_place_inputs` also takes `backends.base.InPlace`. Where the model leaves sizes
         open, arrays of other sizes get a plan of their own; the plans used last are kept.
 
-        Raises:  InputError, DeviceLostError, KernelError, ClosedError; what a new plan may raise
+        A task that is cancelled while its run waits behind others does not run. A model with loops or branches on
+        data can be cancelled between the turns of its loops too; the session can be used afterwards.
+
+        Raises:  InputError, DeviceLostError, KernelError, ClosedError; LimitError for a loop without an end; what a new
+                 plan may raise
         """
         if self._live.awaits_first_run:
             return await self._first_run(inputs)
+        if self._queue.is_due and self._blocks():
+            await self._queue.turn()
+        try:
+            return await self._run(inputs)
+        finally:
+            self._queue.note_end()
+
+    def _blocks(self) -> bool:
+        """Whether a run leaves the event loop no time."""
+        executor = self._live.at_rest
+        return executor is None or not executor.abilities.overlapping_runs
+
+    async def _run(self, inputs: Mapping[str, Any] | Any) -> dict[str, Tensor]:
         executor = None if self._stateful else self._live.at_hand
         if executor is not None and sizes_given(inputs, self.inputs).items() <= self._sizes.items():
             return outside(self._live.run_at_once(executor, self._checked(inputs)), self._outer)

@@ -20,6 +20,7 @@ from webinfer.importers.core.folding import fold
 from webinfer.importers.core.limits import MAX_TURNS
 from webinfer.session.kept import Kept
 from webinfer.session.state import Variables, open_inputs
+from webinfer.session.turns import LoopTurns
 from webinfer.tensor import Tensor
 
 MAX_PARTS = 64  # of one model that are kept as they were read
@@ -134,7 +135,7 @@ class StagedGraph(Graph):
         if turns is not None:
             self._finish(turns.graph)
         self._parts[path] = Part(graph, key, turns, before, self._mark)
-        while len(self._parts) > MAX_PARTS:
+        while len(self._parts) > max(MAX_PARTS, len(path) + 1):
             self._parts.popitem(last=False)
 
     def graph_of(self, part: Part | Turns) -> Graph:
@@ -173,7 +174,9 @@ class StagedExecutor(Executor):
     ) -> AsyncIterator[tuple[Executor, dict[str, Any]]]:
         """The executors of a run in turn with their inputs; each is run after it was given, into `results`."""
         path, ran, fed = NO_PATH, dict[Part | Turns, None](), dict(inputs)
+        loop_turns = LoopTurns()
         while True:
+            await loop_turns.turn()
             self._last = part = self.graph.part(path)
             if self._asks_more(path, part, results):
                 path, ran = NO_PATH, {}
@@ -220,9 +223,11 @@ class StagedExecutor(Executor):
         most, turn, goes_on = int.from_bytes(bytes(first[0])[:8], "little", signed=True), 0, True
         state, others = list(first[1 : 1 + turns.state]), first[1 + turns.state :]
         lists: list[list[memoryview]] = [[] for _ in turns.names[turns.state :]]
+        loop_turns = LoopTurns()
         while goes_on and turn < most:
             if turn == MAX_TURNS:
                 raise LimitError(f"turns of {turns.graph.name}", turn + 1, MAX_TURNS, "check what ends the loop")
+            await loop_turns.turn()
             own = dict(zip(names, (memoryview(turn.to_bytes(8, "little")), *state, *others), strict=True))
             executor = await self._executor(turns)
             if not turn:

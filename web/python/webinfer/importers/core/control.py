@@ -6,13 +6,15 @@ decides, a run shows its value first, and the graph holds the side of a branch t
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from webinfer.dtypes import DType
 from webinfer.errors import ModelFormatError, ShapeError
 from webinfer.graph.ir import Graph, TensorType, Value, apply
-from webinfer.importers.core.course import Turns, Unknown
-from webinfer.importers.core.limits import MAX_LOOP_TURNS, MAX_TURNS
+from webinfer.importers.core.course import NeedsUnrolling, Turns, Unknown
+from webinfer.importers.core.limits import MAX_LOOP_TURNS, within
 from webinfer.importers.core.listed import Listed
 from webinfer.importers.core.operation import BaseOperation
 from webinfer.importers.core.problems import Refusal
@@ -21,7 +23,10 @@ from webinfer.ops import elementwise as ew
 from webinfer.ops.registry import NoAttrs
 
 MAX_BOTH = 4096  # elements that both sides of a branch compute together where neither is known to be taken
+ENDLESS = 2**63 - 1  # turns of a loop that only its condition ends
 Subgraph = Callable[[list[Value]], list[Value]]  # converts a subgraph with these inputs and gives its outputs
+Turn = Callable[[Value, list[Value]], list[Value]]
+"""Converts a turn from its number and a state: whether the loop goes on, the next state, what is listed."""
 
 
 def _truth(op: BaseOperation, outputs: Sequence[Value]) -> Value:
@@ -31,29 +36,51 @@ def _truth(op: BaseOperation, outputs: Sequence[Value]) -> Value:
 
 
 def loop(op: BaseOperation, state: list[Value], condition: Subgraph, body: Subgraph) -> list[Value]:
-    """The state after the last turn. The condition looks at the state before each."""
-    count = len(state)
-    for _ in range(MAX_LOOP_TURNS):
+    """The state after the last turn. The condition looks at the state before each.
+
+    Raises:  LimitError for more than `MAX_LOOP_TURNS` turns that are unrolled
+    """
+    count, may_repeat = len(state), True
+
+    def turn(_: Value, held: list[Value]) -> list[Value]:
+        held = body(held)
+        return [_truth(op, condition(held)), *held]
+
+    for turns in itertools.count(1):
         goes_on = _truth(op, condition(state))
         if goes_on.constant is None:
-            if op.writer.course is None:
-                op.refuse("a loop whose end depends on data")
-            if not op.writer.read(goes_on).numbers()[0]:
-                return state
-
-            def turn(_: Value, held: list[Value]) -> list[Value]:
-                held = body(held)
-                return [_truth(op, condition(held)), *held]
-
-            return repeat(op, None, state, turn)
-        if not goes_on.numbers()[0]:
-            return state
+            shown = seen(op, goes_on)
+            if shown and may_repeat:
+                with suppress(NeedsUnrolling):
+                    return repeat(op, None, state, turn)
+                may_repeat = False
+        else:
+            shown = bool(goes_on.numbers()[0])
+        if not shown:
+            break
+        check_turns(op, turns)
         before, state = state, body(state)
         if len(state) != count:
             op.fail(f"its body gives {len(state)} values for a state of {count}")
-        if all(map(_same, before, state)):
+        if goes_on.constant is not None and all(map(_same, before, state)):
             op.refuse("a loop that never ends")
-    op.refuse(f"a loop of more than {MAX_LOOP_TURNS} turns")
+    return state
+
+
+def check_turns(op: BaseOperation, turns: int) -> None:
+    """Nothing, if so many turns of a loop may be unrolled.
+
+    Raises:  LimitError
+    """
+    within(f"{op.what}: turns of a loop that are unrolled", turns, MAX_LOOP_TURNS, "check what ends the loop")
+
+
+def seen(op: BaseOperation, goes_on: Value) -> bool:
+    """Whether a loop goes on, which a run must show."""
+    found = op.writer.read(goes_on)
+    if found.constant is None:
+        op.refuse("a loop whose end depends on data")
+    return bool(found.numbers()[0])
 
 
 def _same(a: Value | None, b: Value | None) -> bool:
@@ -69,31 +96,19 @@ def _same(a: Value | None, b: Value | None) -> bool:
     )
 
 
-def _without_lists(op: BaseOperation, values: Sequence[Value]) -> None:
-    if any(isinstance(value, Listed) for value in values):
-        op.refuse("lists where data decides")
+def _has_lists(values: Sequence[Value]) -> bool:
+    return any(isinstance(value, Listed) for value in values)
 
 
-def repeat(
-    op: BaseOperation, most: Value | None, state: list[Value], turn: Callable[[Value, list[Value]], list[Value]]
-) -> list[Value]:
-    """The last state of a loop that data ends after `most` turns or before, and what its turns list.
+def repeat(op: BaseOperation, most: Value | None, state: list[Value], turn: Turn) -> list[Value]:
+    """The last state of a loop that runs turn by turn, `most` times or until data ends it, and what its turns list.
 
-    `turn` converts one turn from its number and a state: whether the loop goes on, the next state, what is listed.
+    Raises:  NeedsUnrolling, with everything as it was, if one plan cannot serve every turn
     """
     writer, start = op.writer, op.writer.position
-    _without_lists(op, state)
-    variables = writer.variables.values()
-    inputs = [Value("turn", TensorType((), DType.INT64)), *(Value(v.name, v.type) for v in state)]
-    try:
-        goes_on, *results = turn(inputs[0], inputs[1:])
-    except Unknown:
-        op.refuse("a loop whose end depends on data, in which data decides again")
-    if writer.course is None or variables != writer.variables.values():
-        op.refuse("a loop whose end depends on data" + ", which changes variables" * (writer.course is not None))
-    _without_lists(op, results)
-    if [v.type for v in results[: len(state)]] != [v.type for v in state]:
-        op.refuse("a loop whose end depends on data, and whose state changes its type or shape")
+    inputs, (goes_on, *results) = one_turn(op, state, turn)
+    if writer.course is None:
+        op.refuse("a loop whose end depends on data")
     _truth(op, [goes_on])
     nodes = writer.take(start, inputs)
     made, ends = {value for node in nodes for value in node.outputs}, list[Value]()
@@ -108,14 +123,41 @@ def repeat(
         node.inputs = [value and others.get(value, value) for value in node.inputs]
     for number, value in enumerate((*inputs, *others.values(), *ends)):
         value.name = f"{number} {value.name}"
-    names = unique_names([*(v.name for v in writer.graph.inputs), *(f"loop {start}.{i}" for i in range(len(results)))])
+    loop = writer.number_loop()  # its position would not tell it from a loop right behind it, as neither leaves nodes
+    names = unique_names([*(v.name for v in writer.graph.inputs), *(f"loop {loop}.{i}" for i in range(len(results)))])
     names = names[len(writer.graph.inputs) :]
-    found = writer.course.known.get((start, -1))
+    found = writer.course.known.get((loop, -1))
     if found is None:
-        first = [op.scalar_of(MAX_TURNS, DType.INT64) if most is None else most, *state, *others]
+        first = [op.scalar_of(ENDLESS, DType.INT64) if most is None else most, *state, *others]
         graph = Graph(f"{writer.graph.name}, a turn of {op.what}", [*inputs, *others.values()], ends, nodes)
-        raise writer.unknown(first, (start, -1), Turns(graph, len(state), tuple(names)))
+        raise writer.unknown(first, (loop, -1), Turns(graph, len(state), tuple(names)))
     return [writer.carry(name, type) for name, type in zip(names, found, strict=True)]
+
+
+def one_turn(op: BaseOperation, state: list[Value], turn: Turn) -> tuple[list[Value], list[Value]]:
+    """Stand-ins for the number of a turn and for the state, and what a turn gives from them.
+
+    Its nodes are the last ones of the graph; where this raises, they are gone.
+
+    Raises:  NeedsUnrolling if the turn holds lists, changes the type of its state or variables, or decides on data
+    """
+    writer, start, variables = op.writer, op.writer.position, op.writer.variables.values()
+    inputs = [Value("turn", TensorType((), DType.INT64)), *(Value(v.name, v.type) for v in state)]
+    try:
+        if _has_lists(state):
+            raise NeedsUnrolling
+        with writer.tentative():
+            results = turn(inputs[0], inputs[1:])
+        kinds = [v.type for v in results[1 : 1 + len(state)]]
+        if _has_lists(results) or variables != writer.variables.values() or kinds != [v.type for v in state]:
+            raise NeedsUnrolling
+    except NeedsUnrolling:
+        writer.take(start, inputs)
+        writer.variables.restore(variables)
+        if writer.course is None:
+            op.refuse("a loop whose end depends on data")
+        raise
+    return inputs, results
 
 
 def branch(
@@ -136,8 +178,9 @@ def branch(
         yes, no = both()
         if [v.type for v in yes] != [v.type for v in no]:
             op.refuse("branches whose results differ in type")
-        _without_lists(op, [*yes, *no])
-    except (ModelFormatError, ShapeError, Refusal, Unknown):
+        if _has_lists([*yes, *no]):
+            op.refuse("lists where data decides")
+    except (ModelFormatError, ShapeError, Refusal, Unknown, NeedsUnrolling):
         op.writer.read(condition)
         raise
     if sum(value.type.size + 1 for value in op.writer.made_since(before)) > MAX_BOTH:

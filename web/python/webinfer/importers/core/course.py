@@ -13,7 +13,9 @@ from typing import Any
 from webinfer.errors import ShapeError
 from webinfer.graph.ir import Graph, Value
 
-Key = tuple[int, int]  # of a value: its node's place in the graph and among the results; (-1, i): input; (i, -1): loop
+Key = tuple[
+    int, int
+]  # of a value: its node's place in the graph and among the results; (-1, i): input; (i, -1): a loop
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,10 @@ class Unknown(Exception):
         super().__init__(f"{', '.join(v.name for v in graph.outputs)} of {graph.name} are known at run time only")
         self.graph, self.key, self.turns = graph, key, turns
         self.outputs: Sequence[Value] = ()  # what the file says of the outputs; a name may stand for a size
+
+
+class NeedsUnrolling(Exception):
+    """One plan cannot serve every turn of a loop: its state grows, it holds lists, or data decides inside of a turn."""
 
 
 class OpenSizes(ShapeError):

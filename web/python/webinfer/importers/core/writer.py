@@ -9,7 +9,7 @@ from webinfer.dtypes import DType
 from webinfer.errors import LimitError, ModelFormatError, ShapeError
 from webinfer.graph.ir import Constant, Graph, Node, TensorType, Value
 from webinfer.graph.printer import safe_name
-from webinfer.importers.core.course import Course, Key, Turns, Unknown
+from webinfer.importers.core.course import Course, Key, NeedsUnrolling, Turns, Unknown
 from webinfer.importers.core.folding import fold
 from webinfer.importers.core.limits import MAX_CONVERTED, MAX_DEPTH, MAX_FOLDED, MAX_NODES, check_bytes
 from webinfer.importers.core.variables import Variables
@@ -33,7 +33,8 @@ class GraphWriter:
         self._floats, self.course = floats, course
         self.variables = Variables(self.graph)
         self.outer: dict[Value, DType] = {}  # the file's element type of values that are computed in another one
-        self._folding_left, self._operators_left, self._depth = folding, MAX_CONVERTED, 0
+        self._folding_left, self._operators_left, self._depth, self._loops = folding, MAX_CONVERTED, 0, 0
+        self._tentative: int | None = None  # the first node of a turn that stands for every turn of its loop
 
     def input(self, name: str, shape: tuple[int, ...], dtype: DType) -> Value:
         """A new input of the graph, in the type that the file's element type is computed in."""
@@ -87,22 +88,49 @@ class GraphWriter:
 
     def known(self, value: Value) -> bool:
         """Whether the value is a constant, or runs have shown it."""
-        return value.is_constant or (self.course is not None and self.key(value) in self.course.known)
+        if value.is_constant or self.course is None:
+            return value.is_constant
+        key = self.key(value)
+        return not self._in_turn(key) and key in self.course.known
+
+    @property
+    def is_tentative(self) -> bool:
+        """Whether a turn is converted that is to stand for every turn of its loop."""
+        return self._tentative is not None
+
+    def _in_turn(self, key: Key) -> bool:
+        return self._tentative is not None and (key[0] >= self._tentative or key == (-1, -1))
 
     def read(self, value: Value) -> Value:
         """The value as a constant if it is one or runs have shown it; without a course, the value itself.
 
-        Raises:  Unknown where a run must show it first
+        Raises:  Unknown where a run must show it first; NeedsUnrolling where each turn of a loop has its own
         """
         if value.constant is not None or self.course is None:
             return value
         key = self.key(value)
+        if self._in_turn(key):
+            raise NeedsUnrolling
         if key == (-1, -1):
             return value  # stands in for what could not be made
         found = self.course.known.get(key)
         if found is not None:
             return Value(value.name, value.type, Constant(memoryview(found), value.type.dtype))
         raise self.unknown([value], key)
+
+    @contextmanager
+    def tentative(self) -> Iterator[None]:
+        """While a turn is converted that is to stand for every turn of its loop.
+
+        Raises:  NeedsUnrolling inside of another such turn
+        """
+        if self.is_tentative:
+            raise NeedsUnrolling
+        self._tentative = self.position
+        try:
+            yield
+        finally:
+            self._tentative = None
 
     def unknown(self, values: Sequence[Value], key: Key, turns: Turns | None = None) -> Unknown:
         """What says that these values must be shown first, or that a loop must turn."""
@@ -133,6 +161,11 @@ class GraphWriter:
     def _name_inputs(self) -> None:
         for value, unique in zip(self.graph.inputs, unique_names([v.name for v in self.graph.inputs]), strict=True):
             value.name = unique  # of variables, which come last
+
+    def number_loop(self) -> int:
+        """The number of the next loop that runs turn by turn: the same whenever the model is read again."""
+        self._loops += 1
+        return self._loops - 1
 
     def count_operator(self) -> None:
         """Counts one more operator to convert.

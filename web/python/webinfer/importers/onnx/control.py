@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from webinfer.dtypes import DType
 from webinfer.errors import ModelFormatError, ShapeError
 from webinfer.graph.ir import Value
-from webinfer.importers.core.control import branch, repeat
+from webinfer.importers.core.control import ENDLESS, Turn, branch, check_turns, one_turn, repeat, seen
+from webinfer.importers.core.course import NeedsUnrolling
 from webinfer.importers.core.limits import MAX_LOOP_TURNS
+from webinfer.importers.onnx.model import GraphInfo
 from webinfer.importers.onnx.operation import Convert, Operation
+from webinfer.importers.onnx.tensors import DTYPES
 
 
 def _if(op: Operation) -> list[Value]:
@@ -32,9 +37,8 @@ def _loop(op: Operation) -> list[Value]:
     """All turns one after the other: state first, then what each turn adds to a list."""
     body = op.graph("body")
     goes_on = op.optional(1) is None or bool(op.scalar(1))
-    state = [op.passed(i) or op.value(i) for i in range(2, len(op.inputs))]
-    state = [op.dense(value) for value in state]
-    count = len(state)
+    first = [op.dense(op.passed(i) or op.value(i)) for i in range(2, len(op.inputs))]
+    count = len(first)
 
     def run(number: Value, held: list[Value]) -> list[Value]:
         results = op.run(body, [number, op.scalar_of(1, DType.BOOL), *held])
@@ -42,24 +46,44 @@ def _loop(op: Operation) -> list[Value]:
             op.fail(f"its body gives {len(results)} values for a state of {count}")
         return [op.dense(value) for value in results]
 
+    most, may_repeat = op.optional(0), op.writer.course is not None
+    if goes_on and most is not None and (not op.known(0) or (may_repeat and op.integer(0) > MAX_LOOP_TURNS)):
+        with suppress(NeedsUnrolling):
+            return repeat(op, most, first, run)
+        may_repeat = False
+    limit = ENDLESS if most is None else op.integer(0)
     lists: list[list[Value]] = [[] for _ in body.outputs[1 + count :]]
-    if goes_on and op.optional(0) is not None and not op.known(0):
-        return repeat(op, op.value(0), state, run)
-    most = MAX_LOOP_TURNS + 1 if op.optional(0) is None else op.integer(0)
-    first, turn = state, 0
-    while goes_on and turn < most:
-        if turn >= MAX_LOOP_TURNS:
-            op.refuse(f"a loop of more than {MAX_LOOP_TURNS} turns")
+    state, turn = first, 0
+    while goes_on and turn < limit:
+        check_turns(op, turn + 1)
         answer, *results = run(op.scalar_of(turn, DType.INT64), state)
-        if answer.constant is None:
-            return repeat(op, op.optional(0), first, run)
-        goes_on, state = bool(answer.numbers()[0]), results[:count]
+        if answer.constant is None and may_repeat:
+            with suppress(NeedsUnrolling):
+                return repeat(op, most, first, run)
+            may_repeat = False
+        goes_on, state = seen(op, answer), results[:count]
         for listed, value in zip(lists, results[count:], strict=True):
             listed.append(value)
         turn += 1
-    if not turn and lists:
-        op.refuse("a loop without turns that lists results")
-    return state + [op.stack(values) for values in lists]
+    return state + (list(map(op.stack, lists)) if turn else _empty_lists(op, body, first, run))
+
+
+def _empty_lists(op: Operation, body: GraphInfo, state: list[Value], run: Turn) -> list[Value]:
+    """What a loop without turns lists: nothing, in the types that a turn would have; else in the declared ones."""
+    listed, start = body.outputs[1 + len(state) :], op.writer.position
+    if not listed:
+        return []
+    if op.writer.is_tentative:
+        raise NeedsUnrolling
+    try:
+        inputs, results = one_turn(op, state, run)
+    except NeedsUnrolling:
+        if any(info.container or info.kind not in DTYPES for info in listed):
+            op.refuse("a loop without turns that lists results of unknown types")
+        shapes = [[d if isinstance(d, int) else 0 for d in info.shape or ()] for info in listed]
+        return [op.zeros((0, *s), DTYPES[i.kind].inner) for s, i in zip(shapes, listed, strict=True)]
+    op.writer.take(start, inputs)
+    return [op.zeros((0, *value.type.shape), value.type.dtype) for value in results[1 + len(state) :]]
 
 
 def _scan(op: Operation) -> list[Value]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from webinfer.dtypes import DType
 from webinfer.graph.ir import TensorType, Value
 from webinfer.graph.printer import safe_name
-from webinfer.importers.core.control import Subgraph, branch, loop
+from webinfer.importers.core.control import branch, loop
 from webinfer.importers.core.limits import MAX_READ, within
 from webinfer.importers.core.listed import Listed
 from webinfer.importers.core.spectral import Complex
@@ -96,22 +96,11 @@ def _turn(op: Operation) -> None:
         return [scope[key] for key in nexts]
 
     with op.writer.nested(op.what):
-        ends = dict(zip(names, loop(op, starts, condition, _plain(op, starts, body)), strict=True))
+        ends = dict(zip(names, loop(op, starts, condition, body), strict=True))
     for node in switches:
         if node.inputs[0] not in ends:
             op.fail(f"node {safe_name(node.name)} does not belong to its loop")
         op.scope[node.name] = ends[node.inputs[0]]
-
-
-def _plain(op: Operation, starts: list[Value], body: Subgraph) -> Subgraph:
-    """The body of a loop, which refuses lists where the state is one of any turn."""
-
-    def checked(state: list[Value]) -> list[Value]:
-        if any(isinstance(a, Listed) and not isinstance(b, Listed) for a, b in zip(starts, state, strict=True)):
-            op.refuse("a loop over lists whose end depends on data")
-        return body(state)
-
-    return checked
 
 
 # ---- the second generation: functions
@@ -129,7 +118,7 @@ def _if(op: Operation) -> list[Value]:
 
 def _while(op: Operation) -> list[Value]:
     starts = _passed(op)
-    return loop(op, starts, lambda v: op.run("cond", v), _plain(op, starts, lambda v: op.run("body", v)))
+    return loop(op, starts, lambda v: op.run("cond", v), lambda v: op.run("body", v))
 
 
 def _call(op: Operation) -> list[Value]:

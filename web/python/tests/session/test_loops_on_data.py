@@ -1,0 +1,213 @@
+"""ONNX loops whose number of turns, end or state depends on data, in every mixture, beside ONNX Runtime."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import numpy as np
+import pytest
+
+onnx = pytest.importorskip("onnx")
+pytest.importorskip("onnxruntime")
+from onnx import TensorProto, helper  # noqa: E402
+from tests.session.test_open_sizes import judged, saved, with_session  # noqa: E402
+
+import webinfer  # noqa: E402
+from webinfer.errors import LimitError  # noqa: E402
+from webinfer.session import stages, turns  # noqa: E402
+
+SIZE = 5000  # elements from which a branch is worth a look at its condition
+X = np.float32([1, 2, 3])
+NUMBERS = {"two": np.float32(2), "one": np.float32(1), "limit": np.float32(50), "zero": np.array(0),
+           "many": np.array(2500), "most": np.array(2**63 - 1)}  # fmt: skip
+
+
+def _n(op: str, inputs: str, outputs: str, **attributes: Any) -> Any:
+    return helper.make_node(op, ["" if name == "-" else name for name in inputs.split()], outputs.split(), **attributes)
+
+
+def _body(nodes: list[Any], state: str, results: str) -> Any:
+    """The body of a loop over one tensor, or of a branch where no state is given."""
+    make = helper.make_tensor_value_info
+    inputs = [make("i" + state, TensorProto.INT64, []), make("c" + state, TensorProto.BOOL, []),
+              make(state, TensorProto.FLOAT, None)] if state else []  # fmt: skip
+    ends = [make(r, TensorProto.BOOL if r.startswith("go") else TensorProto.FLOAT, None) for r in results.split()]
+    return helper.make_graph(nodes, "body" + state, inputs, ends)
+
+
+def _loop(count: str, x: str, y: str, op: str = "Mul two", listed: bool = False) -> Any:
+    """y = x after `count` turns of an operator, and what each turn gave."""
+    kind, operand = op.split()
+    body = [_n("Identity", f"c{y}s", f"go{y}"), _n(kind, f"{y}s {operand}", f"{y}n"), _n("Identity", f"{y}n", f"{y}l")]
+    results = f"go{y} {y}n" + f" {y}l" * listed
+    return _n("Loop", f"{count} - {x}", y + f" {y}_all" * listed, body=_body(body, f"{y}s", results))
+
+
+def _branch(condition: str, y: str, yes: list[Any], no: list[Any]) -> Any:
+    return _n("If", condition, y, then_branch=_body(yes, "", yes[-1].output[0]),
+              else_branch=_body(no, "", no[-1].output[0]))  # fmt: skip
+
+
+def _agree(nodes: list[Any], outputs: str, *feeds: dict[str, Any], backend: str = "wasm") -> None:
+    kinds = {np.dtype("f4"): 1, np.dtype("i8"): 7, np.dtype("?"): 9}
+    shapes = {name: (kinds[x.dtype], list(x.shape)) for name, x in feeds[0].items()}
+    data = saved(nodes, shapes, outputs.split(), **NUMBERS)
+
+    async def work(session: webinfer.Session) -> None:
+        for inputs in feeds:
+            got = await session.run(inputs)
+            for mine, want in zip(got.values(), judged(data, inputs), strict=True):
+                if want.size or mine.shape[0]:  # where nothing is declared, the runtime says (0,) of an empty list
+                    np.testing.assert_array_equal(mine.numpy(), want)
+
+    with_session(work, data, backend)
+
+
+def _counts(*counts: int, x: Any = X) -> list[dict[str, Any]]:
+    return [{"x": x, "k": np.array(count)} for count in counts]
+
+
+@pytest.mark.parametrize("backend", ["wasm", "reference"])
+@pytest.mark.parametrize("listed", [False, True])
+def test_loops_follow_each_other_without_a_node_between(backend: str, listed: bool) -> None:
+    nodes = [_loop("k", "x", "a", listed=listed), _loop("k", "a", "b", "Add one", listed), _loop("k", "b", "d")]
+    lists = " a_all b_all" * listed
+    _agree(nodes, "a d" + lists, *_counts(3, 0, 2), backend=backend)
+    _agree(nodes[:2], "b" + lists, *_counts(3), backend=backend)
+
+
+def test_two_loops_from_one_value_are_two() -> None:
+    nodes = [_loop("k", "x", "a"), _loop("k", "x", "b", "Add one"), _n("Sub", "a b", "y")]
+    _agree(nodes, "y", *_counts(3, 1))
+
+
+@pytest.mark.parametrize("taken", [True, False])
+def test_branches_and_loops_follow_each_other(taken: bool) -> None:
+    inputs = {"x": np.ones(SIZE, np.float32), "k": np.array(3), "c": np.array(taken)}
+    other = _branch("c", "r", [_n("Mul", "x two", "t")], [_n("Add", "x two", "e")])
+    inside = _branch("c", "s", [_loop("k", "r", "u")], [_n("Identity", "r", "v")])
+    behind = _branch("c", "z", [_n("Mul", "y two", "tt")], [_n("Neg", "y", "ee")])
+    _agree([other, inside, _loop("k", "s", "y"), behind], "z", inputs)
+
+
+def test_positions_count_a_loop_and_follow_one() -> None:
+    before = [_n("NonZero", "x", "at"), _n("Size", "at", "n"), _loop("n", "x", "a"), _loop("n", "a", "b", "Add one")]
+    behind = [_n("Greater", "b limit", "above"), _n("NonZero", "above", "found"), _n("Cast", "found", "y", to=1)]
+    _agree([*before, *behind], "b y", {"x": np.float32([1, 0, 30])}, {"x": np.float32([0, 0, 0])})
+
+
+@pytest.mark.parametrize("inner", ["k", "iouts"])
+def test_a_loop_in_a_loop_may_turn_as_data_says(inner: str) -> None:
+    """The inner one as often as an input says, or as the outer one has turned."""
+    body = _body([_loop(inner, "outs", "v"), _n("Identity", "couts", "go")], "outs", "go v")
+    _agree([_n("Loop", "k - x", "y", body=body)], "y", *_counts(3, 2, 0))
+
+
+def test_the_state_of_a_loop_may_grow() -> None:
+    """Until it was turned often enough, or until its sum says so."""
+    grown = [
+        _n("Concat", "v x", "more", axis=0),
+        _n("Identity", "cv", "go"),
+        _n("ReduceSum", "more", "sum", keepdims=0),
+    ]
+    _agree([_n("Loop", "k - x", "y all", body=_body(grown, "v", "go more sum"))], "y all", *_counts(3, 1, 5))
+    grown[1] = _n("Less", "sum limit", "go")
+    nodes = [_n("Loop", "- - x", "y", body=_body([grown[0], grown[2], grown[1]], "v", "go more"))]
+    _agree(nodes, "y", {"x": X}, {"x": 5 * X}, {"x": 50 * X})
+
+
+def test_a_loop_of_many_turns_is_not_unrolled() -> None:
+    async def work(session: webinfer.Session) -> None:
+        assert (await session.run(X))["y"].numpy().tolist() == [2501, 2502, 2503]
+        assert len(session.plan().rows) < 10
+
+    with_session(work, saved([_loop("many", "x", "y", "Add one")], {"x": [3]}, ["y"], **NUMBERS))
+
+
+def test_a_loop_of_no_turns_lists_nothing() -> None:
+    _agree([_loop("zero", "x", "y", listed=True)], "y y_all", {"x": X})
+
+
+# ----- limits, cancellation
+
+
+def _endless(trips: str) -> bytes:
+    body = [_n("Add", "v one", "w"), _n("ReduceSum", "w", "sum", keepdims=0), _n("GreaterOrEqual", "sum one", "go")]
+    nodes = [_n("Loop", f"{trips} - x", "y", body=_body(body, "v", "go w"))]
+    return saved(nodes, {"x": [3]}, ["y"], **NUMBERS)
+
+
+@pytest.mark.parametrize("trips", ["-", "most"])
+def test_a_loop_without_an_end_is_a_limit_error(trips: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stages, "MAX_TURNS", 100)
+
+    async def work(session: webinfer.Session) -> None:
+        with pytest.raises(LimitError, match=r"turns of .*Loop"):
+            await session.run(X)
+        assert (await session.run(-1000 * X))["y"].shape == (3,)
+
+    with_session(work, _endless(trips))
+
+
+def test_an_unrolled_loop_without_an_end_is_a_limit_error() -> None:
+    body = _body([_n("Add", "v one", "w"), _n("Identity", "cv", "go")], "v", "go w")
+    with pytest.raises(LimitError, match="turns of a loop that are unrolled"):
+        with_session(_ready, saved([_n("Loop", "- - x", "y", body=body)], {"x": [3]}, ["y"], **NUMBERS))
+
+
+async def _ready(session: webinfer.Session) -> None:
+    raise AssertionError("it loads")
+
+
+def test_the_event_loop_turns_while_a_loop_does_and_the_run_can_be_cancelled() -> None:
+    ticks = list[float]()
+
+    async def tick() -> None:
+        while True:
+            await asyncio.sleep(0.01)
+            ticks.append(0)
+
+    async def work(session: webinfer.Session) -> None:
+        ticking = asyncio.create_task(tick())
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(session.run(X), 0.3)
+        ticking.cancel()
+        assert len(ticks) > 3
+        assert (await session.run(-1000 * X))["y"].shape == (3,)
+
+    with_session(work, _endless("-"))
+
+
+@pytest.mark.parametrize("backend", ["wasm", "reference"])
+def test_runs_that_wait_for_others_can_be_cancelled(backend: str) -> None:
+    """Of 50 that are begun together, 25 are cancelled as soon as the first one ran; so are runs of a staged model."""
+
+    async def work(session: webinfer.Session) -> None:
+        inputs = {
+            info.name: np.ones(info.shape, np.int64 if info.name == "k" else np.float32) for info in session.inputs
+        }
+        await session.run(inputs)
+        runs = [asyncio.create_task(session.run(inputs)) for _ in range(50)]
+        await asyncio.sleep(0)
+        for run in runs[25:]:
+            run.cancel()
+        found = await asyncio.gather(*runs, return_exceptions=True)
+        assert [isinstance(each, asyncio.CancelledError) for each in found] == [False] * 25 + [True] * 25
+
+    with_session(work, saved([_n("Mul", "x two", "y")], {"x": [3]}, ["y"], **NUMBERS), backend)
+    with_session(work, saved([_loop("k", "x", "y")], {"x": [3], "k": (7, [])}, ["y"], **NUMBERS), backend)
+
+
+def test_runs_in_a_row_leave_the_event_loop_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One task that never awaits anything else does not keep the others from running for long."""
+    monkeypatch.setattr(turns, "MOST_S", 0.0)
+    seen = list[int]()
+
+    async def work(session: webinfer.Session) -> None:
+        asyncio.get_running_loop().call_soon(seen.append, 1)
+        for _ in range(2):
+            await session.run(X)
+        assert seen
+
+    with_session(work, saved([_n("Mul", "x two", "y")], {"x": [3]}, ["y"], **NUMBERS))
