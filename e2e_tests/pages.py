@@ -35,6 +35,16 @@ PASTE = """([name, type, base64]) => {
 }"""
 
 
+# Whether the page would hear of the end of its engine's worker: it waits for the lock that the worker holds.
+WATCHED = """async () =>
+  (await navigator.locks.query()).pending.some(({ name }) => name.startsWith("webinfer engine"))"""
+STATE = """() => {
+  const message = document.getElementById("message");
+  const { webinferError } = document.documentElement.dataset;
+  return [webinferError ?? null, message?.checkVisibility() ?? false, message?.innerText ?? ""];
+}"""
+
+
 class DemoPage:
     """One tab with a page of the site; `complaints` are the errors of its console, its scripts and its GPU."""
 
@@ -122,14 +132,16 @@ class DemoPage:
     def wait_for_error(self, code: str, words: str = "") -> dict[str, Any]:
         """The error with this code and these words, once it is shown."""
 
-        def ask() -> dict[str, Any] | None:
-            error = self.error
-            return error if error and error["code"] == code and words in error["message"] else None
+        def ask() -> tuple[dict[str, Any], bool, str] | None:
+            told, visible, text = self.page.evaluate(STATE)  # at one moment: the next message may take its place
+            error = json.loads(told) if told else None
+            return (error, visible, text) if error and error["code"] == code and words in error["message"] else None
 
-        error: dict[str, Any] = self.wait_for(f"error {code}", ask)
-        assert self.page.locator("#message").is_visible()
-        assert error["message"] in self.text("#message").replace("\xa0", " ")
-        return error
+        error, visible, text = self.wait_for(f"error {code}", ask)
+        assert visible
+        assert error["message"] in text.replace("\xa0", " ")
+        found: dict[str, Any] = error
+        return found
 
     def wait_until_ready(self) -> None:
         """Waits until the engine has said what it runs on."""
@@ -139,8 +151,27 @@ class DemoPage:
 
     @property
     def worker(self) -> Worker:
-        """The engine's worker."""
-        return next(worker for worker in self.page.workers if "engine_worker" in worker.url)
+        """The engine's worker, the newest one: of one that was just replaced the end may not have been heard yet."""
+        return [worker for worker in self.page.workers if "engine_worker" in worker.url][-1]
+
+    def in_worker(self, code: str) -> None:
+        """Runs JavaScript in the engine's worker that may be its end, so nobody waits there for an answer."""
+        self.worker.evaluate(f"() => {{ new BroadcastChannel('test').onmessage = () => {{ {code} }}; }}")
+        self.page.evaluate("new BroadcastChannel('test').postMessage('now')")
+
+    def end_worker(self) -> None:
+        """Lets the engine's worker end, without a word, and waits until it has."""
+        self.wait_for("watch over the worker", lambda: self.page.workers and self.page.evaluate(WATCHED))
+        with self.worker.expect_event("close", timeout=1000 * LIMIT_S):
+            self.in_worker("self.close();")
+
+    def without_engine(self, code: str, *argument: Any) -> Any:
+        """What JavaScript answers beside what the site has stored, while no engine can be at it; then the page anew."""
+        self.page.goto(f"{self.address}/docs")
+        self.wait_for("end of the engine", lambda: not self.page.workers)
+        answer = self.page.evaluate(code, *argument)
+        self.open()
+        return answer
 
     def python(self, code: str) -> Any:
         """What the JSON says that this code ends with, run by the Python of the engine's worker."""

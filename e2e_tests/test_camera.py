@@ -101,7 +101,7 @@ def test_frames_overlap_on_webgpu_and_come_back_in_order(
 def test_frames_leave_nothing_behind(demo: Demo, browser_that_films_the_photo: Browser) -> None:
     page = demo("?backend=wasm", browser=browser_that_films_the_photo)
     page.wait_for_result()
-    engine = page.page.workers[0]
+    engine = page.worker
     _start(page)
     _wait_for_frames(page, 20)
     before = engine.evaluate(HELD)

@@ -25,6 +25,7 @@ async def until_lost():
     while js.performance.now() < end:
         try:
             await session.run(inputs)
+            js.runs += 1
         except DeviceLostError as error:
             return str(error)
     return ""
@@ -77,11 +78,10 @@ def python(worker: Worker, code: str) -> Any:
 
 def lose(page: DemoPage, browser: Browser) -> str:
     """Crashes the GPU process while the session runs; the text of the error that ends the run."""
-    worker = page.page.workers[0]
-    worker.evaluate(
-        "() => { self.lost = null; pyodide.runPythonAsync('await until_lost()').then((t) => self.lost = t); }"
-    )
-    page.page.wait_for_timeout(500)
+    worker = page.worker
+    worker.evaluate("Object.assign(self, { lost: null, runs: 0 })")
+    worker.evaluate("() => void pyodide.runPythonAsync('await until_lost()').then((text) => { self.lost = text; })")
+    page.wait_for("runs", lambda: worker.evaluate("self.runs") > 3)
     crash_gpu(browser)
     text: str = page.wait_for("loss", lambda: worker.evaluate("self.lost"), 70)
     return text
@@ -92,7 +92,7 @@ def test_a_run_in_flight_ends_in_a_typed_error_and_the_session_recovers(
 ) -> None:
     page = demo("?backend=wasm", browser=browser_that_loses_its_gpu)
     page.wait_for_result()
-    worker = page.page.workers[0]
+    worker = page.worker
     python(worker, SETUP)
     assert "was lost" in lose(page, browser_that_loses_its_gpu)
     first = json.loads(python(worker, "await state()"))
@@ -131,7 +131,7 @@ def test_more_memory_than_there_is_is_a_typed_error_and_the_next_session_works(
 ) -> None:
     page = demo("?backend=wasm", browser=browser_that_loses_its_gpu)
     page.wait_for_result()
-    worker = page.page.workers[0]
+    worker = page.worker
     python(worker, SETUP)
     said = json.loads(python(worker, HUGE))
     assert said["gpu"].startswith("OutOfMemoryError"), said

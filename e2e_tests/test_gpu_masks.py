@@ -123,7 +123,7 @@ def test_frames_are_painted_as_their_masks_say_and_nothing_is_read_back(
     page = demo("?backend=webgpu&effect=colour&colour=%23ff0000", path="/segmentation",
                 browser=browser_with_frames_on_the_gpu)  # fmt: skip
     count = page.wait_for_result()["count"]
-    worker = next(w for w in page.page.workers if "engine_worker" in w.url)
+    worker = page.worker
     worker.evaluate(SOURCES, page.page.evaluate("document.getElementById('sample').src"))
     worker.evaluate("(code) => pyodide.runPython(code)", COUNT_ENTRIES)
     found = in_worker(page, MASKS)

@@ -216,7 +216,7 @@ async def test():
 
 def _in_worker(page: DemoPage, code: str) -> Any:
     page.wait_until_ready()
-    worker = next(w for w in page.page.workers if "engine_worker" in w.url)
+    worker = page.worker
     worker.evaluate(SOURCES, page.page.evaluate("document.getElementById('sample').src"))
     return in_worker(page, START + code)
 

@@ -117,9 +117,13 @@ def test_the_site_is_kept_once_and_whole(demo: Demo) -> None:
         route.fulfill(status=200, body=answer.body() + b" ", content_type="text/css")
 
     page = demo(QUERY, broken=(re.compile(r"/docs\.css$"), damage))
-    count = page.wait_for_result()["count"]
-    page.page.workers[0].evaluate("self.close()")  # which would keep the site by itself
-    page.wait_for_result(count)
+    page.wait_for_result()
+    for words in (
+        "being started again",
+        "ended without a word",
+    ):  # no engine is left, which would keep the site by itself
+        page.end_worker()
+        page.wait_for_error("engine-died", words)
     assert "TypeError" in page.page.evaluate(KEEP)
     page.mended = True
     assert page.page.evaluate(KEEP) == [True]

@@ -118,7 +118,7 @@ def test_a_file_that_is_no_log_is_refused_by_line(demo: Demo, tmp_path: Path) ->
 def test_times_come_from_timestamps_or_from_the_clock(demo: Demo, features: list[str]) -> None:
     page = demo("?backend=wasm")
     page.wait_for_result()
-    found = page.page.workers[0].evaluate(TIMES, features)
+    found = page.worker.evaluate(TIMES, features)
     assert found["has"] == bool(features)
     assert all(0 < ms < 100 for ms in found["times"]), found
 

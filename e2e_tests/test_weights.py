@@ -83,7 +83,7 @@ def _opened(demo: Demo, server: Server) -> tuple[DemoPage, Callable[[str], Any]]
     page = demo("", path="/chat")
     page.context.route("**/weights.bin", server.answer)
     page.wait_for("engine", lambda: page.page.locator("#pick").is_enabled())
-    (worker,) = (worker for worker in page.page.workers if "engine_worker" in worker.url)
+    worker = page.worker
     return page, lambda code: worker.evaluate(RUN, BEGIN + code)
 
 
