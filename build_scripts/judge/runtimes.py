@@ -1,5 +1,6 @@
 """The runtimes that judge models: one row a format. Their functions run in a process of their own, see zoo_judge."""
 
+import asyncio
 import itertools
 import json
 import subprocess
@@ -151,8 +152,37 @@ def onnx_run(model: Path, inputs: Sequence[Mapping[str, Array]]) -> list[list[Ar
 
 
 def tfjs_shapes(model: Path) -> Shapes | None:
-    """Nothing to bind: batches are of one, other sizes are those of the signature, or of the layers that are inputs."""
-    return {}
+    """Sizes of inputs that the model leaves open, the first that TensorFlow.js runs; batches are of one."""
+    infos = _tfjs_inputs(model)
+    if all(isinstance(size, int) for info in infos for size in info.shape):
+        return {}
+    for size in OPEN_SIZES:
+        shapes = {
+            info.name: tuple(d if isinstance(d, int) else size if i else 1 for i, d in enumerate(info.shape))
+            for info in infos
+        }
+        kinds = {info.name: info.dtype.value for info in infos}
+        try:
+            tfjs_run(model, [{name: np.zeros(shape, kinds[name]) for name, shape in shapes.items()}])
+        except (RuntimeError, subprocess.TimeoutExpired):  # this size does not suit the model
+            continue
+        return {info.name: shapes[info.name] for info in infos if not all(isinstance(d, int) for d in info.shape)}
+    return None
+
+
+def _tfjs_inputs(model: Path) -> Sequence[Any]:
+    """The model's inputs in the order in which TensorFlow.js takes them; none where our importer refuses the model."""
+    from webinfer.errors import WebinferError
+    from webinfer.session.loading import load
+
+    async def inputs() -> Sequence[Any]:
+        with await load(model, backend="reference") as session:
+            return list(session.inputs)
+
+    try:
+        return asyncio.run(inputs())
+    except WebinferError:
+        return []
 
 
 def tfjs_run(model: Path, inputs: Sequence[Mapping[str, Array]]) -> list[list[Array]]:

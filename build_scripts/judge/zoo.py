@@ -3,10 +3,14 @@
 TFLite models are judged by ai-edge-litert, ONNX models by onnxruntime, TensorFlow.js models (model.json in a folder of
 its own) by TensorFlow.js in Node. With `--layers` it writes models of its layers first, which are judged then.
 
-Prints model × backend → largest difference relative to the output's range, share of exact values,
-arena against its lower bound, steps, bytes and time. Models that their runtime cannot run (custom operators)
+Prints model × backend → largest difference relative to the range of the output or of a channel of it, share of exact
+values, arena against its lower bound, steps, bytes and time. Models that their runtime cannot run (custom operators)
 are judged by the NumPy reference. Where floats differ by more than 1e-3 and the judge's own results move that far with
-inputs that differ by a rounding, so may ours. Exits 0 only if every model that its runtime can run is right.
+inputs that differ by a rounding, so may ours in the same channel.
+
+A model is "not judged" if agreement says nothing: an output stays constant, saturated or without a finite value
+whatever goes in, the runtime takes none of the inputs, or the model takes photos and there are none. Exits 0 only if
+every model that its runtime can run is right, but for one in fifty that may go unjudged.
 
 With `--guards` every build of the WASM kernels takes the place of the backends. Tensors then lie between guarded gaps;
 a model is wrong whose kernels touch one, or compute something else where memory was filled otherwise.
@@ -16,32 +20,29 @@ import argparse
 import asyncio
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from build_scripts.bench.rivals import rivals_step
+from build_scripts.judge.answers import Answers, Asked, NotJudged, answers_of, outputs_of, spread_of
 from build_scripts.judge.backends import definition, inference_backends, use_engine
+from build_scripts.judge.comparison import Comparison, compared
 from build_scripts.judge.float_twin import float_twin
+from build_scripts.judge.model_inputs import photos_in
 from build_scripts.judge.runtimes import RUNTIMES, Shapes, runtime_of, title, write_layers
-from build_scripts.judge.zoo_judge import (
-    NUDGES,
-    Array,
-    Judge,
-    JudgeCrashed,
-    Verdict,
-    compare,
-    model_inputs,
-    nudged,
-)
+from build_scripts.judge.zoo_judge import Array, Judge
 from build_scripts.kernels.step import kernels_step
-from build_scripts.paths import ROOT
+from build_scripts.paths import IMAGES, ROOT
 from build_scripts.steps import run_steps
 
 SHARED = ROOT.parent / "shared"
+NOT_JUDGED = "not judged"
+MOST_UNJUDGED = 0.02  # share of all rows
 
 
 @dataclass
@@ -50,7 +51,7 @@ class Row:
 
     model: str
     backend: str  # or the build of the kernels
-    status: str  # right, refused or wrong
+    status: str  # right, refused, wrong or "not judged"
     judge: str = ""
     format: str = ""
     dynamic_range: str = "float"
@@ -85,16 +86,17 @@ def _table(options: argparse.Namespace, folder: Path) -> int:
         return 2
     run_steps([kernels_step(), *([rivals_step()] if any(m.suffix == ".json" for m in models) else [])])
     ways = _guarded_ways() if options.guards else _plain_ways(options.backend or inference_backends())
-    rows = asyncio.run(_run(models, ways, options.images))
+    photos = photos_in(options.images, IMAGES)
+    if not photos:
+        print(f"no photos in {options.images}: models that take images are not judged; name a folder with --images")
+    rows = asyncio.run(_run(models, ways, photos))
     if options.json:
         options.json.write_text(json.dumps({"rows": [asdict(row) for row in rows]}, indent=1))
-    counts = {status: sum(row.status == status for row in rows) for status in ("right", "refused", "wrong")}
+    statuses = ("right", "refused", "wrong", NOT_JUDGED)
+    counts = {status: sum(row.status == status for row in rows) for status in statuses}
     print(f"{len(models)} models: " + ", ".join(f"{count} {status}" for status, count in counts.items()))
-    return (
-        1
-        if any(row.status == "wrong" or (row.status == "refused" and row.judge != definition()) for row in rows)
-        else 0
-    )
+    refused = any(row.status == "refused" and row.judge != definition() for row in rows)
+    return int(counts["wrong"] > 0 or refused or counts[NOT_JUDGED] > MOST_UNJUDGED * len(rows))
 
 
 def _parse(argv: list[str]) -> argparse.Namespace:
@@ -139,21 +141,21 @@ def _guarded_ways() -> list[Way]:
     return [Way(isa, "wasm", guards.BuildHost(isa, threads=3), guards.guarded) for isa in guards.BUILDS]
 
 
-async def _run(models: Sequence[Path], ways: Sequence[Way], images: Path) -> list[Row]:
+async def _run(models: Sequence[Path], ways: Sequence[Way], photos: Sequence[Path]) -> list[Row]:
     rows = list[Row]()
     print(
-        f"{'model':36} {'backend':15} {'status':8} {'judge':10} {'rel diff':>9} {'exact':>8} "
+        f"{'model':36} {'backend':15} {'status':10} {'judge':10} {'rel diff':>9} {'exact':>8} "
         f"{'arena':>11} {'/bound':>7} {'steps':>6} {'constants':>10} {'load ms':>8} {'run ms':>8}"
     )
     with Judge() as judge:
         for model in models:
-            for row in await _model_rows(model, ways, images, judge):
+            for row in await _model_rows(model, ways, photos, judge):
                 rows.append(row)
                 _print(row)
     return rows
 
 
-async def _model_rows(model: Path, ways: Sequence[Way], images: Path, judge: Judge) -> list[Row]:
+async def _model_rows(model: Path, ways: Sequence[Way], photos: Sequence[Path], judge: Judge) -> list[Row]:
     """A row for each way.
 
     A model with 8-bit weights beside float activations is judged twice: in real numbers by its twin with float32
@@ -162,70 +164,45 @@ async def _model_rows(model: Path, ways: Sequence[Way], images: Path, judge: Jud
     shapes = judge.shapes(model)
     twin = float_twin(model.read_bytes()) if shapes is not None and model.suffix == ".tflite" else None
     if twin is None:
-        return await _rows(model, model, ways, images, judge, shapes)
+        return await _rows(model, model, ways, photos, judge, shapes)
     with TemporaryDirectory() as folder:
         other = Path(folder) / model.name
         other.write_bytes(twin)
-        rows = await _rows(model, other, ways, images, judge, shapes)
-    return rows + await _rows(model, model, ways, images, judge, shapes, "int8")
+        rows = await _rows(model, other, ways, photos, judge, shapes)
+    return rows + await _rows(model, model, ways, photos, judge, shapes, "int8")
 
 
 async def _rows(
-    model: Path, judged: Path, ways: Sequence[Way], images: Path, judge: Judge, shapes: Shapes | None,
+    model: Path, judged: Path, ways: Sequence[Way], photos: Sequence[Path], judge: Judge, shapes: Shapes | None,
     dynamic_range: str = "float",
 ) -> list[Row]:  # fmt: skip
     """A row for each way; the judge works once for all of them, on the file `judged`."""
-    wanted: list[list[Array]] | None = None
-    inputs: list[dict[str, Array]] = []
-    runtime, spread, shaken = runtime_of(model), 0.0, 0.0
-    verdict_by = definition() if shapes is None else runtime.judge
+    runtime, answers = runtime_of(model), None
     rows = []
     for way in ways:
-        row = Row(title(model), way.name, "refused", verdict_by, runtime.format, dynamic_range)
+        judged_by = answers.judge if answers else definition() if shapes is None else runtime.judge
+        row = Row(title(model), way.name, "refused", judged_by, runtime.format, dynamic_range)
         rows.append(row)
         with way.context():
             session = await _load(way, model, row, shapes or None)
             if session is None:
                 continue
             try:
-                if wanted is None:
-                    inputs = model_inputs(session.inputs, images)
-                    inputs, wanted = _judged(judge, judged, inputs) if shapes is not None else (inputs, None)
-                    if dynamic_range == "int8" and wanted is not None:
-                        spread = _spread(judge, judged, inputs, wanted)
-                if wanted is None:
-                    wanted, verdict_by = await _referee(way.host, model, inputs), definition()
-                    row.judge = verdict_by
-                outputs = await _outputs(session, inputs, row)
-                _judge(row, outputs, wanted, 4 * spread)
-                if row.status == "wrong" and row.max_rel_diff is not None and row.judge == runtime.judge and not spread:
-                    row.judge_spread = shaken = shaken or _spread(judge, judged, inputs, wanted)
-                    _judge(row, outputs, wanted, 2 * shaken)  # of its results and of ours
+                if answers is None:
+                    asked = Asked(model, judged, judge, way.host, None if shapes is None else runtime.judge)
+                    answers = await answers_of(asked, session, photos)
+                    if dynamic_range == "int8" and answers.judge == runtime.judge:
+                        answers.spread, answers.times = spread_of(judge, judged, answers), 4
+                row.judge = answers.judge
+                outputs, row.run_ms = await outputs_of(session, answers.inputs)
+                _judge(row, outputs, answers, partial(spread_of, judge, judged, answers))
+            except NotJudged as error:
+                row.status, row.error = NOT_JUDGED, str(error)
             except Exception as error:  # whatever a model provokes is a row, not the end of the table
                 row.status, row.error = "wrong", f"{type(error).__name__}: {error}"
             finally:
                 session.close()
     return rows
-
-
-def _spread(judge: Judge, model: Path, inputs: list[dict[str, Array]], wanted: list[list[Array]]) -> float:
-    """How far the judge's own results move with inputs that differ by a rounding."""
-    return max(_difference(wanted, judge.run(model, nudged(inputs, by))).float_diff or 0.0 for by in NUDGES)
-
-
-def _judged(
-    judge: Judge, model: Path, inputs: list[dict[str, Array]]
-) -> tuple[list[dict[str, Array]], list[list[Array]] | None]:
-    """The inputs and the runtime's outputs, None if it crashed; integers that it refuses become smaller."""
-    small = [
-        {name: a if a.dtype.kind == "f" else (a % 2).astype(a.dtype) for name, a in named.items()} for named in inputs
-    ]
-    try:
-        return inputs, judge.run(model, inputs)
-    except JudgeCrashed:
-        return inputs, None
-    except Exception:  # its errors have no common base but this
-        return small, judge.run(model, small)
 
 
 async def _load(way: Way, model: Path, row: Row, shapes: Shapes | None) -> Any:
@@ -251,38 +228,20 @@ async def _load(way: Way, model: Path, row: Row, shapes: Shapes | None) -> Any:
     return session
 
 
-async def _outputs(session: Any, inputs: Sequence[Mapping[str, Array]], row: Row | None = None) -> list[list[Array]]:
-    results, times = [], []
-    for named in inputs:
-        start = time.perf_counter()
-        outputs = await session.run(named)
-        times.append(1e3 * (time.perf_counter() - start))
-        results.append([outputs[info.name].numpy().copy() for info in session.outputs])
-    if row is not None:
-        row.run_ms = min(times)
-    return results
-
-
-async def _referee(host: Any, model: Path, inputs: Sequence[Mapping[str, Array]]) -> list[list[Array]]:
-    from webinfer.session.loading import load
-
-    with await load(model, backend=definition(), host=host) as session:
-        return await _outputs(session, inputs)
-
-
-def _difference(got: Sequence[Sequence[Array]], wanted: Sequence[Sequence[Array]]) -> Verdict:
-    verdict = Verdict()
-    for ours, theirs in zip(got, wanted, strict=True):
-        for a, b in zip(ours, theirs, strict=True):
-            compare(a, b, verdict)
-    return verdict
-
-
-def _judge(row: Row, got: Sequence[Sequence[Array]], wanted: Sequence[Sequence[Array]], spread: float) -> None:
-    """Fills in the verdict; `spread` is how far the judge's own results may be apart, if that is more than we allow."""
-    verdict = _difference(got, wanted)
-    row.max_rel_diff, row.exact_share, row.error = verdict.max_rel_diff, verdict.exact_share, verdict.problem(spread)
+def _judge(row: Row, got: Sequence[Sequence[Array]], answers: Answers, spread: Callable[[], Comparison]) -> None:
+    """Fills in the verdict. Where floats differ, results may be as far apart as the judge's own and ours may move."""
+    found = compared(got, answers.wanted)
+    row.max_rel_diff, row.exact_share = found.max_rel_diff, found.exact_share
+    row.error = found.problem(answers.spread, answers.times)
+    if row.error and found.diffs and row.judge != definition():
+        if answers.spread is None:
+            answers.spread, answers.times = spread(), 2  # of its results and of ours
+            row.error = found.problem(answers.spread, answers.times)
+        row.judge_spread = answers.spread.float_diff
     row.status = "wrong" if row.error else "right"
+    if not row.error and answers.silent:
+        row.status = NOT_JUDGED
+        row.error = "; ".join(f"output {number} {reason}" for number, reason in answers.silent.items())
 
 
 def _print(row: Row) -> None:
@@ -292,7 +251,7 @@ def _print(row: Row) -> None:
     bound = row.arena_bytes / row.arena_bound if row.arena_bytes and row.arena_bound else None
     name = row.model if row.dynamic_range == "float" else f"{row.model} {row.dynamic_range}"
     print(
-        f"{name:36} {row.backend:15} {row.status:8} {row.judge:10} "
+        f"{name:36} {row.backend:15} {row.status:10} {row.judge:10} "
         f"{number(row.max_rel_diff, '9.1e'):>9} {number(row.exact_share, '8.4f'):>8} "
         f"{number(row.arena_bytes, ',d'):>11} {number(bound, '.2f'):>7} {number(row.steps, 'd'):>6} "
         f"{number(row.constant_bytes, ',d'):>10} "

@@ -2,15 +2,18 @@
 
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 from tests.wasm import guards
 
-from build_scripts.judge import zoo
-from build_scripts.judge.zoo_judge import Verdict, compare, model_inputs
+from build_scripts.judge import runtimes, zoo
+from build_scripts.judge.comparison import Comparison, compared, silent_outputs
+from build_scripts.judge.model_inputs import model_inputs, photos_in
 from webinfer.dtypes import DType
 
 
@@ -21,20 +24,61 @@ class Info:
     dtype: DType
 
 
-def _verdict(got: list[float], want: list[float], dtype: str = "float32") -> Verdict:
-    verdict = Verdict()
-    compare(np.array(got, dtype), np.array(want, dtype), verdict)
-    return verdict
+def _compared(got: object, want: object, dtype: str = "float32") -> Comparison:
+    return compared([[np.array(got, dtype)]], [[np.array(want, dtype)]])
 
 
 def test_floats_are_compared_to_the_range_of_the_output() -> None:
-    assert _verdict([0.0, 100.05], [0.0, 100.0]).problem() == ""
-    assert "of the range" in _verdict([0.0, 100.2], [0.0, 100.0]).problem()
+    assert _compared([0.0, 100.05], [0.0, 100.0]).problem() == ""
+    assert "of the range" in _compared([0.0, 100.2], [0.0, 100.0]).problem()
 
 
-def test_a_nan_is_out_of_bounds_unless_both_have_it() -> None:
-    assert _verdict([np.nan, 1.0], [np.nan, 1.0]).problem() == ""
-    assert _verdict([np.nan, 1.0], [0.5, 1.0]).problem()
+def _detections(scores_last: bool) -> np.ndarray:
+    """Boxes of 300 pixels beside scores of 3 classes for 40 places: a channel each, along the last axis or axis 1."""
+    rng = np.random.default_rng(0)
+    rows = np.concatenate([rng.uniform(0, 300, (4, 40)), rng.uniform(0, 1, (3, 40))])[np.newaxis]
+    return rows.transpose(0, 2, 1) if scores_last else rows
+
+
+@pytest.mark.parametrize("scores_last", [True, False])
+def test_scores_are_compared_to_their_own_range_beside_large_boxes(scores_last: bool) -> None:
+    want = _detections(scores_last)
+    moved = _detections(scores_last)
+    moved[(..., slice(4, 7)) if scores_last else (slice(None), slice(4, 7))] += 0.3
+    problem = _compared(moved, want).problem()
+    assert ("last axis" if scores_last else "axis 1") in problem, problem
+    assert _compared(want + 1e-4, want).problem() == ""  # rounding of boxes, and less than a thousandth of the scores
+    own = _compared(want + np.where(want > 1, 3.0, 0.0), want)  # a judge whose own boxes move excuses boxes only
+    assert _compared(moved, want).problem(own, 2) != ""
+    assert _compared(want + np.where(want > 1, 3.0, 0.0), want).problem(own, 2) == ""
+
+
+def test_a_channel_of_rounding_errors_is_no_difference_and_few_values_make_no_channel() -> None:
+    zeros = np.stack([np.linspace(-100, 100, 50), np.zeros(50)], -1)
+    assert _compared(zeros + 5e-5, zeros).problem() == ""
+    classes = np.linspace(1e-6, 1, 1000)[np.newaxis]
+    assert _compared(classes + 1e-4, classes).problem() == ""
+
+
+def test_a_nan_is_out_of_bounds_unless_both_have_it_and_alone_it_is_no_evidence() -> None:
+    both = _compared([np.nan, 1.0], [np.nan, 1.0])
+    assert both.problem() == ""
+    assert _compared([np.nan, 1.0], [0.5, 1.0]).problem()
+    assert _compared([0.5, 1.0], [np.nan, 1.0]).problem()
+
+
+def test_outputs_that_say_nothing_are_told_with_the_reason() -> None:
+    ramp = np.linspace(0, 1, 9, dtype=np.float32)
+    runs = [
+        [np.full(3, np.nan), ramp, np.full(9, 1e-20), np.eye(3), np.zeros(4, np.int8), np.array([k]), np.zeros((0, 4))]
+        for k in (1.0, 2.0)
+    ]
+    reasons = silent_outputs(runs)
+    assert sorted(reasons) == [0, 2, 3, 4, 6]  # not what varies within a run, nor one number that differs between two
+    assert reasons[0] == "has no finite value"
+    assert "everywhere" in reasons[2]
+    assert "saturated" in reasons[3]
+    assert reasons[6] == "is empty"
 
 
 def test_integers_may_be_off_by_one_but_rarely() -> None:
@@ -43,25 +87,54 @@ def test_integers_may_be_off_by_one_but_rarely() -> None:
         [n + (i in wrong) * step for i, n in enumerate(want)]
         for wrong, step in ((range(5), 1), (range(6), 1), (range(1), 2))
     )
-    assert _verdict(few, want, "int32").problem() == ""
-    assert _verdict(many, want, "int32").problem()
-    assert _verdict(far, want, "int32").problem()
+    assert _compared(few, want, "int32").problem() == ""
+    assert _compared(many, want, "int32").problem()
+    assert _compared(far, want, "int32").problem()
 
 
 def test_another_shape_is_wrong() -> None:
-    assert "must be float32[2]" in _verdict([1.0], [1.0, 2.0]).problem()
+    assert "must be float32[2]" in _compared([1.0], [1.0, 2.0]).problem()
 
 
-def test_inputs_are_photos_for_images_and_random_numbers_for_all(tmp_path: Path) -> None:
-    from PIL import Image
-
+@pytest.fixture
+def photo(tmp_path: Path) -> Path:
+    """A photo of one colour."""
     Image.new("RGB", (9, 7), (255, 0, 128)).save(tmp_path / "photo.png")
-    photo, random_one = model_inputs([Info("image", (1, 4, 6, 3), DType.INT8)], tmp_path)
-    assert photo["image"].reshape(-1, 3)[0].tolist() == [127, -128, 0]
+    return tmp_path / "photo.png"
+
+
+def test_inputs_are_photos_for_images_and_random_numbers_for_all(photo: Path) -> None:
+    assert photos_in(photo.parent / "missing", photo.parent) == [photo]
+    shown, random_one = model_inputs([Info("image", (1, 4, 6, 3), DType.INT8)], [photo])
+    assert shown["image"].reshape(-1, 3)[0].tolist() == [127, -128, 0]
     assert random_one["image"].shape == (1, 4, 6, 3)
     assert random_one["image"].min() < -100
-    (only,) = model_inputs([Info("ids", (1, 5), DType.INT32)], tmp_path)
+    (only,) = model_inputs([Info("ids", (1, 5), DType.INT32)], [photo])
     assert only["ids"].dtype == np.int32
+    both, _ = model_inputs(
+        [Info("image", (1, 3, 4, 6), DType.FLOAT32), Info("score_threshold", (), DType.FLOAT32)], [photo]
+    )
+    assert both["image"][0, :, 0, 0].tolist() == pytest.approx([1, -1, 0], abs=0.01)
+    assert both["score_threshold"] == np.float32(0.3)
+
+
+def test_inputs_hold_what_their_names_mean() -> None:
+    kinds = {
+        "input_ids": ((1, 8), DType.INT64), "attention_mask": ((1, 8), DType.INT64), "sr": ((), DType.INT64),
+        "tokenTypeIds:0": ((1, 8), DType.INT32), "position_ids": ((1, 8), DType.INT64), "lens": ((1,), DType.INT64),
+        "audio": ((1, 4000), DType.FLOAT32), "pad_mask": ((2, 4), DType.BOOL), "unmasked": ((3,), DType.FLOAT32),
+    }  # fmt: skip
+    infos = [Info(name, *kind) for name, kind in kinds.items()]
+    noise, waves = model_inputs(infos, [], ids=100)
+    assert noise["attention_mask"].tolist() == [[1, 1, 1, 1, 1, 1, 0, 0]]
+    assert noise["tokenTypeIds:0"].tolist() == [[0, 0, 0, 0, 1, 1, 1, 1]]
+    assert noise["position_ids"].tolist() == [list(range(8))]
+    assert (noise["sr"], noise["lens"].tolist()) == (16_000, [4])
+    assert noise["pad_mask"].tolist() == [[True, True, True, False]] * 2
+    assert 8 < noise["input_ids"].max() <= 100
+    assert noise["input_ids"].min() >= 0
+    assert (np.abs(np.diff(waves["audio"])).max() < 0.1) < np.abs(np.diff(noise["audio"])).max()
+    assert len(set(noise["unmasked"].tolist())) == 3
 
 
 def test_a_file_that_is_no_model_is_refused_with_the_reason(tmp_path: Path) -> None:
@@ -78,21 +151,96 @@ def test_an_empty_folder_is_said_to_be_empty(tmp_path: Path, capsys: pytest.Capt
     assert "no model in" in capsys.readouterr().out
 
 
-def test_a_model_of_another_format_is_judged_by_its_own_runtime(tmp_path: Path) -> None:
-    from onnx import TensorProto, helper, save
+def _onnx(path: Path, nodes: list, inputs: dict, outputs: dict, **constants: np.ndarray) -> None:
+    """Writes a model; inputs and outputs are (type, sizes) by name."""
+    from onnx import TensorProto, helper, numpy_helper, save
 
-    sizes = ["batch", 2, "w"]
-    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, sizes) for name in ("x", "y")]
-    node = helper.make_node("Sigmoid", ["x"], ["y"])
-    graph = helper.make_graph([node], "one", ends[:1], ends[1:])
-    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), tmp_path / "one.onnx")
-    table = tmp_path / "table.json"
-    assert zoo.run(["--models", str(tmp_path), "--backend", "wasm", "--json", str(table)]) == 0
-    (row,) = json.loads(table.read_text())["rows"]
-    assert (row["format"], row["judge"], row["status"]) == ("onnx", "onnxruntime", "right"), row
-    assert zoo.run(["--models", str(tmp_path), "--guards", "--json", str(table)]) == 0
-    rows = json.loads(table.read_text())["rows"]
+    ends = [
+        [helper.make_tensor_value_info(name, getattr(TensorProto, kind), sizes) for name, (kind, sizes) in side.items()]
+        for side in (inputs, outputs)
+    ]
+    tensors = [numpy_helper.from_array(array, name) for name, array in constants.items()]
+    graph = helper.make_graph(nodes, path.stem, *ends, tensors)
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), path)
+
+
+def _rows(folder: Path, *options: str) -> tuple[int, list[dict]]:
+    table = folder / "table.json"
+    status = zoo.run(["--models", str(folder), "--json", str(table), *options])
+    return status, json.loads(table.read_text())["rows"]
+
+
+def test_a_model_of_another_format_is_judged_by_its_own_runtime(tmp_path: Path) -> None:
+    from onnx import helper
+
+    end = ("FLOAT", ["batch", 2, "w"])
+    _onnx(tmp_path / "one.onnx", [helper.make_node("Sigmoid", ["x"], ["y"])], {"x": end}, {"y": end})
+    status, (row,) = _rows(tmp_path, "--backend", "wasm")
+    assert (status, row["format"], row["judge"], row["status"]) == (0, "onnx", "onnxruntime", "right"), row
+    status, rows = _rows(tmp_path, "--guards")
+    assert status == 0
     assert [(row["backend"], row["status"]) for row in rows] == [(isa, "right") for isa in guards.BUILDS]
+
+
+def test_what_agreement_cannot_decide_is_not_judged(tmp_path: Path) -> None:
+    """A net of NaN alone; a gate that opens for loud inputs only; a table of 5 rows; a table that no index suits."""
+    from onnx import helper
+
+    node, end = helper.make_node, {"x": ("FLOAT", [1, 20])}
+    result = {"y": ("FLOAT", [1, 20])}
+    _onnx(tmp_path / "nan.onnx", [node("Add", ["x", "c"], ["y"])], end, result, c=np.full((1, 20), np.nan, np.float32))
+    gate = [node("Sub", ["x", "c"], ["d"]), node("Relu", ["d"], ["y"])]
+    _onnx(tmp_path / "gate.onnx", gate, end, result, c=np.float32([[50]]))
+    ids, rows, rows_5 = {"i": ("INT64", [6])}, {"y": ("FLOAT", [6, 2])}, np.arange(10, dtype=np.float32).reshape(5, 2)
+    _onnx(tmp_path / "table.onnx", [node("Gather", ["c", "i"], ["y"])], ids, rows, c=rows_5)
+    beyond = [node("Add", ["i", "k"], ["j"]), node("Gather", ["c", "j"], ["y"])]
+    _onnx(tmp_path / "beyond.onnx", beyond, ids, rows, c=rows_5, k=np.int64([5]))
+    status, found = _rows(tmp_path, "--backend", "wasm")
+    by_name = {row["model"]: (row["status"], row["error"]) for row in found}
+    assert by_name["nan"] == ("not judged", "output 0 has no finite value")
+    assert by_name["gate"] == ("right", "")
+    assert by_name["table"] == ("right", "")
+    assert by_name["beyond"][0] == "not judged"
+    assert "onnxruntime takes none of the inputs" in by_name["beyond"][1]
+    assert status == 1  # more than one in fifty
+
+
+def test_images_are_not_judged_without_photos(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from onnx import helper
+
+    end = ("FLOAT", [1, 3, 8, 8])
+    _onnx(tmp_path / "image.onnx", [helper.make_node("Relu", ["x"], ["y"])], {"x": end}, {"y": end})
+    monkeypatch.setattr(zoo, "IMAGES", tmp_path / "missing")
+    _, (row,) = _rows(tmp_path, "--backend", "wasm", "--images", str(tmp_path / "missing"))
+    assert (row["status"], row["error"]) == ("not judged", "it takes photos, and there are none")
+    assert "no photos in" in capsys.readouterr().out
+
+
+def test_open_sizes_of_a_tfjs_model_are_the_first_that_its_runtime_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(model: Path, inputs: Sequence[dict[str, np.ndarray]]) -> list:
+        if inputs[0]["x"].shape[1] % 3:
+            raise RuntimeError("it cannot be cut into thirds")
+        return [[inputs[0]["x"]]]
+
+    def write(*sizes: int) -> Path:
+        shape = {"shape": {"dim": [{"size": str(size)} for size in sizes]}}
+        nodes = [
+            {"name": "x", "op": "Placeholder", "attr": {"dtype": {"type": "DT_FLOAT"}, "shape": shape}},
+            {"name": "y", "op": "Sigmoid", "input": ["x"], "attr": {"T": {"type": "DT_FLOAT"}}},
+        ]
+        described = {"format": "graph-model", "modelTopology": {"node": nodes}, "weightsManifest": []}
+        (tmp_path / "model.json").write_text(json.dumps(described))
+        return tmp_path / "model.json"
+
+    monkeypatch.setattr(runtimes, "tfjs_run", run)
+    assert runtimes.tfjs_shapes(write(-1, -1, 4)) == {"x": (1, 576, 4)}
+    assert runtimes.tfjs_shapes(write(-1, 5, 4)) == {}
+    (tmp_path / "model.json").write_text("{}")
+    assert runtimes.tfjs_shapes(tmp_path / "model.json") == {}  # which our importer refuses with a reason
 
 
 QUICK = ("blazeface_front", "blazeface_short", "selfie_segmentation_landscape", "v1_025", "attention")  # in software
