@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 from webinfer.errors import (
     BackendUnavailableError,
     ClosedError,
+    CompilerError,
     DeviceLostError,
     GpuError,
     InputError,
@@ -63,6 +64,7 @@ __all__ = [
     "BackendUnavailableError",
     "Capability",
     "ClosedError",
+    "CompilerError",
     "DType",
     "DeviceLostError",
     "GpuError",

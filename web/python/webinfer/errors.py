@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+REPORT = "this is a bug of webinfer, please report it"
+
 
 class WebinferError(Exception):
     """Base of all typed errors; `code` is stable and safe to compare."""
@@ -86,6 +88,15 @@ class KernelError(WebinferError):
     """A WASM kernel trapped or the kernel module does not match this engine."""
 
     code = "kernel"
+
+
+class CompilerError(WebinferError):
+    """The compiler failed on a model that it had accepted: a bug of webinfer. The message names the step and the node.
+
+    Where a list of backends was given, the next one is tried.
+    """
+
+    code = "compiler"
 
 
 class IsolationError(WebinferError):

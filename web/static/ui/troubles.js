@@ -11,6 +11,7 @@ const TITLES = {
   "camera-denied": "The camera is not allowed",
   "no-camera": "There is no camera",
   closed: "The model was closed",
+  compiler: "The engine could not prepare the model",
   "device-lost": "The graphics processor was lost",
   download: "A part of the engine could not be loaded",
   "engine-died": "The engine stopped",

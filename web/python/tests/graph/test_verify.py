@@ -60,6 +60,17 @@ def test_unwritten_output() -> None:
     _broken(graph, "graph output lost .* written by no node")
 
 
+def test_two_outputs_or_inputs_of_one_name() -> None:
+    graph = _sound()
+    graph.outputs.append(graph.outputs[0])
+    _broken(graph, "a graph output is listed twice")
+    graph.outputs[1] = Value("abs", TensorType((2, 3)), Constant(memoryview(bytes(24)), DType.FLOAT32))
+    _broken(graph, "two graph outputs have the name abs")
+    graph = _sound()
+    graph.inputs.append(Value("x", TensorType(())))
+    _broken(graph, "two graph inputs have the name x")
+
+
 def test_input_listed_twice_or_constant() -> None:
     graph = _sound()
     graph.inputs.append(graph.inputs[0])

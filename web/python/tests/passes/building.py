@@ -39,6 +39,10 @@ class Build:
         return node.outputs[0]
 
     def output(self, *values: Value) -> Graph:
+        names = set[str]()
+        for number, value in enumerate(values):  # no two outputs may have one name
+            value.name += f".{number}" * (value.name in names)
+            names.add(value.name)
         self.graph.outputs = list(values)
         verify(self.graph)
         return self.graph

@@ -276,6 +276,23 @@ def test_outputs_that_are_inputs_or_twice_the_same_stay_apart() -> None:
     assert not set(graph.outputs) & set(graph.inputs)
 
 
+def test_outputs_that_are_one_value_behind_a_transpose_stay_written() -> None:
+    b = Build()
+    last = b.node(
+        mv.TRANSPOSE,
+        [b.node(ew.RELU, [b.input("x", 2, 3, 4)], ew.UnaryAttrs(), "first")],
+        mv.TransposeAttrs((2, 0, 1)),
+        "last",
+    )
+    graph = b.output(*(b.node(mv.TRANSPOSE, [last], mv.TransposeAttrs((1, 2, 0)), name) for name in ("p", "q")))
+    assert rewritten(merge_moves, graph, 3) == lines(
+        "%p = relu(%x) -> float32[2x3x4]",
+        "%last = transpose(%p) perm=2,0,1 -> float32[4x2x3]",
+        "%q = transpose(%p) perm=0,1,2 -> float32[2x3x4]",
+        "return %p, %q",
+    )
+
+
 def test_dead_nodes_go_and_inputs_stay() -> None:
     b = Build()
     x = b.input("x", 2)

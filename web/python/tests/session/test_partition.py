@@ -53,6 +53,28 @@ def test_values_with_one_name_are_told_apart() -> None:
     assert len({v.name for node in graph.nodes for v in node.outputs}) == 4
 
 
+def test_a_name_made_for_a_value_is_no_other_values() -> None:
+    graph = diamond()
+    for node, name in zip(graph.nodes[1:3], ("same", "same (2)"), strict=True):
+        node.output.name = name
+    graph.nodes[3].output.name = "same"
+    cut(graph, [graph.nodes[2]])
+    assert len({v.name for node in graph.nodes for v in node.outputs}) == 4
+
+
+def test_an_input_with_the_name_of_an_output_is_read_as_it_was_given() -> None:
+    graph, host = diamond(), NativeHost()
+    graph.outputs[1].name = graph.inputs[0].name
+    graph.nodes[2].inputs[0] = graph.inputs[0]  # the later piece reads the input, beside an output of the first
+    graph.nodes[3].inputs[0] = graph.inputs[0]
+    pieces = cut(graph, [graph.nodes[2]])
+    executor = PartitionedExecutor(graph, [(piece, run(reference.build(piece.graph, host))) for piece in pieces], {})
+    x = np.linspace(-2, 2, 12, dtype=np.float32).reshape(2, 6)
+    outputs = run(executor.run({"x": memoryview(x.tobytes())}))
+    np.testing.assert_allclose(outputs["joined"].numpy(), x + np.exp(x), rtol=1e-6)
+    executor.close()
+
+
 def test_two_backends_together_give_the_whole_result() -> None:
     graph, host = diamond(), NativeHost()
     pieces = cut(graph, [graph.nodes[2]])

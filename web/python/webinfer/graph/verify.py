@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from webinfer.errors import ShapeError
 from webinfer.graph.ir import Graph, Node, Value
 from webinfer.graph.printer import safe_name
 
 
 def verify(graph: Graph) -> None:
-    """Nothing, if the graph is sound: one writer a value, written before read, types as inferred.
+    """Nothing, if the graph is sound: `verify_writes`, types as inferred, constants of their type's size.
+
+    Raises:  ShapeError naming the node and the rule.
+    """
+    verify_writes(graph)
+    for node in graph.nodes:
+        _check_types(node)
+        for value in node.inputs:
+            if value is not None:
+                _check_constant(value)
+    for value in graph.outputs:
+        _check_constant(value)
+
+
+def verify_writes(graph: Graph) -> None:
+    """Nothing, if each value has one writer and is written before it is read, and inputs and outputs have own names.
 
     Raises:  ShapeError naming the node and the rule.
     """
@@ -18,26 +35,30 @@ def verify(graph: Graph) -> None:
             raise ShapeError(f"graph input {_show(value)} is {'a constant' if value.is_constant else 'listed twice'}")
         known.add(value)
     for node in graph.nodes:
-        _check_inputs(node, known)
-        _check_types(node)
-        for value in node.outputs:
-            if value in known or value.is_constant:
-                raise ShapeError(f"{_where(node)} writes {_show(value)}, which is constant or written before")
-            known.add(value)
+        _check_order(node, known)
+        known.update(node.outputs)
     for value in graph.outputs:
         if value not in known and not value.is_constant:
             raise ShapeError(f"graph output {_show(value)} is written by no node")
-        _check_constant(value)
+    _check_names("input", graph.inputs)
+    _check_names("output", graph.outputs)
 
 
-def _check_inputs(node: Node, known: set[Value]) -> None:
+def _check_order(node: Node, known: set[Value]) -> None:
     for value in node.inputs:
-        if value is None:
-            continue
-        if value.is_constant:
-            _check_constant(value)
-        elif value not in known:
+        if value is not None and not value.is_constant and value not in known:
             raise ShapeError(f"{_where(node)} reads {_show(value)}, which is written later or never")
+    for value in node.outputs:
+        if value in known or value.is_constant:
+            raise ShapeError(f"{_where(node)} writes {_show(value)}, which is constant or written before")
+
+
+def _check_names(what: str, values: Sequence[Value]) -> None:
+    names = {value.name: value for value in values}
+    if twice := [value for value in values if names[value.name] is not value]:
+        raise ShapeError(f"two graph {what}s have the name {safe_name(twice[0].name)}")
+    if len(names) < len(values):
+        raise ShapeError(f"a graph {what} is listed twice")
 
 
 def _check_types(node: Node) -> None:

@@ -17,7 +17,10 @@ def merge_moves(graph: Graph) -> int:
     count = 0
     for node in graph.nodes:
         node.inputs = [None if v is None else resolve(v, replacements) for v in node.inputs]
-        count += _simplify(node) + _shorten(node, producers)
+        count += _simplify(node)
+        if _shorten(node, producers):
+            count += 1  # what it reads now may have been replaced since its predecessor was looked at
+            node.inputs = [None if v is None else resolve(v, replacements) for v in node.inputs]
         source = node.inputs[0] if node.inputs else None
         if source is None or not _changes_nothing(node, source):
             continue
@@ -70,15 +73,15 @@ def _simplify(node: Node) -> int:
     return 1
 
 
-def _shorten(node: Node, producers: dict[Value, Node]) -> int:
-    """1 if the node now reads past its predecessor."""
+def _shorten(node: Node, producers: dict[Value, Node]) -> bool:
+    """Whether the node now reads past its predecessor."""
     source = node.inputs[0] if node.inputs else None
     before = producers.get(source) if source is not None else None
     if before is None or before.op is not node.op:
-        return 0
+        return False
     if node.op is mv.TRANSPOSE:
         node.attrs = mv.TransposeAttrs(tuple(before.attrs.perm[i] for i in node.attrs.perm))
     elif node.op is not mv.RESHAPE:
-        return 0
+        return False
     node.inputs = list(before.inputs)
-    return 1
+    return True

@@ -46,7 +46,7 @@ def _name_apart(graph: Graph) -> None:
     taken = {v.name for v in (*graph.inputs, *graph.outputs)}
     keep = set(graph.inputs) | set(graph.outputs)
     for number, value in enumerate(v for node in graph.nodes for v in node.outputs):
-        if value not in keep and value.name in taken:
+        while value not in keep and value.name in taken:
             value.name = f"{value.name} ({number})"
         taken.add(value.name)
 
@@ -82,10 +82,8 @@ class PartitionedExecutor(Executor):
     def _inputs(
         self, piece: Piece, inputs: Mapping[str, memoryview], results: Mapping[str, Tensor]
     ) -> dict[str, memoryview]:
-        return {
-            v.name: results[v.name].flat().cast("B") if v.name in results else inputs[v.name]
-            for v in piece.graph.inputs
-        }
+        own = set(self.graph.inputs)  # an output may have the name of an input
+        return {v.name: inputs[v.name] if v in own else results[v.name].flat().cast("B") for v in piece.graph.inputs}
 
     def rows(self) -> Sequence[PlanRow]:
         """The plan of all pieces, step by step."""

@@ -14,6 +14,7 @@ from webinfer.backends.reference.lowerings import LOWERINGS
 from webinfer.errors import ClosedError, LimitError, OutOfMemoryError, ShapeError, UnsupportedOpError
 from webinfer.graph.ir import Graph, Node, Value
 from webinfer.host.interface import Host, Progress
+from webinfer.lowering.soundness import check_graph
 from webinfer.ops.custom import CustomOp
 from webinfer.ops.custom import compute as compute_custom
 from webinfer.tensor import Tensor
@@ -27,6 +28,7 @@ async def build(graph: Graph, host: Host, progress: Progress | None = None) -> R
     Raises:  UnsupportedOpError listing the custom operators without a reference function; LimitError if a tensor has
              more dimensions than NumPy's arrays
     """
+    check_graph(graph)
     for value in (*graph.inputs, *(v for node in graph.nodes for v in node.outputs)):
         if len(value.type.shape) > MAX_RANK:
             raise LimitError(f"dimensions of {value.name!r}", len(value.type.shape), MAX_RANK, "use fewer")

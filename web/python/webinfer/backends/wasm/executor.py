@@ -19,6 +19,7 @@ from webinfer.backends.wasm.sharing import only_moves, saves, steps_per_node, wi
 from webinfer.errors import LimitError, UnsupportedOpError
 from webinfer.graph.ir import Graph, Node, TensorType, Value
 from webinfer.host.interface import Host, Kernels, Progress, ProgressEvent
+from webinfer.lowering.soundness import check_graph
 from webinfer.plan import arena, program
 from webinfer.plan.blocks import ALIGNMENT, Block, Kind, Ref
 from webinfer.plan.kernel_constants import MEMORY_MAX_BYTES
@@ -35,6 +36,7 @@ def lower_graph(graph: Graph, isa: str, tuned: Mapping[str, str] | None) -> Buil
 
     Raises:  UnsupportedOpError listing every node that has no kernel
     """
+    check_graph(graph)
     builder = Builder(graph, isa, tuned, expand_constant)
     for value in graph.inputs:
         builder.keep_alive(widen_input(builder, value), LOAD_STEP)

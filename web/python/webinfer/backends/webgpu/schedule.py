@@ -41,6 +41,7 @@ from webinfer.codegen.prelude import Access
 from webinfer.errors import LimitError, UnsupportedOpError
 from webinfer.graph.ir import Graph, Node, Value
 from webinfer.host.gpu import PipelineSpec
+from webinfer.lowering.soundness import check_graph
 from webinfer.ops.custom import CustomOp
 
 PRODUCTS = frozenset({"conv2d", "matmul"})
@@ -96,6 +97,7 @@ def scheduling(
     graph: Graph, target: Target, on_pipeline: Callable[[PipelineSpec], None]
 ) -> Generator[None, None, Schedule]:
     """As `make_schedule`, which may rest after each node."""
+    check_graph(graph)
     builder = _Builder(graph, target, on_pipeline)
     problems: list[str] = []
     refused: list[Node] = []

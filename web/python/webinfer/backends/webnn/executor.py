@@ -12,6 +12,7 @@ from webinfer.backends.webnn.lowerings import LOWERINGS, UNSUPPORTED
 from webinfer.errors import ClosedError, DeviceLostError, InputError, UnsupportedOpError
 from webinfer.graph.ir import Graph, Node, Value
 from webinfer.host.interface import WebNn
+from webinfer.lowering.soundness import check_graph
 from webinfer.tensor import Tensor
 
 
@@ -20,6 +21,7 @@ async def build(graph: Graph, ml: WebNn) -> WebNnExecutor:
 
     Raises:  UnsupportedOpError listing every node that the context does not support
     """
+    check_graph(graph)
     emitter, methods = Emitter(ml), list[list[str]]()
     for value in graph.inputs:
         emitter.input(value)
