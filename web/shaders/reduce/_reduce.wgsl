@@ -20,6 +20,33 @@ fn finish(a: acc_v) -> y_v { return a.top + log(a.sum); }
 fn keep(a: acc_v, next: acc_v, lanes: vec4<bool>) -> acc_v {
     return acc_v(select(a.top, next.top, lanes), select(a.sum, next.sum, lanes));
 }
+$$ elif op == "whole_mean"
+// Means of integers: the sum is whole * params.reduced + part with 0 <= part < params.reduced, so that none leaves
+// 32 bits.
+struct acc_v { whole: x_v, part: x_v }
+fn start() -> acc_v { return acc_v(x_v(0), x_v(0)); }
+fn carried(whole: x_v, part: x_v) -> acc_v {
+    let count = x_v(x_t(params.reduced));
+    return acc_v(whole + part / count, part % count);
+}
+fn combine(a: acc_v, b: acc_v) -> acc_v { return carried(a.whole + b.whole, a.part + b.part); }
+fn step(a: acc_v, x: x_v) -> acc_v {
+    let count = x_v(x_t(params.reduced));
+    let part = x % count;
+    let below = part < x_v(0);
+    return combine(a, acc_v(x / count - select(x_v(0), x_v(1), below), select(part, part + count, below)));
+}
+fn across(a: acc_v) -> acc_v {
+    let pairs = carried(a.whole + a.whole.yxwz, a.part + a.part.yxwz);
+    return carried(pairs.whole + pairs.whole.zwxy, pairs.part + pairs.part.zwxy);
+}
+// Cut towards zero, as integers are divided.
+fn finish(a: acc_v) -> y_v {
+    return y_v(a.whole + select(x_v(0), x_v(1), (a.whole < x_v(0)) & (a.part != x_v(0))));
+}
+fn keep(a: acc_v, next: acc_v, lanes: vec4<bool>) -> acc_v {
+    return acc_v(select(a.whole, next.whole, lanes), select(a.part, next.part, lanes));
+}
 $$ elif op == "max"
 alias acc_v = x_v;
 fn start() -> acc_v { return acc_v(params.lowest); }
@@ -88,7 +115,7 @@ $$ elif op == "sum"
 fn step(a: acc_v, x: x_v) -> acc_v { return a + x; }
 fn finish(a: acc_v) -> y_v { return a; }
 $$ endif
-$$ if op != "log_sum_exp"
+$$ if op not in ("log_sum_exp", "whole_mean")
 fn across(a: acc_v) -> acc_v {
     return combine(combine(acc_v(a.x), acc_v(a.y)), combine(acc_v(a.z), acc_v(a.w)));
 }

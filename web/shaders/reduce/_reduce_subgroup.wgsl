@@ -5,6 +5,8 @@ fn subgroup_reduce(a: acc_v) -> acc_v {
     let top = subgroupMax(a.top);
     return acc_v(top, subgroupAdd(a.sum * exp(a.top - top)));
 }
+$$ elif op == "whole_mean"
+fn subgroup_reduce(a: acc_v) -> acc_v { return carried(subgroupAdd(a.whole), subgroupAdd(a.part)); }
 $$ elif op in ("max", "any")
 fn subgroup_reduce(a: acc_v) -> acc_v { return subgroupMax(a); }
 $$ elif op in ("min", "all")

@@ -269,6 +269,11 @@ CASES: dict[str, tuple[list[Any], dict[str, Any], Any]] = {
         {"begin_mask": 1, "end_mask": 1, "new_axis_mask": 4, "shrink_axis_mask": 0},
         IMAGE[:, 1:-1:2, None],
     ),
+    "StridedSlice drops an axis": (  # begin_mask does not count there
+        [X, [-1, -4], [0, 9], [1, 2]],
+        {"begin_mask": 1, "end_mask": 3, "shrink_axis_mask": 1},
+        X[-1, -4::2],
+    ),
     "Reverse": ([X, fixed(np.array([False, True]))], {}, X[:, ::-1]),
     "ReverseV2": ([X, [0]], {}, X[::-1]),
     "Tile": ([X, [2, 1]], {}, np.tile(X, (2, 1))),

@@ -9,6 +9,7 @@ from webinfer.dtypes import DType
 from webinfer.graph.ir import Op, Value
 from webinfer.importers.core.limits import MAX_READ, within
 from webinfer.importers.core.operation import BaseOperation
+from webinfer.importers.core.whole_product import whole_product
 from webinfer.ops import gather, matmul, reduce
 
 _MORE = "ΑΒΓΔΕΖΗΘ"  # the axes that an ellipsis stands for, the last one last
@@ -111,7 +112,10 @@ def _product(op: BaseOperation, a: _Term, b: _Term, wanted: set[str]) -> _Term:
         turned = term.order([c for group in groups for c in group])
         return op.reshape(turned, [math.prod(sizes[c] for c in group) for group in groups])
 
-    factors = [matrix(a, batch, rows, summed), matrix(b, batch, summed, columns), None]
-    y = op.emit(matmul.MATMUL, factors, matmul.MatmulAttrs())
+    left, right = matrix(a, batch, rows, summed), matrix(b, batch, summed, columns)
+    if left.type.dtype.is_float:
+        y = op.emit(matmul.MATMUL, [left, right, None], matmul.MatmulAttrs())
+    else:
+        y = whole_product(op, left, right)
     made = [*batch, *rows, *columns]
     return _Term(op, op.reshape(y, [sizes[c] for c in made]), "".join(made))

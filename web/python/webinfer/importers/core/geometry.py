@@ -102,13 +102,15 @@ class _Cut:
 
 
 def strided_slice(
-    op: BaseOperation, x: Value, positions: Sequence[Sequence[int]], mask: Callable[[str], int], offset: bool = False
-) -> Value:
+    op: BaseOperation, x: Value, positions: Sequence[Sequence[int]], mask: Callable[[str], int], offset: bool = False,
+    masks_dropped: bool = True,
+) -> Value:  # fmt: skip
     """x[begin:end:step, ...], where `positions` are begin, end and steps; `mask` gives a mask by its name.
 
-    With `offset` the ends count from the beginnings.
+    With `offset` the ends count from the beginnings. `masks_dropped`: begin_mask counts for an axis that the result
+    drops too, as in TensorFlow Lite; TensorFlow and TensorFlow.js take the position that is named there.
 
-    Source:  tensorflow v2.18, lite/kernels/internal/strided_slice_logic.h
+    Source:  tensorflow v2.18, lite/kernels/internal/strided_slice_logic.h, core/util/strided_slice_op.cc
     """
     begin, end, steps = positions
     if not len(begin) == len(end) == len(steps) or 0 in steps:
@@ -129,7 +131,7 @@ def strided_slice(
             cut.shape.append(1)
         else:
             begin_masked, end_masked, dropped = (mask(f"{n}_mask") >> i & 1 for n in ("begin", "end", "shrink_axis"))
-            start = None if begin_masked else first
+            start = None if begin_masked and (masks_dropped or not dropped) else first
             stop = None if end_masked else last + first if offset else last
             if dropped:
                 _drop_axis(op, cut, x.type.shape[axis], first, start, step)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from webinfer.graph.ir import Value
 from webinfer.importers.core.einsum import einsum
+from webinfer.importers.core.whole_product import whole_product
 from webinfer.importers.onnx.operation import Convert, Operation
 from webinfer.ops import elementwise as ew
 from webinfer.ops import matmul as mm
@@ -11,14 +12,15 @@ from webinfer.ops import matmul as mm
 
 def product(op: Operation, a: Value, b: Value, transpose_a: bool = False, transpose_b: bool = False) -> Value:
     """a times b as NumPy multiplies; vectors are rows of a and columns of b."""
-    if not a.type.dtype.is_float:
-        op.refuse(f"a product of {a.type.dtype}")
     if min(a.type.rank, b.type.rank) < 1:
         op.fail(f"a product of {a.type.shape} and {b.type.shape}")
     row, column = a.type.rank == 1, b.type.rank == 1
     a = op.reshape(a, (1, *a.type.shape)) if row else a
     b = op.reshape(b, (*b.type.shape, 1)) if column else b
-    y = op.emit(mm.MATMUL, [a, b], mm.MatmulAttrs(transpose_a, transpose_b))
+    if a.type.dtype.is_float:
+        y = op.emit(mm.MATMUL, [a, b], mm.MatmulAttrs(transpose_a, transpose_b))
+    else:
+        y = whole_product(op, a, b, transpose_a, transpose_b)
     shape = list(y.type.shape)
     if column:
         del shape[-1]
@@ -70,10 +72,7 @@ def _fused_matmul(op: Operation) -> Value:
 
 
 def _einsum(op: Operation) -> Value:
-    tensors = op.values()
-    if not all(x.type.dtype.is_float for x in tensors):
-        op.refuse(f"a product of {tensors[0].type.dtype}")
-    return einsum(op, op.word("equation", ""), tensors)
+    return einsum(op, op.word("equation", ""), op.values())
 
 
 def _determinant(op: Operation) -> Value:

@@ -9,7 +9,8 @@ from webinfer.importers.core import volumes
 from webinfer.importers.core.einsum import einsum
 from webinfer.importers.core.geometry import check_window, image_pads, transposed_pads, volume_pads
 from webinfer.importers.core.limits import MAX_REACH
-from webinfer.importers.tfjs.elementwise import ACTIVATIONS, real
+from webinfer.importers.core.whole_product import whole_product
+from webinfer.importers.tfjs.elementwise import ACTIVATIONS, number, real
 from webinfer.importers.tfjs.operation import Convert, Operation
 from webinfer.ops import conv, matmul, pool
 from webinfer.ops import elementwise as ew
@@ -183,14 +184,23 @@ def product(op: Operation, a: Value, b: Value, transpose_a: bool, transpose_b: b
 
 def _matmul(op: Operation) -> Value:
     first, second = (f"adj_{n}" if op.name.startswith("Batch") else f"transpose_{m}" for n, m in ("xa", "yb"))
-    a, b, turned = real(op, 0), real(op, 1), op.flag(second)
+    turned = op.flag(second)
+    if _are_whole(op) and op.count == 2 and min(x.type.rank for x in op.values()) >= 2:
+        return whole_product(op, number(op, 0), number(op, 1), op.flag(first), turned)
+    a, b = real(op, 0), real(op, 1)
     columns = b.type.shape[-2 if turned else -1] if b.type.rank > 1 else 0
     bias, words = _fused(op, columns)
     return _activated(op, product(op, a, b, op.flag(first), turned, bias), words)
 
 
+def _are_whole(op: Operation) -> bool:
+    """Whether no input is of floats: TensorFlow.js gives a product of such in int32."""
+    return not any(x.type.dtype.is_float for x in op.values())
+
+
 def _einsum(op: Operation) -> Value:
-    return einsum(op, op.word("equation"), [real(op, i) for i in range(op.count)])
+    read = number if _are_whole(op) else real
+    return einsum(op, op.word("equation"), [read(op, i) for i in range(op.count)])
 
 
 CONVERTERS: dict[str, Convert] = {

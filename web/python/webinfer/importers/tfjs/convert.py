@@ -49,7 +49,6 @@ _TFLITE = {
     "Slice": tflite_movement.CONVERTERS["SLICE"],
     "SparseToDense": tflite_gather.CONVERTERS["SPARSE_TO_DENSE"],
     "Squeeze": tflite_movement.CONVERTERS["SQUEEZE"],
-    "StridedSlice": tflite_movement.CONVERTERS["STRIDED_SLICE"],
     "Tile": tflite_movement.CONVERTERS["TILE"],
     "Transpose": tflite_movement.CONVERTERS["TRANSPOSE"],
 }

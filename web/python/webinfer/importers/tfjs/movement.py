@@ -8,6 +8,7 @@ from collections.abc import Callable
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Value
 from webinfer.importers.core.axes import equal_split, gathered, sized_split
+from webinfer.importers.core.geometry import strided_slice
 from webinfer.importers.core.limits import MAX_READ, within
 from webinfer.importers.core.spectral import Complex, magnitude
 from webinfer.importers.tfjs.model import MAX_RESULTS
@@ -86,6 +87,11 @@ def _pad(op: Operation) -> Value:
         if math.isnan(value):
             op.fail("the padding is no number")
     return op.emit(mv.PAD, [x], mv.PadAttrs(tuple(edges[0::2]), tuple(edges[1::2]), value, mode))
+
+
+def _strided_slice(op: Operation) -> Value:
+    positions = [op.integers(i) for i in (1, 2, 3)]
+    return strided_slice(op, op.value(0), positions, op.number, masks_dropped=False)
 
 
 def _reverse(op: Operation) -> Value:
@@ -227,6 +233,7 @@ CONVERTERS: dict[str, Convert] = {
     "Split": _split,
     "SplitV": _split_v,
     "StopGradient": _identity,
+    "StridedSlice": _strided_slice,
     "TensorScatterUpdate": _scatter_update,
     "Unpack": _unpack,
     "Zeros": _filled(0),

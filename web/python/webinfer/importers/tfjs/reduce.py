@@ -23,11 +23,9 @@ def _reduce(op: Operation) -> Value:
     if op.name in ("All", "Any"):
         x = op.cast(op.value(0), DType.BOOL)
     else:
-        x = real(op) if op.name in ("Mean", "EuclideanNorm", "Prod") else number(op)
+        x = real(op) if op.name in ("Mean", "EuclideanNorm") else number(op)
     axes = op.axes(1, x.type.rank) if op.optional(1) is not None else tuple(range(x.type.rank))
-    y = op.emit(REDUCTION[op.name], [x], reduce.ReduceAttrs(axes, op.flag("keep_dims")))
-    whole = op.name == "Prod" and not op.value(0).type.dtype.is_float
-    return op.cast(y, DType.INT32) if whole else y
+    return op.emit(REDUCTION[op.name], [x], reduce.ReduceAttrs(axes, op.flag("keep_dims")))
 
 
 def _arg(target: Op) -> Convert:

@@ -63,6 +63,7 @@ class Reduction(enum.StrEnum):
     STORED_SUM = "stored_sum"
     SUM = "sum"
     SUM_SQUARE = "sum_square"
+    WHOLE_MEAN = "whole_mean"
 
 
 OF_REALS = ("reduce_l2", "reduce_log_sum", "reduce_log_sum_exp")  # which WGSL computes on real numbers alone
@@ -125,8 +126,19 @@ def _extremes(dtype: DType) -> tuple[Param, ...]:
 def _plain(node: Node, target: Target) -> list[Dispatch]:
     x = node.required_input(0)
     row = Reduction(node.op.name.removeprefix("reduce_"))
+    if row is Reduction.MEAN and not x.type.dtype.is_float:
+        return _whole_mean(node, target)
     extra = _extremes(x.type.dtype) if row in (Reduction.MAX, Reduction.MIN) else ()
     return _reduce(node, target, row, extra)
+
+
+def _whole_mean(node: Node, target: Target) -> list[Dispatch]:
+    """A mean of integers in one pass: partial sums are two numbers, of which a second pass would read one."""
+    x, y = node.required_input(0), node.output
+    count = x.type.size // max(y.type.size, 1)
+    if count > ONE_LOOP:
+        raise UnsupportedOpError([f"reduce_mean of {count} integers of {x.type.dtype}; at most {ONE_LOOP} a result"])
+    return [_at_once(node, target, Reduction.WHOLE_MEAN, ())]
 
 
 def _reduce(node: Node, target: Target, row: Reduction, extra: tuple[Param, ...]) -> list[Dispatch]:
