@@ -29,7 +29,7 @@ def dispatch_source(rows: list[Row], constants: list[Constants]) -> str:
 int32_t abi(void) {{ return {abi(rows, constants)}; }}
 int32_t dots_of_bytes(void) {{ return byte_dots() == BYTES_INEXACT && byte_pairs() ? BYTES_PAIRED : byte_dots(); }}
 
-static void step(const int32_t *p, int32_t begin, int32_t end) {{
+void step(const int32_t *p, int32_t begin, int32_t end) {{
   switch (p[0]) {{
 {cases}
     default: __builtin_trap();

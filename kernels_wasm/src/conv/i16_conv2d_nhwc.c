@@ -2,16 +2,17 @@
 //
 //   x       [n, ih, iw, ci] int16            read
 //   w       [co, kh, kw, ci/groups] int8; depthwise: [1, kh, kw, co], read with steps `w_out` and `w_in`   read
-//   bias    [co] int64, or none              read
+//   bias    [co] int64, or none; int32 where `narrow`   read
 //   scales  [co] int32: multipliers          read
-//   shifts  [co] int32: right shifts         read
+//   shifts  [co] int32: right shifts; where `narrow`, exponents of two of multipliers that stand for fractions   read
 //   y       [n, oh, ow, co] int16            written
 //   transposed  1: a transposed convolution of one group, whose strides and pads are those of its input    else 0
 // Needs: y overlaps nothing.
 //
 // Units: pixels of y, n * oh * ow. Zero points of x and w are 0, the padding is too; y = (sum * scale + half) >> shift,
-// clamped to lo..hi.
-// Source: tensorflow v2.18.0, lite/kernels/internal/common.cc, MultiplyByQuantizedMultiplier of int64
+// clamped to lo..hi. `narrow`: beside a bias of int32 sums wrap around at 32 bits and are rounded twice, halves up; where
+// it is 2, away from zero.
+// Source: tensorflow v2.18.0, lite/kernels/internal/common.cc, MultiplyByQuantizedMultiplier of int64 and of int32
 #include "dots.h"
 
 typedef struct {
@@ -21,7 +22,7 @@ typedef struct {
   const int32_t *scales, *shifts;
   int16_t *y;
   int32_t ih, iw, ci, kh, kw, oh, ow, co, in_group, out_group, w_out, w_tap, stride_h, stride_w, dilation_h, dilation_w,
-      pad_top, pad_left, transposed, lo, hi;
+      pad_top, pad_left, transposed, narrow, lo, hi;
 } Short;
 
 // Where a tap reads; -1 where it reads nothing.
@@ -31,8 +32,21 @@ INLINE int32_t source(int32_t at, int32_t tap, int32_t stride, int32_t pad, int3
   return reached < 0 || reached % stride ? -1 : reached / stride;
 }
 
+// A sum of 32 bits times a multiplier of 31, a fraction, and a power of two.
+static int64_t scaled_narrow(const Short *c, int64_t sum, int32_t o) {
+  const int32_t exponent = c->shifts[o], right = exponent < 0 ? -exponent : 0;
+  const int32_t whole = (int32_t)((uint32_t)(sum + (c->bias ? ((const int32_t *)c->bias)[o] : 0)) << (exponent + right));
+  const int64_t high = ((int64_t)whole * c->scales[o] + (1 << 30)) >> 31;
+  const int64_t half = ((int64_t)1 << right) >> 1;
+  return (high + half - (c->narrow == 2 && high < 0 && half)) >> right;
+}
+
 // The stored result of a sum for output `o`.
 INLINE int16_t stored_short(const Short *c, int64_t sum, int32_t o) {
+  if (c->narrow) {
+    const int64_t y = scaled_narrow(c, sum, o);
+    return (int16_t)(y < c->lo ? c->lo : y > c->hi ? c->hi : y);
+  }
   const int64_t half = (int64_t)1 << (c->shifts[o] - 1);
   const int64_t scaled = ((sum + (c->bias ? c->bias[o] : 0)) * c->scales[o] + half) >> c->shifts[o];
   return (int16_t)(scaled < c->lo ? c->lo : scaled > c->hi ? c->hi : scaled);
@@ -143,11 +157,11 @@ void i16_conv2d_nhwc(const int16_t *restrict x, const int8_t *restrict w, const 
                      const int32_t *restrict scales, const int32_t *restrict shifts, int16_t *restrict y, int32_t ih,
                      int32_t iw, int32_t ci, int32_t kh, int32_t kw, int32_t oh, int32_t ow, int32_t co, int32_t groups,
                      int32_t w_out, int32_t w_tap, int32_t stride_h, int32_t stride_w, int32_t dilation_h,
-                     int32_t dilation_w, int32_t pad_top, int32_t pad_left, int32_t transposed, int32_t lo, int32_t hi,
-                     int32_t begin, int32_t end) {
+                     int32_t dilation_w, int32_t pad_top, int32_t pad_left, int32_t transposed, int32_t narrow, int32_t lo,
+                     int32_t hi, int32_t begin, int32_t end) {
   const int32_t in_group = ci / groups, out_group = co / groups;
   const Short c = {x, w, bias, scales, shifts, y, ih, iw, ci, kh, kw, oh, ow, co, in_group, out_group, w_out, w_tap,
-                   stride_h, stride_w, dilation_h, dilation_w, pad_top, pad_left, transposed, lo, hi};
+                   stride_h, stride_w, dilation_h, dilation_w, pad_top, pad_left, transposed, narrow, lo, hi};
   int32_t pixel = begin;
 #if SIMD
   const int32_t taps = kh * kw, depth = taps * in_group;

@@ -84,7 +84,22 @@ def _windows() -> list[Run]:
             "whole image",
         ),
         Run("L2_POOL_2D", [X], [f(1, 4, 3, 4)], {**SAME, **S2, **pool}),
+        *_larger_than_their_input(),
     ]
+
+
+def _larger_than_their_input() -> list[Run]:
+    """VALID windows that do not fit: results are empty, or what LiteRT's delegate makes of pools."""
+    pool = {**VALID, **S1, "filter_height": 9, "filter_width": 2}
+    return [
+        Run("CONV_2D", [X, real(6, 8, 3, 4), real(6)], [f(1, 0, 4, 6)], {**VALID, **S1}, "window larger than x"),
+        Run("CONV_2D", [X, real(6, 9, 9, 4), real(6)], [f(1, 0, 0, 6)], {**VALID, **S2}, "windows both ways larger"),
+        Run("DEPTHWISE_CONV_2D", [X, real(1, 3, 7, 4), real(4)], [f(1, 5, 0, 4)],
+            {**VALID, **S1, "depth_multiplier": 1}, "window larger than x"),
+        Run("MAX_POOL_2D", [X], [f(1, 1, 5, 4)], pool, "window larger than x"),
+        Run("AVERAGE_POOL_2D", [X], [f(1, 1, 5, 4)], pool, "window larger than x"),
+        Run("L2_POOL_2D", [X], [f(1, 0, 5, 4)], pool, "window larger than x"),
+    ]  # fmt: skip
 
 
 def _products() -> list[Run]:

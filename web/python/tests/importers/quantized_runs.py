@@ -235,4 +235,37 @@ def _quantized() -> list[Run]:
     ]
 
 
-QUANTIZED_RUNS = _quantized()
+def _short() -> list[Run]:
+    """16-bit data: LiteRT's kernels differ in how they round, by operator and by the type of the bias."""
+    x, y = ((1, 7, 6, 8), "int16", (1e-4, 0)), (3e-4, 0)
+    w, d = (weights8(6, 3, 3, 8), per_channel(6, 0)), (weights8(1, 3, 3, 8), per_channel(8, 3))
+    rows, flat, channels = (
+        ((40, 8), "int16", (1e-4, 0)),
+        (weights8(6, 8), (0.007, 0)),
+        (weights8(6, 8), per_channel(6, 0)),
+    )
+    out, image = [((40, 6), "int16", y)], [((1, 5, 4, 6), "int16", y)]
+    narrow = {"quantized_bias_type": 2}
+    wide = {"low": -32768, "high": 32768, "version": 7}
+    scale = (7e-7, 0)
+    back = whole(1, 9, 8, 6)
+    return [
+        Run("CONV_2D", [x, w, bias32(6)], image, {**VALID, **S1, **narrow}, "int16, bias of int32", **wide),
+        Run("CONV_2D", [x, w, bias32(6).astype(np.int64)], image, {**VALID, **S1}, "int16", **wide),
+        Run("DEPTHWISE_CONV_2D", [x, d, bias32(8).astype(np.int64)], [((1, 5, 4, 8), "int16", y)],
+            {**VALID, **S1, "depth_multiplier": 1}, "int16", **wide),
+        Run("TRANSPOSE_CONV", [back, w, x, bias32(6)], [((1, 9, 8, 6), "int16", y)], {**VALID, **S1, **narrow},
+            "int16, bias of int32", **wide | {"version": 4}),
+        Run("TRANSPOSE_CONV", [back, w, x], [((1, 9, 8, 6), "int16", y)], {**VALID, **S1, **narrow},
+            "int16, sums of 32 bits", **wide | {"version": 4}),
+        Run("FULLY_CONNECTED", [rows, flat, (bias32(6), scale)], out, {}, "int16, bias of int32", **wide),
+        Run("FULLY_CONNECTED", [rows, flat, (bias32(6).astype(np.int64), scale)], out, {}, "int16", **wide),
+        Run("FULLY_CONNECTED", [rows, channels, bias32(6)], out, narrow, "int16, per channel",
+            **wide | {"version": 12}),
+        Run("FULLY_CONNECTED", [rows, flat], out, {}, "int16, no bias", **wide),
+        Run("BATCH_MATMUL", [((2, 30, 8), "int16", (1e-4, 0)), ((1, 6, 8), "int16", (2e-4, 0))],
+            [((2, 30, 6), "int16", (0.002, 0))], {"adj_y": True}, "int16", **wide | {"version": 3}),
+    ]  # fmt: skip
+
+
+QUANTIZED_RUNS = [*_quantized(), *_short()]

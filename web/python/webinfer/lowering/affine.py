@@ -50,20 +50,28 @@ def scale_of(type: TensorType) -> float:
     return scale
 
 
-def fixed_factor(factor: float) -> tuple[int, int]:
-    """A positive factor as a multiplier of 15 bits and a right shift: how 64-bit sums are scaled.
+def _fraction(factor: float) -> tuple[int, int]:
+    """A positive factor as a fraction of 31 bits and a power of two.
 
-    Source:  tensorflow v2.18.0, lite/kernels/internal, QuantizeMultiplier and MultiplyByQuantizedMultiplier of int64
+    Source:  tensorflow v2.18.0, lite/kernels/internal/quantization_util.cc, QuantizeMultiplier
     """
     mantissa, exponent = math.frexp(factor)
     wide = math.floor(mantissa * 2.0**31 + 0.5)
-    if wide == 1 << 31:
-        wide, exponent = wide // 2, exponent + 1
+    return (wide // 2, exponent + 1) if wide == 1 << 31 else (wide, exponent)
+
+
+def fixed_factor(factor: float, bits: int = 15) -> tuple[int, int]:
+    """A positive factor as a multiplier of so many bits and a right shift: how 64-bit sums are scaled.
+
+    Source:  tensorflow v2.18.0, lite/kernels/internal/common.cc, MultiplyByQuantizedMultiplier of int64
+    """
+    wide, exponent = _fraction(factor)
     if exponent < -31:
         return 0, 1
     if exponent > 14:
         raise UnsupportedOpError([f"a scale of {factor}; 16-bit results need less than 2^14"])
-    return (wide + (1 << 15) >> 16 if wide < 0x7FFF0000 else 0x7FFF), 15 - exponent
+    rest, most = 31 - bits, (1 << bits) - 1
+    return (min(wide + (1 << rest >> 1) >> rest, most)), bits - exponent
 
 
 def sum_factors(a: TensorType, b: TensorType, y: TensorType) -> tuple[int, int, int] | None:
@@ -77,13 +85,15 @@ def sum_factors(a: TensorType, b: TensorType, y: TensorType) -> tuple[int, int, 
     return (p, q, shift) if 1 <= shift <= 30 else None
 
 
-def product_factors(x: TensorType, w: TensorType, y: TensorType) -> list[tuple[int, int]]:
-    """For each channel of a 16-bit product the `fixed_factor` of x's scale times w's over y's."""
-    assert w.quant is not None
-    channels = y.shape[-1] if y.shape else 1
-    scales = [round_to_f32(s) for s in w.quant.scales]
-    scales = scales * channels if len(scales) == 1 else scales
-    return [fixed_factor(scale_of(x) * s / scale_of(y)) for s in scales]
+def narrow_factor(factor: float) -> tuple[int, int]:
+    """A positive factor as a fraction of 31 bits and a power of two: how 32-bit sums are scaled.
+
+    Source:  tensorflow v2.18.0, lite/kernels/internal/common.cc, MultiplyByQuantizedMultiplier of int32
+    """
+    wide, exponent = _fraction(factor)
+    if exponent > 30:
+        raise UnsupportedOpError([f"a scale of {factor}; 16-bit results need less than 2^30"])
+    return (0, 0) if exponent < -31 else (wide, exponent)
 
 
 def zero_of(type: TensorType) -> int:

@@ -195,13 +195,13 @@ def quantized_conv_case(
 
 def short_conv_case(
     label: str, x: tuple[int, ...], w: tuple[int, ...], axis: int, channels: int,
-    attrs: Callable[..., object] = Conv2dAttrs, **extra: object,
+    attrs: Callable[..., object] = Conv2dAttrs, bias: DType = DType.INT64, **extra: object,
 ) -> Case:  # fmt: skip
-    """A case of 16-bit data and 8-bit weights."""
+    """A case of 16-bit data and 8-bit weights; `bias` is its type."""
     scales = tuple(0.006 + 0.0011 * (i % 7) for i in range(channels))
     x_type, y = TensorType(x, DType.INT16, Quantization((0.00031,), (0,))), Quantization((0.00047,), (0,))
     w_type = TensorType(w, DType.INT8, Quantization(scales, (0,) * channels, axis))
-    inputs = (x_type, w_type, TensorType((channels,), DType.INT64))
+    inputs = (x_type, w_type, TensorType((channels,), bias))
     return Case(label, inputs, attrs(out_type=(DType.INT16, y), **extra), low=-9000, high=9000, constant=(1, 2))
 
 
@@ -216,6 +216,7 @@ CONV2D = declare(
             _conv_case("1x1, many channels", _t(1, 6, 7, 64), _t(96, 1, 1, 64), _t(96)),
             _conv_case("3x3 same", _t(1, 7, 6, 4), _t(8, 3, 3, 4), _t(8), pads=(1, 1, 1, 1)),
             short_conv_case("int16", (2, 7, 6, 4), (6, 3, 3, 4), 0, 6, pads=(1, 1, 1, 1), stride=(2, 1)),
+            short_conv_case("int16, bias of int32", (1, 5, 6, 9), (6, 3, 3, 9), 0, 6, bias=DType.INT32, stride=(1, 2)),
             short_conv_case("int16, groups, many channels", (1, 3, 4, 600), (4, 1, 2, 300), 0, 4, groups=2),
             _conv_case("3x3, a tail in every direction", _t(1, 6, 7, 33), _t(45, 3, 3, 33), _t(45), pads=(1, 1, 1, 1)),
             _conv_case("3x3, odd channels", _t(1, 5, 5, 3), _t(7, 3, 3, 3), _t(7), pads=(1, 1, 1, 1)),
@@ -311,6 +312,8 @@ CONV_TRANSPOSE2D = declare(
     Op(
         "conv_transpose2d", ConvTranspose2dAttrs, infer_transpose, cost_transpose, DOT_PRODUCT,
         (
+            short_conv_case("int16, bias of int32", (1, 3, 4, 8), (6, 3, 3, 8), 0, 6, ConvTranspose2dAttrs,
+                bias=DType.INT32, stride=(1, 2)),
             short_conv_case("int16, 3x3 stride 2, cut", (1, 3, 4, 8), (6, 3, 3, 8), 0, 6, ConvTranspose2dAttrs,
                 stride=(2, 2), pads=(0, 1, 1, 0)),
             _transpose_case("2x2 stride 2", _t(1, 4, 5, 64), _t(1, 2, 2, 64), _t(1), stride=(2, 2)),

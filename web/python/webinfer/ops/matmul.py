@@ -86,6 +86,16 @@ def _bytes_case(label: str, a: tuple[int, ...], b: tuple[int, ...], axis: int, b
     return dataclasses.replace(case, inputs=(case.inputs[0], w, *case.inputs[2:]), low=-127, high=127)
 
 
+def _short_case(label: str, a: tuple[int, ...], b: tuple[int, ...], **attrs: bool) -> Case:
+    """Two matrices of int16."""
+    x, y = (TensorType(shape, DType.INT16, Quantization((scale,), (0,))) for shape, scale in ((a, 3e-4), (b, 7e-4)))
+    made = MatmulAttrs(out_type=(DType.INT16, Quantization((0.0031,), (0,))), **attrs)  # type: ignore[arg-type]
+    return Case(label, (x, y), made, low=-32768, high=32767)
+
+
+_MANY_BYTES = quantized_conv_case("int8, many products", (70, 3, 4), (70, 4, 5), DType.INT8, None, 5, MatmulAttrs)
+
+
 MATMUL = declare(
     Op(
         "matmul", MatmulAttrs, infer, cost, DOT_PRODUCT,
@@ -112,6 +122,11 @@ MATMUL = declare(
             quantized_conv_case("uint8, fully connected", (3, 40), (24, 40), DType.UINT8, None, 24,
                 MatmulAttrs, transpose_b=True, activation=Activation.RELU),
             short_conv_case("int16, fully connected", (3, 300), (7, 300), 0, 7, MatmulAttrs, transpose_b=True),
+            _short_case("int16, batches", (2, 1, 3, 9), (4, 9, 5)),
+            _short_case("int16, both transposed", (9, 4), (5, 9), transpose_a=True, transpose_b=True),
+            _short_case("int16, many products", (70, 2, 3), (70, 3, 2)),
+            _case("many products", (13, 6, 3, 5), (6, 5, 9), weights=False),
+            _MANY_BYTES, dataclasses.replace(_MANY_BYTES, label="int8, many variable products", constant=()),
             quantized_conv_case("int8, a scale for each row, odd sizes", (2, 33), (7, 33), DType.INT8, 0, 7,
                 MatmulAttrs, transpose_b=True),
         ),

@@ -17,7 +17,7 @@ from webinfer.codegen.lookup import lookup_table
 from webinfer.dtypes import DType
 from webinfer.errors import ShapeError
 from webinfer.graph.ir import Node, Quantization, TensorType
-from webinfer.lowering.affine import product_factors
+from webinfer.lowering.short_products import HALVES_AWAY, product_factors, rounding_of
 from webinfer.lowering.short_softmax import short_rows
 from webinfer.ops.activation import Activation
 from webinfer.ops.elementwise import UnaryAttrs
@@ -153,12 +153,24 @@ def requantized(acc: Array, bias: Array | None, node: Node) -> Array:
         acc = acc + bias.reshape(-1).astype(np.int64)
     if node.required_input(0).type.dtype.itemsize == 1:
         acc = (acc + 2**31) % 2**32 - 2**31
-    x, w, y = node.required_input(0).type, node.required_input(1).type, node.output.type
+    x, y = node.required_input(0).type, node.output.type
     if x.dtype is DType.INT16:
-        factors, shifts = map(np.array, zip(*product_factors(x, w, y), strict=True))
-        nearest = (acc * factors + (1 << (shifts - 1))) >> shifts
+        nearest = _scaled_shorts(acc, product_factors(node), rounding_of(node))
         return clamped(nearest + zero_of(y), node.attrs.activation, y)
     return scaled(acc, _product_scale(node), node.attrs.activation, node.output.type)
+
+
+def _scaled_shorts(acc: Array, factors: list[tuple[int, int]], rounding: int) -> Array:
+    """Sums of a 16-bit product times factors: of 64 bits, or of 32 bits that are rounded twice."""
+    scales, shifts = map(np.array, zip(*factors, strict=True))
+    if not rounding:
+        return np.asarray((acc * scales + (1 << (shifts - 1))) >> shifts)
+    right = np.maximum(-shifts, 0)
+    acc = ((acc << np.maximum(shifts, 0)) + 2**31) % 2**32 - 2**31
+    high = (acc * scales + (1 << 30)) >> 31
+    half = (1 << right) >> 1
+    away = (rounding == HALVES_AWAY) & (high < 0) & (half > 0)
+    return np.asarray((high + half - away) >> right)
 
 
 def quantize(x: Array, node: Node) -> Array:

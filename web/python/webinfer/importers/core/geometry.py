@@ -140,8 +140,7 @@ def strided_slice(
             axis += 1
     for size in x.type.shape[axis:]:
         cut.whole(size)
-    y = op.emit(mv.SLICE, [x], mv.SliceAttrs(tuple(cut.starts), tuple(cut.sizes), tuple(cut.steps)))
-    return op.reshape(y, cut.shape)
+    return op.reshape(op.sliced(x, cut.starts, cut.sizes, cut.steps), cut.shape)
 
 
 def _drop_axis(op: BaseOperation, cut: _Cut, size: int, named: int, start: int | None, step: int) -> None:

@@ -68,6 +68,10 @@ class Steps:
         kind = TensorType(tuple(shape), dtype)
         return Value("zeros", kind, Constant(memoryview(bytes(kind.nbytes)), dtype))
 
+    def empty(self, shape: Sequence[int], dtype: DType, quant: Quantization | None = None) -> Value:
+        """A new constant without elements."""
+        return Value("nothing", TensorType(tuple(shape), dtype, quant), Constant(memoryview(b""), dtype))
+
     def unary(self, op: Op, x: Value, a: float = 0.0, b: float = 0.0) -> Value:
         """A formula of one operand; `a` and `b` are its constants."""
         return self.emit(op, [x], ew.UnaryAttrs(a, b))
@@ -103,8 +107,17 @@ class Steps:
     def cut(self, x: Value, axis: int, start: int, size: int) -> Value:
         """x[start : start + size] along one axis."""
         starts, sizes = [0] * x.type.rank, list(x.type.shape)
-        starts[axis], sizes[axis] = start if 0 not in sizes and size else 0, size
-        return self.emit(mv.SLICE, [x], mv.SliceAttrs(tuple(starts), tuple(sizes), (1,) * x.type.rank))
+        starts[axis], sizes[axis] = start, size
+        return self.sliced(x, starts, sizes)
+
+    def sliced(
+        self, x: Value, starts: Sequence[int], sizes: Sequence[int], steps: Sequence[int] | None = None
+    ) -> Value:
+        """So many elements of each axis from a start on, `steps` apart; where there are none, starts mean nothing."""
+        steps = (1,) * x.type.rank if steps is None else steps
+        if 0 in sizes:
+            starts, steps = (0,) * x.type.rank, (1,) * x.type.rank
+        return self.emit(mv.SLICE, [x], mv.SliceAttrs(tuple(starts), tuple(sizes), tuple(steps)))
 
     def pieces(self, x: Value, axis: int, sizes: Sequence[int]) -> list[Value]:
         """x cut along an axis into parts of these sizes."""

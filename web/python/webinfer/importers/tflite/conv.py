@@ -24,19 +24,31 @@ def _conv_attrs(op: Operation, x: Value, w: Value, groups: int) -> conv.Conv2dAt
     return conv.Conv2dAttrs((sh, sw), pads, (dh, dw), groups, op.activation(allowed), op.out_type())
 
 
+def _nothing(op: Operation, x: Value, w: Value, channels: int) -> Value | None:
+    """The result of windows that are larger than x."""
+    if w.type.rank != 4:
+        return None
+    sh, sw, dh, dw = op.positive("stride_h", "stride_w", "dilation_h_factor", "dilation_w_factor")
+    return op.without_windows(x, w.type.shape[1:3], (sh, sw), (dh, dw), channels)
+
+
 def _conv2d(op: Operation) -> Value:
     x = op.value(0)
     w = op.weights(1, x)
     channels, per_group = x.type.shape[-1] if x.type.rank else 0, w.type.shape[-1] if w.type.rank else 0
     if per_group < 1 or channels % per_group:
         op.fail(f"weights {w.type.shape} do not divide the channels of x {x.type.shape}")
+    if (nothing := _nothing(op, x, w, w.type.shape[0])) is not None:
+        return nothing
     attrs = _conv_attrs(op, x, w, max(channels // per_group, 1))
-    return op.emit(conv.CONV2D, [op.rounded(x, 1, 1), w, op.bias(2, x)], attrs)
+    return op.emit(conv.CONV2D, [op.rounded(x, 1, 1), w, op.bias(2, x, w.type.shape[0])], attrs)
 
 
 def _depthwise(op: Operation) -> Value:
     x = op.value(0)
     w = op.weights(1, x)
+    if (nothing := _nothing(op, x, w, w.type.shape[-1] if w.type.rank else 0)) is not None:
+        return nothing
     return op.emit(conv.DEPTHWISE_CONV2D, [op.rounded(x, 1, 1), w, op.bias(2, x)], _conv_attrs(op, x, w, 1))
 
 
@@ -54,7 +66,7 @@ def _transpose_conv(op: Operation) -> Value:
         (sh, sw), (top, bottom, left, right), output_padding=(extra_h, extra_w),
         activation=op.activation(allowed), out_type=op.out_type(),
     )  # fmt: skip
-    y = op.emit(conv.CONV_TRANSPOSE2D, [op.rounded(x, 1, 1), w, op.bias(3, x)], attrs)
+    y = op.emit(conv.CONV_TRANSPOSE2D, [op.rounded(x, 1, 1), w, op.bias(3, x, w.type.shape[0])], attrs)
     if y.type.shape != tuple(shape):
         op.fail(f"the result is to be {shape}, x and weights make {y.type.shape}")
     return y

@@ -26,7 +26,7 @@ def _fully_connected(op: Operation) -> Value:
     activation = op.activation((*CLAMPS, Activation.TANH) if op.out_type() is None else CLAMPS)
     attrs = matmul.MatmulAttrs(transpose_b=True, activation=activation, out_type=op.out_type())
     rows = op.rounded(op.reshape(x, (x.type.size // k, k)), 1, 1)
-    y = op.emit(matmul.MATMUL, [rows, w, op.bias(2, x)], attrs)
+    y = op.emit(matmul.MATMUL, [rows, w, op.bias(2, x, n)], attrs)
     if op.flag("keep_num_dims"):
         if not x.type.shape or x.type.shape[-1] != k:
             op.fail(f"the last axis of x {x.type.shape} must be {k} to keep its rank")

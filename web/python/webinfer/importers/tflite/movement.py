@@ -136,7 +136,9 @@ def _slice(op: Operation) -> Value:
     if not len(starts) == len(sizes) == x.type.rank:
         op.fail(f"begin {starts} and size {sizes} do not fit {x.type.shape}")
     full = tuple(d - b if s == -1 else s for d, b, s in zip(x.type.shape, starts, sizes, strict=True))
-    return op.emit(mv.SLICE, [x], mv.SliceAttrs(tuple(starts), full, (1,) * x.type.rank))
+    if min(full, default=0) < 0 or min(starts, default=0) < 0:
+        op.fail(f"begin {starts} and size {sizes} do not fit {x.type.shape}")
+    return op.sliced(x, starts, full)
 
 
 def _strided_slice(op: Operation) -> Value:

@@ -28,6 +28,7 @@ _ACTIVATIONS = {
 }  # fmt: skip
 
 
+_INT32 = 2  # of the schema's TensorType
 _TAKE_HANDLES = ("READ_VARIABLE", "ASSIGN_VARIABLE", "WHILE", "IF", "STABLEHLO_COMPOSITE", "output")
 
 _TAKE_COMPLEX = ("COMPLEX_ABS", "EXPAND_DIMS", "IMAG", "REAL", "RESHAPE", "SQUEEZE")
@@ -278,11 +279,15 @@ class Operation(BaseOperation):
             return None
         return symmetric or w.type.dtype is DType.UINT8
 
-    def bias(self, key: int, x: Value) -> Value | None:
-        """The bias as one row, in the type that x needs."""
+    def bias(self, key: int, x: Value, channels: int = 0) -> Value | None:
+        """The bias as one row, in the type that x needs.
+
+        Beside 16-bit data zeros of int32 stand for none where the file asks for sums of 32 bits.
+        """
         bias = self.optional(key)
         if bias is None:
-            return None
+            narrow = "quantized_bias_type" in SCHEMA[self._kind] and self.number("quantized_bias_type") == _INT32
+            return self.zeros((channels,), DType.INT32) if narrow and x.type.dtype is DType.INT16 else None
         if x.type.dtype is DType.FLOAT32:
             bias = self.as_float(bias)
         elif bias.type.dtype not in (DType.INT32, DType.INT64):
@@ -303,6 +308,25 @@ class Operation(BaseOperation):
         if x.type.rank != 4:
             self.fail(f"x has shape {x.type.shape}, needs rank 4")
         return image_pads(x.type.shape, window, stride, dilation) if self.same() else (0, 0, 0, 0)
+
+    def without_windows(
+        self, x: Value, window: Sequence[int], stride: Sequence[int], dilation: Sequence[int] = (), channels: int = 0
+    ) -> Value | None:
+        """The empty result of VALID windows that do not fit into x; None where they do. Pools have no `channels`.
+
+        Source:  tensorflow v2.18.0, lite/kernels/padding.h, ComputeOutSize
+        """
+        if self.same() or x.type.rank != len(window) + 2:
+            return None
+        reaches = [(k - 1) * d + 1 for k, d in zip(window, dilation or (1,) * len(window), strict=True)]
+        beyond = [size - reach for size, reach in zip(x.type.shape[1:-1], reaches, strict=True)]
+        if min(beyond) >= 0:
+            return None
+        if channels and any(more <= -2 * step for more, step in zip(beyond, stride, strict=True)):
+            self.fail(f"windows of {tuple(window)} do not fit x {x.type.shape}")
+        sizes = [max(more // step + 1, 0) for more, step in zip(beyond, stride, strict=True)]
+        dtype, quant = self.out_type() or (x.type.dtype, x.type.quant)
+        return self.empty((x.type.shape[0], *sizes, channels or x.type.shape[-1]), dtype, quant)
 
     def in_shape(self, x: Value, shape: tuple[int, ...]) -> Value:
         """x in another shape, complex or not, as a new node."""

@@ -31,6 +31,8 @@ def _conv3d(op: Operation) -> Value:
     if w.type.shape[3] != x.type.shape[4]:
         op.fail(f"weights {w.type.shape} do not fit x {x.type.shape}")
     stride, dilation = _steps(op)
+    if (nothing := op.without_windows(x, w.type.shape[:3], stride, dilation, w.type.shape[4])) is not None:
+        return nothing
     pads = volume_pads(x.type.shape, w.type.shape[:3], stride, dilation) if op.same() else [(0, 0)] * 3
     w = op.transpose(w, (4, 0, 1, 2, 3))
     return volumes.convolve(op, x, w, op.bias(2, x), stride, pads, dilation, activation=op.activation(CLAMPS))

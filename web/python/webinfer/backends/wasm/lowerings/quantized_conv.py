@@ -14,9 +14,10 @@ from webinfer.backends.wasm.kernel_constants import (
 )
 from webinfer.backends.wasm.lowerings import quantized_winograd
 from webinfer.backends.wasm.lowerings.affine import EIGHT_BIT, byte_zero, flip_of, result_args
-from webinfer.backends.wasm.lowerings.matmul import batches, transposed
+from webinfer.backends.wasm.lowerings.each_product import batch_of, each_product, matrices_of
+from webinfer.backends.wasm.lowerings.matmul import transposed
 from webinfer.backends.wasm.lowerings.movement import fill, strided_copy
-from webinfer.backends.wasm.lowerings.quantized_weights import Weights, pack
+from webinfer.backends.wasm.lowerings.quantized_weights import ONE, Weights, pack
 from webinfer.backends.wasm.lowerings.short_products import with_short_data
 from webinfer.backends.wasm.lowerings.windows import geometry_of, window, window_of
 from webinfer.dtypes import DType
@@ -168,12 +169,17 @@ def matmul(node: Node, builder: Builder) -> None:
     m, k, n = matmul_ops.matrix_sizes([None if v is None else v.type for v in node.inputs], attrs)
     source = transposed(builder, a, 1) if attrs.transpose_a else builder.ref(a)
     steps = (k, 1) if attrs.transpose_b else (1, n)
-    for rows, at_a, at_b, at_y in batches(a.type, b.type, y.type, (m, k, n)):
-        weights = Weights(n, 1, k, steps[0], 0, steps[1], at_b)
-        sizes: Arguments = {"n": 1, "ih": 1, "iw": rows, "x_stride": k, "oh": 1, "ow": rows, "y_stride": n}
-        geometry = sizes | window((1, 1), (1, 1), (0, 0))
-        packed = pack(node, builder, weights)
-        _convolve(node, builder, geometry, rows, source + at_a, builder.ref(y) + at_y, packed, k, n)
+    batch, weights = batch_of(a.type.shape, b.type.shape, y.type.shape), Weights(n, 1, k, steps[0], 0, steps[1])
+    packed = pack(node, builder, weights, matrices_of(b.type.shape) if batch.shape else ONE)
+    rows = m if batch.shape else y.type.size // max(n, 1)
+    each_product(
+        builder, batch, "q8_conv2d_nhwc", {"a": "x", "b": "w", "y": "y"},
+        {"a": (source, m * k), "b": (packed, weights.packed_bytes), "y": (builder.ref(y), m * n)},
+        window((1, 1), (1, 1), (0, 0)), result_args(y.type, attrs.activation),
+        n=1, ih=1, iw=rows, x_stride=k, oh=1, ow=rows, y_stride=n, x_zero=byte_zero(a.type), x_flip=flip_of(a.type),
+        ci=k, co=n, units=-(-rows // Q8_ROWS),
+    )  # fmt: skip
+    builder.because(f"8-bit, {Q8_ROWS}x{Q8_COLUMNS} tile, {builder.isa} build")
 
 
 def stored_matmul(node: Node, builder: Builder) -> None:

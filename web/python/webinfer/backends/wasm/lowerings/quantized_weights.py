@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from webinfer.backends.wasm.builder import Builder
 from webinfer.backends.wasm.kernel_constants import Q8_COLUMNS, Q8_HEAD_BYTES
 from webinfer.backends.wasm.lowerings.affine import byte_zero, floats, integers
+from webinfer.backends.wasm.lowerings.each_product import Batch, each_product
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Node, Value
 from webinfer.lowering.affine import is_stored, round_to_f32, scale_of, zeros_of
@@ -65,34 +66,41 @@ def factors(node: Node, builder: Builder, weights: Weights) -> tuple[Ref, Ref]:
     return scales, integers(builder, zeros_of(w.type, total)[own])
 
 
-def pack(node: Node, builder: Builder, weights: Weights) -> Ref:
+ONE = Batch((), (), ())  # weights of one product, which most nodes have
+
+
+def pack(node: Node, builder: Builder, weights: Weights, batch: Batch = ONE) -> Ref:
     """Panels of the weights with their biases and factors: packed at load, or every time if they can change.
 
-    The bias of a product that gives floats is not among them.
+    Those of a batch of matrices lie one after the other. The bias of a product that gives floats is
+    not among them.
     """
     x, w, bias = node.required_input(0), node.required_input(1), bias_of(node)
     fixed = is_known(node, builder)
     scales, zeros = factors(node, builder, weights)
-    key = ("q8", w, bias, weights, scales, zeros, byte_zero(x.type))
-    target, is_new = (
-        builder.packed(key, weights.packed_bytes) if fixed else (builder.scratch(weights.packed_bytes), True)
-    )
+    key = ("q8", w, bias, weights, scales, zeros, byte_zero(x.type), batch)
+    nbytes = batch.count * weights.packed_bytes
+    target, is_new = builder.packed(key, nbytes) if fixed else (builder.scratch(nbytes), True)
     if is_new:
         put = builder.prepare if fixed else builder.step
         order = integers(builder, weights.order) if weights.order else None
+        source = source_of(w, builder, fixed) + weights.first
         places: Arguments = {
-            "w": source_of(w, builder, fixed) + weights.first, "w_signed": int(w.type.dtype is DType.INT8),
-            "zeros": zeros, "co": weights.co, "taps": weights.taps, "ci": weights.ci, "co_step": weights.out_stride,
-            "tap_step": weights.tap_stride, "ci_step": weights.ci_stride,
+            "zeros": zeros, "w_signed": int(w.type.dtype is DType.INT8), "co": weights.co, "taps": weights.taps,
+            "ci": weights.ci, "co_step": weights.out_stride, "tap_step": weights.tap_stride,
+            "ci_step": weights.ci_stride,
         }  # fmt: skip
         paired = None
-        if fixed and weights.dense:
+        if fixed and weights.dense and not batch.shape:
             paired = builder.scratch(4 + 4 * -(-weights.co // Q8_COLUMNS))
-            put("q8_weigh_pairs", places, y=paired)
-        put(
-            "q8_pack_weights", places,
-            bias=None if bias is None else builder.ref(bias) + 4 * weights.first_out,
-            scales=scales, order=order, paired=paired, y=target, x_zero=byte_zero(x.type), dense=int(weights.dense),
-            units=-(-weights.co // Q8_COLUMNS),
+            put("q8_weigh_pairs", places, w=source, y=paired)
+        inner: Arguments = {
+            "bias": None if bias is None else builder.ref(bias) + 4 * weights.first_out, "scales": scales,
+            "order": order, "paired": paired, "x_zero": byte_zero(x.type), "dense": int(weights.dense),
+        }  # fmt: skip
+        each_product(
+            builder, batch, "q8_pack_weights", {"b": "w", "c": "zeros", "d": "scales", "e": "bias", "y": "y"},
+            {"b": (source, weights.co * weights.taps * weights.ci), "y": (target, weights.packed_bytes)},
+            places, inner, units=-(-weights.co // Q8_COLUMNS), put=put,
         )  # fmt: skip
     return target
