@@ -126,7 +126,7 @@ MATMUL = declare(
             _short_case("int16, both transposed", (9, 4), (5, 9), transpose_a=True, transpose_b=True),
             _short_case("int16, many products", (70, 2, 3), (70, 3, 2)),
             _case("many products", (13, 6, 3, 5), (6, 5, 9), weights=False),
-            _MANY_BYTES, dataclasses.replace(_MANY_BYTES, label="int8, many variable products", constant=()),
+            _MANY_BYTES, dataclasses.replace(_MANY_BYTES, label="int8, many variable products", constant=(2,)),
             quantized_conv_case("int8, a scale for each row, odd sizes", (2, 33), (7, 33), DType.INT8, 0, 7,
                 MatmulAttrs, transpose_b=True),
         ),
