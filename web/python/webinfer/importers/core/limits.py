@@ -13,6 +13,7 @@ MAX_CONVERTED = 200_000  # operators that are converted, each turn of a loop cou
 MAX_NODES = 200_000  # of the graph
 MAX_SUBGRAPHS = 1_000
 MAX_DEPTH = 8  # of loops and branches inside each other
+MAX_CALLS = 32  # of functions inside each other; Python's own stack ends not far behind
 MAX_LOOP_TURNS = 2_000  # that are unrolled
 MAX_TURNS = 100_000  # of a loop that data ends
 MAX_TIME_STEPS = 1024  # of a recurrent layer, each unrolled into some twenty nodes

@@ -14,6 +14,7 @@ from webinfer.graph.printer import safe_name
 from webinfer.ops import elementwise as ew
 from webinfer.ops import movement as mv
 from webinfer.ops.activation import Activation
+from webinfer.ops.registry import NoAttrs
 
 QUANTIZED = (DType.INT8, DType.UINT8, DType.INT16)
 CLAMPS = (Activation.NONE, Activation.RELU, Activation.RELU6, Activation.RELU_N1_TO_1)  # any operator fuses these
@@ -75,6 +76,20 @@ class Steps:
     def unary(self, op: Op, x: Value, a: float = 0.0, b: float = 0.0) -> Value:
         """A formula of one operand; `a` and `b` are its constants."""
         return self.emit(op, [x], ew.UnaryAttrs(a, b))
+
+    def clamp(self, x: Value, low: float, high: float) -> Value:
+        """x between two numbers, as runtimes compare them: a bound that is NaN is none."""
+        low, high = -math.inf if math.isnan(low) else low, math.inf if math.isnan(high) else high
+        return x if (low, high) == (-math.inf, math.inf) else self.unary(ew.CLAMP, x, low, high)
+
+    def bounded(self, x: Value, low: Value | None, high: Value | None) -> Value:
+        """x between two computed numbers, None for a bound that is absent; one that is NaN is none."""
+        for bound, kind, none in ((low, ew.MAXIMUM, -math.inf), (high, ew.MINIMUM, math.inf)):
+            if bound is not None and bound.type.dtype.is_float:
+                parts = [self.unary(ew.IS_NAN, bound), self.scalar_of(none, bound.type.dtype), bound]
+                bound = self.emit(ew.WHERE, parts, NoAttrs())
+            x = x if bound is None else self.binary(kind, x, bound)
+        return x
 
     def binary(self, op: Op, a: Value, b: Value) -> Value:
         """A formula of two operands that broadcast."""

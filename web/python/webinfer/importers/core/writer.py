@@ -11,7 +11,15 @@ from webinfer.graph.ir import Constant, Graph, Node, TensorType, Value
 from webinfer.graph.printer import safe_name
 from webinfer.importers.core.course import Course, Key, NeedsUnrolling, Turns, Unknown
 from webinfer.importers.core.folding import fold
-from webinfer.importers.core.limits import MAX_CONVERTED, MAX_DEPTH, MAX_FOLDED, MAX_NODES, check_bytes
+from webinfer.importers.core.limits import (
+    MAX_CALLS,
+    MAX_CONVERTED,
+    MAX_DEPTH,
+    MAX_FOLDED,
+    MAX_NODES,
+    check_bytes,
+    within,
+)
 from webinfer.importers.core.variables import Variables
 from webinfer.ops.elementwise import IDENTITY, UnaryAttrs
 
@@ -34,6 +42,7 @@ class GraphWriter:
         self.variables = Variables(self.graph)
         self.outer: dict[Value, DType] = {}  # the file's element type of values that are computed in another one
         self._folding_left, self._operators_left, self._depth, self._loops = folding, MAX_CONVERTED, 0, 0
+        self._calls = 0
         self._tentative: int | None = None  # the first node of a turn that stands for every turn of its loop
 
     def input(self, name: str, shape: tuple[int, ...], dtype: DType) -> Value:
@@ -176,6 +185,19 @@ class GraphWriter:
         if self._operators_left < 0:
             todo = "use a smaller model"
             raise LimitError("operators to read, loops unrolled", MAX_CONVERTED + 1, MAX_CONVERTED, todo)
+
+    @contextmanager
+    def called(self, what: str) -> Iterator[None]:
+        """While a function is written in the place of its call.
+
+        Raises:  LimitError naming `what` if calls lie too deep inside each other
+        """
+        within(f"{what}: depth of functions", self._calls + 1, MAX_CALLS, "use a simpler model")
+        self._calls += 1
+        try:
+            yield
+        finally:
+            self._calls -= 1
 
     @contextmanager
     def nested(self, what: str) -> Iterator[None]:

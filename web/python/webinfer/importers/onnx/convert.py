@@ -158,7 +158,7 @@ def _call(function: GraphInfo) -> Convert:
         for name, value in zip(names, found, strict=False):
             if value is not None:
                 inner[name] = value
-        with op.writer.nested(op.what):
+        with op.writer.called(op.what):
             return op.context.run(op.context, function, inner, op.attributes, op.name)
 
     return convert

@@ -8,6 +8,7 @@ import math
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Op, Value
 from webinfer.importers.core.limits import MAX_DECIDING
+from webinfer.importers.core.listed import Listed
 from webinfer.importers.core.narrow import narrowed
 from webinfer.importers.onnx.operation import Convert, Operation
 from webinfer.importers.onnx.tensors import dtype_of
@@ -54,6 +55,10 @@ def _binary(op: Operation) -> Value:
 
 
 def _identity(op: Operation) -> Value:
+    """The input itself, which may be a sequence."""
+    found = op.passed(0)
+    if isinstance(found, Listed):
+        return Listed(found.items, found.element)
     x = op.arranged(0)
     return op.view(x.value, x.perm)
 
@@ -71,7 +76,7 @@ def _variadic(op: Operation) -> Value:
 def _clip(op: Operation) -> Value:
     if op.opset < 11:
         low, high = op.real("min", -math.inf), op.real("max", math.inf)
-        return op.each(lambda x: op.unary(ew.CLAMP, x, low, high))
+        return op.each(lambda x: op.clamp(x, low, high))
     x = op.arranged(0)
     for key in (1, 2):
         if op.optional(key) is not None and op.value(key).type.size != 1:
@@ -80,15 +85,10 @@ def _clip(op: Operation) -> Value:
     if floating and all(op.optional(key) is None or op.known(key) for key in (1, 2)):
         low = -math.inf if op.optional(1) is None else float(op.scalar(1))
         high = math.inf if op.optional(2) is None else float(op.scalar(2))
-        if low <= high:
-            return op.view(
-                op.unary(ew.CLAMP, x.value, low, high) if low > -math.inf or high < math.inf else x.value, x.perm
-            )
-    y = x.value
-    for key, kind in ((1, ew.MAXIMUM), (2, ew.MINIMUM)):
-        if op.optional(key) is not None:
-            y = op.binary(kind, y, op.reshape(op.value(key), ()))
-    return op.view(y, x.perm)
+        if not low > high:
+            return op.view(op.clamp(x.value, low, high), x.perm)
+    bounds = [None if op.optional(key) is None else op.reshape(op.value(key), ()) for key in (1, 2)]
+    return op.view(op.bounded(x.value, *bounds), x.perm)
 
 
 def _pow(op: Operation) -> Value:

@@ -63,6 +63,14 @@ class NodeInfo:
         domain = plain_domain(self.domain)
         return f"{domain}.{self.op}" if domain else self.op
 
+    def reads(self) -> Iterator[str]:
+        """The names of values that the operator reads, graphs inside of it included."""
+        yield from self.inputs
+        for attribute in self.attributes.values():
+            for value in attribute.value if isinstance(attribute.value, list) else [attribute.value]:
+                if isinstance(value, GraphInfo):
+                    yield from value.outer()
+
 
 @dataclass(slots=True)
 class ValueInfo:
@@ -87,6 +95,12 @@ class GraphInfo:
     defaults: dict[str, Attribute] = field(default_factory=dict)  # of a function's attributes
     opsets: dict[str, int] = field(default_factory=dict)
     sparse: int = 0
+
+    def outer(self) -> set[str]:
+        """The names of values that the graph reads and does not make."""
+        own = {*self.tensors, *(info.name for info in self.inputs)}
+        own |= {name for node in self.nodes for name in node.outputs}
+        return {*(name for node in self.nodes for name in node.reads()), *(info.name for info in self.outputs)} - own
 
 
 @dataclass(slots=True)
@@ -183,7 +197,9 @@ class _Parser:
                 size = signed(value)
             elif number == 2:
                 size = text(part)
-        return size if isinstance(size, str) or size >= 0 else ""
+        if isinstance(size, str):  # "?" and "None" of old converters name nothing: each such size is one of its own
+            return size if any(map(str.isalpha, size)) and size != "None" else ""
+        return size if size >= 0 else ""
 
     # ---- nodes and graphs
 
@@ -280,6 +296,7 @@ class _Parser:
                 graph.declared[info.name] = info
             elif number == 15:
                 graph.sparse += 1
+        graph.nodes = in_order(graph.nodes)
         return graph
 
     def function(self, data: memoryview) -> tuple[str, str, GraphInfo]:
@@ -301,6 +318,7 @@ class _Parser:
             elif number == 11:
                 default = self.attribute(part, 1)
                 graph.defaults[default.name] = default
+        graph.nodes = in_order(graph.nodes)
         return plain_domain(domain), name, graph
 
     def opset(self, data: memoryview) -> tuple[str, int]:
@@ -311,6 +329,31 @@ class _Parser:
             elif number == 2:
                 version = signed(value)
         return plain_domain(domain), version
+
+
+def in_order(nodes: list[NodeInfo]) -> list[NodeInfo]:
+    """The nodes, each behind those whose results it or a graph inside of it reads; as they are if that cannot be.
+
+    Runtimes sort them too: converters to float16 put the casts that they add at the end of the file.
+    """
+    places = {name: place for place, node in enumerate(nodes) for name in node.outputs if name}
+    before = [sorted({places[name] for name in node.reads() if name in places}) for node in nodes]
+    if all(not found or found[-1] < place for place, found in enumerate(before)):
+        return nodes
+    order, done = list[NodeInfo](), dict[int, bool]()  # False while a node waits for others
+    waiting = [(place, False) for place in reversed(range(len(nodes)))]
+    while waiting:
+        place, ready = waiting.pop()
+        if ready:
+            done[place] = True
+            order.append(nodes[place])
+        elif place not in done:
+            done[place] = False
+            waiting.append((place, True))
+            if any(done.get(other) is False for other in before[place]):
+                return nodes  # a cycle, which is an error where it is read
+            waiting += [(other, False) for other in reversed(before[place]) if other not in done]
+    return order
 
 
 def plain_domain(domain: str) -> str:

@@ -122,12 +122,13 @@ def _cut(op: Operation, x: Arranged, ranges: Sequence[range]) -> Value:
     """The positions of each axis, as users know axes."""
     if all(len(r) == d and r.step == 1 for r, d in zip(ranges, x.shape, strict=True)):
         return x.value
-    empty = any(len(r) == 0 for r in ranges)
+    if any(len(r) == 0 for r in ranges):  # nothing is moved, be the other axes read backwards
+        ranges = [range(len(r)) for r in ranges]
     return op.emit(
         mv.SLICE,
         [x.value],
         mv.SliceAttrs(
-            x.reordered([0 if empty else r.start for r in ranges]),
+            x.reordered([r.start for r in ranges]),
             x.reordered([len(r) for r in ranges]),
             x.reordered([r.step for r in ranges]),
         ),

@@ -35,9 +35,11 @@ def _activated(op: Operation, y: Value, given: Sequence[float]) -> Value:
         op.refuse(f"activation {name[:40]}")
     kind, usual = _TUNED[name] if name in _TUNED else (_PLAIN[name], ())
     numbers = [*given, *usual[len(given) :]][: len(usual)]
-    if name == "Clip" and not numbers[0] <= numbers[1]:
-        op.fail(f"bounds {numbers}")
     found = arranged(y)
+    if name == "Clip":
+        if numbers[0] > numbers[1]:
+            op.fail(f"bounds {numbers}")
+        return op.view(op.clamp(found.value, *numbers), found.perm)
     return op.view(op.unary(kind, found.value, *numbers), found.perm)
 
 

@@ -15,9 +15,11 @@ from dataclasses import dataclass
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Value
 from webinfer.importers.core.limits import MAX_READ, check_bytes, within
+from webinfer.importers.onnx.layouts import Arranged, arranged, channels_last
 from webinfer.importers.onnx.operation import Convert, Operation
 from webinfer.ops import elementwise as ew
 from webinfer.ops import gather, resize
+from webinfer.ops import movement as mv
 
 PLACES = (
     "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_crop_and_resize",
@@ -159,25 +161,28 @@ def _numbers(op: Operation, key: int) -> tuple[float, ...] | None:
 
 
 def _resize(op: Operation) -> Value:
-    if not op.kind.is_float and op.word("mode", "nearest") != "nearest":
-        op.refuse(f"interpolation of {op.kind}")
     old = op.opset < 11
     mode = op.chosen("mode", ("nearest", "linear", "cubic", "bilinear"), "nearest")
     mode = "linear" if mode == "bilinear" else mode
     place = "asymmetric" if old else op.chosen("coordinate_transformation_mode", PLACES, "half_pixel")
-    rounding = "floor" if old else op.chosen("nearest_mode", tuple(ROUNDINGS), "round_prefer_floor")
-    x = op.arranged(0)
+    x, dtype = op.arranged(0), op.kind
     axes = _sizes(op, x.shape)
-    check_bytes([axis.out for axis in axes], op.kind, op.what)
-    if place == "align_corners" and any(axis.size * axis.scale != axis.out for axis in axes):
-        op.refuse("align_corners with a scale that leaves a part of an element")  # runtimes differ about its last one
+    check_bytes([axis.out for axis in axes], dtype, op.what)
     changed = [i for i, axis in enumerate(axes) if axis.out != axis.size or axis.scale != 1 or place == PLACES[-1]]
-    if place == "tf_crop_and_resize" and mode != "nearest":
-        if any(not 0 <= axes[i].at(o, place) <= axes[i].size - 1 for i in changed for o in range(axes[i].out)):
-            op.refuse("a region beyond the image")
+    rounding = "floor" if old else op.chosen("nearest_mode", tuple(ROUNDINGS), "round_prefer_floor")
     if mode == "nearest":
-        return _nearest(op, axes, changed, place, rounding)
-    if (fast := _bilinear(op, axes, changed, mode, place)) is not None:
+        y = _nearest(op, x, axes, changed, place, rounding)
+    elif dtype.is_float:
+        y = _interpolated(op, x, axes, changed, mode, place)
+    else:
+        y = _whole(op, x, axes, changed, mode, place)
+    return _extrapolated(op, y, axes, place) if place == PLACES[-1] else y
+
+
+def _interpolated(
+    op: Operation, x: Arranged, axes: Sequence[Axis], changed: Sequence[int], mode: str, place: str
+) -> Value:
+    if (fast := _bilinear(op, x, axes, changed, mode, place)) is not None:
         return fast
     value = x.value
     for i in changed:
@@ -185,16 +190,40 @@ def _resize(op: Operation) -> Value:
     return op.view(value, x.perm)
 
 
-def _nearest(op: Operation, axes: Sequence[Axis], changed: Sequence[int], place: str, rounding: str) -> Value:
-    x = op.arranged(0)
+def _whole(op: Operation, x: Arranged, axes: Sequence[Axis], changed: Sequence[int], mode: str, place: str) -> Value:
+    """Integers, interpolated as real numbers and cut to whole ones, as the runtime does; rounded if antialiased."""
+    if mode != "linear":
+        op.refuse(f"{mode} interpolation of {op.kind}")
+    real = Arranged(op.cast(x.value, DType.FLOAT32), x.perm)
+    y = arranged(_interpolated(op, real, axes, changed, mode, place))
+    value = op.unary(ew.ROUND_EVEN, y.value) if op.whole("antialias", 0) else y.value
+    return op.view(op.cast(value, x.value.type.dtype), y.perm)
+
+
+def _extrapolated(op: Operation, y: Value, axes: Sequence[Axis], place: str) -> Value:
+    """y with one number where it would sample beyond the image: in front of a range of each axis, and behind it."""
+    found = arranged(y)
+    inside = [[o for o in range(axis.out) if 0 <= axis.at(o, place) <= axis.size - 1] for axis in axes]
+    starts, sizes = [places[0] if places else 0 for places in inside], list(map(len, inside))
+    ends = [axis.out - start - size for axis, start, size in zip(axes, starts, sizes, strict=True)]
+    if not any(starts) and not any(ends):
+        return y
+    number, dtype = op.real("extrapolation_value", 0.0), y.type.dtype
+    number = number if dtype.is_float else float(min(max(int(number), dtype.range[0]), dtype.range[1]))
+    if 0 in sizes:
+        return op.expand(op.scalar_of(number, dtype), y.type.shape)
+    before, kept, after = map(found.reordered, (starts, sizes, ends))
+    part = op.emit(mv.SLICE, [found.value], mv.SliceAttrs(before, kept, (1,) * len(kept)))
+    return op.view(op.emit(mv.PAD, [part], mv.PadAttrs(before, after, number)), found.perm)
+
+
+def _nearest(
+    op: Operation, x: Arranged, axes: Sequence[Axis], changed: Sequence[int], place: str, rounding: str
+) -> Value:
     rows = {
         i: [min(max(ROUNDINGS[rounding](axes[i].at(o, place)), 0), axes[i].size - 1) for o in range(axes[i].out)]
         for i in changed
     }
-    if place == "tf_crop_and_resize" and any(
-        not 0 <= axes[i].at(o, place) <= axes[i].size - 1 for i in changed for o in range(axes[i].out)
-    ):
-        op.refuse("a region beyond the image")
     plain = all(rows[i] == [o * axes[i].size // axes[i].out for o in range(axes[i].out)] for i in changed)
     if len(axes) == 4 and changed and set(changed) <= {2, 3} and plain:
         attrs = resize.ResizeAttrs((axes[2].out, axes[3].out))
@@ -205,7 +234,9 @@ def _nearest(op: Operation, axes: Sequence[Axis], changed: Sequence[int], place:
     return op.view(value, x.perm)
 
 
-def _bilinear(op: Operation, axes: Sequence[Axis], changed: Sequence[int], mode: str, place: str) -> Value | None:
+def _bilinear(
+    op: Operation, x: Arranged, axes: Sequence[Axis], changed: Sequence[int], mode: str, place: str
+) -> Value | None:
     """The engine's own bilinear resampling, where it samples at the same places."""
     if mode != "linear" or len(axes) != 4 or not changed or not set(changed) <= {2, 3}:
         return None
@@ -216,7 +247,7 @@ def _bilinear(op: Operation, axes: Sequence[Axis], changed: Sequence[int], mode:
     if not whole or not (half or place in ("align_corners", "asymmetric")):
         return None
     attrs = resize.ResizeAttrs((axes[2].out, axes[3].out), place == "align_corners", half)
-    return op.channels_first(op.emit(resize.RESIZE_BILINEAR, [op.channels_last()], attrs))
+    return op.channels_first(op.emit(resize.RESIZE_BILINEAR, [op.like(x, channels_last(4))], attrs))
 
 
 CONVERTERS: dict[str, Convert] = {

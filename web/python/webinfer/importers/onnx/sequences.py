@@ -77,6 +77,22 @@ def _split(op: Operation) -> Value:
     return Listed(parts)
 
 
+def _mapped(op: Operation) -> list[Value]:
+    """What a graph makes of each element of sequences, one after the other; tensors beside them stay as they are."""
+    body, given = op.graph("body"), [op.passed(i) for i in range(len(op.inputs))]
+    count = len(_sequence(op))
+    found: list[list[Value]] = [[] for _ in body.outputs]
+    for i in range(count):
+        parts = []
+        for key, value in enumerate(given):
+            if value is None or (isinstance(value, Listed) and len(value.items) != count):
+                op.fail(f"input {key} is no tensor and no sequence of {count}")
+            parts.append(_sequence(op, key)[i] if isinstance(value, Listed) else value)
+        for listed, result in zip(found, op.run(body, parts), strict=True):
+            listed.append(op.dense(result))
+    return [Listed(values) for values in found]
+
+
 def _joined(op: Operation) -> Value:
     values = [op.dense(value) for value in _sequence(op)]
     if not values:
@@ -112,5 +128,6 @@ CONVERTERS: dict[str, Convert] = {
     "SequenceErase": _erased,
     "SequenceInsert": _inserted,
     "SequenceLength": _length,
+    "SequenceMap": _mapped,
     "SplitToSequence": _split,
 }

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from webinfer.dtypes import DType
-from webinfer.graph.ir import Quantization, TensorType, Value
+from webinfer.graph.ir import Constant, Quantization, TensorType, Value
 from webinfer.importers.onnx import conv, elementwise, matmul, pool, reduce, softmax
 from webinfer.importers.onnx.layouts import arranged
 from webinfer.importers.onnx.operation import Convert, Operation
@@ -129,17 +129,19 @@ def _gemm(op: Operation) -> Value:
 
 
 def _matmul_nbits(op: Operation) -> Value:
-    """x times a matrix [N, K] of 4 or 8 bits with a scale for each block of a row."""
+    """x times a matrix [N, K] of 2, 4 or 8 bits with a scale for each block of a row."""
     x, w, scales, zeros, bias = op.value(0), op.value(1), op.value(2), op.optional(3), op.optional(5)
     k, n, bits, block = (
         op.whole(name, default) for name, default in (("K", 0), ("N", 0), ("bits", 4), ("block_size", 0))
     )
-    if op.optional(4) is not None or bits not in (4, 8):
+    if op.optional(4) is not None or bits not in (2, 4, 8):
         op.refuse(f"weights of {bits} bits, or in another order")
     if min(k, n) < 1 or block < 16:
         op.fail(f"a matrix of {n} x {k} in blocks of {block}")
     blocks = -(-k // block)
-    if zeros is not None and zeros.type.dtype is DType.UINT8:
+    if bits == 2:
+        bits, w, zeros = 4, _in_halves(op, w), _zeros_of_quarters(op, zeros, (n, blocks), x.type.dtype)
+    elif zeros is not None and zeros.type.dtype is DType.UINT8:
         zeros = op.cast(zeros, x.type.dtype)
         if bits == 4:
             rows = op.reshape(zeros, (n, -(-blocks // 2)))
@@ -149,6 +151,35 @@ def _matmul_nbits(op: Operation) -> Value:
     parts = [None if v is None else _shaped(op, v, (n, blocks)) for v in (scales, zeros)]
     packed = _shaped(op, w, (n, blocks * block * bits // 8))
     return op.emit(pk.PACKED_MATMUL, [x, packed, *parts, bias], pk.PackedMatmulAttrs(bits, block))
+
+
+_QUARTERS = bytes(b & 3 | (b & 12) << 2 for b in range(256)), bytes(b >> 4 & 3 | (b & 192) >> 2 for b in range(256))
+
+
+def _in_halves(op: Operation, w: Value) -> Value:
+    """Constant weights of 2 bits as such of 4."""
+    if w.constant is None or w.type.dtype is not DType.UINT8:
+        op.refuse("weights of 2 bits that are computed")
+    data = bytearray(2 * w.type.size)
+    data[0::2], data[1::2] = (bytes(w.constant.data).translate(table) for table in _QUARTERS)
+    return Value(w.name, TensorType((len(data),), DType.UINT8), Constant(memoryview(data), DType.UINT8))
+
+
+def _zeros_of_quarters(op: Operation, zeros: Value | None, shape: tuple[int, int], dtype: DType) -> Value:
+    """The zero points of weights of 2 bits as numbers: 2 where none are given, four in a byte, or as they are."""
+    n, blocks = shape
+    if zeros is None:
+        return op.constant([2.0] * (n * blocks), dtype, shape)
+    if zeros.type.dtype is not DType.UINT8:
+        return zeros
+    if zeros.constant is None:
+        op.refuse("zero points of 2 bits that are computed")
+    packed, width = zeros.constant.data, -(-blocks // 4)
+    if len(packed) != n * width:
+        op.fail(f"{len(packed)} bytes of zero points for {n} rows of {blocks} blocks")
+    return op.constant(
+        [packed[i * width + j // 4] >> j % 4 * 2 & 3 for i in range(n) for j in range(blocks)], dtype, shape
+    )
 
 
 def _shaped(op: Operation, x: Value, shape: tuple[int, int]) -> Value:

@@ -134,9 +134,9 @@ def _prelu(op: Operation) -> Value:
 def _clip(op: Operation) -> Value:
     x = number(op)
     if x.type.dtype.is_float and all(op.value(i).constant is not None for i in (1, 2)):
-        return op.unary(ew.CLAMP, x, float(op.scalar(1)), float(op.scalar(2)))
+        return op.clamp(x, float(op.scalar(1)), float(op.scalar(2)))
     low, high = (op.cast(op.value(i), x.type.dtype) for i in (1, 2))
-    return op.binary(ew.MINIMUM, op.binary(ew.MAXIMUM, x, low), high)
+    return op.bounded(x, low, high)
 
 
 def _expm1(op: Operation) -> Value:

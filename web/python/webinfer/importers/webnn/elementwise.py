@@ -43,7 +43,8 @@ def _unary(op: Operation) -> Value:
 
 def _parametric(op: Operation) -> Value:
     kind, parameters = PARAMETRIC[op.name]
-    return op.unary(kind, op.value("input"), *(op.get(name, default) for name, default in parameters))
+    numbers = [op.get(name, default) for name, default in parameters]
+    return op.clamp(op.value("input"), *numbers) if kind is ew.CLAMP else op.unary(kind, op.value("input"), *numbers)
 
 
 def _binary(op: Operation) -> Value:
