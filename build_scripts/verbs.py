@@ -55,6 +55,7 @@ VERBS: dict[str, Verb] = {
     "wpt": Verb("judge.wpt", ALL, "the W3C's tests of WebNN with our `navigator.ml`, in headless Chromium"),
     "soak": Verb("judge.soak", ALL, "the page for half an hour while GPU, workers, server and stored files break"),
     "onnx_cases": Verb("judge.onnx_cases", ALL, "the node cases of the package onnx on every backend"),
+    "fuzz": Verb("judge.fuzz.survey", ALL, "random graphs on every backend, judged by their format's runtime"),
     "zoo": Verb("judge.zoo", ALL, "every model of a folder on every backend, judged by its format's runtime"),
     "crowd": Verb(
         "bench.crowd", ALL, "2,000 first visits at once, beside slow clients: who is served, how long it takes"

@@ -1,0 +1,1 @@
+"""Random graphs, judged by the runtime of their format: `fuzz`."""

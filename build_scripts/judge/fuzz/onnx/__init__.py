@@ -1,0 +1,1 @@
+"""ONNX: how random nodes of each operator are drawn, and what judges a graph."""

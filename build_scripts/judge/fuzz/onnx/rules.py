@@ -1,0 +1,64 @@
+"""Where ONNX leaves open what comes out, or ONNX Runtime is known to do otherwise than ONNX says."""
+
+import numpy as np
+
+from build_scripts.judge.fuzz.graphs import FuzzNode
+from build_scripts.judge.fuzz.rules import Difference, Rule, reads_nan, reads_odd, whole_overflows
+
+_ORDERED = (
+    "ArgMax ArgMin Clip GlobalMaxPool Hardmax Max MaxPool Min ReduceMax ReduceMin Relu Sign TopK Unique "
+    "NonMaxSuppression ReduceLogSumExp"
+).split()
+_STORED = "Cast CastLike QuantizeLinear DynamicQuantizeLinear com.microsoft.DynamicQuantizeMatMul".split()
+_WEIGHTED = (
+    "Col2Im Resize RoiAlign GridSample Conv ConvTranspose com.microsoft.FusedConv AveragePool LpPool LRN AffineGrid"
+).split()
+_CELLS = "Attention GRU LSTM RNN com.microsoft.MultiHeadAttention".split()
+_SUMS = "ReduceL1 ReduceL2 ReduceMean ReduceProd ReduceSum ReduceSumSquare".split()
+
+
+def _part_indices(d: Difference, node: FuzzNode) -> bool:
+    x = d.values.get(node.inputs[0])
+    return x is not None and x.dtype.kind == "f" and bool((x != np.trunc(x)).any())
+
+
+def _ends_at_one(d: Difference, node: FuzzNode) -> bool:
+    return any((y == np.iinfo(y.dtype).min).any() for y in d.made(node))
+
+
+def _even_lines(d: Difference, node: FuzzNode) -> bool:
+    return any(bool(np.isnan(y).any()) for y in d.made(node))
+
+
+def _empty(d: Difference, node: FuzzNode) -> bool:
+    return any(not a.size for a in d.read(node))
+
+
+RULES: tuple[Rule, ...] = (
+    Rule(frozenset(_ORDERED), "where a NaN stands among other numbers is open", reads_nan),
+    Rule(frozenset(_STORED), "what integer a NaN or an infinity becomes is open", reads_odd),
+    Rule(
+        frozenset(_WEIGHTED),
+        "whether a tap of weight 0, which may make a NaN of an infinity, is read is open",
+        reads_odd,
+    ),
+    Rule(frozenset(_CELLS), "the runtime's functions in cells and heads turn a NaN into a number", reads_odd),
+    Rule(frozenset(["ArgMax", "ArgMin"]), "the runtime keeps the axis where nothing is to be compared", _empty),
+    Rule(frozenset(_SUMS), "what integers that do not hold a sum become is open", whole_overflows),
+    Rule(frozenset(_SUMS), "the mean of no integers is open", _empty),
+    Rule(
+        frozenset(["OneHot"]),
+        "ONNX casts positions that are floats to integers; the runtime compares them as floats",
+        _part_indices,
+    ),
+    Rule(
+        frozenset(["com.microsoft.QLinearSoftmax"]),
+        "a share of 1 is stored as the largest byte; in the runtime it wraps around",
+        _ends_at_one,
+    ),
+    Rule(
+        frozenset(["MeanVarianceNormalization"]),
+        "ONNX adds an epsilon to the deviation; the runtime divides 0 by 0",
+        _even_lines,
+    ),
+)

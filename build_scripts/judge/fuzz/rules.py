@@ -1,0 +1,85 @@
+"""Differences from a format's runtime that are no faults: each a rule with its reason, never a list of graphs."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from build_scripts.judge.fuzz.graphs import Array, FuzzGraph, FuzzNode
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A graph whose outputs differ from the runtime's. `values` are the runtime's own, node by node."""
+
+    graph: FuzzGraph
+    got: Sequence[Array]
+    want: Sequence[Array]
+    values: Mapping[str, Array]
+
+    def read(self, node: FuzzNode) -> list[Array]:
+        """What a node reads, as far as it is known."""
+        return [self.values[name] for name in node.inputs if name in self.values]
+
+    def made(self, node: FuzzNode) -> list[Array]:
+        """What a node gives in the runtime."""
+        return [self.values[name] for name in node.outputs if name in self.values]
+
+
+When = Callable[[Difference, FuzzNode], bool]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A kind of difference that is accepted where a node of these operators is as `when` says, and why."""
+
+    ops: frozenset[str]
+    reason: str
+    when: When
+
+
+def explained(format: str, difference: Difference) -> str:
+    """The reason of the first rule that applies to a node, or an empty text."""
+    rules: Sequence[Rule] = import_module(f"build_scripts.judge.fuzz.{format}.rules").RULES
+    for node in difference.graph.nodes:
+        for rule in rules:
+            if node.op in rule.ops and rule.when(difference, node):
+                return f"{node.op}: {rule.reason}"
+    return ""
+
+
+def reads_nan(difference: Difference, node: FuzzNode) -> bool:
+    """Whether a NaN goes in."""
+    return any(a.dtype.kind == "f" and bool(np.isnan(a).any()) for a in difference.read(node))
+
+
+def reads_odd(difference: Difference, node: FuzzNode) -> bool:
+    """Whether a NaN or an infinity goes in."""
+    return any(a.dtype.kind == "f" and not bool(np.isfinite(a).all()) for a in difference.read(node))
+
+
+def reads_beyond(limit: float) -> When:
+    """Whether a number beyond the limit goes in, or a NaN."""
+
+    def when(difference: Difference, node: FuzzNode) -> bool:
+        return any(
+            a.dtype.kind in "fiu" and a.size and not bool((np.abs(a.astype(np.float64)) <= limit).all())
+            for a in difference.read(node)
+        )
+
+    return when
+
+
+def whole_overflows(difference: Difference, node: FuzzNode) -> bool:
+    """Whether integers go in whose sum or product no integer of their type holds."""
+    arrays: list[Any] = [a for a in difference.read(node) if a.dtype.kind in "iu" and a.size]
+    return any(_most(node, a) > np.iinfo(a.dtype).max for a in arrays[:1])
+
+
+def _most(node: FuzzNode, a: Array) -> float:
+    size = np.abs(a.astype(np.float64))
+    if "Prod" in node.op or "PROD" in node.op:
+        return float(np.prod(np.maximum(size, 1)))
+    return float((size**2).sum() if "Square" in node.op or "L2" in node.op else size.sum())
