@@ -40,7 +40,7 @@ VERBS: dict[str, Verb] = {
         "a custom operator through a shared GPU buffer and through host memory, timed",
     ),
     "frames": Verb("bench.frames", ALL, "frames a second of camera tasks, beside MediaPipe's packages for pages"),
-    "text": Verb("bench.text", ALL, "a language model's prompts and answers, words a second, beside wllama"),
+    "text": Verb("bench.text", ALL, "a language model's prompt and answer speed in tokens/s, next to wllama"),
     "throughput": Verb(
         "bench.throughput", ALL, "MobileNet v2 in batches and matrix products on a GPU, beside PyTorch's"
     ),

@@ -81,7 +81,7 @@ def test_a_measurement_is_stopped_and_what_is_no_result_is_refused(demo: Demo) -
     row = {"model": "<b>x</b>", "backend": "wasm", "median": "fast"}
     bad = json.dumps({"version": 1, "when": "", "engine": "", "device": "", "rows": [row]}).encode()
     page.page.locator("#file").set_input_files({"name": "r.json", "mimeType": "application/json", "buffer": bad})
-    page.wait_for_error("input", "is no number")
+    page.wait_for_error("input", "is not a number")
     numbers = dict.fromkeys(("least", "low", "median", "high", "most", "runs", "compile", "first"), 2)
     good = json.dumps({"version": 1, "when": "", "engine": "", "device": "<i>", "rows": [{**row, **numbers}]}).encode()
     page.page.locator("#file").set_input_files({"name": "r.json", "mimeType": "application/json", "buffer": good})

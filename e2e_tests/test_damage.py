@@ -15,7 +15,7 @@ from e2e_tests.pages import ELSEWHERE, DemoPage
 from e2e_tests.test_startup import files_asked_for, took_the_long_way, wait_until_stored
 
 Demo = Callable[..., DemoPage]
-SITE = "?backend=wasm&patience=300"  # large files that are altered on their way come in one piece, and late
+SITE = "?backend=wasm&stallTimeout=300"  # large files that are altered on their way come in one piece, and late
 # Each way damages the kept snapshot, and what is kept beside it, in place: disks and crashes do such things.
 DAMAGE = """async (way) => {
   const folder = await (await navigator.storage.getDirectory()).getDirectoryHandle("webinfer");

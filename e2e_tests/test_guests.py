@@ -1,4 +1,4 @@
-"""The wheel of users in a page of somebody else's: stock Pyodide, micropip, nothing more. More: the verb `places`."""
+"""The wheel of users in a third-party page: stock Pyodide, micropip, nothing more. More: the verb `places`."""
 
 from __future__ import annotations
 

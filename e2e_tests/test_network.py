@@ -11,8 +11,8 @@ from e2e_tests.flaky import FlakyNetwork
 from e2e_tests.pages import DemoPage
 
 Demo = Callable[..., DemoPage]
-PATIENCE_S = 2
-QUERY = f"?backend=wasm&patience={PATIENCE_S}"
+STALL_TIMEOUT_S = 2
+QUERY = f"?backend=wasm&stallTimeout={STALL_TIMEOUT_S}"
 IN_THE_PAGE = 36_000  # bytes after which its own script is missing
 IN_THE_ENGINE = 6_000_000  # in the middle of its largest file
 
@@ -58,7 +58,7 @@ def test_a_download_that_stands_still_is_given_up_and_trying_again_helps(demo: D
 def test_a_slow_network_is_waited_for(demo: Demo, network: FlakyNetwork) -> None:
     network.be_slow(1_300_000)
     page = demo(QUERY, address=network.address)
-    assert page.wait_for_result()["first_ms"] > 3 * 1000 * PATIENCE_S
+    assert page.wait_for_result()["first_ms"] > 3 * 1000 * STALL_TIMEOUT_S
 
 
 def test_an_engine_that_never_answers_can_be_started_again(demo: Demo) -> None:

@@ -12,7 +12,7 @@ from e2e_tests.flaky import FlakyNetwork
 from e2e_tests.pages import DemoPage
 
 Demo = Callable[..., DemoPage]
-QUERY = "?backend=wasm&patience=5"
+QUERY = "?backend=wasm&stallTimeout=5"
 KEPT = """async () => {
   const worker = (await navigator.serviceWorker?.getRegistration())?.active?.state;
   const names = (await caches.keys()).filter((name) => name.startsWith("webinfer site "));

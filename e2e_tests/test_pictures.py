@@ -1,4 +1,4 @@
-"""Pictures come in by the file dialogue, by dropping and by pasting; what is no picture is refused readably."""
+"""Pictures come in by the file dialogue, by dropping and by pasting; other files are refused with a clear message."""
 
 from __future__ import annotations
 

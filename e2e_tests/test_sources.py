@@ -58,7 +58,7 @@ def test_recordings_are_listened_to_from_files_and_the_microphone(demo: Open, br
     needs("speech")
     gone = ("**/sounds/*", lambda route: route.abort())
     page = demo("?backend=wasm", path="/speech", browser=browser_with_camera, broken=gone, reduced_motion="reduce")
-    assert "The sample cannot be had" in page.wait_for_error("download")["message"]
+    assert "Could not load the sample" in page.wait_for_error("download")["message"]
     page.drop("hum.wav", "audio/wav", hum(1.5))
     result = page.wait_for_result()
     assert (result["source"], result["speeches"], result["image"]) == ("recording", [], None)

@@ -150,7 +150,7 @@ def test_a_dead_interpreter_is_replaced(demo: Demo, photo: Path) -> None:
 
 
 def test_a_silent_engine_is_replaced(demo: Demo, photo: Path) -> None:
-    page = demo("?backend=wasm&patience=8")
+    page = demo("?backend=wasm&stallTimeout=8")
     count = page.wait_for_result()["count"]
     page.in_worker("for (;;);")
     page.choose(photo)  # must not be lost

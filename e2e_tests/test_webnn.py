@@ -69,7 +69,7 @@ SHARED = """async () => {
 
 @contextlib.contextmanager
 def _opened(browser: Browser, address: str) -> Iterator[Page]:
-    """A page of somebody else's that adds our module with one line."""
+    """A third-party page that adds our module with one line."""
 
     def other(route: Route) -> None:
         name = route.request.url.rpartition("/")[2]

@@ -48,7 +48,7 @@ class ModelChoice:
     """A model that a demo offers."""
 
     name: str
-    size: str  # of all that the task loads with it, or what is fetched to have it, or that it cannot be had
+    size: str  # download size of all that the task loads with it, or that it is not available
 
 
 @dataclass(frozen=True)

@@ -153,7 +153,7 @@ def picture_html(file: Path) -> str:
         text = file.read_text(encoding="utf-8")
         root = ElementTree.fromstring(text)
     except (OSError, ElementTree.ParseError) as error:
-        raise DocsError(f"{file} is no picture: {error}") from error
+        raise DocsError(f"{file} is not a picture: {error}") from error
     for node in root.iter():
         if node.tag.removeprefix(SVG) not in SVG_TAGS or any(name.startswith("on") for name in node.attrib):
             raise DocsError(f"{file} holds <{node.tag.removeprefix(SVG)}>; pictures are shapes and text only")

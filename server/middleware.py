@@ -44,7 +44,7 @@ HOST = re.compile(r"(?:\[(?P<v6>[0-9a-f:.]+)\]|(?P<name>[^:\[\]]*))(?::\d*)?", r
 
 
 def security_headers(settings: Settings) -> list[tuple[bytes, bytes]]:
-    """The headers that every answer carries, whoever gives it."""
+    """The headers that every answer carries, whatever handler made it."""
     headers = {**HEADERS, **(ISOLATION if settings.isolated else {})}
     return [(name.lower().encode(), value.encode()) for name, value in headers.items()]
 

@@ -31,7 +31,7 @@ class Package:
     files: tuple[str, ...]  # logical names: their paths below build/
     state: str = "absent"  # or "fetching", "ready", "failed"
     done: int = 0
-    message: str = ""  # why it could not be had
+    message: str = ""  # why it could not be downloaded
     ended: float = 0.0
     assets: dict[str, dict[str, Any]] = field(default_factory=dict)
     task: asyncio.Task[None] | None = None

@@ -1,4 +1,4 @@
-"""JSON for scripts and for whoever watches the server."""
+"""JSON for scripts and for monitoring."""
 
 from typing import Any
 

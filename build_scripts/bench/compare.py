@@ -69,7 +69,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     """The command line, checked."""
     parser = argparse.ArgumentParser(prog="python3 -m build_scripts bench", description=__doc__)
     zoo = ZOO if ZOO.is_dir() else MODELS
-    folder = "a folder of .tflite (ONNX twins in its onnx/) or .onnx files, or of folders with a model.json"
+    folder = "a folder of .tflite (ONNX versions in its onnx/) or .onnx files, or of folders with a model.json"
     parser.add_argument("--models", type=Path, default=zoo, help=folder)
     parser.add_argument("--only", help="comma-separated names of models of that folder")
     named = f"comma-separated, of {', '.join((*SYSTEMS, *NAMED))} (default: those that read a format of the folder)"

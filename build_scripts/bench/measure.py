@@ -114,15 +114,15 @@ def _visit(
     page.on("pageerror", lambda error: collected.hear("error", str(error)))
     page.on("crash", lambda _: reports.put(["failed", "the page crashed"]))
     page.goto(f"{address}/bench.html")
-    patience = max(SILENCE_S, 2 * options.limit)
+    silence_limit = max(SILENCE_S, 2 * options.limit)
     quiet_since = time.monotonic()
     while not collected.ended and not collected.failure:
         try:
             collected.take(*reports.get_nowait())
             quiet_since = time.monotonic()
         except queue.Empty:
-            if time.monotonic() - quiet_since > patience:
-                collected.failure = f"the page was silent for {patience:.0f} s"
+            if time.monotonic() - quiet_since > silence_limit:
+                collected.failure = f"the page was silent for {silence_limit:.0f} s"
             else:
                 page.wait_for_timeout(HEARTBEAT_MS)
     if collected.failure:

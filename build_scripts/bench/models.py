@@ -78,12 +78,12 @@ def prepare(source: Source, site: Path, judge: Any = None, packaged: str = "", r
         name, _placed(site, path, files), source.format, _quantised(graph, specs), inputs, outputs, arrays=arrays
     )
     entry.shapes = {key: list(shape) for key, shape in source.shapes.items()}
-    twin = path.parent / "onnx" / f"{name}.onnx"
+    onnx_version = path.parent / "onnx" / f"{name}.onnx"
     if source.format == "onnx":
         entry.onnx = entry.files[path.name]
-    elif source.format == "tflite" and twin.is_file():
-        (site / "models" / twin.name).write_bytes(twin.read_bytes())
-        entry.onnx = f"models/{twin.name}"
+    elif source.format == "tflite" and onnx_version.is_file():
+        (site / "models" / onnx_version.name).write_bytes(onnx_version.read_bytes())
+        entry.onnx = f"models/{onnx_version.name}"
     entry.flops = None if graph is None else _flops(graph)
     if source.format != "tfjs":
         entry.tfjs, entry.tfjs_why = _for_tfjs(graph, why, entry, site)

@@ -73,7 +73,7 @@ def left_for_later(site: Path, name: str) -> int:
 def rows_of(site: Path, name: str, silence_s: float, *, unsafe_eval: bool = False) -> list[Report]:
     """What the page of this name in a folder posts, in headless Chromium; its rivals may need `unsafe_eval`.
 
-    What the page says it is "doing" is printed as it comes.
+    Progress that the page reports as "doing" is printed at once.
     """
     found = []
     with serving(site, None, unsafe_eval=unsafe_eval) as (address, reports):

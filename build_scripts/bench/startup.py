@@ -79,7 +79,7 @@ def measure(visits: int, page: str) -> tuple[list[Times], list[Times]]:
 
 
 def visit(playwright: Any, browser: str, url: str, stay_s: float = 0) -> Times:
-    """The times of one visit in a new tab that is closed `stay_s` after somebody first looked at it."""
+    """The times of one visit in a new tab that is closed `stay_s` seconds after it was first shown."""
     open_tab(browser, url)
     time.sleep(ALONE_S)
     connection = playwright.chromium.connect_over_cdp(browser)

@@ -158,16 +158,16 @@ async def _run(models: Sequence[Path], ways: Sequence[Way], photos: Sequence[Pat
 async def _model_rows(model: Path, ways: Sequence[Way], photos: Sequence[Path], judge: Judge) -> list[Row]:
     """A row for each way.
 
-    A model with 8-bit weights beside float activations is judged twice: in real numbers by its twin with float32
+    A model with 8-bit weights beside float activations is judged twice: in real numbers by a copy with float32
     weights, with rounded activations as it is.
     """
     shapes = judge.shapes(model)
-    twin = float_twin(model.read_bytes()) if shapes is not None and model.suffix == ".tflite" else None
-    if twin is None:
+    float_copy = float_twin(model.read_bytes()) if shapes is not None and model.suffix == ".tflite" else None
+    if float_copy is None:
         return await _rows(model, model, ways, photos, judge, shapes)
     with TemporaryDirectory() as folder:
         other = Path(folder) / model.name
-        other.write_bytes(twin)
+        other.write_bytes(float_copy)
         rows = await _rows(model, other, ways, photos, judge, shapes)
     return rows + await _rows(model, model, ways, photos, judge, shapes, "int8")
 

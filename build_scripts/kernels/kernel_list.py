@@ -132,7 +132,7 @@ def _parse_writes(name: str, args: Mapping[str, str], writes: object) -> tuple[t
 def read_constants(path: Path = LIST) -> list[Constants]:
     """The tables of shared constants in the list's order.
 
-    Raises:  KernelListError for a table without rooms, a name that breaks the grammar, or a value that is no number.
+    Raises:  KernelListError for a table without rooms, a name that breaks the grammar, or a value that is not a number.
     """
     found = []
     for group, table in tomllib.loads(path.read_text(encoding="utf-8")).get("constants", {}).items():

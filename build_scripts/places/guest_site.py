@@ -1,4 +1,4 @@
-"""A web site of somebody else's, that knows nothing of webinfer: Pyodide as npm publishes it, the wheel, a model."""
+"""A third-party web site without any webinfer code: Pyodide as npm publishes it, the wheel, a model."""
 
 import contextlib
 import http.server

@@ -34,7 +34,7 @@ FROM_FILE = "from pathlib import Path\n"
 
 
 def in_browser(browser: Browser, worker: bool, isolated: bool, backends: Sequence[str] = ("wasm", "webgpu")) -> Answer:
-    """What a page of somebody else's answers that installs the wheel by micropip."""
+    """The answer of a third-party page that installs the wheel with micropip."""
     with guest_site(isolated) as address:
         page = browser.new_page()
         page.set_default_timeout(LIMIT_S * 1e3)

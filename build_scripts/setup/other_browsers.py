@@ -27,7 +27,7 @@ def webkit() -> Path | None:
 def install() -> tuple[Path, Path]:
     """Firefox and WebKitGTK's browser, installed where they are missing.
 
-    Raises: BuildError if one cannot be had
+    Raises: BuildError if one cannot be installed
     """
     if not (firefox() and webkit()):
         apt_install(*PACKAGES)

@@ -22,7 +22,7 @@ from build_scripts.setup.published import ANYWHERE
 from build_scripts.steps import Step, run_steps
 
 MEDIAPIPE = "mediapipe"  # the package with a table of its own
-PATIENCE_S = 30  # for a repository's answer
+STALL_TIMEOUT_S = 30  # for a repository's answer
 
 
 def task_models_step() -> Step:
@@ -81,7 +81,7 @@ def repository_file(address: str, sha256: str) -> bytes:
         if hashlib.sha256(data).hexdigest() == sha256:
             return data
     try:
-        with urllib.request.urlopen(address, timeout=PATIENCE_S) as answer:
+        with urllib.request.urlopen(address, timeout=STALL_TIMEOUT_S) as answer:
             data = bytes(answer.read())
     except OSError as error:
         raise BuildError(f"{address} cannot be fetched ({error}), and no folder of WEBINFER_MODELS has it") from error

@@ -26,7 +26,7 @@ class Seen:
     demo: Demo
     result: dict[str, Any] | None
     error: str  # "" if there is none
-    missing: bool = False  # whether its model cannot be had here
+    missing: bool = False  # whether its model is not available here
     file: Any = None  # what the page hands out as JSON
 
     @property

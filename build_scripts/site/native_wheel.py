@@ -1,6 +1,6 @@
 """What the wheel of a checkout holds besides the engine's Python files: shaders, compiled kernels, scripts.
 
-An installation has no server to fetch them from, neither in CPython nor in a page of somebody else's. Hatchling, which
+An installation has no server to fetch them from, neither in CPython nor in a third-party page. Hatchling, which
 pyproject.toml names as the build backend, runs this hook and does the rest: files, metadata, entry point, archive.
 """
 

@@ -77,8 +77,8 @@ def short(whole: bytes) -> frozenset[int]:
 def runtime_files(path: Path) -> dict[str, bytes]:
     """What is served of the runtime at this path, by name.
 
-    The whole is for whoever loads Pyodide without us, two modules and data are for our pages. Without a profile the
-    whole is all.
+    The whole module is for pages that load Pyodide without us; our pages get two modules and data. Without a profile
+    only the whole module is served.
     """
     whole = path.read_bytes()
     used = recorded(whole)

@@ -38,7 +38,7 @@ def compiled_at_once(glue: str) -> str:
 def shortened(glue: str, *, loop: bool = True) -> str:
     """The same program; glue code that is written in another way is left as it is.
 
-    Without the `loop` somebody else sees to the functions that no code names.
+    Without the `loop` the caller has to keep the functions that no code names.
     """
     begin = glue.find(BEGIN) + len(BEGIN)
     end = glue.find("}", begin)

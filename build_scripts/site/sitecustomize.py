@@ -1,6 +1,6 @@
 """Defers modules of the standard library in the interpreter of the memory snapshot, which runs this first.
 
-A deferred module is there and empty, so it costs no memory; whoever asks it for a name loads it. None of these is used
+A deferred module is there and empty, so it costs no memory; the first use of a name loads it. None of these is used
 on the way to a result, but what is imported imports them.
 """
 

@@ -36,8 +36,8 @@ const numbers = (start) => Float32Array.from({ length: 5 }, (_, i) => start + i)
 /** Counts of dispatches on tensors that are new, known, and changed, and of reading and writing; and the results. */
 export async function countedRuns(options) {
   const python = await (started ??= startEngine());
-  const door = new Proxy(python.door, { get: (of, key) => (...given) => (add("python"), of[key](...given)) });
-  install(async () => ({ ...python, door }));
+  const bindings = new Proxy(python.bindings, { get: (of, key) => (...given) => (add("python"), of[key](...given)) });
+  install(async () => ({ ...python, bindings }));
   const gpu = options.deviceType === "gpu" && await (await navigator.gpu.requestAdapter()).requestDevice();
   const context = await navigator.ml.createContext(gpu || options);
   const builder = new MLGraphBuilder(context);

@@ -163,7 +163,7 @@ static __attribute__((noinline)) void fill_block(const Source *s, int32_t first,
   }
 }
 
-// What the products of a tile's pixels in twins have too much (multiply_twins), negative; of a pixel alone, in every lane.
+// What the products of a tile's pixels in crossed have too much (multiply_crossed), negative; of a pixel alone, in every lane.
 static __attribute__((noinline)) v4i twins_of(const uint8_t *tile, int32_t groups, const int32_t rows) {
   v4i sums = v4i_splat(0);
   for (int32_t g = 0; g < groups; g += 2, tile += 2 * rows * GROUP) {

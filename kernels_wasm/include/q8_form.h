@@ -12,7 +12,7 @@ typedef struct {
   int32_t size;  // bytes of a step of the sum: 1 or 2
   int32_t flip, zero;
   int32_t paired;  // whether bytes are multiplied in pairs
-  int32_t twins;   // whether groups come in twos (q8_tile.h)
+  int32_t crossed;   // whether groups come in twos (q8_tile.h)
 } Form;
 
 // The form of x in this engine, from the flip and the zero of its uint8 form; `paired` counts in engines that pair.
@@ -46,7 +46,7 @@ INLINE Form form_of_panels(int32_t x_flip, int32_t x_zero, const uint8_t *w) {
 
 INLINE int32_t groups_of(const Form *form, int32_t depth) {
   const int32_t groups = (depth * form->size + GROUP - 1) / GROUP;
-  return groups + (groups & form->twins);
+  return groups + (groups & form->crossed);
 }
 INLINE int32_t panel_bytes(const Form *form, int32_t depth) {  // but in pairs, where panels differ
   return HEAD + groups_of(form, depth) * GROUP * COLUMNS;

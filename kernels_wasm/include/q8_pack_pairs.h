@@ -19,7 +19,7 @@ INLINE int32_t weight_at(const Weights *s, int32_t o, int32_t place, int32_t c) 
 #if defined(__wasm_relaxed_simd__)
 enum {
   // About how long a tile takes, in halves of a cycle.
-  CHUNK_TIME = 30, CORRECTION_TIME = 14, INT16_TIME = 37,  // of int16 in twins
+  CHUNK_TIME = 30, CORRECTION_TIME = 14, INT16_TIME = 37,  // of int16 in crossed
   NO_STEP = 0x80,
 };
 

@@ -32,7 +32,7 @@ static __attribute__((noinline)) void long_tile(const Source *s, uint8_t *scratc
         t.low[r] += v4i_splat(sums[r]);
         t.high[r] += v4i_splat(sums[r]);
       }
-      multiply_twins(&t, block, w, groups, ROWS);
+      multiply_crossed(&t, block, w, groups, ROWS);
     } else {
       multiply(&t, block, 0, w, groups, ROWS, 0);
       const v4i x_sums = sums_of(block, n, ROWS);

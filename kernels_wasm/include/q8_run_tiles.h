@@ -9,7 +9,7 @@
 
 enum { IN_BYTES, IN_SHORTS, IN_PAIRS, IN_QUADS };  // what a tile's products are multiplied in
 
-// The sums that a panel starts from; `x_sums` of the pixels, four and two more of SIX, in twins, or if what was taken
+// The sums that a panel starts from; `x_sums` of the pixels, four and two more of SIX, in crossed, or if what was taken
 // off the weights is to be added.
 INLINE void start(Tile *t, const uint8_t *panel, const int32_t *x_sums, const int32_t *more_sums, const int rows,
                   const int kind) {
@@ -99,7 +99,7 @@ INLINE void sum_tile(Tile *t, const Pixels *pixels, const uint8_t *panel, int32_
   } else if (kind == IN_PAIRS) {
     multiply_pairs(t, pixels, panel, groups, rows);
   } else if (kind == IN_SHORTS) {
-    multiply_twins(t, pixels->groups, panel + HEAD, groups, rows);
+    multiply_crossed(t, pixels->groups, panel + HEAD, groups, rows);
   } else {
     multiply(t, pixels->groups, 0, panel + HEAD, groups, rows, 0);
   }

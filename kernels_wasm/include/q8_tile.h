@@ -40,8 +40,8 @@ INLINE void multiply(Tile *t, const uint8_t *a, const uint8_t *more, const uint8
 }
 
 // The same of int16, in half as many multiplications: x0 w0 + x1 w1 is (x0 + w1)(x1 + w0) less x0 x1 and w0 w1, which
-// are known before (Winograd, 1968). Groups of b are twins in exchanged places, the one of a is added to the other's.
-INLINE void multiply_twins(Tile *t, const uint8_t *a, const uint8_t *b, int32_t groups, const int rows) {
+// are known before (Winograd, 1968). Groups of b are crossed in exchanged places, the one of a is added to the other's.
+INLINE void multiply_crossed(Tile *t, const uint8_t *a, const uint8_t *b, int32_t groups, const int rows) {
   NO_UNROLL for (; groups > 0; groups -= 2, a += 2 * GROUP * rows, b += 2 * GROUP * COLUMNS) {
     PIN(a);
     PIN(b);

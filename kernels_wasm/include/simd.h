@@ -1,6 +1,6 @@
 // The vector vocabulary: one source, three builds.
 //
-//   scalar    no flag          clang's vector extensions, legalised to plain code: the twin that tests compare with
+//   scalar    no flag          clang's vector extensions, legalised to plain code: the version that tests compare with
 //   simd128   -msimd128        fixed-width SIMD
 //   relaxed   -mrelaxed-simd   the same with fused multiply-add and integer dot products
 //

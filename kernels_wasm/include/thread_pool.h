@@ -4,7 +4,7 @@
 // its own, and from the back of the others' when its own is empty, so that nobody waits for a thread that is late. Who
 // finishes the last share does the steps that are not shared and opens the next turn. A range names its turn, so that a
 // thread that slept finds nothing to take in one that is over. Within a program threads spin, then nap; between programs
-// they sleep. Every wait is bounded: whoever waits longer than the deadline poisons the pool, and every thread leaves.
+// they sleep. Every wait is bounded: a thread that waits longer than the deadline poisons the pool, and every thread leaves.
 #pragma once
 
 #include <stddef.h>

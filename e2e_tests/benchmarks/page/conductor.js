@@ -69,7 +69,7 @@ export async function measureModel(model, config, tell, report) {
   }
   for (let round = 0; round < config.rounds; round++) {
     tell(`${model.name}: round ${round + 1} of ${config.rounds}`);
-    const shift = round % rows.length; // nobody always follows the same neighbour
+    const shift = round % rows.length; // the order rotates: none always runs behind the same one
     for (const row of [...rows.slice(shift), ...rows.slice(0, shift)]) {
       if (!remotes.has(row)) continue;
       await pause(config.pause_ms); // threads of the one before fall asleep

@@ -1,4 +1,4 @@
-// Sums the WebAssembly memories of this worker, whoever makes them. Memory only grows, so the sum at the end
+// Sums the WebAssembly memories of this worker, no matter which code creates them. Memory only grows, so the sum at the end
 // is the peak. Install before the system's own code runs. Shared memories count here once: their owner's worker.
 
 const memories = new Set();

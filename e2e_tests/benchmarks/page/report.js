@@ -1,4 +1,4 @@
-/** Posts one report to whoever serves the page. */
+/** Posts one report to the server of the page. */
 export async function report(key, value) {
   await fetch("/log", { method: "POST", body: JSON.stringify([key, value]) });
 }

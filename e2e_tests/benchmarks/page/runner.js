@@ -51,7 +51,7 @@ async function times(runs) {
   return list;
 }
 
-/** Milliseconds of runs whose outputs stay on the GPU, each until the GPU has finished; null if that cannot be had. */
+/** Milliseconds of runs whose outputs stay on the GPU, each until the GPU has finished; null if that is not supported. */
 async function keptTimes(runs) {
   if (session.keptTimes) return session.keptTimes(inputs, runs);
   if (!session.keep) return null;

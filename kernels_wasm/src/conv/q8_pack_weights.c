@@ -9,7 +9,7 @@
 //   y       [ceil(co/8)] panels written: 8 int32 sums to start from, 8 float32 scales, 8 int32 that every weight of
 //           a column lacks, then the weights by k = place*ci + c: for each pair of k 8 columns of 2 int16, or for each
 //           four of k 8 columns of 4 int8. Columns past co, and k past the last one, are zero. In a dense product's
-//           int16 each two pairs of k have changed places (multiply_twins in q8_tile.h). Of one filter a channel
+//           int16 each two pairs of k have changed places (multiply_crossed in q8_tile.h). Of one filter a channel
 //           panels whose weights are bytes have groups of four taps where dot products of bytes are exact, and as
 //           many bytes as if they had int16 (q8_window_quads.h).
 //
@@ -41,7 +41,7 @@ static void put_panel(const Weights *s, int32_t panel, const Form *form, uint8_t
     for (int32_t place = 0; place < s->taps; place++) {
       for (int32_t c = 0; c < s->ci; c++, k++) {
         const int32_t weight = weight_at(s, o, place, c), kept = weight - lacks, at = k * form->size;
-        uint8_t *cell = to + HEAD + ((at / GROUP ^ form->twins) * COLUMNS + column) * GROUP + at % GROUP;
+        uint8_t *cell = to + HEAD + ((at / GROUP ^ form->crossed) * COLUMNS + column) * GROUP + at % GROUP;
         cell[0] = (uint8_t)kept;
         if (form->size == 2) cell[1] = (uint8_t)(kept >> 8);
         totals[column] += weight;
@@ -49,7 +49,7 @@ static void put_panel(const Weights *s, int32_t panel, const Form *form, uint8_t
     }
     lacking[column] = lacks;
   }
-  for (int32_t g = 0; form->twins && g < groups_of(form, s->taps * s->ci) * COLUMNS; g += 2 * COLUMNS) {
+  for (int32_t g = 0; form->crossed && g < groups_of(form, s->taps * s->ci) * COLUMNS; g += 2 * COLUMNS) {
     const int16_t *w = (const int16_t *)(to + HEAD + g * GROUP);
     for (int32_t i = 0; i < 2 * COLUMNS; i++) ((int32_t *)to)[i / 2] -= w[i] * w[i + 2 * COLUMNS];
   }

@@ -3,7 +3,7 @@
 //   boxes       [anchors, 4 + 2*keypoints]  centre x, y, width, height, keypoints, in pixels from the anchor   read
 //   scores      [anchors]                   logits                                                           read
 //   layers      [layer_count][2]            cells a side, anchors a cell; anchors run row by row               read
-//   asked       [1]                         the least score; min_score where it is not above 0                 read
+//   asked       [1]                         the minimum score; min_score where it is not above 0                 read
 //   candidates  [anchors][5 + 2*keypoints]  left, top, right, bottom, keypoints in 0..1 of the input, score    written
 //   count       [1]                         how many candidates there are                                      written
 //

@@ -63,7 +63,7 @@ export class EngineClient {
     const silent = (seconds) =>
       this.#fail("engine-silent", `The engine has not answered for ${seconds} seconds.`, true);
     const { quiet, moving } = this.#on;
-    this.#heartbeat = new Heartbeat(this.#settings.patience, { ping: () => this.#post("ping"), silent, quiet, moving });
+    this.#heartbeat = new Heartbeat(this.#settings.stallTimeout, { ping: () => this.#post("ping"), silent, quiet, moving });
     this.#heartbeat.start();
     worker.onmessage = worker.onerror = null; // first.js kept its events
     for (const type of ["message", "messageerror", "error"]) worker.addEventListener(type, (event) => this.#hear(event), { signal });

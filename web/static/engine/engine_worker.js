@@ -12,7 +12,7 @@ import { Prefetch } from "../startup/prefetch.js";
 import { copied, forPython } from "../startup/python_values.js";
 import { beginEarly, bringRest, settle, startPython } from "../startup/python_start.js";
 import { filesAsked, keeperOf } from "../startup/site_keeper.js";
-import { worthTelling } from "./worth_telling.js";
+import { isDue } from "./progress_filter.js";
 
 const WARM_UP_RUNS = 120;
 const PAUSE_MS = 5;
@@ -35,7 +35,7 @@ function post(type, fields = {}, transfer = []) {
 }
 
 /** Tells the page of progress. */
-const tellProgress = (progress) => worthTelling(progress) && post("progress", progress);
+const tellProgress = (progress) => isDue(progress) && post("progress", progress);
 
 const startThread = (url, name) => new PageThread(url, name, post);
 
@@ -45,12 +45,12 @@ function died(message) {
 }
 
 /** Shows Python and the platform modules what they find as `globalThis.webinfer`. */
-function openDoor(downloads, prefetched) {
+function openBindings(downloads, prefetched) {
   const webnn = async () => { // for who asks for it: `navigator.ml` in this interpreter
-    const [{ install }, { copied, openDoor }] = await Promise.all(["webnn", "webnn_engine"].map((name) => downloads.module(`static/${name}.js`)));
+    const [{ install }, { copied, openBindings }] = await Promise.all(["webnn", "webnn_engine"].map((name) => downloads.module(`static/${name}.js`)));
     const urls = Object.fromEntries(Object.keys(downloads.manifest).map((name) => [name, downloads.url(name)]));
     await downloads.checked();
-    return install(async () => ({ ...openDoor(self.pyodide, urls), copied, worker: "" }));
+    return install(async () => ({ ...openBindings(self.pyodide, urls), copied, worker: "" }));
   };
   self.webinfer = { asset: (name) => downloads.url(name), has: (name) => downloads.has(name), prefetched, gpu: GPU, startThread, webnn };
 }
@@ -69,20 +69,20 @@ function tell(json, ...views) {
     performance.mark(`webinfer ${type === "progress" ? `${stage} ${done === total ? "done" : "started"}` : type}`);
     marking = type !== "result";
   }
-  if (message.type === "progress" && !worthTelling(message)) return;
+  if (message.type === "progress" && !isDue(message)) return;
   if (message.type === "settled") painted.forget();
   self.postMessage(message, arrays.map(({ buffer }) => buffer));
 }
 
 const startingPython = (done) => post("progress", { stage: "start Python", done, total: 1, unit: "steps" });
 
-async function start({ manifest, facts, page, home, task, backend, model, also, options, debug, life, patience, runtimeComes }) {
+async function start({ manifest, facts, page, home, task, backend, model, also, options, debug, life, stallTimeout, runtimeComes }) {
   performance.mark("webinfer begin");
   navigator.locks?.request(life, () => {
     post("alive");
     return new Promise(() => {}); // the lock is let go when this worker ends, however that is
   });
-  downloads = new Downloads(manifest, patience, (progress) => {
+  downloads = new Downloads(manifest, stallTimeout, (progress) => {
     tellProgress(progress);
     if (progress.stage === "Python" && progress.done === progress.total) startingPython(0);
   }, begun);
@@ -96,7 +96,7 @@ async function start({ manifest, facts, page, home, task, backend, model, also, 
   const there = more([model, ...also]);
   there.catch(() => {}); // awaited below
   await downloads.counting(async () => {
-    openDoor(downloads, prefetch.found);
+    openBindings(downloads, prefetch.found);
     const ended = (error) => died(`The Python interpreter ended: ${error.message}.`);
     downloads.check("static/engine_worker.js");
     const given = runtimeComes ? runtime : null;

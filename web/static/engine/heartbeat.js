@@ -1,9 +1,9 @@
-// Knows whether a worker lives and gets on: it is asked for a sign every few seconds, and whoever waits for an answer in
+// Knows whether a worker is alive and makes progress: it is pinged every few seconds, and a caller that waits for an answer in
 // vain hears of it. Ticks are counted, not seconds: a laptop that slept must not find its engine declared dead.
 
 const TICK_MS = 2_000;
 const SILENT_STARTING = 60; // ticks: compiling Python's runtime can take a slow phone a minute
-const SILENT_READY = [5, 15]; // ticks, by the page's patience
+const SILENT_READY = [5, 15]; // ticks, by the page's stall timeout
 const OWN_TIME = "ran"; // the end of what may take as long as it likes: the user can end it
 const ANSWERS = { // what a message asks for; each picture has an answer of its own
   start: "ready", select: "ready", plan: "plan", profile: "profile", tune: "tuned", exportTuning: "tuningLog", importTuning: "tuningImported",
@@ -12,7 +12,7 @@ const ANSWERS = { // what a message asks for; each picture has an answer of its 
 
 /**
  * The signs of one worker. `on` has `ping()` to ask it for one, `silent(seconds)` when it gives none, `quiet(seconds)`
- * when it owes an answer and has said nothing else for half of `patienceMs`, and `moving()` when it has after that.
+ * when it owes an answer and has said nothing else for half of `stallTimeoutMs`, and `moving()` when it has after that.
  */
 export class Heartbeat {
   #quietTicks;
@@ -24,8 +24,8 @@ export class Heartbeat {
   #heard = false;
   ready = false;
 
-  constructor(patienceMs, on) {
-    this.#quietTicks = Math.max(1, Math.round(patienceMs / 2 / TICK_MS));
+  constructor(stallTimeoutMs, on) {
+    this.#quietTicks = Math.max(1, Math.round(stallTimeoutMs / 2 / TICK_MS));
     this.#on = on;
   }
 

@@ -30,7 +30,7 @@ export const TO_ENGINE = {
     backend: "text",
     debug: "number",
     life: "text",
-    patience: "number",
+    stallTimeout: "number",
     runtimeComes: "flag?",
   },
 };

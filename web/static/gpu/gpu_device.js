@@ -231,7 +231,7 @@ class Device {
     }
   }
 
-  /** Calls `arrived(ticket)` when the GPU is idle, or `arrived(ticket, undefined, kind, message)` when that cannot be had. */
+  /** Calls `arrived(ticket)` when the GPU is idle, or `arrived(ticket, undefined, kind, message)` when that fails. */
   tellIdle(ticket, arrived) {
     this.idle().then(() => arrived(ticket), (error) => tellFailure(error, ticket, arrived));
   }

@@ -11,7 +11,7 @@ const REASONS = {
   AbortError: ["camera-busy", "The camera stopped while it was being opened. Start it again."],
 };
 
-/** Why the camera could not be had; `code` and a readable `message`. */
+/** Why the camera could not be opened; `code` and a readable `message`. */
 export class CameraError extends CodedError {}
 
 /** A picture of the video as it is now, that can be handed to a worker. */

@@ -13,7 +13,7 @@ const REASONS = {
   NotReadableError: ["microphone-busy", "The microphone could not be opened. Another program may be using it: close that, then record again."],
 };
 
-/** Why the microphone could not be had; `code` and a readable `message`. */
+/** Why the microphone could not be opened; `code` and a readable `message`. */
 export class MicrophoneError extends CodedError {}
 
 /** The microphone: calls `onBlock(samples)` again and again, and `onEnd(error)` if it goes away. */

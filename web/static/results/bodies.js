@@ -1,7 +1,7 @@
 // Results of the kind "bodies": who is in a picture, pixel by pixel, and which part of the body each pixel shows.
 
 import { choices } from "../ui/dom.js";
-import { drawWhole, EDGE } from "../ui/view.js";
+import { drawWhole, EDGE } from "../ui/overlay.js";
 
 const SHOWN = { parts: "Parts", people: "People" };
 const ALPHA = 165;
@@ -31,7 +31,7 @@ function painted({ width, height }, numbers, count) {
   return canvas;
 }
 
-/** Draws bodies over the picture of a view (view.js). */
+/** Draws bodies over the picture of a view (overlay.js). */
 export function draw(view, found, schema) {
   ({ names = [] } = schema.fields.find(({ name }) => name === "parts") ?? {});
   for (const mask of found) {

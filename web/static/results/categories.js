@@ -1,11 +1,11 @@
 // Results of the kind "categories": what a picture shows, as bars at its lower edge, the best on top.
 
 import { shareOf } from "../ui/dom.js";
-import { COLOUR } from "../ui/view.js";
+import { COLOUR } from "../ui/overlay.js";
 
 const MOST = 3; // bars over the picture; the table has all
 
-/** Draws categories over the picture of a view (view.js). */
+/** Draws categories over the picture of a view (overlay.js). */
 export function draw(view, found) {
   const { context, scale, picture, unit } = view;
   const [left, right] = [Math.max(0, view.left), Math.min(view.width, view.left + picture.width * scale)]; // what is seen of it

@@ -1,10 +1,10 @@
 // Results of the kind "detections": boxes with scores, names and points (webinfer/tasks/base.py, ResultSchema).
 
-import { COLOUR, drawPoint, EDGE, strokeEdged } from "../ui/view.js";
+import { COLOUR, drawPoint, EDGE, strokeEdged } from "../ui/overlay.js";
 
 const POINT = "#ffd447";
 
-/** Draws detections over the picture of a view (view.js). */
+/** Draws detections over the picture of a view (overlay.js). */
 export function draw(view, found) {
   const { context, x, y, scale, unit, mirrored } = view;
   for (const [i, { box, score, category, keypoints = {} }] of found.entries()) {

@@ -1,14 +1,14 @@
 // Results of the kind "landmarks": points of things, and the lines between them that the task declares
 // (webinfer/tasks/base.py, ResultSchema: fields of the kind "landmarks").
 
-import { COLOUR, drawPoint, strokeEdged } from "../ui/view.js";
+import { COLOUR, drawPoint, strokeEdged } from "../ui/overlay.js";
 
 const COLOURS = [COLOUR, "#ffb454", "#8ab4ff", "#ff8ec4"]; // of lines, by the field
 const POINT = "#ffffff";
 const MANY = 100; // points from which on they are specks
 const SEEN = 0.5; // visibility from which on a point is drawn
 
-/** Draws landmarks over the picture of a view (view.js). */
+/** Draws landmarks over the picture of a view (overlay.js). */
 export function draw(view, found, schema) {
   const fields = schema.fields.filter(({ kind }) => kind === "landmarks");
   for (const one of found) {

@@ -2,7 +2,7 @@
 // background blurred, in one colour, or another picture.
 
 import { choices } from "../ui/dom.js";
-import { drawWhole } from "../ui/view.js";
+import { drawWhole } from "../ui/overlay.js";
 
 const TINT = [54, 224, 200, 165]; // red, green, blue, most alpha
 const SHARP = [0.25, 0.75]; // probabilities that are background and foreground for sure
@@ -86,7 +86,7 @@ export function look() {
   };
 }
 
-/** Draws masks over the picture of a view (view.js). */
+/** Draws masks over the picture of a view (overlay.js). */
 export function draw(view, found) {
   for (const mask of found) {
     if (mask.painted) {

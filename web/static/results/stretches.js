@@ -1,11 +1,11 @@
 // Results of the kind "stretches": when something is heard in a recording, over its waveform, and how likely it is all along.
 
-import { fitted, inks, setFont } from "../ui/paper.js";
+import { fitted, inks, setFont } from "../ui/drawing.js";
 
 const clock = (seconds) => `${Math.floor(seconds / 60)}:${String(Math.floor(seconds % 60)).padStart(2, "0")}`;
 const STEPS = [0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600]; // seconds between marks of the time
 
-/** Draws a recording and its stretches on the paper of a view (view.js); `beside` has its peaks and seconds. */
+/** Draws a recording and its stretches on the paper of a view (overlay.js); `beside` has its peaks and seconds. */
 export function draw({ context, width, height, unit }, found, schema, { peaks, seconds, probabilities = [], chunk_s: chunk }) {
   const colours = inks();
   const [axis, top] = [22, 8];

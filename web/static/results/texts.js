@@ -1,9 +1,9 @@
 // Results of the kind "texts": lines of text where they stand in a picture, as corners around each.
 
 import { shareOf } from "../ui/dom.js";
-import { COLOUR, strokeEdged } from "../ui/view.js";
+import { COLOUR, strokeEdged } from "../ui/overlay.js";
 
-/** Draws lines of text over the picture of a view (view.js). */
+/** Draws lines of text over the picture of a view (overlay.js). */
 export function draw({ context, x, y, unit }, found) {
   const path = new Path2D();
   for (const { quad } of found) {

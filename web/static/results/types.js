@@ -1,7 +1,7 @@
 // Results of the kind "types": what kind of file some bytes are, beside the first of them.
 
 import { shareOf } from "../ui/dom.js";
-import { drawBar, fitted, inks, setFont } from "../ui/paper.js";
+import { drawBar, fitted, inks, setFont } from "../ui/drawing.js";
 
 const MONO = "ui-monospace, SFMono-Regular, Menlo, Consolas, monospace";
 const LINE = 20; // pixels of the page
@@ -11,7 +11,7 @@ const SPLIT = 0.58; // of the width, for the bytes
 const named = ({ description, label }) => description || label;
 const readable = (byte) => (byte >= 32 && byte < 127 ? String.fromCharCode(byte) : "·");
 
-/** Draws the first bytes of a file and its likely kinds on the paper of a view (view.js); `beside` has name, bytes, head. */
+/** Draws the first bytes of a file and its likely kinds on the paper of a view (overlay.js); `beside` has name, bytes, head. */
 export function draw({ context, width, height }, found, schema, { name = "", bytes: size = 0, head = [] }) {
   const wide = width >= WIDE;
   const bars = found.length ? Math.min(found.length, 5) * ROW + 30 : 0;

@@ -1,11 +1,11 @@
 // Results of the kind "vectors": what texts mean, shown as how alike the first is to each of the others.
 
-import { drawBar, fitted, inks, setFont } from "../ui/paper.js";
+import { drawBar, fitted, inks, setFont } from "../ui/drawing.js";
 
 const ROW = 52; // pixels of the page
 const TEXT = 15;
 
-/** Draws how alike texts are on the paper of a view (view.js), the most alike first; `beside` has `texts` and `similarities`. */
+/** Draws how alike texts are on the paper of a view (overlay.js), the most alike first; `beside` has `texts` and `similarities`. */
 export function draw({ context, width, height }, found, schema, { texts = [], similarities = [] }) {
   const colours = inks();
   const [first, ...others] = found.length ? found.map(({ text }) => text) : texts;

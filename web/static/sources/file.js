@@ -45,7 +45,7 @@ export class Source {
     try {
       await this.#show("sample", await sampleFile(this.#settings, (told) => this.#progress.show(told)), turn);
     } catch ({ message }) {
-      const told = `The sample cannot be had: ${message} Choose a file of your own.`;
+      const told = `Could not load the sample: ${message} Choose a file of your own.`;
       if (turn === this.#opened) this.#troubles.show({ code: "download", message: told }, { retry: true });
     }
   }

@@ -96,7 +96,7 @@ export class Source {
       const samples = await decoded(file);
       if (turn === this.#opened) this.#show("sample", samples, RATE, file, "the sample");
     } catch ({ message }) {
-      const told = `The sample cannot be had: ${message} Choose a recording of your own, or record one.`;
+      const told = `Could not load the sample: ${message} Choose a recording of your own, or record one.`;
       if (turn === this.#opened) this.#troubles.show({ code: "download", message: told }, { retry: true });
     }
   }

@@ -8,7 +8,7 @@ import { StallWatch } from "./stall_watch.js";
 
 const STAGES = { pyodide: "Python", python: "Engine", snapshot: "Engine", kernels: "Kernels" }; // folder -> stage
 
-/** A file that could not be had; `code` is "download". */
+/** A file that could not be downloaded; `code` is "download". */
 export class DownloadError extends Error {
   code = "download";
 
@@ -34,19 +34,19 @@ export class Downloads {
   #fetchPlain = self.fetch.bind(self);
 
   /**
-   * `patienceMs`: how long nothing may come while anything is missing. `begun`: what has been asked for before by `ask` of
+   * `stallTimeoutMs`: how long nothing may come while anything is missing. `begun`: what has been asked for before by `ask` of
    * integrity.js, name -> promise.
    */
-  constructor(manifest, patienceMs, report, begun = new Map()) {
+  constructor(manifest, stallTimeoutMs, report, begun = new Map()) {
     this.#begun = begun;
     this.#report = report;
     const [{ url }] = Object.values(manifest);
     const asking = { method: "HEAD", cache: "no-store", priority: "high" };
-    this.#watch = new StallWatch(patienceMs, (signal) => this.#fetchPlain(url, { ...asking, signal }));
+    this.#watch = new StallWatch(stallTimeoutMs, (signal) => this.#fetchPlain(url, { ...asking, signal }));
     this.manifest = manifest;
     this.#broken = new Promise((_, reject) => (this.#break = reject));
     this.#still = new Promise((_, reject) => (this.#stall = reject));
-    for (const promise of [this.#broken, this.#still]) promise.catch(() => {}); // whoever asked for the file hears of it too
+    for (const promise of [this.#broken, this.#still]) promise.catch(() => {}); // the caller that asked for the file gets the error too
     for (const [name, file] of Object.entries(manifest)) this.#files.set(this.url(name), { name, bytes: file.bytes });
   }
 
@@ -122,10 +122,10 @@ export class Downloads {
     return (await this.#intact(name, WebAssembly.compileStreaming)).made;
   }
 
-  /** Whether somebody has asked for this file before there were these Downloads. */
+  /** Whether this file was requested before these Downloads existed. */
   asked = (name) => this.#begun.has(name);
 
-  /** What `promise` resolves to: this file, which somebody else is asking for. */
+  /** What `promise` resolves to: this file, which other code is downloading. */
   elsewhere(name, promise) {
     return this.#watched(name, false, () => promise);
   }
@@ -197,7 +197,7 @@ export class Downloads {
   }
 
   /** What `promise` resolves to; rejects with the first download that fails before, for which Pyodide waits for ever. */
-  unbroken(promise) {
+  untilBroken(promise) {
     return Promise.race([this.#broken, promise]);
   }
 

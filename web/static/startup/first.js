@@ -2,7 +2,7 @@
 // script goes on with `globalThis.started`; until it does, this script says what is missing.
 
 {
-  const PATIENCE_S = 30; // without a byte
+  const STALL_TIMEOUT_S = 30; // without a byte
   const SNAPSHOT = "snapshot/webinfer.bin";
   const WORKER = "static/engine_worker.js";
   const EARLY = ["pyodide/pyodide.mjs", "pyodide/pyodide.asm.mjs", "pyodide/pyodide.data.bin", SNAPSHOT]; // files that the worker begins with
@@ -35,7 +35,7 @@
     const names = backends.map(({ name }) => name);
     const wanted = parameters.get("backend");
     const debug = Number(parameters.get("debug") ?? 0);
-    const patience = Number(parameters.get("patience") ?? 0); // seconds
+    const stallTimeout = Number(parameters.get("stallTimeout") ?? 0); // seconds
     const { task = "", model = "", also = "", options = "{}" } = dataset;
     return {
       manifest,
@@ -49,7 +49,7 @@
       options: asked(JSON.parse(options), parameters),
       backend: names.includes(wanted) ? wanted : names[0],
       life: `webinfer engine ${Math.random()}`,
-      patience: 1000 * (Number.isInteger(patience) && patience >= 1 && patience <= 600 ? patience : PATIENCE_S),
+      stallTimeout: 1000 * (Number.isInteger(stallTimeout) && stallTimeout >= 1 && stallTimeout <= 600 ? stallTimeout : STALL_TIMEOUT_S),
       debug: Number.isInteger(debug) && debug >= 0 && debug <= 5 ? debug : 0,
     };
   };
@@ -179,7 +179,7 @@
       const came = performance.getEntriesByType("resource").length;
       quiet = came > files ? 0 : quiet + 1;
       files = came;
-      if (1000 * quiet === settings.patience) sayUnstarted("download", `This page is not complete, and nothing has come for ${quiet} seconds.`);
+      if (1000 * quiet === settings.stallTimeout) sayUnstarted("download", `This page is not complete, and nothing has come for ${quiet} seconds.`);
     }, 1000);
 
     /** Ends the watch: the page is there. */

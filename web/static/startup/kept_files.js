@@ -75,7 +75,7 @@ function sealing(bytes) {
   return WebAssembly.validate(code) ? new FastSeal(bytes, code) : Object.assign(new Seal(bytes), { room: new Uint8Array(PIECE) });
 }
 
-/** A file of the origin, open until somebody closes it. */
+/** A file of the origin, open until it is closed. */
 class KeptFile {
   #access;
 
@@ -112,7 +112,7 @@ class KeptFile {
 
 /**
  * The file of so many bytes that is kept under this name, open, or null. With `checks` it is read to its end for its seal
- * now; else whoever reads its pieces hears behind the last one that it is damaged, and forgets it: to read it twice takes long.
+ * now; otherwise the reader learns after the last piece that it is damaged and deletes it: reading it twice would take long.
  */
 export async function kept(name, length, checks) {
   let file = null;

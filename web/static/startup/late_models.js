@@ -3,7 +3,7 @@
 const POLL_MS = 400;
 const STATES = new Set(["absent", "fetching", "failed"]); // of a package that is not there yet; see server/packages.py
 
-/** A model whose package cannot be had; `code` is "model-missing". */
+/** A model whose package could not be downloaded; `code` is "model-missing". */
 export class MissingModelError extends Error {
   code = "model-missing";
 }

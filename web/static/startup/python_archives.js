@@ -1,4 +1,4 @@
-// Files of Python's that are fetched when somebody first reads them, while everything waits.
+// Python's files that are fetched at their first use, synchronously.
 
 /** The files that the restored modules came from: fetched if Python ever reads one, for sources or further modules. */
 export function fetchArchivesWhenRead({ FS }, archives, files) {
@@ -9,7 +9,7 @@ export function fetchArchivesWhenRead({ FS }, archives, files) {
   }
 }
 
-/** A file that is fetched as a whole by whoever first reads it: what is kept for visits without a network are whole files. */
+/** A file that is fetched as a whole at its first use: what is kept for visits without a network are whole files. */
 function lateFile(FS, path, url, bytes) {
   FS.writeFile(path, "");
   let contents = null;

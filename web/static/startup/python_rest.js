@@ -22,7 +22,7 @@ export class RuntimeRest {
 
   /**
    * `row`: what the manifest says of the rest; undefined if the runtime is one file. `onMissing` is told why a function
-   * cannot be called: the rest cannot be had, and Python ends.
+   * cannot be called: the rest could not be downloaded, and Python ends.
    */
   constructor(row, fetchNow, onMissing) {
     this.#row = row;
@@ -86,7 +86,7 @@ export class RuntimeRest {
     return WebAssembly.compileStreaming(fetch(this.#row.url, options));
   }
 
-  /** The bytes of the rest; throws if they cannot be had, or are not those that belong to the first module. */
+  /** The bytes of the rest; throws if they could not be downloaded or do not belong to the first module. */
   #intact() {
     let why;
     for (let i = 0; i < TRIES; i += 1) {

@@ -32,14 +32,14 @@ export function beginEarly(rows, later) {
     if (later) early.set(name, keptOf(name, row));
     else begun.set(name, ask(self.fetch.bind(self), row.url, row, { priority: "high" }));
   }
-  for (const promise of begun.values()) promise.catch(() => {}); // whoever awaits it hears of it
+  for (const promise of begun.values()) promise.catch(() => {}); // the code that awaits it gets the error
   for (const name of [LOADER, GLUE]) if (rows[name]) import(rows[name].url).catch(() => {});
   return begun;
 }
 
 /**
  * Python with the engine imported or ready to be. All downloads begin at once; `onMissing` hears why Python ends if a part
- * of the runtime cannot be had. `files` are the Downloads, `debug` is the level of the ladder; `given` is a promise of the
+ * of the runtime could not be downloaded. `files` are the Downloads, `debug` is the level of the ladder; `given` is a promise of the
  * compiled runtime, or of null. `memory`: the bytes of the snapshot's memory where they are known before it has come;
  * `pause` is awaited between long parts of the work.
  */
@@ -82,7 +82,7 @@ class Runtime {
   constructor(files, given, onMissing) {
     this.rest = new RuntimeRest(files.manifest[REST], fetchedNow, onMissing);
     this.data = files.has(DATA) ? keptOrFetched(files, DATA).then(readData) : null;
-    this.came = Promise.all([compiledRuntime(files, given), this.data]); // rejects if one cannot be had
+    this.came = Promise.all([compiledRuntime(files, given), this.data]); // rejects if one could not be downloaded
   }
 
   /** A module and an instance of it. */
@@ -201,7 +201,7 @@ async function fromSnapshot(files, { load, create, runtime, saved, memory, pause
 
 async function fromWheels(files, { load, runtime }) {
   const options = { lockFileURL: files.url(LOCK), packages: ["webinfer"] };
-  const pyodide = await files.unbroken(handing({ runtime, nothing: [files.url(WHOLE)] }, () => load(options)));
+  const pyodide = await files.untilBroken(handing({ runtime, nothing: [files.url(WHOLE)] }, () => load(options)));
   if (!pyodide.loadedPackages.webinfer) throw new Error("Python started, but the engine's wheel did not load");
   return pyodide;
 }

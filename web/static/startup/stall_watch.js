@@ -7,7 +7,7 @@ const PROBES = 20; // answered ones, after which a file of which no byte can be 
 
 /** Watches the downloads of one worker; `ask(signal)` is a short request that shows whether the server answers. */
 export class StallWatch {
-  #patienceMs;
+  #stallTimeoutMs;
   #ask;
   #pending = new Set(); // {seen}: whether its bytes are told by `moved`
   #controller = new AbortController();
@@ -16,8 +16,8 @@ export class StallWatch {
   #probes = 0;
   #probing = false;
 
-  constructor(patienceMs, ask) {
-    this.#patienceMs = patienceMs;
+  constructor(stallTimeoutMs, ask) {
+    this.#stallTimeoutMs = stallTimeoutMs;
     this.#ask = ask;
   }
 
@@ -61,7 +61,7 @@ export class StallWatch {
 
   #start() {
     this.moved();
-    this.#timer = setInterval(() => this.#tick(), this.#patienceMs / TICKS);
+    this.#timer = setInterval(() => this.#tick(), this.#stallTimeoutMs / TICKS);
   }
 
   #tick() {
@@ -76,7 +76,7 @@ export class StallWatch {
     this.#probing = true;
     const before = ++this.#probes;
     try {
-      await this.#ask(AbortSignal.any([this.signal, AbortSignal.timeout(this.#patienceMs)]));
+      await this.#ask(AbortSignal.any([this.signal, AbortSignal.timeout(this.#stallTimeoutMs)]));
       this.#quiet = 0;
     } catch {
       if (this.#probes === before && this.#quiet >= TICKS && this.#pending.size) this.#stall();
@@ -86,6 +86,6 @@ export class StallWatch {
   }
 
   #stall() {
-    this.#controller.abort(new Error(`nothing has come for ${Math.round(this.#patienceMs / 1000)} seconds`));
+    this.#controller.abort(new Error(`nothing has come for ${Math.round(this.#stallTimeoutMs / 1000)} seconds`));
   }
 }

@@ -10,7 +10,7 @@ export class CodeBox {
   #panel = null; // CodePanel, once it has come
   #attempts = 0;
 
-  /** `parts` are what a CodePanel works with; `refuse(error)` hears that the editor could not be had. */
+  /** `parts` are what a CodePanel works with; `refuse(error)` is called if the editor could not be loaded. */
   constructor(manifest, parts, refuse) {
     this.#url = manifest["static/code_panel.js"].url;
     this.#parts = parts;

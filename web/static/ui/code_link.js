@@ -1,6 +1,6 @@
 // Code in the address of a page: compressed, behind "#code=". A server never sees it.
 
-import { packed, unpacked } from "./packed.js";
+import { packed, unpacked } from "./link_text.js";
 
 const MARK = "#code=";
 const MOST_LINK = 8_000; // characters of the address that hold code

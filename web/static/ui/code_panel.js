@@ -53,7 +53,7 @@ export class CodePanel {
     }
   }
 
-  /** Code of somebody else's is run by its button only. */
+  /** Code from a shared link runs only when its button is pressed. */
   #hold() {
     say(this.#status, "This code came from a link: read it, then press the Run button.");
     this.#run.focus();

@@ -27,7 +27,7 @@ const TITLES = {
   lab: "This browser is no device any more",
   limit: "That is too large",
   "model-format": "The model cannot be read",
-  "model-missing": "The model cannot be had",
+  "model-missing": "Could not download the model",
   "model-unknown": "There is no such model",
   "microphone-busy": "The microphone is not available",
   "microphone-denied": "The microphone is not allowed",

@@ -11,8 +11,8 @@ const HERE = import.meta.url;
 /** The engine's files are beside this one: `manifest` is the URL of the list of them. */
 export async function startEngine(manifest = new URL("../../webnn.json", HERE).href) {
   const { copied, startEngine: start } = await import(new URL("./webnn_engine.js", HERE).href);
-  const { door, worker } = await start(manifest);
-  return { door, copied, worker: typeof Worker === "undefined" || typeof window === "undefined" ? "" : worker };
+  const { bindings, worker } = await start(manifest);
+  return { bindings, copied, worker: typeof Worker === "undefined" || typeof window === "undefined" ? "" : worker };
 }
 
 /** Whether the browser's own WebNN gives a context. */

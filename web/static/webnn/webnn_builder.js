@@ -16,11 +16,11 @@ const VIEWS = {
   BigInt64Array: "int64", BigUint64Array: "uint64", Int8Array: "int8", Uint8Array: "uint8", Uint8ClampedArray: "uint8",
 };
 const PACKED = ["int4", "uint4"]; // come as bytes, two elements in each
-const forgotten = new FinalizationRegistry(({ door, number }) => door.drop(number));
+const forgotten = new FinalizationRegistry(({ bindings, number }) => bindings.drop(number));
 
 export class MLGraphBuilder {
   #context;
-  #door;
+  #bindings;
   #number;
   #built = false;
 
@@ -28,9 +28,9 @@ export class MLGraphBuilder {
     if (!arguments.length) refuse("MLGraphBuilder needs a context");
     this.#context = contextInside(context);
     this.#context.check();
-    this.#door = this.#context.door;
-    this.#number = this.#door.builder();
-    forgotten.register(this, { door: this.#door, number: this.#number });
+    this.#bindings = this.#context.bindings;
+    this.#number = this.#bindings.builder();
+    forgotten.register(this, { bindings: this.#bindings, number: this.#number });
   }
 
   #open() {
@@ -43,7 +43,7 @@ export class MLGraphBuilder {
     const label = `${name}`.toWellFormed();
     const { dataType, shape } = descriptor(given);
     this.#open();
-    return newOperand(answer(this.#door.input(this.#number, label, dataType, shape)));
+    return newOperand(answer(this.#bindings.input(this.#number, label, dataType, shape)));
   }
 
   constant(first, second) {
@@ -53,7 +53,7 @@ export class MLGraphBuilder {
       const dataType = choice(first, TYPES, "type");
       const number = JSON.stringify(convertNumber(second));
       this.#open();
-      return newOperand(answer(this.#door.scalar(this.#number, dataType, number)));
+      return newOperand(answer(this.#bindings.scalar(this.#number, dataType, number)));
     }
     const { dataType, shape } = descriptor(first);
     const bytes = bytesOf(second, "buffer");
@@ -61,7 +61,7 @@ export class MLGraphBuilder {
       refuse(`a ${second.constructor.name} holds no ${dataType}`);
     }
     this.#open();
-    return newOperand(answer(this.#door.constant(this.#number, dataType, shape, bytes)));
+    return newOperand(answer(this.#bindings.constant(this.#number, dataType, shape, bytes)));
   }
 
   #constantTensor(tensor) {
@@ -70,13 +70,13 @@ export class MLGraphBuilder {
     if (context !== this.#context) refuse("the tensor belongs to another context");
     if (!constant) refuse("the tensor is not constant; see createConstantTensor");
     check();
-    return newOperand(answer(this.#door.constant(this.#number, dataType, JSON.stringify(shape), constant)));
+    return newOperand(answer(this.#bindings.constant(this.#number, dataType, JSON.stringify(shape), constant)));
   }
 
   async build(outputs) {
     const named = Object.fromEntries(record(outputs, operandKey, "outputs"));
     this.#open();
-    const [graph, inputs, results] = answer(this.#door.finish(this.#number, JSON.stringify(named)));
+    const [graph, inputs, results] = answer(this.#bindings.finish(this.#number, JSON.stringify(named)));
     this.#built = true;
     const inside = await this.#context.compiled(graph, inputs, results);
     return freedUnused(newGraph(inside), inside);
@@ -93,7 +93,7 @@ export class MLGraphBuilder {
     }
     if (more.label !== undefined) found.label = `${more.label}`.toWellFormed();
     builder.#open();
-    const [many, ...results] = answer(builder.#door.call(builder.#number, name, JSON.stringify(found)));
+    const [many, ...results] = answer(builder.#bindings.call(builder.#number, name, JSON.stringify(found)));
     return many ? results.map(newOperand) : newOperand(results[0]);
   }
 

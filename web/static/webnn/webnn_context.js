@@ -35,7 +35,7 @@ export class MLContext {
   }
 
   opSupportLimits() {
-    return JSON.parse(this.#inside.door.limits(this.#inside.kind));
+    return JSON.parse(this.#inside.bindings.limits(this.#inside.kind));
   }
 
   async createTensor(given) {
@@ -157,7 +157,7 @@ export class ML {
     for (const [key, words] of Object.entries(WORDS)) if (options[key] !== undefined) asked[key] = choice(options[key], words, key);
     if (options.accelerated !== undefined) asked.accelerated = Boolean(options.accelerated);
     const python = await (engine.started ??= engine.start());
-    const opened = await python.door.context(JSON.stringify(asked), isDevice ? given[0] : undefined);
+    const opened = await python.bindings.context(JSON.stringify(asked), isDevice ? given[0] : undefined);
     const made = new Inside(python, ...opened);
     opened.destroy();
     return new MLContext(KEY, made);

@@ -27,7 +27,7 @@ export class Inside {
   lost = new Promise((resolve) => (this.#tell = resolve));
 
   constructor(python, kind, device, number) {
-    Object.assign(this, { door: python.door, kind, python, number, gpu: device?.gpu });
+    Object.assign(this, { bindings: python.bindings, kind, python, number, gpu: device?.gpu });
     const lost = (message) => this.end(message);
     if (kind === "gpu") this.timeline = new Graphics(device, (...job) => this.#help(...job), lost);
     else this.timeline = python.worker ? new RemoteProcessor(python.worker, lost) : new Processor();
@@ -44,7 +44,7 @@ export class Inside {
     this.#gone = message;
     for (const reject of this.#waiting) reject(wrongState(message));
     this.timeline.close?.();
-    this.door.leave(this.number);
+    this.bindings.leave(this.number);
     this.#tell({ message });
   }
 
@@ -59,11 +59,11 @@ export class Inside {
 
   /** A graph of Python's, ready to run. */
   async compiled(number, inputs, outputs) {
-    const { door, timeline } = this;
-    const found = await this.pending(door.compile(number, this.target, this.number).catch((error) => { throw new DOMException(lastLine(error), "OperationError"); }));
-    const close = () => (door.close(found), found.destroy());
-    const graph = { facts: JSON.parse(door.facts(found)), program: found.program, close, found };
-    if (graph.facts.kind === "here" && graph.facts.threads > 1) graph.run = () => door.run_here(found);
+    const { bindings, timeline } = this;
+    const found = await this.pending(bindings.compile(number, this.target, this.number).catch((error) => { throw new DOMException(lastLine(error), "OperationError"); }));
+    const close = () => (bindings.close(found), found.destroy());
+    const graph = { facts: JSON.parse(bindings.facts(found)), program: found.program, close, found };
+    if (graph.facts.kind === "here" && graph.facts.threads > 1) graph.run = () => bindings.run_here(found);
     if (graph.facts.kind === "cpu") {
       await this.pending(timeline.load(number, { module: found.program, facts: graph.facts, fixed: this.python.copied(found.fixed) }));
       graph.close();
@@ -77,9 +77,9 @@ export class Inside {
   }
 
   async #help({ found }, names, arrays) {
-    const results = await this.door.run(found, JSON.stringify(names), ...arrays);
+    const results = await this.bindings.run(found, JSON.stringify(names), ...arrays);
     try {
-      return JSON.parse(this.door.names(found)).map((name, i) => [name, this.python.copied(results.get(i))]);
+      return JSON.parse(this.bindings.names(found)).map((name, i) => [name, this.python.copied(results.get(i))]);
     } finally {
       results.destroy();
     }
@@ -88,7 +88,7 @@ export class Inside {
   tensor(given, options, constant) {
     this.check();
     const { dataType, shape } = descriptor(given);
-    const nbytes = answer(this.door.tensor_bytes(dataType, shape, Boolean(constant)));
+    const nbytes = answer(this.bindings.tensor_bytes(dataType, shape, Boolean(constant)));
     if (constant && constant.length !== nbytes) refuse(`the buffer has ${constant.length} bytes, the tensor ${nbytes}`);
     const number = ++numbers;
     const free = () => this.timeline.free(number);

@@ -131,7 +131,7 @@ async function measure(task, config) {
   for (const entry of config.entries.filter(({ painted }) => !painted || task.painted)) rows.push(await opened(task, entry, camera, config));
   for (let round = 0; round < config.rounds; round++) {
     status.textContent = `${task.name}: round ${round + 1} of ${config.rounds}`;
-    const shift = round % rows.length; // nobody always follows the same neighbour
+    const shift = round % rows.length; // the order rotates: none always runs behind the same one
     for (const row of [...rows.slice(shift), ...rows.slice(0, shift)]) if (!row.error) await turn(row, camera, config.frames);
   }
   camera.stop();

@@ -73,7 +73,7 @@ async function measure(config, data, want) {
   const live = rows.filter((row) => row.turn);
   for (let round = 0; round < config.runs; round++) {
     status.textContent = `${config.resident ? "x stays on the GPU" : "x is uploaded"}: round ${round + 1} of ${config.runs}`;
-    const shift = round % live.length; // nobody always follows the same neighbour
+    const shift = round % live.length; // the order rotates: none always runs behind the same one
     for (const row of [...live.slice(shift), ...live.slice(0, shift)]) await row.turn();
   }
   for (const system of systems.values()) system.end();

@@ -1,4 +1,4 @@
-// ONNX Runtime Web, on the ONNX twin of the model.
+// ONNX Runtime Web, on the ONNX version of the model.
 
 const HOME = new URL("../rivals/ortweb/", import.meta.url).href;
 const BUNDLES = { wasm: "ort.wasm.min.mjs", webgpu: "ort.webgpu.min.mjs" };
@@ -12,7 +12,7 @@ export async function start({ threads, backend }) {
   return {
     version: `onnxruntime-web ${ort.env.versions?.web ?? ""}`,
     files(model) {
-      if (!model.onnx) throw new Error(`no ONNX twin of this ${model.format} model`);
+      if (!model.onnx) throw new Error(`no ONNX version of this ${model.format} model`);
       return { model: model.onnx };
     },
     load: (model, files) => open(ort, model, new Uint8Array(files.model), backend),
@@ -24,7 +24,7 @@ async function open(ort, model, bytes, backend) {
   const session = await ort.InferenceSession.create(bytes, options);
   const places = new Map(model.inputs.map(({ name }, i) => [name, i]));
   const feed = (inputs) => Object.fromEntries(session.inputNames.map((name, i) => {
-    const at = places.get(name) ?? i; // a twin has names of its own
+    const at = places.get(name) ?? i; // the ONNX version has names of its own
     return [name, new ort.Tensor(model.inputs[at].dtype, inputs[at], model.inputs[at].shape)];
   }));
   let keeping = null;

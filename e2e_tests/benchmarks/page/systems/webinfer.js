@@ -2,7 +2,7 @@
 
 import * as product from "../engine/start.js";
 
-const PATIENCE_MS = 60_000;
+const STALL_TIMEOUT_MS = 60_000;
 const SETTLED_MS = 1000; // after the start
 
 const rows = absolute(product.SITE.assets);
@@ -14,7 +14,7 @@ const begun = product.beginEarly(rows, false); // as the product's worker does b
  */
 export async function startPython(script, backend) {
   const { foreseen } = product.SITE;
-  const downloads = new product.Downloads(rows, PATIENCE_MS, () => {}, begun);
+  const downloads = new product.Downloads(rows, STALL_TIMEOUT_MS, () => {}, begun);
   const prefetch = new product.Prefetch(downloads);
   self.webinfer = { asset: (name) => downloads.url(name), has: (name) => downloads.has(name), prefetched: prefetch.found, gpu: product.GPU };
   if (backend !== "wasm") prefetch.device(foreseen.gpu);

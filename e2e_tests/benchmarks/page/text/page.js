@@ -122,7 +122,7 @@ async function run() {
   for (const entry of config.entries) rows.push(await opened(entry, model, config));
   for (let round = 0; round < config.rounds; round++) {
     await tell(`round ${round + 1} of ${config.rounds}`);
-    const shift = round % rows.length; // nobody always follows the same neighbour
+    const shift = round % rows.length; // the order rotates: none always runs behind the same one
     const prompt = config.prompts[1 + round]; // nobody remembers it
     for (const row of [...rows.slice(shift), ...rows.slice(0, shift)]) if (!row.error) await turn(row, prompt, config.tokens);
   }

@@ -27,7 +27,7 @@ from webinfer.errors import (
 from webinfer.host.interface import ProgressEvent
 from webinfer.lab.errors import error_of
 from webinfer.lab.frames import read, written
-from webinfer.page.model_desk import ModelDesk
+from webinfer.page.model_controller import ModelController
 from webinfer.tune.log import About, Log, TuningReport, Verdict
 from webinfer.tune.search import Winner
 
@@ -51,7 +51,7 @@ class Engine:
     """What the page of a device does: questions to a desk, steps and answers back."""
 
     def __init__(self) -> None:
-        self.desk = ModelDesk(self._step)
+        self.desk = ModelController(self._step)
         self.steps: list[dict[str, Any]] = []
         self.stops = 0
 

@@ -13,7 +13,7 @@ from tests.tasks.test_file_classifier import RULES, first_letter
 from tests.tasks.test_sentence_embedder import PIECES, fixed_model
 from tests.tasks.test_voice_detector import RATE, detector, recording
 
-from webinfer.page.given import picture_size, taken
+from webinfer.page.task_inputs import picture_size, taken
 from webinfer.page.worker import EngineWorker
 from webinfer.tasks import FileTypeClassifier, SentenceEmbedder
 from webinfer.tasks.base import Task

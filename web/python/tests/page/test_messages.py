@@ -60,11 +60,11 @@ def test_both_sides_use_messages_that_there_are() -> None:
         "threadFailed",
     }
     assert {"ask", "stop"} == set(re.findall(r'#engine\.ask\("(\w+)"', page_script("engine_calls").read_text()))
-    always, desk = {"progress", "error", "moving", "quiet", "restarting"}, {"started", "answer", "piece", "step"}
+    always, controller = {"progress", "error", "moving", "quiet", "restarting"}, {"started", "answer", "piece", "step"}
     heard = {name: _heard(page_script(name).read_text()) for name in ("page", "engine_page")}
     assert heard == {
-        "page": {*FROM_ENGINE} - {"alive", "kept", "pong", "thread", "endThread"} - desk | always,
-        "engine_page": desk | always,
+        "page": {*FROM_ENGINE} - {"alive", "kept", "pong", "thread", "endThread"} - controller | always,
+        "engine_page": controller | always,
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from webinfer.page.plain import plain
+from webinfer.page.json_results import plain
 from webinfer.tasks import Box, Landmarks, Mask
 from webinfer.tasks.hand_landmarker import HandLandmarks
 

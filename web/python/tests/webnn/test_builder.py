@@ -8,8 +8,8 @@ import pytest
 from webinfer.backends.wasm.executor import lower_graph
 from webinfer.errors import InputError
 from webinfer.passes.pipeline import optimize
+from webinfer.webnn.bindings import WebnnBindings
 from webinfer.webnn.builder import Builder, nbytes_of
-from webinfer.webnn.door import Door
 from webinfer.webnn.limits import limits
 from webinfer.webnn.signatures import ANY, METHODS, signature, table
 
@@ -146,18 +146,18 @@ def test_two_inputs_of_one_name_make_no_graph() -> None:
 
 
 def test_answers_are_json_and_so_are_refusals() -> None:
-    door = Door(None)  # type: ignore[arg-type]  # what builders ask needs no host
-    number = door.builder()
-    key, dtype, shape = json.loads(door.input(number, "x", "float32", "[2]"))
+    bindings = WebnnBindings(None)  # type: ignore[arg-type]  # what builders ask needs no host
+    number = bindings.builder()
+    key, dtype, shape = json.loads(bindings.input(number, "x", "float32", "[2]"))
     assert (dtype, shape) == ("float32", [2])
-    many, result = json.loads(door.call(number, "clamp", json.dumps({"input": key, "maxValue": "Infinity"})))
+    many, result = json.loads(bindings.call(number, "clamp", json.dumps({"input": key, "maxValue": "Infinity"})))
     assert not many
     assert result[1:] == ["float32", [2]]
-    assert "size of 0" in json.loads(door.input(number, "z", "float32", "[0]"))["error"]
-    assert json.loads(door.tensor_bytes("int64", "[3]", False)) == 24
-    assert "constants" in json.loads(door.tensor_bytes("int4", "[3]", False))["error"]
-    assert json.loads(door.tensor_bytes("int4", "[3]", True)) == 2
-    place, inputs, outputs = json.loads(door.finish(number, json.dumps({"y": result[0]})))
+    assert "size of 0" in json.loads(bindings.input(number, "z", "float32", "[0]"))["error"]
+    assert json.loads(bindings.tensor_bytes("int64", "[3]", False)) == 24
+    assert "constants" in json.loads(bindings.tensor_bytes("int4", "[3]", False))["error"]
+    assert json.loads(bindings.tensor_bytes("int4", "[3]", True)) == 2
+    place, inputs, outputs = json.loads(bindings.finish(number, json.dumps({"y": result[0]})))
     assert inputs == {"x": ["float32", [2]]}
     assert outputs == {"y": ["float32", [2]]}
     assert place

@@ -28,7 +28,7 @@ PIECE = 4 << 20  # bytes that are checked, and copied, together
 DIGESTS = 4  # pieces that are checked at a time
 BLOB = 8 << 20  # bytes of memory before they become a part of a Blob, which the browser may put on a disk
 ATTEMPTS = 5  # of a download, one behind the other, that bring nothing
-PATIENCE_S = 20.0  # for the next bytes
+STALL_TIMEOUT_S = 20.0  # for the next bytes
 BUSY_S = 30.0  # that another tab may be at a file without writing to it
 _checking = asyncio.Lock()
 _checked: dict[str, tuple[int, float]] = {}  # SHA-256 of files that this worker has checked -> size, time of change
@@ -352,7 +352,7 @@ async def _download(url: str, at: int, take: Callable[[Any, int], None], progres
             total = at + int(response.headers.get("Content-Length") or 0)
             reader = response.body.getReader()
             try:
-                while not (step := await asyncio.wait_for(reader.read(), PATIENCE_S)).done:
+                while not (step := await asyncio.wait_for(reader.read(), STALL_TIMEOUT_S)).done:
                     take(step.value, at)
                     at += int(step.value.length)
                     if progress is not None:
@@ -367,7 +367,7 @@ async def _download(url: str, at: int, take: Callable[[Any, int], None], progres
                 raise  # of whoever takes the bytes
             problem = str(error)
         except TimeoutError:
-            problem = f"nothing came for {PATIENCE_S:.0f} s"
+            problem = f"nothing came for {STALL_TIMEOUT_S:.0f} s"
         failures = 1 if at > before else failures + 1
         log.warning("%s broke off at byte %d: %s", url, at, problem)
         await asyncio.sleep(min(0.25 * 2**failures, 4.0))
@@ -379,4 +379,4 @@ async def _download(url: str, at: int, take: Callable[[Any, int], None], progres
 async def _answer(url: str, at: int) -> Any:
     """The response with the bytes from `at` on. The browser keeps no second copy of them."""
     headers = options(Range=f"bytes={at}-")
-    return await asyncio.wait_for(js.fetch(url, options(headers=headers, cache="no-store")), PATIENCE_S)
+    return await asyncio.wait_for(js.fetch(url, options(headers=headers, cache="no-store")), STALL_TIMEOUT_S)

@@ -11,9 +11,9 @@ The lab is a server, `python3 -m build_scripts serve --lab`; it prints an addres
 variable WEBINFER_LAB or `address=` names here. Nothing in this room computes: it asks the engine of the other device.
 """
 
+from webinfer.lab.addresses import devices, results, tunings
 from webinfer.lab.device import Device, device
 from webinfer.lab.errors import DeviceBusyError, DeviceGoneError, LabError, NoDeviceError
-from webinfer.lab.places import devices, results, tunings
 from webinfer.lab.session import DeviceSession, Timing
 
 __all__ = [

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from webinfer.host.whole_files import write_whole
-from webinfer.lab.places import devices, results, tunings
+from webinfer.lab.addresses import devices, results, tunings
 
 
 async def show(address: str | None, answers: bool, log: Path | None) -> None:

@@ -12,9 +12,9 @@ from webinfer.errors import ClosedError, LimitError, WebinferError
 from webinfer.host import current
 from webinfer.host.interface import Progress, ProgressEvent
 from webinfer.host.socket_native import NativeSocket, SocketLost, SocketRefused, open_socket
+from webinfer.lab.addresses import Place, place_of
 from webinfer.lab.errors import DeviceGoneError, LabError, error_of
 from webinfer.lab.frames import read, written
-from webinfer.lab.places import Place, place_of
 from webinfer.lab.session import DeviceSession
 from webinfer.models.registry import MODELS
 from webinfer.session.loading import opened

@@ -33,7 +33,7 @@ TO_ENGINE: dict[str, dict[str, str]] = {
         "backend": "text",
         "debug": "number",
         "life": "text",
-        "patience": "number",
+        "stallTimeout": "number",
         "runtimeComes": "flag?",
     },
 }

@@ -15,7 +15,7 @@ from typing import Any
 from webinfer.authoring.registration import unregister_operator
 from webinfer.errors import InputError
 from webinfer.ops.custom import CUSTOM
-from webinfer.page.plain import plain
+from webinfer.page.json_results import plain
 from webinfer.session.session import OPEN
 from webinfer.tasks import TASKS
 from webinfer.tasks.base import ResultSchema

@@ -21,11 +21,11 @@ from webinfer.host import current
 from webinfer.host.interface import ProgressEvent
 from webinfer.importers.formats import model_names
 from webinfer.models.registry import MODELS
-from webinfer.page import chat_desk
-from webinfer.page.given import NAMES, picture_size, taken
+from webinfer.page import chat_controller
+from webinfer.page.json_results import plain
 from webinfer.page.messages import FROM_ENGINE, VERSION
-from webinfer.page.model_desk import ModelDesk
-from webinfer.page.plain import plain
+from webinfer.page.model_controller import ModelController
+from webinfer.page.task_inputs import NAMES, picture_size, taken
 from webinfer.page.user_code import UserCode
 from webinfer.session.session import Session
 from webinfer.tasks import TASKS
@@ -55,9 +55,11 @@ class EngineWorker:
         self._notice: dict[str, str] | None = None
         self._reported: dict[str, int] = {}  # stage -> the last progress told
         self._settling: asyncio.Future[None] | None = None
-        self._desk, self._asked = ModelDesk(self._step), 0
+        self._controller, self._asked = ModelController(self._step), 0
         self._code = UserCode(self._send)
-        self._chat = chat_desk.ChatDesk(self._step, lambda text: self._send("piece", id=self._asked, text=text))
+        self._chat = chat_controller.ChatController(
+            self._step, lambda text: self._send("piece", id=self._asked, text=text)
+        )
 
     async def start(self, task: str, model: str, backend: str, options: str, debug: int, assets: str) -> None:
         """Loads the model of a task (tasks.TASKS); answers with `progress` and `ready`, without a task with `started`.
@@ -218,23 +220,22 @@ class EngineWorker:
         self._send("ran", ms=clock() - start, problem=problem)
 
     async def ask(self, number: int, action: str, fields: Mapping[str, Any], assets: str = "{}") -> None:
-        """Does something with the page's own model (model_desk, chat_desk); answers `step` and `piece` meanwhile and
-        `answer` at the end.
+        """An action of model_controller or chat_controller: sends `step` and `piece` while it runs, then `answer`.
 
         `assets` are more files, as in `select`.
         """
         _configured(assets)
         self._asked = number
         try:
-            desk = self._chat if action in chat_desk.ACTIONS else self._desk
-            answer, buffers = await desk.answer(action, fields)
+            controller = self._chat if action in chat_controller.ACTIONS else self._controller
+            answer, buffers = await controller.answer(action, fields)
             self._send("answer", *buffers, id=number, answer=answer, buffers=[])
         except Exception as error:
             self._error(error, id=number)
 
     def stop(self) -> None:
         """Ends what was asked for at its next step."""
-        self._desk.stop()
+        self._controller.stop()
         self._chat.stop()
 
     def _step(self, event: ProgressEvent) -> None:
@@ -242,7 +243,7 @@ class EngineWorker:
 
     def close(self) -> None:
         """Frees the task and its model, and the page's own."""
-        self._desk.close()
+        self._controller.close()
         self._chat.close()
         self._code.close()
         if self._task is not None:

@@ -1,7 +1,7 @@
 // A result of the benchmark: what it is made of, and how it travels in a link or a file. Whatever comes from elsewhere is
 // checked before any of it is shown.
 
-import { packed, unpacked } from "../../ui/packed.js";
+import { packed, unpacked } from "../../ui/link_text.js";
 
 const VERSION = 1;
 const MOST = { link: 100_000, file: 1_000_000, rows: 500, text: 200 };
@@ -35,7 +35,7 @@ function text(value, what) {
 }
 
 function number(value, what) {
-  if (typeof value !== "number" || !Number.isFinite(value) || value < 0) throw new ResultError(`The result is damaged: ${what} is no number.`);
+  if (typeof value !== "number" || !Number.isFinite(value) || value < 0) throw new ResultError(`The result is damaged: ${what} is not a number.`);
   return value;
 }
 

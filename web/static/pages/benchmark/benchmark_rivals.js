@@ -48,7 +48,7 @@ class Rivals {
   /** Why a system is not given a model, or "" if it is. */
   #refused(system, model) {
     if (!model) return "this site has the model in no form that it reads";
-    if (system === "ortweb" && model.onnx) return ""; // the model, or its twin
+    if (system === "ortweb" && model.onnx) return ""; // the model, or its ONNX version
     if (!FORMATS[system].includes(model.format)) return `it reads no .${model.format} files`;
     return system === "tfjs" && !model.tfjs ? model.tfjs_why || "it lacks one of the model’s operators" : "";
   }

@@ -1,5 +1,5 @@
 // The page "Chat": a language model in, messages, and answers token by token. What any of it means is the engine's
-// business (webinfer/page/chat_desk.py).
+// business (webinfer/page/chat_controller.py).
 
 import { bubble, following } from "./chat_bubbles.js";
 import { pythonOf } from "./chat_code.js";

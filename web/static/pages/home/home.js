@@ -1,8 +1,8 @@
 // The home page: what each demo found in its sample, drawn as its own page draws it, what this device measured of each
-// that ran on it, and which models cannot be had.
+// that ran on it, and which models are not available.
 
-import { remembered } from "../../ui/ran_here.js";
-import { drawWhole, viewOn } from "../../ui/view.js";
+import { remembered } from "../../ui/recent_runs.js";
+import { drawWhole, viewOn } from "../../ui/overlay.js";
 
 const root = document.documentElement;
 const cards = [...document.querySelectorAll("[data-demo]")];
@@ -62,7 +62,7 @@ async function tellMissing() {
   const states = await fetch(new URL(`${root.dataset.home}api/packages`, document.baseURI)).then((answer) => answer.json());
   for (const card of late) {
     const failed = card.dataset.late.split(" ").find((name) => states[name]?.state === "failed");
-    if (failed) card.querySelector("[data-size]").textContent = `Its model cannot be had: ${states[failed].message}`;
+    if (failed) card.querySelector("[data-size]").textContent = `Could not download its model: ${states[failed].message}`;
   }
 }
 

@@ -56,7 +56,7 @@ async function measure({ module, side, channels, rounds }) {
   }
   const told = () => rows.map(({ name, times, difference: worst }) => ({ name, worst, median: median(times), least: Math.min(...times) }));
   for (let round = 0; round < rounds; round++) {
-    for (let i = 0; i < rows.length; i++) { // nobody always follows the same neighbour
+    for (let i = 0; i < rows.length; i++) { // the order rotates: none always runs behind the same one
       const row = rows[(i + round) % rows.length];
       row.times.push(await tests.timed(row.name));
     }

@@ -1,5 +1,5 @@
 // The page "Your model": a model in, what it is, its graph, runs and checks out. What any of it means is the engine's
-// business (webinfer/page/model_desk.py).
+// business (webinfer/page/model_controller.py).
 
 import { keepInAddress } from "../../ui/address.js";
 import { byId, el } from "../../ui/dom.js";

@@ -11,7 +11,7 @@ const RANGES = { // what a pixel from 0 to 255 becomes
   "0 … 255": [1, 0],
 };
 
-/** Where height, width and channels of a picture lie in a shape of four sizes; null if it is no picture's. */
+/** Where height, width and channels of a picture lie in a shape of four sizes; null if it is not the shape of a picture. */
 export function pictureAxes(shape) {
   if (shape.length !== 4 || shape[0] !== 1) return null;
   if (CHANNELS.includes(shape[3]) && shape[1] > 1) return { height: shape[1], width: shape[2], channels: shape[3], last: true };

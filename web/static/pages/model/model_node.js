@@ -43,7 +43,7 @@ function steps(node, { rows, fixed }, times) {
   if (!own.length) {
     const why = fixed.includes(node)
       ? "Computed once, when the model is loaded."
-      : "No step of its own: its result is another view of the same bytes, or a neighbour’s step computes it on the way.";
+      : "No step of its own: its result is another view of the same bytes, or the step of another node computes it too.";
     return [el("p", { class: "quiet", text: why })];
   }
   return own.map((row) => el("div", { class: "step-of" },

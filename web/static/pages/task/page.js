@@ -6,7 +6,7 @@ import { byId } from "../../ui/dom.js";
 import { EngineClient } from "../../engine/engine_client.js";
 import * as panels from "../../ui/panels.js";
 import { ProfilePanel } from "../../ui/profile_panel.js";
-import { remember } from "../../ui/ran_here.js";
+import { remember } from "../../ui/recent_runs.js";
 import { asJson, Results } from "./results.js";
 import { Stage } from "./stage.js";
 import { Troubles } from "../../ui/troubles.js";
@@ -159,7 +159,7 @@ function tryAgain() {
 /** Loads the page anew if the site has other files now: those that this page knows may be gone. */
 async function reloadIfRenewed() {
   try {
-    const answer = await fetch(`${settings.home}api/manifest`, { cache: "no-store", signal: AbortSignal.timeout(settings.patience) });
+    const answer = await fetch(`${settings.home}api/manifest`, { cache: "no-store", signal: AbortSignal.timeout(settings.stallTimeout) });
     const { assets } = await answer.json();
     if (Object.entries(assets).some(([name, { sha256 }]) => settings.manifest[name]?.sha256 !== sha256)) location.reload();
   } catch {} // nobody answers, or no list is published: what this page knows has to do

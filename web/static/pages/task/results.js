@@ -3,11 +3,11 @@
 
 import { byId, download, say } from "../../ui/dom.js";
 import { fillTable } from "./results_table.js";
-import { coverPaper } from "../../ui/paper.js";
-import { drawWhole, viewAt, viewOn } from "../../ui/view.js";
+import { coverDrawing } from "../../ui/drawing.js";
+import { drawWhole, viewAt, viewOn } from "../../ui/overlay.js";
 
 const NOTHING = { picture: null, found: [], mirrored: false, medium: null, beside: null };
-const PAPER = { width: 1200, height: 480 }; // pixels of a drawing of what is no picture
+const PAPER = { width: 1200, height: 480 }; // pixels of a drawing of a sound, a text or a file
 const darkness = matchMedia("(prefers-color-scheme: dark)");
 const TABLE_MS = 250; // between two tables of a video
 
@@ -30,7 +30,7 @@ export class Results {
   #schema = null; // webinfer/tasks/base.py, ResultSchema
   #drawer = null; // the module of its kind
   #shown = null; // {picture, found, mirrored, medium, live, beside, about}, or null for nothing yet
-  #paper = null; // of what is no picture and has not been looked at yet: what its drawer needs to draw it
+  #paper = null; // of a source that is not a picture and was not shown yet: what its drawer needs
   #refuse;
   #changed;
   #paint;
@@ -38,7 +38,7 @@ export class Results {
   #listed = 0; // when the table was filled last
 
   /**
-   * `refuse(error)` hears that the code which draws could not be had; `changed(name, value)` of what was chosen for
+   * `refuse(error)` is called if the code that draws cannot be loaded; `changed(name, value)` of what was chosen for
    * drawing; `paint(look)` how frames of videos are to be painted by the engine, null for not at all.
    */
   constructor(manifest, canvas, { refuse, changed, paint }) {
@@ -94,7 +94,7 @@ export class Results {
 
   /**
    * Shows what was found in a picture of {width, height}, which the element `medium` shows, `mirrored` as in a mirror;
-   * `live`: as one of many. Of what is no picture, `beside` has what its drawing needs, and `about` what it was in a word.
+   * `live`: as one of many. For other sources than pictures, `beside` has what the drawing needs, and `about` what it was in a word.
    */
   show(shown) {
     if (shown !== this.#shown) this.#letGo();
@@ -111,7 +111,7 @@ export class Results {
     this.#shown?.found.forEach(({ painted }) => painted?.close());
   }
 
-  /** Shows nothing: another picture is on its way. Of what is no picture, the `paper` shows it without results. */
+  /** Shows nothing: another picture is on its way. For other sources than pictures, the `paper` shows the source without results. */
   clear(paper = null) {
     this.#letGo();
     this.#shown = null;
@@ -134,7 +134,7 @@ export class Results {
     if (picture?.width ? found.length : beside) this.#drawer?.draw(view, found, this.#schema, beside);
   }
 
-  /** The size of a drawing of what is no picture: the canvas's own. */
+  /** The size of a drawing of another source than a picture: the canvas's own. */
   #sheet() {
     return { width: this.#canvas.clientWidth || 1, height: this.#canvas.clientHeight || 1 };
   }
@@ -154,7 +154,7 @@ export class Results {
     const canvas = document.createElement("canvas");
     const view = viewAt(canvas, picture, { mirrored, medium, part });
     if (medium) drawWhole(view, medium);
-    else coverPaper(view);
+    else coverDrawing(view);
     if (found.length || !medium) this.#drawer.draw(view, found, this.#schema, beside);
     return new Promise((resolve) => canvas.toBlob(resolve, type, 0.8));
   }

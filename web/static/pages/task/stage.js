@@ -17,18 +17,18 @@ function loaded(image) {
 
 /**
  * The stage: shows one medium and hands its pictures to `engine`, each with the medium as its tag. `troubles` hears what
- * goes wrong, `changed` is called when another medium is shown. The sample photo may take `settings.patience` longer than the engine.
+ * goes wrong, `changed` is called when another medium is shown. The sample photo may take `settings.stallTimeout` longer than the engine.
  */
 export class Stage {
   #engine;
   #troubles;
   #changed;
-  #patienceMs;
+  #stallTimeoutMs;
   #opened = 0; // counts what was asked for: only the last one may appear
   #camera;
   #film;
   #sampleUrl = byId("sample").src;
-  #sample = loaded(byId("sample")); // settled when the photo has come, or cannot be had
+  #sample = loaded(byId("sample")); // settled when the photo has loaded or failed to
   #asking = new AbortController();
   current = null; // {kind: "sample" | "picture" | "camera" | "video", element, image: () => Promise}
 
@@ -36,7 +36,7 @@ export class Stage {
     this.#engine = engine;
     this.#troubles = troubles;
     this.#changed = changed;
-    this.#patienceMs = settings.patience;
+    this.#stallTimeoutMs = settings.stallTimeout;
     this.#sample.catch(() => {}); // said where it is waited for
     const onFrame = (video) => this.#onFrame(video).catch((error) => troubles.show(error));
     this.#camera = new Camera(byId("video"), onFrame, (error) => {
@@ -96,7 +96,7 @@ export class Stage {
       if (!this.#engine.ready || late) return; // what else is on its way is reported elsewhere
       late = true;
       this.#miss("has not come yet");
-    }, this.#patienceMs);
+    }, this.#stallTimeoutMs);
     try {
       await came;
       if (turn !== this.#opened || came !== this.#sample) return;

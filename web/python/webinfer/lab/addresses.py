@@ -1,4 +1,4 @@
-"""Where the lab is, and what it has: devices, results and tunings."""
+"""The lab's address, and what it offers: devices, results and tunings."""
 
 from __future__ import annotations
 

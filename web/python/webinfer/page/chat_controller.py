@@ -11,7 +11,7 @@ from webinfer.errors import InputError
 from webinfer.host import current
 from webinfer.host.interface import Progress, ProgressEvent
 from webinfer.models.registry import MODELS
-from webinfer.page.model_desk import StoppedError
+from webinfer.page.model_controller import StoppedError
 from webinfer.tasks import LATE_TASKS, pipeline
 
 Answer = dict[str, Any]
@@ -19,7 +19,7 @@ ACTIONS = ("chat_prepare", "chat_open", "chat_answer", "chat_close", "chat_store
 STOPPABLE = ("elsewhere", "model", "prompt")  # stages that may take long, and leave what is done for the next time
 
 
-class ChatDesk:
+class ChatController:
     """Holds one generator; `piece` is called with each piece of an answer."""
 
     def __init__(self, progress: Progress, piece: Callable[[str], None]) -> None:

@@ -1,4 +1,4 @@
-// What this device measured of each demo that ran on it, for the home page. It stays on this device.
+// Times of the demos that ran on this device, for the home page. They never leave the device.
 
 const PREFIX = "webinfer ran ";
 const EVERY_MS = 1000;

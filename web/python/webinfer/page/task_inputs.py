@@ -1,4 +1,4 @@
-"""What a page gives its task: a picture, a recording, texts or a file's bytes, as the task takes it."""
+"""Inputs of a page for its task: a picture, a recording, texts or the bytes of a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-// Where a picture lies on a canvas that shows it, for who draws over it (results/<kind>.js).
+// Where a picture lies on its canvas, and drawing over it (used by results/<kind>.js).
 
 export const EDGE = "rgb(0 0 0 / 65%)"; // under every line, so that it shows on any picture
 export const COLOUR = "#36e0c8"; // of what was found

@@ -1,4 +1,4 @@
-"""What a task found as values that JSON can hold; numbers in bulk go beside it."""
+"""Task results as JSON values; large numeric arrays are passed as separate buffers."""
 
 from __future__ import annotations
 

@@ -24,22 +24,22 @@ from webinfer.errors import InputError
 from webinfer.graph.ir import Graph
 from webinfer.host.interface import ProgressEvent
 from webinfer.importers import formats
-from webinfer.page.model_desk import ModelDesk, StoppedError
+from webinfer.page.model_controller import ModelController, StoppedError
 from webinfer.session.reports import VerifyReport, compare_backends
 from webinfer.tensor import Tensor
 
 
 class Page:
-    """A desk that is asked in turn; progress is noted."""
+    """A controller that is asked in turn; progress is noted."""
 
     def __init__(self) -> None:
         self.events: list[ProgressEvent] = []
-        self.desk = ModelDesk(self.events.append)
+        self.controller = ModelController(self.events.append)
         self.buffers: list[memoryview] = []
 
     def ask(self, action: str, **fields: Any) -> Any:
         """The answer, as it comes to the page."""
-        answer, self.buffers = asyncio.run(self.desk.answer(action, fields))
+        answer, self.buffers = asyncio.run(self.controller.answer(action, fields))
         return json.loads(json.dumps(answer))
 
 
@@ -49,7 +49,7 @@ def page() -> Iterator[Page]:
     try:
         yield one
     finally:
-        one.desk.close()
+        one.controller.close()
 
 
 def test_a_model_is_described_as_its_file_says() -> None:
@@ -187,10 +187,10 @@ def test_verify_compares_node_by_node_and_can_be_stopped() -> None:
         assert told["ok"]
         assert [row["node"] for row in told["differences"]] == [0, 1]
         assert [event.stage for event in one.events if event.stage == "verify"]
-        one.desk._progress = lambda event: one.desk.stop()
+        one.controller._progress = lambda event: one.controller.stop()
         with pytest.raises(StoppedError):
             one.ask("verify", backend="wasm", against="reference")
-        one.desk._progress = one.events.append
+        one.controller._progress = one.events.append
         assert one.ask("verify", backend="wasm", against="reference")["ok"]  # what was stopped stands in nobody's way
 
 

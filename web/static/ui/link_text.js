@@ -1,4 +1,4 @@
-// Texts in addresses: compressed, in letters that no address escapes.
+// Text in URLs: compressed, and encoded in characters that URLs do not escape.
 
 const FORMAT = "deflate-raw";
 

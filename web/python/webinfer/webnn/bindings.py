@@ -1,4 +1,4 @@
-"""What JavaScript calls: texts and bytes in, JSON out. An answer {"error": …} is thrown there as a TypeError."""
+"""Functions that JavaScript calls: strings and bytes in, JSON out. {"error": …} becomes a TypeError there."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _number(value: Any) -> Any:
     return int(value[:-1]) if value.endswith("n") else float(value.replace("Infinity", "inf"))
 
 
-class Door:
+class WebnnBindings:
     """The builders and graphs of a page or worker, by number."""
 
     def __init__(self, host: Host) -> None:
@@ -166,8 +166,8 @@ class Door:
         return [results[name] for name in json.loads(self.names(found))]
 
 
-def open_door() -> Door:
-    """The door of this page or worker, which has told the engine where its files are."""
+def open_bindings() -> WebnnBindings:
+    """The bindings of this page or worker, which has told the engine where its files are."""
     from webinfer.host import current
 
-    return Door(current())
+    return WebnnBindings(current())

@@ -1,4 +1,4 @@
-// Drawings of what is no picture: sounds, texts, files. They follow the page's theme.
+// Drawings of sounds, texts and files. They follow the page's theme.
 
 const LIGHT = { ground: "#ffffff", ink: "#14191f", quiet: "#55606c", line: "#c3ccd5", accent: "#0b7f78", soft: "rgb(11 127 120 / 16%)" };
 const DARK = { ground: "#12161a", ink: "#e8ecf0", quiet: "#9aa6b2", line: "#3a434d", accent: "#4fd1c0", soft: "rgb(79 209 192 / 20%)" };
@@ -7,7 +7,7 @@ const DARK = { ground: "#12161a", ink: "#e8ecf0", quiet: "#9aa6b2", line: "#3a43
 export const inks = () => (matchMedia("(prefers-color-scheme: dark)").matches ? DARK : LIGHT);
 
 /** Fills the whole drawing with its ground. */
-export function coverPaper({ context, width, height }) {
+export function coverDrawing({ context, width, height }) {
   context.fillStyle = inks().ground;
   context.fillRect(0, 0, width, height);
 }

@@ -36,7 +36,7 @@ class StoppedError(WebinferError):
     code = "stopped"
 
 
-class ModelDesk:
+class ModelController:
     """Holds one model and a session of it for each backend that was asked for."""
 
     def __init__(self, progress: Progress) -> None:
