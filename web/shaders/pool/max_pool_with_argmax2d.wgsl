@@ -1,7 +1,7 @@
 // max_pool_with_argmax2d: the largest element of each window and the tap it came from (ky*KW + kx + 0.1).
 //
 //   x [N, IH, IW, C], y and taps [N, OH, OW, C]; four consecutive output elements an invocation
-//   Padded taps never win; the first of equals does.
+//   Padded taps never win; the first of equals does, row by row, or with `by_columns` column by column.
 //   Dispatch: (ceil(N*OH*OW*C / 4) / WG)
 
 {{ prelude }}
@@ -19,15 +19,19 @@ fn winner(i: u32) -> vec2<f32> {
     let top = i32((pixel / params.ow) % params.oh * params.stride_h) - params.pad_top;
     let left = i32(pixel % params.ow * params.stride_w) - params.pad_left;
     var best = vec2<f32>(LOWEST, -1.0);
-    for (var ky = 0u; ky < KH; ky++) {
+    for (var tap = 0u; tap < KH * KW; tap++) {
+        $$ if by_columns
+        let ky = tap % KH;
+        let kx = tap / KH;
+        $$ else
+        let ky = tap / KW;
+        let kx = tap % KW;
+        $$ endif
         let iy = top + i32(ky);
-        if (iy < 0 || iy >= i32(params.ih)) { continue; }
-        for (var kx = 0u; kx < KW; kx++) {
-            let ix = left + i32(kx);
-            if (ix < 0 || ix >= i32(params.iw)) { continue; }
-            let v = load_x(((n * params.ih + u32(iy)) * params.iw + u32(ix)) * params.c + c);
-            if (v > best.x || best.y < 0.0) { best = vec2<f32>(v, f32(ky * KW + kx)); }
-        }
+        let ix = left + i32(kx);
+        if (iy < 0 || iy >= i32(params.ih) || ix < 0 || ix >= i32(params.iw)) { continue; }
+        let v = load_x(((n * params.ih + u32(iy)) * params.iw + u32(ix)) * params.c + c);
+        if (v > best.x || best.y < 0.0) { best = vec2<f32>(v, f32(ky * KW + kx)); }
     }
     return best;
 }

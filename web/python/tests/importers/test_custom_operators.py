@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from flatbuffers import flexbuffers
-from tests.importers.test_operators_match_litert import computed
+from tests.importers.test_operators_match_litert import computed, judged
 from tests.importers.tflite_writer import Writer
 
 from webinfer.errors import ModelFormatError, UnsupportedOpError
@@ -42,11 +42,11 @@ def _pool(padding: int, size: int, *tail: int) -> bytes:
 
 def test_max_pool_with_argmax_reads_the_struct_of_a_pool() -> None:
     assert _nodes(_pool(1, 4, 1, 0, 0, 0, 0)) == [
-        "%y, %taps = max_pool_with_argmax2d(%x) window=3x3 stride=2x2 pads=0,1,0,1 relu"
+        "%y, %taps = max_pool_with_argmax2d(%x) window=3x3 stride=2x2 pads=0,1,0,1 relu by_columns"
         " -> float32[1x2x2x2], float32[1x2x2x2]"
     ]
     assert _nodes(_pool(2, 5, 0)) == [
-        "%y, %taps = max_pool_with_argmax2d(%x) window=3x3 stride=2x2 -> float32[1x2x2x2], float32[1x2x2x2]"
+        "%y, %taps = max_pool_with_argmax2d(%x) window=3x3 stride=2x2 by_columns -> float32[1x2x2x2], float32[1x2x2x2]"
     ]
 
 
@@ -74,6 +74,20 @@ def test_what_was_pooled_goes_back_where_it_came_from() -> None:
     image = np.arange(16, dtype=np.float32).reshape(1, 4, 4, 1)
     expected = np.where(np.isin(image, [5, 7, 13, 15]), image, 0)
     np.testing.assert_array_equal(computed(read_model(data), [image])[0], expected)
+
+
+@pytest.mark.parametrize(("high", "wide"), [(2, 2), (3, 2), (2, 3)])
+def test_of_equal_elements_the_one_that_litert_takes_is_put_back(high: int, wide: int) -> None:
+    """Flat parts of photos are full of such; [[0, 1], [1, 0]] gives the lower left one."""
+    w = Writer()
+    x, y, taps = w.input("x", (1, 6, 6, 5)), *(w.tensor(n, (1, 6 // high, 6 // wide, 5)) for n in ("y", "taps"))
+    w.custom("MaxPoolingWithArgmax2D", [x], [y, taps], _struct(2, wide, high, wide, high, 0))
+    back = w.tensor("back", (1, 6, 6, 5))
+    w.custom("MaxUnpooling2D", [y, taps], [back], _struct(2, wide, high, wide, high, 0))
+    data = w.finish(back)
+    image = np.random.default_rng(2).integers(1, 4, (1, 6, 6, 5)).astype(np.float32)
+    (wanted,) = judged(data, [image])
+    np.testing.assert_array_equal(computed(read_model(data), [image])[0], wanted)
 
 
 @pytest.mark.parametrize(

@@ -17,13 +17,17 @@ Inputs = Sequence[TensorType | None]
 
 @dataclass(frozen=True, slots=True)
 class Pool2dAttrs:
-    """Resolved attributes. Every window must touch at least one real pixel."""
+    """Resolved attributes. Every window must touch at least one real pixel.
+
+    `by_columns`: of equal elements max_pool_with_argmax2d names the first column by column, not row by row.
+    """
 
     window: tuple[int, int]  # (KH, KW)
     stride: tuple[int, int] = (1, 1)  # (SH, SW)
     pads: tuple[int, int, int, int] = (0, 0, 0, 0)  # (top, bottom, left, right)
     dilation: tuple[int, int] = (1, 1)
     activation: Activation = Activation.NONE  # NONE, RELU, RELU6 or RELU_N1_TO_1
+    by_columns: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +139,13 @@ def _infer_unpool(inputs: Inputs, a: MaxUnpool2dAttrs) -> tuple[TensorType, ...]
     return (TensorType((x.shape[0], *a.size, x.shape[3]), x.dtype, x.quant),)
 
 
+def _ties(by_columns: bool) -> Case:
+    """Windows with equal elements, padded ones too."""
+    attrs = Pool2dAttrs((3, 2), (2, 1), (1, 0, 1, 0), by_columns=by_columns)
+    values: dict[int, Sequence[float]] = {0: [float(i * i % 7 % 3) for i in range(6 * 5 * 5)]}
+    return Case(f"ties, by {'columns' if by_columns else 'rows'}", (TensorType((1, 6, 5, 5)),), attrs, values=values)
+
+
 _TAPS = tuple(n + 0.1 for n in (0, 3, 1, 2, 2, 1, 0, 0, 3, 3, 1, 2, 0, 1, 2, 3, 1, 0))
 MAX_POOL_WITH_ARGMAX2D = declare(
     Op(
@@ -143,7 +154,7 @@ MAX_POOL_WITH_ARGMAX2D = declare(
         _infer_argmax,
         cost,
         EXACT,
-        tuple(c for c in _cases(-6.0) if c.label != "dilated"),
+        (*(c for c in _cases(-6.0) if c.label != "dilated"), _ties(False), _ties(True)),
     )
 )
 MAX_UNPOOL2D = declare(

@@ -66,7 +66,10 @@ def l2_pool(inputs: Inputs, node: Node) -> list[Array]:
 def max_pool_with_argmax(inputs: Inputs, node: Node) -> list[Array]:
     """The largest element of each window and channel, and its tap: ky * KW + kx, plus 0.1, as a float."""
     windows = _windows(required(inputs[0]), node, -math.inf)
-    taps = windows.argmax(axis=-1).astype(np.float32) + np.float32(0.1)
+    order = np.arange(windows.shape[-1])
+    if node.attrs.by_columns:  # which of equals is the first
+        order = order.reshape(node.attrs.window).T.ravel()
+    taps = order[windows[..., order].argmax(axis=-1)].astype(np.float32) + np.float32(0.1)
     y = activate(windows.max(axis=-1), node.attrs.activation)
     return [rounded(y, node.outputs[0].type), rounded(taps, node.outputs[1].type)]
 

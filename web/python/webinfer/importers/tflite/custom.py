@@ -91,9 +91,9 @@ def _transpose_conv_bias(op: Operation) -> Value:
 
 
 def _max_pool_argmax(op: Operation) -> list[Value]:
-    """Maxima and the taps that won.
+    """Maxima and the taps that won: of equals the first column by column, as XNNPACK, which runs it in LiteRT, looks.
 
-    Source:  mediapipe, util/tflite/operations/max_pool_argmax.cc
+    Source:  mediapipe, util/tflite/operations/max_pool_argmax.cc; XNNPACK, src/indirection.c
     """
     x = _image(op)
     padding, sw, sh, kw, kh, code = _struct(op, 6)
@@ -102,7 +102,7 @@ def _max_pool_argmax(op: Operation) -> list[Value]:
     pads = (0, 0, 0, 0)
     if padding == _SAME:
         pads = image_pads(x.type.shape, (kh, kw), (sh, sw))
-    attrs = pool.Pool2dAttrs((kh, kw), (sh, sw), pads, activation=_ACTIVATIONS[code])
+    attrs = pool.Pool2dAttrs((kh, kw), (sh, sw), pads, activation=_ACTIVATIONS[code], by_columns=True)
     return op.emit_all(pool.MAX_POOL_WITH_ARGMAX2D, [x], attrs)
 
 

@@ -83,7 +83,7 @@ def max_pool_with_argmax2d(node: Node, builder: Builder) -> None:
     builder.step(
         "f32_max_pool_with_argmax2d_nhwc",
         _images(node, builder), window(a.window, a.stride, (a.pads[0], a.pads[2]), dilation=None), _float_bounds(node),
-        taps=builder.ref(node.outputs[1]), units=_pixels(node),
+        taps=builder.ref(node.outputs[1]), by_columns=int(a.by_columns), units=_pixels(node),
     )  # fmt: skip
 
 

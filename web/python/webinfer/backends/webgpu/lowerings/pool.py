@@ -92,6 +92,7 @@ def max_pool_with_argmax2d(node: Node, target: Target) -> list[Dispatch]:
     _, oh, ow, _ = y.type.shape
     variables: dict[str, Variable] = {
         "workgroup": WORKGROUP, "kh": a.window[0], "kw": a.window[1], "activation": a.activation,
+        "by_columns": a.by_columns,
     }  # fmt: skip
     params = (
         *u32(count=y.type.size, c=c, ih=ih, iw=iw, oh=oh, ow=ow, stride_h=a.stride[0], stride_w=a.stride[1]),
