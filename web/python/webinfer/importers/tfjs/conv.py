@@ -7,15 +7,14 @@ from collections.abc import Sequence
 from webinfer.graph.ir import Op, Value
 from webinfer.importers.core import volumes
 from webinfer.importers.core.einsum import einsum
-from webinfer.importers.core.geometry import check_window, image_pads, transposed_pads, volume_pads
+from webinfer.importers.core.geometry import check_window, transposed_pads
 from webinfer.importers.core.limits import MAX_REACH
 from webinfer.importers.core.whole_product import whole_product
 from webinfer.importers.tfjs.elementwise import ACTIVATIONS, number, real
 from webinfer.importers.tfjs.operation import Convert, Operation
+from webinfer.importers.tfjs.windows import pads_of, volume, without_windows
 from webinfer.ops import conv, matmul, pool
 from webinfer.ops import elementwise as ew
-
-Pads = tuple[int, int, int, int]
 
 
 def _image(op: Operation, key: int = 0) -> Value:
@@ -26,29 +25,17 @@ def _image(op: Operation, key: int = 0) -> Value:
     return x
 
 
-def _pads(
-    op: Operation, x: Value, window: Sequence[int], stride: Sequence[int], dilation: Sequence[int] = (1, 1)
-) -> Pads:
-    """Padding above, below, left and right of x."""
-    if op.chosen("padding", ("SAME", "VALID", "EXPLICIT"), "VALID") == "SAME":
-        return image_pads(x.type.shape, window, stride, dilation)
-    return _explicit(op) if op.word("padding") == "EXPLICIT" else (0, 0, 0, 0)
-
-
-def _explicit(op: Operation) -> Pads:
-    listed = op.vector("explicit_paddings")
-    if len(listed) != 8 or any(listed[:2]) or any(listed[6:]) or min(listed) < 0:
-        op.fail(f"explicit_paddings {listed} are not those of an image")
-    return listed[2], listed[3], listed[4], listed[5]
-
-
 def _attrs(op: Operation, x: Value, w: Value, groups: int = 1) -> conv.Conv2dAttrs:
     """Weights [KH, KW, ...]"""
     stride, dilation = op.window("strides"), op.window("dilations")
     window = w.type.shape[:2]
     if max(window[0] * dilation[0], window[1] * dilation[1]) > MAX_REACH:
         op.fail(f"a window of {window} with dilation {dilation} reaches too far")
-    return conv.Conv2dAttrs(stride, _pads(op, x, window, stride, dilation), dilation, groups)
+    return conv.Conv2dAttrs(stride, pads_of(op, x, window, stride, dilation), dilation, groups)
+
+
+def _nothing(op: Operation, x: Value, w: Value, channels: int) -> Value | None:
+    return without_windows(op, x, w.type.shape[:2], op.window("strides"), op.window("dilations"), channels)
 
 
 def _filter(op: Operation, key: int = 1) -> Value:
@@ -87,6 +74,8 @@ def _conv2d(op: Operation) -> Value:
     inner, outer = w.type.shape[2:]
     if inner < 1 or x.type.shape[3] % inner:
         op.fail(f"weights {w.type.shape} do not divide the channels of x {x.type.shape}")
+    if (nothing := _nothing(op, x, w, outer)) is not None:
+        return nothing
     attrs = _attrs(op, x, w, max(x.type.shape[3] // inner, 1))
     bias, words = _fused(op, outer)
     return _activated(op, op.emit(conv.CONV2D, [x, op.transpose(w, (3, 0, 1, 2)), bias], attrs), words)
@@ -101,7 +90,7 @@ def _conv1d(op: Operation) -> Value:
     wide, line = op.reshape(w, (1, *w.type.shape)), op.reshape(x, (x.type.shape[0], 1, *x.type.shape[1:]))
     (stride,) = check_window(op, {"stride": op.number("stride", 1)})
     (dilation,) = check_window(op, {"dilation": op.number("dilation", 1)})
-    pads = _pads(op, line, wide.type.shape[:2], (1, stride), (1, dilation))
+    pads = pads_of(op, line, wide.type.shape[:2], (1, stride), (1, dilation))
     attrs = conv.Conv2dAttrs((1, stride), pads, (1, dilation))
     y = op.emit(conv.CONV2D, [line, op.transpose(wide, (3, 0, 1, 2)), None], attrs)
     return op.reshape(y, (y.type.shape[0], *y.type.shape[2:]))
@@ -113,6 +102,8 @@ def _depthwise(op: Operation) -> Value:
     high, wide, channels, times = w.type.shape
     if channels != x.type.shape[3]:
         op.fail(f"weights {w.type.shape} do not fit x {x.type.shape}")
+    if (nothing := _nothing(op, x, w, channels * times)) is not None:
+        return nothing
     attrs = _attrs(op, x, w)
     bias, words = _fused(op, channels * times)
     y = op.emit(conv.DEPTHWISE_CONV2D, [x, op.reshape(w, (1, high, wide, channels * times)), bias], attrs)
@@ -138,7 +129,9 @@ def _transposed(op: Operation) -> Value:
 def _pool(target: Op) -> Convert:
     def convert(op: Operation) -> Value:
         x, window, stride = _image(op), op.window("ksize"), op.window("strides")
-        return op.emit(target, [x], pool.Pool2dAttrs(window, stride, _pads(op, x, window, stride)))
+        if (nothing := without_windows(op, x, window, stride)) is not None:
+            return nothing
+        return op.emit(target, [x], pool.Pool2dAttrs(window, stride, pads_of(op, x, window, stride)))
 
     return convert
 
@@ -151,28 +144,25 @@ def _volume(op: Operation) -> Value:
     return x
 
 
-def _pads3(
-    op: Operation, x: Value, window: Sequence[int], stride: Sequence[int], dilation: Sequence[int] = (1, 1, 1)
-) -> list[tuple[int, int]]:
-    if op.chosen("padding", ("SAME", "VALID"), "VALID") == "VALID":
-        return [(0, 0)] * 3
-    return volume_pads(x.type.shape, window, stride, dilation)
-
-
 def _conv3d(op: Operation) -> Value:
     """Weights [KD, KH, KW, CI, CO]"""
     x, w = _volume(op), real(op, 1)
     if w.type.rank != 5 or w.type.shape[3] != x.type.shape[4]:
         op.fail(f"weights {w.type.shape} do not fit x {x.type.shape}")
     stride, dilation = op.window3("strides"), op.window3("dilations")
-    pads = _pads3(op, x, w.type.shape[:3], stride, dilation)
+    if (nothing := without_windows(op, x, w.type.shape[:3], stride, dilation, w.type.shape[4])) is not None:
+        return nothing
+    x, pads = volume(op, x, w.type.shape[:3], stride, dilation)
     return volumes.convolve(op, x, op.transpose(w, (4, 0, 1, 2, 3)), None, stride, pads, dilation)
 
 
 def _pool3d(target: Op) -> Convert:
     def convert(op: Operation) -> Value:
         x, window, stride = _volume(op), op.window3("ksize"), op.window3("strides")
-        return volumes.pooled(op, target, x, window, stride, _pads3(op, x, window, stride), (1, 1, 1))
+        if (nothing := without_windows(op, x, window, stride)) is not None:
+            return nothing
+        x, pads = volume(op, x, window, stride, (1, 1, 1))
+        return volumes.pooled(op, target, x, window, stride, pads, (1, 1, 1))
 
     return convert
 

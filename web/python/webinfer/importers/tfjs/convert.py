@@ -16,7 +16,18 @@ from webinfer.importers.core.operation import checked, convert_all
 from webinfer.importers.core.problems import Problems, Refusal
 from webinfer.importers.core.spectral import Complex
 from webinfer.importers.core.writer import GraphWriter, Shapes, check_names, unique_names
-from webinfer.importers.tfjs import control, conv, elementwise, image, movement, noise, reduce, spectral
+from webinfer.importers.tfjs import (
+    control,
+    conv,
+    elementwise,
+    image,
+    movement,
+    noise,
+    reduce,
+    sparse,
+    spectral,
+    windows,
+)
 from webinfer.importers.tfjs.model import GraphInfo, ModelInfo, NodeInfo, read_model
 from webinfer.importers.tfjs.open_sizes import bound, left_open, shown
 from webinfer.importers.tfjs.operation import (
@@ -56,7 +67,7 @@ CONVERTERS: dict[str, Convert] = {
     "BatchToSpaceND": batch_to_space, "SpaceToBatchND": space_to_batch,
     **{name: cast(Convert, row[0]) for name, row in _TFLITE.items()},
     **control.CONVERTERS, **conv.CONVERTERS, **elementwise.CONVERTERS, **image.CONVERTERS, **movement.CONVERTERS,
-    **noise.CONVERTERS, **reduce.CONVERTERS, **spectral.CONVERTERS,
+    **noise.CONVERTERS, **reduce.CONVERTERS, **sparse.CONVERTERS, **spectral.CONVERTERS, **windows.CONVERTERS,
 }  # fmt: skip
 
 

@@ -21,7 +21,8 @@ def _resize(target: Op) -> Convert:
         if len(size) != 2:
             op.fail(f"size is {size}, must be two numbers")
         attrs = resize.ResizeAttrs((size[0], size[1]), op.flag("align_corners"), op.flag("half_pixel_centers"))
-        return op.emit(target, [real(op)], attrs)
+        x = op.value(0) if target is resize.RESIZE_NEAREST else real(op)
+        return op.emit(target, [x], attrs)
 
     return convert
 
@@ -92,7 +93,7 @@ def _suppression(op: Operation) -> list[Value]:
 
     Source:  tfjs-core 4.22.0, backends/non_max_suppression_impl
     """
-    version, limit = int(op.name[-1]), op.integer(2)
+    version, limit = int(op.name[-1]), min(op.integer(2), max(op.value(1).type.size, 1))
     within(f"{op.what}: boxes to keep", limit, MAX_READ, "ask for fewer")
     overlap = op.finite("overlap", float(op.scalar(3))) if op.optional(3) is not None else 0.5
     least = float(op.scalar(4)) if op.optional(4) is not None else -math.inf

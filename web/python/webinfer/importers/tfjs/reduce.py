@@ -90,20 +90,23 @@ def _unique(op: Operation) -> list[Value]:
 
 
 def _bincount(op: Operation) -> Value:
-    """How often each number below `size` is there, or the sum of its weights: a product with rows of ones."""
+    """How often each number below `size` is in a row, or the sum of its weights: a product with rows of ones.
+
+    `binary_output`, whether it is there at all, is obeyed for several rows alone, as TensorFlow.js does.
+    """
     x, size = op.value(0), op.integer(1)
-    if x.type.rank != 1 or size < 0:
+    if x.type.rank not in (1, 2) or size < 0:
         op.refuse(f"numbers of shape {x.type.shape}")
     within(f"{op.what}: products", x.type.size * max(size, 1), 2**24, "use fewer")
-    held = op.binary(ew.EQUAL, op.reshape(x, (x.type.size, 1)), op.constant(range(size), DType.INT32, (1, size)))
     weighted = op.optional(2) is not None and op.value(2).type.size > 0
-    kind = op.value(2).type.dtype if op.optional(2) is not None else DType.FLOAT32
-    hits = op.cast(held, DType.BOOL if op.flag("binary_output") else kind)
-    if op.flag("binary_output"):
-        return op.cast(op.emit(reduce.REDUCE_ANY, [hits], reduce.ReduceAttrs((0,))), kind)
+    kind, axis = op.value(2).type.dtype if op.optional(2) is not None else DType.FLOAT32, x.type.rank - 1
+    held = op.binary(ew.EQUAL, op.reshape(x, (*x.type.shape, 1)), op.constant(range(size), DType.INT32))
+    if op.flag("binary_output") and axis:
+        return op.cast(op.emit(reduce.REDUCE_ANY, [held], reduce.ReduceAttrs((axis,))), kind)
+    hits = op.cast(held, kind)
     if weighted:
-        hits = op.binary(ew.MUL, hits, op.reshape(op.value(2), (x.type.size, 1)))
-    return op.emit(reduce.REDUCE_SUM, [hits], reduce.ReduceAttrs((0,)))
+        hits = op.binary(ew.MUL, hits, op.reshape(op.value(2), (*x.type.shape, 1)))
+    return op.emit(reduce.REDUCE_SUM, [hits], reduce.ReduceAttrs((axis,)))
 
 
 def _bound(op: Operation) -> Value:
