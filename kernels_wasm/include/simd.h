@@ -78,6 +78,17 @@ INLINE v4i v4i_from_f32(v4f a) {
 #endif
 }
 
+// ---- the bytes of a that b numbers. Needs: numbers are 0..15, or at least 128 for a byte of 0
+#if SIMD
+INLINE v16u v16u_swizzle(v16u a, v16u b) {
+#if defined(__wasm_relaxed_simd__)
+  return (v16u)wasm_i8x16_relaxed_swizzle((v128_t)a, (v128_t)b);
+#else
+  return (v16u)wasm_i8x16_swizzle((v128_t)a, (v128_t)b);
+#endif
+}
+#endif
+
 // ---- round(a * b / 32768), halves upwards. Needs: a or b is above -32768
 #if SIMD
 INLINE v8s v8s_scaled(v8s a, v8s b) {

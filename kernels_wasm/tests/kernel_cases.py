@@ -30,12 +30,12 @@ from webinfer.host.interface import Kernels
 from webinfer.host.native import NativeHost
 from webinfer.ops import conv
 from webinfer.ops.conv import Conv2dAttrs, quantized_conv_case
-from webinfer.tasks.kernel_constants import BORDER_REPEAT
+from webinfer.tasks.kernel_constants import BORDER_REPEAT, SAMPLING_EXACT
 from webinfer.tasks.workspace import Workspace
 
 INNER = [dtype for dtype in DType if dtype.inner is dtype]  # the types that graphs compute in
 PLANNED_FOR = "relaxed"  # the build with most kernels to choose from; every build runs its plans
-TASKS_ONLY = {"u8_image_to_f32"}  # called by tasks, part of no plan
+TASKS_ONLY = {"u8_picture_to_f32"}  # called by tasks, part of no plan
 PAIRS_ONLY = {
     "f32_scaled_add",
     "f32_scaled_add_channels",
@@ -287,9 +287,10 @@ def _attrs_typed(attrs: Any, dtype: DType) -> Any:
 
 
 def picture_call(workspace: Workspace, image: Array) -> tuple[int, tuple[int | float, ...]]:
-    """Where u8_image_to_f32 puts every pixel of an image, times 0.5 less 1; and its arguments before the units."""
+    """Where u8_picture_to_f32 puts every pixel of an image, times 0.5 less 1; and its arguments before the units."""
     height, width, _ = image.shape
     source = workspace.put("image", image.tobytes(), image.nbytes)
     target = workspace.area("tensor", 12 * height * width)
     matrix = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)
-    return target, (source, target, width, height, 4 * width, width, BORDER_REPEAT, *matrix, 0.5, -1.0)
+    how = (4 * width, 4, 1, width, BORDER_REPEAT, SAMPLING_EXACT)
+    return target, (source, target, width, height, *how, *matrix, 0.5, -1.0)

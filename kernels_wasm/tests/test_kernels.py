@@ -86,7 +86,7 @@ def test_a_picture_is_laid_into_a_tensor_in_parts(target: Target) -> None:
     kernels = run(NativeHost().kernels(str(dict(target.options)["isa"])))
     address, args = picture_call(Workspace(kernels), image)
     for begin, end in ((4, 7), (2, 4), (0, 2)):
-        kernels.call("u8_image_to_f32", *args, begin, end)
+        kernels.call("u8_picture_to_f32", *args, begin, end)
     got = np.frombuffer(kernels.read(address, 12 * 7 * 5), np.float32).reshape(7, 5, 3)
     np.testing.assert_array_equal(got, image[..., :3] * np.float32(0.5) - 1)
     kernels.close()

@@ -9,7 +9,7 @@ const MAX_BYTES = 2 ** 31;
 const SHARED_LIMITS = [MAX_BYTES, 2 ** 30, 2 ** 29]; // of a shared memory; some devices refuse much
 const DEADLINE_MS = 10_000; // without an answer from a thread
 const START_MS = 10_000;
-const PICTURE = "u8_image_to_f32";
+const PICTURE = "u8_picture_to_f32";
 
 /** Why the plan for threads cannot be used here; "" where it can. */
 export function whyOneThread() {
@@ -98,8 +98,8 @@ class Kernels {
   preparePixels({ data, width, height }, place, to) {
     const image = this.scratch(data.length);
     this.bytes(image, data.length).set(data);
-    const { matrix, scale, offset, border, ow, oh } = place;
-    this.exports[PICTURE](image, to, width, height, 4 * width, ow, border, ...matrix, scale, offset, 0, oh);
+    const { matrix, scale, offset, border, sampling, ow, oh } = place;
+    this.exports[PICTURE](image, to, width, height, 4 * width, 4, 1, ow, border, sampling, ...matrix, scale, offset, 0, oh);
   }
 
   /** `given`: for each input its bytes, or {pixels, place}. `outputs`: room for the bytes of each. */

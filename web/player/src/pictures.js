@@ -39,9 +39,9 @@ export function pixelsOf(source) {
 
 /** How all of a picture lies in a model's input, and the way back; as web/python/webinfer/tasks/crop.py says. */
 export class Place {
-  constructor([width, height], { width: ow, height: oh, scale, offset, keep_aspect: keep, border, corners = false }) {
+  constructor([width, height], { width: ow, height: oh, scale, offset, keep_aspect: keep, border, corners = false, sampling = 0 }) {
     const aspect = ow / oh;
-    Object.assign(this, { ow, oh, scale, offset, border, size: [width, height], x: width / 2, y: height / 2 });
+    Object.assign(this, { ow, oh, scale, offset, border, sampling, size: [width, height], x: width / 2, y: height / 2 });
     this.width = keep ? Math.max(width, height * aspect) : width;
     this.height = keep ? Math.max(height, width / aspect) : height;
     const first = corners ? 0 : 0.5;

@@ -22,7 +22,7 @@ from webinfer.host.native import NativeHost
 from webinfer.models.registry import MODELS, locate_model
 from webinfer.session.loading import load
 from webinfer.tasks import Face, FaceDetector
-from webinfer.tasks.crop import Crop
+from webinfer.tasks.crop import Crop, Sampling
 from webinfer.tasks.image import prepare_image, read_image
 from webinfer.tasks.workspace import Workspace
 
@@ -75,7 +75,8 @@ def looked_at(picture: Image.Image, size: int) -> Crop:
 
 def prepared(picture: Image.Image, size: int) -> np.ndarray[Any, Any]:
     box = looked_at(picture, size)
-    data = prepare_image(workspace(), read_image(picture, current()), box, scale=2 / 255, offset=-1.0)
+    pixels, numbers = read_image(picture, current()), {"scale": 2 / 255, "offset": -1.0}
+    data = prepare_image(workspace(), pixels, box, **numbers, sampling=Sampling.FIXED)
     return np.frombuffer(data, np.float32).reshape(1, size, size, 3)
 
 

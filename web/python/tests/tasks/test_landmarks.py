@@ -244,7 +244,7 @@ def test_a_face_in_a_video_is_followed_without_the_detector(monkeypatch: pytest.
         assert gaps.mean() < 0.02 * first.box.width
         monkeypatch.undo()
         blank = np.zeros((200, 200, 3), np.uint8)
-        assert run(task.detect_for_video(blank)) == []  # lost: the next frame is searched again
+        assert run(task.detect_for_video(blank)) == []
         (again,) = run(task.detect_for_video(picture))
         assert np.array(again.landmarks.xyz) == pytest.approx(np.array(first.landmarks.xyz))
         task.reset()

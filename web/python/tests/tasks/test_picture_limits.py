@@ -71,8 +71,8 @@ def test_a_picture_without_pixels_is_refused(source: Any) -> None:
 
 @pytest.mark.parametrize(
     "source",
-    [bitmap(64, 64), np.zeros((2, 2, 3), np.float32), np.zeros((2, 2), np.uint8), np.array(["x"]),
-     np.array(["2020-01-01"], "M8[s]"), None, "photo.jpg", b"\xff\xd8"],
+    [bitmap(64, 64), np.zeros((2, 2, 3), np.float32), np.zeros((2, 2), np.int8), np.zeros((2, 2, 5), np.uint8),
+     np.array(["x"]), np.array(["2020-01-01"], "M8[s]"), None, "photo.jpg", b"\xff\xd8"],
     ids=lambda source: type(source).__name__ + str(getattr(source, "dtype", "")),
 )  # fmt: skip
 def test_what_is_no_picture_is_refused(source: Any) -> None:

@@ -103,12 +103,29 @@ def test_a_box_lies_around_smooth_landmarks_and_visibility_changes_slowly() -> N
     assert second.landmarks[3].presence == pytest.approx(0.9)
 
 
-def test_a_frame_that_is_not_later_is_told_as_the_last() -> None:
+def test_a_frame_of_the_same_time_replaces_the_last() -> None:
     smoothing = Smoothing(current(), PoseLandmarker.smooths)
-    one, (a, b) = SmoothTrack(smoothing), track()[1][:2]
-    first = run(one.smoothed(body(a), 10.0, 100))
-    again = run(one.smoothed(body(b), 10.0, 100))
-    assert list(again.landmarks.xyz) == list(first.landmarks.xyz)
+    a, b, c = (body(points) for points in track()[1][:3])
+    one, other = SmoothTrack(smoothing), SmoothTrack(smoothing)
+    seen = [run(one.smoothed(frame, time, 100)) for frame, time in ((a, 10.0), (c, 40.0), (b, 40.0), (b, 40.0))]
+    want = [run(other.smoothed(frame, time, 100)) for frame, time in ((a, 10.0), (b, 40.0))][1]
+    for again in seen[2:]:
+        assert list(again.landmarks.xyz) == list(want.landmarks.xyz)
+        assert list(again.landmarks.confidences) == list(want.landmarks.confidences)
+    assert list(seen[1].landmarks.xyz) != list(want.landmarks.xyz)
+    smoothing.close()
+
+
+def test_where_time_goes_back_the_filter_starts_anew() -> None:
+    smoothing = Smoothing(current(), PoseLandmarker.smooths)
+    frames = [body(points, 0.1 * i) for i, points in enumerate(track()[1][:4])]
+    looped, fresh = SmoothTrack(smoothing), SmoothTrack(smoothing)
+    for i, frame in enumerate(frames):
+        run(looped.smoothed(frame, 1000.0 + 33 * i, 100))
+    for i, frame in enumerate(reversed(frames)):
+        again, want = (run(one.smoothed(frame, 33.0 * i, 100)) for one in (looped, fresh))
+        assert list(again.landmarks.xyz) == list(want.landmarks.xyz)
+        assert list(again.landmarks.confidences) == list(want.landmarks.confidences)
     smoothing.close()
 
 

@@ -20,11 +20,12 @@ from webinfer.host import origin_cache
 from webinfer.host.canvas_browser import Canvas
 from webinfer.host.checksums import check_kernels
 from webinfer.host.gpu import GpuOffer, GpuTensor
-from webinfer.host.interface import ARRAYS_MET, Capability, Kernels, PageArray, Progress, ProgressEvent, SizeCheck
+from webinfer.host.interface import ARRAYS_MET, Capability, Kernels, PageArray, Progress, ProgressEvent
 from webinfer.host.kernels_browser import best_build, compiled, open_kernels, open_module, options
 from webinfer.host.late_parts import find_late_parts
 from webinfer.host.own_files import own_file, own_identity
 from webinfer.host.page_arrays import ARRAY_TYPES
+from webinfer.host.pictures import PixelLayout, Pixels, SizeCheck, python_picture
 from webinfer.host.prefetch import fetched, prefetched
 from webinfer.host.thread_pool import open_thread_pool
 from webinfer.spans import LargeFile
@@ -286,12 +287,15 @@ class BrowserHost:
             _capability("webnn", ml, "navigator.ml is missing", "enable WebNN in the browser's flags"),
         ]  # fmt: skip
 
-    def image(self, source: Any, check: SizeCheck) -> tuple[int, int, Any] | None:
-        """(width, height, RGBA8) of ImageData or anything a canvas can draw, or None.
+    def image(self, source: Any, check: SizeCheck) -> Pixels | None:
+        """The pixels of ImageData or anything a canvas can draw, of a Pillow image or a picture file; or None.
 
-        The pixels stay in JavaScript: a typed array that `Kernels.write` copies without a detour.
+        A page's pixels stay in JavaScript: a typed array that `Kernels.write` copies without a detour.
         """
-        return self._canvas.pixels_of(source, check) if isinstance(source, JsProxy) else None
+        if not isinstance(source, JsProxy):
+            return python_picture(source, check)
+        found = self._canvas.pixels_of(source, check)
+        return None if found is None else Pixels(*found, PixelLayout.rgba(found[0]))
 
     def fingerprint(self) -> str:
         """A hash of the browser's version and of what it tells of the machine: cores, memory, best kernel build."""

@@ -7,8 +7,8 @@ from typing import Any
 import js
 
 from webinfer.errors import InputError
-from webinfer.host.interface import SizeCheck
 from webinfer.host.kernels_browser import options
+from webinfer.host.pictures import SizeCheck
 
 IMAGE_CLASSES = (
     "ImageBitmap",

@@ -10,10 +10,10 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from webinfer.host.pictures import Pixels, SizeCheck
 from webinfer.spans import LargeFile
 
 Progress = Callable[["ProgressEvent"], None]
-SizeCheck = Callable[[int, int], None]  # of a picture: raises if it is too large
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,8 +250,8 @@ class Host(Protocol):
     def capabilities(self) -> Sequence[Capability]:
         """Every feature of the platform that matters to the engine, present or not."""
 
-    def image(self, source: Any, check: SizeCheck) -> tuple[int, int, memoryview] | None:
-        """(width, height, RGBA8 rows) of a platform image, or None if `source` is not one.
+    def image(self, source: Any, check: SizeCheck) -> Pixels | None:
+        """The pixels of a platform image, a Pillow image or a picture file; None if `source` is none of these.
 
         `check` is called with width and height before memory is taken for the pixels.
 

@@ -20,10 +20,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from webinfer.errors import BackendUnavailableError, InputError, ModelFormatError, OutOfMemoryError
+from webinfer.errors import BackendUnavailableError, InputError, ModelFormatError
 from webinfer.host import cache_folder, published_files
 from webinfer.host.gpu import GpuTensor
-from webinfer.host.interface import Capability, Kernels, Progress, ProgressEvent, SizeCheck
+from webinfer.host.interface import Capability, Kernels, Progress, ProgressEvent
+from webinfer.host.pictures import Pixels, SizeCheck, python_picture
 
 CHUNK = 1 << 18  # bytes between two progress reports
 MAPPED = 1 << 25  # bytes of a file from which on it is mapped
@@ -200,18 +201,9 @@ class NativeHost:
             )
         return found
 
-    def image(self, source: Any, check: SizeCheck) -> tuple[int, int, memoryview] | None:
-        """(width, height, RGBA8) of a Pillow image, or None."""
-        if not all(hasattr(source, name) for name in ("convert", "tobytes", "width", "height")):
-            return None
-        check(source.width, source.height)
-        try:
-            rgba = source.convert("RGBA")
-            return rgba.width, rgba.height, memoryview(rgba.tobytes())
-        except (OSError, ValueError, SyntaxError) as error:  # the file behind it is damaged or closed
-            raise InputError(f"the image cannot be read: {error}; open it again or take another one") from error
-        except MemoryError as error:
-            raise OutOfMemoryError(f"no memory for {source.width}x{source.height} pixels; scale it down") from error
+    def image(self, source: Any, check: SizeCheck) -> Pixels | None:
+        """The pixels of a Pillow image or of a picture file, or None."""
+        return python_picture(source, check)
 
     async def sha256(self, data: memoryview) -> str:
         """The SHA-256 of bytes."""

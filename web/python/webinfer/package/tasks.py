@@ -84,8 +84,9 @@ def _classes(
 
 def _picture(graph: Graph, spec: InputSpec) -> dict[str, Any]:
     """How a picture becomes the first input: size, `offset + scale * pixel`, border; and the passes that do it."""
-    passes = {way: asdict(made) for way, made in picture_passes(spec.border).items()}
+    passes = {way: asdict(made) for way, made in picture_passes(spec.border, spec.sampling).items()}
     return {
         "input": graph.inputs[0].name, **asdict(spec.picture), "keep_aspect": spec.keep_aspect,
-        "border": int(spec.border), "corners": spec.corners, "passes": passes,
+        "border": int(spec.border), "corners": spec.corners,
+        "sampling": int(spec.sampling), "passes": passes,
     }  # fmt: skip

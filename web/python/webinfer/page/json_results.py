@@ -19,6 +19,9 @@ def plain(value: Any, arrays: list[memoryview]) -> Any:
         return plain({"xyz": value.xyz, "confidences": array.array("f", value.confidences)}, arrays)
     if dataclasses.is_dataclass(value):
         value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        value.pop("image_size", None)  # the message says it once
+        if value.get("id", 0) is None:
+            del value["id"]
     if isinstance(value, Mapping):
         return {str(name): plain(one, arrays) for name, one in value.items()}
     if isinstance(value, list | tuple):

@@ -11,7 +11,7 @@ import asyncio
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
@@ -27,6 +27,8 @@ from webinfer.tensor import Tensor
 
 Found = TypeVar("Found")
 Keypoint = tuple[float, float]  # x, y
+Size = tuple[int, int]  # width and height of an image, pixels
+NO_SIZE = (1, 1)  # of results that came of no image
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,35 @@ class Box:
     top: float
     width: float
     height: float
+
+    def normalized(self, size: Size) -> Box:
+        """The same in parts of an image of this width and height: 0..1 inside of it."""
+        width, height = size
+        return Box(self.left / width, self.top / height, self.width / width, self.height / height)
+
+
+class Thing:
+    """What results that have a place in an image share: their dataclasses have `box`, `id` and `image_size`.
+
+    `id` is that of a thing in a video, the same from frame to frame (`tasks.tracking`); None in a picture. `image_size`
+    are width and height of the image in pixels.
+    """
+
+    __slots__ = ()
+    box: Any
+    id: Any
+    image_size: Any
+
+    @property
+    def normalized_box(self) -> Box:
+        """The box in parts of the image's width and height, as MediaPipe's relative bounding boxes are."""
+        box: Box = self.box
+        return box.normalized(self.image_size)
+
+
+def placed(found: Any, size: Size) -> Any:
+    """Something found, which knows the size of its image if it is a thing with a place in it."""
+    return replace(found, image_size=size) if isinstance(found, Thing) else found  # type: ignore[type-var]
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +219,7 @@ class PictureTask(Task[Found]):
         start = clock()
         outputs, crop, prepare_ms = await self._feeder.run(image, region, self.spec, self.more_inputs)
         inferred = clock()
-        found = await self.decode(outputs, crop)
+        found = [placed(one, crop.image_size) for one in await self.decode(outputs, crop)]
         return found, self._took(start, start + prepare_ms, inferred)
 
     async def together(self, picture: Any, *runs: Callable[[], Awaitable[Any]]) -> list[Any]:

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass, replace
 
 from webinfer.models.layouts import PictureInput
-from webinfer.tasks.kernel_constants import BORDER_BLACK, BORDER_REPEAT
+from webinfer.tasks.kernel_constants import BORDER_BLACK, BORDER_REPEAT, SAMPLING_EXACT, SAMPLING_FIXED
 
 
 class Border(enum.IntEnum):
@@ -15,6 +15,13 @@ class Border(enum.IntEnum):
 
     BLACK = BORDER_BLACK
     EDGE = BORDER_REPEAT  # the nearest pixel of the picture
+
+
+class Sampling(enum.IntEnum):
+    """How pixels between those of the picture are made; the numbers are the picture kernel's."""
+
+    EXACT = SAMPLING_EXACT  # bilinear in float32
+    FIXED = SAMPLING_FIXED  # to 1/32 pixel and whole numbers, as OpenCV makes them
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +56,7 @@ class Crop:
     height: int
     corners: bool = False  # the input's first pixel shows the region's corner, not the middle of its first cell
     asked: Region | None = None  # what was to be seen, where the region is larger; None: the region
+    image_size: tuple[int, int] = (1, 1)  # width and height of the picture, pixels
 
     @classmethod
     def fit(cls, picture_width: int, picture_height: int, width: int, height: int) -> Crop:
@@ -90,13 +98,25 @@ class InputSpec:
     picture: PictureInput
     keep_aspect: bool = True  # False: a region is stretched to the input's shape
     border: Border = Border.BLACK
-    corners: bool = False  # see Crop: MediaPipe's landmark graphs on a CPU take pictures so
+    corners: bool = False  # see Crop
+    sampling: Sampling = Sampling.EXACT
 
-    def crop(self, region: Region) -> Crop:
-        """The map between the model's input and a region of a picture."""
+    @classmethod
+    def of_mediapipe(
+        cls, picture: PictureInput, *, keep_aspect: bool = True, border: Border = Border.BLACK
+    ) -> InputSpec:
+        """A picture as MediaPipe's graphs on a CPU lay it in: by OpenCV's warpPerspective, from corner to corner.
+
+        Source:  mediapipe/calculators/tensor/image_to_tensor_converter_opencv.cc
+        """
+        return cls(picture, keep_aspect, border, corners=True, sampling=Sampling.FIXED)
+
+    def crop(self, region: Region | None, image_size: tuple[int, int] = (1, 1)) -> Crop:
+        """The map between the model's input and a region of a picture of this size; None: all of it."""
+        region = region or Region.whole(*image_size)
         width, height = self.picture.width, self.picture.height
         fitted = region.with_aspect(width / height) if self.keep_aspect else region
-        return Crop(fitted, width, height, self.corners, region)
+        return Crop(fitted, width, height, self.corners, region, image_size)
 
 
 Size = tuple[int, int, int, int]  # width and height of what a model saw, and of its middle that was asked for

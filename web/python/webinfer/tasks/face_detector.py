@@ -12,7 +12,7 @@ from webinfer.models.layouts import BLAZEFACE, SsdLayout
 from webinfer.session.loading import load
 from webinfer.session.options import real_number
 from webinfer.session.session import Session
-from webinfer.tasks.base import Box, Detection, PictureTask, ResultField, ResultSchema
+from webinfer.tasks.base import NO_SIZE, Box, Detection, ResultField, ResultSchema, Size, Thing
 from webinfer.tasks.crop import Crop
 from webinfer.tasks.picture_input import PictureFeeder, closed_on_error
 from webinfer.tasks.ssd import (
@@ -25,21 +25,24 @@ from webinfer.tasks.ssd import (
     least_score,
     with_detections,
 )
+from webinfer.tasks.tracking import TrackingTask
 from webinfer.tensor import Tensor
 
 DETECTORS = SsdFamily("BlazeFace face detector", BLAZEFACE)
 
 
 @dataclass(frozen=True, slots=True)
-class Face:
+class Face(Thing):
     """One face. Keypoint names are from the person's own side: `right_eye` is theirs."""
 
     box: Box
     score: float
     keypoints: dict[str, tuple[float, float]]
+    id: int | None = None
+    image_size: Size = NO_SIZE
 
 
-class FaceDetector(PictureTask[Face]):
+class FaceDetector(TrackingTask[Face]):
     """Finds faces with a BlazeFace model. Make one with `await FaceDetector.create()`."""
 
     name = "face-detection"

@@ -8,11 +8,19 @@ from dataclasses import dataclass
 from webinfer.authoring.builder import GraphBuilder
 from webinfer.graph.ir import Value
 from webinfer.models.layouts import FACE_MESH
-from webinfer.tasks.base import Box
+from webinfer.tasks.base import NO_SIZE, Box, Size
 from webinfer.tasks.crop import Region
 from webinfer.tasks.face_detector import DETECTORS
 from webinfer.tasks.face_parts import CONTOURS, EYES, IRIS_POINTS, PARTS
-from webinfer.tasks.landmarks import LANDMARKS, SCORE, LandmarkModel, Landmarks, LandmarkTask, landmarks_schema
+from webinfer.tasks.landmarks import (
+    LANDMARKS,
+    SCORE,
+    LandmarkModel,
+    Landmarks,
+    LandmarkTask,
+    LandmarkThing,
+    landmarks_schema,
+)
 from webinfer.tasks.regions import RegionRule
 from webinfer.tensor import Tensor
 
@@ -22,12 +30,14 @@ EYES_TO_REGION = RegionRule(0, 1, scale=1.5)
 
 
 @dataclass(frozen=True, slots=True)
-class FaceLandmarks:
+class FaceLandmarks(LandmarkThing):
     """One face: its landmarks, the box around them, and how sure the model is that it is a face (0..1)."""
 
     box: Box
     score: float
     landmarks: Landmarks
+    id: int | None = None
+    image_size: Size = NO_SIZE
 
 
 def _plain(builder: GraphBuilder, outputs: Sequence[Value]) -> Mapping[str, Value]:

@@ -11,15 +11,17 @@ from webinfer.codegen.templates import render
 from webinfer.dtypes import DType
 from webinfer.host.gpu import GpuPictures, GpuTensor, PipelineSpec
 from webinfer.session.session import Session
-from webinfer.tasks.crop import Border, Crop, Region
+from webinfer.tasks.crop import Border, Crop, Region, Sampling
 
 WORKGROUP = 8  # output pixels a side
 
 
-def gpu_pictures(session: Session, border: Border = Border.BLACK) -> GpuPictures | None:
+def gpu_pictures(
+    session: Session, border: Border = Border.BLACK, sampling: Sampling = Sampling.EXACT
+) -> GpuPictures | None:
     """What takes pictures to the device that a session runs on; None where there is no such device or no such way."""
     device = session.executor.device
-    return None if device is None or device.lost else device.pictures(picture_passes(border))
+    return None if device is None or device.lost else device.pictures(picture_passes(border, sampling))
 
 
 def place_image(
@@ -51,13 +53,14 @@ def picture_params(crop: Crop, size: tuple[int, int], scale: float, offset: floa
 
 
 @functools.cache
-def picture_passes(border: Border) -> dict[str, PipelineSpec]:
+def picture_passes(border: Border, sampling: Sampling = Sampling.EXACT) -> dict[str, PipelineSpec]:
     """The pass for textures and the one for video frames."""
     slots = [Slot("y", Element.F32, Access.WRITE, single=True)]
     params = picture_params(Crop(Region.whole(1, 1), 1, 1), (1, 1), 1, 0)
 
     def spec(way: str) -> PipelineSpec:
         values = {"external": way == "external", "edge": border is Border.EDGE, "workgroup": WORKGROUP}
+        values["fixed"] = sampling is Sampling.FIXED
         shader = render("picture", values, slots, params)
         return PipelineSpec(shader.name, shader.code, ("write", "uniform", way))
 

@@ -10,7 +10,7 @@ from typing import ClassVar
 from webinfer.authoring.builder import GraphBuilder
 from webinfer.graph.ir import Value
 from webinfer.models.layouts import HAND, PALM
-from webinfer.tasks.base import Box, ResultField
+from webinfer.tasks.base import NO_SIZE, Box, ResultField, Size
 from webinfer.tasks.crop import Region
 from webinfer.tasks.landmarks import (
     LANDMARKS,
@@ -19,6 +19,7 @@ from webinfer.tasks.landmarks import (
     LandmarkModel,
     Landmarks,
     LandmarkTask,
+    LandmarkThing,
     landmarks_schema,
     rotated,
 )
@@ -39,7 +40,7 @@ HAND_TO_REGION = RegionRule(0, len(STABLE), math.pi / 2, scale=2.0, shift=-0.1)
 
 
 @dataclass(frozen=True, slots=True)
-class HandLandmarks:
+class HandLandmarks(LandmarkThing):
     """One hand: its landmarks from wrist to tip of the little finger, and whose hand it is.
 
     `world` are the same points in metres around the hand's centre. `handedness` is "Left" or "Right" if the picture is
@@ -52,6 +53,8 @@ class HandLandmarks:
     handedness_score: float
     landmarks: Landmarks
     world: Landmarks
+    id: int | None = None
+    image_size: Size = NO_SIZE
 
 
 def _read(builder: GraphBuilder, outputs: Sequence[Value]) -> Mapping[str, Value]:

@@ -15,7 +15,7 @@ from webinfer.host import current
 from webinfer.host.interface import Host, Progress
 from webinfer.models.layouts import RECROP
 from webinfer.session.options import real_number
-from webinfer.tasks.base import Box, ResultField, ResultSchema, Task
+from webinfer.tasks.base import NO_SIZE, Box, ResultField, ResultSchema, Size, Task, Thing
 from webinfer.tasks.crop import Crop, Region
 from webinfer.tasks.face_detector import DETECTORS
 from webinfer.tasks.face_landmarker import FaceLandmarker, FaceLandmarks
@@ -37,7 +37,7 @@ LEAST_VISIBLE = 0.1  # of a wrist whose hand is looked for
 
 
 @dataclass(frozen=True, slots=True)
-class PersonLandmarks:
+class PersonLandmarks(Thing):
     """One person: the body, and face and hands where they are seen. A hand's side is the person's own."""
 
     box: Box
@@ -46,6 +46,8 @@ class PersonLandmarks:
     face: FaceLandmarks | None
     left_hand: HandLandmarks | None
     right_hand: HandLandmarks | None
+    id: int | None = None
+    image_size: Size = NO_SIZE
 
 
 def _recropped(builder: GraphBuilder, outputs: Sequence[Value]) -> Mapping[str, Value]:
@@ -156,12 +158,12 @@ class HolisticLandmarker(Task[PersonLandmarks]):
         """
         return await self.run(image)
 
-    async def detect_for_video(self, frame: Any) -> list[PersonLandmarks]:
-        """The person in the next frame of a video.
+    async def detect_for_video(self, frame: Any, time_ms: float | None = None) -> list[PersonLandmarks]:
+        """The person in the next frame of a video, which shows this time in milliseconds; None: now.
 
         The body is followed without its detector, face and hands without theirs while they are where the body has them.
         """
-        return await self._person(frame, self._pose.detect_for_video)
+        return await self._person(frame, partial(self._pose.detect_for_video, time_ms=time_ms))
 
     def reset(self) -> None:
         """Forgets the person of the frame before."""
@@ -186,7 +188,8 @@ class HolisticLandmarker(Task[PersonLandmarks]):
                 near = hand_region(pose.landmarks.points(places))
                 parts[side] = partial(self._part, side, self._hand, picture, near, before)
         found = dict(zip(parts, await self._pose.together(picture, *parts.values()), strict=True))
-        return PersonLandmarks(pose.box, pose.score, pose, *(found.get(name) for name in ("face", *HANDS)))
+        face, left, right = (found.get(name) for name in ("face", *HANDS))
+        return PersonLandmarks(pose.box, pose.score, pose, face, left, right, pose.id, pose.image_size)
 
     async def _part(
         self, name: str, task: LandmarkTask[Any], picture: Any, near: Region, before: Mapping[str, Region]

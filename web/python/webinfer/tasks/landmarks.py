@@ -23,18 +23,20 @@ from webinfer.session.loading import load
 from webinfer.session.options import real_number, whole_number
 from webinfer.session.plan_cache import WithPostprocessing
 from webinfer.session.session import Session
-from webinfer.tasks.base import Box, PictureTask, ResultField, ResultSchema
+from webinfer.tasks.base import Box, PictureTask, ResultField, ResultSchema, Size, Thing
 from webinfer.tasks.crop import Border, Crop, InputSpec, Region
 from webinfer.tasks.finder import RegionFinder
 from webinfer.tasks.picture_input import PictureFeeder, closed_on_error
 from webinfer.tasks.regions import RegionRule, overlap
 from webinfer.tasks.smoothing import ON_SCREEN, Cutoff, Smoothing, SmoothTrack
 from webinfer.tasks.ssd import SsdFamily
+from webinfer.tasks.tracking import Tracker, frame_time
 from webinfer.tensor import Tensor
 
 Found = TypeVar("Found")
 MOST = 16  # things in one picture that may be asked for
 SAME = 0.5  # overlap from which two regions show one thing
+TWICE = 0.75  # overlap from which two boxes of landmarks are those of one thing
 LANDMARKS, SCORE, WORLD = "landmarks", "score", "world"
 TURN, SHIFT, ROTATION = "turn", "shift", "rotation"
 
@@ -86,10 +88,30 @@ class Landmarks(Sequence[Landmark]):
         left, top = min(across), min(down)
         return Box(left, top, max(across) - left, max(down) - top)
 
+    def normalized(self, size: Size) -> Landmarks:
+        """The same in parts of an image of this width and height; z in parts of its width."""
+        (width, height), xyz = size, array.array("f", self.xyz)
+        for axis, side in enumerate((width, height, width)):
+            xyz[axis::3] = array.array("f", (n / side for n in self.xyz[axis::3]))
+        return Landmarks(xyz, self.confidences)
+
     def points(self, indices: Sequence[int] | None = None) -> list[tuple[float, float]]:
         """x and y of these landmarks, of all if none are named."""
         across, down = self.xyz[0::3], self.xyz[1::3]
         return list(zip(across, down, strict=True)) if indices is None else [(across[i], down[i]) for i in indices]
+
+
+class LandmarkThing(Thing):
+    """What results with landmarks share."""
+
+    __slots__ = ()
+    landmarks: Any
+
+    @property
+    def normalized_landmarks(self) -> Landmarks:
+        """The landmarks in parts of the image's width and height, z in parts of its width, as MediaPipe's are."""
+        landmarks: Landmarks = self.landmarks
+        return landmarks.normalized(self.image_size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +196,14 @@ def floats(numbers: Sequence[float]) -> array.array[float]:
     return array.array("f", numbers)
 
 
+def _same(one: Any, other: Any) -> bool:
+    """Whether two tracks have met on one thing."""
+    first, second = (
+        Region(b.left + b.width / 2, b.top + b.height / 2, b.width, b.height) for b in (one.box, other.box)
+    )
+    return overlap(first, second) >= TWICE
+
+
 def _shape(picture: PictureInput) -> tuple[int, ...]:
     return (1, picture.height, picture.width, 3)
 
@@ -192,11 +222,13 @@ class LandmarkTask(PictureTask[Found]):
     steady: ClassVar[bool] = False  # whether things are followed by what is smooth
 
     _finder: RegionFinder | None = None
+    _frame: tuple[float, Size | None]  # time and size of the last frame of a video
 
     def __init__(self, session: Session, spec: InputSpec, feeder: PictureFeeder) -> None:
         super().__init__(session, spec, feeder)
         self._tracked = list[tuple[Region, SmoothTrack]]()
         self._smoothing, self.smooth = Smoothing(session.host, self.smooths), True
+        self._tracker, self._frame = Tracker(), (-math.inf, None)
         self.most, self.min_score = 1, 0.5
 
     @classmethod
@@ -252,7 +284,7 @@ class LandmarkTask(PictureTask[Found]):
         with closed_on_error(session):
             size = session.inputs[0].shape
             kind = next(k for k in cls.kinds if _shape(k.input) == size)
-            spec, feeder = InputSpec(kind.input, border=cls.border, corners=True), await PictureFeeder.create(session)
+            spec, feeder = InputSpec.of_mediapipe(kind.input, border=cls.border), await PictureFeeder.create(session)
             await session.warmup()
         return cls(session, spec, feeder)
 
@@ -295,33 +327,61 @@ class LandmarkTask(PictureTask[Found]):
         return await self.run(image)
 
     async def detect_for_video(self, frame: Any, time_ms: float | None = None) -> list[Found]:
-        """What is found in the next frame of a video, which shows this time; None: now.
+        """What is found in the next frame of a video, which shows this time in milliseconds; None: now.
 
-        A thing is followed without the detector while it is there. Its landmarks are smooth, if the task makes them so.
+        A thing is followed without the detector while it is there, and keeps its `id`. Its landmarks are smooth, if the
+        task makes them so. Where time goes back or the frames' size changes, all begins anew with this frame.
+
+        Raises:  as `detect`; InputError if the time is no number
         """
-        picture, now = await self.read(frame), self.session.host.now_ms() if time_ms is None else time_ms
-        tracked, detector_ms = self._tracked[: self.most], 0.0
-        known = partial(self._landmarks, picture, [region for region, _ in tracked])
-        if len(tracked) < self.most:
-            each, (fresh, detector_ms) = await self.together(picture, known, partial(self._searched, picture))
-            new = [r for r in fresh if all(overlap(r, old) < SAME for old, _ in tracked)][: self.most - len(tracked)]
-            tracked += [(region, SmoothTrack(self._smoothing)) for region in new]
-            times = self.times
-            each += await self._landmarks(picture, new)
-            self.times = {name: ms + self.times[name] for name, ms in times.items()}
-            self.times["infer_ms"] += detector_ms
-        else:
-            each = await known()
-        told, self._tracked = list[Found](), []
-        for one, (_, track) in ((one, row) for found, row in zip(each, tracked, strict=True) for one in found):
+        picture, now = await self.read(frame), frame_time(time_ms, self.session.host.now_ms())
+        self._begin_frame(now, self._feeder.size(picture, self.spec))
+        each = await self._followed(picture, self._tracked[: self.most])
+        found, self._tracked = list[Found](), []
+        for one, track in each:
             smooth = await track.smoothed(one, now, self.extent(one)) if self.smooth else one
             self._tracked.append((self.following(smooth if self.steady else one), track))
-            told.append(smooth)
+            found.append(smooth)
+        ids = self._tracker.ids([one.box for one in found], now)  # type: ignore[attr-defined]
+        return [replace(one, id=number) for one, number in zip(found, ids, strict=True)]  # type: ignore[type-var]
+
+    def _begin_frame(self, now: float, size: Size | None) -> None:
+        """Forgets what was followed if this frame cannot come behind the last."""
+        last, last_size = self._frame
+        if size != last_size:
+            self.reset()
+        elif now < last:
+            self._tracked = []
+        self._frame = now, size
+
+    async def _followed(
+        self, picture: Any, tracked: Sequence[tuple[Region, SmoothTrack]]
+    ) -> list[tuple[Found, SmoothTrack]]:
+        """The things of a frame: those that are tracked, and new ones where there may be more or one is lost."""
+        known = partial(self._landmarks, picture, [region for region, _ in tracked])
+        fresh: list[Region] | None = None
+        if len(tracked) < self.most:
+            each, (fresh, detector_ms) = await self.together(picture, known, partial(self._searched, picture))
+        else:
+            each, detector_ms = await known(), 0.0
+        times = self.times
+        alive = [(one, *row) for found, row in zip(each, tracked, strict=True) for one in found]
+        alive = [row for at, row in enumerate(alive) if not any(_same(row[0], other[0]) for other in alive[:at])]
+        if fresh is None and len(alive) < self.most:
+            fresh, detector_ms = await self._searched(picture)
+        new = [region for region in fresh or [] if all(overlap(region, old) < SAME for _, old, _ in alive)]
+        new = new[: self.most - len(alive)]
+        told = [(one, track) for one, _, track in alive]
+        for found in await self._landmarks(picture, new):
+            told += [(one, SmoothTrack(self._smoothing)) for one in found]
+        self.times = {name: ms + self.times[name] for name, ms in times.items()}
+        self.times["infer_ms"] += detector_ms
         return told
 
     def reset(self) -> None:
         """Forgets the things of the frame before."""
         self._tracked = []
+        self._tracker.reset()
 
     async def _searched(self, picture: Any) -> tuple[list[Region], float]:
         """Where the detector sees things, and the milliseconds that it took."""

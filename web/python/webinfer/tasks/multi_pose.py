@@ -14,11 +14,21 @@ from webinfer.models.layouts import Pixels
 from webinfer.session.options import real_number, whole_number
 from webinfer.session.plan_cache import WithPostprocessing
 from webinfer.session.session import Session
-from webinfer.tasks.base import Box, PictureTask
+from webinfer.tasks.base import NO_SIZE, Box, Size
 from webinfer.tasks.crop import Crop, InputSpec
-from webinfer.tasks.landmarks import LANDMARKS, SCORE, SHIFT, TURN, Landmarks, crop_inputs, landmarks_schema
+from webinfer.tasks.landmarks import (
+    LANDMARKS,
+    SCORE,
+    SHIFT,
+    TURN,
+    Landmarks,
+    LandmarkThing,
+    crop_inputs,
+    landmarks_schema,
+)
 from webinfer.tasks.picture_input import PictureFeeder
 from webinfer.tasks.pixels import is_picture, opened, picture_size, pixels_of, real, take_pixels
+from webinfer.tasks.tracking import TrackingTask
 from webinfer.tensor import Tensor
 
 POSES, CONFIDENCES = "poses", "confidences"
@@ -33,7 +43,7 @@ LIMBS = ((3, 1, 0, 2, 4), (9, 7, 5, 6, 8, 10), (5, 11, 12, 6), (11, 13, 15), (12
 
 
 @dataclass(frozen=True, slots=True)
-class BodyPose:
+class BodyPose(LandmarkThing):
     """One body: its 17 landmarks in the order of `NAMES`, the box around them, and how sure the model is (0..1).
 
     A landmark's `visibility` is the score of that point.
@@ -42,6 +52,8 @@ class BodyPose:
     box: Box
     score: float
     landmarks: Landmarks
+    id: int | None = None
+    image_size: Size = NO_SIZE
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +154,7 @@ def posenet(
     return Poses(*found[:3]), found[-1]
 
 
-class MultiPoseDetector(PictureTask[BodyPose]):
+class MultiPoseDetector(TrackingTask[BodyPose]):
     """Finds the bodies of several people. Make one with `await MultiPoseDetector.create()`."""
 
     name = "multi-pose"

@@ -12,25 +12,28 @@ from webinfer.models.layouts import Pixels
 from webinfer.models.registry import known_model
 from webinfer.session.options import real_number, whole_number
 from webinfer.session.session import Session
-from webinfer.tasks.base import Box, Detection, PictureTask, ResultField, ResultSchema
+from webinfer.tasks.base import NO_SIZE, Box, Detection, ResultField, ResultSchema, Size, Thing
 from webinfer.tasks.classifier import Category
 from webinfer.tasks.crop import Crop, InputSpec
 from webinfer.tasks.object_models import MOST, OBJECTS, ROW, with_objects
 from webinfer.tasks.picture_input import PictureFeeder
 from webinfer.tasks.pixels import opened, pixels_of
+from webinfer.tasks.tracking import TrackingTask
 from webinfer.tensor import Tensor
 
 
 @dataclass(frozen=True, slots=True)
-class DetectedObject:
+class DetectedObject(Thing):
     """One object: the box around it, what it is, and how sure the model is (0..1)."""
 
     box: Box
     score: float
     category: Category
+    id: int | None = None
+    image_size: Size = NO_SIZE
 
 
-class ObjectDetector(PictureTask[DetectedObject]):
+class ObjectDetector(TrackingTask[DetectedObject]):
     """Finds objects. Make one with `await ObjectDetector.create()`."""
 
     name = "object-detection"

@@ -17,7 +17,7 @@ from webinfer.host.gpu import GpuPictures, GpuTensor
 from webinfer.session.session import Session
 from webinfer.tasks.crop import Crop, InputSpec, Region
 from webinfer.tasks.gpu_image import gpu_pictures, place_image
-from webinfer.tasks.image import KERNEL, Picture, checked_bytes, kernel_arguments, prepare_image, read_image
+from webinfer.tasks.image import KERNEL, Picture, kernel_arguments, prepare_image, read_image, shown_bytes
 from webinfer.tasks.workspace import Workspace
 from webinfer.tensor import Tensor
 
@@ -60,6 +60,13 @@ class PictureFeeder:
         straight = pictures is not None and pictures.size(image) is not None
         return image if straight else read_image(image, self._session.host)
 
+    def size(self, image: Any, spec: InputSpec) -> tuple[int, int] | None:
+        """Width and height of an image that `read` gave; None where it does not say."""
+        if isinstance(image, Picture):
+            return image.width, image.height
+        pictures = gpu_pictures(self._session, spec.border, spec.sampling)
+        return None if pictures is None else pictures.size(image)
+
     async def run(self, image: Any, region: Region | None, spec: InputSpec, more: MoreInputs) -> Outputs:
         """The model's outputs for a region of an image (None: all of it), with `more` inputs.
 
@@ -84,7 +91,7 @@ class PictureFeeder:
             except InputError:
                 if self._has_place():
                     raise  # else "auto" has gone over to another backend while this run waited
-        data = prepare_image(await self._memory(), picture, crop, **_numbers(spec), border=spec.border)
+        data = prepare_image(await self._memory(), picture, crop, **_kernel_options(spec))
         prepared = clock()
         return await self._session.run({self._input.name: data, **more(crop)}), crop, prepared - start
 
@@ -96,7 +103,7 @@ class PictureFeeder:
         placed = await self._on_gpu(image, None, spec)
         if placed is None:
             picture, crop = self._read(image, None, spec)
-            data = prepare_image(await self._memory(), picture, crop, **_numbers(spec), border=spec.border)
+            data = prepare_image(await self._memory(), picture, crop, **_kernel_options(spec))
             return await self._session.run_on_gpu({self._input.name: data}), crop
         tensor, crop = placed
         try:
@@ -107,7 +114,7 @@ class PictureFeeder:
     def _read(self, image: Any, region: Region | None, spec: InputSpec) -> tuple[Picture, Crop]:
         """The image's pixels, and the map of its region."""
         picture = read_image(image, self._session.host)
-        return picture, spec.crop(region or Region.whole(picture.width, picture.height))
+        return picture, spec.crop(region, (picture.width, picture.height))
 
     def _has_place(self) -> bool:
         """Whether the picture kernel can write the input where the plan reads it."""
@@ -117,16 +124,16 @@ class PictureFeeder:
         self, picture: Picture, crop: Crop, spec: InputSpec, more: Mapping[str, Any]
     ) -> tuple[dict[str, Tensor], float]:
         """The outputs, and the milliseconds that it took to write the input."""
-        clock, nbytes = self._session.host.now_ms, checked_bytes(picture)
+        clock, (rows, data, nbytes) = self._session.host.now_ms, shown_bytes(picture, crop)
         spent = 0.0
 
         def write(executor: Executor) -> None:
             nonlocal spent
             start = clock()
             pixels, kernels = executor.scratch(nbytes), executor.kernels
-            kernels.write(pixels, picture.pixels)
+            kernels.write(pixels, data)
             place = executor.input_address(self._input.name)
-            numbers = kernel_arguments(pixels, place, picture, crop, border=spec.border, **_numbers(spec))
+            numbers = kernel_arguments(pixels, place, picture, rows, crop, **_kernel_options(spec))
             kernels.call(KERNEL, *numbers, 0, crop.height)
             spent = clock() - start
 
@@ -139,7 +146,7 @@ class PictureFeeder:
 
     async def _bring(self, image: Any, spec: InputSpec) -> GpuPictures | None:
         """What takes the image to the GPU, if anything does; a video frame is brought there if that is sooner."""
-        pictures = gpu_pictures(self._session, spec.border) if self.straight else None
+        pictures = gpu_pictures(self._session, spec.border, spec.sampling) if self.straight else None
         if pictures is not None:
             await pictures.bring(image)
         return pictures
@@ -149,7 +156,7 @@ class PictureFeeder:
         pictures = await self._bring(image, spec)
         if pictures is None or (size := pictures.size(image)) is None:
             return None
-        crop = spec.crop(region or Region.whole(*size))
+        crop = spec.crop(region, size)
         tensor = place_image(pictures, image, crop, size, **_numbers(spec))
         return None if tensor is None else (tensor, crop)
 
@@ -157,6 +164,10 @@ class PictureFeeder:
         """Frees the memory of pictures; the session stays."""
         if self._workspace is not None:
             self._workspace.close()
+
+
+def _kernel_options(spec: InputSpec) -> dict[str, Any]:
+    return {**_numbers(spec), "border": spec.border, "sampling": spec.sampling}
 
 
 def _numbers(spec: InputSpec) -> dict[str, float]:

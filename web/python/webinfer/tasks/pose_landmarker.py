@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from webinfer.authoring.builder import GraphBuilder
 from webinfer.graph.ir import Value
 from webinfer.models.layouts import BODY, POSE
-from webinfer.tasks.base import Box
+from webinfer.tasks.base import NO_SIZE, Box, Size
 from webinfer.tasks.crop import Region
 from webinfer.tasks.landmarks import (
     LANDMARKS,
@@ -18,6 +18,7 @@ from webinfer.tasks.landmarks import (
     LandmarkModel,
     Landmarks,
     LandmarkTask,
+    LandmarkThing,
     landmarks_schema,
     rotated,
 )
@@ -38,7 +39,7 @@ BODY_TO_REGION = RegionRule(0, 1, math.pi / 2, scale=1.25, around_start=True)
 
 
 @dataclass(frozen=True, slots=True)
-class PoseLandmarks:
+class PoseLandmarks(LandmarkThing):
     """One body: its landmarks, the box around them, and how sure the model is that it is one (0..1).
 
     `world` are the same points in metres around the middle of the hips.
@@ -49,6 +50,8 @@ class PoseLandmarks:
     landmarks: Landmarks
     world: Landmarks
     anchors: tuple[tuple[float, float], tuple[float, float]]  # where the next frame is looked at: middle and reach
+    id: int | None = None
+    image_size: Size = NO_SIZE
 
 
 def _read(builder: GraphBuilder, outputs: Sequence[Value]) -> Mapping[str, Value]:

@@ -72,7 +72,7 @@ class SelfieSegmenter(PictureTask[Mask]):
                     f"{session.name!r} is no selfie segmentation model: input {session.inputs[0].shape}; known are "
                     f"{', '.join(map(str, INPUTS))} with a mask of that size as the only output"
                 )
-            spec = InputSpec(kind, keep_aspect=False, border=Border.EDGE, corners=True)
+            spec = InputSpec.of_mediapipe(kind, keep_aspect=False, border=Border.EDGE)
             segmenter = cls(session, spec, await PictureFeeder.create(session), full_size)
             await session.warmup()
         return segmenter

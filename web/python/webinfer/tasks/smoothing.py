@@ -8,7 +8,7 @@ from __future__ import annotations
 import array
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from webinfer.authoring.builder import GraphBuilder
@@ -77,44 +77,59 @@ class Smoothing:
         self._plan.close()
 
 
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What a filter remembers of the frame at a time."""
+
+    time_ms: float = -math.inf
+    state: Mapping[str, array.array[float]] = field(default_factory=dict)
+    visible: Mapping[str, list[float]] = field(default_factory=dict)
+
+
 class SmoothTrack:
     """One thing through a video: what its filter remembers."""
 
     def __init__(self, smoothing: Smoothing) -> None:
-        self._smoothing, self._time_ms = smoothing, -math.inf
-        self._state: dict[str, array.array[float]] = {}
-        self._visible: dict[str, list[float]] = {}
+        self._smoothing = smoothing
+        self._last = self._before = Memory()
 
     async def smoothed(self, found: Any, time_ms: float, size: float) -> Any:
         """The thing with smooth landmarks, for the milliseconds of its frame and its size in pixels.
 
-        The first frame is told as it is; one that is not later than the last is as that was.
+        The first frame is returned as it is, and so is one that is earlier than the last: a film that is looped, or
+        sought backwards, begins anew. One of the same time replaces the last.
         """
+        if time_ms < self._last.time_ms:
+            self._last = self._before = Memory()
+        memory = self._before if time_ms == self._last.time_ms else self._last
         parts = {name: getattr(found, name) for name in self._smoothing.parts}
         numbers = [_numbers(part) for part in parts.values()]
-        if time_ms > self._time_ms:
-            value = array.array("f")
-            for part in numbers:
-                value.extend(part)
-            state = self._state or {LAST: value, SMOOTH: value, SPEED: array.array("f", bytes(4 * len(value)))}
-            steps = {RATE: 1000 / (time_ms - self._time_ms), SCALE: 1 / max(size, 1e-6)}
-            given = {VALUE: value, **state, **{name: array.array("f", [n]) for name, n in steps.items()}}
-            filtered = await self._smoothing.filtered(tuple(map(len, numbers)), given)
-            self._state, self._time_ms = {LAST: value, **filtered}, time_ms
-        smooth, first = self._state[SMOOTH], 0
+        value = array.array("f")
+        for part in numbers:
+            value.extend(part)
+        state = memory.state or {LAST: value, SMOOTH: value, SPEED: array.array("f", bytes(4 * len(value)))}
+        steps = {RATE: 1000 / (time_ms - memory.time_ms), SCALE: 1 / max(size, 1e-6)}
+        given = {VALUE: value, **state, **{name: array.array("f", [n]) for name, n in steps.items()}}
+        filtered = await self._smoothing.filtered(tuple(map(len, numbers)), given)
+        visible: dict[str, list[float]] = {}
+        smooth, first = filtered[SMOOTH], 0
         for (name, part), old in zip(parts.items(), numbers, strict=True):
-            parts[name] = self._like(name, part, smooth[first : first + len(old)])
+            parts[name] = _like(name, part, smooth[first : first + len(old)], memory.visible, visible)
             first += len(old)
+        self._before, self._last = memory, Memory(time_ms, {LAST: value, **filtered}, visible)
         return replace(found, box=parts["landmarks"].box, **parts)
 
-    def _like(self, name: str, part: Any, numbers: Sequence[float]) -> Any:
-        """The part with these numbers, and with visibilities that change slowly."""
-        if not hasattr(part, "confidences"):
-            return tuple(zip(numbers[::2], numbers[1::2], strict=True))
-        sure = list(part.confidences)
-        before = self._visible.setdefault(name, sure[::2])
-        self._visible[name] = sure[::2] = [b + FRESH * (v - b) for b, v in zip(before, sure[::2], strict=True)]
-        return type(part)(numbers, sure)
+
+def _like(
+    name: str, part: Any, numbers: Sequence[float], before: Mapping[str, list[float]], now: dict[str, list[float]]
+) -> Any:
+    """The part with these numbers, and with visibilities that change slowly: `now` is told them."""
+    if not hasattr(part, "confidences"):
+        return tuple(zip(numbers[::2], numbers[1::2], strict=True))
+    sure = list(part.confidences)
+    old = before.get(name, sure[::2])
+    now[name] = sure[::2] = [b + FRESH * (v - b) for b, v in zip(old, sure[::2], strict=True)]
+    return type(part)(numbers, sure)
 
 
 def _numbers(part: Any) -> Sequence[float]:

@@ -64,7 +64,7 @@ def attributes(layout: SsdLayout) -> SsdDetectionsAttrs:
 
 def input_spec(layout: SsdLayout) -> InputSpec:
     """How MediaPipe's graphs on a CPU lay a picture into the input of such a model."""
-    return InputSpec(layout.input, corners=True)
+    return InputSpec.of_mediapipe(layout.input)
 
 
 def with_detections(model: Any, family: SsdFamily) -> WithPostprocessing:
