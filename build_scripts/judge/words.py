@@ -34,7 +34,8 @@ LINES = (
 DRAWN = {
     "small": (14, 0, 0, 255), "large": (64, 0, 0, 255), "huge": (150, 0, 0, 230), "white on black": (28, 0, 255, 0),
     "turned by 8": (30, 8, 20, 240), "turned by -30": (34, -30, 20, 240),
-    "downwards": (30, -90, 0, 255),
+    "downwards": (30, -90, 0, 255), "upwards": (30, 90, 0, 255), "upside down": (30, 180, 0, 255),
+    "turned by 50": (30, 50, 0, 255), "turned by 80": (30, 80, 0, 255), "turned by 135": (30, 135, 0, 255),
 }  # fmt: skip
 LIMIT_S = 600
 FILES_A_KIND = 4
@@ -161,10 +162,10 @@ async def _prints(folder: Path, backend: str) -> list[Row]:
     for name, look in DRAWN.items():
         _draw(prints / f"{name}.png", *look)
     pictures = [*sorted(PRINTS.glob("[!.]*")), *sorted(prints.iterdir())]
-    models = [MODELS / f"{name}.onnx" for name in ("ppocr_v6_det_tiny", "ppocr_v6_rec_tiny_int8w")]
+    models = [MODELS / f"{name}.onnx" for name in ("ppocr_v6_det_tiny", "ppocr_v6_rec_tiny_int8w", "ppocr_v2_cls")]
     answers = _answers("rapidocr_answers.py", folder / "prints.json", folder / "prints.json", *models, *pictures)
     found = []
-    with await TextReader.create(backend=backend) as task:
+    with await TextReader.create(backend=backend, min_score=0.5) as task:  # rapidocr's own
         for picture in pictures:
             image = np.array(Image.open(picture).convert("RGB"))
             await task.read(image)  # plans for its sizes

@@ -14,9 +14,11 @@ onnx = pytest.importorskip("onnx")
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
 import webinfer  # noqa: E402
+from webinfer.dtypes import DType  # noqa: E402
 from webinfer.errors import InputError, ModelFormatError  # noqa: E402
 from webinfer.tasks import TextReader  # noqa: E402
-from webinfer.tasks.crop import Region  # noqa: E402
+from webinfer.tasks.crop import Crop, Region  # noqa: E402
+from webinfer.tasks.text_lines import Quad, direction, found_quads, reading_order, turned  # noqa: E402
 from webinfer.tasks.text_regions import (  # noqa: E402
     components,
     corners_of,
@@ -25,6 +27,7 @@ from webinfer.tasks.text_regions import (  # noqa: E402
     mean_inside,
     smallest_rectangle,
 )
+from webinfer.tensor import Tensor  # noqa: E402
 
 EVERYWHERE = [t for t in TARGETS if dict(t.options).get("isa", "relaxed") == "relaxed"]
 LETTERS = "abc"
@@ -84,6 +87,44 @@ def test_boxes_are_read_row_by_row() -> None:
     assert in_reading_order([tuple(map(float, b)) for b in boxes]) == [2, 0, 4, 1, 3]  # type: ignore[misc]
 
 
+SIDE = 320
+
+
+def quads_of(*lines: tuple[float, float, float, float, float]) -> list[Quad]:
+    """What is found where lines lie: the middle, length, height and direction in degrees of each."""
+    y, x = np.mgrid[:SIDE, :SIDE]
+    inside = np.zeros((SIDE, SIDE), bool)
+    for middle_x, middle_y, length, height, degrees in lines:
+        cos, sin = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
+        along, across = (x - middle_x) * cos + (y - middle_y) * sin, (y - middle_y) * cos - (x - middle_x) * sin
+        inside |= (np.abs(along) <= length / 2) & (np.abs(across) <= height / 2)
+    sums = inside.astype(np.float32).cumsum(axis=1, dtype=np.float32)
+    outputs = {
+        "mask": Tensor(inside.astype(np.uint8).data, inside.shape, DType.UINT8),
+        "sums": Tensor(sums.data, sums.shape, DType.FLOAT32),
+    }
+    return found_quads(outputs, Crop.fit(SIDE, SIDE, SIDE, SIDE), 0.4)
+
+
+@pytest.mark.parametrize("degrees", range(-84, 95, 13))
+def test_lines_are_read_towards_the_right_however_they_are_turned(degrees: int) -> None:
+    (quad,) = quads_of((160, 160, 120, 20, degrees))
+    assert math.degrees(direction(quad)) == pytest.approx(degrees, abs=2)
+    (climbing,) = quads_of((160, 160, 120, 20, degrees + 180))
+    assert climbing == quad  # which of the two it is, the classifier says
+    assert turned(turned(quad, 3), 1) == quad
+    assert direction(turned(quad, 2)) == pytest.approx(math.remainder(direction(quad) + math.pi, math.tau))
+
+
+@pytest.mark.parametrize("degrees", [0, -60, 70])
+def test_short_words_are_read_along_the_long_lines(degrees: int) -> None:
+    cos, sin = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
+    long, short = quads_of((160, 160, 120, 20, degrees), (160 - 60 * sin, 160 + 60 * cos, 24, 22, degrees))
+    assert math.degrees(direction(short)) == pytest.approx(degrees, abs=4)
+    assert reading_order([short, long]) == [1, 0]
+    assert reading_order([turned(short, 2), turned(long, 2)]) == [0, 1]  # the page is upside down
+
+
 def saved(nodes: list[Any], shape: list[Any], constants: dict[str, Any], **metadata: str) -> bytes:
     inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)]
     outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)]
@@ -120,6 +161,18 @@ def reader(**metadata: str) -> bytes:
     return saved(nodes, ["n", 3, 48, "w"], constants, **metadata)
 
 
+def classifier() -> bytes:
+    """A line is upside down if it is brighter at its left end than in the middle."""
+    nodes = [
+        helper.make_node("ReduceMean", ["x"], ["m"], axes=[1, 2], keepdims=0),
+        helper.make_node("Gather", ["m", "places"], ["g"], axis=1),
+        helper.make_node("Mul", ["g", "fifty"], ["s"]),
+        helper.make_node("Softmax", ["s"], ["y"], axis=1),
+    ]
+    constants = {"places": np.array([90, 40]), "fifty": np.float32(50)}
+    return saved(nodes, [None, 3, "?", "?"], constants)  # as Paddle2ONNX names two sizes that it does not know
+
+
 WRITTEN = {"character": "\n".join(LETTERS)}
 
 
@@ -135,7 +188,9 @@ A, B, C = (round(127.5 + 127.5 * level) for level in LEVELS[1:4])
 
 
 def create(backend: str = "wasm", **options: Any) -> TextReader:
-    made: TextReader = run(TextReader.create(reader(**WRITTEN), detector=finder(), backend=backend, **options))
+    made: TextReader = run(
+        TextReader.create(reader(**WRITTEN), detector=finder(), **{"classifier": None, **options}, backend=backend)
+    )
     return made
 
 
@@ -162,6 +217,15 @@ def test_upright_lines_are_read_downwards() -> None:
         assert line.quad[0][1] < line.quad[1][1]
 
 
+def test_upside_down_lines_are_turned_and_pages_are_read_from_their_own_top() -> None:
+    picture = page((100, 60, [B, A, C, C]), (300, 200, [B, B, C, C]))
+    with create(min_score=0.2, classifier=classifier()) as task:
+        for image in (picture, np.ascontiguousarray(picture[::-1, ::-1])):
+            lines = run(task.read(image))
+            assert [line.text.strip("a") for line in lines] == ["bac", "bc"]
+    assert all(line.quad[0][0] > line.quad[1][0] and line.quad[0][1] > line.quad[3][1] for line in lines)
+
+
 def test_a_line_of_any_length_is_read_and_filling_is_not() -> None:
     with create(min_score=0.2, most_side=640) as task:
         (line,) = run(task.read(page((20, 100, [C, B] * 7))))
@@ -178,7 +242,7 @@ def test_unlikely_places_and_lines_are_not_told() -> None:
 
 def test_what_cannot_read_is_refused() -> None:
     def refused(model: Any, **options: Any) -> None:
-        run(TextReader.create(model, detector=finder(), backend="wasm", **options))
+        run(TextReader.create(model, detector=finder(), **{"classifier": None, **options}, backend="wasm"))
 
     with pytest.raises(InputError, match="which letters it knows"):
         refused(reader())
@@ -186,6 +250,8 @@ def test_what_cannot_read_is_refused() -> None:
         refused(reader(), letters="ab")
     with pytest.raises(InputError, match="most_side"):
         refused(reader(**WRITTEN), most_side=8)
+    with pytest.raises(ModelFormatError, match="two probabilities"):
+        refused(reader(**WRITTEN), classifier=finder())
     other = webinfer.GraphBuilder()
     other.output(other.node("relu", other.input("x", (1, 8))), "y")
     with pytest.raises(ModelFormatError, match="any width"):

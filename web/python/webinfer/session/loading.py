@@ -19,7 +19,7 @@ from webinfer.graph.ir import Graph
 from webinfer.graph.printer import print_graph
 from webinfer.host import current
 from webinfer.host.interface import Host, Progress, ProgressEvent
-from webinfer.importers import chosen, files_beside, read_model, signature_names, unpacked
+from webinfer.importers import chosen, files_beside, format_name, metadata, read_model, signature_names, unpacked
 from webinfer.importers.core.course import Course, Key, OpenSizes, Unknown
 from webinfer.models.registry import MODELS, check_found, locate_model, published_hashes
 from webinfer.passes.dequantize import dequantize as in_real_numbers
@@ -153,7 +153,9 @@ class _Loading:
 
         signatures = Signatures(self._signatures, self.session)
         again = None if isinstance(self.source, GraphBuilder) else read
-        session = Session(graph, self.host, selection, self.order, options, again, signatures, variables)
+        session = Session(
+            graph, self.host, selection, self.order, options, again, signatures, variables, self._metadata
+        )
         if selection is not None:
             await _tell(session)
         return session
@@ -161,6 +163,14 @@ class _Loading:
     def _signatures(self) -> tuple[str, ...]:
         source = self.source
         return () if isinstance(source, GraphBuilder) else signature_names(source.data, source.name)
+
+    def _format(self) -> str:
+        source = self.source
+        return "" if isinstance(source, GraphBuilder) else format_name(source.data, source.name)
+
+    def _metadata(self) -> dict[str, str]:
+        source = self.source
+        return {} if isinstance(source, GraphBuilder) else metadata(source.data, source.name)
 
     async def _open(self, signature: str | None, variables: Variables) -> tuple[Graph, PlanEntry | None]:
         """The optimised graph, and its entry in the plan cache."""
@@ -213,6 +223,7 @@ class _Loading:
         if self.dequantize:
             in_real_numbers(graph)
         if self.post is not None:
+            graph.format, graph.metadata = self._format(), self._metadata()
             self.post.extend(graph)
         debug(5, f"imported\n{print_graph(graph)}" if debug_level() >= 5 else "")
         for rewrite, count in optimize(graph, ROUNDING if self.rounding else PIPELINE):

@@ -60,10 +60,11 @@ class Session:
         read: ReadGraph | None = None,
         signatures: Signatures | None = None,
         variables: Variables | None = None,
+        metadata: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         OPEN.add(self)
         self._live, self._queue = LiveExecutor(graph, host, selection, order, options), RunQueue()
-        self._read_graph, self._signatures = read, signatures
+        self._read_graph, self._signatures, self._read_metadata = read, signatures, metadata
         self._variables = variables or Variables()
         self._take_graph(graph)
 
@@ -85,6 +86,16 @@ class Session:
     def name(self) -> str:
         """The model's name."""
         return self._live.graph.name
+
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        """The properties that the model's writer left in its file: ONNX's `metadata_props`, what is appended to TFLite.
+
+        Labels, sizes and tasks stand there as text. Empty for other formats.
+
+        Raises:  ModelFormatError if they are damaged; LimitError
+        """
+        return self._read_metadata()
 
     @property
     def backend(self) -> str:
