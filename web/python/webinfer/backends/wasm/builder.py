@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from webinfer.backends.wasm.kernel_table import KERNELS
@@ -27,6 +27,7 @@ class Part:
     """One of the two programs: its steps and the blocks that they use."""
 
     steps: list[Step] = field(default_factory=list)
+    writes: list[Sequence[tuple[Ref, int]]] = field(default_factory=list)  # of each step: see `written`
     blocks: dict[Block, None] = field(default_factory=dict)
 
     def touch(self, block: Block, step: int) -> None:
@@ -198,7 +199,8 @@ class Builder:
                 raise KernelError(f"kernel {name}: one of the arguments {', '.join(group)} is given twice")
         at, args = len(part.steps), kernel.arranged(given, units)
         step = Step(name, args, units, self._node_index)
-        for target, nbytes in self.written(step):
+        writes = self.written(step)
+        for target, nbytes in writes:
             if nbytes > target.room:
                 raise KernelError(
                     f"kernel {name} would write {nbytes} bytes from byte {target.offset} of {target.block.name!r}, "
@@ -208,6 +210,7 @@ class Builder:
             if isinstance(ref := args[i], Ref):
                 part.touch(ref.block, at)
         part.steps.append(step)
+        part.writes.append(writes)
 
     def _reach(self, nest: Ref, operand: int) -> int:
         """How many elements from its start a loop nest reaches in an operand."""

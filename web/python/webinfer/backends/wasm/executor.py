@@ -16,6 +16,7 @@ from webinfer.backends.wasm.lowerings.floors import find_floors
 from webinfer.backends.wasm.lowerings.scaled_sums import find_scaled_sums, scaled_sum
 from webinfer.backends.wasm.memory import KernelMemory, needed, pointers
 from webinfer.backends.wasm.sharing import only_moves, saves, steps_per_node, with_short_steps_alone
+from webinfer.backends.wasm.soundness import check_arena, check_plan
 from webinfer.errors import LimitError, UnsupportedOpError
 from webinfer.graph.ir import Graph, Node, TensorType, Value
 from webinfer.host.interface import Host, Kernels, Progress, ProgressEvent
@@ -87,6 +88,7 @@ class WasmExecutor(LoadedPlan):
         outputs = [(v, narrow_output(builder, v)) for v in graph.outputs]
         for _, ref in outputs:
             builder.keep_alive(ref, len(self._steps))
+        check_plan(builder, [ref for _, ref in inputs], outputs)
         self._refs = {
             v: builder.ref(v) for node in graph.nodes for v in node.outputs if v.type.size and v not in builder.floors
         }
@@ -159,6 +161,7 @@ class WasmExecutor(LoadedPlan):
         fixed_end = _align(constants_end + program.nbytes(self._steps))
         arena_blocks = [b for b in builder.run_part.blocks if b.kind is Kind.ARENA]
         arena_bytes = _assign_at(arena_blocks, 0)
+        check_arena(arena_blocks)
         arena_base, room = memory.arena
         if not room or arena_bytes > room:
             arena_base, room = fixed_end, arena_bytes

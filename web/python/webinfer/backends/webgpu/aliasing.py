@@ -19,7 +19,8 @@ def find_aliases(
     """For each value that lies inside another one: that owner and the offset there.
 
     `folded` values are computed at load and stay apart; `extra_reads` is what nodes read besides their inputs. No
-    node reads and writes parts of one owner: WebGPU forbids a buffer to be bound both ways.
+    node reads and writes parts of one owner: WebGPU forbids a buffer to be bound both ways. So what a reshape or a
+    concat takes lies in its place in the result, or in another owner: a value in two places is copied to both.
 
     Units:  offsets are bytes, multiples of `alignment`
     """
@@ -81,11 +82,26 @@ def _alias_concat(node: Node, parents: Aliases, computed: set[Value], alignment:
 
 
 def _conflicts(graph: Graph, parents: Aliases, extra_reads: Mapping[Node, Sequence[Value]]) -> set[Value]:
-    """Outputs inside an owner that their node reads as well (reshape and concat themselves aside)."""
+    """Outputs inside an owner that their node reads as well, and what is moved within one owner."""
     conflicts: set[Value] = set()
     for node in graph.nodes:
         if node.op.name in ("reshape", "concat"):
+            conflicts |= _misplaced(node, parents)
             continue
         owners = {_resolve(v, parents)[0] for v in (*node.inputs, *extra_reads.get(node, ())) if v is not None}
         conflicts |= {v for v in node.outputs if v in parents and _resolve(v, parents)[0] in owners}
     return conflicts
+
+
+def _misplaced(node: Node, parents: Aliases) -> set[Value]:
+    """Inputs of a reshape or a concat that lie inside the owner of its result, but not where the result has them."""
+    owner, offset = _resolve(node.output, parents)
+    found: set[Value] = set()
+    for value in node.inputs:
+        if value is None:
+            continue
+        own, place = _resolve(value, parents)
+        if own is owner and place != offset and value.type.size:
+            found.add(value if value in parents else node.output)
+        offset += value.type.nbytes
+    return found

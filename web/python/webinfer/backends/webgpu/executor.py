@@ -21,6 +21,7 @@ from webinfer.backends.webgpu.schedule import (
     make_schedule,
     release_after_load,
 )
+from webinfer.backends.webgpu.soundness import check_schedule
 from webinfer.codegen.prelude import pack
 from webinfer.graph.ir import Graph, Node, Value
 from webinfer.host.gpu import GpuDevice, Span
@@ -73,6 +74,7 @@ class WebGpuExecutor(LoadedProgram):
     def __init__(self, schedule: Schedule, host: Host, device: GpuDevice, origins: Origins) -> None:
         self._origins, self._schedule = origins, schedule
         recipe = _recipe(schedule, device.limits["minUniformBufferOffsetAlignment"])
+        check_schedule(schedule)
         super().__init__(schedule.graph, host, device, recipe)
         ends = [bisect_left(schedule.run, end, key=lambda step: step.node) for end in schedule.graph.parts]
         self._parts = list(zip([0, *ends], ends, strict=False))

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from webinfer.backends.webgpu.dispatch import Dispatch, Source, Stored
+from webinfer.backends.webgpu.dispatch import Dispatch, Literal, Source, Stored
 from webinfer.codegen.elements import Element, storage_bytes
 from webinfer.codegen.prelude import Access
 from webinfer.errors import KernelError
@@ -133,8 +133,13 @@ def itemsize(element: Element) -> int:
     return _ITEMSIZES[element]
 
 
-def _nbytes(source: Source) -> int:
-    assert not isinstance(source, Stored)
+def nbytes_of(source: Source) -> int:
+    """Bytes of a source's elements."""
+    if isinstance(source, Stored):
+        assert source.value.constant is not None
+        return source.value.constant.data.nbytes
+    if isinstance(source, Literal):
+        return len(source.data)
     if isinstance(source, Value):
         return source.type.nbytes
     shape = getattr(source, "shape", ())
@@ -153,7 +158,7 @@ def check_writes(dispatch: Dispatch) -> None:
         if (count := counts.get(binding.slot.name)) is None:
             continue
         size = itemsize(binding.slot.element)
-        needed = _nbytes(binding.source)
+        needed = nbytes_of(binding.source)
         room = storage_bytes(needed, size)
         in_parts = dispatch.shader in IN_PARTS or binding.slot.access is Access.UPDATE
         if count * size > room or (count * size < needed and not in_parts):

@@ -1,0 +1,68 @@
+"""Intervals of written bytes, beside sets of single bytes."""
+
+from __future__ import annotations
+
+import math
+import random
+from itertools import product
+
+from webinfer.plan.coverage import Coverage, rows_of
+
+
+def test_intervals_are_the_bytes_that_were_written() -> None:
+    draw = random.Random(1)
+    for _ in range(300):
+        coverage, known = Coverage(), set[int]()
+        for _ in range(draw.randint(1, 12)):
+            start, end = sorted((draw.randint(0, 40), draw.randint(0, 40)))
+            if end > start:
+                coverage.write("block", start, end)
+                known |= {*range(start, end)}
+            low, high = sorted((draw.randint(0, 40), draw.randint(0, 40)))
+            missing = next((at for at in range(low, high) if at not in known), -1)
+            assert coverage.missing("block", low, high) == missing
+    assert Coverage().missing("other", 3, 4) == 3
+
+
+def test_rows_are_one_interval_when_they_are_complete() -> None:
+    coverage = Coverage()
+    coverage.write_rows("y", 100, 8, 24, 5)
+    coverage.write_rows("y", 300, 12, 24, 5)  # of another tensor in the same block
+    coverage.write_rows("y", 116, 8, 24, 5)
+    coverage.write_rows("y", 312, 12, 24, 5)
+    assert coverage.missing("y", 300, 420) == -1
+    assert coverage.missing("y", 100, 220) == 108
+    coverage.write_rows("y", 108, 8, 24, 5)
+    assert coverage.missing("y", 100, 220) == -1
+    assert coverage.missing("y", 100, 221) == 220
+
+
+def test_rows_of_several_kinds_are_joined() -> None:
+    coverage = Coverage()  # 6 rows of 10 bytes: the middle, then its edges, as mirrored pads are made
+    coverage.write_rows("y", 12, 6, 10, 4)
+    coverage.write_rows("y", 0, 2, 10, 6)
+    coverage.write_rows("y", 8, 2, 10, 6)
+    coverage.write("y", 2, 8)
+    assert coverage.missing("y", 0, 52) == -1
+    assert coverage.missing("y", 0, 60) == 52
+    coverage.write("y", 52, 58)
+    assert coverage.missing("y", 0, 60) == -1
+
+
+def test_rows_of_a_strided_copy() -> None:
+    draw = random.Random(2)
+    for _ in range(200):
+        sizes, stride, dims = [draw.randint(1, 4) for _ in range(draw.randint(1, 4))], 1, list[tuple[int, int]]()
+        gap = draw.randrange(len(sizes))
+        for place, size in enumerate(sizes):
+            stride *= draw.choice((2, 3)) if place == gap else 1
+            dims.append((size, stride))
+            stride *= size
+        draw.shuffle(dims)
+        width, step, count = rows_of(*zip(*dims, strict=True))
+        want = {sum(i * s for i, (_, s) in zip(at, dims, strict=True)) for at in product(*(range(n) for n, _ in dims))}
+        got = {row * step + i for row in range(count) for i in range(width)}
+        assert got == want
+        assert width * count == math.prod(sizes)
+    assert rows_of((3, 0), (4, 1)) == (0, 0, 1)
+    assert rows_of((2, 2, 2), (100, 10, 2)) == (1, 1, 1)  # gaps of two kinds: no more is claimed than is sure
