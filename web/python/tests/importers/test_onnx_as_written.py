@@ -145,6 +145,28 @@ def test_weights_of_two_bits(zeros: str) -> None:
     _agree([node], {"x": draw.normal(size=(3, 40)).astype("f4")}, atol=1e-4, constants=constants)
 
 
+# ----- operators of ONNX Runtime, small integers
+
+
+def test_operators_that_onnx_took_over_from_onnx_runtime_have_both_names() -> None:
+    own = {"domain": "com.microsoft"}
+    nodes = [
+        _n("Pad", "x pads", "p", **own), _n("Trilu", "p", "t", upper=0, **own), _n("ExpandDims", "t axis", "e", **own),
+        _n("Range", "zero four", "r", **own), _n("Add", "e r", "y"),
+    ]  # fmt: skip
+    constants = {"pads": np.array([1, 0, 0, 1]), "axis": np.int32(-1), "zero": np.float32(0), "four": np.float32(4)}
+    _agree(nodes, {"x": X}, constants=constants)
+
+
+def test_the_largest_bytes_are_found() -> None:
+    x = np.random.default_rng(4).permutation(24).reshape(4, 6)
+    for char, shift in (("B", 200), ("b", -12)):
+        nodes = [_n("TopK", "x two", "v i", axis=0), _n("Cast", "v", "y", to=1), _n("Cast", "i", "z", to=1)]
+        _agree(nodes, {"x": (x + shift).astype(char)}, "y z", constants={"two": np.array([2])})
+    pool = _n("NhwcMaxPool", "x", "v", domain="com.microsoft", kernel_shape=[2, 2], strides=[2, 2])
+    _agree([pool, _n("Cast", "v", "y", to=1)], {"x": x.astype("u1").reshape(1, 4, 3, 2)})
+
+
 # ----- resampling
 
 

@@ -125,6 +125,19 @@ def test_a_loop_of_many_turns_is_not_unrolled() -> None:
     with_session(work, saved([_loop("many", "x", "y", "Add one")], {"x": [3]}, ["y"], **NUMBERS))
 
 
+@pytest.mark.parametrize("backward", [0, 1])
+def test_a_scan_of_many_turns_is_not_unrolled(backward: int) -> None:
+    make = helper.make_tensor_value_info
+    ends = [make("s2", TensorProto.FLOAT, [2]), make("sum", TensorProto.FLOAT, [2])]
+    body = helper.make_graph([_n("Sub", "e s", "s2"), _n("Identity", "s2", "sum")], "body",
+                             [make("s", TensorProto.FLOAT, [2]), make("e", TensorProto.FLOAT, [2])], ends)  # fmt: skip
+    directions = {"scan_input_directions": [backward], "scan_output_directions": [backward]}
+    axes = {"scan_input_axes": [1], "scan_output_axes": [1]}
+    node = _n("Scan", "start x", "last y", body=body, num_scan_inputs=1, **directions, **axes)
+    feeds = {"start": np.float32([1, 2]), "x": np.arange(2 * 2500, dtype=np.float32).reshape(2, 2500) % 7}
+    _agree([node], "last y", feeds)
+
+
 def test_a_loop_of_no_turns_lists_nothing() -> None:
     _agree([_loop("zero", "x", "y", listed=True)], "y y_all", {"x": X})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 
 from webinfer.dtypes import DType
@@ -13,6 +14,9 @@ from webinfer.importers.core.limits import MAX_LOOP_TURNS
 from webinfer.importers.onnx.model import GraphInfo
 from webinfer.importers.onnx.operation import Convert, Operation
 from webinfer.importers.onnx.tensors import DTYPES
+from webinfer.ops import elementwise as ew
+from webinfer.ops import gather
+from webinfer.ops import movement as mv
 
 
 def _if(op: Operation) -> list[Value]:
@@ -101,22 +105,53 @@ def _scan(op: Operation) -> list[Value]:
     out_axes, reversed_ = (op.wholes(f"scan_output_{name}", (0,) * given) or () for name in ("axes", "directions"))
     axes = tuple(op.axis(a, x.type.rank) for a, x in zip(axes, lists, strict=True))
     turns = lists[0].type.shape[axes[0]]
-    if not 0 < turns <= MAX_LOOP_TURNS or any(x.type.shape[a] != turns for x, a in zip(lists, axes, strict=True)):
-        op.refuse(f"a scan of {turns} turns, or of lists of several lengths")
-    outputs: list[list[Value]] = [[] for _ in range(given)]
+    if any(x.type.shape[a] != turns for x, a in zip(lists, axes, strict=True)):
+        op.fail(f"lists of {[x.type.shape for x in lists]} along axes {axes}")
+
+    def run(number: Value | int, held: list[Value]) -> list[Value]:
+        parts = [_element(op, x, axis, number, turns if backward else 0) for x, axis, backward in
+                 zip(lists, axes, backwards, strict=True)]  # fmt: skip
+        return [op.dense(value) for value in op.run(body, [*held, *parts])]
+
+    state, stacks = _scanned(op, turns, state, run)
+    placed = []
+    for y, axis, backward in zip(stacks, out_axes, reversed_, strict=True):
+        y = op.emit(mv.REVERSE, [y], mv.ReverseAttrs((0,))) if backward else y
+        place = op.axis(axis, y.type.rank)
+        placed.append(op.transpose(y, [*range(1, place + 1), 0, *range(place + 1, y.type.rank)]))
+    return state + placed
+
+
+def _element(op: Operation, x: Value, axis: int, number: Value | int, last: int) -> Value:
+    """An element of a list, of `last` counted from its end; one by a number that only runs know is looked up."""
+    if isinstance(number, int):
+        return op.row(x, axis, last - 1 - number if last else number)
+    if last:
+        number = op.binary(ew.SUB, op.scalar_of(last - 1, DType.INT64), number)
+    return op.emit(gather.GATHER, [x, op.cast(number, DType.INT32)], gather.GatherAttrs(axis))
+
+
+def _scanned(
+    op: Operation, turns: int, state: list[Value], run: Callable[[Value | int, list[Value]], list[Value]]
+) -> tuple[list[Value], list[Value]]:
+    """The last state, and what the turns list, one behind the other along the first axis."""
+    count, first = len(state), state
+    if turns > MAX_LOOP_TURNS and op.writer.course is not None:
+        goes_on = op.scalar_of(1, DType.BOOL)
+        with suppress(NeedsUnrolling):
+            found = repeat(op, op.scalar_of(turns, DType.INT64), first, lambda n, held: [goes_on, *run(n, held)])
+            return found[:count], found[count:]
+    check_turns(op, turns)
+    lists: list[list[Value]] = []
     for turn in range(turns):
-        parts = []
-        for x, axis, backward in zip(lists, axes, backwards, strict=True):
-            parts.append(op.row(x, axis, turns - 1 - turn if backward else turn))
-        results = op.run(body, [*state, *parts])
+        results = run(turn, state)
         state = results[:count]
-        for listed, value in zip(outputs, results[count:], strict=True):
-            listed.append(op.dense(value))
-    stacked = []
-    for values, axis, backward in zip(outputs, out_axes, reversed_, strict=True):
-        place = op.axis(axis, values[0].type.rank + 1)
-        stacked.append(op.stack(values[::-1] if backward else values, place))
-    return state + stacked
+        lists = lists or [[] for _ in results[count:]]
+        for listed, value in zip(lists, results[count:], strict=True):
+            listed.append(value)
+    if not turns:
+        op.refuse("a scan of empty lists")
+    return state, list(map(op.stack, lists))
 
 
 CONVERTERS: dict[str, Convert] = {

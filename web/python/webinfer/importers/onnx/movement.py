@@ -81,6 +81,12 @@ def _unsqueeze(op: Operation) -> Value:
     return op.view(value, [next(fresh) if i in axes else next(old) for i in range(rank)])
 
 
+def _expand_dims(op: Operation) -> Value:
+    x = op.value(0)
+    axis = op.axis(op.integer(1), x.type.rank + 1)
+    return op.reshape(x, (*x.type.shape[:axis], 1, *x.type.shape[axis:]))
+
+
 def _transpose(op: Operation) -> Value:
     x = op.arranged(0)
     rank = len(x.perm)
@@ -282,6 +288,8 @@ CONVERTERS: dict[str, Convert] = {
     "Expand": _expand,
     "Flatten": _flatten,
     "Pad": _pad,
+    "com.microsoft.ExpandDims": _expand_dims,
+    "com.microsoft.Pad": _pad,
     "Reshape": _reshape,
     "ReverseSequence": _reverse_sequence,
     "Slice": _slice,

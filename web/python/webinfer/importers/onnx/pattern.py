@@ -63,4 +63,5 @@ CONVERTERS: dict[str, Convert] = {
     "HannWindow": _window,
     "OneHot": _one_hot,
     "Trilu": _trilu,
+    "com.microsoft.Trilu": _trilu,
 }

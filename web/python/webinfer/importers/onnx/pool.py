@@ -63,6 +63,15 @@ def _pooled(op: Operation, kind: Op, x: Value, *geometry: Any) -> Value:
     return op.channels_first(volumes.pooled(op, kind, x, kernel, strides, pads, dilations))
 
 
+def _nhwc_max_pool(op: Operation) -> Value:
+    """Images of bytes whose channels come last, as they do in what is computed."""
+    x = op.value(0)
+    kernel, strides, dilations, before, ends = _windows(op, x.type.shape[1:-1])
+    x, after = _shortened(op, x, ends)
+    pads = list(zip(before, after, strict=True))
+    return arranged(_pooled(op, pool.MAX_POOL2D, x, kernel, strides, dilations, pads)).value
+
+
 def _max_pool(op: Operation) -> Value | list[Value]:
     x = op.channels_last()
     sizes = x.type.shape[1:-1]
@@ -209,5 +218,6 @@ CONVERTERS: dict[str, Convert] = {
     "LRN": _lrn,
     "LpPool": _lp_pool,
     "MaxPool": _max_pool,
+    "com.microsoft.NhwcMaxPool": _nhwc_max_pool,
     "MaxUnpool": _max_unpool,
 }

@@ -60,15 +60,17 @@ def _top_k(op: Operation) -> list[Value]:
     axis = op.axis(op.whole("axis", -1), x.type.rank)
     count = op.integer(1) if op.opset >= 10 else op.whole("k", 0)
     largest = bool(op.whole("largest", 1))
-    if x.type.dtype not in (DType.FLOAT32, DType.INT32, DType.INT64):
-        op.refuse(f"largest elements of {x.type.dtype}")
+    dtype = x.type.dtype
+    wide = {DType.INT8: DType.INT32, DType.UINT8: DType.INT32, DType.INT16: DType.INT32, DType.FLOAT16: DType.FLOAT32}
+    if dtype not in (DType.FLOAT32, DType.INT32, DType.INT64, *wide):
+        op.refuse(f"largest elements of {dtype}")
     order = [i for i in range(x.type.rank) if i != axis] + [axis]
-    rows = op.transpose(x, order)
+    rows = op.transpose(op.cast(x, wide.get(dtype, dtype)), order)
     rows = rows if largest else reversed_order(op, rows)
     values, places = op.emit_all(scan.TOP_K, [rows], scan.TopKAttrs(count))
     values = values if largest else reversed_order(op, values)
     back = [order.index(i) for i in range(x.type.rank)]
-    return [op.transpose(values, back), op.transpose(op.cast(places, DType.INT64), back)]
+    return [op.cast(op.transpose(values, back), dtype), op.transpose(op.cast(places, DType.INT64), back)]
 
 
 def _causal_conv(op: Operation) -> list[Value]:

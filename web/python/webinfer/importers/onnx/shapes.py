@@ -65,7 +65,8 @@ def _constant_of_shape(op: Operation) -> Value:
 
 
 def _range(op: Operation) -> Value:
-    start, limit, step = (op.scalar(key) for key in range(3))
+    start, limit = op.scalar(0), op.scalar(1)
+    step = op.scalar(2) if op.optional(2) is not None else 1  # which ONNX Runtime's own Range may lack
     dtype = op.value(0).type.dtype
     if dtype not in (DType.FLOAT32, DType.INT32, DType.INT64, DType.INT16):
         op.refuse(f"a range of {dtype}")
@@ -112,4 +113,5 @@ CONVERTERS: dict[str, Convert] = {
     "Range": _range,
     "Shape": _shape,
     "Size": _size,
+    "com.microsoft.Range": _range,
 }
