@@ -12,6 +12,7 @@ NEAR_LINE = {
     "float64": 1e-6,
     "float16": 1e-3,
 }  # of the largest in its line, along the last axis or axis 1
+DENORMAL = 1.2e-38  # below which an implementation may give 0
 TIMES = 6.0  # how much farther rounding may move a number than noise was seen to
 LARGEST = {"float32": 3.4028234663852886e38, "float64": 3.4028234663852886e38, "float16": 65504.0}
 
@@ -30,7 +31,7 @@ def wrong(got: Array, want: Array, spread: Array | None = None) -> Array:
         return off if spread is None else off & (_distance(got, want) > spread)
     a, b = got.astype(np.float64), want.astype(np.float64)
     with np.errstate(all="ignore"):
-        allowed = NEAR[want.dtype.name] * np.abs(b) + NEAR_LINE[want.dtype.name] * line_scale(b)
+        allowed = NEAR[want.dtype.name] * np.abs(b) + NEAR_LINE[want.dtype.name] * line_scale(b) + DENORMAL
         if spread is not None:
             allowed = allowed + TIMES * spread
         near = (a == b) | (np.isnan(a) & np.isnan(b)) | (np.abs(a - b) <= allowed)

@@ -166,9 +166,17 @@ class Draw:
         """The numbers of a value."""
         return self.fresh[name] if name in self.fresh else self.values[name]
 
+    def kind(self, name: str) -> str:
+        """What rows choose operands by: the element type."""
+        return str(self.known(name).dtype.name)
+
+    def given(self, kind: str, array: Array, stored: bool | None = None) -> str:
+        """A new operand of a kind."""
+        return self.new(array, stored)
+
     def fitting(self, kinds: Sequence[str], fits: Callable[[Array], bool] = lambda a: True) -> list[str]:
         """The values that are there, of these types and this form; what no constant is, comes twice."""
-        found = [n for n, a in self.values.items() if a.dtype.name in kinds and a.size <= MOST and fits(a)]
+        found = [n for n, a in self.values.items() if self.kind(n) in kinds and a.size <= MOST and fits(a)]
         return found + [n for n in found if n not in self.stored]
 
     def value(
@@ -182,22 +190,22 @@ class Draw:
                 return found[-1] if found[-1] not in self.stored else str(self.pick(found))
             return str(self.pick(found))
         dtype = self.dtype(kinds)
-        return self.new(self.array(dtype, self.shape(low, high)) if make is None else make(dtype))
+        return self.given(dtype, self.array(dtype, self.shape(low, high)) if make is None else make(dtype))
 
     def like(self, name: str, shape: Sequence[int], **limits: float) -> str:
         """An operand of the type of a value, in this shape: one that is there, or new."""
-        dtype, wanted = self.known(name).dtype.name, tuple(shape)
+        dtype, wanted = self.kind(name), tuple(shape)
         found = self.fitting((dtype,), lambda a: a.shape == wanted) if not limits else []
         if found and self.chance(REUSED):
             return str(self.pick(found))
-        return self.new(self.array(dtype, wanted, **limits))
+        return self.given(dtype, self.array(dtype, wanted, **limits))
 
     def partner(self, name: str) -> str:
         """An operand that broadcasts with a value: itself, one that is there, or a new one."""
         x = self.known(name)
         if self.chance(0.08):
             return name
-        found = self.fitting((x.dtype.name,), lambda a: broadcasts(a.shape, x.shape))
+        found = self.fitting((self.kind(name),), lambda a: broadcasts(a.shape, x.shape))
         if found and self.chance(0.6):
             return str(self.pick(found))
         shape = [d if self.chance(0.75) else 1 for d in x.shape]
@@ -207,7 +215,7 @@ class Draw:
             shape = [self.integer(1, 3), *shape]
         if self.chance(0.1) and 1 in shape:
             shape[shape.index(1)] = self.size() if x.size < 300 else 1
-        return self.new(self.array(x.dtype.name, shape))
+        return self.given(self.kind(name), self.array(self.kind(name), shape))
 
     def node(self, op: str, inputs: Sequence[str], outputs: int = 1, **attrs: Any) -> FuzzNode:
         """A node with new names for its outputs; attributes that are None are left out."""

@@ -12,12 +12,16 @@ LISTED = 8  # elements of an array that a description shows
 
 @dataclass(frozen=True)
 class FuzzNode:
-    """One operator as its format names it. An absent input is an empty name."""
+    """One operator as its format names it. An absent input is an empty name.
+
+    `types` are the results' element types, where a file must say them.
+    """
 
     op: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     attrs: Mapping[str, Any] = field(default_factory=dict)
+    types: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         attrs = ", ".join(f"{key}={_short(value)}" for key, value in self.attrs.items())
@@ -32,6 +36,10 @@ class Quant:
     scales: tuple[float, ...]
     zero_points: tuple[int, ...]
     axis: int = 0
+
+    def __str__(self) -> str:
+        along = f"/{self.axis}" if len(self.scales) > 1 else ""
+        return f"{'|'.join(f'{s:.6g}' for s in self.scales)}@{'|'.join(map(str, self.zero_points))}{along}"
 
 
 @dataclass(frozen=True)
@@ -56,7 +64,12 @@ class FuzzGraph:
         fed = ", ".join(f"{name} {_kind(a)}" for name, a in self.inputs.items())
         stored = ", ".join(f"{name}={_short(a)}" for name, a in self.constants.items())
         nodes = "; ".join(map(str, self.nodes))
+        quants = ", ".join(f"{name}~{q}" for name, q in self.quants.items() if self._mentions(name))
+        stored = f"{stored} quantised {quants}" if quants else stored
         return f"v{self.version} [{fed}] {nodes} => {', '.join(self.outputs)}{' where ' if stored else ''}{stored}"
+
+    def _mentions(self, name: str) -> bool:
+        return name in self.inputs or name in self.constants or any(name in node.outputs for node in self.nodes)
 
 
 def _kind(array: Array) -> str:

@@ -1,8 +1,10 @@
 """Rounding made visible: numbers moved by a little, as stochastic arithmetic does, show what a graph makes of it."""
 
+from collections.abc import Container, Sequence
+
 import numpy as np
 
-from build_scripts.judge.fuzz.graphs import Array
+from build_scripts.judge.fuzz.graphs import Array, FuzzGraph, FuzzNode
 
 SHARES = {"float32": 4e-6, "float64": 4e-6, "float16": 1.5e-3}  # of each number; float64 is computed in float32
 NEAR_ZERO = 7e-7  # what polynomials and sums of terms of about 1 are off by where the result is near 0
@@ -14,12 +16,27 @@ class Noise:
     def __init__(self, seed: int) -> None:
         self._rng = np.random.default_rng(seed)
 
-    def moved(self, array: Array, near_zero: bool = False) -> Array:
-        """The floats moved by a share of each, and by as little as one near 0; integers and what is not finite stay."""
+    def stepped(self, array: Array, odds: float) -> Array:
+        """Integers of which some are one larger or smaller, as where a rounding falls the other way."""
+        info = np.iinfo(array.dtype)
+        by = self._rng.choice([-1, 0, 1], array.shape, p=[odds / 2, 1 - odds, odds / 2])
+        return np.asarray(np.clip(array.astype(np.int64) + by, info.min, info.max)).astype(array.dtype)
+
+    def moved(self, array: Array, near_zero: float = 0.0) -> Array:
+        """The floats moved by a share of each and by `near_zero`; integers and what is not finite stay."""
         share = SHARES.get(array.dtype.name)
         if share is None or not array.size:
             return array
         with np.errstate(all="ignore"):
             by = self._rng.uniform(-share, share, array.shape)
-            more = self._rng.uniform(-NEAR_ZERO, NEAR_ZERO, array.shape) if near_zero else 0.0
+            more = self._rng.uniform(-near_zero, near_zero, array.shape) if near_zero else 0.0
             return np.asarray(array * (1 + by) + more).astype(array.dtype)
+
+
+def near_zero(nodes: Sequence[FuzzNode], polynomials: Container[str], piece: FuzzGraph) -> float:
+    """How far results near 0 may move: where terms cancel, as far as the largest operand's size says."""
+    if not any(node.op in polynomials for node in nodes):
+        return 0.0
+    sizes = [float(np.abs(a[np.isfinite(a)]).max(initial=0.0)) for a in piece.inputs.values() if a.dtype.kind == "f"]
+    is_sum = any(node.op in ("DFT", "STFT", "FFT", "IFFT", "RFFT", "IRFFT", "RFFT2D") for node in nodes)
+    return NEAR_ZERO * max([1.0, *sizes]) if is_sum else NEAR_ZERO

@@ -26,7 +26,7 @@ from build_scripts.kernels.step import kernels_step
 from build_scripts.paths import BUILD
 from build_scripts.steps import run_steps
 
-FORMATS = ("onnx",)
+FORMATS = ("onnx", "tflite")
 DEADLINE_S = 60.0  # of one graph in one phase
 LISTED = 40  # lines of each list
 
@@ -119,6 +119,8 @@ class _Watched:
             return
         if tally is not None:
             total.add(tally)
+            for finding in tally.findings:
+                print(f"  {finding}", flush=True)
             return
         self._process.join()
         if self._task.stop < self._whole.stop:  # it went one by one through a batch in which one ended
@@ -171,5 +173,3 @@ def _print(format: str, tally: Tally, seconds: float) -> None:
         print(f"  nothing drawn: {count} × {name}")
     for line in tally.crashes:
         print(f"  not ours: {line}")
-    for finding in tally.findings:
-        print(f"  {finding}")

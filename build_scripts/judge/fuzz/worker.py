@@ -15,6 +15,10 @@ def format_of(name: str) -> Any:
         from build_scripts.judge.fuzz.onnx.format import Onnx
 
         return Onnx()
+    if name == "tflite":
+        from build_scripts.judge.fuzz.tflite.format import Tflite
+
+        return Tflite()
     raise ValueError(f"no format is called {name!r}")
 
 

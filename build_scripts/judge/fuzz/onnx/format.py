@@ -11,7 +11,7 @@ from onnx import helper, numpy_helper
 
 from build_scripts.judge.fuzz.draw import Draw
 from build_scripts.judge.fuzz.graphs import Array, FuzzGraph, FuzzNode, read_names
-from build_scripts.judge.fuzz.noise import Noise
+from build_scripts.judge.fuzz.noise import Noise, near_zero
 from build_scripts.judge.fuzz.onnx import control, elementwise, movement, quantized, recurrent, sums
 from build_scripts.judge.fuzz.onnx.elementwise import CODES, Row
 
@@ -71,7 +71,7 @@ class Onnx:
         for nodes in pieces(graph):
             piece = self.piece(graph, nodes, values, noise)
             for name, y in zip(piece.outputs, self.run_piece(piece), strict=True):
-                values[name] = y if noise is None else noise.moved(y, any(node.op in POLYNOMIALS for node in nodes))
+                values[name] = y if noise is None else noise.moved(y, near_zero(nodes, POLYNOMIALS, piece))
         return values
 
     def piece(

@@ -30,6 +30,33 @@ def _even_lines(d: Difference, node: FuzzNode) -> bool:
     return any(bool(np.isnan(y).any()) for y in d.made(node))
 
 
+def _skipped_region(d: Difference, node: FuzzNode) -> bool:
+    """Whether a region cuts along an axis that keeps its size."""
+    x, region = d.values.get(node.inputs[0]), d.values.get(node.inputs[1])
+    if x is None or region is None or region.size != 2 * x.ndim:
+        return False
+    cut = [(a, b) != (0.0, 1.0) for a, b in region.reshape(2, -1).T]
+    return any(c and n == m for y in d.made(node) for c, n, m in zip(cut, x.shape, y.shape, strict=True))
+
+
+def _out_of_range(d: Difference, node: FuzzNode) -> bool:
+    """Whether a float goes in that the integers of the result do not hold."""
+    kinds = [np.iinfo(y.dtype) for y in d.made(node) if y.dtype.kind in "iu"]
+    found = [a.astype(np.float64) for a in d.read(node)[:1] if a.dtype.kind == "f" and a.size]
+    return any(not ((np.trunc(a) >= kind.min) & (np.trunc(a) <= kind.max)).all() for kind in kinds for a in found)
+
+
+def _short_window(d: Difference, node: FuzzNode) -> bool:
+    """Whether a transposed convolution that keeps sizes by name has a stride beyond its window."""
+    w = d.values.get(node.inputs[1])
+    steps = node.attrs.get("strides", [1])
+    return (
+        "SAME" in node.attrs.get("auto_pad", "")
+        and w is not None
+        and any(s > k for s, k in zip(steps, w.shape[2:], strict=True))
+    )
+
+
 def _empty(d: Difference, node: FuzzNode) -> bool:
     return any(not a.size for a in d.read(node))
 
@@ -44,6 +71,17 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(frozenset(_CELLS), "the runtime's functions in cells and heads turn a NaN into a number", reads_odd),
     Rule(frozenset(["ArgMax", "ArgMin"]), "the runtime keeps the axis where nothing is to be compared", _empty),
+    Rule(
+        frozenset(["Cast", "CastLike"]),
+        "what a float becomes that the integer type does not hold is open",
+        _out_of_range,
+    ),
+    Rule(frozenset(["Resize"]), "the runtime ignores a region along axes that keep their size", _skipped_region),
+    Rule(
+        frozenset(["ConvTranspose"]),
+        "ONNX wants the input's size times the stride; the runtime keeps gaps between windows out",
+        _short_window,
+    ),
     Rule(frozenset(_SUMS), "what integers that do not hold a sum become is open", whole_overflows),
     Rule(frozenset(_SUMS), "the mean of no integers is open", _empty),
     Rule(

@@ -220,6 +220,7 @@ def _quantized() -> list[Run]:
         ),
         Run("GELU", [x8], [((1, 7, 6, 4), "int8", (0.02, -120))], {}, "int8", version=2, **wide),
         Run("EXP", [x8], [((1, 7, 6, 4), "int8", (0.05, -128))], {}, "int8", version=2, **wide),
+        Run("LOG", [x8], [((1, 7, 6, 4), "int8", (0.05, 20))], {}, "int8", version=2, **wide),
         Run("REDUCE_MAX", [x8, whole(3)], [((1, 7, 6), "int8", Q8)], {}, "int8", version=2, **wide),
         Run("ARG_MAX", [x8, whole(3)], [((1, 7, 6), "int64")], {"output_type": 4}, "int8", version=2, **wide),
         Run("TRANSPOSE", [x8, whole(0, 3, 1, 2)], [((1, 4, 7, 6), "int8", Q8)], {}, "int8", version=2, **wide),

@@ -68,6 +68,8 @@ RUNS: dict[str, tuple[str, list[Any], list[Any], dict[str, Any]]] = {
         {"kernel_shape": [3, 2], "pads": [1, 0, 1, 1], "count_include_pad": 1}),
     "mean pool of rows": ("AveragePool", [ROW], [], {"kernel_shape": [4], "strides": [3]}),
     "norm of an image": ("GlobalLpPool", [IMAGE], [], {"p": 3}),
+    "celu": ("Celu", [ROW], [], {"alpha": 0.5}),
+    "celu, falling": ("Celu", [ROW], [], {"alpha": -0.5}),
     "determinants": ("Det", [_real(2, 4, 4)], [], {}),
     "whole image": ("GlobalAveragePool", [IMAGE], [], {}),
     "channels in a sum": ("LRN", [IMAGE], [], {"size": 3}),

@@ -222,7 +222,18 @@ def _selu(op: Operation) -> Value:
 def _celu(op: Operation) -> Value:
     """max(0, x) + min(0, α (e^(x/α) - 1))"""
     alpha = op.real("alpha", 1.0)
-    return op.each(lambda x: op.unary(ew.LINEAR, op.unary(ew.ELU, op.unary(ew.LINEAR, x, 1 / alpha), 1.0), alpha))
+    if not alpha:
+        op.refuse("alpha 0, which divides")
+
+    def compute(x: Value) -> Value:
+        part = op.unary(ew.LINEAR, x, 1 / alpha)
+        if alpha > 0:
+            return op.unary(ew.LINEAR, op.unary(ew.ELU, part, 1.0), alpha)
+        zero = op.scalar_of(0.0, x.type.dtype)  # both terms may count: x / α is positive where x is negative
+        fallen = op.unary(ew.LINEAR, op.unary(ew.EXP, part), alpha, -alpha)
+        return op.binary(ew.ADD, op.unary(ew.RELU, x), op.binary(ew.MINIMUM, fallen, zero))
+
+    return op.each(compute)
 
 
 def _thresholded_relu(op: Operation) -> Value:

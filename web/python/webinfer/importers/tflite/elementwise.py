@@ -30,6 +30,16 @@ def _unary(target: Op, *, only_float: bool = False, a: float = 0.0, b: float = 0
     return convert
 
 
+def _log(op: Operation) -> Value:
+    """A logarithm. Of a stored number that stands for nothing positive it is the least that the result's type holds."""
+    x = op.value(0)
+    if not op.quantized(x):
+        return op.unary(ew.LOG, x)
+    assert x.type.quant is not None
+    positive = op.emit(ew.RELU, [x], ew.UnaryAttrs(out_type=(x.type.dtype, x.type.quant)))
+    return op.emit(ew.LOG, [positive], ew.UnaryAttrs(out_type=op.out_type()))
+
+
 def _binary(target: Op, *, fused: bool = False, to_bool: bool = False, only_float: bool = False) -> Convert:
     """A formula of two operands that broadcast."""
 
@@ -172,7 +182,7 @@ CONVERTERS: dict[str, Row] = {
     "LEAKY_RELU": (_leaky_relu, "LeakyReluOptions"),
     "LESS": (_binary(ew.LESS, to_bool=True), ""),
     "LESS_EQUAL": (_binary(ew.LESS_EQUAL, to_bool=True), ""),
-    "LOG": (_unary(ew.LOG), ""),
+    "LOG": (_log, ""),
     "LOGICAL_AND": (_binary(ew.LOGICAL_AND, to_bool=True), ""),
     "LOGICAL_NOT": (_unary(ew.LOGICAL_NOT), ""),
     "LOGICAL_OR": (_binary(ew.LOGICAL_OR, to_bool=True), ""),
