@@ -57,7 +57,7 @@ SPECIAL = {
     "softmax": LINES,
     "ssd_detections": NUMBERS,
     "swiglu": NUMBERS,
-    "top_k": "of equals the first",
+    "top_k": "of equals the first, a NaN last",
 }
 
 

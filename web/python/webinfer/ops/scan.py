@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -39,7 +40,7 @@ def _cumulative_sum(inputs: Inputs, a: CumulativeSumAttrs) -> tuple[TensorType, 
 def _top_k(inputs: Inputs, a: TopKAttrs) -> tuple[TensorType, ...]:
     """Types of the values and of their int32 positions.
 
-    Shapes:  x [..., D] -> values, positions [..., K], in falling order; the first of equals comes first
+    Shapes:  x [..., D] -> values, positions [..., K], in falling order; the first of equals comes first, a NaN last
     """
     x = need("top_k", "x", inputs[0])
     if x.rank < 1 or not 0 <= a.k <= x.shape[-1]:
@@ -68,6 +69,7 @@ CUMULATIVE_SUM = declare(
         types=(numbers,),
     )
 )  # fmt: skip
+_WITH_NAN = (math.nan, -1.0, 0.0, math.nan, -math.inf, -0.0, math.inf, 1e-42)  # the last is subnormal
 TOP_K = declare(
     Op(
         "top_k", TopKAttrs, _top_k, _top_k_cost, EXACT,
@@ -76,6 +78,8 @@ TOP_K = declare(
             Case("one", (TensorType((20,)),), TopKAttrs(1)),
             Case("all", (TensorType((2, 5)),), TopKAttrs(5)),
             Case("equals", (TensorType((6,)),), TopKAttrs(4), values={0: (1.0, 3.0, 3.0, 0.0, 1.0, 3.0)}),
+            Case("a NaN comes last", (TensorType((8,)),), TopKAttrs(8), values={0: _WITH_NAN}),
+            Case("some are NaN", (TensorType((2, 4)),), TopKAttrs(3), values={0: _WITH_NAN}),
             Case("int32", (TensorType((2, 9), DType.INT32),), TopKAttrs(3), low=-50, high=50),
             Case("many of long rows", (TensorType((2, 70_001)),), TopKAttrs(100)),
             Case("more than a part of a row", (TensorType((1, 5_003), DType.INT32),), TopKAttrs(700), low=-9, high=9),

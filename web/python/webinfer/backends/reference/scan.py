@@ -22,7 +22,7 @@ def cumulative_sum(inputs: Inputs, node: Node) -> list[Array]:
 
 
 def top_k(inputs: Inputs, node: Node) -> list[Array]:
-    """The k largest elements of each row, the largest first, and their positions; the first of equals comes first."""
+    """The k largest elements of each row, the largest first, and their positions; of equals the first, a NaN last."""
     x = required(inputs[0])
     falling = -x.astype(np.float64) if x.dtype.kind == "f" else ~x  # the negative less one: no integer overflows
     order = np.argsort(falling, axis=-1, kind="stable")[..., : node.attrs.k]

@@ -58,7 +58,9 @@ def _top_k(node: Node, target: Target) -> list[Dispatch]:
         best = node.outputs if parts == 1 else _scratch(node, (rows * parts, k))
         params = u32(count=rows * depth, depth=depth, k=k, parts=parts, shortest=shortest, longer=longer)
         bindings = (source, *carried, write("y", best[0], single=True), write("positions", best[1], single=True))
-        variables: dict[str, Variable] = {"workgroup": WORKGROUP, "carried": bool(carried)}
+        variables: dict[str, Variable] = {
+            "workgroup": WORKGROUP, "carried": bool(carried), "real": x.type.dtype.is_float,
+        }  # fmt: skip
         stages.append(Dispatch("top_k", variables, bindings, params, groups_for(rows * depth, target)))
         if parts == 1:
             return stages
