@@ -6,14 +6,14 @@ import sys
 
 from build_scripts.errors import BuildError
 from build_scripts.paths import ROOT, VENV, VENV_PYTHON
-from build_scripts.verbs import VERBS
+from build_scripts.verbs import OLD_NAMES, VERBS, named
 
 READY = "WEBINFER_ENVIRONMENT_READY"  # set for the second half of a command, inside .venv
 
 
 def usage() -> str:
     """The list of verbs."""
-    rows = [f"  {name:9} {verb.what}" for name, verb in VERBS.items()]
+    rows = [f"  {name:23} {verb.what}" for name, verb in VERBS.items()]
     return "\n".join(["usage: python3 -m build_scripts <verb> [options]", "", *rows])
 
 
@@ -22,11 +22,14 @@ def main(argv: list[str]) -> int:
     if not argv or argv[0] in ("-h", "--help", "help"):
         print(usage())
         return 0 if argv else 2
-    if argv[0] not in VERBS:
-        print(f"there is no verb {argv[0]!r}\n\n{usage()}", file=sys.stderr)
+    name, options = named(argv)
+    if not name:
+        print(f"there is no verb {' '.join(argv[:2])!r}\n\n{usage()}", file=sys.stderr)
         return 2
+    if argv[0] in OLD_NAMES:
+        print(f"`{argv[0]}` is called `{name}` now; the old name goes with release 0.3", file=sys.stderr)
     try:
-        return _run(argv)
+        return _run(name, options)
     except BuildError as error:
         print(f"\nerror: {error}", file=sys.stderr)
         return 1
@@ -39,20 +42,20 @@ def main(argv: list[str]) -> int:
         return 130
 
 
-def _run(argv: list[str]) -> int:
+def _run(name: str, options: list[str]) -> int:
     if not (ROOT / "pyproject.toml").is_file() or not (ROOT / "web").is_dir():
         raise BuildError(f"{ROOT} is not a whole checkout of webinfer; clone it with git and start again")
     os.chdir(ROOT)
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
-    verb = VERBS[argv[0]]
+    verb = VERBS[name]
     if verb.groups:
         from build_scripts.setup.environment import ensure_groups
 
         if not os.environ.pop(READY, ""):
             ensure_groups(verb.groups)
         if not inside_venv():
-            return _again_in_venv(argv)
-    return verb.run(argv[1:])
+            return _again_in_venv([*name.split(), *options])
+    return verb.run(options)
 
 
 def inside_venv() -> bool:

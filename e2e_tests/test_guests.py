@@ -1,4 +1,4 @@
-"""The wheel of users in a third-party page: stock Pyodide, micropip, nothing more. More: the verb `places`."""
+"""The wheel of users in a third-party page: stock Pyodide and micropip. `judge compat-matrix` tries more."""
 
 from __future__ import annotations
 

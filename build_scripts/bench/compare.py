@@ -1,4 +1,4 @@
-"""The verb `bench`: webinfer and its rivals in one page, on the same models, interleaved."""
+"""`measure bench`: webinfer and its rivals in one page, on the same models, interleaved."""
 
 import argparse
 import sys
@@ -67,7 +67,7 @@ def _busy(options: argparse.Namespace) -> int:
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
     """The command line, checked."""
-    parser = argparse.ArgumentParser(prog="python3 -m build_scripts bench", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python3 -m build_scripts measure bench", description=__doc__)
     zoo = ZOO if ZOO.is_dir() else MODELS
     folder = "a folder of .tflite (ONNX versions in its onnx/) or .onnx files, or of folders with a model.json"
     parser.add_argument("--models", type=Path, default=zoo, help=folder)

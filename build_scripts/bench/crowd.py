@@ -1,4 +1,4 @@
-"""The verb `crowd`: many first visits at once, beside slow clients; who was served, and how long it took."""
+"""`measure load-test`: many first visits at once, beside slow clients; who was served, and how long it took."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ PROBE_LIMIT_S = 30.0
 
 def run(argv: list[str]) -> int:
     """0 if every visit got all of its files."""
-    parser = argparse.ArgumentParser(prog="python3 -m build_scripts crowd", description=(__doc__ or "").strip())
+    parser = argparse.ArgumentParser(
+        prog="python3 -m build_scripts measure load-test", description=(__doc__ or "").strip()
+    )
     parser.add_argument("--visits", type=int, default=2000, help="first visits that begin at once (default 2000)")
     parser.add_argument("--slow-readers", type=int, default=255, help="clients that never read what they asked for")
     parser.add_argument("--slow-heads", type=int, default=255, help="clients that send a byte of their head a second")

@@ -1,4 +1,4 @@
-"""The verb `frames`: camera tasks, frame by frame, beside MediaPipe's packages for pages, in one page, interleaved."""
+"""`measure frames`: camera tasks, frame by frame, beside MediaPipe's packages for pages, in one page, interleaved."""
 
 import argparse
 import json
@@ -103,7 +103,7 @@ def run(argv: list[str]) -> int:
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(prog="python3 -m build_scripts frames", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python3 -m build_scripts measure frames", description=__doc__)
     parser.add_argument("--images", type=Path, help="a folder with photos; without it the site's own")
     parser.add_argument("--only", action="append", help="only tasks whose name holds this word; may be repeated")
     add_turns(parser)

@@ -1,4 +1,4 @@
-"""The verb `interop`: a custom operator beside built-in ones, through a shared GPU buffer and through host memory."""
+"""`measure interop`: a custom operator beside built-in ones, through a shared GPU buffer and through host memory."""
 
 import argparse
 import asyncio
@@ -50,7 +50,7 @@ def run(argv: list[str]) -> int:
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(prog="python3 -m build_scripts interop", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python3 -m build_scripts measure interop", description=__doc__)
     parser.add_argument("--size", type=int, default=100, help="height and width of the image (default 100)")
     parser.add_argument("--channels", type=int, default=100, help="channels in and out, a multiple of 4 (default 100)")
     parser.add_argument("--runs", type=int, default=60, help="runs of each test (default 60)")

@@ -54,7 +54,7 @@ def pack_static(options: argparse.Namespace, entries: Sequence[Entry]) -> int:
     prepared(options, entries, options.static)
     size = sum(path.stat().st_size for path in options.static.rglob("*") if path.is_file())
     print(f"\n{options.static}: {size / 1e6:.1f} MB; open bench.html there, keep what it posts to /log, then")
-    print("python3 -m build_scripts bench --report LINES makes the table and the chart of it")
+    print("python3 -m build_scripts measure bench --report LINES makes the table and the chart of it")
     return 0
 
 

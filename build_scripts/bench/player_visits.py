@@ -1,4 +1,4 @@
-"""The verb `player_visits`: from opening the player's demo to the first box, in a new browser profile each time."""
+"""`measure player-visits`: from opening the player's demo to the first box, in a new browser profile each time."""
 
 import argparse
 import functools
@@ -47,7 +47,7 @@ class Host(http.server.SimpleHTTPRequestHandler):
 
 def run(argv: list[str]) -> int:
     """Prints the times and the bytes; they are of this machine and whatever else it does meanwhile."""
-    parser = argparse.ArgumentParser(prog="python3 -m build_scripts player_visits")
+    parser = argparse.ArgumentParser(prog="python3 -m build_scripts measure player-visits")
     parser.add_argument("--visits", type=int, default=9)
     parser.add_argument("--backend", default="wasm", choices=("auto", "wasm", "webgpu"))
     parser.add_argument("--model", default="blazeface_short_range", help="a BlazeFace face detector")

@@ -1,4 +1,4 @@
-"""The verb `startup`: from opening the page to its first result, on a first visit and on later ones, by phase."""
+"""`measure startup`: from opening the page to its first result, on a first visit and on later ones, by phase."""
 
 import argparse
 import json
@@ -45,7 +45,7 @@ Times = dict[str, float]  # phase -> milliseconds since navigation at its end
 
 def run(argv: list[str]) -> int:
     """Prints the table; the times are of this machine and whatever else it does meanwhile."""
-    parser = argparse.ArgumentParser(prog="python3 -m build_scripts startup")
+    parser = argparse.ArgumentParser(prog="python3 -m build_scripts measure startup")
     parser.add_argument("--visits", type=int, default=5, help="first visits, each with a new profile, and later ones")
     parser.add_argument("--backend", default="wasm", choices=("auto", *inference_backends()))
     parser.add_argument("--page", default="/face-detection", help="of the site (default /face-detection)")

@@ -1,4 +1,4 @@
-"""The verb `text`: a language model that reads prompts and answers, beside wllama, in one page, interleaved."""
+"""`measure text`: a language model that reads prompts and answers, beside wllama, in one page, interleaved."""
 
 import argparse
 import json
@@ -62,7 +62,7 @@ def run(argv: list[str]) -> int:
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(prog="python3 -m build_scripts text", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python3 -m build_scripts measure text", description=__doc__)
     parser.add_argument("--model", type=Path, help="a GGUF file (default: SmolLM2-135M-Instruct, fetched)")
     add_turns(parser)
     parser.add_argument("--tokens", type=int, default=64, help="of an answer (default 64)")

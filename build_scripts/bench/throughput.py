@@ -1,4 +1,4 @@
-"""The verb `throughput`: MobileNet v2 in batches and matrix products on a GPU, with PyTorch's figures beside them."""
+"""`measure throughput`: MobileNet v2 in batches and matrix products on a GPU, with PyTorch's figures beside them."""
 
 import argparse
 import asyncio
@@ -20,7 +20,7 @@ SIZE = 224
 
 def run(argv: list[str]) -> int:
     """0 when the site or the table is written."""
-    parser = argparse.ArgumentParser(prog="python3 -m build_scripts throughput", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python3 -m build_scripts measure throughput", description=__doc__)
     parser.add_argument("--models", type=Path, default=ZOO, help=f"the folder that holds {MODEL}.tflite")
     parser.add_argument("--static", type=Path, default=BENCH_OUTPUT / "throughput_site", help="where the site goes")
     parser.add_argument("--report", type=Path, help="make a table of lines that page and native_gpu.py printed")

@@ -1,4 +1,4 @@
-"""The verb `tune`: kernels timed in headless Chromium, or on another machine; logs made into default tunings."""
+"""`measure tune`: kernels timed in headless Chromium, or on another machine; logs made into default tunings."""
 
 import argparse
 import json
@@ -29,7 +29,7 @@ def run(argv: list[str]) -> int:
     names = write_site(site, options)
     if options.static:
         print(f"{site}: {len(names)} models; open tuning.html there, keep what it posts to /log, then")
-        print("python3 -m build_scripts tune --ship LINES makes default tunings of it")
+        print("python3 -m build_scripts measure tune --ship LINES makes default tunings of it")
         return 0
     OUTPUT.mkdir(parents=True, exist_ok=True)
     lines = options.log or OUTPUT / "lines.jsonl"
@@ -44,7 +44,7 @@ def run(argv: list[str]) -> int:
 
 
 def _parse(argv: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python3 -m build_scripts tune", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python3 -m build_scripts measure tune", description=__doc__)
     zoo = ZOO if ZOO.is_dir() else MODELS
     parser.add_argument("--models", type=Path, default=zoo, help="a folder of .tflite files")
     parser.add_argument(

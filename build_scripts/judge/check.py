@@ -1,4 +1,4 @@
-"""The verb `check`: everything that needs no device and no browser."""
+"""`check`: everything that needs no device and no browser."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The verb `dump`: what every model of a folder is compiled to, and whether two such dumps are equal.
+"""`judge dump`: what every model of a folder is compiled to, and whether two such dumps are equal.
 
 A change that only moves or renames code must leave the dump as it was; renamed kernels stand in a mapping file.
 """
@@ -19,7 +19,7 @@ SUFFIXES = {".tflite", ".onnx"}
 
 def run(argv: list[str]) -> int:
     """0 when the dump is written, or when the compared dumps are equal; 1 when they differ."""
-    parser = argparse.ArgumentParser(prog="python3 -m build_scripts dump", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python3 -m build_scripts judge dump", description=__doc__)
     parser.add_argument("--models", type=Path, default=MODELS, help="a folder of model files (default: the demo's)")
     parser.add_argument("--to", type=Path, metavar="DIR", help="where the files go, a folder for each model")
     parser.add_argument("--compare", type=Path, nargs=2, metavar=("A", "B"), help="two folders that dump wrote")

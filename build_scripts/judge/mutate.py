@@ -1,4 +1,4 @@
-"""The verb `mutate`: damaged or hostile models give a right result or a typed error, never anything else.
+"""`judge hostile-files`: damaged or hostile models give a right result or a typed error, never anything else.
 
 Without an option damaged model files of every format are imported, optimised, verified and planned. With `--types`,
 models of one operator whose tensors have other element types take their place, and with `--operands N` every
@@ -59,7 +59,7 @@ def run(argv: list[str]) -> int:
 
 def _parse(argv: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python3 -m build_scripts mutate", description=(__doc__ or "").partition("\n")[0]
+        prog="python3 -m build_scripts judge hostile-files", description=(__doc__ or "").partition("\n")[0]
     )
     parser.add_argument("--count", type=int, help="cases to try (default 20000 damaged files, 100000 with --all)")
     parser.add_argument("--seed", type=int, default=1, help="another seed damages in other places")

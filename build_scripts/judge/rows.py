@@ -1,4 +1,4 @@
-"""A row of the verb `tasks`."""
+"""A row of the verb `judge tasks`."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""The verb `test`: set up, then every check and every ring of tests."""
+"""`test`: set up, then every check and every ring of tests."""
 
 import argparse
 import importlib

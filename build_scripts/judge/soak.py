@@ -1,4 +1,4 @@
-"""The verb `soak`: the page detects for a long time while GPU, workers, server and stored files are broken under it."""
+"""`judge soak`: the page detects for a long time while GPU, workers, server and stored files are broken under it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RETRY_S = 2.0  # between two presses of "Try again"
 
 def run(argv: list[str]) -> int:
     """0 if every answer was right, the page always came back, and memory stayed flat."""
-    parser = argparse.ArgumentParser(prog="python3 -m build_scripts soak", description=(__doc__ or "").strip())
+    parser = argparse.ArgumentParser(prog="python3 -m build_scripts judge soak", description=(__doc__ or "").strip())
     parser.add_argument("--backend", choices=inference_backends(), default="wasm")
     parser.add_argument("--minutes", type=float, default=30.0, help="how long (default 30)")
     parser.add_argument("--every", type=float, default=120.0, help="seconds between two troubles (default 120)")

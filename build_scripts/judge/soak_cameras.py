@@ -1,4 +1,4 @@
-"""The verb `soak --cameras`: every camera task looks at a film for minutes; answers come, memory stays flat."""
+"""`judge soak --cameras`: every camera task looks at a film for minutes; answers come, memory stays flat."""
 
 from __future__ import annotations
 

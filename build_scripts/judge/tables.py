@@ -46,7 +46,9 @@ def operators_table() -> str:
             converters = import_module(row.reader.partition(":")[0]).CONVERTERS
             formats.append(f"| {row.name} | {len(converters)} | {row.help} |")
     except ModuleNotFoundError as error:
-        raise BuildError(f"the operator table needs {error.name}; run `python3 -m build_scripts kernels`") from error
+        raise BuildError(
+            f"the operator table needs {error.name}; run `python3 -m build_scripts build kernels`"
+        ) from error
     finally:
         sys.path.remove(str(ENGINE.parent))
     return "\n".join([*rows, *formats])
@@ -115,7 +117,7 @@ def run(argv: list[str]) -> int:
     if options.write:
         write_files()
     elif stale := stale_files():
-        print(f"tables: {', '.join(stale)} behind messages.toml; run `python3 -m build_scripts tables --write`")
+        print(f"tables: {', '.join(stale)} behind messages.toml; run `python3 -m build_scripts build tables --write`")
         return 1
     texts = {file: (ROOT / file).read_text(encoding="utf-8") for file in SHOWN}
     behind = {file: fresh for file, text in texts.items() if (fresh := renewed(text, file)) != text}
@@ -127,5 +129,5 @@ def run(argv: list[str]) -> int:
             (ROOT / file).write_text(fresh, encoding="utf-8")
         print("tables: written")
         return 0
-    print(f"tables: {', '.join(behind)} behind; run `python3 -m build_scripts tables --write`")
+    print(f"tables: {', '.join(behind)} behind; run `python3 -m build_scripts build tables --write`")
     return 1

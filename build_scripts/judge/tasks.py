@@ -1,4 +1,4 @@
-"""The verb `tasks`: what our tasks see in photos beside MediaPipe's solutions, and in words beside other judges."""
+"""`judge tasks`: what our tasks see in photos beside MediaPipe's solutions, and in words beside other judges."""
 
 import argparse
 import asyncio
@@ -34,7 +34,7 @@ Array = np.ndarray[Any, Any]
 
 def run(argv: list[str]) -> int:
     """Prints the table; 1 if anything is farther from the judge's answer than it may be."""
-    parser = argparse.ArgumentParser(prog="python3 -m build_scripts tasks")
+    parser = argparse.ArgumentParser(prog="python3 -m build_scripts judge tasks")
     parser.add_argument("--images", type=Path, default=IMAGES, help="a folder of photos; the sample photo if left out")
     parser.add_argument("--backend", default="wasm", choices=inference_backends())
     parser.add_argument("--json", type=Path, help="also write the table here")

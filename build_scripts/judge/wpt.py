@@ -28,7 +28,7 @@ PAGES_A_START = 60  # pages of one host page, then a fresh one: what tests leave
 
 def run(argv: list[str]) -> int:
     """0 if every page came to its end."""
-    parser = argparse.ArgumentParser(prog="python3 -m build_scripts wpt", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python3 -m build_scripts judge wpt", description=__doc__)
     parser.add_argument("--src", type=Path, required=True, help="the suite's tree: the folder that holds webnn/")
     parser.add_argument("--variant", choices=("cpu", "gpu", "npu"), default="cpu", help="device type (default cpu)")
     parser.add_argument("--filter", default=".", help="only pages whose path fits this regular expression")

@@ -6,7 +6,7 @@ kernel_constants.py; the operators' formulas become build/generated/formulas.h. 
 times: scalar, simd128, relaxed, the last two also with threads. Each module ends in a custom section with the SHA-256
 of all before it. Nothing happens when no input has changed.
 
-    python3 -m build_scripts kernels [--force] [--only simd128] [--no-compile]
+    python3 -m build_scripts build kernels [--force] [--only simd128] [--no-compile]
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The verb `mutants`: small mistakes put into the code, one at a time; how many of them do the tests notice?"""
+"""`judge mutation-test`: small mistakes put into the code, one at a time; how many of them do the tests notice?"""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ RINGS = ("web/python/tests", "kernels_wasm/tests", "server/tests", "build_script
 
 def run(argv: list[str]) -> int:
     """0 if the tests caught at least 90 % of the mutants that they could catch."""
-    parser = argparse.ArgumentParser(prog="python3 -m build_scripts mutants", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python3 -m build_scripts judge mutation-test", description=__doc__)
     parser.add_argument("--seed", type=int, default=1, help="another seed makes other mutants")
     parser.add_argument("--count", type=int, default=TOTAL, help=f"mutants in all (default {TOTAL})")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="copies of the checkout that work")

@@ -1,4 +1,4 @@
-"""The verb `pyodide`: the recipe by which webinfer enters the Pyodide distribution, checked by pyodide-build and built.
+"""`build pyodide`: the recipe by which webinfer enters the Pyodide distribution, checked by pyodide-build and built.
 
 pyodide-build needs Python 3.12; it gets an environment of its own. Building needs its cross-build environment, which it
 downloads where it can, or which a user has installed.

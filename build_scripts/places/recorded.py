@@ -1,4 +1,4 @@
-"""What the verb `places` saw when it was recorded, as the documentation's table; the standard library is enough."""
+"""The recorded results of `judge compat-matrix` as the documentation's table. Needs only the standard library."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The verb `places`: the wheel of users in every place where it promises to run, tried as its users do; a table."""
+"""`judge compat-matrix`: the wheel of users in every place where it promises to run, tried as its users do; a table."""
 
 import argparse
 import json
@@ -118,7 +118,7 @@ def write_record(rows: Mapping[str, dict[str, Any]], browser: str) -> None:
 
 def run(argv: list[str]) -> int:
     """0 if the wheel works in every place that was asked for."""
-    parser = argparse.ArgumentParser(prog="python3 -m build_scripts places", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python3 -m build_scripts judge compat-matrix", description=__doc__)
     parser.add_argument("words", nargs="*", help="only places whose name has one of these words; none: all")
     parser.add_argument("--record", action="store_true", help="write what was seen into the documentation's table")
     args = parser.parse_args(argv)
@@ -131,7 +131,7 @@ def run(argv: list[str]) -> int:
             rows = {place.name: visited(place, browser) for place in wanted}
             if args.record:
                 write_record(rows, browser.version)
-                print(f"recorded in {RECORDED.relative_to(ROOT)}; now: python3 -m build_scripts tables --write")
+                print(f"recorded in {RECORDED.relative_to(ROOT)}; now: python3 -m build_scripts build tables --write")
         finally:
             browser.close()
     return 0 if all(row["works"] for row in rows.values()) else 1

@@ -93,7 +93,7 @@ def _write_lock() -> None:
     """Pyodide's own lock with only the packages that our server holds.
 
     Written here and not by PyPI's pyodide-lock: it reads the lock of Pyodide 314 since 0.2, which needs Python 3.12.
-    The verb `pyodide` has it check this file.
+    The verb `build pyodide` has it check this file.
     """
     packages = {"webinfer": lock_row("webinfer", version(), PAGE_ENGINE / wheel_name(), ["webinfer"], ["jinja2"])}
     for name, entry in settings()["downloads"].items():

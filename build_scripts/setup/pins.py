@@ -11,7 +11,7 @@ from build_scripts.paths import ROOT, configuration
 from build_scripts.setup.environment import constraints_file, requirements
 
 HEAD = """\
-# Written by `python3 -m build_scripts lock`: every version that the dependency groups of
+# Written by `python3 -m build_scripts build lock`: every version that the dependency groups of
 # pyproject.toml resolve to. Used as pip constraints.
 """
 

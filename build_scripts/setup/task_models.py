@@ -169,7 +169,7 @@ def run(argv: list[str]) -> int:
     """Fetches the models of the packages that are named, else of all, and prints where they lie."""
     packages = [MEDIAPIPE, *settings()["task_packages"]]
     what = "Fetches models of tasks into build/models: landmarks, hands, bodies, objects, sound, text and bytes."
-    parser = argparse.ArgumentParser(prog="python3 -m build_scripts models", description=what)
+    parser = argparse.ArgumentParser(prog="python3 -m build_scripts build models", description=what)
     parser.add_argument("packages", nargs="*", metavar="PACKAGE", help=f"of {', '.join(packages)}; all if left out")
     names = parser.parse_args(argv).packages or packages
     if unknown := [name for name in names if name not in packages]:

@@ -55,7 +55,7 @@ SPLIT = [
 # Others that are asked for by their names.
 ALONE = ("first", "integrity", "microphone_worklet", "model_layout", "offline", "service_worker", "thread_worker")
 WEBNN = ("webnn", "webnn_engine", "webnn_worker")  # which other people's pages import
-INTEROP = ("interop_tests", "interop_worker")  # of the page of WebNN and of the verb `interop`
+INTEROP = ("interop_tests", "interop_worker")  # of the page of WebNN and of the verb `measure interop`
 FROM_NPM = ("code_panel",)  # those that import packages of npm
 DRAWERS = ("results/*.js", "sources/*.js")  # asked for by the kind of what a task finds, and of what it is given
 DAGRE = NODE_MODULES / "@dagrejs" / "dagre"  # lays graphs out; static/model_layout.js imports it

@@ -1,4 +1,4 @@
-"""The verb `demo`: set up, then serve the page, or look at it headless."""
+"""`demo`: set up, then serve the page, or look at it headless."""
 
 import argparse
 

@@ -1,4 +1,4 @@
-"""The verb `export`: the built site, or one demo of it, as plain files for a static host, below any path.
+"""`export`: the built site, or one demo of it, as plain files for a static host, below any path.
 
 The pages are the server's, with relative addresses. What a static host cannot do is done in the browser: a service
 worker adds the headers that isolate pages and opens them without a network, a meta element says the security policy.

@@ -18,7 +18,7 @@ SIGNATURES = ENGINE / "webnn" / "signatures.py"
 LINE = 120
 TYPES = ("text", "number", "flag", "list", "object", "any")
 DIRECTIONS = ("to_engine", "from_engine")
-HEAD = "Generated from page/messages.toml by `python3 -m build_scripts tables --write`: do not edit."
+HEAD = "Generated from page/messages.toml by `python3 -m build_scripts build tables --write`: do not edit."
 
 JAVASCRIPT = """
 const FITS = {

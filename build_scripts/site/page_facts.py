@@ -23,7 +23,7 @@ def page_facts() -> dict[str, Any]:
         known = import_module("webinfer.models.registry").MODELS
         tasks = import_module("webinfer.tasks").TASKS
     except ModuleNotFoundError as error:
-        raise BuildError(f"the site needs {error.name}; run `python3 -m build_scripts kernels`") from error
+        raise BuildError(f"the site needs {error.name}; run `python3 -m build_scripts build kernels`") from error
     finally:
         sys.path.remove(str(ENGINE.parent))
     models = {name: [f"models/{file}" for file in (row.file, *dict(row.beside))] for name, row in known.items()}

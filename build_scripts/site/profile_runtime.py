@@ -1,4 +1,4 @@
-"""The verb `profile_runtime`: records which functions of Python's runtime the pages of the site run.
+"""`build runtime-profile`: records which functions of Python's runtime the pages of the site run.
 
 The site is served with a runtime that notes what ran; Chromium opens the demos, and in one of them Python does what
 programs of users do. After another version of Pyodide this is run again; until then its runtime is one file.
@@ -58,7 +58,7 @@ ANSWER_MS = 1500
 
 def run(argv: list[str]) -> int:
     """Writes build_scripts/site/runtime_profile.json; takes some minutes."""
-    argparse.ArgumentParser(prog="python3 -m build_scripts profile_runtime", description=__doc__).parse_args(argv)
+    argparse.ArgumentParser(prog="python3 -m build_scripts build runtime-profile", description=__doc__).parse_args(argv)
     set_up()
     whole = (NODE_MODULES / "pyodide" / PYODIDE_FILES[0]).read_bytes()
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""The verb `serve`: set up, then serve the site until it is stopped; with --lab, to other devices of this network."""
+"""`serve`: set up, then serve the site until it is stopped; with --lab, to other devices of this network."""
 
 import argparse
 import logging

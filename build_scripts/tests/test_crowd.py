@@ -1,4 +1,4 @@
-"""The verb `crowd`: its visits against a server that answers, refuses, or ends in the middle."""
+"""`measure load-test`: its visits against a server that answers, refuses, or ends in the middle."""
 
 import asyncio
 

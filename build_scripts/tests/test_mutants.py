@@ -1,4 +1,4 @@
-"""The mutants that the verb `mutants` makes, and how it chooses the tests that they are shown."""
+"""The mutants that the verb `judge mutation-test` makes, and how it chooses the tests that they are shown."""
 
 from __future__ import annotations
 

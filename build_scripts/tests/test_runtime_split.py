@@ -125,7 +125,7 @@ def test_the_profile_is_of_the_runtime_that_is_installed() -> None:
         pytest.skip("Pyodide is not installed")
     whole = path.read_bytes()
     used = runtime_split.recorded(whole)
-    assert used, "run `python3 -m build_scripts profile_runtime`: without it the runtime is one file"
+    assert used, "run `python3 -m build_scripts build runtime-profile`: without it the runtime is one file"
     assert Module(whole).written({}) == whole
     ran = {name for name, i in Module(whole).exported_functions.items() if i in used}
     assert {"PyDict_SetItem", "PyLong_FromLong", "PyErr_SetString", "memcpy", "malloc"} <= ran

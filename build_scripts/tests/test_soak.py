@@ -1,4 +1,4 @@
-"""The verb `soak`: what it takes for right, for stuck and for flat, and how it waits; without a browser."""
+"""`judge soak`: what it takes for right, for stuck and for flat, and how it waits; without a browser."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""The verb `startup`: what a visit's marks become, and what is printed and written of it."""
+"""`measure startup`: what a visit's marks become, and what is printed and written of it."""
 
 import json
 from pathlib import Path

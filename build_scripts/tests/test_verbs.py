@@ -13,13 +13,21 @@ from build_scripts.judge import sizes, tables
 from build_scripts.paths import ROOT
 from build_scripts.site import demo
 from build_scripts.site.headless import Outcome, intersection_over_union, readable, verdict
-from build_scripts.verbs import VERBS
+from build_scripts.verbs import OLD_NAMES, VERBS, named
 from server.running import AddressError, address_of, bound_socket
 
 
 @pytest.mark.parametrize("name", VERBS)
 def test_every_verb_has_a_module_with_run(name: str) -> None:
     assert callable(import_module(f"build_scripts.{VERBS[name].module}").run)
+
+
+def test_verbs_are_found_alone_in_their_group_and_by_their_old_names() -> None:
+    assert named(["test", "--ring", "static"]) == ("test", ["--ring", "static"])
+    assert named(["measure", "bench", "--rounds", "5"]) == ("measure bench", ["--rounds", "5"])
+    assert named(["zoo", "--models", "x"]) == ("judge model-zoo", ["--models", "x"])
+    assert named(["measure", "nothing"])[0] == named(["measure"])[0] == named(["nope"])[0] == ""
+    assert set(OLD_NAMES.values()) <= set(VERBS)
 
 
 @pytest.mark.parametrize(
@@ -32,7 +40,7 @@ def test_a_wrong_command_line_lists_the_verbs(argv: list[str], status: int, text
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("name", ["setup", "check", "wheel", "lock", "sizes", "tables"])
+@pytest.mark.parametrize("name", ["setup", "check", "build wheel", "build lock", "build sizes", "build tables"])
 def test_an_unknown_option_stops_a_verb_before_it_works(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         VERBS[name].run(["--no-such-option"])

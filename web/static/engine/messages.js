@@ -1,4 +1,4 @@
-// Generated from page/messages.toml by `python3 -m build_scripts tables --write`: do not edit.
+// Generated from page/messages.toml by `python3 -m build_scripts build tables --write`: do not edit.
 
 export const VERSION = 12;
 

@@ -1,4 +1,4 @@
-// Generated from webnn/signatures.py by `python3 -m build_scripts tables --write`: do not edit.
+// Generated from webnn/signatures.py by `python3 -m build_scripts build tables --write`: do not edit.
 
 export const TYPES = ["float32", "float16", "int32", "uint32", "int64", "uint64", "int8", "uint8", "int4", "uint4"];
 

@@ -27,7 +27,7 @@ from webinfer.cli import main
 from webinfer.importers import formats
 from webinfer.ops.custom import BY_CODE, CUSTOM
 
-# e2e_tests/test_docs.py runs pages, the verb `places` those of guests, server/tests/test_reverse_proxy.py nginx
+# e2e_tests/test_docs.py runs pages, `judge compat-matrix` those of guests, server/tests/test_reverse_proxy.py nginx
 SHOWN = {
     "console",
     "python",

@@ -75,7 +75,7 @@ CUBE = f(1, 4, 3, 5, 2)
 
 
 def test_volumes_are_windowed_padded_and_sampled() -> None:
-    """What TensorFlow.js judges in the verb `zoo --layers`, in small; and layers that only Keras has."""
+    """What TensorFlow.js judges in the verb `judge model-zoo --layers`, in small; and layers that only Keras has."""
     w, b = f(2, 2, 3, 2, 3), f(3)
     (got,) = of("Conv3D", CUBE, weights={"kernel": w, "bias": b}, strides=[2, 1, 1])
     windows = np.lib.stride_tricks.sliding_window_view(CUBE, (2, 2, 3), (1, 2, 3))[:, ::2]

@@ -1,4 +1,4 @@
-"""SmolLM2-135M itself, where `python3 -m build_scripts models smollm2` has fetched it."""
+"""SmolLM2-135M itself, where `python3 -m build_scripts build models smollm2` has fetched it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def place() -> str:
     try:
         return locate_model("smollm2-135m", current().asset)
     except ModelFormatError:
-        pytest.skip("smollm2 is not in build/models; `python3 -m build_scripts models smollm2` fetches it")
+        pytest.skip("smollm2 is not in build/models; `python3 -m build_scripts build models smollm2` fetches it")
 
 
 @pytest.fixture(scope="module")

@@ -29,7 +29,7 @@ from webinfer.tasks.ssd import attributes
 def test_a_row_fits_its_file(name: str) -> None:
     known = MODELS[name]
     if not known.source.startswith("npm @mediapipe/") and not (BUILT / known.file).is_file():
-        pytest.skip(f"{known.file} is fetched by `python3 -m build_scripts models`, if by anything")
+        pytest.skip(f"{known.file} is fetched by `python3 -m build_scripts build models`, if by anything")
     for file, sha256 in known.beside:
         check_hash(file, (BUILT / file).read_bytes(), (sha256,))
     data = memoryview(Path(locate_model(name, current().asset)).read_bytes())

@@ -42,5 +42,5 @@ def check_kernels(place: str, data: Any) -> None:
     if view[begin:end] != KERNELS_TAIL or hashlib.sha256(view[:begin]).digest() != view[end:]:
         raise IntegrityError(
             f"kernel module {place}: its {len(view)} bytes do not have the checksum in them; "
-            "fetch it again, in a checkout run `python3 -m build_scripts kernels --force`"
+            "fetch it again, in a checkout run `python3 -m build_scripts build kernels --force`"
         )

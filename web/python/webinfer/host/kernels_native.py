@@ -46,7 +46,8 @@ def kernel_folder() -> Path:
         if (place / "webinfer-scalar.wasm").is_file():
             return place
     raise BackendUnavailableError(
-        f"no kernel module in {', '.join(map(str, places))}; run `python3 -m build_scripts kernels` in the checkout"
+        f"no kernel module in {', '.join(map(str, places))}; "
+        "run `python3 -m build_scripts build kernels` in the checkout"
     )
 
 

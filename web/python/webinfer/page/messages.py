@@ -1,6 +1,6 @@
 """The messages between page and engine worker.
 
-Generated from page/messages.toml by `python3 -m build_scripts tables --write`: do not edit.
+Generated from page/messages.toml by `python3 -m build_scripts build tables --write`: do not edit.
 """
 
 VERSION = 12

@@ -1,5 +1,5 @@
 // The four interop tests against the standard interface of WebNN: convolutions in WebNN or in a shader, add and relu in a
-// shader or in WebNN, and three ways from one to the other. The page "WebNN" and the verb `interop` run them.
+// shader or in WebNN, and three ways from one to the other. The page "WebNN" and the verb `measure interop` run them.
 
 const UNREAD = 50; // dispatches in a row where nothing is read back
 

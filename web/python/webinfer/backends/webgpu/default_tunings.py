@@ -1,6 +1,6 @@
 """The tuned kernels that come with the engine, for classes of adapters. The data: shipped.json.
 
-`python3 -m build_scripts tune --ship LINES` writes it from tuning logs. A class that nobody has measured says so
+`python3 -m build_scripts measure tune --ship LINES` writes it from tuning logs. A class without measurements says so
 there and names no kernels: its adapters start with the lowerings' own defaults.
 """
 
