@@ -69,7 +69,7 @@ class PadAttrs:
 
     before: tuple[int, ...]
     after: tuple[int, ...]
-    value: float = 0.0  # in stored units: a quantised zero is the zero point
+    value: float = 0.0  # in stored units: a quantised zero is the zero point; an int beside integers, exact
     mode: str = "constant"  # constant, edge, reflect, symmetric
 
 
@@ -154,6 +154,8 @@ def _pad(inputs: Inputs, a: PadAttrs) -> tuple[TensorType, ...]:
     x = need("pad", "x", inputs[0])
     if not len(a.before) == len(a.after) == x.rank or min((*a.before, *a.after, 0)) < 0 or a.mode not in PAD_MODES:
         raise ShapeError(f"pad: before {a.before}, after {a.after}, mode {a.mode!r} do not fit {x.shape}")
+    if a.mode == "constant" and not x.dtype.is_float and not x.dtype.range[0] <= a.value <= x.dtype.range[1]:
+        raise ShapeError(f"pad: the value {a.value} does not fit {x.dtype}, which holds {x.dtype.range}")
     spare = {"constant": None, "edge": None, "reflect": 1, "symmetric": 0}[a.mode]
     if a.mode == "edge" and any(d == 0 and p + q for d, p, q in zip(x.shape, a.before, a.after, strict=True)):
         raise ShapeError(f"pad: {x.shape} has an empty axis, which has no edge to repeat")

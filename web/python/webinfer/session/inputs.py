@@ -11,6 +11,7 @@ from webinfer.backends.base import Executor, InPlace
 from webinfer.dtypes import DType
 from webinfer.errors import InputError
 from webinfer.graph.ir import Graph, Quantization, Value
+from webinfer.graph.positions import Axis
 from webinfer.host.gpu import GpuTensor
 from webinfer.host.interface import Host, PageArray
 from webinfer.packing import from_inner, to_inner
@@ -78,10 +79,12 @@ def checked(
     executor: Executor,
     *,
     here: bool = False,
+    axes: Mapping[str, Axis] | None = None,
 ) -> dict[str, Any]:
     """For each input its bytes, a typed array of the page, its buffer on the GPU, or what will write it in place.
 
-    `here` means that arrays of the page become bytes in the interpreter's memory.
+    `here` means that arrays of the page become bytes in the interpreter's memory. `axes` has the inputs whose numbers
+    must be positions of an axis.
 
     Raises:  InputError naming the input, what was found and what is needed
     """
@@ -100,11 +103,28 @@ def checked(
             continue
         page = host.page_array(value)
         if page is not None:
-            found[info.name] = _from_page(page, info, executor.abilities.page_arrays and not here)
+            as_it_lies = executor.abilities.page_arrays and not here and not (axes and info.name in axes)
+            found[info.name] = _from_page(page, info, as_it_lies)
             continue
         buffer = host.gpu_buffer(value)
         found[info.name] = _taken(value, info) if buffer is None else _checked_on_gpu(value, buffer, info, executor)
+    if axes:
+        _check_positions(found, infos, axes)
     return found
+
+
+def _check_positions(found: Mapping[str, Any], infos: Sequence[TensorInfo], axes: Mapping[str, Axis]) -> None:
+    """Raises InputError if an input that holds positions holds another number; buffers on a GPU are not read."""
+    for info in infos:
+        axis, data = axes.get(info.name), found[info.name]
+        if axis is None or not isinstance(data, memoryview) or not data.nbytes:
+            continue
+        number = axis.outside(data.cast("B").cast(info.dtype.letter))  # type: ignore[call-overload]
+        if number is not None:
+            raise InputError(
+                f"input {info.name!r} holds {number}, which {axis.reader} reads as a position along an axis of "
+                f"{axis.size}; give numbers from {-axis.size} to {axis.size - 1}"
+            )
 
 
 def _from_page(page: PageArray | memoryview, info: TensorInfo, as_it_lies: bool) -> Any:

@@ -13,7 +13,9 @@ from weakref import WeakSet
 from webinfer.backends import registry
 from webinfer.backends.base import Backend, Executor, MemoryReport
 from webinfer.errors import DeviceLostError, InputError, ModelFormatError, ShapeError
+from webinfer.graph.deferred import DeferredGraph
 from webinfer.graph.ir import Graph
+from webinfer.graph.positions import positions_among
 from webinfer.graph.printer import print_graph
 from webinfer.host.gpu import GpuTensor
 from webinfer.host.interface import ARRAYS_MET, Host, Progress, ProgressEvent
@@ -77,8 +79,10 @@ class Session:
         self._outer = graph.outer
         self._sizes = {info.name: info.shape for info in self.inputs}
         self._names = [info.name for info in self.inputs]
+        self._positions = {} if isinstance(graph, DeferredGraph) else positions_among(graph, graph.inputs)
         inner = all(value.type.dtype.inner is value.type.dtype for value in graph.inputs)
-        self._plain = inner and not self._stateful and not graph.outer  # nothing is to be converted, kept or fed
+        whole = inner and not self._stateful and not graph.outer  # nothing is to be converted, kept or fed
+        self._plain = whole and not self._positions
 
     # ----- what runs where
 
@@ -322,7 +326,7 @@ class Session:
         self._take_graph(self._live.graph)
 
     def _checked(self, inputs: Mapping[str, Any] | Any, *, here: bool = False) -> dict[str, Any]:
-        return checked(inputs, self.inputs, self.name, self.host, self.executor, here=here)
+        return checked(inputs, self.inputs, self.name, self.host, self.executor, here=here, axes=self._positions)
 
     async def restore(self, order: Sequence[str] | None = None) -> None:
         """Builds the session anew, as after the loss of a device."""

@@ -28,7 +28,10 @@ def _floor_div(a: int, b: int) -> int | None:
 
 
 def _divide(a: int, b: int) -> int | None:
-    return None if b == 0 else int(math.copysign(abs(a) // abs(b), a * b)) if a * b else 0
+    if b == 0:
+        return None
+    size = abs(a) // abs(b)  # in whole numbers: a float holds 53 bits
+    return size if (a < 0) is (b < 0) else -size
 
 
 _ELEMENTWISE: dict[str, _Number] = {

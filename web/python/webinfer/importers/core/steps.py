@@ -161,6 +161,23 @@ class Steps:
         """x in that element type."""
         return x if x.type.dtype is dtype else self.emit(ew.CAST, [x], ew.CastAttrs(dtype))
 
+    def saturated(self, x: Value) -> Value:
+        """Integers as int32; what int32 cannot hold becomes the nearest number that it can, not its low bits."""
+        if x.type.dtype is DType.UINT64:  # what is too large for int64 is too large for int32
+            high = self.emit(ew.BITCAST, [x], ew.CastAttrs(DType.INT64))
+            over = self.binary(ew.LESS, high, self.scalar_of(0, DType.INT64))
+            x = self.emit(ew.WHERE, [over, self.scalar_of(2**31 - 1, DType.INT64), high], NoAttrs())
+        if x.type.dtype in (DType.INT64, DType.UINT32):
+            low = 0 if x.type.dtype is DType.UINT32 else -(2**31)
+            x = self.unary(ew.CLAMP, x, float(low), float(2**31 - 1))
+        return self.cast(x, DType.INT32)
+
+    def in_float32(self, x: Value, compute: Callable[[Value], Value]) -> Value:
+        """What `compute` makes of x, in x's type; float16, which powers and squares would leave, is widened for it."""
+        if x.type.dtype is not DType.FLOAT16:
+            return compute(x)
+        return self.cast(compute(self.cast(x, DType.FLOAT32)), DType.FLOAT16)
+
     def alike(self, values: Sequence[Value]) -> list[Value]:
         """The values in one type: the widest of bool, int32 and float32."""
         kinds = {value.type.dtype for value in values}

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from webinfer.dtypes import DType
 from webinfer.errors import LimitError, ModelFormatError, ShapeError
 from webinfer.graph.ir import Constant, Graph, Node, TensorType, Value
+from webinfer.graph.positions import known_outside
 from webinfer.graph.printer import safe_name
 from webinfer.importers.core.course import Course, Key, NeedsUnrolling, Turns, Unknown
 from webinfer.importers.core.folding import fold
@@ -82,6 +83,9 @@ class GraphWriter:
         if self._folding_left > 0 and (folded := fold(node, self._floats)) is not None:
             self._folding_left -= folded.type.size + 1
             return [folded]
+        if (outside := known_outside(node)) is not None:
+            number, axis = outside
+            raise ModelFormatError(f"{what}: position {number} is not one of {axis.size} along the axis")
         if len(self.graph.nodes) >= MAX_NODES:
             raise LimitError(f"{what}: nodes of the graph", MAX_NODES + 1, MAX_NODES, "use a smaller model")
         self.graph.nodes.append(node)

@@ -27,7 +27,7 @@ def _loss(op: Operation, logs: Value) -> Value:
     if target.type.shape != (n, *space):
         op.fail(f"targets {target.type.shape} do not fit {logs.type.shape}")
     size = math.prod(space)
-    rows = op.cast(op.reshape(target, (n, 1, size)), DType.INT32)
+    rows = op.saturated(op.reshape(target, (n, 1, size)))
     ignored = op.whole("ignore_index", 0) if "ignore_index" in op.attributes else None
     zero = op.scalar_of(0.0, kind)
     counted = None if ignored is None else op.binary(ew.NOT_EQUAL, rows, op.scalar_of(ignored, DType.INT32))

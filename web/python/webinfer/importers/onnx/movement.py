@@ -205,7 +205,7 @@ def _pad(op: Operation) -> Value:
         return op.view(_wrapped(op, value, x.reordered(grown[0]), x.reordered(grown[1])), x.perm)
     if not any(grown[0]) and not any(grown[1]):
         return op.view(value, x.perm)
-    attrs = mv.PadAttrs(x.reordered(grown[0]), x.reordered(grown[1]), float(fill), PAD_MODES[mode])
+    attrs = mv.PadAttrs(x.reordered(grown[0]), x.reordered(grown[1]), fill, PAD_MODES[mode])
     return op.view(op.emit(mv.PAD, [value], attrs), x.perm)
 
 

@@ -116,7 +116,7 @@ def _group_normalization(op: Operation) -> Value:
 def _mean_variance(op: Operation) -> Value:
     x = op.arranged(0)
     axes = [x.perm[op.axis(a, len(x.perm))] for a in op.wholes("axes", (0, 2, 3)) or ()]
-    return op.view(centred(op, x.value, axes, 1e-9)[0], x.perm)
+    return op.view(op.in_float32(x.value, lambda v: centred(op, v, axes, 1e-9)[0]), x.perm)
 
 
 def _lp_normalization(op: Operation) -> Value:

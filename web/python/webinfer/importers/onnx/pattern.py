@@ -6,7 +6,7 @@ import math
 
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Value
-from webinfer.importers.core.limits import MAX_READ, within
+from webinfer.importers.core.limits import MAX_READ, check_bytes, within
 from webinfer.importers.onnx.operation import Convert, Operation
 from webinfer.importers.onnx.tensors import dtype_of
 from webinfer.ops import elementwise as ew
@@ -29,9 +29,12 @@ def _one_hot(op: Operation) -> Value:
     depth = int(op.scalar(1))
     if values.type.shape != (2,):
         op.fail(f"values have shape {values.type.shape}, needs (2,)")
+    if depth < 0:
+        op.fail(f"depth is {depth}")
     axis = op.axis(op.whole("axis", -1), positions.type.rank + 1)
     shape = positions.type.shape
-    places = op.cast(positions, DType.INT32)
+    check_bytes((*shape, depth), values.type.dtype, f"{op.what}: result")
+    places = op.saturated(positions)
     behind = op.binary(ew.ADD, places, op.scalar_of(depth, DType.INT32))
     negative = op.binary(ew.LESS, places, op.scalar_of(0, DType.INT32))
     places = op.emit(ew.WHERE, [negative, behind, places], NoAttrs())

@@ -156,11 +156,19 @@ def _lp_pool(op: Operation) -> Value:
     x, after = _shortened(op, x, ends)
     if p == 2 and len(kernel) < 3:
         return _pooled(op, pool.L2_POOL2D, x, kernel, strides, dilations, list(zip(before, after, strict=True)))
-    power = op.binary(ew.POW, op.unary(ew.ABS, x), op.scalar_of(p, x.type.dtype))
-    wide = op.emit(mv.PAD, [power], mv.PadAttrs((0, *before, 0), (0, *after, 0)))
-    means = arranged(_pooled(op, pool.AVERAGE_POOL2D, wide, kernel, strides, dilations, [(0, 0)] * len(kernel)))
-    total = op.unary(ew.LINEAR, means.value, float(math.prod(kernel)))
-    return op.view(op.binary(ew.POW, total, op.scalar_of(1 / p, x.type.dtype)), means.perm)
+    perm: Sequence[int] = ()
+
+    def rooted(x: Value) -> Value:
+        nonlocal perm
+        power = op.binary(ew.POW, op.unary(ew.ABS, x), op.scalar_of(p, x.type.dtype))
+        wide = op.emit(mv.PAD, [power], mv.PadAttrs((0, *before, 0), (0, *after, 0)))
+        means = arranged(_pooled(op, pool.AVERAGE_POOL2D, wide, kernel, strides, dilations, [(0, 0)] * len(kernel)))
+        perm = means.perm
+        total = op.unary(ew.LINEAR, means.value, float(math.prod(kernel)))
+        return op.binary(ew.POW, total, op.scalar_of(1 / p, x.type.dtype))
+
+    y = op.in_float32(x, rooted)
+    return op.view(y, perm)
 
 
 def _whole_image(kind: Op) -> Convert:
@@ -182,10 +190,12 @@ def _global_lp(op: Operation) -> Value:
     attrs = red.ReduceAttrs(tuple(sorted(x.perm[2:])), keep_dims=True)
     if p < 3:
         return op.view(op.emit(red.REDUCE_L1 if p == 1 else red.REDUCE_L2, [x.value], attrs), x.perm)
-    kind = x.value.type.dtype
-    power = op.binary(ew.POW, op.unary(ew.ABS, x.value), op.scalar_of(p, kind))
-    total = op.emit(red.REDUCE_SUM, [power], attrs)
-    return op.view(op.binary(ew.POW, total, op.scalar_of(1 / p, kind)), x.perm)
+
+    def rooted(v: Value) -> Value:
+        power = op.binary(ew.POW, op.unary(ew.ABS, v), op.scalar_of(p, v.type.dtype))
+        return op.binary(ew.POW, op.emit(red.REDUCE_SUM, [power], attrs), op.scalar_of(1 / p, v.type.dtype))
+
+    return op.view(op.in_float32(x.value, rooted), x.perm)
 
 
 def _lrn(op: Operation) -> Value:
@@ -199,15 +209,18 @@ def _lrn(op: Operation) -> Value:
     pads = [0] * value.type.rank
     first, last = list(pads), list(pads)
     first[axis], last[axis] = before, size - 1 - before
-    square = op.emit(mv.PAD, [op.unary(ew.SQUARE, value)], mv.PadAttrs(tuple(first), tuple(last)))
-    total = op.cut(square, axis, 0, value.type.shape[axis])
     if size > 64:
         op.refuse(f"{size} neighbours")
-    for i in range(1, size):
-        total = op.binary(ew.ADD, total, op.cut(square, axis, i, value.type.shape[axis]))
-    base = op.unary(ew.LINEAR, total, alpha / size, op.real("bias", 1.0))
-    power = op.binary(ew.POW, base, op.scalar_of(op.real("beta", 0.75), base.type.dtype))
-    return op.view(op.binary(ew.DIV, value, power), x.perm)
+
+    def divided(v: Value) -> Value:
+        square = op.emit(mv.PAD, [op.unary(ew.SQUARE, v)], mv.PadAttrs(tuple(first), tuple(last)))
+        total = op.cut(square, axis, 0, v.type.shape[axis])
+        for i in range(1, size):
+            total = op.binary(ew.ADD, total, op.cut(square, axis, i, v.type.shape[axis]))
+        base = op.unary(ew.LINEAR, total, alpha / size, op.real("bias", 1.0))
+        return op.binary(ew.DIV, v, op.binary(ew.POW, base, op.scalar_of(op.real("beta", 0.75), base.type.dtype)))
+
+    return op.view(op.in_float32(value, divided), x.perm)
 
 
 CONVERTERS: dict[str, Convert] = {

@@ -92,6 +92,10 @@ def scales_of(
     if not known or scale.type.dtype is not DType.FLOAT32 or scale.type.rank > 1 or scale.type.size > MAX_SCALES:
         return None
     scales = tuple(map(float, scale.numbers()))
+    if not scales:
+        if x is None or x.type.size:
+            op.fail(f"input {key} holds no scale")
+        return Quantization((1.0,), (0,))  # of no elements, with a scale for each
     zeros = (0,) * len(scales) if zero is None else tuple(map(int, zero.numbers()))
     if len(zeros) == 1:
         zeros *= len(scales)

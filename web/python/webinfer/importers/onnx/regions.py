@@ -69,7 +69,7 @@ class _Side:
 
 def _roi_align(op: Operation) -> Value:
     """Regions of images in one size: means of samples between pixels, or the largest weighted pixel of each bin."""
-    x, rois, images = op.channels_last(), op.value(1), op.cast(op.value(2), DType.INT32)
+    x, rois, images = op.channels_last(), op.value(1), op.saturated(op.value(2))
     sizes, ratio = (op.whole("output_height", 1), op.whole("output_width", 1)), op.whole("sampling_ratio", 0)
     if x.type.rank != 4 or rois.type.rank != 2 or rois.type.shape[1] != 4 or min(sizes) < 1 or not x.type.size:
         op.fail(f"images {x.type.shape} and regions {rois.type.shape} do not fit")

@@ -83,7 +83,7 @@ def _pad(op: Operation) -> Value:
     if op.name == "MirrorPad":
         mode = op.chosen("mode", ("REFLECT", "SYMMETRIC")).lower()
     elif op.optional(2) is not None:
-        value = float(op.scalar(2))  # before a maximum it may be minus infinity
+        value = op.scalar(2)  # before a maximum it may be minus infinity
         if math.isnan(value):
             op.fail("the padding is no number")
     return op.emit(mv.PAD, [x], mv.PadAttrs(tuple(edges[0::2]), tuple(edges[1::2]), value, mode))

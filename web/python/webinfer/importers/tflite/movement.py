@@ -159,7 +159,7 @@ def _pad(op: Operation) -> Value:
         value = op.scalar(2)
     if math.isnan(value):
         op.fail("the padding is no number")
-    return op.emit(mv.PAD, [x], mv.PadAttrs(*_paddings(op, x), float(value)))
+    return op.emit(mv.PAD, [x], mv.PadAttrs(*_paddings(op, x), value))
 
 
 def _mirror_pad(op: Operation) -> Value:

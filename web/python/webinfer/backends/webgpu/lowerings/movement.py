@@ -40,7 +40,7 @@ class PadMode(enum.StrEnum):
 
 
 def element_bits(value: float, dtype: DType) -> int:
-    """The bits of one element of this type as an unsigned number."""
+    """The bits of one element of this type as an unsigned number; the type holds the value."""
     number = float(value) if dtype.is_float else int(value)
     return int.from_bytes(struct.pack(f"<{dtype.letter}", number), "little")
 
