@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from webinfer.authoring.builder import GraphBuilder
@@ -18,9 +18,10 @@ from webinfer.session.options import real_number, whole_number
 from webinfer.session.plan_cache import WithPostprocessing
 from webinfer.session.session import Session
 from webinfer.tasks.base import PictureTask, ResultField, ResultSchema, files_beside
-from webinfer.tasks.crop import Crop, InputSpec
-from webinfer.tasks.picture_input import PictureFeeder
+from webinfer.tasks.crop import Crop, InputSpec, Region
+from webinfer.tasks.picture_input import PictureFeeder, closed_on_error
 from webinfer.tasks.pixels import is_picture, opened, take_pixels
+from webinfer.tasks.yolo import UNIT, yolo_of
 from webinfer.tensor import Tensor
 
 SCORES, CLASSES = "scores", "classes"
@@ -35,6 +36,19 @@ class Category:
     index: int
     label: str
     score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Middle(InputSpec):
+    """The largest region in the middle of a picture that has the shape of the model's input."""
+
+    def crop(self, region: Region | None, image_size: tuple[int, int] = (1, 1)) -> Crop:
+        """The map between the model's input and the middle of a region; None: of all of the picture."""
+        region = region or Region.whole(*image_size)
+        width, height = self.picture.width, self.picture.height
+        scale = min(region.width / width, region.height / height)
+        seen = replace(region, width=scale * width, height=scale * height)
+        return Crop(seen, width, height, self.corners, seen, image_size)
 
 
 def with_best(model: Any, most: int, values: tuple[float, float]) -> WithPostprocessing:
@@ -52,7 +66,10 @@ def with_best(model: Any, most: int, values: tuple[float, float]) -> WithPostpro
                 "needed are a picture [1, height, width, 3] and one tensor of scores"
             )
         tail, (scores,) = GraphBuilder(graph.name), graph.outputs
-        take_pixels(graph, pixels)
+        yolo = yolo_of(graph.metadata)
+        if yolo is not None and yolo.task != "classify":
+            raise ModelFormatError(f"{graph.name!r} is for {yolo.task!r} by its metadata; make an ObjectDetector")
+        take_pixels(graph, pixels if yolo is None else UNIT)
         if not scores.type.dtype.is_float:
             scores = tail.node("dequantize", scores, dtype=DType.FLOAT32)
         classes = scores.type.size
@@ -98,7 +115,8 @@ class ImageClassifier(PictureTask[Category]):
 
         `labels` are the names of the classes, in the order of the scores; a known model has its own.
         `values` are what a float model wants for black and for white. The picture is stretched to the model's input,
-        or with `keep_aspect` fitted into it.
+        or with `keep_aspect` fitted into it. Classifiers that Ultralytics exported say themselves what they want, and
+        see the middle of the picture.
 
         Raises:  InputError if an option is out of range; ModelFormatError if the model does not take one picture and
                  give one tensor of scores; what `webinfer.load` raises
@@ -109,7 +127,11 @@ class ImageClassifier(PictureTask[Category]):
         if known is not None and known.beside and not labels:
             (names,) = await files_beside(model, host, "labels=…")
             labels = names.decode().splitlines()
-        return cls(*await opened(source, keep_aspect, backend, progress, host), labels)
+        session, spec, feeder = await opened(source, keep_aspect, backend, progress, host)
+        with closed_on_error(session):
+            if (yolo := yolo_of(session.metadata)) is not None:
+                labels, spec = labels or yolo.labels, Middle(spec.picture, keep_aspect=False)
+        return cls(session, spec, feeder, labels)
 
     async def classify(self, image: Any) -> list[Category]:
         """The classes of an image, best first. It is anything `webinfer.tasks.image.read_image` takes.

@@ -12,13 +12,16 @@ from webinfer.models.layouts import Pixels
 from webinfer.models.registry import known_model
 from webinfer.session.options import real_number, whole_number
 from webinfer.session.session import Session
-from webinfer.tasks.base import NO_SIZE, Box, Detection, ResultField, ResultSchema, Size, Thing
+from webinfer.tasks.base import NO_SIZE, Box, Detection, Keypoint, ResultField, ResultSchema, Size, Thing
 from webinfer.tasks.classifier import Category
 from webinfer.tasks.crop import Crop, InputSpec
-from webinfer.tasks.object_models import MOST, OBJECTS, ROW, with_objects
-from webinfer.tasks.picture_input import PictureFeeder
+from webinfer.tasks.object_models import MOST, OBJECTS, ROW, YOLO_OVERLAP, with_objects
+from webinfer.tasks.picture_input import PictureFeeder, closed_on_error
 from webinfer.tasks.pixels import opened, pixels_of
+from webinfer.tasks.segmenter import Mask
 from webinfer.tasks.tracking import TrackingTask
+from webinfer.tasks.yolo import yolo_of
+from webinfer.tasks.yolo_objects import YoloFound, YoloReader, letterbox, used
 from webinfer.tensor import Tensor
 
 
@@ -31,6 +34,10 @@ class DetectedObject(Thing):
     category: Category
     id: int | None = None
     image_size: Size = NO_SIZE
+    mask: Mask | None = None  # over all of the picture, of models that segment
+    keypoints: tuple[tuple[float, float, float], ...] = ()  # x, y, score, of models of poses
+    corners: tuple[Keypoint, ...] = ()  # of a turned box, clockwise; `box` is the upright one around it
+    rotation: float = 0.0  # of a turned box, in radians, clockwise
 
 
 class ObjectDetector(TrackingTask[DetectedObject]):
@@ -50,6 +57,7 @@ class ObjectDetector(TrackingTask[DetectedObject]):
         super().__init__(session, spec, feeder)
         self.min_score, self.most = 0.5, MOST
         self._labels, self._allow, self._deny = labels, frozenset[str](), frozenset[str]()
+        self._yolo: YoloReader | None = None
 
     @classmethod
     async def create(
@@ -61,6 +69,7 @@ class ObjectDetector(TrackingTask[DetectedObject]):
         min_score: float = 0.5,
         allow: Sequence[str] = (),
         deny: Sequence[str] = (),
+        overlap: float = YOLO_OVERLAP,
         pixels: Pixels | None = None,
         keep_aspect: bool = False,
         backend: str | Sequence[str] = "auto",
@@ -68,7 +77,10 @@ class ObjectDetector(TrackingTask[DetectedObject]):
         host: Host | None = None,
     ) -> ObjectDetector:
         """A detector that is ready. `model` is a known name, bytes, a path or a URL of an SSD with its post-processing
-        or with TensorFlow's anchors, a CenterNet that ends in a table of boxes, or a NanoDet.
+        or with TensorFlow's anchors, a CenterNet that ends in a table of boxes, a NanoDet, or a YOLO (5 to 26) that
+        Ultralytics exported to ONNX or TFLite: its metadata say whether it detects, segments, or finds poses or turned
+        boxes, and what its classes are called. Of its boxes of a class that overlap by more than `overlap` the best is
+        told.
 
         `labels` are the names of the classes; None: those of a known model. `allow` names the only ones that are told,
         `deny` those that are not. At most `most` objects are told, best first, with a score of `min_score` or more.
@@ -81,9 +93,17 @@ class ObjectDetector(TrackingTask[DetectedObject]):
         most, min_score = whole_number("most", most, 1, MOST), real_number("min_score", min_score, high=1)
         known = known_model(model)
         names = (known.labels if known else ()) if labels is None else tuple(labels)
-        _check_lists(names, allow, deny)
-        source = with_objects(model, pixels_of(model, pixels))
-        detector = cls(*await opened(source, keep_aspect, backend, progress, host), names)
+        _check_lists(names or (*allow, *deny), allow, deny)  # without names yet, the file may hold them
+        source = with_objects(model, pixels_of(model, pixels), real_number("overlap", overlap, high=1))
+        session, spec, feeder = await opened(source, keep_aspect, backend, progress, host)
+        with closed_on_error(session):
+            yolo = yolo_of(session.metadata)
+            names = yolo.labels if yolo is not None and labels is None else names
+            _check_lists(names, allow, deny)
+        detector = cls(session, spec, feeder, names)
+        if yolo is not None:
+            detector.spec = letterbox(spec.picture.width, spec.picture.height)
+            detector._yolo = YoloReader(yolo, overlap, session.host)
         detector.min_score, detector.most = min_score, most
         detector._allow, detector._deny = frozenset(allow), frozenset(deny)
         return detector
@@ -95,8 +115,15 @@ class ObjectDetector(TrackingTask[DetectedObject]):
         """
         return await self.run(image)
 
+    def more_inputs(self, crop: Crop) -> Mapping[str, Any]:
+        """The model's inputs besides the picture: of a YOLO, where that lies."""
+        return used(crop) if self._yolo is not None else {}
+
     async def decode(self, outputs: Mapping[str, Tensor], crop: Crop) -> list[DetectedObject]:
         """The objects in the model's table, best first."""
+        if self._yolo is not None:
+            objects = await self._yolo.found(outputs, crop, self._is_told, self.most)
+            return [self._of_yolo(found) for found in objects]
         numbers = outputs[OBJECTS].flat().tolist()
         rows = [numbers[i : i + ROW] for i in range(0, len(numbers), ROW)]
         found = [self._object(row, crop) for row in sorted(rows, key=lambda r: -r[4]) if self._is_told(row[4], row[5])]
@@ -111,6 +138,19 @@ class ObjectDetector(TrackingTask[DetectedObject]):
         left, top, right, bottom, score, kind = row
         box = Detection(left, top, right, bottom, score, ()).box(crop)
         return DetectedObject(box, score, Category(int(kind), self._label(kind), score))
+
+    def _of_yolo(self, found: YoloFound) -> DetectedObject:
+        category = Category(found.kind, self._label(found.kind), found.score)
+        return DetectedObject(
+            found.box, found.score, category,
+            mask=found.mask, keypoints=found.keypoints, corners=found.corners, rotation=found.rotation,
+        )  # fmt: skip
+
+    def close(self) -> None:
+        """Frees the model and the kernels' memory; a second call does nothing."""
+        super().close()
+        if self._yolo is not None:
+            self._yolo.close()
 
     def _label(self, kind: float) -> str:
         return self._labels[int(kind)] if 0 <= kind < len(self._labels) else ""

@@ -15,12 +15,13 @@ from webinfer.graph.ir import Graph, Value
 from webinfer.models.layouts import Pixels
 from webinfer.session.plan_cache import WithPostprocessing
 from webinfer.tasks.pixels import is_picture, picture_size, real, take_pixels
+from webinfer.tasks.yolo import ROWS, extend_with_rows, yolo_of
 
-OBJECTS = "objects"
+OBJECTS = ROWS
 ROW = 6
 MOST = 100  # rows of detectors that suppress nothing themselves
 LEAST = 0.05  # score of a row of these
-SSD_OVERLAP, NANODET_OVERLAP = 0.6, 0.6  # of boxes of one class, above which the worse is dropped
+SSD_OVERLAP, NANODET_OVERLAP, YOLO_OVERLAP = 0.6, 0.6, 0.7  # of boxes of one class, above which the worse is dropped
 SSD_SCALE = (10.0, 10.0, 5.0, 5.0)  # of centres and sizes, as detectors of TensorFlow's are trained
 SSD_ASPECTS = (1.0, 2.0, 1 / 2, 3.0, 1 / 3)
 SSD_SIZES = (0.2, 0.95)  # of the anchors of the finest and the coarsest grid
@@ -29,10 +30,18 @@ NANODET_BINS = (8, 11)  # of the distribution of a distance, in the published mo
 Shapes = Sequence[tuple[int, ...]]
 
 
-def with_objects(model: Any, pixels: Pixels) -> WithPostprocessing:
-    """The model with pixels of 0..255 as its input and the table OBJECTS as its only output."""
+def with_objects(model: Any, pixels: Pixels, overlap: float = YOLO_OVERLAP) -> WithPostprocessing:
+    """The model with pixels of 0..255 as its input and the table OBJECTS as its only output.
+
+    Models that Ultralytics exported have the inputs and outputs of `yolo.extend_with_rows`; `overlap` is for these.
+    """
 
     def extend(graph: Graph) -> None:
+        if (yolo := yolo_of(graph.metadata)) is not None:
+            if yolo.task == "classify":
+                raise ModelFormatError(f"{graph.name!r} classifies pictures by its metadata; make an ImageClassifier")
+            extend_with_rows(graph, yolo, overlap)
+            return
         builder = GraphBuilder(graph.name)
         shapes = [v.type.shape for v in graph.outputs]
         picture = len(graph.inputs) == 1 and is_picture(graph.inputs[0].type)
@@ -41,13 +50,13 @@ def with_objects(model: Any, pixels: Pixels) -> WithPostprocessing:
             raise ModelFormatError(
                 f"{graph.name!r} is no object detector that is known: inputs "
                 f"{[v.type.shape for v in graph.inputs]}, outputs {shapes}; known are SSD (with its post-processing, "
-                "or boxes and scores), CenterNet with a table of boxes, and NanoDet"
+                "or boxes and scores), CenterNet with a table of boxes, NanoDet, and YOLO with Ultralytics' metadata"
             )
         take_pixels(graph, pixels)
         builder.output(rows, OBJECTS)
         builder.extend(graph)
 
-    return WithPostprocessing(model, f"{OBJECTS}of{pixels}", extend)
+    return WithPostprocessing(model, f"{OBJECTS}of{pixels}at{overlap}", extend)
 
 
 def _rows(builder: GraphBuilder, graph: Graph) -> Value | None:

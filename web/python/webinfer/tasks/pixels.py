@@ -18,6 +18,7 @@ from webinfer.tasks.crop import InputSpec
 from webinfer.tasks.picture_input import PictureFeeder, closed_on_error
 
 PICTURE = "picture"
+COLUMNS_USED, ROWS_USED = "columns_used", "rows_used"
 STORED = {DType.UINT8: 0, DType.INT8: 128}  # what a stored 0 lies above the least
 
 
@@ -61,11 +62,22 @@ def real(builder: GraphBuilder, values: Sequence[Value]) -> list[Value]:
     return [v if v.type.dtype.is_float else builder.node("dequantize", v, dtype="float32") for v in values]
 
 
-def take_pixels(graph: Graph, pixels: Pixels) -> None:
-    """Makes PICTURE [1, height, width, 3], float32 pixels of 0..255, the only input of a graph of one picture."""
+def take_pixels(graph: Graph, pixels: Pixels, filling: float | None = None) -> None:
+    """Makes PICTURE [1, height, width, 3], float32 pixels of 0..255, the only input of a graph of one picture.
+
+    With a `filling`, a grey of 0..255, two more inputs say with ones where the picture lies: ROWS_USED
+    [1, height, 1, 1] and COLUMNS_USED [1, 1, width, 1].
+    """
     builder, (given,) = GraphBuilder(graph.name), graph.inputs
     height, width, planes = picture_size(given.type)
-    made = _values(builder, builder.input(PICTURE, (1, height, width, 3)), given.type, pixels)
+    picture: Value = builder.input(PICTURE, (1, height, width, 3))
+    if filling is not None:
+        rows, columns = builder.input(ROWS_USED, (1, height, 1, 1)), builder.input(COLUMNS_USED, (1, 1, width, 1))
+        inside = builder.node(
+            "mul", builder.node("linear", picture, a=1.0, b=-filling), builder.node("mul", rows, columns)
+        )
+        picture = builder.node("linear", inside, a=1.0, b=filling)
+    made = _values(builder, picture, given.type, pixels)
     graph.replace(given, builder.node("transpose", made, perm=(0, 3, 1, 2)) if planes else made)
     builder.precede(graph)
 
