@@ -311,7 +311,8 @@ async def _verify(args: argparse.Namespace) -> int:
     real_number("--tolerance", args.tolerance)
     with await _load(args) as session:
         report = await session.verify(args.against, tolerance=args.tolerance)
-        print(json.dumps({"ok": report.ok}) if report.ok else report)
+        told = {"ok": report.ok, "notes": report.notes} if report.notes else {"ok": report.ok}
+        print(json.dumps(told) if report.ok else report)
         return 0 if report.ok else 1
 
 

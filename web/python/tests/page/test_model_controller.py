@@ -25,7 +25,7 @@ from webinfer.graph.ir import Graph
 from webinfer.host.interface import ProgressEvent
 from webinfer.importers import formats
 from webinfer.page.model_controller import ModelController, StoppedError
-from webinfer.session.reports import VerifyReport, compare_backends
+from webinfer.session.verification import VerifyReport, compare_backends
 from webinfer.tensor import Tensor
 
 

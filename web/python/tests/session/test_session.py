@@ -27,9 +27,10 @@ from webinfer.errors import (
     ModelFormatError,
 )
 from webinfer.session.inputs import TensorInfo, random_inputs
-from webinfer.session.reports import Profile, distance
+from webinfer.session.reports import Profile
 from webinfer.session.roofline import Peaks
 from webinfer.session.session import Session
+from webinfer.session.verification import distance
 
 WEIGHTS = np.linspace(-1, 1, 4 * 3 * 3 * 2, dtype=np.float32).reshape(4, 3, 3, 2)
 

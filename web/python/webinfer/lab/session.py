@@ -15,7 +15,8 @@ from webinfer.host.interface import Progress
 from webinfer.lab.errors import error_of
 from webinfer.session.inputs import TensorInfo
 from webinfer.session.options import MAX_ROUNDS, real_number, whole_number
-from webinfer.session.reports import Difference, Profile, VerifyReport
+from webinfer.session.reports import Profile
+from webinfer.session.verification import Difference, VerifyReport
 from webinfer.tensor import Tensor, buffer_of
 from webinfer.tune.log import About, TuningReport, Verdict
 
@@ -136,7 +137,9 @@ class DeviceSession:
         fields = {"against": other, "tolerance": real_number("tolerance", tolerance)}
         found = await self._ask("verify", fields, progress)
         rows = [Difference(**{k: v for k, v in row.items() if k != "node"}) for row in found["differences"]]
-        return VerifyReport(found["backend"], found["against"], tolerance, rows)
+        outputs = [Difference(**row) for row in found.get("outputs", ())]  # a page that was opened earlier sends none
+        unjudged = found.get("unjudged", "")
+        return VerifyReport(found["backend"], found["against"], tolerance, rows, outputs, unjudged)
 
     async def tune(self, budget_ms: float = 10_000, progress: Progress | None = None) -> TuningReport:
         """Kernels timed there; what is faster runs from now on, there and, by its log, wherever the device is the same.

@@ -184,7 +184,9 @@ class ModelController:
             report = await session.verify(backend, given, tolerance, self._step)
         nodes = {value.name: i for i, node in enumerate(_nodes(session)) for value in node.outputs}
         rows = [{**dataclasses.asdict(each), "node": nodes.get(each.value, -1)} for each in report.differences]
-        return {"ok": report.ok, "backend": report.backend, "against": report.against, "differences": rows}
+        outputs = [dataclasses.asdict(each) for each in report.outputs]
+        told = {"ok": report.ok, "backend": report.backend, "against": report.against, "unjudged": report.unjudged}
+        return {**told, "differences": rows, "outputs": outputs}
 
     async def tune(self, backend: str, budget_ms: float = 10_000) -> Answer:
         """Kernels timed on this device, the faster ones in use from now on: what was gained, and the log's lines."""

@@ -23,6 +23,7 @@ from webinfer.importers import chosen, files_beside, format_name, metadata, read
 from webinfer.importers.core.course import Course, Key, OpenSizes, Unknown
 from webinfer.models.registry import MODELS, check_found, locate_model, published_hashes
 from webinfer.passes.dequantize import dequantize as in_real_numbers
+from webinfer.passes.drop_rounding import drop_rounding
 from webinfer.passes.pipeline import PIPELINE, ROUNDING, optimize
 from webinfer.session.options import MAX_THREADS, checked_shapes, real_number, whole_number
 from webinfer.session.plan_cache import WithPostprocessing, open_graph
@@ -154,8 +155,9 @@ class _Loading:
         signatures = Signatures(self._signatures, self.session)
         again = None if isinstance(self.source, GraphBuilder) else read
         session = Session(
-            graph, self.host, selection, self.order, options, again, signatures, variables, self._metadata
-        )
+            graph, self.host, selection, self.order, options, again, signatures, variables, self._metadata,
+            lambda sizes: self._imported(sizes, signature),
+        )  # fmt: skip
         if selection is not None:
             await _tell(session)
         return session
@@ -214,17 +216,39 @@ class _Loading:
                 raise InputError(f"{source.name!r}: a task cannot follow a model whose course data decides") from None
             return StagedGraph(first, read, self._finished, variables)
 
+    def _imported(self, sizes: Mapping[str, Sequence[int]], signature: str | None) -> Graph | None:
+        """The graph for inputs of these sizes as it was imported, before passes; None where there is no such graph."""
+        source = self.source
+        if isinstance(source, GraphBuilder):
+            graph = source.graph()
+        else:
+            course = Course({}, False, signature != self.signature)
+            try:
+                graph = read_model(source.data, source.name, sizes, signature, source.files, course)
+            except Unknown:
+                return None
+        if isinstance(graph, CompiledGraph):
+            return None
+        self._extend(graph)
+        if not self.rounding:
+            drop_rounding(graph)  # not a rewrite of what the model means, but a choice of `load`
+        return graph
+
+    def _extend(self, graph: Graph) -> None:
+        """What options make of a graph that was read, before passes."""
+        if self.dequantize:
+            in_real_numbers(graph)
+        if self.post is not None:
+            graph.format, graph.metadata = self._format(), self._metadata()
+            self.post.extend(graph)
+
     def _finished(self, graph: Graph) -> Graph:
         """A graph that was read, or a part of one, as backends take it."""
         if isinstance(graph, CompiledGraph):
             if self.dequantize or self.rounding or self.post is not None or self.options.float16:
                 raise InputError(f"{graph.name!r} is compiled already: give such options, and tasks, to `compile`")
             return graph
-        if self.dequantize:
-            in_real_numbers(graph)
-        if self.post is not None:
-            graph.format, graph.metadata = self._format(), self._metadata()
-            self.post.extend(graph)
+        self._extend(graph)
         debug(5, f"imported\n{print_graph(graph)}" if debug_level() >= 5 else "")
         for rewrite, count in optimize(graph, ROUNDING if self.rounding else PIPELINE):
             debug(3, f"pass {rewrite}: {count} rewrites")

@@ -6,24 +6,20 @@ import html
 import json
 import math
 import statistics
-from array import array
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from operator import sub
 from typing import Any
 
 from webinfer.backends.base import Executor, MemoryReport, PlanRow
-from webinfer.dtypes import DType
-from webinfer.graph.ir import Graph, Value
 from webinfer.session.roofline import Peaks
-from webinfer.tensor import Tensor
 
 SAMPLES = 5
 VISIBLE_MS = 5.0  # a coarse clock's steps of 0.1 ms are 2 % of it
 MAX_REPEATS = 256
 
 
-def _table(head: list[str], rows: list[list[str]]) -> str:
+def table(head: list[str], rows: list[list[str]]) -> str:
+    """Rows of text below a head, each column as wide as its widest cell."""
     widths = [max(len(line[i]) for line in [head, *rows]) for i in range(len(head))]
     lines = ["  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip() for line in [head, *rows]]
     return "\n".join([lines[0], "  ".join("-" * w for w in widths), *lines[1:]])
@@ -53,7 +49,7 @@ class PlanReport:
             f"{len(self.rows)} steps, constants {m.constants} bytes, arena {m.arena} bytes (at least {m.arena_bound}), "
             f"for {made}"
         )
-        lines = [f"{self.model} on {self.backend}: {self.choice}", memory, *self.notes, _table(head, rows)]
+        lines = [f"{self.model} on {self.backend}: {self.choice}", memory, *self.notes, table(head, rows)]
         return "\n".join(lines)
 
     def json(self) -> str:
@@ -112,7 +108,7 @@ class Profile:
         steps = f"{len(rows)} steps, one by one: {self.total_ms:.3f} ms"
         if least:
             steps = f"{steps}, at this device's peak {least:.3f} ms; {', '.join(peaks)}"
-        return f"{self._title()}\n{steps}\n{_table(head, rows)}"
+        return f"{self._title()}\n{steps}\n{table(head, rows)}"
 
     def json(self) -> str:
         """The profile as JSON."""
@@ -164,107 +160,3 @@ async def time_runs(
         whole.append(elapsed / repeats)
         outside.append(whole[-1] - await executor.pass_ms(inputs, repeats))
     return statistics.median(whole), max(statistics.median(outside), 0.0)
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """How far one tensor is from the other backend's. `relative` is by the tensor's range."""
-
-    label: str
-    op: str
-    value: str
-    max_abs: float
-    relative: float
-    within: bool
-
-
-@dataclass(frozen=True, slots=True)
-class VerifyReport:
-    """Every tensor that both backends computed, in the order of the graph."""
-
-    backend: str
-    against: str
-    tolerance: float
-    differences: list[Difference]
-
-    @property
-    def first(self) -> Difference | None:
-        """The first tensor that differs by more than the tolerance."""
-        return next((d for d in self.differences if not d.within), None)
-
-    @property
-    def ok(self) -> bool:
-        """True if at least one tensor was compared and none differs."""
-        return bool(self.differences) and self.first is None
-
-    def __str__(self) -> str:
-        verdict = "agree" if self.ok else "have no tensor in common"
-        if self.first is not None:
-            first = self.first
-            verdict = (
-                f"differ first at {first.label} ({first.op}) by {first.max_abs:.3g}, {first.relative:.3g} of its range"
-            )
-        rows = [
-            [d.label, d.op, f"{d.max_abs:.3g}", f"{d.relative:.3g}", "ok" if d.within else "DIFFERS"]
-            for d in self.differences
-        ]
-        return f"{self.backend} and {self.against} {verdict}\n{_table(['step', 'op', 'max abs', 'of range', ''], rows)}"
-
-
-def distance(got: Tensor, want: Tensor) -> tuple[float, float]:
-    """(largest absolute difference, that relative to the range of `want`); not-a-number counts as infinite."""
-    if got.dtype is want.dtype and got.flat() == want.flat():
-        return 0.0, 0.0
-    a, b = got.tolist(), want.tolist()
-    if math.isfinite(sum(a) + sum(b)):
-        worst, finite = float(max(map(abs, map(sub, a, b)), default=0.0)), b
-    else:
-        worst, finite = _worst(a, b), [q for q in b if abs(q) < float("inf")]
-    if not finite:
-        return worst, worst
-    low, high = min(finite), max(finite)
-    span = max(high - low, abs(high), abs(low)) or 1.0
-    return worst, worst / span
-
-
-def _worst(a: Sequence[float], b: Sequence[float]) -> float:
-    """The largest difference where some are infinite or not numbers."""
-    worst = 0.0
-    for p, q in zip(a, b, strict=True):
-        if p == q or (p != p and q != q):
-            continue
-        off = abs(p - q)
-        worst = max(worst, off if off == off else float("inf"))
-    return worst
-
-
-async def compare_backends(
-    mine: Executor, other: Executor, inputs: Mapping[str, memoryview], tolerance: float, graph: Graph,
-    step: Callable[[int], Awaitable[None]],
-) -> VerifyReport:  # fmt: skip
-    """Runs both backends node by node and compares every tensor that both name; `step` hears of each node's number.
-
-    They go on side by side, so that few tensors are kept, where both follow the order of the graph.
-    """
-    places = {value: i for i, node in enumerate(graph.nodes) for value in node.outputs}
-    theirs, wanted, at = other.probe(inputs), dict[Value, Tensor](), -1
-    differences = []
-    async for node, value, tensor in mine.probe(inputs):
-        while value not in wanted and at <= places.get(value, len(places)):
-            found = await anext(theirs, None)
-            if found is None:
-                break
-            at = max(at, places.get(found[1], -1))
-            wanted[found[1]] = found[2]
-        await step(places.get(value, 0))
-        if (want := wanted.pop(value, None)) is None:
-            continue
-        if want.dtype is not tensor.dtype and DType.FLOAT16 in (want.dtype, tensor.dtype):
-            want, tensor = _as_float32(want), _as_float32(tensor)
-        absolute, relative = distance(tensor, want)
-        differences.append(Difference(node.label, node.op.name, value.name, absolute, relative, relative <= tolerance))
-    return VerifyReport(mine.backend, other.backend, tolerance, differences)
-
-
-def _as_float32(tensor: Tensor) -> Tensor:
-    return Tensor(array("f", tensor.tolist()), tensor.shape, DType.FLOAT32)
