@@ -15,10 +15,12 @@ from webinfer.graph.ir import Graph, Value
 from webinfer.importers import read_model
 from webinfer.session.loading import load
 
-# Cases whose expected numbers are rounding errors of the runner that made them.
+# Cases whose expected numbers are rounding errors of the runner that made them, or that ONNX Runtime does not give.
 _NOISE = "expects 1.9e-7 of a float32 transform where the exact result is 0, and allows 1e-7"
 _DRAWN = "expects the numbers that another generator drew"
+_CORNERS = "expects a result whose size is no whole number; ONNX Runtime, as we do, aligns the last element there is"
 DISPUTED = {
+    **{f"test_resize_downsample_scales_{mode}_align_corners": _CORNERS for mode in ("linear", "cubic")},
     **dict.fromkeys(("test_dft_inverse", "test_dft_inverse_opset19"), _NOISE),
     **{f"test_bernoulli{kind}{way}": _DRAWN for kind in ("", "_double", "_seed") for way in ("", "_expanded")},
 }
@@ -112,7 +114,7 @@ def _read(case: Case) -> Reading:
     if error is not None and (_AT_RUN_TIME in str(error) or _DEPENDS in str(error)):
         reading.bound, reading.data = _with_bound_inputs(case)
         error = _attempt(reading)
-        if error is not None and _DEPENDS in str(error):
+        if error is not None and (_AT_RUN_TIME in str(error) or _DEPENDS in str(error)):
             reading.bound, reading.live, error = [], True, None
     if isinstance(error, (UnsupportedOpError, LimitError)):
         problems = error.problems if isinstance(error, UnsupportedOpError) else [str(error)]

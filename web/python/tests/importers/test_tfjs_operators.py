@@ -247,6 +247,7 @@ CASES: dict[str, tuple[list[Any], dict[str, Any], Any]] = {
     ),
     "AddN": ([X, INTS[:, :1], X], {}, 2 * X + INTS[:, :1]),
     "ClipByValue": ([X, -0.5, 1.0], {}, np.clip(X, -0.5, 1)),
+    "ClipByValue to what is no number": ([X, math.nan, 1.0], {}, np.minimum(X, 1)),
     "LeakyRelu": ([X], {}, np.where(X >= 0, X, 0.2 * X)),
     "Cast": ([X], {"DstT": "DT_INT64"}, X.astype(np.int32)),
     "SelectV2": ([X > 0, X, 1.0], {}, np.where(X > 0, X, 1)),

@@ -47,6 +47,12 @@ def test_channels_first_convolutions_are_turned_at_the_door() -> None:
     ]
 
 
+@pytest.mark.parametrize(("options", "bounds"), [({"minValue": float("nan")}, "a=-inf b=2"), ({}, "clamp(%x) b=2")])
+def test_a_bound_that_is_not_a_number_is_none(options: Described, bounds: str) -> None:
+    got = printed(one("clamp", {"x": operand(3)}, {"input": "x"}, **{"minValue": 0, "maxValue": 2} | options))
+    assert got[0].split(" -> ")[0].endswith(bounds)
+
+
 def test_channels_last_convolutions_need_no_turn() -> None:
     inputs = {"x": operand(1, 8, 8, 3), "w": operand(4, 1, 1, 3)}
     got = printed(one("conv2d", inputs, {"input": "x"}, {"filter": "w"}, inputLayout="nhwc", filterLayout="ohwi"))

@@ -215,6 +215,7 @@ def test_runs_that_wait_for_others_can_be_cancelled(backend: str) -> None:
 def test_runs_in_a_row_leave_the_event_loop_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     """One task that never awaits anything else does not keep the others from running for long."""
     monkeypatch.setattr(turns, "MOST_S", 0.0)
+    monkeypatch.setattr(turns, "BESIDE_S", 60.0)
     seen = list[int]()
 
     async def work(session: webinfer.Session) -> None:

@@ -180,7 +180,7 @@ class Session:
         """
         if self._live.awaits_first_run:
             return await self._first_run(inputs)
-        if self._queue.is_due and self._blocks():
+        if self._queue.is_due() and self._blocks():
             await self._queue.turn()
         try:
             return await self._run(inputs)
@@ -188,9 +188,9 @@ class Session:
             self._queue.note_end()
 
     def _blocks(self) -> bool:
-        """Whether a run leaves the event loop no time."""
+        """Whether a run leaves the event loop no time; outside of browsers it waits for a GPU without letting go."""
         executor = self._live.at_rest
-        return executor is None or not executor.abilities.overlapping_runs
+        return executor is None or not executor.abilities.overlapping_runs or self.host.name == "native"
 
     async def _run(self, inputs: Mapping[str, Any] | Any) -> dict[str, Tensor]:
         executor = None if self._stateful else self._live.at_hand

@@ -9,7 +9,7 @@ import asyncio
 import time
 
 MOST_S = 0.008  # that the event loop waits where a run can be interrupted: half of a frame
-BESIDE_S = 0.005  # within which runs of two tasks count as begun together
+BESIDE_S = 0.005  # within which a run counts as begun together with the one before it
 
 
 class RunQueue:
@@ -19,13 +19,15 @@ class RunQueue:
         self._lock = asyncio.Lock()
         self._task, self._turned, self._ended = 0, time.monotonic(), 0.0
 
-    @property
     def is_due(self) -> bool:
-        """Whether the event loop should turn before the next run: one of another task just ended, or it waits."""
+        """Whether the event loop should turn before the next run, which comes right behind another one or waits."""
         now = time.monotonic()
-        if self._lock.locked() or now - self._turned >= MOST_S:
+        if self._lock.locked():
             return True
-        return id(asyncio.current_task()) != self._task and now - self._ended < BESIDE_S
+        if now - self._ended >= BESIDE_S:  # as in a page with a camera: nothing is paid
+            self._turned = now
+            return False
+        return now - self._turned >= MOST_S or id(asyncio.current_task()) != self._task
 
     async def turn(self) -> None:
         """Waits for the runs that were begun earlier, and for one turn of the event loop."""

@@ -289,7 +289,35 @@ def _fast_gelu(op: Operation) -> Value:
     return tanh_gelu(op, x if bias is None else op.binary(ew.ADD, x, bias))
 
 
+def _flex_attention(op: Operation) -> Value:
+    """softmax(f(q kᵀ * scale)) v with graphs of the file on the scores and on the softmax, both in float32.
+
+    Source:  onnx v1.23, ai.onnx.preview: FlexAttention-1
+    """
+    q, k, v = (op.value(i) for i in range(3))
+    if any(x.type.rank != 4 for x in (q, k, v)) or not k.type.shape[1] or q.type.shape[1] % k.type.shape[1]:
+        op.fail(f"queries {q.type}, keys {k.type} and values {v.type} do not fit")
+    if op.whole("softmax_precision", 1) in (10, 16):
+        op.refuse("a softmax in 16 bits")
+    times, dtype = q.type.shape[1] // k.type.shape[1], q.type.dtype
+    logits = op.cast(scores(op, Heads(q, repeat_heads(op, k, times), v)), DType.FLOAT32)
+    weights = op.emit(sm.SOFTMAX, [_modified(op, "score_mod", logits)], sm.SoftmaxAttrs(3))
+    seen = op.cast(repeat_heads(op, v, times), DType.FLOAT32)
+    y = op.emit(mm.MATMUL, [_modified(op, "prob_mod", weights), seen], mm.MatmulAttrs())
+    return op.cast(y, dtype)
+
+
+def _modified(op: Operation, name: str, x: Value) -> Value:
+    if name not in op.attributes:
+        return x
+    results = op.run(op.graph(name), [x])
+    if len(results) != 1 or results[0].type.shape != x.type.shape:
+        op.fail(f"{name} of {x.type} gives {[value.type for value in results]}")
+    return op.cast(op.dense(results[0]), DType.FLOAT32)
+
+
 CONVERTERS: dict[str, Convert] = {
+    "ai.onnx.preview.FlexAttention": _flex_attention,
     "Attention": _attention,
     "RotaryEmbedding": lambda op: _rotary(op, 1, 2, 3),
     "com.microsoft.Attention": _packed,

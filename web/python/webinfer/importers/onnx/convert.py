@@ -31,6 +31,7 @@ from webinfer.importers.onnx import (
     loss,
     matmul,
     movement,
+    ngrams,
     noise,
     normalization,
     optimized,
@@ -48,6 +49,7 @@ from webinfer.importers.onnx import (
     softmax,
     stored,
     suppression,
+    training,
 )
 from webinfer.importers.onnx import (
     shapes as shape_family,
@@ -59,8 +61,8 @@ from webinfer.importers.onnx.tensors import DTYPES, External, constant_of, dtype
 
 _FAMILIES = (
     attention, bits, control, conv, deformed, elementwise, forests, gather, grouped_attention, learned, loss, matmul,
-    movement, noise, normalization, optimized, pattern, pool, quantized, recurrent, reduce, regions, resize, sampling,
-    scan, sequences, shape_family, signal, softmax, stored, suppression,
+    movement, ngrams, noise, normalization, optimized, pattern, pool, quantized, recurrent, reduce, regions, resize,
+    sampling, scan, sequences, shape_family, signal, softmax, stored, suppression, training,
 )  # fmt: skip
 CONVERTERS: dict[str, Convert] = {name: row for family in _FAMILIES for name, row in family.CONVERTERS.items()}
 OLDEST, NEWEST = 7, 28  # opsets of ONNX itself

@@ -99,9 +99,18 @@ def _pow(op: Operation) -> Value:
         if exponent in (2.0, 3.0, 0.5, 1.0) and op.value(1).type.rank <= rank:
             return op.each(lambda x: _whole_power(op, x, exponent))
     base = op.kind
-    if not base.is_float and op.value(1).type.dtype is not base:
-        op.refuse(f"{base} to a power of {op.value(1).type.dtype}")
+    if not base.is_float and op.value(1).type.dtype.is_float:
+        return op.together(lambda a, b: _real_power(op, a, b), 0, 1)
     return op.together(lambda a, b: op.binary(ew.POW, a, op.cast(b, base)), 0, 1)
+
+
+def _real_power(op: Operation, a: Value, b: Value) -> Value:
+    """Whole numbers to a real power, cut to whole ones; what is one but for a rounding error is that one."""
+    y = op.binary(ew.POW, op.cast(a, DType.FLOAT32), op.cast(b, DType.FLOAT32))
+    near = op.unary(ew.ROUND_EVEN, y)
+    apart = op.unary(ew.ABS, op.binary(ew.SUB, y, near))
+    is_near = op.binary(ew.LESS_EQUAL, apart, op.unary(ew.LINEAR, op.unary(ew.ABS, y), 1e-5))
+    return op.cast(op.emit(ew.WHERE, [is_near, near, y], NoAttrs()), a.type.dtype)
 
 
 def _whole_power(op: Operation, x: Value, exponent: float) -> Value:
@@ -268,7 +277,7 @@ def _prelu(op: Operation) -> Value:
 
 def _dropout(op: Operation) -> list[Value]:
     """Dropout as it is when nobody trains: the input, and a mask of ones."""
-    if op.optional(2) is not None and (not op.known(2) or op.scalar(2)):
+    if op.optional(2) is not None and op.scalar(2) and (op.optional(1) is None or op.scalar(1)):
         op.refuse("training mode")
     x = op.arranged(0)
     results = [op.view(x.value, x.perm)]

@@ -18,10 +18,30 @@ def _channels(op: Operation, key: int, rank: int, axis: int) -> Value:
     return op.reshape(value, [value.type.shape[0] if i == axis else 1 for i in range(rank)])
 
 
-def _batch_normalization(op: Operation) -> Value:
-    """x * factor + offset; both are known at load."""
-    if op.whole("training_mode", 0) or len([o for o in op.info.outputs if o]) > 1:
-        op.refuse("training mode")
+def _trained(op: Operation) -> list[Value]:
+    """Normalised by the mean and variance of the batch itself, and the running ones with these mixed in."""
+    x, keep = op.arranged(0), op.real("momentum", 0.9)
+    rank, axis = len(x.perm), x.perm[1] if len(x.perm) > 1 else 0
+    attrs = red.ReduceAttrs(tuple(i for i in range(rank) if i != axis), keep_dims=True)
+    mean = op.emit(red.REDUCE_MEAN, [x.value], attrs)
+    apart = op.binary(ew.SUB, x.value, mean)
+    variance = op.emit(red.REDUCE_MEAN, [op.unary(ew.SQUARE, apart)], attrs)
+    root = op.unary(ew.SQRT, op.unary(ew.LINEAR, variance, 1.0, op.real("epsilon", 1e-5)))
+    factor = op.binary(ew.DIV, _channels(op, 1, rank, axis), root)
+    y = op.binary(ew.ADD, op.binary(ew.MUL, apart, factor), _channels(op, 2, rank, axis))
+    results = [op.view(y, x.perm)]
+    for key, own in ((3, mean), (4, variance)):
+        old, flat = op.value(key), op.reshape(own, op.value(key).type.shape)
+        results.append(op.binary(ew.ADD, op.unary(ew.LINEAR, old, keep), op.unary(ew.LINEAR, flat, 1 - keep)))
+    return results
+
+
+def _batch_normalization(op: Operation) -> Value | list[Value]:
+    """x * factor + offset; both are known at load, unless the file was exported while it trained."""
+    if op.whole("training_mode", 0):
+        return _trained(op)
+    if len([o for o in op.info.outputs if o]) > 1:
+        op.refuse("results of training")
     if not op.whole("spatial", 1):
         op.refuse("spatial=0")
     x = op.arranged(0)

@@ -280,15 +280,16 @@ def _rescaled(op: Operation, total: Value, first: Value, second: Value, out: Val
 
 def _single(op: Operation, key: int) -> Value:
     value = op.value(key)
+    value = op.cast(value, DType.FLOAT32) if value.type.dtype is DType.FLOAT16 else value
     return op.reshape(value, ()) if value.type.size == 1 else value
 
 
 def exact_qlinear_matmul(op: Operation) -> Value:
     """QLinearMatMul by exact sums, for scales and zero points that the integer kernels do not take."""
-    if any(not op.value(key).type.dtype.is_float or op.value(key).type.dtype is DType.FLOAT16 for key in (1, 4, 6)):
-        op.refuse("scales that are not float32")
+    if any(not op.value(key).type.dtype.is_float for key in (1, 4, 6)):
+        op.refuse("scales that are not real numbers")
     total = exact_product(op, _centred(op, 0, 2), _centred(op, 3, 5), exact_products(op, (0, 2), (3, 5)))
-    first = op.value(1)
+    first = op.cast(op.value(1), DType.FLOAT32)
     first = (
         op.reshape(first, (first.type.shape[0], 1)) if first.type.size > 1 and first.type.rank == 1 else _single(op, 1)
     )

@@ -13,7 +13,7 @@ from webinfer.graph.ir import Op, Value
 from webinfer.importers.core.distinct import distinct
 from webinfer.importers.core.limits import MAX_READ, within
 from webinfer.importers.onnx.operation import Convert, Operation
-from webinfer.ops import conv, gather, reduce
+from webinfer.ops import conv, gather, reduce, scan
 from webinfer.ops import elementwise as ew
 from webinfer.ops.registry import NoAttrs
 
@@ -115,9 +115,29 @@ def _unique(op: Operation) -> list[Value]:
     """The different elements, where each is first, which of them each element is, and how often each is there."""
     x = op.value(0)
     if "axis" in op.attributes and x.type.rank != 1:
-        op.refuse("different rows")
+        axis = op.axis(op.whole("axis", 0), x.type.rank)
+        _, first, *others = distinct(op, _order_of_rows(op, x, axis), bool(op.whole("sorted", 1)))
+        values = op.emit(gather.GATHER, [x, first], gather.GatherAttrs(axis))
+        return [values, *(op.cast(v, DType.INT64) for v in (first, *others))]
     values, *others = distinct(op, op.reshape(x, (x.type.size,)), bool(op.whole("sorted", 1)))
     return [values, *(op.cast(v, DType.INT64) for v in others)]
+
+
+def _order_of_rows(op: Operation, x: Value, axis: int) -> Value:
+    """For each part of x along an axis, how many others come before it where they are compared like words."""
+    n = x.type.shape[axis]
+    width = x.type.size // max(n, 1)
+    if not x.type.size:
+        op.refuse(f"different rows of {x.type.shape}")
+    within(f"{op.what}: comparisons of rows", n * n * width, _MOST_WEIGHTS, "use fewer rows")
+    rows = op.reshape(op.transpose(x, [axis, *(i for i in range(x.type.rank) if i != axis)]), (n, width))
+    mine, other = op.reshape(rows, (n, 1, width)), op.reshape(rows, (1, n, width))
+    differs = op.cast(op.binary(ew.NOT_EQUAL, mine, other), DType.INT32)
+    before = op.emit(scan.CUMULATIVE_SUM, [differs], scan.CumulativeSumAttrs(2, True))
+    decides = op.binary(ew.EQUAL, before, op.scalar_of(0, DType.INT32))
+    less = op.binary(ew.LOGICAL_AND, op.binary(ew.GREATER, mine, other), decides)
+    count = op.emit(reduce.REDUCE_SUM, [op.cast(less, DType.INT32)], reduce.ReduceAttrs((1, 2)))
+    return op.reshape(count, (n,))
 
 
 def _at(op: Operation, x: Value, positions: Value) -> Value:

@@ -153,11 +153,7 @@ def _sizes(op: Operation, shape: Sequence[int]) -> list[Axis]:
 
 def _numbers(op: Operation, key: int) -> tuple[float, ...] | None:
     value = op.optional(key)
-    if value is None or value.type.size == 0:
-        return None
-    if value.constant is None:
-        op.refuse(f"input {key} is computed at run time; shapes, axes and sizes must be constants")
-    return tuple(map(float, value.numbers()))
+    return None if value is None or value.type.size == 0 else tuple(map(float, op._constants(key)))
 
 
 def _resize(op: Operation) -> Value:

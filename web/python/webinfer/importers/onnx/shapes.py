@@ -68,7 +68,7 @@ def _range(op: Operation) -> Value:
     start, limit = op.scalar(0), op.scalar(1)
     step = op.scalar(2) if op.optional(2) is not None else 1  # which ONNX Runtime's own Range may lack
     dtype = op.value(0).type.dtype
-    if dtype not in (DType.FLOAT32, DType.INT32, DType.INT64, DType.INT16):
+    if dtype not in (DType.FLOAT32, DType.FLOAT16, DType.INT32, DType.INT64, DType.INT16):
         op.refuse(f"a range of {dtype}")
     if step == 0:
         op.fail("a range of step 0")
