@@ -42,14 +42,18 @@ class Seen:
         return np.concatenate([row[i : i + 2] * self.scale + self.origin for i in (0, 2)])
 
 
-def seen(image: Array, width: int, height: int, keep_aspect: bool) -> Seen:
-    """The picture stretched to that size, or fitted into it with black beside it; bilinear, without smoothing."""
+def seen(image: Array, width: int, height: int, keep_aspect: bool, corners: bool = False) -> Seen:
+    """The picture stretched to that size, or fitted into it with black beside it; bilinear, without smoothing.
+
+    With `corners` the input's pixel (0, 0) shows the corner of what is seen, not the middle of its first cell.
+    """
     size = np.array([image.shape[1], image.shape[0]], float)
     scale = size / (width, height)
     if keep_aspect:
         scale[:] = scale.max()
     origin = (size - scale * (width, height)) / 2
-    data = (scale[0], 0, origin[0], 0, scale[1], origin[1])
+    at = origin + (0.5 - 0.5 * scale if corners else 0)  # Pillow's map is one of corners to corners
+    data = (scale[0], 0, at[0], 0, scale[1], at[1])
     planes = [
         Image.fromarray(image[..., c].astype(np.float32)).transform(
             (width, height), Image.Transform.AFFINE, data, Image.Resampling.BILINEAR
@@ -67,6 +71,8 @@ class Judge:
     size: tuple[int, int]  # width, height
     feed: Callable[[Array], Array]
     read: Callable[[list[Array]], Any]
+    keep_aspect: bool = True
+    corners: bool = False
 
     def outputs(self, inputs: list[Array]) -> list[list[Array]] | None:
         """The runtime's outputs for these inputs; None if the model is not at hand."""
@@ -157,15 +163,15 @@ def _signed(x: Array) -> Array:
 
 
 OBJECTS = (
-    Judge("ssd_mobilenet_v1_coco_quant_postprocess", (300, 300), _bytes, _post_processed),
+    Judge("ssd_mobilenet_v1_coco_quant_postprocess", (300, 300), _bytes, _post_processed, keep_aspect=False),
     Judge("centernet", (512, 512), lambda x: x.astype(np.float32)[None], _table),
-    Judge("nanodet", (416, 416), _standardised, _nanodet),
+    Judge("nanodet", (416, 416), _standardised, _nanodet, corners=True),
 )
 POSES = (
-    Judge("posenet_075_353_481_quant", (481, 353), _bytes, _posenet_quantized),
-    Judge("posenet", (385, 385), _signed, lambda outputs: _posenet(*outputs)),
-    Judge("movenet_lightning", (192, 192), _whole, _movenet),
-    Judge("movenet_multipose", (256, 256), _whole, _movenet_several),
+    Judge("posenet_075_353_481_quant", (481, 353), _bytes, _posenet_quantized, corners=True),
+    Judge("posenet", (385, 385), _signed, lambda outputs: _posenet(*outputs), corners=True),
+    Judge("movenet_lightning", (192, 192), _whole, _movenet, corners=True),
+    Judge("movenet_multipose", (256, 256), _whole, _movenet_several, corners=True),
 )
 
 BODIES = Judge("bodypix_075_720_1280_quant", (720, 1280), _bytes, lambda outputs: outputs)
@@ -182,11 +188,9 @@ def rows(photos: list[Path], backend: str) -> list[Row]:
     )
 
 
-def _pairs(
-    maker: Any, judge: Judge, images: Mapping[str, Array], backend: str, keep: bool
-) -> Iterator[tuple[str, Seen, Any, Any]]:
+def _pairs(maker: Any, judge: Judge, images: Mapping[str, Array], backend: str) -> Iterator[tuple[str, Seen, Any, Any]]:
     """Of each photo its name, what the model sees of it, and what the judge and our task find."""
-    views = [seen(image, *judge.size, keep) for image in images.values()]
+    views = [seen(image, *judge.size, judge.keep_aspect, judge.corners) for image in images.values()]
     outputs = judge.outputs([view.input for view in views])
     if outputs is not None:
         ours = asyncio.run(_found(maker, judge, list(images.values()), backend))
@@ -206,7 +210,7 @@ def _objects(judge: Judge, images: Mapping[str, Array], backend: str) -> Iterato
     """Every object that one of us is sure of, and the worst overlap of its box with the other's."""
     from webinfer.tasks import ObjectDetector
 
-    for photo, view, theirs, mine in _pairs(ObjectDetector, judge, images, backend, False):
+    for photo, view, theirs, mine in _pairs(ObjectDetector, judge, images, backend):
         a = [(o.category.index, o.score, _corners(o.box)) for o in mine if o.score >= LEAST]
         b = [(int(row[5]), row[4], view.box(row)) for row in theirs if row[4] >= LEAST]
         worst = min([1.0, *_overlaps(a, b), *_overlaps(b, a)])
@@ -231,7 +235,7 @@ def _poses(judge: Judge, images: Mapping[str, Array], backend: str) -> Iterator[
     """Every body that the judge is sure of, and the mean distance of the points that both are sure of."""
     from webinfer.tasks import MultiPoseDetector
 
-    for photo, view, theirs, ours in _pairs(MultiPoseDetector, judge, images, backend, True):
+    for photo, view, theirs, ours in _pairs(MultiPoseDetector, judge, images, backend):
         told = [(points[:, ::-1] * view.scale + view.origin, sure) for score, points, sure in theirs if score >= LEAST]
         worst = max((_gap(points, sure, ours) for points, sure in told), default=0.0)
         count = sum(body.score >= LEAST for body in ours)
@@ -244,7 +248,7 @@ def _bodies(judge: Judge, images: Mapping[str, Array], backend: str) -> Iterator
     """How the masks of people overlap, and where they do, on how many pixels both see the same part of a body."""
     from webinfer.tasks import BodySegmenter
 
-    for photo, view, theirs, ours in _pairs(BodySegmenter, judge, images, backend, True):
+    for photo, view, theirs, ours in _pairs(BodySegmenter, judge, images, backend):
         height, width = images[photo].shape[:2]
         maps = {map.shape[-1]: map[0] for map in theirs if map.shape[-1] != 34}
         short = next(map[0] for map in theirs if map.shape[-1] == 34)  # long offsets come behind them

@@ -38,6 +38,18 @@ INLINE void mix_eight(const float *low, const float *high, float weight, float *
   UNROLL for (int k = 0; k < 8; k += 4) v4f_store(y + k, mix(v4f_load(low + k), v4f_load(high + k), w));
 }
 
+// Pixels of one mixed row of one channel, four at a time.
+static void mix_line(const float *row, const Column *columns, int32_t count, float *y) {
+  int32_t i = 0;
+  NO_UNROLL for (; i + 4 <= count; i += 4) {
+    const Column a = columns[i], b = columns[i + 1], c = columns[i + 2], d = columns[i + 3];
+    const v4f low = {row[a.low], row[b.low], row[c.low], row[d.low]};
+    const v4f high = {row[a.high], row[b.high], row[c.high], row[d.high]};
+    v4f_store(y + i, mix(low, high, (v4f){a.weight, b.weight, c.weight, d.weight}));
+  }
+  for (; i < count; i++) y[i] = row[columns[i].low] + (row[columns[i].high] - row[columns[i].low]) * columns[i].weight;
+}
+
 // Pixels of one mixed row.
 static void mix_pixels(const float *row, const Column *columns, int32_t count, float *y, int32_t c) {
   if (c == 8) {  // without a loop inside
@@ -75,7 +87,7 @@ void f32_resize_bilinear_nhwc(const float *restrict x, float *restrict y, int32_
   (void)n;
   Column columns[CHUNK];
   float mixed[ROW_FLOATS + 4];
-  const int rows_first = ow >= iw && ow <= CHUNK && iw * c <= ROW_FLOATS;
+  const int rows_first = ow >= iw && (ow <= CHUNK || c == 1) && iw * c <= ROW_FLOATS;
   for (int32_t first = 0; first < ow; first += CHUNK) {
     const int32_t count = ow - first < CHUNK ? ow - first : CHUNK;
     for (int32_t i = 0; i < count; i++) {
@@ -91,7 +103,11 @@ void f32_resize_bilinear_nhwc(const float *restrict x, float *restrict y, int32_
       float *out = y + (row * ow + first) * c;
       if (rows_first) {
         mix_rows(upper, lower, (float)(at - low), mixed, iw * c);
-        mix_pixels(mixed, columns, count, out, c);
+        if (c == 1) {
+          mix_line(mixed, columns, count, out);
+        } else {
+          mix_pixels(mixed, columns, count, out, c);
+        }
       } else {
         mix_both(upper, lower, (float)(at - low), columns, count, out, c);
       }

@@ -102,7 +102,9 @@ def test_a_table_of_boxes_in_pixels_of_the_input_is_read(target: Target) -> None
     table = np.array([[(8, 16, 24, 32, 0.7, 1), (0, 0, 32, 8, 0.8, 2)]])
     dog, hat = found(model([np.zeros((1, 4, 4, 2)), table]), target)
     assert dog.category.label == "dog"
-    assert hat.box == Box(*map(pytest.approx, (50, 50, 100, 50)))
+    assert hat.box == Box(*map(pytest.approx, (50, 50, 100, 100)))  # the wall is fitted into a square
+    (_, stretched) = found(model([np.zeros((1, 4, 4, 2)), table]), target, keep_aspect=False)
+    assert stretched.box == Box(*map(pytest.approx, (50, 50, 100, 50)))
 
 
 @pytest.mark.parametrize("target", EVERYWHERE, ids=str)
@@ -169,7 +171,7 @@ def test_distances_of_a_nanodet_are_the_means_of_their_distributions(target: Tar
     outputs = [random.uniform(0, 1, (1, *s)) if s[1] == 3 else random.normal(0, 2, (1, *s)) for s in sizes]
     shuffled = [outputs[i] for i in (3, 0, 2, 1)]
     planes = TensorType((1, 3, 64, 64))
-    objects = found(model(shuffled, planes), target, min_score=0.3)
+    objects = found(model(shuffled, planes), target, min_score=0.3, keep_aspect=False)
     want = [row for row in nanodet(outputs, 64) if row[0] >= 0.3]
     assert len(want) < 80, "nothing was suppressed"
     assert [o.category.index for o in objects] == [kind for _, kind, _ in want]

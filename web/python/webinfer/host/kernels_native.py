@@ -167,7 +167,8 @@ class NativeKernels:
 
     def read(self, address: int, nbytes: int) -> memoryview:
         """A copy of the bytes."""
-        return memoryview(bytearray(ctypes.string_at(self._pointer(address, nbytes), nbytes)))
+        source = (ctypes.c_char * nbytes).from_address(self._pointer(address, nbytes))
+        return memoryview(bytearray(source))
 
     def write(self, address: int, data: Any) -> None:
         """Copies any C-contiguous buffer into the memory."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from webinfer.authoring.builder import GraphBuilder
@@ -163,7 +163,7 @@ class MultiPoseDetector(TrackingTask[BodyPose]):
 
     def __init__(self, session: Session, spec: InputSpec, feeder: PictureFeeder) -> None:
         super().__init__(session, spec, feeder)
-        self.min_score, self.most = 0.3, MOST
+        self.min_score, self.most = 0.25, MOST
 
     @classmethod
     async def create(
@@ -171,7 +171,7 @@ class MultiPoseDetector(TrackingTask[BodyPose]):
         model: Any = "movenet_multipose",
         *,
         most: int = MOST,
-        min_score: float = 0.3,
+        min_score: float = 0.25,
         pixels: Pixels | None = None,
         backend: str | Sequence[str] = "auto",
         progress: Progress | None = None,
@@ -187,7 +187,9 @@ class MultiPoseDetector(TrackingTask[BodyPose]):
         """
         most, min_score = whole_number("most", most, 1, MOST), real_number("min_score", min_score, high=1)
         source = with_poses(model, pixels_of(model, pixels))
-        detector = cls(*await opened(source, True, backend, progress, host))
+        session, spec, feeder = await opened(source, True, backend, progress, host)
+        # By corners, as tf.image.resizeBilinear samples in the code that TensorFlow.js publishes with these models.
+        detector = cls(session, replace(spec, corners=True), feeder)
         detector.min_score, detector.most = min_score, most
         return detector
 

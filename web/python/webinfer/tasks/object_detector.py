@@ -15,7 +15,7 @@ from webinfer.session.session import Session
 from webinfer.tasks.base import NO_SIZE, Box, Detection, Keypoint, ResultField, ResultSchema, Size, Thing
 from webinfer.tasks.classifier import Category
 from webinfer.tasks.crop import Crop, InputSpec
-from webinfer.tasks.object_models import MOST, OBJECTS, ROW, YOLO_OVERLAP, with_objects
+from webinfer.tasks.object_models import MOST, OBJECTS, ROW, YOLO_OVERLAP, input_spec, with_objects
 from webinfer.tasks.picture_input import PictureFeeder, closed_on_error
 from webinfer.tasks.pixels import opened, pixels_of
 from webinfer.tasks.segmenter import Mask
@@ -71,7 +71,7 @@ class ObjectDetector(TrackingTask[DetectedObject]):
         deny: Sequence[str] = (),
         overlap: float = YOLO_OVERLAP,
         pixels: Pixels | None = None,
-        keep_aspect: bool = False,
+        keep_aspect: bool | None = None,
         backend: str | Sequence[str] = "auto",
         progress: Progress | None = None,
         host: Host | None = None,
@@ -85,7 +85,8 @@ class ObjectDetector(TrackingTask[DetectedObject]):
         `labels` are the names of the classes; None: those of a known model. `allow` names the only ones that are told,
         `deny` those that are not. At most `most` objects are told, best first, with a score of `min_score` or more.
         `pixels` say what a float model wants for a picture's colours; None: as a known model does, else -1..1. The
-        picture is stretched to the model's input, or with `keep_aspect` fitted into it.
+        picture is fitted into the model's input with `keep_aspect`, else stretched to it; None: as the model's makers
+        do, who fit it for NanoDet and CenterNet.
 
         Raises:  InputError if an option is out of range, both lists are given, or a list names what is no label;
                  what `webinfer.load` raises; ModelFormatError if the model is none of these
@@ -95,11 +96,12 @@ class ObjectDetector(TrackingTask[DetectedObject]):
         names = (known.labels if known else ()) if labels is None else tuple(labels)
         _check_lists(names or (*allow, *deny), allow, deny)  # without names yet, the file may hold them
         source = with_objects(model, pixels_of(model, pixels), real_number("overlap", overlap, high=1))
-        session, spec, feeder = await opened(source, keep_aspect, backend, progress, host)
+        session, _, feeder = await opened(source, False, backend, progress, host)
         with closed_on_error(session):
             yolo = yolo_of(session.metadata)
             names = yolo.labels if yolo is not None and labels is None else names
             _check_lists(names, allow, deny)
+        spec = input_spec(session, keep_aspect)
         detector = cls(session, spec, feeder, names)
         if yolo is not None:
             detector.spec = letterbox(spec.picture.width, spec.picture.height)
@@ -124,7 +126,8 @@ class ObjectDetector(TrackingTask[DetectedObject]):
         if self._yolo is not None:
             objects = await self._yolo.found(outputs, crop, self._is_told, self.most)
             return [self._of_yolo(found) for found in objects]
-        numbers = outputs[OBJECTS].flat().tolist()
+        (table,) = outputs.values()
+        numbers = table.flat().tolist()
         rows = [numbers[i : i + ROW] for i in range(0, len(numbers), ROW)]
         found = [self._object(row, crop) for row in sorted(rows, key=lambda r: -r[4]) if self._is_told(row[4], row[5])]
         return found[: self.most]

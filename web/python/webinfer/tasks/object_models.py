@@ -12,12 +12,16 @@ from typing import Any
 from webinfer.authoring.builder import GraphBuilder
 from webinfer.errors import ModelFormatError
 from webinfer.graph.ir import Graph, Value
-from webinfer.models.layouts import Pixels
+from webinfer.models.layouts import PictureInput, Pixels
 from webinfer.session.plan_cache import WithPostprocessing
+from webinfer.session.session import Session
+from webinfer.tasks.crop import InputSpec
 from webinfer.tasks.pixels import is_picture, picture_size, real, take_pixels
 from webinfer.tasks.yolo import ROWS, extend_with_rows, yolo_of
 
 OBJECTS = ROWS
+FITTED = "objects_of_fitted_pictures"  # the same of models whose makers keep a picture's aspect
+WARPED = "objects_of_warped_pictures"  # and lay it in by OpenCV's warpPerspective
 ROW = 6
 MOST = 100  # rows of detectors that suppress nothing themselves
 LEAST = 0.05  # score of a row of these
@@ -31,7 +35,7 @@ Shapes = Sequence[tuple[int, ...]]
 
 
 def with_objects(model: Any, pixels: Pixels, overlap: float = YOLO_OVERLAP) -> WithPostprocessing:
-    """The model with pixels of 0..255 as its input and the table OBJECTS as its only output.
+    """The model with pixels of 0..255 as its input and the table as its only output, called as pictures are laid in.
 
     Models that Ultralytics exported have the inputs and outputs of `yolo.extend_with_rows`; `overlap` is for these.
     """
@@ -45,7 +49,7 @@ def with_objects(model: Any, pixels: Pixels, overlap: float = YOLO_OVERLAP) -> W
         builder = GraphBuilder(graph.name)
         shapes = [v.type.shape for v in graph.outputs]
         picture = len(graph.inputs) == 1 and is_picture(graph.inputs[0].type)
-        rows = _rows(builder, graph) if picture else None
+        name, rows = _rows(builder, graph) if picture else (OBJECTS, None)
         if rows is None:
             raise ModelFormatError(
                 f"{graph.name!r} is no object detector that is known: inputs "
@@ -53,26 +57,37 @@ def with_objects(model: Any, pixels: Pixels, overlap: float = YOLO_OVERLAP) -> W
                 "or boxes and scores), CenterNet with a table of boxes, NanoDet, and YOLO with Ultralytics' metadata"
             )
         take_pixels(graph, pixels)
-        builder.output(rows, OBJECTS)
+        builder.output(rows, name)
         builder.extend(graph)
 
     return WithPostprocessing(model, f"{OBJECTS}of{pixels}at{overlap}", extend)
 
 
-def _rows(builder: GraphBuilder, graph: Graph) -> Value | None:
-    """The rows of the first kind whose outputs fit."""
+def input_spec(session: Session, keep_aspect: bool | None) -> InputSpec:
+    """How a model `with_objects` wants its pictures laid in; `keep_aspect` if it is given, else as its makers do.
+
+    Source:  RangiLyu/nanodet, nanodet/data/transform/warp.py (keep_ratio); 610265158/mobilenetv3_centernet,
+             lib/core/api/face_detector.py (preprocess); TensorFlow's SSDs have a fixed_shape_resizer, which stretches
+    """
+    name, (_, height, width, _) = session.outputs[0].name, session.inputs[0].shape
+    picture, keep = PictureInput(width, height, 1.0, 0.0), name != OBJECTS if keep_aspect is None else keep_aspect
+    return InputSpec.of_mediapipe(picture, keep_aspect=keep) if name == WARPED else InputSpec(picture, keep)
+
+
+def _rows(builder: GraphBuilder, graph: Graph) -> tuple[str, Value | None]:
+    """The rows of the first kind whose outputs fit, and what they are called."""
     height, width, _ = picture_size(graph.inputs[0].type)
     found = real(builder, graph.outputs)
     shapes = [v.type.shape for v in found]
     if len(shapes) == 4 and shapes[0][2:] == (4,) and shapes[1] == shapes[2] == shapes[0][:2]:
-        return _post_processed(builder, found)
+        return OBJECTS, _post_processed(builder, found)
     for value, shape in zip(found, shapes, strict=True):
         if shape[:1] == (1,) and shape[2:] == (ROW,):
-            return _in_pixels(builder, value, width, height)
+            return FITTED, _in_pixels(builder, value, width, height)
     if len(shapes) == 2 and (boxes := next((v for v in found if v.type.shape[2:] == (4,)), None)):
         scores = next(v for v in found if v is not boxes)
-        return _ssd(builder, boxes, scores, width)
-    return _nanodet(builder, found, width)
+        return OBJECTS, _ssd(builder, boxes, scores, width)
+    return WARPED, _nanodet(builder, found, width)
 
 
 def _table(builder: GraphBuilder, boxes: Value, scores: Value, classes: Value) -> Value:
