@@ -19,6 +19,14 @@ SESSION = LEAVES | {  # backends only through their contract
     "graph", "ops", "importers", "passes", "models", "tune", "authoring", "host.interface", "host.gpu", "host.current",
     "backends.base", "backends.registry",
 }  # fmt: skip
+API = {
+    "session",
+    "models",
+    "host",
+    "importers.formats",
+    "backends.base",
+    "backends.registry",
+}  # for rooms above sessions
 # room -> what it may import besides itself; a name admits what lies below it
 ALLOWED = {
     **dict.fromkeys(LEAVES, LEAVES),
@@ -37,16 +45,39 @@ ALLOWED = {
     "host": LEAVES,
     "models": LEAVES,  # names and hashes, no code of the engine
     "tune": LEAVES | {"graph", "ops", "plan"},
-    "authoring": EVERYTHING,
+    "authoring": LEAVES | {"graph", "ops", "importers.tflite.custom"},
     "session": SESSION,
-    "language": EVERYTHING,
-    "tasks": EVERYTHING,
-    "package": EVERYTHING,
-    "webnn": EVERYTHING,
+    "language": LEAVES | API | {"graph", "ops", "importers.gguf"},
+    "tasks": LEAVES | API | {"graph", "ops", "importers", "authoring", "codegen", "plan.blocks", "language"},
+    # A package holds the plans of both backends as they lie in memory, and navigator.ml runs two of them on one buffer.
+    "package": LEAVES
+    | API
+    | {
+        "graph",
+        "ops",
+        "tune",
+        "tasks",
+        "plan.kernel_constants",
+        "backends.wasm.loaded_plan",
+        "backends.wasm.kernel_table",
+        "backends.webgpu.executor",
+        "backends.webgpu.default_tunings",
+    },
+    "webnn": LEAVES
+    | API
+    | {
+        "graph",
+        "ops",
+        "passes",
+        "importers.core",
+        "importers.webnn",
+        "backends.wasm.executor",
+        "backends.webgpu.compilation",
+    },
     "lab": EVERYTHING,
     "page": EVERYTHING,
     "cli": EVERYTHING,
-    "dump": EVERYTHING,
+    "dump": LEAVES | API | {"graph", "plan.kernel_constants", "backends.wasm.kernel_table"},
     "__init__": EVERYTHING,
     "__main__": EVERYTHING,
 }
