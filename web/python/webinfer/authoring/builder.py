@@ -57,8 +57,10 @@ class GraphBuilder:
         if isinstance(data, list | tuple):
             try:
                 data = struct.pack(f"<{len(data)}{type.dtype.letter}", *data)
-            except struct.error as error:
-                raise InputError(f"these numbers make no flat constant of {type.dtype}: {error}") from None
+            except (struct.error, OverflowError, TypeError, ValueError):
+                needs = "numbers" if type.dtype.is_float else "whole numbers in its range"
+                told = f"these {len(data)} elements make no flat constant of {type.dtype}"
+                raise InputError(f"{told}, which takes a list of {needs}") from None
         bytes_ = bytes(buffer_of(data, type.shape, type.dtype, "constant"))
         return Value("constant", type, Constant(memoryview(bytes_), type.dtype))
 

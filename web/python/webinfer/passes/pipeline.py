@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from webinfer import flags
-from webinfer.errors import REPORT, CompilerError, ShapeError
+from webinfer.errors import REPORT, CompilerError, ShapeError, WebinferError
 from webinfer.graph.ir import Graph
 from webinfer.graph.printer import print_graph, safe_name
 from webinfer.graph.verify import verify
@@ -67,11 +67,17 @@ ROUNDING: tuple[Pass, ...] = (note_rounding, *PIPELINE[1:])  # activations of dy
 def optimize(graph: Graph, passes: tuple[Pass, ...] = PIPELINE) -> list[tuple[str, int]]:
     """The name of each pass and how often it rewrote the graph, in order. The rewritten graph is verified.
 
-    Raises:  CompilerError if a pass broke the graph
+    Raises:  CompilerError if a pass failed or broke the graph
     """
     counts = []
     for rewrite in passes:
-        count = rewrite(graph)
+        try:
+            count = rewrite(graph)
+        except WebinferError:
+            raise
+        except Exception as error:
+            told = f"{rewrite.__name__}: {type(error).__name__}: {error}"
+            raise CompilerError(f"{safe_name(graph.name)} cannot be optimised: {told}; {REPORT}") from error
         counts.append((rewrite.__name__, count))
         if flags.debug_level() >= 5:
             _check(graph, rewrite.__name__)

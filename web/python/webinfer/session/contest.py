@@ -8,14 +8,22 @@ from contextlib import AbstractAsyncContextManager
 
 from webinfer.backends import registry
 from webinfer.backends.base import Executor
-from webinfer.errors import BackendUnavailableError, GpuError, LimitError, UnsupportedOpError, WebinferError
+from webinfer.errors import (
+    BackendUnavailableError,
+    CompilerError,
+    GpuError,
+    KernelError,
+    LimitError,
+    UnsupportedOpError,
+    WebinferError,
+)
 from webinfer.graph.ir import Graph
 from webinfer.host.interface import Host
 
 ROUNDS = 4  # the later half of the runs counts: code gets warm, and a GPU's clocks rise
 TURN_RUNS, TURN_MS = 16, 20.0  # of one executor on end: so long may a user's run have to wait
 CONTEST_MS = 400.0  # of two executors, after which what is known must do
-FALLBACK_ERRORS = (BackendUnavailableError, UnsupportedOpError, LimitError, GpuError)
+FALLBACK_ERRORS = (BackendUnavailableError, UnsupportedOpError, LimitError, GpuError, KernelError, CompilerError)
 Turn = Callable[[], AbstractAsyncContextManager[object]]  # in which nobody else runs
 
 

@@ -10,7 +10,16 @@ from dataclasses import dataclass, replace
 from webinfer.backends import registry
 from webinfer.backends.base import BuildOptions, Executor, PlanEntry
 from webinfer.backends.registry import AUTO
-from webinfer.errors import BackendUnavailableError, InputError, IsolationError, UnsupportedOpError
+from webinfer.errors import (
+    REPORT,
+    BackendUnavailableError,
+    CompilerError,
+    InputError,
+    IsolationError,
+    OutOfMemoryError,
+    UnsupportedOpError,
+    WebinferError,
+)
 from webinfer.graph.compiled import CompiledGraph
 from webinfer.graph.ir import Graph, Node
 from webinfer.host.interface import Capability, Host, Progress
@@ -152,6 +161,12 @@ async def _select(graph: Graph, host: Host, order: Sequence[str], options: LoadO
                 return await _divide(graph, host, name, others[0], error, options)
             except BackendUnavailableError as missing:
                 raise error from missing
+            except FALLBACK_ERRORS as failed:
+                if i == len(order) - 1:
+                    raise
+                refused.append(f"{name} with {others[0]}: {failed}")
+                log.warning("%s falls back from %s with %s: %s", graph.name, name, others[0], failed)
+                continue
         except FALLBACK_ERRORS as error:
             if options.strict or i == len(order) - 1:
                 raise
@@ -194,7 +209,22 @@ async def _divide(
 
 
 async def _build(name: str, graph: Graph, host: Host, options: LoadOptions) -> Executor:
-    """The graph on one backend, or on it and on an assistant that accepts all nodes that it refuses."""
+    """The graph on one backend, or on it and on an assistant that accepts all nodes that it refuses.
+
+    Raises:  as `Backend.build`; CompilerError instead of what no backend should raise
+    """
+    try:
+        return await _built(name, graph, host, options)
+    except WebinferError:
+        raise
+    except MemoryError as error:
+        raise OutOfMemoryError(f"{graph.name!r} on {name}: {str(error) or 'no memory'}; use a smaller model") from error
+    except Exception as error:
+        told = f"{type(error).__name__}: {error}"
+        raise CompilerError(f"{graph.name!r} cannot be compiled for {name}: {told}; {REPORT}") from error
+
+
+async def _built(name: str, graph: Graph, host: Host, options: LoadOptions) -> Executor:
     if isinstance(graph, CompiledGraph):
         compiled: Executor = await graph.build(name, host, options.of(name))
         return compiled

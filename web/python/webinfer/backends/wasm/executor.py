@@ -20,7 +20,7 @@ from webinfer.backends.wasm.soundness import check_arena, check_plan
 from webinfer.errors import LimitError, UnsupportedOpError
 from webinfer.graph.ir import Graph, Node, TensorType, Value
 from webinfer.host.interface import Host, Kernels, Progress, ProgressEvent
-from webinfer.lowering.soundness import check_graph
+from webinfer.lowering.soundness import check_graph, named_failures
 from webinfer.plan import arena, program
 from webinfer.plan.blocks import ALIGNMENT, Block, Kind, Ref
 from webinfer.plan.kernel_constants import MEMORY_MAX_BYTES
@@ -56,11 +56,12 @@ def lower_graph(graph: Graph, isa: str, tuned: Mapping[str, str] | None) -> Buil
         try:
             if lower is None:
                 raise UnsupportedOpError([UNSUPPORTED.get(node.op, "a custom operator, which has no kernel")])
-            if node in sums:
-                scaled_sum(node, sums[node], builder)
-                builder.joined[index] = sum(joined.cost().flops for joined in sums[node].instead)
-            else:
-                lower(node, builder)
+            with named_failures(node, "wasm"):
+                if node in sums:
+                    scaled_sum(node, sums[node], builder)
+                    builder.joined[index] = sum(joined.cost().flops for joined in sums[node].instead)
+                else:
+                    lower(node, builder)
         except UnsupportedOpError as error:
             problems += [f"{node.label}: {node.op.name} on wasm: {problem}" for problem in error.problems]
             refused.append(node)

@@ -41,7 +41,7 @@ from webinfer.codegen.prelude import Access
 from webinfer.errors import LimitError, UnsupportedOpError
 from webinfer.graph.ir import Graph, Node, Value
 from webinfer.host.gpu import PipelineSpec
-from webinfer.lowering.soundness import check_graph
+from webinfer.lowering.soundness import check_graph, named_failures
 from webinfer.ops.custom import CustomOp
 
 PRODUCTS = frozenset({"conv2d", "matmul"})
@@ -107,7 +107,8 @@ def scheduling(
     for index, node in enumerate(graph.nodes):
         if any(v.type.size for v in node.outputs) and node not in builder.absorbed:
             try:
-                builder.add(index, node)
+                with named_failures(node, "webgpu"):
+                    builder.add(index, node)
             except UnsupportedOpError as error:
                 problems += [f"{node.label}: {node.op.name} on webgpu: {problem}" for problem in error.problems]
                 refused.append(node)
@@ -163,7 +164,7 @@ class _Builder:
             product = bool(together & PRODUCTS) and "depthwise_conv2d" not in together
             if not product or node in self.absorbed or not any(v.type.size for v in node.outputs):
                 continue
-            with contextlib.suppress(UnsupportedOpError):  # its turn tells
+            with contextlib.suppress(UnsupportedOpError), named_failures(node, "webgpu"):  # its turn tells
                 self._early[node] = self._lowered(node)
                 for dispatch in self._early[node]:
                     if dispatch.shader in LONG:

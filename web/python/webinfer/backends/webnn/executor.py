@@ -12,7 +12,7 @@ from webinfer.backends.webnn.lowerings import LOWERINGS, UNSUPPORTED
 from webinfer.errors import ClosedError, DeviceLostError, InputError, UnsupportedOpError
 from webinfer.graph.ir import Graph, Node, Value
 from webinfer.host.interface import WebNn
-from webinfer.lowering.soundness import check_graph
+from webinfer.lowering.soundness import check_graph, named_failures
 from webinfer.tensor import Tensor
 
 
@@ -31,7 +31,8 @@ async def build(graph: Graph, ml: WebNn) -> WebNnExecutor:
         try:
             if lowering is None:
                 raise UnsupportedOpError([UNSUPPORTED.get(node.op, "a custom operator")])
-            methods.append(emitter.lower(node, lowering))
+            with named_failures(node, "webnn"):
+                methods.append(emitter.lower(node, lowering))
         except UnsupportedOpError as error:
             problems += [f"{node.label}: {node.op.name} on webnn: {problem}" for problem in error.problems]
             refused.append(node)

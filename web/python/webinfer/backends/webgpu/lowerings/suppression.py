@@ -69,6 +69,8 @@ def _detection_postprocess(node: Node, target: Target) -> list[Dispatch]:
     Raises:  UnsupportedOpError for the other ways
     """
     (raw, scores, anchors), a = map(node.required_input, range(3)), node.attrs
+    if a.overlap != a.overlap or a.least != a.least:
+        raise UnsupportedOpError(["detections with a threshold that is NaN"])
     if a.regular or a.per_box != 1:
         raise UnsupportedOpError(["detections of each class by itself, or of several classes a box"])
     n, columns = anchors.type.shape[0], scores.type.shape[2]
@@ -97,9 +99,12 @@ def _detection_postprocess(node: Node, target: Target) -> list[Dispatch]:
 
 def next_f32(x: float) -> float:
     """The next larger float32, that a shader does not take for zero."""
-    bits = struct.unpack("<i", struct.pack("<f", x))[0]
+    x = min(max(x, -LARGEST), LARGEST)
+    if abs(x) <= LEAST_NORMAL or x == LARGEST:  # both zeros are
+        return max(x, LEAST_NORMAL)
+    bits: int = struct.unpack("<i", struct.pack("<f", x))[0]
     larger: float = struct.unpack("<f", struct.pack("<i", bits + (1 if bits >= 0 else -1)))[0]
-    return larger if abs(x) > LEAST_NORMAL else LEAST_NORMAL
+    return larger
 
 
 non_max_suppression = in_words(_non_max_suppression)
