@@ -57,7 +57,7 @@ def test_each_mode_is_what_it_claims_to_be(name: str, backend: str) -> None:
     assert "computed in float32" in notes[0]
     _, got, notes = _run(data, x, backend=backend, dynamic_range="int8")
     np.testing.assert_allclose(got, judged(data, [x])[0], atol=2e-5)
-    assert "rounded to 8 bits a row, as LiteRT does" in notes[0]
+    assert "rounded to 8 bits a row, as the format's runtime does" in notes[0]
 
 
 def test_an_unknown_mode_is_a_typed_error() -> None:

@@ -10,8 +10,12 @@ from webinfer.ops.recurrent import RECURRENT
 from webinfer.passes.uses import remove, substitute
 
 NOTE = "dynamic range: {count} products of float activations with 8-bit weights, "
-IN_FLOAT = NOTE + 'computed in float32; load(dynamic_range="int8") rounds activations to 8 bits a row, as LiteRT does'
-ROUNDED = NOTE + 'activations rounded to 8 bits a row, as LiteRT does; load(dynamic_range="float") leaves them'
+IN_FLOAT = NOTE + (
+    'computed in float32; load(dynamic_range="int8") rounds activations to 8 bits a row, as the format\'s runtime does'
+)
+ROUNDED = NOTE + (
+    'activations rounded to 8 bits a row, as the format\'s runtime does; load(dynamic_range="float") leaves them'
+)
 
 
 def drop_rounding(graph: Graph) -> int:

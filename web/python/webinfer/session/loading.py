@@ -68,7 +68,7 @@ async def load(
     `member` names one of the models of a bundle, "inner.task/model.tflite" one of a bundle inside it.
     `dequantize` computes a quantised model in float32; its inputs and outputs are real numbers then.
     `dynamic_range` is for models with 8-bit weights beside float activations: "float" computes them in float32, "int8"
-    rounds activations to 8 bits a row, as LiteRT does. `session.plan()` says which.
+    rounds activations to 8 bits a row, as LiteRT and ONNX Runtime do. `session.plan()` says which.
     With `precision="float16"` a GPU halves the memory of weights and results. Sums, inputs, outputs and constants
     beyond 65504 stay float32, results beyond it overflow. Other backends compute in float32.
     `device` is the one to choose where there are several: "low-power", "sustained" (for long), or "high-performance".

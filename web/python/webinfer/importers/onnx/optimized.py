@@ -105,7 +105,7 @@ def _integer_attention(op: Operation) -> Value | Sequence[Value]:
 
 
 def _byte_lstm(op: Operation) -> Value | Sequence[Value]:
-    """An LSTM whose weights [D, I, 4*H] are bytes, in real numbers; ONNX Runtime rounds x and its state to bytes."""
+    """An LSTM whose weights [D, I, 4*H] are bytes, in real numbers; x and its state may be rounded to bytes."""
 
     def real(key: int, scale: int) -> Value:
         x = op.value(key)
@@ -123,7 +123,7 @@ def _byte_lstm(op: Operation) -> Value | Sequence[Value]:
         return op.transpose(y, (0, 2, 1))
 
     values = [op.value(0), real(1, 8), real(2, 10), *(op.optional(key) for key in range(3, 8))]
-    return recurrent.CONVERTERS["LSTM"](op.standing_for("LSTM", "", 14, values))
+    return recurrent.rounded_lstm(op.standing_for("LSTM", "", 14, values))
 
 
 def _gathered_blocks(op: Operation) -> Value:

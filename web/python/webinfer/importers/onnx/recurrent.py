@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import functools
 import math
+from dataclasses import replace
 
 from webinfer.graph.ir import Value
 from webinfer.importers.core.recurrent import SHOWN, Function, StepCell, product, unrolled
 from webinfer.importers.onnx.operation import Convert, Operation
 from webinfer.ops import elementwise as ew
+from webinfer.ops.dynamic_range import ROUND_ROWS, RoundRowsAttrs
 from webinfer.ops.recurrent import RECURRENT, Cell, RecurrentAttrs
 
 ACTIVATIONS = {
@@ -96,6 +98,24 @@ class _GruCell(_Cell):
 class _LstmCell(_Cell):
     kind = Cell.LSTM
     usual = ("Sigmoid", "Tanh", "Tanh")
+
+
+class _RoundedLstmCell(_LstmCell):
+    """One whose inputs and states are rounded to 8 bits before their products, as ONNX Runtime does."""
+
+    def attributes(self, backward: bool) -> RecurrentAttrs | None:
+        """As of other layers, with the levels of the state."""
+        plain = super().attributes(backward)
+        return plain and replace(plain, symmetric=False)
+
+    def inputs(self, x: Value) -> Value:
+        """As of other layers; ONNX Runtime has one scale for all steps."""
+        return super().inputs(self.op.emit(ROUND_ROWS, [x], RoundRowsAttrs(0)))
+
+
+def rounded_lstm(op: Operation) -> list[Value]:
+    """An LSTM beside weights of 8 bits. Loading drops the roundings, unless they are asked for."""
+    return _recurrent(op, _RoundedLstmCell, 2)
 
 
 def _lengths(op: Operation, steps: int) -> Value | None:
