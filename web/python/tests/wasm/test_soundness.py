@@ -18,10 +18,10 @@ from webinfer.backends.wasm.executor import lower_graph
 from webinfer.backends.wasm.lowerings.constants import narrow_output, widen_input
 from webinfer.backends.wasm.soundness import check_arena, check_plan
 from webinfer.errors import CompilerError
-from webinfer.graph.ir import Graph, apply
+from webinfer.graph.ir import Graph, TensorType, Value, apply
 from webinfer.host.native import NativeHost
 from webinfer.lowering.aliasing import find_aliases
-from webinfer.ops.movement import CONCAT, ConcatAttrs
+from webinfer.ops.movement import CONCAT, PAD, ConcatAttrs, PadAttrs
 from webinfer.plan import arena
 from webinfer.plan.blocks import Block, Kind
 
@@ -51,6 +51,14 @@ def test_a_value_in_several_places_of_a_stack_is_in_all_of_them() -> None:
         executor.close()
     for name, tensor in found[0].items():
         np.testing.assert_array_equal(found[1][name].numpy(), tensor.numpy(), name)
+
+
+@pytest.mark.parametrize("mode", ["reflect", "edge", "symmetric"])
+def test_images_that_are_padded_on_all_sides_are_written_in_full(mode: str) -> None:
+    """Several of them: rows of their middles have gaps of two kinds."""
+    x = Value("x", TensorType((2, 3, 5, 4)))
+    pad = apply(PAD, [x], PadAttrs((0, 0, 2, 1), (0, 0, 1, 2), mode=mode), "pad")
+    _check(Graph("padded", [x], list(pad.outputs), [pad]))
 
 
 def test_random_views_and_stacks_are_written_in_full() -> None:

@@ -91,13 +91,14 @@ class Coverage:
         return known[place] if place % 2 else start
 
 
-def rows_of(sizes: Sequence[int], strides: Sequence[int]) -> tuple[int, int, int]:
-    """(width, stride, count) of the rows that a strided copy writes, in elements.
+def rows_of(sizes: Sequence[int], strides: Sequence[int]) -> list[tuple[int, int, int, int]]:
+    """(start, width, stride, count) of the rows that a strided copy writes, in elements.
 
-    The order of the dimensions does not count. Of what is no such rows, places with gaps of two kinds, the first row.
+    The order of the dimensions does not count. Where gaps are of several kinds, as inside of an image that is padded on
+    all sides, there are such rows for each of the outer ones.
     """
     if 0 in sizes:
-        return 0, 0, 1
+        return []
     width, levels = 1, list[tuple[int, int]]()  # (stride, count) of what does not follow without a gap
     for stride, size in sorted((stride, size) for size, stride in zip(sizes, strides, strict=True) if size != 1):
         if not levels and stride == width:
@@ -106,6 +107,13 @@ def rows_of(sizes: Sequence[int], strides: Sequence[int]) -> tuple[int, int, int
             levels[-1] = levels[-1][0], levels[-1][1] * size
         else:
             levels.append((stride, size))
-    if len(levels) == 1 and levels[0][0] > width:
-        return width, *levels[0]
-    return width if not levels or levels[0][0] >= width else 0, width, 1
+    if not levels:
+        return [(0, width, width, 1)]
+    if levels[0][0] < width:
+        return []  # its rows lie on each other
+    starts = [0]
+    for stride, count in levels[1:]:
+        if len(starts) * count > MAX_ROWS:
+            break
+        starts = [start + i * stride for i in range(count) for start in starts]
+    return [(start, width, *levels[0]) for start in starts]

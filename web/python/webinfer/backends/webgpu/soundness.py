@@ -82,8 +82,8 @@ def _rows(dispatch: Dispatch, size: int) -> Iterable[Rows]:
             yield p[f"at{part}"] * unit, p[f"size{part}"] * unit, p["row"] * unit, p["units"] // p["width"]
         return
     unit = size * (4 if dispatch.shader == "strided_copy_vec4" else 1)
-    width, stride, count = rows_of(p["size"][: p["rank"]], p["target_stride"][: p["rank"]])
-    yield p["target_offset"] * unit, width * unit, stride * unit, count
+    for start, width, stride, count in rows_of(p["size"][: p["rank"]], p["target_stride"][: p["rank"]]):
+        yield (p["target_offset"] + start) * unit, width * unit, stride * unit, count
 
 
 def _check_buffers(schedule: Schedule) -> None:
