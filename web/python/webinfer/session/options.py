@@ -37,6 +37,19 @@ def real_number(
     return float(value)
 
 
+def threshold(named: Mapping[str, float | None], default: Any) -> Any:
+    """The score of 0..1 that is given by one of several names for it; the default where it is given by none.
+
+    Raises:  InputError naming the option, what was found and what is allowed, also if it is given twice
+    """
+    given = {name: value for name, value in named.items() if value is not None}
+    if len(given) > 1:
+        raise InputError(f"{' and '.join(given)} are one option; give one of them")
+    for name, value in given.items():
+        return real_number(name, value, high=1)
+    return default
+
+
 def _is(kind: type, value: Any) -> bool:
     return isinstance(value, kind) and not isinstance(value, bool)
 

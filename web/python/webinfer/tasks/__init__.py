@@ -19,6 +19,7 @@ from webinfer.tasks.file_classifier import FileRules, FileType, FileTypeClassifi
 from webinfer.tasks.gpu_mask import GpuMask, MaskLook, MaskPainter
 from webinfer.tasks.hand_landmarker import HandLandmarker, HandLandmarks
 from webinfer.tasks.holistic_landmarker import HolisticLandmarker, PersonLandmarks
+from webinfer.tasks.landmark_names import BodyLandmark, HandLandmark, PoseLandmark
 from webinfer.tasks.landmarks import Landmark, Landmarks
 from webinfer.tasks.multi_pose import BodyPose, MultiPoseDetector
 from webinfer.tasks.object_detector import DetectedObject, ObjectDetector
@@ -30,6 +31,7 @@ from webinfer.tasks.voice_detector import Speech, VoiceActivityDetector
 
 __all__ = [
     "TASKS",
+    "BodyLandmark",
     "BodyMask",
     "BodyPose",
     "BodySegmenter",
@@ -45,6 +47,7 @@ __all__ = [
     "FileType",
     "FileTypeClassifier",
     "GpuMask",
+    "HandLandmark",
     "HandLandmarker",
     "HandLandmarks",
     "HolisticLandmarker",
@@ -57,6 +60,7 @@ __all__ = [
     "MultiPoseDetector",
     "ObjectDetector",
     "PersonLandmarks",
+    "PoseLandmark",
     "PoseLandmarker",
     "PoseLandmarks",
     "SelfieSegmenter",

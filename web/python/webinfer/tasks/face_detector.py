@@ -10,7 +10,7 @@ from webinfer.host import current
 from webinfer.host.interface import Host, Progress
 from webinfer.models.layouts import BLAZEFACE, SsdLayout
 from webinfer.session.loading import load
-from webinfer.session.options import real_number
+from webinfer.session.options import real_number, threshold
 from webinfer.session.session import Session
 from webinfer.tasks.base import NO_SIZE, Box, Detection, ResultField, ResultSchema, Size, Thing
 from webinfer.tasks.crop import Crop
@@ -18,6 +18,7 @@ from webinfer.tasks.picture_input import PictureFeeder, closed_on_error
 from webinfer.tasks.ssd import (
     EXTENSION,
     MIN_SCORE,
+    SUPPRESSION,
     SsdDecoder,
     SsdFamily,
     detections,
@@ -74,6 +75,8 @@ class FaceDetector(TrackingTask[Face]):
         *,
         backend: str | Sequence[str] = "auto",
         min_score: float | None = None,
+        min_detection_confidence: float | None = None,
+        min_suppression_threshold: float = SUPPRESSION,
         decode_apart: bool = False,
         strict: bool = False,
         progress: Progress | None = None,
@@ -86,17 +89,19 @@ class FaceDetector(TrackingTask[Face]):
         on wasm afterwards, which is there to be compared.
 
         `min_score` is the confidence threshold; None is MediaPipe's: 0.5 for the short range model, 0.6 for full range.
+        `min_detection_confidence` is MediaPipe's name for it. Boxes that overlap by more than
+        `min_suppression_threshold` are taken for one face.
 
         Raises:  InputError if `min_score` is not in 0..1; what `webinfer.load` raises;
                  ModelFormatError if the model is not a BlazeFace face detector
         """
-        if min_score is not None:
-            min_score = real_number("min_score", min_score, high=1)
+        min_score = threshold({"min_score": min_score, "min_detection_confidence": min_detection_confidence}, None)
+        suppression = real_number("min_suppression_threshold", min_suppression_threshold, high=1)
         host = host or current()
-        source = model if decode_apart else with_detections(model, DETECTORS)
+        source = model if decode_apart else with_detections(model, DETECTORS, suppression)
         session = await load(source, backend=backend, strict=strict, progress=progress, host=host)
         with closed_on_error(session):
-            decoder = await SsdDecoder.create(session, DETECTORS) if decode_apart else None
+            decoder = await SsdDecoder.create(session, DETECTORS, suppression) if decode_apart else None
             layout = DETECTORS.layout_of(model, session.inputs[0].shape)
             least = layout.min_score if min_score is None else min_score
             detector = cls(session, await PictureFeeder.create(session), layout, least, decoder)

@@ -83,7 +83,7 @@ class FaceLandmarker(LandmarkTask[FaceLandmarks]):
         LandmarkModel("face mesh", FACE_MESH, (3 * POINTS, 1), _plain),
         LandmarkModel("face mesh", FACE_MESH, (3 * POINTS, *(2 * len(part) for part in PARTS), 1), _refined),
     )
-    default_model, default_detector = "face_mesh", "blazeface_short_range"
+    default_model, default_detector = "face_mesh_attention", "blazeface_short_range"
 
     def thing(self, outputs: Mapping[str, Tensor], score: float) -> FaceLandmarks:
         """The face in the model's outputs."""

@@ -29,17 +29,17 @@ PARTS = (LIPS, LEFT_EYE, RIGHT_EYE, LEFT_IRIS, RIGHT_IRIS)
 EYES = (LEFT_EYE[:16], RIGHT_EYE[:16])  # the rims, whose depth is the irises'
 
 
-def _ring(rim: tuple[int, ...], low: int) -> tuple[int, ...]:
+def ring(rim: tuple[int, ...], low: int) -> tuple[int, ...]:
     """A rim, stored as `low` points from left to right and the others from left to right, too, as a closed line."""
     return (*rim[:low], *reversed(rim[low:]), rim[0])
 
 
 # Lines that show a face: the outlines of lips and eyes, and the brows and the oval, each from side to side.
-_BROWS = ((70, 63, 105, 66, 107), (300, 293, 334, 296, 336))
-_OVAL = (
+BROWS = ((70, 63, 105, 66, 107), (300, 293, 334, 296, 336))
+OVAL = (
     10, 338, 297, 332, 284, 251, 389, 356, 454, 323, 361, 288, 397, 365, 379, 378, 400, 377, 152, 148, 176, 149, 150,
     136, 172, 58, 132, 93, 234, 127, 162, 21, 54, 103, 67, 109, 10,
 )  # fmt: skip
 CONTOURS = (
-    _ring(LIPS[:20], 11), _ring(LIPS[20:40], 11), _ring(LEFT_EYE[:16], 9), _ring(RIGHT_EYE[:16], 9), *_BROWS, _OVAL,
+    ring(LIPS[:20], 11), ring(LIPS[20:40], 11), ring(LEFT_EYE[:16], 9), ring(RIGHT_EYE[:16], 9), *BROWS, OVAL,
 )  # fmt: skip

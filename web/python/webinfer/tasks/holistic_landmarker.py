@@ -14,7 +14,6 @@ from webinfer.graph.ir import Value
 from webinfer.host import current
 from webinfer.host.interface import Host, Progress
 from webinfer.models.layouts import RECROP
-from webinfer.session.options import real_number
 from webinfer.tasks.base import NO_SIZE, Box, ResultField, ResultSchema, Size, Task, Thing
 from webinfer.tasks.crop import Crop, Region
 from webinfer.tasks.face_detector import DETECTORS
@@ -22,7 +21,7 @@ from webinfer.tasks.face_landmarker import FaceLandmarker, FaceLandmarks
 from webinfer.tasks.face_parts import CONTOURS
 from webinfer.tasks.finder import RegionFinder
 from webinfer.tasks.hand_landmarker import BONES, HandLandmarker, HandLandmarks
-from webinfer.tasks.landmarks import LANDMARKS, SCORE, LandmarkModel, Landmarks, LandmarkTask
+from webinfer.tasks.landmarks import LANDMARKS, SCORE, LandmarkModel, Landmarks, LandmarkTask, confidences
 from webinfer.tasks.pose_landmarker import LIMBS, PoseLandmarker, PoseLandmarks
 from webinfer.tasks.regions import RegionRule
 from webinfer.tensor import Tensor
@@ -109,31 +108,35 @@ class HolisticLandmarker(Task[PersonLandmarks]):
         hand: Any = None,
         hand_recrop: Any = None,
         backend: str | Sequence[str] = "auto",
-        min_detection_score: float = 0.5,
-        min_presence_score: float = 0.5,
+        min_detection_score: float | None = None,
+        min_presence_score: float | None = None,
+        min_detection_confidence: float | None = None,
+        min_tracking_confidence: float | None = None,
         progress: Progress | None = None,
         host: Host | None = None,
     ) -> HolisticLandmarker:
         """A task that is ready. `model` is the body's; it and the others are known names, bytes, paths or URLs.
 
         What scores less than `min_detection_score` is not looked at, what has landmarks that score less than
-        `min_presence_score` is not told.
+        `min_presence_score` is not told; both are 0.5 where they are not given, and may be called as MediaPipe does,
+        `min_detection_confidence` and `min_tracking_confidence`.
 
         Raises:  InputError for an option out of range; what `webinfer.load` raises; ModelFormatError if a model is not
                  of its kind
         """
-        least = real_number("min_detection_score", min_detection_score, high=1)
-        told = real_number("min_presence_score", min_presence_score, high=1)
+        least, told = confidences(
+            min_detection_score, min_presence_score, min_detection_confidence, min_tracking_confidence
+        )
         host = host or current()
         with ExitStack() as opened:
             pose = await PoseLandmarker.create(
-                model, detector=pose_detector, backend=backend, min_detection_score=min_detection_score,
-                min_presence_score=min_presence_score, progress=progress, host=host,
+                model, detector=pose_detector, backend=backend, min_detection_score=least,
+                min_presence_score=told, progress=progress, host=host,
             )  # fmt: skip
             opened.callback(pose.close)
             body = pose.session
             same: dict[str, Any] = {"backend": body.same_backend, "progress": progress, "host": host, "beside": body}
-            mesh = await FaceLandmarker.opened(face, **same)
+            mesh = await FaceLandmarker.opened("face_mesh" if face is None else face, **same)
             opened.callback(mesh.close)
             points = await HandLandmarker.opened(hand, **same)
             opened.callback(points.close)

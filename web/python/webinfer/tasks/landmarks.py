@@ -20,7 +20,7 @@ from webinfer.host import current
 from webinfer.host.interface import Host, Progress
 from webinfer.models.layouts import PictureInput
 from webinfer.session.loading import load
-from webinfer.session.options import real_number, whole_number
+from webinfer.session.options import threshold, whole_number
 from webinfer.session.plan_cache import WithPostprocessing
 from webinfer.session.session import Session
 from webinfer.tasks.base import Box, PictureTask, ResultField, ResultSchema, Size, Thing
@@ -196,6 +196,17 @@ def floats(numbers: Sequence[float]) -> array.array[float]:
     return array.array("f", numbers)
 
 
+def confidences(
+    detection: float | None, presence: float | None, detection_too: float | None, tracking: float | None
+) -> tuple[float, float]:
+    """The least scores of what a detector finds and of what landmarks are told of, each given by one of its names.
+
+    Raises:  InputError for one out of range, or given twice
+    """
+    found = {"min_detection_score": detection, "min_detection_confidence": detection_too}
+    return threshold(found, 0.5), threshold({"min_presence_score": presence, "min_tracking_confidence": tracking}, 0.5)
+
+
 def _same(one: Any, other: Any) -> bool:
     """Whether two tracks have met on one thing."""
     first, second = (
@@ -239,8 +250,10 @@ class LandmarkTask(PictureTask[Found]):
         detector: Any = None,
         backend: str | Sequence[str] = "auto",
         most: int = 1,
-        min_detection_score: float = 0.5,
-        min_presence_score: float = 0.5,
+        min_detection_score: float | None = None,
+        min_presence_score: float | None = None,
+        min_detection_confidence: float | None = None,
+        min_tracking_confidence: float | None = None,
         smooth: bool = True,
         progress: Progress | None = None,
         host: Host | None = None,
@@ -249,14 +262,16 @@ class LandmarkTask(PictureTask[Found]):
 
         `most` is how many things are looked for, best first; a thing whose score is less than `min_detection_score`
         is not looked at, one whose landmarks score less than `min_presence_score` is not told. `smooth` takes the
-        trembling out of videos, not out of pictures.
+        trembling out of videos, not out of pictures. Both thresholds are 0.5 where they are not given;
+        `min_detection_confidence` and `min_tracking_confidence` are MediaPipe's names for them.
 
         Raises:  InputError for an option out of range; what `webinfer.load` raises; ModelFormatError if a model is not
                  of the task's kind
         """
         most = whole_number("most", most, 1, MOST)
-        least_found = real_number("min_detection_score", min_detection_score, high=1)
-        least_told = real_number("min_presence_score", min_presence_score, high=1)
+        least_found, least_told = confidences(
+            min_detection_score, min_presence_score, min_detection_confidence, min_tracking_confidence
+        )
         host = host or current()
         task = await cls.opened(model, backend=backend, progress=progress, host=host)
         with closed_on_error(task.session):

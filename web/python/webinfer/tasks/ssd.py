@@ -26,6 +26,7 @@ from webinfer.tensor import Tensor
 
 BOXES, SCORES, MIN_SCORE, DETECTIONS = "boxes", "scores", "min_score", "detections"
 EXTENSION = "detections"
+SUPPRESSION = 0.3  # MediaPipe's
 MIN_POSITIVE = 2.0**-126  # a least score of 0 would stand for the operator's own
 Shape = tuple[int, ...]
 
@@ -57,9 +58,9 @@ class SsdFamily:
         raise ModelFormatError(f"{name!r} is not a {self.title}: inputs {list(inputs)}; known are {', '.join(sizes)}")
 
 
-def attributes(layout: SsdLayout) -> SsdDetectionsAttrs:
+def attributes(layout: SsdLayout, suppression: float = SUPPRESSION) -> SsdDetectionsAttrs:
     """The operator that decodes raw outputs of this layout."""
-    return SsdDetectionsAttrs(layout.input.width, layout.layers)
+    return SsdDetectionsAttrs(layout.input.width, layout.layers, suppression=suppression)
 
 
 def input_spec(layout: SsdLayout) -> InputSpec:
@@ -67,20 +68,23 @@ def input_spec(layout: SsdLayout) -> InputSpec:
     return InputSpec.of_mediapipe(layout.input)
 
 
-def with_detections(model: Any, family: SsdFamily) -> WithPostprocessing:
-    """The model with its detections as the only output, and with the least score as a second input."""
+def with_detections(model: Any, family: SsdFamily, suppression: float = SUPPRESSION) -> WithPostprocessing:
+    """The model with its detections as the only output, and with the least score as a second input.
+
+    Detections that overlap by more than `suppression` (intersection over union) are one.
+    """
 
     def extend(graph: Graph) -> None:
         shapes = [[v.type.shape for v in values] for values in (graph.inputs, graph.outputs)]
         layout = family.recognise(graph.name, *shapes)
         raw = {_part(v.type.shape): v for v in graph.outputs}
         least = Value(MIN_SCORE, TensorType((1,)))
-        node = apply(SSD_DETECTIONS, [raw[BOXES], raw[SCORES], least], attributes(layout), DETECTIONS)
+        node = apply(SSD_DETECTIONS, [raw[BOXES], raw[SCORES], least], attributes(layout, suppression), DETECTIONS)
         graph.inputs.append(least)
         graph.nodes.append(node)
         graph.outputs = node.outputs
 
-    return WithPostprocessing(model, EXTENSION, extend)
+    return WithPostprocessing(model, EXTENSION if suppression == SUPPRESSION else f"{EXTENSION}at{suppression}", extend)
 
 
 class SsdDecoder:
@@ -90,13 +94,13 @@ class SsdDecoder:
         self._session = session
 
     @classmethod
-    async def create(cls, model: Session, family: SsdFamily) -> SsdDecoder:
+    async def create(cls, model: Session, family: SsdFamily, suppression: float = SUPPRESSION) -> SsdDecoder:
         """A decoder of that model's outputs.
 
         Raises:  ModelFormatError if the model does not belong to the family
         """
         layout = family.recognise(model.name, [i.shape for i in model.inputs], [o.shape for o in model.outputs])
-        options, builder = attributes(layout), GraphBuilder(DETECTIONS)
+        options, builder = attributes(layout, suppression), GraphBuilder(DETECTIONS)
         shapes = {BOXES: (1, options.anchors, _numbers(layout)), SCORES: (1, options.anchors, 1), MIN_SCORE: (1,)}
         inputs = [builder.input(name, shape) for name, shape in shapes.items()]
         builder.output(builder.node(SSD_DETECTIONS.name, *inputs, **asdict(options)), DETECTIONS)
