@@ -9,12 +9,14 @@ from pathlib import Path
 
 from build_scripts.errors import BuildError
 from build_scripts.judge.check import command, static_stages
+from build_scripts.judge.fuzz.tfjs.node import tfjs_step
 from build_scripts.locks import one_at_a_time
 from build_scripts.paths import BUILD, ROOT
 from build_scripts.setup import chromium, other_browsers
 from build_scripts.setup.environment import ensure_groups
 from build_scripts.setup.sequence import set_up
 from build_scripts.stages import Stage, run_stages
+from build_scripts.steps import run_steps
 
 RINGS = {
     "rings 0 and 1": ("web/python/tests", "kernels_wasm/tests", "server/tests", "build_scripts/tests"),
@@ -50,9 +52,10 @@ def run(argv: list[str]) -> int:
 
 
 def _install(every_browser: bool) -> Path:
-    """The tests' packages, the software driver of Vulkan, and the browsers, of which Chromium is given."""
+    """The tests' packages, TensorFlow.js, the driver of Vulkan, and the browsers, of which Chromium is given."""
     ensure_groups(GROUPS)
     importlib.invalidate_caches()
+    run_steps([tfjs_step()])
     _software_vulkan()
     if every_browser:
         other_browsers.install()

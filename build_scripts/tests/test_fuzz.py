@@ -12,15 +12,22 @@ from build_scripts.judge.fuzz.drawing import drawn
 from build_scripts.judge.fuzz.graphs import FuzzGraph, FuzzNode, smaller, trimmed
 from build_scripts.judge.fuzz.survey import survey
 from build_scripts.judge.fuzz.tally import Task
+from build_scripts.judge.fuzz.tfjs.node import MODULES
 from build_scripts.judge.fuzz.verdicts import DIFFERENT, RIGHT, UNTYPED, judged
 from build_scripts.judge.fuzz.worker import format_of
 
-GRAPHS = {"onnx": 500, "tflite": 500}  # with fixed seeds; thousands with others by `fuzz --graphs 20000 --seed N`
+GRAPHS = {
+    "onnx": 500,
+    "tflite": 500,
+    "tfjs": 500,
+}  # with fixed seeds; thousands with others by `fuzz --graphs 20000 --seed N`
 LEAST_RIGHT = 0.8  # of the graphs: the rest is refused, or rounding and rules explain it
 
 
 @pytest.mark.parametrize("format", GRAPHS)
 def test_random_graphs_give_the_runtime_s_numbers(format: str, tmp_path: Path) -> None:
+    if format == "tfjs" and not MODULES.is_dir():
+        pytest.skip("TensorFlow.js is not installed: python3 -m build_scripts judge fuzz --format tfjs installs it")
     tally = survey(Task(format, 1, 0, GRAPHS[format], ("wasm",), tmp_path))
     assert not tally.findings, "\n".join(map(str, tally.findings))
     assert tally.graphs >= GRAPHS[format] - len(tally.crashes)

@@ -83,3 +83,11 @@ def _most(node: FuzzNode, a: Array) -> float:
     if "Prod" in node.op or "PROD" in node.op:
         return float(np.prod(np.maximum(size, 1)))
     return float((size**2).sum() if "Square" in node.op or "L2" in node.op else size.sum())
+
+
+def powers_overflow(difference: Difference, node: FuzzNode) -> bool:
+    """Whether integers are raised to powers that are no numbers, or that their type does not hold."""
+    a, b = (x.astype(np.float64) for x in difference.read(node)[:2])
+    kind = difference.read(node)[0].dtype
+    with np.errstate(all="ignore"):
+        return kind.kind in "iu" and bool((~(np.abs(np.power(a, b)) <= np.iinfo(kind).max)).any())

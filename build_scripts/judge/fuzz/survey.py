@@ -21,12 +21,13 @@ from typing import Any
 
 from build_scripts.errors import BuildError
 from build_scripts.judge.fuzz.tally import DRAWING, OURS, PHASES, Finding, Tally, Task
+from build_scripts.judge.fuzz.tfjs.node import tfjs_step
 from build_scripts.judge.fuzz.worker import work
 from build_scripts.kernels.step import kernels_step
 from build_scripts.paths import BUILD
 from build_scripts.steps import run_steps
 
-FORMATS = ("onnx", "tflite")
+FORMATS = ("onnx", "tflite", "tfjs")
 DEADLINE_S = 60.0  # of one graph in one phase
 LISTED = 40  # lines of each list
 
@@ -34,7 +35,7 @@ LISTED = 40  # lines of each list
 def run(argv: list[str]) -> int:
     """0 if no graph ended in a finding."""
     options = _parse(argv)
-    run_steps([kernels_step()])
+    run_steps([kernels_step(), *([tfjs_step()] if "tfjs" in (options.format or FORMATS) else [])])
     start, status = time.perf_counter(), 0
     for format in options.format or FORMATS:
         tally = survey(_task(format, options), options.processes)

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from build_scripts.judge.fuzz.compare import mismatch, spread_of, told, wrong
-from build_scripts.judge.fuzz.graphs import Array, FuzzGraph, smaller
+from build_scripts.judge.fuzz.graphs import Array, FuzzGraph, smaller, trimmed
 from build_scripts.judge.fuzz.noise import Noise
 from build_scripts.judge.fuzz.rules import Difference, explained
 from build_scripts.judge.together import Outcome
-from webinfer.errors import WebinferError
+from webinfer.errors import CompilerError, WebinferError
 
 RIGHT, REFUSED, EXPLAINED, UNTYPED, DIFFERENT, UNJUDGED = (
     "right",
@@ -45,15 +45,17 @@ def attempt(work: Callable[..., Any], *arguments: Any) -> Any:
 def judged(format: Any, graph: FuzzGraph, want: Sequence[Array] | Exception, got: Outcome) -> Verdict:
     """The verdict on what this engine made of a graph, beside what the runtime made of it."""
     if isinstance(got, Exception):
-        if not isinstance(got, WebinferError):
+        if not isinstance(got, WebinferError) or isinstance(got, CompilerError):  # "a bug, please report it"
             return Verdict(UNTYPED, f"{type(got).__name__}: {got}")
         return Verdict(REFUSED if not isinstance(want, Exception) else UNJUDGED, f"{type(got).__name__}: {got}")
     if isinstance(want, Exception):
         return Verdict(UNJUDGED, "the runtime refuses the graph")
     arrays = [got[name] for name in graph.outputs]
-    if not _told(graph, arrays, want):
+    off = [i for i, name in enumerate(graph.outputs) if _told(replace(graph, outputs=(name,)), [arrays[i]], [want[i]])]
+    if not off:
         return Verdict(RIGHT)
-    return _explained(format, graph, arrays, want)
+    part = trimmed(replace(graph, outputs=tuple(graph.outputs[i] for i in off)))  # a reference may lack the rest
+    return _explained(format, part, [arrays[i] for i in off], [want[i] for i in off])
 
 
 def _told(graph: FuzzGraph, got: Sequence[Array], want: Sequence[Array], spreads: Sequence[Array] | None = None) -> str:

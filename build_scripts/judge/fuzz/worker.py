@@ -19,6 +19,10 @@ def format_of(name: str) -> Any:
         from build_scripts.judge.fuzz.tflite.format import Tflite
 
         return Tflite()
+    if name == "tfjs":
+        from build_scripts.judge.fuzz.tfjs.format import Tfjs
+
+        return Tfjs()
     raise ValueError(f"no format is called {name!r}")
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from build_scripts.judge.fuzz.graphs import FuzzNode
-from build_scripts.judge.fuzz.rules import Difference, Rule, reads_nan, reads_odd, whole_overflows
+from build_scripts.judge.fuzz.rules import Difference, Rule, powers_overflow, reads_nan, reads_odd, whole_overflows
 
 _ORDERED = (
     "ArgMax ArgMin Clip GlobalMaxPool Hardmax Max MaxPool Min ReduceMax ReduceMin Relu Sign TopK Unique "
@@ -13,7 +13,10 @@ _STORED = "Cast CastLike QuantizeLinear DynamicQuantizeLinear com.microsoft.Dyna
 _WEIGHTED = (
     "Col2Im Resize RoiAlign GridSample Conv ConvTranspose com.microsoft.FusedConv AveragePool LpPool LRN AffineGrid"
 ).split()
-_CELLS = "Attention GRU LSTM RNN com.microsoft.MultiHeadAttention".split()
+_CELLS = (
+    "Attention GRU LSTM RNN com.microsoft.BiasGelu com.microsoft.Gelu com.microsoft.FastGelu "
+    "com.microsoft.MultiHeadAttention"
+).split()
 _SUMS = "ReduceL1 ReduceL2 ReduceMean ReduceProd ReduceSum ReduceSumSquare".split()
 
 
@@ -57,6 +60,16 @@ def _short_window(d: Difference, node: FuzzNode) -> bool:
     )
 
 
+def _all_equal(d: Difference, node: FuzzNode) -> bool:
+    return any(a.size and not a.any() for a in d.read(node))
+
+
+def _a_step_apart(d: Difference, node: FuzzNode) -> bool:
+    """Whether integers were interpolated, and are one off at most: the runtime cuts what rounding left below them."""
+    pairs = [(g, w) for g, w in zip(d.got, d.want, strict=True) if g.shape == w.shape and w.dtype.kind in "iu"]
+    return bool(pairs) and all(int(np.abs(g.astype(int) - w.astype(int)).max(initial=0)) <= 1 for g, w in pairs)
+
+
 def _empty(d: Difference, node: FuzzNode) -> bool:
     return any(not a.size for a in d.read(node))
 
@@ -69,7 +82,11 @@ RULES: tuple[Rule, ...] = (
         "whether a tap of weight 0, which may make a NaN of an infinity, is read is open",
         reads_odd,
     ),
-    Rule(frozenset(_CELLS), "the runtime's functions in cells and heads turn a NaN into a number", reads_odd),
+    Rule(
+        frozenset(_CELLS),
+        "the runtime's functions in cells, heads and GELU turn a NaN into a number, or an infinity into a NaN",
+        reads_odd,
+    ),
     Rule(frozenset(["ArgMax", "ArgMin"]), "the runtime keeps the axis where nothing is to be compared", _empty),
     Rule(
         frozenset(["Cast", "CastLike"]),
@@ -82,6 +99,9 @@ RULES: tuple[Rule, ...] = (
         "ONNX wants the input's size times the stride; the runtime keeps gaps between windows out",
         _short_window,
     ),
+    Rule(frozenset(["DynamicQuantizeLinear"]), "ONNX gives a scale of 0 where all is 0; the runtime 1", _all_equal),
+    Rule(frozenset(["Resize"]), "the runtime cuts interpolated integers, which rounding leaves below", _a_step_apart),
+    Rule(frozenset(["Pow"]), "what powers that the integer type does not hold become is open", powers_overflow),
     Rule(frozenset(_SUMS), "what integers that do not hold a sum become is open", whole_overflows),
     Rule(frozenset(_SUMS), "the mean of no integers is open", _empty),
     Rule(

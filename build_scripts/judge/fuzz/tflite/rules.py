@@ -3,7 +3,7 @@
 import numpy as np
 
 from build_scripts.judge.fuzz.graphs import FuzzNode
-from build_scripts.judge.fuzz.rules import Difference, Rule, reads_nan, reads_odd, whole_overflows
+from build_scripts.judge.fuzz.rules import Difference, Rule, powers_overflow, reads_nan, reads_odd, whole_overflows
 
 _ORDERED = (  # the latter have a clamp behind them
     "ARG_MAX ARG_MIN MAXIMUM MINIMUM MAX_POOL_2D REDUCE_MAX REDUCE_MIN RELU RELU6 RELU_N1_TO_1 RELU_0_TO_1 SIGN "
@@ -24,6 +24,12 @@ _STORED = "CAST QUANTIZE FAKE_QUANT".split()
 _WEIGHTED = "RESIZE_BILINEAR CONV_2D CONV_3D DEPTHWISE_CONV_2D TRANSPOSE_CONV FULLY_CONNECTED BATCH_MATMUL".split()
 _SUMS = "MEAN SUM REDUCE_PROD CUMSUM".split()
 
+
+def _two_infinities(d: Difference, node: FuzzNode) -> bool:
+    y, x = d.read(node)[:2]
+    return bool((np.isinf(y) & np.isinf(x)).any())
+
+
 RULES: tuple[Rule, ...] = (
     Rule(frozenset(_ORDERED), "where a NaN stands among other numbers is open", reads_nan),
     Rule(frozenset(_STORED), "what integer a NaN or an infinity becomes is open", reads_odd),
@@ -33,5 +39,7 @@ RULES: tuple[Rule, ...] = (
         reads_odd,
     ),
     Rule(frozenset(_TABLES), "LiteRT interpolates tables of functions of 16 bits", _near_in_16_bits),
+    Rule(frozenset(["ATAN2"]), "the direction of two infinities is a NaN here", _two_infinities),
+    Rule(frozenset(["POW"]), "what powers that the integer type does not hold become is open", powers_overflow),
     Rule(frozenset(_SUMS), "what integers that do not hold a sum become is open", whole_overflows),
 )

@@ -1,0 +1,75 @@
+"""Where TensorFlow.js leaves open what comes out, or its kernels do otherwise than TensorFlow."""
+
+from typing import Any
+
+import numpy as np
+
+from build_scripts.judge.fuzz.graphs import FuzzNode
+from build_scripts.judge.fuzz.rules import Difference, Rule, powers_overflow, reads_nan, reads_odd, whole_overflows
+
+_ORDERED = "ArgMax ArgMin ClipByValue Max MaxPool Maximum Min Minimum Relu Relu6 Sign TopKV2 Unique".split()
+_SUMS = "Cumprod Cumsum Mean Prod Sum".split()
+_WEIGHTED = (
+    "Conv2D _FusedConv2D DepthwiseConv2dNative Conv2DBackpropInput ResizeBilinear MatMul _FusedMatMul BatchMatMulV2"
+).split()
+
+
+def _always(difference: Difference, node: FuzzNode) -> bool:
+    return True
+
+
+def _slice_is_another(difference: Difference, node: FuzzNode) -> bool:
+    """Whether the runtime's slice is not the one that TensorFlow defines, which is NumPy's."""
+    x, begins, ends, strides = difference.read(node)
+
+    def masked(name: str, i: int) -> bool:
+        return bool(int(node.attrs.get(f"{name}_mask", 0)) >> i & 1)
+
+    where: list[Any] = []
+    for i, (begin, end, stride) in enumerate(zip(begins.tolist(), ends.tolist(), strides.tolist(), strict=True)):
+        cut = slice(None if masked("begin", i) else begin, None if masked("end", i) else end, stride)
+        where.append(
+            ...
+            if masked("ellipsis", i)
+            else None
+            if masked("new_axis", i)
+            else begin
+            if masked("shrink_axis", i)
+            else cut
+        )
+    return not np.array_equal(np.asarray(x[tuple(where)]), difference.made(node)[0], equal_nan=True)
+
+
+def _product_is_another(difference: Difference, node: FuzzNode) -> bool:
+    """Whether the runtime's product is not that of broadcast batches."""
+    a, b = (x.astype(np.float64) for x in difference.read(node))
+    a = a.swapaxes(-1, -2) if node.attrs.get("adj_x") else a
+    b = b.swapaxes(-1, -2) if node.attrs.get("adj_y") else b
+    return not np.allclose(a @ b, difference.made(node)[0], 1e-3, 1e-3, equal_nan=True)
+
+
+def _two_infinities(difference: Difference, node: FuzzNode) -> bool:
+    y, x = difference.read(node)[:2]
+    y, x = np.broadcast_arrays(y, x)
+    return bool((np.isinf(y) & np.isinf(x)).any())
+
+
+RULES: tuple[Rule, ...] = (
+    Rule(frozenset(_ORDERED), "where a NaN stands among other numbers is open", reads_nan),
+    Rule(frozenset(["Cast"]), "what integer a NaN or an infinity becomes is open", reads_odd),
+    Rule(
+        frozenset(_WEIGHTED),
+        "whether a tap of weight 0, which may make a NaN of an infinity, is read is open",
+        reads_odd,
+    ),
+    Rule(frozenset(["MatrixBandPart"]), "the runtime takes the negative of a tensor for the upper bound: 0", _always),
+    Rule(frozenset(["Atan2"]), "the direction of two infinities is a NaN here", _two_infinities),
+    Rule(frozenset(["StridedSlice"]), "TensorFlow, as NumPy, takes other elements", _slice_is_another),
+    Rule(
+        frozenset(["BatchMatMulV2"]),
+        "the runtime takes the last batch where several axes broadcast",
+        _product_is_another,
+    ),
+    Rule(frozenset(["Pow"]), "what powers that the integer type does not hold become is open", powers_overflow),
+    Rule(frozenset(_SUMS), "what integers that do not hold a sum become is open", whole_overflows),
+)
