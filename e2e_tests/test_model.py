@@ -111,6 +111,14 @@ def test_files_of_every_format_are_dropped_looked_into_and_run_right(model: Mode
     assert model.press("Run", "ran")["backend"] == "webgpu"
 
 
+COVERED = """(names) => names.filter((name) => {
+  const button = [...document.querySelectorAll("#run-box button")].find((one) => one.textContent.trim() === name);
+  button.scrollIntoView({ block: "center" });
+  const { x, y, width, height } = button.getBoundingClientRect();
+  return !button.contains(document.elementFromPoint(x + width / 2, y + height / 2));
+})"""
+
+
 def test_nodes_are_searched_for_and_told_about(model: ModelPage) -> None:
     model.drop(net__tflite=tflite())
     model.compiled("net.tflite")
@@ -130,6 +138,9 @@ def test_nodes_are_searched_for_and_told_about(model: ModelPage) -> None:
     model.page.get_by_role("radio", name="As in the file").check(force=True)
     names = model.page.locator("#list-body th").all_text_contents()
     assert names == ["CONV_2D", "RELU", "RESHAPE"]
+    for width, height in ((1280, 800), (1280, 900), (1366, 768), (1440, 900)):  # laptops, where the graph lay over them
+        model.page.set_viewport_size({"width": width, "height": height})
+        assert model.page.evaluate(COVERED, ["Run", "Measure each node", "Compare the backends"]) == []
     model.page.locator("#list-body button").nth(1).click()
     assert "conv2d (node 0)" in model.text("#node")
 
