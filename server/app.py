@@ -10,7 +10,7 @@ from server.problems import add_problem_handlers
 from server.routes_api import api_routes
 from server.routes_assets import asset_routes
 from server.routes_docs import docs_routes
-from server.routes_pages import page_routes
+from server.routes_pages import not_found_page, page_routes
 from server.routes_rivals import rivals_routes
 from server.settings import Settings
 from server.studio import read_studio
@@ -35,6 +35,6 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         from server.lab.routes import lab_routes  # needs SQLAlchemy, which other servers do without
 
         app.include_router(lab_routes(settings))
-    add_problem_handlers(app)
+    add_problem_handlers(app, not_found_page(manifest, settings, studio))
     app.add_middleware(RequestMiddleware, settings=settings)
     return app

@@ -79,6 +79,15 @@ class PageView:
     manifest: Markup
 
 
+@dataclass(frozen=True)
+class ProblemView:
+    """What problem.html may name."""
+
+    frame: Frame
+    title: str
+    documented: bool
+
+
 def frame_of(manifest: Manifest, studio: Studio, here: str) -> Frame:
     """The frame of the page at this address."""
     links = [(page.address, page.menu) for page in studio.pages] + [("/docs", "Documentation")] * studio.documented

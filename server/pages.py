@@ -42,6 +42,12 @@ def _policy(body: bytes) -> str:
     return policy_with(CONTENT_SECURITY_POLICY, body.decode())
 
 
+def not_found_response(body: bytes) -> Response:
+    """The page that says that there is none at this address."""
+    headers = {"Cache-Control": "no-store", "Vary": "Accept", "Content-Security-Policy": _policy(body)}
+    return Response(body, 404, headers=headers, media_type="text/html")
+
+
 def page_response(body: bytes, request: Request) -> Response:
     """The page, compressed for who takes that, or 304 without a body if the client has this very version."""
     encoding = chosen_encoding({"gzip": None}, request.headers)

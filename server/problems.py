@@ -1,8 +1,12 @@
-"""Errors as JSON problem bodies: a code, a sentence and the request's id; never a stack or a path."""
+"""Errors as JSON problem bodies: a code, a sentence and the request's id; never a stack or a path.
 
+A browser that opens an address without a page gets a page that says so and leads back.
+"""
+
+from collections.abc import Callable
 from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
@@ -28,10 +32,17 @@ def problem(status: int, request_id: str, headers: dict[str, str] | None = None)
     return JSONResponse(body, status, headers={"Cache-Control": "no-store", **(headers or {})}, media_type=MEDIA_TYPE)
 
 
-def add_problem_handlers(app: FastAPI) -> None:
-    """Makes every error of the app a problem body."""
+def wants_page(request: Request) -> bool:
+    """Whether a person opened the address in a browser: scripts and images do not ask for HTML."""
+    return request.method in ("GET", "HEAD") and "text/html" in request.headers.get("accept", "")
 
-    async def on_http(request: Request, error: Any) -> JSONResponse:
+
+def add_problem_handlers(app: FastAPI, not_found: Callable[[], Response]) -> None:
+    """Makes every error of the app a problem body; `not_found` answers people at an address without a page."""
+
+    async def on_http(request: Request, error: Any) -> Response:
+        if error.status_code == 404 and wants_page(request):
+            return not_found()
         return problem(error.status_code, request.scope.get("request_id", ""), error.headers)
 
     async def on_invalid(request: Request, error: Any) -> JSONResponse:

@@ -1,10 +1,13 @@
 """The pages that are applications; the documentation's are in routes_docs.py."""
 
+from collections.abc import Callable
+from functools import partial
+
 from fastapi import APIRouter, Request, Response
 
-from server.contexts import island, page_view, task_view
+from server.contexts import ProblemView, frame_of, island, page_view, task_view
 from server.manifest import Manifest
-from server.pages import PageRenderer, page_response
+from server.pages import PageRenderer, not_found_response, page_response
 from server.routes_rivals import INDEX
 from server.settings import Settings
 from server.studio import Studio
@@ -20,6 +23,12 @@ def application_pages(manifest: Manifest, settings: Settings, studio: Studio) ->
     for page in studio.pages:
         bodies[page.address] = render(f"{page.slug}.html", page_view(manifest, studio, page, views, rivals, data))
     return bodies
+
+
+def not_found_page(manifest: Manifest, settings: Settings, studio: Studio) -> Callable[[], Response]:
+    """What answers people who open an address that has no page."""
+    view = ProblemView(frame_of(manifest, studio, ""), "There is no page at this address", studio.documented)
+    return partial(not_found_response, PageRenderer(settings)("problem.html", view))
 
 
 def page_routes(manifest: Manifest, settings: Settings, studio: Studio) -> APIRouter:

@@ -12,7 +12,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 OF_THE_SITE = ("app.py", "docs.py", "packages.py", "routes_api.py", "routes_docs.py")  # modules that no lab imports
-LAB_TEMPLATES = ("_trouble", "base", "engine", "lab", "page")
+LAB_TEMPLATES = ("_trouble", "base", "engine", "lab", "page", "problem")
 
 
 class NativeWheelHook(BuildHookInterface):  # type: ignore[misc]

@@ -17,7 +17,7 @@ from server.manifest import read_manifest
 from server.middleware import RequestMiddleware
 from server.problems import add_problem_handlers
 from server.routes_assets import asset_routes
-from server.routes_pages import page_routes
+from server.routes_pages import not_found_page, page_routes
 from server.running import AddressError, address_of, bound_socket, uvicorn_server, within_files
 from server.settings import Settings, SettingsError, settings_from
 from server.studio import lab_alone
@@ -45,7 +45,7 @@ def create_lab(settings: Settings) -> FastAPI:
     async def home() -> RedirectResponse:
         return RedirectResponse(page)
 
-    add_problem_handlers(app)
+    add_problem_handlers(app, not_found_page(manifest, settings, studio))
     app.add_middleware(RequestMiddleware, settings=settings)
     return app
 

@@ -123,7 +123,7 @@ def made_site(folder: Path) -> Settings:
     templates = folder / "templates"
     templates.mkdir()
     (templates / "task.html").write_text(TEMPLATE)
-    for name in ("base.html", "docs.html", "home.html"):
+    for name in ("base.html", "docs.html", "home.html", "problem.html"):
         shutil.copy(Settings().templates / name, templates)
     docs = folder / "docs"
     docs.mkdir()

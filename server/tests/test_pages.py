@@ -30,6 +30,19 @@ def test_the_page_names_its_scripts_by_hashed_address(client: TestClient) -> Non
     assert "<title>Things &amp; more 1.2.3</title>" in answer.text
 
 
+def test_people_get_a_page_where_there_is_none_and_scripts_get_json(client: TestClient) -> None:
+    for address in ("/nope", "/docs/nope", "/lab"):
+        page = client.get(address, headers={"accept": "text/html,*/*;q=0.8"})
+        assert (page.status_code, page.headers["content-type"]) == (404, "text/html; charset=utf-8")
+        assert "There is no page at this address" in page.text
+        assert 'href="/"' in page.text
+        assert "script-src" in page.headers["content-security-policy"]
+    answer = client.get("/nope", headers={"accept": "*/*"})
+    assert (answer.status_code, answer.json()["code"]) == (404, "not-found")
+    missing = client.get("/assets/static-1/nope.js", headers={"accept": "*/*"})
+    assert missing.json()["code"] == "not-found"
+
+
 def test_a_page_comes_compressed_to_who_takes_that_and_each_form_has_a_tag_of_its_own(client: TestClient) -> None:
     plain = client.get("/things", headers={"accept-encoding": "identity"})
     small = client.get("/things", headers={"accept-encoding": "gzip"})

@@ -14,6 +14,7 @@ from tests.session.test_session import model
 from webinfer.cli import _save, main
 from webinfer.dtypes import DType
 from webinfer.tensor import Tensor
+from webinfer.version import VERSION
 
 VERBS = (["run"], ["bench", "--rounds", "2"], ["verify"])
 
@@ -144,3 +145,10 @@ def test_ctrl_c_ends_a_verb_without_a_traceback(
     monkeypatch.setattr("webinfer.cli._inspect", stopped)
     assert main(["inspect", "blazeface_short_range"]) == 130
     assert capsys.readouterr().err == ""
+
+
+def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"webinfer {VERSION}\n"

@@ -29,6 +29,7 @@ from webinfer.session.loading import load
 from webinfer.session.options import MAX_ROUNDS, real_number, whole_number
 from webinfer.session.session import Session
 from webinfer.tensor import Tensor
+from webinfer.version import VERSION
 
 STOPPED = 130  # exit status of a program that Ctrl-C ended
 TOLD = ("tune", "fetch Pyodide", "prepare the lab's page")  # stages that a terminal shows
@@ -68,6 +69,7 @@ class _Parser(argparse.ArgumentParser):
 
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="webinfer", description="machine-learning inference in the browser, from Python")
+    parser.add_argument("--version", action="version", version=f"webinfer {VERSION}")
     listed = [row.name for row in registry.listed()]
     verbs = parser.add_subparsers(required=True, metavar="VERB")
     for name, verb, text in (
