@@ -68,7 +68,9 @@ static void sum_row(const uint8_t *x, uint8_t *y, int32_t r, int32_t x_zero, int
 void q8_reduce_sum(const uint8_t *restrict x, uint8_t *restrict y, int32_t r, int32_t inner, int32_t x_zero,
                    int32_t x_flip, int32_t y_zero, int32_t y_flip, float scale, float lo, float hi, int32_t begin,
                    int32_t end) {
-  const Stored stored = stored_as(lo, hi, y_zero, y_flip);
+  Stored stored = stored_as(lo, hi, y_zero, y_flip);
+  stored.rounding += v4f_splat((float)(y_zero & 1));  // ties go to even stored numbers, the zero point included
+  stored.zero -= v4i_splat(y_zero & 1);
   for (int32_t i = begin, n; i < end; i += n) {
     const int32_t column = i % inner, rest = inner - column;
     n = rest < end - i ? rest : end - i;

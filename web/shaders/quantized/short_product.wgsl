@@ -34,15 +34,13 @@ fn along(from_x: u32, from_w: u32, length: u32, before: wide) -> wide {
 }
 
 $$ if rounding
-const AWAY: bool = {{ "true" if rounding == 2 else "false" }};
-
 fn scaled_narrow(sum: i32, scale: i32, exponent: i32) -> i32 {
     let left = u32(max(exponent, 0));
     let right = u32(max(-exponent, 0));
     let whole = bitcast<i32>(bitcast<u32>(sum) << left);
     let high = bitcast<i32>(shifted(plus(times(wide_of(whole), wide_of(scale)), wide(1u << 30u, 0u)), 31u).x);
     let half = (1u << right) >> 1u;
-    return (high + bitcast<i32>(half) - select(0, 1, AWAY && high < 0 && half > 0u)) >> right;
+    return (high + bitcast<i32>(half) - select(0, 1, params.away != 0 && high < 0 && half > 0u)) >> right;
 }
 $$ endif
 

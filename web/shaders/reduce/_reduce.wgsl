@@ -102,11 +102,15 @@ $$ elif op == "mean"
 fn step(a: acc_v, x: x_v) -> acc_v { return a + x; }
 fn finish(a: acc_v) -> y_v { return a / y_v(y_t(params.reduced)); }
 $$ elif op == "quantized_sum"
-// The scale holds the divisor of a mean.
+// The scale holds the divisor of a mean. Ties go to even stored numbers, the zero point included.
 fn step(a: acc_v, x: x_v) -> acc_v { return a + (x - params.x_zero); }
 fn finish(a: acc_v) -> y_v {
-    let v = vec4<i32>(round(vec4<f32>(a) * params.scale)) + params.y_zero;
-    return clamp(v, vec4<i32>(params.low), vec4<i32>(params.high));
+    let units = vec4<f32>(a) * params.scale;
+    let below = floor(units);
+    let rest = units - below;
+    let v = vec4<i32>(below) + params.y_zero;
+    let is_up = (rest > vec4<f32>(0.5)) | ((rest == vec4<f32>(0.5)) & ((v & vec4<i32>(1)) != vec4<i32>(0)));
+    return clamp(v + select(vec4<i32>(0), vec4<i32>(1), is_up), vec4<i32>(params.low), vec4<i32>(params.high));
 }
 $$ elif op == "sum_square"
 fn step(a: acc_v, x: x_v) -> acc_v { return a + x * x; }

@@ -85,6 +85,10 @@ def _windows() -> list[Run]:
         ),
         Run("L2_POOL_2D", [X], [f(1, 4, 3, 4)], {**SAME, **S2, **pool}),
         *_larger_than_their_input(),
+        # LiteRT's kernels clamp alone: they leave TANH out, the delegate all that follows a concatenation
+        Run("CONV_2D", [X, w, b], [f(1, 7, 6, 6)], {**SAME, **S1, "fused_activation_function": 4}, "fused tanh"),
+        Run("MUL", [X, X], [X], {"fused_activation_function": 5}, "fused sign bit"),
+        Run("CONCATENATION", [X, X], [f(1, 7, 6, 8)], {"axis": 3, "fused_activation_function": 1}, "fused relu"),
     ]
 
 
@@ -123,6 +127,7 @@ def _products() -> list[Run]:
         ),
         Run("GATHER", [f(2, 5, 3), whole(2)], [f(2, 5, 1)], {"axis": -1}, "last axis"),
         Run("GATHER_ND", [f(3, 4, 2), np.array([[0, 3], [2, 1]], np.int32)], [f(2, 2)]),
+        Run("UNSORTED_SEGMENT_SUM", [f(5, 3), whole(0, -1, 2, 0, 1), scalar(4)], [f(4, 3)], {}, "numbers below zero"),
         Run("EMBEDDING_LOOKUP", [whole(2, 0, 3), real(4, 5)], [f(3, 5)]),
         Run("SCATTER_ND", [np.array([[1], [3], [1]], np.int32), f(3, 2), whole(5, 2)], [f(5, 2)]),
         Run(

@@ -269,4 +269,25 @@ def _short() -> list[Run]:
     ]  # fmt: skip
 
 
-QUANTIZED_RUNS = [*_quantized(), *_short()]
+def _rounded() -> list[Run]:
+    """Where halves go, which results of few elements show, and what LiteRT computes on stored numbers."""
+    x, scale = ((2, 4, 50), "int8", (0.03, 5)), (0.03, 5)
+    wide = {"low": -128, "high": 128, "version": 2}
+    short = {"low": -32768, "high": 32768, "version": 2}
+    a, b = ((3, 50), "int16", (3e-4, 0)), ((3, 50), "int16", (4e-4, 0))
+    plain = ((3, 50), "int16")
+    return [
+        Run("MEAN", [x, whole(1)], [((2, 50), "int8", scale)], {}, "int8, halves", exact=1.0, **wide),
+        Run("MEAN", [x, whole(0)], [((4, 50), "int8", (0.03, -3))], {}, "int8, first axis", exact=1.0, **wide),
+        Run("SUM", [x, whole(0)], [((4, 50), "int8", (0.06, 5))], {}, "int8, halves", exact=1.0, **wide),
+        *(
+            Run(op, [x], [((2, 4, 50), "int8", (0.02, -7))], {}, "int8, halves", exact=1.0, **wide)
+            for op in ("ABS", "RELU", "RELU6")
+        ),
+        Run("SQRT", [((2, 90), "int8", (0.05, -128))], [((2, 90), "int8", (0.02, -128))], {}, "int8, cut", **wide),
+        Run("GREATER", [a, b], [((3, 50), "bool")], {}, "int16, two scales", **short),
+        *(Run(op, [plain, plain], [plain], {}, "int16 without a scale", **short) for op in ("ADD", "MUL", "MAXIMUM")),
+    ]  # fmt: skip
+
+
+QUANTIZED_RUNS = [*_quantized(), *_short(), *_rounded()]

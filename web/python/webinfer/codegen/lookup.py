@@ -18,6 +18,11 @@ from webinfer.ops import elementwise as ew
 from webinfer.ops.elementwise import ROWS, UnaryAttrs
 from webinfer.ops.formula import CONSTANT, A, B, Formula
 
+# Operators that clamp, by name.
+_CLAMPS = {
+    ew.RELU.name: (0.0, math.inf), ew.RELU6.name: (0.0, 6.0), ew.RELU_N1_TO_1.name: (-1.0, 1.0),
+}  # fmt: skip
+
 
 def _quotient(a: float, b: float) -> float:
     return a / b if b else math.inf * a if a else math.nan
@@ -91,6 +96,11 @@ def _results(op: str, attrs: UnaryAttrs, x: TensorType, y: TensorType) -> list[i
         stored = _hard_swish(x, source, target)
     elif op == ew.LEAKY_RELU.name:
         stored = _leaky_relu(x, source, target, attrs.a)
+    elif op == ew.ABS.name:
+        rescaled = _multiplied(source[0] / target[0])
+        stored = lambda q: rescaled(abs(q - source[1])) + target[1]  # noqa: E731
+    elif (bounds := clamp_bounds(op, attrs)) is not None:
+        stored = _clamp(source, target, bounds)
     elif op == ew.QUANTIZE.name:
         stored = _rescale(x, y, source, target)
     elif (formula := _number_formula(op)) is not None:
@@ -100,6 +110,13 @@ def _results(op: str, attrs: UnaryAttrs, x: TensorType, y: TensorType) -> list[i
         raise ShapeError(f"{op}: there is no formula for quantised tensors")
     low, high = y.dtype.range
     return [min(max(stored(_value(byte, x.dtype)), low), high) for byte in range(256)]
+
+
+def clamp_bounds(op: str, attrs: UnaryAttrs) -> tuple[float, float] | None:
+    """The bounds of a clamp, which TFLite rescales in fixed point; None for all other operators."""
+    if op == ew.CLAMP.name:
+        return attrs.a, attrs.b
+    return _CLAMPS.get(op)
 
 
 def _number_formula(op: str) -> Formula | None:
@@ -117,6 +134,35 @@ def _affine(op: str, type: TensorType) -> tuple[float, int]:
 
 def _value(byte: int, dtype: DType) -> int:
     return byte - 256 if dtype is DType.INT8 and byte > 127 else byte
+
+
+def _multiplied(ratio: float) -> Callable[[int], int]:
+    """What multiplies a 32-bit number by a ratio of scales, in two roundings, halves away from zero.
+
+    Source:  tensorflow v2.18.0, lite/kernels/internal, QuantizeMultiplier and MultiplyByQuantizedMultiplier
+    """
+    fraction, exponent = math.frexp(ratio)
+    factor = math.floor(fraction * 2.0**31 + 0.5)
+    left, right = max(exponent, 0), max(-exponent, 0)
+
+    def multiplied(d: int) -> int:
+        high = ((d << left) * factor + (1 << 30)) >> 31
+        return _divided_by_power(high, right)
+
+    return multiplied
+
+
+def _clamp(source: tuple[float, int], target: tuple[float, int], bounds: tuple[float, float]) -> Callable[[int], int]:
+    """TFLite's clamp of stored numbers.
+
+    Source:  tensorflow v2.18.0, lite/kernels/activations.cc, QuantizedReluX
+    """
+    rescaled = _multiplied(source[0] / target[0])
+    low, high = (
+        target[1] + math.floor(abs(b) / target[0] + 0.5) * (1 if b > 0 else -1) if math.isfinite(b) else b
+        for b in bounds
+    )
+    return lambda q: round(min(max(rescaled(q - source[1]) + target[1], low, -1e6), high, 1e6))
 
 
 def _store(y: float) -> int:

@@ -24,7 +24,15 @@ from webinfer.ops.elementwise import UnaryAttrs
 from webinfer.ops.resize import ResizeAttrs
 
 F = np.float32
-FIXED_POINT = ("hard_swish", "leaky_relu")  # the delegate's and TFLite's own integer forms
+FIXED_POINT = (
+    "abs",
+    "clamp",
+    "hard_swish",
+    "leaky_relu",
+    "relu",
+    "relu6",
+    "relu_n1_to_1",
+)  # the delegate's and TFLite's own integer forms; fmt: skip
 
 
 def is_quantized(node: Node) -> bool:
@@ -197,7 +205,7 @@ def unary(formula: Callable[[Array], Array], x: Array, node: Node) -> Array:
     """The formula on the real numbers, stored again; two operators have a fixed-point form."""
     source, type = node.inputs[0], node.output.type
     assert source is not None
-    if node.op.name in FIXED_POINT:
+    if node.op.name in FIXED_POINT and x.dtype.itemsize == 1:
         table = np.frombuffer(lookup_table(node.op.name, node.attrs, source.type, type), type.dtype.value)
         return np.asarray(table[x.view(np.uint8)])
     y = formula(real(x, source.type)) / float(scale_of(type))
@@ -254,7 +262,10 @@ def reduce(formula: Callable[[Array, tuple[int, ...], bool], Array], x: Array, n
         count = x.size // max(type.size, 1) if node.op.name == "reduce_mean" else 1
         total = np.sum(x.astype(np.int64) - zero_of(source.type), axis=a.axes, keepdims=a.keep_dims)
         scale = scale_of(source.type) / F(scale_of(type) * F(count))
-        return scaled(np.asarray(total), scale, Activation.NONE, type)
+        units = np.asarray(np.clip(total.astype(F) * scale, -(2.0**40), 2.0**40), np.float64)
+        odd = zero_of(type) & 1  # ties go to even stored numbers, the zero point included
+        nearest = (np.rint(units + odd) - odd).astype(np.int64)
+        return clamped(nearest + zero_of(type), Activation.NONE, type)
     y = np.asarray(formula(real(x, source.type), a.axes, a.keep_dims)) / float(scale_of(type))
     return clamped(np.rint(y) + zero_of(type), Activation.NONE, type)
 

@@ -5,12 +5,8 @@ from __future__ import annotations
 from webinfer.graph.ir import Value
 from webinfer.importers.core.geometry import transposed_pads
 from webinfer.importers.core.limits import MAX_REACH
-from webinfer.importers.core.steps import CLAMPS
 from webinfer.importers.tflite.operation import Operation, Row
 from webinfer.ops import conv
-from webinfer.ops.activation import Activation
-
-_FUSED = (*CLAMPS, Activation.TANH)
 
 
 def _conv_attrs(op: Operation, x: Value, w: Value, groups: int) -> conv.Conv2dAttrs:
@@ -20,8 +16,7 @@ def _conv_attrs(op: Operation, x: Value, w: Value, groups: int) -> conv.Conv2dAt
     if max(w.type.shape[1] * dh, w.type.shape[2] * dw) > MAX_REACH:
         op.fail(f"a window of {w.type.shape[1:3]} with dilation {(dh, dw)} reaches too far")
     pads = op.pads(x, w.type.shape[1:3], (sh, sw), (dh, dw))
-    allowed = _FUSED if op.out_type() is None else CLAMPS
-    return conv.Conv2dAttrs((sh, sw), pads, (dh, dw), groups, op.activation(allowed), op.out_type())
+    return conv.Conv2dAttrs((sh, sw), pads, (dh, dw), groups, op.fused_clamp(), op.out_type())
 
 
 def _nothing(op: Operation, x: Value, w: Value, channels: int) -> Value | None:
@@ -61,10 +56,9 @@ def _transpose_conv(op: Operation) -> Value:
     same = op.same()
     top, bottom, extra_h = transposed_pads(op, same, x.type.shape[1], shape[1], w.type.shape[1], sh)
     left, right, extra_w = transposed_pads(op, same, x.type.shape[2], shape[2], w.type.shape[2], sw)
-    allowed = _FUSED if op.out_type() is None else CLAMPS
     attrs = conv.ConvTranspose2dAttrs(
         (sh, sw), (top, bottom, left, right), output_padding=(extra_h, extra_w),
-        activation=op.activation(allowed), out_type=op.out_type(),
+        activation=op.fused_clamp(), out_type=op.out_type(),
     )  # fmt: skip
     y = op.emit(conv.CONV_TRANSPOSE2D, [op.rounded(x, 1, 1), w, op.bias(3, x, w.type.shape[0])], attrs)
     if y.type.shape != tuple(shape):

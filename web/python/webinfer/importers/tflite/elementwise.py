@@ -7,7 +7,7 @@ import math
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Op, Value
 from webinfer.importers.core.angles import arctangent
-from webinfer.importers.core.steps import CLAMPS, QUANTIZED
+from webinfer.importers.core.steps import QUANTIZED
 from webinfer.importers.tflite.operation import Convert, Operation, Row
 from webinfer.ops import elementwise as ew
 from webinfer.ops.activation import Activation
@@ -46,26 +46,36 @@ def _binary(target: Op, *, fused: bool = False, to_bool: bool = False, only_floa
     def convert(op: Operation) -> Value:
         operands = [op.value(0), op.value(1)]
         if to_bool:
-            if operands[0].type.quant != operands[1].type.quant:  # equal scales keep the order of stored numbers
-                operands = [op.as_float(v) for v in operands]
+            if operands[0].type.quant != operands[1].type.quant and operands[0].type.dtype is not DType.INT16:
+                operands = [op.as_float(v) for v in operands]  # equal scales keep the order of stored numbers
             return op.binary(target, *operands)
-        activation = op.activation() if fused else Activation.NONE
+        activation = op.fused_clamp() if fused else Activation.NONE
+        if target is not ew.DIV and all(v.type.dtype is DType.INT16 and v.type.quant is None for v in operands):
+            wide = [op.cast(v, DType.INT32) for v in operands]  # numbers that stand for themselves
+            return op.cast(op.activate(op.binary(target, *wide), activation), DType.INT16)
         quantized = [op.quantized(v) for v in operands]
         if only_float and any(quantized):
             return op.in_float(lambda v: op.activate(op.binary(target, *v), activation), operands)
-        if activation in CLAMPS:
-            return op.emit(target, operands, ew.BinaryAttrs(activation, op.out_type()))
-        if any(quantized):
-            op.refuse(f"fused activation {activation} on quantised operands")
-        return op.activate(op.binary(target, *operands), activation)
+        return op.emit(target, operands, ew.BinaryAttrs(activation, op.out_type()))
 
     return convert
 
 
 def _leaky_relu(op: Operation) -> Value:
     x = op.value(0)
-    op.quantized(x)
+    if op.quantized(x) and x.type.dtype is DType.INT16:
+        return op.in_float(lambda v: op.unary(ew.LEAKY_RELU, v[0], op.real("alpha")), [x])
     return op.emit(ew.LEAKY_RELU, [x], ew.UnaryAttrs(op.real("alpha"), 0.0, op.out_type()))
+
+
+def _sqrt(op: Operation) -> Value:
+    """LiteRT cuts the parts of stored roots off."""
+    x, out = op.value(0), op.out_type()
+    if not op.quantized(x) or out is None or out[1] is None:
+        return op.unary(ew.SQRT, x)
+    root, scale = op.unary(ew.SQRT, op.as_float(x)), out[1].scales[0]
+    whole = op.unary(ew.FLOOR, op.binary(ew.DIV, root, op.scalar_of(scale, DType.FLOAT32)))
+    return op.emit(ew.QUANTIZE, [op.unary(ew.LINEAR, whole, scale)], ew.CastAttrs(*out))
 
 
 def _gelu(op: Operation) -> Value:
@@ -205,7 +215,7 @@ CONVERTERS: dict[str, Row] = {
     "SELECT_V2": (_select, ""),
     "SIGN": (_unary(ew.SIGN, only_float=True), ""),
     "SIN": (_unary(ew.SIN, only_float=True), ""),
-    "SQRT": (_unary(ew.SQRT, only_float=True), ""),
+    "SQRT": (_sqrt, ""),
     "SQUARE": (_unary(ew.SQUARE, only_float=True), ""),
     "SQUARED_DIFFERENCE": (_binary(ew.SQUARED_DIFFERENCE, only_float=True), ""),
     "SUB": (_binary(ew.SUB, fused=True), "SubOptions"),

@@ -7,7 +7,9 @@ from webinfer.graph.ir import Value
 from webinfer.importers.core.axes import gathered
 from webinfer.importers.core.chosen import not_zero
 from webinfer.importers.tflite.operation import Operation, Row
+from webinfer.ops import elementwise as ew
 from webinfer.ops import gather
+from webinfer.ops.registry import NoAttrs
 
 
 def _gather(op: Operation) -> Value:
@@ -34,15 +36,19 @@ def _scatter_nd(op: Operation) -> Value:
 
 def _where(op: Operation) -> Value:
     """Where an input is not zero: one row of coordinates each; how many there are is data."""
-    return not_zero(op, op.value(0), 1)
+    x = op.value(0)
+    return not_zero(op, op.cast(x, DType.INT32) if x.type.quant is not None else x, 1)
 
 
 def _sums_of_segments(op: Operation, count: int) -> Value:
-    """Rows of one number are added up."""
+    """Rows of one number are added up; those of negative numbers go to a row that is cut away."""
     x, rows = op.value(0), op.value(1)
-    zeros = op.expand(op.scalar_of(0, x.type.dtype), (count, *x.type.shape[rows.type.rank :]))
+    zeros = op.expand(op.scalar_of(0, x.type.dtype), (count + 1, *x.type.shape[rows.type.rank :]))
+    is_below = op.binary(ew.LESS, rows, op.scalar_of(0, rows.type.dtype))
+    rows = op.emit(ew.WHERE, [is_below, op.scalar_of(count, rows.type.dtype), rows], NoAttrs())
     positions = op.reshape(rows, (*rows.type.shape, 1))
-    return op.emit(gather.SCATTER_ND, [zeros, positions, x], gather.ScatterNdAttrs(add=True))
+    y = op.emit(gather.SCATTER_ND, [zeros, positions, x], gather.ScatterNdAttrs(add=True))
+    return op.cut(y, 0, 0, count)
 
 
 def _segment_sum(op: Operation) -> Value:

@@ -90,8 +90,6 @@ def _concat(op: Operation) -> Value:
     if not parts:
         op.fail("nothing to join")
     axis = op.axis(op.number("axis"), parts[0].type.rank)
-    if op.number("fused_activation_function"):
-        op.refuse("a fused activation")
     if parts[0].type.quant is not None:
         parts = [_rescaled(op, x) for x in parts]
     if any(x.type.rank > axis and x.type.shape[axis] == 0 for x in parts):  # nothing to copy from those

@@ -14,7 +14,7 @@ from webinfer.importers.core.limits import check_index
 from webinfer.importers.core.operation import BaseOperation
 from webinfer.importers.core.operation import Convert as ConvertAny
 from webinfer.importers.core.spectral import Complex
-from webinfer.importers.core.steps import QUANTIZED
+from webinfer.importers.core.steps import CLAMPS, QUANTIZED
 from webinfer.importers.core.writer import GraphWriter
 from webinfer.importers.tflite.model import OperatorInfo, SubgraphInfo, TensorInfo
 from webinfer.importers.tflite.schema import ACTIVATIONS, PADDINGS, SCHEMA
@@ -198,6 +198,13 @@ class Operation(BaseOperation):
         if activation is None or (allowed is not None and activation not in allowed):
             self.refuse(f"fused activation {name}")
         return activation
+
+    def fused_clamp(self) -> Activation:
+        """The fused activation of an operator whose kernels clamp alone: LiteRT leaves TANH and SIGN_BIT out there."""
+        code = self.number("fused_activation_function")
+        return (
+            Activation.NONE if ACTIVATIONS[code : code + 1] in (("TANH",), ("SIGN_BIT",)) else self.activation(CLAMPS)
+        )
 
     # ---- outputs
 

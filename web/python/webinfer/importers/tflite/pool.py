@@ -7,7 +7,6 @@ import dataclasses
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Value
 from webinfer.importers.core.axes import local_response
-from webinfer.importers.core.steps import CLAMPS
 from webinfer.importers.tflite.operation import Operation, Row
 from webinfer.ops import elementwise as ew
 from webinfer.ops import movement as mv
@@ -37,7 +36,7 @@ def _empty(op: Operation, x: Value) -> Value | None:
 def _max_pool(op: Operation) -> Value:
     """LiteRT's delegate takes floats and bytes; where windows are larger than x, it takes one that is cut off."""
     x = op.value(0)
-    attrs = _pool_attrs(op, x, op.activation(CLAMPS))
+    attrs = _pool_attrs(op, x, op.fused_clamp())
     if any(beyond := _beyond(op, x)):
         if x.type.dtype is DType.INT16 and (nothing := _empty(op, x)) is not None:
             return nothing
@@ -49,7 +48,7 @@ def _max_pool(op: Operation) -> Value:
 def _average_pool(op: Operation) -> Value:
     """LiteRT's delegate takes floats; where windows are larger than x, there are zeros beside it."""
     x = op.value(0)
-    attrs = _pool_attrs(op, x, op.activation(CLAMPS))
+    attrs = _pool_attrs(op, x, op.fused_clamp())
     if any(beyond := _beyond(op, x)):
         if x.type.dtype is not DType.FLOAT32 and (nothing := _empty(op, x)) is not None:
             return nothing
@@ -59,7 +58,7 @@ def _average_pool(op: Operation) -> Value:
 
 def _l2_pool(op: Operation) -> Value:
     """The root of the mean square, padding not counted."""
-    x, activation = op.value(0), op.activation(CLAMPS)
+    x, activation = op.value(0), op.fused_clamp()
     if x.type.dtype is not DType.FLOAT32:
         op.refuse(f"x of type {x.type.dtype}")
     if (nothing := _empty(op, x)) is not None:

@@ -6,7 +6,6 @@ from webinfer.dtypes import DType
 from webinfer.graph.ir import Value
 from webinfer.importers.core import volumes
 from webinfer.importers.core.geometry import transposed_volume_pads, volume_pads
-from webinfer.importers.core.steps import CLAMPS
 from webinfer.importers.tflite.operation import Operation, Row
 
 _AXES = "dhw"
@@ -35,7 +34,7 @@ def _conv3d(op: Operation) -> Value:
         return nothing
     pads = volume_pads(x.type.shape, w.type.shape[:3], stride, dilation) if op.same() else [(0, 0)] * 3
     w = op.transpose(w, (4, 0, 1, 2, 3))
-    return volumes.convolve(op, x, w, op.bias(2, x), stride, pads, dilation, activation=op.activation(CLAMPS))
+    return volumes.convolve(op, x, w, op.bias(2, x), stride, pads, dilation, activation=op.fused_clamp())
 
 
 def _transposed(op: Operation) -> Value:
@@ -48,7 +47,7 @@ def _transposed(op: Operation) -> Value:
     if w.type.shape[4] != x.type.shape[4]:
         op.fail(f"weights {w.type.shape} do not fit x {x.type.shape}")
     pads, more = transposed_volume_pads(op, op.same(), x.type.shape, shape[1:4], w.type.shape[:3], stride)
-    w, activation = op.transpose(w, (3, 0, 1, 2, 4)), op.activation(CLAMPS)
+    w, activation = op.transpose(w, (3, 0, 1, 2, 4)), op.fused_clamp()
     y = volumes.convolve_transposed(op, x, w, op.bias(3, x), stride, pads, more, activation=activation)
     if y.type.shape != tuple(shape):
         op.fail(f"the result is to be {shape}, x and weights make {y.type.shape}")

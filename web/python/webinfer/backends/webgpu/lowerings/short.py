@@ -15,6 +15,7 @@ from webinfer.dtypes import DType
 from webinfer.graph.ir import Node
 from webinfer.lowering.affine import stored_bounds
 from webinfer.lowering.short_products import (
+    HALVES_AWAY,
     is_of_short_matrices,
     product_factors,
     rounding_of,
@@ -49,6 +50,7 @@ def short_product(node: Node, target: Target) -> list[Dispatch]:
     params = (
         *u32(count=y.type.size, **{name: n for name, n in sizes.items() if name not in SIGNED}),
         *i32(low=low, high=high, **{name: sizes[name] for name in SIGNED}),
+        *(i32(away=int(rounding == HALVES_AWAY)) if rounding else ()),
     )
     given = () if bias is None else (read("bias", bias, None if rounding else Element.BITS64),)
     bindings = (read("x", x), read("w", w), *given, read("scales", ints(scales)), read("shifts", ints(shifts)))
