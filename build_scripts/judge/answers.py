@@ -53,10 +53,10 @@ async def answers_of(asked: Asked, session: Any, photos: Sequence[Path]) -> Answ
         if not answers.silent:
             break
         try:
-            answers.wanted += await _wanted(asked, name, [more])
+            wanted = await _wanted(asked, name, [*answers.inputs, more])  # all in a row: a model may keep a state
         except Exception:  # an input that nobody expects
             continue
-        answers.inputs.append(more)
+        answers.inputs, answers.wanted = [*answers.inputs, more], wanted
         answers.silent = silent_outputs(answers.wanted)
     return answers
 
@@ -86,10 +86,14 @@ async def _wanted(asked: Asked, name: str, inputs: Sequence[Inputs]) -> list[lis
     return await _referee(asked.host, asked.model, inputs)
 
 
-def spread_of(judge: Judge, model: Path, answers: Answers) -> Comparison:
-    """How far the judge's own results move, by channel, with inputs that differ by a rounding."""
+def spread_of(judge: Judge, model: Path, answers: Answers, other: bool = True) -> Comparison:
+    """How far the judge's own results move, by channel: with inputs that differ by a rounding, with `other` kernels."""
     moved = [judge.run(model, nudged(answers.inputs, by)) for by in NUDGES]
-    return compared([run for runs in moved for run in runs], answers.wanted * len(NUDGES))
+    try:
+        moved += filter(None, [judge.other(model, answers.inputs) if other else None])
+    except Exception:  # other kernels need not run all models
+        pass
+    return compared([run for runs in moved for run in runs], answers.wanted * len(moved))
 
 
 async def outputs_of(session: Any, inputs: Sequence[Inputs]) -> tuple[list[list[Array]], float]:

@@ -13,6 +13,7 @@ MIN_RANGE = 1e-6  # an output that stays below (a score of e^-20) is compared as
 CHANNEL_RANGE = (
     1e-3  # of the output's range: what a channel is taken to reach at least, so that rounding is no difference
 )
+FEW_VALUES = 2  # times what a channel's results were seen to move, as that is seen in few values
 MIN_CHANNEL = 16  # values; of fewer the range says little
 EXACT_LIMIT = 0.995  # share of quantised values that are the same; none may be off by more than one
 LEVELS = (0.0, 1.0)  # at which probabilities saturate
@@ -84,6 +85,8 @@ class Comparison:
         """How many times the allowed difference the worst channel has, and what to say of it."""
         diff, (number, name) = self.diffs[key], key
         own = spread.diffs.get(key, np.zeros(1)) if spread else np.zeros(1)
+        if diff.size > 1:
+            times *= FEW_VALUES
         allowed = np.broadcast_to(np.maximum(FLOAT_LIMIT, times * own), diff.shape)
         with np.errstate(invalid="ignore"):
             share = np.where(np.isinf(diff), np.inf, diff / allowed)
@@ -149,6 +152,8 @@ def _silence(arrays: Sequence[Array]) -> str:
     values = values[np.isfinite(values)]
     if not values.size:
         return "has no finite value"
+    if len(arrays) == values.size and values[0] > 1 and not (values != np.rint(values)).any():
+        return ""  # how many results there are; many detectors always give as many as they can
     if np.ptp(values) <= MIN_RANGE * max(1.0, float(np.abs(values).max())):
         return f"is {values[0]:.6g} everywhere"
     if values.size > len(LEVELS) and np.minimum(*(np.abs(values - level) for level in LEVELS)).max() <= MIN_RANGE:

@@ -6,6 +6,7 @@ import json
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -32,7 +33,8 @@ OPEN_SIZES = (
 class Runtime:
     """What judges the models of one format.
 
-    `shapes` gives the sizes of inputs that the model leaves open, or None if the runtime cannot run the model.
+    `shapes` gives the sizes of inputs that the model leaves open, or None if the runtime cannot run the model. `other`
+    runs it with other kernels of the same runtime: how far they are apart is what the runtime's rounding amounts to.
     """
 
     format: str
@@ -40,13 +42,15 @@ class Runtime:
     pattern: str  # of file names
     shapes: Callable[[Path], Shapes | None]
     run: Callable[[Path, Sequence[Mapping[str, Array]]], list[list[Array]]]
+    other: Callable[[Path, Sequence[Mapping[str, Array]]], list[list[Array]]] | None = None
 
 
-def _interpreter(model: Path, shapes: Sequence[Sequence[int] | None] = ()) -> Any:
-    """LiteRT with the model, its inputs in these sizes, as it is where one is None."""
-    from ai_edge_litert.interpreter import Interpreter
+def _interpreter(model: Path, shapes: Sequence[Sequence[int] | None] = (), plain: bool = False) -> Any:
+    """LiteRT with the model, its inputs in these sizes, as it is where one is None; `plain` is without XNNPACK."""
+    from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
-    interpreter = Interpreter(model_path=str(model), num_threads=1)
+    kernels = OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES if plain else OpResolverType.AUTO
+    interpreter = Interpreter(model_path=str(model), num_threads=1, experimental_op_resolver_type=kernels)
     for detail, shape in zip(interpreter.get_input_details(), shapes, strict=False):
         if shape is not None and tuple(shape) != tuple(detail["shape"]):
             interpreter.resize_tensor_input(detail["index"], shape)
@@ -76,9 +80,9 @@ def litert_shapes(model: Path) -> Shapes | None:
     return None
 
 
-def litert_run(model: Path, inputs: Sequence[Mapping[str, Array]]) -> list[list[Array]]:
-    """LiteRT's outputs for each input, in the model's order."""
-    interpreter = _interpreter(model, [array.shape for array in inputs[0].values()] if inputs else ())
+def litert_run(model: Path, inputs: Sequence[Mapping[str, Array]], plain: bool = False) -> list[list[Array]]:
+    """LiteRT's outputs for each input, in the model's order; `plain`: without XNNPACK."""
+    interpreter = _interpreter(model, [array.shape for array in inputs[0].values()] if inputs else (), plain)
     results = []
     for named in inputs:
         for detail, array in zip(interpreter.get_input_details(), named.values(), strict=True):
@@ -88,10 +92,12 @@ def litert_run(model: Path, inputs: Sequence[Mapping[str, Array]]) -> list[list[
     return results
 
 
-def _onnx_session(model: Path) -> Any:
+def _onnx_session(model: Path, plain: bool = False) -> Any:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
+    if plain:
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.intra_op_num_threads, options.log_severity_level = 1, 4
     return onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
 
@@ -145,9 +151,9 @@ def _bound(infos: Sequence[Any], size: int, large: Sequence[int]) -> Shapes:
     }
 
 
-def onnx_run(model: Path, inputs: Sequence[Mapping[str, Array]]) -> list[list[Array]]:
-    """ONNX Runtime's outputs for each input, in the model's order."""
-    session = _onnx_session(model)
+def onnx_run(model: Path, inputs: Sequence[Mapping[str, Array]], plain: bool = False) -> list[list[Array]]:
+    """ONNX Runtime's outputs for each input, in the model's order; `plain`: of the graph as the file has it."""
+    session = _onnx_session(model, plain)
     return [[np.asarray(y) for y in session.run(None, dict(named))] for named in inputs]
 
 
@@ -185,8 +191,8 @@ def _tfjs_inputs(model: Path) -> Sequence[Any]:
         return []
 
 
-def tfjs_run(model: Path, inputs: Sequence[Mapping[str, Array]]) -> list[list[Array]]:
-    """TensorFlow.js' outputs for each input, in the model's order."""
+def tfjs_run(model: Path, inputs: Sequence[Mapping[str, Array]], plain: bool = False) -> list[list[Array]]:
+    """TensorFlow.js' outputs for each input, in the model's order; `plain`: without SIMD."""
     script = Path(__file__).parent / "tfjs.cjs"
     with TemporaryDirectory() as name:
         folder, runs = Path(name), []
@@ -200,7 +206,14 @@ def tfjs_run(model: Path, inputs: Sequence[Mapping[str, Array]]) -> list[list[Ar
                 ]
             )
         (folder / "inputs.json").write_text(json.dumps(runs))
-        command = [next(node_commands()), str(script), str(MODULES), str(model), str(folder)]
+        command = [
+            next(node_commands()),
+            str(script),
+            str(MODULES),
+            str(model),
+            str(folder),
+            *(["plain"] if plain else []),
+        ]
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=600)
         if done.returncode:
             raise RuntimeError(f"TensorFlow.js cannot run {title(model)}: {done.stderr.strip()[-400:]}")
@@ -218,9 +231,9 @@ def write_layers(folder: Path) -> None:
 
 
 RUNTIMES = (
-    Runtime("tflite", "litert", "*.tflite", litert_shapes, litert_run),
-    Runtime("onnx", "onnxruntime", "*.onnx", onnx_shapes, onnx_run),
-    Runtime("tfjs", "tfjs", "*/model.json", tfjs_shapes, tfjs_run),
+    Runtime("tflite", "litert", "*.tflite", litert_shapes, litert_run, partial(litert_run, plain=True)),
+    Runtime("onnx", "onnxruntime", "*.onnx", onnx_shapes, onnx_run, partial(onnx_run, plain=True)),
+    Runtime("tfjs", "tfjs", "*/model.json", tfjs_shapes, tfjs_run, partial(tfjs_run, plain=True)),
 )
 
 

@@ -1,15 +1,16 @@
-// What TensorFlow.js computes: node tfjs.cjs MODULES MODEL.json FOLDER
+// What TensorFlow.js computes: node tfjs.cjs MODULES MODEL.json FOLDER [plain]
 //
 // FOLDER/inputs.json lists, for each run, the inputs in the model's order as {dtype, shape, file}. The outputs go to
 // FOLDER/outputs.json in the same form. The WebAssembly backend runs what it can, plain JavaScript the rest, and models
 // that cast floats to bool: WebAssembly makes 0.5 false there, TensorFlow and every other backend true. Convolutions and
-// pools of volumes run in plain JavaScript too: WebAssembly's transposed one leaves most of its result zero.
+// pools of volumes run in plain JavaScript too: WebAssembly's transposed one leaves most of its result zero. With `plain`
+// WebAssembly computes without SIMD, in another order.
 
 const fs = require('fs');
 const path = require('path');
 const {createRequire} = require('module');
 
-const [modules, modelFile, folder] = process.argv.slice(2);
+const [modules, modelFile, folder, plain] = process.argv.slice(2);
 const load = createRequire(path.join(modules, 'package.json'));
 const tf = load('@tensorflow/tfjs-core');
 load('@tensorflow/tfjs-backend-cpu');
@@ -68,6 +69,7 @@ async function run(backend, runs, isGraph) {
 
 async function main() {
   const runs = JSON.parse(fs.readFileSync(path.join(folder, 'inputs.json'), 'utf8'));
+  if (plain) tf.env().set('WASM_HAS_SIMD_SUPPORT', false);
   wasm.setWasmPaths(path.join(modules, '@tensorflow/tfjs-backend-wasm/dist/'));
   const described = fs.readFileSync(modelFile, 'utf8');
   const {node} = JSON.parse(described).modelTopology;

@@ -6,7 +6,7 @@ its own) by TensorFlow.js in Node. With `--layers` it writes models of its layer
 Prints model × backend → largest difference relative to the range of the output or of a channel of it, share of exact
 values, arena against its lower bound, steps, bytes and time. Models that their runtime cannot run (custom operators)
 are judged by the NumPy reference. Where floats differ by more than 1e-3 and the judge's own results move that far with
-inputs that differ by a rounding, so may ours in the same channel.
+inputs that differ by a rounding, or with other kernels of its own, so may ours in the same channel.
 
 A model is "not judged" if agreement says nothing: an output stays constant, saturated or without a finite value
 whatever goes in, the runtime takes none of the inputs, or the model takes photos and there are none. Exits 0 only if
@@ -192,7 +192,7 @@ async def _rows(
                     asked = Asked(model, judged, judge, way.host, None if shapes is None else runtime.judge)
                     answers = await answers_of(asked, session, photos)
                     if dynamic_range == "int8" and answers.judge == runtime.judge:
-                        answers.spread, answers.times = spread_of(judge, judged, answers), 4
+                        answers.spread, answers.times = spread_of(judge, judged, answers, other=False), 4
                 row.judge = answers.judge
                 outputs, row.run_ms = await outputs_of(session, answers.inputs)
                 _judge(row, outputs, answers, partial(spread_of, judge, judged, answers))
@@ -258,6 +258,6 @@ def _print(row: Row) -> None:
         f"{number(row.load_ms, '.0f'):>8} {number(row.run_ms, '.1f'):>8}"
     )
     if row.judge_spread is not None:
-        print(f"    the judge's own results move by {row.judge_spread:.1e} with inputs that differ by a rounding")
+        print(f"    the judge's own results move by {row.judge_spread:.1e} with a rounding of inputs or other kernels")
     if row.error:
         print("    " + row.error.replace("\n", "\n    "))

@@ -54,10 +54,25 @@ class Judge:
             raise JudgeCrashed(f"{runtime_of(model).judge} crashed on {model.name}")
         return results
 
+    def other(self, model: Path, inputs: Sequence[Mapping[str, Array]]) -> list[list[Array]] | None:
+        """What other kernels of the same runtime compute; None if it has none, or the model ended its process."""
+        run = runtime_of(model).other
+        found: list[list[Array]] | None = self._ask(run, model, [dict(named) for named in inputs]) if run else None
+        return found
+
 
 def nudged(inputs: Sequence[Mapping[str, Array]], by: float) -> list[dict[str, Array]]:
-    """The inputs with floats larger by such a share: what rounding turns that into, a judge answers for."""
+    """The inputs with floats that differ by such a share: what rounding turns that into, a judge answers for.
+
+    All are larger by a positive share. By a negative one each is larger or smaller by a share of its own, as rounding
+    has it: what is small in the spectrum of a pure tone then moves as well.
+    """
+    rng = np.random.default_rng(0)
+
+    def share(shape: tuple[int, ...]) -> Any:
+        return by if by > 0 else rng.uniform(by, -by, shape)
+
     return [
-        {name: (a * (1 + by)).astype(a.dtype) if a.dtype.kind == "f" else a for name, a in named.items()}
+        {name: (a * (1 + share(a.shape))).astype(a.dtype) if a.dtype.kind == "f" else a for name, a in named.items()}
         for named in inputs
     ]

@@ -107,6 +107,17 @@ def rows(hashes: bool) -> Iterator[tuple[str, dict[str, Any], str | None]]:
                 yield f"{name} of {row[0]} is {number!r}", case, wanted(other, rest, total, hashes)
 
 
+def totals() -> Iterator[tuple[str, dict[str, Any], str | None]]:
+    """Another section that unpacks to so much that all together are as large as may be, or a byte larger."""
+    header, rest = parts_of(package())
+    *others, last = header["sections"]
+    for more in (0, 1):
+        size = MAX_BYTES + more - sum(row[3] for row in others)
+        file = put_together({**header, "sections": [*others, [*last[:3], size, last[4]]]}, rest)
+        case = {"file": file.hex(), "section": "weights"}
+        yield f"{more} bytes too many in all", case, None if more else bytes(range(48)).hex()
+
+
 def lengths() -> Iterator[tuple[str, dict[str, Any], str | None]]:
     """The file cut off in each of its parts, and with bytes behind it."""
     data = package()
@@ -141,7 +152,7 @@ def test_the_player_reads_what_rows_say_and_nothing_beyond(hashes: bool, tmp_pat
     node = next((node for node in node_commands() if shutil.which(node) or Path(node).exists()), None)
     if node is None:
         pytest.skip("Node.js is missing: python3 -m build_scripts setup")
-    cases = [*rows(hashes), *lengths(), *stretches()]
+    cases = [*rows(hashes), *totals(), *lengths(), *stretches()]
     (tmp_path / "cases.json").write_text(json.dumps([case for _, case, _ in cases]))
     (tmp_path / "reads.mjs").write_text(READS)
     player = (SOURCE / "src" / "package_file.js").as_uri()

@@ -12,8 +12,10 @@ from PIL import Image
 from tests.wasm import guards
 
 from build_scripts.judge import runtimes, zoo
+from build_scripts.judge.answers import Answers, spread_of
 from build_scripts.judge.comparison import Comparison, compared, silent_outputs
 from build_scripts.judge.model_inputs import model_inputs, photos_in
+from build_scripts.judge.zoo_judge import nudged
 from webinfer.dtypes import DType
 
 
@@ -47,7 +49,7 @@ def test_scores_are_compared_to_their_own_range_beside_large_boxes(scores_last: 
     moved[(..., slice(4, 7)) if scores_last else (slice(None), slice(4, 7))] += 0.3
     problem = _compared(moved, want).problem()
     assert ("last axis" if scores_last else "axis 1") in problem, problem
-    assert _compared(want + 1e-4, want).problem() == ""  # rounding of boxes, and less than a thousandth of the scores
+    assert _compared(want + 1e-4, want).problem() == ""  # rounding of boxes, less than a thousandth of the scores
     own = _compared(want + np.where(want > 1, 3.0, 0.0), want)  # a judge whose own boxes move excuses boxes only
     assert _compared(moved, want).problem(own, 2) != ""
     assert _compared(want + np.where(want > 1, 3.0, 0.0), want).problem(own, 2) == ""
@@ -67,14 +69,51 @@ def test_a_nan_is_out_of_bounds_unless_both_have_it_and_alone_it_is_no_evidence(
     assert _compared([0.5, 1.0], [np.nan, 1.0]).problem()
 
 
+def test_what_other_kernels_of_the_judge_compute_is_allowed_in_the_same_channel() -> None:
+    class Shaky:
+        """A judge whose other kernels are off by 0.01 in the first of two channels."""
+
+        def run(self, model: Path, inputs: Sequence[dict[str, np.ndarray]]) -> list[list[np.ndarray]]:
+            return [[want] for _ in inputs]
+
+        def other(self, model: Path, inputs: Sequence[dict[str, np.ndarray]]) -> list[list[np.ndarray]]:
+            return [[want + np.array([0.01, 0.0])] for _ in inputs]
+
+    want = np.linspace(0, 1, 60).reshape(30, 2)
+    answers = Answers("shaky", [{"x": np.ones(3)}], [[want]], {})
+    spread = spread_of(Shaky(), Path("model.onnx"), answers)  # type: ignore[arg-type]
+    assert _compared(want + np.array([0.015, 0.0]), want, "float64").problem(spread, 2) == ""
+    assert "channel 1" in _compared(want + np.array([0.0, 0.015]), want, "float64").problem(spread, 2)
+    assert spread_of(Shaky(), Path("model.onnx"), answers, other=False).float_diff == 0  # type: ignore[arg-type]
+
+
+def test_a_rounding_of_inputs_is_the_same_share_or_one_of_each_value() -> None:
+    values = {"x": np.linspace(1, 2, 5, dtype=np.float64), "ids": np.arange(3)}
+    (more,), (mixed,) = nudged([values], 1e-3), nudged([values], -1e-3)
+    assert more["x"] / values["x"] == pytest.approx(1.001)
+    shares = mixed["x"] / values["x"] - 1
+    assert 0 < np.abs(shares).max() <= 1e-3
+    assert len(set(np.sign(shares))) == 2
+    assert mixed["ids"].tolist() == [0, 1, 2]
+
+
 def test_outputs_that_say_nothing_are_told_with_the_reason() -> None:
     ramp = np.linspace(0, 1, 9, dtype=np.float32)
     runs = [
-        [np.full(3, np.nan), ramp, np.full(9, 1e-20), np.eye(3), np.zeros(4, np.int8), np.array([k]), np.zeros((0, 4))]
+        [
+            np.full(3, np.nan),
+            ramp,
+            np.full(9, 1e-20),
+            np.eye(3),
+            np.zeros(4, np.int8),
+            np.array([k]),
+            np.zeros((0, 4)),
+            np.array([10.0]),
+        ]
         for k in (1.0, 2.0)
     ]
     reasons = silent_outputs(runs)
-    assert sorted(reasons) == [0, 2, 3, 4, 6]  # not what varies within a run, nor one number that differs between two
+    assert sorted(reasons) == [0, 2, 3, 4, 6]  # not what varies within a run or between two, nor a count
     assert reasons[0] == "has no finite value"
     assert "everywhere" in reasons[2]
     assert "saturated" in reasons[3]
