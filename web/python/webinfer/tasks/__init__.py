@@ -10,6 +10,8 @@ from importlib import import_module
 from typing import Any
 
 from webinfer.errors import InputError
+from webinfer.tasks.audio_classifier import AudioClassifier, SoundEvent
+from webinfer.tasks.background_remover import BackgroundRemover
 from webinfer.tasks.base import Box, Task
 from webinfer.tasks.body_segmenter import BodyMask, BodySegmenter
 from webinfer.tasks.classifier import Category, ImageClassifier
@@ -31,6 +33,8 @@ from webinfer.tasks.voice_detector import Speech, VoiceActivityDetector
 
 __all__ = [
     "TASKS",
+    "AudioClassifier",
+    "BackgroundRemover",
     "BodyLandmark",
     "BodyMask",
     "BodyPose",
@@ -65,6 +69,7 @@ __all__ = [
     "PoseLandmarks",
     "SelfieSegmenter",
     "SentenceEmbedder",
+    "SoundEvent",
     "Speech",
     "TextLine",
     "TextReader",
@@ -76,9 +81,9 @@ __all__ = [
 TASKS: dict[str, type[Task[Any]]] = {
     task.name: task
     for task in (
-        BodySegmenter, FaceDetector, FaceLandmarker, HandLandmarker, HolisticLandmarker, ImageClassifier,
-        MultiPoseDetector, ObjectDetector, PoseLandmarker, SelfieSegmenter,
-        FileTypeClassifier, SentenceEmbedder, TextReader, VoiceActivityDetector,
+        BackgroundRemover, BodySegmenter, FaceDetector, FaceLandmarker, HandLandmarker, HolisticLandmarker,
+        ImageClassifier, MultiPoseDetector, ObjectDetector, PoseLandmarker, SelfieSegmenter,
+        AudioClassifier, FileTypeClassifier, SentenceEmbedder, TextReader, VoiceActivityDetector,
     )
 }  # fmt: skip
 
