@@ -90,7 +90,7 @@ TABLES: dict[str, Callable[[], str]] = {
 }  # fmt: skip
 # Each file that shows tables, and which.
 SHOWN = {
-    "README.md": ("debug", "operators", "verbs"), "web/docs/debugging.md": ("debug",),
+    "README.md": ("operators",), "web/docs/debugging.md": ("debug",), "web/docs/contributing.md": ("verbs",),
     "web/docs/anywhere.md": ("places",),
     "web/docs/onnx.md": ("onnx_cases",), "web/docs/special-values.md": ("tolerances",),
     "web/docs/webnn.md": ("webnn",),

@@ -116,10 +116,10 @@ def test_a_file_over_its_hard_budget_is_red(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_a_table_is_renewed_between_its_marks_only() -> None:
-    text = "before\n<!-- table: debug -->\nstale words\n<!-- end -->\n<!-- table: operators -->\n<!-- end -->\n"
-    text += "<!-- table: verbs -->\n<!-- end -->\nafter"
-    fresh = tables.renewed(text)
+    text = "before\n<!-- table: debug -->\nstale words\n<!-- end -->\nafter"
+    file = "web/docs/debugging.md"
+    fresh = tables.renewed(text, file)
     assert fresh.startswith("before\n<!-- table: debug -->\n| `DEBUG=`")
     assert fresh.endswith("<!-- end -->\nafter")
     assert "stale words" not in fresh
-    assert tables.renewed(fresh) == fresh
+    assert tables.renewed(fresh, file) == fresh
