@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.ops.targets import Target
 
 from build_scripts.judge.fuzz.batches import Batches
 from build_scripts.judge.fuzz.compare import wrong
@@ -21,6 +22,7 @@ GRAPHS = {
     "tflite": 500,
     "tfjs": 500,
 }  # with fixed seeds; thousands with others by `fuzz --graphs 20000 --seed N`
+ON_GPU = 30  # of them on webgpu, where a graph takes ten times as long
 LEAST_RIGHT = 0.8  # of the graphs: the rest is refused, or rounding and rules explain it
 
 
@@ -32,6 +34,14 @@ def test_random_graphs_give_the_runtime_s_numbers(format: str, tmp_path: Path) -
     assert not tally.findings, "\n".join(map(str, tally.findings))
     assert tally.graphs >= GRAPHS[format] - len(tally.crashes)
     assert tally.verdicts["wasm", RIGHT] >= LEAST_RIGHT * GRAPHS[format]
+
+
+@pytest.mark.parametrize("format", ["onnx", "tflite"])
+def test_random_graphs_give_the_runtime_s_numbers_on_a_gpu(format: str, tmp_path: Path) -> None:
+    Target("webgpu").demand()
+    tally = survey(Task(format, 1, 0, ON_GPU, ("webgpu",), tmp_path))
+    assert not tally.findings, "\n".join(map(str, tally.findings))
+    assert tally.verdicts["webgpu", RIGHT] >= LEAST_RIGHT * ON_GPU
 
 
 def _relu(x: list[float]) -> FuzzGraph:

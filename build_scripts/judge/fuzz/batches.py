@@ -57,7 +57,7 @@ class Batches:
         with _timed(tally, "judging"):
             for (found, want), got in zip(cases, outcomes, strict=True):
                 self._mark(found.seed[-1], RUNTIME)
-                verdict = judged(self._format, found.graph, want, got)
+                verdict = judged(self._format, found.graph, want, got, backend)
                 if verdict.kind in FINDINGS:
                     verdict = self._found(backend, found.seed[-1], found.graph, verdict, tally)
                 self._note(backend, verdict, tally)
@@ -105,13 +105,11 @@ class Batches:
         """The verdict on the graph made small; a finding is written down."""
 
         def run(candidate: FuzzGraph) -> Outcome:
+            self._mark(index, OURS)
             return self._ours.session(self._format, candidate, backend)
 
-        def alive() -> None:
-            self._mark(index, OURS)
-
-        again = judged(self._format, graph, attempt(self._format.whole, graph), run(graph))
-        small, verdict = shrunk(self._format, graph, again if again.kind in FINDINGS else verdict, run, alive)
+        again = judged(self._format, graph, attempt(self._format.whole, graph), run(graph), backend)
+        small, verdict = shrunk(self._format, graph, again if again.kind in FINDINGS else verdict, run, backend)
         if again.kind not in FINDINGS:
             verdict = Verdict(verdict.kind, f"{verdict.why} (together with others only)")
         if verdict.kind in FINDINGS:

@@ -42,7 +42,9 @@ def attempt(work: Callable[..., Any], *arguments: Any) -> Any:
         return error
 
 
-def judged(format: Any, graph: FuzzGraph, want: Sequence[Array] | Exception, got: Outcome) -> Verdict:
+def judged(
+    format: Any, graph: FuzzGraph, want: Sequence[Array] | Exception, got: Outcome, backend: str = "wasm"
+) -> Verdict:
     """The verdict on what this engine made of a graph, beside what the runtime made of it."""
     if isinstance(got, Exception):
         if not isinstance(got, WebinferError) or isinstance(got, CompilerError):  # "a bug, please report it"
@@ -55,7 +57,7 @@ def judged(format: Any, graph: FuzzGraph, want: Sequence[Array] | Exception, got
     if not off:
         return Verdict(RIGHT)
     part = trimmed(replace(graph, outputs=tuple(graph.outputs[i] for i in off)))  # a reference may lack the rest
-    return _explained(format, part, [arrays[i] for i in off], [want[i] for i in off])
+    return _explained(format, part, [arrays[i] for i in off], [want[i] for i in off], backend)
 
 
 def _told(graph: FuzzGraph, got: Sequence[Array], want: Sequence[Array], spreads: Sequence[Array] | None = None) -> str:
@@ -69,7 +71,7 @@ def _told(graph: FuzzGraph, got: Sequence[Array], want: Sequence[Array], spreads
     return ""
 
 
-def _explained(format: Any, graph: FuzzGraph, got: Sequence[Array], want: Sequence[Array]) -> Verdict:
+def _explained(format: Any, graph: FuzzGraph, got: Sequence[Array], want: Sequence[Array], backend: str) -> Verdict:
     """What explains the difference: rounding, the runtime's own contradiction, the format's reference, or a rule."""
     plain = attempt(format.node_by_node, graph)
     single = None if isinstance(plain, Exception) else [plain[name] for name in graph.outputs]
@@ -87,7 +89,7 @@ def _explained(format: Any, graph: FuzzGraph, got: Sequence[Array], want: Sequen
     other = attempt(format.reference, graph)
     if not isinstance(other, Exception) and not _told(graph, got, other):
         return Verdict(EXPLAINED, f"{format.reference_name} gives our numbers")
-    rule = explained(format.name, Difference(graph, got, want, plain if isinstance(plain, dict) else {}))
+    rule = explained(format.name, Difference(graph, got, want, plain if isinstance(plain, dict) else {}, backend))
     return Verdict(EXPLAINED, rule) if rule else Verdict(DIFFERENT, why)
 
 
@@ -106,19 +108,18 @@ def _spreads(
 
 
 def shrunk(
-    format: Any, graph: FuzzGraph, verdict: Verdict, run: Callable[[FuzzGraph], Outcome], alive: Callable[[], None]
+    format: Any, graph: FuzzGraph, verdict: Verdict, run: Callable[[FuzzGraph], Outcome], backend: str
 ) -> tuple[FuzzGraph, Verdict]:
-    """The smallest graph found that ends in a finding of the same kind, and its verdict; rules may explain that one."""
+    """The smallest graph found that ends in a finding of the same kind, and its verdict."""
     attempts, changed = 0, True
     while changed and attempts < MOST_ATTEMPTS:
         changed = False
         for candidate in smaller(graph):
             attempts += 1
-            alive()
             want = attempt(format.whole, candidate)
             if isinstance(want, Exception) and verdict.kind == DIFFERENT:
                 continue
-            found = judged(format, candidate, want, run(candidate))
+            found = judged(format, candidate, want, run(candidate), backend)
             if found.kind == verdict.kind:
                 graph, verdict, changed = _with_values(candidate, want), found, True
                 break
