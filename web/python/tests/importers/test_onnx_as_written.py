@@ -167,6 +167,18 @@ def test_the_largest_bytes_are_found() -> None:
     _agree([pool, _n("Cast", "v", "y", to=1)], {"x": x.astype("u1").reshape(1, 4, 3, 2)})
 
 
+@pytest.mark.parametrize("mode", ["avg", "max"])
+@pytest.mark.parametrize("coordinates", ["half_pixel", "output_half_pixel"])
+def test_regions_are_sampled_as_often_as_they_have_pixels(mode: str, coordinates: str) -> None:
+    draw = np.random.default_rng(5)
+    first = draw.uniform(0, 6, (5, 2))
+    regions = np.concatenate([first, first + draw.uniform(0.2, 7, (5, 2))], 1).astype("f4")
+    sizes = {"output_height": 2, "output_width": 3, "sampling_ratio": 0, "spatial_scale": 0.9}
+    node = _n("RoiAlign", "x r at", "y", mode=mode, coordinate_transformation_mode=coordinates, **sizes)
+    inputs = {"x": draw.normal(size=(2, 3, 9, 8)).astype("f4"), "r": regions, "at": draw.integers(0, 2, 5)}
+    _agree([node], inputs, atol=1e-5)
+
+
 # ----- resampling
 
 

@@ -28,11 +28,11 @@ def _infos(arrays: dict[str, Any]) -> list[Any]:
     ]
 
 
-def _agree(node: Any, inputs: dict[str, Any], rtol: float = 1e-5, **constants: Any) -> None:
-    ends = [helper.make_empty_tensor_value_info(name) for name in node.output]
+def _agree(node: Any, inputs: dict[str, Any], rtol: float = 1e-5, opset: int = 21, **constants: Any) -> None:
+    ends = [helper.make_empty_tensor_value_info(name) for name in node.output if name]
     tensors = [numpy_helper.from_array(a, name) for name, a in constants.items()]
     graph = helper.make_graph([node], "g", _infos(inputs), ends, tensors)
-    domains = [helper.make_opsetid("", 21), helper.make_opsetid(PREVIEW, 1), helper.make_opsetid(TRAINING, 1)]
+    domains = [helper.make_opsetid("", opset), helper.make_opsetid(PREVIEW, 1), helper.make_opsetid(TRAINING, 1)]
     model = helper.make_model(graph, opset_imports=domains)
     wanted = ReferenceEvaluator(model).run(None, inputs)
     for output, want in zip(graph.output, wanted, strict=True):
@@ -90,6 +90,12 @@ def test_attention_with_graphs_inside(attributes: dict[str, Any]) -> None:
     graphs = {name: _graph(*value) if isinstance(value, tuple) else value for name, value in attributes.items()}
     node = helper.make_node("FlexAttention", ["q", "k", "v"], ["y"], domain=PREVIEW, **graphs)
     _agree(node, {"q": _real(2, 4, 3, 8), "k": _real(2, 2, 5, 8), "v": _real(2, 2, 5, 6)}, 1e-4)
+
+
+def test_attention_in_float16_is_rounded_at_its_end() -> None:
+    q, k, v = (_real(1, 2, n, 8).astype(np.float16) for n in (3, 5, 5))
+    node = helper.make_node("Attention", ["q", "k", "v"], ["y", "", "", "scores"], is_causal=1)
+    _agree(node, {"q": q, "k": k, "v": v}, 3e-3, opset=23)
 
 
 # ----- n-grams, rows, powers

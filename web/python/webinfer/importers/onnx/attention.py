@@ -161,12 +161,13 @@ def _bias(op: Operation, heads: Heads, past: int | None) -> tuple[Value | None, 
 
 
 def _attention(op: Operation) -> list[Value]:
-    """Y, the keys and values with those of the past before them, and the scores as the mode wants them."""
+    """Y, the keys and values with those of the past before them, and the scores as the mode wants them.
+
+    float16 is computed in float32 and rounded at the end.
+    """
     flat = len(op.arranged(0).perm) == 3
     inputs = [op.value(i) for i in range(3)]
     kind = inputs[0].type.dtype
-    if kind is DType.FLOAT16:
-        op.refuse("attention in float16, whose roundings depend on the order of work")
     if flat:
         counts = [op.whole("q_num_heads", 0), *[op.whole("kv_num_heads", 0)] * 2]
         inputs = [split_heads(op, x, count) for x, count in zip(inputs, counts, strict=True)]
@@ -177,6 +178,8 @@ def _attention(op: Operation) -> list[Value]:
         past = op.value(4).type.shape[2]
         heads.k, heads.v = op.concat([op.value(4), heads.k], 2), op.concat([op.value(5), heads.v], 2)
     present = [heads.k, heads.v]
+    if kind is DType.FLOAT16:
+        heads = Heads(*(op.cast(x, DType.FLOAT32) for x in (heads.q, heads.k, heads.v)))
     bias, guarded = _bias(op, heads, past)
     groups, rest = divmod(heads.q.type.shape[1], heads.k.type.shape[1])
     if rest:
@@ -195,7 +198,8 @@ def _attention(op: Operation) -> list[Value]:
     mode = op.whole("qk_matmul_output_mode", 0)
     if not 0 <= mode <= 3:
         op.fail(f"qk_matmul_output_mode is {mode}")
-    return [join_heads(op, y) if flat else y, *present, (raw, raw, logits, weights)[mode]]
+    y, shown = op.cast(y, kind), op.cast((raw, raw, logits, weights)[mode], kind)
+    return [join_heads(op, y) if flat else y, *present, shown]
 
 
 def rotated(op: Operation, x: Value, cos: Value, sin: Value, width: int, interleaved: bool) -> Value:

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Op, Value
+from webinfer.importers.core.chosen import counted
 from webinfer.importers.core.distinct import distinct
 from webinfer.importers.core.limits import MAX_READ, within
 from webinfer.importers.onnx.operation import Convert, Operation
@@ -51,15 +53,28 @@ def _col2im(op: Operation) -> Value:
 
 
 class _Side:
-    """Samples along one axis of all regions: the pixels beside them and their weights. Shapes:  [R, count]"""
+    """Samples along one axis of all regions: the pixels beside them and their weights. Shapes:  [R, bins*ratio]
 
-    def __init__(self, op: Operation, start: Value, length: Value, size: int, count: int) -> None:
-        steps = op.constant([(i + 0.5) / count for i in range(count)], DType.FLOAT32, (1, count))
+    With `counts` [R, 1] each region has its own number of samples a bin, of which `ratio` is the largest.
+    """
+
+    def __init__(
+        self, op: Operation, start: Value, length: Value, size: int, bins: int, ratio: int, counts: Value | None
+    ) -> None:
+        if counts is None:
+            steps = op.constant(
+                [(i + 0.5) / (bins * ratio) for i in range(bins * ratio)], DType.FLOAT32, (1, bins * ratio)
+            )
+        else:
+            inner = op.constant([i % ratio + 0.5 for i in range(bins * ratio)], DType.FLOAT32, (1, bins * ratio))
+            outer = op.constant([i // ratio for i in range(bins * ratio)], DType.FLOAT32, (1, bins * ratio))
+            steps = op.unary(ew.LINEAR, op.binary(ew.ADD, outer, op.binary(ew.DIV, inner, counts)), 1 / bins)
         at = op.binary(ew.ADD, start, op.binary(ew.MUL, length, steps))
         self.held = op.binary(
             ew.LOGICAL_AND, op.binary(ew.GREATER_EQUAL, at, op.scalar_of(-1.0, DType.FLOAT32)),
             op.binary(ew.LESS_EQUAL, at, op.scalar_of(float(size), DType.FLOAT32)),
         )  # fmt: skip
+        self.counted = None if counts is None else op.binary(ew.LESS, inner, counts)
         at = op.unary(ew.CLAMP, at, 0.0, size - 1.0)
         low = op.unary(ew.FLOOR, at)
         part = op.binary(ew.SUB, at, low)
@@ -67,28 +82,52 @@ class _Side:
         self.weights = [op.unary(ew.LINEAR, part, -1.0, 1.0), part]
 
 
+def _counts(op: Operation, lengths: Sequence[Value], bins: Sequence[int]) -> tuple[list[Value], int]:
+    """Samples a bin along both axes of each region [R, 1], as many as a bin has pixels; a run shows the largest."""
+    counts = [op.unary(ew.CEIL, op.unary(ew.LINEAR, x, 1 / n)) for x, n in zip(lengths, bins, strict=True)]
+    counts = [op.binary(ew.MAXIMUM, x, op.scalar_of(1.0, DType.FLOAT32)) for x in counts]
+    both = op.concat(counts, 1)
+    most = op.emit(reduce.REDUCE_MAX, [both], reduce.ReduceAttrs((0, 1)))
+    return counts, counted(op, op.cast(op.reshape(most, (1,)), DType.INT32))
+
+
 def _roi_align(op: Operation) -> Value:
     """Regions of images in one size: means of samples between pixels, or the largest weighted pixel of each bin."""
-    x, rois, images = op.channels_last(), op.value(1), op.saturated(op.value(2))
+    x, rois, images = op.channels_last(), op.value(1), op.cast(op.value(2), DType.INT32)
     sizes, ratio = (op.whole("output_height", 1), op.whole("output_width", 1)), op.whole("sampling_ratio", 0)
     if x.type.rank != 4 or rois.type.rank != 2 or rois.type.shape[1] != 4 or min(sizes) < 1 or not x.type.size:
         op.fail(f"images {x.type.shape} and regions {rois.type.shape} do not fit")
-    if ratio < 1:
-        op.refuse("as many samples as regions have pixels")
-    within(f"{op.what}: samples", max(sizes) * ratio, MAX_READ, "use smaller regions")
     mode = op.chosen("mode", ("avg", "max"), "avg")
     usual = "half_pixel" if op.opset >= 16 else "output_half_pixel"
     half = op.chosen("coordinate_transformation_mode", ("half_pixel", "output_half_pixel"), usual) == "half_pixel"
     scaled = op.unary(ew.LINEAR, rois, op.real("spatial_scale", 1.0), -0.5 if half else 0.0)
     left, top, right, bottom = op.pieces(scaled, 1, (1, 1, 1, 1))
+    lengths = [op.binary(ew.SUB, last, first) for first, last in ((top, bottom), (left, right))]
+    if not half:
+        lengths = [op.binary(ew.MAXIMUM, length, op.scalar_of(1.0, DType.FLOAT32)) for length in lengths]
+    counts: list[Value] | list[None] = [None, None]
+    if ratio < 1:
+        counts, ratio = _counts(op, lengths, sizes)
+    within(f"{op.what}: samples", max(sizes) * ratio, MAX_READ, "use smaller regions")
+    pairs = zip((top, left), lengths, x.type.shape[1:3], sizes, counts, strict=True)
+    rows, columns = (_Side(op, first, length, size, bins, ratio, n) for first, length, size, bins, n in pairs)
+    y = _sampled(op, x, images, rows, columns, mode)
+    regions, channels = rois.type.shape[0], x.type.shape[3]
+    bins = op.reshape(y, (regions, sizes[0], ratio, sizes[1], ratio, channels))
+    if counts[0] is None or counts[1] is None:
+        kind: Op = reduce.REDUCE_MEAN if mode == "avg" else reduce.REDUCE_MAX
+        return op.channels_first(op.emit(kind, [bins], reduce.ReduceAttrs((2, 4))))
+    kind = reduce.REDUCE_SUM if mode == "avg" else reduce.REDUCE_MAX
+    y = op.emit(kind, [bins], reduce.ReduceAttrs((2, 4)))
+    if mode == "avg":
+        y = op.binary(ew.DIV, y, op.reshape(op.binary(ew.MUL, counts[0], counts[1]), (regions, 1, 1, 1)))
+    return op.channels_first(y)
+
+
+def _sampled(op: Operation, x: Value, images: Value, rows: _Side, columns: _Side, mode: str) -> Value:
+    """The samples of all regions. Shapes:  [R, rows, columns, C]"""
     n, height, width, channels = x.type.shape
-    sides = []
-    for first, last, size, count in ((top, bottom, height, sizes[0]), (left, right, width, sizes[1])):
-        length = op.binary(ew.SUB, last, first)
-        length = length if half else op.binary(ew.MAXIMUM, length, op.scalar_of(1.0, DType.FLOAT32))
-        sides.append(_Side(op, first, length, size, count * ratio))
-    rows, columns = sides
-    regions, (down, across) = rois.type.shape[0], (count * ratio for count in sizes)
+    (regions, down), across = rows.held.type.shape, columns.held.type.shape[1]
     flat = op.reshape(x, (n * height * width, channels))
     first_row = op.reshape(op.binary(ew.MUL, images, op.constant([height], DType.INT32)), (regions, 1))
     corners = []
@@ -102,13 +141,16 @@ def _roi_align(op: Operation) -> Value:
             )
             corners.append(op.binary(ew.MUL, found, weight))
     y = functools.reduce(lambda a, b: op.binary(ew.ADD if mode == "avg" else ew.MAXIMUM, a, b), corners)
-    held = op.binary(
-        ew.LOGICAL_AND, op.reshape(rows.held, (regions, down, 1, 1)), op.reshape(columns.held, (regions, 1, across, 1))
-    )
-    y = op.emit(ew.WHERE, [held, y, op.scalar_of(0.0, DType.FLOAT32)], NoAttrs())
-    bins = op.reshape(y, (regions, sizes[0], ratio, sizes[1], ratio, channels))
-    kind: Op = reduce.REDUCE_MEAN if mode == "avg" else reduce.REDUCE_MAX
-    return op.channels_first(op.emit(kind, [bins], reduce.ReduceAttrs((2, 4))))
+
+    def both(a: Value, b: Value) -> Value:
+        a, b = op.reshape(a, (a.type.shape[0], down, 1, 1)), op.reshape(b, (b.type.shape[0], 1, across, 1))
+        return op.binary(ew.LOGICAL_AND, a, b)
+
+    y = op.emit(ew.WHERE, [both(rows.held, columns.held), y, op.scalar_of(0.0, DType.FLOAT32)], NoAttrs())
+    if rows.counted is None or columns.counted is None:
+        return y
+    none = op.scalar_of(0.0 if mode == "avg" else -math.inf, DType.FLOAT32)
+    return op.emit(ew.WHERE, [both(rows.counted, columns.counted), y, none], NoAttrs())
 
 
 def _unique(op: Operation) -> list[Value]:

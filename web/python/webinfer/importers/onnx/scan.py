@@ -95,10 +95,15 @@ def _causal_conv(op: Operation) -> list[Value]:
 
 
 def _linear_attention(op: Operation) -> list[Value]:
-    """A state of keys times values that each step fades, corrects, adds to and reads.
+    """A state of keys times values that each step fades, corrects, adds to and reads; float16 in float32.
 
     Source:  onnx v1.23, LinearAttention-27
     """
+    if op.kind is DType.FLOAT16:
+        given = [op.optional(i) for i in range(len(op.inputs))]
+        wide = [None if value is None else op.cast(value, DType.FLOAT32) for value in given]
+        inner = op.standing_for("LinearAttention", "", op.opset, wide)
+        return [op.cast(value, DType.FLOAT16) for value in _linear_attention(inner)]
     rule = op.chosen("update_rule", ("linear", "gated", "delta", "gated_delta"), "gated_delta")
     queries, kept = op.whole("q_num_heads", 0), op.whole("kv_num_heads", 0)
     if op.kind is not DType.FLOAT32 or kept < 1 or queries % kept:
