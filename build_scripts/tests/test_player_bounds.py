@@ -39,6 +39,22 @@ for (const { file, section, at, nbytes } of JSON.parse(readFileSync(cases))) {
 }
 process.stdout.write(JSON.stringify(found));
 """
+TENSORS = """
+const [tensors] = process.argv.slice(2);
+const { bytesOf, tensorOf } = await import(tensors);
+const said = (read) => { try { return read(); } catch (error) { return `${error.name} ${error.code}`; } };
+const rows = [["x", "float32", [2, 3]], ["x", "uint8", []], ["x", "int64", [4]], ["x", "bool", [0, 5]],
+  ["x", "complex64", [1]],
+  ["x", "float32", [-1]], ["x", "float32", [1.5]], ["x", "float32", [2 ** 52, 2]], ["x", "int16", [2 ** 53]]];
+const found = rows.map((row) => said(() => { const { length, nbytes } = tensorOf(row); return [length, nbytes]; }));
+const tensor = tensorOf(["x", "float32", [2, 3]]);
+const given = [new Float32Array(6), new Uint8Array(24), new ArrayBuffer(24), [1, 2, 3, 4, 5, 6],
+  { data: new Float32Array(6) },
+  new Float32Array(5), new Float32Array(7), new Uint8Array(23), new Uint8Array(25), new Int32Array(6),
+  [1], undefined, "text"];
+found.push(...given.map((value) => said(() => bytesOf(value, tensor).length)));
+process.stdout.write(JSON.stringify(found));
+"""
 ERRORS = ("PlayerError package", "PlayerError integrity")
 
 
@@ -147,11 +163,23 @@ def stretches() -> Iterator[tuple[str, dict[str, Any], str | None]]:
             yield f"{nbytes} bytes from {at}", {"file": data.hex(), "section": None, "at": at, "nbytes": nbytes}, right
 
 
+@pytest.fixture(scope="module")
+def node() -> str:
+    """The command that runs Node.js."""
+    found = next((node for node in node_commands() if shutil.which(node) or Path(node).exists()), None)
+    return found or pytest.skip("Node.js is missing: python3 -m build_scripts setup")
+
+
+def test_tensors_have_the_bytes_of_their_elements_and_take_no_others(node: str, tmp_path: Path) -> None:
+    (tmp_path / "tensors.mjs").write_text(TENSORS)
+    command = [node, tmp_path / "tensors.mjs", (SOURCE / "src" / "tensors.js").as_uri()]
+    found = json.loads(subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout)
+    assert found[:9] == [[6, 24], [1, 1], [4, 32], [0, 0], *["PlayerError package"] * 5]
+    assert found[9:] == [24] * 5 + ["PlayerError input"] * 8
+
+
 @pytest.mark.parametrize("hashes", [True, False], ids=["with SHA-256", "without"])
-def test_the_player_reads_what_rows_say_and_nothing_beyond(hashes: bool, tmp_path: Path) -> None:
-    node = next((node for node in node_commands() if shutil.which(node) or Path(node).exists()), None)
-    if node is None:
-        pytest.skip("Node.js is missing: python3 -m build_scripts setup")
+def test_the_player_reads_what_rows_say_and_nothing_beyond(hashes: bool, node: str, tmp_path: Path) -> None:
     cases = [*rows(hashes), *totals(), *lengths(), *stretches()]
     (tmp_path / "cases.json").write_text(json.dumps([case for _, case, _ in cases]))
     (tmp_path / "reads.mjs").write_text(READS)

@@ -13,6 +13,8 @@ from server.app import create_app
 from server.clients import Clients
 from server.lab import frames
 from server.lab.guard import PROTOCOL, TOKEN_PREFIX, refusal_of_request, refusal_of_socket
+from server.lab.hub import Device, Job
+from server.lab.routes import Keeper
 from server.manifest import ManifestError, read_manifest
 from server.middleware import RequestMiddleware
 from server.settings import Settings
@@ -187,3 +189,26 @@ def test_a_message_of_the_lab_is_refused_at_each_of_its_ends() -> None:
     for wrong in (frame[:-1], frame + b"x", frame[:3], b"", b"\xff\xff\xff\x7f" + frame[4:], b"\0\0\0\0" + frame[4:]):
         with pytest.raises(frames.FrameError):
             frames.read(wrong)
+
+
+def test_what_a_device_says_is_kept_cut_to_its_room_and_without_its_tensors() -> None:
+    rows: list[tuple[Any, ...]] = []
+
+    class Paper:
+        def add_result(self, *row: Any) -> None:
+            rows.append(row)
+
+        def add_tunings(self, *row: Any) -> None:
+            rows.append(row)
+
+    device = Device("tab", None, {"engine": "1"})  # type: ignore[arg-type]
+    keeper = Keeper(Paper())  # type: ignore[arg-type]
+    answer = {"backend": "x" * 41, "lines": "a line", "outputs": [1], "buffers": [2], "ms": 3}
+    keeper._write(device, "model", Job(None, 1, "tune", {}), answer)  # type: ignore[arg-type]
+    keeper._write(device, "model", Job(None, 1, "run", {"backend": "wasm"}), {"lines": "b"})  # type: ignore[arg-type]
+    facts = {"action": "tune", "model": "model", "backend": "x" * 40}
+    assert rows == [
+        ("tab", {"engine": "1"}, facts, {"backend": "x" * 41, "ms": 3}),
+        ("tab", "a line"),
+        ("tab", {"engine": "1"}, {"action": "run", "model": "model", "backend": "wasm"}, {}),
+    ]
