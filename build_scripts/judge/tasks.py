@@ -14,12 +14,12 @@ import numpy as np
 from PIL import Image
 
 from build_scripts.errors import BuildError
-from build_scripts.judge import decoded, words
+from build_scripts.judge import decoded, faces, words
 from build_scripts.judge.apart import answers_of, environment_step
 from build_scripts.judge.backends import inference_backends
 from build_scripts.judge.rows import Row
 from build_scripts.paths import BUILD, IMAGES, MODELS, settings
-from build_scripts.setup.task_models import task_models_step
+from build_scripts.setup.task_models import package_step, task_models_step
 from build_scripts.steps import Step, run_steps
 
 ENVIRONMENT = BUILD / "judges" / "mediapipe"
@@ -28,7 +28,9 @@ FARTHEST = 1.0  # % of the width of what was found, mean of all landmarks
 FARTHEST_OF_PERSON = 3.0  # the same, of parts whose regions follow from landmarks and not from detectors
 LEAST_OVERLAP = 0.98  # of masks
 LIMIT_S = 900
-GROUPS = ("photos", "decoded", "words")
+GROUPS = ("faces", "photos", "decoded", "words")
+PHOTOS = ("people", "street")  # packages whose photos faces are looked for in, besides
+
 Array = np.ndarray[Any, Any]
 
 
@@ -38,11 +40,15 @@ def run(argv: list[str]) -> int:
     parser.add_argument("--images", type=Path, default=IMAGES, help="a folder of photos; the sample photo if left out")
     parser.add_argument("--backend", default="wasm", choices=inference_backends())
     parser.add_argument("--json", type=Path, help="also write the table here")
-    parser.add_argument("--only", choices=GROUPS, help="those that MediaPipe judges, other pictures, or sound and text")
+    parser.add_argument(
+        "--only", choices=GROUPS, help="faces, what else MediaPipe judges, other pictures, or sound and text"
+    )
     options = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as name:
         groups = [options.only] if options.only else GROUPS
         rows = []
+        if "faces" in groups:
+            rows += _face_rows(Path(name), options.images, options.backend)
         if "photos" in groups:
             rows += _photo_rows(Path(name), options.images, options.backend)
         if "decoded" in groups:
@@ -68,6 +74,13 @@ def _photos(images: Path) -> list[Path]:
     return photos
 
 
+def _face_rows(folder: Path, images: Path, backend: str) -> list[Row]:
+    run_steps([_environment_step(), *(package_step(name, "judge_packages") for name in PHOTOS)])
+    os.environ["WEBINFER_MODELS"] = str(MODELS)
+    photos = {photo.name: photo for place in (images, BUILD / "photos") for photo in _photos(place)}
+    return faces.rows(folder, [p for p in photos.values() if p.suffix != ".webp"], ENVIRONMENT, backend)
+
+
 def _photo_rows(folder: Path, images: Path, backend: str) -> list[Row]:
     photos = _photos(images)
     run_steps([task_models_step(), _environment_step()])
@@ -91,7 +104,7 @@ async def _compared(answers: dict[str, Any], folder: Path, photos: list[Path], b
     os.environ["WEBINFER_MODELS"] = str(MODELS)
     images = {photo.name: np.array(Image.open(photo).convert("RGB")) for photo in photos}
     makers: dict[str, Callable[[], Awaitable[Any]]] = {
-        "face_mesh": lambda: FaceLandmarker.create(backend=backend, most=4),
+        "face_mesh": lambda: FaceLandmarker.create("face_mesh", backend=backend, most=4),
         "face_mesh_attention": lambda: FaceLandmarker.create("face_mesh_attention", backend=backend, most=4),
         "hands": lambda: HandLandmarker.create(backend=backend, most=4),
         "poses": lambda: PoseLandmarker.create(backend=backend),
