@@ -115,3 +115,12 @@ def test_blocks_that_lie_on_each_other_are_found() -> None:
     blocks[2].address = 112
     with pytest.raises(CompilerError, match="blocks 'c' and 'b' lie on each other"):
         check_arena(blocks)
+
+
+@pytest.mark.parametrize("mode", ["reflect", "edge", "symmetric"])
+def test_mirrored_edges_of_several_axes_are_written_in_full(mode: str) -> None:
+    s = Stacks()
+    image = s.view(s.computed(), 2, 4, 4, 4)
+    s.graph.nodes.append(apply(PAD, [image], PadAttrs((1, 0, 2, 1), (0, 3, 1, 2), mode=mode), "padded"))
+    s.output(s.graph.nodes[-1].output)
+    _check(s.graph)

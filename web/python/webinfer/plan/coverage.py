@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right, insort
+import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Hashable, Sequence
 
+Levels = Sequence[tuple[int, int]]  # (stride, count), upwards
 MAX_ROWS = 1 << 14  # of a copy that are looked at one by one, where rows of several kinds make a tensor
 
 
@@ -45,26 +47,38 @@ class Coverage:
             claims.insert(place, (start, end, writer))
         return writer
 
-    def write_rows(self, block: Hashable, start: int, width: int, stride: int, count: int) -> None:
-        """Notes `count` runs of `width` bytes, whose starts are `stride` apart.
+    def write_places(self, block: Hashable, start: int, width: int, levels: Levels) -> None:
+        """Notes runs of `width` bytes that begin at `start` and at the strides of each level from there.
 
-        Between two of them other bytes lie, which other steps write; when these rows are complete, all is written.
+        Between two of them other bytes lie, which other steps write; when rows of one stride are complete, all is
+        written. Of places on very many rows of several kinds all from the first to the last is taken for written.
         """
-        if count == 1 or width == stride:
+        (stride, count), *outer = levels or ((width, 1),)
+        if math.prod(size for _, size in outer) > MAX_ROWS:
+            self.write(block, start, start + reach(width, levels))
+            return
+        starts = [start]
+        for step, size in outer:
+            starts = [each + i * step for each in starts for i in range(size)]
+        for each in starts:
+            self._write_rows(block, each, width, stride, count)
+
+    def _write_rows(self, block: Hashable, start: int, width: int, stride: int, count: int) -> None:
+        if count == 1 or width >= stride:
             self.write(block, start, start + stride * (count - 1) + width)
             return
-        groups = self._rows.setdefault(block, {})
-        rows = groups.setdefault((stride, count), [])
-        insort(rows, (start, start + width))
-        first = begin = end = -1
-        for place, (own, own_end) in enumerate(rows):
-            if own > end or first < 0:
-                first, begin = own, place
-            end = max(end, own_end)
-            if end - first >= stride:
-                del rows[begin : place + 1]
-                self.write(block, first, first + stride * count)
-                return
+        rows = self._rows.setdefault(block, {}).setdefault((stride, count), [])
+        place = bisect_left(rows, (start, start + width))
+        rows.insert(place, (start, start + width))
+        first = last = place
+        while first and rows[first - 1][1] >= rows[first][0]:
+            first -= 1
+        while last + 1 < len(rows) and rows[last + 1][0] <= rows[last][1]:
+            last += 1
+        if rows[last][1] - rows[first][0] >= stride:
+            begin = rows[first][0]
+            del rows[first : last + 1]
+            self.write(block, begin, begin + stride * count)
 
     def missing(self, block: Hashable, start: int, end: int) -> int:
         """The first byte from start to end that nothing has written; -1 if there is none."""
@@ -74,13 +88,16 @@ class Coverage:
         at = self._missing(block, start, end)
         if at < 0 or block not in self._rows:
             return at
+        found = [*zip(self._ends.get(block, ())[::2], self._ends.get(block, ())[1::2], strict=True)]
         for (stride, count), rows in self._rows.pop(block).items():
-            if count > MAX_ROWS:
-                self._rows.setdefault(block, {})[stride, count] = rows
+            if len(rows) * count > MAX_ROWS:
+                found.append((rows[0][0], rows[-1][1] + stride * (count - 1)))
                 continue
-            for own, own_end in rows:
-                for offset in range(0, stride * count, stride):
-                    self.write(block, own + offset, own_end + offset)
+            steps = range(0, stride * count, stride)
+            found += [(own + step, own_end + step) for own, own_end in rows for step in steps]
+        self._ends[block] = []
+        for own, own_end in sorted(found):  # upwards: each is put at the end
+            self.write(block, own, own_end)
         return self._missing(block, start, end)
 
     def _missing(self, block: Hashable, start: int, end: int) -> int:
@@ -91,15 +108,14 @@ class Coverage:
         return known[place] if place % 2 else start
 
 
-def rows_of(sizes: Sequence[int], strides: Sequence[int]) -> list[tuple[int, int, int, int]]:
-    """(start, width, stride, count) of the rows that a strided copy writes, in elements.
+def places_of(sizes: Sequence[int], strides: Sequence[int]) -> tuple[int, Levels]:
+    """(width, levels) of the places that a strided copy writes, in elements: what lies side by side, and the steps.
 
-    The order of the dimensions does not count. Where gaps are of several kinds, as inside of an image that is padded on
-    all sides, there are such rows for each of the outer ones.
+    The order of the dimensions does not count.
     """
     if 0 in sizes:
-        return []
-    width, levels = 1, list[tuple[int, int]]()  # (stride, count) of what does not follow without a gap
+        return 0, ()
+    width, levels = 1, list[tuple[int, int]]()
     for stride, size in sorted((stride, size) for size, stride in zip(sizes, strides, strict=True) if size != 1):
         if not levels and stride == width:
             width *= size
@@ -107,13 +123,9 @@ def rows_of(sizes: Sequence[int], strides: Sequence[int]) -> list[tuple[int, int
             levels[-1] = levels[-1][0], levels[-1][1] * size
         else:
             levels.append((stride, size))
-    if not levels:
-        return [(0, width, width, 1)]
-    if levels[0][0] < width:
-        return []  # its rows lie on each other
-    starts = [0]
-    for stride, count in levels[1:]:
-        if len(starts) * count > MAX_ROWS:
-            break
-        starts = [start + i * stride for i in range(count) for start in starts]
-    return [(start, width, *levels[0]) for start in starts]
+    return width, tuple(levels)
+
+
+def reach(width: int, levels: Levels) -> int:
+    """From the first byte of such places to the end of the last."""
+    return width + sum(stride * (count - 1) for stride, count in levels)

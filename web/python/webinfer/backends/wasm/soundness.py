@@ -18,9 +18,9 @@ from webinfer.errors import REPORT, CompilerError
 from webinfer.graph.ir import Node, Value
 from webinfer.ops.movement import PAD
 from webinfer.plan.blocks import Block, Ref, Step
-from webinfer.plan.coverage import Coverage, rows_of
+from webinfer.plan.coverage import Coverage, Levels, places_of, reach
 
-Write = tuple[Ref, int, int, int, int]  # a tensor, from where on in it, bytes of a row, from row to row, how many
+Write = tuple[Ref, int, Levels]  # from where on, bytes side by side, steps from there
 _COPIES = {"b8_copy": 1, "b16_copy": 2, "b32_copy": 4, "b64_copy": 8, "b32_transpose": 4}  # kernels that walk a nest
 
 
@@ -55,14 +55,16 @@ class Proof:
                     end = ref.block.nbytes if ref.end is None else ref.end
                     if (at := coverage.missing(ref.block, ref.offset, end)) >= 0:
                         self._refuse(ref, at, step)
-            for ref, start, width, stride, count in self._rows(step, writes):
-                self._claim(ref, start, stride * (count - 1) + width, step)
-                coverage.write_rows(ref.block, ref.offset + start, width, stride, count)
+            for ref, width, levels in self._places(step, writes):
+                self._claim(ref, reach(width, levels), step)
+                if levels:
+                    coverage.write_places(ref.block, ref.offset, width, levels)
+                else:
+                    coverage.write(ref.block, ref.offset, ref.offset + width)
 
-    def _claim(self, ref: Ref, start: int, nbytes: int, step: Step) -> None:
+    def _claim(self, ref: Ref, nbytes: int, step: Step) -> None:
         """Raises what `walk` raises, if another node has written a byte that this step writes: one value lay there."""
-        first = ref.offset + start
-        other = self._coverage.claim(ref.block, first, first + nbytes, step.node)
+        other = self._coverage.claim(ref.block, ref.offset, ref.offset + nbytes, step.node)
         if other != step.node and ref.block not in self._changed:
             one, two = (self._builder.graph.nodes[node].label for node in (step.node, other))
             raise CompilerError(f"{one} and {two} on wasm write the same bytes of {ref.block.name!r}; {REPORT}")
@@ -83,21 +85,21 @@ class Proof:
             f"{REPORT}"
         )
 
-    def _rows(self, step: Step, writes: Sequence[tuple[Ref, int]]) -> Iterator[Write]:
-        """The rows that a step writes."""
+    def _places(self, step: Step, writes: Sequence[tuple[Ref, int]]) -> Iterator[Write]:
+        """Where a step writes."""
         kinds, copied = KERNELS[step.kernel].arrangement.kinds, _COPIES.get(step.kernel)
         args: dict[str, Any] = dict(zip(kinds, step.args, strict=True)) if copied or "y_stride" in kinds else {}
         for ref, nbytes in writes:
             if copied is not None:
-                yield from self._copied(ref, copied, args)
+                yield self._copied(ref, copied, args)
             elif args and ref is args["y"]:  # channels of pixels, beside those of other groups
                 stride = args["y_stride"] * (4 if step.kernel[0] == "f" else 1)
                 count = args["n"] * args["oh"] * args["ow"]
-                yield ref, 0, nbytes - stride * (count - 1), stride, count
+                yield ref, nbytes - stride * (count - 1), ((stride, count),)
             else:
-                yield ref, 0, nbytes, nbytes, 1
+                yield ref, nbytes, ()
 
-    def _copied(self, ref: Ref, itemsize: int, args: dict[str, Any]) -> Iterator[Write]:
+    def _copied(self, ref: Ref, itemsize: int, args: dict[str, Any]) -> Write:
         nest: Ref = args["nest"]
         words = self._nests.get(nest.block)
         if words is None:
@@ -109,8 +111,10 @@ class Proof:
         if "y_step" in args:
             sizes += [args["rows"], args["columns"]]
             strides += [args["y_step"], 1]
-        for start, width, stride, count in rows_of(sizes, strides):
-            yield ref, start * itemsize, width * itemsize, stride * itemsize, count
+        if low := sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True) if stride < 0):
+            ref, strides = ref + low * itemsize, [abs(stride) for stride in strides]  # written downwards
+        width, levels = places_of(sizes, strides)
+        return ref, width * itemsize, [(stride * itemsize, count) for stride, count in levels]
 
 
 def _mirrors(node: Node, result: Ref, ref: Ref) -> bool:

@@ -17,9 +17,9 @@ from webinfer.backends.webgpu.writes import IN_PARTS, itemsize, nbytes_of
 from webinfer.codegen.prelude import Access
 from webinfer.errors import REPORT, CompilerError
 from webinfer.graph.ir import Value
-from webinfer.plan.coverage import Coverage, rows_of
+from webinfer.plan.coverage import Coverage, Levels, places_of
 
-Rows = tuple[int, int, int, int]  # bytes: start, width, stride; how many
+Place = tuple[int, int, Levels]  # bytes: start, what lies side by side, steps from there
 
 
 def check_schedule(schedule: Schedule) -> None:
@@ -50,7 +50,7 @@ def check_schedule(schedule: Schedule) -> None:
 
 def _follow(step: Step, written: Coverage, schedule: Schedule) -> None:
     """What a dispatch reads is demanded, what it writes is noted."""
-    dispatch, found, buffers = step.dispatch, list[tuple[Block, Rows]](), dict[int, bool]()
+    dispatch, found, buffers = step.dispatch, list[tuple[Block, Place]](), dict[int, bool]()
     in_parts = dispatch.shader in IN_PARTS or (dispatch.shader == "strided_copy" and bool(dispatch.variables["update"]))
     for binding, region in zip(dispatch.bindings, step.regions, strict=True):
         access, (block, offset, nbytes) = binding.slot.access, region
@@ -66,24 +66,25 @@ def _follow(step: Step, written: Coverage, schedule: Schedule) -> None:
                     f"writes before; {REPORT}"
                 )
         if not reading:
-            whole = ((0, nbytes, nbytes, 1),)
-            rows: Iterable[Rows] = _rows(dispatch, itemsize(binding.slot.element)) if in_parts else whole
-            found += [(block, (offset + start, width, stride, count)) for start, width, stride, count in rows]
+            size = itemsize(binding.slot.element)
+            places: Iterable[Place] = _places(dispatch, size) if in_parts else ((0, nbytes, ()),)
+            found += [(block, (offset + start, width, levels)) for start, width, levels in places]
     for block, place in found:
-        written.write_rows(block, *place)
+        written.write_places(block, *place)
 
 
-def _rows(dispatch: Dispatch, size: int) -> Iterable[Rows]:
+def _places(dispatch: Dispatch, size: int) -> Iterable[Place]:
     """What a dispatch writes that leaves places between for others; `size` are the bytes of an element."""
     p: dict[str, Any] = {param.name: param.value for param in dispatch.params} | dict(dispatch.variables)
     if dispatch.shader == "concat_parts":
         unit = size * (4 if p["quads"] else 1)
         for part in range(p["parts"]):
-            yield p[f"at{part}"] * unit, p[f"size{part}"] * unit, p["row"] * unit, p["units"] // p["width"]
+            rows = p["row"] * unit, p["units"] // p["width"]
+            yield p[f"at{part}"] * unit, p[f"size{part}"] * unit, (rows,)
         return
     unit = size * (4 if dispatch.shader == "strided_copy_vec4" else 1)
-    for start, width, stride, count in rows_of(p["size"][: p["rank"]], p["target_stride"][: p["rank"]]):
-        yield (p["target_offset"] + start) * unit, width * unit, stride * unit, count
+    width, levels = places_of(p["size"][: p["rank"]], p["target_stride"][: p["rank"]])
+    yield p["target_offset"] * unit, width * unit, [(stride * unit, count) for stride, count in levels]
 
 
 def _check_buffers(schedule: Schedule) -> None:
