@@ -6,6 +6,7 @@ Positions are those of the first extreme element; a NaN counts as the extreme.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -125,7 +126,19 @@ def _all_infinite(number: float) -> tuple[Case, ...]:
 
 
 REDUCE_MAX = _reduce("reduce_max", EXACT, -9, -1, dtypes=(F32, I32, I8), quantized=_all_infinite(-_INF))
-REDUCE_MEAN = _reduce("reduce_mean", SUM, quantized=_eight_bit_cases(0.0317))
+
+
+def _wide_means() -> tuple[Case, ...]:
+    """Means of int32 whose sums leave 32 bits."""
+
+    def case(label: str, shape: tuple[int, ...], axis: int) -> Case:
+        numbers = [2**31 - 1 - i * 7919 % 2**27 if i % 3 else -(2**31) + i * 31 for i in range(math.prod(shape))]
+        return Case(label, (TensorType(shape, I32),), ReduceAttrs((axis,)), values={0: numbers})
+
+    return case("int32, long rows", (3, 512), 1), case("int32, columns", (2, 96, 8), 1), case("int32, few", (7, 5), 0)
+
+
+REDUCE_MEAN = _reduce("reduce_mean", SUM, dtypes=(F32, I32), quantized=(*_eight_bit_cases(0.0317), *_wide_means()))
 REDUCE_MIN = _reduce("reduce_min", EXACT, 1, 9, dtypes=(F32, I32, U8), quantized=_all_infinite(_INF))
 REDUCE_PRODUCT = _reduce(
     "reduce_product", Tolerance(1e-6, 1e-4, "a rounding for each of some hundred factors", summed=True), 0.97, 1.04
