@@ -427,3 +427,10 @@ def test_a_shape_without_any_positions_to_set_is_known_when_the_model_is_read() 
     beside = {name: memoryview(data) for name, data in files.items()}
     graph = read_model(files["model.json"], "m", files=beside, course=Course({}, False, False))
     assert [v.type.shape for v in graph.outputs] == [(10,)]
+
+
+def test_the_mean_and_the_extremes_of_nothing_are_read() -> None:
+    nothing = np.zeros((2, 0, 3), np.float32)
+    for op, number in (("Mean", np.nan), ("Max", -np.inf), ("Min", np.inf), ("Sum", 0.0)):
+        (got,) = of(op, nothing, np.int32([1]).tolist(), keep_dims=False)
+        np.testing.assert_array_equal(got, np.full((2, 3), number, np.float32), op)

@@ -17,6 +17,7 @@ from webinfer.graph.ir import Op, Value, apply
 from webinfer.graph.printer import safe_name
 from webinfer.importers.core.course import Unknown
 from webinfer.importers.core.limits import MAX_DECIDING, MAX_READ
+from webinfer.importers.core.nothing import of_nothing
 from webinfer.importers.core.problems import Problems, Refusal
 from webinfer.importers.core.steps import Steps
 from webinfer.importers.core.writer import GraphWriter
@@ -172,7 +173,10 @@ class BaseOperation(Steps):
     # ---- nodes and errors
 
     def emit(self, op: Op, inputs: Sequence[Value | None], attrs: Any) -> Value:
-        """The only result of a new node."""
+        """The only result of a new node; of one that reads nothing, what is known of it."""
+        known = of_nothing(op, inputs, attrs, self.emit)
+        if known is not None:
+            return known
         (value,) = self.emit_all(op, inputs, attrs)
         return value
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Value
 from webinfer.importers.onnx.layouts import Arranged
 from webinfer.importers.onnx.operation import Convert, Operation
-from webinfer.importers.onnx.shapes import filled
 from webinfer.ops import elementwise as ew
 from webinfer.ops import movement as mv
 from webinfer.ops import reduce as red
@@ -19,7 +16,6 @@ REDUCTION = {
     "ReduceMin": red.REDUCE_MIN, "ReduceProd": red.REDUCE_PRODUCT, "ReduceSum": red.REDUCE_SUM,
     "ReduceSumSquare": red.REDUCE_SUM_SQUARE,
 }  # fmt: skip
-EMPTY = {"ReduceLogSum": -1, "ReduceLogSumExp": -1, "ReduceMax": -1, "ReduceMean": math.nan, "ReduceMin": 1}
 TRUTH = {"ReduceMax": red.REDUCE_ANY, "ReduceMin": red.REDUCE_ALL}
 
 
@@ -45,18 +41,7 @@ def _reduction(op: Operation) -> Value:
     if kind is None:
         op.refuse(f"{op.name} of bool")
     attrs = red.ReduceAttrs(tuple(sorted(x.perm[a] for a in axes)), keep)
-    if 0 in x.shape and op.name in EMPTY:
-        shape = red.reduced_shape(op.name, x.value.type.shape, attrs.axes, keep)
-        return dropped(op, filled(op, _of_nothing(op, x.value.type.dtype), x.value.type.dtype, shape), x, axes, keep)
     return dropped(op, op.emit(kind, [x.value], attrs), x, axes, keep)
-
-
-def _of_nothing(op: Operation, dtype: DType) -> float:
-    """What no elements amount to."""
-    sign = EMPTY[op.name]
-    if dtype.is_float:
-        return sign * math.inf
-    return dtype.range[0] if sign < 0 else dtype.range[1]
 
 
 def _nothing(op: Operation, x: Arranged) -> Value:
