@@ -236,3 +236,12 @@ def _tfjs() -> Tfjs:
 def test_tensorflow_js_int32_is_exact(backend: str) -> None:
     g = _tfjs()
     _judge(tfjs_writer.model(g.nodes, g.weights), g.given, g.wanted, g.labels, backend)
+
+
+def test_the_reference_takes_logarithms_of_sums_of_integers() -> None:
+    """The others refuse them; what is found is cut towards zero."""
+    g, x = Onnx(), _between(1, 49, 3, 30)
+    g.node("ReduceLogSumExp", [x], np.log(np.exp(x.astype(np.float64)).sum(1)).astype(I32), np.array([1]), keepdims=0)
+    g.node("ReduceLogSum", [x], np.log(x.sum(1)).astype(I32), np.array([1]), keepdims=0)
+    g.node("ReduceL2", [x], np.sqrt((x * x).sum(1)).astype(I32), np.array([1]), keepdims=0)
+    _judge(g.model(), g.given, g.wanted, g.labels, "reference")

@@ -17,6 +17,7 @@ Axes = tuple[int, ...]
 def _log_sum_exp(x: Array, axes: Axes, keep: bool) -> Array:
     if not axes:
         return x
+    x = x if x.dtype.kind == "f" else x.astype(np.float64)  # no integer is less than all others
     top = np.max(x, axis=axes, keepdims=True, initial=-np.inf)
     top = np.where(np.isfinite(top), top, 0.0)
     y = top + np.log(np.sum(np.exp(x - top), axis=axes, keepdims=True))
