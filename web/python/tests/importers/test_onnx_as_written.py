@@ -167,6 +167,25 @@ def test_the_largest_bytes_are_found() -> None:
     _agree([pool, _n("Cast", "v", "y", to=1)], {"x": x.astype("u1").reshape(1, 4, 3, 2)})
 
 
+@pytest.mark.parametrize(("kind", "activations", "numbers"), [
+    ("LSTM", ["HardSigmoid", "Tanh", "Tanh"], {}),
+    ("LSTM", ["HardSigmoid", "LeakyRelu", "ScaledTanh"] * 2,
+     {"activation_alpha": [0.3, 0.1, 0.5, 0.25, 0.2, 0.6], "activation_beta": [0.4, 0.9, 0.45, 0.8]}),
+    ("GRU", ["HardSigmoid", "Relu"], {"activation_alpha": [0.3]}),
+    ("RNN", ["Elu"], {}), ("RNN", ["Affine"], {"activation_alpha": [0.5], "activation_beta": [0.1]}),
+])  # fmt: skip
+def test_recurrent_layers_with_other_functions(kind: str, activations: list[str], numbers: dict[str, Any]) -> None:
+    """Keras' hard sigmoid for example; in both directions each has its own."""
+    draw = np.random.default_rng(6)
+    gates, many = {"LSTM": (4, 3), "GRU": (3, 2), "RNN": (1, 1)}[kind]
+    ways = len(activations) // many
+    shapes = {"w": (ways, gates * 3, 4), "r": (ways, gates * 3, 3), "b": (ways, 2 * gates * 3)}
+    weights = {name: draw.normal(size=shape).astype("f4") for name, shape in shapes.items()}
+    direction = "bidirectional" if ways == 2 else "reverse"
+    node = _n(kind, "x w r b", "y", hidden_size=3, activations=activations, direction=direction, **numbers)
+    _agree([node], {"x": draw.normal(size=(5, 2, 4)).astype("f4")}, atol=1e-5, constants=weights)
+
+
 @pytest.mark.parametrize("mode", ["avg", "max"])
 @pytest.mark.parametrize("coordinates", ["half_pixel", "output_half_pixel"])
 def test_regions_are_sampled_as_often_as_they_have_pixels(mode: str, coordinates: str) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 from webinfer.graph.ir import Value
@@ -22,6 +23,13 @@ ACTIVATIONS = {
     "softplus": ew.SOFTPLUS,
     "softsign": ew.SOFTSIGN,
     "tanh": ew.TANH,
+}
+PARAMETRIC = {  # with the names of their numbers, and what these are where the file gives none
+    "affine": (ew.LINEAR, {"alpha": 1.0, "beta": 0.0}),
+    "elu": (ew.ELU, {"alpha": 1.0}),
+    "hardsigmoid": (ew.HARD_SIGMOID, {"alpha": 0.2, "beta": 0.5}),
+    "leakyrelu": (ew.LEAKY_RELU, {"alpha": 0.01}),
+    "scaledtanh": (ew.TANH, {"alpha": 1.0, "beta": 1.0}),
 }
 DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
 
@@ -53,8 +61,8 @@ class _Cell:
             half = self.gates * self.size
             self.b, self.rb = op.cut(both, 0, 0, half), op.cut(both, 0, half, half)
         many = len(self.usual)
-        names = op.words("activations", ())[pick * many : (pick + 1) * many] or self.usual
-        self.names = [name.lower() for name in names]
+        names = [name.lower() for name in op.words("activations", ()) or self.usual * count]
+        self.names, self.numbers = names[pick * many :][:many], _numbers(op, names)[pick * many :][:many]
         p = op.optional(7) if self.kind is Cell.LSTM else None
         self.peephole = None if p is None else op.row(p, 0, pick)
 
@@ -71,10 +79,19 @@ class _Cell:
 
     def functions(self) -> list[Function]:
         """The activations as operators."""
-        found = [ACTIVATIONS.get(name) for name in self.names]
-        if None in found or len(found) != len(self.usual):
+        if any(name not in ACTIVATIONS and name not in PARAMETRIC for name in self.names):
             self.op.refuse(f"activations {', '.join(self.names)}")
-        return [functools.partial(self.op.unary, f) for f in found if f is not None]
+        if len(self.names) != len(self.usual):
+            self.op.fail(f"{len(self.names)} activations, needs {len(self.usual)}")
+        return [self._function(name, given) for name, given in zip(self.names, self.numbers, strict=True)]
+
+    def _function(self, name: str, numbers: list[float]) -> Function:
+        op = self.op
+        if name in ACTIVATIONS:
+            return functools.partial(op.unary, ACTIVATIONS[name])
+        if name == "scaledtanh":
+            return lambda x: op.unary(ew.LINEAR, op.unary(ew.TANH, op.unary(ew.LINEAR, x, numbers[1])), numbers[0])
+        return lambda x: op.unary(PARAMETRIC[name][0], x, *numbers)
 
     def inputs(self, x: Value) -> Value:
         """What the inputs add to the gates of each step. Shapes:  x [S*B, I] -> [S*B, gates*H]"""
@@ -88,6 +105,13 @@ class _Cell:
         after = bool(op.whole("linear_before_reset", 0))
         cell = StepCell(op, self.kind, self.r, self.rb, self.functions(), after, self.peephole)
         return unrolled(cell, sums, now, backward)
+
+
+def _numbers(op: Operation, names: Sequence[str]) -> list[list[float]]:
+    """The numbers of each activation; those that have some take the next ones of the file's lists."""
+    lists = {name: iter(op.reals(f"activation_{name}") or ()) for name in ("alpha", "beta")}
+    usual = [PARAMETRIC[name][1] if name in PARAMETRIC else {} for name in names]
+    return [[next(lists[key], default) for key, default in row.items()] for row in usual]
 
 
 class _GruCell(_Cell):
@@ -135,8 +159,8 @@ def _recurrent(op: Operation, kind: type[_Cell], states: int) -> list[Value]:
         op.fail(f"input {x.type.shape} is no sequence of batches")
     x = op.transpose(x, (1, 0, 2)) if batch_first else x
     steps, batch, width = x.type.shape
-    if op.whole("input_forget", 0) or "activation_alpha" in op.attributes or "activation_beta" in op.attributes:
-        op.refuse("input_forget or activations with parameters")
+    if op.whole("input_forget", 0):
+        op.refuse("input_forget")
     lengths, found = _lengths(op, steps), list[list[Value]]()
     for pick, backward in enumerate(ways):
         cell = kind(op, pick, len(ways))
