@@ -1,6 +1,7 @@
 """A process that draws, runs and judges graphs; the one that started it watches how long it takes."""
 
 import time
+import warnings
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ def format_of(name: str) -> Any:
 def work(task: Task, mark: Any, answers: Any) -> None:
     """Runs a task. `mark` is shared: the time, the graph and the phase; each batch's tally goes into `answers`."""
     use_engine()
+    warnings.simplefilter("ignore")  # references divide by 0
     from build_scripts.judge.fuzz.batches import Batches
 
     batches = Batches(task, format_of(task.format), _marker(mark))

@@ -65,6 +65,10 @@ RUNS: dict[str, tuple[str, list[Any], list[Any], dict[str, Any]]] = {
     "transposed conv, shape": ("ConvTranspose", [IMAGE], [_real(4, 2, 3, 3)],
         {"strides": [2, 2], "output_shape": [12, 16]}),
     "max pool, ceil": ("MaxPool", [IMAGE], [], {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1}),
+    "max pool beyond the end": ("MaxPool", [_real(1, 2, 2, 5)], [], {"kernel_shape": [3, 3], "strides": [2, 2]}),
+    "mean pool beyond the end": ("AveragePool", [_real(1, 2, 4, 2)], [], {"kernel_shape": [6, 3], "strides": [3, 2]}),
+    "mean pool beyond the end, pads count": ("AveragePool", [_real(1, 2, 2)], [],
+        {"kernel_shape": [5], "strides": [4], "pads": [1, 0], "count_include_pad": 1}),
     "mean pool, pads": ("AveragePool", [IMAGE], [],
         {"kernel_shape": [3, 2], "pads": [1, 0, 1, 1], "count_include_pad": 1}),
     "mean pool of rows": ("AveragePool", [ROW], [], {"kernel_shape": [4], "strides": [3]}),
@@ -314,3 +318,16 @@ def cases() -> list[Case]:
 def test_operators_compute_what_their_runtime_does(backend: str, cases: list[Case]) -> None:
     rows = asyncio.run(judge(NativeHost(), backend, read_all(cases)))
     assert [row["case"] + ": " + row["why"] for row in rows if row["verdict"] != "right"] == []
+
+
+def test_hardmax_of_old_files_takes_all_axes_from_one_on_as_a_row() -> None:
+    node = helper.make_node("Hardmax", ["x"], ["y"], axis=1)
+    ends = [helper.make_tensor_value_info("x", TensorProto.FLOAT, (2, 3, 4)), helper.make_empty_tensor_value_info("y")]
+    graph = helper.make_graph([node], "old", ends[:1], ends[1:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 11)], ir_version=8)
+    x = {"x": _real(2, 3, 4)}
+    want = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, x)
+    case = Case("old", "Hardmax", model, x, {"y": want[0]}, 0, 0)
+    (row,) = asyncio.run(judge(NativeHost(), "reference", read_all([case])))
+    assert row["why"] == ""
+    assert want[0].sum() == 2

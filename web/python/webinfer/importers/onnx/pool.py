@@ -32,7 +32,8 @@ def _windows(op: Operation, sizes: Sequence[int]) -> tuple[tuple[int, ...], ...]
     ends = []
     for size, k, t, d, (before, after) in zip(sizes, kernel, strides, dilations, pads, strict=True):
         reach, whole = (k - 1) * d + 1, size + before + after
-        count = (-(-(whole - reach) // t) if up else (whole - reach) // t) + 1
+        left = whole - reach  # below 0 by less than a stride: one window that reaches beyond the end, as ONNX Runtime
+        count = (-(-left // t) if up or left < 0 else left // t) + 1
         if up and (count - 1) * t >= size + before:  # a window may not start in the padding at the end
             count -= 1
         ends.append((count - 1) * t + reach - size - before)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from webinfer.dtypes import DType
 from webinfer.graph.ir import Value
 from webinfer.importers.onnx.layouts import Arranged
@@ -65,15 +67,16 @@ def _arg(op: Operation) -> Value:
 
 
 def _hardmax(op: Operation) -> Value:
-    """1 at the first largest element of each row, else 0."""
+    """1 at the first largest element of each row, else 0. Before opset 13 all axes from `axis` on are one."""
     x = op.value(0)
-    axis = op.axis(op.whole("axis", -1 if op.opset >= 13 else 1), x.type.rank)
+    whole = x.type.shape
+    axis = op.axis(op.whole("axis", -1 if op.opset >= 13 else 1), max(x.type.rank, 1))
     if op.opset < 13:
-        op.refuse(f"opset {op.opset}, which flattens axes")
+        x, axis = op.reshape(x, (math.prod(whole[:axis]), math.prod(whole[axis:]))), 1
     size = x.type.shape[axis]
     place = op.emit(red.ARG_MAX, [x], red.ArgAttrs(axis, True, DType.INT32))
     row = op.constant(range(size), DType.INT32, [size if i == axis else 1 for i in range(x.type.rank)])
-    return op.cast(op.binary(ew.EQUAL, place, row), x.type.dtype)
+    return op.reshape(op.cast(op.binary(ew.EQUAL, place, row), x.type.dtype), whole)
 
 
 CONVERTERS: dict[str, Convert] = {
