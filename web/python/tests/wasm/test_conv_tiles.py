@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -55,7 +56,9 @@ class Arrays:
     slope: Array
 
 
+@cache
 def draw(case: Conv) -> Arrays:
+    """The arrays of a case: the same for every tile and build."""
     rng = np.random.default_rng(7)
     channels = case.groups * case.co
 
@@ -67,8 +70,10 @@ def draw(case: Conv) -> Arrays:
     return Arrays(x, w, normal(channels), normal(case.n, *case.out, case.residual), normal(channels))
 
 
-def expected(case: Conv, a: Arrays) -> Array:
+@cache
+def expected(case: Conv) -> Array:
     """The convolution in float64, tap by tap."""
+    a = draw(case)
     (oh, ow), (sh, sw), (dh, dw) = case.out, case.stride, case.dilation
     x = np.pad(a.x.astype(np.float64), ((0, 0), case.pads[:2], case.pads[2:], (0, 0)))
     y = np.zeros((case.n, oh, ow, case.groups * case.co))
@@ -177,9 +182,9 @@ DENSE += [Conv(size=(4, 9), ci=128, co=44, residual=32)]
 DENSE += [Conv(size=(5, 7), co=co, residual=r, activation="silu") for co in (8, 20, 27) for r in (0, 5, 13) if r < co]
 
 
-def compare(got: Array, case: Conv, a: Arrays) -> str:
+def compare(got: Array, case: Conv) -> str:
     """Empty, or how far the result is off. Bound: a few roundings of each product of the sum."""
-    want = expected(case, a)
+    a, want = draw(case), expected(case)
     error = float(np.max(np.abs(got - want) / (1 + np.abs(want))))
     bound = 2e-6 * max(a.w[0].size, 16) ** 0.5
     return "" if error < bound else f"{case} is off by {error:.2g}, allowed are {bound:.2g}"
@@ -191,7 +196,7 @@ def test_dense_tiles_are_right_at_every_size(tile: str, target: Target) -> None:
     target.demand()
     isa = str(dict(target.options)["isa"])
     problems = [(case, draw(case)) for case in DENSE if tile in TILES or case.ci % 4 == 0]
-    assert not [text for case, a in problems if (text := compare(dense(isa, tile, case, a), case, a))]
+    assert not [text for case, a in problems if (text := compare(dense(isa, tile, case, a), case))]
 
 
 @pytest.mark.parametrize("target", BUILDS, ids=str)
@@ -208,7 +213,7 @@ def test_image_tiles_are_right_at_every_size(shape: tuple[int, int], tile: str, 
             for co in (1, 16)
         ]
     problems = [(case, draw(case)) for case in cases]
-    assert not [text for case, a in problems if (text := compare(dense(isa, tile, case, a), case, a))]
+    assert not [text for case, a in problems if (text := compare(dense(isa, tile, case, a), case))]
 
 
 @pytest.mark.parametrize("target", BUILDS, ids=str)
@@ -235,7 +240,7 @@ def test_depthwise_windows_are_right_at_every_size(shape: tuple[int, int], varia
         wide = replace(control, size=(5, 160), dilation=(1, 4), pads=(1, 1, 5, 5), groups=44)  # channels part by part
         cases += [replace(wide, activation=a) for a in ("clamp", "silu", "prelu")]
     problems = [(case, draw(case)) for case in cases]
-    assert not [text for case, a in problems if (text := compare(depthwise(isa, kernel, case, a), case, a))]
+    assert not [text for case, a in problems if (text := compare(depthwise(isa, kernel, case, a), case))]
 
 
 @pytest.mark.parametrize(("co", "panels"), [(8, 1), (12, 1 + 0.66), (13, 2), (16, 2), (20, 2 + 0.66)])
