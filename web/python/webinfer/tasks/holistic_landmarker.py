@@ -96,6 +96,7 @@ class HolisticLandmarker(Task[PersonLandmarks]):
         super().__init__(pose.session)
         self._pose, self._face, self._faces, self._hand, self._hands = pose, face, faces, hand, hands
         self._before: dict[str, Region] = {}  # of the frame before: where face and hands are next
+        self._id: int | None = None  # of the body that they belong to
 
     @classmethod
     async def create(
@@ -179,6 +180,9 @@ class HolisticLandmarker(Task[PersonLandmarks]):
         picture = await self._pose.read(image)
         found = await look(picture)
         prepare_ms = self._pose.times["prepare_ms"]
+        if not found or found[0].id != self._id:
+            before = {}  # another person, or a film that begins anew
+        self._id = found[0].id if found else None
         people = [await self._whole(picture, pose, before) for pose in found]
         self._took(start, start + prepare_ms, clock())
         return people

@@ -363,7 +363,7 @@ class LandmarkTask(PictureTask[Found]):
     def _begin_frame(self, now: float, size: Size | None) -> None:
         """Forgets what was followed if this frame cannot come behind the last."""
         last, last_size = self._frame
-        if size != last_size:
+        if last_size is not None and size != last_size:
             self.reset()
         elif now < last:
             self._tracked = []
@@ -395,7 +395,7 @@ class LandmarkTask(PictureTask[Found]):
 
     def reset(self) -> None:
         """Forgets the things of the frame before."""
-        self._tracked = []
+        self._tracked, self._frame = [], (-math.inf, None)
         self._tracker.reset()
 
     async def _searched(self, picture: Any) -> tuple[list[Region], float]:
