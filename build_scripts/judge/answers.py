@@ -11,6 +11,8 @@ from build_scripts.judge.comparison import Comparison, compared, silent_outputs
 from build_scripts.judge.model_inputs import IDS, Inputs, model_inputs, more_inputs, takes_photos
 from build_scripts.judge.zoo_judge import NUDGES, Array, Judge, JudgeCrashed, nudged
 
+AT_A_TIME = 4  # other inputs that are tried together: each time all inputs run again
+
 
 class NotJudged(RuntimeError):
     """Why nobody can say whether a model is right."""
@@ -49,14 +51,15 @@ async def answers_of(asked: Asked, session: Any, photos: Sequence[Path]) -> Answ
         raise NotJudged("it takes photos, and there are none")
     name, ids, inputs, wanted = await _first_answers(asked, infos, photos)
     answers = Answers(name, inputs, wanted, silent_outputs(wanted))
-    for more in more_inputs(infos, photos, ids):
+    others = list(more_inputs(infos, photos, ids))
+    for more in (others[start : start + AT_A_TIME] for start in range(0, len(others), AT_A_TIME)):
         if not answers.silent:
             break
         try:
-            wanted = await _wanted(asked, name, [*answers.inputs, more])  # all in a row: a model may keep a state
-        except Exception:  # an input that nobody expects
+            wanted = await _wanted(asked, name, [*answers.inputs, *more])  # all in a row: a model may keep a state
+        except Exception:  # inputs that nobody expects
             continue
-        answers.inputs, answers.wanted = [*answers.inputs, more], wanted
+        answers.inputs, answers.wanted = [*answers.inputs, *more], wanted
         answers.silent = silent_outputs(answers.wanted)
     return answers
 
