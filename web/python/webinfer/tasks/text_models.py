@@ -95,6 +95,7 @@ class Sized:
         self._found: dict[tuple[int, int], tuple[Session, PictureFeeder]] = {}
 
     async def at(self, width: int, height: int) -> tuple[Session, PictureFeeder]:
+        """The session for pictures of this size, and what brings these to it."""
         size = (width, height)
         found = self._found.pop(size, None)
         if found is None:
@@ -107,10 +108,12 @@ class Sized:
         return found
 
     async def run(self, image: Any, region: Region | None, spec: InputSpec, more: MoreInputs) -> Outputs:
+        """As `PictureFeeder.run`, on the session for the size that `spec` asks for."""
         _, feeder = await self.at(spec.picture.width, spec.picture.height)
         return await feeder.run(image, region, spec, more)
 
     def close(self) -> None:
+        """Frees all sessions; a second call does nothing."""
         while self._found:
             _close(self._found.popitem()[1])
 

@@ -110,7 +110,6 @@ class TextReader(Task[TextLine]):
         turns = None if classifier is None else await bytes_of(classifier, host, progress)
         known = letters_in(data) if letters is None else tuple(letters)
         order = [backend] if isinstance(backend, str) else list(backend)
-
         finders = await sized(places, with_map, order, progress, host)
         readers = await sized(data, lambda source: with_letters(source, len(known)), order, progress, host)
         turners = None if turns is None else await sized(turns, with_turn, order, progress, host)
