@@ -394,7 +394,7 @@ def test_everything_unsupported_is_listed_at_once() -> None:
     a, b, c, d = (w.tensor(name, (2, 3)) for name in "abcd")
     w.node("SKIP_GRAM", [x], [a])
     w.custom("MyOwn<script>", [a], [b])
-    w.node("ADD", [b, x], [c], fused_activation_function=5)
+    w.node("ADD", [b, x], [c], fused_activation_function=9)
     w.node("SKIP_GRAM", [c], [d])
     w.graph.tensors.append(schema.TensorT())
     with pytest.raises(UnsupportedOpError) as caught:
@@ -406,7 +406,7 @@ def test_everything_unsupported_is_listed_at_once() -> None:
     message = str(caught.value)
     assert "<script>" not in message
     w.graph.operators[2].inputs = [x, x]
-    with pytest.raises(UnsupportedOpError, match="ADD: fused activation SIGN_BIT"):
+    with pytest.raises(UnsupportedOpError, match="ADD: fused activation number 9"):
         read_model(w.finish(d), "strange.tflite")
 
 

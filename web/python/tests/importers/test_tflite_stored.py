@@ -25,6 +25,15 @@ def test_positions_of_stored_numbers_that_are_not_zero(backend: str) -> None:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8"])
+def test_updates_of_narrow_types_are_scattered(backend: str, dtype: str) -> None:
+    x = np.array([[1, 0], [0, 1], [1, 1]]).astype(dtype)
+    rows, shape = np.array([[1], [3], [0]], np.int32), np.array([4, 2], np.int32)
+    data = single("SCATTER_ND", [rows, (x.shape, dtype), shape], [((4, 2), dtype)])
+    np.testing.assert_array_equal(run(data, backend, in1=x), x[[2, 0, 0, 1]] * [[1], [1], [0], [1]])
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
 def test_leaky_relu_of_16_bits(backend: str) -> None:
     x = np.arange(-32768, 32767, 257, np.int16)
     data = single("LEAKY_RELU", [(x.shape, "int16", (3e-4, 0))], [(x.shape, "int16", (4e-4, 0))], 2, alpha=0.25)

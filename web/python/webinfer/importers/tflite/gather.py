@@ -30,8 +30,11 @@ def _embedding_lookup(op: Operation) -> Value:
 def _scatter_nd(op: Operation) -> Value:
     """Updates are added up onto zeros."""
     positions, updates = op.value(0), op.value(1)
+    dtype = updates.type.dtype
+    if dtype in (DType.BOOL, DType.INT8, DType.UINT8, DType.INT16):  # no kernel adds these up
+        updates = op.cast(updates, DType.INT32)
     zeros = op.expand(op.scalar_of(0, updates.type.dtype), op.integers(2))
-    return op.emit(gather.SCATTER_ND, [zeros, positions, updates], gather.ScatterNdAttrs(add=True))
+    return op.cast(op.emit(gather.SCATTER_ND, [zeros, positions, updates], gather.ScatterNdAttrs(add=True)), dtype)
 
 
 def _where(op: Operation) -> Value:

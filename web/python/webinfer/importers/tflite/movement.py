@@ -134,8 +134,6 @@ def _slice(op: Operation) -> Value:
     if not len(starts) == len(sizes) == x.type.rank:
         op.fail(f"begin {starts} and size {sizes} do not fit {x.type.shape}")
     full = tuple(d - b if s == -1 else s for d, b, s in zip(x.type.shape, starts, sizes, strict=True))
-    if min(full, default=0) < 0 or min(starts, default=0) < 0:
-        op.fail(f"begin {starts} and size {sizes} do not fit {x.type.shape}")
     return op.sliced(x, starts, full)
 
 
