@@ -242,6 +242,7 @@ def _movement() -> list[Run]:
         Run("RESIZE_NEAREST_NEIGHBOR", [X, whole(10, 9)], [f(1, 10, 9, 4)], {"align_corners": True}, "aligned"),
         Run("DYNAMIC_UPDATE_SLICE", [f(4, 5), f(2, 3), whole(1, 2)], [f(4, 5)]),
         Run("DYNAMIC_UPDATE_SLICE", [f(4, 5), f(2, 3), whole(3, 4)], [f(4, 5)], {}, "moved inside"),
+        Run("DYNAMIC_UPDATE_SLICE", [f(4, 5), f(0, 3), whole(1, 2)], [f(4, 5)], {}, "by nothing"),
         Run("REVERSE_SEQUENCE", [f(3, 4, 2), whole(2, 4, 1)], [f(3, 4, 2)], {"seq_dim": 1, "batch_dim": 0}),
     ]
 

@@ -213,6 +213,8 @@ def dynamic_update_slice(op: BaseOperation) -> Value:
     small, large = part.type.shape, x.type.shape
     if len(small) != len(large) or len(starts) != len(large) or any(s > d for s, d in zip(small, large, strict=True)):
         op.fail(f"a part of {small} at {starts} does not fit {large}")
+    if not part.type.size:
+        return x
     first = [min(max(s, 0), d - p) for s, d, p in zip(starts, large, small, strict=True)]
     for axis in reversed(range(len(large))):  # grow the part axis by axis to the size of x
         end = first[axis] + small[axis]
