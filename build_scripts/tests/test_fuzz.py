@@ -67,6 +67,12 @@ def test_a_channel_is_judged_by_its_own_scale() -> None:
     assert wrong(got, want)[0, 1].all()
 
 
+def test_an_infinity_is_no_other_number() -> None:
+    want = np.array([np.inf, -np.inf, np.nan, 1.0], "float32")
+    assert not wrong(want, want).any()
+    assert wrong(np.array([3e38, np.inf, 0.0, np.inf], "float32"), want).all()
+
+
 def test_a_graph_loses_what_no_output_needs() -> None:
     graph = FuzzGraph(
         17, (FuzzNode("Relu", ("x",), ("a",)), FuzzNode("Neg", ("a",), ("b",)), FuzzNode("Abs", ("z",), ("c",))),

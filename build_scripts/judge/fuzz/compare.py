@@ -31,10 +31,11 @@ def wrong(got: Array, want: Array, spread: Array | None = None) -> Array:
         return off if spread is None else off & (_distance(got, want) > spread)
     a, b = got.astype(np.float64), want.astype(np.float64)
     with np.errstate(all="ignore"):
-        allowed = NEAR[want.dtype.name] * np.abs(b) + NEAR_LINE[want.dtype.name] * line_scale(b) + DENORMAL
+        size = np.where(np.isfinite(b), np.abs(b), 0.0)
+        allowed = NEAR[want.dtype.name] * size + NEAR_LINE[want.dtype.name] * line_scale(b) + DENORMAL
         if spread is not None:
             allowed = allowed + TIMES * spread
-        near = (a == b) | (np.isnan(a) & np.isnan(b)) | (np.abs(a - b) <= allowed)
+        near = (a == b) | (np.isnan(a) & np.isnan(b)) | (np.abs(a - b) <= allowed) | np.isposinf(allowed)  # by noise
     return np.asarray(~near)
 
 

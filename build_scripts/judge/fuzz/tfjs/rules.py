@@ -48,6 +48,10 @@ def _product_is_another(difference: Difference, node: FuzzNode) -> bool:
     return not np.allclose(a @ b, difference.made(node)[0], 1e-3, 1e-3, equal_nan=True)
 
 
+def _reads_nothing(difference: Difference, node: FuzzNode) -> bool:
+    return not difference.read(node)[0].size
+
+
 def _two_infinities(difference: Difference, node: FuzzNode) -> bool:
     y, x = difference.read(node)[:2]
     y, x = np.broadcast_arrays(y, x)
@@ -71,5 +75,6 @@ RULES: tuple[Rule, ...] = (
         _product_is_another,
     ),
     Rule(frozenset(["Pow"]), "what powers that the integer type does not hold become is open", powers_overflow),
+    Rule(frozenset(["Mean"]), "TensorFlow's mean of nothing is a NaN; the runtime's 0", _reads_nothing),
     Rule(frozenset(_SUMS), "what integers that do not hold a sum become is open", whole_overflows),
 )
