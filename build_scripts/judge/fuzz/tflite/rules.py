@@ -12,7 +12,7 @@ _ORDERED = (  # the latter have a clamp behind them
 ).split()
 _COMPARISONS = "EQUAL NOT_EQUAL GREATER GREATER_EQUAL LESS LESS_EQUAL".split()
 _TABLES = "TANH LOGISTIC SOFTMAX LEAKY_RELU".split()
-NEAR_STEP = 0.15  # of the smaller scale: LiteRT compares in fixed point of few bits
+NEAR_STEP = 0.05  # of the smaller scale: LiteRT compares in fixed point
 STEPS16 = 4  # of 65536
 
 
