@@ -67,8 +67,6 @@ RUNS: dict[str, tuple[str, list[Any], list[Any], dict[str, Any]]] = {
     "max pool, ceil": ("MaxPool", [IMAGE], [], {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1}),
     "max pool beyond the end": ("MaxPool", [_real(1, 2, 2, 5)], [], {"kernel_shape": [3, 3], "strides": [2, 2]}),
     "mean pool beyond the end": ("AveragePool", [_real(1, 2, 4, 2)], [], {"kernel_shape": [6, 3], "strides": [3, 2]}),
-    "mean pool beyond the end, pads count": ("AveragePool", [_real(1, 2, 2)], [],
-        {"kernel_shape": [5], "strides": [4], "pads": [1, 0], "count_include_pad": 1}),
     "mean pool, pads": ("AveragePool", [IMAGE], [],
         {"kernel_shape": [3, 2], "pads": [1, 0, 1, 1], "count_include_pad": 1}),
     "mean pool of rows": ("AveragePool", [ROW], [], {"kernel_shape": [4], "strides": [3]}),

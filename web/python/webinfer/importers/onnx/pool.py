@@ -135,10 +135,14 @@ def _average_pool(op: Operation) -> Value:
     """Means of windows. Padding that counts is added before; what a window reaches beyond it never counts."""
     x = op.channels_last()
     kernel, strides, dilations, before, ends = _windows(op, x.type.shape[1:-1])
+    reaches = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
+    given = window(op, x.type.shape[1:-1], kernel)[3]
+    wholes = [size + sum(pads) for size, pads in zip(x.type.shape[1:-1], given, strict=True)]
+    if op.whole("count_include_pad", 0) and any(r > n for r, n in zip(reaches, wholes, strict=True)):
+        op.refuse("means with padding of windows that reach beyond the end")
     x, after = _shortened(op, x, ends)
     pads = list(zip(before, after, strict=True))
     if op.whole("count_include_pad", 0) and (any(before) or any(after)):
-        given = window(op, x.type.shape[1:-1], kernel)[3]
         x = op.emit(
             mv.PAD,
             [x],
