@@ -26,7 +26,7 @@ let worker = null;
 async function sayWhose() {
   const own = navigator.ml ? await navigator.ml.createContext().then(() => "", (error) => String(error.message ?? error)) : "navigator.ml is missing";
   byId("whose").textContent = own
-    ? `This browser gives no context of WebNN of its own (${own}). webinfer’s takes its place.`
+    ? `This browser does not support WebNN (${own}), so webinfer’s implementation is used.`
     : "This browser has WebNN of its own. The tests run on webinfer’s, whose tensors shaders can share.";
 }
 
